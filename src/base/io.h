@@ -1,0 +1,12 @@
+/* Whole-file reading and writing, and paths. */
+#ifndef MG_BASE_IO_H
+#define MG_BASE_IO_H
+
+#include "base/diag.h"
+
+/* Reads a file into malloc'd memory with a NUL behind it; *bytes excludes the NUL. */
+enum mg_err mg_io_read(const char *path, char **data, size_t *bytes, struct mg_diag *d) MG_MUST_CHECK;
+enum mg_err mg_io_write(const char *path, const void *data, size_t bytes, struct mg_diag *d) MG_MUST_CHECK;
+uint64_t mg_now_ns(void); /* CLOCK_MONOTONIC */
+
+#endif

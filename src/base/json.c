@@ -1,0 +1,143 @@
+/* Streaming JSON writer. */
+#include "base/json.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+
+void mg_json_init(struct mg_json *j, struct mg_buf *out, int indent)
+{
+    *j = (struct mg_json){.out = out, .indent = indent};
+    j->first[0] = true;
+}
+
+static void newline(struct mg_json *j)
+{
+    if (!j->indent) return;
+    mg_buf_addc(j->out, '\n');
+    for (uint32_t i = 0; i < j->depth * (uint32_t)j->indent; i++) mg_buf_addc(j->out, ' ');
+}
+
+static void before_value(struct mg_json *j)
+{
+    if (j->after_key) {
+        j->after_key = false;
+        return;
+    }
+    if (!j->first[j->depth]) mg_buf_addc(j->out, ',');
+    if (j->depth) newline(j);
+    j->first[j->depth] = false;
+}
+
+static void open_with(struct mg_json *j, char c)
+{
+    before_value(j);
+    mg_buf_addc(j->out, c);
+    mg_assert(j->depth + 1 < MG_COUNT_OF(j->first));
+    j->first[++j->depth] = true;
+}
+
+void mg_json_obj(struct mg_json *j)
+{
+    open_with(j, '{');
+}
+
+void mg_json_arr(struct mg_json *j)
+{
+    open_with(j, '[');
+}
+
+void mg_json_end(struct mg_json *j, char closer)
+{
+    bool empty = j->first[j->depth];
+    mg_assert(j->depth);
+    j->depth--;
+    if (!empty) newline(j);
+    mg_buf_addc(j->out, closer);
+}
+
+/* Length of the valid UTF-8 sequence at s, 0 when it is none. */
+static size_t utf8_len(const unsigned char *s)
+{
+    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t n = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
+    if (n < 2) return n;
+    uint32_t c = s[0] & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++) {
+        if (s[i] >> 6 != 2) return 0;
+        c = c << 6 | (s[i] & 63);
+    }
+    return c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : n;
+}
+
+static void quoted(struct mg_buf *out, const char *text)
+{
+    mg_buf_addc(out, '"');
+    for (const unsigned char *s = (const unsigned char *)text; *s;) {
+        size_t n = utf8_len(s);
+        if (*s == '"' || *s == '\\') mg_buf_printf(out, "\\%c", *s);
+        else if (*s == '\n') mg_buf_adds(out, "\\n");
+        else if (*s == '\t') mg_buf_adds(out, "\\t");
+        else if (*s < 0x20 || *s == 0x7f) mg_buf_printf(out, "\\u%04x", *s);
+        else if (!n) mg_buf_adds(out, "\\ufffd");
+        else mg_buf_add(out, s, n);
+        s += n ? n : 1;
+    }
+    mg_buf_addc(out, '"');
+}
+
+void mg_json_key(struct mg_json *j, const char *key)
+{
+    before_value(j);
+    quoted(j->out, key);
+    mg_buf_adds(j->out, j->indent ? ": " : ":");
+    j->after_key = true;
+}
+
+void mg_json_str(struct mg_json *j, const char *s)
+{
+    before_value(j);
+    if (s) quoted(j->out, s);
+    else mg_buf_adds(j->out, "null");
+}
+
+void mg_json_u64(struct mg_json *j, uint64_t v)
+{
+    before_value(j);
+    mg_buf_addu(j->out, v);
+}
+
+void mg_json_i64(struct mg_json *j, int64_t v)
+{
+    before_value(j);
+    mg_buf_printf(j->out, "%lld", (long long)v);
+}
+
+void mg_json_f64(struct mg_json *j, double v)
+{
+    char text[40];
+    before_value(j);
+    if (!isfinite(v)) {
+        mg_buf_adds(j->out, "null");
+        return;
+    }
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, v);
+        if (strtod(text, NULL) == v) break;
+    }
+    mg_buf_adds(j->out, text);
+    if (!strpbrk(text, ".eE")) mg_buf_adds(j->out, ".0");
+}
+
+void mg_json_bool(struct mg_json *j, bool v)
+{
+    before_value(j);
+    mg_buf_adds(j->out, v ? "true" : "false");
+}
+
+void mg_json_null(struct mg_json *j)
+{
+    before_value(j);
+    mg_buf_adds(j->out, "null");
+}

@@ -1,0 +1,131 @@
+/* What our own driver sees of a software device (emulator, CPU): one ops struct.
+ * (The NVIDIA device is real hardware behind NVIDIA's driver; device/nvidia serves inject/.)
+ *
+ * Devices know PTX modules, memory and launches. They never know tools: an instrumented twin is a
+ * module like any other. Device addresses are host virtual addresses inside one reserved arena
+ * (device/mem.h), so copies are memcpy and a counter is read where it lies.
+ */
+#ifndef MG_DEVICE_DEVICE_H
+#define MG_DEVICE_DEVICE_H
+
+#include "base/diag.h"
+#include "ir/ir.h"
+
+struct mg_device;      /* one opened device */
+struct mg_dmod;        /* one loaded module instance: its globals have addresses */
+struct mg_dkernel;     /* an entry of a loaded module */
+
+enum mg_fault_kind { /* why a launch ended early; ORDER FAULT: names in mg_fault_kind_text() */
+    MG_FAULT_NONE,
+    MG_FAULT_ADDRESS,     /* access outside live allocations: CUDA_ERROR_ILLEGAL_ADDRESS 700 */
+    MG_FAULT_MISALIGNED,  /* CUDA_ERROR_MISALIGNED_ADDRESS 716 */
+    MG_FAULT_TRAP,        /* trap instruction: CUDA_ERROR_LAUNCH_FAILED 719 */
+    MG_FAULT_ASSERT,      /* __assertfail: CUDA_ERROR_ASSERT 710 */
+    MG_FAULT_DEADLOCK,    /* every live warp parked: 719 */
+    MG_FAULT_TIMEOUT,     /* --time-limit: CUDA_ERROR_LAUNCH_TIMEOUT 702 */
+    MG_FAULT_UNSUPPORTED, /* an instruction this device refuses by name: CUDA_ERROR_NOT_SUPPORTED 801 */
+    MG_FAULT_BAD_CALL,    /* indirect call to no function: CUDA_ERROR_INVALID_PC 718 */
+    MG_FAULT_STACK,       /* call depth or local memory exhausted: 719 */
+    MG_FAULT_MEMORY,      /* host memory ran out: CUDA_ERROR_OUT_OF_MEMORY 2 */
+    MG_FAULT_CANCELLED,   /* process is shutting down */
+    MG_FAULT_COUNT
+};
+const char *mg_fault_kind_text(enum mg_fault_kind k);
+
+struct mg_fault { /* filled by launch; text is one clear line: what, kernel, PTX line, source line, CTA, thread, address */
+    enum mg_fault_kind kind;
+    uint32_t ptx_line;
+    uint32_t cta[3], thread[3];
+    uint64_t address; uint32_t bytes; bool write;
+    char text[1024];
+};
+
+struct mg_dim3 { uint32_t x, y, z; };
+
+struct mg_launch {
+    struct mg_dkernel *kernel;
+    struct mg_dim3 grid, block, cluster; /* cluster 0,0,0: none */
+    uint32_t dyn_shared_bytes;
+    const void *params; /* the parameter block as the kernel sees it (mg_func.param_bytes) */
+    uint32_t param_bytes;
+    bool cooperative;
+    uint64_t time_limit_ns; /* 0: none */
+    const volatile bool *cancel; /* may be NULL; polled */
+};
+
+struct mg_launch_stats {
+    uint64_t start_ns, end_ns; /* mg_now_ns */
+    uint64_t warp_instructions, thread_instructions; /* as executed by the device, probes included */
+};
+
+struct mg_kernel_info {
+    const char *name; /* owner: the module */
+    uint32_t n_params, param_bytes;
+    const uint32_t *param_offsets, *param_sizes;
+    uint32_t static_shared_bytes, local_bytes, const_bytes, registers; /* registers: estimate from liveness, see driver for recorded ones */
+    uint32_t max_threads; /* .maxntid product or 1024 */
+    const struct mg_func *func; /* directives; borrowed */
+};
+
+/* ---- per-warp event stream (emulator): the instruction trace for simulators ------------------ */
+enum mg_event_kind { MG_EVENT_INST, MG_EVENT_MEMORY, MG_EVENT_BRANCH, MG_EVENT_BARRIER, MG_EVENT_CALL, MG_EVENT_RETURN, MG_EVENT_EXIT };
+struct mg_event {
+    enum mg_event_kind kind;
+    const struct mg_dkernel *kernel;
+    uint32_t func_ix;   /* function id in the module's IR */
+    mg_id node;         /* instruction in the module's IR */
+    uint32_t ptx_line;
+    uint32_t cta[3], warp;
+    uint32_t mask;      /* lanes that execute it (guard true) */
+    uint32_t active;    /* lanes that are here */
+    /* MG_EVENT_MEMORY */
+    enum mg_space space; bool write; uint32_t bytes; /* per lane, all vector elements */
+    const uint64_t *addresses; /* [32] */
+    const void *values; /* [32][bytes], lane-major, NULL when not available */
+    /* MG_EVENT_BRANCH */
+    uint32_t taken;
+};
+typedef void (*mg_event_fn)(void *user, const struct mg_event *ev);
+struct mg_trace_opts {
+    size_t size;
+    mg_event_fn fn; void *user;
+    const char *kernel_glob;       /* NULL: all */
+    uint64_t first_cta, n_ctas;    /* linear CTA ids; n_ctas 0: all */
+};
+
+struct mg_device_opts {
+    size_t size;
+    const char *properties; /* "h200" */
+    uint32_t workers;       /* 0: all cores */
+    void (*print)(void *user, const char *text, size_t n); /* printf output of kernels; NULL: stdout */
+    void *print_user;
+    bool count_positions;   /* witness: executed instructions per PTX position, without the CFG */
+    uint64_t heap_bytes;    /* device malloc heap limit */
+    uint64_t printf_bytes;
+};
+
+struct mg_device_ops {
+    const char *name; /* "emu", "cpu" */
+    enum mg_err (*open)(struct mg_device **out, const struct mg_device_opts *opts, struct mg_diag *d);
+    void (*close)(struct mg_device *dev);
+    /* Takes ownership of ptx. Allocates and initialises its globals; kernels are decoded on first launch.
+     * `extern` variables and functions are resolved inside the module only (linking is the driver's). */
+    enum mg_err (*module_load)(struct mg_device *dev, struct mg_module *ptx, struct mg_dmod **out, struct mg_diag *d);
+    void (*module_unload)(struct mg_dmod *mod);
+    const struct mg_module *(*module_ir)(const struct mg_dmod *mod);
+    struct mg_dkernel *(*kernel)(struct mg_dmod *mod, const char *name);     /* NULL when absent */
+    void (*kernel_info)(const struct mg_dkernel *k, struct mg_kernel_info *out);
+    enum mg_err (*global)(struct mg_dmod *mod, const char *name, uint64_t *address, uint64_t *bytes);
+    /* Value a function has when its address is taken, on this instance; 0 when absent. */
+    uint64_t (*function_address)(struct mg_dmod *mod, const char *name);
+    /* Runs to completion on the caller's thread plus the device's workers. Thread-safe: several
+     * launches may run at once. Result: fault->kind. */
+    void (*launch)(struct mg_device *dev, const struct mg_launch *l, struct mg_launch_stats *stats, struct mg_fault *fault);
+    void (*trace)(struct mg_device *dev, const struct mg_trace_opts *opts); /* NULL opts: off; NULL fn pointer in ops: not supported */
+    /* Witness: calls fn(user, ptx_line, node, thread_count, warp_count) for every instruction of
+     * every function of the module, in text order; counts since load. Needs count_positions. */
+    void (*positions)(struct mg_dmod *mod, void (*fn)(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps), void *user);
+};
+extern const struct mg_device_ops mg_emu_ops; /* device/emu */
+
+#endif

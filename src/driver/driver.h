@@ -1,0 +1,50 @@
+/* Our own CUDA driver over the software devices: what libmargay's slots point to when there is no
+ * GPU. Every entry is an ordinary public driver call; inject/ sits in front exactly as it sits in
+ * front of NVIDIA's. The extension below is what inject uses instead of events and polling. */
+#ifndef MG_DRIVER_DRIVER_H
+#define MG_DRIVER_DRIVER_H
+
+#include "device/device.h"
+
+/* Address of our implementation of an exported driver name ("cuMemAlloc_v2"), or NULL. */
+void *mg_driver_symbol(const char *name);
+
+struct mg_driver_config {
+    size_t size;
+    const char *device;      /* "emu" or "cpu" */
+    const char *properties;  /* --as */
+    const char *properties_path; /* file of recorded properties, NULL: built in */
+    uint64_t time_limit_ns;
+    uint32_t workers;
+    bool count_positions;
+    void (*say)(const char *line); /* one line of chatter for the user (stderr) */
+};
+/* Once, before the first entry is called. Cheap: devices open at cuInit. */
+void mg_driver_configure(const struct mg_driver_config *c);
+
+struct mg_launch_done { /* what the driver tells when a launch has ended */
+    uint64_t start_ns, end_ns;
+    struct mg_fault fault; /* kind NONE when complete */
+    int cuda_error;        /* 0 when complete */
+};
+typedef void (*mg_launch_done_fn)(void *user, const struct mg_launch_done *done);
+/* The next kernel launch that this thread makes (any form; captured launches keep the note in
+ * their graph node and call it at every replay) calls fn once it has ended, on a thread of the
+ * driver, before any later work of that stream begins. If the launch is rejected the note is
+ * dropped without a call. */
+void mg_driver_note_next_launch(mg_launch_done_fn fn, void *user);
+
+/* Of a CUfunction or CUkernel of our driver. */
+struct mg_dkernel *mg_driver_kernel(void *function);
+/* Value of a function's address inside the module instance that `function` belongs to. */
+uint64_t mg_driver_function_address(void *function, const char *name);
+/* Address of a module-scope variable of the instance that `function` belongs to, any linkage. */
+bool mg_driver_global_address(void *function, const char *name, uint64_t *address, uint64_t *bytes);
+/* The allocation a device pointer lies in (dense id, offset): how profiles store pointer arguments. */
+bool mg_driver_allocation(uint64_t address, uint64_t *id, uint64_t *offset, uint64_t *bytes);
+/* Witness counts of the module instance behind a function (device count_positions). */
+void mg_driver_positions(void *function, void (*fn)(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps), void *user);
+/* Waits until every stream is idle; called at process exit by inject before the store closes. */
+void mg_driver_drain(uint64_t timeout_ns);
+
+#endif

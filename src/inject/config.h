@@ -1,0 +1,26 @@
+/* What `margay run` tells the library inside the application, through the environment: one
+ * variable a field, named MARGAY_<FIELD>. Also read by libcudart's stand-in and by `margay doctor`. */
+#ifndef MG_INJECT_CONFIG_H
+#define MG_INJECT_CONFIG_H
+
+#include "base/diag.h"
+
+struct mg_config { /* strings: owner is the config; NULL when not given */
+    char *dir;         /* MARGAY_DIR: absolute path of the profile directory */
+    char *device;      /* MARGAY_DEVICE: nvidia cpu emu (auto is resolved by the launcher) */
+    char *properties;  /* MARGAY_AS */
+    char *tools;       /* MARGAY_TOOLS: as -t, several joined by ';' */
+    char *kernel_glob; /* MARGAY_KERNEL */
+    char *launches;    /* MARGAY_LAUNCHES */
+    char *real;        /* MARGAY_REAL: path of the real driver */
+    char *dump;        /* MARGAY_DUMP: pass to dump */
+    uint64_t time_limit_ns; /* MARGAY_TIME_LIMIT_NS */
+    uint32_t workers;  /* MARGAY_WORKERS */
+    bool strict, eager, verify, check, stats, quiet, verbose, native_times, witness;
+    uint32_t root_pid; /* MARGAY_ROOT: pid of the launcher: whose DIR this is */
+};
+void mg_config_from_env(struct mg_config *c);
+void mg_config_to_env(const struct mg_config *c); /* setenv, for the launcher before exec */
+void mg_config_release(struct mg_config *c);
+
+#endif

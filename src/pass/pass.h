@@ -1,0 +1,68 @@
+/* Passes: {name, scope, needs, keeps, run}. The driver computes the analyses a pass needs, drops
+ * those it does not keep, verifies the module after every pass in debug builds and dumps it on
+ * --dump=PASS. */
+#ifndef MG_PASS_PASS_H
+#define MG_PASS_PASS_H
+
+#include "analysis/analysis.h"
+#include "base/buf.h"
+
+enum mg_analysis { MG_AN_CFG = 1, MG_AN_DOM = 2, MG_AN_LOOP = 4, MG_AN_LIVE = 8, MG_AN_SSA = 16, MG_AN_SPACE = 32, MG_AN_ALL = 63 };
+enum mg_pass_scope { MG_SCOPE_IMMUTABLE, MG_SCOPE_MODULE, MG_SCOPE_KERNEL, MG_SCOPE_BLOCK };
+
+struct mg_pass_ctx; /* module under work, analyses so far, scratch arena, diag */
+struct mg_pass {
+    const char *name, *summary;
+    enum mg_pass_scope scope;
+    unsigned needs, keeps; /* enum mg_analysis */
+    enum mg_err (*run)(struct mg_pass_ctx *c, void *user, mg_id func, uint32_t block); /* func, block as the scope says */
+};
+struct mg_module *mg_pass_module(struct mg_pass_ctx *c);
+struct mg_arena *mg_pass_scratch(struct mg_pass_ctx *c);
+struct mg_diag *mg_pass_diag(struct mg_pass_ctx *c);
+const struct mg_cfg *mg_pass_cfg(struct mg_pass_ctx *c, mg_id func);
+
+struct mg_pipeline_step { const struct mg_pass *pass; void *user; };
+struct mg_pass_opts {
+    size_t size;
+    const char *dump;  /* name of a pass, "all" or NULL: print the module after it to `dump_to` */
+    struct mg_buf *dump_to;
+    bool verify;       /* after each pass; on in debug builds */
+    uint64_t *pass_ns; /* per step, may be NULL */
+};
+enum mg_err mg_pass_run(struct mg_module *m, const struct mg_pipeline_step *steps, uint32_t n, const struct mg_pass_opts *opts, struct mg_diag *d) MG_MUST_CHECK;
+
+/* ---- the twin (pass/twin.c) ------------------------------------------------------------------
+ * A module that holds one kernel under its own name, clones of every function it reaches, and one
+ * hidden trailing parameter: the address of the launch's context block. No address is in its
+ * text: module-scope variables and native functions are read from the context block's symbol table.
+ *
+ *   context block (global memory)          symbol table
+ *   +0  u64 counters  ──► u64[n_counters]  +8*i  u64 address of symbols[i] in the app's image
+ *   +8  u64 symbols   ──►
+ *   +16 u64 words[MG_CTX_WORDS]  what tools ask for per launch
+ */
+#define MG_CTX_COUNTERS 0
+#define MG_CTX_SYMBOLS 8
+#define MG_CTX_WORDS 16
+#define MG_CTX_N_WORDS 14
+#define MG_CTX_BYTES 128
+
+struct mg_twin_symbol { char *name; bool is_func; }; /* owner: twin */
+struct mg_twin {
+    struct mg_module *m;      /* owner: twin */
+    mg_id kernel;             /* in m */
+    mg_id ctx_param;          /* var: hidden parameter of the kernel */
+    uint32_t ctx_offset;      /* its byte offset in the parameter block */
+    struct mg_twin_symbol *symbols; uint32_t n_symbols;
+    mg_id *funcs; uint32_t n_funcs;      /* in m, kernel first, then clones in text order of the original */
+    mg_id *orig_funcs;                   /* the same in the original module */
+    mg_id *ctx_reg;                      /* per function: .u64 register that holds the context block's address */
+    struct mg_map orig_node;             /* node in m -> node in the original module */
+};
+/* Fails with MG_ERR_UNSUPPORTED (reason in d) when the kernel cannot have a twin alone: texture or
+ * surface references, device-side launches. */
+enum mg_err mg_twin_new(const struct mg_module *m, mg_id kernel, struct mg_twin **out, struct mg_diag *d) MG_MUST_CHECK;
+void mg_twin_free(struct mg_twin *t);
+
+#endif

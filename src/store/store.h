@@ -1,0 +1,105 @@
+/* The profile directory: one SQLite database per process (WAL, readable at any instant, survives
+ * kill -9), joined by readers. docs/format-profile.md has the schema.
+ *
+ *   DIR/profile.db            the first process that made a CUDA call
+ *   DIR/profile-<pid>.db      every other
+ *
+ * Writing (in process): calls only queue; one writer thread commits at least every 500 ms and at
+ * close. Nothing here ever takes the application down: on an I/O error one line is said, recording
+ * stops, what was committed stays readable.
+ */
+#ifndef MG_STORE_STORE_H
+#define MG_STORE_STORE_H
+
+#include "base/diag.h"
+#include "tool/tool.h"
+
+struct mg_store; /* writer */
+
+struct mg_store_process {
+    uint32_t pid, ppid;
+    int32_t rank;             /* MPI rank, -1 none */
+    const char *exe;
+    const char *const *argv; uint32_t argc;
+    const char *device_kind;  /* "nvidia" "cpu" "emu" */
+    const char *device_name; uint32_t sms, sm; /* sm: 90 */
+    const char *properties;   /* --as */
+    const char *tools;        /* as given, "blocks,warps=on" joined by ';' */
+    uint64_t start_unix_ns;
+};
+/* Opens DIR (made when absent) and claims a database in it. */
+enum mg_err mg_store_open(const char *dir, const struct mg_store_process *p, void (*say)(const char *line), struct mg_store **out, struct mg_diag *d);
+/* exit: 0..255, 128+signal, or -1 when unknown (killed). Flushes and joins the writer thread. */
+void mg_store_close(struct mg_store *s, int exit_code);
+void mg_store_flush(struct mg_store *s); /* blocks until what was queued is on disk */
+
+struct mg_store_kernel {
+    const char *name, *demangled, *module; /* module: 32 hex digits of the PTX text; "" when there is no PTX */
+    int32_t regs_native, regs_instrumented; /* -1 unknown */
+    bool regs_estimated;
+    const struct mg_sites *sites; /* NULL: nothing known (no PTX) */
+};
+/* Dense id from 0. */
+uint32_t mg_store_kernel(struct mg_store *s, const struct mg_store_kernel *k);
+void mg_store_kernel_regs(struct mg_store *s, uint32_t kernel, int32_t regs_instrumented);
+/* Source files and module texts, stored once (compressed), so that a report can show lines. */
+void mg_store_module(struct mg_store *s, const char *id, const char *ptx, size_t bytes);
+
+enum mg_ran { MG_RAN_INSTRUMENTED, MG_RAN_NATIVE, MG_RAN_FAILED /* instrumentation failed, native ran */, MG_RAN_UNKNOWN, MG_RAN_COUNT };
+enum mg_arg_kind { MG_ARG_VALUE, MG_ARG_POINTER };
+struct mg_store_arg { uint32_t offset, bytes; enum mg_arg_kind kind; uint64_t allocation, allocation_off; const void *value; };
+struct mg_store_launch {
+    uint32_t kernel;
+    uint32_t grid[3], block[3], cluster[3];
+    uint32_t static_shared_bytes, dyn_shared_bytes;
+    uint32_t device; uint64_t stream, ctx;
+    uint64_t graph;        /* 0: direct; else graph exec number */
+    enum mg_ran ran;
+    const char *reason;    /* why not instrumented; NULL when it is */
+    bool cooperative;
+    const struct mg_store_arg *args; uint32_t n_args;
+};
+/* Written as incomplete at once; dense id from 0, in order of calls. Copies everything. */
+uint64_t mg_store_launch(struct mg_store *s, const struct mg_store_launch *l);
+struct mg_store_done {
+    bool complete;
+    const char *why;          /* incomplete: one line; NULL else */
+    uint64_t start_ns;        /* since process start */
+    uint64_t time_ns; bool timed;
+    uint64_t replays;         /* graph nodes: replays these counts are the sum of; 1 else */
+    const uint64_t *threads;  /* [n_blocks] or NULL: not measured */
+    const uint64_t *warps;    /* [n_blocks] or NULL */
+    uint32_t n_blocks;
+};
+void mg_store_launch_done(struct mg_store *s, uint64_t launch, const struct mg_store_done *done);
+/* Launches nobody could count, with the reason. */
+void mg_store_unknown(struct mg_store *s, const char *what, uint64_t n, const char *reason);
+/* Free-form result of a tool: JSON text kept under tools/<tool>/<key>. */
+void mg_store_tool_json(struct mg_store *s, const char *tool, const char *key, const char *json);
+
+/* ---- reading (report/, study/): the join over all processes of DIR ---------------------------- */
+struct mg_profile; /* everything in memory, arena-owned, kernels merged by (module, name) */
+struct mg_pblock { const char *function, *label, *file; uint32_t id, ptx_line, line, n_insts; const uint32_t *succs; uint32_t n_succs; const struct mg_site_op *ops; uint32_t n_ops;
+                   uint64_t threads, warps; bool has_threads, has_warps; };
+struct mg_pkernel { uint32_t id; const char *name, *demangled, *module; int32_t regs_native, regs_instrumented; bool regs_estimated; bool has_sites;
+                    struct mg_pblock *blocks; uint32_t n_blocks; uint64_t launches, incomplete, instrumented; uint64_t threads_launched; uint64_t time_ns, timed_launches; };
+struct mg_plaunch { uint64_t id; uint32_t process, kernel; uint32_t grid[3], block[3], cluster[3], static_shared_bytes, dyn_shared_bytes, device; uint64_t stream, ctx, graph; enum mg_ran ran; const char *reason;
+                    bool complete, timed, cooperative; const char *why; uint64_t start_ns, time_ns, replays; struct mg_store_arg *args; uint32_t n_args;
+                    const uint64_t *threads, *warps; uint32_t n_counts; };
+struct mg_pprocess { uint32_t pid, ppid; int32_t rank; const char *exe; const char **argv; uint32_t argc; const char *device_kind, *device_name, *properties, *tools; uint32_t sms, sm; int exit_code; bool closed; uint64_t start_unix_ns; };
+struct mg_punknown { const char *what, *reason; uint64_t n; };
+struct mg_ptool { const char *tool, *key, *json; uint32_t process; };
+struct mg_profile {
+    struct mg_arena arena;
+    struct mg_pprocess *processes; uint32_t n_processes;
+    struct mg_pkernel *kernels; uint32_t n_kernels;
+    struct mg_plaunch *launches; uint64_t n_launches;
+    struct mg_punknown *unknowns; uint32_t n_unknowns;
+    struct mg_ptool *tools; uint32_t n_tools;
+};
+enum mg_err mg_profile_open(const char *dir, struct mg_profile **out, struct mg_diag *d) MG_MUST_CHECK;
+void mg_profile_free(struct mg_profile *p);
+/* PTX text of a module, malloc'd, NULL when it was not kept. */
+char *mg_profile_module(const char *dir, const char *id, size_t *bytes);
+
+#endif

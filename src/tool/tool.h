@@ -1,0 +1,60 @@
+/* Tools: analyze -> instrument -> initialize (per launch) -> finalize -> profile (seed ocelot 3.2).
+ * A tool never knows the device: it sees sites and counters. */
+#ifndef MG_TOOL_TOOL_H
+#define MG_TOOL_TOOL_H
+
+#include "analysis/analysis.h"
+#include "pass/pass.h"
+
+/* What is known of a kernel without running it: blocks of every function reachable from it, in
+ * text order, entry first. Stored once per kernel (store/). Owner: its own arena. */
+struct mg_site_op { const char *op; uint32_t n; uint32_t n_guarded; }; /* dotted text; n_guarded: of those, how many carry a guard */
+struct mg_site_block {
+    uint32_t id;            /* dense over all functions of the kernel */
+    const char *function, *label; /* label "" when none */
+    uint32_t func_ix, block_ix; /* function in mg_sites.funcs, block in its CFG */
+    uint32_t ptx_line;      /* of the first instruction */
+    const char *file; uint32_t line; /* source; file NULL when unknown */
+    uint32_t n_insts;
+    const uint32_t *succs; uint32_t n_succs; /* dense ids */
+    const struct mg_site_op *ops; uint32_t n_ops; /* sorted by op */
+};
+struct mg_sites {
+    struct mg_arena arena;
+    const char *kernel;
+    mg_id *funcs; uint32_t n_funcs;  /* in the original module; entry first, then text order */
+    uint32_t *first_block;           /* func_ix -> first dense block id */
+    struct mg_cfg **cfgs;
+    struct mg_site_block *blocks; uint32_t n_blocks;
+};
+struct mg_sites *mg_sites_new(const struct mg_module *m, mg_id kernel);
+void mg_sites_free(struct mg_sites *s);
+
+enum mg_blocks_scope { MG_COUNT_FULL, MG_COUNT_CTA, MG_COUNT_WARP };
+struct mg_blocks_opts { /* parsed from -t blocks,k=v,... */
+    bool warps;
+    enum mg_blocks_scope scope; uint64_t cta; uint32_t warp; /* linear ids */
+};
+
+/* Where a kernel's counters lie in mg_ctx counters[]: thread entries of block b at threads_at + b,
+ * warp entries at warps_at + b (UINT32_MAX: not counted). */
+struct mg_counter_layout { uint32_t n_counters, threads_at, warps_at; };
+
+struct mg_tool_opt { const char *key, *value, *help; };
+struct mg_tool {
+    const char *name, *summary;
+    const struct mg_tool_opt *opts; /* documented keys with defaults, ends with key NULL */
+    /* Parses "k=v,..." into a heap struct. */
+    enum mg_err (*configure)(const char *args, void **conf, struct mg_diag *d);
+    void (*release)(void *conf);
+    /* Inserts probes into the twin. A pure function of its input. layout says what was placed where. */
+    enum mg_err (*instrument)(const void *conf, const struct mg_sites *sites, struct mg_twin *twin, struct mg_counter_layout *layout, struct mg_diag *d);
+    /* Fills the context block's words for one launch. */
+    void (*initialize)(const void *conf, uint64_t words[MG_CTX_N_WORDS]);
+    unsigned flags;
+};
+enum mg_tool_flags { MG_TOOL_NATIVE = 1 /* never instruments: every launch runs native, reason "no tool" */ };
+const struct mg_tool *mg_tool_find(const char *name);
+const struct mg_tool *mg_tool_at(uint32_t ix); /* NULL past the last: the list of tools.def */
+
+#endif
