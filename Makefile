@@ -40,8 +40,12 @@ RUNTIME_OBJS := $(call objs,runtime)
 STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
-.PHONY: all clean unit
-all: $(B)/bin/margay
+.PHONY: all help deps unit examples demo check check-gpu bench fuzz format lint install clean
+all: deps $(B)/bin/margay ## build the program and its libraries
+help: ## list the targets
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
+deps:
+	@CC=$(CC) scripts/deps build
 
 $(B)/obj/%.o: src/%.c
 	@mkdir -p $(@D)
@@ -58,10 +62,52 @@ $(B)/obj/tests/%.o: tests/unit/%.c
 $(B)/bin/test-unit: $(UNIT_OBJS) $(CORE_OBJS) $(DEVICE_OBJS) $(call objs,report)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
-unit: $(B)/bin/test-unit
+unit: $(B)/bin/test-unit ## run the unit tests
 	$<
 
-clean:
+# ---- examples: driver-API builds need clang alone, runtime-API builds need nvcc ------------------
+EXAMPLES := saxpy reduce divergent matmul histogram stencil bfs
+NVCC := $(shell command -v nvcc 2>/dev/null || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+CLANG := $(shell command -v clang 2>/dev/null || command -v clang-14 2>/dev/null)
+CLANG_PTX := -x cuda --cuda-path=/nonexistent --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib
+EX := $(B)/examples
+examples: $(if $(CLANG),$(EXAMPLES:%=$(EX)/%)) $(if $(NVCC),$(EXAMPLES:%=$(EX)/%-rt)) ## build the bundled CUDA programs
+$(EX)/%.ptx: examples/%/kernel.cu examples/common/device.h
+	@mkdir -p $(@D)
+	$(CLANG) $(CLANG_PTX) -O2 -gline-tables-only -S $< -o $@
+$(EX)/%.ptx.o: $(EX)/%.ptx examples/common/ptx.S
+	gcc -c '-DPTX="$<"' examples/common/ptx.S -o $@
+$(EX)/%.o: examples/%/main.c examples/common/host.h
+	@mkdir -p $(@D)
+	gcc -std=c17 -O2 -ffp-contract=off $(WARN) -c $< -o $@
+$(EX)/host.o: examples/common/host.c examples/common/host.h
+	@mkdir -p $(@D)
+	gcc -std=c17 -O2 $(WARN) -Wno-missing-prototypes -c $< -o $@
+$(EXAMPLES:%=$(EX)/%): $(EX)/%: $(EX)/%.o $(EX)/%.ptx.o $(EX)/host.o | $(B)/lib/margay/driver/libcuda.so.1
+	gcc $^ -L$(B)/lib/margay/driver -l:libcuda.so.1 -o $@
+$(EX)/host-rt.o: examples/common/host_runtime.cu examples/common/host.h
+	@mkdir -p $(@D)
+	$(NVCC) -O2 -c $< -o $@
+$(EXAMPLES:%=$(EX)/%-rt): $(EX)/%-rt: examples/%/main.c examples/%/kernel.cu $(EX)/host-rt.o
+	$(NVCC) -x cu -O3 -Xcompiler -ffp-contract=off -lineinfo -arch=sm_90 -include examples/$*/kernel.cu -c $< -o $@.o
+	$(NVCC) -cudart shared $@.o $(EX)/host-rt.o -o $@
+.SECONDARY:
+
+demo: ## profile a bundled CUDA program on whatever device is there
+	@scripts/deps build && scripts/deps demo
+	@$(MAKE) --no-print-directory -s all examples
+	@scripts/demo $(B)
+
+check: ## build and pass every test
+	@scripts/deps build && scripts/deps check
+	@$(MAKE) --no-print-directory -s all examples $(B)/bin/test-unit
+	@tests/run --build $(B)
+
+format: ## clang-format the sources that differ from the last commit
+	@scripts/deps format
+	git diff --name-only HEAD -- '*.c' '*.h' | xargs -r clang-format -i
+
+clean: ## remove everything built
 	rm -rf build
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
