@@ -138,6 +138,7 @@ struct mg_var { /* a variable of any space but .reg, a parameter or a return par
     uint8_t is_param, is_ret, managed, is_reg_param; /* is_reg_param: .reg parameter of a PTX 1.x/2.x .func; its register is `reg` */
     mg_id reg;
     uint32_t line;
+    mg_id def;        /* the definition of this name: itself, or a later var when this one is .extern; module scope only */
 };
 uint64_t mg_var_bytes(const struct mg_var *v); /* 0 for unsized */
 uint32_t mg_var_align(const struct mg_var *v); /* natural alignment when none was written */
@@ -249,7 +250,8 @@ mg_id mg_module_add_reg(struct mg_module *m, mg_id func, const char *name, enum 
 mg_id mg_module_add_regs(struct mg_module *m, mg_id func, const char *prefix, enum mg_type type, uint32_t count); /* prefix<count>; first id, consecutive */
 mg_id mg_module_add_label(struct mg_module *m, mg_id func, const char *name);
 mg_id mg_opnd_alloc(struct mg_module *m, uint32_t n); /* n fresh consecutive operands */
-/* New unlinked instruction with operands copied in. */
+/* New unlinked instruction with operands copied in. Both mark it MG_NF_META: clear the flag of one
+ * that takes an application instruction's place. */
 mg_id mg_node_new(struct mg_module *m, const char *form, const struct mg_opnd *opnds, uint32_t n);
 mg_id mg_node_new_kind(struct mg_module *m, enum mg_node_kind kind, uint32_t ref);
 void mg_node_insert_before(struct mg_module *m, mg_id func, mg_id at, mg_id node); /* at = 0: at the end */
