@@ -31,7 +31,7 @@ endif
 
 objs = $(patsubst src/%.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(addprefix src/,$(1)))))
 # Layers, lowest first. The core needs libc and small static libraries only.
-CORE := base isa ir ptx image analysis pass tool store
+CORE := base abi isa ir ptx image analysis pass tool store
 CORE_OBJS := $(call objs,$(CORE))
 CLI_OBJS := $(call objs,report cli) $(B)/obj/inject/config.o
 DEVICE_OBJS := $(call objs,device device/emu)
