@@ -125,6 +125,8 @@ struct mg_device_ops {
     /* Witness: calls fn(user, ptx_line, node, thread_count, warp_count) for every instruction of
      * every function of the module, in text order; counts since load. Needs count_positions. */
     void (*positions)(struct mg_dmod *mod, void (*fn)(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps), void *user);
+    /* Decodes a kernel now, so that what launch would refuse is refused here: the fault's kind says. May be NULL. */
+    enum mg_err (*prepare)(struct mg_dkernel *k, struct mg_fault *fault);
 };
 extern const struct mg_device_ops mg_emu_ops; /* device/emu */
 
