@@ -36,9 +36,20 @@ struct mg_blocks_opts { /* parsed from -t blocks,k=v,... */
     enum mg_blocks_scope scope; uint64_t cta; uint32_t warp; /* linear ids */
 };
 
-/* Where a kernel's counters lie in mg_ctx counters[]: thread entries of block b at threads_at + b,
- * warp entries at warps_at + b (UINT32_MAX: not counted). */
-struct mg_counter_layout { uint32_t n_counters, threads_at, warps_at; };
+/* Where a kernel's counters lie in the launch's counter array (mg_ctx counters[], u64 each, zeroed
+ * before the launch). Read them with mg_counters_read: several blocks may share one counter.
+ * Owner: whoever called instrument; mg_counter_layout_release. */
+struct mg_counter_layout {
+    uint32_t n_counters;
+    uint32_t n_blocks;
+    uint32_t *threads;   /* block -> counter of its thread entries */
+    uint32_t *warps;     /* block -> counter of its warp entries; NULL: not counted */
+    uint32_t other_at;   /* counter of thread calls that left for a function without a clone
+                          * ("uninstrumented callee"); UINT32_MAX: there are no such calls */
+};
+void mg_counter_layout_release(struct mg_counter_layout *l);
+/* threads and warps hold n_blocks each; warps is left alone when it was not counted; NULL: skip. */
+void mg_counters_read(const struct mg_counter_layout *l, const uint64_t *raw, uint64_t *threads, uint64_t *warps);
 
 struct mg_tool_opt { const char *key, *value, *help; };
 struct mg_tool {
