@@ -41,7 +41,7 @@ STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
 .PHONY: all help deps unit examples demo check check-gpu bench fuzz format lint install clean
-all: deps $(B)/bin/margay ## build the program and its libraries
+all: deps $(B)/bin/margay $(B)/lib/margay/cudart/libcudart.so.13 ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 deps:
@@ -54,6 +54,15 @@ $(B)/obj/%.o: src/%.c
 $(B)/bin/margay: $(CORE_OBJS) $(CLI_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
+
+# ---- our CUDA runtime: needs glibc alone, exports the names of exports.def under one version node ----
+CUDART := $(B)/lib/margay/cudart/libcudart.so.13
+$(B)/gen/cudart.map: src/runtime/exports.def
+	@mkdir -p $(@D)
+	@{ echo 'libcudart.so.13 {'; echo '  global:'; sed -n 's/^RT_EXPORT(\(.*\))/    \1;/p' $<; echo '  local: *;'; echo '};'; } > $@
+$(CUDART): $(RUNTIME_OBJS) $(B)/gen/cudart.map
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -shared -Wl,-soname,libcudart.so.13 -Wl,--version-script=$(B)/gen/cudart.map -Wl,-Bsymbolic-functions -Wl,-z,defs $(RUNTIME_OBJS) -lpthread -ldl -o $@
 
 UNIT_OBJS := $(patsubst tests/unit/%.c,$(B)/obj/tests/%.o,$(wildcard tests/unit/*.c))
 $(B)/obj/tests/%.o: tests/unit/%.c
