@@ -126,6 +126,7 @@ void mg_json_f64(struct mg_json *j, double v)
         snprintf(text, sizeof text, "%.*g", digits, v);
         if (strtod(text, NULL) == v) break;
     }
+    if (strchr(text, 'e') && fabs(v) >= 1 && fabs(v) < 1e15) snprintf(text, sizeof text, "%.0f", v); /* 100, not 1e+02 */
     mg_buf_adds(j->out, text);
     if (!strpbrk(text, ".eE")) mg_buf_adds(j->out, ".0");
 }
@@ -140,4 +141,10 @@ void mg_json_null(struct mg_json *j)
 {
     before_value(j);
     mg_buf_adds(j->out, "null");
+}
+
+void mg_json_raw(struct mg_json *j, const char *json)
+{
+    before_value(j);
+    mg_buf_adds(j->out, json);
 }

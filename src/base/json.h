@@ -23,5 +23,6 @@ void mg_json_i64(struct mg_json *j, int64_t v);
 void mg_json_f64(struct mg_json *j, double v); /* shortest text that reads back; NaN writes null */
 void mg_json_bool(struct mg_json *j, bool v);
 void mg_json_null(struct mg_json *j);
+void mg_json_raw(struct mg_json *j, const char *json); /* one value that is JSON already */
 
 #endif

@@ -3,6 +3,7 @@
  *
  *   DIR/profile.db            the first process that made a CUDA call
  *   DIR/profile-<pid>.db      every other
+ *   DIR/run-<pid>.db          what the launcher (process <pid>) started, and how that ended
  *
  * Writing (in process): calls only queue; one writer thread commits at least every 500 ms and at
  * close. Nothing here ever takes the application down: on an I/O error one line is said, recording
@@ -12,6 +13,7 @@
 #define MG_STORE_STORE_H
 
 #include "base/diag.h"
+#include "base/intern.h"
 #include "tool/tool.h"
 
 struct mg_store; /* writer */
@@ -32,6 +34,9 @@ enum mg_err mg_store_open(const char *dir, const struct mg_store_process *p, voi
 /* exit: 0..255, 128+signal, or -1 when unknown (killed). Flushes and joins the writer thread. */
 void mg_store_close(struct mg_store *s, int exit_code);
 void mg_store_flush(struct mg_store *s); /* blocks until what was queued is on disk */
+/* The launcher's record, once before and once after: exit_code -1 while it runs. Also says what ran
+ * when the program never made a CUDA call. Makes DIR when absent. */
+enum mg_err mg_store_run(const char *dir, uint32_t pid, const char *const *argv, uint32_t argc, int exit_code, struct mg_diag *d);
 
 struct mg_store_kernel {
     const char *name, *demangled, *module; /* module: 32 hex digits of the PTX text; "" when there is no PTX */
@@ -52,7 +57,7 @@ struct mg_store_launch {
     uint32_t kernel;
     uint32_t grid[3], block[3], cluster[3];
     uint32_t static_shared_bytes, dyn_shared_bytes;
-    uint32_t device; uint64_t stream, ctx;
+    uint32_t device; uint64_t stream, ctx; /* dense numbers in order of creation, 0 = the default one; never handles */
     uint64_t graph;        /* 0: direct; else graph exec number */
     enum mg_ran ran;
     const char *reason;    /* why not instrumented; NULL when it is */
@@ -61,12 +66,14 @@ struct mg_store_launch {
 };
 /* Written as incomplete at once; dense id from 0, in order of calls. Copies everything. */
 uint64_t mg_store_launch(struct mg_store *s, const struct mg_store_launch *l);
+/* The driver rejected it: no launch took place. Its id is not used again. */
+void mg_store_launch_drop(struct mg_store *s, uint64_t launch);
 struct mg_store_done {
     bool complete;
     const char *why;          /* incomplete: one line; NULL else */
     uint64_t start_ns;        /* since process start */
     uint64_t time_ns; bool timed;
-    uint64_t replays;         /* graph nodes: replays these counts are the sum of; 1 else */
+    uint64_t replays;         /* graph nodes: replays these counts are the sum of; 1 else (0 reads as 1) */
     const uint64_t *threads;  /* [n_blocks] or NULL: not measured */
     const uint64_t *warps;    /* [n_blocks] or NULL */
     uint32_t n_blocks;
@@ -78,7 +85,7 @@ void mg_store_unknown(struct mg_store *s, const char *what, uint64_t n, const ch
 void mg_store_tool_json(struct mg_store *s, const char *tool, const char *key, const char *json);
 
 /* ---- reading (report/, study/): the join over all processes of DIR ---------------------------- */
-struct mg_profile; /* everything in memory, arena-owned, kernels merged by (module, name) */
+struct mg_profile; /* everything in memory, arena-owned, kernels merged by (module, name) in order of first use */
 struct mg_pblock { const char *function, *label, *file; uint32_t id, ptx_line, line, n_insts; const uint32_t *succs; uint32_t n_succs; const struct mg_site_op *ops; uint32_t n_ops;
                    uint64_t threads, warps; bool has_threads, has_warps; };
 struct mg_pkernel { uint32_t id; const char *name, *demangled, *module; int32_t regs_native, regs_instrumented; bool regs_estimated; bool has_sites;
@@ -86,17 +93,24 @@ struct mg_pkernel { uint32_t id; const char *name, *demangled, *module; int32_t 
 struct mg_plaunch { uint64_t id; uint32_t process, kernel; uint32_t grid[3], block[3], cluster[3], static_shared_bytes, dyn_shared_bytes, device; uint64_t stream, ctx, graph; enum mg_ran ran; const char *reason;
                     bool complete, timed, cooperative; const char *why; uint64_t start_ns, time_ns, replays; struct mg_store_arg *args; uint32_t n_args;
                     const uint64_t *threads, *warps; uint32_t n_counts; };
-struct mg_pprocess { uint32_t pid, ppid; int32_t rank; const char *exe; const char **argv; uint32_t argc; const char *device_kind, *device_name, *properties, *tools; uint32_t sms, sm; int exit_code; bool closed; uint64_t start_unix_ns; };
+struct mg_pprocess { const char *path; /* of its database */ uint32_t pid, ppid; int32_t rank; const char *exe; const char **argv; uint32_t argc; const char *device_kind, *device_name, *properties, *tools; uint32_t sms, sm; int exit_code; bool closed; uint64_t start_unix_ns; };
+struct mg_prun { uint32_t pid; const char **argv; uint32_t argc; int exit_code; }; /* by a launcher; -1: not ended or unknown */
 struct mg_punknown { const char *what, *reason; uint64_t n; };
 struct mg_ptool { const char *tool, *key, *json; uint32_t process; };
 struct mg_profile {
     struct mg_arena arena;
-    struct mg_pprocess *processes; uint32_t n_processes;
+    struct mg_intern names; /* texts of the rows */
+    const char *dir;
+    struct mg_prun *runs; uint32_t n_runs;
+    struct mg_pprocess *processes; uint32_t n_processes; /* the first to make a CUDA call first, then by rank and start */
     struct mg_pkernel *kernels; uint32_t n_kernels;
     struct mg_plaunch *launches; uint64_t n_launches;
     struct mg_punknown *unknowns; uint32_t n_unknowns;
     struct mg_ptool *tools; uint32_t n_tools;
 };
+/* Works on a live, killed or read-only DIR, without changing it. Block counts of kernels are the sum
+ * over complete launches. Errors name the path: no such DIR, no profile in it, a damaged database,
+ * one written by a newer version. */
 enum mg_err mg_profile_open(const char *dir, struct mg_profile **out, struct mg_diag *d) MG_MUST_CHECK;
 void mg_profile_free(struct mg_profile *p);
 /* PTX text of a module, malloc'd, NULL when it was not kept. */

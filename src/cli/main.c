@@ -1,0 +1,99 @@
+/* margay: the commands, listed once. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/diag.h"
+#include "cli/cli.h"
+
+#define VERSION "0.1.0"
+
+/* Weak while the folders that hold them are being written: an absent command is not in the list. */
+#define MAYBE(fn) int fn(int argc, char **argv) __attribute__((weak))
+MAYBE(cmd_run);
+MAYBE(cmd_ctl);
+MAYBE(cmd_doctor);
+MAYBE(cmd_ptx);
+MAYBE(cmd_diff);
+MAYBE(cmd_merge);
+MAYBE(cmd_tools);
+
+struct mg_cmd {
+    const char *name;
+    int (*fn)(int argc, char **argv);
+    const char *help;
+};
+static const struct mg_cmd cmds[] = { /* the only list of commands */
+    {"run", cmd_run, "run a program under a tool"},
+    {"report", cmd_report, "show or export a profile"},
+    {"diff", cmd_diff, "compare two profiles"},
+    {"merge", cmd_merge, "join profiles into one"},
+    {"tools", cmd_tools, "list the tools and their options"},
+    {"doctor", cmd_doctor, "say what works here and what does not"},
+    {"ptx", cmd_ptx, "check, print, analyse PTX without a device"},
+    {"ctl", cmd_ctl, "switch a running program's tools on or off"},
+};
+
+int mg_cli_fail(const struct mg_diag *d, int status)
+{
+    struct mg_buf text = MG_BUF_INIT;
+    mg_diag_print(d, &text);
+    for (const char *at = text.n ? text.at : ""; *at;) {
+        size_t n = strcspn(at, "\n");
+        fprintf(stderr, "margay: %.*s\n", (int)n, at);
+        at += n + (at[n] == '\n');
+    }
+    mg_buf_release(&text);
+    return status;
+}
+
+int mg_cli_out(const struct mg_buf *text)
+{
+    if (text->n && fwrite(text->at, 1, text->n, stdout) != text->n) goto failed;
+    if (!fflush(stdout)) return MG_EXIT_OK;
+failed:
+    perror("margay: cannot write the output");
+    return MG_EXIT_INPUT;
+}
+
+static void print_commands(FILE *to)
+{
+    fputs("margay: runs unmodified CUDA programs with probes inside their kernels\n\n"
+          "  margay COMMAND [OPTIONS]      margay help COMMAND      margay --version\n\n", to);
+    for (size_t i = 0; i < MG_COUNT_OF(cmds); i++)
+        if (cmds[i].fn) fprintf(to, "  %-8s %s\n", cmds[i].name, cmds[i].help);
+    fputs("\nmargay run -- ./app ARGS      counts what every block of every kernel does, on a GPU or without one\n", to);
+}
+
+static const struct mg_cmd *find(const char *name)
+{
+    for (size_t i = 0; i < MG_COUNT_OF(cmds); i++)
+        if (cmds[i].fn && !strcmp(cmds[i].name, name)) return &cmds[i];
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    char *help[] = {NULL, "--help", NULL};
+    if (argc < 2) {
+        print_commands(stderr);
+        return MG_EXIT_USAGE;
+    }
+    if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version")) {
+        puts("margay " VERSION);
+        return MG_EXIT_OK;
+    }
+    bool asks = !strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h");
+    if (asks && argc == 2) {
+        print_commands(stdout);
+        return MG_EXIT_OK;
+    }
+    const struct mg_cmd *c = find(argv[asks ? 2 : 1]);
+    if (!c) {
+        fprintf(stderr, "margay: no command '%s' (see `margay help`)\n", argv[asks ? 2 : 1]);
+        return MG_EXIT_USAGE;
+    }
+    if (!asks) return c->fn(argc - 1, argv + 1);
+    help[0] = argv[2];
+    return c->fn(2, help);
+}

@@ -1,0 +1,56 @@
+/* What a profile says, for people and for programs. Input: a joined profile (store/). Output: text
+ * into a buffer; nothing here prints, opens devices or changes a profile.
+ *
+ *   profile ──► figures (coverage, opcodes per kernel, hottest blocks) ──► text | summary | json | csv
+ *
+ * Every output is deterministic: orders are by id, by name or by count with the id as tie-break.
+ */
+#ifndef MG_REPORT_REPORT_H
+#define MG_REPORT_REPORT_H
+
+#include "base/buf.h"
+#include "store/store.h"
+
+struct mg_report_opts {
+    size_t size;
+    const char *kernel_glob;  /* matches the name or the demangled name; NULL: all */
+    const char *tool;         /* only this tool's result; NULL: all */
+    uint32_t top;             /* text: kernels and blocks shown; 0: 10 */
+    bool per_launch;          /* json, csv: counts and arguments of every launch */
+    uint32_t columns;         /* text: width of the terminal; 0: 100 */
+    bool color;
+};
+
+void mg_report_text(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out);
+/* At most one screen, ends with the coverage line: what `margay run` says on stderr. */
+void mg_report_summary(const struct mg_profile *p, struct mg_buf *out);
+void mg_report_json(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out);
+void mg_report_csv(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out);
+
+/* ---- figures ------------------------------------------------------------------------------------ */
+
+struct mg_coverage_row { const char *kernel, *reason; uint64_t launches; enum mg_ran ran; };
+struct mg_coverage {
+    uint64_t launches, instrumented, failed, unknown;
+    bool timed;                /* any launch was */
+    double time_pct, timed_pct; /* of measured kernel time, of launches; meaningful when timed */
+    struct mg_coverage_row *rows; uint32_t n_rows; /* every kernel and reason not instrumented, in order of kernel, ran, reason */
+};
+void mg_coverage_init(struct mg_coverage *c, const struct mg_profile *p);
+void mg_coverage_release(struct mg_coverage *c);
+
+struct mg_opcount { const char *op; uint64_t threads, warps; bool has_warps, guarded; /* some counted instruction carries a guard */ };
+struct mg_kernel_sums {
+    bool measured, has_warps;  /* thread and warp counts exist */
+    uint64_t thread_insts, warp_insts, thread_entries, warp_entries;
+    struct mg_opcount *ops; uint32_t n_ops; /* sorted by op */
+};
+void mg_kernel_sums_init(struct mg_kernel_sums *s, const struct mg_pkernel *k);
+void mg_kernel_sums_release(struct mg_kernel_sums *s);
+
+bool mg_report_shows(const struct mg_report_opts *o, const struct mg_pkernel *k);
+const char *mg_ran_text(enum mg_ran r); /* "instrumented" "native" "failed" "unknown" */
+/* The command a profile is of: the launcher's record, else the first process. exit -1: unknown. */
+void mg_report_command(const struct mg_profile *p, const char *const **argv, uint32_t *argc, int *exit_code);
+
+#endif

@@ -1,0 +1,234 @@
+/* SQLite, for the writer: claiming a file, statements, one transaction a batch.
+ *
+ * In somebody else's process two things need care. SQLite's file descriptors are moved out of the
+ * way (an application sees the numbers it would see without us), and before every transaction they
+ * are checked to be still ours: a program that closes every descriptor and opens its own must never
+ * find our pages in its files. */
+#include "store/db.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "store/priv.h"
+
+static const char *const texts[] = { /* ORDER STMT */
+    [MG_STMT_process] = "INSERT INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,NULL,0)",
+    [MG_STMT_exit] = "UPDATE process SET exit=?, closed=1",
+    [MG_STMT_kernel] = "INSERT INTO kernel VALUES(?,?,?,?,?,?,?,?)",
+    [MG_STMT_kernel_regs] = "UPDATE kernel SET regs_instrumented=?2 WHERE id=?1",
+    [MG_STMT_block] = "INSERT INTO block VALUES(?,?,?,?,?,?,?,?,?,?)",
+    [MG_STMT_module] = "INSERT OR IGNORE INTO module VALUES(?,?,?)",
+    [MG_STMT_launch] = "INSERT INTO launch(id,kernel,grid_x,grid_y,grid_z,block_x,block_y,block_z,cluster_x,cluster_y,cluster_z,"
+                       "static_shared,dyn_shared,device,stream,ctx,graph,ran,reason,cooperative,args)"
+                       " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [MG_STMT_drop] = "DELETE FROM launch WHERE id=?",
+    [MG_STMT_done] = "UPDATE launch SET complete=?2, why=?3, start_ns=?4, time_ns=?5, replays=?6, threads=?7, warps=?8 WHERE id=?1",
+    [MG_STMT_unknown] = "INSERT INTO unknown VALUES(?,?,?)",
+    [MG_STMT_tool] = "INSERT OR REPLACE INTO tool VALUES(?,?,?)",
+    [MG_STMT_run] = "INSERT OR REPLACE INTO run VALUES(?,?,?)",
+};
+_Static_assert(MG_COUNT_OF(texts) == MG_STMT_COUNT, "ORDER STMT");
+
+/* ---- SQLite's open, ours: high descriptors, noted in the database being opened ---------------- */
+
+static _Thread_local struct mg_db *opening;
+
+static int open_high(const char *path, int flags, int mode)
+{
+    struct rlimit lim;
+    struct stat st;
+    int fd = open(path, flags | O_CLOEXEC, mode);
+    if (fd < 0 || !opening) return fd;
+    long from = !getrlimit(RLIMIT_NOFILE, &lim) && lim.rlim_cur < 1024 ? (long)lim.rlim_cur / 2 : 512;
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, (int)from);
+    if (high >= 0) {
+        close(fd);
+        fd = high;
+    }
+    struct mg_db *db = opening;
+    if (db->n_files < MG_DB_MAX_FILES && !fstat(fd, &st)) {
+        db->files[db->n_files].fd = fd;
+        db->files[db->n_files].dev = st.st_dev;
+        db->files[db->n_files++].ino = st.st_ino;
+    }
+    return fd;
+}
+
+static int close_noted(int fd)
+{
+    for (uint32_t i = 0; opening && i < opening->n_files; i++)
+        if (opening->files[i].fd == fd) opening->files[i] = opening->files[--opening->n_files];
+    return close(fd);
+}
+
+static void prepare_sqlite(void)
+{
+    sqlite3_vfs *vfs = sqlite3_vfs_find("unix");
+    if (!vfs || vfs->iVersion < 3) return;
+    vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr)open_high);
+    vfs->xSetSystemCall(vfs, "close", (sqlite3_syscall_ptr)close_noted);
+}
+
+static bool files_are_ours(const struct mg_db *db)
+{
+    for (uint32_t i = 0; i < db->n_files; i++) {
+        struct stat st;
+        if (fstat(db->files[i].fd, &st) || st.st_dev != db->files[i].dev || st.st_ino != db->files[i].ino) return false;
+    }
+    return true;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+enum mg_err mg_db_make_dir(const char *dir, struct mg_diag *d)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s", dir);
+    if (n <= 0 || (size_t)n >= sizeof path) return mg_diag_err(d, MG_ERR_IO, "cannot make the directory '%s': %s", dir, n ? strerror(ENAMETOOLONG) : strerror(ENOENT));
+    for (char *at = path + 1; *at; at++) {
+        if (*at != '/') continue;
+        *at = 0;
+        (void)mkdir(path, 0777); /* what is wrong here shows at the last one */
+        *at = '/';
+    }
+    struct stat st;
+    if (!mkdir(path, 0777)) return MG_ERR_OK;
+    int e = errno;
+    if (!stat(path, &st)) {
+        if (S_ISDIR(st.st_mode)) return MG_ERR_OK;
+        e = ENOTDIR;
+    }
+    return mg_diag_err(d, MG_ERR_IO, "cannot make the directory %s: %s", dir, strerror(e));
+}
+
+static enum mg_err sql_error(struct mg_db *db, int rc, const char *doing, struct mg_diag *d)
+{
+    (void)rc;
+    int code = db->sql ? sqlite3_extended_errcode(db->sql) : SQLITE_NOMEM;
+    int e = db->sql ? sqlite3_system_errno(db->sql) : 0;
+    const char *text = (code & 255) == SQLITE_FULL ? "no space left" : db->sql ? sqlite3_errmsg(db->sql) : "out of memory";
+    if (((code & 255) == SQLITE_IOERR || (code & 255) == SQLITE_CANTOPEN) && e) text = strerror(e);
+    return mg_diag_err(d, MG_ERR_IO, "cannot %s %s: %s", doing, db->path, text);
+}
+
+enum mg_err mg_db_open(struct mg_db *db, const char *path, struct mg_diag *d)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, prepare_sqlite);
+    *db = (struct mg_db){0};
+    snprintf(db->path, sizeof db->path, "%s", path);
+    opening = db;
+    int rc = sqlite3_open_v2(path, &db->sql, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, "unix");
+    if (rc == SQLITE_OK) {
+        char pragmas[200];
+        sqlite3_busy_timeout(db->sql, 5000);
+        rc = sqlite3_exec(db->sql, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY", NULL, NULL, NULL);
+        snprintf(pragmas, sizeof pragmas, "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d;", MG_STORE_APP_ID, MG_STORE_VERSION);
+        if (rc == SQLITE_OK) rc = sqlite3_exec(db->sql, pragmas, NULL, NULL, NULL);
+    }
+    bool present = rc == SQLITE_OK && sqlite3_table_column_metadata(db->sql, NULL, "process", NULL, NULL, NULL, NULL, NULL, NULL) == SQLITE_OK;
+    if (rc == SQLITE_OK && !present) rc = sqlite3_exec(db->sql, mg_store_schema, NULL, NULL, NULL);
+    if (rc == SQLITE_OK) rc = sqlite3_exec(db->sql, "COMMIT", NULL, NULL, NULL);
+    for (int i = 0; rc == SQLITE_OK && i < MG_STMT_COUNT; i++)
+        rc = sqlite3_prepare_v3(db->sql, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &db->stmts[i], NULL);
+    if (rc != SQLITE_OK) {
+        enum mg_err err = sql_error(db, rc, "create", d);
+        mg_db_close(db, false);
+        return err;
+    }
+    opening = NULL;
+    return MG_ERR_OK;
+}
+
+enum mg_err mg_db_claim(struct mg_db *db, const char *dir, uint32_t pid, struct mg_diag *d)
+{
+    char path[4096];
+    enum mg_err err = mg_db_make_dir(dir, d);
+    for (int attempt = 0; !err; attempt++) {
+        int n = attempt == 0 ? snprintf(path, sizeof path, "%s/profile.db", dir)
+              : attempt == 1 ? snprintf(path, sizeof path, "%s/profile-%u.db", dir, pid)
+              : snprintf(path, sizeof path, "%s/profile-%u-%d.db", dir, pid, attempt);
+        if ((size_t)n + 8 >= sizeof path) return mg_diag_err(d, MG_ERR_IO, "cannot create %s/profile.db: %s", dir, strerror(ENAMETOOLONG));
+        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0) {
+            close(fd);
+            return mg_db_open(db, path, d);
+        }
+        if (errno != EEXIST || attempt == 10000) err = mg_diag_err(d, MG_ERR_IO, "cannot create %s: %s", path, strerror(errno));
+    }
+    return err;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static int bind_compressed(sqlite3_stmt *st, int ix, const void *p, size_t bytes)
+{
+    size_t cap = ZSTD_compressBound(bytes);
+    void *out = malloc(cap);
+    size_t n = out ? ZSTD_compress(out, cap, p, bytes, 3) : 0;
+    if (!out || ZSTD_isError(n)) {
+        free(out);
+        return SQLITE_NOMEM;
+    }
+    return sqlite3_bind_blob64(st, ix, out, n, free);
+}
+
+static int write_row(struct mg_db *db, const struct mg_row *r)
+{
+    sqlite3_stmt *st = db->stmts[r->stmt];
+    int rc = SQLITE_OK;
+    for (uint32_t i = 0; i < r->n && rc == SQLITE_OK; i++) {
+        const struct mg_cell *c = &r->cells[i];
+        const char *at = r->data + c->i;
+        int ix = (int)i + 1;
+        switch (c->kind) {
+        case MG_CELL_null: rc = sqlite3_bind_null(st, ix); break;
+        case MG_CELL_int: rc = sqlite3_bind_int64(st, ix, c->i); break;
+        case MG_CELL_text: rc = sqlite3_bind_text64(st, ix, at, c->bytes, SQLITE_STATIC, SQLITE_UTF8); break;
+        case MG_CELL_blob: rc = sqlite3_bind_blob64(st, ix, at, c->bytes, SQLITE_STATIC); break;
+        case MG_CELL_zstd: rc = bind_compressed(st, ix, at, c->bytes); break;
+        }
+    }
+    if (rc == SQLITE_OK) rc = sqlite3_step(st);
+    int reset = sqlite3_reset(st);
+    sqlite3_clear_bindings(st);
+    return rc == SQLITE_DONE ? SQLITE_OK : reset != SQLITE_OK ? reset : rc;
+}
+
+enum mg_err mg_db_write(struct mg_db *db, const struct mg_row *rows, struct mg_diag *d)
+{
+    if (!files_are_ours(db)) return mg_diag_err(d, MG_ERR_STATE, "the program closed the file descriptors of %s", db->path);
+    opening = db;
+    int rc = sqlite3_exec(db->sql, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    for (; rows && rc == SQLITE_OK; rows = rows->next) rc = write_row(db, rows);
+    if (rc == SQLITE_OK) rc = sqlite3_exec(db->sql, "COMMIT", NULL, NULL, NULL);
+    enum mg_err err = MG_ERR_OK;
+    if (rc != SQLITE_OK) {
+        err = sql_error(db, rc, "write", d);
+        sqlite3_exec(db->sql, "ROLLBACK", NULL, NULL, NULL);
+    }
+    opening = NULL;
+    return err;
+}
+
+void mg_db_close(struct mg_db *db, bool last)
+{
+    opening = db;
+    for (int i = 0; i < MG_STMT_COUNT; i++) sqlite3_finalize(db->stmts[i]);
+    if (last) {
+        sqlite3_busy_timeout(db->sql, 0);
+        sqlite3_exec(db->sql, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
+    }
+    sqlite3_close(db->sql);
+    db->sql = NULL;
+    opening = NULL;
+}

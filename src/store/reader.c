@@ -1,0 +1,603 @@
+/* Reading a profile directory: every process's database, joined into one struct in memory.
+ *
+ * A database may be live (its writer goes on while we read: one read transaction gives a consistent
+ * state), left by a killed process (SQLite recovers its log without our help), on a read-only file
+ * system, or not ours at all: everything read is checked before it is believed. */
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "base/buf.h"
+#include "base/intern.h"
+#include "base/io.h"
+#include "base/vec.h"
+#include "store/priv.h"
+
+struct reading { /* all databases of one DIR */
+    struct mg_profile *p;
+    struct mg_intern names;   /* every text: equal text, one copy */
+    struct mg_map kernel_of;  /* interned "module\nname\nblocks" -> global kernel */
+    MG_VEC(struct mg_prun) runs;
+    MG_VEC(struct mg_pprocess) processes;
+    MG_VEC(struct mg_pkernel) kernels;
+    struct mg_plaunch *launches; /* 64-bit count */
+    uint64_t n_launches, cap_launches;
+    MG_VEC(struct mg_punknown) unknowns;
+    MG_VEC(struct mg_ptool) tools;
+    struct mg_diag *diag;
+};
+struct one { /* the database being read */
+    struct reading *r;
+    const char *path;
+    sqlite3 *sql;
+    uint32_t process;
+    MG_VEC(uint32_t) kernels; /* local id -> global id */
+    MG_VEC(uint32_t) n_blocks;
+};
+
+/* ---- one database ---------------------------------------------------------------------------- */
+
+static enum mg_err damaged(struct one *o, const char *what)
+{
+    return mg_diag_err(o->r->diag, MG_ERR_INPUT, "%s is damaged: %s", o->path, what);
+}
+
+static enum mg_err sql_failed(struct one *o)
+{
+    int code = sqlite3_errcode(o->sql) & 255;
+    if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) return damaged(o, sqlite3_errmsg(o->sql));
+    return mg_diag_err(o->r->diag, MG_ERR_IO, "cannot read %s: %s", o->path, sqlite3_errmsg(o->sql));
+}
+
+static const char *text_at(struct one *o, sqlite3_stmt *st, int col)
+{
+    const char *s = (const char *)sqlite3_column_text(st, col);
+    return s ? mg_intern_text(&o->r->names, mg_intern_adds(&o->r->names, s)) : NULL;
+}
+
+static const char *text_or_empty(struct one *o, sqlite3_stmt *st, int col)
+{
+    const char *s = text_at(o, st, col);
+    return s ? s : "";
+}
+
+static uint32_t u32_at(sqlite3_stmt *st, int col)
+{
+    return (uint32_t)sqlite3_column_int64(st, col);
+}
+
+static bool is_null(sqlite3_stmt *st, int col)
+{
+    return sqlite3_column_type(st, col) == SQLITE_NULL;
+}
+
+/* "a\0b\0" -> argv. */
+static void argv_at(struct one *o, sqlite3_stmt *st, int col, const char ***argv, uint32_t *argc)
+{
+    const char *p = sqlite3_column_blob(st, col);
+    size_t bytes = (size_t)sqlite3_column_bytes(st, col);
+    uint32_t n = 0, k = 0;
+    for (size_t i = 0; i < bytes; i++) n += !p[i];
+    *argv = mg_arena_array(&o->r->p->arena, const char *, n + 1);
+    for (size_t from = 0; k < n; from += strlen((*argv)[k++]) + 1)
+        (*argv)[k] = mg_arena_strndup(&o->r->p->arena, p + from, strnlen(p + from, bytes - from));
+    *argc = n;
+}
+
+typedef enum mg_err (*row_fn)(struct one *o, sqlite3_stmt *st);
+
+static enum mg_err each_row(struct one *o, const char *query, row_fn fn)
+{
+    sqlite3_stmt *st = NULL;
+    enum mg_err err = MG_ERR_OK;
+    int rc = sqlite3_prepare_v2(o->sql, query, -1, &st, NULL);
+    while (rc == SQLITE_OK || rc == SQLITE_ROW) {
+        rc = sqlite3_step(st);
+        if (rc == SQLITE_ROW && (err = fn(o, st)) != MG_ERR_OK) break;
+        if (rc == SQLITE_DONE) break;
+    }
+    if (!err && rc != SQLITE_DONE) err = sql_failed(o);
+    sqlite3_finalize(st);
+    return err;
+}
+
+static enum mg_err read_process(struct one *o, sqlite3_stmt *st)
+{
+    if (o->process != UINT32_MAX) return damaged(o, "two process rows");
+    o->process = o->r->processes.n;
+    struct mg_pprocess *p = mg_vec_push(&o->r->processes);
+    *p = (struct mg_pprocess){
+        .path = o->path, .pid = u32_at(st, 0), .ppid = u32_at(st, 1), .rank = sqlite3_column_int(st, 2), .exe = text_or_empty(o, st, 3),
+        .device_kind = text_or_empty(o, st, 5), .device_name = text_or_empty(o, st, 6), .sms = u32_at(st, 7), .sm = u32_at(st, 8),
+        .properties = text_or_empty(o, st, 9), .tools = text_or_empty(o, st, 10), .start_unix_ns = (uint64_t)sqlite3_column_int64(st, 11),
+        .exit_code = is_null(st, 12) ? -1 : sqlite3_column_int(st, 12), .closed = sqlite3_column_int(st, 13) != 0};
+    argv_at(o, st, 4, &p->argv, &p->argc);
+    return MG_ERR_OK;
+}
+
+static enum mg_err read_run(struct one *o, sqlite3_stmt *st)
+{
+    struct mg_prun *run = mg_vec_push(&o->r->runs);
+    *run = (struct mg_prun){.pid = u32_at(st, 0), .exit_code = is_null(st, 2) ? -1 : sqlite3_column_int(st, 2)};
+    argv_at(o, st, 1, &run->argv, &run->argc);
+    return MG_ERR_OK;
+}
+
+static mg_str kernel_key(struct reading *r, const char *module, const char *name, uint32_t n_blocks)
+{
+    struct mg_buf text = MG_BUF_INIT;
+    mg_buf_printf(&text, "%s\n%s\n", module, name);
+    if (n_blocks) mg_buf_addu(&text, n_blocks);
+    mg_str str = mg_intern_add(&r->names, text.at, text.n);
+    mg_buf_release(&text);
+    return str;
+}
+
+/* The joined kernel of (module, name). One whose blocks are not known joins any of that name; only
+ * when two processes know different blocks (two versions of margay) do they stay apart. */
+static uint32_t merged_kernel(struct one *o, const char *module, const char *name, uint32_t n_blocks)
+{
+    struct reading *r = o->r;
+    mg_str any = kernel_key(r, module, name, 0), exact = kernel_key(r, module, name, n_blocks);
+    uint64_t ix;
+    if (mg_map_get(&r->kernel_of, exact, &ix)) return (uint32_t)ix;
+    if (!mg_map_get(&r->kernel_of, any, &ix) || r->kernels.at[ix].n_blocks) {
+        ix = r->kernels.n;
+        *mg_vec_push(&r->kernels) = (struct mg_pkernel){.id = (uint32_t)ix, .regs_native = -1, .regs_instrumented = -1};
+        if (!mg_map_get(&r->kernel_of, any, NULL)) mg_map_set(&r->kernel_of, any, ix);
+    }
+    mg_map_set(&r->kernel_of, exact, ix);
+    return (uint32_t)ix;
+}
+
+static enum mg_err read_kernel(struct one *o, sqlite3_stmt *st)
+{
+    if (sqlite3_column_int64(st, 0) != (int64_t)o->kernels.n) return damaged(o, "kernel ids are not dense");
+    const char *name = text_or_empty(o, st, 1), *module = text_or_empty(o, st, 3);
+    bool has_sites = sqlite3_column_int(st, 7) != 0;
+    int64_t blocks = sqlite3_column_int64(st, 8);
+    if (blocks < 0 || blocks > INT32_MAX) return damaged(o, "too many blocks");
+    uint32_t ix = merged_kernel(o, module, name, (uint32_t)blocks);
+    struct mg_pkernel *k = &o->r->kernels.at[ix];
+    k->name = name;
+    k->module = module;
+    if (!k->demangled) k->demangled = text_at(o, st, 2);
+    if (!is_null(st, 4)) k->regs_native = sqlite3_column_int(st, 4);
+    if (!is_null(st, 5)) k->regs_instrumented = sqlite3_column_int(st, 5);
+    k->regs_estimated = sqlite3_column_int(st, 6) != 0;
+    k->has_sites |= has_sites;
+    if (!k->blocks && blocks) {
+        k->n_blocks = (uint32_t)blocks;
+        k->blocks = mg_arena_array(&o->r->p->arena, struct mg_pblock, blocks);
+        for (uint32_t i = 0; i < k->n_blocks; i++) k->blocks[i].id = UINT32_MAX; /* not read yet */
+    }
+    *mg_vec_push(&o->kernels) = ix;
+    *mg_vec_push(&o->n_blocks) = (uint32_t)blocks;
+    return MG_ERR_OK;
+}
+
+/* "1 2 5" -> ids below limit. */
+static bool parse_succs(struct one *o, const char *text, uint32_t limit, struct mg_pblock *b)
+{
+    uint32_t n = 0, *at = mg_arena_array(&o->r->p->arena, uint32_t, strlen(text) / 2 + 1);
+    b->succs = at;
+    while (*text) {
+        char *end;
+        unsigned long v = strtoul(text, &end, 10);
+        if (end == text || (*end && *end != ' ') || v >= limit) return false;
+        at[n++] = (uint32_t)v;
+        text = *end ? end + 1 : end;
+    }
+    b->n_succs = n;
+    return true;
+}
+
+/* "add.s32 3 0;bra 1 1" -> opcodes with how many and how many guarded. */
+static bool parse_ops(struct one *o, const char *text, struct mg_pblock *b)
+{
+    uint32_t n = *text != 0;
+    for (const char *c = text; *c; c++) n += *c == ';';
+    struct mg_site_op *ops = mg_arena_array(&o->r->p->arena, struct mg_site_op, n + 1);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        size_t len = strcspn(text, " ;");
+        char *end;
+        if (!len || text[len] != ' ') return false;
+        ops[i].op = mg_intern_text(&o->r->names, mg_intern_add(&o->r->names, text, len));
+        ops[i].n = (uint32_t)strtoul(text + len, &end, 10);
+        ops[i].n_guarded = (uint32_t)strtoul(end, &end, 10);
+        if (*end && *end != ';') return false;
+        sum += ops[i].n;
+        text = *end ? end + 1 : end;
+    }
+    b->ops = ops;
+    b->n_ops = n;
+    return sum == b->n_insts;
+}
+
+static enum mg_err read_block(struct one *o, sqlite3_stmt *st)
+{
+    int64_t local = sqlite3_column_int64(st, 0), id = sqlite3_column_int64(st, 1);
+    if (local < 0 || local >= o->kernels.n) return damaged(o, "a block of no kernel");
+    struct mg_pkernel *k = &o->r->kernels.at[o->kernels.at[local]];
+    if (id < 0 || id >= k->n_blocks) return damaged(o, "block ids are not dense");
+    struct mg_pblock *b = &k->blocks[id];
+    if (b->id != UINT32_MAX) return MG_ERR_OK; /* the same kernel of another process */
+    *b = (struct mg_pblock){.id = (uint32_t)id, .function = text_or_empty(o, st, 2), .label = text_or_empty(o, st, 3), .ptx_line = u32_at(st, 4),
+                            .file = text_at(o, st, 5), .line = u32_at(st, 6), .n_insts = u32_at(st, 7)};
+    if (!parse_succs(o, text_or_empty(o, st, 8), k->n_blocks, b)) return damaged(o, "a block's successors");
+    if (!parse_ops(o, text_or_empty(o, st, 9), b)) return damaged(o, "a block's opcodes");
+    return MG_ERR_OK;
+}
+
+static struct mg_plaunch *new_launch(struct reading *r)
+{
+    if (r->n_launches == r->cap_launches) {
+        r->cap_launches = r->cap_launches ? r->cap_launches * 2 : 64;
+        r->launches = mg_xrealloc(r->launches, r->cap_launches * sizeof *r->launches);
+    }
+    return &r->launches[r->n_launches++];
+}
+
+static enum mg_err counts_at(struct one *o, sqlite3_stmt *st, int col, uint32_t n, const uint64_t **out)
+{
+    *out = NULL;
+    if (is_null(st, col)) return MG_ERR_OK;
+    uint64_t *v = mg_arena_array(&o->r->p->arena, uint64_t, n + 1);
+    if (!mg_counts_decode(sqlite3_column_blob(st, col), (size_t)sqlite3_column_bytes(st, col), v, n)) return damaged(o, "a launch's block counts");
+    *out = v;
+    return MG_ERR_OK;
+}
+
+static enum mg_err read_launch(struct one *o, sqlite3_stmt *st)
+{
+    int64_t local = sqlite3_column_int64(st, 0), ran = sqlite3_column_int64(st, 16);
+    if (local < 0 || local >= o->kernels.n) return damaged(o, "a launch of no kernel");
+    if (ran < 0 || ran >= MG_RAN_COUNT) return damaged(o, "how a launch ran");
+    struct mg_plaunch *l = new_launch(o->r);
+    *l = (struct mg_plaunch){
+        .id = o->r->n_launches - 1, .process = o->process, .kernel = o->kernels.at[local], .static_shared_bytes = u32_at(st, 10), .dyn_shared_bytes = u32_at(st, 11),
+        .device = u32_at(st, 12), .stream = (uint64_t)sqlite3_column_int64(st, 13), .ctx = (uint64_t)sqlite3_column_int64(st, 14),
+        .graph = (uint64_t)sqlite3_column_int64(st, 15), .ran = (enum mg_ran)ran, .reason = text_at(o, st, 17), .cooperative = sqlite3_column_int(st, 18) != 0,
+        .complete = sqlite3_column_int(st, 20) != 0, .why = text_at(o, st, 21), .start_ns = (uint64_t)sqlite3_column_int64(st, 22),
+        .time_ns = (uint64_t)sqlite3_column_int64(st, 23), .timed = !is_null(st, 23), .replays = (uint64_t)sqlite3_column_int64(st, 24)};
+    for (int i = 0; i < 3; i++) {
+        l->grid[i] = u32_at(st, 1 + i);
+        l->block[i] = u32_at(st, 4 + i);
+        l->cluster[i] = u32_at(st, 7 + i);
+    }
+    if (!mg_args_decode(sqlite3_column_blob(st, 19), (size_t)sqlite3_column_bytes(st, 19), &o->r->p->arena, &l->args, &l->n_args))
+        return damaged(o, "a launch's arguments");
+    enum mg_err err = counts_at(o, st, 25, o->n_blocks.at[local], &l->threads);
+    if (!err) err = counts_at(o, st, 26, o->n_blocks.at[local], &l->warps);
+    l->n_counts = l->threads || l->warps ? o->n_blocks.at[local] : 0;
+    return err;
+}
+
+static enum mg_err read_unknown(struct one *o, sqlite3_stmt *st)
+{
+    *mg_vec_push(&o->r->unknowns) = (struct mg_punknown){text_or_empty(o, st, 0), text_or_empty(o, st, 2), (uint64_t)sqlite3_column_int64(st, 1)};
+    return MG_ERR_OK;
+}
+
+static enum mg_err read_tool(struct one *o, sqlite3_stmt *st)
+{
+    *mg_vec_push(&o->r->tools) = (struct mg_ptool){text_or_empty(o, st, 0), text_or_empty(o, st, 1), text_or_empty(o, st, 2), o->process};
+    return MG_ERR_OK;
+}
+
+static enum mg_err no_view(struct one *o, sqlite3_stmt *st)
+{
+    (void)st;
+    return damaged(o, "its schema holds more than tables");
+}
+
+static int64_t pragma_at(struct one *o, const char *pragma)
+{
+    sqlite3_stmt *st = NULL;
+    int64_t v = -1;
+    if (sqlite3_prepare_v2(o->sql, pragma, -1, &st, NULL) == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW) v = sqlite3_column_int64(st, 0);
+    sqlite3_finalize(st);
+    return v;
+}
+
+static enum mg_err check_complete(struct one *o)
+{
+    for (uint32_t i = 0; i < o->kernels.n; i++) {
+        struct mg_pkernel *k = &o->r->kernels.at[o->kernels.at[i]];
+        for (uint32_t b = 0; b < k->n_blocks; b++)
+            if (k->blocks[b].id == UINT32_MAX) return damaged(o, "a kernel's blocks are missing");
+    }
+    return MG_ERR_OK;
+}
+
+static enum mg_err read_tables(struct one *o)
+{
+    sqlite3_exec(o->sql, "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0", NULL, NULL, NULL);
+    if (sqlite3_exec(o->sql, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) return sql_failed(o);
+    int64_t version = pragma_at(o, "PRAGMA user_version"), app = pragma_at(o, "PRAGMA application_id");
+    if (version < 0 || app < 0) return sql_failed(o);
+    if (!version && !app && !pragma_at(o, "PRAGMA page_count")) return MG_ERR_OK; /* claimed, nothing written yet */
+    if (!version && !app && !pragma_at(o, "SELECT count(*) FROM sqlite_schema")) return MG_ERR_OK;
+    if (app != MG_STORE_APP_ID) return mg_diag_err(o->r->diag, MG_ERR_INPUT, "%s is no margay profile", o->path);
+    if (version > MG_STORE_VERSION)
+        return mg_diag_err(o->r->diag, MG_ERR_INPUT, "%s was written by a newer margay (profile version %lld, this one reads up to %d)", o->path,
+                           (long long)version, MG_STORE_VERSION);
+    enum mg_err err = each_row(o, "SELECT 1 FROM sqlite_schema WHERE type NOT IN ('table','index') OR (type='index' AND name NOT LIKE 'sqlite_autoindex%') LIMIT 1", no_view);
+    if (!err) err = each_row(o, "SELECT * FROM run ORDER BY pid", read_run);
+    if (!err) err = each_row(o, "SELECT pid, ppid, rank, exe, argv, device_kind, device_name, sms, sm, properties, tools, start_unix_ns, exit, closed FROM process", read_process);
+    if (err || o->process == UINT32_MAX) return err;
+    if (!err) err = each_row(o, "SELECT id, name, demangled, module, regs_native, regs_instrumented, regs_estimated, has_sites,"
+                                " (SELECT count(*) FROM block b WHERE b.kernel=k.id) FROM kernel k ORDER BY id", read_kernel);
+    if (!err) err = each_row(o, "SELECT kernel, id, function, label, ptx_line, file, line, n_insts, succs, ops FROM block ORDER BY kernel, id", read_block);
+    if (!err) err = check_complete(o);
+    if (!err) err = each_row(o, "SELECT kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, cluster_x, cluster_y, cluster_z, static_shared, dyn_shared,"
+                                " device, stream, ctx, graph, ran, reason, cooperative, args, complete, why, start_ns, time_ns, replays, threads, warps"
+                                " FROM launch ORDER BY id", read_launch);
+    if (!err) err = each_row(o, "SELECT what, n, reason FROM unknown", read_unknown);
+    if (!err) err = each_row(o, "SELECT tool, key, json FROM tool ORDER BY tool, key", read_tool);
+    return err;
+}
+
+/* ---- opening without changing anything ------------------------------------------------------------ */
+
+static bool open_uri(sqlite3 **sql, const char *path, const char *query)
+{
+    struct mg_buf uri = MG_BUF_INIT;
+    mg_buf_adds(&uri, "file:");
+    for (const char *c = path; *c; c++)
+        if (strchr("%?#", *c)) mg_buf_printf(&uri, "%%%02x", *c);
+        else mg_buf_addc(&uri, *c);
+    mg_buf_adds(&uri, query);
+    int rc = sqlite3_open_v2(uri.at, sql, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
+    mg_buf_release(&uri);
+    sqlite3_busy_timeout(*sql, 5000);
+    if (rc == SQLITE_OK) rc = sqlite3_exec(*sql, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
+    return rc == SQLITE_OK || (rc & 255) == SQLITE_CORRUPT || (rc & 255) == SQLITE_NOTADB;
+}
+
+static bool copy_file(const char *from, const char *to)
+{
+    char *data;
+    size_t bytes;
+    if (mg_io_read(from, &data, &bytes, NULL)) return false;
+    bool ok = !mg_io_write(to, data, bytes, NULL);
+    free(data);
+    return ok;
+}
+
+/* A log that cannot be read where it lies (read-only directory): database and log are copied. */
+static bool open_copy(sqlite3 **sql, const char *path, char tmp[64])
+{
+    char from[4200], to[128];
+    snprintf(tmp, 64, "/tmp/margay-read-XXXXXX");
+    if (!mkdtemp(tmp)) {
+        tmp[0] = 0;
+        return false;
+    }
+    snprintf(from, sizeof from, "%s-wal", path);
+    snprintf(to, sizeof to, "%s/p.db-wal", tmp);
+    copy_file(from, to);
+    snprintf(to, sizeof to, "%s/p.db", tmp);
+    return copy_file(path, to) && open_uri(sql, to, "");
+}
+
+static void remove_copy(const char *tmp)
+{
+    char path[128];
+    static const char *const names[] = {"p.db", "p.db-wal", "p.db-shm"};
+    for (size_t i = 0; *tmp && i < MG_COUNT_OF(names); i++) {
+        snprintf(path, sizeof path, "%s/%s", tmp, names[i]);
+        unlink(path);
+    }
+    if (*tmp) rmdir(tmp);
+}
+
+static enum mg_err open_database(sqlite3 **sql, const char *path, char tmp[64], struct mg_diag *d)
+{
+    char wal[4200];
+    struct stat st;
+    FILE *f = fopen(path, "rb");
+    *tmp = 0;
+    *sql = NULL;
+    if (!f) return mg_diag_err(d, MG_ERR_IO, "cannot read %s: %s", path, strerror(errno));
+    fclose(f);
+    if (open_uri(sql, path, "")) return MG_ERR_OK;
+    snprintf(wal, sizeof wal, "%s-wal", path);
+    bool has_log = !stat(wal, &st) && st.st_size;
+    sqlite3_close(*sql);
+    *sql = NULL;
+    if (has_log ? open_copy(sql, path, tmp) : open_uri(sql, path, "?immutable=1")) return MG_ERR_OK;
+    enum mg_err err = mg_diag_err(d, MG_ERR_IO, "cannot read %s: %s", path, *sql ? sqlite3_errmsg(*sql) : "no copy could be made");
+    sqlite3_close(*sql);
+    *sql = NULL;
+    remove_copy(tmp);
+    return err;
+}
+
+static enum mg_err read_database(struct reading *r, const char *path)
+{
+    char tmp[64];
+    struct one o = {.r = r, .path = path, .process = UINT32_MAX};
+    enum mg_err err = open_database(&o.sql, path, tmp, r->diag);
+    if (err) return err;
+    err = read_tables(&o);
+    sqlite3_close(o.sql);
+    remove_copy(tmp);
+    mg_vec_release(&o.kernels);
+    mg_vec_release(&o.n_blocks);
+    return err;
+}
+
+/* ---- the directory ------------------------------------------------------------------------------- */
+
+static bool is_database_name(const char *name)
+{
+    return !strcmp(name, "profile.db") || !fnmatch("profile-*.db", name, 0) || !fnmatch("run-*.db", name, 0);
+}
+
+struct found { const char *path; int32_t rank; uint64_t start; bool first; };
+
+static int by_order(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+    if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+    if (x->first != y->first) return x->first ? -1 : 1;
+    if (x->start != y->start) return x->start < y->start ? -1 : 1;
+    return strcmp(x->path, y->path);
+}
+
+/* Rank and start of a process, for the order of reading; what cannot be read is reported later. */
+static void peek(struct found *f)
+{
+    sqlite3 *sql;
+    sqlite3_stmt *st = NULL;
+    char tmp[64];
+    if (open_database(&sql, f->path, tmp, NULL)) return;
+    if (sqlite3_prepare_v2(sql, "SELECT rank, start_unix_ns FROM process", -1, &st, NULL) == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW) {
+        f->rank = sqlite3_column_int(st, 0);
+        f->start = (uint64_t)sqlite3_column_int64(st, 1);
+    }
+    sqlite3_finalize(st);
+    sqlite3_close(sql);
+    remove_copy(tmp);
+}
+
+static enum mg_err list_databases(struct reading *r, const char *dir, struct found **out, uint32_t *n)
+{
+    MG_VEC(struct found) v = {0};
+    DIR *d = opendir(dir);
+    if (!d) return mg_diag_err(r->diag, MG_ERR_INPUT, "cannot read the profile %s: %s", dir, strerror(errno));
+    for (struct dirent *e; (e = readdir(d));) {
+        if (!is_database_name(e->d_name)) continue;
+        struct found f = {.path = mg_arena_printf(&r->p->arena, "%s/%s", dir, e->d_name), .rank = -1, .first = !strcmp(e->d_name, "profile.db")};
+        *mg_vec_push(&v) = f;
+    }
+    closedir(d);
+    if (!v.n) return mg_diag_err(r->diag, MG_ERR_INPUT, "%s is no profile directory: there is no profile.db in it", dir);
+    for (uint32_t i = 0; v.n > 1 && i < v.n; i++) peek(&v.at[i]);
+    qsort(v.at, v.n, sizeof *v.at, by_order);
+    *out = v.at;
+    *n = v.n;
+    return MG_ERR_OK;
+}
+
+/* ---- joining ------------------------------------------------------------------------------------- */
+
+static void add_counts(struct mg_pkernel *k, const struct mg_plaunch *l)
+{
+    for (uint32_t b = 0; b < k->n_blocks && l->n_counts; b++) {
+        struct mg_pblock *to = &k->blocks[b];
+        if (l->threads) to->threads += l->threads[b];
+        if (l->warps) to->warps += l->warps[b];
+        to->has_threads |= l->threads != NULL;
+        to->has_warps |= l->warps != NULL;
+    }
+}
+
+static void sum_launches(struct mg_profile *p)
+{
+    for (uint64_t i = 0; i < p->n_launches; i++) {
+        const struct mg_plaunch *l = &p->launches[i];
+        struct mg_pkernel *k = &p->kernels[l->kernel];
+        uint64_t times = l->replays, threads = 1;
+        if (l->ran == MG_RAN_UNKNOWN) continue;
+        for (int d = 0; d < 3; d++) threads *= (uint64_t)l->grid[d] * l->block[d];
+        k->launches += times;
+        k->threads_launched += threads * times;
+        if (!l->complete) k->incomplete += times;
+        if (l->ran == MG_RAN_INSTRUMENTED) k->instrumented += times;
+        if (l->timed) {
+            k->time_ns += l->time_ns;
+            k->timed_launches += times;
+        }
+        if (l->complete && l->ran == MG_RAN_INSTRUMENTED) add_counts(k, l);
+    }
+}
+
+enum mg_err mg_profile_open(const char *dir, struct mg_profile **out, struct mg_diag *d)
+{
+    struct mg_profile *p = mg_xcalloc(1, sizeof *p);
+    struct reading r = {.p = p, .diag = d};
+    struct found *files = NULL;
+    uint32_t n_files = 0;
+    *out = NULL;
+    mg_intern_init(&r.names);
+    p->dir = mg_arena_strndup(&p->arena, dir, strlen(dir));
+    enum mg_err err = list_databases(&r, dir, &files, &n_files);
+    for (uint32_t i = 0; i < n_files && !err; i++) err = read_database(&r, files[i].path);
+    free(files);
+    p->names = r.names;
+    p->runs = r.runs.at, p->n_runs = r.runs.n;
+    p->processes = r.processes.at, p->n_processes = r.processes.n;
+    p->kernels = r.kernels.at, p->n_kernels = r.kernels.n;
+    p->launches = r.launches, p->n_launches = r.n_launches;
+    p->unknowns = r.unknowns.at, p->n_unknowns = r.unknowns.n;
+    p->tools = r.tools.at, p->n_tools = r.tools.n;
+    mg_map_release(&r.kernel_of);
+    if (err) {
+        mg_profile_free(p);
+        return err;
+    }
+    sum_launches(p);
+    *out = p;
+    return MG_ERR_OK;
+}
+
+void mg_profile_free(struct mg_profile *p)
+{
+    if (!p) return;
+    free(p->runs);
+    free(p->processes);
+    free(p->kernels);
+    free(p->launches);
+    free(p->unknowns);
+    free(p->tools);
+    mg_intern_release(&p->names);
+    mg_arena_release(&p->arena);
+    free(p);
+}
+
+char *mg_profile_module(const char *dir, const char *id, size_t *bytes)
+{
+    struct reading r = {.p = mg_xcalloc(1, sizeof *r.p)};
+    struct found *files = NULL;
+    uint32_t n = 0;
+    char *text = NULL;
+    enum mg_err err = list_databases(&r, dir, &files, &n);
+    for (uint32_t i = 0; !err && i < n && !text; i++) {
+        sqlite3 *sql;
+        sqlite3_stmt *st = NULL;
+        char tmp[64];
+        if (open_database(&sql, files[i].path, tmp, NULL)) continue;
+        if (sqlite3_prepare_v2(sql, "SELECT bytes, ptx_zstd FROM module WHERE id=?", -1, &st, NULL) == SQLITE_OK &&
+            sqlite3_bind_text(st, 1, id, -1, SQLITE_STATIC) == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW) {
+            int64_t want = sqlite3_column_int64(st, 0);
+            if (want >= 0 && want < INT32_MAX) {
+                text = mg_xmalloc((size_t)want + 1);
+                size_t got = ZSTD_decompress(text, (size_t)want, sqlite3_column_blob(st, 1), (size_t)sqlite3_column_bytes(st, 1));
+                if (ZSTD_isError(got) || got != (size_t)want) {
+                    free(text);
+                    text = NULL;
+                } else {
+                    text[want] = 0;
+                    *bytes = got;
+                }
+            }
+        }
+        sqlite3_finalize(st);
+        sqlite3_close(sql);
+        remove_copy(tmp);
+    }
+    free(files);
+    mg_arena_release(&r.p->arena);
+    free(r.p);
+    return text;
+}

@@ -1,0 +1,407 @@
+/* The writer: calls from the application's threads become rows in a queue, one thread of ours
+ * writes them. All file work, opening included, is done on that thread with every signal blocked:
+ * a file size limit (SIGXFSZ) then fails a write instead of killing the application. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "store/db.h"
+#include "store/priv.h"
+
+#define COMMIT_INTERVAL_NS 250000000u
+#define QUEUE_CAP_BYTES ((size_t)64 << 20)
+
+struct mg_store {
+    struct mg_queue queue;
+    struct mg_db db;
+    pthread_t thread;
+    pid_t pid;                 /* of the process that opened it: a forked child must not write */
+    void (*say)(const char *line);
+    const char *dir;           /* during open only */
+    struct mg_diag *diag;      /* during open only */
+    enum mg_err open_err;
+    bool opened;
+    uint32_t n_kernels;        /* both under queue.lock */
+    uint64_t n_launches;
+};
+
+static bool is_ours(const struct mg_store *s)
+{
+    return s && s->pid == getpid();
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static void stop_recording(struct mg_store *s, const struct mg_diag *d, enum mg_err err)
+{
+    char line[5000];
+    mg_queue_break(&s->queue);
+    snprintf(line, sizeof line, "margay: %s; recording stops, what was recorded before stays readable", mg_diag_first(d, err));
+    if (s->say) s->say(line);
+}
+
+static void free_rows(struct mg_row *rows)
+{
+    while (rows) {
+        struct mg_row *next = rows->next;
+        free(rows);
+        rows = next;
+    }
+}
+
+static void *write_all(void *arg)
+{
+    struct mg_store *s = arg;
+    enum mg_err err = MG_ERR_OK;
+    s->open_err = mg_db_claim(&s->db, s->dir, (uint32_t)s->pid, s->diag);
+    pthread_mutex_lock(&s->queue.lock);
+    s->opened = true;
+    pthread_cond_broadcast(&s->queue.drained);
+    pthread_mutex_unlock(&s->queue.lock);
+    if (s->open_err) return NULL;
+    for (;;) {
+        uint64_t ticket;
+        size_t bytes;
+        bool end;
+        struct mg_row *rows = mg_queue_take(&s->queue, COMMIT_INTERVAL_NS, &ticket, &bytes, &end);
+        if (rows && !err) {
+            struct mg_diag d = MG_DIAG_INIT;
+            err = mg_db_write(&s->db, rows, &d);
+            if (err) stop_recording(s, &d, err);
+            mg_diag_release(&d);
+        }
+        free_rows(rows);
+        mg_queue_written(&s->queue, ticket, bytes);
+        if (end) break;
+    }
+    if (err != MG_ERR_STATE) mg_db_close(&s->db, true); /* else the descriptors are the application's now */
+    return NULL;
+}
+
+static bool start_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
+{
+    sigset_t all, before;
+    pthread_attr_t attr;
+    sigfillset(&all);
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, (size_t)1 << 20);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool ok = !pthread_create(thread, &attr, fn, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return ok;
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+static void push(struct mg_store *s, struct mg_row *r)
+{
+    if (!r) {
+        s->queue.broken = true;
+        if (s->say) s->say("margay: out of memory; recording stops, what was recorded before stays readable");
+        return;
+    }
+    mg_queue_push(&s->queue, r);
+}
+
+static void lock_push(struct mg_store *s, struct mg_row *r)
+{
+    pthread_mutex_lock(&s->queue.lock);
+    push(s, r);
+    pthread_mutex_unlock(&s->queue.lock);
+}
+
+static size_t argv_bytes(const char *const *argv, uint32_t argc)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < argc; i++) n += strlen(argv[i]) + 1;
+    return n;
+}
+
+static void row_argv(struct mg_row *r, const char *const *argv, uint32_t argc)
+{
+    char *at = (char *)mg_row_room(r), *from = at;
+    for (uint32_t i = 0; i < argc; i++) {
+        size_t n = strlen(argv[i]) + 1;
+        memcpy(at, argv[i], n);
+        at += n;
+    }
+    mg_row_kept(r, (size_t)(at - from));
+}
+
+static struct mg_row *process_row(const struct mg_store_process *p)
+{
+    struct mg_row *r = mg_row_new(MG_STMT_process, argv_bytes(p->argv, p->argc) + mg_row_text_bytes(p->exe) +
+        mg_row_text_bytes(p->device_kind) + mg_row_text_bytes(p->device_name) + mg_row_text_bytes(p->properties) + mg_row_text_bytes(p->tools));
+    if (!r) return NULL;
+    mg_row_int(r, p->pid);
+    mg_row_int(r, p->ppid);
+    mg_row_int(r, p->rank);
+    mg_row_text(r, p->exe);
+    row_argv(r, p->argv, p->argc);
+    mg_row_text(r, p->device_kind);
+    mg_row_text(r, p->device_name);
+    mg_row_int(r, p->sms);
+    mg_row_int(r, p->sm);
+    mg_row_text(r, p->properties);
+    mg_row_text(r, p->tools);
+    mg_row_int(r, (int64_t)p->start_unix_ns);
+    return r;
+}
+
+enum mg_err mg_store_open(const char *dir, const struct mg_store_process *p, void (*say)(const char *line), struct mg_store **out, struct mg_diag *d)
+{
+    struct mg_store *s = calloc(1, sizeof *s);
+    *out = NULL;
+    if (!s || !mg_queue_init(&s->queue, QUEUE_CAP_BYTES)) {
+        free(s);
+        return mg_diag_err(d, MG_ERR_NO_MEMORY, "cannot create %s: out of memory", dir);
+    }
+    s->pid = getpid();
+    s->say = say;
+    s->dir = dir;
+    s->diag = d;
+    if (!start_thread(&s->thread, write_all, s)) {
+        mg_queue_release(&s->queue);
+        free(s);
+        return mg_diag_err(d, MG_ERR_NO_MEMORY, "cannot create %s: no thread for the writer", dir);
+    }
+    pthread_mutex_lock(&s->queue.lock);
+    while (!s->opened) pthread_cond_wait(&s->queue.drained, &s->queue.lock);
+    enum mg_err err = s->open_err;
+    if (!err) push(s, process_row(p));
+    pthread_mutex_unlock(&s->queue.lock);
+    if (err) {
+        pthread_join(s->thread, NULL);
+        mg_queue_release(&s->queue);
+        free(s);
+        return err;
+    }
+    *out = s;
+    return MG_ERR_OK;
+}
+
+void mg_store_close(struct mg_store *s, int exit_code)
+{
+    if (!is_ours(s)) return;
+    struct mg_row *r = mg_row_new(MG_STMT_exit, 0);
+    if (r) {
+        if (exit_code < 0) mg_row_null(r);
+        else mg_row_int(r, exit_code);
+    }
+    pthread_mutex_lock(&s->queue.lock);
+    if (r) mg_queue_push(&s->queue, r);
+    s->queue.closing = true;
+    pthread_cond_signal(&s->queue.work);
+    pthread_mutex_unlock(&s->queue.lock);
+    pthread_join(s->thread, NULL);
+    mg_queue_release(&s->queue);
+    free(s);
+}
+
+void mg_store_flush(struct mg_store *s)
+{
+    if (is_ours(s)) mg_queue_flush(&s->queue);
+}
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+static void row_regs(struct mg_row *r, int32_t regs)
+{
+    if (regs < 0) mg_row_null(r);
+    else mg_row_int(r, regs);
+}
+
+static struct mg_row *block_row(uint32_t kernel, const struct mg_site_block *b)
+{
+    size_t succs_bytes = (size_t)b->n_succs * 11, ops_bytes = 0;
+    for (uint32_t i = 0; i < b->n_ops; i++) ops_bytes += strlen(b->ops[i].op) + 24;
+    struct mg_row *r = mg_row_new(MG_STMT_block, mg_row_text_bytes(b->function) + mg_row_text_bytes(b->label) + mg_row_text_bytes(b->file) + succs_bytes + ops_bytes + 2);
+    if (!r) return NULL;
+    mg_row_int(r, kernel);
+    mg_row_int(r, b->id);
+    mg_row_text(r, b->function);
+    mg_row_text(r, b->label);
+    mg_row_int(r, b->ptx_line);
+    mg_row_text(r, b->file);
+    mg_row_int(r, b->line);
+    mg_row_int(r, b->n_insts);
+    char *at = (char *)mg_row_room(r);
+    size_t n = 0;
+    for (uint32_t i = 0; i < b->n_succs; i++) n += (size_t)snprintf(at + n, 12, i ? " %u" : "%u", b->succs[i]);
+    mg_row_kept(r, n);
+    r->cells[r->n - 1].kind = MG_CELL_text;
+    at = (char *)mg_row_room(r);
+    n = 0;
+    for (uint32_t i = 0; i < b->n_ops; i++)
+        n += (size_t)snprintf(at + n, r->cap - r->used - n, "%s%s %u %u", i ? ";" : "", b->ops[i].op, b->ops[i].n, b->ops[i].n_guarded);
+    mg_row_kept(r, n);
+    r->cells[r->n - 1].kind = MG_CELL_text;
+    return r;
+}
+
+uint32_t mg_store_kernel(struct mg_store *s, const struct mg_store_kernel *k)
+{
+    if (!is_ours(s)) return 0;
+    struct mg_row *r = mg_row_new(MG_STMT_kernel, mg_row_text_bytes(k->name) + mg_row_text_bytes(k->demangled) + mg_row_text_bytes(k->module));
+    pthread_mutex_lock(&s->queue.lock);
+    uint32_t id = s->n_kernels++;
+    if (r) {
+        mg_row_int(r, id);
+        mg_row_text(r, k->name ? k->name : "");
+        mg_row_text(r, k->demangled);
+        mg_row_text(r, k->module ? k->module : "");
+        row_regs(r, k->regs_native);
+        row_regs(r, k->regs_instrumented);
+        mg_row_int(r, k->regs_estimated);
+        mg_row_int(r, k->sites != NULL);
+    }
+    push(s, r);
+    pthread_mutex_unlock(&s->queue.lock);
+    for (uint32_t i = 0; k->sites && i < k->sites->n_blocks; i++) lock_push(s, block_row(id, &k->sites->blocks[i]));
+    return id;
+}
+
+void mg_store_kernel_regs(struct mg_store *s, uint32_t kernel, int32_t regs_instrumented)
+{
+    if (!is_ours(s)) return;
+    struct mg_row *r = mg_row_new(MG_STMT_kernel_regs, 0);
+    if (r) {
+        mg_row_int(r, kernel);
+        row_regs(r, regs_instrumented);
+    }
+    lock_push(s, r);
+}
+
+void mg_store_module(struct mg_store *s, const char *id, const char *ptx, size_t bytes)
+{
+    if (!is_ours(s)) return;
+    struct mg_row *r = mg_row_new(MG_STMT_module, strlen(id) + bytes);
+    if (r) {
+        mg_row_text(r, id);
+        mg_row_int(r, (int64_t)bytes);
+        mg_row_bytes(r, MG_CELL_zstd, ptx, bytes);
+    }
+    lock_push(s, r);
+}
+
+/* ---- launches -------------------------------------------------------------------------------- */
+
+static void row_dim(struct mg_row *r, const uint32_t v[3])
+{
+    for (int i = 0; i < 3; i++) mg_row_int(r, v[i]);
+}
+
+uint64_t mg_store_launch(struct mg_store *s, const struct mg_store_launch *l)
+{
+    if (!is_ours(s)) return 0;
+    struct mg_row *r = mg_row_new(MG_STMT_launch, mg_row_text_bytes(l->reason) + mg_args_bound(l->args, l->n_args));
+    if (r) {
+        mg_row_int(r, 0); /* the id, below */
+        mg_row_int(r, l->kernel);
+        row_dim(r, l->grid);
+        row_dim(r, l->block);
+        row_dim(r, l->cluster);
+        mg_row_int(r, l->static_shared_bytes);
+        mg_row_int(r, l->dyn_shared_bytes);
+        mg_row_int(r, l->device);
+        mg_row_int(r, (int64_t)l->stream);
+        mg_row_int(r, (int64_t)l->ctx);
+        mg_row_int(r, (int64_t)l->graph);
+        mg_row_int(r, l->ran);
+        mg_row_text(r, l->reason);
+        mg_row_int(r, l->cooperative);
+        mg_row_kept(r, mg_args_encode(l->args, l->n_args, mg_row_room(r)));
+    }
+    pthread_mutex_lock(&s->queue.lock);
+    uint64_t id = s->n_launches++;
+    if (r) r->cells[0].i = (int64_t)id;
+    push(s, r);
+    pthread_mutex_unlock(&s->queue.lock);
+    return id;
+}
+
+void mg_store_launch_drop(struct mg_store *s, uint64_t launch)
+{
+    if (!is_ours(s)) return;
+    struct mg_row *r = mg_row_new(MG_STMT_drop, 0);
+    if (r) mg_row_int(r, (int64_t)launch);
+    lock_push(s, r);
+}
+
+static void row_counts(struct mg_row *r, const uint64_t *v, uint32_t n)
+{
+    if (v) mg_row_kept(r, mg_counts_encode(v, n, mg_row_room(r)));
+    else mg_row_null(r);
+}
+
+void mg_store_launch_done(struct mg_store *s, uint64_t launch, const struct mg_store_done *done)
+{
+    if (!is_ours(s)) return;
+    size_t counts = (size_t)((done->threads != NULL) + (done->warps != NULL)) * mg_counts_bound(done->n_blocks);
+    struct mg_row *r = mg_row_new(MG_STMT_done, mg_row_text_bytes(done->why) + counts);
+    if (r) {
+        mg_row_int(r, (int64_t)launch);
+        mg_row_int(r, done->complete);
+        mg_row_text(r, done->why);
+        mg_row_int(r, (int64_t)done->start_ns);
+        if (done->timed) mg_row_int(r, (int64_t)done->time_ns);
+        else mg_row_null(r);
+        mg_row_int(r, done->replays ? (int64_t)done->replays : 1);
+        row_counts(r, done->threads, done->n_blocks);
+        row_counts(r, done->warps, done->n_blocks);
+    }
+    lock_push(s, r);
+}
+
+void mg_store_unknown(struct mg_store *s, const char *what, uint64_t n, const char *reason)
+{
+    if (!is_ours(s)) return;
+    struct mg_row *r = mg_row_new(MG_STMT_unknown, mg_row_text_bytes(what) + mg_row_text_bytes(reason));
+    if (r) {
+        mg_row_text(r, what);
+        mg_row_int(r, (int64_t)n);
+        mg_row_text(r, reason);
+    }
+    lock_push(s, r);
+}
+
+void mg_store_tool_json(struct mg_store *s, const char *tool, const char *key, const char *json)
+{
+    if (!is_ours(s)) return;
+    struct mg_row *r = mg_row_new(MG_STMT_tool, strlen(tool) + strlen(key) + strlen(json));
+    if (r) {
+        mg_row_text(r, tool);
+        mg_row_text(r, key);
+        mg_row_text(r, json);
+    }
+    lock_push(s, r);
+}
+
+/* ---- the launcher's record --------------------------------------------------------------------- */
+
+enum mg_err mg_store_run(const char *dir, uint32_t pid, const char *const *argv, uint32_t argc, int exit_code, struct mg_diag *d)
+{
+    char path[4096];
+    struct mg_db *db = malloc(sizeof *db);
+    struct mg_row *r = mg_row_new(MG_STMT_run, argv_bytes(argv, argc));
+    enum mg_err err = db && r ? mg_db_make_dir(dir, d) : mg_diag_err(d, MG_ERR_NO_MEMORY, "cannot create %s: out of memory", dir);
+    if (!err && snprintf(path, sizeof path, "%s/run-%u.db", dir, pid) >= (int)sizeof path - 8)
+        err = mg_diag_err(d, MG_ERR_IO, "cannot create %s/run-%u.db: %s", dir, pid, strerror(ENAMETOOLONG));
+    if (!err) err = mg_db_open(db, path, d);
+    if (!err) {
+        mg_row_int(r, pid);
+        row_argv(r, argv, argc);
+        if (exit_code < 0) mg_row_null(r);
+        else mg_row_int(r, exit_code);
+        err = mg_db_write(db, r, d);
+        mg_db_close(db, true);
+    }
+    free(r);
+    free(db);
+    return err;
+}
