@@ -49,16 +49,20 @@ enum mg_err mg_pass_run(struct mg_module *m, const struct mg_pipeline_step *step
 #define MG_CTX_BYTES 128
 
 struct mg_twin_symbol { char *name; bool is_func; }; /* owner: twin */
+/* The module is a clone whose ids are those of the original: an application instruction, function
+ * or variable has the same id in both (parameters excepted: they move when one is added). */
 struct mg_twin {
     struct mg_module *m;      /* owner: twin */
-    mg_id kernel;             /* in m */
+    mg_id kernel;             /* in m and in the original */
     mg_id ctx_param;          /* var: hidden parameter of the kernel */
     uint32_t ctx_offset;      /* its byte offset in the parameter block */
     struct mg_twin_symbol *symbols; uint32_t n_symbols;
-    mg_id *funcs; uint32_t n_funcs;      /* in m, kernel first, then clones in text order of the original */
-    mg_id *orig_funcs;                   /* the same in the original module */
+    mg_id *funcs; uint32_t n_funcs;      /* kernel first, then clones in text order */
     mg_id *ctx_reg;                      /* per function: .u64 register that holds the context block's address */
-    struct mg_map orig_node;             /* node in m -> node in the original module */
+    mg_id *entry_at;                     /* per function: entry code of tools goes in front of this node (0: at the end);
+                                          * ctx_reg is loaded before it */
+    mg_id *native_calls; mg_id *native_guards; uint32_t n_native_calls; /* calls of functions without a clone, and
+                                          * the predicate that tells which lanes make them */
 };
 /* Fails with MG_ERR_UNSUPPORTED (reason in d) when the kernel cannot have a twin alone: texture or
  * surface references, device-side launches. */
