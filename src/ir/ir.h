@@ -44,7 +44,7 @@ enum mg_opnd_kind {
     MG_OPND_pair,     /* d|p: same layout as vec with n = 2 */
     MG_OPND_not,      /* !p: id = reg */
     MG_OPND_sink,     /* _ */
-    MG_OPND_sym,      /* a name nothing declares: id = mg_str, kept verbatim */
+    MG_OPND_sym,      /* a name nothing declares: id = mg_str, kept verbatim; sub 1: an unknown special register */
     MG_OPND_neg,      /* -r or a unary minus kept on a register (video instructions): id = reg, sub = selector */
     MG_OPND_sel,      /* r.b0 .. r.h1 (video selectors): id = reg, sub = MG_SEL_* */
     MG_OPND_target,   /* name of a .branchtargets / .calltargets / .callprototype: id = target list */
@@ -133,7 +133,7 @@ struct mg_var { /* a variable of any space but .reg, a parameter or a return par
     mg_id func;       /* function whose body or parameter list declares it; 0 = module scope */
     mg_id first_init; uint32_t n_inits; /* run in module->inits */
     mg_id first_attr; uint32_t n_attrs; /* strings of .attribute(...) in module->strs */
-    uint8_t is_ptr, ptr_space; uint16_t ptr_flags; /* kernel parameter attributes .ptr .space */
+    uint8_t is_ptr, ptr_space; uint16_t ptr_flags; /* kernel parameter attributes .ptr .space; ptr_flags: bank + 1 of PTX 1.x .const[bank] */
     uint32_t ptr_align;
     uint8_t is_param, is_ret, managed, is_reg_param; /* is_reg_param: .reg parameter of a PTX 1.x/2.x .func; its register is `reg` */
     mg_id reg;
@@ -222,6 +222,8 @@ struct mg_module {
     MG_VEC(struct mg_form) forms; /* [0] dummy; interned by text */
     struct mg_map form_by_text;   /* mg_str -> form id */
     uint32_t n_unknown_forms;     /* forms with an unknown word */
+    uint32_t n_unknown_directives; /* kept as raw text */
+    uint32_t n_unknown_sregs;     /* operands that look like special registers and are not in the tables */
     uint32_t n_insts;
 };
 
