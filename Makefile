@@ -41,7 +41,7 @@ STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
 .PHONY: all help deps unit examples demo check check-gpu bench fuzz format lint install clean
-all: deps $(B)/bin/margay $(B)/lib/margay/cudart/libcudart.so.13 ## build the program and its libraries
+all: deps $(B)/bin/margay $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 deps:
@@ -54,6 +54,25 @@ $(B)/obj/%.o: src/%.c
 $(B)/bin/margay: $(CORE_OBJS) $(CLI_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
+
+# ---- libmargay: SONAME libcuda.so.1, exports exactly the interposed names, needs glibc alone ----
+LIBCUDA := $(B)/lib/margay/driver/libcuda.so.1
+NODEFS := $(if $(filter release debug,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
+comma := ,
+$(B)/gen/thunks.S: scripts/gen-thunks src/abi/entries.def src/inject/hooks.def
+	@mkdir -p $(@D)
+	@sh $< asm src/abi/entries.def src/inject/hooks.def > $@.tmp && mv $@.tmp $@
+$(B)/gen/margay.map: scripts/gen-thunks src/abi/entries.def src/inject/hooks.def
+	@mkdir -p $(@D)
+	@sh $< map src/abi/entries.def src/inject/hooks.def > $@.tmp && mv $@.tmp $@
+$(B)/obj/gen/thunks.o: $(B)/gen/thunks.S
+	@mkdir -p $(@D)
+	gcc -c $< -o $@
+$(LIBCUDA): $(CORE_OBJS) $(INPROC_OBJS) $(B)/obj/gen/thunks.o $(B)/gen/margay.map
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(B)/gen/margay.map -Wl,--exclude-libs,ALL \
+	    -Wl,-Bsymbolic $(NODEFS) $(filter %.o,$^) $(STATIC_LIBS) $(SYS_LIBS) -o $@
+	@ln -sf libcuda.so.1 $(@D)/libcuda.so
 
 # ---- our CUDA runtime: needs glibc alone, exports the names of exports.def under one version node ----
 CUDART := $(B)/lib/margay/cudart/libcudart.so.13

@@ -1,0 +1,69 @@
+/* Our own driver over the software devices as a backend: context blocks lie in its arena, where
+ * host and device address them alike, and it tells us itself when a launch has ended. */
+#include "inject/priv.h"
+
+#include <string.h>
+
+#include "device/mem.h"
+
+static bool open_own(const struct mg_config *c)
+{
+    bool cpu = c->device && !strcmp(c->device, "cpu");
+    struct mg_driver_config dc = {
+        .size = sizeof dc,
+        .device = cpu ? "cpu" : "emu",
+        .properties = c->properties,
+        .time_limit_ns = c->time_limit_ns,
+        .workers = c->workers,
+        .count_positions = c->witness,
+        .say = mg_say_line,
+    };
+    mg_driver_configure(&dc);
+    return true;
+}
+
+static uint64_t alloc_block(size_t bytes)
+{
+    uint64_t at = mg_mem_alloc(bytes, 256, MG_ALLOC_INTERNAL);
+    if (at)
+        memset((void *)(uintptr_t)at, 0, bytes);
+    return at;
+}
+
+static void free_block(uint64_t block)
+{
+    if (block)
+        mg_mem_free(block);
+}
+
+static bool note_own(mg_launch_done_fn fn, void *user)
+{
+    mg_driver_note_next_launch(fn, user);
+    return true;
+}
+
+static bool global_own(void *function, const char *name, uint64_t *address)
+{
+    uint64_t bytes;
+    return mg_driver_global_address(function, name, address, &bytes);
+}
+
+static bool allocation_own(uint64_t address, uint64_t *id, uint64_t *offset)
+{
+    uint64_t bytes;
+    return mg_driver_allocation(address, id, offset, &bytes);
+}
+
+const struct mg_backend mg_backend_own = {
+    .kind = "emu",
+    .open = open_own,
+    .symbol = mg_driver_symbol,
+    .alloc = alloc_block,
+    .free = free_block,
+    .note = note_own,
+    .global = global_own,
+    .function_address = mg_driver_function_address,
+    .allocation = allocation_own,
+    .positions = mg_driver_positions,
+    .drain = mg_driver_drain,
+};

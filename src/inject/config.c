@@ -1,0 +1,78 @@
+/* The configuration travels from `margay run` into every process of the run as MARGAY_* variables.
+ * One row of FIELDS a variable; reading is forgiving (a number that is none reads as 0), since a
+ * program may be started with a stale environment. */
+#include "inject/config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*  kind  field            variable */
+#define FIELDS(ROW)                                  \
+    ROW(text, dir,           "MARGAY_DIR")           \
+    ROW(text, device,        "MARGAY_DEVICE")        \
+    ROW(text, properties,    "MARGAY_AS")            \
+    ROW(text, tools,         "MARGAY_TOOLS")         \
+    ROW(text, kernel_glob,   "MARGAY_KERNEL")        \
+    ROW(text, launches,      "MARGAY_LAUNCHES")      \
+    ROW(text, real,          "MARGAY_REAL")          \
+    ROW(text, dump,          "MARGAY_DUMP")          \
+    ROW(u64,  time_limit_ns, "MARGAY_TIME_LIMIT_NS") \
+    ROW(u32,  workers,       "MARGAY_WORKERS")       \
+    ROW(flag, strict,        "MARGAY_STRICT")        \
+    ROW(flag, eager,         "MARGAY_EAGER")         \
+    ROW(flag, verify,        "MARGAY_VERIFY")        \
+    ROW(flag, check,         "MARGAY_CHECK")         \
+    ROW(flag, stats,         "MARGAY_STATS")         \
+    ROW(flag, quiet,         "MARGAY_QUIET")         \
+    ROW(flag, verbose,       "MARGAY_VERBOSE")       \
+    ROW(flag, native_times,  "MARGAY_NATIVE_TIMES")  \
+    ROW(flag, witness,       "MARGAY_WITNESS")       \
+    ROW(u32,  root_pid,      "MARGAY_ROOT")
+
+static void read_text(char **to, const char *v) { *to = v && *v ? strdup(v) : NULL; }
+static void read_u64(uint64_t *to, const char *v) { *to = v ? strtoull(v, NULL, 10) : 0; }
+static void read_u32(uint32_t *to, const char *v) { *to = v ? (uint32_t)strtoul(v, NULL, 10) : 0; }
+static void read_flag(bool *to, const char *v) { *to = v && *v && strcmp(v, "0") != 0; }
+
+void mg_config_from_env(struct mg_config *c)
+{
+#define ROW(kind, field, name) read_##kind(&c->field, getenv(name));
+    FIELDS(ROW)
+#undef ROW
+}
+
+static void write_text(const char *name, char *v)
+{
+    if (v)
+        setenv(name, v, 1);
+    else
+        unsetenv(name);
+}
+static void write_u64(const char *name, uint64_t v)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)v);
+    write_text(name, v ? text : NULL);
+}
+static void write_u32(const char *name, uint32_t v) { write_u64(name, v); }
+static void write_flag(const char *name, bool v) { write_text(name, v ? (char[]){"1"} : NULL); }
+
+void mg_config_to_env(const struct mg_config *c)
+{
+#define ROW(kind, field, name) write_##kind(name, c->field);
+    FIELDS(ROW)
+#undef ROW
+}
+
+static void release_text(char **v) { free(*v), *v = NULL; }
+static void release_u64(uint64_t *v) { (void)v; }
+static void release_u32(uint32_t *v) { (void)v; }
+static void release_flag(bool *v) { (void)v; }
+
+void mg_config_release(struct mg_config *c)
+{
+#define ROW(kind, field, name) release_##kind(&c->field);
+    FIELDS(ROW)
+#undef ROW
+}

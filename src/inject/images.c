@@ -1,0 +1,271 @@
+/* What the application loads: every load call is passed on unchanged, then the PTX texts of what it
+ * was given are kept under the handle it got. Lookups tell which kernel a function handle names.
+ *
+ *   cuModuleLoadData(image) ── driver ──► handle ──► struct mg_img { PTX texts }
+ *   cuModuleGetFunction(handle, name) ──► function ──► (image, name), see kernels.c
+ *
+ * Texts are copied at once, since an image need not outlive the call; they are parsed when the first
+ * kernel of theirs is launched. */
+#include "inject/priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ptx/ptx.h"
+
+static struct mg_map images; /* module and library handles -> struct mg_img; under the session's lock */
+
+static struct mg_img *image_get(void *handle)
+{
+    uint64_t v = 0;
+    pthread_mutex_lock(&mg_session.lock);
+    mg_map_get(&images, (uint64_t)(uintptr_t)handle, &v);
+    pthread_mutex_unlock(&mg_session.lock);
+    return (struct mg_img *)(uintptr_t)v;
+}
+struct mg_img *mg_img_of(void *handle)
+{
+    return image_get(handle);
+}
+
+static void image_set(void *handle, struct mg_img *im)
+{
+    pthread_mutex_lock(&mg_session.lock);
+    mg_map_set(&images, (uint64_t)(uintptr_t)handle, (uint64_t)(uintptr_t)im);
+    pthread_mutex_unlock(&mg_session.lock);
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------- */
+
+static bool keep_text(struct mg_img *im, const struct mg_image_entry *e)
+{
+    struct mg_ptx *more = realloc(im->ptx, (im->n_ptx + 1) * sizeof *more);
+    if (!more)
+        return false;
+    im->ptx = more;
+    struct mg_ptx *p = &im->ptx[im->n_ptx];
+    *p = (struct mg_ptx){.bytes = e->bytes, .text = malloc(e->bytes + 1)};
+    if (!p->text)
+        return false;
+    memcpy(p->text, e->data, e->bytes);
+    p->text[e->bytes] = 0;
+    mg_text_id(p->text, p->bytes, p->id);
+    im->n_ptx++;
+    return true;
+}
+
+/* The PTX that the device would take from every group of the container. */
+static void keep_texts(struct mg_img *im, const struct mg_image *src)
+{
+    uint32_t n_groups = 0, sm = mg_session.sm;
+    for (uint32_t i = 0; i < src->n_entries; i++) {
+        n_groups = MG_MAX(n_groups, src->entries[i].group + 1);
+        im->linked |= src->entries[i].relocatable;
+    }
+    for (uint32_t g = 0; g < n_groups; g++) {
+        const struct mg_image_entry *e = mg_image_best_ptx(src, g, sm);
+        if (e && !keep_text(im, e))
+            im->why = "out of memory";
+    }
+    if (!im->n_ptx && !im->why)
+        im->why = src->n_entries ? "no PTX for this device in the image" : "no PTX";
+    if (im->n_ptx > 1)
+        im->linked = true;
+}
+
+static struct mg_img *read_image(const void *data, size_t bytes)
+{
+    struct mg_img *im = calloc(1, sizeof *im);
+    struct mg_image *src = NULL;
+    if (!im)
+        return NULL;
+    struct mg_diag d = MG_DIAG_INIT;
+    enum mg_err err = bytes ? mg_image_open_bytes(data, bytes, NULL, &src, &d) : mg_image_open_memory(data, &src, &d);
+    if (err) {
+        im->why = "no PTX: the image cannot be read";
+        if (mg_session.config.verbose)
+            mg_say("an image cannot be read: %s", mg_diag_first(&d, err));
+    } else {
+        keep_texts(im, src);
+        mg_image_free(src);
+    }
+    mg_diag_release(&d);
+    return im;
+}
+
+struct mg_ptx *mg_img_parsed(struct mg_img *im, uint32_t ix)
+{
+    struct mg_ptx *p = &im->ptx[ix];
+    if (p->parsed)
+        return p;
+    uint64_t start = mg_now_ns();
+    struct mg_diag d = MG_DIAG_INIT;
+    enum mg_err err = mg_ptx_parse(p->text, p->bytes, NULL, &p->m, &d);
+    if (err || !p->m) {
+        struct mg_buf why = MG_BUF_INIT;
+        mg_buf_printf(&why, "its PTX does not parse: %s", mg_diag_first(&d, err));
+        if (d.n_items && d.items[0].line)
+            mg_buf_printf(&why, " (PTX line %u)", d.items[0].line);
+        p->why = mg_buf_take(&why);
+        p->m = NULL;
+    }
+    mg_diag_release(&d);
+    p->parsed = true;
+    mg_session.parse_ns += mg_now_ns() - start;
+    return p;
+}
+
+/* ---- loads ------------------------------------------------------------------------------------------ */
+
+static void loaded(void *handle, const void *data, size_t bytes)
+{
+    if (!handle || !data)
+        return;
+    mg_inside++;
+    struct mg_img *im = read_image(data, bytes);
+    if (im)
+        image_set(handle, im);
+    mg_inside--;
+}
+
+static void loaded_file(void *handle, const char *path)
+{
+    char *data;
+    size_t bytes;
+    if (handle && path && mg_io_read(path, &data, &bytes, NULL) == MG_ERR_OK) {
+        loaded(handle, data, bytes);
+        free(data);
+    }
+}
+
+/* Looks only when the driver took it, the session is on and the call is the application's own. */
+#define LOADED(rc, handle) ((rc) == CUE_SUCCESS && mg_session.active && !mg_inside && (handle))
+
+MG_HOOK(cuModuleLoadData, cu_module *m, const void *image)
+{
+    cu_result rc = MG_REAL(cuModuleLoadData)(m, image);
+    if (LOADED(rc, m))
+        loaded(*m, image, 0);
+    return rc;
+}
+MG_HOOK(cuModuleLoadDataEx, cu_module *m, const void *image, unsigned n, int *opts, void **values)
+{
+    cu_result rc = MG_REAL(cuModuleLoadDataEx)(m, image, n, opts, values);
+    if (LOADED(rc, m))
+        loaded(*m, image, 0);
+    return rc;
+}
+MG_HOOK(cuModuleLoadFatBinary, cu_module *m, const void *image)
+{
+    cu_result rc = MG_REAL(cuModuleLoadFatBinary)(m, image);
+    if (LOADED(rc, m))
+        loaded(*m, image, 0);
+    return rc;
+}
+MG_HOOK(cuModuleLoad, cu_module *m, const char *path)
+{
+    cu_result rc = MG_REAL(cuModuleLoad)(m, path);
+    if (LOADED(rc, m))
+        loaded_file(*m, path);
+    return rc;
+}
+MG_HOOK(cuLibraryLoadData, cu_library *l, const void *code, int *jit, void **jit_values, unsigned n_jit, int *opts,
+        void **values, unsigned n)
+{
+    cu_result rc = MG_REAL(cuLibraryLoadData)(l, code, jit, jit_values, n_jit, opts, values, n);
+    if (LOADED(rc, l))
+        loaded(*l, code, 0);
+    return rc;
+}
+MG_HOOK(cuLibraryLoadFromFile, cu_library *l, const char *path, int *jit, void **jit_values, unsigned n_jit, int *opts,
+        void **values, unsigned n)
+{
+    cu_result rc = MG_REAL(cuLibraryLoadFromFile)(l, path, jit, jit_values, n_jit, opts, values, n);
+    if (LOADED(rc, l))
+        loaded_file(*l, path);
+    return rc;
+}
+
+/* ---- unloads: the handles die, what was recorded stays ------------------------------------------------ */
+
+static void unloading(void *handle)
+{
+    struct mg_img *im = mg_session.active && !mg_inside ? image_get(handle) : NULL;
+    if (!im)
+        return;
+    mg_inside++;
+    mg_kernel_forget(im);
+    pthread_mutex_lock(&mg_session.lock);
+    mg_map_del(&images, (uint64_t)(uintptr_t)handle);
+    pthread_mutex_unlock(&mg_session.lock);
+    mg_inside--;
+}
+MG_HOOK(cuModuleUnload, cu_module m)
+{
+    unloading(m);
+    return MG_REAL(cuModuleUnload)(m);
+}
+MG_HOOK(cuLibraryUnload, cu_library l)
+{
+    unloading(l);
+    return MG_REAL(cuLibraryUnload)(l);
+}
+
+/* ---- lookups ------------------------------------------------------------------------------------------ */
+
+static void found(void *handle, void *container, const char *name, bool is_kernel)
+{
+    struct mg_img *im = mg_session.active && !mg_inside && handle ? image_get(container) : NULL;
+    if (im && name)
+        mg_kernel_note(handle, im, name, is_kernel);
+}
+
+MG_HOOK(cuModuleGetFunction, cu_function *f, cu_module m, const char *name)
+{
+    cu_result rc = MG_REAL(cuModuleGetFunction)(f, m, name);
+    if (rc == CUE_SUCCESS && f)
+        found(*f, m, name, false);
+    return rc;
+}
+MG_HOOK(cuLibraryGetKernel, cu_kernel *k, cu_library l, const char *name)
+{
+    cu_result rc = MG_REAL(cuLibraryGetKernel)(k, l, name);
+    if (rc == CUE_SUCCESS && k)
+        found(*k, l, name, true);
+    return rc;
+}
+MG_HOOK(cuLibraryGetModule, cu_module *m, cu_library l)
+{
+    cu_result rc = MG_REAL(cuLibraryGetModule)(m, l);
+    struct mg_img *im = rc == CUE_SUCCESS && m && mg_session.active ? image_get(l) : NULL;
+    if (im)
+        image_set(*m, im);
+    return rc;
+}
+MG_HOOK(cuModuleEnumerateFunctions, cu_function *fns, unsigned n, cu_module m)
+{
+    cu_result rc = MG_REAL(cuModuleEnumerateFunctions)(fns, n, m);
+    const char *name;
+    for (unsigned i = 0; rc == CUE_SUCCESS && mg_session.active && fns && i < n; i++)
+        if (fns[i] && MG_REAL_AS(cuFuncGetName, const char **, cu_function)(&name, fns[i]) == CUE_SUCCESS)
+            found(fns[i], m, name, false);
+    return rc;
+}
+MG_HOOK(cuLibraryEnumerateKernels, cu_kernel *ks, unsigned n, cu_library l)
+{
+    cu_result rc = MG_REAL(cuLibraryEnumerateKernels)(ks, n, l);
+    const char *name;
+    for (unsigned i = 0; rc == CUE_SUCCESS && mg_session.active && ks && i < n; i++)
+        if (ks[i] && MG_REAL_AS(cuKernelGetName, const char **, cu_kernel)(&name, ks[i]) == CUE_SUCCESS)
+            found(ks[i], l, name, true);
+    return rc;
+}
+/* The same kernel as a function of the current context: known by what is known of the kernel. */
+MG_HOOK(cuKernelGetFunction, cu_function *f, cu_kernel k)
+{
+    cu_result rc = MG_REAL(cuKernelGetFunction)(f, k);
+    if (rc == CUE_SUCCESS && f && mg_session.active && !mg_inside)
+        mg_kernel_alias(*f, k);
+    return rc;
+}

@@ -1,0 +1,296 @@
+/* Kernels: from the handle of a launch to the instance that may run in its place.
+ *
+ *   handle ──► struct mg_name { image, kernel name } ── + current context ──► struct mg_inst { twin } ──► struct mg_code { twin's text }
+ *
+ * A twin's text is made once per kernel and image (twin.c), loaded once per instance. An instance
+ * has its own table of symbol addresses, since every instance of a module has its own variables.
+ * Instances and codes live until the process ends: launches in flight point to them. */
+#include "inject/priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct mg_name { /* what a handle stands for; owner: the map */
+    struct mg_img *im;
+    struct mg_code *code;
+    bool is_kernel;
+    MG_VEC(struct mg_inst *) insts; /* one a context */
+};
+static struct mg_map names; /* handle -> struct mg_name; under the session's lock */
+
+static struct mg_name *name_get(void *handle) /* under the lock */
+{
+    uint64_t v;
+    return mg_map_get(&names, (uint64_t)(uintptr_t)handle, &v) ? (struct mg_name *)(uintptr_t)v : NULL;
+}
+
+static struct mg_code *code_get(struct mg_img *im, const char *name) /* under the lock */
+{
+    for (uint32_t i = 0; i < im->codes.n; i++)
+        if (!strcmp(im->codes.at[i]->name, name))
+            return im->codes.at[i];
+    struct mg_code *c = calloc(1, sizeof *c);
+    if (!c || !(c->name = strdup(name))) {
+        free(c);
+        return NULL;
+    }
+    c->im = im;
+    c->store_id = UINT32_MAX;
+    *mg_vec_push(&im->codes) = c;
+    return c;
+}
+
+static void name_set(void *handle, struct mg_img *im, struct mg_code *code, bool is_kernel) /* under the lock */
+{
+    struct mg_name *n = name_get(handle);
+    if (n && n->code == code)
+        return;
+    if (!n)
+        n = calloc(1, sizeof *n);
+    if (!n)
+        return;
+    n->im = im;
+    n->code = code;
+    n->is_kernel = is_kernel;
+    n->insts.n = 0;
+    mg_map_set(&names, (uint64_t)(uintptr_t)handle, (uint64_t)(uintptr_t)n);
+}
+
+void mg_kernel_note(void *handle, struct mg_img *im, const char *name, bool is_kernel)
+{
+    pthread_mutex_lock(&mg_session.lock);
+    struct mg_code *code = code_get(im, name);
+    if (code)
+        name_set(handle, im, code, is_kernel);
+    pthread_mutex_unlock(&mg_session.lock);
+}
+
+void mg_kernel_alias(void *function, void *kernel)
+{
+    pthread_mutex_lock(&mg_session.lock);
+    struct mg_name *n = name_get(kernel);
+    if (n && function != kernel)
+        name_set(function, n->im, n->code, false);
+    pthread_mutex_unlock(&mg_session.lock);
+}
+
+/* The image goes away: its handles may be given out again for something else. */
+void mg_kernel_forget(struct mg_img *im)
+{
+    uint64_t key, v;
+    MG_VEC(uint64_t) dead = {0};
+    void *any = NULL;
+    pthread_mutex_lock(&mg_session.lock);
+    for (uint32_t i = 0; mg_map_next(&names, &i, &key, &v);) {
+        struct mg_name *n = (struct mg_name *)(uintptr_t)v;
+        if (n->im != im)
+            continue;
+        *mg_vec_push(&dead) = key;
+        if (n->insts.n)
+            any = (void *)(uintptr_t)key;
+    }
+    pthread_mutex_unlock(&mg_session.lock);
+    if (any && mg_session.config.witness)
+        mg_witness_collect(im, any);
+    pthread_mutex_lock(&mg_session.lock);
+    for (uint32_t i = 0; i < dead.n; i++) {
+        struct mg_name *n = name_get((void *)(uintptr_t)dead.at[i]);
+        mg_map_del(&names, dead.at[i]);
+        if (n) {
+            mg_vec_release(&n->insts);
+            free(n);
+        }
+    }
+    pthread_mutex_unlock(&mg_session.lock);
+    mg_vec_release(&dead);
+}
+
+/* A handle that no lookup of ours has seen: the driver knows its name and its module. */
+static bool ask_driver(void *handle)
+{
+    const char *name = NULL;
+    cu_module m = NULL;
+    cu_library l = NULL;
+    if (MG_REAL_AS(cuKernelGetLibrary, cu_library *, cu_kernel)(&l, handle) == CUE_SUCCESS &&
+        MG_REAL_AS(cuKernelGetName, const char **, cu_kernel)(&name, handle) == CUE_SUCCESS && mg_img_of(l)) {
+        mg_kernel_note(handle, mg_img_of(l), name, true);
+        return true;
+    }
+    if (MG_REAL_AS(cuFuncGetModule, cu_module *, cu_function)(&m, handle) == CUE_SUCCESS &&
+        MG_REAL_AS(cuFuncGetName, const char **, cu_function)(&name, handle) == CUE_SUCCESS && mg_img_of(m)) {
+        mg_kernel_note(handle, mg_img_of(m), name, false);
+        return true;
+    }
+    return false;
+}
+
+static struct mg_inst *inst_new(struct mg_name *n, void *handle, void *ctx)
+{
+    struct mg_inst *i = calloc(1, sizeof *i);
+    if (!i)
+        return NULL;
+    *i = (struct mg_inst){.code = n->code, .handle = handle, .ctx = ctx, .is_kernel = n->is_kernel,
+                          .regs_native = -1, .generation = mg_session.generation};
+    *mg_vec_push(&n->insts) = i;
+    return i;
+}
+
+static int attribute_of(void *function, int attribute, int otherwise)
+{
+    int v = otherwise;
+    if (MG_REAL_AS(cuFuncGetAttribute, int *, int, cu_function)(&v, attribute, function) != CUE_SUCCESS)
+        return otherwise;
+    return v;
+}
+
+/* Layout of the parameter block, as the driver tells it. */
+static void read_params(struct mg_inst *i)
+{
+    cu_result (*info)(void *, size_t, size_t *, size_t *) =
+        i->is_kernel ? MG_REAL_AS(cuKernelGetParamInfo, void *, size_t, size_t *, size_t *)
+                     : MG_REAL_AS(cuFuncGetParamInfo, void *, size_t, size_t *, size_t *);
+    size_t offset, bytes;
+    uint32_t n = 0;
+    while (n < 4096 && info(i->handle, n, &offset, &bytes) == CUE_SUCCESS)
+        n++;
+    uint32_t *at = calloc(2 * (size_t)n + 1, sizeof *at);
+    if (!at)
+        return;
+    i->param_offsets = at;
+    i->param_sizes = at + n;
+    for (uint32_t k = 0; k < n && info(i->handle, k, &offset, &bytes) == CUE_SUCCESS; k++) {
+        at[k] = (uint32_t)offset;
+        at[n + k] = (uint32_t)bytes;
+        i->param_bytes = MG_MAX(i->param_bytes, (uint32_t)(offset + bytes));
+        i->n_params = k + 1;
+    }
+}
+
+struct mg_inst *mg_kernel_get(void *handle)
+{
+    struct mg_inst *found = NULL;
+    cu_ctx ctx = NULL;
+    MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&ctx);
+    for (int attempt = 0; attempt < 2 && !found; attempt++) {
+        pthread_mutex_lock(&mg_session.lock);
+        struct mg_name *n = name_get(handle);
+        for (uint32_t i = 0; n && i < n->insts.n && !found; i++)
+            if ((!n->is_kernel || n->insts.at[i]->ctx == ctx) && n->insts.at[i]->generation == mg_session.generation)
+                found = n->insts.at[i];
+        if (n && !found)
+            found = inst_new(n, handle, ctx);
+        pthread_mutex_unlock(&mg_session.lock);
+        if (n || !ask_driver(handle))
+            break;
+    }
+    if (found && found->regs_native < 0) {
+        found->static_shared = (uint32_t)attribute_of(handle, CUFUNC_SHARED_SIZE_BYTES, 0);
+        read_params(found);
+        found->regs_native = attribute_of(handle, CUFUNC_NUM_REGS, 0);
+    }
+    return found;
+}
+
+/* Calls fn for every twin that exists of what a handle names. */
+void mg_kernel_each_twin(void *handle, void (*fn)(void *twin, void *user), void *user)
+{
+    void *twins[16];
+    uint32_t n_twins = 0;
+    pthread_mutex_lock(&mg_session.lock);
+    struct mg_name *n = name_get(handle);
+    for (uint32_t i = 0; n && i < n->insts.n && n_twins < MG_COUNT_OF(twins); i++)
+        if (n->insts.at[i]->state == MG_STATE_READY)
+            twins[n_twins++] = n->insts.at[i]->twin;
+    pthread_mutex_unlock(&mg_session.lock);
+    for (uint32_t i = 0; i < n_twins; i++)
+        fn(twins[i], user);
+}
+
+/* ---- the store's view ----------------------------------------------------------------------------------- */
+
+/* Tells the store about the kernel on its first launch; its sites are known when a tool needed them. */
+uint32_t mg_kernel_store_id(struct mg_inst *i)
+{
+    struct mg_code *c = i->code;
+    int32_t regs_twin = c->store_id == UINT32_MAX && i->twin ? attribute_of(i->twin, CUFUNC_NUM_REGS, -1) : -1;
+    pthread_mutex_lock(&mg_session.lock);
+    if (c->store_id == UINT32_MAX) {
+        struct mg_store_kernel k = {
+            .name = c->name, .module = c->ptx ? c->ptx->id : "", .regs_native = i->regs_native,
+            .regs_instrumented = regs_twin, .regs_estimated = mg_session.backend != &mg_backend_nvidia,
+            .sites = c->sites,
+        };
+        if (c->ptx && !c->ptx->stored) {
+            mg_store_module(mg_session.store, c->ptx->id, c->ptx->text, c->ptx->bytes);
+            c->ptx->stored = true;
+        }
+        c->store_id = mg_store_kernel(mg_session.store, &k);
+    }
+    pthread_mutex_unlock(&mg_session.lock);
+    return c->store_id;
+}
+
+/* ---- the witness ------------------------------------------------------------------------------------------ */
+
+/* Counts per text position taken by the emulator without any CFG or probe (config.witness): stored
+ * as tool "positions", one entry a module: [{"function", "positions": [[ptx_line, threads, warps], ...]}]. */
+struct witness {
+    struct mg_buf out;
+    const struct mg_module *m;
+    mg_id func;
+};
+static void add_position(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps)
+{
+    struct witness *w = user;
+    if (func != w->func) {
+        mg_buf_printf(&w->out, "%s{\"function\": \"%s\", \"positions\": [", w->func ? "]}, " : "",
+                      mg_name(w->m, w->m->funcs.at[func].name));
+        w->func = func;
+    } else {
+        mg_buf_adds(&w->out, ", ");
+    }
+    mg_buf_printf(&w->out, "[%u, %llu, %llu]", w->m->nodes.at[node].line, (unsigned long long)threads,
+                  (unsigned long long)warps);
+}
+
+void mg_witness_collect(struct mg_img *im, void *function)
+{
+    const struct mg_backend *b = mg_session.backend;
+    static uint32_t n_collected;
+    if (!b->positions || !b->module || im->seen_positions)
+        return;
+    struct witness w = {.out = MG_BUF_INIT, .m = b->module(function)};
+    if (!w.m)
+        return;
+    im->seen_positions = true;
+    mg_buf_printf(&w.out, "{\"module\": \"%s\", \"functions\": [", im->n_ptx == 1 ? im->ptx[0].id : "");
+    b->positions(function, add_position, &w);
+    mg_buf_printf(&w.out, "%s]}", w.func ? "]}" : "");
+    char key[24];
+    snprintf(key, sizeof key, "module%u", n_collected++);
+    char *json = mg_buf_take(&w.out);
+    if (json)
+        mg_store_tool_json(mg_session.store, "positions", key, json);
+    free(json);
+}
+
+void mg_witness_end(void)
+{
+    uint64_t key, v;
+    MG_VEC(struct { struct mg_img *im; void *f; }) left = {0};
+    pthread_mutex_lock(&mg_session.lock);
+    for (uint32_t i = 0; mg_map_next(&names, &i, &key, &v);) {
+        struct mg_name *n = (struct mg_name *)(uintptr_t)v;
+        if (n->insts.n) {
+            void *last = mg_vec_push(&left);
+            (void)last;
+            left.at[left.n - 1].im = n->im;
+            left.at[left.n - 1].f = (void *)(uintptr_t)key;
+        }
+    }
+    pthread_mutex_unlock(&mg_session.lock);
+    for (uint32_t i = 0; i < left.n; i++)
+        mg_witness_collect(left.at[i].im, left.at[i].f);
+    mg_vec_release(&left);
+}

@@ -1,0 +1,182 @@
+/* The launch entries. Each describes itself as a struct call; launch() decides, sends the twin with
+ * one more parameter or the kernel itself, and returns what the driver returned. A twin that the
+ * driver rejects is followed by the kernel itself, so that the application sees its own error or none. */
+#include "inject/priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct call {
+    cu_function f;
+    struct mg_shape shape;
+    void **params, **extra;
+    const struct cu_launch_config *config; /* cuLaunchKernelEx */
+    cu_result (*send)(const struct call *c, cu_function f, void **params, void **extra);
+    bool per_thread; /* stream 0 is the thread's own */
+};
+
+static bool is_capturing(const struct call *c)
+{
+    int status = CUCAPTURE_NONE;
+    cu_stream s = c->shape.stream || !c->per_thread ? c->shape.stream : CU_PER_THREAD_STREAM;
+    return MG_REAL_AS(cuStreamIsCapturing, cu_stream, int *)(s, &status) == CUE_SUCCESS && status == CUCAPTURE_ACTIVE;
+}
+
+static cu_result send_twin(const struct call *c, struct mg_run *r)
+{
+    struct mg_params p;
+    if (!mg_params_extend(&p, r, c->params, c->extra))
+        return CUE_OUT_OF_MEMORY;
+    void *twin = r->inst->twin;
+    mg_run_begin(r);
+    cu_result rc = c->send(c, twin, p.params, p.extra);
+    mg_params_release(&p);
+    return rc;
+}
+
+static cu_result send_native(const struct call *c, struct mg_run *r)
+{
+    mg_run_begin(r);
+    cu_result rc = c->send(c, c->f, c->params, c->extra);
+    if (rc == CUE_SUCCESS) {
+        mg_run_accept(r);
+    } else {
+        mg_run_reject(r);
+        mg_run_free(r);
+    }
+    return rc;
+}
+
+static cu_result launch(const struct call *c)
+{
+    if (!mg_session.active || mg_inside)
+        return c->send(c, c->f, c->params, c->extra);
+    mg_inside++;
+    cu_result rc;
+    struct mg_inst *i = mg_kernel_get(c->f);
+    struct mg_run *r = i ? mg_run_new(i, &c->shape, c->params, c->extra, is_capturing(c)) : NULL;
+    if (!r) {
+        rc = c->send(c, c->f, c->params, c->extra);
+        if (rc == CUE_SUCCESS)
+            mg_run_unknown(i ? "out of memory" : "a kernel handle that no lookup gave");
+    } else if (r->block) {
+        rc = send_twin(c, r);
+        if (rc == CUE_SUCCESS) {
+            mg_run_accept(r);
+        } else {
+            mg_run_reject(r);
+            rc = send_native(c, mg_run_native(r, "the driver rejects the launch of the instrumented kernel"));
+        }
+    } else {
+        rc = send_native(c, r);
+    }
+    mg_inside--;
+    return rc;
+}
+
+/* ---- the entries --------------------------------------------------------------------------------------------- */
+
+#define SHAPE {.grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared_bytes = shared, .stream = stream}
+#define SHAPE_ARGS(s) \
+    (s)->grid[0], (s)->grid[1], (s)->grid[2], (s)->block[0], (s)->block[1], (s)->block[2], (s)->shared_bytes, (s)->stream
+#define GEOMETRY unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared
+
+#define LAUNCH_KERNEL(name, pt)                                                                          \
+    static cu_result send_##name(const struct call *c, cu_function f, void **params, void **extra);     \
+    MG_HOOK(name, cu_function f, GEOMETRY, cu_stream stream, void **params, void **extra)                \
+    {                                                                                                    \
+        struct call c = {.f = f, .shape = SHAPE, .params = params, .extra = extra, .send = send_##name, .per_thread = pt}; \
+        return launch(&c);                                                                               \
+    }                                                                                                    \
+    static cu_result send_##name(const struct call *c, cu_function f, void **params, void **extra)      \
+    {                                                                                                    \
+        return MG_REAL(name)(f, SHAPE_ARGS(&c->shape), params, extra);                                   \
+    }
+LAUNCH_KERNEL(cuLaunchKernel, false)
+LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
+
+#define LAUNCH_COOPERATIVE(name, pt)                                                                     \
+    static cu_result send_##name(const struct call *c, cu_function f, void **params, void **extra);     \
+    MG_HOOK(name, cu_function f, GEOMETRY, cu_stream stream, void **params)                              \
+    {                                                                                                    \
+        struct call c = {.f = f, .shape = SHAPE, .params = params, .send = send_##name, .per_thread = pt}; \
+        c.shape.cooperative = true;                                                                      \
+        return launch(&c);                                                                               \
+    }                                                                                                    \
+    static cu_result send_##name(const struct call *c, cu_function f, void **params, void **extra)      \
+    {                                                                                                    \
+        (void)extra;                                                                                     \
+        return MG_REAL(name)(f, SHAPE_ARGS(&c->shape), params);                                          \
+    }
+LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel, false)
+LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, true)
+
+static void read_config(struct mg_shape *s, const struct cu_launch_config *c)
+{
+    *s = (struct mg_shape){
+        .grid = {c->grid_x, c->grid_y, c->grid_z}, .block = {c->block_x, c->block_y, c->block_z},
+        .shared_bytes = c->shared_bytes, .stream = c->stream,
+    };
+    for (unsigned k = 0; c->attrs && k < c->n_attrs; k++) {
+        const union cu_launch_value *v = &c->attrs[k].value;
+        if (c->attrs[k].id == CULAUNCH_COOPERATIVE)
+            s->cooperative = v->cooperative != 0;
+        else if (c->attrs[k].id == CULAUNCH_CLUSTER_DIMENSION)
+            s->cluster[0] = v->cluster.x, s->cluster[1] = v->cluster.y, s->cluster[2] = v->cluster.z;
+    }
+}
+
+#define LAUNCH_EX(name, pt)                                                                              \
+    static cu_result send_##name(const struct call *c, cu_function f, void **params, void **extra);     \
+    MG_HOOK(name, const struct cu_launch_config *config, cu_function f, void **params, void **extra)     \
+    {                                                                                                    \
+        struct call c = {.f = f, .params = params, .extra = extra, .config = config, .send = send_##name, .per_thread = pt}; \
+        if (config)                                                                                      \
+            read_config(&c.shape, config);                                                               \
+        return config ? launch(&c) : MG_REAL(name)(config, f, params, extra);                            \
+    }                                                                                                    \
+    static cu_result send_##name(const struct call *c, cu_function f, void **params, void **extra)      \
+    {                                                                                                    \
+        return MG_REAL(name)(c->config, f, params, extra);                                               \
+    }
+LAUNCH_EX(cuLaunchKernelEx, false)
+LAUNCH_EX(cuLaunchKernelEx_ptsz, true)
+
+/* Launches whose parameters and geometry lie in the function's own state, or in several devices: the
+ * kernel itself runs, and the profile says so. */
+static void ran_native(cu_result rc, void *f, const struct mg_shape *s, const char *reason)
+{
+    struct mg_inst *i = rc == CUE_SUCCESS && mg_session.active && !mg_inside ? mg_kernel_get(f) : NULL;
+    if (i)
+        mg_run_record(i, s, reason);
+}
+MG_HOOK(cuLaunch, cu_function f)
+{
+    cu_result rc = MG_REAL(cuLaunch)(f);
+    ran_native(rc, f, &(struct mg_shape){.grid = {1, 1, 1}}, "legacy launch interface (cuLaunch)");
+    return rc;
+}
+MG_HOOK(cuLaunchGrid, cu_function f, int width, int height)
+{
+    cu_result rc = MG_REAL(cuLaunchGrid)(f, width, height);
+    ran_native(rc, f, &(struct mg_shape){.grid = {(unsigned)width, (unsigned)height, 1}}, "legacy launch interface (cuLaunchGrid)");
+    return rc;
+}
+MG_HOOK(cuLaunchGridAsync, cu_function f, int width, int height, cu_stream stream)
+{
+    cu_result rc = MG_REAL(cuLaunchGridAsync)(f, width, height, stream);
+    ran_native(rc, f, &(struct mg_shape){.grid = {(unsigned)width, (unsigned)height, 1}, .stream = stream},
+               "legacy launch interface (cuLaunchGridAsync)");
+    return rc;
+}
+MG_HOOK(cuLaunchCooperativeKernelMultiDevice, struct cu_multi_launch *list, unsigned n, unsigned flags)
+{
+    cu_result rc = MG_REAL(cuLaunchCooperativeKernelMultiDevice)(list, n, flags);
+    for (unsigned k = 0; k < n && rc == CUE_SUCCESS; k++)
+        ran_native(rc, list[k].function,
+                   &(struct mg_shape){.grid = {list[k].grid_x, list[k].grid_y, list[k].grid_z},
+                                      .block = {list[k].block_x, list[k].block_y, list[k].block_z},
+                                      .shared_bytes = list[k].shared_bytes, .stream = list[k].stream, .cooperative = true},
+                   "cooperative launch on several devices");
+    return rc;
+}

@@ -1,0 +1,222 @@
+/* What the files of inject/ share.
+ *
+ *   exported cu* ── jump ──► hook (one of hooks.def) ── MG_REAL(cu*) ──► slot ──► backend
+ *        └───────────────── jump ─────────────────────────────────────────┘    own driver, or NVIDIA's
+ *
+ * Rules of this folder: the guard first (mg_inside), the driver's result returned unchanged, pass
+ * through on any doubt, no lock held across a call that the application's code may be under,
+ * nothing printed but one line through mg_say.
+ */
+#ifndef MG_INJECT_PRIV_H
+#define MG_INJECT_PRIV_H
+
+#include <pthread.h>
+
+#include "abi/cu.h"
+#include "base/hash.h"
+#include "base/io.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "driver/driver.h"
+#include "image/image.h"
+#include "inject/config.h"
+#include "store/store.h"
+#include "tool/tool.h"
+
+/* ---- entries and slots (slots.c, generated thunks) ------------------------------------------- */
+
+enum mg_entry {
+#define ENTRY(name, base, since, per_thread) MG_FN_##name,
+#include "abi/entries.def"
+#undef ENTRY
+    MG_FN_COUNT
+};
+extern void *mg_slots[MG_FN_COUNT];             /* where a call goes in the end */
+extern void *const mg_hook_table[MG_FN_COUNT];  /* our hook or NULL */
+extern void *const mg_missing_table[MG_FN_COUNT]; /* says the name once, returns NOT_SUPPORTED */
+
+/* Defines a hook: MG_HOOK(cuInit, unsigned flags) { ... } */
+#define MG_HOOK(name, ...)                          \
+    cu_result mg_hook_##name(__VA_ARGS__);          \
+    cu_result mg_hook_##name(__VA_ARGS__)
+/* The driver's function behind a hooked entry, and behind any other with its type given. */
+#define MG_REAL(name) ((__typeof__(&mg_hook_##name))mg_slots[MG_FN_##name])
+#define MG_REAL_AS(name, ...) ((cu_result(*)(__VA_ARGS__))mg_slots[MG_FN_##name])
+/* Reads the configuration, opens the backend and fills the slots, once. */
+void mg_inject_ready(void);
+cu_result mg_inject_missing(unsigned entry);
+/* Entry whose slot holds this address, or -1. */
+int mg_slot_find(const void *address);
+
+/* ---- backends --------------------------------------------------------------------------------- */
+
+/* Everything that differs between our own driver and NVIDIA's. Memory for context blocks is
+ * addressed by the device and, where `mapped`, by the host at the same address. */
+struct mg_backend {
+    const char *kind;                       /* "nvidia" "cpu" "emu": goes into the profile */
+    const char *cannot;                     /* why nothing can be instrumented; NULL: it can */
+    bool (*open)(const struct mg_config *c); /* says why not */
+    void *(*symbol)(const char *name);      /* NULL: the driver lacks it */
+    uint64_t (*alloc)(size_t bytes);        /* zeroed block for contexts and counters; 0: none */
+    void (*free)(uint64_t block);
+    /* The next launch (or graph node) of this thread calls fn when it has ended; false: never will. */
+    bool (*note)(mg_launch_done_fn fn, void *user);
+    bool (*global)(void *function, const char *name, uint64_t *address);
+    uint64_t (*function_address)(void *function, const char *name);
+    bool (*allocation)(uint64_t address, uint64_t *id, uint64_t *offset);
+    const struct mg_module *(*module)(void *function); /* linked IR behind a function, or NULL */
+    void (*twin)(void *twin, void *native, const uint32_t *line_of, uint32_t n_lines);
+    void (*positions)(void *function, void (*fn)(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps), void *user);
+    void (*drain)(uint64_t timeout_ns);
+};
+extern const struct mg_backend mg_backend_own, mg_backend_nvidia;
+
+/* ---- the session (session.c) ------------------------------------------------------------------- */
+
+struct mg_session {
+    struct mg_config config;
+    const struct mg_backend *backend;
+    struct mg_store *store;          /* NULL: nothing is recorded */
+    const struct mg_tool *tool;      /* NULL: none */
+    void *tool_conf;
+    bool active;                     /* launches are looked at */
+    uint32_t pid;                    /* of the process that opened the profile */
+    uint64_t start_ns;               /* mg_now_ns at the first CUDA call */
+    uint32_t sm;                     /* 90 */
+    pthread_mutex_t lock;            /* the maps of images.c, kernels.c and streams.c */
+    pthread_rwlock_t closing;        /* read: a launch or its end talks to the store; write: the session ends */
+    uint32_t generation;             /* grows when a context dies: twins loaded before are dead */
+    uint64_t parse_ns, twin_ns, load_ns; /* for --stats */
+    uint64_t n_launches;             /* looked at so far, for --launches */
+};
+extern struct mg_session mg_session;
+extern __thread int mg_inside; /* > 0: this thread is in a hook, or in a call that we make ourselves */
+
+void mg_session_begin(void);  /* at cuInit, after the driver's: opens DIR */
+void mg_session_end(void);    /* at process end; later calls pass straight through */
+void mg_session_exit(int status); /* the same, when the status is known */
+/* One line on stderr, "margay: " in front; nothing with -q. */
+void mg_say(const char *fmt, ...) MG_PRINTF(1, 2);
+void mg_say_line(const char *line);
+/* Is this launch number selected by --launches? */
+bool mg_launches_select(const char *spec, uint64_t number);
+/* Does a kernel's name match a glob: as mangled, or the plain function name inside it. */
+bool mg_kernel_matches(const char *glob, const char *name);
+
+/* ---- what was loaded (images.c) ------------------------------------------------------------------ */
+
+struct mg_ptx { /* one PTX text of an image; owner: its image */
+    char *text; size_t bytes;
+    char id[33];
+    struct mg_module *m;     /* parsed when first needed */
+    bool parsed, stored;
+    char *why;               /* why m is NULL after parsing */
+};
+struct mg_img { /* what one load call was given; lives until the process ends, since launches name it */
+    struct mg_ptx *ptx; uint32_t n_ptx;
+    bool linked;             /* made of relocatable parts: the driver's linked module is the text */
+    bool seen_positions;     /* witness counts were taken */
+    const char *why;         /* why there is no PTX */
+    MG_VEC(struct mg_code *) codes;
+};
+struct mg_img *mg_img_of(void *handle);        /* of a module or library handle, NULL when unknown */
+struct mg_ptx *mg_img_parsed(struct mg_img *im, uint32_t ix); /* parses on first use */
+
+/* ---- kernels (kernels.c) --------------------------------------------------------------------------- */
+
+enum mg_state { MG_STATE_NEW, MG_STATE_READY, MG_STATE_FAILED };
+
+struct mg_code { /* one kernel of one image: text of the twin, the same for every context */
+    struct mg_img *im;
+    struct mg_ptx *ptx;          /* where it was found, NULL: nowhere */
+    char *name;
+    const struct mg_module *m;   /* borrowed: ptx->m or the driver's linked module */
+    mg_id kernel;                /* in m; 0: not found */
+    uint32_t store_id;           /* UINT32_MAX: not told to the store yet */
+    enum mg_state state;         /* of what follows */
+    char *reason;                /* FAILED: why */
+    bool no_ptx;                 /* FAILED because there is nothing to instrument */
+    bool located;                /* ptx was looked for */
+    struct mg_sites *sites;
+    char *text;                  /* the twin's PTX */
+    uint32_t *line_of; uint32_t n_lines; /* line of text -> line of the app's PTX */
+    struct mg_counter_layout layout;
+    struct mg_twin_symbol *symbols; uint32_t n_symbols;
+    uint32_t ctx_offset;
+};
+struct mg_block_mem { struct mg_block_mem *next; uint64_t at; }; /* context block, then its counters */
+struct mg_inst { /* a kernel as one handle in one context names it */
+    struct mg_code *code;
+    void *handle, *ctx;
+    bool is_kernel;              /* a cu_kernel: one handle for all contexts */
+    enum mg_state state;
+    char *reason;
+    void *twin;                  /* cu_function */
+    uint64_t symbols;            /* table of addresses on the device */
+    struct mg_block_mem *blocks; /* free ones; under the session's lock */
+    uint32_t generation;
+    int32_t regs_native;         /* -1: not asked yet */
+    uint32_t n_params, param_bytes;
+    uint32_t *param_offsets, *param_sizes; /* NULL: not known */
+    uint32_t static_shared;
+};
+/* Tells that a handle names a kernel of an image. */
+void mg_kernel_note(void *handle, struct mg_img *im, const char *name, bool is_kernel);
+/* A function handle of a kernel that is known. */
+void mg_kernel_alias(void *function, void *kernel);
+void mg_kernel_forget(struct mg_img *im);     /* its handles are dead */
+/* The instance that a launch of this handle runs in the current context; NULL: unknown handle. */
+struct mg_inst *mg_kernel_get(void *handle);
+/* Makes the twin on first use; false: it cannot have one, i->reason says why. */
+bool mg_kernel_twin(struct mg_inst *i);
+/* Which PTX text the kernel is in, without parsing it: its identity in the profile. */
+void mg_kernel_find(struct mg_inst *i);
+void mg_kernel_each_twin(void *handle, void (*fn)(void *twin, void *user), void *user);
+uint32_t mg_kernel_store_id(struct mg_inst *i);
+/* Collects the witness counts of an image before it goes away. */
+void mg_witness_collect(struct mg_img *im, void *function);
+void mg_witness_end(void);
+
+/* ---- launches (launch.c, run.c) ----------------------------------------------------------------------- */
+
+struct mg_shape { /* geometry of a launch */
+    unsigned grid[3], block[3], cluster[3], shared_bytes;
+    cu_stream stream; /* NULL: the default stream */
+    bool cooperative;
+};
+/* One launch, or one kernel node of a graph that is launched many times. */
+struct mg_run {
+    struct mg_inst *inst;
+    struct mg_shape shape;
+    enum mg_ran ran;
+    const char *reason;          /* owner: the instance, or static */
+    struct mg_block_mem *block;  /* NULL: native */
+    bool node;                   /* of a graph: recorded at every replay */
+    uint64_t graph;              /* dense number, 0: direct */
+    uint32_t kernel;             /* the store's */
+    uint64_t launch;             /* the store's, direct launches only */
+    uint32_t device;
+    uint64_t stream, ctx;        /* dense numbers */
+    uint64_t *values;            /* argument bytes laid out as the kernel sees them, 8-byte units; or NULL */
+};
+/* Decides and prepares: a run with its context block, or one that stays native with the reason.
+ * params/extra as the driver call takes them. NULL: out of memory. */
+struct mg_run *mg_run_new(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra, bool node);
+struct mg_run *mg_run_native(struct mg_run *r, const char *reason); /* the same launch again, native */
+void mg_run_free(struct mg_run *r);
+void mg_run_begin(struct mg_run *r);  /* before the driver's call: records it and leaves the note */
+void mg_run_reject(struct mg_run *r); /* the driver did not take it */
+void mg_run_accept(struct mg_run *r); /* it did; r may be gone already */
+void mg_run_record(struct mg_inst *i, const struct mg_shape *s, const char *reason); /* ran native, not prepared */
+void mg_run_unknown(const char *reason); /* a launch of nobody knows what */
+/* Parameters for the twin: those given and the context block. `room` is the caller's. */
+struct mg_params { void **params, **extra; void *heap; uint64_t ctx; size_t size; void *extra_at[5]; void *params_at[64]; };
+bool mg_params_extend(struct mg_params *p, const struct mg_run *r, void **params, void **extra);
+void mg_params_release(struct mg_params *p);
+
+/* ---- numbers (streams.c) ------------------------------------------------------------------------------ */
+
+uint64_t mg_stream_number(cu_stream s); /* 0 = default stream */
+uint64_t mg_ctx_number(void *ctx);
+
+#endif

@@ -1,0 +1,70 @@
+/* Which function a program gets when it asks the driver for one, and the first call of all.
+ *
+ * cuGetProcAddress: the driver answers first; its pointer is mapped to our hook by address, else by
+ * (name, version, flags) as the driver itself would have resolved them. Names are never probed with
+ * other suffixes: the same base name has other arguments in other versions. */
+#include "inject/priv.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *map_pointer(void *p, const char *name, int version, uint64_t flags)
+{
+    int entry = mg_slot_find(p), status;
+    if (entry < 0)
+        entry = mg_cu_entry_resolve(name, version, flags, &status);
+    return entry >= 0 && mg_hook_table[entry] ? mg_hook_table[entry] : p;
+}
+
+MG_HOOK(cuGetProcAddress_v2, const char *name, void **fn, int version, uint64_t flags, int *status)
+{
+    cu_result rc = MG_REAL(cuGetProcAddress_v2)(name, fn, version, flags, status);
+    if (rc == CUE_SUCCESS && name && fn && *fn)
+        *fn = map_pointer(*fn, name, version, flags);
+    return rc;
+}
+
+MG_HOOK(cuGetProcAddress, const char *name, void **fn, int version, uint64_t flags)
+{
+    cu_result rc = MG_REAL(cuGetProcAddress)(name, fn, version, flags);
+    if (rc == CUE_SUCCESS && name && fn && *fn)
+        *fn = map_pointer(*fn, name, version, flags);
+    return rc;
+}
+
+/* Private tables: left to NVIDIA's driver; our own has none and says whose call that was, since it
+ * is what a statically linked runtime does first. */
+MG_HOOK(cuGetExportTable, const void **table, const cu_uuid *id)
+{
+    void *caller = __builtin_return_address(0);
+    mg_inject_ready();
+    if (mg_session.backend == &mg_backend_nvidia)
+        return MG_REAL(cuGetExportTable)(table, id);
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static char said[16][256];
+    Dl_info info;
+    const char *file = dladdr(caller, &info) && info.dli_fname ? info.dli_fname : "the program";
+    pthread_mutex_lock(&lock);
+    unsigned i = 0;
+    while (i < MG_COUNT_OF(said) && said[i][0] && strncmp(said[i], file, sizeof said[i] - 1))
+        i++;
+    bool fresh = i < MG_COUNT_OF(said) && !said[i][0];
+    if (fresh)
+        strncpy(said[i], file, sizeof said[i] - 1);
+    pthread_mutex_unlock(&lock);
+    if (fresh)
+        mg_say("%s holds a statically linked CUDA runtime, which needs a GPU: relink it with "
+               "NVCC_APPEND_FLAGS=\"-cudart shared\"", file);
+    if (table)
+        *table = NULL;
+    return CUE_NOT_SUPPORTED;
+}
+
+MG_HOOK(cuInit, unsigned flags)
+{
+    cu_result rc = MG_REAL(cuInit)(flags);
+    if (rc == CUE_SUCCESS)
+        mg_session_begin();
+    return rc;
+}

@@ -1,0 +1,345 @@
+/* One launch from the decision to its counts: which code runs, with which context block, what the
+ * store is told before the driver's call and what when the driver says that it has ended.
+ *
+ *   mg_run_new ── mg_run_begin ── (driver's launch) ── mg_run_accept | mg_run_reject
+ *                     └── note ──► ended(): counters -> store, block zeroed and free again
+ *
+ * ended() runs on a thread of the driver, before any later work of that stream: it takes no lock
+ * for long and calls no driver entry. */
+#include "inject/priv.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- context blocks ---------------------------------------------------------------------------------------- */
+
+static uint64_t *counters_of(const struct mg_block_mem *b)
+{
+    return (uint64_t *)(uintptr_t)(b->at + MG_CTX_BYTES);
+}
+
+static struct mg_block_mem *block_take(struct mg_inst *i)
+{
+    pthread_mutex_lock(&mg_session.lock);
+    struct mg_block_mem *b = i->blocks;
+    if (b)
+        i->blocks = b->next;
+    pthread_mutex_unlock(&mg_session.lock);
+    if (!b) {
+        b = calloc(1, sizeof *b);
+        if (b)
+            b->at = mg_session.backend->alloc(MG_CTX_BYTES + (size_t)i->code->layout.n_counters * sizeof(uint64_t));
+        if (!b || !b->at) {
+            free(b);
+            return NULL;
+        }
+    }
+    uint64_t *ctx = (uint64_t *)(uintptr_t)b->at;
+    ctx[MG_CTX_COUNTERS / 8] = b->at + MG_CTX_BYTES;
+    ctx[MG_CTX_SYMBOLS / 8] = i->symbols;
+    if (mg_session.tool->initialize)
+        mg_session.tool->initialize(mg_session.tool_conf, ctx + MG_CTX_WORDS / 8);
+    return b;
+}
+
+static void block_give(struct mg_inst *i, struct mg_block_mem *b)
+{
+    if (!b)
+        return;
+    memset(counters_of(b), 0, (size_t)i->code->layout.n_counters * sizeof(uint64_t));
+    pthread_mutex_lock(&mg_session.lock);
+    b->next = i->blocks;
+    i->blocks = b;
+    pthread_mutex_unlock(&mg_session.lock);
+}
+
+/* ---- deciding -------------------------------------------------------------------------------------------------- */
+
+static bool select_kernel(struct mg_run *r)
+{
+    struct mg_session *s = &mg_session;
+    uint64_t number = __atomic_fetch_add(&s->n_launches, 1, __ATOMIC_RELAXED);
+    r->ran = MG_RAN_NATIVE;
+    if (!s->tool || s->tool->flags & MG_TOOL_NATIVE)
+        r->reason = "no tool";
+    else if (s->backend->cannot)
+        r->reason = s->backend->cannot;
+    else if (!mg_kernel_matches(s->config.kernel_glob, r->inst->code->name) ||
+             (!r->node && !mg_launches_select(s->config.launches, number)))
+        r->reason = "filtered";
+    else if (!mg_kernel_twin(r->inst)) {
+        r->reason = r->inst->reason ? r->inst->reason : "out of memory";
+        r->ran = r->inst->code->no_ptx ? MG_RAN_NATIVE : MG_RAN_FAILED;
+    } else
+        return true;
+    return false;
+}
+
+/* Copies the arguments, laid out as the kernel sees them. */
+static void copy_arguments(struct mg_run *r, void **params, void **extra)
+{
+    const struct mg_inst *i = r->inst;
+    if (!i->n_params || !(r->values = calloc(i->param_bytes / 8 + 1, 8)))
+        return;
+    char *to = (char *)r->values;
+    if (params) {
+        for (uint32_t k = 0; k < i->n_params; k++)
+            if (params[k])
+                memcpy(to + i->param_offsets[k], params[k], i->param_sizes[k]);
+        return;
+    }
+    const void *from = NULL;
+    size_t bytes = 0;
+    for (void **e = extra; e && *e != CULAUNCH_PARAM_END; e += 2) {
+        if (*e == CULAUNCH_PARAM_BUFFER_POINTER)
+            from = e[1];
+        else if (*e == CULAUNCH_PARAM_BUFFER_SIZE && e[1])
+            bytes = *(const size_t *)e[1];
+    }
+    if (from)
+        memcpy(to, from, MG_MIN(bytes, (size_t)i->param_bytes));
+}
+
+static void tell_kernel(struct mg_run *r)
+{
+    pthread_rwlock_rdlock(&mg_session.closing);
+    if (mg_session.store)
+        r->kernel = mg_kernel_store_id(r->inst);
+    pthread_rwlock_unlock(&mg_session.closing);
+}
+
+struct mg_run *mg_run_new(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra, bool node)
+{
+    struct mg_run *r = calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    *r = (struct mg_run){.inst = i, .shape = *s, .node = node, .ran = MG_RAN_INSTRUMENTED};
+    cu_device device = 0;
+    MG_REAL_AS(cuCtxGetDevice, cu_device *)(&device);
+    r->device = (uint32_t)device;
+    r->stream = mg_stream_number(s->stream);
+    r->ctx = mg_ctx_number(i->ctx);
+    if (select_kernel(r) && !(r->block = block_take(i))) {
+        r->reason = "out of device memory for counters";
+        r->ran = MG_RAN_FAILED;
+    }
+    if (r->block)
+        r->ran = MG_RAN_INSTRUMENTED;
+    else
+        mg_kernel_find(i);
+    tell_kernel(r);
+    copy_arguments(r, params, extra);
+    return r;
+}
+
+struct mg_run *mg_run_native(struct mg_run *r, const char *reason)
+{
+    block_give(r->inst, r->block);
+    r->block = NULL;
+    r->ran = MG_RAN_FAILED;
+    r->reason = reason;
+    return r;
+}
+
+void mg_run_free(struct mg_run *r)
+{
+    block_give(r->inst, r->block);
+    free(r->values);
+    free(r);
+}
+
+/* ---- telling the store ----------------------------------------------------------------------------------------- */
+
+static bool is_pointer(uint64_t value, struct mg_store_arg *a)
+{
+    bool (*find)(uint64_t, uint64_t *, uint64_t *) = mg_session.backend->allocation;
+    return value && find && find(value, &a->allocation, &a->allocation_off);
+}
+
+static uint64_t store_launch(const struct mg_run *r) /* under closing */
+{
+    const struct mg_inst *i = r->inst;
+    struct mg_store_arg few[32], *args = few;
+    uint32_t n = r->values ? i->n_params : 0;
+    if (n > MG_COUNT_OF(few) && !(args = malloc(n * sizeof *args)))
+        n = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        const char *at = (const char *)r->values + i->param_offsets[k];
+        args[k] = (struct mg_store_arg){.offset = i->param_offsets[k], .bytes = i->param_sizes[k], .value = at};
+        uint64_t v;
+        if (args[k].bytes == 8 && (memcpy(&v, at, 8), is_pointer(v, &args[k])))
+            args[k].kind = MG_ARG_POINTER;
+    }
+    const struct mg_shape *s = &r->shape;
+    struct mg_store_launch l = {
+        .kernel = r->kernel,
+        .grid = {s->grid[0], s->grid[1], s->grid[2]}, .block = {s->block[0], s->block[1], s->block[2]},
+        .cluster = {s->cluster[0], s->cluster[1], s->cluster[2]},
+        .static_shared_bytes = i->static_shared, .dyn_shared_bytes = s->shared_bytes,
+        .device = r->device, .stream = r->stream, .ctx = r->ctx, .graph = r->graph, .ran = r->ran,
+        .reason = r->ran == MG_RAN_INSTRUMENTED ? NULL : r->reason, .cooperative = s->cooperative,
+        .args = args, .n_args = n,
+    };
+    uint64_t id = mg_store_launch(mg_session.store, &l);
+    if (args != few)
+        free(args);
+    return id;
+}
+
+static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, uint64_t *raw)
+{
+    const struct mg_counter_layout *layout = &r->inst->code->layout;
+    uint32_t n = r->block ? layout->n_blocks : 0;
+    uint64_t *counts = n ? malloc(2 * (size_t)n * sizeof *counts) : NULL;
+    struct mg_store_done done = {
+        .complete = !d || (d->fault.kind == MG_FAULT_NONE && !d->cuda_error), .replays = 1,
+    };
+    if (!done.complete)
+        done.why = d->fault.text[0] ? d->fault.text : mg_fault_kind_text(d->fault.kind);
+    if (d && d->end_ns > d->start_ns) {
+        done.start_ns = d->start_ns - mg_session.start_ns;
+        done.time_ns = d->end_ns - d->start_ns;
+        done.timed = true;
+    }
+    if (counts) {
+        mg_counters_read(layout, raw, counts, counts + n);
+        done.threads = counts;
+        done.warps = layout->warps ? counts + n : NULL;
+        done.n_blocks = n;
+        if (layout->other_at != UINT32_MAX && raw[layout->other_at])
+            mg_store_unknown(mg_session.store, "thread calls", raw[layout->other_at], "uninstrumented callee");
+    }
+    mg_store_launch_done(mg_session.store, launch, &done);
+    free(counts);
+}
+
+static void ended_launch(struct mg_run *r, const struct mg_launch_done *d)
+{
+    pthread_rwlock_rdlock(&mg_session.closing);
+    if (mg_session.store)
+        store_done(r, r->launch, d, r->block ? counters_of(r->block) : NULL);
+    pthread_rwlock_unlock(&mg_session.closing);
+    mg_run_free(r);
+}
+
+/* One replay of a graph node. Two instances of one graph may run at once and share the block, so its
+ * counters are taken by exchange: no count is lost or told twice. */
+static void ended_node(struct mg_run *r, const struct mg_launch_done *d)
+{
+    uint32_t n = r->block ? r->inst->code->layout.n_counters : 0;
+    uint64_t *raw = n ? malloc(n * sizeof *raw) : NULL;
+    for (uint32_t k = 0; raw && k < n; k++)
+        raw[k] = __atomic_exchange_n(&counters_of(r->block)[k], 0, __ATOMIC_ACQ_REL);
+    pthread_rwlock_rdlock(&mg_session.closing);
+    if (mg_session.store && (raw || !n))
+        store_done(r, store_launch(r), d, raw);
+    pthread_rwlock_unlock(&mg_session.closing);
+    free(raw);
+}
+
+static void ended(void *user, const struct mg_launch_done *d)
+{
+    struct mg_run *r = user;
+    if (r->node)
+        ended_node(r, d);
+    else
+        ended_launch(r, d);
+}
+
+void mg_run_begin(struct mg_run *r)
+{
+    if (!r->node) {
+        pthread_rwlock_rdlock(&mg_session.closing);
+        if (mg_session.store)
+            r->launch = store_launch(r);
+        pthread_rwlock_unlock(&mg_session.closing);
+    }
+    if (mg_session.backend->note)
+        mg_session.backend->note(ended, r);
+}
+
+void mg_run_reject(struct mg_run *r)
+{
+    if (r->node)
+        return;
+    pthread_rwlock_rdlock(&mg_session.closing);
+    if (mg_session.store)
+        mg_store_launch_drop(mg_session.store, r->launch);
+    pthread_rwlock_unlock(&mg_session.closing);
+}
+
+void mg_run_accept(struct mg_run *r)
+{
+    if (!mg_session.backend->note) /* nobody tells when it ends: it is taken as run, without a time */
+        ended(r, NULL);
+}
+
+/* A launch that ran as it is and whose end nobody tells. */
+void mg_run_record(struct mg_inst *i, const struct mg_shape *s, const char *reason)
+{
+    struct mg_run *r = calloc(1, sizeof *r);
+    if (!r)
+        return;
+    *r = (struct mg_run){.inst = i, .shape = *s, .ran = MG_RAN_NATIVE, .reason = reason};
+    r->stream = mg_stream_number(s->stream);
+    r->ctx = mg_ctx_number(i->ctx);
+    mg_kernel_find(i);
+    tell_kernel(r);
+    pthread_rwlock_rdlock(&mg_session.closing);
+    if (mg_session.store)
+        store_done(r, store_launch(r), NULL, NULL);
+    pthread_rwlock_unlock(&mg_session.closing);
+    mg_run_free(r);
+}
+
+void mg_run_unknown(const char *reason)
+{
+    pthread_rwlock_rdlock(&mg_session.closing);
+    if (mg_session.store)
+        mg_store_unknown(mg_session.store, "launch", 1, reason);
+    pthread_rwlock_unlock(&mg_session.closing);
+}
+
+/* ---- parameters of the twin -------------------------------------------------------------------------------------- */
+
+static bool extend_params(struct mg_params *p, uint32_t n, void **params)
+{
+    void **to = p->params_at;
+    if (n + 1 > MG_COUNT_OF(p->params_at) && !(to = p->heap = malloc((n + 1) * sizeof *to)))
+        return false;
+    for (uint32_t k = 0; k < n; k++)
+        to[k] = params[k];
+    to[n] = &p->ctx;
+    p->params = to;
+    return true;
+}
+
+static bool extend_extra(struct mg_params *p, const struct mg_run *r)
+{
+    uint32_t at = r->inst->code->ctx_offset;
+    char *buffer = p->heap = calloc(1, (size_t)at + 8);
+    if (!buffer)
+        return false;
+    if (r->values)
+        memcpy(buffer, r->values, MG_MIN(at, r->inst->param_bytes));
+    memcpy(buffer + at, &p->ctx, 8);
+    p->size = (size_t)at + 8;
+    void *extra[5] = {CULAUNCH_PARAM_BUFFER_POINTER, buffer, CULAUNCH_PARAM_BUFFER_SIZE, &p->size, CULAUNCH_PARAM_END};
+    memcpy(p->extra_at, extra, sizeof extra);
+    p->extra = p->extra_at;
+    return true;
+}
+
+bool mg_params_extend(struct mg_params *p, const struct mg_run *r, void **params, void **extra)
+{
+    *p = (struct mg_params){.ctx = r->block->at};
+    if (params || !extra)
+        return (params || !r->inst->n_params) && extend_params(p, r->inst->n_params, params);
+    return extend_extra(p, r);
+}
+
+void mg_params_release(struct mg_params *p)
+{
+    free(p->heap);
+}

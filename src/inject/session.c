@@ -1,0 +1,243 @@
+/* One session a process: from the first successful cuInit, when DIR is opened, to the end of the
+ * process, when what is still queued is written. A forked child has none (CUDA does not survive a
+ * fork); an exec'd one begins its own. Without MARGAY_DIR the library is a plain libcuda.so.1 and
+ * nothing here runs.
+ * Ends by itself in every case but a kill: exit() (its status is remembered), _exit (preload.c) and
+ * quick_exit; what a kill leaves behind is what the store committed until then. */
+#include "inject/priv.h"
+
+#include <fnmatch.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct mg_session mg_session = {.lock = PTHREAD_MUTEX_INITIALIZER, .closing = PTHREAD_RWLOCK_INITIALIZER};
+__thread int mg_inside;
+
+static int exit_status = -1;
+
+/* ---- what to look at ---------------------------------------------------------------------------- */
+
+/* SPEC: parts joined by commas, a launch is selected when one fits: N, A-B, A- or %K (every K-th). */
+bool mg_launches_select(const char *spec, uint64_t number)
+{
+    if (!spec)
+        return true;
+    while (*spec) {
+        char *end;
+        if (*spec == '%') {
+            uint64_t step = strtoull(spec + 1, &end, 10);
+            if (step && number % step == 0)
+                return true;
+        } else {
+            uint64_t lo = strtoull(spec, &end, 10), hi = lo;
+            if (*end == '-') {
+                const char *from = end + 1;
+                hi = strtoull(from, &end, 10);
+                if (end == from)
+                    hi = UINT64_MAX;
+            }
+            if (number >= lo && number <= hi)
+                return true;
+        }
+        spec = end + strcspn(end, ",");
+        spec += *spec == ',';
+    }
+    return false;
+}
+
+/* "_ZN2ns6kernelEPf" -> "kernel": the last of the leading <length><name> parts. */
+static bool plain_name(const char *mangled, char *out, size_t room)
+{
+    if (strncmp(mangled, "_Z", 2))
+        return false;
+    const char *p = mangled + 2;
+    while (*p == 'N' || *p == 'L' || *p == 'K')
+        p++;
+    bool found = false;
+    while (*p >= '0' && *p <= '9') {
+        char *end;
+        unsigned long n = strtoul(p, &end, 10);
+        if (n > strlen(end) || n >= room)
+            break;
+        memcpy(out, end, n);
+        out[n] = 0;
+        found = true;
+        p = end + n;
+    }
+    return found;
+}
+
+bool mg_kernel_matches(const char *glob, const char *name)
+{
+    char plain[512];
+    return !glob || !fnmatch(glob, name, 0) || (plain_name(name, plain, sizeof plain) && !fnmatch(glob, plain, 0));
+}
+
+/* ---- begin ---------------------------------------------------------------------------------------- */
+
+static int find_rank(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK"};
+    for (size_t i = 0; i < MG_COUNT_OF(names); i++) {
+        const char *v = getenv(names[i]);
+        if (v && *v)
+            return (int)strtol(v, NULL, 10);
+    }
+    return -1;
+}
+
+static bool pick_tool(struct mg_session *s)
+{
+    char name[64];
+    const char *given = s->config.tools ? s->config.tools : "none";
+    size_t n = strcspn(given, ",;");
+    snprintf(name, sizeof name, "%.*s", (int)MG_MIN(n, sizeof name - 1), given);
+    s->tool = mg_tool_find(name);
+    if (!s->tool) {
+        mg_say("there is no tool named %s; nothing is instrumented", name);
+        return false;
+    }
+    struct mg_diag d = MG_DIAG_INIT;
+    char *args = strdup(given[n] == ',' ? given + n + 1 : "");
+    if (args)
+        args[strcspn(args, ";")] = 0;
+    enum mg_err err = s->tool->configure ? s->tool->configure(args, &s->tool_conf, &d) : MG_ERR_OK;
+    if (err) {
+        mg_say("tool %s: %s; nothing is instrumented", name, mg_diag_first(&d, err));
+        s->tool = NULL;
+    }
+    free(args);
+    mg_diag_release(&d);
+    return s->tool != NULL;
+}
+
+static void read_device(struct mg_store_process *p, char name[256])
+{
+    int dev = 0, v = 0, minor = 0;
+    name[0] = 0;
+    MG_REAL_AS(cuDeviceGet, cu_device *, int)(&dev, 0);
+    MG_REAL_AS(cuDeviceGetName, char *, int, cu_device)(name, 256, dev);
+    cu_result (*attr)(int *, int, cu_device) = MG_REAL_AS(cuDeviceGetAttribute, int *, int, cu_device);
+    if (attr(&v, CUDEV_MULTIPROCESSOR_COUNT, dev) == CUE_SUCCESS)
+        p->sms = (uint32_t)v;
+    if (attr(&v, CUDEV_COMPUTE_CAPABILITY_MAJOR, dev) == CUE_SUCCESS &&
+        attr(&minor, CUDEV_COMPUTE_CAPABILITY_MINOR, dev) == CUE_SUCCESS)
+        p->sm = (uint32_t)(v * 10 + minor);
+    p->device_name = name;
+}
+
+static void note_exit(int status, void *user)
+{
+    (void)user;
+    exit_status = status & 255;
+}
+static void leave_child(void)
+{
+    mg_session.active = false;
+    mg_session.store = NULL;
+}
+
+static void open_profile(struct mg_session *s)
+{
+    char device[256], exe[4096] = "";
+    static char cmdline[65536]; /* the store copies it; static: a stack may be small */
+    const char *argv[1024];
+    struct mg_store_process p = {
+        .pid = (uint32_t)getpid(), .ppid = (uint32_t)getppid(), .rank = find_rank(), .exe = exe, .argv = argv,
+        .device_kind = s->backend->kind, .properties = s->config.properties ? s->config.properties : "h200",
+        .tools = s->config.tools ? s->config.tools : "none",
+    };
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    exe[n > 0 ? n : 0] = 0;
+    FILE *f = fopen("/proc/self/cmdline", "re");
+    size_t bytes = f ? fread(cmdline, 1, sizeof cmdline - 1, f) : 0;
+    if (f)
+        fclose(f);
+    cmdline[bytes] = 0;
+    for (size_t at = 0; at < bytes && p.argc < MG_COUNT_OF(argv); at += strlen(cmdline + at) + 1)
+        argv[p.argc++] = cmdline + at;
+    read_device(&p, device);
+    s->sm = p.sm;
+    s->pid = p.pid;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    p.start_unix_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - (mg_now_ns() - s->start_ns);
+    struct mg_diag d = MG_DIAG_INIT;
+    enum mg_err err = mg_store_open(s->config.dir, &p, mg_say_line, &s->store, &d);
+    if (err) {
+        s->store = NULL;
+        mg_say("nothing is recorded: %s", mg_diag_first(&d, err));
+    }
+    mg_diag_release(&d);
+}
+
+static void begin(void)
+{
+    struct mg_session *s = &mg_session;
+    if (!s->config.dir)
+        return;
+    mg_inside++;
+    open_profile(s);
+    if (s->store) {
+        pick_tool(s);
+        on_exit(note_exit, NULL);
+        at_quick_exit(mg_session_end);
+        pthread_atfork(NULL, NULL, leave_child);
+        s->active = true;
+    }
+    mg_inside--;
+}
+
+void mg_session_begin(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, begin);
+}
+
+/* ---- end -------------------------------------------------------------------------------------------- */
+
+static void write_stats(struct mg_session *s)
+{
+    char json[256];
+    snprintf(json, sizeof json, "{\"launches\": %llu, \"parse_ns\": %llu, \"twin_ns\": %llu, \"load_ns\": %llu}",
+             (unsigned long long)s->n_launches, (unsigned long long)s->parse_ns, (unsigned long long)s->twin_ns,
+             (unsigned long long)s->load_ns);
+    mg_store_tool_json(s->store, "margay", "stats", json);
+}
+
+void mg_session_end(void)
+{
+    struct mg_session *s = &mg_session;
+    static atomic_flag ended = ATOMIC_FLAG_INIT;
+    if (!s->store || (uint32_t)getpid() != s->pid || atomic_flag_test_and_set(&ended))
+        return;
+    mg_inside++;
+    if (s->backend->drain)
+        s->backend->drain(2000000000u);
+    if (s->config.witness)
+        mg_witness_end();
+    s->active = false;
+    pthread_rwlock_wrlock(&s->closing);
+    if (s->config.stats)
+        write_stats(s);
+    struct mg_store *store = s->store;
+    s->store = NULL;
+    pthread_rwlock_unlock(&s->closing);
+    mg_store_close(store, exit_status);
+    mg_inside--;
+}
+
+void mg_session_exit(int status)
+{
+    exit_status = status & 255;
+    mg_session_end();
+}
+
+__attribute__((destructor)) static void end_at_exit(void)
+{
+    mg_session_end();
+}

@@ -1,0 +1,86 @@
+/* The slots behind the exported entries: filled once, at the first call of any of them, from the
+ * backend that the configuration names. Before that nothing of us has run: constructors do nothing,
+ * since the library is loaded into every child of the application, shells included.
+ * Not here: which entries are hooked (hooks.def) and the jumps themselves (scripts/gen-thunks). */
+#include "inject/priv.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct mg_map by_address; /* what a slot holds -> entry */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+void mg_say_line(const char *line)
+{
+    if (mg_session.config.quiet)
+        return;
+    /* one write, so that lines of several threads and processes do not mix */
+    char text[1400];
+    int n = snprintf(text, sizeof text, "margay: %s\n", line);
+    if (n < 0)
+        return;
+    if (n >= (int)sizeof text) {
+        n = (int)sizeof text - 1;
+        text[n - 1] = '\n';
+    }
+    ssize_t done = write(STDERR_FILENO, text, (size_t)n);
+    (void)done;
+}
+
+void mg_say(const char *fmt, ...)
+{
+    char line[1300];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    mg_say_line(line);
+}
+
+/* An entry that the backend lacks: named once, refused every time. */
+cu_result mg_inject_missing(unsigned entry)
+{
+    static atomic_uchar said[MG_FN_COUNT];
+    if (entry < MG_FN_COUNT && !atomic_exchange(&said[entry], 1))
+        mg_say("%s is not implemented on this device; the program gets CUDA_ERROR_NOT_SUPPORTED",
+               mg_cu_entries[entry].name);
+    return CUE_NOT_SUPPORTED;
+}
+
+static const struct mg_backend *pick_backend(const struct mg_config *c)
+{
+    if (c->device && !strcmp(c->device, "nvidia"))
+        return &mg_backend_nvidia;
+    return &mg_backend_own;
+}
+
+static void fill(void)
+{
+    struct mg_session *s = &mg_session;
+    s->start_ns = mg_now_ns();
+    mg_config_from_env(&s->config);
+    s->backend = pick_backend(&s->config);
+    mg_inside++;
+    bool ok = s->backend->open(&s->config);
+    for (unsigned i = 0; i < MG_FN_COUNT; i++) {
+        void *p = ok ? s->backend->symbol(mg_cu_entries[i].name) : NULL;
+        if (p)
+            mg_map_set(&by_address, (uint64_t)(uintptr_t)p, i);
+        mg_slots[i] = p ? p : mg_missing_table[i];
+    }
+    mg_inside--;
+}
+
+void mg_inject_ready(void)
+{
+    pthread_once(&once, fill);
+}
+
+int mg_slot_find(const void *address)
+{
+    uint64_t entry;
+    return mg_map_get(&by_address, (uint64_t)(uintptr_t)address, &entry) ? (int)entry : -1;
+}

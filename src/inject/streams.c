@@ -1,0 +1,69 @@
+/* Dense numbers for streams and contexts, so that a profile names them alike in every run: 0 is the
+ * default one, others count up in the order in which launches first used them. */
+#include "inject/priv.h"
+
+static struct mg_map streams, contexts; /* under the session's lock */
+static uint64_t n_streams, n_contexts;
+
+static uint64_t number_of(struct mg_map *map, uint64_t *next, void *handle, uint64_t first)
+{
+    uint64_t n, key = (uint64_t)(uintptr_t)handle;
+    pthread_mutex_lock(&mg_session.lock);
+    if (!mg_map_get(map, key, &n)) {
+        n = first + (*next)++;
+        mg_map_set(map, key, n);
+    }
+    pthread_mutex_unlock(&mg_session.lock);
+    return n;
+}
+
+uint64_t mg_stream_number(cu_stream s)
+{
+    return !s || s == CU_LEGACY_STREAM ? 0 : number_of(&streams, &n_streams, s, 1);
+}
+
+uint64_t mg_ctx_number(void *ctx)
+{
+    return number_of(&contexts, &n_contexts, ctx, 0);
+}
+
+static void forget(struct mg_map *map, void *handle)
+{
+    pthread_mutex_lock(&mg_session.lock);
+    mg_map_del(map, (uint64_t)(uintptr_t)handle);
+    pthread_mutex_unlock(&mg_session.lock);
+}
+
+MG_HOOK(cuStreamDestroy_v2, cu_stream s)
+{
+    forget(&streams, s);
+    return MG_REAL(cuStreamDestroy_v2)(s);
+}
+MG_HOOK(cuStreamDestroy, cu_stream s)
+{
+    forget(&streams, s);
+    return MG_REAL(cuStreamDestroy)(s);
+}
+/* Twins loaded in a context die with it. */
+MG_HOOK(cuCtxDestroy_v2, cu_ctx c)
+{
+    forget(&contexts, c);
+    mg_session.generation++;
+    return MG_REAL(cuCtxDestroy_v2)(c);
+}
+MG_HOOK(cuCtxDestroy, cu_ctx c)
+{
+    forget(&contexts, c);
+    mg_session.generation++;
+    return MG_REAL(cuCtxDestroy)(c);
+}
+#define PRIMARY(name)                     \
+    MG_HOOK(name, cu_device d)            \
+    {                                     \
+        mg_session.generation++;          \
+        return MG_REAL(name)(d);          \
+    }
+PRIMARY(cuDevicePrimaryCtxReset)
+PRIMARY(cuDevicePrimaryCtxReset_v2)
+PRIMARY(cuDevicePrimaryCtxRelease)
+PRIMARY(cuDevicePrimaryCtxRelease_v2)

@@ -1,0 +1,254 @@
+/* The twin of a kernel: parse, find the sites, clone, instrument, verify, print (once per kernel and
+ * image), then load the text through the driver and fill its symbol table (once per instance).
+ *
+ *   app's PTX ── mg_ptx_parse ── mg_twin_new ── tool ── mg_module_verify ── mg_ptx_print ──► text
+ *   text ── cuModuleLoadData (the driver's) ──► twin; symbols[i] = address in the app's own image
+ *
+ * A failure at any step leaves a reason and the kernel runs native from then on. */
+#include "inject/priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ptx/ptx.h"
+
+static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER; /* one twin at a time */
+
+static bool fail(enum mg_state *state, char **reason, const char *fmt, ...) MG_PRINTF(3, 4);
+static bool fail(enum mg_state *state, char **reason, const char *fmt, ...)
+{
+    char text[600];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    *reason = strdup(text);
+    *state = MG_STATE_FAILED;
+    return false;
+}
+
+/* ---- where the kernel is ---------------------------------------------------------------------------------- */
+
+/* Finds the kernel's definition: in the driver's linked module when the image was made of parts, else
+ * in the text that the device takes. */
+static bool find_kernel(struct mg_inst *i)
+{
+    struct mg_code *c = i->code;
+    struct mg_img *im = c->im;
+    if (c->kernel)
+        return true;
+    for (uint32_t k = 0; k < im->n_ptx && !c->ptx; k++) {
+        struct mg_ptx *p = mg_img_parsed(im, k);
+        mg_id f = p->m ? mg_module_find_func(p->m, c->name) : 0;
+        if (f && p->m->funcs.at[f].defined) {
+            c->ptx = p;
+            c->m = p->m;
+            c->kernel = f;
+        }
+    }
+    if (im->linked || !im->n_ptx) {
+        const struct mg_module *m = mg_session.backend->module ? mg_session.backend->module(i->handle) : NULL;
+        mg_id f = m ? mg_module_find_func(m, c->name) : 0;
+        if (f) {
+            c->m = m;
+            c->kernel = f;
+        }
+    }
+    if (c->kernel)
+        return true;
+    for (uint32_t k = 0; k < im->n_ptx; k++)
+        if (im->ptx[k].why)
+            return fail(&c->state, &c->reason, "%s", im->ptx[k].why);
+    c->no_ptx = true;
+    return fail(&c->state, &c->reason, "%s", im->why ? im->why : "no PTX for this kernel");
+}
+
+/* ---- the text ------------------------------------------------------------------------------------------------ */
+
+/* Lines of the printed text -> lines of the app's PTX, so that messages about the twin name what the
+ * user wrote: both bodies hold the same nodes in the same order. */
+static void map_lines(struct mg_code *c, const struct mg_twin *t, size_t bytes)
+{
+    struct mg_module *p = NULL;
+    if (mg_ptx_parse(c->text, bytes, NULL, &p, NULL) || !p)
+        return;
+    uint32_t n = 1;
+    for (size_t i = 0; i < bytes; i++)
+        n += c->text[i] == '\n';
+    c->line_of = calloc(n + 1, sizeof *c->line_of);
+    c->n_lines = c->line_of ? n + 1 : 0;
+    for (uint32_t f = 0; f < t->n_funcs && c->line_of; f++) {
+        const struct mg_func *ours = &t->m->funcs.at[t->funcs[f]];
+        mg_id theirs = mg_module_find_func(p, mg_name(t->m, ours->name));
+        if (!theirs)
+            continue;
+        mg_id b = p->funcs.at[theirs].first_node;
+        uint32_t last = ours->line;
+        MG_EACH_NODE(t->m, ours, a) {
+            const struct mg_node *from = &t->m->nodes.at[a];
+            if (!b)
+                break;
+            uint32_t at = p->nodes.at[b].line;
+            last = from->line ? from->line : last;
+            if (at && at < c->n_lines)
+                c->line_of[at] = last;
+            b = p->nodes.at[b].next;
+        }
+    }
+    mg_module_free(p);
+}
+
+static bool keep_symbols(struct mg_code *c, const struct mg_twin *t)
+{
+    c->symbols = calloc(t->n_symbols + 1, sizeof *c->symbols);
+    for (uint32_t k = 0; c->symbols && k < t->n_symbols; k++) {
+        c->symbols[k] = (struct mg_twin_symbol){.name = strdup(t->symbols[k].name), .is_func = t->symbols[k].is_func};
+        if (!c->symbols[k].name)
+            return false;
+        c->n_symbols++;
+    }
+    return c->symbols != NULL;
+}
+
+static bool instrument(struct mg_code *c, struct mg_twin *t, struct mg_diag *d)
+{
+    struct mg_session *s = &mg_session;
+    enum mg_err err = s->tool->instrument(s->tool_conf, c->sites, t, &c->layout, d);
+    if (err)
+        return fail(&c->state, &c->reason, "the tool cannot instrument it: %s", mg_diag_first(d, err));
+    err = mg_module_verify(t->m, d);
+    if (err)
+        return fail(&c->state, &c->reason, "the instrumented code is not well-formed: %s", mg_diag_first(d, err));
+    struct mg_buf text = MG_BUF_INIT;
+    mg_ptx_print(t->m, &text);
+    size_t bytes = text.n;
+    c->text = mg_buf_take(&text);
+    c->ctx_offset = t->ctx_offset;
+    if (!c->text || !keep_symbols(c, t))
+        return fail(&c->state, &c->reason, "out of memory");
+    map_lines(c, t, bytes);
+    return true;
+}
+
+static void dump_text(const struct mg_code *c)
+{
+    char path[4400];
+    if (!mg_session.config.dump || !mg_session.config.dir)
+        return;
+    snprintf(path, sizeof path, "%s/%.200s.ptx", mg_session.config.dir, c->name);
+    if (mg_io_write(path, c->text, strlen(c->text), NULL))
+        mg_say("%s cannot be written", path);
+}
+
+static bool make_text(struct mg_inst *i)
+{
+    struct mg_code *c = i->code;
+    if (c->state != MG_STATE_NEW)
+        return c->state == MG_STATE_READY;
+    if (!find_kernel(i))
+        return false;
+    uint64_t start = mg_now_ns();
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_twin *t = NULL;
+    c->sites = mg_sites_new(c->m, c->kernel);
+    enum mg_err err = c->sites ? mg_twin_new(c->m, c->kernel, &t, &d) : MG_ERR_NO_MEMORY;
+    bool ok = !err && t;
+    if (!ok)
+        fail(&c->state, &c->reason, "%s", mg_diag_first(&d, err));
+    else
+        ok = instrument(c, t, &d);
+    if (t)
+        mg_twin_free(t);
+    mg_diag_release(&d);
+    mg_session.twin_ns += mg_now_ns() - start;
+    if (ok) {
+        c->state = MG_STATE_READY;
+        dump_text(c);
+    }
+    return ok;
+}
+
+/* ---- the instance ---------------------------------------------------------------------------------------------- */
+
+static bool fill_symbols(struct mg_inst *i)
+{
+    struct mg_code *c = i->code;
+    const struct mg_backend *b = mg_session.backend;
+    if (!c->n_symbols)
+        return true;
+    i->symbols = b->alloc(c->n_symbols * sizeof(uint64_t));
+    if (!i->symbols)
+        return fail(&i->state, &i->reason, "out of device memory for the table of symbols");
+    uint64_t *table = (uint64_t *)(uintptr_t)i->symbols;
+    for (uint32_t k = 0; k < c->n_symbols; k++) {
+        const struct mg_twin_symbol *s = &c->symbols[k];
+        bool ok = s->is_func ? (table[k] = b->function_address(i->handle, s->name)) != 0
+                             : b->global(i->handle, s->name, &table[k]);
+        if (!ok)
+            return fail(&i->state, &i->reason, "the address of %s is not known", s->name);
+    }
+    return true;
+}
+
+static void copy_attribute(void *from, void *to, int attribute)
+{
+    int v;
+    if (MG_REAL_AS(cuFuncGetAttribute, int *, int, cu_function)(&v, attribute, from) == CUE_SUCCESS && v > 0)
+        MG_REAL_AS(cuFuncSetAttribute, cu_function, int, int)(to, attribute, v);
+}
+
+static bool load(struct mg_inst *i)
+{
+    struct mg_code *c = i->code;
+    cu_module m = NULL;
+    cu_function f = NULL;
+    uint64_t start = mg_now_ns();
+    cu_result rc = MG_REAL_AS(cuModuleLoadData, cu_module *, const void *)(&m, c->text);
+    if (rc == CUE_SUCCESS)
+        rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module, const char *)(&f, m, c->name);
+    mg_session.load_ns += mg_now_ns() - start;
+    if (rc != CUE_SUCCESS) {
+        const char *name = mg_cu_result_name(rc);
+        return fail(&i->state, &i->reason, "the driver does not take the instrumented code (%s)", name ? name : "unknown error");
+    }
+    if (!fill_symbols(i))
+        return false;
+    if (mg_session.backend->twin)
+        mg_session.backend->twin(f, i->handle, c->line_of, c->n_lines);
+    copy_attribute(i->handle, f, CUFUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    copy_attribute(i->handle, f, CUFUNC_PREFERRED_SHARED_MEMORY_CARVEOUT);
+    copy_attribute(i->handle, f, CUFUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
+    i->twin = f;
+    return true;
+}
+
+bool mg_kernel_twin(struct mg_inst *i)
+{
+    if (__atomic_load_n(&i->state, __ATOMIC_ACQUIRE) == MG_STATE_NEW) {
+        pthread_mutex_lock(&building);
+        if (i->state == MG_STATE_NEW) {
+            if (!make_text(i))
+                fail(&i->state, &i->reason, "%s", i->code->reason ? i->code->reason : "out of memory");
+            else if (load(i))
+                __atomic_store_n(&i->state, MG_STATE_READY, __ATOMIC_RELEASE);
+            if (i->state == MG_STATE_FAILED && mg_session.config.verbose)
+                mg_say("%s runs native: %s", i->code->name, i->reason);
+        }
+        pthread_mutex_unlock(&building);
+    }
+    return i->state == MG_STATE_READY;
+}
+
+void mg_kernel_find(struct mg_inst *i)
+{
+    pthread_mutex_lock(&building);
+    if (i->code->state == MG_STATE_NEW && !i->code->ptx && !i->code->located) {
+        i->code->located = true;
+        struct mg_img *im = i->code->im;
+        for (uint32_t k = 0; k < im->n_ptx && !i->code->ptx; k++)
+            if (im->n_ptx == 1 || strstr(im->ptx[k].text, i->code->name))
+                i->code->ptx = &im->ptx[k];
+    }
+    pthread_mutex_unlock(&building);
+}
