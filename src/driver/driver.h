@@ -36,6 +36,14 @@ void mg_driver_note_next_launch(mg_launch_done_fn fn, void *user);
 
 /* Of a CUfunction or CUkernel of our driver. */
 struct mg_dkernel *mg_driver_kernel(void *function);
+/* After a twin was loaded: launch limits of `twin` are judged with the figures of `native`, and the
+ * lines of the twin's instructions become line_of[line] (0 keeps), so that faults name the
+ * application's own text. */
+void mg_driver_twin(void *twin, void *native, const uint32_t *line_of, uint32_t n_lines);
+/* IR of the module instance behind a function; owner: the instance. */
+const struct mg_module *mg_driver_module(void *function);
+/* False: the register count was read from embedded machine code. */
+bool mg_driver_registers_estimated(void *function);
 /* Value of a function's address inside the module instance that `function` belongs to. */
 uint64_t mg_driver_function_address(void *function, const char *name);
 /* Address of a module-scope variable of the instance that `function` belongs to, any linkage. */

@@ -1,0 +1,234 @@
+/* Devices: there is one, and it answers what a recorded real device answered (--as). Built in: h200. A file of
+ * recorded properties (as a session on a GPU writes it: number, name, result, value, tab-separated)
+ * replaces the built-in values. */
+#include "driver/priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+
+static void load_h200(void)
+{
+#define DEVICE_NAME(text) mg_drv.name = text;
+#define DEVICE_MEMORY(bytes) mg_drv.memory_bytes = bytes;
+#define DEVICE_VERSION(version)
+#define VALUE(attr, value) mg_drv.attrs[CUDEV_##attr] = value, mg_drv.attr_known[CUDEV_##attr] = true;
+#include "driver/h200.def"
+#undef DEVICE_NAME
+#undef DEVICE_MEMORY
+#undef DEVICE_VERSION
+#undef VALUE
+}
+
+static cu_result load_file(const char *path)
+{
+    char *text = NULL;
+    size_t bytes;
+    if (mg_io_read(path, &text, &bytes, NULL)) {
+        mg_say("margay: cannot read the device properties %s", path);
+        return CUE_NO_DEVICE;
+    }
+    char *save = NULL;
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        char *tab = strchr(line, '\t');
+        if (!tab) continue;
+        *tab++ = 0;
+        if (!strcmp(line, "name")) mg_drv.name = strdup(tab);
+        else if (!strcmp(line, "total_memory")) mg_drv.memory_bytes = strtoull(tab, NULL, 10);
+        else {
+            unsigned long id = strtoul(line, NULL, 10);
+            char *rc = strchr(tab, '\t'), *value = rc ? strchr(rc + 1, '\t') : NULL;
+            if (!id || id >= CUDEV_COUNT || !value) continue;
+            mg_drv.attr_known[id] = !strtol(rc + 1, NULL, 10);
+            mg_drv.attrs[id] = (int)strtol(value + 1, NULL, 10);
+        }
+    }
+    free(text);
+    return CUE_SUCCESS;
+}
+
+cu_result mg_properties_load(const char *as, const char *path)
+{
+    load_h200();
+    if (path) return load_file(path);
+    if (as && strcmp(as, "h200")) {
+        mg_say("margay: no recorded device named %s (there is: h200)", as);
+        return CUE_NO_DEVICE;
+    }
+    return CUE_SUCCESS;
+}
+
+static cu_result check_device(cu_device dev)
+{
+    if (!mg_drv.initialised) return CUE_NOT_INITIALIZED;
+    return dev == 0 ? CUE_SUCCESS : CUE_INVALID_DEVICE;
+}
+#define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
+#define CHECK_DEVICE(dev) do { cu_result r_ = check_device(dev); if (r_) return r_; } while (0)
+
+static cu_result cuDeviceGet(cu_device *dev, int ordinal)
+{
+    CHECK_DEVICE(ordinal);
+    CHECK(dev);
+    *dev = 0;
+    return CUE_SUCCESS;
+}
+
+static cu_result cuDeviceGetCount(int *count)
+{
+    CHECK_DEVICE(0);
+    CHECK(count);
+    *count = 1;
+    return CUE_SUCCESS;
+}
+
+static cu_result cuDeviceGetName(char *name, int len, cu_device dev)
+{
+    CHECK_DEVICE(dev);
+    CHECK(name && len > 0);
+    snprintf(name, (size_t)len, "%s", mg_drv.name);
+    return CUE_SUCCESS;
+}
+
+static cu_result cuDeviceGetUuid(cu_uuid *uuid, cu_device dev)
+{
+    CHECK_DEVICE(dev);
+    CHECK(uuid);
+    memcpy(uuid->bytes, "margay-software", 16); /* no real device's */
+    return CUE_SUCCESS;
+}
+static cu_result cuDeviceGetUuid_v2(cu_uuid *uuid, cu_device dev) { return cuDeviceGetUuid(uuid, dev); }
+
+static cu_result cuDeviceTotalMem_v2(size_t *bytes, cu_device dev)
+{
+    CHECK_DEVICE(dev);
+    CHECK(bytes);
+    *bytes = mg_drv.memory_bytes;
+    return CUE_SUCCESS;
+}
+
+static cu_result cuDeviceTotalMem(unsigned *bytes, cu_device dev)
+{
+    CHECK_DEVICE(dev);
+    CHECK(bytes);
+    *bytes = (unsigned)MG_MIN(mg_drv.memory_bytes, UINT32_MAX);
+    return CUE_SUCCESS;
+}
+
+static cu_result cuDeviceGetAttribute(int *value, int attr, cu_device dev)
+{
+    CHECK_DEVICE(dev);
+    CHECK(value && attr > 0 && attr < CUDEV_COUNT && mg_drv.attr_known[attr]);
+    *value = mg_drv.attrs[attr];
+    return CUE_SUCCESS;
+}
+
+static cu_result cuDeviceGetProperties(struct cu_device_props *p, cu_device dev)
+{
+    CHECK_DEVICE(dev);
+    CHECK(p);
+    const int *a = mg_drv.attrs;
+    *p = (struct cu_device_props){
+        .max_threads_per_block = a[CUDEV_MAX_THREADS_PER_BLOCK],
+        .max_block = {a[CUDEV_MAX_BLOCK_DIM_X], a[CUDEV_MAX_BLOCK_DIM_Y], a[CUDEV_MAX_BLOCK_DIM_Z]},
+        .max_grid = {a[CUDEV_MAX_GRID_DIM_X], a[CUDEV_MAX_GRID_DIM_Y], a[CUDEV_MAX_GRID_DIM_Z]},
+        .shared_per_block = a[CUDEV_MAX_SHARED_MEMORY_PER_BLOCK],
+        .constant_bytes = a[CUDEV_TOTAL_CONSTANT_MEMORY],
+        .warp_size = a[CUDEV_WARP_SIZE],
+        .max_pitch = a[CUDEV_MAX_PITCH],
+        .registers_per_block = a[CUDEV_MAX_REGISTERS_PER_BLOCK],
+        .clock_khz = a[CUDEV_CLOCK_RATE],
+        .texture_align = a[CUDEV_TEXTURE_ALIGNMENT],
+    };
+    return CUE_SUCCESS;
+}
+
+static cu_result cuDeviceComputeCapability(int *major, int *minor, cu_device dev)
+{
+    CHECK_DEVICE(dev);
+    CHECK(major && minor);
+    *major = mg_drv.attrs[CUDEV_COMPUTE_CAPABILITY_MAJOR];
+    *minor = mg_drv.attrs[CUDEV_COMPUTE_CAPABILITY_MINOR];
+    return CUE_SUCCESS;
+}
+
+static void bus_id(char *text, size_t n)
+{
+    snprintf(text, n, "%04x:%02x:%02x.0", mg_drv.attrs[CUDEV_PCI_DOMAIN_ID], mg_drv.attrs[CUDEV_PCI_BUS_ID],
+             mg_drv.attrs[CUDEV_PCI_DEVICE_ID]);
+}
+
+static cu_result cuDeviceGetPCIBusId(char *id, int len, cu_device dev)
+{
+    CHECK_DEVICE(dev);
+    CHECK(id && len > 0);
+    bus_id(id, (size_t)len);
+    return CUE_SUCCESS;
+}
+
+static cu_result cuDeviceGetByPCIBusId(cu_device *dev, const char *id)
+{
+    CHECK_DEVICE(0);
+    CHECK(dev && id);
+    unsigned domain = 0, bus, device, function = 0;
+    if (sscanf(id, "%x:%x:%x.%x", &domain, &bus, &device, &function) < 3) {
+        domain = 0;
+        CHECK(sscanf(id, "%x:%x.%x", &bus, &device, &function) >= 2);
+    }
+    if ((int)domain != mg_drv.attrs[CUDEV_PCI_DOMAIN_ID] || (int)bus != mg_drv.attrs[CUDEV_PCI_BUS_ID] ||
+        (int)device != mg_drv.attrs[CUDEV_PCI_DEVICE_ID])
+        return CUE_INVALID_DEVICE;
+    *dev = 0;
+    return CUE_SUCCESS;
+}
+
+static cu_result cuDeviceGetTexture1DLinearMaxWidth(size_t *width, int format, unsigned channels, cu_device dev)
+{
+    CHECK_DEVICE(dev);
+    CHECK(width && channels && channels <= 4);
+    (void)format;
+    *width = (size_t)mg_drv.attrs[CUDEV_MAXIMUM_TEXTURE1D_LINEAR_WIDTH];
+    return CUE_SUCCESS;
+}
+
+static cu_result cuDeviceCanAccessPeer(int *can, cu_device dev, cu_device peer)
+{
+    CHECK_DEVICE(dev);
+    CHECK_DEVICE(peer);
+    CHECK(can);
+    *can = 0; /* a device is not its own peer */
+    return CUE_SUCCESS;
+}
+
+static cu_result cuDeviceGetP2PAttribute(int *value, int attr, cu_device src, cu_device dst)
+{
+    (void)attr;
+    CHECK_DEVICE(src);
+    CHECK_DEVICE(dst);
+    CHECK(value);
+    return CUE_INVALID_DEVICE; /* source and destination are the same device */
+}
+
+static cu_result cuDeviceGetExecAffinitySupport(int *value, int type, cu_device dev)
+{
+    CHECK_DEVICE(dev);
+    CHECK(value && !type);
+    *value = 0;
+    return CUE_SUCCESS;
+}
+
+static cu_result cuFlushGPUDirectRDMAWrites(int target, int scope)
+{
+    (void)target, (void)scope;
+    return mg_enter(NULL);
+}
+
+const struct mg_entry mg_entries_device[] = {
+    MG_ENTRY(cuDeviceGet), MG_ENTRY(cuDeviceGetCount), MG_ENTRY(cuDeviceGetName), MG_ENTRY(cuDeviceGetUuid),
+    MG_ENTRY(cuDeviceGetUuid_v2), MG_ENTRY(cuDeviceTotalMem), MG_ENTRY(cuDeviceTotalMem_v2), MG_ENTRY(cuDeviceGetAttribute),
+    MG_ENTRY(cuDeviceGetProperties), MG_ENTRY(cuDeviceComputeCapability), MG_ENTRY(cuDeviceGetPCIBusId),
+    MG_ENTRY(cuDeviceGetByPCIBusId), MG_ENTRY(cuDeviceGetTexture1DLinearMaxWidth), MG_ENTRY(cuDeviceCanAccessPeer),
+    MG_ENTRY(cuDeviceGetP2PAttribute), MG_ENTRY(cuDeviceGetExecAffinitySupport), MG_ENTRY(cuFlushGPUDirectRDMAWrites), {0},
+};

@@ -1,0 +1,108 @@
+/* From an image to PTX text: which entry of a container the device would take, linked when the
+ * container holds relocatable ones, and what the machine code beside it says of its kernels. */
+#include "driver/priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "image/image.h"
+
+void mg_image_facts_unref(struct mg_image_facts *f)
+{
+    if (!f || __atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL)) return;
+    for (uint32_t i = 0; i < f->n; i++) free(f->at[i].name);
+    free(f->at);
+    free(f);
+}
+
+static int compute_capability(void)
+{
+    return mg_drv.attrs[CUDEV_COMPUTE_CAPABILITY_MAJOR] * 10 + mg_drv.attrs[CUDEV_COMPUTE_CAPABILITY_MINOR];
+}
+
+/* Registers per kernel from the machine code for our compute capability: the top byte of sh_info of
+ * section .text.<kernel>, as ptxas writes it. */
+static void read_cubin(struct mg_image_facts *f, const uint8_t *p, size_t n)
+{
+    uint64_t shoff;
+    uint16_t count, strix;
+    if (n < 64 || memcmp(p, "\177ELF\2\1", 6)) return;
+    memcpy(&shoff, p + 40, 8);
+    memcpy(&count, p + 60, 2);
+    memcpy(&strix, p + 62, 2);
+    if (shoff > n || (n - shoff) / 64 < count || strix >= count) return;
+    uint64_t str_off, str_bytes;
+    memcpy(&str_off, p + shoff + 64 * (size_t)strix + 24, 8);
+    memcpy(&str_bytes, p + shoff + 64 * (size_t)strix + 32, 8);
+    if (str_off > n || n - str_off < str_bytes || !str_bytes || p[str_off + str_bytes - 1]) return;
+    for (uint16_t i = 0; i < count; i++) {
+        const uint8_t *sh = p + shoff + 64 * (size_t)i;
+        uint32_t name, info;
+        memcpy(&name, sh, 4);
+        memcpy(&info, sh + 44, 4);
+        if (name >= str_bytes) continue;
+        const char *text = (const char *)p + str_off + name;
+        if (strncmp(text, ".text.", 6)) continue;
+        struct mg_image_fact *at = realloc(f->at, (f->n + 1) * sizeof *at);
+        if (!at) return;
+        f->at = at;
+        at[f->n].name = strdup(text + 6);
+        at[f->n].registers = info >> 24;
+        if (at[f->n].name) f->n++;
+    }
+}
+
+static void read_options(struct mg_image_facts *f, const char *options)
+{
+    const char *p = options ? strstr(options, "-maxrregcount") : NULL;
+    if (!p) return;
+    p += strlen("-maxrregcount");
+    while (*p == '=' || *p == ' ') p++;
+    f->max_registers = (int)strtol(p, NULL, 10);
+}
+
+static struct mg_image_facts *read_facts(const struct mg_image *im, const struct mg_image_entry *ptx)
+{
+    struct mg_image_facts *f = calloc(1, sizeof *f);
+    if (!f) return NULL;
+    f->refs = 1;
+    for (uint32_t i = 0; i < im->n_entries; i++) {
+        const struct mg_image_entry *e = &im->entries[i];
+        if (e->kind == MG_ENTRY_CUBIN && (int)e->sm == compute_capability()) read_cubin(f, (const uint8_t *)e->data, e->bytes);
+    }
+    if (ptx) read_options(f, ptx->options);
+    return f;
+}
+
+cu_result mg_image_text(const void *image, size_t bytes, const char *file, char **text, size_t *n, struct mg_image_facts **facts, struct mg_diag *d)
+{
+    struct mg_image *im = NULL;
+    enum mg_err e = bytes ? mg_image_open_bytes(image, bytes, file, &im, d) : mg_image_open_memory(image, &im, d);
+    if (e) return e == MG_ERR_NO_MEMORY ? CUE_OUT_OF_MEMORY : CUE_INVALID_IMAGE;
+    uint32_t sm = (uint32_t)compute_capability(), groups = 0;
+    for (uint32_t i = 0; i < im->n_entries; i++) groups = MG_MAX(groups, im->entries[i].group + 1);
+    cu_result r = CUE_NO_BINARY_FOR_GPU;
+    MG_VEC(const struct mg_image_entry *) found = {0};
+    for (uint32_t g = 0; g < groups; g++) {
+        const struct mg_image_entry *p = mg_image_best_ptx(im, g, sm);
+        if (p) *mg_vec_push(&found) = p;
+    }
+    if (found.n == 1) {
+        *text = malloc(found.at[0]->bytes + 1);
+        if (*text) {
+            memcpy(*text, found.at[0]->data, found.at[0]->bytes);
+            (*text)[found.at[0]->bytes] = 0;
+            *n = found.at[0]->bytes;
+        }
+        r = *text ? CUE_SUCCESS : CUE_OUT_OF_MEMORY;
+    } else if (found.n > 1) {
+        mg_diag_err(d, MG_ERR_UNSUPPORTED, "image holds %u modules that need linking", found.n);
+        r = CUE_NOT_SUPPORTED;
+    } else {
+        mg_diag_err(d, MG_ERR_NOT_FOUND, "the image holds no PTX for compute capability %u.%u", sm / 10, sm % 10);
+    }
+    if (!r && facts) *facts = read_facts(im, found.n ? found.at[0] : NULL);
+    mg_vec_release(&found);
+    mg_image_free(im);
+    return r;
+}
