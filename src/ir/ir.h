@@ -28,7 +28,8 @@ typedef uint32_t mg_id;
 
 enum mg_opnd_kind {
     MG_OPND_none,
-    MG_OPND_reg,      /* id = reg; sub = component of a vector register (1=.x 2=.y 3=.z 4=.w) or 0 */
+    MG_OPND_reg,      /* id = reg; sub = component of a vector register (1=.x 2=.y 3=.z 4=.w) or 0;
+                       * val = constant added to it: "%r1+4" outside brackets, which ptxas accepts (rare) */
     MG_OPND_imm,      /* val = integer bits; sub = MG_IMM_* (how it was written) */
     MG_OPND_f32,      /* val = float bits, written 0f........ */
     MG_OPND_f64,      /* val = double bits; sub 0: written 0d, 1: written as a decimal literal whose text is id (mg_str) */

@@ -125,8 +125,9 @@ static bool target_list(struct parser *p, mg_str name, uint32_t line, bool *is_t
         skip_space(p);
         bool ok = *p->at != '(' || mg_ptx_params(p, true, &f.first_ret, &f.n_rets);
         if (ok) {
-            s = mg_ptx_ident(p, &name_len);
-            if (!word_is(s, name_len, "_")) ok = mg_ptx_fail(p, NULL, "expected '_' in the prototype");
+            s = mg_ptx_ident(p, &name_len); /* '_', or any name in old texts */
+            if (name_len) f.name = mg_intern_add(&m->names, s, name_len);
+            else ok = mg_ptx_fail(p, NULL, "expected '_' in the prototype");
         }
         skip_space(p);
         if (ok && *p->at == '(') ok = mg_ptx_params(p, false, &f.first_param, &f.n_params);
@@ -230,11 +231,16 @@ static bool statement(struct parser *p)
     while (is_ident(*++p->at)) continue;
     size_t len = (size_t)(p->at - s);
     if (*p->at != '.' && !guard) {
+        const char *line_start = p->line_start;
+        line = p->line;
         skip_space(p);
         if (*p->at == ':' && p->at[1] != ':') {
             p->at++;
             return label(p, s, len, line);
         }
+        p->at = s + len;
+        p->line = line;
+        p->line_start = line_start;
     }
     return mg_ptx_inst(p, s, len, guard, flags, line);
 }

@@ -432,14 +432,15 @@ static bool param(struct parser *p, bool is_ret)
     if (!quals(p, &q)) return false;
     if (q.space != MG_SPACE_param && q.space != MG_SPACE_reg)
         return mg_ptx_fail(p, NULL, "a parameter is .param or .reg");
-    mg_str name;
-    if (!mg_ptx_name(p, "a parameter", &name)) return false;
+    mg_str name = 0;
+    skip_space(p);
+    if (*p->at != ',' && *p->at != ')' && !mg_ptx_name(p, "a parameter", &name)) return false; /* prototypes may leave it out */
     struct mg_var v = var_of(p, &q, name, MG_LINK_none);
     v.is_param = !is_ret;
     v.is_ret = is_ret;
     if (!dims(p, &v)) return false;
     mg_id id = m->vars.n;
-    bool anonymous = word_is(mg_name(m, name), mg_intern_len(&m->names, name), "_");
+    bool anonymous = !name || word_is(mg_name(m, name), mg_intern_len(&m->names, name), "_");
     if (q.space == MG_SPACE_reg) {
         if (!take_regs(p, 1)) return false;
         v.is_reg_param = 1;

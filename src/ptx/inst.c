@@ -86,9 +86,15 @@ static bool name_operand(struct parser *p, bool minus)
     if (minus && kind != SYM_reg) return mg_ptx_fail_at(p, p->line, col, NULL, "'-' needs a constant or a register");
     switch (kind) {
     case SYM_reg:
-        if (minus) push(p, (struct mg_opnd){.kind = MG_OPND_neg, .id = id, .sub = (uint8_t)sel});
-        else if (sel) push(p, (struct mg_opnd){.kind = MG_OPND_sel, .id = id, .sub = (uint8_t)sel});
-        else push(p, (struct mg_opnd){.kind = MG_OPND_reg, .id = id, .sub = (uint8_t)comp});
+        if (minus) {
+            push(p, (struct mg_opnd){.kind = MG_OPND_neg, .id = id, .sub = (uint8_t)sel});
+        } else if (sel) {
+            push(p, (struct mg_opnd){.kind = MG_OPND_sel, .id = id, .sub = (uint8_t)sel});
+        } else {
+            int64_t off;
+            if (!offset(p, &off)) return false;
+            push(p, (struct mg_opnd){.kind = MG_OPND_reg, .id = id, .sub = (uint8_t)comp, .val = (uint64_t)off});
+        }
         return true;
     case SYM_sreg: {
         if (id == MG_SREG_WARP_SZ) {

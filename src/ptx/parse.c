@@ -130,9 +130,9 @@ static bool directives(struct parser *p, struct mg_func *f)
             continue;
         }
         if (word_is(word, len, "loc") || word_is(word, len, "visible") || word_is(word, len, "entry") || word_is(word, len, "func") ||
-            word_is(word, len, "extern") || word_is(word, len, "weak") || mg_ptx_is_decl(word, len)) {
+            word_is(word, len, "extern") || word_is(word, len, "weak") || word_is(word, len, "file") || word_is(word, len, "section") ||
+            mg_ptx_is_decl(word, len)) { /* the next item: the caller decides whether this one may end so */
             p->at = word - 1;
-            ok = mg_ptx_fail(p, NULL, "expected '{' or ';' after the function's head");
             break;
         }
         mg_buf_reset(&b);
@@ -228,7 +228,7 @@ static bool function(struct parser *p, enum mg_func_kind kind, enum mg_link link
             m->funcs.at[id].defined = 1;
             if (ok) ok = mg_ptx_body(p);
             m->funcs.at[id].end_line = p->line;
-        } else {
+        } else if (*p->at != '.' || kind == MG_FUNC_entry) { /* nvopencc wrote prototypes without ';' */
             ok = mg_ptx_expect(p, ';', "the function's head");
         }
     }
@@ -464,8 +464,7 @@ enum mg_err mg_ptx_parse(const char *text, size_t bytes, const char *file_name, 
     mg_ptx_settle_module(&p);
     settle_definitions(&p);
     if (!p.n_errors && !p.seen_version) (void)mg_ptx_fail_at(&p, 1, 1, "PTX begins with .version", "no .version directive");
-    if (!p.n_errors && !p.seen_target) (void)mg_ptx_fail_at(&p, 1, 1, "a .target sm_NN follows .version", "no .target directive");
-    bool ok = !p.n_errors;
+    bool ok = !p.n_errors; /* without .target sm stays 0: old texts exist that have none */
     release(&p);
     free(copy);
     if (!ok) {

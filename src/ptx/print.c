@@ -188,6 +188,7 @@ static void put_opnd(struct out *o, const struct mg_opnd *a)
     case MG_OPND_reg:
         put_reg(o, a->id);
         put_comp(o, a->sub);
+        put_offset(o, a->val);
         break;
     case MG_OPND_imm:
         put_imm(o, a->val, a->sub, a->id);
@@ -483,7 +484,8 @@ static void put_target(struct out *o, const struct mg_target *t)
     if (t->kind == MG_TARGET_proto) {
         const struct mg_func *f = &m->funcs.at[t->proto];
         if (f->n_rets) put_params(o, f->first_ret, f->n_rets, false), putch(o, ' ');
-        puts_(o, "_ ");
+        put_name(o, f->name);
+        putch(o, ' ');
         put_params(o, f->first_param, f->n_params, false);
         for (uint32_t i = 0; i < f->n_directives; i++) {
             putch(o, ' ');
@@ -653,8 +655,7 @@ void mg_ptx_print(const struct mg_module *m, struct mg_buf *out)
     put_uint(&o, m->version_major);
     putch(&o, '.');
     put_uint(&o, m->version_minor);
-    puts_(&o, "\n.target ");
-    put_name(&o, m->target);
+    if (m->target) puts_(&o, "\n.target "), put_name(&o, m->target);
     putch(&o, '\n');
     /* .address_size came with PTX 2.3; without it addresses have 32 bits */
     if (m->address_size == 64 || m->version_major > 2 || (m->version_major == 2 && m->version_minor >= 3)) {
