@@ -1,0 +1,436 @@
+/* margay run: starts a program with libmargay in front of the CUDA driver, waits for it, and says on
+ * stderr what was seen. The program's own output, input and exit status are left alone.
+ *
+ *   options ── checks ── device ── environment (LD_PRELOAD, LD_LIBRARY_PATH, MARGAY_*) ── fork, exec
+ *   wait ── DIR/run-<pid>.db ── summary
+ *
+ * What happens inside the program is inject/'s business; here nothing of it is loaded. */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifdef MG_ASAN
+#include <dlfcn.h>
+#endif
+
+#include "cli/cli.h"
+#include "cli/place.h"
+#include "image/image.h"
+#include "inject/config.h"
+#include "report/report.h"
+#include "store/store.h"
+#include "tool/tool.h"
+
+enum { STATUS_USAGE = 120, STATUS_STRICT = 121, STATUS_STATIC = 122, STATUS_DEVICE = 123, STATUS_VERIFY = 124, STATUS_CANNOT_EXEC = 126, STATUS_NOT_FOUND = 127 };
+
+struct run {
+    struct mg_opt_list tools;
+    const char *one_liner, *probe, *dir, *device, *properties, *kernel, *launches;
+    bool verify, check, strict, eager, native_times, audit, stats, quiet, verbose, keep_ptx, witness;
+    double time_limit;
+    uint64_t workers;
+    char **app;
+    int n_app;
+    struct mg_place place;
+    struct mg_config config;
+    char file[PATH_MAX]; /* of the program, "" when PATH has none */
+    char path[PATH_MAX]; /* of DIR, absolute */
+};
+
+static const struct mg_opt_page page = {
+    "run", "[OPTIONS] -- APP [ARGS...]", "run a program under a tool",
+    "SPEC selects launches by number, from 0: N, A-B, A- and %K (every K-th), joined by commas.\n"
+    "Exit status: the program's own (128 + signal when killed); 120 bad usage, 121 --strict and something was not\n"
+    "instrumented, 122 statically linked CUDA runtime without a GPU, 123 no usable device, 126 cannot be executed,\n"
+    "127 not found.\n"};
+
+/* ---- checks -------------------------------------------------------------------------------------------------- */
+
+/* The tool and its options, checked here so that a typing error stops before the program starts. */
+static int check_tools(struct run *r)
+{
+    if (r->one_liner || r->probe)
+        return mg_opt_usage(&page, STATUS_USAGE, "%s is not in this version", r->one_liner ? "-e" : "--probe");
+    if (r->verify)
+        return mg_opt_usage(&page, STATUS_USAGE, "--verify is not in this version");
+    if (r->tools.n > 1)
+        return mg_opt_usage(&page, STATUS_USAGE, "one tool at a time in this version");
+    const char *given = r->tools.n ? r->tools.at[0] : r->witness ? "none" : "blocks";
+    size_t n = strcspn(given, ",");
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)MG_MIN(n, sizeof name - 1), given);
+    const struct mg_tool *tool = mg_tool_find(name);
+    if (!tool)
+        return mg_opt_usage(&page, STATUS_USAGE, "there is no tool named %s (margay tools lists them)", name);
+    struct mg_diag d = MG_DIAG_INIT;
+    void *conf = NULL;
+    enum mg_err err = tool->configure ? tool->configure(given[n] ? given + n + 1 : "", &conf, &d) : MG_ERR_OK;
+    int status = err ? mg_opt_usage(&page, STATUS_USAGE, "-t %s: %s", given, mg_diag_first(&d, err)) : 0;
+    if (!err && tool->release)
+        tool->release(conf);
+    mg_diag_release(&d);
+    r->config.tools = strdup(given);
+    return status;
+}
+
+static bool spec_is_good(const char *s)
+{
+    while (*s) {
+        char *end;
+        bool step = *s == '%';
+        s += step;
+        if (*s < '0' || *s > '9')
+            return false;
+        unsigned long long lo = strtoull(s, &end, 10);
+        if (step && !lo)
+            return false;
+        if (!step && *end == '-') {
+            s = end + 1;
+            if (*s >= '0' && *s <= '9') {
+                if (strtoull(s, &end, 10) < lo)
+                    return false;
+            } else {
+                end = (char *)s;
+            }
+        }
+        if (*end && *end != ',')
+            return false;
+        s = end + (*end == ',');
+        if (*end == ',' && !*s)
+            return false;
+    }
+    return true;
+}
+
+static int check_options(struct run *r)
+{
+    if (!r->n_app)
+        return mg_opt_usage(&page, STATUS_USAGE, "needs a program to run");
+    if (r->launches && (!*r->launches || !spec_is_good(r->launches)))
+        return mg_opt_usage(&page, STATUS_USAGE, "--launches %s: write N, A-B, A- or %%K, joined by commas", r->launches);
+    if (r->time_limit < 0)
+        return mg_opt_usage(&page, STATUS_USAGE, "--time-limit is a number of seconds");
+    if (r->properties && strcmp(r->properties, "h200") && !mg_place_has(r->properties))
+        return mg_opt_usage(&page, STATUS_USAGE, "--as %s: neither h200 nor a readable file", r->properties);
+    return check_tools(r);
+}
+
+/* Finds the program as execvp will; leaves "" when it is not there, execvp says why then. */
+static void find_program(struct run *r)
+{
+    const char *name = r->app[0], *path = getenv("PATH");
+    if (strchr(name, '/')) {
+        snprintf(r->file, sizeof r->file, "%s", name);
+        return;
+    }
+    for (const char *p = path ? path : "/bin:/usr/bin"; *p;) {
+        size_t n = strcspn(p, ":");
+        snprintf(r->file, sizeof r->file, "%.*s%s%s", (int)n, p, n ? "/" : "", name);
+        if (access(r->file, X_OK) == 0)
+            return;
+        p += n + (p[n] == ':');
+    }
+    r->file[0] = 0;
+}
+
+static int fail(int status, const char *fmt, ...) MG_PRINTF(2, 3);
+static int fail(int status, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fputs("margay: ", stderr);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    return status;
+}
+
+/* auto: a GPU that answers, else the CPU device where its plugin is, else the emulator. */
+static int pick_device(struct run *r)
+{
+    const char *want = r->device ? r->device : "auto";
+    struct mg_gpu gpu = {0};
+    if (!strcmp(want, "auto") || !strcmp(want, "nvidia"))
+        mg_gpu_probe(&r->place, &gpu);
+    if (gpu.answers) {
+        r->config.device = strdup("nvidia");
+        r->config.real = strdup(gpu.path);
+    } else if (!strcmp(want, "nvidia")) {
+        return fail(STATUS_DEVICE, "no NVIDIA GPU answers (%s): leave --device out to run on the emulator",
+                    gpu.path[0] ? "the driver is there but finds no device" : "there is no driver");
+    } else if (!strcmp(want, "cpu") && !mg_place_has(r->place.cpu)) {
+        return fail(STATUS_DEVICE, "the CPU device is not installed: use --device emu");
+    } else {
+        bool cpu = strcmp(want, "emu") && mg_place_has(r->place.cpu);
+        r->config.device = strdup(cpu ? "cpu" : "emu");
+    }
+    bool software = strcmp(r->config.device, "nvidia") != 0;
+    if (!software && r->time_limit > 0)
+        return mg_opt_usage(&page, STATUS_USAGE, "--time-limit works on the cpu and emu devices only");
+    if (!mg_place_has(r->place.libcuda) || (software && !mg_place_has(r->place.libcudart)))
+        return fail(STATUS_DEVICE, "%s is missing: the installation is not complete",
+                    mg_place_has(r->place.libcuda) ? r->place.libcudart : r->place.libcuda);
+    if (software && r->file[0] && mg_image_is_static_cudart(r->file))
+        return fail(STATUS_STATIC, "%s holds a statically linked CUDA runtime, which needs a GPU: relink it with "
+                                   "NVCC_APPEND_FLAGS=\"-cudart shared\"", r->file);
+    return 0;
+}
+
+/* ---- environment ------------------------------------------------------------------------------------------------ */
+
+static void set_list(const char *name, const char *front, const char *back)
+{
+    const char *old = getenv(name);
+    struct mg_buf v = MG_BUF_INIT;
+    const char *parts[] = {front, old, back};
+    for (size_t i = 0; i < MG_COUNT_OF(parts); i++)
+        if (parts[i] && *parts[i])
+            mg_buf_printf(&v, "%s%s", v.n ? ":" : "", parts[i]);
+    setenv(name, v.n ? v.at : "", 1);
+    mg_buf_release(&v);
+}
+
+/* Path of the sanitizer's runtime that we ourselves run on: it has to be loaded first. */
+static const char *sanitizer(void)
+{
+#ifdef MG_ASAN
+    Dl_info info;
+    void *f = dlsym(RTLD_DEFAULT, "__asan_init");
+    if (f && dladdr(f, &info) && strstr(info.dli_fname, "asan"))
+        return info.dli_fname;
+#endif
+    return NULL;
+}
+
+static void set_environment(struct run *r)
+{
+    char ours[3 * PATH_MAX], dirs[2 * PATH_MAX + 64];
+    const struct mg_place *p = &r->place;
+    bool software = strcmp(r->config.device, "nvidia") != 0;
+    snprintf(ours, sizeof ours, "%s%s%s", software ? p->libcudart : "", software ? ":" : "", p->libcuda);
+    snprintf(dirs, sizeof dirs, "%s/driver%s%s%s", p->lib, software ? ":" : "", software ? p->lib : "", software ? "/cudart" : "");
+    set_list("LD_PRELOAD", sanitizer(), ours); /* behind the user's own: a preloaded witness sees the calls first */
+    set_list("LD_LIBRARY_PATH", dirs, NULL);
+    if (r->audit) {
+        set_list("LD_AUDIT", NULL, p->audit);
+        setenv("MARGAY_SHIM", p->libcuda, 1);
+    }
+    if (sanitizer()) /* the program's own leaks are not ours to report; the user's options come behind and win */
+        set_list("ASAN_OPTIONS", "detect_leaks=0", NULL);
+    mg_config_to_env(&r->config);
+}
+
+static int fill_config(struct run *r)
+{
+    struct mg_config *c = &r->config;
+    char name[NAME_MAX], full[PATH_MAX];
+    const char *base = strrchr(r->app[0], '/');
+    snprintf(name, sizeof name, "margay-%.200s-%d", base ? base + 1 : r->app[0], (int)getpid());
+    if (!r->dir)
+        r->dir = name;
+    if (strpbrk(r->place.lib, ": "))
+        return fail(STATUS_USAGE, "%s: LD_PRELOAD cannot name a folder with a space or a colon; install elsewhere", r->place.lib);
+    struct mg_diag d = MG_DIAG_INIT;
+    if (mg_store_run(r->dir, (uint32_t)getpid(), (const char *const *)r->app, (uint32_t)r->n_app, -1, &d))
+        return mg_cli_fail(&d, STATUS_USAGE);
+    if (!realpath(r->dir, r->path))
+        return fail(STATUS_USAGE, "%s: %s", r->dir, strerror(errno));
+    c->dir = strdup(r->path);
+    c->properties = strdup(r->properties && strcmp(r->properties, "h200") && realpath(r->properties, full) ? full : "h200");
+    c->kernel_glob = r->kernel ? strdup(r->kernel) : NULL;
+    c->launches = r->launches ? strdup(r->launches) : NULL;
+    c->dump = r->keep_ptx ? strdup("twins") : NULL;
+    c->time_limit_ns = (uint64_t)(r->time_limit * 1e9);
+    c->workers = (uint32_t)r->workers;
+    c->strict = r->strict;
+    c->eager = r->eager;
+    c->check = r->check;
+    c->stats = r->stats;
+    c->quiet = r->quiet;
+    c->verbose = r->verbose;
+    c->native_times = r->native_times;
+    c->witness = r->witness;
+    c->root_pid = (uint32_t)getpid();
+    return 0;
+}
+
+/* ---- running ------------------------------------------------------------------------------------------------------ */
+
+static volatile sig_atomic_t child_pid;
+
+static void forward(int sig)
+{
+    if (child_pid > 0)
+        kill((pid_t)child_pid, sig);
+}
+
+/* The terminal sends interrupts to the program as well; we wait for what it makes of them. */
+static void set_signals(struct sigaction old[2])
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, pass = {.sa_handler = forward, .sa_flags = SA_RESTART};
+    sigaction(SIGINT, &ignore, &old[0]);
+    sigaction(SIGQUIT, &ignore, &old[1]);
+    sigaction(SIGTERM, &pass, NULL);
+    sigaction(SIGHUP, &pass, NULL);
+}
+
+static void exec_program(struct run *r, int report_fd, const struct sigaction old[2])
+{
+    sigaction(SIGINT, &old[0], NULL);
+    sigaction(SIGQUIT, &old[1], NULL);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
+    set_environment(r);
+    char **argv = calloc((size_t)r->n_app + 1, sizeof *argv);
+    for (int i = 0; argv && i < r->n_app; i++)
+        argv[i] = r->app[i];
+    if (argv)
+        execvp(argv[0], argv);
+    int why = argv ? errno : ENOMEM;
+    ssize_t n = write(report_fd, &why, sizeof why);
+    _exit(n > 0 ? STATUS_NOT_FOUND : STATUS_CANNOT_EXEC);
+}
+
+/* The exit status of the program; *why: errno when it could not be started, else 0. */
+static int run_program(struct run *r, int *why)
+{
+    int fds[2], status = 0;
+    struct sigaction old[2];
+    *why = 0;
+    if (pipe2(fds, O_CLOEXEC))
+        return *why = errno, STATUS_CANNOT_EXEC;
+    set_signals(old);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        exec_program(r, fds[1], old);
+    child_pid = pid;
+    close(fds[1]);
+    if (pid < 0 || read(fds[0], why, sizeof *why) != (ssize_t)sizeof *why)
+        *why = pid < 0 ? errno : 0;
+    close(fds[0]);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    child_pid = 0;
+    if (*why)
+        return *why == ENOENT || *why == ENOTDIR ? STATUS_NOT_FOUND : STATUS_CANNOT_EXEC;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* ---- afterwards ----------------------------------------------------------------------------------------------------- */
+
+static void print_stats(const struct mg_profile *p)
+{
+    for (uint32_t i = 0; i < p->n_tools; i++) {
+        unsigned long long n, parse, twin, load;
+        if (!strcmp(p->tools[i].tool, "margay") && !strcmp(p->tools[i].key, "stats") &&
+            sscanf(p->tools[i].json, "{\"launches\": %llu, \"parse_ns\": %llu, \"twin_ns\": %llu, \"load_ns\": %llu", &n,
+                   &parse, &twin, &load) == 4)
+            fprintf(stderr, "margay: own time: parsing %.1f ms, instrumenting %.1f ms, loading %.1f ms; %llu launches\n",
+                    (double)parse / 1e6, (double)twin / 1e6, (double)load / 1e6, n);
+    }
+}
+
+/* Was every launch that the user selected instrumented? */
+static bool is_strictly_good(const struct mg_profile *p)
+{
+    struct mg_coverage c;
+    mg_coverage_init(&c, p);
+    bool good = c.unknown == 0 && c.failed == 0;
+    for (uint32_t i = 0; i < c.n_rows; i++)
+        good = good && (c.rows[i].reason && (!strcmp(c.rows[i].reason, "filtered") || !strcmp(c.rows[i].reason, "no tool")));
+    mg_coverage_release(&c);
+    return good;
+}
+
+static int conclude(struct run *r, int status)
+{
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_profile *p = NULL;
+    if (mg_profile_open(r->path, &p, &d)) {
+        mg_cli_fail(&d, 0);
+        mg_diag_release(&d);
+        return status;
+    }
+    if (!r->quiet) {
+        struct mg_buf text = MG_BUF_INIT;
+        if (r->stats)
+            print_stats(p);
+        mg_report_summary(p, &text);
+        if (text.n)
+            fwrite(text.at, 1, text.n, stderr);
+        mg_buf_release(&text);
+    }
+    if (r->strict && !is_strictly_good(p)) {
+        fail(0, "--strict: not every launch was instrumented (see the coverage line)");
+        status = STATUS_STRICT;
+    }
+    mg_profile_free(p);
+    mg_diag_release(&d);
+    return status;
+}
+
+int cmd_run(int argc, char **argv)
+{
+    struct run r = {0};
+    int status = STATUS_USAGE, why;
+    const struct mg_opt opts[] = {
+        MG_OPT_LIST('t', "tool", &r.tools, "TOOL[,k=v...]", "what to measure (blocks); none: nothing"),
+        MG_OPT_STR('e', "expr", &r.one_liner, "ONE-LINER", "a probe written on the command line"),
+        MG_OPT_STR(0, "probe", &r.probe, "FILE.c", "a probe written in C"),
+        MG_OPT_STR('o', "output", &r.dir, "DIR", "write the profile there (margay-APP-PID)"),
+        MG_OPT_CHOICE(0, "device", &r.device, "auto|nvidia|cpu|emu", "where the kernels run (auto)"),
+        MG_OPT_STR(0, "as", &r.properties, "PROPERTIES", "device whose properties cpu and emu answer (h200)"),
+        MG_OPT_STR(0, "kernel", &r.kernel, "GLOB", "instrument only kernels of this name"),
+        MG_OPT_STR(0, "launches", &r.launches, "SPEC", "instrument only these launches"),
+        MG_OPT_FLAG(0, "verify", &r.verify, "compare what native and instrumented kernels write"),
+        MG_OPT_FLAG(0, "check", &r.check, "exact bounds of every access (emu: always)"),
+        MG_OPT_FLAG(0, "strict", &r.strict, "exit with 121 unless every selected launch was instrumented"),
+        MG_OPT_FLAG(0, "eager", &r.eager, "instrument every kernel when its module is loaded"),
+        MG_OPT_FLAG(0, "native-times", &r.native_times, "measure times of native launches too (cpu, emu: always)"),
+        MG_OPT_F64(0, "time-limit", &r.time_limit, "S", "stop a launch that runs longer than S seconds (cpu, emu)"),
+        MG_OPT_FLAG(0, "audit", &r.audit, "also redirect the driver where only the dynamic loader sees it"),
+        MG_OPT_FLAG(0, "stats", &r.stats, "say how much time Margay itself took"),
+        MG_OPT_FLAG(0, "keep-ptx", &r.keep_ptx, "write the instrumented PTX of every kernel into DIR"),
+        MG_OPT_FLAG(0, "witness", &r.witness, "count instructions by text position, uninstrumented (emu)"),
+        MG_OPT_U64(0, "workers", &r.workers, "N", "threads that run kernels (cpu, emu; all cores)"),
+        MG_OPT_FLAG('q', "quiet", &r.quiet, "say nothing but errors"),
+        MG_OPT_FLAG('v', "verbose", &r.verbose, "say more"),
+        MG_OPT_END};
+    int n = mg_opt_parse(&page, opts, MG_OPT_STOP_AT_FIRST, argc, argv, &status);
+    if (n < 0)
+        return status;
+    r.app = argv;
+    r.n_app = n;
+    if (!mg_place_find(&r.place))
+        return fail(STATUS_USAGE, "our own executable cannot be found: is /proc mounted?");
+    status = check_options(&r);
+    if (!status) {
+        find_program(&r);
+        status = pick_device(&r);
+    }
+    if (!status)
+        status = fill_config(&r);
+    if (!status) {
+        if (r.verbose)
+            fail(0, "device %s, profile %s", r.config.device, r.path);
+        status = run_program(&r, &why);
+        if (why)
+            fail(0, "%s: %s", r.app[0], why == ENOENT && !strchr(r.app[0], '/') ? "command not found" : strerror(why));
+        if (mg_store_run(r.path, (uint32_t)getpid(), (const char *const *)r.app, (uint32_t)r.n_app, status, NULL))
+            fail(0, "%s: the exit status cannot be recorded", r.path);
+        if (!why)
+            status = conclude(&r, status);
+    }
+    mg_config_release(&r.config);
+    free(r.tools.at);
+    return status;
+}

@@ -1,0 +1,111 @@
+#include "cli/place.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+bool mg_place_has(const char *path)
+{
+    return access(path, R_OK) == 0;
+}
+
+bool mg_place_find(struct mg_place *p)
+{
+    char exe[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (n <= 0)
+        return false;
+    exe[n] = 0;
+    for (int up = 0; up < 2; up++) { /* bin/margay -> bin -> prefix */
+        char *slash = strrchr(exe, '/');
+        if (!slash)
+            return false;
+        *slash = 0;
+    }
+    if (snprintf(p->lib, sizeof p->lib, "%s/lib/margay", exe) >= (int)sizeof p->lib)
+        return false;
+    snprintf(p->libcuda, sizeof p->libcuda, "%s/driver/libcuda.so.1", p->lib);
+    snprintf(p->libcudart, sizeof p->libcudart, "%s/cudart/libcudart.so.13", p->lib);
+    snprintf(p->audit, sizeof p->audit, "%s/libmargay-audit.so", p->lib);
+    snprintf(p->cpu, sizeof p->cpu, "%s/libmargay-cpu.so", p->lib);
+    return true;
+}
+
+/* ---- NVIDIA's driver -------------------------------------------------------------------------------------- */
+
+static bool is_ours(const struct mg_place *p, const char *path)
+{
+    char real[PATH_MAX];
+    return realpath(path, real) && !strncmp(real, p->lib, strlen(p->lib));
+}
+
+static bool try_driver(const struct mg_place *p, const char *name, struct mg_gpu *g)
+{
+    void *h = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    struct link_map *map = NULL;
+    if (!h)
+        return false;
+    const char *path = dlinfo(h, RTLD_DI_LINKMAP, &map) == 0 && map->l_name[0] ? map->l_name : name;
+    if (is_ours(p, path))
+        return false;
+    snprintf(g->path, sizeof g->path, "%s", path);
+    int (*init)(unsigned) = (int (*)(unsigned))dlsym(h, "cuInit");
+    int (*count)(int *) = (int (*)(int *))dlsym(h, "cuDeviceGetCount");
+    int (*name_of)(char *, int, int) = (int (*)(char *, int, int))dlsym(h, "cuDeviceGetName");
+    int (*version)(int *) = (int (*)(int *))dlsym(h, "cuDriverGetVersion");
+    g->rc = init ? init(0) : -1;
+    if (version)
+        version(&g->driver_version);
+    if (!g->rc && count)
+        g->rc = count(&g->n_devices);
+    if (!g->rc && g->n_devices > 0 && name_of)
+        name_of(g->name, sizeof g->name - 1, 0);
+    g->answers = !g->rc && g->n_devices > 0;
+    return g->answers;
+}
+
+static void probe_here(const struct mg_place *p, struct mg_gpu *g)
+{
+    static const char *const names[] = {
+        "libcuda.so.1", "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib64/libcuda.so.1", "/usr/lib/libcuda.so.1",
+        "/usr/lib/wsl/lib/libcuda.so.1", "/run/opengl-driver/lib/libcuda.so.1",
+    };
+    for (size_t i = 0; i < MG_COUNT_OF(names); i++)
+        if (try_driver(p, names[i], g))
+            return;
+}
+
+void mg_gpu_probe(const struct mg_place *p, struct mg_gpu *out)
+{
+    int fds[2];
+    memset(out, 0, sizeof *out);
+    if (pipe(fds))
+        return;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct mg_gpu g = {0};
+        close(fds[0]);
+        probe_here(p, &g);
+        ssize_t n = write(fds[1], &g, sizeof g);
+        _exit(n == (ssize_t)sizeof g ? 0 : 1);
+    }
+    close(fds[1]);
+    size_t have = 0;
+    while (pid > 0 && have < sizeof *out) {
+        ssize_t n = read(fds[0], (char *)out + have, sizeof *out - have);
+        if (n == 0 || (n < 0 && errno != EINTR))
+            break;
+        have += n > 0 ? (size_t)n : 0;
+    }
+    close(fds[0]);
+    if (have < sizeof *out)
+        memset(out, 0, sizeof *out);
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
