@@ -57,8 +57,8 @@ $(B)/bin/margay: $(CORE_OBJS) $(CLI_OBJS)
 
 # ---- libmargay: SONAME libcuda.so.1, exports exactly the interposed names, needs glibc alone ----
 LIBCUDA := $(B)/lib/margay/driver/libcuda.so.1
-NODEFS := $(if $(filter release debug,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
 comma := ,
+NODEFS := $(if $(filter release debug,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
 $(B)/gen/thunks.S: scripts/gen-thunks src/abi/entries.def src/inject/hooks.def
 	@mkdir -p $(@D)
 	@sh $< asm src/abi/entries.def src/inject/hooks.def > $@.tmp && mv $@.tmp $@
