@@ -2,7 +2,9 @@
 #   make [VARIANT=release|debug|asan|ubsan|tsan|cover] [CC=gcc|clang]      output in build/$(VARIANT)
 VARIANT ?= release
 B := build/$(VARIANT)
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 PREFIX ?= /usr/local
 
 CPPFLAGS := -Iinclude -Isrc -I$(B)/gen -D_GNU_SOURCE
@@ -126,10 +128,30 @@ demo: ## profile a bundled CUDA program on whatever device is there
 	@$(MAKE) --no-print-directory -s all examples
 	@scripts/demo $(B)
 
-check: ## build and pass every test
+# A sanitizer build runs what can go wrong inside the application; the release build runs everything.
+SANITIZED := unit 'tests/app/*' 'tests/cli/*' 'tests/inject/*'
+check: ## build and pass every test, sanitizer builds included
 	@scripts/deps build && scripts/deps check
 	@$(MAKE) --no-print-directory -s all examples $(B)/bin/test-unit
-	@tests/run --build $(B)
+	@for v in asan ubsan; do $(MAKE) --no-print-directory -s VARIANT=$$v all examples build/$$v/bin/test-unit || exit 1; done
+	@tests/run --build $(B) --also build/asan --also build/ubsan --only-also $(SANITIZED)
+
+check-gpu: ## what needs an NVIDIA GPU (with VARIANT=release)
+	@$(MAKE) --no-print-directory -s all examples
+	@tests/run --build $(B) --gpu 'tests/gpu/*'
+
+install: all ## install under PREFIX
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/margay/driver $(DESTDIR)$(PREFIX)/lib/margay/cudart
+	install -m 755 $(B)/bin/margay $(DESTDIR)$(PREFIX)/bin/margay
+	install -m 755 $(B)/lib/margay/driver/libcuda.so.1 $(DESTDIR)$(PREFIX)/lib/margay/driver/
+	ln -sf libcuda.so.1 $(DESTDIR)$(PREFIX)/lib/margay/driver/libcuda.so
+	install -m 755 $(B)/lib/margay/cudart/libcudart.so.13 $(DESTDIR)$(PREFIX)/lib/margay/cudart/
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	if ls docs/man/*.1 >/dev/null 2>&1; then install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/; fi
+
+lint: ## compile with clang's warnings and check layers
+	@$(MAKE) --no-print-directory -s CC=clang B=build/lint all
+	@scripts/check-layers
 
 format: ## clang-format the sources that differ from the last commit
 	@scripts/deps format
