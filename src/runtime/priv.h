@@ -88,9 +88,12 @@ void mg_rt_kernel_note(cu_kernel kernel);
 /* Loads what has managed variables; cheap when there is none. */
 cudaError_t mg_rt_managed_ready(void);
 
-/* ---- copies (copy.c) ---- */
-#define RT_SYNC ((cudaStream_t)~(uintptr_t)0) /* "stream" of a call that waits: legacy stream */
-/* One linear copy on `stream`; ptds: wait for it on the per-thread stream. */
+/* ---- copies (copy.c, copy3d.c, array.c) ---- */
+/* One linear copy. Not async: it waits, on the legacy stream or on the per-thread one given. */
 cudaError_t mg_rt_copy(void *dst, const void *src, size_t bytes, int kind, cudaStream_t stream, bool async);
+/* The driver's form of a 3D copy, and back. */
+cudaError_t mg_rt_volume(const struct cudaMemcpy3DParms *p, struct cu_memcpy3d *c);
+void mg_rt_volume_back(const struct cu_memcpy3d *c, struct cudaMemcpy3DParms *p);
+size_t mg_rt_element_bytes(int format, unsigned channels); /* of an array */
 
 #endif
