@@ -30,6 +30,7 @@ struct symbol {
     size_t bytes;
     void **managed;    /* the program's pointer to fill */
     cu_kernel kernel;  /* once found */
+    const void *stub;  /* of a handle: the host stub it stands for, if any */
     struct symbol *next;
 };
 
@@ -143,6 +144,26 @@ const char *mg_rt_kernel_name(const void *func)
 void mg_rt_kernel_note(cu_kernel kernel)
 {
     add_symbol(kernel, (struct symbol){.kind = SYMBOL_HANDLE, .kernel = kernel});
+}
+
+cudaError_t mg_rt_function(const void *func, cu_function kernel, cu_function *out)
+{
+    struct symbol *s = look_up(func);
+    if (s && s->kind == SYMBOL_HANDLE && s->stub) { /* is a CUfunction already */
+        *out = kernel;
+        return cudaSuccess;
+    }
+    cu_result r = cu.cuKernelGetFunction(out, (cu_kernel)(void *)kernel);
+    if (r) return mg_rt_from_driver(r);
+    s = add_symbol(*out, (struct symbol){.kind = SYMBOL_HANDLE, .kernel = (cu_kernel)(void *)*out, .stub = func});
+    if (s && !s->stub) s->stub = func; /* a driver may answer with the kernel itself */
+    return cudaSuccess;
+}
+
+const void *mg_rt_host_of(const void *handle)
+{
+    struct symbol *s = handle ? look_up(handle) : NULL;
+    return s && s->stub ? s->stub : handle;
 }
 
 /* A managed variable is named by its address, which is what the program's pointer holds. */
@@ -315,7 +336,7 @@ RT_API(cudaGetFuncBySymbol, (cudaFunction_t *out, const void *func))
     cu_function f;
     if (!out) return mg_rt_fail(cudaErrorInvalidValue);
     cudaError_t e = mg_rt_kernel(func, &f);
-    return e ? mg_rt_fail(e) : mg_rt_done(cu.cuKernelGetFunction(out, (cu_kernel)(void *)f));
+    return mg_rt_fail(e ? e : mg_rt_function(func, f, out));
 }
 
 RT_API(cudaFuncGetName, (const char **name, const void *func))

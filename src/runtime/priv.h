@@ -83,6 +83,10 @@ struct mg_rt_variable {
 cudaError_t mg_rt_kernel(const void *func, cu_function *out);
 cudaError_t mg_rt_variable(const void *symbol, struct mg_rt_variable *out);
 const char *mg_rt_kernel_name(const void *func); /* NULL: not registered */
+/* The CUfunction of the current context for `func`, whose kernel mg_rt_kernel found. */
+cudaError_t mg_rt_function(const void *func, cu_function kernel, cu_function *out);
+/* The host stub that a CUfunction or CUkernel was made from; itself where there is none. */
+const void *mg_rt_host_of(const void *handle);
 /* A kernel handle given to the program; from now on accepted where a host stub is. */
 void mg_rt_kernel_note(cu_kernel kernel);
 /* Loads what has managed variables; cheap when there is none. */
