@@ -9,6 +9,9 @@
 /* Address of our implementation of an exported driver name ("cuMemAlloc_v2"), or NULL. */
 void *mg_driver_symbol(const char *name);
 
+/* Names of all entries we have, in order; NULL behind the last. */
+const char *mg_driver_symbol_at(uint32_t ix);
+
 struct mg_driver_config {
     size_t size;
     const char *device;      /* "emu" or "cpu" */
@@ -18,6 +21,7 @@ struct mg_driver_config {
     uint32_t workers;
     bool count_positions;
     void (*say)(const char *line); /* one line of chatter for the user (stderr) */
+    const struct mg_device_ops *ops; /* NULL: the device named above */
 };
 /* Once, before the first entry is called. Cheap: devices open at cuInit. */
 void mg_driver_configure(const struct mg_driver_config *c);

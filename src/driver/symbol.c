@@ -87,7 +87,8 @@ void mg_driver_configure(const struct mg_driver_config *c)
 static cu_result open_device(void)
 {
     const struct mg_driver_config *c = &mg_drv.config;
-    if (c->device && strcmp(c->device, "emu")) {
+    const struct mg_device_ops *ops = c->ops ? c->ops : &mg_emu_ops;
+    if (c->device && strcmp(c->device, ops->name)) {
         mg_say("margay: no device named %s", c->device);
         return CUE_NO_DEVICE;
     }
@@ -105,11 +106,11 @@ static cu_result open_device(void)
         .printf_bytes = 1u << 20,
     };
     struct mg_diag d = MG_DIAG_INIT;
-    enum mg_err e = mg_emu_ops.open(&mg_drv.device, &opts, &d);
+    enum mg_err e = ops->open(&mg_drv.device, &opts, &d);
     if (e) mg_say("margay: the device does not open: %s", mg_diag_first(&d, e));
     mg_diag_release(&d);
     if (e) return CUE_NO_DEVICE;
-    mg_drv.ops = &mg_emu_ops;
+    mg_drv.ops = ops;
     return CUE_SUCCESS;
 }
 
@@ -227,4 +228,10 @@ void *mg_driver_symbol(const char *name)
     struct mg_entry key = {name, NULL};
     const struct mg_entry *e = all ? bsearch(&key, all, n_all, sizeof *all, by_name) : NULL;
     return e ? e->fn : NULL;
+}
+
+const char *mg_driver_symbol_at(uint32_t ix)
+{
+    pthread_once(&joined, join_tables);
+    return ix < n_all ? all[ix].name : NULL;
 }
