@@ -43,7 +43,7 @@ STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
 .PHONY: all help deps unit examples demo check check-gpu bench fuzz format lint install clean
-all: deps $(B)/bin/margay $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 ## build the program and its libraries
+all: deps $(B)/bin/margay $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/libmargay-audit.so ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 deps:
@@ -75,6 +75,11 @@ $(LIBCUDA): $(CORE_OBJS) $(INPROC_OBJS) $(B)/obj/gen/thunks.o $(B)/gen/margay.ma
 	$(CC) $(LDFLAGS) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(B)/gen/margay.map -Wl,--exclude-libs,ALL \
 	    -Wl,-Bsymbolic $(NODEFS) $(filter %.o,$^) $(STATIC_LIBS) $(SYS_LIBS) -o $@
 	@ln -sf libcuda.so.1 $(@D)/libcuda.so
+
+AUDIT := $(B)/lib/margay/libmargay-audit.so
+$(AUDIT): src/inject/audit/audit.c
+	@mkdir -p $(@D)
+	gcc -std=c17 -D_GNU_SOURCE -O2 -fPIC -fvisibility=hidden $(WARN) -shared -Wl,-z,defs $< -o $@
 
 # ---- our CUDA runtime: needs glibc alone, exports the names of exports.def under one version node ----
 CUDART := $(B)/lib/margay/cudart/libcudart.so.13

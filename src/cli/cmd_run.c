@@ -225,6 +225,10 @@ static void set_environment(struct run *r)
     }
     if (sanitizer()) /* the program's own leaks are not ours to report; the user's options come behind and win */
         set_list("ASAN_OPTIONS", "detect_leaks=0", NULL);
+    if (software)
+        setenv("MARGAY_CUDART", p->libcudart, 1);
+    else
+        unsetenv("MARGAY_CUDART");
     mg_config_to_env(&r->config);
 }
 

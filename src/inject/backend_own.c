@@ -9,10 +9,12 @@
 static bool open_own(const struct mg_config *c)
 {
     bool cpu = c->device && !strcmp(c->device, "cpu");
+    bool file = c->properties && strchr(c->properties, '/');
     struct mg_driver_config dc = {
         .size = sizeof dc,
         .device = cpu ? "cpu" : "emu",
-        .properties = c->properties,
+        .properties = file ? NULL : c->properties,
+        .properties_path = file ? c->properties : NULL,
         .time_limit_ns = c->time_limit_ns,
         .workers = c->workers,
         .count_positions = c->witness,
@@ -64,6 +66,9 @@ const struct mg_backend mg_backend_own = {
     .global = global_own,
     .function_address = mg_driver_function_address,
     .allocation = allocation_own,
+    .registers_estimated = mg_driver_registers_estimated,
+    .module = mg_driver_module,
+    .twin = mg_driver_twin,
     .positions = mg_driver_positions,
     .drain = mg_driver_drain,
 };

@@ -192,19 +192,37 @@ struct mg_inst *mg_kernel_get(void *handle)
     return found;
 }
 
+static struct mg_map twins; /* function -> struct mg_inst; under the session's lock */
+
+void mg_kernel_add_twin(struct mg_inst *i)
+{
+    pthread_mutex_lock(&mg_session.lock);
+    mg_map_set(&twins, (uint64_t)(uintptr_t)i->twin, (uint64_t)(uintptr_t)i);
+    pthread_mutex_unlock(&mg_session.lock);
+}
+
+struct mg_inst *mg_kernel_of_twin(void *function)
+{
+    uint64_t v = 0;
+    pthread_mutex_lock(&mg_session.lock);
+    mg_map_get(&twins, (uint64_t)(uintptr_t)function, &v);
+    pthread_mutex_unlock(&mg_session.lock);
+    return (struct mg_inst *)(uintptr_t)v;
+}
+
 /* Calls fn for every twin that exists of what a handle names. */
 void mg_kernel_each_twin(void *handle, void (*fn)(void *twin, void *user), void *user)
 {
-    void *twins[16];
+    void *list[16];
     uint32_t n_twins = 0;
     pthread_mutex_lock(&mg_session.lock);
     struct mg_name *n = name_get(handle);
-    for (uint32_t i = 0; n && i < n->insts.n && n_twins < MG_COUNT_OF(twins); i++)
+    for (uint32_t i = 0; n && i < n->insts.n && n_twins < MG_COUNT_OF(list); i++)
         if (n->insts.at[i]->state == MG_STATE_READY)
-            twins[n_twins++] = n->insts.at[i]->twin;
+            list[n_twins++] = n->insts.at[i]->twin;
     pthread_mutex_unlock(&mg_session.lock);
     for (uint32_t i = 0; i < n_twins; i++)
-        fn(twins[i], user);
+        fn(list[i], user);
 }
 
 /* ---- the store's view ----------------------------------------------------------------------------------- */
@@ -214,11 +232,13 @@ uint32_t mg_kernel_store_id(struct mg_inst *i)
 {
     struct mg_code *c = i->code;
     int32_t regs_twin = c->store_id == UINT32_MAX && i->twin ? attribute_of(i->twin, CUFUNC_NUM_REGS, -1) : -1;
+    bool (*ask)(void *) = mg_session.backend->registers_estimated;
+    bool estimated = ask && ask(i->handle);
     pthread_mutex_lock(&mg_session.lock);
     if (c->store_id == UINT32_MAX) {
         struct mg_store_kernel k = {
             .name = c->name, .module = c->ptx ? c->ptx->id : "", .regs_native = i->regs_native,
-            .regs_instrumented = regs_twin, .regs_estimated = mg_session.backend != &mg_backend_nvidia,
+            .regs_instrumented = regs_twin, .regs_estimated = estimated,
             .sites = c->sites,
         };
         if (c->ptx && !c->ptx->stored) {

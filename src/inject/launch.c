@@ -15,10 +15,15 @@ struct call {
     bool per_thread; /* stream 0 is the thread's own */
 };
 
+static cu_stream stream_of(const struct call *c)
+{
+    return c->shape.stream || !c->per_thread ? c->shape.stream : CU_PER_THREAD_STREAM;
+}
+
 static bool is_capturing(const struct call *c)
 {
     int status = CUCAPTURE_NONE;
-    cu_stream s = c->shape.stream || !c->per_thread ? c->shape.stream : CU_PER_THREAD_STREAM;
+    cu_stream s = stream_of(c);
     return MG_REAL_AS(cuStreamIsCapturing, cu_stream, int *)(s, &status) == CUE_SUCCESS && status == CUCAPTURE_ACTIVE;
 }
 
@@ -55,6 +60,8 @@ static cu_result launch(const struct call *c)
     cu_result rc;
     struct mg_inst *i = mg_kernel_get(c->f);
     struct mg_run *r = i ? mg_run_new(i, &c->shape, c->params, c->extra, is_capturing(c)) : NULL;
+    if (r && r->node)
+        r->graph = mg_capture_number(stream_of(c));
     if (!r) {
         rc = c->send(c, c->f, c->params, c->extra);
         if (rc == CUE_SUCCESS)

@@ -1,5 +1,6 @@
 /* Functions of the C library that libmargay stands in for while it is preloaded:
- *   dlopen, dlmopen  libcuda.so, libcuda.so.1 and absolute paths of it are this library
+ *   dlopen, dlmopen  libcuda.so, libcuda.so.1 and absolute paths of it are this library; the same for
+ *                    libcudart.so.13 on the software devices
  *   dlsym            a pointer into the real driver becomes our entry of that name
  *   _exit, _Exit     the profile is written first
  * The loader looks at who called dlopen (RPATH, namespace) and dlsym (RTLD_NEXT), so every call that
@@ -7,6 +8,7 @@
 #include "inject/priv.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -37,14 +39,24 @@ static void find_real(void)
     mg_real_dlsym = libc_function("dlsym", "GLIBC_2.2.5");
 }
 
+static bool is_library(const char *name, const char *want)
+{
+    const char *base = strrchr(name, '/');
+    size_t n = strlen(want);
+    base = base ? base + 1 : name;
+    return !strncmp(base, want, n) && (!base[n] || base[n] == '.');
+}
+
 const char *mg_preload_name(const char *name)
 {
     find_real();
     if (!name || mg_inside)
         return name;
-    const char *base = strrchr(name, '/');
-    base = base ? base + 1 : name;
-    if (strncmp(base, "libcuda.so", 10) || (base[10] && base[10] != '.'))
+    if (is_library(name, "libcudart.so.13")) { /* software devices: our own runtime, wherever it is looked for */
+        const char *ours = getenv("MARGAY_CUDART");
+        return ours && *ours ? ours : name;
+    }
+    if (!is_library(name, "libcuda.so"))
         return name;
     if (!self[0]) {
         Dl_info info;

@@ -63,6 +63,7 @@ struct mg_backend {
     bool (*note)(mg_launch_done_fn fn, void *user);
     bool (*global)(void *function, const char *name, uint64_t *address);
     uint64_t (*function_address)(void *function, const char *name);
+    bool (*registers_estimated)(void *function); /* NULL: never */
     bool (*allocation)(uint64_t address, uint64_t *id, uint64_t *offset);
     const struct mg_module *(*module)(void *function); /* linked IR behind a function, or NULL */
     void (*twin)(void *twin, void *native, const uint32_t *line_of, uint32_t n_lines);
@@ -167,6 +168,8 @@ void mg_kernel_alias(void *function, void *kernel);
 void mg_kernel_forget(struct mg_img *im);     /* its handles are dead */
 /* The instance that a launch of this handle runs in the current context; NULL: unknown handle. */
 struct mg_inst *mg_kernel_get(void *handle);
+struct mg_inst *mg_kernel_of_twin(void *function); /* NULL: no twin of ours */
+void mg_kernel_add_twin(struct mg_inst *i);
 /* Makes the twin on first use; false: it cannot have one, i->reason says why. */
 bool mg_kernel_twin(struct mg_inst *i);
 /* Which PTX text the kernel is in, without parsing it: its identity in the profile. */
@@ -218,5 +221,7 @@ void mg_params_release(struct mg_params *p);
 
 uint64_t mg_stream_number(cu_stream s); /* 0 = default stream */
 uint64_t mg_ctx_number(void *ctx);
+uint64_t mg_graph_number(void *graph);      /* of a graph or its executable, from 1 */
+uint64_t mg_capture_number(cu_stream s);    /* of the capture that the stream is in, from 1 */
 
 #endif

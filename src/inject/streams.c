@@ -27,6 +27,24 @@ uint64_t mg_ctx_number(void *ctx)
     return number_of(&contexts, &n_contexts, ctx, 0);
 }
 
+static uint64_t n_graphs; /* graphs made by hand and captured ones share the numbers */
+
+uint64_t mg_graph_number(void *graph)
+{
+    static struct mg_map graphs;
+    return graph ? number_of(&graphs, &n_graphs, graph, 1) : 0;
+}
+
+uint64_t mg_capture_number(cu_stream s)
+{
+    static struct mg_map captures;
+    int status;
+    uint64_t id = 0;
+    if (MG_REAL_AS(cuStreamGetCaptureInfo, cu_stream, int *, uint64_t *)(s, &status, &id) != CUE_SUCCESS)
+        return 1;
+    return number_of(&captures, &n_graphs, (void *)(uintptr_t)id, 1);
+}
+
 static void forget(struct mg_map *map, void *handle)
 {
     pthread_mutex_lock(&mg_session.lock);

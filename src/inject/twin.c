@@ -220,6 +220,7 @@ static bool load(struct mg_inst *i)
     copy_attribute(i->handle, f, CUFUNC_PREFERRED_SHARED_MEMORY_CARVEOUT);
     copy_attribute(i->handle, f, CUFUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
     i->twin = f;
+    mg_kernel_add_twin(i);
     return true;
 }
 

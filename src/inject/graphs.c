@@ -1,0 +1,178 @@
+/* Kernel nodes of graphs, added or changed explicitly (captured ones come through launch.c): the
+ * node gets the twin with one more parameter and a note that is called at every replay; what is read
+ * back names the application's own function again. */
+#include "inject/priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- from the application's node to the twin's ------------------------------------------------------------- */
+
+struct node_work { /* the parameters to send, and what stands behind them */
+    struct cu_kernel_node p;
+    struct mg_params room;
+    struct mg_run *run;
+};
+
+static void *handle_of(const struct cu_kernel_node *p, bool is_v2)
+{
+    return p->func ? (void *)p->func : is_v2 ? (void *)p->kernel : NULL;
+}
+
+static void describe(struct mg_shape *s, const struct cu_kernel_node *p)
+{
+    *s = (struct mg_shape){
+        .grid = {p->grid_x, p->grid_y, p->grid_z}, .block = {p->block_x, p->block_y, p->block_z},
+        .shared_bytes = p->shared_bytes,
+    };
+}
+
+/* w->p is what to send: the twin when there is one, else what was given. */
+static void prepare(struct node_work *w, const struct cu_kernel_node *given, bool is_v2, void *graph)
+{
+    struct mg_shape shape;
+    memset(w, 0, sizeof *w);
+    memcpy(&w->p, given, is_v2 ? sizeof *given : CU_KERNEL_NODE_V1_BYTES);
+    struct mg_inst *i = mg_session.active && handle_of(&w->p, is_v2) ? mg_kernel_get(handle_of(&w->p, is_v2)) : NULL;
+    if (!i)
+        return;
+    describe(&shape, &w->p);
+    w->run = mg_run_new(i, &shape, w->p.params, w->p.extra, true);
+    if (!w->run)
+        return;
+    w->run->graph = mg_graph_number(graph);
+    if (w->run->block && mg_params_extend(&w->room, w->run, w->p.params, w->p.extra)) {
+        w->p.func = i->twin;
+        w->p.kernel = NULL;
+        w->p.params = w->room.params;
+        w->p.extra = w->room.extra;
+    } else if (w->run->block) {
+        mg_run_native(w->run, "out of memory");
+    }
+    mg_run_begin(w->run);
+}
+
+/* The driver did not take the twin: the same node as it was given, once more. False: nothing to try. */
+static bool retry_native(struct node_work *w, cu_result rc, const struct cu_kernel_node *given, bool is_v2)
+{
+    if (rc == CUE_SUCCESS || !w->run || !w->run->block)
+        return false;
+    memcpy(&w->p, given, is_v2 ? sizeof *given : CU_KERNEL_NODE_V1_BYTES);
+    mg_run_native(w->run, "the driver rejects the node of the instrumented kernel");
+    mg_run_begin(w->run);
+    return true;
+}
+
+static cu_result finish(struct node_work *w, cu_result rc)
+{
+    mg_params_release(&w->room);
+    if (w->run && rc != CUE_SUCCESS)
+        mg_run_free(w->run);
+    else if (w->run && !mg_session.backend->note)
+        mg_run_unknown("graph node on a device without launch notes");
+    return rc;
+}
+
+/* SEND is an expression of `p`, a pointer to the kernel node parameters to pass on. */
+#define THROUGH_TWIN(given, is_v2, graph, SEND)                                  \
+    struct node_work w;                                                          \
+    if (!(given) || !mg_session.active || mg_inside) {                           \
+        const struct cu_kernel_node *p = (given);                                \
+        return SEND;                                                             \
+    }                                                                            \
+    mg_inside++;                                                                 \
+    prepare(&w, given, is_v2, graph);                                            \
+    const struct cu_kernel_node *p = &w.p;                                       \
+    cu_result rc = SEND;                                                         \
+    if (retry_native(&w, rc, given, is_v2))                                      \
+        rc = SEND;                                                               \
+    mg_inside--;                                                                 \
+    return finish(&w, rc)
+
+MG_HOOK(cuGraphAddKernelNode, cu_node *node, cu_graph g, const cu_node *deps, size_t n, const struct cu_kernel_node *given)
+{
+    THROUGH_TWIN(given, false, g, MG_REAL(cuGraphAddKernelNode)(node, g, deps, n, p));
+}
+MG_HOOK(cuGraphAddKernelNode_v2, cu_node *node, cu_graph g, const cu_node *deps, size_t n, const struct cu_kernel_node *given)
+{
+    THROUGH_TWIN(given, true, g, MG_REAL(cuGraphAddKernelNode_v2)(node, g, deps, n, p));
+}
+MG_HOOK(cuGraphKernelNodeSetParams, cu_node node, const struct cu_kernel_node *given)
+{
+    THROUGH_TWIN(given, false, node, MG_REAL(cuGraphKernelNodeSetParams)(node, p));
+}
+MG_HOOK(cuGraphKernelNodeSetParams_v2, cu_node node, const struct cu_kernel_node *given)
+{
+    THROUGH_TWIN(given, true, node, MG_REAL(cuGraphKernelNodeSetParams_v2)(node, p));
+}
+MG_HOOK(cuGraphExecKernelNodeSetParams, cu_graph_exec x, cu_node node, const struct cu_kernel_node *given)
+{
+    THROUGH_TWIN(given, false, x, MG_REAL(cuGraphExecKernelNodeSetParams)(x, node, p));
+}
+MG_HOOK(cuGraphExecKernelNodeSetParams_v2, cu_graph_exec x, cu_node node, const struct cu_kernel_node *given)
+{
+    THROUGH_TWIN(given, true, x, MG_REAL(cuGraphExecKernelNodeSetParams_v2)(x, node, p));
+}
+
+/* ---- the generic calls: only kernel nodes are looked into --------------------------------------------------- */
+
+static struct cu_node_params *with_kernel(struct cu_node_params *room, const struct cu_node_params *given,
+                                          const struct cu_kernel_node *p)
+{
+    *room = *given;
+    room->u.kernel = *p;
+    return room;
+}
+static const struct cu_kernel_node *kernel_in(const struct cu_node_params *given)
+{
+    return given && given->type == CUNODE_KERNEL ? &given->u.kernel : NULL;
+}
+
+MG_HOOK(cuGraphAddNode, cu_node *node, cu_graph g, const cu_node *deps, size_t n, struct cu_node_params *given)
+{
+    if (!kernel_in(given))
+        return MG_REAL(cuGraphAddNode)(node, g, deps, n, given);
+    struct cu_node_params room;
+    THROUGH_TWIN(kernel_in(given), true, g, MG_REAL(cuGraphAddNode)(node, g, deps, n, with_kernel(&room, given, p)));
+}
+MG_HOOK(cuGraphAddNode_v2, cu_node *node, cu_graph g, const cu_node *deps, const struct cu_edge_data *edges, size_t n,
+        struct cu_node_params *given)
+{
+    if (!kernel_in(given))
+        return MG_REAL(cuGraphAddNode_v2)(node, g, deps, edges, n, given);
+    struct cu_node_params room;
+    THROUGH_TWIN(kernel_in(given), true, g,
+                 MG_REAL(cuGraphAddNode_v2)(node, g, deps, edges, n, with_kernel(&room, given, p)));
+}
+MG_HOOK(cuGraphNodeSetParams, cu_node node, struct cu_node_params *given)
+{
+    if (!kernel_in(given))
+        return MG_REAL(cuGraphNodeSetParams)(node, given);
+    struct cu_node_params room;
+    THROUGH_TWIN(kernel_in(given), true, node, MG_REAL(cuGraphNodeSetParams)(node, with_kernel(&room, given, p)));
+}
+MG_HOOK(cuGraphExecNodeSetParams, cu_graph_exec x, cu_node node, struct cu_node_params *given)
+{
+    if (!kernel_in(given))
+        return MG_REAL(cuGraphExecNodeSetParams)(x, node, given);
+    struct cu_node_params room;
+    THROUGH_TWIN(kernel_in(given), true, x, MG_REAL(cuGraphExecNodeSetParams)(x, node, with_kernel(&room, given, p)));
+}
+
+/* ---- reading back: the twin's name becomes the application's, the extra parameter is simply behind ------------- */
+
+static cu_result read_back(cu_result rc, struct cu_kernel_node *p)
+{
+    struct mg_inst *i = rc == CUE_SUCCESS && p && mg_session.active ? mg_kernel_of_twin(p->func) : NULL;
+    if (i) /* a cu_kernel is taken wherever a function is */
+        p->func = i->handle;
+    return rc;
+}
+MG_HOOK(cuGraphKernelNodeGetParams, cu_node node, struct cu_kernel_node *p)
+{
+    return read_back(MG_REAL(cuGraphKernelNodeGetParams)(node, p), p);
+}
+MG_HOOK(cuGraphKernelNodeGetParams_v2, cu_node node, struct cu_kernel_node *p)
+{
+    return read_back(MG_REAL(cuGraphKernelNodeGetParams_v2)(node, p), p);
+}
