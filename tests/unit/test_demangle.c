@@ -1,0 +1,56 @@
+/* Names as c++filt (binutils) prints them. */
+#include <stdlib.h>
+
+#include "base/demangle.h"
+#include "test.h"
+
+MG_TEST(demangle_like_cxxfilt)
+{
+    static const struct { const char *name, *want; } cases[] = {
+        {"_Z6kernelIfLi3EEvPT_i", "void kernel<float, 3>(float*, int)"},
+        {"_Z3fooRA3_i", "foo(int (&) [3])"},
+        {"_ZN12_GLOBAL__N_13barEv", "(anonymous namespace)::bar()"},
+        {"_ZN43_GLOBAL__N__b4a9aba8_7_foo_cu_0f05dce5_17056kernelEPf", "(anonymous namespace)::kernel(float*)"},
+        {"_Z4plusIJiffEEvDpRKT_", "void plus<int, float, float>(int const&, float const&, float const&)"},
+        {"_Z4noneIJEEvDpT_", "void none<>()"},
+        {"_Z3runIZ4mainEUliE_EvT_", "void run<main::{lambda(int)#1}>(main::{lambda(int)#1})"},
+        {"_ZNK3Vec4normEv", "Vec::norm() const"},
+        {"_ZN3VecC1Ei", "Vec::Vec(int)"},
+        {"_ZNK1AcvbEv", "A::operator bool() const"},
+        {"_Z1fM1AFviE", "f(void (A::*)(int))"},
+        {"_Z3barI4EnumLS0_2EEvv", "void bar<Enum, (Enum)2>()"},
+        {"_Z1gILb1ELj5ELln7EEvv", "void g<true, 5u, -7l>()"},
+        {"_Z1fPFPFviEfE", "f(void (*(*)(float))(int))"},
+        {"_Z1fPA10_A20_f", "f(float (*) [10][20])"},
+        {"_Z1fIXadL_Z1gvEEEvv", "void f<&(g())>()"},
+        {"_ZN6thrust10device_ptrIhEC1IhEEPT_", "thrust::device_ptr<unsigned char>::device_ptr<unsigned char>(unsigned char*)"},
+        {"_Z6half_kP6__halfDv4_f", "half_k(__half*, float __vector(4))"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *got = mg_demangle(cases[i].name);
+        MG_CHECK_STR(got, cases[i].want);
+        free(got);
+    }
+}
+
+MG_TEST(demangle_refuses)
+{
+    static const char *const cases[] = {"main", "", "_Z", "_ZN", "_Z3fo", "_Z1fS_", "_Z1fT_", "_Z1fIXsrE", "_Z99999999999999999999f", "_ZTV1A", "_Z1fIS0_S0_S0_"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) MG_CHECK(!mg_demangle(cases[i]));
+}
+
+/* Substitutions that double the text each time must end, not fill the memory. */
+MG_TEST(demangle_is_bounded)
+{
+    char name[4096] = "_Z1f1AIiiE";
+    size_t n = strlen(name);
+    for (int i = 1; i < 60 && n < sizeof name - 64; i++) {
+        char seq = (char)(i < 11 ? '0' + i - 1 : 'A' + i - 11);
+        n += (size_t)snprintf(name + n, sizeof name - n, "1AIS%.*s_S%.*s_E", 1, &seq, 1, &seq);
+    }
+    free(mg_demangle(name));
+    memset(name, 'P', sizeof name - 1);
+    memcpy(name, "_Z1f", 4);
+    name[sizeof name - 1] = 0;
+    MG_CHECK(!mg_demangle(name));
+}
