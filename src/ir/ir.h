@@ -38,7 +38,8 @@ enum mg_opnd_kind {
     MG_OPND_func,     /* id = func */
     MG_OPND_label,    /* id = label */
     MG_OPND_addr,     /* [base + val]; sub = kind of base (reg, var, imm, none: absolute), id = reg/var.
-                       * n != 0: base is a component of a vector register (n = 1..4) */
+                       * n & 7: the base is that component of a vector register (1..4).
+                       * n & MG_ADDR_ZERO: written "+0"; ptxas without optimisation emits an add for it */
     MG_OPND_vec,      /* {a, b, ...}: id = first operand in module->opnds, n = count */
     MG_OPND_list,     /* (a, b, ...) of a call, same layout as vec */
     MG_OPND_tensor,   /* [a, {x, y}] or [a, b, {x, y}]: same layout as vec; elements: addresses without brackets (reg/var), then a vec ... */
@@ -51,6 +52,7 @@ enum mg_opnd_kind {
     MG_OPND_target,   /* name of a .branchtargets / .calltargets / .callprototype: id = target list */
     MG_OPND_KIND_COUNT
 };
+#define MG_ADDR_ZERO 0x8000u
 enum mg_imm_style { MG_IMM_DEC, MG_IMM_HEX, MG_IMM_UNSIGNED /* 1U */, MG_IMM_HEX_UNSIGNED, MG_IMM_OCT, MG_IMM_BIN, MG_IMM_NEG /* val holds the negated value, printed with '-' */, MG_IMM_WIDE /* 128-bit: id = mg_str of the text */ };
 enum mg_sel { MG_SEL_none, MG_SEL_b0, MG_SEL_b1, MG_SEL_b2, MG_SEL_b3, MG_SEL_h0, MG_SEL_h1, MG_SEL_neg = 16 };
 
@@ -201,7 +203,9 @@ struct mg_module {
     mg_str target;             /* whole operand list of .target: "sm_90a, debug" */
     uint16_t sm;               /* 90 for sm_90a; 10 for compute_10 */
     char sm_suffix;            /* 'a', 'f' or 0 */
-    uint8_t address_size;      /* 32 or 64 */
+    uint8_t address_size;      /* 32 or 64. Texts without the directive get 64: the ISA says 32, but the driver and
+                                * ptxas take the host's size, and has_address_size is 0 */
+    uint8_t has_address_size;
     uint8_t map_f64_to_f32, debug, texmode_independent;
     MG_VEC(struct mg_item) items;
     MG_VEC(struct mg_func) funcs;

@@ -216,6 +216,7 @@ static bool address_part(struct parser *p, struct mg_opnd *o)
         skip_space(p);
         if (is_start(*p->at) && strncmp(p->at, "WARP_SZ", 7)) return mg_ptx_fail(p, "compute the sum in a register", "an address is one register or name plus a constant");
         if (!mg_ptx_int(p, "the offset", &more)) return false;
+        if (!more && p->m->debug) o->n |= MG_ADDR_ZERO;
     } else if (!offset(p, &more)) {
         return false;
     }

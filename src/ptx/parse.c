@@ -80,7 +80,7 @@ static bool address_size(struct parser *p)
     if (!mg_ptx_u32(p, "the address size", &bits)) return false;
     if (bits != 32 && bits != 64) return mg_ptx_fail(p, NULL, ".address_size is 32 or 64");
     p->m->address_size = (uint8_t)bits;
-    p->seen_address_size = true;
+    p->m->has_address_size = 1;
     return true;
 }
 
@@ -457,7 +457,7 @@ enum mg_err mg_ptx_parse(const char *text, size_t bytes, const char *file_name, 
                        .m = mg_module_new(), .reg_budget = (1u << 20) + 4 * (uint64_t)bytes};
     struct mg_module *m = p.m;
     m->file = file_name ? mg_xstrdup(file_name) : NULL;
-    m->address_size = 32;
+    m->address_size = 64;
     *mg_vec_push(&p.scope_parent) = 0;
     mg_text_id(text, bytes, m->id);
     parse_items(&p);

@@ -142,7 +142,7 @@ static void put_comp(struct out *o, unsigned comp)
 static void put_offset(struct out *o, uint64_t val)
 {
     if (!val) return;
-    if ((int64_t)val > 0) putch(o, '+');
+    putch(o, '+'); /* "+-4": ptxas takes no "-4" */
     put_int(o, (int64_t)val);
 }
 
@@ -151,7 +151,7 @@ static void put_address(struct out *o, const struct mg_opnd *a)
     switch ((enum mg_opnd_kind)a->sub) {
     case MG_OPND_reg:
         put_reg(o, a->id);
-        put_comp(o, a->n);
+        put_comp(o, a->n & 7u);
         break;
     case MG_OPND_var:
         put_name(o, o->m->vars.at[a->id].name);
@@ -166,6 +166,7 @@ static void put_address(struct out *o, const struct mg_opnd *a)
         put_int(o, (int64_t)a->val);
         return;
     }
+    if (a->n & MG_ADDR_ZERO && !a->val) puts_(o, "+0");
     put_offset(o, a->val);
 }
 
@@ -657,8 +658,7 @@ void mg_ptx_print(const struct mg_module *m, struct mg_buf *out)
     put_uint(&o, m->version_minor);
     if (m->target) puts_(&o, "\n.target "), put_name(&o, m->target);
     putch(&o, '\n');
-    /* .address_size came with PTX 2.3; without it addresses have 32 bits */
-    if (m->address_size == 64 || m->version_major > 2 || (m->version_major == 2 && m->version_minor >= 3)) {
+    if (m->has_address_size) {
         puts_(&o, ".address_size ");
         put_uint(&o, m->address_size);
         putch(&o, '\n');

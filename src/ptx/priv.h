@@ -80,7 +80,7 @@ struct parser {
     mg_id func;                     /* body or parameter list being read, 0 at module scope */
     struct mg_form form;            /* of the instruction being read */
     uint64_t reg_budget;            /* registers that may still be declared */
-    bool seen_version, seen_target, seen_address_size;
+    bool seen_version, seen_target;
     void *c_locale;                 /* locale_t, made when the first decimal float is read */
 };
 
