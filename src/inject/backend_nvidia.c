@@ -16,7 +16,7 @@ static bool open_real(const struct mg_config *c)
 #endif
     driver = dlopen(c->real ? c->real : "/usr/lib/x86_64-linux-gnu/libcuda.so.1", flags);
     if (!driver)
-        mg_say("the NVIDIA driver cannot be opened: %s", dlerror());
+        mg_session_say("the NVIDIA driver cannot be opened: %s", dlerror());
     return driver != NULL;
 }
 

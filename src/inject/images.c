@@ -85,7 +85,7 @@ static struct mg_img *read_image(const void *data, size_t bytes)
     if (err) {
         im->why = "no PTX: the image cannot be read";
         if (mg_session.config.verbose)
-            mg_say("an image cannot be read: %s", mg_diag_first(&d, err));
+            mg_session_say("an image cannot be read: %s", mg_diag_first(&d, err));
     } else {
         keep_texts(im, src);
         mg_image_free(src);

@@ -5,7 +5,7 @@
  *
  * Rules of this folder: the guard first (mg_inside), the driver's result returned unchanged, pass
  * through on any doubt, no lock held across a call that the application's code may be under,
- * nothing printed but one line through mg_say.
+ * nothing printed but one line through mg_session_say.
  */
 #ifndef MG_INJECT_PRIV_H
 #define MG_INJECT_PRIV_H
@@ -97,8 +97,8 @@ void mg_session_begin(void);  /* at cuInit, after the driver's: opens DIR */
 void mg_session_end(void);    /* at process end; later calls pass straight through */
 void mg_session_exit(int status); /* the same, when the status is known */
 /* One line on stderr, "margay: " in front; nothing with -q. */
-void mg_say(const char *fmt, ...) MG_PRINTF(1, 2);
-void mg_say_line(const char *line);
+void mg_session_say(const char *fmt, ...) MG_PRINTF(1, 2);
+void mg_session_say_line(const char *line);
 /* Is this launch number selected by --launches? */
 bool mg_launches_select(const char *spec, uint64_t number);
 /* Does a kernel's name match a glob: as mangled, or the plain function name inside it. */

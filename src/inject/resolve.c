@@ -54,7 +54,7 @@ MG_HOOK(cuGetExportTable, const void **table, const cu_uuid *id)
         strncpy(said[i], file, sizeof said[i] - 1);
     pthread_mutex_unlock(&lock);
     if (fresh)
-        mg_say("%s holds a statically linked CUDA runtime, which needs a GPU: relink it with "
+        mg_session_say("%s holds a statically linked CUDA runtime, which needs a GPU: relink it with "
                "NVCC_APPEND_FLAGS=\"-cudart shared\"", file);
     if (table)
         *table = NULL;

@@ -98,7 +98,7 @@ static bool pick_tool(struct mg_session *s)
     snprintf(name, sizeof name, "%.*s", (int)MG_MIN(n, sizeof name - 1), given);
     s->tool = mg_tool_find(name);
     if (!s->tool) {
-        mg_say("there is no tool named %s; nothing is instrumented", name);
+        mg_session_say("there is no tool named %s; nothing is instrumented", name);
         return false;
     }
     struct mg_diag d = MG_DIAG_INIT;
@@ -107,7 +107,7 @@ static bool pick_tool(struct mg_session *s)
         args[strcspn(args, ";")] = 0;
     enum mg_err err = s->tool->configure ? s->tool->configure(args, &s->tool_conf, &d) : MG_ERR_OK;
     if (err) {
-        mg_say("tool %s: %s; nothing is instrumented", name, mg_diag_first(&d, err));
+        mg_session_say("tool %s: %s; nothing is instrumented", name, mg_diag_first(&d, err));
         s->tool = NULL;
     }
     free(args);
@@ -167,10 +167,10 @@ static void open_profile(struct mg_session *s)
     clock_gettime(CLOCK_REALTIME, &now);
     p.start_unix_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - (mg_now_ns() - s->start_ns);
     struct mg_diag d = MG_DIAG_INIT;
-    enum mg_err err = mg_store_open(s->config.dir, &p, mg_say_line, &s->store, &d);
+    enum mg_err err = mg_store_open(s->config.dir, &p, mg_session_say_line, &s->store, &d);
     if (err) {
         s->store = NULL;
-        mg_say("nothing is recorded: %s", mg_diag_first(&d, err));
+        mg_session_say("nothing is recorded: %s", mg_diag_first(&d, err));
     }
     mg_diag_release(&d);
 }

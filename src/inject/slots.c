@@ -13,7 +13,7 @@
 static struct mg_map by_address; /* what a slot holds -> entry */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-void mg_say_line(const char *line)
+void mg_session_say_line(const char *line)
 {
     if (mg_session.config.quiet)
         return;
@@ -30,14 +30,14 @@ void mg_say_line(const char *line)
     (void)done;
 }
 
-void mg_say(const char *fmt, ...)
+void mg_session_say(const char *fmt, ...)
 {
     char line[1300];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
-    mg_say_line(line);
+    mg_session_say_line(line);
 }
 
 /* An entry that the backend lacks: named once, refused every time. */
@@ -45,7 +45,7 @@ cu_result mg_inject_missing(unsigned entry)
 {
     static atomic_uchar said[MG_FN_COUNT];
     if (entry < MG_FN_COUNT && !atomic_exchange(&said[entry], 1))
-        mg_say("%s is not implemented on this device; the program gets CUDA_ERROR_NOT_SUPPORTED",
+        mg_session_say("%s is not implemented on this device; the program gets CUDA_ERROR_NOT_SUPPORTED",
                mg_cu_entries[entry].name);
     return CUE_NOT_SUPPORTED;
 }

@@ -138,7 +138,7 @@ static void dump_text(const struct mg_code *c)
         return;
     snprintf(path, sizeof path, "%s/%.200s.ptx", mg_session.config.dir, c->name);
     if (mg_io_write(path, c->text, strlen(c->text), NULL))
-        mg_say("%s cannot be written", path);
+        mg_session_say("%s cannot be written", path);
 }
 
 static bool make_text(struct mg_inst *i)
@@ -234,7 +234,7 @@ bool mg_kernel_twin(struct mg_inst *i)
             else if (load(i))
                 __atomic_store_n(&i->state, MG_STATE_READY, __ATOMIC_RELEASE);
             if (i->state == MG_STATE_FAILED && mg_session.config.verbose)
-                mg_say("%s runs native: %s", i->code->name, i->reason);
+                mg_session_say("%s runs native: %s", i->code->name, i->reason);
         }
         pthread_mutex_unlock(&building);
     }
