@@ -1,6 +1,9 @@
 /* margay report: a profile as text, JSON or CSV on stdout. */
+#include <langinfo.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -9,8 +12,10 @@
 
 static const struct mg_opt_page page = {
     "report", "DIR [OPTIONS]", "show or export a profile",
-    "The text shows the hottest kernels and blocks first. JSON is stable and documented in docs/json.md;\n"
-    "what was not measured is null there. A profile may be read while its program still runs.\n"};
+    "The text shows the hottest kernels, and of these the hottest blocks with their source lines, the\n"
+    "opcodes and the share of lanes in use; it ends with the coverage line. JSON is stable and documented\n"
+    "in docs/json.md: what was not measured is null there, an empty cell in CSV. A profile may be read\n"
+    "while its program still runs, and after it was killed.\n"};
 
 static uint32_t terminal_columns(void)
 {
@@ -20,22 +25,34 @@ static uint32_t terminal_columns(void)
     return ioctl(1, TIOCGWINSZ, &w) ? 0 : w.ws_col;
 }
 
+static bool locale_is_utf8(void)
+{
+    setlocale(LC_CTYPE, "");
+    bool utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
+    setlocale(LC_CTYPE, "C");
+    return utf8;
+}
+
 int cmd_report(int argc, char **argv)
 {
     struct mg_report_opts o = {.size = sizeof o};
-    bool json = false;
+    bool json = false, csv = false;
     uint64_t top = 0;
     int status = MG_EXIT_USAGE;
     const struct mg_opt opts[] = {
         MG_OPT_FLAG(0, "json", &json, "everything, as JSON"),
+        MG_OPT_FLAG(0, "csv", &csv, "one table, as CSV"),
+        MG_OPT_CHOICE(0, "table", &o.table, "kernels|blocks|opcodes|launches", "which table --csv prints (blocks; launches with --per-launch)"),
         MG_OPT_FLAG(0, "per-launch", &o.per_launch, "with the counts and arguments of every launch"),
-        MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only kernels of this name"),
+        MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only kernels whose name matches, mangled or not"),
         MG_OPT_STR(0, "tool", &o.tool, "NAME", "only the result of this tool"),
-        MG_OPT_U64(0, "top", &top, "N", "kernels and blocks to show (10)"),
+        MG_OPT_U64(0, "top", &top, "N", "kernels, blocks and opcodes to show"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) return status;
-    if (n != 1) return mg_opt_usage(&page, MG_EXIT_USAGE, "needs one profile directory");
+    if (n != 1) return mg_opt_usage(&page, MG_EXIT_USAGE, n ? "takes one profile directory" : "needs a profile directory");
+    if (json && csv) return mg_opt_usage(&page, MG_EXIT_USAGE, "--json and --csv exclude each other");
+    if (o.table && !csv) return mg_opt_usage(&page, MG_EXIT_USAGE, "--table needs --csv");
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_profile *p;
     struct mg_buf out = MG_BUF_INIT;
@@ -44,8 +61,11 @@ int cmd_report(int argc, char **argv)
     } else {
         o.top = top > UINT32_MAX ? UINT32_MAX : (uint32_t)top;
         o.columns = terminal_columns();
+        o.color = isatty(1) && !getenv("NO_COLOR");
+        o.ascii = !locale_is_utf8();
         if (json) mg_report_json(p, &o, &out);
-        else mg_report_summary(p, &out);
+        else if (csv) mg_report_csv(p, &o, &out);
+        else mg_report_text(p, &o, &out);
         status = mg_cli_out(&out);
     }
     mg_buf_release(&out);

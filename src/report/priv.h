@@ -10,9 +10,30 @@ void mg_report_tools_json(struct mg_json *j, const struct mg_profile *p, const s
 /* True when text is exactly one JSON value. */
 bool mg_json_valid(const char *text);
 
-/* "1,234,567" */
-void mg_add_grouped(struct mg_buf *out, uint64_t v);
-/* The coverage line and the reasons, in words. */
+/* ---- words (words.c) ------------------------------------------------------------------------------ */
+void mg_add_grouped(struct mg_buf *out, uint64_t v);      /* 1,234,567 */
+void mg_add_right(struct mg_buf *out, const char *text, uint32_t width);
+void mg_add_left(struct mg_buf *out, const char *text, uint32_t width); /* cut with ".." when longer */
+void mg_add_time(struct mg_buf *out, uint64_t ns);        /* 12.3 us */
+void mg_add_bar(struct mg_buf *out, double share, uint32_t width, bool ascii);
+/* A number right-aligned, "-" when it was not measured, "~" in front when it is an estimate. */
+void mg_add_count(struct mg_buf *out, uint64_t v, bool measured, bool estimated, uint32_t width);
+/* The coverage line and, before it, the reasons. */
 void mg_add_coverage(const struct mg_profile *p, struct mg_buf *out, uint32_t max_rows);
+
+/* ---- kernels by instructions ------------------------------------------------------------------------ */
+struct mg_hot_kernel { const struct mg_pkernel *k; struct mg_kernel_sums s; };
+/* Those that the options show, hottest first; release with mg_hot_release. */
+struct mg_hot_kernel *mg_hot_kernels(const struct mg_profile *p, const struct mg_report_opts *o, uint32_t *n);
+void mg_hot_release(struct mg_hot_kernel *hot, uint32_t n);
+
+/* ---- source lines (source.c) -------------------------------------------------------------------------- */
+struct mg_sources; /* files read so far */
+struct mg_sources *mg_sources_new(const struct mg_profile *p);
+void mg_sources_free(struct mg_sources *s);
+/* The text of file:line without leading space and newline; NULL when the file is not readable. */
+const char *mg_sources_line(struct mg_sources *s, const char *file, uint32_t line, size_t *bytes);
+/* The same of a module's PTX, when the profile keeps it. */
+const char *mg_sources_ptx(struct mg_sources *s, const char *module, uint32_t line, size_t *bytes);
 
 #endif

@@ -16,9 +16,10 @@ struct mg_report_opts {
     const char *kernel_glob;  /* matches the name or the demangled name; NULL: all */
     const char *tool;         /* only this tool's result; NULL: all */
     uint32_t top;             /* text: kernels and blocks shown; 0: 10 */
+    const char *table;        /* csv: "kernels", "blocks", "opcodes" or "launches"; NULL: blocks, or launches with per_launch */
     bool per_launch;          /* json, csv: counts and arguments of every launch */
     uint32_t columns;         /* text: width of the terminal; 0: 100 */
-    bool color;
+    bool color, ascii;        /* text: escape sequences; no UTF-8 bars */
 };
 
 void mg_report_text(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out);
@@ -38,6 +39,11 @@ struct mg_coverage {
 };
 void mg_coverage_init(struct mg_coverage *c, const struct mg_profile *p);
 void mg_coverage_release(struct mg_coverage *c);
+
+/* Two profiles side by side: kernels paired by (module, name), else by name alone. The result is the
+ * largest difference in per cent of thread instructions over the kernels shown (infinite when a
+ * kernel is in one profile only). */
+double mg_report_diff(const struct mg_profile *a, const struct mg_profile *b, const struct mg_report_opts *o, struct mg_buf *out);
 
 struct mg_opcount { const char *op; uint64_t threads, warps; bool has_warps, guarded; /* some counted instruction carries a guard */ };
 struct mg_kernel_sums {

@@ -28,4 +28,9 @@ const uint8_t *mg_leb_read(const uint8_t *p, const uint8_t *end, uint64_t *v);
 uint8_t *mg_leb_write(uint8_t *p, uint64_t v);
 #define MG_LEB_MAX 10
 
+/* Sums launches into kernels; scales what was counted in one CTA or warp; sets the error of that. */
+void mg_profile_sum(struct mg_profile *p);
+/* Reads scope=, cta=, warp= of tool blocks from "blocks,scope=cta;other". */
+void mg_scope_parse(struct mg_pprocess *process);
+
 #endif

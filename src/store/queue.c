@@ -111,12 +111,14 @@ void mg_queue_push(struct mg_queue *q, struct mg_row *r)
         pthread_cond_wait(&q->drained, &q->lock);
     }
     if (q->broken) {
-        free(r);
+        free_rows(r);
         return;
     }
     *q->tail = r;
-    q->tail = &r->next;
-    q->bytes += weight(r);
+    for (; r; r = r->next) {
+        q->tail = &r->next;
+        q->bytes += weight(r);
+    }
     if (q->idle || q->bytes > q->cap_bytes / 2) {
         q->idle = false;
         pthread_cond_signal(&q->work);

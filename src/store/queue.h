@@ -44,7 +44,8 @@ struct mg_queue {
 };
 bool mg_queue_init(struct mg_queue *q, size_t cap_bytes);
 void mg_queue_release(struct mg_queue *q);
-/* With q->lock held. Consumes the row. May wait while the queue is full. */
+/* With q->lock held. Consumes the row and those chained to it, which are committed together. May wait
+ * while the queue is full. */
 void mg_queue_push(struct mg_queue *q, struct mg_row *r);
 /* Waits for rows, a flush or the end, at most once per interval_ns unless asked; NULL with *end set
  * when closing and empty. *ticket is what mg_queue_written must be told afterwards. */

@@ -1,23 +1,18 @@
 /* Reading a profile directory: every process's database, joined into one struct in memory.
  *
  * A database may be live (its writer goes on while we read: one read transaction gives a consistent
- * state), left by a killed process (SQLite recovers its log without our help), on a read-only file
- * system, or not ours at all: everything read is checked before it is believed. */
-#include <dirent.h>
-#include <errno.h>
-#include <fnmatch.h>
+ * state), or not ours at all: everything read is checked before it is believed. files.c opens them. */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zstd.h>
 
 #include "base/buf.h"
+#include "base/demangle.h"
 #include "base/intern.h"
-#include "base/io.h"
 #include "base/vec.h"
+#include "store/files.h"
 #include "store/priv.h"
 
 struct reading { /* all databases of one DIR */
@@ -119,6 +114,7 @@ static enum mg_err read_process(struct one *o, sqlite3_stmt *st)
         .properties = text_or_empty(o, st, 9), .tools = text_or_empty(o, st, 10), .start_unix_ns = (uint64_t)sqlite3_column_int64(st, 11),
         .exit_code = is_null(st, 12) ? -1 : sqlite3_column_int(st, 12), .closed = sqlite3_column_int(st, 13) != 0};
     argv_at(o, st, 4, &p->argv, &p->argc);
+    mg_scope_parse(p);
     return MG_ERR_OK;
 }
 
@@ -157,6 +153,14 @@ static uint32_t merged_kernel(struct one *o, const char *module, const char *nam
     return (uint32_t)ix;
 }
 
+static const char *demangled(struct one *o, const char *name)
+{
+    char *text = mg_demangle(name);
+    const char *kept = text ? mg_intern_text(&o->r->names, mg_intern_adds(&o->r->names, text)) : name;
+    free(text);
+    return kept;
+}
+
 static enum mg_err read_kernel(struct one *o, sqlite3_stmt *st)
 {
     if (sqlite3_column_int64(st, 0) != (int64_t)o->kernels.n) return damaged(o, "kernel ids are not dense");
@@ -169,6 +173,7 @@ static enum mg_err read_kernel(struct one *o, sqlite3_stmt *st)
     k->name = name;
     k->module = module;
     if (!k->demangled) k->demangled = text_at(o, st, 2);
+    if (!k->demangled) k->demangled = demangled(o, name);
     if (!is_null(st, 4)) k->regs_native = sqlite3_column_int(st, 4);
     if (!is_null(st, 5)) k->regs_instrumented = sqlite3_column_int(st, 5);
     k->regs_estimated = sqlite3_column_int(st, 6) != 0;
@@ -346,192 +351,32 @@ static enum mg_err read_tables(struct one *o)
     return err;
 }
 
-/* ---- opening without changing anything ------------------------------------------------------------ */
-
-static bool open_uri(sqlite3 **sql, const char *path, const char *query)
-{
-    struct mg_buf uri = MG_BUF_INIT;
-    mg_buf_adds(&uri, "file:");
-    for (const char *c = path; *c; c++)
-        if (strchr("%?#", *c)) mg_buf_printf(&uri, "%%%02x", *c);
-        else mg_buf_addc(&uri, *c);
-    mg_buf_adds(&uri, query);
-    int rc = sqlite3_open_v2(uri.at, sql, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL);
-    mg_buf_release(&uri);
-    sqlite3_busy_timeout(*sql, 5000);
-    if (rc == SQLITE_OK) rc = sqlite3_exec(*sql, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
-    return rc == SQLITE_OK || (rc & 255) == SQLITE_CORRUPT || (rc & 255) == SQLITE_NOTADB;
-}
-
-static bool copy_file(const char *from, const char *to)
-{
-    char *data;
-    size_t bytes;
-    if (mg_io_read(from, &data, &bytes, NULL)) return false;
-    bool ok = !mg_io_write(to, data, bytes, NULL);
-    free(data);
-    return ok;
-}
-
-/* A log that cannot be read where it lies (read-only directory): database and log are copied. */
-static bool open_copy(sqlite3 **sql, const char *path, char tmp[64])
-{
-    char from[4200], to[128];
-    snprintf(tmp, 64, "/tmp/margay-read-XXXXXX");
-    if (!mkdtemp(tmp)) {
-        tmp[0] = 0;
-        return false;
-    }
-    snprintf(from, sizeof from, "%s-wal", path);
-    snprintf(to, sizeof to, "%s/p.db-wal", tmp);
-    copy_file(from, to);
-    snprintf(to, sizeof to, "%s/p.db", tmp);
-    return copy_file(path, to) && open_uri(sql, to, "");
-}
-
-static void remove_copy(const char *tmp)
-{
-    char path[128];
-    static const char *const names[] = {"p.db", "p.db-wal", "p.db-shm"};
-    for (size_t i = 0; *tmp && i < MG_COUNT_OF(names); i++) {
-        snprintf(path, sizeof path, "%s/%s", tmp, names[i]);
-        unlink(path);
-    }
-    if (*tmp) rmdir(tmp);
-}
-
-static enum mg_err open_database(sqlite3 **sql, const char *path, char tmp[64], struct mg_diag *d)
-{
-    char wal[4200];
-    struct stat st;
-    FILE *f = fopen(path, "rb");
-    *tmp = 0;
-    *sql = NULL;
-    if (!f) return mg_diag_err(d, MG_ERR_IO, "cannot read %s: %s", path, strerror(errno));
-    fclose(f);
-    if (open_uri(sql, path, "")) return MG_ERR_OK;
-    snprintf(wal, sizeof wal, "%s-wal", path);
-    bool has_log = !stat(wal, &st) && st.st_size;
-    sqlite3_close(*sql);
-    *sql = NULL;
-    if (has_log ? open_copy(sql, path, tmp) : open_uri(sql, path, "?immutable=1")) return MG_ERR_OK;
-    enum mg_err err = mg_diag_err(d, MG_ERR_IO, "cannot read %s: %s", path, *sql ? sqlite3_errmsg(*sql) : "no copy could be made");
-    sqlite3_close(*sql);
-    *sql = NULL;
-    remove_copy(tmp);
-    return err;
-}
-
 static enum mg_err read_database(struct reading *r, const char *path)
 {
-    char tmp[64];
+    char tmp[MG_FILE_TMP];
     struct one o = {.r = r, .path = path, .process = UINT32_MAX};
-    enum mg_err err = open_database(&o.sql, path, tmp, r->diag);
+    enum mg_err err = mg_dbfile_open(&o.sql, path, tmp, r->diag);
     if (err) return err;
     err = read_tables(&o);
     sqlite3_close(o.sql);
-    remove_copy(tmp);
+    mg_dbfile_done(tmp);
     mg_vec_release(&o.kernels);
     mg_vec_release(&o.n_blocks);
     return err;
 }
 
-/* ---- the directory ------------------------------------------------------------------------------- */
-
-static bool is_database_name(const char *name)
-{
-    return !strcmp(name, "profile.db") || !fnmatch("profile-*.db", name, 0) || !fnmatch("run-*.db", name, 0);
-}
-
-struct found { const char *path; int32_t rank; uint64_t start; bool first; };
-
-static int by_order(const void *a, const void *b)
-{
-    const struct found *x = a, *y = b;
-    if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
-    if (x->first != y->first) return x->first ? -1 : 1;
-    if (x->start != y->start) return x->start < y->start ? -1 : 1;
-    return strcmp(x->path, y->path);
-}
-
-/* Rank and start of a process, for the order of reading; what cannot be read is reported later. */
-static void peek(struct found *f)
-{
-    sqlite3 *sql;
-    sqlite3_stmt *st = NULL;
-    char tmp[64];
-    if (open_database(&sql, f->path, tmp, NULL)) return;
-    if (sqlite3_prepare_v2(sql, "SELECT rank, start_unix_ns FROM process", -1, &st, NULL) == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW) {
-        f->rank = sqlite3_column_int(st, 0);
-        f->start = (uint64_t)sqlite3_column_int64(st, 1);
-    }
-    sqlite3_finalize(st);
-    sqlite3_close(sql);
-    remove_copy(tmp);
-}
-
-static enum mg_err list_databases(struct reading *r, const char *dir, struct found **out, uint32_t *n)
-{
-    MG_VEC(struct found) v = {0};
-    DIR *d = opendir(dir);
-    if (!d) return mg_diag_err(r->diag, MG_ERR_INPUT, "cannot read the profile %s: %s", dir, strerror(errno));
-    for (struct dirent *e; (e = readdir(d));) {
-        if (!is_database_name(e->d_name)) continue;
-        struct found f = {.path = mg_arena_printf(&r->p->arena, "%s/%s", dir, e->d_name), .rank = -1, .first = !strcmp(e->d_name, "profile.db")};
-        *mg_vec_push(&v) = f;
-    }
-    closedir(d);
-    if (!v.n) return mg_diag_err(r->diag, MG_ERR_INPUT, "%s is no profile directory: there is no profile.db in it", dir);
-    for (uint32_t i = 0; v.n > 1 && i < v.n; i++) peek(&v.at[i]);
-    qsort(v.at, v.n, sizeof *v.at, by_order);
-    *out = v.at;
-    *n = v.n;
-    return MG_ERR_OK;
-}
-
-/* ---- joining ------------------------------------------------------------------------------------- */
-
-static void add_counts(struct mg_pkernel *k, const struct mg_plaunch *l)
-{
-    for (uint32_t b = 0; b < k->n_blocks && l->n_counts; b++) {
-        struct mg_pblock *to = &k->blocks[b];
-        if (l->threads) to->threads += l->threads[b];
-        if (l->warps) to->warps += l->warps[b];
-        to->has_threads |= l->threads != NULL;
-        to->has_warps |= l->warps != NULL;
-    }
-}
-
-static void sum_launches(struct mg_profile *p)
-{
-    for (uint64_t i = 0; i < p->n_launches; i++) {
-        const struct mg_plaunch *l = &p->launches[i];
-        struct mg_pkernel *k = &p->kernels[l->kernel];
-        uint64_t times = l->replays, threads = 1;
-        if (l->ran == MG_RAN_UNKNOWN) continue;
-        for (int d = 0; d < 3; d++) threads *= (uint64_t)l->grid[d] * l->block[d];
-        k->launches += times;
-        k->threads_launched += threads * times;
-        if (!l->complete) k->incomplete += times;
-        if (l->ran == MG_RAN_INSTRUMENTED) k->instrumented += times;
-        if (l->timed) {
-            k->time_ns += l->time_ns;
-            k->timed_launches += times;
-        }
-        if (l->complete && l->ran == MG_RAN_INSTRUMENTED) add_counts(k, l);
-    }
-}
+/* ---- the directory ---------------------------------------------------------------------------------- */
 
 enum mg_err mg_profile_open(const char *dir, struct mg_profile **out, struct mg_diag *d)
 {
     struct mg_profile *p = mg_xcalloc(1, sizeof *p);
     struct reading r = {.p = p, .diag = d};
-    struct found *files = NULL;
+    struct mg_dbfile *files = NULL;
     uint32_t n_files = 0;
     *out = NULL;
     mg_intern_init(&r.names);
     p->dir = mg_arena_strndup(&p->arena, dir, strlen(dir));
-    enum mg_err err = list_databases(&r, dir, &files, &n_files);
+    enum mg_err err = mg_dbfiles_list(dir, &p->arena, &files, &n_files, d);
     for (uint32_t i = 0; i < n_files && !err; i++) err = read_database(&r, files[i].path);
     free(files);
     p->names = r.names;
@@ -546,7 +391,7 @@ enum mg_err mg_profile_open(const char *dir, struct mg_profile **out, struct mg_
         mg_profile_free(p);
         return err;
     }
-    sum_launches(p);
+    mg_profile_sum(p);
     *out = p;
     return MG_ERR_OK;
 }
@@ -567,16 +412,16 @@ void mg_profile_free(struct mg_profile *p)
 
 char *mg_profile_module(const char *dir, const char *id, size_t *bytes)
 {
-    struct reading r = {.p = mg_xcalloc(1, sizeof *r.p)};
-    struct found *files = NULL;
+    struct mg_arena arena = MG_ARENA_INIT;
+    struct mg_dbfile *files = NULL;
     uint32_t n = 0;
     char *text = NULL;
-    enum mg_err err = list_databases(&r, dir, &files, &n);
+    enum mg_err err = mg_dbfiles_list(dir, &arena, &files, &n, NULL);
     for (uint32_t i = 0; !err && i < n && !text; i++) {
         sqlite3 *sql;
         sqlite3_stmt *st = NULL;
-        char tmp[64];
-        if (open_database(&sql, files[i].path, tmp, NULL)) continue;
+        char tmp[MG_FILE_TMP];
+        if (mg_dbfile_open(&sql, files[i].path, tmp, NULL)) continue;
         if (sqlite3_prepare_v2(sql, "SELECT bytes, ptx_zstd FROM module WHERE id=?", -1, &st, NULL) == SQLITE_OK &&
             sqlite3_bind_text(st, 1, id, -1, SQLITE_STATIC) == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW) {
             int64_t want = sqlite3_column_int64(st, 0);
@@ -594,10 +439,9 @@ char *mg_profile_module(const char *dir, const char *id, size_t *bytes)
         }
         sqlite3_finalize(st);
         sqlite3_close(sql);
-        remove_copy(tmp);
+        mg_dbfile_done(tmp);
     }
     free(files);
-    mg_arena_release(&r.p->arena);
-    free(r.p);
+    mg_arena_release(&arena);
     return text;
 }

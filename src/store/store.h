@@ -88,12 +88,15 @@ void mg_store_tool_json(struct mg_store *s, const char *tool, const char *key, c
 struct mg_profile; /* everything in memory, arena-owned, kernels merged by (module, name) in order of first use */
 struct mg_pblock { const char *function, *label, *file; uint32_t id, ptx_line, line, n_insts; const uint32_t *succs; uint32_t n_succs; const struct mg_site_op *ops; uint32_t n_ops;
                    uint64_t threads, warps; bool has_threads, has_warps; };
-struct mg_pkernel { uint32_t id; const char *name, *demangled, *module; int32_t regs_native, regs_instrumented; bool regs_estimated; bool has_sites;
-                    struct mg_pblock *blocks; uint32_t n_blocks; uint64_t launches, incomplete, instrumented; uint64_t threads_launched; uint64_t time_ns, timed_launches; };
+struct mg_pkernel { uint32_t id; const char *name, *demangled /* never NULL */, *module; int32_t regs_native, regs_instrumented; bool regs_estimated; bool has_sites;
+                    struct mg_pblock *blocks; uint32_t n_blocks; uint64_t launches, incomplete, instrumented; uint64_t threads_launched; uint64_t time_ns, timed_launches;
+                    /* Counted in one CTA or warp a launch and scaled to the grid (tool option scope=): block counts are estimates. */
+                    bool estimated; enum mg_blocks_scope scope; uint64_t measured_thread_insts; /* before scaling, of the scaled launches */
+                    bool has_error; double error_pct; /* of scaled thread instructions against launches of equal geometry that were counted in full; the worst geometry */ };
 struct mg_plaunch { uint64_t id; uint32_t process, kernel; uint32_t grid[3], block[3], cluster[3], static_shared_bytes, dyn_shared_bytes, device; uint64_t stream, ctx, graph; enum mg_ran ran; const char *reason;
                     bool complete, timed, cooperative; const char *why; uint64_t start_ns, time_ns, replays; struct mg_store_arg *args; uint32_t n_args;
                     const uint64_t *threads, *warps; uint32_t n_counts; };
-struct mg_pprocess { const char *path; /* of its database */ uint32_t pid, ppid; int32_t rank; const char *exe; const char **argv; uint32_t argc; const char *device_kind, *device_name, *properties, *tools; uint32_t sms, sm; int exit_code; bool closed; uint64_t start_unix_ns; };
+struct mg_pprocess { const char *path; /* of its database */ uint32_t pid, ppid; int32_t rank; const char *exe; const char **argv; uint32_t argc; const char *device_kind, *device_name, *properties, *tools; uint32_t sms, sm; int exit_code; bool closed; enum mg_blocks_scope scope; uint64_t scope_cta; uint32_t scope_warp; /* what `tools` says of blocks */ uint64_t start_unix_ns; };
 struct mg_prun { uint32_t pid; const char **argv; uint32_t argc; int exit_code; }; /* by a launcher; -1: not ended or unknown */
 struct mg_punknown { const char *what, *reason; uint64_t n; };
 struct mg_ptool { const char *tool, *key, *json; uint32_t process; };
@@ -113,6 +116,9 @@ struct mg_profile {
  * one written by a newer version. */
 enum mg_err mg_profile_open(const char *dir, struct mg_profile **out, struct mg_diag *d) MG_MUST_CHECK;
 void mg_profile_free(struct mg_profile *p);
+/* Copies every database of the n profiles into `to` (absent or empty). A process without a rank gets
+ * its profile's index when there are several. Sources are not changed. */
+enum mg_err mg_profile_merge(const char *to, const char *const *dirs, uint32_t n, struct mg_diag *d) MG_MUST_CHECK;
 /* PTX text of a module, malloc'd, NULL when it was not kept. */
 char *mg_profile_module(const char *dir, const char *id, size_t *bytes);
 

@@ -216,13 +216,13 @@ static void row_regs(struct mg_row *r, int32_t regs)
     else mg_row_int(r, regs);
 }
 
-static struct mg_row *block_row(uint32_t kernel, const struct mg_site_block *b)
+static struct mg_row *block_row(const struct mg_site_block *b)
 {
     size_t succs_bytes = (size_t)b->n_succs * 11, ops_bytes = 0;
     for (uint32_t i = 0; i < b->n_ops; i++) ops_bytes += strlen(b->ops[i].op) + 24;
     struct mg_row *r = mg_row_new(MG_STMT_block, mg_row_text_bytes(b->function) + mg_row_text_bytes(b->label) + mg_row_text_bytes(b->file) + succs_bytes + ops_bytes + 2);
     if (!r) return NULL;
-    mg_row_int(r, kernel);
+    mg_row_int(r, 0);
     mg_row_int(r, b->id);
     mg_row_text(r, b->function);
     mg_row_text(r, b->label);
@@ -244,14 +244,24 @@ static struct mg_row *block_row(uint32_t kernel, const struct mg_site_block *b)
     return r;
 }
 
+/* The blocks' rows as a chain; false when memory is out. The kernel's id is filled in later. */
+static bool block_rows(const struct mg_sites *sites, struct mg_row **first)
+{
+    struct mg_row **tail = first;
+    for (uint32_t i = 0; i < sites->n_blocks; i++) {
+        if (!(*tail = block_row(&sites->blocks[i]))) return false;
+        tail = &(*tail)->next;
+    }
+    return true;
+}
+
+/* The kernel and its blocks go in one chain: no reader ever sees the one without the others. */
 uint32_t mg_store_kernel(struct mg_store *s, const struct mg_store_kernel *k)
 {
     if (!is_ours(s)) return 0;
     struct mg_row *r = mg_row_new(MG_STMT_kernel, mg_row_text_bytes(k->name) + mg_row_text_bytes(k->demangled) + mg_row_text_bytes(k->module));
-    pthread_mutex_lock(&s->queue.lock);
-    uint32_t id = s->n_kernels++;
     if (r) {
-        mg_row_int(r, id);
+        mg_row_int(r, 0); /* the id, below */
         mg_row_text(r, k->name ? k->name : "");
         mg_row_text(r, k->demangled);
         mg_row_text(r, k->module ? k->module : "");
@@ -260,9 +270,15 @@ uint32_t mg_store_kernel(struct mg_store *s, const struct mg_store_kernel *k)
         mg_row_int(r, k->regs_estimated);
         mg_row_int(r, k->sites != NULL);
     }
+    if (r && k->sites && !block_rows(k->sites, &r->next)) {
+        free_rows(r);
+        r = NULL;
+    }
+    pthread_mutex_lock(&s->queue.lock);
+    uint32_t id = s->n_kernels++;
+    for (struct mg_row *row = r; row; row = row->next) row->cells[0].i = id;
     push(s, r);
     pthread_mutex_unlock(&s->queue.lock);
-    for (uint32_t i = 0; k->sites && i < k->sites->n_blocks; i++) lock_push(s, block_row(id, &k->sites->blocks[i]));
     return id;
 }
 

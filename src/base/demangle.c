@@ -1,0 +1,619 @@
+/* Recursive descent over a mangled name. A type is two texts, what stands before and behind the
+ * declared thing ("void (*" and ")(int)"); all texts live in one arena that is limited in size, since
+ * substitutions can double a text with every use. */
+#include "base/demangle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+
+#define MAX_SUBS 400
+#define MAX_DEPTH 200
+#define MAX_BYTES ((size_t)1 << 20)
+
+struct text { const char *l, *r; };
+struct arg { struct text t; struct arg *pack; uint32_t n_pack; bool is_pack; };
+struct args { struct arg *at; uint32_t n; };
+struct state {
+    const char *p;
+    struct mg_arena mem;
+    struct text subs[MAX_SUBS];
+    uint32_t n_subs, depth;
+    struct args args;            /* what T_ means: of the innermost name that has template arguments */
+    bool is_template, is_special; /* of the last name: ends in <...>; a constructor, destructor or conversion */
+    uint32_t pack_at, pack_n;    /* while a pack expansion is read: its turn, and how many there are */
+    bool in_pack, bad;
+};
+
+static bool read_type(struct state *s, struct text *out);
+static bool read_name(struct state *s, struct text *out, const char **quals);
+static bool read_encoding(struct state *s, struct text *out);
+static bool read_template_args(struct state *s, struct text *out);
+
+static const char *join(struct state *s, const char *a, const char *b, const char *c)
+{
+    size_t na = strlen(a), nb = strlen(b), nc = strlen(c);
+    if (s->bad || s->mem.total_bytes > MAX_BYTES || na + nb + nc > MAX_BYTES / 8) {
+        s->bad = true;
+        return "";
+    }
+    char *t = mg_arena_alloc(&s->mem, na + nb + nc + 1);
+    memcpy(t, a, na);
+    memcpy(t + na, b, nb);
+    memcpy(t + na + nb, c, nc + 1);
+    return t;
+}
+
+static void add_sub(struct state *s, struct text t)
+{
+    if (s->n_subs < MAX_SUBS) s->subs[s->n_subs++] = t;
+    else s->bad = true;
+}
+
+static bool eat(struct state *s, const char *word)
+{
+    size_t n = strlen(word);
+    if (strncmp(s->p, word, n)) return false;
+    s->p += n;
+    return true;
+}
+
+/* "_" is 0, "0_" is 1, "1_" is 2 ...; base 36 for substitutions, 10 else. */
+static bool read_seq(struct state *s, unsigned base, uint32_t *out)
+{
+    uint32_t v = 0;
+    if (eat(s, "_")) {
+        *out = 0;
+        return true;
+    }
+    while (*s->p && *s->p != '_') {
+        char c = *s->p++;
+        unsigned d = c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'A' && c <= 'Z' ? (unsigned)(c - 'A') + 10 : 99;
+        if (d >= base || v > 100000) return false;
+        v = v * base + d;
+    }
+    *out = v + 1;
+    return eat(s, "_");
+}
+
+/* ---- names ------------------------------------------------------------------------------------- */
+
+static bool read_source_name(struct state *s, const char **out)
+{
+    size_t n = 0;
+    if (*s->p < '1' || *s->p > '9') return false;
+    while (*s->p >= '0' && *s->p <= '9' && n < 100000) n = n * 10 + (size_t)(*s->p++ - '0');
+    if (strnlen(s->p, n) < n) return false;
+    if (n > 9 && !strncmp(s->p, "_GLOBAL_", 8) && s->p[9] == 'N') *out = "(anonymous namespace)";
+    else *out = mg_arena_strndup(&s->mem, s->p, n);
+    s->p += n;
+    while (eat(s, "B")) { /* ABI tag */
+        const char *tag;
+        if (!read_source_name(s, &tag)) return false;
+        *out = join(s, *out, "[abi:", join(s, tag, "]", ""));
+    }
+    return true;
+}
+
+static bool read_operator(struct state *s, const char **out)
+{
+    static const struct { char code[3]; const char *text; } ops[] = {
+        {"nw", "operator new"}, {"na", "operator new[]"}, {"dl", "operator delete"}, {"da", "operator delete[]"}, {"ng", "operator-"}, {"ad", "operator&"},
+        {"de", "operator*"}, {"co", "operator~"}, {"pl", "operator+"}, {"mi", "operator-"}, {"ml", "operator*"}, {"dv", "operator/"}, {"rm", "operator%"},
+        {"an", "operator&"}, {"or", "operator|"}, {"eo", "operator^"}, {"aS", "operator="}, {"pL", "operator+="}, {"mI", "operator-="}, {"mL", "operator*="},
+        {"dV", "operator/="}, {"rM", "operator%="}, {"aN", "operator&="}, {"oR", "operator|="}, {"eO", "operator^="}, {"ls", "operator<<"}, {"rs", "operator>>"},
+        {"lS", "operator<<="}, {"rS", "operator>>="}, {"eq", "operator=="}, {"ne", "operator!="}, {"lt", "operator<"}, {"gt", "operator>"}, {"le", "operator<="},
+        {"ge", "operator>="}, {"nt", "operator!"}, {"aa", "operator&&"}, {"oo", "operator||"}, {"pp", "operator++"}, {"mm", "operator--"}, {"cm", "operator,"},
+        {"pm", "operator->*"}, {"pt", "operator->"}, {"cl", "operator()"}, {"ix", "operator[]"}};
+    for (size_t i = 0; i < MG_COUNT_OF(ops); i++)
+        if (eat(s, ops[i].code)) {
+            *out = ops[i].text;
+            return true;
+        }
+    if (!eat(s, "cv")) return false;
+    struct text t;
+    if (!read_type(s, &t)) return false;
+    *out = join(s, "operator ", t.l, t.r);
+    s->is_special = true;
+    return true;
+}
+
+/* "(int, float)" of parameters up to E or the end. */
+static bool read_params(struct state *s, const char **out)
+{
+    const char *list = "";
+    uint32_t n = 0;
+    if (s->p[0] == 'v' && (!s->p[1] || s->p[1] == 'E' || s->p[1] == '.')) {
+        s->p++;
+        *out = "()";
+        return true;
+    }
+    while (*s->p && *s->p != 'E' && *s->p != '.') {
+        struct text t;
+        if (!read_type(s, &t)) return false;
+        if (!*t.l && !*t.r) continue; /* an empty pack */
+        list = join(s, list, n++ ? ", " : "", join(s, t.l, t.r, ""));
+    }
+    *out = join(s, "(", list, ")");
+    return true;
+}
+
+/* Closures and unnamed types: UlvE_ , Ut_ */
+static bool read_unnamed(struct state *s, const char **out)
+{
+    uint32_t n;
+    char text[16];
+    const char *params = NULL;
+    if (eat(s, "Ul")) {
+        if (!read_params(s, &params) || !eat(s, "E")) return false;
+    } else if (!eat(s, "Ut")) {
+        return false;
+    }
+    if (!read_seq(s, 10, &n)) return false;
+    size_t at = sizeof text - 1;
+    text[at] = 0;
+    for (n++; n && at; n /= 10) text[--at] = (char)('0' + n % 10);
+    *out = params ? join(s, join(s, "{lambda", params, "#"), text + at, "}") : join(s, "{unnamed type#", text + at, "}");
+    return true;
+}
+
+static bool read_unqualified(struct state *s, const char *last, const char **out)
+{
+    eat(s, "L"); /* internal linkage */
+    if (*s->p >= '1' && *s->p <= '9') return read_source_name(s, out);
+    if (*s->p == 'U') return read_unnamed(s, out);
+    if ((s->p[0] == 'C' && strchr("123", s->p[1])) || (s->p[0] == 'D' && strchr("012", s->p[1]))) {
+        if (!s->p[1]) return false;
+        *out = join(s, *s->p == 'D' ? "~" : "", last, "");
+        s->p += 2;
+        s->is_special = true;
+        return true;
+    }
+    return read_operator(s, out);
+}
+
+static bool read_substitution(struct state *s, struct text *out)
+{
+    static const struct { const char *code, *text; } known[] = {
+        {"Sa", "std::allocator"}, {"Sb", "std::basic_string"}, {"Ss", "std::string"}, {"Si", "std::istream"}, {"So", "std::ostream"}, {"Sd", "std::iostream"}};
+    uint32_t ix;
+    for (size_t i = 0; i < MG_COUNT_OF(known); i++)
+        if (eat(s, known[i].code)) {
+            *out = (struct text){known[i].text, ""};
+            return true;
+        }
+    if (!eat(s, "S") || !read_seq(s, 36, &ix) || ix >= s->n_subs) return false;
+    *out = s->subs[ix];
+    return true;
+}
+
+static bool read_template_param(struct state *s, struct text *out)
+{
+    uint32_t ix;
+    if (!eat(s, "T") || !read_seq(s, 10, &ix) || ix >= s->args.n) return false;
+    const struct arg *a = &s->args.at[ix];
+    if (a->is_pack) {
+        if (!s->in_pack) return false;
+        s->pack_n = a->n_pack;
+        *out = s->pack_at < a->n_pack ? a->pack[s->pack_at].t : (struct text){"", ""};
+        return true;
+    }
+    *out = a->t;
+    return true;
+}
+
+/* The last part of "a::b<c::d>" without template arguments: what a constructor is called. */
+static const char *last_part(struct state *s, const char *name)
+{
+    int depth = 0;
+    const char *from = name, *end = name + strlen(name);
+    for (const char *c = name; *c; c++) {
+        if (*c == '<') {
+            if (!depth++) end = c;
+        } else if (*c == '>') {
+            depth--;
+        } else if (!depth && c[0] == ':' && c[1] == ':') {
+            from = c + 2;
+            end = name + strlen(name);
+        }
+    }
+    return mg_arena_strndup(&s->mem, from, end > from ? (size_t)(end - from) : 0);
+}
+
+/* N [qualifiers] part... E */
+static bool read_nested(struct state *s, struct text *out, const char **quals)
+{
+    const char *name = "", *q = "";
+    bool is_const = false, is_volatile = false;
+    if (!eat(s, "N")) return false;
+    for (;;) {
+        if (eat(s, "r")) continue;
+        if (eat(s, "V")) is_volatile = true;
+        else if (eat(s, "K")) is_const = true;
+        else break;
+    }
+    if (is_const) q = " const";
+    if (is_volatile) q = join(s, q, " volatile", "");
+    if (eat(s, "R")) q = join(s, q, " &", "");
+    else if (eat(s, "O")) q = join(s, q, " &&", "");
+    while (!eat(s, "E")) {
+        struct text t;
+        const char *part;
+        if (s->bad) return false;
+        if (*s->p != 'I') s->is_special = false;
+        if (*s->p == 'S' && s->p[1] != 't') {
+            if (!read_substitution(s, &t)) return false;
+            name = join(s, t.l, t.r, "");
+            s->is_template = false;
+            continue;
+        }
+        if (eat(s, "St")) {
+            name = "std";
+            continue;
+        }
+        if (*s->p == 'T') {
+            if (!read_template_param(s, &t)) return false;
+            name = join(s, t.l, t.r, "");
+        } else if (*s->p == 'I') {
+            if (!read_template_args(s, &t)) return false;
+            name = join(s, name, t.l, "");
+            s->is_template = true;
+        } else {
+            if (!read_unqualified(s, last_part(s, name), &part)) return false;
+            name = *name ? join(s, name, "::", part) : part;
+            s->is_template = false;
+        }
+        if (*s->p != 'E') add_sub(s, (struct text){name, ""});
+    }
+    if (quals) *quals = q;
+    *out = (struct text){name, ""};
+    return true;
+}
+
+/* Z encoding E entity: a name inside a function */
+static bool read_local(struct state *s, struct text *out)
+{
+    struct text in, entity;
+    uint32_t n;
+    if (!eat(s, "Z") || !read_encoding(s, &in) || !eat(s, "E")) return false;
+    if (eat(s, "s")) {
+        entity = (struct text){"string literal", ""};
+    } else {
+        if (eat(s, "d") && !read_seq(s, 10, &n)) return false;
+        if (!read_name(s, &entity, NULL)) return false;
+    }
+    if (*s->p == '_') { /* discriminator */
+        s->p++;
+        bool wide = eat(s, "_");
+        while (*s->p >= '0' && *s->p <= '9') {
+            s->p++;
+            if (!wide) break;
+        }
+        if (wide) eat(s, "_");
+    }
+    *out = (struct text){join(s, in.l, "::", entity.l), ""};
+    return true;
+}
+
+static bool read_name(struct state *s, struct text *out, const char **quals)
+{
+    const char *part;
+    s->is_template = s->is_special = false;
+    if (s->depth > MAX_DEPTH || s->bad) return false;
+    if (*s->p == 'N') return read_nested(s, out, quals);
+    if (*s->p == 'Z') return read_local(s, out);
+    if (*s->p == 'S' && s->p[1] != 't') {
+        if (!read_substitution(s, out)) return false;
+    } else {
+        bool in_std = eat(s, "St");
+        if (!read_unqualified(s, "", &part)) return false;
+        *out = (struct text){in_std ? join(s, "std::", part, "") : part, ""};
+        if (*s->p == 'I') add_sub(s, *out);
+    }
+    if (*s->p == 'I') {
+        struct text args;
+        if (!read_template_args(s, &args)) return false;
+        out->l = join(s, out->l, args.l, "");
+        s->is_template = true;
+    }
+    return true;
+}
+
+/* ---- template arguments --------------------------------------------------------------------------- */
+
+static bool read_literal(struct state *s, struct text *out)
+{
+    static const struct { char type; const char *suffix; } suffixes[] = {{'i', ""}, {'j', "u"}, {'l', "l"}, {'m', "ul"}, {'x', "ll"}, {'y', "ull"}};
+    struct text type;
+    char code = *s->p;
+    if (eat(s, "_Z")) {
+        return read_encoding(s, out) && eat(s, "E");
+    }
+    if (!read_type(s, &type)) return false;
+    bool negative = eat(s, "n");
+    size_t n = strcspn(s->p, "E");
+    if (!s->p[n]) return false;
+    const char *digits = mg_arena_strndup(&s->mem, s->p, n), *value = join(s, negative ? "-" : "", digits, "");
+    s->p += n + 1;
+    *out = (struct text){NULL, ""};
+    if (code == 'b' && n == 1) out->l = *digits == '1' ? "true" : "false";
+    for (size_t i = 0; !out->l && i < MG_COUNT_OF(suffixes); i++)
+        if (suffixes[i].type == code) out->l = join(s, value, suffixes[i].suffix, "");
+    if (!out->l && (code == 'f' || code == 'd')) value = join(s, "[", value, "]");
+    if (!out->l) out->l = join(s, join(s, "(", type.l, type.r), ")", value);
+    return true;
+}
+
+static bool read_arg(struct state *s, struct arg *out)
+{
+    *out = (struct arg){0};
+    if (s->bad || s->depth > MAX_DEPTH) return false;
+    if (eat(s, "L")) return read_literal(s, &out->t);
+    if (eat(s, "J")) {
+        uint32_t cap = 0;
+        out->is_pack = true;
+        const char *list = "";
+        while (!eat(s, "E")) {
+            if (out->n_pack == cap) {
+                struct arg *more = mg_arena_array(&s->mem, struct arg, cap = cap ? cap * 2 : 4);
+                if (out->n_pack) memcpy(more, out->pack, out->n_pack * sizeof *more);
+                out->pack = more;
+            }
+            struct arg *a = &out->pack[out->n_pack];
+            if (!read_arg(s, a)) return false;
+            list = join(s, list, out->n_pack++ ? ", " : "", join(s, a->t.l, a->t.r, ""));
+        }
+        out->t = (struct text){list, ""};
+        return true;
+    }
+    if (eat(s, "XadL_Z")) { /* a function's address; other expressions are not read */
+        if (!read_encoding(s, &out->t)) return false;
+        out->t = (struct text){join(s, "&(", out->t.l, ")"), ""};
+        return eat(s, "EE");
+    }
+    if (*s->p == 'X') return false;
+    return read_type(s, &out->t);
+}
+
+static bool read_template_args(struct state *s, struct text *out)
+{
+    struct args args = {0};
+    uint32_t cap = 0;
+    const char *list = "";
+    bool any = false, special = s->is_special;
+    if (!eat(s, "I")) return false;
+    s->depth++;
+    while (!eat(s, "E")) {
+        if (args.n == cap) {
+            struct arg *more = mg_arena_array(&s->mem, struct arg, cap = cap ? cap * 2 : 4);
+            if (args.n) memcpy(more, args.at, args.n * sizeof *more);
+            args.at = more;
+        }
+        struct arg *a = &args.at[args.n++];
+        if (!read_arg(s, a)) return false;
+        if (a->is_pack && !a->n_pack) continue;
+        list = join(s, list, any ? ", " : "", join(s, a->t.l, a->t.r, ""));
+        any = true;
+    }
+    s->depth--;
+    size_t n = strlen(list);
+    *out = (struct text){join(s, "<", list, n && list[n - 1] == '>' ? " >" : ">"), ""};
+    s->args = args;
+    s->is_special = special;
+    return true;
+}
+
+/* ---- types ----------------------------------------------------------------------------------------- */
+
+static const char *builtin(const char *p, size_t *used)
+{
+    static const struct { const char *code, *text; } table[] = {
+        {"v", "void"}, {"w", "wchar_t"}, {"b", "bool"}, {"c", "char"}, {"a", "signed char"}, {"h", "unsigned char"}, {"s", "short"}, {"t", "unsigned short"},
+        {"i", "int"}, {"j", "unsigned int"}, {"l", "long"}, {"m", "unsigned long"}, {"x", "long long"}, {"y", "unsigned long long"}, {"n", "__int128"},
+        {"o", "unsigned __int128"}, {"f", "float"}, {"d", "double"}, {"e", "long double"}, {"g", "__float128"}, {"z", "..."}, {"Dn", "decltype(nullptr)"},
+        {"Dh", "half"}, {"Di", "char32_t"}, {"Ds", "char16_t"}, {"Du", "char8_t"}, {"Da", "auto"}, {"Dc", "decltype(auto)"}, {"DF16_", "_Float16"}, {"DF16b", "std::bfloat16_t"}};
+    for (size_t i = 0; i < MG_COUNT_OF(table); i++) {
+        *used = strlen(table[i].code);
+        if (!strncmp(p, table[i].code, *used)) return table[i].text;
+    }
+    return NULL;
+}
+
+/* Puts `mark` ("*", "&") on a type; in front of a function or array behind it, in parentheses. */
+static struct text pointed(struct state *s, struct text t, const char *mark)
+{
+    size_t n = strlen(t.l);
+    bool in_pointer = n > 1 && t.l[n - 1] == '*' && t.l[n - 2] == '(';
+    if (*t.r == '(' || *t.r == '[') return (struct text){join(s, t.l, in_pointer ? "(" : " (", mark), join(s, ")", *t.r == '[' ? " " : "", t.r)};
+    return (struct text){join(s, t.l, mark, ""), t.r};
+}
+
+static bool read_function_type(struct state *s, struct text *out)
+{
+    struct text result;
+    const char *params;
+    eat(s, "Y");
+    if (!read_type(s, &result) || !read_params(s, &params)) return false;
+    if (!eat(s, "E")) return false;
+    *out = (struct text){result.l, join(s, params, result.r, "")};
+    return true;
+}
+
+static bool read_array_type(struct state *s, struct text *out)
+{
+    size_t n = strspn(s->p, "0123456789");
+    const char *bound = mg_arena_strndup(&s->mem, s->p, n);
+    struct text param;
+    s->p += n;
+    if (*s->p == 'T') {
+        if (!read_template_param(s, &param)) return false;
+        bound = param.l;
+    }
+    if (!eat(s, "_") || !read_type(s, out)) return false;
+    out->r = join(s, join(s, "[", bound, "]"), out->r, "");
+    return true;
+}
+
+static bool read_pack_type(struct state *s, struct text *out)
+{
+    const char *from = s->p, *list = "", *end = NULL;
+    uint32_t n_subs = 0, n = 1;
+    bool outer = s->in_pack;
+    for (uint32_t i = 0; i < n; i++) {
+        struct text t;
+        s->p = from;
+        s->in_pack = true;
+        s->pack_at = i;
+        s->pack_n = UINT32_MAX;
+        if (i) s->n_subs = n_subs - (n_subs > 0);
+        if (!read_type(s, &t)) return false;
+        end = s->p;
+        if (i == 0) n_subs = s->n_subs;
+        if (s->pack_n == UINT32_MAX) return false;
+        if (i == 0 && !s->pack_n) break;
+        n = s->pack_n;
+        list = join(s, list, i ? ", " : "", join(s, t.l, t.r, ""));
+    }
+    s->in_pack = outer;
+    s->n_subs = n_subs;
+    s->p = end;
+    *out = (struct text){list, ""};
+    return true;
+}
+
+static bool read_qualified(struct state *s, struct text *out)
+{
+    bool is_const = false, is_volatile = false;
+    for (;;) {
+        if (eat(s, "r")) continue;
+        if (eat(s, "V")) is_volatile = true;
+        else if (eat(s, "K")) is_const = true;
+        else break;
+    }
+    if (!read_type(s, out)) return false;
+    const char *q = join(s, is_const ? " const" : "", is_volatile ? " volatile" : "", "");
+    if (*out->r == '(') out->r = join(s, out->r, q, "");
+    else out->l = join(s, out->l, q, "");
+    return true;
+}
+
+static bool read_compound(struct state *s, struct text *out)
+{
+    size_t used;
+    const char *name;
+    struct args before = s->args;
+    struct text targs;
+    bool ok;
+    if (!*s->p) return false;
+    if (strchr("rVK", *s->p)) return read_qualified(s, out);
+    if (eat(s, "Dp")) return read_pack_type(s, out);
+    if (eat(s, "Dv")) {
+        used = strspn(s->p, "0123456789");
+        name = join(s, " __vector(", mg_arena_strndup(&s->mem, s->p, used), ")");
+        s->p += used;
+        if (!eat(s, "_") || !read_type(s, out)) return false;
+        out->l = join(s, out->l, name, "");
+        return true;
+    }
+    switch (*s->p) {
+    case 'P': case 'R': case 'O':
+        name = *s->p == 'P' ? "*" : *s->p == 'R' ? "&" : "&&";
+        s->p++;
+        if (!read_type(s, out)) return false;
+        used = strlen(out->l);
+        if (*name == '&' && used && out->l[used - 1] == '&') return true; /* references collapse */
+        *out = pointed(s, *out, name);
+        return true;
+    case 'F':
+        s->p++;
+        return read_function_type(s, out);
+    case 'A':
+        s->p++;
+        return read_array_type(s, out);
+    case 'M': {
+        struct text of, member;
+        s->p++;
+        if (!read_type(s, &of) || !read_type(s, &member)) return false;
+        name = join(s, of.l, "::*", "");
+        *out = *member.r ? pointed(s, member, name) : (struct text){join(s, member.l, " ", name), ""};
+        return true;
+    }
+    case 'T':
+        if (!read_template_param(s, out)) return false;
+        if (*s->p != 'I') return true;
+        add_sub(s, *out);
+        ok = read_template_args(s, &targs);
+        s->args = before;
+        out->l = join(s, out->l, ok ? targs.l : "", "");
+        return ok;
+    case 'D':
+        return false; /* decltype */
+    default:
+        break;
+    }
+    ok = read_name(s, out, NULL);
+    s->args = before;
+    return ok;
+}
+
+static bool read_type(struct state *s, struct text *out)
+{
+    size_t used;
+    const char *name;
+    if (s->bad || ++s->depth > MAX_DEPTH) return false;
+    if ((name = builtin(s->p, &used))) {
+        s->p += used;
+        *out = (struct text){name, ""};
+    } else if (eat(s, "u")) {
+        if (!read_source_name(s, &name)) return false;
+        *out = (struct text){name, ""};
+    } else if (*s->p == 'S' && s->p[1] != 't') {
+        if (!read_substitution(s, out)) return false;
+        if (*s->p == 'I') {
+            struct args before = s->args;
+            struct text args;
+            if (!read_template_args(s, &args)) return false;
+            s->args = before;
+            out->l = join(s, out->l, args.l, "");
+            add_sub(s, *out);
+        }
+    } else {
+        if (!read_compound(s, out)) return false;
+        add_sub(s, *out);
+    }
+    s->depth--;
+    return !s->bad;
+}
+
+static bool read_encoding(struct state *s, struct text *out)
+{
+    const char *quals = "", *params;
+    struct text result = {"", ""};
+    if (s->bad || ++s->depth > MAX_DEPTH) return false;
+    if (*s->p == 'T' || *s->p == 'G') return false; /* vtables, guards: no kernels */
+    if (!read_name(s, out, &quals)) return false;
+    bool returns = s->is_template && !s->is_special;
+    s->depth--;
+    if (!*s->p || *s->p == 'E' || *s->p == '.') return true; /* a variable */
+    if (returns && !read_type(s, &result)) return false;
+    if (!read_params(s, &params)) return false;
+    const char *whole = join(s, out->l, params, quals);
+    if (returns) whole = join(s, result.l, *result.r ? "" : " ", join(s, whole, result.r, ""));
+    *out = (struct text){whole, ""};
+    return true;
+}
+
+char *mg_demangle(const char *name)
+{
+    struct text t;
+    char *out = NULL;
+    if (strncmp(name, "_Z", 2)) return NULL;
+    struct state *s = mg_xcalloc(1, sizeof *s);
+    s->p = name + 2;
+    if (read_encoding(s, &t) && !s->bad && !*s->p) out = mg_xstrdup(t.l);
+    mg_arena_release(&s->mem);
+    free(s);
+    return out;
+}

@@ -1,0 +1,43 @@
+/* margay diff: two profiles side by side; with --fail-over a difference is a finding. */
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "report/report.h"
+
+static const struct mg_opt_page page = {
+    "diff", "DIR1 DIR2 [OPTIONS]", "compare two profiles",
+    "Kernels are paired by module and name, else by name. The exit status is 1 when --fail-over was given\n"
+    "and some kernel's thread instructions differ by more, or it is in one profile only. `--fail-over 0`\n"
+    "demands equal counts.\n"};
+
+int cmd_diff(int argc, char **argv)
+{
+    struct mg_report_opts o = {.size = sizeof o};
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_profile *p[2] = {NULL, NULL};
+    struct mg_buf out = MG_BUF_INIT;
+    double fail_over = -1;
+    uint64_t top = 0;
+    int status = MG_EXIT_USAGE;
+    const struct mg_opt opts[] = {
+        MG_OPT_F64(0, "fail-over", &fail_over, "PCT", "exit 1 when a kernel differs by more than so many per cent"),
+        MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only kernels whose name matches"),
+        MG_OPT_U64(0, "top", &top, "N", "kernels to show (20)"),
+        MG_OPT_END};
+    int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
+    if (n < 0) return status;
+    if (n != 2) return mg_opt_usage(&page, MG_EXIT_USAGE, "needs two profile directories");
+    o.top = top > UINT32_MAX ? UINT32_MAX : (uint32_t)top;
+    if (mg_profile_open(argv[0], &p[0], &d) || mg_profile_open(argv[1], &p[1], &d)) {
+        status = mg_cli_fail(&d, MG_EXIT_INPUT);
+    } else {
+        double worst = mg_report_diff(p[0], p[1], &o, &out);
+        status = mg_cli_out(&out);
+        if (!status && fail_over >= 0 && worst > fail_over) status = MG_EXIT_FINDING;
+    }
+    mg_buf_release(&out);
+    mg_profile_free(p[0]);
+    mg_profile_free(p[1]);
+    mg_diag_release(&d);
+    return status;
+}

@@ -1,0 +1,92 @@
+/* Lines of source files and of modules' PTX, for the text report. A file that cannot be read, or is
+ * too large to be a source file, gives no lines: the report then shows the place alone. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/vec.h"
+#include "report/priv.h"
+
+#define MAX_SOURCE_BYTES ((off_t)64 << 20)
+
+struct file { char *name; char *text; size_t bytes; };
+struct mg_sources {
+    const char *dir;
+    MG_VEC(struct file) files;
+};
+
+struct mg_sources *mg_sources_new(const struct mg_profile *p)
+{
+    struct mg_sources *s = mg_xcalloc(1, sizeof *s);
+    s->dir = p->dir;
+    return s;
+}
+
+void mg_sources_free(struct mg_sources *s)
+{
+    for (uint32_t i = 0; i < s->files.n; i++) {
+        free(s->files.at[i].name);
+        free(s->files.at[i].text);
+    }
+    mg_vec_release(&s->files);
+    free(s);
+}
+
+static const struct file *find(const struct mg_sources *s, const char *name)
+{
+    for (uint32_t i = 0; i < s->files.n; i++)
+        if (!strcmp(s->files.at[i].name, name)) return &s->files.at[i];
+    return NULL;
+}
+
+static const struct file *add(struct mg_sources *s, const char *name, char *text, size_t bytes)
+{
+    struct file *f = mg_vec_push(&s->files);
+    *f = (struct file){mg_xstrdup(name), text, bytes};
+    return f;
+}
+
+static const char *line_of(const struct file *f, uint32_t line, size_t *bytes)
+{
+    const char *at = f->text, *end = at + f->bytes;
+    if (!at || !line) return NULL;
+    while (--line) {
+        const char *nl = memchr(at, '\n', (size_t)(end - at));
+        if (!nl) return NULL;
+        at = nl + 1;
+    }
+    const char *nl = memchr(at, '\n', (size_t)(end - at));
+    size_t n = (size_t)((nl ? nl : end) - at);
+    while (n && (*at == ' ' || *at == '\t')) at++, n--;
+    while (n && (at[n - 1] == '\r' || at[n - 1] == ' ')) n--;
+    *bytes = n;
+    return n ? at : NULL;
+}
+
+const char *mg_sources_line(struct mg_sources *s, const char *file, uint32_t line, size_t *bytes)
+{
+    const struct file *f = file ? find(s, file) : NULL;
+    if (!file) return NULL;
+    if (!f) {
+        struct stat st;
+        char *text = NULL;
+        size_t n = 0;
+        bool readable = !stat(file, &st) && S_ISREG(st.st_mode) && st.st_size <= MAX_SOURCE_BYTES;
+        if (readable && mg_io_read(file, &text, &n, NULL)) text = NULL;
+        f = add(s, file, text, n);
+    }
+    return line_of(f, line, bytes);
+}
+
+const char *mg_sources_ptx(struct mg_sources *s, const char *module, uint32_t line, size_t *bytes)
+{
+    const struct file *f = find(s, module);
+    if (!*module) return NULL;
+    if (!f) {
+        size_t n = 0;
+        char *text = mg_profile_module(s->dir, module, &n);
+        f = add(s, module, text, n);
+    }
+    return line_of(f, line, bytes);
+}

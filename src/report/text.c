@@ -1,0 +1,287 @@
+/* The report for people: hottest kernels, and of the hottest their blocks with source lines, their
+ * opcodes by kind, and how many lanes were in use; coverage last. Shares are of thread instructions. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "isa/isa.h"
+#include "report/priv.h"
+
+#define TOP_KERNELS 10
+#define TOP_DETAILS 3
+#define TOP_ROWS 8
+#define BAR_WIDTH 24
+
+struct view { /* the report being written */
+    const struct mg_profile *p;
+    const struct mg_report_opts *o;
+    struct mg_buf *out;
+    struct mg_sources *sources;
+    uint32_t columns, rows;
+};
+
+static void trim_line(struct mg_buf *out)
+{
+    while (out->n && out->at[out->n - 1] == ' ') out->at[--out->n] = 0;
+    mg_buf_addc(out, '\n');
+}
+
+static void heading(struct view *v, const char *text)
+{
+    mg_buf_printf(v->out, v->o->color ? "\033[1m%s\033[0m\n" : "%s\n", text);
+}
+
+static void bar_cell(struct view *v, double share)
+{
+    size_t cells = 0, from = v->out->n;
+    mg_add_bar(v->out, share, BAR_WIDTH, v->o->ascii);
+    for (size_t c = from; c < v->out->n; c++) cells += (v->out->at[c] & 0xc0) != 0x80; /* characters, not bytes */
+    for (; cells <= BAR_WIDTH; cells++) mg_buf_addc(v->out, ' ');
+}
+
+static void write_title(struct view *v)
+{
+    const char *const *argv;
+    uint32_t argc;
+    int exit_code;
+    struct mg_buf line = MG_BUF_INIT;
+    mg_report_command(v->p, &argv, &argc, &exit_code);
+    for (uint32_t i = 0; i < argc; i++) mg_buf_printf(&line, "%s%s", i ? " " : "", argv[i]);
+    heading(v, line.n ? line.at : "(no command recorded)");
+    mg_buf_release(&line);
+    if (v->p->n_processes) {
+        const struct mg_pprocess *q = &v->p->processes[0];
+        mg_buf_printf(v->out, "on %s: %s, %u SMs", q->device_kind, q->device_name, q->sms);
+    } else {
+        mg_buf_adds(v->out, "no CUDA call was made");
+    }
+    if (v->p->n_processes > 1) mg_buf_printf(v->out, "; %u processes", v->p->n_processes);
+    if (exit_code >= 0) mg_buf_printf(v->out, "; exit status %d", exit_code);
+    mg_buf_addc(v->out, '\n');
+    for (uint32_t i = 0; i < v->p->n_processes; i++)
+        if (!v->p->processes[i].closed) mg_buf_printf(v->out, "process %u has not ended: it runs still, or was killed\n", v->p->processes[i].pid);
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------------- */
+
+static void write_kernels(struct view *v, const struct mg_hot_kernel *hot, uint32_t n, double total)
+{
+    uint32_t shown = MG_MIN(n, v->o->top ? v->o->top : TOP_KERNELS);
+    struct mg_buf time = MG_BUF_INIT;
+    mg_buf_addc(v->out, '\n');
+    heading(v, "   share  launches   thread instructions     warp instructions    lanes      time  kernel");
+    for (uint32_t i = 0; i < shown; i++) {
+        const struct mg_pkernel *k = hot[i].k;
+        const struct mg_kernel_sums *s = &hot[i].s;
+        if (s->measured && total > 0) mg_buf_printf(v->out, " %5.1f %%", 100.0 * (double)s->thread_insts / total);
+        else mg_buf_adds(v->out, "       -");
+        mg_add_count(v->out, k->launches, true, false, 10);
+        mg_add_count(v->out, s->thread_insts, s->measured, k->estimated, 22);
+        mg_add_count(v->out, s->warp_insts, s->has_warps, k->estimated, 22);
+        if (s->has_warps && s->warp_insts) mg_buf_printf(v->out, "  %5.1f %%", 100.0 * (double)s->thread_insts / (32.0 * (double)s->warp_insts));
+        else mg_buf_adds(v->out, "        -");
+        mg_buf_reset(&time);
+        if (k->timed_launches) mg_add_time(&time, k->time_ns);
+        else mg_buf_adds(&time, "-");
+        mg_add_right(v->out, time.at, 10);
+        mg_buf_adds(v->out, "  ");
+        mg_add_left(v->out, k->demangled, v->columns > 130 ? v->columns - 90 : 40);
+        trim_line(v->out);
+    }
+    if (n > shown) mg_buf_printf(v->out, "   and %u more kernels (--top %u)\n", n - shown, n);
+    mg_buf_release(&time);
+}
+
+/* ---- one kernel ---------------------------------------------------------------------------------------- */
+
+static int by_block_heat(const void *a, const void *b)
+{
+    const struct mg_pblock *x = *(const struct mg_pblock *const *)a, *y = *(const struct mg_pblock *const *)b;
+    uint64_t u = x->threads * x->n_insts, w = y->threads * y->n_insts;
+    if (u != w) return u > w ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void write_place(struct view *v, const struct mg_pkernel *k, const struct mg_pblock *b)
+{
+    struct mg_buf place = MG_BUF_INIT;
+    size_t bytes = 0;
+    const char *text = mg_sources_line(v->sources, b->file, b->line, &bytes);
+    if (b->file && b->line) mg_buf_printf(&place, "%s:%u", base_name(b->file), b->line);
+    else mg_buf_printf(&place, "ptx:%u", b->ptx_line);
+    if (!text) text = mg_sources_ptx(v->sources, k->module, b->ptx_line, &bytes);
+    mg_add_left(v->out, place.at, 22);
+    mg_buf_release(&place);
+    if (!text) return;
+    uint32_t room = v->columns > 100 ? v->columns - 82 : 36;
+    mg_buf_add(v->out, text, MG_MIN(bytes, room));
+}
+
+static void write_blocks(struct view *v, const struct mg_pkernel *k, const struct mg_kernel_sums *s)
+{
+    const struct mg_pblock **hot = mg_xcalloc(k->n_blocks + 1, sizeof *hot);
+    uint32_t shown = MG_MIN(k->n_blocks, v->rows);
+    for (uint32_t i = 0; i < k->n_blocks; i++) hot[i] = &k->blocks[i];
+    qsort(hot, k->n_blocks, sizeof *hot, by_block_heat);
+    heading(v, "  block   share                            thread entries    lanes  source");
+    for (uint32_t i = 0; i < shown && hot[i]->threads; i++) {
+        const struct mg_pblock *b = hot[i];
+        double share = s->thread_insts ? (double)(b->threads * b->n_insts) / (double)s->thread_insts : 0;
+        mg_buf_printf(v->out, "  %5u %5.1f %% ", b->id, 100 * share);
+        bar_cell(v, share);
+        mg_add_count(v->out, b->threads, b->has_threads, k->estimated, 18);
+        if (b->has_warps && b->warps) mg_buf_printf(v->out, "  %5.1f %%  ", 100.0 * (double)b->threads / (32.0 * (double)b->warps));
+        else mg_buf_adds(v->out, "        -  ");
+        write_place(v, k, b);
+        trim_line(v->out);
+    }
+    uint32_t more = 0;
+    for (uint32_t i = shown; i < k->n_blocks; i++) more += hot[i]->threads != 0;
+    if (more) mg_buf_printf(v->out, "        and %u more blocks that ran\n", more);
+    free(hot);
+}
+
+enum kind { KIND_MEMORY, KIND_FLOAT, KIND_INTEGER, KIND_CONTROL, KIND_SYNC, KIND_COUNT };
+
+static enum kind kind_of(const char *op)
+{
+    struct mg_form f = {0};
+    mg_form_parse(&f, op, strlen(op));
+    if (f.op_flags & (MG_OPF_READS | MG_OPF_WRITES | MG_OPF_ATOMIC)) return KIND_MEMORY;
+    if (f.op_flags & MG_OPF_ENDS_BLOCK) return KIND_CONTROL;
+    if (f.op_flags & (MG_OPF_BARRIER | MG_OPF_CONVERGENT)) return KIND_SYNC;
+    for (unsigned i = 0; i < f.n_types; i++)
+        if (mg_type_kind((enum mg_type)f.types[i]) == MG_TK_FLOAT || mg_type_kind((enum mg_type)f.types[i]) == MG_TK_PACKED) return KIND_FLOAT;
+    return KIND_INTEGER;
+}
+
+static int by_op_heat(const void *a, const void *b)
+{
+    const struct mg_opcount *x = *(const struct mg_opcount *const *)a, *y = *(const struct mg_opcount *const *)b;
+    if (x->threads != y->threads) return x->threads > y->threads ? -1 : 1;
+    return strcmp(x->op, y->op);
+}
+
+static void write_opcodes(struct view *v, const struct mg_pkernel *k, const struct mg_kernel_sums *s)
+{
+    static const char *const names[KIND_COUNT] = {"memory", "float", "integer", "control", "warp and barrier"};
+    const struct mg_opcount **hot = mg_xcalloc(s->n_ops + 1, sizeof *hot);
+    double total = s->thread_insts ? (double)s->thread_insts : 1;
+    uint64_t kinds[KIND_COUNT] = {0};
+    for (uint32_t i = 0; i < s->n_ops; i++) {
+        hot[i] = &s->ops[i];
+        kinds[kind_of(s->ops[i].op)] += s->ops[i].threads;
+    }
+    qsort(hot, s->n_ops, sizeof *hot, by_op_heat);
+    mg_buf_adds(v->out, "  instructions:");
+    bool any = false;
+    for (int i = 0; i < KIND_COUNT; i++)
+        if (kinds[i]) {
+            mg_buf_printf(v->out, "%s %s %.1f %%", any ? "," : "", names[i], 100 * (double)kinds[i] / total);
+            any = true;
+        }
+    mg_buf_addc(v->out, '\n');
+    for (uint32_t i = 0; i < s->n_ops && i < v->rows && hot[i]->threads; i++) {
+        double share = (double)hot[i]->threads / total;
+        mg_buf_printf(v->out, "        %5.1f %% ", 100 * share);
+        bar_cell(v, share);
+        mg_add_count(v->out, hot[i]->threads, true, k->estimated, 18);
+        mg_buf_printf(v->out, "           %s\n", hot[i]->op);
+    }
+    free(hot);
+}
+
+static void write_kernel(struct view *v, const struct mg_hot_kernel *h)
+{
+    const struct mg_pkernel *k = h->k;
+    uint32_t grids = 0;
+    const struct mg_plaunch *first = NULL, *last = NULL;
+    if (!h->s.measured) return;
+    mg_buf_addc(v->out, '\n');
+    heading(v, k->demangled);
+    for (uint64_t i = 0; i < v->p->n_launches; i++) {
+        const struct mg_plaunch *l = &v->p->launches[i];
+        if (l->kernel != k->id) continue;
+        if (!first) first = l;
+        if (!last || memcmp(last->grid, l->grid, sizeof l->grid) || memcmp(last->block, l->block, sizeof l->block)) grids++;
+        last = l;
+    }
+    mg_buf_adds(v->out, "  ");
+    mg_add_grouped(v->out, k->launches);
+    mg_buf_adds(v->out, k->launches == 1 ? " launch" : " launches");
+    if (first) mg_buf_printf(v->out, " of %ux%ux%u CTAs of %ux%ux%u threads%s", first->grid[0], first->grid[1], first->grid[2], first->block[0], first->block[1], first->block[2],
+                             grids > 1 ? " and other sizes" : "");
+    if (k->regs_native >= 0) mg_buf_printf(v->out, ", %s%d registers", k->regs_estimated ? "about " : "", k->regs_native);
+    if (k->regs_native >= 0 && k->regs_instrumented >= 0) mg_buf_printf(v->out, " (%d instrumented)", k->regs_instrumented);
+    mg_buf_addc(v->out, '\n');
+    if (k->estimated) {
+        mg_buf_printf(v->out, "  ~ scaled to the grid from one %s a launch", k->scope == MG_COUNT_CTA ? "CTA" : "warp");
+        if (k->has_error) mg_buf_printf(v->out, ": off by %.3g %% from the launches counted in full\n", k->error_pct);
+        else mg_buf_adds(v->out, "; how far that is off is known only beside a full count (margay merge)\n");
+    }
+    write_blocks(v, k, &h->s);
+    write_opcodes(v, k, &h->s);
+}
+
+/* ---- launches --------------------------------------------------------------------------------------------- */
+
+static void write_launches(struct view *v)
+{
+    struct mg_buf cell = MG_BUF_INIT;
+    mg_buf_addc(v->out, '\n');
+    heading(v, "   launch            CTAs         threads       time   thread instructions  ran           kernel");
+    for (uint64_t i = 0; i < v->p->n_launches; i++) {
+        const struct mg_plaunch *l = &v->p->launches[i];
+        const struct mg_pkernel *k = &v->p->kernels[l->kernel];
+        uint64_t insts = 0;
+        if (!mg_report_shows(v->o, k)) continue;
+        for (uint32_t b = 0; l->threads && b < l->n_counts; b++) insts += l->threads[b] * k->blocks[b].n_insts;
+        mg_add_count(v->out, l->id, true, false, 9);
+        mg_buf_reset(&cell);
+        mg_buf_printf(&cell, "%ux%ux%u", l->grid[0], l->grid[1], l->grid[2]);
+        mg_add_right(v->out, cell.at, 16);
+        mg_buf_reset(&cell);
+        mg_buf_printf(&cell, "%ux%ux%u", l->block[0], l->block[1], l->block[2]);
+        mg_add_right(v->out, cell.at, 16);
+        mg_buf_reset(&cell);
+        if (l->timed) mg_add_time(&cell, l->time_ns);
+        else mg_buf_adds(&cell, "-");
+        mg_add_right(v->out, cell.at, 11);
+        mg_add_count(v->out, insts, l->threads != NULL, false, 22);
+        mg_buf_adds(v->out, "  ");
+        mg_add_left(v->out, l->complete ? mg_ran_text(l->ran) : "incomplete", 12);
+        mg_buf_adds(v->out, "  ");
+        mg_add_left(v->out, k->demangled, 40);
+        trim_line(v->out);
+    }
+    mg_buf_release(&cell);
+}
+
+/* ---- all ---------------------------------------------------------------------------------------------------- */
+
+void mg_report_text(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out)
+{
+    static const struct mg_report_opts defaults = {.size = sizeof defaults};
+    struct view v = {.p = p, .o = o ? o : &defaults, .out = out};
+    uint32_t n, details;
+    double total = 0;
+    struct mg_hot_kernel *hot = mg_hot_kernels(p, v.o, &n);
+    v.sources = mg_sources_new(p);
+    v.columns = v.o->columns >= 60 ? v.o->columns : 120;
+    v.rows = v.o->top ? v.o->top : TOP_ROWS;
+    details = v.o->top ? v.o->top : v.o->kernel_glob ? TOP_KERNELS : TOP_DETAILS;
+    for (uint32_t i = 0; i < n; i++) total += (double)hot[i].s.thread_insts;
+    write_title(&v);
+    if (n) write_kernels(&v, hot, n, total);
+    for (uint32_t i = 0; i < n && i < details; i++) write_kernel(&v, &hot[i]);
+    if (v.o->per_launch) write_launches(&v);
+    mg_buf_addc(out, '\n');
+    mg_add_coverage(p, out, UINT32_MAX);
+    mg_sources_free(v.sources);
+    mg_hot_release(hot, n);
+}

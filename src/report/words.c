@@ -1,0 +1,133 @@
+/* Numbers, bars and the coverage line in words. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/priv.h"
+
+void mg_add_grouped(struct mg_buf *out, uint64_t v)
+{
+    char text[32];
+    size_t at = sizeof text, digits = 0;
+    do {
+        if (digits && digits % 3 == 0) text[--at] = ',';
+        text[--at] = (char)('0' + v % 10);
+        digits++;
+    } while (v /= 10);
+    mg_buf_add(out, text + at, sizeof text - at);
+}
+
+void mg_add_right(struct mg_buf *out, const char *text, uint32_t width)
+{
+    for (size_t n = strlen(text); n < width; n++) mg_buf_addc(out, ' ');
+    mg_buf_adds(out, text);
+}
+
+void mg_add_left(struct mg_buf *out, const char *text, uint32_t width)
+{
+    size_t n = strlen(text);
+    if (n > width && width > 2) mg_buf_printf(out, "%.*s..", (int)width - 2, text);
+    else mg_buf_adds(out, text);
+    for (; n < width; n++) mg_buf_addc(out, ' ');
+}
+
+void mg_add_time(struct mg_buf *out, uint64_t ns)
+{
+    static const struct { double unit; const char *name; } units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}};
+    for (size_t i = 0; i < MG_COUNT_OF(units); i++)
+        if ((double)ns >= units[i].unit) {
+            mg_buf_printf(out, "%.3g %s", (double)ns / units[i].unit, units[i].name);
+            return;
+        }
+    mg_buf_printf(out, "%llu ns", (unsigned long long)ns);
+}
+
+/* Eighths of a cell in UTF-8, or '#'. */
+void mg_add_bar(struct mg_buf *out, double share, uint32_t width, bool ascii)
+{
+    uint32_t eighths = (uint32_t)(share * width * 8 + 0.5), full = eighths / 8, rest = eighths % 8;
+    for (uint32_t i = 0; i < full; i++) mg_buf_adds(out, ascii ? "#" : "\xe2\x96\x88");
+    if (!ascii && rest) {
+        const char part[] = {(char)0xe2, (char)0x96, (char)(0x90 - rest), 0}; /* U+2588..U+258F */
+        mg_buf_adds(out, part);
+    } else if (rest >= 4) {
+        mg_buf_addc(out, '#');
+    }
+}
+
+void mg_add_count(struct mg_buf *out, uint64_t v, bool measured, bool estimated, uint32_t width)
+{
+    struct mg_buf cell = MG_BUF_INIT;
+    if (estimated && measured) mg_buf_addc(&cell, '~');
+    if (measured) mg_add_grouped(&cell, v);
+    else mg_buf_addc(&cell, '-');
+    mg_add_right(out, cell.at, width);
+    mg_buf_release(&cell);
+}
+
+void mg_add_coverage(const struct mg_profile *p, struct mg_buf *out, uint32_t max_rows)
+{
+    struct mg_coverage c;
+    mg_coverage_init(&c, p);
+    for (uint32_t i = 0; i < c.n_rows && i < max_rows; i++) {
+        const char *name = c.rows[i].kernel;
+        for (uint32_t k = 0; k < p->n_kernels; k++)
+            if (p->kernels[k].name == name) name = p->kernels[k].demangled;
+        mg_buf_printf(out, "  %s: ", name);
+        mg_add_grouped(out, c.rows[i].launches);
+        mg_buf_printf(out, " %s, %s\n", mg_ran_text(c.rows[i].ran), c.rows[i].reason);
+    }
+    if (c.n_rows > max_rows) mg_buf_printf(out, "  and %u more kernels or reasons (margay report --json names all)\n", c.n_rows - max_rows);
+    for (uint32_t i = 0; i < p->n_kernels; i++)
+        if (p->kernels[i].incomplete) {
+            mg_buf_printf(out, "  %s: ", p->kernels[i].demangled);
+            mg_add_grouped(out, p->kernels[i].incomplete);
+            mg_buf_adds(out, " did not complete: not in the counts\n");
+        }
+    mg_buf_adds(out, "coverage: ");
+    mg_add_grouped(out, c.instrumented);
+    mg_buf_adds(out, " of ");
+    mg_add_grouped(out, c.launches);
+    mg_buf_printf(out, " launches instrumented (%.1f %%)", c.launches ? 100.0 * (double)c.instrumented / (double)c.launches : 0);
+    if (c.timed) mg_buf_printf(out, ", %.1f %% of kernel time (%.1f %% of launches timed)", c.time_pct, c.timed_pct);
+    if (c.failed) {
+        mg_buf_adds(out, ", ");
+        mg_add_grouped(out, c.failed);
+        mg_buf_adds(out, " failed");
+    }
+    if (c.unknown) {
+        mg_buf_adds(out, ", ");
+        mg_add_grouped(out, c.unknown);
+        mg_buf_adds(out, " unknown");
+    }
+    mg_buf_addc(out, '\n');
+    mg_coverage_release(&c);
+}
+
+/* ---- kernels by instructions ------------------------------------------------------------------------- */
+
+static int by_heat(const void *a, const void *b)
+{
+    const struct mg_hot_kernel *x = a, *y = b;
+    if (x->s.thread_insts != y->s.thread_insts) return x->s.thread_insts > y->s.thread_insts ? -1 : 1;
+    if (x->k->time_ns != y->k->time_ns && !x->s.measured && !y->s.measured) return x->k->time_ns > y->k->time_ns ? -1 : 1;
+    return x->k->id < y->k->id ? -1 : 1;
+}
+
+struct mg_hot_kernel *mg_hot_kernels(const struct mg_profile *p, const struct mg_report_opts *o, uint32_t *n)
+{
+    struct mg_hot_kernel *hot = mg_xcalloc(p->n_kernels + 1, sizeof *hot);
+    *n = 0;
+    for (uint32_t i = 0; i < p->n_kernels; i++) {
+        if (!mg_report_shows(o, &p->kernels[i])) continue;
+        hot[*n].k = &p->kernels[i];
+        mg_kernel_sums_init(&hot[(*n)++].s, &p->kernels[i]);
+    }
+    if (*n) qsort(hot, *n, sizeof *hot, by_heat);
+    return hot;
+}
+
+void mg_hot_release(struct mg_hot_kernel *hot, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) mg_kernel_sums_release(&hot[i].s);
+    free(hot);
+}

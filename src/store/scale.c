@@ -1,0 +1,139 @@
+/* From launches to kernels: sums, and what CUDA Flux does with a partial count.
+ *
+ * Tool blocks can count one CTA or one warp of a launch (scope=cta|warp). Such counts are scaled by
+ * how many of them the grid holds, and are estimates: how far off they are is known only where the
+ * same kernel was also counted in full with the same geometry (another run, joined by `merge`). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/priv.h"
+
+void mg_scope_parse(struct mg_pprocess *process)
+{
+    for (const char *tool = process->tools; *tool;) {
+        size_t n = strcspn(tool, ";"), at = strcspn(tool, ",;");
+        bool blocks = at == 6 && !memcmp(tool, "blocks", 6);
+        while (blocks && at < n) {
+            const char *key = tool + at + 1;
+            if (!strncmp(key, "scope=cta", 9)) process->scope = MG_COUNT_CTA;
+            if (!strncmp(key, "scope=warp", 10)) process->scope = MG_COUNT_WARP;
+            if (!strncmp(key, "cta=", 4)) process->scope_cta = strtoull(key + 4, NULL, 0);
+            if (!strncmp(key, "warp=", 5)) process->scope_warp = (uint32_t)strtoul(key + 5, NULL, 0);
+            at += 1 + strcspn(key, ",;");
+        }
+        tool += n + (tool[n] == ';');
+    }
+}
+
+struct factor { uint64_t mul, div, warp_mul; }; /* counts * mul / div; div 0: the launch has no such CTA or warp */
+
+static struct factor factor_of(const struct mg_pprocess *process, const struct mg_plaunch *l)
+{
+    uint64_t ctas = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2], threads = (uint64_t)l->block[0] * l->block[1] * l->block[2], warps = (threads + 31) / 32;
+    if (process->scope == MG_COUNT_FULL) return (struct factor){1, 1, 1};
+    if (process->scope_cta >= ctas) return (struct factor){0};
+    if (process->scope == MG_COUNT_CTA) return (struct factor){ctas, 1, ctas};
+    if (process->scope_warp >= warps) return (struct factor){0};
+    uint64_t lanes = MG_MIN(threads - 32 * (uint64_t)process->scope_warp, 32);
+    return (struct factor){ctas * threads, lanes, ctas * warps};
+}
+
+static uint64_t scaled(uint64_t v, uint64_t mul, uint64_t div)
+{
+    unsigned __int128 wide = (unsigned __int128)v * mul;
+    return (uint64_t)((wide + div / 2) / div);
+}
+
+static void add_counts(struct mg_pkernel *k, const struct mg_plaunch *l, const struct mg_pprocess *process)
+{
+    struct factor f = factor_of(process, l);
+    if (!f.div || !l->n_counts) return;
+    if (process->scope != MG_COUNT_FULL) {
+        k->estimated = true;
+        k->scope = process->scope;
+    }
+    for (uint32_t b = 0; b < k->n_blocks; b++) {
+        struct mg_pblock *to = &k->blocks[b];
+        if (l->threads) {
+            to->threads += scaled(l->threads[b], f.mul, f.div);
+            if (process->scope != MG_COUNT_FULL) k->measured_thread_insts += l->threads[b] * to->n_insts;
+        }
+        if (l->warps) to->warps += l->warps[b] * f.warp_mul;
+        to->has_threads |= l->threads != NULL;
+        to->has_warps |= l->warps != NULL;
+    }
+}
+
+static bool counts(const struct mg_plaunch *l)
+{
+    return l->complete && l->ran == MG_RAN_INSTRUMENTED && l->threads;
+}
+
+/* ---- the error of scaling ------------------------------------------------------------------------- */
+
+struct sample { const struct mg_plaunch *l; bool full; double insts; };
+
+static int by_geometry(const void *a, const void *b)
+{
+    const struct mg_plaunch *x = ((const struct sample *)a)->l, *y = ((const struct sample *)b)->l;
+    if (x->kernel != y->kernel) return x->kernel < y->kernel ? -1 : 1;
+    int c = memcmp(x->grid, y->grid, sizeof x->grid);
+    return c ? c : memcmp(x->block, y->block, sizeof x->block);
+}
+
+static double insts_of(const struct mg_profile *p, const struct mg_plaunch *l)
+{
+    const struct mg_pkernel *k = &p->kernels[l->kernel];
+    struct factor f = factor_of(&p->processes[l->process], l);
+    double sum = 0;
+    for (uint32_t b = 0; b < l->n_counts; b++) sum += (double)l->threads[b] * k->blocks[b].n_insts;
+    return sum * (double)f.mul / (double)f.div / (double)(l->replays ? l->replays : 1);
+}
+
+static void find_errors(struct mg_profile *p)
+{
+    uint64_t n = 0;
+    struct sample *s = mg_xcalloc(p->n_launches + 1, sizeof *s);
+    for (uint64_t i = 0; i < p->n_launches; i++) {
+        const struct mg_plaunch *l = &p->launches[i];
+        if (!p->kernels[l->kernel].estimated || !counts(l) || !factor_of(&p->processes[l->process], l).div) continue;
+        s[n++] = (struct sample){l, p->processes[l->process].scope == MG_COUNT_FULL, insts_of(p, l)};
+    }
+    qsort(s, n, sizeof *s, by_geometry);
+    for (uint64_t i = 0, end; i < n; i = end) {
+        double sum[2] = {0, 0}, count[2] = {0, 0};
+        for (end = i; end < n && !by_geometry(&s[i], &s[end]); end++) {
+            sum[s[end].full] += s[end].insts;
+            count[s[end].full]++;
+        }
+        if (count[0] == 0 || count[1] == 0 || sum[1] == 0) continue;
+        struct mg_pkernel *k = &p->kernels[s[i].l->kernel];
+        double full = sum[1] / count[1], off = sum[0] / count[0] - full, pct = 100 * (off < 0 ? -off : off) / full;
+        if (!k->has_error || pct > k->error_pct) k->error_pct = pct;
+        k->has_error = true;
+    }
+    free(s);
+}
+
+void mg_profile_sum(struct mg_profile *p)
+{
+    bool any = false;
+    for (uint64_t i = 0; i < p->n_launches; i++) {
+        const struct mg_plaunch *l = &p->launches[i];
+        struct mg_pkernel *k = &p->kernels[l->kernel];
+        uint64_t times = l->replays, threads = 1;
+        if (l->ran == MG_RAN_UNKNOWN) continue;
+        for (int d = 0; d < 3; d++) threads *= (uint64_t)l->grid[d] * l->block[d];
+        k->launches += times;
+        k->threads_launched += threads * times;
+        if (!l->complete) k->incomplete += times;
+        if (l->ran == MG_RAN_INSTRUMENTED) k->instrumented += times;
+        if (l->timed) {
+            k->time_ns += l->time_ns;
+            k->timed_launches += times;
+        }
+        if (l->complete && l->ran == MG_RAN_INSTRUMENTED) add_counts(k, l, &p->processes[l->process]);
+        any |= k->estimated;
+    }
+    if (any) find_errors(p);
+}
