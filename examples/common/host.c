@@ -30,10 +30,10 @@ static void ok(CUresult r, const char *what)
     exit(1);
 }
 
-kernel_t host_kernel(const char *name)
+/* Opens device, context and module on first use. */
+static void *the_module(void)
 {
     static void *module;
-    void *function = NULL;
     if (!module) {
         void *ctx = NULL;
         int device = 0;
@@ -43,13 +43,20 @@ kernel_t host_kernel(const char *name)
         ok(cuCtxSetCurrent(ctx), "cuCtxSetCurrent");
         ok(cuModuleLoadData(&module, example_ptx), "cuModuleLoadData");
     }
-    ok(cuModuleGetFunction(&function, module, name), name);
+    return module;
+}
+
+kernel_t host_kernel(const char *name)
+{
+    void *function = NULL;
+    ok(cuModuleGetFunction(&function, the_module(), name), name);
     return function;
 }
 
 void *dev_alloc(size_t bytes)
 {
     CUdeviceptr p = 0;
+    the_module();
     ok(cuMemAlloc_v2(&p, bytes), "cuMemAlloc");
     return (void *)(uintptr_t)p;
 }
