@@ -36,14 +36,18 @@ objs = $(patsubst src/%.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(addprefix s
 CORE := base abi isa ir ptx image analysis pass tool store
 CORE_OBJS := $(call objs,$(CORE))
 CLI_OBJS := $(call objs,report cli) $(B)/obj/inject/config.o
-DEVICE_OBJS := $(call objs,device device/emu)
+# Lane loops of the emulator are built once per vector ISA and chosen at run time.
+VEC_SRCS := $(wildcard src/device/emu/vec_*.c)
+VEC_ISAS := base avx2 avx512
+VEC_OBJS := $(foreach i,$(VEC_ISAS),$(VEC_SRCS:src/%.c=$(B)/obj/%.$(i).o))
+DEVICE_OBJS := $(filter-out $(VEC_SRCS:src/%.c=$(B)/obj/%.o),$(call objs,device device/emu)) $(VEC_OBJS)
 INPROC_OBJS := $(DEVICE_OBJS) $(call objs,driver inject)
 RUNTIME_OBJS := $(call objs,runtime)
 STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
 .PHONY: all help deps unit examples demo check check-gpu bench fuzz format lint install clean
-all: deps $(B)/bin/margay $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/libmargay-audit.so ## build the program and its libraries
+all: deps $(B)/bin/margay $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 deps:
@@ -52,6 +56,19 @@ deps:
 $(B)/obj/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+VEC_FLAGS := $(if $(filter release,$(VARIANT)),-O3) -fno-trapping-math
+VEC_AVX2 := -mavx2 -mfma -mf16c -mbmi -mbmi2
+VEC_AVX512 := $(VEC_AVX2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mprefer-vector-width=512
+$(B)/obj/%.base.o: src/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(VEC_FLAGS) -DEMU_ISA=EMU_ISA_BASE -DEMU_SUF=_base -MMD -MP -c $< -o $@
+$(B)/obj/%.avx2.o: src/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(VEC_FLAGS) $(VEC_AVX2) -DEMU_ISA=EMU_ISA_AVX2 -DEMU_SUF=_avx2 -MMD -MP -c $< -o $@
+$(B)/obj/%.avx512.o: src/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(VEC_FLAGS) $(VEC_AVX512) -DEMU_ISA=EMU_ISA_AVX512 -DEMU_SUF=_avx512 -MMD -MP -c $< -o $@
 
 $(B)/bin/margay: $(CORE_OBJS) $(CLI_OBJS)
 	@mkdir -p $(@D)
@@ -89,6 +106,15 @@ $(B)/gen/cudart.map: src/runtime/exports.def
 $(CUDART): $(RUNTIME_OBJS) $(B)/gen/cudart.map
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -shared -Wl,-soname,libcudart.so.13 -Wl,--version-script=$(B)/gen/cudart.map -Wl,-Bsymbolic-functions -Wl,-z,defs $(RUNTIME_OBJS) -lpthread -ldl -o $@
+
+# the runtime of CUDA 12 is refused by name (src/runtime/cudart12)
+CUDART12 := $(B)/lib/margay/cudart/libcudart.so.12
+$(B)/gen/cudart12.map: src/runtime/exports.def src/runtime/cudart12/exports.def
+	@mkdir -p $(@D)
+	@{ echo 'libcudart.so.12 {'; echo '  global:'; cat $^ | sed -n 's/^RT_EXPORT(\(.*\))/    \1;/p'; echo '  local: *;'; echo '};'; } > $@
+$(CUDART12): $(B)/obj/runtime/cudart12/refuse.o $(B)/gen/cudart12.map
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -shared -Wl,-soname,libcudart.so.12 -Wl,--version-script=$(B)/gen/cudart12.map -Wl,-z,defs $< -o $@
 
 UNIT_OBJS := $(patsubst tests/unit/%.c,$(B)/obj/tests/%.o,$(wildcard tests/unit/*.c))
 $(B)/obj/tests/%.o: tests/unit/%.c
