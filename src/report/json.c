@@ -268,6 +268,22 @@ static void write_block(struct mg_json *j, const struct mg_pkernel *k, const str
     end_line(j, indent);
 }
 
+/* What an estimate rests on; null when every count is exact. */
+static void write_scaled(struct mg_json *j, const struct mg_pkernel *k)
+{
+    mg_json_key(j, "scaled");
+    if (!k->estimated) {
+        mg_json_null(j);
+        return;
+    }
+    int indent = one_line(j);
+    mg_json_key(j, "scope");
+    mg_json_str(j, k->scope == MG_COUNT_CTA ? "cta" : "warp");
+    key_u64(j, "measured_thread_instructions", k->measured_thread_insts);
+    key_f64_if(j, "error_pct", k->has_error, k->error_pct);
+    end_line(j, indent);
+}
+
 static void write_kernel(struct mg_json *j, const struct mg_pkernel *k)
 {
     struct mg_kernel_sums s;
@@ -277,7 +293,7 @@ static void write_kernel(struct mg_json *j, const struct mg_pkernel *k)
     mg_json_key(j, "name");
     mg_json_str(j, k->name);
     mg_json_key(j, "demangled");
-    mg_json_str(j, k->demangled ? k->demangled : k->name);
+    mg_json_str(j, k->demangled);
     mg_json_key(j, "module");
     mg_json_str(j, k->module);
     key_u64(j, "launches", k->launches);
@@ -294,6 +310,8 @@ static void write_kernel(struct mg_json *j, const struct mg_pkernel *k)
     key_u64_if(j, "thread_instructions", s.measured, s.thread_insts);
     key_u64_if(j, "warp_instructions", s.has_warps, s.warp_insts);
     key_f64_if(j, "lane_use", s.measured && s.has_warps && s.warp_insts, (double)s.thread_insts / (32.0 * (double)(s.warp_insts ? s.warp_insts : 1)));
+    key_bool(j, "estimate", k->estimated);
+    write_scaled(j, k);
     write_opcodes(j, &s);
     mg_json_key(j, "blocks");
     mg_json_arr(j);
