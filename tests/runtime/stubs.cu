@@ -50,6 +50,12 @@ int main()
     cudaKernelNodeParams params = {(void *)kernel, dim3(1), dim3(32), 0, args, 0};
     OK(cudaGraphCreate(&graph, 0));
     OK(cudaGraphAddKernelNode(&node, graph, 0, 0, &params));
+    cudaKernelNodeParams back;
+    OK(cudaGraphKernelNodeGetParams(node, &back));
+    MUST(back.func == (void *)kernel && back.blockDim.x == 32 && back.kernelParams == args);
+    cudaFunction_t function;
+    OK(cudaGetFuncBySymbol(&function, (const void *)kernel));
+    MUST((void *)function != (void *)kernel);
     params.func = (void *)main;
     MUST(cudaGraphAddKernelNode(&node, graph, 0, 0, &params) == cudaErrorInvalidDeviceFunction);
     MUST(cudaGetLastError() == cudaErrorInvalidDeviceFunction);
