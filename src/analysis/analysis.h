@@ -17,6 +17,7 @@ struct mg_block {
     uint32_t succ_at, n_succs; /* run in cfg->edges: fall-through first when there is one, then targets */
     uint32_t pred_at, n_preds; /* run in cfg->preds */
     mg_id loc;            /* .loc in force at its first instruction, 0 = none */
+    bool leaves;          /* a lane may leave the function at its end: ret, exit, trap, or running off the body */
 };
 struct mg_cfg {
     struct mg_arena arena;

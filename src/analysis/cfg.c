@@ -131,7 +131,10 @@ static void cut(struct builder *b)
 
 static void add_edge(struct mg_cfg *c, struct mg_block *k, uint32_t *n_edges, uint32_t to)
 {
-    if (to >= c->n_blocks) return; /* behind the last instruction: leaving the function */
+    if (to >= c->n_blocks) { /* behind the last instruction */
+        k->leaves = true;
+        return;
+    }
     for (uint32_t i = 0; i < k->n_succs; i++)
         if (c->edges[k->succ_at + i] == to) return;
     c->edges[(*n_edges)++] = to;
@@ -177,6 +180,8 @@ static void connect(struct builder *b)
         k->succ_at = n_edges;
         if (falls_through(m, n)) add_edge(c, k, &n_edges, i + 1);
         if (!ends_block(m, n)) continue;
+        unsigned op = m->forms.at[n->ref].op;
+        k->leaves |= op == MG_OP_ret || op == MG_OP_exit || op == MG_OP_trap;
         for (uint32_t j = 0; j < n->n_opnds; j++) {
             const struct mg_opnd *o = &m->opnds.at[n->opnd + j];
             if (o->kind == MG_OPND_label) add_label_edge(b, k, &n_edges, o->id);

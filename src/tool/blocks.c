@@ -2,18 +2,21 @@
  * of plain PTX without a new basic block:
  *
  *   entry of a function      mov.u64 c_i, 0                       one 64-bit register per counter
- *   head of block i          add.u64 c_i, c_i, 1
+ *   head of a block          add.u64 c_i, c_i, 1
  *   before ret and exit      ld.global.u64 base, [ctx];  red.global.add.u64 [base + 8*i], c_i
  *
- * Only the counters a path can have touched are flushed at its end, and a guarded ret or exit
- * guards its flush. Functions have registers of their own and flush at their return; before a call
- * whose callee may leave by `exit` the caller flushes and begins again at zero, because the lanes
- * that exit never come back. In a function (not a kernel) a block outside every cycle has no
+ * Blocks that are entered equally often (analysis/equiv.h) share a counter, which one of them, the
+ * class's representative, keeps; a kernel's blocks that every thread enters once need no register
+ * at all. Only the counters a path can have touched are flushed at its end, and a guarded ret or
+ * exit guards its flush. Functions have registers of their own and flush at their return; before a
+ * call whose callee may leave by `exit` the caller flushes and begins again at zero, because the
+ * lanes that exit never come back. In a function (not a kernel) a class outside every cycle has no
  * register: it adds 1 to memory at once.
  *
  * Warp entries. Lanes of a cohort (analysis/uniform.h) move together, so its first lane's thread
  * count is the warp's: nothing is added in the block, and the flush adds the leader's c_i. Elsewhere
- * the lowest active lane counts, in this order, which the emulator knows by sight:
+ * the lowest active lane counts, in this order, which the emulator knows by sight (the first add
+ * only in a representative):
  *
  *     add.u64 c, c, 1;  activemask.b32 m;  and.b32 t, m, lt;  setp.eq.u32 p, t, 0;  @p add.u64 w, w, 1;
  *
@@ -23,6 +26,7 @@
 #include <string.h>
 
 #include "analysis/callgraph.h"
+#include "analysis/equiv.h"
 #include "analysis/loop.h"
 #include "analysis/uniform.h"
 #include "base/buf.h"
@@ -104,18 +108,30 @@ enum warp_rule { WARP_NONE, WARP_LEADER, WARP_LOWEST };
 
 struct block_plan {
     uint32_t dense;     /* id among the kernel's blocks */
-    bool direct;        /* adds to memory at its head */
-    bool once;          /* the kernel's entry, in no cycle: its count is 1 from the start */
+    uint32_t cls;       /* class of equally frequent blocks; MG_NO_CLASS: never entered */
     bool begins;        /* a cohort begins here */
     enum warp_rule rule;
-    mg_id count;        /* register, 0 when direct */
     mg_id warps;        /* register, WARP_LOWEST and not direct */
+    uint32_t warps_at;  /* counter of its warp entries; UINT32_MAX: another block of its group flushes it */
     mg_id leader;       /* predicate of its cohort's first lane, WARP_LEADER */
+};
+
+enum class_kind {
+    CLASS_REGISTER, /* counts in `reg`, flushed */
+    CLASS_DIRECT,   /* adds to memory at its representative's head */
+    CLASS_ONE,      /* every thread enters it once: the flush adds 1 */
+};
+struct class_plan {
+    enum class_kind kind;
+    bool once;       /* CLASS_REGISTER: the register starts at 1, nothing is added */
+    uint32_t rep;    /* block that counts */
+    uint32_t at;     /* counter */
+    mg_id reg;
 };
 
 struct emitter {
     const struct mg_blocks_opts *o;
-    const struct mg_counter_layout *layout;
+    struct mg_counter_layout *layout;
     struct mg_twin *t;
     struct mg_module *m;
     const struct mg_cfg *c;
@@ -123,6 +139,8 @@ struct emitter {
     mg_id func, ctx, at;          /* at: node in front of which code goes */
     mg_id guard; bool guard_not;  /* of what is inserted; 0: none */
     struct block_plan *plans;
+    struct class_plan *classes; uint32_t n_classes;
+    bool *may_leave;              /* block -> its call may end the lane */
     mg_id base, mask, below, low, lt, mine, both, always;
     bool ballot;                  /* vote.ballot stands in for activemask */
     const bool *may_exit;         /* by func id */
@@ -187,22 +205,24 @@ static mg_id head_of(const struct mg_module *m, const struct mg_block *k)
 static void emit_head(struct emitter *e, uint32_t b)
 {
     const struct block_plan *p = &e->plans[b];
+    if (p->cls == MG_NO_CLASS) return;
+    const struct class_plan *k = &e->classes[p->cls];
     e->at = head_of(e->m, &e->c->blocks[b]);
     e->guard = 0;
     e->guard_not = false;
-    if (p->direct) {
+    if (k->rep == b && k->kind == CLASS_DIRECT) {
         e->guard = e->mine;
-        EMIT(e, "red.global.add.u64", counter_at(e, e->layout->threads[p->dense]), mg_o_imm(1));
+        EMIT(e, "red.global.add.u64", counter_at(e, k->at), mg_o_imm(1));
         e->guard = 0;
-    } else if (!p->once) {
-        EMIT(e, "add.u64", mg_o_reg(p->count), mg_o_reg(p->count), mg_o_imm(1));
+    } else if (k->rep == b && k->kind == CLASS_REGISTER && !k->once) {
+        EMIT(e, "add.u64", mg_o_reg(k->reg), mg_o_reg(k->reg), mg_o_imm(1));
     }
     if (p->begins && b != 0) emit_lowest(e, p->leader);
     if (p->rule != WARP_LOWEST) return;
     emit_lowest(e, e->low);
-    if (p->direct) {
+    if (!p->warps) {
         guard_by(e, e->mine, false, e->low);
-        EMIT(e, "red.global.add.u64", counter_at(e, e->layout->warps[p->dense]), mg_o_imm(1));
+        EMIT(e, "red.global.add.u64", counter_at(e, p->warps_at), mg_o_imm(1));
     } else {
         e->guard = e->low;
         EMIT(e, "add.u64", mg_o_reg(p->warps), mg_o_reg(p->warps), mg_o_imm(1));
@@ -229,37 +249,60 @@ static void find_reaching(const struct mg_cfg *c, uint32_t to, bool *reach)
     free(stack);
 }
 
-/* Adds the registers of the blocks in `reach` to memory, for the lanes with guard (and mine). */
+static struct mg_opnd class_value(const struct class_plan *k)
+{
+    return k->kind == CLASS_ONE ? mg_o_imm(1) : mg_o_reg(k->reg);
+}
+
+static bool flushes_class(const struct class_plan *k, const bool *reach)
+{
+    return k->kind == CLASS_ONE || (k->kind == CLASS_REGISTER && (k->once || reach[k->rep]));
+}
+
+static bool flushes_block(const struct emitter *e, uint32_t b, const bool *reach)
+{
+    const struct block_plan *p = &e->plans[b];
+    if (p->cls == MG_NO_CLASS || p->rule == WARP_NONE || p->warps_at == UINT32_MAX) return false;
+    if (p->rule == WARP_LOWEST) return p->warps && reach[b];
+    return flushes_class(&e->classes[p->cls], reach);
+}
+
+/* The guard for a flush: `both` is left free for the leaders. */
+static void guard_flush(struct emitter *e, mg_id guard, bool guard_not)
+{
+    guard_by(e, guard, guard_not, e->mine);
+    if (!guard || !e->mine) return;
+    mg_id copy = new_reg(e, "__mg_g", MG_TYPE_pred), both = e->guard;
+    e->guard = 0;
+    EMIT(e, "mov.pred", mg_o_reg(copy), mg_o_reg(both));
+    e->guard = copy;
+}
+
+/* Adds the registers that blocks in `reach` may have counted in to memory, for the lanes with guard
+ * (and mine). */
 static void emit_flush(struct emitter *e, const bool *reach, mg_id guard, bool guard_not)
 {
     uint32_t n = e->c->n_blocks;
     bool any = false;
-    for (uint32_t b = 0; b < n; b++) any |= reach[b] && !e->plans[b].direct;
+    for (uint32_t k = 0; k < e->n_classes; k++) any |= flushes_class(&e->classes[k], reach);
+    for (uint32_t b = 0; b < n; b++) any |= flushes_block(e, b, reach);
     if (!any) return;
-    guard_by(e, guard, guard_not, e->mine);
-    mg_id g = e->guard == e->both && e->both ? new_reg(e, "__mg_g", MG_TYPE_pred) : 0;
-    if (g) { /* `both` is needed again for the leaders */
-        mg_id keep = e->guard;
-        e->guard = 0;
-        EMIT(e, "mov.pred", mg_o_reg(g), mg_o_reg(keep));
-        e->guard = g;
-    }
+    guard_flush(e, guard, guard_not);
     mg_id flush_guard = e->guard;
     bool flush_not = e->guard_not;
     EMIT(e, "ld.global.u64", mg_o_reg(e->base), mg_o_addr_reg(e->ctx, MG_CTX_COUNTERS));
-    for (uint32_t b = 0; b < n; b++) {
-        const struct block_plan *p = &e->plans[b];
-        if (!reach[b] || p->direct) continue;
-        EMIT(e, "red.global.add.u64", counter_at(e, e->layout->threads[p->dense]), mg_o_reg(p->count));
-        if (p->rule == WARP_LOWEST)
-            EMIT(e, "red.global.add.u64", counter_at(e, e->layout->warps[p->dense]), mg_o_reg(p->warps));
-    }
+    for (uint32_t k = 0; k < e->n_classes; k++)
+        if (flushes_class(&e->classes[k], reach))
+            EMIT(e, "red.global.add.u64", counter_at(e, e->classes[k].at), class_value(&e->classes[k]));
+    for (uint32_t b = 0; b < n; b++)
+        if (flushes_block(e, b, reach) && e->plans[b].rule == WARP_LOWEST)
+            EMIT(e, "red.global.add.u64", counter_at(e, e->plans[b].warps_at), mg_o_reg(e->plans[b].warps));
     mg_id leader = 0;
     for (uint32_t b = 0; b < n; b++) {
         const struct block_plan *p = &e->plans[b];
-        if (!reach[b] || p->direct || p->rule != WARP_LEADER) continue;
+        if (!flushes_block(e, b, reach) || p->rule != WARP_LEADER) continue;
         if (p->leader != leader) guard_by(e, flush_guard, flush_not, leader = p->leader);
-        EMIT(e, "red.global.add.u64", counter_at(e, e->layout->warps[p->dense]), mg_o_reg(p->count));
+        EMIT(e, "red.global.add.u64", counter_at(e, p->warps_at), class_value(&e->classes[p->cls]));
     }
     e->guard = 0;
     e->guard_not = false;
@@ -269,12 +312,11 @@ static void emit_zeros(struct emitter *e, const bool *reach, mg_id guard, bool g
 {
     e->guard = guard;
     e->guard_not = guard_not;
-    for (uint32_t b = 0; b < e->c->n_blocks; b++) {
-        const struct block_plan *p = &e->plans[b];
-        if (!reach[b] || p->direct) continue;
-        EMIT(e, "mov.u64", mg_o_reg(p->count), mg_o_imm(0));
-        if (p->rule == WARP_LOWEST) EMIT(e, "mov.u64", mg_o_reg(p->warps), mg_o_imm(0));
-    }
+    for (uint32_t k = 0; k < e->n_classes; k++)
+        if (flushes_class(&e->classes[k], reach)) EMIT(e, "mov.u64", mg_o_reg(e->classes[k].reg), mg_o_imm(0));
+    for (uint32_t b = 0; b < e->c->n_blocks; b++)
+        if (flushes_block(e, b, reach) && e->plans[b].rule == WARP_LOWEST)
+            EMIT(e, "mov.u64", mg_o_reg(e->plans[b].warps), mg_o_imm(0));
     e->guard = 0;
     e->guard_not = false;
 }
@@ -289,7 +331,6 @@ static void emit_mine(struct emitter *e)
     mg_id l = new_reg(e, "__mg_l", MG_TYPE_b64), w = new_reg(e, "__mg_v", MG_TYPE_b64);
     bool warp = e->o->scope == MG_COUNT_WARP;
     e->mine = new_reg(e, "__mg_mine", MG_TYPE_pred);
-    e->both = new_reg(e, "__mg_both", MG_TYPE_pred);
     EMIT(e, "mov.u32", mg_o_reg(a), mg_o_sreg(MG_SREG_ctaid, 3));
     EMIT(e, "mov.u32", mg_o_reg(b), mg_o_sreg(MG_SREG_nctaid, 2));
     EMIT(e, "mov.u32", mg_o_reg(x), mg_o_sreg(MG_SREG_ctaid, 2));
@@ -316,20 +357,22 @@ static void emit_mine(struct emitter *e)
     EMIT(e, "and.pred", mg_o_reg(e->mine), mg_o_reg(e->mine), mg_o_reg(e->both));
 }
 
-static void emit_entry(struct emitter *e, bool any_direct)
+static void emit_entry(struct emitter *e)
 {
     e->at = e->t->entry_at[e->ix];
     emit_mine(e);
-    bool lowest = false, any = false;
-    for (uint32_t b = 0; b < e->c->n_blocks; b++) {
-        struct block_plan *p = &e->plans[b];
-        lowest |= p->rule != WARP_NONE;
-        any |= !p->direct;
-        if (p->direct) continue;
-        EMIT(e, "mov.u64", mg_o_reg(p->count), mg_o_imm(p->once));
-        if (p->rule == WARP_LOWEST) EMIT(e, "mov.u64", mg_o_reg(p->warps), mg_o_imm(0));
+    bool lowest = false, direct = false;
+    for (uint32_t k = 0; k < e->n_classes; k++) {
+        direct |= e->classes[k].kind == CLASS_DIRECT;
+        if (e->classes[k].kind == CLASS_REGISTER) EMIT(e, "mov.u64", mg_o_reg(e->classes[k].reg), mg_o_imm(e->classes[k].once));
     }
-    if (any_direct) EMIT(e, "ld.global.u64", mg_o_reg(e->base), mg_o_addr_reg(e->ctx, MG_CTX_COUNTERS));
+    for (uint32_t b = 0; b < e->c->n_blocks; b++) {
+        const struct block_plan *p = &e->plans[b];
+        lowest |= p->rule == WARP_LOWEST || p->begins;
+        direct |= p->rule == WARP_LOWEST && !p->warps;
+        if (p->rule == WARP_LOWEST && p->warps) EMIT(e, "mov.u64", mg_o_reg(p->warps), mg_o_imm(0));
+    }
+    if (direct) EMIT(e, "ld.global.u64", mg_o_reg(e->base), mg_o_addr_reg(e->ctx, MG_CTX_COUNTERS));
     if (!lowest) return;
     EMIT(e, "mov.u32", mg_o_reg(e->lt), mg_o_sreg(MG_SREG_lanemask_lt, 0));
     if (e->ballot) EMIT(e, "setp.eq.u32", mg_o_reg(e->always), mg_o_reg(e->lt), mg_o_reg(e->lt));
@@ -341,53 +384,7 @@ static void emit_entry(struct emitter *e, bool any_direct)
     }
 }
 
-/* ---- the function ---------------------------------------------------------------------------- */
-
-static void plan_blocks(struct emitter *e, const struct mg_sites *s)
-{
-    const struct mg_cfg *c = e->c;
-    bool kernel = e->ix == 0;
-    struct mg_loops *l = mg_loops_new(c);
-    struct mg_uniform *u = mg_uniform_new(c, l);
-    uint32_t n_counts = 0, n_warps = 0, n_leaders = 0, n_direct = 0;
-    for (uint32_t b = 0; b < c->n_blocks; b++) {
-        struct block_plan *p = &e->plans[b];
-        p->dense = s->first_block[e->ix] + b;
-        p->direct = !kernel && l->loop_of[b] == MG_NO_LOOP;
-        p->once = kernel && b == 0 && c->blocks[0].n_preds == 0;
-        p->rule = !e->layout->warps ? WARP_NONE : u->cohort[b] != MG_NO_COHORT ? WARP_LEADER : WARP_LOWEST;
-        n_counts += !p->direct;
-        n_direct += p->direct;
-        n_warps += p->rule == WARP_LOWEST && !p->direct;
-        n_leaders += p->rule == WARP_LEADER && u->cohort[b] == b;
-    }
-    mg_id counts = n_counts ? mg_module_add_regs(e->m, e->func, "__mg_c", MG_TYPE_u64, n_counts) : 0;
-    mg_id warps = n_warps ? mg_module_add_regs(e->m, e->func, "__mg_w", MG_TYPE_u64, n_warps) : 0;
-    mg_id leaders = n_leaders ? mg_module_add_regs(e->m, e->func, "__mg_leader", MG_TYPE_pred, n_leaders) : 0;
-    for (uint32_t b = 0; b < c->n_blocks; b++) {
-        struct block_plan *p = &e->plans[b];
-        if (!p->direct) p->count = counts++;
-        if (p->rule == WARP_LOWEST && !p->direct) p->warps = warps++;
-        if (p->rule == WARP_LEADER && u->cohort[b] == b) {
-            p->leader = leaders++;
-            p->begins = true;
-        }
-    }
-    for (uint32_t b = 0; b < c->n_blocks; b++)
-        if (e->plans[b].rule == WARP_LEADER) e->plans[b].leader = e->plans[u->cohort[b]].leader;
-    mg_uniform_free(u);
-    mg_loops_free(l);
-    e->base = new_reg(e, "__mg_base", MG_TYPE_b64);
-    if (e->layout->warps) {
-        e->mask = new_reg(e, "__mg_m", MG_TYPE_b32);
-        e->below = new_reg(e, "__mg_t", MG_TYPE_b32);
-        e->lt = new_reg(e, "__mg_lt", MG_TYPE_b32);
-        e->low = new_reg(e, "__mg_p", MG_TYPE_pred);
-        e->both = new_reg(e, "__mg_both", MG_TYPE_pred);
-        if (e->ballot) e->always = new_reg(e, "__mg_true", MG_TYPE_pred);
-    }
-    emit_entry(e, n_direct != 0);
-}
+/* ---- planning -------------------------------------------------------------------------------- */
 
 static bool callee_may_exit(const struct emitter *e, mg_id node)
 {
@@ -402,6 +399,113 @@ static bool callee_may_exit(const struct emitter *e, mg_id node)
     return !o || o->kind != MG_OPND_sym || !mg_func_is_builtin(mg_name(e->m, o->id));
 }
 
+/* Which classes there are and how each counts. A block that counts warps by its lowest lane is the
+ * best representative: the emulator does both adds at once. */
+static bool plan_classes(struct emitter *e, const struct mg_equiv *q, const struct mg_loops *l)
+{
+    const struct mg_cfg *c = e->c;
+    bool kernel = e->ix == 0, leaves_in_call = false;
+    for (uint32_t b = 0; b < c->n_blocks; b++) leaves_in_call |= e->may_leave[b];
+    e->n_classes = q->n_classes;
+    e->classes = mg_xcalloc(q->n_classes + 1, sizeof *e->classes);
+    for (uint32_t k = 0; k < q->n_classes; k++) e->classes[k].rep = UINT32_MAX;
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        if (e->plans[b].cls == MG_NO_CLASS) continue;
+        struct class_plan *k = &e->classes[e->plans[b].cls];
+        bool better = k->rep == UINT32_MAX || (e->plans[b].rule == WARP_LOWEST && e->plans[k->rep].rule != WARP_LOWEST);
+        if (better) k->rep = b;
+    }
+    for (uint32_t i = 0; i < q->n_classes; i++) {
+        struct class_plan *k = &e->classes[i];
+        bool once = i == q->once;
+        k->at = e->layout->n_counters++;
+        if (!kernel && l->loop_of[k->rep] == MG_NO_LOOP) k->kind = CLASS_DIRECT;
+        else if (kernel && once && !leaves_in_call) k->kind = CLASS_ONE;
+        else k->once = once;
+    }
+    return kernel;
+}
+
+/* One counter for the blocks of one class and one cohort. */
+static void share_leader_counters(struct emitter *e, const struct mg_uniform *u)
+{
+    struct mg_map group = MG_MAP_INIT;
+    for (uint32_t b = 0; b < e->c->n_blocks; b++) {
+        struct block_plan *p = &e->plans[b];
+        if (p->rule != WARP_LEADER) continue;
+        uint64_t key = (uint64_t)p->cls << 32 | u->cohort[b], known;
+        if (mg_map_get(&group, key, &known)) {
+            e->layout->warps[p->dense] = (uint32_t)known;
+            p->warps_at = UINT32_MAX;
+            continue;
+        }
+        e->layout->warps[p->dense] = p->warps_at = e->layout->n_counters++;
+        mg_map_set(&group, key, p->warps_at);
+    }
+    mg_map_release(&group);
+}
+
+static void assign_registers(struct emitter *e, const struct mg_uniform *u, bool kernel)
+{
+    uint32_t n_counts = 0, n_warps = 0, n_leaders = 0, n = e->c->n_blocks;
+    for (uint32_t k = 0; k < e->n_classes; k++) n_counts += e->classes[k].kind == CLASS_REGISTER;
+    for (uint32_t b = 0; b < n; b++) {
+        const struct block_plan *p = &e->plans[b];
+        n_warps += p->rule == WARP_LOWEST && (kernel || e->classes[p->cls].kind != CLASS_DIRECT);
+        n_leaders += p->begins;
+    }
+    mg_id counts = n_counts ? mg_module_add_regs(e->m, e->func, "__mg_c", MG_TYPE_u64, n_counts) : 0;
+    mg_id warps = n_warps ? mg_module_add_regs(e->m, e->func, "__mg_w", MG_TYPE_u64, n_warps) : 0;
+    mg_id leaders = n_leaders ? mg_module_add_regs(e->m, e->func, "__mg_leader", MG_TYPE_pred, n_leaders) : 0;
+    for (uint32_t k = 0; k < e->n_classes; k++)
+        if (e->classes[k].kind == CLASS_REGISTER) e->classes[k].reg = counts++;
+    for (uint32_t b = 0; b < n; b++) {
+        struct block_plan *p = &e->plans[b];
+        if (p->rule == WARP_LOWEST && (kernel || e->classes[p->cls].kind != CLASS_DIRECT)) p->warps = warps++;
+        if (p->begins) p->leader = leaders++;
+    }
+    for (uint32_t b = 0; b < n; b++)
+        if (e->plans[b].rule == WARP_LEADER) e->plans[b].leader = e->plans[u->cohort[b]].leader;
+}
+
+static void plan_blocks(struct emitter *e, const struct mg_sites *s, uint32_t zero_at)
+{
+    const struct mg_cfg *c = e->c;
+    struct mg_loops *l = mg_loops_new(c);
+    struct mg_uniform *u = mg_uniform_new(c, l);
+    struct mg_equiv *q = mg_equiv_new(c, e->may_leave);
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        struct block_plan *p = &e->plans[b];
+        p->dense = s->first_block[e->ix] + b;
+        p->cls = q->class_of[b];
+        if (e->layout->warps && p->cls != MG_NO_CLASS) {
+            p->rule = u->cohort[b] != MG_NO_COHORT ? WARP_LEADER : WARP_LOWEST;
+            p->begins = p->rule == WARP_LEADER && u->cohort[b] == b;
+        }
+    }
+    bool kernel = plan_classes(e, q, l);
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        struct block_plan *p = &e->plans[b];
+        e->layout->threads[p->dense] = p->cls == MG_NO_CLASS ? zero_at : e->classes[p->cls].at;
+        if (e->layout->warps) e->layout->warps[p->dense] = zero_at;
+        if (p->rule == WARP_LOWEST) e->layout->warps[p->dense] = p->warps_at = e->layout->n_counters++;
+    }
+    if (e->layout->warps) share_leader_counters(e, u);
+    assign_registers(e, u, kernel);
+    mg_equiv_free(q);
+    mg_uniform_free(u);
+    mg_loops_free(l);
+    e->base = new_reg(e, "__mg_base", MG_TYPE_b64);
+    if (!e->layout->warps) return;
+    e->mask = new_reg(e, "__mg_m", MG_TYPE_b32);
+    e->below = new_reg(e, "__mg_t", MG_TYPE_b32);
+    e->lt = new_reg(e, "__mg_lt", MG_TYPE_b32);
+    e->low = new_reg(e, "__mg_p", MG_TYPE_pred);
+    if (e->ballot) e->always = new_reg(e, "__mg_true", MG_TYPE_pred);
+}
+
+/* ---- the function ---------------------------------------------------------------------------- */
+
 /* What the end of block b asks for. */
 static void emit_end(struct emitter *e, uint32_t b, bool *reach)
 {
@@ -409,7 +513,7 @@ static void emit_end(struct emitter *e, uint32_t b, bool *reach)
     struct mg_node n = e->m->nodes.at[last];
     unsigned op = mg_node_form(e->m, &n)->op;
     bool leaves = op == MG_OP_ret || op == MG_OP_exit, call = op == MG_OP_call;
-    if (!leaves && !(call && callee_may_exit(e, last))) return;
+    if (!leaves && !e->may_leave[b]) return;
     find_reaching(e->c, b, reach);
     e->at = last;
     struct mg_call c = {.indirect = false};
@@ -435,12 +539,19 @@ static bool can_fall_off(const struct emitter *e)
     return false;
 }
 
-static void instrument_func(struct emitter *e, const struct mg_sites *s)
+static void instrument_func(struct emitter *e, const struct mg_sites *s, uint32_t zero_at)
 {
     bool *reach = mg_xmalloc(e->c->n_blocks + 1);
     bool falls = can_fall_off(e);
     e->plans = mg_xcalloc(e->c->n_blocks + 1, sizeof *e->plans);
-    plan_blocks(e, s);
+    e->may_leave = mg_xcalloc(e->c->n_blocks + 1, sizeof *e->may_leave);
+    for (uint32_t b = 0; b < e->c->n_blocks; b++) {
+        mg_id last = e->c->blocks[b].last;
+        e->may_leave[b] = mg_node_form(e->m, &e->m->nodes.at[last])->op == MG_OP_call && callee_may_exit(e, last);
+    }
+    plan_blocks(e, s, zero_at);
+    if (e->layout->warps || e->o->scope != MG_COUNT_FULL) e->both = new_reg(e, "__mg_both", MG_TYPE_pred);
+    emit_entry(e);
     for (uint32_t b = 0; b < e->c->n_blocks; b++) {
         emit_head(e, b);
         emit_end(e, b, reach);
@@ -450,7 +561,9 @@ static void instrument_func(struct emitter *e, const struct mg_sites *s)
         e->at = 0;
         emit_flush(e, reach, 0, false);
     }
+    free(e->classes);
     free(e->plans);
+    free(e->may_leave);
     free(reach);
 }
 
@@ -495,17 +608,14 @@ static bool choose_mask(struct mg_module *m, bool *ballot)
     return true;
 }
 
-static void lay_out(struct mg_counter_layout *l, const struct mg_sites *s, bool warps, bool others)
+static uint32_t begin_layout(struct mg_counter_layout *l, const struct mg_sites *s, bool warps, bool others)
 {
     uint32_t n = s->n_blocks;
-    *l = (struct mg_counter_layout){.n_counters = n, .n_blocks = n, .other_at = UINT32_MAX,
-                                    .threads = mg_xmalloc(sizeof *l->threads * (n + 1))};
-    for (uint32_t i = 0; i < n; i++) l->threads[i] = i;
-    if (warps) {
-        l->warps = mg_xmalloc(sizeof *l->warps * (n + 1));
-        for (uint32_t i = 0; i < n; i++) l->warps[i] = l->n_counters++;
-    }
+    *l = (struct mg_counter_layout){.n_blocks = n, .other_at = UINT32_MAX, .threads = mg_xcalloc(n + 1, sizeof *l->threads)};
+    if (warps) l->warps = mg_xcalloc(n + 1, sizeof *l->warps);
+    uint32_t zero_at = l->n_counters++; /* nothing adds to it: for blocks no path reaches */
     if (others) l->other_at = l->n_counters++;
+    return zero_at;
 }
 
 /* Lanes that call a function without a clone. */
@@ -535,12 +645,12 @@ static enum mg_err blocks_instrument(const void *conf, const struct mg_sites *si
     if (sites->n_funcs != twin->n_funcs) return mg_diag_err(d, MG_ERR_STATE, "sites and twin are of different kernels");
     bool ballot, warps = o->warps && choose_mask(twin->m, &ballot);
     if (!warps) ballot = false;
-    lay_out(layout, sites, warps, twin->n_native_calls != 0);
+    uint32_t zero_at = begin_layout(layout, sites, warps, twin->n_native_calls != 0);
     bool *may_exit = find_may_exit(twin->m, twin);
     for (uint32_t i = 0; i < twin->n_funcs; i++) {
         struct emitter e = {.o = o, .layout = layout, .t = twin, .m = twin->m, .c = sites->cfgs[i], .ix = i,
                             .func = twin->funcs[i], .ctx = twin->ctx_reg[i], .ballot = ballot, .may_exit = may_exit};
-        instrument_func(&e, sites);
+        instrument_func(&e, sites, zero_at);
     }
     count_others(twin, layout);
     free(may_exit);
