@@ -303,6 +303,7 @@ enum mg_err mg_image_open_bytes(const void *p, size_t bytes, const char *file, s
     if (bytes >= 4 && get(b.p, 4) == HEADER_MAGIC) {
         r.im->kind = MG_IMAGE_FATBIN;
         read_fatbin_section(&r, b, false);
+        if (!r.groups && !r.err) complain(&r, "fatbin: cut off in its header", bytes);
     } else if (bytes >= SELFMAG && !memcmp(p, ELFMAG, SELFMAG)) {
         if (!read_elf(&r, b)) complain(&r, "ELF: malformed or not 64-bit little-endian", 0);
     } else if (looks_like_ptx(b)) {

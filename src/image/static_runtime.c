@@ -53,14 +53,15 @@ static bool needs(const struct map *m, const Elf64_Ehdr *h, const char *prefix)
     return false;
 }
 
-static bool has_registration(const struct map *m, const Elf64_Ehdr *h)
+/* Text of the runtime's own data, so it survives stripping. It is looked for by its tail with the
+ * first two characters apart, or this file would find itself. */
+static bool has_text(const struct map *m, char first, char second, const char *tail)
 {
-    for (uint32_t i = 0; i < h->e_shnum; i++) {
-        Elf64_Shdr sh, names;
-        if (!section(m, h, i, &sh) || !section(m, h, h->e_shstrndx, &names) || sh.sh_name >= names.sh_size) continue;
-        const char *name = (const char *)m->p + names.sh_offset + sh.sh_name;
-        size_t room = names.sh_size - sh.sh_name, len = strlen(".nvFatBinSegment");
-        if (room > len && !memcmp(name, ".nvFatBinSegment", len + 1)) return true;
+    size_t len = strlen(tail);
+    const uint8_t *p = m->p, *end = m->p + m->n;
+    while ((p = memmem(p, (size_t)(end - p), tail, len))) {
+        if (p - m->p >= 2 && p[-1] == (uint8_t)second && p[-2] == (uint8_t)first) return true;
+        p += len;
     }
     return false;
 }
@@ -73,10 +74,9 @@ bool mg_image_is_static_cudart(const char *path)
     if (!map_file(path, &m)) return false;
     if (m.n >= sizeof h) {
         memcpy(&h, m.p, sizeof h);
-        /* the runtime names its own environment variables and the driver it opens */
+        /* its shared-memory file, and the names it reports to profilers */
         if (!memcmp(h.e_ident, ELFMAG, SELFMAG) && h.e_ident[EI_CLASS] == ELFCLASS64 && !needs(&m, &h, "libcudart.so"))
-            found = has_registration(&m, &h) ? memmem(m.p, m.n, "__cudaRegisterFatBinary", 23) || memmem(m.p, m.n, "cudart", 6)
-                                             : memmem(m.p, m.n, "CUDA_MODULE_LOADING", 19) && memmem(m.p, m.n, "libcuda.so.1", 12);
+            found = has_text(&m, '/', 'c', "udart.shm.") || has_text(&m, 'c', 'u', "daD3D9RegisterVertexBuffer");
     }
     munmap((void *)m.p, m.n);
     return found;

@@ -169,10 +169,10 @@ static bool target_list(struct parser *p, mg_str name, uint32_t line, bool *is_t
     mg_id id = m->targets.n;
     *mg_vec_push(&m->targets) = t;
     mg_ptx_add_node(p, MG_NODE_target, id, line);
-    return mg_ptx_place_label(p, name, true, id);
+    return mg_ptx_place_label(p, name, true, id, line, 1);
 }
 
-static bool label(struct parser *p, const char *s, size_t len, uint32_t line)
+static bool label(struct parser *p, const char *s, size_t len, uint32_t line, uint32_t col)
 {
     struct mg_module *m = p->m;
     mg_str name = mg_intern_add(&m->names, s, len);
@@ -185,7 +185,7 @@ static bool label(struct parser *p, const char *s, size_t len, uint32_t line)
     mg_id id = m->labels.n;
     *mg_vec_push(&m->labels) = (struct mg_label){.name = name, .func = p->func};
     m->labels.at[id].node = mg_ptx_add_node(p, MG_NODE_label, id, line);
-    return mg_ptx_place_label(p, name, false, id);
+    return mg_ptx_place_label(p, name, false, id, line, col);
 }
 
 static void open_scope(struct parser *p)
@@ -236,7 +236,7 @@ static bool statement(struct parser *p)
         skip_space(p);
         if (*p->at == ':' && p->at[1] != ':') {
             p->at++;
-            return label(p, s, len, line);
+            return label(p, s, len, line, (uint32_t)(s - line_start) + 1);
         }
         p->at = s + len;
         p->line = line;

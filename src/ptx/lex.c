@@ -130,9 +130,10 @@ bool mg_ptx_string(struct parser *p, mg_str *out)
 {
     skip_space(p);
     if (*p->at != '"') return mg_ptx_fail(p, NULL, "expected a string in double quotes");
+    uint32_t col = mg_ptx_col(p);
     const char *s = ++p->at;
     for (; *p->at != '"'; p->at++) {
-        if (p->at >= p->end || *p->at == '\n') return mg_ptx_fail(p, NULL, "string is not closed on its line");
+        if (p->at >= p->end || *p->at == '\n') return mg_ptx_fail_at(p, p->line, col, NULL, "string is not closed on its line");
         if (*p->at == '\\' && p->at[1] && p->at[1] != '\n') p->at++;
     }
     *out = mg_intern_add(&p->m->names, s, (size_t)(p->at - s));

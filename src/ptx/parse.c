@@ -226,7 +226,7 @@ static bool function(struct parser *p, enum mg_func_kind kind, enum mg_link link
             const struct sym *s = mg_ptx_sym(p, f.name);
             if (s->id != id) ok = mg_ptx_fail(p, NULL, "'%s' is defined twice", mg_name(m, f.name));
             m->funcs.at[id].defined = 1;
-            if (ok) ok = mg_ptx_body(p);
+            ok = mg_ptx_body(p) && ok;
             m->funcs.at[id].end_line = p->line;
         } else if (*p->at != '.' || kind == MG_FUNC_entry) { /* nvopencc wrote prototypes without ';' */
             ok = mg_ptx_expect(p, ';', "the function's head");

@@ -141,7 +141,7 @@ void mg_ptx_close(struct parser *p);
 /* Reports a name nothing declares, once a function; returns false. */
 bool mg_ptx_undeclared(struct parser *p, const char *what, const char *s, size_t len, uint32_t line, uint32_t col);
 enum sym_kind mg_ptx_look_up(struct parser *p, const char *s, size_t len, uint32_t *id);
-bool mg_ptx_place_label(struct parser *p, mg_str name, bool is_target, mg_id id);
+bool mg_ptx_place_label(struct parser *p, mg_str name, bool is_target, mg_id id, uint32_t line, uint32_t col);
 /* Moves the operands from stack[base] on into the module; returns the first id. */
 mg_id mg_ptx_commit(struct parser *p, uint32_t base);
 void mg_ptx_settle_body(struct parser *p);

@@ -168,11 +168,11 @@ static uint64_t label_key(mg_str name, uint32_t scope)
     return (uint64_t)name << 32 | scope;
 }
 
-bool mg_ptx_place_label(struct parser *p, mg_str name, bool is_target, mg_id id)
+bool mg_ptx_place_label(struct parser *p, mg_str name, bool is_target, mg_id id, uint32_t line, uint32_t col)
 {
     struct sym *s = mg_ptx_sym(p, name);
     bool known = p->scope ? mg_map_get(&p->inner_labels, label_key(name, p->scope), NULL) : s->label_func == p->func;
-    if (known && !is_target) return mg_ptx_fail(p, NULL, "label '%s' stands twice in one scope", mg_name(p->m, name));
+    if (known && !is_target) return mg_ptx_fail_at(p, line, col, NULL, "label '%s' stands twice in one scope", mg_name(p->m, name));
     if (p->scope) {
         mg_map_set(&p->inner_labels, label_key(name, p->scope), (uint64_t)is_target << 32 | id);
         return true;
