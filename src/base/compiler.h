@@ -9,6 +9,7 @@
 #define MG_PRINTF(fmt_ix, arg_ix) __attribute__((format(printf, fmt_ix, arg_ix)))
 #define MG_MUST_CHECK __attribute__((warn_unused_result))
 #define MG_NORETURN __attribute__((noreturn))
+#define MG_INLINE inline __attribute__((always_inline))
 #define MG_NOINLINE __attribute__((noinline))
 #define MG_HIDDEN __attribute__((visibility("hidden")))
 #define MG_EXPORT __attribute__((visibility("default")))

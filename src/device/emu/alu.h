@@ -8,6 +8,11 @@
  * so every source looks the same. Only lanes of `mask` (guard applied) may be written; a predicate
  * destination keeps its other bits. No function reads or writes anything else.
  *
+ * What callers see to: arrays of W, D and Q lie at multiples of 64 bytes and never overlap in part
+ * (a destination may be one of the sources); d2 = 0 means no second destination, so offset 0 is none;
+ * a negated predicate source is inverted before; every thread runs with MXCSR = 0x1f80 (a new thread
+ * inherits its parent's, which -ffast-math programs change).
+ *
  * The same sources are compiled once per vector ISA (x86-64 baseline, AVX2, AVX-512); results are
  * bit-equal on all of them: no contraction, no fast-math, software fma where the CPU has none.
  */
@@ -36,7 +41,8 @@ struct emu_alu_desc { /* how the decoder must feed the function */
     uint8_t src[4];              /* enum emu_class */
     uint8_t src_type[4];         /* enum mg_type an immediate of that place is converted to */
     uint8_t uses_cc;             /* reads or writes the carry flag */
-    uint8_t sets_imm;            /* last source must be an immediate and goes to emu_alu.imm */
+    uint8_t sets_imm;            /* an immediate among the sources goes to emu_alu.imm and is not counted in
+                                  * n_src: 1 + its place in the text; it is the last one but for lop3.BoolOp */
     uint32_t imm;                /* initial value of emu_alu.imm */
 };
 /* Finds the function for a form (arithmetic, logic, compare, select, convert, mov of registers,
@@ -44,6 +50,13 @@ struct emu_alu_desc { /* how the decoder must feed the function */
  * of PTX 1.x (implied .ftz on sm_1x, map_f64_to_f32). False: not arithmetic, or not known. */
 bool emu_alu_find(const struct mg_form *f, uint32_t n_opnds, unsigned sm, bool ftz_implied, enum emu_isa isa, struct emu_alu_desc *out);
 enum emu_isa emu_isa_best(void); /* what this CPU has; MARGAY_ISA=base|avx2|avx512 lowers it */
+
+/* The selector of a video operand (r.b0, -r.h1; place 0 = destination, 1 .. 3 = a, b, c) as it is
+ * ORed into emu_alu.imm. sel: enum mg_sel of ir.h. */
+static inline uint32_t emu_video_selector(unsigned place, unsigned sel, bool neg)
+{
+    return ((sel & 15) | (neg || sel & 16 ? 16u : 0)) << 5 * (place & 3);
+}
 
 /* Scalar versions of the approx family, shared with the CPU device: the definition of their bits. */
 float mg_ex2_approx_f32(float x);

@@ -1,0 +1,211 @@
+/* Shared by alu*.c and vec_alu*.c only: the lane loops, the table rows, small exact helpers.
+ *
+ * A vec_*.c file is built once per vector ISA, with EMU_SUF defined on the command line;
+ * ALU_TABLE(x) gives each build's table its own name (x_base, x_avx2, x_avx512).
+ * Loops run over all 32 lanes; where the mask is not full the old value is blended back in, which
+ * costs less than a branch per lane and lets the compiler vectorise both versions.
+ */
+#ifndef MG_DEVICE_EMU_ALU_PRIV_H
+#define MG_DEVICE_EMU_ALU_PRIV_H
+
+#include "device/emu/alu.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+#ifndef EMU_SUF
+#define EMU_SUF _base
+#endif
+#define ALU_CAT2(a, b) a##b
+#define ALU_CAT(a, b) ALU_CAT2(a, b)
+#define ALU_TABLE(name) ALU_CAT(name, EMU_SUF)
+
+/* What an instruction's modifiers come to: a row matches when its key is equal. */
+enum alu_key {
+    K_ROUND = 15, K_RN = 1, K_RZ, K_RM, K_RP, K_RNI, K_RZI, K_RMI, K_RPI, /* bits 0-3 */
+    K_FTZ = 1 << 4, K_SAT = 1 << 5, K_APPROX = 1 << 6, K_FULL = 1 << 7,
+    K_LO = 1 << 8, K_HI = 2 << 8, K_WIDE = 3 << 8, K_PART = 3 << 8,
+    K_SUB_SHIFT = 10, K_SUB = 31 << 10,   /* comparison, class of testp, mode of prmt */
+    K_BOOL_SHIFT = 15, K_BOOL = 3 << 15, K_AND = 1 << 15, K_OR = 2 << 15, K_XOR = 3 << 15,
+    K_NAN = 1 << 17, K_ABS = 1 << 18, K_XORSIGN = 1 << 19, K_RELU = 1 << 20, K_CC = 1 << 21,
+    K_CLAMP = 1 << 22, K_WRAP = 1 << 23, K_SHIFTAMT = 1 << 24, K_L = 1 << 25, K_R = 1 << 26,
+    K_PACK = 1 << 27, K_PO = 1 << 28, K_SHR7 = 1 << 29, K_SHR15 = 1 << 30
+};
+enum alu_cmp { /* ORDER CMP: 1..6 are those of integers */
+    CMP_none, CMP_eq, CMP_ne, CMP_lt, CMP_le, CMP_gt, CMP_ge,
+    CMP_equ, CMP_neu, CMP_ltu, CMP_leu, CMP_gtu, CMP_geu, CMP_num, CMP_nan
+};
+
+struct alu_row {
+    uint16_t op;          /* enum mg_op */
+    uint8_t t[3];         /* types in text order, 0 = none */
+    uint8_t dt, d2t;      /* types of the destinations; their classes follow from them */
+    uint8_t st[4];        /* types of the sources, 0 = none */
+    uint8_t sets_imm, uses_cc;
+    uint32_t key, imm;
+    emu_alu_fn fn;
+};
+struct alu_table {
+    const struct alu_row *rows;
+    uint32_t n;
+};
+#define T_(t) MG_TYPE_##t
+#define T_none MG_TYPE_none
+
+/* Register lanes. Loads of one type may follow stores of another. */
+#define MAY_ALIAS __attribute__((may_alias))
+typedef uint32_t MAY_ALIAS lane32;
+typedef uint64_t MAY_ALIAS lane64;
+typedef float MAY_ALIAS lanef;
+typedef double MAY_ALIAS laned;
+#define AT(T, off) ((T *)__builtin_assume_aligned(regs + (off), 64))
+#define PRED(off) (*(lane32 *)(regs + (off)))
+
+#define ALU_FULL 0xffffffffu
+#ifdef __clang__
+#define ALU_LOOP _Pragma("clang loop vectorize(assume_safety) interleave(disable)") for (int i = 0; i < 32; i++)
+#else
+#define ALU_LOOP _Pragma("GCC ivdep") for (int i = 0; i < 32; i++)
+#endif
+#define ALU_ARGS const struct emu_alu *o, char *regs, uint32_t mask
+
+#define B4(n) 1u << (n), 2u << (n), 4u << (n), 8u << (n)
+static const uint32_t lane_bit[32] __attribute__((aligned(64), unused)) = {B4(0), B4(4), B4(8), B4(12), B4(16), B4(20), B4(24), B4(28)};
+static const uint64_t lane_bit_d[32] __attribute__((aligned(64), unused)) = {B4(0), B4(4), B4(8), B4(12), B4(16), B4(20), B4(24), B4(28)};
+#undef B4
+
+/* The body STORE of a loop once for a full mask, once with blending. d, i and r are in scope. */
+#define ALU_RUN(TD, SETUP, EXPR)                                                           \
+    if (MG_LIKELY(mask == ALU_FULL)) {                                                     \
+        ALU_LOOP                                                                           \
+        {                                                                                  \
+            SETUP;                                                                         \
+            d[i] = (TD)(EXPR);                                                             \
+        }                                                                                  \
+    } else if (sizeof(TD) == 8) {                                                          \
+        uint64_t wide_mask = mask;                                                         \
+        ALU_LOOP                                                                           \
+        {                                                                                  \
+            SETUP;                                                                         \
+            TD r_ = (TD)(EXPR);                                                            \
+            d[i] = (wide_mask & lane_bit_d[i]) ? r_ : d[i];                                \
+        }                                                                                  \
+    } else {                                                                               \
+        ALU_LOOP                                                                           \
+        {                                                                                  \
+            SETUP;                                                                         \
+            TD r_ = (TD)(EXPR);                                                            \
+            d[i] = (mask & lane_bit[i]) ? r_ : d[i];                                       \
+        }                                                                                  \
+    }
+/* For what does not vectorise anyway: active lanes only. */
+#define ALU_EACH(i) for (uint32_t left_ = mask, i; left_ && (i = (uint32_t)__builtin_ctz(left_), 1); left_ &= left_ - 1)
+
+static inline void write_pred(char *regs, uint32_t off, uint32_t mask, uint32_t value)
+{
+    lane32 *p = (lane32 *)(regs + off);
+    *p = (*p & ~mask) | (value & mask);
+}
+
+/* Value types: v_T as the instruction sees it, u_T its bits, l_T the register lane, m_T wide enough
+ * and unsigned for wrapping arithmetic. */
+typedef uint8_t v_u8, u_u8, v_b8, u_b8, u_s8;
+typedef int8_t v_s8;
+typedef uint16_t v_u16, u_u16, v_b16, u_b16, u_s16;
+typedef int16_t v_s16;
+typedef uint32_t v_u32, u_u32, v_b32, u_b32, u_s32;
+typedef int32_t v_s32;
+typedef uint64_t v_u64, u_u64, v_b64, u_b64, u_s64;
+typedef int64_t v_s64;
+typedef lane32 l_u8, l_s8, l_b8, l_u16, l_s16, l_b16, l_u32, l_s32, l_b32;
+typedef lane64 l_u64, l_s64, l_b64;
+typedef uint32_t m_u8, m_s8, m_b8, m_u16, m_s16, m_b16, m_u32, m_s32, m_b32;
+typedef uint64_t m_u64, m_s64, m_b64;
+
+/* Floats as bits */
+static inline uint32_t bits32(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, 4);
+    return u;
+}
+static inline float float32(uint32_t u)
+{
+    float x;
+    memcpy(&x, &u, 4);
+    return x;
+}
+static inline uint64_t bits64(double x)
+{
+    uint64_t u;
+    memcpy(&u, &x, 8);
+    return u;
+}
+static inline double float64(uint64_t u)
+{
+    double x;
+    memcpy(&x, &u, 8);
+    return x;
+}
+#define NAN32 0x7fffffffu
+#define NAN64 0x7ff8000000000000ull  /* result of an f64 operation */
+#define NAN64W 0x7ff8000000000000ull /* of a conversion to f64 */
+
+static inline float flush32(float x) /* subnormal: zero of the same sign */
+{
+    uint32_t u = bits32(x);
+    return float32((u & 0x7f800000) ? u : u & 0x80000000);
+}
+static inline float canon32(float x)
+{
+    return x == x ? x : float32(NAN32);
+}
+static inline float sat32(float x) /* NaN: +0 */
+{
+    float top = x < 1.0f ? x : 1.0f;
+    return x > 0.0f ? top : 0.0f;
+}
+static inline double sat64(double x)
+{
+    double top = x < 1.0 ? x : 1.0;
+    return x > 0.0 ? top : 0.0;
+}
+
+/* Directed rounding: MXCSR is changed for one loop. The compiler does not know that arithmetic
+ * depends on it; the barriers pin the loads and stores around, hence what lies between. */
+enum { MX_RN, MX_RM, MX_RP, MX_RZ }; /* as in MXCSR bits 13-14 */
+static inline unsigned begin_rounding(unsigned mode)
+{
+    unsigned old = _mm_getcsr();
+    _mm_setcsr((old & ~0x6000u) | mode << 13);
+    __asm__ volatile("" ::: "memory");
+    return old;
+}
+static inline void end_rounding(unsigned old)
+{
+    __asm__ volatile("" ::: "memory");
+    _mm_setcsr(old);
+}
+
+/* A vector of the build's widest registers, for what loops do not express well. */
+#if defined(__AVX512F__)
+#define VEC_BYTES 64
+#elif defined(__AVX2__)
+#define VEC_BYTES 32
+#else
+#define VEC_BYTES 16
+#endif
+
+/* Tables of the files; alu.c searches them. */
+#define ALU_TABLES(X) X(alu_int) X(alu_cmp) X(alu_float) X(alu_cvt) X(alu_bits) X(alu_half)
+#define X(t) extern const struct alu_table t##_base, t##_avx2, t##_avx512;
+ALU_TABLES(X)
+#undef X
+extern const struct alu_table alu_rare; /* alu_rare.c, built once */
+
+/* Forms whose functions take their variant from imm instead of having a row each. n_src: source
+ * operands in the text. */
+bool alu_cvt_any(const struct mg_form *f, unsigned n_src, uint32_t key, struct emu_alu_desc *out);
+bool alu_video_find(const struct mg_form *f, unsigned n_src, uint32_t key, struct emu_alu_desc *out);
+
+#endif

@@ -1,0 +1,330 @@
+/* f32 and f64 arithmetic in every rounding, with .ftz and .sat, and the approx family. Built once
+ * per vector ISA; the results have the same bits on each.
+ *
+ * NaN: an f32 operation that has a NaN result gives 0x7fffffff, as NVIDIA's hardware does; f64 see
+ * canon64. Directed roundings run the same loops with MXCSR changed around them. Where the build
+ * has no fma instruction, f32 uses an error-free sum in double and f64 the C library's fma().
+ * PTX 1.x: mad.f32 without rounding truncates the product to 24 bits (sm_1x only).
+ */
+#include "device/emu/alu_approx.h"
+#include "device/emu/alu_half.h"
+#include "device/emu/alu_priv.h"
+
+#include <math.h>
+
+static inline double canon64(double x)
+{
+    return x == x ? x : float64(NAN64);
+}
+
+/* Variants: n plain, z .ftz, s .sat, zs both: what happens to sources and to the result */
+#define PRE_n(v) (v)
+#define PRE_z(v) flush32(v)
+#define PRE_s(v) (v)
+#define PRE_zs(v) flush32(v)
+#define POST_n(v) canon32(v)
+#define POST_z(v) flush32(canon32(v))
+#define POST_s(v) sat32(v)
+#define POST_zs(v) sat32(flush32(v))
+#define KEY_n 0
+#define KEY_z K_FTZ
+#define KEY_s K_SAT
+#define KEY_zs (K_FTZ | K_SAT)
+
+#define SETUP1(PRE) float x = PRE(a[i])
+#define SETUP2(PRE) float x = PRE(a[i]); float y = PRE(b[i])
+#define SETUP3(PRE) float x = PRE(a[i]); float y = PRE(b[i]); float z = PRE(c[i])
+#define A32 const lanef *a = AT(lanef, o->s[0])
+#define B32 const lanef *b = AT(lanef, o->s[1])
+#define C32 const lanef *c = AT(lanef, o->s[2])
+#define D32 lanef *d = AT(lanef, o->d)
+
+/* One function rounding to nearest and one for the directed roundings (imm = MXCSR mode). */
+#define DEFINE_ROUNDED(name, pointers, setup, store, expr, TD)                             \
+    static void name##_rn(ALU_ARGS)                                                        \
+    {                                                                                      \
+        pointers;                                                                          \
+        ALU_RUN(TD, setup, store(expr))                                                    \
+    }                                                                                      \
+    static void name##_dir(ALU_ARGS)                                                       \
+    {                                                                                      \
+        pointers;                                                                          \
+        unsigned csr = begin_rounding(o->imm);                                             \
+        ALU_RUN(TD, setup, store(expr))                                                    \
+        end_rounding(csr);                                                                 \
+    }
+#define DEFINE_F1(op, v, expr) DEFINE_ROUNDED(op##_f32_##v, D32; A32, SETUP1(PRE_##v), POST_##v, expr, lanef)
+#define DEFINE_F2(op, v, expr) DEFINE_ROUNDED(op##_f32_##v, D32; A32; B32, SETUP2(PRE_##v), POST_##v, expr, lanef)
+#define EACH_VARIANT(M, op, expr) M(op, n, expr) M(op, z, expr) M(op, s, expr) M(op, zs, expr)
+#define EACH_FTZ(M, op, expr) M(op, n, expr) M(op, z, expr)
+
+EACH_VARIANT(DEFINE_F2, add, x + y)
+EACH_VARIANT(DEFINE_F2, sub, x - y)
+EACH_VARIANT(DEFINE_F2, mul, x *y)
+EACH_FTZ(DEFINE_F2, div, x / y)
+EACH_FTZ(DEFINE_F1, rcp, 1.0f / x)
+EACH_FTZ(DEFINE_F1, sqrt, __builtin_sqrtf(x))
+
+#ifdef __FMA__
+#define DEFINE_F3(op, v, expr)                                                             \
+    DEFINE_ROUNDED(op##_f32_##v, D32; A32; B32; C32, SETUP3(PRE_##v), POST_##v, __builtin_fmaf(x, y, z), lanef)
+#else
+#define DEFINE_F3(op, v, expr)                                                             \
+    static void op##_f32_##v##_rn(ALU_ARGS)                                                \
+    {                                                                                      \
+        D32;                                                                               \
+        A32;                                                                               \
+        B32;                                                                               \
+        C32;                                                                               \
+        ALU_RUN(lanef, SETUP3(PRE_##v), POST_##v((float)fma_odd(x, y, z)))                 \
+    }                                                                                      \
+    static void op##_f32_##v##_dir(ALU_ARGS)                                               \
+    {                                                                                      \
+        D32;                                                                               \
+        A32;                                                                               \
+        B32;                                                                               \
+        C32;                                                                               \
+        double wide[32];                                                                   \
+        ALU_LOOP                                                                           \
+        {                                                                                  \
+            SETUP3(PRE_##v);                                                               \
+            wide[i] = fma_odd_directed(x, y, z, o->imm);                                   \
+        }                                                                                  \
+        round_wide(wide, o->imm);                                                          \
+        ALU_RUN(lanef, , POST_##v((float)wide[i]))                                         \
+    }
+/* A zero sum of opposite parts is -0 when rounding down. */
+static inline double fma_odd_directed(float x, float y, float z, uint32_t mode)
+{
+    double p = (double)x * (double)y, s = fma_odd(x, y, z);
+    bool opposite = (bits64(p) ^ bits64((double)z)) >> 63;
+    return mode == MX_RM && s == 0.0 && opposite ? -0.0 : s;
+}
+static MG_NOINLINE void round_wide(double *wide, uint32_t mode) /* to float values */
+{
+    unsigned csr = begin_rounding(mode);
+    for (int i = 0; i < 32; i++) wide[i] = (double)(float)wide[i];
+    end_rounding(csr);
+}
+#endif
+EACH_VARIANT(DEFINE_F3, fma, 0)
+
+/* sm_1x: the exact product is cut to 24 bits, then added. */
+static inline float mad_truncated(float x, float y, float z)
+{
+    double p = float64(bits64((double)x * (double)y) & ~0x1fffffffull), c = (double)z;
+    double s = p + c, t = s - p, e = (p - (s - t)) + (c - t);
+    uint64_t u = bits64(s), odd = e != 0 ? (u - ((e < 0) != (s < 0))) | 1 : u;
+    return (float)(e == e ? float64(odd) : s);
+}
+#define DEFINE_MAD1(op, v, expr)                                                           \
+    static void op##_f32_##v(ALU_ARGS)                                                     \
+    {                                                                                      \
+        D32;                                                                               \
+        A32;                                                                               \
+        B32;                                                                               \
+        C32;                                                                               \
+        ALU_RUN(lanef, SETUP3(PRE_##v), POST_##v(mad_truncated(x, y, z)))                  \
+    }
+DEFINE_MAD1(mad1, z, 0)
+DEFINE_MAD1(mad1, zs, 0)
+
+/* f64 */
+#define A64 const laned *a = AT(laned, o->s[0])
+#define B64 const laned *b = AT(laned, o->s[1])
+#define C64 const laned *c = AT(laned, o->s[2])
+#define D64 laned *d = AT(laned, o->d)
+#define SETUP1D double x = a[i]
+#define SETUP2D double x = a[i]; double y = b[i]
+DEFINE_ROUNDED(add_f64, D64; A64; B64, SETUP2D, canon64, x + y, laned)
+DEFINE_ROUNDED(sub_f64, D64; A64; B64, SETUP2D, canon64, x - y, laned)
+DEFINE_ROUNDED(mul_f64, D64; A64; B64, SETUP2D, canon64, x *y, laned)
+DEFINE_ROUNDED(div_f64, D64; A64; B64, SETUP2D, canon64, x / y, laned)
+DEFINE_ROUNDED(rcp_f64, D64; A64, SETUP1D, canon64, 1.0 / x, laned)
+DEFINE_ROUNDED(sqrt_f64, D64; A64, SETUP1D, canon64, __builtin_sqrt(x), laned)
+#ifdef __FMA__
+#define SETUP3D double x = a[i]; double y = b[i]; double z = c[i]
+DEFINE_ROUNDED(fma_f64, D64; A64; B64; C64, SETUP3D, canon64, __builtin_fma(x, y, z), laned)
+#else
+static void fma_f64_rn(ALU_ARGS)
+{
+    D64;
+    A64;
+    B64;
+    C64;
+    ALU_EACH(i) d[i] = canon64(fma(a[i], b[i], c[i]));
+}
+static void fma_f64_dir(ALU_ARGS)
+{
+    unsigned csr = begin_rounding(o->imm);
+    fma_f64_rn(o, regs, mask);
+    end_rounding(csr);
+}
+#endif
+
+/* min and max: a NaN loses against a number, .NaN: wins; -0 is below +0. */
+#define BIT_OR(x, y) float32(bits32(x) | bits32(y))
+#define BIT_AND(x, y) float32(bits32(x) & bits32(y))
+#define CLEAR(x) float32(bits32(x) & 0x7fffffff)
+static inline float min32(float x, float y)
+{
+    float r = x < y ? x : y < x ? y : BIT_OR(x, y);
+    r = x == x ? r : y;
+    return canon32(y == y ? r : x);
+}
+static inline float max32(float x, float y)
+{
+    float r = x > y ? x : y > x ? y : BIT_AND(x, y);
+    r = x == x ? r : y;
+    return canon32(y == y ? r : x);
+}
+static inline float or_nan(float r, float x, float y)
+{
+    return x == x && y == y ? r : float32(NAN32);
+}
+static inline float xor_sign(float r, float x, float y)
+{
+    uint32_t s = (bits32(x) ^ bits32(y)) & 0x80000000;
+    return r == r ? float32((bits32(r) & 0x7fffffff) | s) : r;
+}
+static inline double min64(double x, double y)
+{
+    double r = x < y ? x : y < x ? y : float64(bits64(x) | bits64(y));
+    r = x == x ? r : y;
+    return canon64(y == y ? r : x);
+}
+static inline double max64(double x, double y)
+{
+    double r = x > y ? x : y > x ? y : float64(bits64(x) & bits64(y));
+    r = x == x ? r : y;
+    return canon64(y == y ? r : x);
+}
+
+/* What needs no rounding mode:
+ *      name          op       key            value */
+#define SIMPLE2_LIST(F, v)                                                                 \
+    F(min_##v, min, KEY_##v, v, min32(x, y))                                               \
+    F(max_##v, max, KEY_##v, v, max32(x, y))                                               \
+    F(minnan_##v, min, KEY_##v | K_NAN, v, or_nan(min32(x, y), x, y))                      \
+    F(maxnan_##v, max, KEY_##v | K_NAN, v, or_nan(max32(x, y), x, y))                      \
+    F(minxs_##v, min, KEY_##v | K_XORSIGN | K_ABS, v, xor_sign(min32(CLEAR(x), CLEAR(y)), x, y)) \
+    F(maxxs_##v, max, KEY_##v | K_XORSIGN | K_ABS, v, xor_sign(max32(CLEAR(x), CLEAR(y)), x, y)) \
+    F(minnanxs_##v, min, KEY_##v | K_NAN | K_XORSIGN | K_ABS, v, xor_sign(or_nan(min32(CLEAR(x), CLEAR(y)), x, y), x, y)) \
+    F(maxnanxs_##v, max, KEY_##v | K_NAN | K_XORSIGN | K_ABS, v, xor_sign(or_nan(max32(CLEAR(x), CLEAR(y)), x, y), x, y)) \
+    F(divfull_##v, div, KEY_##v | K_FULL, v, x / y)                                        \
+    F(divapprox_##v, div, KEY_##v | K_APPROX, v, div_approx(x, y))
+#define SIMPLE1_LIST(F, v)                                                                 \
+    F(ex2_##v, ex2, KEY_##v | K_APPROX, v, ex2_approx(x))                                  \
+    F(lg2_##v, lg2, KEY_##v | K_APPROX, v, lg2_approx(x))                                  \
+    F(sin_##v, sin, KEY_##v | K_APPROX, v, sin_approx(x))                                  \
+    F(cos_##v, cos, KEY_##v | K_APPROX, v, cos_approx(x))                                  \
+    F(rcpa_##v, rcp, KEY_##v | K_APPROX, v, rcp_approx(x))                                 \
+    F(sqrta_##v, sqrt, KEY_##v | K_APPROX, v, sqrt_approx(x))                              \
+    F(rsqrt_##v, rsqrt, KEY_##v | K_APPROX, v, rsqrt_approx(x))                            \
+    F(tanh_##v, tanh, KEY_##v | K_APPROX, v, tanh_approx(x))
+#define DEFINE_SIMPLE1(name, op, key, v, expr)                                             \
+    static void name##_f32(ALU_ARGS)                                                       \
+    {                                                                                      \
+        D32;                                                                               \
+        A32;                                                                               \
+        ALU_RUN(lanef, SETUP1(PRE_##v), POST_##v(expr))                                    \
+    }
+#define DEFINE_SIMPLE2(name, op, key, v, expr)                                             \
+    static void name##_f32(ALU_ARGS)                                                       \
+    {                                                                                      \
+        D32;                                                                               \
+        A32;                                                                               \
+        B32;                                                                               \
+        ALU_RUN(lanef, SETUP2(PRE_##v), POST_##v(expr))                                    \
+    }
+SIMPLE2_LIST(DEFINE_SIMPLE2, n)
+SIMPLE2_LIST(DEFINE_SIMPLE2, z)
+SIMPLE1_LIST(DEFINE_SIMPLE1, n)
+SIMPLE1_LIST(DEFINE_SIMPLE1, z)
+
+#define SIMPLE64_LIST(F)                                                                   \
+    F(min_d, min, 0, SETUP2D, min64(x, y))                                                 \
+    F(max_d, max, 0, SETUP2D, max64(x, y))                                                 \
+    F(copysign_d, copysign, 0, SETUP2D, float64((bits64(x) & 1ull << 63) | (bits64(y) & INT64_MAX)))
+#define SIMPLE64_1_LIST(F)                                                                 \
+    F(rsqrt_d, rsqrt, K_APPROX, SETUP1D, canon64(1.0 / __builtin_sqrt(x)))                 \
+    F(rsqrtz_d, rsqrt, K_APPROX | K_FTZ, SETUP1D, rsqrt_gross(x))                          \
+    F(rcpz_d, rcp, K_APPROX | K_FTZ, SETUP1D, rcp_gross(x))
+#define DEFINE_SIMPLE64(name, op, key, setup, expr)                                        \
+    static void name(ALU_ARGS)                                                             \
+    {                                                                                      \
+        D64;                                                                               \
+        A64;                                                                               \
+        B64;                                                                               \
+        ALU_RUN(laned, setup, expr)                                                        \
+    }
+#define DEFINE_SIMPLE64_1(name, op, key, setup, expr)                                      \
+    static void name(ALU_ARGS)                                                             \
+    {                                                                                      \
+        D64;                                                                               \
+        A64;                                                                               \
+        ALU_RUN(laned, setup, expr)                                                        \
+    }
+SIMPLE64_LIST(DEFINE_SIMPLE64)
+SIMPLE64_1_LIST(DEFINE_SIMPLE64_1)
+
+/* Sign operations, on the bits */
+#define SIGN_LIST(F)                                                                       \
+    F(abs_f32, abs, f32, 0, lane32, a[i] & 0x7fffffff)                                     \
+    F(neg_f32, neg, f32, 0, lane32, a[i] ^ 0x80000000)                                     \
+    F(abs_f32z, abs, f32, K_FTZ, lane32, flush_bits(a[i]) & 0x7fffffff)                    \
+    F(neg_f32z, neg, f32, K_FTZ, lane32, flush_bits(a[i]) ^ 0x80000000)                    \
+    F(abs_f64, abs, f64, 0, lane64, a[i] & INT64_MAX)                                      \
+    F(neg_f64, neg, f64, 0, lane64, a[i] ^ 1ull << 63)
+static inline uint32_t flush_bits(uint32_t u)
+{
+    return bits32(flush32(float32(u)));
+}
+#define DEFINE_SIGN(name, op, T, key, L, expr)                                             \
+    static void name(ALU_ARGS)                                                             \
+    {                                                                                      \
+        L *d = AT(L, o->d);                                                                \
+        const L *a = AT(L, o->s[0]);                                                       \
+        ALU_RUN(L, , expr)                                                                 \
+    }
+SIGN_LIST(DEFINE_SIGN)
+static void copysign_f32(ALU_ARGS)
+{
+    lane32 *d = AT(lane32, o->d);
+    const lane32 *a = AT(lane32, o->s[0]), *b = AT(lane32, o->s[1]);
+    ALU_RUN(lane32, , (a[i] & 0x80000000) | (b[i] & 0x7fffffff))
+}
+
+#define S1_(T) T_(T)
+#define S2_(T) T_(T), T_(T)
+#define S3_(T) T_(T), T_(T), T_(T)
+#define ROW_(o_, T, k_, f_, n_, i_) {.op = MG_OP_##o_, .t = {T_(T)}, .dt = T_(T), .st = {S##n_##_(T)}, .key = (k_), .fn = f_, .imm = (i_)},
+#define ROUNDED(op, T, key, name, n)                                                       \
+    ROW_(op, T, (key) | K_RN, name##_rn, n, 0)                                             \
+    ROW_(op, T, (key) | K_RZ, name##_dir, n, MX_RZ)                                        \
+    ROW_(op, T, (key) | K_RM, name##_dir, n, MX_RM)                                        \
+    ROW_(op, T, (key) | K_RP, name##_dir, n, MX_RP)
+#define ROUNDED1(op, v, expr) ROUNDED(op, f32, KEY_##v, op##_f32_##v, 1)
+#define ROUNDED2(op, v, expr) ROUNDED(op, f32, KEY_##v, op##_f32_##v, 2)
+#define ROUNDED3(op, v, expr) ROUNDED(op, f32, KEY_##v, fma_f32_##v, 3)
+#define ROW_SIMPLE1(name, op, key, v, expr) ROW_(op, f32, key, name##_f32, 1, 0)
+#define ROW_SIMPLE2(name, op, key, v, expr) ROW_(op, f32, key, name##_f32, 2, 0)
+#define ROW_SIMPLE64(name, op, key, setup, expr) ROW_(op, f64, key, name, 2, 0)
+#define ROW_SIMPLE64_1(name, op, key, setup, expr) ROW_(op, f64, key, name, 1, 0)
+#define ROW_SIGN(name, op, T, key, L, expr) ROW_(op, T, key, name, 1, 0)
+
+static const struct alu_row rows[] = {
+    EACH_VARIANT(ROUNDED2, add, ) EACH_VARIANT(ROUNDED2, sub, ) EACH_VARIANT(ROUNDED2, mul, )
+    EACH_VARIANT(ROUNDED3, fma, ) EACH_VARIANT(ROUNDED3, mad, )
+    EACH_FTZ(ROUNDED2, div, ) EACH_FTZ(ROUNDED1, rcp, ) EACH_FTZ(ROUNDED1, sqrt, )
+    ROW_(mad, f32, K_FTZ, mad1_f32_z, 3, 0) ROW_(mad, f32, K_FTZ | K_SAT, mad1_f32_zs, 3, 0)
+    ROUNDED(add, f64, 0, add_f64, 2) ROUNDED(sub, f64, 0, sub_f64, 2) ROUNDED(mul, f64, 0, mul_f64, 2)
+    ROUNDED(div, f64, 0, div_f64, 2) ROUNDED(rcp, f64, 0, rcp_f64, 1) ROUNDED(sqrt, f64, 0, sqrt_f64, 1)
+    ROUNDED(fma, f64, 0, fma_f64, 3) ROUNDED(mad, f64, 0, fma_f64, 3)
+    SIMPLE2_LIST(ROW_SIMPLE2, n) SIMPLE2_LIST(ROW_SIMPLE2, z)
+    SIMPLE1_LIST(ROW_SIMPLE1, n) SIMPLE1_LIST(ROW_SIMPLE1, z)
+    SIMPLE64_LIST(ROW_SIMPLE64) SIMPLE64_1_LIST(ROW_SIMPLE64_1)
+    SIGN_LIST(ROW_SIGN)
+    ROW_(copysign, f32, 0, copysign_f32, 2, 0)
+};
+const struct alu_table ALU_TABLE(alu_float) = {rows, MG_COUNT_OF(rows)};
