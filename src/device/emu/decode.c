@@ -1,0 +1,644 @@
+/* Decoding: a kernel and everything it calls, from IR to flat operations.
+ *
+ * Registers, special registers and constants of a function each get a 32-lane array in its
+ * activation's file; an operation names them by offset. Blocks are laid out in rank order
+ * (mg_cfg.rank), so comparing two operations' addresses compares their scheduling keys. Each block
+ * ends with a control operation. What the device cannot run is refused here, by name and line,
+ * before anything has run.
+ */
+#include "device/emu/decode.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ptx/ptx.h"
+
+#define ALIGN_UP(x, a) (((x) + (a) - 1) & ~((a) - 1))
+#define RECURSION_BYTES (128u << 10) /* thread stack when the call depth is not known */
+
+void dec_refuse(struct decoder *d, const char *fmt, ...)
+{
+    struct mg_buf b = MG_BUF_INIT;
+    va_list ap;
+    mg_buf_printf(&b, "kernel %s: ", d->code->kernel->name);
+    va_start(ap, fmt);
+    mg_buf_vprintf(&b, fmt, ap);
+    va_end(ap);
+    if (d->node) {
+        mg_buf_adds(&b, ": ");
+        mg_ptx_print_node(d->m, d->node, &b);
+        mg_buf_adds(&b, " at ");
+        if (d->fn->id != d->code->kernel->func) mg_buf_printf(&b, "function %s, ", mg_name(d->m, d->f->name));
+        emu_place(d->m, d->fn->id, d->node, &b);
+        d->fault->ptx_line = d->m->nodes.at[d->node].line;
+    }
+    d->fault->kind = MG_FAULT_UNSUPPORTED;
+    snprintf(d->fault->text, sizeof d->fault->text, "%s", b.at);
+    mg_buf_release(&b);
+    longjmp(d->refused, 1);
+}
+
+/* ---- the register file ------------------------------------------------------------------------ */
+
+enum emu_class dec_class(enum mg_type t)
+{
+    unsigned bits = mg_type_bits(t);
+    if (t == MG_TYPE_pred) return EMU_P;
+    return bits == 0 ? EMU_D : bits <= 32 ? EMU_W : bits <= 64 ? EMU_D : EMU_Q;
+}
+
+uint32_t dec_slot(struct decoder *d, enum emu_class c)
+{
+    uint32_t at, bytes = c == EMU_W ? 128 : c == EMU_D ? 256 : 512;
+    if (c == EMU_P) {
+        if (d->pred_at == d->pred_end) {
+            d->pred_at = d->frame_at;
+            d->pred_end = d->frame_at += 64;
+        }
+        at = d->pred_at;
+        d->pred_at += 4;
+        return at;
+    }
+    at = d->frame_at;
+    d->frame_at += bytes;
+    if (d->frame_at > (64u << 20)) dec_refuse(d, "too many registers");
+    return at;
+}
+
+enum emu_class dec_reg_class(struct decoder *d, const struct mg_opnd *o) { return dec_class(d->m->regs.at[o->id].type); }
+
+uint32_t dec_reg(struct decoder *d, const struct mg_opnd *o)
+{
+    const struct mg_reg *r = &d->m->regs.at[o->id];
+    enum emu_class c = dec_class(r->type);
+    uint64_t at;
+    if (!mg_map_get(&d->slots, o->id, &at)) {
+        at = dec_slot(d, c);
+        for (unsigned k = 1; k < r->vec; k++) dec_slot(d, c);
+        mg_map_set(&d->slots, o->id, at);
+    }
+    unsigned comp = o->kind == MG_OPND_reg || o->kind == MG_OPND_not ? o->sub : 0;
+    return (uint32_t)at + (comp && c != EMU_P ? (comp - 1u) * (c == EMU_W ? 128u : c == EMU_D ? 256u : 512u) : 0);
+}
+
+uint32_t dec_const(struct decoder *d, enum emu_class c, uint64_t value)
+{
+    struct mg_map *map = c == EMU_W ? &d->const_w : c == EMU_D ? &d->const_d : NULL;
+    uint64_t at;
+    if (map && mg_map_get(map, value, &at)) return (uint32_t)at;
+    at = dec_slot(d, c);
+    *mg_vec_push(&d->consts) = (struct emu_const){.off = (uint32_t)at, .cls = c, .lo = value};
+    if (map) mg_map_set(map, value, at);
+    return (uint32_t)at;
+}
+
+static uint32_t special(struct decoder *d, enum mg_sreg s, unsigned comp)
+{
+    for (uint32_t i = 0; i < d->sregs.n; i++)
+        if (d->sregs.at[i].sreg == s && d->sregs.at[i].comp == comp) return d->sregs.at[i].off;
+    uint32_t at = dec_slot(d, dec_class(mg_sreg_type(s)));
+    *mg_vec_push(&d->sregs) = (struct emu_sreg){.off = at, .sreg = (uint8_t)s, .comp = (uint8_t)comp};
+    return at;
+}
+
+static bool is_clock(enum mg_sreg s)
+{
+    return s == MG_SREG_clock || s == MG_SREG_clock_hi || s == MG_SREG_clock64 || s == MG_SREG_globaltimer || s == MG_SREG_globaltimer_lo || s == MG_SREG_globaltimer_hi;
+}
+
+/* ---- operands ---------------------------------------------------------------------------------- */
+
+uint64_t dec_imm(struct decoder *d, const struct mg_opnd *o, enum mg_type t)
+{
+    double x = 0;
+    float f = 0;
+    uint32_t b = 0;
+    uint64_t v = o->val;
+    unsigned bits = mg_type_bits(t);
+    if (o->kind == MG_OPND_f32) {
+        b = (uint32_t)o->val;
+        memcpy(&f, &b, 4);
+        x = f;
+        v = b;
+        if (t == MG_TYPE_f64) memcpy(&v, &x, 8);
+        return v;
+    }
+    if (o->kind == MG_OPND_f64) {
+        if (o->sub == 1) x = strtod(mg_name(d->m, o->id), NULL);
+        else memcpy(&x, &o->val, 8);
+        memcpy(&v, &x, 8);
+        if (bits == 32) {
+            f = (float)x;
+            memcpy(&b, &f, 4);
+            v = b;
+        }
+        return v;
+    }
+    if (t == MG_TYPE_pred) return v != 0;
+    if ((t == MG_TYPE_f32 || t == MG_TYPE_f64) && o->sub != MG_IMM_HEX && o->sub != MG_IMM_HEX_UNSIGNED) {
+        x = (double)(int64_t)v;
+        f = (float)x;
+        memcpy(&b, &f, 4);
+        if (t == MG_TYPE_f32) return b;
+        memcpy(&v, &x, 8);
+        return v;
+    }
+    return bits && bits < 64 ? v & ((1ull << bits) - 1) : v;
+}
+
+uint32_t dec_local(struct decoder *d, mg_id var)
+{
+    uint64_t at;
+    if (mg_map_get(&d->locals, var, &at)) return (uint32_t)at;
+    const struct mg_var *v = &d->m->vars.at[var];
+    uint64_t bytes = mg_var_bytes(v), align = MG_MAX(mg_var_align(v), 1);
+    if (bytes > (1u << 28)) dec_refuse(d, "local variable %s of %llu bytes", mg_name(d->m, v->name), (unsigned long long)bytes);
+    at = ALIGN_UP((uint64_t)d->fn->local_bytes, align);
+    d->fn->local_bytes = (uint32_t)(at + MG_MAX(bytes, 1));
+    mg_map_set(&d->locals, var, at);
+    return (uint32_t)at;
+}
+
+uint32_t dec_shared(struct decoder *d, mg_id var)
+{
+    uint64_t at, key = (uint64_t)d->mod->seq << 32 | var;
+    if (mg_map_get(&d->code->shared_at, key, &at)) return (uint32_t)at;
+    dec_refuse(d, "shared variable %s of a function that is only reached through a pointer", mg_name(d->m, d->m->vars.at[var].name));
+}
+
+/* The definition of a variable that was declared extern before. */
+mg_id dec_var(struct decoder *d, mg_id var) { return d->m->vars.at[var].def ? d->m->vars.at[var].def : var; }
+
+/* Address of a variable as class c. */
+static uint32_t variable_address(struct decoder *d, const struct mg_opnd *o, enum emu_class c)
+{
+    mg_id id = dec_var(d, o->id);
+    const struct mg_var *v = &d->m->vars.at[id];
+    emu_alu_fn fn = NULL;
+    int64_t off = (int64_t)o->val;
+    if (c != EMU_W && c != EMU_D) dec_refuse(d, "address of %s in a register of this type", mg_name(d->m, v->name));
+    switch ((enum mg_space)v->space) {
+    case MG_SPACE_shared: return dec_const(d, c, (dec_shared(d, id) + o->val) & (c == EMU_W ? UINT32_MAX : UINT64_MAX));
+    case MG_SPACE_global:
+    case MG_SPACE_const:
+        if (!d->mod->globals[id].address) dec_refuse(d, "variable %s is declared extern and defined nowhere", mg_name(d->m, v->name));
+        if (c == EMU_W) dec_refuse(d, "32-bit address of %s", mg_name(d->m, v->name));
+        return dec_const(d, c, d->mod->globals[id].address + o->val);
+    case MG_SPACE_local:
+        fn = emu_local_address;
+        off += dec_local(d, id);
+        break;
+    case MG_SPACE_param:
+        if (d->f->kind == MG_FUNC_entry && v->is_param) {
+            fn = emu_param_address;
+            off += (int64_t)mg_func_param_offset(d->f, d->m->vars.at, id - d->f->first_param);
+        } else {
+            fn = emu_local_address;
+            off += dec_local(d, id);
+        }
+        break;
+    default: dec_refuse(d, "address of %s", mg_name(d->m, v->name));
+    }
+    uint32_t at = dec_slot(d, c);
+    struct emu_op *op = dec_emit(d, fn);
+    op->a.d = at;
+    op->off = off;
+    op->flags = c == EMU_D ? EMU_OF_WIDE : 0;
+    return at;
+}
+
+uint32_t dec_src(struct decoder *d, const struct mg_opnd *o, enum emu_class c, enum mg_type t)
+{
+    enum emu_class have = c;
+    uint32_t at = 0;
+    switch ((enum mg_opnd_kind)o->kind) {
+    case MG_OPND_reg:
+    case MG_OPND_sel:
+    case MG_OPND_neg:
+        if (o->kind == MG_OPND_reg && o->val) dec_refuse(d, "sum of a register and a constant as operand");
+        have = dec_reg_class(d, o);
+        at = dec_reg(d, o);
+        break;
+    case MG_OPND_not: {
+        uint32_t s = dec_reg(d, o);
+        at = dec_slot(d, EMU_P);
+        struct emu_op *op = dec_emit(d, d->vec->not_p);
+        op->a.d = at;
+        op->a.s[0] = s;
+        have = EMU_P;
+        break;
+    }
+    case MG_OPND_imm:
+    case MG_OPND_f32:
+    case MG_OPND_f64: {
+        if (o->kind == MG_OPND_imm && o->sub == MG_IMM_WIDE) dec_refuse(d, "128-bit literal");
+        uint64_t v = dec_imm(d, o, t);
+        if (c == EMU_W) v &= UINT32_MAX;
+        return dec_const(d, c, v);
+    }
+    case MG_OPND_sreg: {
+        enum mg_sreg s = (enum mg_sreg)o->id;
+        have = dec_class(mg_sreg_type(s));
+        if (!is_clock(s)) {
+            at = special(d, s, o->sub ? o->sub - 1u : 0);
+            break;
+        }
+        at = dec_slot(d, have);
+        struct emu_op *op = dec_emit(d, emu_clock);
+        op->a.d = at;
+        op->a.imm = s;
+        op->flags = have == EMU_D ? EMU_OF_WIDE : 0;
+        break;
+    }
+    case MG_OPND_var: return variable_address(d, o, c);
+    case MG_OPND_func: {
+        mg_id f = d->m->funcs.at[o->id].def ? d->m->funcs.at[o->id].def : o->id;
+        if (!d->m->funcs.at[f].defined) dec_refuse(d, "address of function %s, which is defined nowhere", mg_name(d->m, d->m->funcs.at[f].name));
+        return dec_const(d, c, d->mod->functions + (uint64_t)f * EMU_FUNC_STRIDE);
+    }
+    case MG_OPND_sym: dec_refuse(d, "undeclared name %s", mg_name(d->m, o->id));
+    default: dec_refuse(d, "unsupported operand");
+    }
+    if (have == c) return at;
+    uint32_t to = dec_slot(d, c);
+    struct emu_op *op = NULL;
+    if (have == EMU_D && c == EMU_W) op = dec_emit(d, d->vec->lo_dw);
+    else if (have == EMU_W && c == EMU_D) op = dec_emit(d, d->vec->zext_wd);
+    else dec_refuse(d, "register of another size");
+    op->a.d = to;
+    op->a.s[0] = at;
+    return to;
+}
+
+/* ---- emitting ---------------------------------------------------------------------------------- */
+
+struct emu_op *dec_emit(struct decoder *d, emu_alu_fn fn)
+{
+    struct emu_op *op = mg_vec_push(&d->ops);
+    memset(op, 0, sizeof *op);
+    op->a.fn = fn;
+    return op;
+}
+
+struct emu_op *dec_emit_inst(struct decoder *d, emu_alu_fn fn, enum emu_ctl ctl)
+{
+    const struct mg_node *n = &d->m->nodes.at[d->node];
+    uint32_t guard = 0;
+    if (n->guard) {
+        struct mg_opnd g = mg_o_reg(n->guard);
+        guard = dec_reg(d, &g);
+    }
+    struct emu_op *op = dec_emit(d, fn);
+    op->node = d->node;
+    op->ctl = ctl;
+    op->guard = guard;
+    op->guard_flip = n->flags & MG_NF_GUARD_NOT ? UINT32_MAX : 0;
+    if (guard && !ctl) {
+        op->real = fn;
+        op->a.fn = d->vec->guarded;
+    }
+    return op;
+}
+
+uint32_t dec_next_block(struct decoder *d) { return d->block + 1; }
+
+uint32_t dec_label_block(struct decoder *d, mg_id label)
+{
+    uint64_t b;
+    if (!mg_map_get(&d->label_block, label, &b)) dec_refuse(d, "jump to label %s, which is in no block", mg_name(d->m, d->m->labels.at[label].name));
+    return (uint32_t)b;
+}
+
+static void find_labels(struct decoder *d)
+{
+    MG_VEC(mg_id) waiting = {0};
+    MG_EACH_NODE(d->m, d->f, id)
+    {
+        const struct mg_node *n = &d->m->nodes.at[id];
+        if (n->kind == MG_NODE_label) *mg_vec_push(&waiting) = n->ref;
+        if (n->kind != MG_NODE_inst || !waiting.n) continue;
+        uint32_t b = mg_cfg_block_of(d->cfg, id);
+        for (uint32_t i = 0; i < waiting.n; i++) mg_map_set(&d->label_block, waiting.at[i], b == MG_NO_BLOCK ? d->cfg->n_blocks : b);
+        waiting.n = 0;
+    }
+    for (uint32_t i = 0; i < waiting.n; i++) mg_map_set(&d->label_block, waiting.at[i], d->cfg->n_blocks);
+    mg_vec_release(&waiting);
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Formal parameters: where arguments arrive and results are left. */
+static void place_formals(struct decoder *d)
+{
+    struct emu_func *fn = d->fn;
+    fn->n_params = d->f->n_params;
+    fn->n_rets = d->f->n_rets;
+    fn->params = mg_arena_array(&d->code->arena, struct emu_arg, fn->n_params + 1);
+    fn->rets = mg_arena_array(&d->code->arena, struct emu_arg, fn->n_rets + 1);
+    if (d->f->kind == MG_FUNC_entry) return;
+    for (uint32_t k = 0; k < fn->n_params + fn->n_rets; k++) {
+        bool ret = k >= fn->n_params;
+        mg_id id = ret ? d->f->first_ret + (k - fn->n_params) : d->f->first_param + k;
+        const struct mg_var *v = &d->m->vars.at[id];
+        struct emu_arg a = {.bytes = (uint32_t)mg_var_bytes(v)};
+        uint32_t at;
+        if (v->is_reg_param) {
+            struct mg_opnd o = mg_o_reg(v->reg);
+            at = dec_reg(d, &o);
+            a.bytes = MG_MAX(a.bytes, 1);
+            a.to_reg = a.from_reg = 1;
+            a.to_class = a.from_class = (uint8_t)dec_class(v->type);
+        } else at = dec_local(d, id);
+        a.to = a.from = at;
+        if (ret) fn->rets[k - fn->n_params] = a;
+        else fn->params[k] = a;
+    }
+}
+
+/* Blocks that nothing reaches were not decoded: whoever names one goes to the end. */
+static const struct emu_op *block_start(const struct emu_func *fn, const uint32_t *start, uint32_t n, const struct emu_op *block)
+{
+    uintptr_t b = (uintptr_t)block;
+    return fn->ops + (b <= n && start[b] != UINT32_MAX ? start[b] : start[n]);
+}
+
+static void decode_blocks(struct decoder *d)
+{
+    uint32_t n = d->cfg->n_blocks;
+    uint64_t *order = mg_arena_array(&d->scratch, uint64_t, n + 1);
+    uint32_t *start = mg_arena_array(&d->scratch, uint32_t, n + 2), n_order = 0;
+    for (uint32_t b = 0; b < n; b++)
+        if (d->cfg->reachable[b]) order[n_order++] = (uint64_t)d->cfg->rank[b] << 32 | b;
+    qsort(order, n_order, sizeof *order, by_rank);
+    for (uint32_t i = 0; i <= n; i++) start[i] = UINT32_MAX;
+    for (uint32_t i = 0; i < n_order; i++) {
+        d->block = (uint32_t)order[i];
+        const struct mg_block *b = &d->cfg->blocks[d->block];
+        start[d->block] = d->ops.n;
+        for (mg_id id = b->first; id; id = d->m->nodes.at[id].next) {
+            if (d->m->nodes.at[id].kind == MG_NODE_inst) {
+                d->node = id;
+                dec_instruction(d, id);
+            }
+            if (id == b->last) break;
+        }
+        d->node = 0;
+        const struct emu_op *last = d->ops.n ? &d->ops.at[d->ops.n - 1] : NULL;
+        bool ends = last && d->ops.n > start[d->block] && last->ctl && last->ctl != EMU_CTL_BAR && last->ctl != EMU_CTL_SYNC;
+        if (!ends) {
+            struct emu_op *op = dec_emit(d, NULL);
+            op->ctl = EMU_CTL_NEXT;
+            op->target = DEC_BLOCK(d->block + 1);
+        }
+    }
+    start[n] = d->ops.n;
+    struct emu_op *end = dec_emit(d, NULL); /* running off the end is ret */
+    end->ctl = EMU_CTL_RET;
+    end->target = end->fall = DEC_BLOCK(n);
+
+    struct emu_func *fn = d->fn;
+    fn->n_ops = d->ops.n;
+    fn->ops = mg_arena_alloc(&d->code->arena, (size_t)fn->n_ops * sizeof *fn->ops + 64);
+    fn->ops = (struct emu_op *)(((uintptr_t)fn->ops + 63) & ~(uintptr_t)63);
+    memcpy(fn->ops, d->ops.at, (size_t)fn->n_ops * sizeof *fn->ops);
+    for (uint32_t i = fn->n_ops; i-- > 0;) {
+        struct emu_op *op = &fn->ops[i];
+        uint32_t own = op->node != 0;
+        if (op->ctl) {
+            op->run = 0;
+            op->insts = own;
+            op->target = block_start(fn, start, n, op->target);
+            op->fall = block_start(fn, start, n, op->fall);
+            if (op->ctl == EMU_CTL_BRX) {
+                const struct emu_op **table = (const struct emu_op **)(uintptr_t)op->ext;
+                for (uint32_t k = 0; k < op->a.imm; k++) table[k] = block_start(fn, start, n, table[k]);
+            }
+        } else {
+            op->run = op[1].run + 1;
+            op->insts = op[1].insts + own;
+        }
+    }
+    fn->entry = block_start(fn, start, n, DEC_BLOCK(0));
+}
+
+static const struct emu_vec_ops *vec_ops(enum emu_isa isa)
+{
+    return isa == EMU_ISA_AVX512 ? &emu_vec_avx512 : isa == EMU_ISA_AVX2 ? &emu_vec_avx2 : &emu_vec_base;
+}
+
+static bool decode_func(struct emu_func *fn, struct mg_fault *fault)
+{
+    struct decoder *d = calloc(1, sizeof *d);
+    if (!d) {
+        fault->kind = MG_FAULT_MEMORY;
+        return false;
+    }
+    d->code = fn->code;
+    d->fn = fn;
+    d->mod = fn->mod;
+    d->m = fn->mod->ir;
+    d->f = &d->m->funcs.at[fn->id];
+    d->isa = fn->mod->dev->isa;
+    d->vec = vec_ops(d->isa);
+    d->fault = fault;
+    d->trash = 64; /* offset 0 means "no operand" */
+    d->frame_at = 64 + 512;
+    volatile bool ok = false;
+    if (!setjmp(d->refused)) {
+        d->cfg = mg_cfg_new(d->m, fn->id);
+        if (!d->cfg) dec_refuse(d, "no control-flow graph");
+        place_formals(d);
+        fn->cc = dec_slot(d, EMU_P);
+        find_labels(d);
+        decode_blocks(d);
+        fn->frame_bytes = ALIGN_UP(d->frame_at, 64u);
+        fn->n_consts = d->consts.n;
+        fn->consts = d->consts.n ? mg_arena_copy(&d->code->arena, d->consts.at, d->consts.n * sizeof *d->consts.at) : NULL;
+        fn->n_sregs = d->sregs.n;
+        fn->sregs = d->sregs.n ? mg_arena_copy(&d->code->arena, d->sregs.at, d->sregs.n * sizeof *d->sregs.at) : NULL;
+        fn->local_bytes = ALIGN_UP(fn->local_bytes, 16u);
+        fn->decoded = ok = true;
+    }
+    if (d->cfg) mg_cfg_free(d->cfg);
+    mg_arena_release(&d->scratch);
+    mg_vec_release(&d->ops);
+    mg_vec_release(&d->consts);
+    mg_vec_release(&d->sregs);
+    mg_map_release(&d->slots);
+    mg_map_release(&d->const_w);
+    mg_map_release(&d->const_d);
+    mg_map_release(&d->locals);
+    mg_map_release(&d->label_block);
+    free(d);
+    return ok;
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------- */
+
+/* The function within this kernel, not necessarily decoded yet. */
+static struct emu_func *func_get(struct emu_code *c, struct mg_dmod *mod, mg_id id)
+{
+    uint64_t key = mod->seq << 32 | id, at;
+    if (mg_map_get(&c->by_id, key, &at)) return (struct emu_func *)at;
+    struct emu_func *fn = mg_arena_new(&c->arena, struct emu_func);
+    fn->code = c;
+    fn->mod = mod;
+    fn->id = id;
+    mg_map_set(&c->by_id, key, (uint64_t)fn);
+    *mg_vec_push(&c->funcs) = fn;
+    return fn;
+}
+
+struct emu_func *dec_callee(struct decoder *d, mg_id func) { return func_get(d->code, d->mod, func); }
+
+static bool decode_pending(struct emu_code *c, struct mg_fault *fault)
+{
+    for (uint32_t i = 0; i < c->funcs.n; i++)
+        if (!c->funcs.at[i]->decoded && !decode_func(c->funcs.at[i], fault)) return false;
+    return true;
+}
+
+/* At run time, for targets of indirect calls. */
+struct emu_func *emu_code_func(struct emu_code *c, struct mg_dmod *mod, mg_id func, struct mg_fault *fault)
+{
+    pthread_mutex_lock(&c->kernel->lock);
+    struct emu_func *fn = func_get(c, mod, func);
+    bool ok = fn->decoded || decode_pending(c, fault);
+    pthread_mutex_unlock(&c->kernel->lock);
+    return ok ? fn : NULL;
+}
+
+static void place_shared(struct emu_code *c, const struct mg_callgraph *g)
+{
+    struct mg_dkernel *k = c->kernel;
+    const struct mg_module *m = k->mod->ir;
+    uint8_t *used = calloc(m->vars.n + 1, 1);
+    uint64_t at = 0;
+    uint32_t align_dynamic = 16;
+    if (!used) return;
+    /* every variable of an address anywhere in the functions, vectors and call lists included */
+    for (uint32_t i = 0; i < g->n_funcs; i++) {
+        const struct mg_func *f = &m->funcs.at[g->funcs[i]];
+        MG_EACH_NODE(m, f, id)
+        {
+            const struct mg_node *n = &m->nodes.at[id];
+            if (n->kind != MG_NODE_inst) continue;
+            for (uint32_t j = 0; j < n->n_opnds; j++) {
+                const struct mg_opnd *o = &m->opnds.at[n->opnd + j];
+                uint32_t count = o->kind == MG_OPND_vec || o->kind == MG_OPND_list || o->kind == MG_OPND_pair || o->kind == MG_OPND_tensor ? o->n : 1;
+                const struct mg_opnd *e = count == 1 && o->kind != MG_OPND_vec && o->kind != MG_OPND_list && o->kind != MG_OPND_tensor ? o : &m->opnds.at[o->id];
+                for (uint32_t q = 0; q < count; q++)
+                    if (e[q].kind == MG_OPND_var || (e[q].kind == MG_OPND_addr && e[q].sub == MG_OPND_var)) used[m->vars.at[e[q].id].def ? m->vars.at[e[q].id].def : e[q].id] = 1;
+            }
+        }
+    }
+    for (int dynamic = 0; dynamic < 2; dynamic++)
+        for (uint32_t i = 1; i < m->vars.n; i++) {
+            const struct mg_var *v = &m->vars.at[i];
+            if (!used[i] || v->space != MG_SPACE_shared) continue;
+            uint64_t bytes = mg_var_bytes(v);
+            uint32_t align = MG_MAX(mg_var_align(v), 1);
+            if ((bytes == 0) != dynamic) continue;
+            if (dynamic) align_dynamic = MG_MAX(align_dynamic, align);
+            else {
+                at = ALIGN_UP(at, (uint64_t)align);
+                mg_map_set(&c->shared_at, k->mod->seq << 32 | i, at);
+                at += bytes;
+            }
+        }
+    c->static_shared = (uint32_t)at;
+    c->shared_align = align_dynamic;
+    for (uint32_t i = 1; i < m->vars.n; i++) /* all unsized arrays begin where the dynamic part does */
+        if (used[i] && m->vars.at[i].space == MG_SPACE_shared && !mg_var_bytes(&m->vars.at[i]))
+            mg_map_set(&c->shared_at, k->mod->seq << 32 | i, ALIGN_UP(at, (uint64_t)align_dynamic));
+    free(used);
+}
+
+/* Longest chain of calls from fn, in bytes of local memory; recursion sets c->recursive. */
+static uint32_t stack_bytes(struct emu_code *c, struct emu_func *fn, uint32_t depth)
+{
+    uint32_t most = 0;
+    if (depth > c->funcs.n) {
+        c->recursive = true;
+        return 0;
+    }
+    for (uint32_t i = 0; i < fn->n_ops && !c->recursive; i++) {
+        const struct emu_op *op = &fn->ops[i];
+        if (op->ctl == EMU_CTL_CALLI) c->indirect = true;
+        if (op->ctl != EMU_CTL_CALL) continue;
+        uint32_t n = stack_bytes(c, ((const struct emu_call *)op->ext)->callee, depth + 1);
+        most = MG_MAX(most, n);
+    }
+    return fn->local_bytes + most;
+}
+
+static struct emu_code *code_new(struct mg_dkernel *k, struct mg_fault *fault)
+{
+    const struct mg_module *m = k->mod->ir;
+    if (m->address_size == 32) {
+        fault->kind = MG_FAULT_UNSUPPORTED;
+        snprintf(fault->text, sizeof fault->text, "kernel %s: the module has 32-bit addresses (.address_size 32), which this device does not run", k->name);
+        return NULL;
+    }
+    struct emu_code *c = calloc(1, sizeof *c);
+    struct mg_callgraph *g = c ? mg_callgraph_new(m, k->func) : NULL;
+    if (!g) {
+        free(c);
+        fault->kind = MG_FAULT_MEMORY;
+        return NULL;
+    }
+    c->kernel = k;
+    place_shared(c, g);
+    mg_callgraph_free(g);
+    c->entry = func_get(c, k->mod, k->func);
+    if (!decode_pending(c, fault)) {
+        emu_code_free(c);
+        return NULL;
+    }
+    c->local_bytes = stack_bytes(c, c->entry, 0);
+    k->static_shared = c->static_shared;
+    k->local_bytes = c->local_bytes;
+    if (c->recursive || c->indirect) c->local_bytes += RECURSION_BYTES;
+    c->n_caches += 64; /* room for functions that indirect calls bring in */
+    return c;
+}
+
+void emu_code_free(struct emu_code *c)
+{
+    if (!c) return;
+    mg_vec_release(&c->funcs);
+    mg_map_release(&c->by_id);
+    mg_map_release(&c->shared_at);
+    mg_arena_release(&c->arena);
+    free(c);
+}
+
+bool emu_kernel_code(struct mg_dkernel *k, struct mg_fault *fault)
+{
+    pthread_mutex_lock(&k->lock);
+    if (!k->code && k->refusal.kind == MG_FAULT_NONE) k->code = code_new(k, &k->refusal);
+    bool ok = k->code != NULL;
+    if (!ok && fault) *fault = k->refusal;
+    pthread_mutex_unlock(&k->lock);
+    return ok;
+}
+
+/* What attribute queries need; without decoding when the kernel will not decode. */
+void emu_kernel_sizes(struct mg_dkernel *k)
+{
+    struct mg_fault ignored;
+    if (k->sized) return;
+    emu_kernel_code(k, &ignored);
+    const struct mg_module *m = k->mod->ir;
+    uint32_t n = 0;
+    for (uint32_t i = 1; i < m->vars.n; i++)
+        if (m->vars.at[i].space == MG_SPACE_const && k->mod->globals[i].address) n += (uint32_t)k->mod->globals[i].bytes;
+    k->const_bytes = n;
+    k->registers = 32; /* the driver has recorded ones where there are any */
+    k->sized = true;
+}

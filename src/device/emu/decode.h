@@ -1,0 +1,59 @@
+/* Decoder, private to decode*.c: the function under work. */
+#ifndef MG_DEVICE_EMU_DECODE_H
+#define MG_DEVICE_EMU_DECODE_H
+
+#include "analysis/analysis.h"
+#include "device/emu/emu.h"
+
+struct decoder {
+    struct emu_code *code;
+    struct emu_func *fn;
+    struct mg_dmod *mod;
+    const struct mg_module *m;
+    const struct mg_func *f;
+    struct mg_cfg *cfg;
+    const struct emu_vec_ops *vec;
+    enum emu_isa isa;
+    MG_VEC(struct emu_op) ops;
+    MG_VEC(struct emu_const) consts;
+    MG_VEC(struct emu_sreg) sregs;
+    struct mg_map slots;      /* register -> offset */
+    struct mg_map const_w, const_d; /* value -> offset */
+    struct mg_map locals;     /* var -> offset in the thread's stack, from the activation's base */
+    struct mg_map label_block;
+    uint32_t frame_at, pred_at, pred_end, trash;
+    uint32_t n_sites;
+    uint32_t block;           /* being decoded */
+    mg_id node;               /* being decoded; 0 in helpers made afterwards */
+    struct mg_arena scratch;
+    struct mg_fault *fault;
+    jmp_buf refused;
+};
+
+/* Jumps hold block numbers until the function is complete. */
+#define DEC_BLOCK(b) ((const struct emu_op *)(uintptr_t)(b))
+
+MG_NORETURN void dec_refuse(struct decoder *d, const char *fmt, ...) MG_PRINTF(2, 3);
+enum emu_class dec_class(enum mg_type t);
+uint32_t dec_slot(struct decoder *d, enum emu_class c);  /* fresh */
+uint32_t dec_reg(struct decoder *d, const struct mg_opnd *o); /* of a register or a component of one */
+enum emu_class dec_reg_class(struct decoder *d, const struct mg_opnd *o);
+uint32_t dec_const(struct decoder *d, enum emu_class c, uint64_t value);
+struct emu_op *dec_emit(struct decoder *d, emu_alu_fn fn); /* helper: not counted, not guarded */
+/* Emits the instruction itself: guard and count attached. */
+struct emu_op *dec_emit_inst(struct decoder *d, emu_alu_fn fn, enum emu_ctl ctl);
+/* Source operand as class c, converted from type t when it is an immediate. */
+uint32_t dec_src(struct decoder *d, const struct mg_opnd *o, enum emu_class c, enum mg_type t);
+uint64_t dec_imm(struct decoder *d, const struct mg_opnd *o, enum mg_type t);
+mg_id dec_var(struct decoder *d, mg_id var);
+uint32_t dec_local(struct decoder *d, mg_id var);   /* offset of a local or parameter variable */
+uint32_t dec_shared(struct decoder *d, mg_id var);
+uint32_t dec_label_block(struct decoder *d, mg_id label);
+uint32_t dec_next_block(struct decoder *d);         /* in text order; n_blocks: the end */
+void dec_instruction(struct decoder *d, mg_id node); /* decode_inst.c */
+void dec_memory(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n);
+void dec_address(struct decoder *d, struct emu_op *op, const struct mg_opnd *o, enum mg_space space);
+void dec_call(struct decoder *d, const struct mg_opnd *o, uint32_t n);
+struct emu_func *dec_callee(struct decoder *d, mg_id func);
+
+#endif

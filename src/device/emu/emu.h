@@ -1,0 +1,374 @@
+/* Emulator, private to this folder: decoded code, frames, warps, CTAs, workers.
+ *
+ *   module_load (load.c)      globals get addresses, initialisers are written
+ *   decode*.c                 per kernel: every reachable function to a flat array of emu_op, blocks in
+ *                             rank order, so that the address of an operation is its scheduling key
+ *   launch.c                  workers take CTAs; a CTA is resumable and stays with its worker
+ *   run.c                     runs one warp until it exits, waits or must give way
+ *   sched.c                   sets of lanes, parking, warp-level and CTA barriers
+ *   vec_*.c                   lane loops, compiled once per vector ISA (EMU_ISA, EMU_SUF)
+ *
+ * Straight operations are called as fn(op, regs, mask); what may change the set of running lanes
+ * (branches, calls, barriers, .sync operations) is a control operation that ends a run of them.
+ * A fault anywhere below run_cta() leaves by longjmp to the worker.
+ */
+#ifndef MG_DEVICE_EMU_EMU_H
+#define MG_DEVICE_EMU_EMU_H
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "device/device.h"
+#include "device/emu/alu.h"
+
+#define EMU_LANES 32
+#define EMU_MAX_WARPS 32   /* 1024 threads a CTA */
+#define EMU_N_BARS 16
+#define EMU_MAX_DEPTH 4096 /* calls */
+
+/* Progress (docs/schedule.md): a warp gives way after this much, where a back-edge costs 1, or
+ * EMU_SPIN_COST when a load that may see another thread's store was executed since the last one. */
+#define EMU_TURN_BUDGET 65536
+#define EMU_SPIN_COST 256
+
+struct emu_frame;
+struct emu_warp;
+struct emu_cta;
+struct emu_worker;
+struct emu_launch;
+struct emu_func;
+struct emu_op;
+
+enum emu_ctl { /* control operations */
+    EMU_CTL_NONE,
+    EMU_CTL_NEXT,  /* block end, falls into target */
+    EMU_CTL_BRA,
+    EMU_CTL_BRX,
+    EMU_CTL_CALL,
+    EMU_CTL_CALLI,
+    EMU_CTL_BUILTIN, /* vprintf, malloc, free, __assertfail */
+    EMU_CTL_RET,
+    EMU_CTL_EXIT,
+    EMU_CTL_TRAP,
+    EMU_CTL_BAR,
+    EMU_CTL_SYNC,  /* .sync warp operation */
+};
+
+enum emu_sync { EMU_SYNC_WARP, EMU_SYNC_SHFL, EMU_SYNC_VOTE, EMU_SYNC_MATCH, EMU_SYNC_REDUX, EMU_SYNC_ELECT };
+enum emu_bar { EMU_BAR_SYNC, EMU_BAR_ARRIVE, EMU_BAR_RED };
+enum emu_builtin { EMU_BUILTIN_NONE, EMU_BUILTIN_VPRINTF, EMU_BUILTIN_MALLOC, EMU_BUILTIN_FREE, EMU_BUILTIN_ASSERT };
+
+struct emu_op { /* owner: the code's arena */
+    struct emu_alu a;      /* first: a.fn is what the run loop calls */
+    emu_alu_fn real;       /* behind the guard wrapper */
+    uint32_t guard;        /* offset of the predicate, 0: none */
+    uint32_t guard_flip;   /* ~0 for @!p */
+    int64_t off;           /* byte offset added to an address; or what the op needs */
+    const uint32_t *slots; /* vector elements, branch or call lists */
+    const struct emu_op *target, *fall;
+    const void *ext;       /* struct emu_call, const struct emu_op *const [] of a branch table, ... */
+    uint32_t run;          /* straight operations from here to the next control operation */
+    uint32_t insts;        /* PTX instructions from here to the end of that control operation */
+    mg_id node;            /* 0: helper, not counted */
+    uint32_t site;         /* index of the instruction in its function, for the witness */
+    uint32_t cache;        /* index of the access's cached range in the worker */
+    uint8_t ctl;           /* enum emu_ctl */
+    uint8_t sub;           /* enum emu_sync, emu_bar, emu_builtin, atomic operation */
+    uint8_t mode;          /* shfl up/down/bfly/idx, vote all/any/uni/ballot, ... */
+    uint8_t type;          /* enum mg_type */
+    uint8_t bytes;         /* of one memory element */
+    uint8_t vec;           /* elements, 1 when scalar */
+    uint8_t space;         /* enum mg_space */
+    uint8_t flags;         /* enum emu_op_flags */
+};
+enum emu_op_flags {
+    EMU_OF_WRITES = 1, EMU_OF_READS = 2,
+    EMU_OF_SYNC = 4,       /* may see other threads' stores while spinning: costs more at a back-edge */
+    EMU_OF_BASE_W = 8,     /* address register is 32 bits wide */
+    EMU_OF_BASE_NONE = 16, /* no address register */
+    EMU_OF_PAIR = 32,
+    EMU_OF_WIDE = 64,      /* value registers are 64 bits wide */
+};
+
+/* One parameter of a call: where it is here and there. */
+struct emu_arg { uint8_t from_reg, to_reg, from_class, to_class; uint32_t from, to, bytes; };
+struct emu_call {
+    struct emu_func *callee; /* direct */
+    uint32_t n_in, n_out;
+    struct emu_arg *in, *out; /* out: from callee to here */
+    uint32_t target;          /* indirect: register offset */
+    /* As written, for indirect calls: arguments here, matched against the callee's parameters. */
+    struct emu_arg *actual_in, *actual_out;
+};
+
+struct emu_const { uint32_t off; uint8_t cls; uint64_t lo, hi; };
+struct emu_sreg { uint32_t off; uint8_t sreg, comp; };
+
+struct emu_func { /* decoded function of one kernel; owner: struct emu_code */
+    struct emu_code *code;
+    struct mg_dmod *mod;
+    mg_id id;
+    struct emu_op *ops;
+    uint32_t n_ops;
+    const struct emu_op *entry;
+    uint32_t frame_bytes;
+    struct emu_const *consts; uint32_t n_consts;
+    struct emu_sreg *sregs; uint32_t n_sregs;
+    uint32_t cc;
+    uint32_t local_bytes;
+    struct emu_arg *params, *rets; /* `to` of params, `from` of rets */
+    uint32_t n_params, n_rets;
+    uint32_t first_site, n_sites;  /* witness: counters of this function in the module's array */
+    bool decoded;
+};
+
+struct emu_code { /* a kernel ready to run */
+    struct mg_arena arena;
+    struct mg_dkernel *kernel;
+    struct emu_func *entry;
+    MG_VEC(struct emu_func *) funcs;
+    struct mg_map by_id;          /* (module, function) -> emu_func */
+    struct mg_map shared_at;      /* var -> offset */
+    uint32_t static_shared, shared_align;
+    uint32_t local_bytes;         /* per thread */
+    uint32_t n_caches;
+    bool recursive, indirect;
+};
+
+struct mg_dkernel {
+    struct mg_dmod *mod;
+    mg_id func;
+    const char *name;
+    pthread_mutex_t lock;
+    struct emu_code *code;    /* NULL until first needed */
+    struct mg_fault refusal;  /* kind != NONE: decoding failed, for good */
+    uint32_t n_params, param_bytes;
+    uint32_t *param_offsets, *param_sizes;
+    uint32_t static_shared, local_bytes, const_bytes, registers;
+    bool sized;
+};
+
+struct emu_global { uint64_t address, bytes; };
+struct mg_dmod {
+    struct mg_device *dev;
+    struct mg_module *ir;
+    uint64_t seq;
+    struct emu_global *globals;      /* by var id; address 0: not a module variable in memory */
+    uint64_t functions;              /* address of function descriptors: one EMU_FUNC_STRIDE each */
+    struct mg_dkernel *kernels; uint32_t n_kernels;
+    _Atomic uint64_t *threads, *warps; /* witness, by node id; NULL when off */
+    struct mg_dmod *next;
+};
+#define EMU_FUNC_STRIDE 16
+
+struct mg_device {
+    struct mg_device_opts opts;
+    char *properties;
+    enum emu_isa isa;
+    uint32_t n_workers;
+    uint32_t n_sms;
+    pthread_mutex_t lock;      /* modules, heap, printf */
+    struct mg_dmod *mods;
+    uint64_t next_seq;
+    uint64_t heap_used;
+    struct mg_buf print;
+    uint64_t print_lost;
+    _Atomic(struct mg_trace_opts *) trace;
+    _Atomic uint64_t launches;
+    struct emu_pool *pool;
+};
+
+/* ---- execution ------------------------------------------------------------------------------ */
+
+struct emu_range { uint64_t lo, hi; };
+
+struct emu_frame { /* one activation of a function for some lanes of a warp */
+    struct emu_worker *wk;
+    struct emu_warp *w;
+    char *shared; uint64_t shared_bytes;
+    const char *params; uint64_t param_bytes;
+    uint64_t local_va, local_stride, local_bytes; /* of lane 0 of the warp; per thread */
+    uint64_t local_at;      /* where this activation's variables begin in each thread's stack */
+    struct emu_frame *parent;
+    const struct emu_op *call; /* in the parent */
+    const struct emu_func *fn;
+    uint32_t mask;          /* lanes inside */
+    uint32_t depth, seq;
+    struct emu_frame *next, *next_of_warp;
+    _Alignas(64) char regs[];
+};
+#define EMU_FRAME(r) ((struct emu_frame *)((r) - offsetof(struct emu_frame, regs)))
+
+enum emu_state { EMU_READY, EMU_PARK_SYNC, EMU_PARK_BAR };
+struct emu_set { /* lanes at one place */
+    const struct emu_op *pc;
+    struct emu_frame *frame;
+    uint32_t mask;
+    uint32_t turn;
+    uint32_t need;   /* PARK_SYNC: member mask */
+    uint8_t state;   /* enum emu_state */
+    uint8_t bar;     /* PARK_BAR */
+};
+
+struct emu_warp {
+    struct emu_cta *cta;
+    struct emu_worker *wk;
+    uint32_t ix;
+    uint32_t live;
+    uint32_t n_sets;
+    int32_t budget;
+    uint8_t suspect;  /* an operation with EMU_OF_SYNC ran since the last back-edge */
+    uint8_t spun;     /* gave way while suspect */
+    uint8_t at_bar;   /* all live lanes wait at barrier at_bar - 1 */
+    uint32_t next_seq;
+    struct emu_frame *root, *pool /* free */, *all;
+    struct emu_set sets[EMU_LANES];
+    uint32_t tid[3][EMU_LANES];
+};
+
+struct emu_barrier { uint32_t warps /* arrived, bit mask */, threads, expect /* 0: all */, red_count, red_and, red_or; bool waiting; };
+
+struct emu_cta {
+    struct emu_launch *l;
+    struct emu_worker *wk;
+    struct emu_cta *next;
+    uint32_t id[3];
+    uint64_t linear;
+    uint32_t n_threads, n_warps, n_live; /* n_live: warps */
+    char *shared; uint64_t shared_bytes, shared_cap;
+    char *local; uint64_t local_stride, local_cap;
+    const struct emu_code *code; /* frames were built for it */
+    struct emu_barrier bars[EMU_N_BARS];
+    struct emu_warp *warps; uint32_t warps_cap;
+};
+
+struct emu_worker { /* one thread working on one launch */
+    struct emu_launch *l;
+    struct mg_device *dev;
+    uint32_t ix;
+    uint64_t epoch;
+    struct emu_range *ranges; uint32_t n_ranges;
+    uint64_t warp_insts, thread_insts;
+    uint64_t *count_threads, *count_warps; /* witness, indexed by site */
+    struct emu_cta *cta;   /* running */
+    struct emu_cta *idle;  /* for reuse */
+    jmp_buf out;
+};
+
+struct emu_launch {
+    struct mg_device *dev;
+    const struct mg_launch *l;
+    struct emu_code *code;
+    char *params; uint32_t param_bytes;
+    uint64_t n_ctas, start_ns, deadline_ns, id;
+    uint32_t shared_bytes, dyn_at;
+    _Atomic uint64_t next_cta;
+    _Atomic uint32_t joined, working;
+    _Atomic bool stop;
+    pthread_mutex_t lock;
+    struct mg_fault *fault;
+    _Atomic uint64_t warp_insts, thread_insts;
+    const struct mg_trace_opts *trace;
+    uint32_t n_sites;
+    bool observe;
+};
+
+enum emu_stop { EMU_STOP_DONE, EMU_STOP_WAIT, EMU_STOP_YIELD };
+
+/* run.c, observe.c */
+enum emu_stop emu_warp_run(struct emu_warp *w);
+void emu_observe(struct emu_warp *w, const struct emu_op *op, char *regs, uint32_t mask);
+void emu_observe_ctl(struct emu_warp *w, const struct emu_op *op, char *regs, uint32_t mask, uint32_t taken);
+void emu_positions(struct mg_dmod *mod, void (*fn)(void *, mg_id, mg_id, uint64_t, uint64_t), void *user);
+
+/* sched.c */
+void emu_set_add(struct emu_warp *w, const struct emu_op *pc, struct emu_frame *f, uint32_t mask, uint32_t turn);
+bool emu_set_pick(struct emu_warp *w, struct emu_set *out);
+/* Lanes of a set reach a .sync operation: true when all of them may go on at once; *mask = those
+ * that go on, the others are parked. */
+uint32_t emu_sync_arrive(struct emu_warp *w, const struct emu_op *op, struct emu_frame *f, uint32_t mask, uint32_t turn);
+bool emu_bar_arrive(struct emu_warp *w, const struct emu_op *op, struct emu_frame *f, uint32_t mask);
+void emu_lanes_exit(struct emu_warp *w, uint32_t mask);
+void emu_cta_bar_check(struct emu_cta *c);
+struct emu_frame *emu_frame_push(struct emu_warp *w, struct emu_func *fn, struct emu_frame *parent, const struct emu_op *call, uint32_t mask);
+void emu_frame_drop(struct emu_frame *f);
+void emu_frame_fill_sregs(struct emu_frame *f);
+void emu_deadlock(struct emu_cta *c) MG_NORETURN;
+
+/* warpops.c */
+struct emu_part { const struct emu_op *op; char *regs; uint32_t mask; };
+void emu_sync_exec(const struct emu_part *parts, uint32_t n, uint32_t lanes);
+emu_alu_fn emu_warpop_find(const struct mg_form *f, struct emu_op *op); /* the forms without .sync, activemask */
+
+/* launch.c */
+void emu_launch_run(struct mg_device *dev, const struct mg_launch *l, struct mg_launch_stats *stats, struct mg_fault *fault);
+void emu_pool_free(struct mg_device *dev);
+
+/* fault.c */
+void emu_fault(struct emu_frame *f, const struct emu_op *op, enum mg_fault_kind kind, int lane, uint64_t address, uint32_t bytes, const char *fmt, ...) MG_NORETURN MG_PRINTF(7, 8);
+void emu_fault_access(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes) MG_NORETURN;
+void emu_place(const struct mg_module *m, mg_id func, mg_id node, struct mg_buf *out); /* "PTX line 12, x.cu:3" */
+
+/* mem_check.c: slow paths of accesses. Return when the access is fine, fault when it is not. */
+void emu_check_lanes(struct emu_frame *f, const struct emu_op *op, const uint64_t *ea, uint32_t mask, uint32_t bytes);
+bool emu_check_range(struct emu_frame *f, const struct emu_op *op, uint64_t lo, uint64_t hi);
+bool emu_check_one(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t ea, uint32_t bytes);
+void emu_epoch(struct emu_worker *wk);
+
+/* atom.c */
+enum emu_atom { EMU_ATOM_ADD, EMU_ATOM_MIN, EMU_ATOM_MAX, EMU_ATOM_INC, EMU_ATOM_DEC, EMU_ATOM_EXCH, EMU_ATOM_CAS, EMU_ATOM_AND, EMU_ATOM_OR, EMU_ATOM_XOR };
+emu_alu_fn emu_atom_find(const struct mg_form *f, struct emu_op *op, bool with_result);
+void emu_host_addresses(struct emu_frame *f, const struct emu_op *op, char *regs, uint32_t mask, uint32_t bytes, uint64_t *ea);
+
+/* misc.c: straight operations without a vector form of their own */
+void emu_mark_suspect(const struct emu_alu *o, char *regs, uint32_t mask);
+void emu_local_address(const struct emu_alu *o, char *regs, uint32_t mask);
+void emu_param_address(const struct emu_alu *o, char *regs, uint32_t mask);
+void emu_cvta(const struct emu_alu *o, char *regs, uint32_t mask);
+void emu_isspacep(const struct emu_alu *o, char *regs, uint32_t mask);
+void emu_clock(const struct emu_alu *o, char *regs, uint32_t mask);
+void emu_fence(const struct emu_alu *o, char *regs, uint32_t mask);
+void emu_nop(const struct emu_alu *o, char *regs, uint32_t mask);
+void emu_nanosleep(const struct emu_alu *o, char *regs, uint32_t mask);
+
+/* builtin.c */
+enum emu_builtin emu_builtin_find(const char *name);
+void emu_builtin_run(struct emu_frame *f, const struct emu_op *op, uint32_t mask);
+void emu_print_flush(struct mg_device *dev);
+
+/* load.c */
+enum mg_err emu_module_load(struct mg_device *dev, struct mg_module *ptx, struct mg_dmod **out, struct mg_diag *d);
+void emu_module_unload(struct mg_dmod *mod);
+bool emu_function_at(struct mg_device *dev, uint64_t address, struct mg_dmod **mod, mg_id *func);
+
+/* decode.c */
+bool emu_kernel_code(struct mg_dkernel *k, struct mg_fault *fault); /* thread-safe, decodes once */
+void emu_code_free(struct emu_code *c);
+void emu_kernel_sizes(struct mg_dkernel *k);
+struct emu_func *emu_code_func(struct emu_code *c, struct mg_dmod *mod, mg_id func, struct mg_fault *fault); /* decodes when needed */
+
+/* vec_mem.c, one set per ISA. Handlers of loads and stores: NULL when there is none. */
+enum emu_where { EMU_AT_GLOBAL, EMU_AT_GENERIC, EMU_AT_SHARED, EMU_AT_LOCAL, EMU_AT_PARAM /* kernel parameters */ };
+enum emu_elem { /* memory element to register */
+    EMU_E_U8W, EMU_E_S8W, EMU_E_S8H, EMU_E_U16W, EMU_E_S16W, EMU_E_B32W,
+    EMU_E_U8D, EMU_E_S8D, EMU_E_U16D, EMU_E_S16D, EMU_E_U32D, EMU_E_S32D, EMU_E_B64D, EMU_E_B128Q,
+    EMU_E_COUNT
+};
+struct emu_vec_ops {
+    emu_alu_fn (*load)(enum emu_where where, enum emu_elem e, bool vec);
+    emu_alu_fn (*store)(enum emu_where where, enum emu_elem e, bool vec);
+    emu_alu_fn guarded;
+    emu_alu_fn not_p, lo_dw, zext_wd, sext_wd, sext8_w, sext16_w, sext8_h, mov_p, mov_w, mov_d, mov_q, pack_wd, unpack_dw, add_d; /* small helpers of the decoder */
+};
+extern const struct emu_vec_ops emu_vec_base, emu_vec_avx2, emu_vec_avx512;
+
+static inline uint32_t emu_popc(uint32_t m) { return (uint32_t)__builtin_popcount(m); }
+static inline int emu_first(uint32_t m) { return __builtin_ctz(m); }
+#define EMU_FOR_LANES(i, m) for (uint32_t m_##i = (m), i; m_##i && (i = (uint32_t)__builtin_ctz(m_##i), 1); m_##i &= m_##i - 1)
+
+#endif

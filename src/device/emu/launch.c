@@ -1,0 +1,448 @@
+/* Launches: CTAs are handed out to the device's workers and the calling thread.
+ *
+ * A CTA belongs to the worker that started it until it ends; its shared memory is touched by that
+ * thread alone. A worker whose CTA only spins (every warp gave way while waiting for memory to
+ * change) turns to another one: to CTAs it suspended before and, when those spin too, to new ones.
+ * A cooperative grid therefore runs with every CTA resumable; an ordinary one starts further CTAs
+ * only when nothing else moves.
+ */
+#include "device/emu/emu.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include "base/io.h"
+
+#define ROUND_UP(x, a) (((x) + (a) - 1) & ~((uint64_t)(a) - 1))
+
+struct emu_pool {
+    pthread_mutex_t lock;
+    pthread_cond_t more, done;
+    pthread_t *threads; uint32_t n_threads;
+    struct mg_device *dev;
+    MG_VEC(struct emu_launch *) launches;
+    pid_t pid;
+    bool quit;
+};
+
+/* ---- CTAs ------------------------------------------------------------------------------------ */
+
+static void free_frames(struct emu_frame *f)
+{
+    while (f) {
+        struct emu_frame *n = f->next_of_warp;
+        free(f);
+        f = n;
+    }
+}
+
+static void cta_free(struct emu_cta *c)
+{
+    for (uint32_t k = 0; k < c->warps_cap; k++) {
+        struct emu_warp *w = &c->warps[k];
+        free_frames(w->all);
+    }
+    free(c->warps);
+    if (c->shared) munmap(c->shared, c->shared_cap);
+    if (c->local) munmap(c->local, c->local_cap);
+    free(c);
+}
+
+static void *map(uint64_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static struct emu_cta *cta_new(struct emu_worker *wk)
+{
+    struct emu_launch *l = wk->l;
+    struct emu_cta *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    const struct mg_dim3 *b = &l->l->block;
+    c->l = l;
+    c->wk = wk;
+    c->code = l->code;
+    c->n_threads = b->x * b->y * b->z;
+    c->n_warps = (c->n_threads + EMU_LANES - 1) / EMU_LANES;
+    c->warps_cap = c->n_warps;
+    c->warps = calloc(c->n_warps, sizeof *c->warps);
+    c->shared_bytes = l->shared_bytes;
+    c->shared_cap = ROUND_UP(MG_MAX(l->shared_bytes, 1), 4096);
+    c->shared = map(c->shared_cap);
+    if (l->code->local_bytes) { /* an odd number of lines between threads: they must not share cache sets */
+        c->local_stride = ROUND_UP(l->code->local_bytes, 64);
+        if (!(c->local_stride / 64 & 1)) c->local_stride += 64;
+        c->local_cap = ROUND_UP(c->local_stride * EMU_LANES * c->n_warps, 4096);
+        c->local = map(c->local_cap);
+    }
+    if (!c->warps || !c->shared || (l->code->local_bytes && !c->local)) {
+        if (!c->warps) c->warps_cap = 0;
+        cta_free(c);
+        return NULL;
+    }
+    for (uint32_t k = 0; k < c->n_warps; k++) {
+        struct emu_warp *w = &c->warps[k];
+        w->cta = c;
+        w->wk = wk;
+        w->ix = k;
+        for (uint32_t i = 0; i < EMU_LANES; i++) {
+            uint32_t t = k * EMU_LANES + i;
+            w->tid[0][i] = t % b->x;
+            w->tid[1][i] = t / b->x % b->y;
+            w->tid[2][i] = t / b->x / b->y;
+        }
+    }
+    return c;
+}
+
+static bool cta_start(struct emu_cta *c, uint64_t linear)
+{
+    const struct mg_dim3 *g = &c->l->l->grid;
+    c->linear = linear;
+    c->id[0] = (uint32_t)(linear % g->x);
+    c->id[1] = (uint32_t)(linear / g->x % g->y);
+    c->id[2] = (uint32_t)(linear / g->x / g->y);
+    c->n_live = c->n_warps;
+    memset(c->bars, 0, sizeof c->bars);
+    for (uint32_t k = 0; k < c->n_warps; k++) {
+        struct emu_warp *w = &c->warps[k];
+        uint32_t n = c->n_threads - k * EMU_LANES;
+        w->live = n >= EMU_LANES ? UINT32_MAX : (1u << n) - 1;
+        w->n_sets = 0;
+        w->budget = EMU_TURN_BUDGET;
+        w->suspect = w->spun = w->at_bar = 0;
+        w->next_seq = 0;
+        if (w->root && !w->root->mask) { /* the activation of the warp's last CTA: only the CTA's place differs */
+            w->root->mask = w->live;
+            w->next_seq = 1;
+            emu_frame_fill_sregs(w->root);
+        } else w->root = emu_frame_push(w, c->code->entry, NULL, NULL, w->live);
+        if (!w->root) return false;
+        w->sets[w->n_sets++] = (struct emu_set){.pc = c->code->entry->entry, .frame = w->root, .mask = w->live};
+    }
+    return true;
+}
+
+enum cta_stop { CTA_DONE, CTA_SPINS };
+
+static bool has_ready(const struct emu_warp *w)
+{
+    if (w->at_bar) return false;
+    for (uint32_t i = 0; i < w->n_sets; i++)
+        if (w->sets[i].state == EMU_READY) return true;
+    return false;
+}
+
+static void check_limits(struct emu_cta *c)
+{
+    struct emu_launch *l = c->l;
+    struct emu_frame *f = NULL;
+    const struct emu_op *op = NULL;
+    int lane = 0;
+    if (atomic_load_explicit(&l->stop, memory_order_relaxed)) longjmp(c->wk->out, 1);
+    bool cancelled = l->l->cancel && *l->l->cancel;
+    if (!cancelled && (!l->deadline_ns || mg_now_ns() < l->deadline_ns)) return;
+    for (uint32_t k = 0; k < c->n_warps && !f; k++)
+        if (c->warps[k].live) f = c->warps[k].sets[0].frame, op = c->warps[k].sets[0].pc, lane = emu_first(c->warps[k].sets[0].mask);
+    if (!f) return;
+    if (cancelled) emu_fault(f, op, MG_FAULT_CANCELLED, lane, 0, 0, "cancelled");
+    emu_fault(f, op, MG_FAULT_TIMEOUT, lane, 0, 0, "stopped after the time limit of %.3g s", (double)l->l->time_limit_ns * 1e-9);
+}
+
+static enum cta_stop cta_run(struct emu_cta *c)
+{
+    check_limits(c);
+    for (;;) {
+        bool yielded = false, progress = false, spun = true;
+        for (uint32_t k = 0; k < c->n_warps; k++) {
+            struct emu_warp *w = &c->warps[k];
+            if (!w->live || !has_ready(w)) continue;
+            if (emu_warp_run(w) == EMU_STOP_YIELD) {
+                yielded = true;
+                spun &= w->spun;
+            } else progress = true;
+        }
+        if (!c->n_live) return CTA_DONE;
+        if (!yielded && !progress) emu_deadlock(c);
+        if (yielded) {
+            check_limits(c);
+            emu_epoch(c->wk);
+        }
+        if (yielded && !progress && spun) return CTA_SPINS;
+    }
+}
+
+/* ---- workers --------------------------------------------------------------------------------- */
+
+static void no_memory(struct emu_launch *l)
+{
+    pthread_mutex_lock(&l->lock);
+    if (l->fault->kind == MG_FAULT_NONE) {
+        l->fault->kind = MG_FAULT_MEMORY;
+        struct mg_buf b = MG_BUF_INIT;
+        mg_buf_printf(&b, "kernel %s: host memory ran out for a CTA's registers, shared and local memory", l->code->kernel->name);
+        size_t n = MG_MIN(b.n, sizeof l->fault->text - 1);
+        memcpy(l->fault->text, b.at, n);
+        l->fault->text[n] = 0;
+        mg_buf_release(&b);
+    }
+    pthread_mutex_unlock(&l->lock);
+    atomic_store(&l->stop, true);
+}
+
+struct queue { struct emu_cta *head, *tail; uint32_t n; };
+
+static void push(struct queue *q, struct emu_cta *c)
+{
+    c->next = NULL;
+    if (q->tail) q->tail->next = c;
+    else q->head = c;
+    q->tail = c;
+    q->n++;
+}
+
+static MG_NOINLINE struct emu_cta *pop(struct queue *q)
+{
+    struct emu_cta *c = q->head;
+    if (!c) return NULL;
+    q->head = c->next;
+    if (!q->head) q->tail = NULL;
+    q->n--;
+    return c;
+}
+
+static void work_loop(struct emu_worker *wk, struct queue *suspended)
+{
+    struct emu_launch *l = wk->l;
+    uint64_t spins = 0;
+    while (!atomic_load_explicit(&l->stop, memory_order_relaxed)) {
+        struct emu_cta *c = NULL;
+        if (!suspended->n || spins >= suspended->n + (l->l->cooperative ? 0 : 16)) {
+            uint64_t at = atomic_load_explicit(&l->next_cta, memory_order_relaxed) < l->n_ctas ? atomic_fetch_add(&l->next_cta, 1) : l->n_ctas;
+            if (at < l->n_ctas) {
+                c = wk->idle;
+                if (c) wk->idle = c->next;
+                else c = cta_new(wk);
+                wk->cta = c;
+                if (!c || !cta_start(c, at)) {
+                    no_memory(l);
+                    return;
+                }
+                spins = 0;
+            }
+        }
+        if (!c) c = pop(suspended);
+        if (!c) return;
+        wk->cta = c;
+        emu_epoch(wk);
+        enum cta_stop r = cta_run(c);
+        wk->cta = NULL;
+        if (r == CTA_DONE) {
+            c->next = wk->idle;
+            wk->idle = c;
+            spins = 0;
+        } else {
+            push(suspended, c);
+            if (++spins > suspended->n) sched_yield();
+        }
+    }
+}
+
+/* One thread's share of a launch. */
+static void work(struct emu_launch *l, uint32_t ix)
+{
+    struct emu_worker *wk = calloc(1, sizeof *wk);
+    struct queue suspended = {0}, *q = &suspended;
+    if (wk) {
+        *wk = (struct emu_worker){.l = l, .dev = l->dev, .ix = ix, .n_ranges = l->code->n_caches};
+        wk->ranges = calloc(wk->n_ranges + 1, sizeof *wk->ranges);
+    }
+    if (!wk || !wk->ranges) {
+        no_memory(l);
+        free(wk);
+        return;
+    }
+#if defined(__x86_64__)
+    unsigned mxcsr = _mm_getcsr();
+    _mm_setcsr(0x1f80); /* programs built with -ffast-math leave flush-to-zero on in their threads */
+#endif
+    if (!setjmp(wk->out)) work_loop(wk, q);
+#if defined(__x86_64__)
+    _mm_setcsr(mxcsr);
+#endif
+    if (wk->cta) cta_free(wk->cta);
+    for (struct emu_cta *c; (c = pop(q));) cta_free(c);
+    while (wk->idle) {
+        struct emu_cta *c = wk->idle;
+        wk->idle = c->next;
+        cta_free(c);
+    }
+    atomic_fetch_add(&l->warp_insts, wk->warp_insts);
+    atomic_fetch_add(&l->thread_insts, wk->thread_insts);
+    free(wk->ranges);
+    free(wk);
+}
+
+static bool wants_help(struct emu_launch *l)
+{
+    return !atomic_load(&l->stop) && atomic_load(&l->next_cta) < l->n_ctas && atomic_load(&l->joined) < l->n_ctas;
+}
+
+static void *pool_thread(void *arg)
+{
+    struct emu_pool *p = arg;
+    pthread_mutex_lock(&p->lock);
+    while (!p->quit) {
+        struct emu_launch *l = NULL;
+        for (uint32_t i = 0; i < p->launches.n && !l; i++)
+            if (wants_help(p->launches.at[i])) l = p->launches.at[i];
+        if (!l) {
+            pthread_cond_wait(&p->more, &p->lock);
+            continue;
+        }
+        uint32_t ix = atomic_fetch_add(&l->joined, 1);
+        atomic_fetch_add(&l->working, 1);
+        pthread_mutex_unlock(&p->lock);
+        work(l, ix);
+        pthread_mutex_lock(&p->lock);
+        atomic_fetch_sub(&l->working, 1);
+        pthread_cond_broadcast(&p->done);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+static struct emu_pool *pool_get(struct mg_device *dev)
+{
+    pthread_mutex_lock(&dev->lock);
+    struct emu_pool *p = dev->pool;
+    if (!p && dev->n_workers > 1 && (p = calloc(1, sizeof *p))) {
+        pthread_mutex_init(&p->lock, NULL);
+        pthread_cond_init(&p->more, NULL);
+        pthread_cond_init(&p->done, NULL);
+        p->dev = dev;
+        p->pid = getpid();
+        p->threads = calloc(dev->n_workers, sizeof *p->threads);
+        sigset_t all, old; /* the application's signals are not for our threads */
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &old);
+        for (uint32_t i = 0; p->threads && i + 1 < dev->n_workers; i++)
+            if (!pthread_create(&p->threads[p->n_threads], NULL, pool_thread, p)) p->n_threads++;
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+        dev->pool = p;
+    }
+    pthread_mutex_unlock(&dev->lock);
+    return p && p->pid == getpid() ? p : NULL;
+}
+
+void emu_pool_free(struct mg_device *dev)
+{
+    struct emu_pool *p = dev->pool;
+    if (!p) return;
+    dev->pool = NULL;
+    if (p->pid != getpid()) return; /* a forked child has no such threads */
+    pthread_mutex_lock(&p->lock);
+    p->quit = true;
+    pthread_cond_broadcast(&p->more);
+    pthread_mutex_unlock(&p->lock);
+    for (uint32_t i = 0; i < p->n_threads; i++) pthread_join(p->threads[i], NULL);
+    mg_vec_release(&p->launches);
+    free(p->threads);
+    free(p);
+}
+
+/* ---- launch ---------------------------------------------------------------------------------- */
+
+static bool refuse(struct mg_fault *fault, enum mg_fault_kind kind, const struct mg_dkernel *k, const char *why)
+{
+    struct mg_buf b = MG_BUF_INIT;
+    mg_buf_printf(&b, "kernel %s: %s", k->name, why);
+    fault->kind = kind;
+    size_t n = MG_MIN(b.n, sizeof fault->text - 1);
+    memcpy(fault->text, b.at, n);
+    fault->text[n] = 0;
+    mg_buf_release(&b);
+    return false;
+}
+
+static bool prepare(struct mg_device *dev, const struct mg_launch *l, struct emu_launch *e, struct mg_fault *fault)
+{
+    uint64_t threads = (uint64_t)l->block.x * l->block.y * l->block.z;
+    if (!emu_kernel_code(l->kernel, fault)) return false;
+    if (!threads || threads > EMU_MAX_WARPS * EMU_LANES) return refuse(fault, MG_FAULT_UNSUPPORTED, l->kernel, "a CTA has 1 to 1024 threads");
+    if ((uint64_t)l->cluster.x * l->cluster.y * l->cluster.z > 1) return refuse(fault, MG_FAULT_UNSUPPORTED, l->kernel, "thread block clusters are not supported by this device");
+    struct emu_code *code = l->kernel->code;
+    e->dev = dev;
+    e->l = l;
+    e->code = code;
+    e->fault = fault;
+    e->n_ctas = (uint64_t)l->grid.x * l->grid.y * l->grid.z;
+    e->start_ns = mg_now_ns();
+    e->deadline_ns = l->time_limit_ns ? e->start_ns + l->time_limit_ns : 0;
+    e->id = atomic_fetch_add(&dev->launches, 1) + 1;
+    e->dyn_at = (uint32_t)ROUND_UP(code->static_shared, MG_MAX(code->shared_align, 16));
+    e->shared_bytes = (uint32_t)ROUND_UP(l->dyn_shared_bytes ? e->dyn_at + (uint64_t)l->dyn_shared_bytes : code->static_shared, 128);
+    e->param_bytes = l->kernel->param_bytes;
+    e->params = aligned_alloc(64, ROUND_UP(e->param_bytes + 16, 64));
+    if (!e->params) return refuse(fault, MG_FAULT_MEMORY, l->kernel, "host memory ran out");
+    memset(e->params, 0, ROUND_UP(e->param_bytes + 16, 64));
+    if (l->params) memcpy(e->params, l->params, MG_MIN(l->param_bytes, e->param_bytes));
+    e->trace = atomic_load(&dev->trace);
+    e->observe = e->trace || dev->opts.count_positions;
+    pthread_mutex_init(&e->lock, NULL);
+    return true;
+}
+
+void emu_launch_run(struct mg_device *dev, const struct mg_launch *l, struct mg_launch_stats *stats, struct mg_fault *fault)
+{
+    struct mg_fault none;
+    struct emu_launch *e = calloc(1, sizeof *e);
+    if (!fault) fault = &none;
+    memset(fault, 0, sizeof *fault);
+    if (!e) {
+        refuse(fault, MG_FAULT_MEMORY, l->kernel, "host memory ran out");
+    } else if (prepare(dev, l, e, fault)) {
+        struct emu_pool *p = e->n_ctas > 1 && dev->n_workers > 1 ? pool_get(dev) : NULL;
+        atomic_store(&e->joined, 1);
+        if (p) {
+            pthread_mutex_lock(&p->lock);
+            *mg_vec_push(&p->launches) = e;
+            if (e->n_ctas == 2) pthread_cond_signal(&p->more);
+            else pthread_cond_broadcast(&p->more);
+            pthread_mutex_unlock(&p->lock);
+        }
+        work(e, 0);
+        if (p) {
+            pthread_mutex_lock(&p->lock);
+            for (uint32_t i = 0; i < p->launches.n; i++)
+                if (p->launches.at[i] == e) {
+                    memmove(&p->launches.at[i], &p->launches.at[i + 1], (p->launches.n - i - 1) * sizeof e);
+                    p->launches.n--;
+                    break;
+                }
+            while (atomic_load(&e->working)) pthread_cond_wait(&p->done, &p->lock);
+            pthread_mutex_unlock(&p->lock);
+        }
+        emu_print_flush(dev);
+    }
+    if (stats) {
+        stats->start_ns = e ? e->start_ns : 0;
+        stats->end_ns = mg_now_ns();
+        stats->warp_instructions = e ? atomic_load(&e->warp_insts) : 0;
+        stats->thread_instructions = e ? atomic_load(&e->thread_insts) : 0;
+        if (!stats->start_ns) stats->start_ns = stats->end_ns;
+    }
+    if (e) {
+        if (e->params) pthread_mutex_destroy(&e->lock);
+        free(e->params);
+        free(e);
+    }
+}

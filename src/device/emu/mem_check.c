@@ -1,0 +1,74 @@
+/* Slow paths of memory accesses: what is not inside the operation's cached allocation is looked at
+ * lane by lane. Global and constant addresses must lie in a live allocation; generic ones may also
+ * lie in the CTA's shared memory, the thread's own local memory or the parameter block. */
+#include "device/emu/emu.h"
+
+#include <string.h>
+
+#include "device/mem.h"
+
+/* Forgets cached allocations when the table of allocations has changed. */
+void emu_epoch(struct emu_worker *wk)
+{
+    uint64_t now = mg_mem_epoch();
+    if (now == wk->epoch) return;
+    wk->epoch = now;
+    memset(wk->ranges, 0, wk->n_ranges * sizeof *wk->ranges);
+}
+
+static bool inside(uint64_t ea, uint32_t bytes, uint64_t lo, uint64_t size)
+{
+    return ea >= lo && ea - lo < size && size - (ea - lo) >= bytes;
+}
+
+bool emu_check_one(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t ea, uint32_t bytes)
+{
+    struct emu_range *r = &f->wk->ranges[op->cache];
+    if (op->space == MG_SPACE_param) return inside(ea, bytes, (uint64_t)f->params, f->param_bytes) && !(op->flags & EMU_OF_WRITES);
+    if (inside(ea, bytes, r->lo, r->hi - r->lo)) return true;
+    if (op->space == MG_SPACE_generic) {
+        if (inside(ea, bytes, (uint64_t)f->shared, f->shared_bytes)) return true;
+        if (inside(ea, bytes, f->local_va + f->local_stride * (uint64_t)lane, f->local_bytes)) return true;
+        if (inside(ea, bytes, (uint64_t)f->params, f->param_bytes)) return !(op->flags & EMU_OF_WRITES);
+    }
+    struct mg_alloc a;
+    if (!mg_mem_find(ea, &a) || !inside(ea, bytes, a.base, a.bytes)) return false;
+    if (a.readonly && op->flags & EMU_OF_WRITES) return false;
+    *r = (struct emu_range){a.base, a.base + a.bytes};
+    return true;
+}
+
+void emu_check_lanes(struct emu_frame *f, const struct emu_op *op, const uint64_t *ea, uint32_t mask, uint32_t bytes)
+{
+    EMU_FOR_LANES(i, mask)
+    {
+        if (ea[i] & (bytes - 1)) emu_fault(f, op, MG_FAULT_MISALIGNED, (int)i, ea[i], bytes, "misaligned %s of %u bytes", op->flags & EMU_OF_WRITES ? "write" : "read", bytes);
+        bool ok;
+        if (op->space == MG_SPACE_shared) ok = inside(ea[i], bytes, 0, f->shared_bytes);
+        else if (op->space == MG_SPACE_local) ok = inside(ea[i], bytes, 0, f->local_bytes);
+        else ok = emu_check_one(f, op, (int)i, ea[i], bytes);
+        if (!ok) emu_fault_access(f, op, (int)i, ea[i], bytes);
+    }
+}
+
+/* Addresses of the active lanes as host addresses, checked; for atomics and other lane loops. */
+void emu_host_addresses(struct emu_frame *f, const struct emu_op *op, char *regs, uint32_t mask, uint32_t bytes, uint64_t *ea)
+{
+    bool check = false;
+    const struct emu_range *r = &f->wk->ranges[op->cache];
+    EMU_FOR_LANES(i, mask)
+    {
+        uint64_t a = (uint64_t)op->off;
+        if (op->flags & EMU_OF_BASE_W) a += ((const uint32_t *)(regs + op->a.s[0]))[i];
+        else if (op->flags & EMU_OF_BASE_NONE) a += op->space == MG_SPACE_local ? f->local_at : 0;
+        else a += ((const uint64_t *)(regs + op->a.s[0]))[i];
+        ea[i] = a;
+        check |= (a & (bytes - 1)) || !inside(a, bytes, r->lo, r->hi - r->lo);
+    }
+    if (op->space == MG_SPACE_shared || op->space == MG_SPACE_local || check) emu_check_lanes(f, op, ea, mask, bytes);
+    if (op->space == MG_SPACE_shared) {
+        EMU_FOR_LANES(i, mask) ea[i] += (uint64_t)f->shared;
+    } else if (op->space == MG_SPACE_local) {
+        EMU_FOR_LANES(i, mask) ea[i] += f->local_va + f->local_stride * i;
+    }
+}

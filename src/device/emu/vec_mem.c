@@ -1,0 +1,329 @@
+/* Loads and stores over 32 lanes, and the small register helpers that the decoder inserts.
+ * Compiled once per vector ISA (EMU_ISA, EMU_SUF).
+ *
+ * Every access is checked: consecutive and uniform addresses by one test of the operation's cached
+ * allocation, others by the least and greatest address of the active lanes, and only what is not
+ * inside that one allocation goes lane by lane (mem_check.c).
+ */
+#include "device/emu/emu.h"
+
+#include <string.h>
+
+#define CAT2(a, b) a##b
+#define CAT(a, b) CAT2(a, b)
+#define NAME(x) CAT(x, EMU_SUF)
+#define INLINE static inline __attribute__((always_inline))
+#define ALL for (int i = 0; i < EMU_LANES; i++)
+
+#define W(off) ((uint32_t *)(regs + (off)))
+#define D(off) ((uint64_t *)(regs + (off)))
+#define OP(o) ((const struct emu_op *)(const void *)(o))
+
+/* ---- addresses ------------------------------------------------------------------------------ */
+
+/* Byte offsets or addresses as the program gave them, offset added. */
+INLINE void addresses(const struct emu_op *op, char *regs, uint64_t *ea)
+{
+    uint64_t off = (uint64_t)op->off;
+    if (op->flags & EMU_OF_BASE_NONE) {
+        if (op->space == MG_SPACE_local) off += EMU_FRAME(regs)->local_at; /* variables of this activation */
+        ALL ea[i] = off;
+    }
+    else if (op->flags & EMU_OF_BASE_W) {
+        const uint32_t *a = W(op->a.s[0]);
+        ALL ea[i] = (uint64_t)a[i] + off;
+    } else {
+        const uint64_t *a = D(op->a.s[0]);
+        ALL ea[i] = a[i] + off;
+    }
+}
+
+INLINE bool consecutive(const uint64_t *ea, uint64_t step)
+{
+    uint64_t bad = 0, a0 = ea[0];
+    ALL bad |= ea[i] ^ (a0 + step * (uint64_t)i);
+    return !bad;
+}
+
+/* Checks all active lanes and leaves host addresses in ea. */
+INLINE void translate(const struct emu_op *op, struct emu_frame *f, enum emu_where where, uint64_t *ea, uint32_t mask, uint32_t bytes)
+{
+    uint64_t lo = UINT64_MAX, hi = 0, bits = 0;
+    uint64_t first = ea[emu_first(mask)];
+    if (mask == UINT32_MAX) {
+        ALL lo = ea[i] < lo ? ea[i] : lo;
+        ALL hi = ea[i] > hi ? ea[i] : hi;
+        ALL bits |= ea[i];
+    } else {
+        uint64_t t[EMU_LANES];
+        ALL t[i] = mask >> i & 1 ? ea[i] : first;
+        ALL lo = t[i] < lo ? t[i] : lo;
+        ALL hi = t[i] > hi ? t[i] : hi;
+        ALL bits |= t[i];
+    }
+    bool aligned = !(bits & (bytes - 1));
+    switch (where) {
+    case EMU_AT_SHARED:
+        if (MG_UNLIKELY(hi + bytes > f->shared_bytes || hi > UINT32_MAX || !aligned)) emu_check_lanes(f, op, ea, mask, bytes);
+        ALL ea[i] += (uint64_t)f->shared;
+        break;
+    case EMU_AT_LOCAL: {
+        uint64_t va = f->local_va, stride = f->local_stride;
+        if (MG_UNLIKELY(hi + bytes > f->local_bytes || hi > UINT32_MAX || !aligned)) emu_check_lanes(f, op, ea, mask, bytes);
+        ALL ea[i] += va + stride * (uint64_t)i;
+        break;
+    }
+    default: {
+        const struct emu_range *r = &f->wk->ranges[op->cache];
+        if (MG_LIKELY(lo >= r->lo && hi < r->hi && hi + bytes <= r->hi && aligned)) break;
+        emu_check_lanes(f, op, ea, mask, bytes);
+    }
+    }
+}
+
+/* ---- elements ------------------------------------------------------------------------------- */
+
+#define ELEMS(X)                                                                                 \
+    X(U8W, uint8_t, uint32_t, uint32_t) X(S8W, int8_t, int32_t, uint32_t) X(S8H, int8_t, uint16_t, uint32_t) \
+    X(U16W, uint16_t, uint32_t, uint32_t) X(S16W, int16_t, int32_t, uint32_t) X(B32W, uint32_t, uint32_t, uint32_t) \
+    X(U8D, uint8_t, uint64_t, uint64_t) X(S8D, int8_t, int64_t, uint64_t) X(U16D, uint16_t, uint64_t, uint64_t) \
+    X(S16D, int16_t, int64_t, uint64_t) X(U32D, uint32_t, uint64_t, uint64_t) X(S32D, int32_t, int64_t, uint64_t) \
+    X(B64D, uint64_t, uint64_t, uint64_t)
+
+struct quad { uint64_t lo, hi; };
+
+#define LOADS(E, MEM, CONV, REG)                                                                 \
+    INLINE void load_##E(const struct emu_alu *o, char *regs, uint32_t mask, enum emu_where where) \
+    {                                                                                            \
+        const struct emu_op *op = OP(o);                                                         \
+        struct emu_frame *f = EMU_FRAME(regs);                                                   \
+        REG *d = (REG *)(regs + o->d);                                                           \
+        uint64_t ea[EMU_LANES];                                                                  \
+        addresses(op, regs, ea);                                                                 \
+        if (where == EMU_AT_GLOBAL && mask == UINT32_MAX && consecutive(ea, sizeof(MEM))) {      \
+            const struct emu_range *r = &f->wk->ranges[op->cache];                               \
+            if (MG_LIKELY(ea[0] >= r->lo && ea[0] < r->hi && ea[0] + EMU_LANES * sizeof(MEM) <= r->hi && !(ea[0] & (sizeof(MEM) - 1)))) { \
+                const MEM *p = (const MEM *)ea[0];                                               \
+                ALL d[i] = (REG)(CONV)p[i];                                                      \
+                return;                                                                          \
+            }                                                                                    \
+        }                                                                                        \
+        translate(op, f, where, ea, mask, sizeof(MEM));                                          \
+        if (mask == UINT32_MAX) {                                                                \
+            ALL d[i] = (REG)(CONV) * (const MEM *)ea[i];                                         \
+        } else {                                                                                 \
+            EMU_FOR_LANES(i, mask) d[i] = (REG)(CONV) * (const MEM *)ea[i];                      \
+        }                                                                                        \
+    }                                                                                            \
+    INLINE void vload_##E(const struct emu_alu *o, char *regs, uint32_t mask, enum emu_where where) \
+    {                                                                                            \
+        const struct emu_op *op = OP(o);                                                         \
+        uint64_t ea[EMU_LANES];                                                                  \
+        addresses(op, regs, ea);                                                                 \
+        translate(op, EMU_FRAME(regs), where, ea, mask, (uint32_t)sizeof(MEM) * op->vec);        \
+        for (unsigned k = 0; k < op->vec; k++) {                                                 \
+            REG *d = (REG *)(regs + op->slots[k]);                                               \
+            EMU_FOR_LANES(i, mask) d[i] = (REG)(CONV)((const MEM *)ea[i])[k];                    \
+        }                                                                                        \
+    }                                                                                            \
+    INLINE void store_##E(const struct emu_alu *o, char *regs, uint32_t mask, enum emu_where where) \
+    {                                                                                            \
+        const struct emu_op *op = OP(o);                                                         \
+        struct emu_frame *f = EMU_FRAME(regs);                                                   \
+        const REG *s = (const REG *)(regs + o->s[1]);                                            \
+        uint64_t ea[EMU_LANES];                                                                  \
+        addresses(op, regs, ea);                                                                 \
+        if (where == EMU_AT_GLOBAL && mask == UINT32_MAX && consecutive(ea, sizeof(MEM))) {      \
+            const struct emu_range *r = &f->wk->ranges[op->cache];                               \
+            if (MG_LIKELY(ea[0] >= r->lo && ea[0] < r->hi && ea[0] + EMU_LANES * sizeof(MEM) <= r->hi && !(ea[0] & (sizeof(MEM) - 1)))) { \
+                MEM *p = (MEM *)ea[0];                                                           \
+                ALL p[i] = (MEM)s[i];                                                            \
+                return;                                                                          \
+            }                                                                                    \
+        }                                                                                        \
+        translate(op, f, where, ea, mask, sizeof(MEM));                                          \
+        EMU_FOR_LANES(i, mask) *(MEM *)ea[i] = (MEM)s[i];                                        \
+    }                                                                                            \
+    INLINE void vstore_##E(const struct emu_alu *o, char *regs, uint32_t mask, enum emu_where where) \
+    {                                                                                            \
+        const struct emu_op *op = OP(o);                                                         \
+        uint64_t ea[EMU_LANES];                                                                  \
+        addresses(op, regs, ea);                                                                 \
+        translate(op, EMU_FRAME(regs), where, ea, mask, (uint32_t)sizeof(MEM) * op->vec);        \
+        EMU_FOR_LANES(i, mask)                                                                   \
+        {                                                                                        \
+            MEM *p = (MEM *)ea[i];                                                               \
+            for (unsigned k = 0; k < op->vec; k++) p[k] = (MEM)((const REG *)(regs + op->slots[k]))[i]; \
+        }                                                                                        \
+    }                                                                                            \
+    INLINE void param_##E(const struct emu_alu *o, char *regs, uint32_t mask)                    \
+    {                                                                                            \
+        const struct emu_op *op = OP(o);                                                         \
+        const char *p = EMU_FRAME(regs)->params + op->off;                                       \
+        for (unsigned k = 0; k < op->vec; k++) {                                                 \
+            MEM v;                                                                               \
+            memcpy(&v, p + k * sizeof v, sizeof v);                                              \
+            REG *d = (REG *)(regs + (op->slots ? op->slots[k] : o->d)), x = (REG)(CONV)v;        \
+            if (mask == UINT32_MAX) ALL d[i] = x;                                                \
+            else ALL d[i] = mask >> i & 1 ? x : d[i];                                            \
+        }                                                                                        \
+    }                                                                                            \
+    static void ld_global_##E(const struct emu_alu *o, char *regs, uint32_t mask) { load_##E(o, regs, mask, EMU_AT_GLOBAL); } \
+    static void ld_shared_##E(const struct emu_alu *o, char *regs, uint32_t mask) { load_##E(o, regs, mask, EMU_AT_SHARED); } \
+    static void ld_local_##E(const struct emu_alu *o, char *regs, uint32_t mask) { load_##E(o, regs, mask, EMU_AT_LOCAL); } \
+    static void vld_global_##E(const struct emu_alu *o, char *regs, uint32_t mask) { vload_##E(o, regs, mask, EMU_AT_GLOBAL); } \
+    static void vld_shared_##E(const struct emu_alu *o, char *regs, uint32_t mask) { vload_##E(o, regs, mask, EMU_AT_SHARED); } \
+    static void vld_local_##E(const struct emu_alu *o, char *regs, uint32_t mask) { vload_##E(o, regs, mask, EMU_AT_LOCAL); } \
+    static void ld_param_##E(const struct emu_alu *o, char *regs, uint32_t mask) { param_##E(o, regs, mask); } \
+    static void st_global_##E(const struct emu_alu *o, char *regs, uint32_t mask) { store_##E(o, regs, mask, EMU_AT_GLOBAL); } \
+    static void st_shared_##E(const struct emu_alu *o, char *regs, uint32_t mask) { store_##E(o, regs, mask, EMU_AT_SHARED); } \
+    static void st_local_##E(const struct emu_alu *o, char *regs, uint32_t mask) { store_##E(o, regs, mask, EMU_AT_LOCAL); } \
+    static void vst_global_##E(const struct emu_alu *o, char *regs, uint32_t mask) { vstore_##E(o, regs, mask, EMU_AT_GLOBAL); } \
+    static void vst_shared_##E(const struct emu_alu *o, char *regs, uint32_t mask) { vstore_##E(o, regs, mask, EMU_AT_SHARED); } \
+    static void vst_local_##E(const struct emu_alu *o, char *regs, uint32_t mask) { vstore_##E(o, regs, mask, EMU_AT_LOCAL); }
+
+ELEMS(LOADS)
+
+/* 128-bit elements: rare, one general path for scalars and vectors. */
+INLINE void load_q(const struct emu_alu *o, char *regs, uint32_t mask, enum emu_where where)
+{
+    const struct emu_op *op = OP(o);
+    uint64_t ea[EMU_LANES];
+    if (where == EMU_AT_PARAM) ALL ea[i] = (uint64_t)(EMU_FRAME(regs)->params + op->off);
+    else {
+        addresses(op, regs, ea);
+        translate(op, EMU_FRAME(regs), where, ea, mask, 16u * op->vec);
+    }
+    for (unsigned k = 0; k < op->vec; k++) {
+        struct quad *d = (struct quad *)(regs + (op->slots ? op->slots[k] : o->d));
+        EMU_FOR_LANES(i, mask) memcpy(&d[i], (const char *)ea[i] + 16 * k, 16);
+    }
+}
+INLINE void store_q(const struct emu_alu *o, char *regs, uint32_t mask, enum emu_where where)
+{
+    const struct emu_op *op = OP(o);
+    uint64_t ea[EMU_LANES];
+    addresses(op, regs, ea);
+    translate(op, EMU_FRAME(regs), where, ea, mask, 16u * op->vec);
+    EMU_FOR_LANES(i, mask)
+    for (unsigned k = 0; k < op->vec; k++) memcpy((char *)ea[i] + 16 * k, (struct quad *)(regs + (op->slots ? op->slots[k] : o->s[1])) + i, 16);
+}
+static void ld_global_B128Q(const struct emu_alu *o, char *regs, uint32_t mask) { load_q(o, regs, mask, EMU_AT_GLOBAL); }
+static void ld_shared_B128Q(const struct emu_alu *o, char *regs, uint32_t mask) { load_q(o, regs, mask, EMU_AT_SHARED); }
+static void ld_local_B128Q(const struct emu_alu *o, char *regs, uint32_t mask) { load_q(o, regs, mask, EMU_AT_LOCAL); }
+static void ld_param_B128Q(const struct emu_alu *o, char *regs, uint32_t mask) { load_q(o, regs, mask, EMU_AT_PARAM); }
+static void st_global_B128Q(const struct emu_alu *o, char *regs, uint32_t mask) { store_q(o, regs, mask, EMU_AT_GLOBAL); }
+static void st_shared_B128Q(const struct emu_alu *o, char *regs, uint32_t mask) { store_q(o, regs, mask, EMU_AT_SHARED); }
+static void st_local_B128Q(const struct emu_alu *o, char *regs, uint32_t mask) { store_q(o, regs, mask, EMU_AT_LOCAL); }
+#define vld_global_B128Q ld_global_B128Q
+#define vld_shared_B128Q ld_shared_B128Q
+#define vld_local_B128Q ld_local_B128Q
+#define vst_global_B128Q st_global_B128Q
+#define vst_shared_B128Q st_shared_B128Q
+#define vst_local_B128Q st_local_B128Q
+
+/* Generic addresses are host addresses, so global and generic accesses differ only in what the
+ * check accepts (op->space). ORDER: enum emu_where without GENERIC. */
+#define LD_ROW(E, ...) [EMU_E_##E] = {{ld_global_##E, vld_global_##E}, {ld_shared_##E, vld_shared_##E}, {ld_local_##E, vld_local_##E}, {ld_param_##E, ld_param_##E}},
+#define ST_ROW(E, ...) [EMU_E_##E] = {{st_global_##E, vst_global_##E}, {st_shared_##E, vst_shared_##E}, {st_local_##E, vst_local_##E}, {NULL, NULL}},
+static const emu_alu_fn loads[EMU_E_COUNT][4][2] = {ELEMS(LD_ROW) LD_ROW(B128Q)};
+static const emu_alu_fn stores[EMU_E_COUNT][4][2] = {ELEMS(ST_ROW) ST_ROW(B128Q)};
+
+static unsigned row(enum emu_where w)
+{
+    return w == EMU_AT_SHARED ? 1 : w == EMU_AT_LOCAL ? 2 : w == EMU_AT_PARAM ? 3 : 0;
+}
+static emu_alu_fn find_load(enum emu_where w, enum emu_elem e, bool vec) { return loads[e][row(w)][vec]; }
+static emu_alu_fn find_store(enum emu_where w, enum emu_elem e, bool vec) { return stores[e][row(w)][vec]; }
+
+/* ---- helpers -------------------------------------------------------------------------------- */
+
+static void guarded(const struct emu_alu *o, char *regs, uint32_t mask)
+{
+    const struct emu_op *op = OP(o);
+    mask &= *W(op->guard) ^ op->guard_flip;
+    if (mask) op->real(o, regs, mask);
+}
+static void not_p(const struct emu_alu *o, char *regs, uint32_t mask) { *W(o->d) = (*W(o->d) & ~mask) | (~*W(o->s[0]) & mask); }
+static void mov_p(const struct emu_alu *o, char *regs, uint32_t mask) { *W(o->d) = (*W(o->d) & ~mask) | (*W(o->s[0]) & mask); }
+
+#define LANEWISE(name, DT, ST, expr)                                                             \
+    static void name(const struct emu_alu *o, char *regs, uint32_t mask)                         \
+    {                                                                                            \
+        DT *d = (DT *)(regs + o->d);                                                             \
+        const ST *s = (const ST *)(regs + o->s[0]);                                              \
+        if (mask == UINT32_MAX) ALL d[i] = (DT)(expr);                                           \
+        else ALL d[i] = mask >> i & 1 ? (DT)(expr) : d[i];                                       \
+    }
+LANEWISE(mov_w, uint32_t, uint32_t, s[i])
+LANEWISE(mov_d, uint64_t, uint64_t, s[i])
+LANEWISE(lo_dw, uint32_t, uint64_t, s[i])
+LANEWISE(zext_wd, uint64_t, uint32_t, s[i])
+LANEWISE(sext_wd, uint64_t, int32_t, (int64_t)s[i])
+LANEWISE(sext8_w, uint32_t, uint32_t, (int32_t)(int8_t)s[i])
+LANEWISE(sext16_w, uint32_t, uint32_t, (int32_t)(int16_t)s[i])
+LANEWISE(sext8_h, uint32_t, uint32_t, (uint16_t)(int8_t)s[i])
+LANEWISE(add_d, uint64_t, uint64_t, s[i] + (uint64_t)OP(o)->off)
+
+static void mov_q(const struct emu_alu *o, char *regs, uint32_t mask)
+{
+    struct quad *d = (struct quad *)(regs + o->d);
+    const struct quad *s = (const struct quad *)(regs + o->s[0]);
+    EMU_FOR_LANES(i, mask) d[i] = s[i];
+}
+
+/* mov.bN d, {a, b, ...} and its inverse; op->bytes: of one element, op->vec: elements, a.imm: enum
+ * emu_class of the whole. Elements may be sinks (offset 0 in slots). */
+static void pack(const struct emu_alu *o, char *regs, uint32_t mask)
+{
+    const struct emu_op *op = OP(o);
+    if (op->bytes == 4 && op->vec == 2) {
+        const uint32_t *lo = W(op->slots[0]), *hi = W(op->slots[1]);
+        uint64_t *d = D(o->d);
+        if (mask == UINT32_MAX) ALL d[i] = lo[i] | (uint64_t)hi[i] << 32;
+        else ALL d[i] = mask >> i & 1 ? lo[i] | (uint64_t)hi[i] << 32 : d[i];
+        return;
+    }
+    EMU_FOR_LANES(i, mask)
+    {
+        uint64_t v[2] = {0, 0};
+        for (unsigned k = 0; k < op->vec; k++) {
+            uint64_t x = op->bytes == 8 ? D(op->slots[k])[i] : W(op->slots[k])[i];
+            memcpy((char *)v + k * op->bytes, &x, op->bytes);
+        }
+        if (o->imm == EMU_Q) ((struct quad *)(regs + o->d))[i] = (struct quad){v[0], v[1]};
+        else if (o->imm == EMU_D) D(o->d)[i] = v[0];
+        else W(o->d)[i] = (uint32_t)v[0];
+    }
+}
+static void unpack(const struct emu_alu *o, char *regs, uint32_t mask)
+{
+    const struct emu_op *op = OP(o);
+    if (op->bytes == 4 && op->vec == 2 && mask == UINT32_MAX && op->slots[0] != 0 && op->slots[1] != 0) {
+        const uint64_t *s = D(o->s[0]);
+        uint32_t *lo = W(op->slots[0]), *hi = W(op->slots[1]);
+        ALL lo[i] = (uint32_t)s[i];
+        ALL hi[i] = (uint32_t)(s[i] >> 32);
+        return;
+    }
+    EMU_FOR_LANES(i, mask)
+    {
+        uint64_t v[2] = {0, 0};
+        if (o->imm == EMU_Q) memcpy(v, (struct quad *)(regs + o->s[0]) + i, 16);
+        else if (o->imm == EMU_D) v[0] = D(o->s[0])[i];
+        else v[0] = W(o->s[0])[i];
+        for (unsigned k = 0; k < op->vec; k++) {
+            uint64_t x = 0;
+            memcpy(&x, (char *)v + k * op->bytes, op->bytes);
+            if (!op->slots[k]) continue;
+            if (op->bytes == 8) D(op->slots[k])[i] = x;
+            else W(op->slots[k])[i] = (uint32_t)x;
+        }
+    }
+}
+
+const struct emu_vec_ops NAME(emu_vec) = {
+    .load = find_load, .store = find_store, .guarded = guarded,
+    .not_p = not_p, .lo_dw = lo_dw, .zext_wd = zext_wd, .sext_wd = sext_wd, .sext8_w = sext8_w, .sext16_w = sext16_w, .sext8_h = sext8_h,
+    .mov_p = mov_p, .mov_w = mov_w, .mov_d = mov_d, .mov_q = mov_q, .pack_wd = pack, .unpack_dw = unpack, .add_d = add_d,
+};
