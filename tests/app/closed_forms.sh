@@ -5,16 +5,17 @@ set -u
 bad=0 ran=0
 try() { # program name size [steps]
     prog=$1; shift
+    tag=$prog.$(echo "$*" | tr " " .)
     [ -x "$EX/$prog" ] || return 0
     ran=$((ran + 1))
     name=$1; shift
-    "$MARGAY" run -q --device emu -t none -o "none.$prog" -- "$EX/$prog" "$@" >"none.$prog.out" 2>"none.$prog.err" ||
-        { echo "$prog under none: exit $?"; cat "none.$prog.out" "none.$prog.err"; bad=1; return; }
-    "$MARGAY" run -q --device emu -t blocks -o "blocks.$prog" -- "$EX/$prog" "$@" >"$prog.out" 2>"$prog.err" ||
+    "$MARGAY" run -q --device emu -t none -o "none.$tag" -- "$EX/$prog" "$@" >"none.$tag.out" 2>"none.$tag.err" ||
+        { echo "$prog under none: exit $?"; cat "none.$tag.out" "none.$tag.err"; bad=1; return; }
+    "$MARGAY" run -q --device emu -t blocks -o "blocks.$tag" -- "$EX/$prog" "$@" >"$prog.out" 2>"$prog.err" ||
         { echo "$prog under blocks: exit $?"; cat "$prog.out" "$prog.err"; bad=1; return; }
-    cmp "none.$prog.out" "$prog.out" || bad=1
+    cmp "none.$tag.out" "$prog.out" || bad=1
     grep -q PASSED "$prog.out" || { echo "$prog: no PASSED"; bad=1; }
-    "$MARGAY" report "blocks.$prog" --json >"$prog.json" && python3 "$ROOT/tests/app/closed_forms.py" "$prog.json" "$name" "$@" ||
+    "$MARGAY" report "blocks.$tag" --json >"$prog.json" && python3 "$ROOT/tests/app/closed_forms.py" "$prog.json" "$name" "$@" ||
         { echo "$prog: counts"; bad=1; }
 }
 for rt in '' -rt; do
