@@ -126,6 +126,13 @@ $(B)/bin/test-unit: $(UNIT_OBJS) $(CORE_OBJS) $(DEVICE_OBJS) $(call objs,driver 
 unit: $(B)/bin/test-unit ## run the unit tests
 	$<
 
+$(B)/bin/mkprofile: $(B)/obj/cli/tests/mkprofile.o $(call objs,base store isa)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
+$(B)/obj/cli/tests/mkprofile.o: tests/cli/mkprofile.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-unused-function -MMD -MP -c $< -o $@
+
 # ---- examples: driver-API builds need clang alone, runtime-API builds need nvcc ------------------
 EXAMPLES := saxpy reduce divergent matmul histogram stencil bfs
 NVCC := $(shell command -v nvcc 2>/dev/null || ls /usr/local/cuda/bin/nvcc 2>/dev/null)

@@ -8,16 +8,6 @@
 
 #define VERSION "0.1.0"
 
-/* Weak while the folders that hold them are being written: an absent command is not in the list. */
-#define MAYBE(fn) int fn(int argc, char **argv) __attribute__((weak))
-MAYBE(cmd_run);
-MAYBE(cmd_ctl);
-MAYBE(cmd_doctor);
-MAYBE(cmd_ptx);
-MAYBE(cmd_diff);
-MAYBE(cmd_merge);
-MAYBE(cmd_tools);
-
 struct mg_cmd {
     const char *name;
     int (*fn)(int argc, char **argv);
@@ -31,7 +21,6 @@ static const struct mg_cmd cmds[] = { /* the only list of commands */
     {"tools", cmd_tools, "list the tools and their options"},
     {"doctor", cmd_doctor, "say what works here and what does not"},
     {"ptx", cmd_ptx, "check, print, analyse PTX without a device"},
-    {"ctl", cmd_ctl, "switch a running program's tools on or off"},
 };
 
 int mg_cli_fail(const struct mg_diag *d, int status)
@@ -61,14 +50,14 @@ static void print_commands(FILE *to)
     fputs("margay: runs unmodified CUDA programs with probes inside their kernels\n\n"
           "  margay COMMAND [OPTIONS]      margay help COMMAND      margay --version\n\n", to);
     for (size_t i = 0; i < MG_COUNT_OF(cmds); i++)
-        if (cmds[i].fn) fprintf(to, "  %-8s %s\n", cmds[i].name, cmds[i].help);
+        fprintf(to, "  %-8s %s\n", cmds[i].name, cmds[i].help);
     fputs("\nmargay run -- ./app ARGS      counts what every block of every kernel does, on a GPU or without one\n", to);
 }
 
 static const struct mg_cmd *find(const char *name)
 {
     for (size_t i = 0; i < MG_COUNT_OF(cmds); i++)
-        if (cmds[i].fn && !strcmp(cmds[i].name, name)) return &cmds[i];
+        if (!strcmp(cmds[i].name, name)) return &cmds[i];
     return NULL;
 }
 

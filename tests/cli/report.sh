@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# margay report, diff, merge, tools and help: outputs, exit statuses, docs/json.md against the JSON.
+set -euo pipefail
+make -s -C "$ROOT" VARIANT="$VARIANT" "build/$VARIANT/bin/mkprofile" >/dev/null
+mk=$B/bin/mkprofile
+fail() { echo "FAIL: $*"; exit 1; }
+expect() { # STATUS TEXT COMMAND...: the exit status, and the text in what it prints
+    local status=$1 text=$2 rc=0 out
+    shift 2
+    out=$("$@" 2>&1) || rc=$?
+    [ $rc = "$status" ] || fail "$* exits $rc, not $status: $out"
+    grep -qF -- "$text" <<<"$out" || fail "$* does not say '$text': $out"
+}
+
+$mk p1
+$mk p2 12 scoped
+$mk p3 13 40
+expect 0 'coverage: 2 of 3 launches instrumented (66.7 %)' "$MARGAY" report p1
+expect 0 'other: 1 native, no PTX' "$MARGAY" report p1
+expect 0 '"thread_instructions": 1474560' "$MARGAY" report --json p1
+expect 0 '"estimate": true' "$MARGAY" report p2 --json
+expect 0 'add.f32,327680,10240,327680,0' "$MARGAY" report p1 --csv --table opcodes
+expect 2 'needs a profile directory' "$MARGAY" report
+expect 2 'no option --xml' "$MARGAY" report p1 --xml
+expect 2 'exclude each other' "$MARGAY" report p1 --json --csv
+expect 2 "no command 'rpeort'" "$MARGAY" rpeort
+expect 3 'nowhere' "$MARGAY" report nowhere
+expect 3 'no profile directory' "$MARGAY" report .
+echo rubbish-rubbish > p3/profile-9.db
+expect 3 'p3/profile-9.db' "$MARGAY" report p3 --json
+rm p3/profile-9.db
+
+expect 0 '2 of 2 kernels equal' "$MARGAY" diff p1 p1 --fail-over 0
+expect 1 'only one' "$MARGAY" diff p1 p3 --fail-over 10
+expect 0 'only one' "$MARGAY" diff p1 p3
+expect 2 'needs two' "$MARGAY" diff p1
+expect 3 'nowhere' "$MARGAY" diff p1 nowhere
+
+"$MARGAY" merge -o joined p1 p2 p3
+expect 0 'coverage: 43 of 44 launches' "$MARGAY" report joined
+expect 0 'off by' "$MARGAY" report joined            # p2's CTA against the full counts of p1: equal geometry
+expect 3 'holds a profile already' "$MARGAY" merge -o joined p1
+expect 3 'nowhere' "$MARGAY" merge -o other p1 nowhere
+[ ! -e other ] || fail 'a merge that failed left a directory'
+expect 2 'needs -o' "$MARGAY" merge p1
+
+expect 0 'blocks' "$MARGAY" tools
+expect 0 'scope=' "$MARGAY" tools -v
+expect 0 'margay ' "$MARGAY" --version
+for c in run report diff merge tools doctor ptx; do
+    expect 0 "margay $c" "$MARGAY" help $c
+    expect 0 "margay $c" "$MARGAY" $c --help
+    expect 0 '.SH NAME' "$MARGAY" $c --help=man
+done
+
+# stdout is the result alone, and a full pipe or disk is an error
+"$MARGAY" report p1 --json 2>err >out && [ ! -s err ] || fail 'chatter with the result'
+if [ -w /dev/full ]; then expect 3 'cannot write' bash -c "'$MARGAY' report p1 --json > /dev/full"; fi
+
+# the same bytes twice, apart from what is documented to vary
+"$MARGAY" report p1 --json --per-launch > a.json
+"$MARGAY" report p1 --json --per-launch | cmp - a.json || fail 'two reports of one profile differ'
+
+# docs/json.md: every documented field is printed, every printed field is documented
+"$MARGAY" report joined --json --per-launch > all.json
+python3 - "$ROOT/docs/json.md" all.json <<'PY'
+import json, re, sys
+text = open(sys.argv[1]).read()
+documented = set(re.findall(r'^\| `([^`]+)`', text, re.M))
+printed = set()
+def walk(v, path):
+    if isinstance(v, dict):
+        for k, x in v.items():
+            if path == 'tools': k = '<tool>'
+            if path == 'kernels[].opcodes': k = '<opcode>'
+            if path == 'tools.<tool>' and k != 'options':
+                printed.add('tools.<tool>.<key>')
+                continue
+            q = f'{path}.{k}' if path else k
+            printed.add(q)
+            walk(x, q)
+    elif isinstance(v, list):
+        for x in v: walk(x, path + '[]')
+walk(json.load(open(sys.argv[2])), '')
+for p in sorted(printed - documented): print('printed, not documented:', p)
+for p in sorted(documented - printed): print('documented, not printed:', p)
+sys.exit(printed != documented)
+PY
