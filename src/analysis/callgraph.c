@@ -100,14 +100,16 @@ static void take_in_node(const struct mg_module *m, bool *taken, const struct mg
         if (m->opnds.at[n->opnd + i].kind == MG_OPND_func) take(m, taken, m->opnds.at[n->opnd + i].id);
 }
 
-static void find_taken(const struct mg_module *m, bool *taken)
+bool *mg_funcs_taken(const struct mg_module *m)
 {
+    bool *taken = mg_xcalloc(m->funcs.n, sizeof *taken);
     for (mg_id f = 1; f < m->funcs.n; f++)
         MG_EACH_NODE(m, &m->funcs.at[f], id) take_in_node(m, taken, &m->nodes.at[id]);
     for (uint32_t i = 0; i < m->inits.n; i++) {
         const struct mg_init *x = &m->inits.at[i];
         if (x->is_func && (x->kind == MG_INIT_sym || x->kind == MG_INIT_generic || x->kind == MG_INIT_mask)) take(m, taken, x->id);
     }
+    return taken;
 }
 
 /* ---- reachability ---------------------------------------------------------------------------- */
@@ -121,8 +123,7 @@ struct walk {
 
 static void list_taken(struct walk *w)
 {
-    w->taken = mg_xcalloc(w->m->funcs.n, sizeof *w->taken);
-    find_taken(w->m, w->taken);
+    w->taken = mg_funcs_taken(w->m);
     uint32_t n = 0;
     for (mg_id f = 1; f < w->m->funcs.n; f++) n += w->taken[f];
     w->g->taken = mg_xcalloc(n + 1, sizeof *w->g->taken);

@@ -20,7 +20,15 @@ struct mg_pass {
 struct mg_module *mg_pass_module(struct mg_pass_ctx *c);
 struct mg_arena *mg_pass_scratch(struct mg_pass_ctx *c);
 struct mg_diag *mg_pass_diag(struct mg_pass_ctx *c);
+/* Analyses, computed when first asked for and kept until a pass does not keep them. MG_AN_DOM stands
+ * for dominators and postdominators; SSA goes when any of CFG, DOM, LIVE goes. Borrowed. */
 const struct mg_cfg *mg_pass_cfg(struct mg_pass_ctx *c, mg_id func);
+const struct mg_dom *mg_pass_dom(struct mg_pass_ctx *c, mg_id func);
+const struct mg_dom *mg_pass_postdom(struct mg_pass_ctx *c, mg_id func);
+const struct mg_loops *mg_pass_loops(struct mg_pass_ctx *c, mg_id func);
+const struct mg_live *mg_pass_live(struct mg_pass_ctx *c, mg_id func);
+const struct mg_ssa *mg_pass_ssa(struct mg_pass_ctx *c, mg_id func);
+const struct mg_spaces *mg_pass_spaces(struct mg_pass_ctx *c);
 
 struct mg_pipeline_step { const struct mg_pass *pass; void *user; };
 struct mg_pass_opts {
