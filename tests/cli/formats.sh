@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# docs/format-profile.md names the columns that the program writes; a profile of version 1 stays readable.
+set -euo pipefail
+make -s -C "$ROOT" VARIANT="$VARIANT" "build/$VARIANT/bin/mkprofile" >/dev/null
+"$B/bin/mkprofile" p
+python3 - "$ROOT" <<'PY'
+import os, re, sqlite3, sys
+root = sys.argv[1]
+doc, table = {}, None
+for line in open(root + '/docs/format-profile.md'):
+    m = re.match(r'### `(\w+)`', line)
+    if m: table = doc.setdefault(m[1], [])
+    if table is not None and line.startswith('| `'):
+        table += re.findall(r'`(\w+)`', line.split('|')[1])
+db = sqlite3.connect('p/profile.db')
+real = {t: [c[1] for c in db.execute(f'PRAGMA table_info({t})')] for (t,) in db.execute("SELECT name FROM sqlite_schema WHERE type='table'")}
+for t in sorted(set(doc) | set(real)):
+    if doc.get(t) != real.get(t): print(f'{t}: documented {doc.get(t)}, written {real.get(t)}')
+assert db.execute('PRAGMA application_id').fetchone()[0] == 0x4d475052
+version = db.execute('PRAGMA user_version').fetchone()[0]
+
+os.mkdir('v1')
+with sqlite3.connect('v1/profile.db') as v1: v1.executescript(open(root + '/tests/cli/profile-v1.sql').read())
+sys.exit(doc != real or version != 1)
+PY
+"$MARGAY" report v1 --json > old.json
+"$MARGAY" report p --json | cmp - old.json || { echo 'a profile of version 1 reads differently now'; exit 1; }

@@ -1,0 +1,22 @@
+-- A profile of format version 1: every later reader must still read it. tests/cli/formats.sh loads it.
+PRAGMA application_id=1296519250;
+PRAGMA user_version=1;
+BEGIN TRANSACTION;
+CREATE TABLE block(kernel INT NOT NULL, id INT NOT NULL, function TEXT, label TEXT, ptx_line INT, file TEXT, line INT, n_insts INT NOT NULL, succs TEXT, ops TEXT, PRIMARY KEY(kernel, id)) WITHOUT ROWID;
+INSERT INTO "block" VALUES(0,0,'_Z4loopPfi','',12,'loop.cu',3,4,'1 2','ld.param.u64 2 0;mov.u32 1 0;bra 1 1');
+INSERT INTO "block" VALUES(0,1,'_Z4loopPfi','$L__BB0_1',18,'loop.cu',5,4,'1 2','add.f32 1 0;bra 1 1;ld.global.f32 1 0;setp.lt.s32 1 0');
+INSERT INTO "block" VALUES(0,2,'_Z4loopPfi','$L__BB0_2',24,NULL,0,1,'','ret 1 0');
+CREATE TABLE kernel(id INTEGER PRIMARY KEY, name TEXT NOT NULL, demangled TEXT, module TEXT NOT NULL, regs_native INT, regs_instrumented INT, regs_estimated INT NOT NULL, has_sites INT NOT NULL);
+INSERT INTO "kernel" VALUES(0,'_Z4loopPfi',NULL,'00112233445566778899aabbccddeeff',20,26,0,1);
+INSERT INTO "kernel" VALUES(1,'other',NULL,'',NULL,NULL,0,0);
+CREATE TABLE launch(id INTEGER PRIMARY KEY, kernel INT NOT NULL, grid_x INT, grid_y INT, grid_z INT, block_x INT, block_y INT, block_z INT, cluster_x INT, cluster_y INT, cluster_z INT, static_shared INT, dyn_shared INT, device INT, stream INT, ctx INT, graph INT, ran INT NOT NULL, reason TEXT, cooperative INT, args BLOB, complete INT NOT NULL DEFAULT 0, why TEXT, start_ns INT, time_ns INT, replays INT NOT NULL DEFAULT 1, threads BLOB, warps BLOB);
+INSERT INTO "launch" VALUES(0,0,64,1,1,256,1,1,0,0,0,128,64,0,0,0,0,0,NULL,0,X'00080103800200010000007F0000080400000000002040',1,NULL,100,1500,1,X'80800180800A808001',X'800480288004');
+INSERT INTO "launch" VALUES(1,0,64,1,1,256,1,1,0,0,0,128,64,0,0,0,0,0,NULL,0,X'00080103800200010000007F0000080400000000002040',1,NULL,101,1500,1,X'80800180800A808001',X'800480288004');
+INSERT INTO "launch" VALUES(2,1,64,1,1,256,1,1,0,0,0,128,64,0,0,0,0,1,'no PTX',0,X'',1,NULL,300,500,1,NULL,NULL);
+CREATE TABLE module(id TEXT PRIMARY KEY, bytes INT NOT NULL, ptx_zstd BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE process(pid INT, ppid INT, rank INT, exe TEXT, argv BLOB, device_kind TEXT, device_name TEXT, sms INT, sm INT, properties TEXT, tools TEXT, start_unix_ns INT, exit INT, closed INT NOT NULL DEFAULT 0);
+INSERT INTO "process" VALUES(11,1,-1,'/usr/bin/app',X'2E2F617070002D6E00313000','emu','NVIDIA H200 (emulated)',132,90,'h200','blocks',1011,0,1);
+CREATE TABLE run(pid INT PRIMARY KEY, argv BLOB, exit INT);
+CREATE TABLE tool(tool TEXT NOT NULL, key TEXT NOT NULL, json TEXT NOT NULL, PRIMARY KEY(tool, key)) WITHOUT ROWID;
+CREATE TABLE unknown(what TEXT, n INT NOT NULL, reason TEXT);
+COMMIT;
