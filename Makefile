@@ -184,8 +184,9 @@ install: all ## install under PREFIX
 	install -m 755 $(B)/lib/margay/driver/libcuda.so.1 $(DESTDIR)$(PREFIX)/lib/margay/driver/
 	ln -sf libcuda.so.1 $(DESTDIR)$(PREFIX)/lib/margay/driver/libcuda.so
 	install -m 755 $(B)/lib/margay/cudart/libcudart.so.13 $(DESTDIR)$(PREFIX)/lib/margay/cudart/
-	install -d $(DESTDIR)$(PREFIX)/share/man/man1
-	if ls docs/man/*.1 >/dev/null 2>&1; then install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/; fi
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	scripts/gen-man $(B)/bin/margay $(B)/man && install -m 644 $(B)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	scripts/gen-completion $(B)/bin/margay > $(B)/completion && install -m 644 $(B)/completion $(DESTDIR)$(PREFIX)/share/bash-completion/completions/margay
 
 lint: ## compile with clang's warnings and check layers
 	@$(MAKE) --no-print-directory -s CC=clang B=build/lint all
