@@ -172,7 +172,7 @@ static void print_synopsis(const struct mg_opt_page *page, struct mg_buf *out, c
 {
     for (const char *at = page->args; at;) {
         size_t n = strcspn(at, "\n");
-        mg_buf_printf(out, "%smargay %s %.*s%s", before, page->name, (int)n, at, after);
+        mg_buf_printf(out, "%smargay %s%s%.*s%s", before, page->name, n ? " " : "", (int)n, at, after);
         at = at[n] ? at + n + 1 : NULL;
     }
 }

@@ -7,9 +7,10 @@ for c in $commands; do
     [ -s "$ROOT/docs/man/$c.md" ] || { echo "docs/man/$c.md is missing"; exit 1; }
     [ -s "man/margay-$c.1" ] || { echo "no page for $c"; exit 1; }
     grep -q "margay\\\\-$c" man/margay.1 || { echo "margay(1) does not name $c"; exit 1; }
-    "$MARGAY" $c --help=words | tr '\t' '\n' | grep -o -- '--[a-z-]*' | sort -u | while read -r o; do
+    "$MARGAY" $c --help=words | tr '\t' '\n' | grep -o -- '--[a-z-]*' | sort -u > words || true
+    while read -r o; do
         grep -qF -- "${o//-/\\-}" "man/margay-$c.1" || { echo "the page of $c lacks $o"; exit 1; }
-    done
+    done < words
 done
 for p in "$ROOT"/docs/man/*.md; do
     name=$(basename "$p" .md)
