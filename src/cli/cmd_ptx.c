@@ -7,11 +7,13 @@
 #include "base/io.h"
 #include "cli/cli.h"
 #include "image/image.h"
+#include "pass/stress.h"
 #include "ptx/ptx.h"
 
 struct ptx_run {
     struct mg_buf out;    /* for stdout */
     bool many;            /* more than one PTX is handled: say which */
+    bool stress;          /* print: through the stress pass */
     uint32_t n_ptx;
     int status;           /* worst so far */
 };
@@ -62,6 +64,12 @@ static void check(struct ptx_run *r, const char *label, struct mg_module *m)
 static void print(struct ptx_run *r, const char *label, struct mg_module *m)
 {
     if (r->many) mg_buf_printf(&r->out, "// %s\n", label);
+    if (r->stress) {
+        struct mg_diag d = MG_DIAG_INIT;
+        mg_stress(m);
+        if (mg_module_verify(m, &d)) worsen(r, mg_cli_fail(&d, MG_EXIT_INPUT));
+        mg_diag_release(&d);
+    }
     mg_ptx_print(m, &r->out);
 }
 
@@ -139,9 +147,9 @@ int cmd_ptx(int argc, char **argv)
     for (size_t i = 0; i < MG_COUNT_OF(actions); i++) mg_buf_printf(&more, "  %-8s %s\n", actions[i].name, actions[i].help);
     mg_buf_adds(&more, "FILE is PTX text, a fatbin, a cubin that carries its PTX, or an executable. Exit status: 0 well,\n"
                        "1 something unknown was found, 3 bad input.\n");
-    const struct mg_opt opts[] = {MG_OPT_END};
     const struct mg_opt_page page = {"ptx", "ACTION FILE...", "check, print, analyse PTX without a device", more.at};
     struct ptx_run r = {.status = MG_EXIT_OK};
+    const struct mg_opt opts[] = {MG_OPT_FLAG(0, "stress", &r.stress, "print: rewrite everything that may be rewritten first (for tests)"), MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) goto out;
     const struct ptx_action *a = NULL;
