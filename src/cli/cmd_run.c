@@ -5,15 +5,14 @@
  *   wait ── DIR/run-<pid>.db ── summary
  *
  * What happens inside the program is inject/'s business; here nothing of it is loaded. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,7 +28,7 @@
 #include "store/store.h"
 #include "tool/tool.h"
 
-enum { STATUS_USAGE = 120, STATUS_STRICT = 121, STATUS_STATIC = 122, STATUS_DEVICE = 123, STATUS_VERIFY = 124, STATUS_CANNOT_EXEC = 126, STATUS_NOT_FOUND = 127 };
+enum { STATUS_USAGE = 120, STATUS_STRICT = 121, STATUS_STATIC = 122, STATUS_DEVICE = 123, STATUS_CANNOT_EXEC = 126, STATUS_NOT_FOUND = 127 };
 
 struct run {
     struct mg_opt_list tools;
@@ -232,6 +231,20 @@ static void set_environment(struct run *r)
     mg_config_to_env(&r->config);
 }
 
+/* Readers join everything that lies in DIR: say so before a second run is added. */
+static void say_earlier_runs(const char *dir)
+{
+    struct dirent *e;
+    unsigned n = 0;
+    DIR *d = opendir(dir);
+    while (d && (e = readdir(d)))
+        n += !strncmp(e->d_name, "run-", 4) && strlen(e->d_name) > 7 && !strcmp(e->d_name + strlen(e->d_name) - 3, ".db");
+    if (d)
+        closedir(d);
+    if (n)
+        fail(0, "%s already holds %u run%s; reports add them up", dir, n, n == 1 ? "" : "s");
+}
+
 static int fill_config(struct run *r)
 {
     struct mg_config *c = &r->config;
@@ -243,6 +256,8 @@ static int fill_config(struct run *r)
     if (strpbrk(r->place.lib, ": "))
         return fail(STATUS_USAGE, "%s: LD_PRELOAD cannot name a folder with a space or a colon; install elsewhere", r->place.lib);
     struct mg_diag d = MG_DIAG_INIT;
+    if (!r->quiet)
+        say_earlier_runs(r->dir);
     if (mg_store_run(r->dir, (uint32_t)getpid(), (const char *const *)r->app, (uint32_t)r->n_app, -1, &d))
         return mg_cli_fail(&d, STATUS_USAGE);
     if (!realpath(r->dir, r->path))

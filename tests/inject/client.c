@@ -8,6 +8,7 @@
  *   plugin LIB         by a plugin (plugin.c) that was opened with RTLD_DEEPBIND
  *   child WAY LIB      fork, exec of itself      forked WAY LIB   fork alone, the child uses CUDA
  * 200 of 256 threads store their number: blocks are entered 256, 200 and 256 times. */
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -6,10 +6,10 @@ T=$ROOT/tests/inject
 failed=0
 export LC_ALL=C
 mkdir decoy
-gcc -D_GNU_SOURCE -O1 -shared -fPIC -Wl,-soname,libcuda.so.1 -o decoy/libcuda.so.1 "$T/decoy.c" && ln -s libcuda.so.1 decoy/libcuda.so &&
-    gcc -D_GNU_SOURCE -O1 -shared -fPIC -o plugin.so "$T/plugin.c" -ldl && gcc -D_GNU_SOURCE -O1 -shared -fPIC -o witness.so "$T/witness.c" -ldl &&
-    gcc -D_GNU_SOURCE -O1 -o client "$T/client.c" -ldl || exit 1
-link() { gcc -D_GNU_SOURCE -O1 -DLINKED -o "$1" "$T/client.c" -Ldecoy -l:libcuda.so.1 -ldl $2 || exit 1; }
+gcc -O1 -shared -fPIC -Wl,-soname,libcuda.so.1 -o decoy/libcuda.so.1 "$T/decoy.c" && ln -s libcuda.so.1 decoy/libcuda.so &&
+    gcc -O1 -shared -fPIC -o plugin.so "$T/plugin.c" -ldl && gcc -O1 -shared -fPIC -o witness.so "$T/witness.c" -ldl &&
+    gcc -O1 -o client "$T/client.c" -ldl || exit 1
+link() { gcc -O1 -DLINKED -o "$1" "$T/client.c" -Ldecoy -l:libcuda.so.1 -ldl $2 || exit 1; }
 link lazy -Wl,-z,lazy
 link now -Wl,-z,now
 link runpath "-Wl,--enable-new-dtags,-rpath,$PWD/decoy"

@@ -3,7 +3,7 @@
 # status, and leaves what was recorded before readable.
 set -u
 failed=0
-gcc -D_GNU_SOURCE -O1 -o faults "$ROOT/tests/inject/faults.c" -ldl || exit 1
+gcc -O1 -o faults "$ROOT/tests/inject/faults.c" -ldl || exit 1
 
 check() { # WHAT EXIT STDOUT-PATTERN STDERR-PATTERN "launches instrumented complete" [options of run]
     what=$1 want=$2 sees=$3 says=$4 counts=$5

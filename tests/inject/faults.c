@@ -5,6 +5,7 @@
  *   forever                              launches the good kernel until it is killed
  *   _exit quick_exit abort signal        ends without exit()
  *   unsynced                             ends while a launch may still run */
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* Preloaded by the user before margay run: must see the application's launches first and reach ours
  * through RTLD_NEXT. */
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned n,
