@@ -318,6 +318,7 @@ void emu_place(const struct mg_module *m, mg_id func, mg_id node, struct mg_buf 
 void emu_check_lanes(struct emu_frame *f, const struct emu_op *op, const uint64_t *ea, uint32_t mask, uint32_t bytes);
 bool emu_check_range(struct emu_frame *f, const struct emu_op *op, uint64_t lo, uint64_t hi);
 bool emu_check_one(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t ea, uint32_t bytes);
+uint64_t emu_plain_address(const struct emu_frame *f, const struct emu_op *op, const char *regs, uint32_t lane);
 void emu_epoch(struct emu_worker *wk);
 
 /* atom.c */

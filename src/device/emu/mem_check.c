@@ -51,6 +51,17 @@ void emu_check_lanes(struct emu_frame *f, const struct emu_op *op, const uint64_
     }
 }
 
+/* An address as the program gave it: 32 bits in shared and local memory. */
+uint64_t emu_plain_address(const struct emu_frame *f, const struct emu_op *op, const char *regs, uint32_t lane)
+{
+    uint64_t a = (uint64_t)op->off;
+    bool narrow = op->space == MG_SPACE_shared || op->space == MG_SPACE_local;
+    if (op->flags & EMU_OF_BASE_NONE) return a + (op->space == MG_SPACE_local ? f->local_at : 0);
+    if (op->flags & EMU_OF_BASE_W) return (uint32_t)(a + ((const uint32_t *)(regs + op->a.s[0]))[lane]);
+    a += ((const uint64_t *)(regs + op->a.s[0]))[lane];
+    return narrow ? (uint32_t)a : a;
+}
+
 /* Addresses of the active lanes as host addresses, checked; for atomics and other lane loops. */
 void emu_host_addresses(struct emu_frame *f, const struct emu_op *op, char *regs, uint32_t mask, uint32_t bytes, uint64_t *ea)
 {
@@ -58,12 +69,8 @@ void emu_host_addresses(struct emu_frame *f, const struct emu_op *op, char *regs
     const struct emu_range *r = &f->wk->ranges[op->cache];
     EMU_FOR_LANES(i, mask)
     {
-        uint64_t a = (uint64_t)op->off;
-        if (op->flags & EMU_OF_BASE_W) a += ((const uint32_t *)(regs + op->a.s[0]))[i];
-        else if (op->flags & EMU_OF_BASE_NONE) a += op->space == MG_SPACE_local ? f->local_at : 0;
-        else a += ((const uint64_t *)(regs + op->a.s[0]))[i];
-        ea[i] = a;
-        check |= (a & (bytes - 1)) || !inside(a, bytes, r->lo, r->hi - r->lo);
+        ea[i] = emu_plain_address(f, op, regs, i);
+        check |= (ea[i] & (bytes - 1)) || !inside(ea[i], bytes, r->lo, r->hi - r->lo);
     }
     if (op->space == MG_SPACE_shared || op->space == MG_SPACE_local || check) emu_check_lanes(f, op, ea, mask, bytes);
     if (op->space == MG_SPACE_shared) {

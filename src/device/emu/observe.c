@@ -30,17 +30,6 @@ static struct mg_event event(enum mg_event_kind kind, struct emu_frame *f, const
     return ev;
 }
 
-/* Addresses as the program names them: relative to the state space. */
-static void plain_addresses(const struct emu_frame *f, const struct emu_op *op, const char *regs, uint64_t *out)
-{
-    for (uint32_t i = 0; i < EMU_LANES; i++) {
-        out[i] = (uint64_t)op->off;
-        if (op->flags & EMU_OF_BASE_W) out[i] += ((const uint32_t *)(regs + op->a.s[0]))[i];
-        else if (!(op->flags & EMU_OF_BASE_NONE)) out[i] += ((const uint64_t *)(regs + op->a.s[0]))[i];
-        else if (op->space == MG_SPACE_local) out[i] += f->local_at;
-    }
-}
-
 static void gather_values(const struct emu_op *op, const char *regs, bool store, char *out)
 {
     unsigned all = (unsigned)op->bytes * op->vec;
@@ -77,7 +66,7 @@ void emu_observe(struct emu_warp *w, const struct emu_op *op, char *regs, uint32
     ev.bytes = (uint32_t)op->bytes * op->vec;
     ev.addresses = addresses;
     ev.values = atomic ? NULL : values;
-    plain_addresses(f, op, regs, addresses);
+    for (uint32_t i = 0; i < EMU_LANES; i++) addresses[i] = emu_plain_address(f, op, regs, i);
     if (store && !atomic) gather_values(op, regs, true, values);
     op->a.fn(&op->a, regs, mask);
     if (!store) gather_values(op, regs, false, values);

@@ -21,20 +21,22 @@
 
 /* ---- addresses ------------------------------------------------------------------------------ */
 
-/* Byte offsets or addresses as the program gave them, offset added. */
-INLINE void addresses(const struct emu_op *op, char *regs, uint64_t *ea)
+/* Addresses as the program gave them, offset added: 64 bits wide in global memory, the low 32 in
+ * shared and local memory, whatever register they came from. */
+INLINE void addresses(const struct emu_op *op, char *regs, uint64_t *ea, enum emu_where where)
 {
     uint64_t off = (uint64_t)op->off;
+    bool narrow = where == EMU_AT_SHARED || where == EMU_AT_LOCAL;
     if (op->flags & EMU_OF_BASE_NONE) {
-        if (op->space == MG_SPACE_local) off += EMU_FRAME(regs)->local_at; /* variables of this activation */
+        if (where == EMU_AT_LOCAL) off += EMU_FRAME(regs)->local_at; /* variables of this activation */
         ALL ea[i] = off;
-    }
-    else if (op->flags & EMU_OF_BASE_W) {
+    } else if (op->flags & EMU_OF_BASE_W) {
         const uint32_t *a = W(op->a.s[0]);
-        ALL ea[i] = (uint64_t)a[i] + off;
+        ALL ea[i] = (uint32_t)(a[i] + (uint32_t)off);
     } else {
         const uint64_t *a = D(op->a.s[0]);
-        ALL ea[i] = a[i] + off;
+        if (narrow) ALL ea[i] = (uint32_t)(a[i] + off);
+        else ALL ea[i] = a[i] + off;
     }
 }
 
@@ -99,7 +101,7 @@ struct quad { uint64_t lo, hi; };
         struct emu_frame *f = EMU_FRAME(regs);                                                   \
         REG *d = (REG *)(regs + o->d);                                                           \
         uint64_t ea[EMU_LANES];                                                                  \
-        addresses(op, regs, ea);                                                                 \
+        addresses(op, regs, ea, where);                                                                 \
         if (where == EMU_AT_GLOBAL && mask == UINT32_MAX && consecutive(ea, sizeof(MEM))) {      \
             const struct emu_range *r = &f->wk->ranges[op->cache];                               \
             if (MG_LIKELY(ea[0] >= r->lo && ea[0] < r->hi && ea[0] + EMU_LANES * sizeof(MEM) <= r->hi && !(ea[0] & (sizeof(MEM) - 1)))) { \
@@ -119,7 +121,7 @@ struct quad { uint64_t lo, hi; };
     {                                                                                            \
         const struct emu_op *op = OP(o);                                                         \
         uint64_t ea[EMU_LANES];                                                                  \
-        addresses(op, regs, ea);                                                                 \
+        addresses(op, regs, ea, where);                                                                 \
         translate(op, EMU_FRAME(regs), where, ea, mask, (uint32_t)sizeof(MEM) * op->vec);        \
         for (unsigned k = 0; k < op->vec; k++) {                                                 \
             REG *d = (REG *)(regs + op->slots[k]);                                               \
@@ -132,7 +134,7 @@ struct quad { uint64_t lo, hi; };
         struct emu_frame *f = EMU_FRAME(regs);                                                   \
         const REG *s = (const REG *)(regs + o->s[1]);                                            \
         uint64_t ea[EMU_LANES];                                                                  \
-        addresses(op, regs, ea);                                                                 \
+        addresses(op, regs, ea, where);                                                                 \
         if (where == EMU_AT_GLOBAL && mask == UINT32_MAX && consecutive(ea, sizeof(MEM))) {      \
             const struct emu_range *r = &f->wk->ranges[op->cache];                               \
             if (MG_LIKELY(ea[0] >= r->lo && ea[0] < r->hi && ea[0] + EMU_LANES * sizeof(MEM) <= r->hi && !(ea[0] & (sizeof(MEM) - 1)))) { \
@@ -148,7 +150,7 @@ struct quad { uint64_t lo, hi; };
     {                                                                                            \
         const struct emu_op *op = OP(o);                                                         \
         uint64_t ea[EMU_LANES];                                                                  \
-        addresses(op, regs, ea);                                                                 \
+        addresses(op, regs, ea, where);                                                                 \
         translate(op, EMU_FRAME(regs), where, ea, mask, (uint32_t)sizeof(MEM) * op->vec);        \
         EMU_FOR_LANES(i, mask)                                                                   \
         {                                                                                        \
@@ -191,7 +193,7 @@ INLINE void load_q(const struct emu_alu *o, char *regs, uint32_t mask, enum emu_
     uint64_t ea[EMU_LANES];
     if (where == EMU_AT_PARAM) ALL ea[i] = (uint64_t)(EMU_FRAME(regs)->params + op->off);
     else {
-        addresses(op, regs, ea);
+        addresses(op, regs, ea, where);
         translate(op, EMU_FRAME(regs), where, ea, mask, 16u * op->vec);
     }
     for (unsigned k = 0; k < op->vec; k++) {
@@ -203,7 +205,7 @@ INLINE void store_q(const struct emu_alu *o, char *regs, uint32_t mask, enum emu
 {
     const struct emu_op *op = OP(o);
     uint64_t ea[EMU_LANES];
-    addresses(op, regs, ea);
+    addresses(op, regs, ea, where);
     translate(op, EMU_FRAME(regs), where, ea, mask, 16u * op->vec);
     EMU_FOR_LANES(i, mask)
     for (unsigned k = 0; k < op->vec; k++) memcpy((char *)ea[i] + 16 * k, (struct quad *)(regs + (op->slots ? op->slots[k] : o->s[1])) + i, 16);
