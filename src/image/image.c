@@ -81,6 +81,7 @@ static bool payload(struct reader *r, struct bytes body, uint64_t flags, uint64_
         e->bytes = body.n;
     } else {
         if (packed > body.n || unpacked > MAX_UNPACKED) return false;
+        if (flags & FLAG_LZ4 ? unpacked / 256 > packed : !mg_zstd_may_hold(body.p, packed, unpacked)) return false;
         out = mg_arena_try(r->im->arena, unpacked + 1);
         if (!out) return false;
         int64_t n = flags & FLAG_LZ4 ? mg_lz4_block(body.p, packed, (uint8_t *)out, unpacked)

@@ -43,6 +43,8 @@ bool mg_image_is_static_cudart(const char *path);
 
 /* Decompressors, bounds-checked: number of bytes written or -1. */
 int64_t mg_lz4_block(const uint8_t *src, size_t src_bytes, uint8_t *dst, size_t dst_bytes);
+/* Is the claimed size believable? Asked before that much memory is taken. */
+bool mg_zstd_may_hold(const uint8_t *src, size_t src_bytes, uint64_t unpacked);
 int64_t mg_zstd_frame(const uint8_t *src, size_t src_bytes, uint8_t *dst, size_t dst_bytes);
 
 #endif

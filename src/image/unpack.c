@@ -42,6 +42,13 @@ int64_t mg_lz4_block(const uint8_t *src, size_t src_bytes, uint8_t *dst, size_t 
     return (int64_t)out;
 }
 
+bool mg_zstd_may_hold(const uint8_t *src, size_t src_bytes, uint64_t unpacked)
+{
+    unsigned long long n = ZSTD_getFrameContentSize(src, src_bytes);
+    if (n == ZSTD_CONTENTSIZE_ERROR) return false;
+    return n == ZSTD_CONTENTSIZE_UNKNOWN ? unpacked / 1024 <= src_bytes : n <= unpacked && unpacked - n < 4096;
+}
+
 int64_t mg_zstd_frame(const uint8_t *src, size_t src_bytes, uint8_t *dst, size_t dst_bytes)
 {
     size_t n = ZSTD_decompress(dst, dst_bytes, src, src_bytes);
