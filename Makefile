@@ -46,7 +46,7 @@ RUNTIME_OBJS := $(call objs,runtime)
 STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
-.PHONY: all help deps unit examples demo check check-gpu bench fuzz format lint install clean
+.PHONY: all help deps unit examples demo check check-gpu bench fuzz bench-ptx format lint install clean
 all: deps $(B)/bin/margay $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -174,9 +174,31 @@ check: ## build and pass every test, sanitizer builds included
 	@for v in asan ubsan; do $(MAKE) --no-print-directory -s VARIANT=$$v all examples build/$$v/bin/test-unit || exit 1; done
 	@tests/run --build $(B) --also build/asan --also build/ubsan --only-also $(SANITIZED)
 
+# ---- fuzzing: tests/fuzz/fuzz_<target>.c with a seed corpus; replayed without libFuzzer by make check -----
+FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_SECONDS ?= 60
+$(B)/bin/replay-%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(CORE_OBJS) $(call objs,report)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-missing-prototypes $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
+fuzz: $(FUZZ:%=fuzz-%) ## fuzz every parser of bytes for FUZZ_SECONDS each (60)
+build/fuzz/bin/%: tests/fuzz/fuzz_%.c $(wildcard $(addsuffix /*.c,$(addprefix src/,$(CORE) report)))
+	@scripts/deps fuzz
+	@mkdir -p $(@D)
+	clang $(CPPFLAGS) -std=c17 -g -O1 -w -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -DMG_DEBUG -DMG_ASAN $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
+fuzz-%: build/fuzz/bin/%
+	@mkdir -p build/fuzz/corpus/$*
+	ASAN_OPTIONS=detect_leaks=0 $< -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -artifact_prefix=build/fuzz/$*- build/fuzz/corpus/$* tests/fuzz/corpus/$*
+
 check-gpu: ## what needs an NVIDIA GPU (with VARIANT=release)
 	@$(MAKE) --no-print-directory -s all examples
 	@tests/run --build $(B) --gpu 'tests/gpu/*'
+
+# ---- front-end benchmark -----------------------------------------------------------------------
+$(B)/bin/bench-ptx: bench/ptx/bench.c $(call objs,base isa ir ptx analysis)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ $(SYS_LIBS) -o $@
+bench-ptx: $(B)/bin/bench-ptx
+	bench/ptx/run $<
 
 install: all ## install under PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/margay/driver $(DESTDIR)$(PREFIX)/lib/margay/cudart

@@ -49,8 +49,8 @@ static const struct file *add(struct mg_sources *s, const char *name, char *text
 
 static const char *line_of(const struct file *f, uint32_t line, size_t *bytes)
 {
+    if (!f->text || !line) return NULL;
     const char *at = f->text, *end = at + f->bytes;
-    if (!at || !line) return NULL;
     while (--line) {
         const char *nl = memchr(at, '\n', (size_t)(end - at));
         if (!nl) return NULL;

@@ -48,6 +48,7 @@ size_t mg_counts_encode(const uint64_t *v, uint32_t n, uint8_t *out)
 
 bool mg_counts_decode(const uint8_t *p, size_t bytes, uint64_t *v, uint32_t n)
 {
+    if (!bytes) return !n;
     const uint8_t *end = p + bytes;
     for (uint32_t i = 0; i < n;) {
         uint64_t zeros;
@@ -85,9 +86,12 @@ size_t mg_args_encode(const struct mg_store_arg *a, uint32_t n, uint8_t *out)
 
 bool mg_args_decode(const uint8_t *p, size_t bytes, struct mg_arena *arena, struct mg_store_arg **a, uint32_t *n)
 {
-    const uint8_t *end = p + bytes, *at;
     uint64_t f[5];
     uint32_t count = 0;
+    *a = NULL;
+    *n = 0;
+    if (!bytes) return true; /* p may be NULL then */
+    const uint8_t *end = p + bytes, *at;
     for (at = p; at < end; count++) { /* once to check and count */
         for (int i = 0; i < 5; i++)
             if (!(at = mg_leb_read(at, end, &f[i]))) return false;

@@ -1,0 +1,55 @@
+/* Fuzz target: the bytes are a database in a profile directory; whatever they hold, reading it gives
+ * an error or a profile, and every report of it comes out, the JSON as valid JSON. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "fuzz.h"
+#include "report/priv.h"
+
+static char dir[64], path[96];
+
+static void clean_up(void)
+{
+    char side[128];
+    static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
+    for (size_t i = 0; i < MG_COUNT_OF(ends); i++) {
+        snprintf(side, sizeof side, "%s%s", path, ends[i]);
+        unlink(side);
+    }
+    rmdir(dir);
+}
+
+static void prepare(void)
+{
+    snprintf(dir, sizeof dir, "%s", access("/dev/shm", W_OK) ? "/tmp/margay-fuzz-XXXXXX" : "/dev/shm/margay-fuzz-XXXXXX");
+    if (!mkdtemp(dir)) abort();
+    snprintf(path, sizeof path, "%s/profile.db", dir);
+    atexit(clean_up);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    struct mg_profile *p = NULL;
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_buf out = MG_BUF_INIT;
+    struct mg_report_opts o = {.size = sizeof o, .per_launch = true};
+    if (!*dir) prepare();
+    if (mg_io_write(path, data, bytes, NULL)) abort();
+    if (!mg_profile_open(dir, &p, &d)) {
+        mg_report_json(p, &o, &out);
+        if (!mg_json_valid(out.at)) abort();
+        mg_report_text(p, &o, &out);
+        mg_report_summary(p, &out);
+        mg_report_csv(p, &o, &out);
+        mg_report_diff(p, p, &o, &out);
+    } else if (!d.n_errors || !strstr(mg_diag_first(&d, MG_ERR_IO), dir)) {
+        abort(); /* an error must name the path */
+    }
+    mg_buf_release(&out);
+    mg_profile_free(p);
+    mg_diag_release(&d);
+    return 0;
+}
