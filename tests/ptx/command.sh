@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# margay ptx check|print on text, fatbins and executables: what it prints, what it says about errors.
+set -euo pipefail
+corpus=$ROOT/tests/fuzz/corpus
+"$MARGAY" ptx check "$corpus/ptx/loop.ptx" | grep -q 'PTX 8.6, sm_90a, 64-bit: 1 kernels, 0 functions, 10 instructions'
+
+# a fatbin holding two packings, an ELF file holding two fatbins, a cubin with its PTX
+[ "$("$MARGAY" ptx check "$corpus/fatbin/packed.fatbin" | wc -l)" = 2 ]
+"$MARGAY" ptx check "$corpus/fatbin/packed.fatbin" | grep -q '(0:sm_90a): PTX 7.0'
+[ "$("$MARGAY" ptx check "$corpus/fatbin/host.elf" | wc -l)" = 2 ]
+"$MARGAY" ptx check "$corpus/fatbin/cubin.elf" >/dev/null
+
+# unknown words: a finding, not an error, and printed back as they were
+rc=0; "$MARGAY" ptx check "$corpus/ptx/unknown.ptx" > out || rc=$?
+[ $rc = 1 ] && grep -q 'frob.x  x 1' out
+"$MARGAY" ptx print "$corpus/ptx/unknown.ptx" | grep -q 'frob.x r, \[nothing, {r}\], later, 3.5;'
+
+# errors: place, message, exit status; nothing on stdout
+rc=0; "$MARGAY" ptx check "$corpus/ptx/errors.ptx" > out 2> err || rc=$?
+[ $rc = 3 ] && [ ! -s out ]
+grep -q "errors.ptx:3:37: error: expected ';' after the operands, found '1'" err
+grep -q "errors.ptx:3:67: error: guard 'r' is not a .pred register" err
+grep -q 'never closed' err
+
+# failure paths: no PTX, not an image, cut off in the middle, absent
+rc=0; "$MARGAY" ptx check /bin/ls 2> err || rc=$?; [ $rc = 3 ] && grep -q 'holds no PTX' err
+rc=0; "$MARGAY" ptx check "$0" 2> err || rc=$?; [ $rc = 3 ] && grep -q 'no CUDA image' err
+head -c 100 "$corpus/fatbin/packed.fatbin" > cut
+rc=0; "$MARGAY" ptx check cut 2> err || rc=$?; [ $rc = 3 ] && grep -q 'fatbin' err
+head -c 300 "$corpus/ptx/loop.ptx" > cut.ptx
+rc=0; "$MARGAY" ptx check cut.ptx 2> err || rc=$?; [ $rc = 3 ] && grep -q 'cut off' err
+rc=0; "$MARGAY" ptx check /nonexistent 2> err || rc=$?; [ $rc = 3 ]
+rc=0; "$MARGAY" ptx frob x 2> err || rc=$?; [ $rc = 2 ] && grep -q "no action 'frob'" err
+
+# printing is a fixed point on every seed that parses
+for f in "$corpus"/ptx/*.ptx; do
+    "$MARGAY" ptx print "$f" > one.ptx 2>/dev/null || continue
+    "$MARGAY" ptx print one.ptx > two.ptx
+    cmp one.ptx two.ptx
+done
