@@ -148,8 +148,8 @@ static inline double float64(uint64_t u)
     return x;
 }
 #define NAN32 0x7fffffffu
-#define NAN64 0x7ff8000000000000ull  /* result of an f64 operation */
-#define NAN64W 0x7ff8000000000000ull /* of a conversion to f64 */
+#define NAN64 0xfff8000000000000ull /* what an f64 operation makes of numbers */
+#define QUIET64 0x0008000000000000ull
 
 static inline float flush32(float x) /* subnormal: zero of the same sign */
 {
@@ -171,13 +171,15 @@ static inline double sat64(double x)
     return x > 0.0 ? top : 0.0;
 }
 
-/* Directed rounding: MXCSR is changed for one loop. The compiler does not know that arithmetic
- * depends on it; the barriers pin the loads and stores around, hence what lies between. */
-enum { MX_RN, MX_RM, MX_RP, MX_RZ }; /* as in MXCSR bits 13-14 */
+/* Directed rounding and .ftz: MXCSR is changed for one loop. The compiler does not know that arithmetic
+ * depends on it; the barriers pin the loads and stores around, hence what lies between. The CPU
+ * flushes a result that is below the normal range after rounding to full precision, and so does an
+ * H200: a product that only subnormal rounding lifts to 2^-126 is zero on both. */
+enum { MX_RN, MX_RM, MX_RP, MX_RZ, MX_FTZ }; /* as in MXCSR bits 13-14; MX_FTZ is a bit: FTZ and DAZ */
 static inline unsigned begin_rounding(unsigned mode)
 {
     unsigned old = _mm_getcsr();
-    _mm_setcsr((old & ~0x6000u) | mode << 13);
+    _mm_setcsr((old & ~0xe040u) | (mode & 3) << 13 | (mode & MX_FTZ ? 0x8040 : 0));
     __asm__ volatile("" ::: "memory");
     return old;
 }

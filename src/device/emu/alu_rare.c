@@ -54,7 +54,7 @@ static uint64_t pack(struct number n, const struct format *f, uint32_t mode)
 {
     uint64_t top = (1ull << f->exp_bits) - 1, inf = top << f->mant_bits, sign = (uint64_t)n.negative << (f->mant_bits + f->exp_bits);
     int bias = (int)(top >> 1);
-    if (n.class == CLASS_NAN) return f->exp_bits == 11 ? NAN64W : (1ull << (f->mant_bits + f->exp_bits)) - 1;
+    if (n.class == CLASS_NAN) return (1ull << (f->mant_bits + f->exp_bits)) - 1;
     if (n.class == CLASS_INF) return inf | sign;
     if (!n.mant) return sign;
     int width = 64 - __builtin_clzll(n.mant);
@@ -112,13 +112,19 @@ static uint64_t convert(uint64_t x, uint32_t imm)
     struct number n;
     if (sf) {
         n = unpack(x & (~0ull >> (64 - sbits)), sf);
-        if ((key & K_FTZ) && st == MG_TYPE_f32 && !(x & 0x7f800000)) n.mant = 0;
+        if ((key & K_FTZ) && st == MG_TYPE_f32 && dt != MG_TYPE_f16 && !(x & 0x7f800000)) n.mant = 0;
     } else {
         n = (struct number){.mant = x << (64 - sbits) >> (64 - sbits)};
         if (s_signed && x >> (sbits - 1) & 1) {
             n.negative = true;
             n.mant = (0 - (x | (~0ull << (sbits - 1)))) & ~0ull;
         }
+    }
+    if (df && sf && n.class == CLASS_NAN && !(key & K_SAT) && (dt == MG_TYPE_f64 || st == MG_TYPE_f64)) {
+        /* with f64 on either side the payload's upper bits survive, quietened */
+        uint64_t payload = df->mant_bits > sf->mant_bits ? n.mant << (df->mant_bits - sf->mant_bits) : n.mant >> (sf->mant_bits - df->mant_bits);
+        uint64_t field = (1ull << df->mant_bits) - 1, quiet = 1ull << (df->mant_bits - 1);
+        return (uint64_t)n.negative << (bits - 1) | ((1ull << df->exp_bits) - 1) << df->mant_bits | (payload & field) | quiet;
     }
     if (!df) {
         uint64_t nan = sf && (st == MG_TYPE_f64 || bits == 64) ? 1ull << (bits - 1) : 0;
@@ -203,7 +209,7 @@ static bool tested(struct number n, bool normal, uint32_t what)
     case 2: return n.class == CLASS_INF;
     case 3: return n.class != CLASS_NAN;
     case 4: return n.class == CLASS_NAN;
-    case 5: return n.class == CLASS_FINITE && normal;
+    case 5: return n.class == CLASS_FINITE && (normal || !n.mant); /* zeros count as normal */
     default: return n.class == CLASS_FINITE && !normal && n.mant;
     }
 }

@@ -32,7 +32,8 @@
         ALU_RUN(lane32, SET3, expr)                                                        \
     }
 
-/* Bit fields */
+/* Bit fields. 32-bit forms take positions and lengths modulo 256, as PTX says; for 64-bit forms the
+ * assembler's code, seen on an H200, clamps the whole operand. */
 static inline uint32_t bfe_u32(uint32_t x, uint32_t pos, uint32_t len)
 {
     uint32_t t = pos < 32 ? x >> (pos & 31) : 0, cut = len < 32 ? (1u << (len & 31)) - 1 : ALU_FULL;
@@ -78,20 +79,20 @@ W3(op_bfe_s32, bfe_s32(x, y & 255, z & 255))
         lane64 *d = AT(lane64, o->d);                                                      \
         const lane64 *a = AT(lane64, o->s[0]);                                             \
         const lane32 *b = W_(1), *c = W_(2);                                               \
-        ALU_RUN(lane64, , bfe_##T(a[i], b[i] & 255, c[i] & 255))                           \
+        ALU_RUN(lane64, , bfe_##T(a[i], b[i], c[i]))                             \
     }
 BFE64(u64)
 BFE64(s64)
-#define BFI(T, L)                                                                          \
+#define BFI(T, L, cut)                                                                          \
     static void op_bfi_##T(ALU_ARGS)                                                       \
     {                                                                                      \
         L *d = AT(L, o->d);                                                                \
         const L *a = AT(L, o->s[0]), *b = AT(L, o->s[1]);                                  \
         const lane32 *c = W_(2), *e = W_(3);                                               \
-        ALU_RUN(L, , bfi_##T(a[i], b[i], c[i] & 255, e[i] & 255))                          \
+        ALU_RUN(L, , bfi_##T(a[i], b[i], c[i] & (cut), e[i] & (cut)))                       \
     }
-BFI(b32, lane32)
-BFI(b64, lane64)
+BFI(b32, lane32, 255)
+BFI(b64, lane64, ALU_FULL)
 
 static inline uint32_t bmsk(uint32_t x, uint32_t y, bool clamp)
 {

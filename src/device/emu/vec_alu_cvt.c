@@ -134,18 +134,31 @@ EACH_F2I(FLOAT_INT)
 #define EACH_F2I_Z(M) F2I_Z_LIST(M, s32) F2I_Z_LIST(M, u32) F2I_Z_LIST(M, s64) F2I_Z_LIST(M, u64)
 EACH_F2I_Z(FLOAT_INT_Z)
 
-/* Float to float. canon64w: the NaN that a widened NaN becomes. */
-static inline double canon64w(double x)
+/* Float to float. NaN: to and from f64 the payload's upper bits survive, quietened; a bf16 is only
+ * shifted; otherwise the canonical one. */
+static inline double quiet64(double r, double x)
 {
-    return x == x ? x : float64(NAN64W);
+    return x == x ? r : float64(bits64(x) | QUIET64);
+}
+static inline double widen(float x) /* written out so that no compiler can fold a NaN otherwise */
+{
+    double r = (double)x;
+    uint64_t u = bits32(x), nan = (u & 0x80000000) << 32 | 0x7ff8000000000000ull | (u & 0x7fffff) << 29;
+    return x == x ? r : float64(nan);
+}
+static inline float narrow(double x)
+{
+    float r = (float)x;
+    uint64_t u = bits64(x);
+    uint32_t nan = (uint32_t)(u >> 32 & 0x80000000) | 0x7fc00000 | (uint32_t)(u >> 29 & 0x7fffff);
+    return x == x ? r : float32(nan);
 }
 #define FF_LIST(M) /* name, types, key, register lanes, expression */                      \
-    M(cvt_f64_f32, f64, f32, 0, laned, lanef, canon64w((double)a[i]))                      \
-    M(cvt_f64_f32_z, f64, f32, K_FTZ, laned, lanef, canon64w((double)flush32(a[i])))       \
-    M(cvt_f32_f64, f32, f64, K_RN, lanef, laned, canon32((float)a[i]))                     \
-    M(cvt_f32_f64_z, f32, f64, K_RN | K_FTZ, lanef, laned, flush32(canon32((float)a[i])))  \
+    M(cvt_f64_f32, f64, f32, 0, laned, lanef, widen(a[i]))                      \
+    M(cvt_f64_f32_z, f64, f32, K_FTZ, laned, lanef, widen(canon32(flush32(a[i]))))       \
+    M(cvt_f32_f64, f32, f64, K_RN, lanef, laned, narrow(a[i]))                     \
     M(cvt_f32_f32, f32, f32, 0, lanef, lanef, a[i])                                        \
-    M(cvt_f32_f32_z, f32, f32, K_FTZ, lanef, lanef, flush32(a[i]))                         \
+    M(cvt_f32_f32_z, f32, f32, K_FTZ, lanef, lanef, canon32(flush32(a[i])))                    \
     M(cvt_f32_f32_s, f32, f32, K_SAT, lanef, lanef, sat32(a[i]))                           \
     M(cvt_f32_f32_zs, f32, f32, K_FTZ | K_SAT, lanef, lanef, sat32(flush32(a[i])))         \
     M(cvt_f64_f64, f64, f64, 0, laned, laned, a[i])                                        \
@@ -158,18 +171,18 @@ static inline double canon64w(double x)
     M(cvt_f32_rzi_z, f32, f32, K_RZI | K_FTZ, lanef, lanef, canon32(round_rzi32(flush32(a[i])))) \
     M(cvt_f32_rmi_z, f32, f32, K_RMI | K_FTZ, lanef, lanef, canon32(round_rmi32(flush32(a[i])))) \
     M(cvt_f32_rpi_z, f32, f32, K_RPI | K_FTZ, lanef, lanef, canon32(round_rpi32(flush32(a[i])))) \
-    M(cvt_f64_rni, f64, f64, K_RNI, laned, laned, canon64w(round_rni64(a[i])))             \
-    M(cvt_f64_rzi, f64, f64, K_RZI, laned, laned, canon64w(round_rzi64(a[i])))             \
-    M(cvt_f64_rmi, f64, f64, K_RMI, laned, laned, canon64w(round_rmi64(a[i])))             \
-    M(cvt_f64_rpi, f64, f64, K_RPI, laned, laned, canon64w(round_rpi64(a[i])))             \
+    M(cvt_f64_rni, f64, f64, K_RNI, laned, laned, quiet64(round_rni64(a[i]), a[i]))             \
+    M(cvt_f64_rzi, f64, f64, K_RZI, laned, laned, quiet64(round_rzi64(a[i]), a[i]))             \
+    M(cvt_f64_rmi, f64, f64, K_RMI, laned, laned, quiet64(round_rmi64(a[i]), a[i]))             \
+    M(cvt_f64_rpi, f64, f64, K_RPI, laned, laned, quiet64(round_rpi64(a[i]), a[i]))             \
     M(cvt_f32_f16, f32, f16, 0, lanef, lane32, canon32(half_to_float(a[i] & 0xffff)))      \
-    M(cvt_f32_bf16, f32, bf16, 0, lanef, lane32, canon32(bf16_to_float(a[i] & 0xffff)))    \
+    M(cvt_f32_bf16, f32, bf16, 0, lanef, lane32, bf16_to_float(a[i] & 0xffff))    \
     M(cvt_f16_f32, f16, f32, K_RN, lane32, lanef, float_to_half(a[i]))                     \
     M(cvt_bf16_f32, bf16, f32, K_RN, lane32, lanef, float_to_bf16(a[i]))
 #define FLOAT_FLOAT(name, D, S, key, LD, LS, expr) LOOP1(name, LD, LS, expr)
 FF_LIST(FLOAT_FLOAT)
-LOOP1_DIR(cvt_f32_f64_dir, lanef, laned, canon32((float)a[i]))
-LOOP1_DIR(cvt_f32_f64_dir_z, lanef, laned, flush32(canon32((float)a[i])))
+LOOP1_DIR(cvt_f32_f64_dir, lanef, laned, narrow(a[i]))
+LOOP1_DIR(cvt_f32_f64_sat, lanef, laned, sat32((float)a[i]))
 
 /* Two floats into a packed pair: d = {a in the upper half, b in the lower} */
 #define LOOP2(name, expr)                                                                  \
@@ -203,14 +216,16 @@ LOOP2(cvt_bf16x2, float_to_bf16(a[i]) << 16 | float_to_bf16(b[i]))
 #define ROW_FF(name, D, S, key, LD, LS, expr) ROW_(D, S, key, name, 0)
 #define ROW_PAIR(D, f_) {.op = MG_OP_cvt, .t = {T_(D), T_(f32)}, .dt = T_(D), .st = {T_(f32), T_(f32)}, .key = K_RN, .fn = f_},
 
+#define NARROW_ROWS(k_, mx)                                                                \
+    ROW_(f32, f64, k_, cvt_f32_f64_dir, mx) ROW_(f32, f64, (k_) | K_FTZ, cvt_f32_f64_dir, MX_FTZ | (mx)) \
+    ROW_(f32, f64, (k_) | K_SAT, cvt_f32_f64_sat, mx) ROW_(f32, f64, (k_) | K_FTZ | K_SAT, cvt_f32_f64_sat, MX_FTZ | (mx))
+
 static const struct alu_row rows[] = {
     EACH_SRC(ROW_INT_U8, u8) EACH_SRC(ROW_INT_U16, u16) EACH_SRC(ROW_INT_U32, u32) EACH_SRC(ROW_INT_U64, u64)
     EACH_SRC(ROW_INT_FLOAT, f32) EACH_SRC(ROW_INT_FLOAT, f64)
     EACH_F2I(ROW_FLOAT_INT) EACH_F2I_Z(ROW_FLOAT_INT_Z)
     FF_LIST(ROW_FF)
-    ROW_(f32, f64, K_RZ, cvt_f32_f64_dir, MX_RZ) ROW_(f32, f64, K_RZ | K_FTZ, cvt_f32_f64_dir_z, MX_RZ)
-    ROW_(f32, f64, K_RM, cvt_f32_f64_dir, MX_RM) ROW_(f32, f64, K_RM | K_FTZ, cvt_f32_f64_dir_z, MX_RM)
-    ROW_(f32, f64, K_RP, cvt_f32_f64_dir, MX_RP) ROW_(f32, f64, K_RP | K_FTZ, cvt_f32_f64_dir_z, MX_RP)
+    NARROW_ROWS(K_RN, MX_RN) NARROW_ROWS(K_RZ, MX_RZ) NARROW_ROWS(K_RM, MX_RM) NARROW_ROWS(K_RP, MX_RP)
     ROW_PAIR(f16x2, cvt_f16x2) ROW_PAIR(bf16x2, cvt_bf16x2)
 };
 const struct alu_table ALU_TABLE(alu_cvt) = {rows, MG_COUNT_OF(rows)};

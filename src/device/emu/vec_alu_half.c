@@ -24,6 +24,17 @@ static inline h16 sub_bf16(h16 x, h16 y) { return float_to_bf16(B(x) - B(y)); }
 static inline h16 mul_bf16(h16 x, h16 y) { return bf16_of_double((double)B(x) * (double)B(y)); }
 static inline h16 fma_bf16(h16 x, h16 y, h16 z) { return bf16_of_double(fma_odd(B(x), B(y), B(z))); }
 
+/* .ftz: what rounds, to 11 bits whatever the exponent, to less than 2^-14 is zero */
+static inline h16 flushed(float x)
+{
+    h16 sign = bits32(x) >> 16 & 0x8000;
+    return float32(bits32(x) & 0x7fffffff) < 0x1p-14f - 0x1p-26f ? sign : float_to_half(x);
+}
+static inline h16 add_f16z(h16 x, h16 y) { return flushed(F(x) + F(y)); }
+static inline h16 sub_f16z(h16 x, h16 y) { return flushed(F(x) - F(y)); }
+static inline h16 mul_f16z(h16 x, h16 y) { return flushed(F(x) * F(y)); }
+static inline h16 fma_f16z(h16 x, h16 y, h16 z) { return flushed(double_to_float_odd(fma_odd(F(x), F(y), F(z)))); }
+
 /* What is done to a result: nothing, .ftz, .sat, .relu */
 static inline h16 post_n(h16 r) { return r; }
 static inline h16 post_z(h16 r) { return flush16(r); }
@@ -86,8 +97,10 @@ static inline bool nan_bf16(h16 v) { return (v & 0x7fff) > 0x7f80; }
 MINMAX(f16)
 MINMAX(bf16)
 
-static inline h16 neg16(h16 v) { return v ^ 0x8000; }
-static inline h16 abs16(h16 v) { return v & 0x7fff; }
+static inline h16 neg_f16(h16 v) { return nan_f16(v) ? NAN16 : v ^ 0x8000; }
+static inline h16 abs_f16(h16 v) { return nan_f16(v) ? NAN16 : v & 0x7fff; }
+static inline h16 neg_bf16(h16 v) { return nan_bf16(v) ? NAN16 : v ^ 0x8000; }
+static inline h16 abs_bf16(h16 v) { return nan_bf16(v) ? NAN16 : v & 0x7fff; }
 static inline h16 ex2_f16(h16 v) { return float_to_half(ex2_approx(F(v))); }
 static inline h16 tanh_f16(h16 v) { return float_to_half(tanh_approx(F(v))); }
 static inline h16 ex2_bf16(h16 v) { return float_to_bf16(ex2_approx(flush32(B(v)))); }
@@ -102,20 +115,18 @@ static inline h16 post_bz(h16 r) { return r & 0x7f80 ? r : r & 0x8000; }
     M(2, h_maxx_##T, max, T, K_XORSIGN | K_ABS, maxxs_##T, K, post_n)                      \
     M(2, h_minnx_##T, min, T, K_NAN | K_XORSIGN | K_ABS, minnanxs_##T, K, post_n)          \
     M(2, h_maxnx_##T, max, T, K_NAN | K_XORSIGN | K_ABS, maxnanxs_##T, K, post_n)          \
-    M(1, h_neg_##T, neg, T, 0, neg16, K, post_n) M(1, h_abs_##T, abs, T, 0, abs16, K, post_n)
+    M(1, h_neg_##T, neg, T, 0, neg_##T, K, post_n) M(1, h_abs_##T, abs, T, 0, abs_##T, K, post_n)
 #define ARITH_LIST(M, op, T, key)                                                          \
-    M(2, h_##op##_##T, op, T, key, op##_##T, K, post_n) M(2, h_##op##z_##T, op, T, (key) | K_FTZ, op##_##T, Z, post_z) \
+    M(2, h_##op##_##T, op, T, key, op##_##T, K, post_n) M(2, h_##op##z_##T, op, T, (key) | K_FTZ, op##_##T##z, Z, post_n) \
     M(2, h_##op##s_##T, op, T, (key) | K_SAT, op##_##T, K, sat_##T)                        \
-    M(2, h_##op##zs_##T, op, T, (key) | K_FTZ | K_SAT, op##_##T, Z, sat_##T##_z)
-#define sat_f16_z(r) sat_f16(flush16(r))
-#define relu_z(r) relu(flush16(r))
+    M(2, h_##op##zs_##T, op, T, (key) | K_FTZ | K_SAT, op##_##T##z, Z, sat_##T)
 #define HALF_LIST(M)                                                                       \
     ARITH_LIST(M, add, f16, K_RN) ARITH_LIST(M, sub, f16, K_RN) ARITH_LIST(M, mul, f16, K_RN) \
-    M(3, h_fma_f16, fma, f16, K_RN, fma_f16, K, post_n) M(3, h_fmaz_f16, fma, f16, K_RN | K_FTZ, fma_f16, Z, post_z) \
+    M(3, h_fma_f16, fma, f16, K_RN, fma_f16, K, post_n) M(3, h_fmaz_f16, fma, f16, K_RN | K_FTZ, fma_f16z, Z, post_n) \
     M(3, h_fmas_f16, fma, f16, K_RN | K_SAT, fma_f16, K, sat_f16)                          \
-    M(3, h_fmazs_f16, fma, f16, K_RN | K_FTZ | K_SAT, fma_f16, Z, sat_f16_z)               \
+    M(3, h_fmazs_f16, fma, f16, K_RN | K_FTZ | K_SAT, fma_f16z, Z, sat_f16)               \
     M(3, h_fmar_f16, fma, f16, K_RN | K_RELU, fma_f16, K, relu)                            \
-    M(3, h_fmazr_f16, fma, f16, K_RN | K_FTZ | K_RELU, fma_f16, Z, relu_z)                 \
+    M(3, h_fmazr_f16, fma, f16, K_RN | K_FTZ | K_RELU, fma_f16z, Z, relu)                 \
     MINMAX_LIST(M, f16)                                                                    \
     M(2, h_minz_f16, min, f16, K_FTZ, min_f16, Z, post_n) M(2, h_maxz_f16, max, f16, K_FTZ, max_f16, Z, post_n) \
     M(2, h_minzn_f16, min, f16, K_FTZ | K_NAN, minnan_f16, Z, post_n)                      \
@@ -124,7 +135,7 @@ static inline h16 post_bz(h16 r) { return r & 0x7f80 ? r : r & 0x8000; }
     M(2, h_maxzx_f16, max, f16, K_FTZ | K_XORSIGN | K_ABS, maxxs_f16, Z, post_n)           \
     M(2, h_minznx_f16, min, f16, K_FTZ | K_NAN | K_XORSIGN | K_ABS, minnanxs_f16, Z, post_n) \
     M(2, h_maxznx_f16, max, f16, K_FTZ | K_NAN | K_XORSIGN | K_ABS, maxnanxs_f16, Z, post_n) \
-    M(1, h_negz_f16, neg, f16, K_FTZ, neg16, Z, post_n) M(1, h_absz_f16, abs, f16, K_FTZ, abs16, Z, post_n) \
+    M(1, h_negz_f16, neg, f16, K_FTZ, neg_f16, Z, post_n) M(1, h_absz_f16, abs, f16, K_FTZ, abs_f16, Z, post_n) \
     M(1, h_ex2_f16, ex2, f16, K_APPROX, ex2_f16, K, post_n) M(1, h_ex2z_f16, ex2, f16, K_APPROX | K_FTZ, ex2_f16, Z, post_z) \
     M(1, h_tanh_f16, tanh, f16, K_APPROX, tanh_f16, K, post_n)                             \
     M(2, h_add_bf16, add, bf16, K_RN, add_bf16, K, post_n) M(2, h_sub_bf16, sub, bf16, K_RN, sub_bf16, K, post_n) \

@@ -119,16 +119,16 @@ EACH_INT(SAD_LIST, DEFINE3)
 EACH_BITS(CNOT_LIST, DEFINE1)
 
 /* Division. Quotients of 32-bit numbers are exact after truncating the double one; by zero the
- * hardware's result (seen on an H200): all ones, and the dividend as remainder. */
+ * hardware's result (seen on an H200) is all ones, for both. */
 #define DIV_LIST(F)                                                                        \
     F(div_u16, div, u16, 0, y ? x / (y | !y) : 0xffff)                                     \
     F(div_s16, div, s16, 0, y ? x / (y | !y) : -1)                                         \
     F(div_u32, div, u32, 0, y ? (uint32_t)((double)x / (double)(y | !y)) : ALU_FULL)       \
     F(div_s32, div, s32, 0, y ? (uint32_t)(int64_t)((double)x / (double)(y | !y)) : ALU_FULL) \
-    F(rem_u16, rem, u16, 0, y ? x % (y | !y) : x)                                          \
-    F(rem_s16, rem, s16, 0, y ? x % (y | !y) : x)                                          \
-    F(rem_u32, rem, u32, 0, y ? X - Y * (uint32_t)((double)x / (double)(y | !y)) : X)      \
-    F(rem_s32, rem, s32, 0, y ? X - Y * (uint32_t)(int64_t)((double)x / (double)(y | !y)) : X)
+    F(rem_u16, rem, u16, 0, y ? x % (y | !y) : 0xffff)                                      \
+    F(rem_s16, rem, s16, 0, y ? x % (y | !y) : -1)                                      \
+    F(rem_u32, rem, u32, 0, y ? X - Y * (uint32_t)((double)x / (double)(y | !y)) : ALU_FULL)      \
+    F(rem_s32, rem, s32, 0, y ? X - Y * (uint32_t)(int64_t)((double)x / (double)(y | !y)) : ALU_FULL)
 DIV_LIST(DEFINE2)
 
 #define DIV64(name, op, T, key, expr)                                                     \
@@ -145,8 +145,8 @@ DIV_LIST(DEFINE2)
 #define DIV64_LIST(F)                                                                      \
     F(div_u64, div, u64, 0, y ? x / y : ~0ull)                                             \
     F(div_s64, div, s64, 0, y == 0 ? ~0ull : y == -1 ? 0 - (uint64_t)x : (uint64_t)(x / y)) \
-    F(rem_u64, rem, u64, 0, y ? x % y : x)                                                 \
-    F(rem_s64, rem, s64, 0, y == 0 ? (uint64_t)x : y == -1 ? 0 : (uint64_t)(x % y))
+    F(rem_u64, rem, u64, 0, y ? x % y : ~0ull)                                                 \
+    F(rem_s64, rem, s64, 0, y == 0 ? ~0ull : y == -1 ? 0 : (uint64_t)(x % y))
 DIV64_LIST(DIV64)
 
 /* Products into the next width */
