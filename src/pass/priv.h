@@ -10,6 +10,7 @@
 struct mg_twin_build {
     struct mg_twin *t;
     struct mg_module *m;         /* t->m */
+    const struct mg_module *app; /* the original: shapes of parameters before ours was added */
     struct mg_callgraph *graph;  /* of the kernel */
     struct mg_diag *d;
     mg_str ctx_name;             /* of the hidden parameter */

@@ -212,7 +212,7 @@ static enum mg_err build(struct mg_twin_build *b)
 enum mg_err mg_twin_new(const struct mg_module *m, mg_id kernel, struct mg_twin **out, struct mg_diag *d)
 {
     struct mg_twin *t = mg_xcalloc(1, sizeof *t);
-    struct mg_twin_build b = {.t = t, .d = d, .graph = mg_callgraph_new(m, kernel)};
+    struct mg_twin_build b = {.t = t, .d = d, .app = m, .graph = mg_callgraph_new(m, kernel)};
     *out = NULL;
     t->m = b.m = mg_module_clone(m);
     t->kernel = kernel;

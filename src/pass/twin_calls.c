@@ -155,7 +155,7 @@ static enum mg_err rewrite_indirect(struct mg_twin_func *f, mg_id node, const st
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->graph->n_taken; i++) {
         mg_id cand = b->graph->taken[i];
-        if (!mg_call_may_reach(m, target, cand)) continue;
+        if (!mg_call_may_reach(b->app, target, cand)) continue;
         mg_id native = mg_twin_symbol_reg(f, mg_twin_symbol_of_func(b, cand));
         MG_INSERT(m, func, node, "setp.eq.u64", mg_o_reg(n ? k : known), callee, mg_o_reg(native));
         MG_INSERT(m, func, node, "mov.u64", mg_o_reg(c), (struct mg_opnd){.kind = MG_OPND_func, .id = cand});

@@ -372,10 +372,18 @@ static void decode_blocks(struct decoder *d)
     uint32_t n = d->cfg->n_blocks;
     uint64_t *order = mg_arena_array(&d->scratch, uint64_t, n + 1);
     uint32_t *start = mg_arena_array(&d->scratch, uint32_t, n + 2), n_order = 0;
+    uint8_t *loops = mg_arena_array(&d->scratch, uint8_t, n + 1);
     for (uint32_t b = 0; b < n; b++)
         if (d->cfg->reachable[b]) order[n_order++] = (uint64_t)d->cfg->rank[b] << 32 | b;
     qsort(order, n_order, sizeof *order, by_rank);
     for (uint32_t i = 0; i <= n; i++) start[i] = UINT32_MAX;
+    for (uint32_t b = 0; b < n; b++) { /* heads of loops: targets of edges that do not go up in rank */
+        const struct mg_block *from = &d->cfg->blocks[b];
+        for (uint32_t k = 0; k < from->n_succs && d->cfg->reachable[b]; k++) {
+            uint32_t to = d->cfg->edges[from->succ_at + k];
+            loops[to] |= d->cfg->rank[to] <= d->cfg->rank[b];
+        }
+    }
     for (uint32_t i = 0; i < n_order; i++) {
         d->block = (uint32_t)order[i];
         const struct mg_block *b = &d->cfg->blocks[d->block];
@@ -390,10 +398,17 @@ static void decode_blocks(struct decoder *d)
         d->node = 0;
         const struct emu_op *last = d->ops.n ? &d->ops.at[d->ops.n - 1] : NULL;
         bool ends = last && d->ops.n > start[d->block] && last->ctl && last->ctl != EMU_CTL_BAR && last->ctl != EMU_CTL_SYNC;
+        uint32_t next = d->block + 1;
+        bool enters = next < n && loops[next] && d->cfg->rank[next] > d->cfg->rank[d->block];
         if (!ends) {
             struct emu_op *op = dec_emit(d, NULL);
-            op->ctl = EMU_CTL_NEXT;
-            op->target = DEC_BLOCK(d->block + 1);
+            op->ctl = enters ? EMU_CTL_LOOP : EMU_CTL_NEXT;
+            op->target = DEC_BLOCK(next);
+        } else if (enters && last->ctl == EMU_CTL_BRA) { /* falls into a loop: by way of an operation of its own */
+            d->ops.at[d->ops.n - 1].fall = DEC_SELF;
+            struct emu_op *op = dec_emit(d, NULL);
+            op->ctl = EMU_CTL_LOOP;
+            op->target = DEC_BLOCK(next);
         }
     }
     start[n] = d->ops.n;
@@ -413,7 +428,7 @@ static void decode_blocks(struct decoder *d)
             op->run = 0;
             op->insts = own;
             op->target = block_start(fn, start, n, op->target);
-            op->fall = block_start(fn, start, n, op->fall);
+            op->fall = op->fall == DEC_SELF ? op + 1 : block_start(fn, start, n, op->fall);
             if (op->ctl == EMU_CTL_BRX) {
                 const struct emu_op **table = (const struct emu_op **)(uintptr_t)op->ext;
                 for (uint32_t k = 0; k < op->a.imm; k++) table[k] = block_start(fn, start, n, table[k]);
@@ -604,7 +619,8 @@ static struct emu_code *code_new(struct mg_dkernel *k, struct mg_fault *fault)
     k->static_shared = c->static_shared;
     k->local_bytes = c->local_bytes;
     if (c->recursive || c->indirect) c->local_bytes += RECURSION_BYTES;
-    c->n_caches += 64; /* room for functions that indirect calls bring in */
+    c->next_cache = c->n_caches + 1;
+    c->n_caches += 256; /* room for functions that indirect calls bring in */
     return c;
 }
 

@@ -10,7 +10,9 @@ void dec_address(struct decoder *d, struct emu_op *op, const struct mg_opnd *o, 
     op->off = (int64_t)o->val;
     op->flags &= (uint8_t)~(EMU_OF_BASE_W | EMU_OF_BASE_NONE);
     op->space = (uint8_t)space;
-    op->cache = d->code->n_caches++;
+    struct emu_code *code = d->code;
+    if (!code->next_cache) op->cache = code->n_caches++;
+    else op->cache = code->next_cache < code->n_caches ? code->next_cache++ : code->n_caches - 1; /* workers have this many */
     switch ((enum mg_opnd_kind)o->sub) {
     case MG_OPND_reg: {
         struct mg_opnd base = mg_o_reg(o->id);

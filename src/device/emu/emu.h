@@ -35,6 +35,9 @@
  * EMU_SPIN_COST when a load that may see another thread's store was executed since the last one. */
 #define EMU_TURN_BUDGET 65536
 #define EMU_SPIN_COST 256
+/* A warp pauses that often where it enters a loop, so that the warps of a CTA start loops nearly in
+ * step, as on hardware: programs with harmless-looking races were only ever seen that way. */
+#define EMU_LOOP_PAUSES 64
 
 struct emu_frame;
 struct emu_warp;
@@ -47,6 +50,7 @@ struct emu_op;
 enum emu_ctl { /* control operations */
     EMU_CTL_NONE,
     EMU_CTL_NEXT,  /* block end, falls into target */
+    EMU_CTL_LOOP,  /* as NEXT, into a loop from outside: warps of a CTA enter it in turns */
     EMU_CTL_BRA,
     EMU_CTL_BRX,
     EMU_CTL_CALL,
@@ -137,6 +141,7 @@ struct emu_code { /* a kernel ready to run */
     uint32_t static_shared, shared_align;
     uint32_t local_bytes;         /* per thread */
     uint32_t n_caches;
+    uint32_t next_cache;          /* once ready: where functions that indirect calls bring in go on; 0 before */
     bool recursive, indirect;
 };
 
@@ -224,6 +229,7 @@ struct emu_warp {
     int32_t budget;
     uint8_t suspect;  /* an operation with EMU_OF_SYNC ran since the last back-edge */
     uint8_t spun;     /* gave way while suspect */
+    uint8_t pauses;   /* left, EMU_LOOP_PAUSES at the start */
     uint8_t at_bar;   /* all live lanes wait at barrier at_bar - 1 */
     uint32_t next_seq;
     struct emu_frame *root, *pool /* free */, *all;

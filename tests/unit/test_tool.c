@@ -1,0 +1,391 @@
+/* Tool blocks end to end without a driver: the twin's counters, run on the emulator, against the
+ * witness that counts executed instructions per position of the ORIGINAL code without looking at
+ * the CFG; and against closed forms. Printing and parsing the twin again is part of the path. */
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "device/device.h"
+#include "device/mem.h"
+#include "ptx/ptx.h"
+#include "test.h"
+#include "tool/tool.h"
+
+#define HEAD ".version 7.0\n.target sm_70\n.address_size 64\n"
+#define GID "ld.param.u64 %rd1, [o]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.u32 %r1, %r2, %r3, %r1;\n" \
+            "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2;\n"
+#define REGS ".reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .pred %p<8>;\n"
+#define ENTRY(name) ".visible .entry " name " (.param .u64 o, .param .u32 n)\n{\n" REGS
+
+static struct mg_device *device(void)
+{
+    static struct mg_device *dev;
+    if (dev) return dev;
+    struct mg_device_opts o = {.size = sizeof o, .properties = "h200", .workers = 2, .count_positions = true, .heap_bytes = 1 << 20, .printf_bytes = 1 << 20};
+    struct mg_diag d = MG_DIAG_INIT;
+    mg_mem_init(0);
+    if (mg_emu_ops.open(&dev, &o, &d)) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_DEVICE));
+    mg_diag_release(&d);
+    return dev;
+}
+
+static struct mg_module *parse(const char *text)
+{
+    struct mg_module *m = NULL;
+    struct mg_diag d = MG_DIAG_INIT;
+    if (mg_ptx_parse(text, strlen(text), "t.ptx", &m, &d)) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_INPUT));
+    mg_diag_release(&d);
+    return m;
+}
+
+static struct mg_dmod *load(const char *text)
+{
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_dmod *mod = NULL;
+    struct mg_module *m = parse(text);
+    if (m && mg_emu_ops.module_load(device(), m, &mod, &d)) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_INPUT));
+    mg_diag_release(&d);
+    return mod;
+}
+
+static bool launch(struct mg_dmod *mod, const char *kernel, uint32_t grid, uint32_t block, const void *params, uint32_t bytes)
+{
+    struct mg_launch l = {.kernel = mg_emu_ops.kernel(mod, kernel), .grid = {grid, 1, 1}, .block = {block, 1, 1},
+                          .params = params, .param_bytes = bytes, .time_limit_ns = 10000000000u};
+    struct mg_launch_stats s;
+    struct mg_fault f;
+    mg_emu_ops.launch(device(), &l, &s, &f);
+    if (f.kind) mg_test_fail(__FILE__, __LINE__, "%s: %s", kernel, f.text);
+    return !f.kind;
+}
+
+/* Witness counts by position. */
+struct witness { uint64_t *threads, *warps; uint32_t n; };
+
+static void note_position(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps)
+{
+    struct witness *w = user;
+    (void)func;
+    if (node >= w->n) return;
+    w->threads[node] = threads;
+    w->warps[node] = warps;
+}
+
+struct run { /* of one kernel, native and instrumented */
+    struct mg_sites *sites;
+    uint64_t *threads, *warps; /* counted by the twin */
+    uint64_t other;
+    bool has_warps;
+    struct witness w;
+    struct mg_module *m;
+    uint32_t *out; /* what the native run left, then compared */
+    char *text;    /* of the twin */
+};
+
+enum { OUT_WORDS = 4096 };
+
+static bool instrument(struct run *r, const char *kernel, const char *args, struct mg_counter_layout *layout, struct mg_twin **twin, uint64_t *words)
+{
+    struct mg_diag d = MG_DIAG_INIT;
+    const struct mg_tool *tool = mg_tool_find("blocks");
+    void *conf = NULL;
+    mg_id k = mg_module_find_func(r->m, kernel);
+    r->sites = mg_sites_new(r->m, k);
+    bool ok = !mg_twin_new(r->m, k, twin, &d) && !tool->configure(args, &conf, &d) && !tool->instrument(conf, r->sites, *twin, layout, &d) &&
+              !mg_module_verify((*twin)->m, &d);
+    if (!ok) mg_test_fail(__FILE__, __LINE__, "%s: %s", kernel, mg_diag_first(&d, MG_ERR_STATE));
+    if (conf) tool->initialize(conf, words);
+    if (conf) tool->release(conf);
+    mg_diag_release(&d);
+    if (!ok) return false;
+    struct mg_buf text = MG_BUF_INIT;
+    mg_ptx_print((*twin)->m, &text);
+    r->text = mg_buf_take(&text);
+    return true;
+}
+
+/* Params: u64 buffer, u32 n. */
+static bool run_both(struct run *r, const char *text, const char *kernel, uint32_t grid, uint32_t block, uint32_t n, const char *args)
+{
+    *r = (struct run){.m = parse(text)};
+    struct mg_dmod *native = load(text);
+    struct mg_counter_layout layout = {0};
+    struct mg_twin *twin = NULL;
+    uint64_t ctx = mg_mem_alloc(MG_CTX_BYTES, 256, MG_ALLOC_INTERNAL), *c = (uint64_t *)(uintptr_t)ctx;
+    memset(c, 0, MG_CTX_BYTES);
+    if (!r->m || !native || !instrument(r, kernel, args, &layout, &twin, c + MG_CTX_WORDS / 8)) return false;
+    uint64_t out = mg_mem_alloc(OUT_WORDS * 4, 256, MG_ALLOC_DEVICE);
+    struct { uint64_t out; uint32_t n, pad; uint64_t ctx; } params = {out, n, 0, ctx};
+    memset((void *)(uintptr_t)out, 0, OUT_WORDS * 4);
+    bool ok = launch(native, kernel, grid, block, &params, 12);
+    r->out = malloc(OUT_WORDS * 4);
+    memcpy(r->out, (void *)(uintptr_t)out, OUT_WORDS * 4);
+    memset((void *)(uintptr_t)out, 0, OUT_WORDS * 4);
+    r->w = (struct witness){calloc(r->m->nodes.n, 8), calloc(r->m->nodes.n, 8), r->m->nodes.n};
+    mg_emu_ops.positions(native, note_position, &r->w);
+
+    uint64_t counters = mg_mem_alloc(8 * (uint64_t)layout.n_counters + 8, 256, MG_ALLOC_INTERNAL);
+    uint64_t table = mg_mem_alloc(8 * (uint64_t)twin->n_symbols + 8, 256, MG_ALLOC_INTERNAL);
+    memset((void *)(uintptr_t)counters, 0, 8 * layout.n_counters);
+    for (uint32_t i = 0; i < twin->n_symbols; i++) {
+        uint64_t at = 0, bytes;
+        if (twin->symbols[i].is_func) at = mg_emu_ops.function_address(native, twin->symbols[i].name);
+        else if (mg_emu_ops.global(native, twin->symbols[i].name, &at, &bytes)) mg_test_fail(__FILE__, __LINE__, "no symbol %s", twin->symbols[i].name);
+        if (!at) mg_test_fail(__FILE__, __LINE__, "symbol %s is null", twin->symbols[i].name);
+        ((uint64_t *)(uintptr_t)table)[i] = at;
+    }
+    c[MG_CTX_COUNTERS / 8] = counters;
+    c[MG_CTX_SYMBOLS / 8] = table;
+    MG_CHECK_EQ(twin->ctx_offset, 16);
+    struct mg_dmod *code = load(r->text);
+    ok = ok && code && launch(code, kernel, grid, block, &params, 24);
+    if (memcmp((void *)(uintptr_t)out, r->out, OUT_WORDS * 4)) mg_test_fail(__FILE__, __LINE__, "%s: the twin computes something else", kernel);
+    r->threads = calloc(r->sites->n_blocks + 1, 8);
+    r->warps = calloc(r->sites->n_blocks + 1, 8);
+    r->has_warps = layout.warps != NULL;
+    const uint64_t *raw = (uint64_t *)(uintptr_t)counters;
+    mg_counters_read(&layout, raw, r->threads, r->warps);
+    r->other = layout.other_at == UINT32_MAX ? 0 : raw[layout.other_at];
+    mg_counter_layout_release(&layout);
+    mg_twin_free(twin);
+    if (code) mg_emu_ops.module_unload(code);
+    mg_emu_ops.module_unload(native);
+    mg_mem_free(ctx);
+    mg_mem_free(counters);
+    mg_mem_free(table);
+    mg_mem_free(out);
+    return ok;
+}
+
+static void release(struct run *r)
+{
+    mg_sites_free(r->sites);
+    mg_module_free(r->m);
+    free(r->threads);
+    free(r->warps);
+    free(r->w.threads);
+    free(r->w.warps);
+    free(r->out);
+    free(r->text);
+}
+
+/* Twin and witness agree on every block, and inside a block on every position. */
+static void check_witness(const struct run *r, const char *what)
+{
+    for (uint32_t b = 0; b < r->sites->n_blocks; b++) {
+        const struct mg_site_block *s = &r->sites->blocks[b];
+        const struct mg_block *k = &r->sites->cfgs[s->func_ix]->blocks[s->block_ix];
+        if (r->threads[b] != r->w.threads[k->first])
+            mg_test_fail(__FILE__, __LINE__, "%s: block %u (line %u): %llu threads, witness %llu", what, b, s->ptx_line,
+                         (unsigned long long)r->threads[b], (unsigned long long)r->w.threads[k->first]);
+        if (r->has_warps && r->warps[b] != r->w.warps[k->first])
+            mg_test_fail(__FILE__, __LINE__, "%s: block %u (line %u): %llu warps, witness %llu", what, b, s->ptx_line,
+                         (unsigned long long)r->warps[b], (unsigned long long)r->w.warps[k->first]);
+        if (r->w.threads[k->first] != r->w.threads[k->last]) mg_test_fail(__FILE__, __LINE__, "%s: block %u is no straight line", what, b);
+    }
+}
+
+static const char divergent_loop[] = HEAD ENTRY("k") GID
+    "ld.param.u32 %r9, [n]; setp.ge.u32 %p1, %r1, %r9; @%p1 bra OUT;\n"
+    "and.b32 %r4, %r1, 7; mov.u32 %r5, 0;\n"
+    "L: setp.eq.u32 %p2, %r4, 0; @%p2 bra DONE;\n"
+    "add.u32 %r5, %r5, %r4; sub.u32 %r4, %r4, 1; bra L;\n"
+    "DONE: st.global.u32 [%rd1], %r5;\n"
+    "OUT: ret;\n}\n";
+
+MG_TEST(tool_blocks_divergent_loop)
+{
+    struct run r;
+    if (run_both(&r, divergent_loop, "k", 3, 64, 150, "")) {
+        check_witness(&r, "divergent loop");
+        /* threads 0..149 enter; trip count i & 7: 18 groups of 8 (28 each) and 6 more (0..5: 15) */
+        MG_CHECK_EQ(r.sites->n_blocks, 6);
+        MG_CHECK_EQ(r.threads[0], 192);
+        MG_CHECK_EQ(r.threads[1], 150);
+        MG_CHECK_EQ(r.threads[3], 18 * 28 + 15);
+        MG_CHECK_EQ(r.threads[2], 18 * 28 + 15 + 150);
+        MG_CHECK_EQ(r.threads[4], 150);
+        MG_CHECK_EQ(r.threads[5], 192);
+        MG_CHECK_EQ(r.warps[0], 6);
+        MG_CHECK_EQ(r.warps[1], 5);
+        MG_CHECK_EQ(r.warps[2], 5 * 8 - 0); /* the longest lane of every warp: 7 rounds and the test that ends it */
+        MG_CHECK_EQ(r.out[6], 21);
+        MG_CHECK_STR(r.sites->blocks[2].label, "L");
+        MG_CHECK_STR(r.sites->blocks[0].label, "entry");
+    }
+    release(&r);
+}
+
+MG_TEST(tool_blocks_warps_off)
+{
+    struct run r;
+    if (run_both(&r, divergent_loop, "k", 3, 64, 150, "warps=off")) {
+        MG_CHECK(!r.has_warps);
+        check_witness(&r, "warps=off");
+        MG_CHECK(!strstr(r.text, "activemask"));
+    }
+    release(&r);
+}
+
+MG_TEST(tool_blocks_scope)
+{
+    struct run r;
+    if (run_both(&r, divergent_loop, "k", 3, 64, 150, "scope=cta,cta=1")) {
+        MG_CHECK_EQ(r.threads[0], 64);
+        MG_CHECK_EQ(r.threads[3], 8 * 28);
+        MG_CHECK_EQ(r.warps[0], 2);
+    }
+    release(&r);
+    if (run_both(&r, divergent_loop, "k", 3, 64, 150, "scope=warp,cta=2,warp=0")) {
+        MG_CHECK_EQ(r.threads[0], 32);
+        MG_CHECK_EQ(r.threads[1], 22); /* threads 128..149 */
+        MG_CHECK_EQ(r.warps[0], 1);
+    }
+    release(&r);
+}
+
+MG_TEST(tool_blocks_bad_options)
+{
+    static const char *const bad[] = {"scope=half", "cta=x", "warps=maybe", "speed=9", "warp=64", "cta="};
+    for (unsigned i = 0; i < MG_COUNT_OF(bad); i++) {
+        struct mg_diag d = MG_DIAG_INIT;
+        void *conf = &d;
+        MG_CHECK_EQ(mg_tool_find("blocks")->configure(bad[i], &conf, &d), MG_ERR_INPUT);
+        MG_CHECK(conf == NULL);
+        MG_CHECK_EQ(d.n_errors, 1);
+        mg_diag_release(&d);
+    }
+    MG_CHECK(mg_tool_find("none")->flags & MG_TOOL_NATIVE);
+    MG_CHECK(mg_tool_find("nonesuch") == NULL);
+}
+
+/* One kernel that holds what can go wrong: guarded ret and exit, a uniform and a divergent loop,
+ * a barrier, falling off the end, an unreachable block. */
+static const char exits[] = HEAD ENTRY("k") GID
+    "ld.param.u32 %r9, [n]; mov.u32 %r7, 0; mov.u32 %r8, 0;\n"
+    "U: add.u32 %r7, %r7, 1; setp.lt.u32 %p1, %r7, %r9; @%p1 bra U;\n"
+    "and.b32 %r4, %r1, 31; setp.eq.u32 %p2, %r4, 0; @%p2 ret;\n"
+    "setp.gt.u32 %p3, %r4, 29; @%p3 exit;\n"
+    "st.global.u32 [%rd1], %r4;\n"
+    "D: add.u32 %r8, %r8, 1; setp.eq.u32 %p4, %r8, %r4; @%p4 ret;\n"
+    "setp.lt.u32 %p5, %r8, 12; @%p5 bra D;\n"
+    "bra END;\n"
+    "add.u32 %r8, %r8, 1;\n"
+    "END:\n}\n";
+
+MG_TEST(tool_blocks_exits)
+{
+    struct run r;
+    static const uint32_t blocks[] = {32, 33, 100, 1, 96};
+    for (unsigned i = 0; i < MG_COUNT_OF(blocks); i++) {
+        if (run_both(&r, exits, "k", 2, blocks[i], 5, "")) check_witness(&r, "exits");
+        if (blocks[i] == 96) {
+            MG_CHECK_EQ(r.threads[1], 192 * 5);
+            MG_CHECK_EQ(r.warps[1], 6 * 5);
+            MG_CHECK_EQ(r.threads[3], 6 * 31);
+            MG_CHECK_EQ(r.threads[4], 6 * 29);
+            MG_CHECK_EQ(r.threads[r.sites->n_blocks - 1], 0);
+        }
+        release(&r);
+    }
+}
+
+/* Calls: recursion, a callee that exits, state of the module, shared memory, constants. */
+static const char calls[] = HEAD
+    ".global .align 4 .u32 total; .global .align 8 .u64 back = total; .const .align 4 .u32 tab[4] = {3, 5, 7, 9};\n"
+    ".shared .align 4 .u32 s[64];\n"
+    ".func (.param .u32 r) fib (.param .u32 a)\n{\n" REGS
+    " ld.param.u32 %r1, [a]; setp.lt.u32 %p1, %r1, 2; @%p1 bra SMALL;\n"
+    " sub.u32 %r2, %r1, 1; sub.u32 %r3, %r1, 2;\n"
+    " { .param .u32 x; .param .u32 y; st.param.u32 [x], %r2; call.uni (y), fib, (x); ld.param.u32 %r4, [y]; }\n"
+    " { .param .u32 x; .param .u32 y; st.param.u32 [x], %r3; call.uni (y), fib, (x); ld.param.u32 %r5, [y]; }\n"
+    " add.u32 %r1, %r4, %r5;\n"
+    "SMALL: st.param.u32 [r], %r1; ret;\n}\n"
+    ".func quit (.param .u32 a)\n{\n" REGS " ld.param.u32 %r1, [a]; and.b32 %r2, %r1, 3; setp.eq.u32 %p1, %r2, 2; @%p1 exit; ret;\n}\n"
+    ENTRY("k") GID
+    "mov.u32 %r8, %tid.x; mul.lo.u32 %r6, %r8, 4; mov.u32 %r7, s; add.u32 %r7, %r7, %r6; st.shared.u32 [%r7], %r1; bar.sync 0;\n"
+    "and.b32 %r4, %r1, 7;\n"
+    "{ .param .u32 x; .param .u32 y; st.param.u32 [x], %r4; call (y), fib, (x); ld.param.u32 %r5, [y]; }\n"
+    "mov.u32 %r10, 0;\n"
+    "L: { .param .u32 x; st.param.u32 [x], %r4; @%p7 call quit, (x); call quit, (x); }\n"
+    "add.u32 %r10, %r10, 1; setp.lt.u32 %p1, %r10, 3; @%p1 bra L;\n"
+    "and.b32 %r11, %r1, 3; mul.wide.u32 %rd5, %r11, 4; mov.u64 %rd6, tab; add.u64 %rd6, %rd6, %rd5; ld.const.u32 %r12, [%rd6];\n"
+    "ld.const.u32 %r13, [tab+8]; add.u32 %r12, %r12, %r13; ld.shared.u32 %r14, [%r7]; add.u32 %r12, %r12, %r14; add.u32 %r12, %r12, %r5;\n"
+    "st.global.u32 [%rd1], %r12; red.global.add.u32 [total], 1; ld.global.u64 %rd7, [back]; ld.u32 %r15, [%rd7];\n"
+    "ret;\n}\n";
+
+MG_TEST(tool_blocks_calls)
+{
+    struct run r;
+    char *text = strdup(calls), *at = strstr(text, "setp.lt.u32 %p1, %r10");
+    (void)at;
+    /* %p7: odd threads */
+    struct mg_buf b = MG_BUF_INIT;
+    char *split = strstr(text, "mov.u32 %r10, 0;");
+    mg_buf_add(&b, text, (size_t)(split - text));
+    mg_buf_adds(&b, "and.b32 %r16, %r1, 1; setp.eq.u32 %p7, %r16, 1;\n");
+    mg_buf_adds(&b, split);
+    if (run_both(&r, b.at, "k", 3, 48, 0, "")) {
+        check_witness(&r, "calls");
+        /* fib entries for n: 2 fib(n+1) - 1 = 1 1 3 5 9 15 25 41, sum 100 for each 8 threads */
+        MG_CHECK_EQ(r.sites->n_funcs, 3);
+        MG_CHECK_EQ(r.threads[r.sites->first_block[1]], 144 / 8 * 100);
+        MG_CHECK_EQ(r.out[2], 0); /* lanes with (n & 3) == 2 left in quit */
+        MG_CHECK_EQ(r.out[1], 5 + 7 + 1 + 1);
+    }
+    release(&r);
+    mg_buf_release(&b);
+    free(text);
+}
+
+/* Function pointers: a table in memory, so what is called is a native address. */
+static const char pointers[] = HEAD
+    ".func (.param .u32 r) one (.param .u32 a)\n{\n" REGS " ld.param.u32 %r1, [a]; add.u32 %r1, %r1, 1; st.param.u32 [r], %r1; ret;\n}\n"
+    ".func (.param .u32 r) two (.param .u32 a)\n{\n" REGS " ld.param.u32 %r1, [a]; setp.gt.u32 %p1, %r1, 40; @%p1 bra B; mul.lo.u32 %r1, %r1, 2;\nB: st.param.u32 [r], %r1; ret;\n}\n"
+    ".func other (.param .u64 a)\n{\n ret;\n}\n"
+    ".global .align 8 .u64 table[3] = {one, two, other};\n"
+    ENTRY("k") GID
+    "and.b32 %r4, %r1, 1; mul.wide.u32 %rd5, %r4, 8; mov.u64 %rd6, table; add.u64 %rd6, %rd6, %rd5; ld.global.u64 %rd7, [%rd6];\n"
+    "setp.lt.u32 %p2, %r1, 60;\n"
+    "{ .param .u32 x; .param .u32 y; st.param.u32 [x], %r1; P: .callprototype (.param .u32 _) _ (.param .u32 _);\n"
+    "@%p2 call (y), %rd7, (x), P; ld.param.u32 %r5, [y]; }\n"
+    "mov.u64 %rd8, one;\n"
+    "{ .param .u32 x; .param .u32 y; st.param.u32 [x], %r5; T: .calltargets one, two;\n call (y), %rd8, (x), T; ld.param.u32 %r5, [y]; }\n"
+    "st.global.u32 [%rd1], %r5; ret;\n}\n";
+
+MG_TEST(tool_blocks_function_pointers)
+{
+    struct run r;
+    if (run_both(&r, pointers, "k", 1, 64, 0, "")) {
+        MG_CHECK_EQ(r.sites->n_funcs, 3); /* `other` has another shape */
+        MG_CHECK_EQ(r.other, 0);
+        MG_CHECK_EQ(r.threads[r.sites->first_block[1]], 30 + 64);
+        MG_CHECK_EQ(r.threads[r.sites->first_block[2]], 30);
+        MG_CHECK_EQ(r.out[4], 6);
+        MG_CHECK_EQ(r.out[5], 11);
+        check_witness(&r, "function pointers");
+    }
+    release(&r);
+}
+
+MG_TEST(twin_refusals)
+{
+    static const struct { const char *text, *why; } cases[] = {
+        {HEAD ".global .texref t;\n" ENTRY("k") ".reg .f32 %f<5>; mov.u32 %r1, 0; tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [t, {%r1}]; ret;\n}\n", "texture"},
+        {HEAD ".extern .func (.param .b32 r) cudaLaunchDeviceV2 (.param .b64 a, .param .b64 b);\n" ENTRY("k")
+         "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %rd1; st.param.b64 [b], %rd1; call (c), cudaLaunchDeviceV2, (a, b); } ret;\n}\n", "device-side launch"},
+        {".version 4.0\n.target sm_20\n.address_size 32\n.entry k (.param .u32 o) { ret; }\n", "32-bit addresses"},
+        {HEAD ENTRY("k") "isspacep.const %p1, %rd1; ret;\n}\n", "constant window"},
+        {HEAD ".visible .entry k (.param .b8 big[4090])\n{ ret; }\n", "4104 bytes"},
+    };
+    for (unsigned i = 0; i < MG_COUNT_OF(cases); i++) {
+        struct mg_diag d = MG_DIAG_INIT;
+        struct mg_twin *t = NULL;
+        struct mg_module *m = parse(cases[i].text);
+        if (!m) continue;
+        MG_CHECK(mg_twin_new(m, mg_module_find_func(m, "k"), &t, &d) != MG_ERR_OK);
+        if (!strstr(mg_diag_first(&d, MG_ERR_OK), cases[i].why)) mg_test_fail(__FILE__, __LINE__, "case %u: %s", i, mg_diag_first(&d, MG_ERR_OK));
+        MG_CHECK(t == NULL);
+        mg_module_free(m);
+        mg_diag_release(&d);
+    }
+}
