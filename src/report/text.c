@@ -30,6 +30,21 @@ static void heading(struct view *v, const char *text)
     mg_buf_printf(v->out, v->o->color ? "\033[1m%s\033[0m\n" : "%s\n", text);
 }
 
+/* Two modules have a kernel of this name. */
+static bool is_ambiguous(const struct mg_profile *p, const struct mg_pkernel *k)
+{
+    for (uint32_t i = 0; i < p->n_kernels; i++)
+        if (i != k->id && !strcmp(p->kernels[i].demangled, k->demangled)) return true;
+    return false;
+}
+
+static void add_title(struct view *v, const struct mg_pkernel *k, uint32_t width)
+{
+    bool ambiguous = is_ambiguous(v->p, k);
+    mg_add_left(v->out, k->demangled, ambiguous ? width - 11 : width);
+    if (ambiguous) mg_buf_printf(v->out, " [%.8s]", k->module);
+}
+
 static void bar_cell(struct view *v, double share)
 {
     size_t cells = 0, from = v->out->n;
@@ -84,7 +99,7 @@ static void write_kernels(struct view *v, const struct mg_hot_kernel *hot, uint3
         else mg_buf_adds(&time, "-");
         mg_add_right(v->out, time.at, 10);
         mg_buf_adds(v->out, "  ");
-        mg_add_left(v->out, k->demangled, v->columns > 130 ? v->columns - 90 : 40);
+        add_title(v, k, v->columns > 130 ? v->columns - 90 : 40);
         trim_line(v->out);
     }
     if (n > shown) mg_buf_printf(v->out, "   and %u more kernels (--top %u)\n", n - shown, n);
@@ -146,13 +161,14 @@ static void write_blocks(struct view *v, const struct mg_pkernel *k, const struc
     free(hot);
 }
 
+/* Parameters are not memory here: on every device they are constants. */
 enum kind { KIND_MEMORY, KIND_FLOAT, KIND_INTEGER, KIND_CONTROL, KIND_SYNC, KIND_COUNT };
 
 static enum kind kind_of(const char *op)
 {
     struct mg_form f = {0};
     mg_form_parse(&f, op, strlen(op));
-    if (f.op_flags & (MG_OPF_READS | MG_OPF_WRITES | MG_OPF_ATOMIC)) return KIND_MEMORY;
+    if (f.op_flags & (MG_OPF_READS | MG_OPF_WRITES | MG_OPF_ATOMIC) && f.space != MG_SPACE_param) return KIND_MEMORY;
     if (f.op_flags & MG_OPF_ENDS_BLOCK) return KIND_CONTROL;
     if (f.op_flags & (MG_OPF_BARRIER | MG_OPF_CONVERGENT)) return KIND_SYNC;
     for (unsigned i = 0; i < f.n_types; i++)
@@ -169,7 +185,7 @@ static int by_op_heat(const void *a, const void *b)
 
 static void write_opcodes(struct view *v, const struct mg_pkernel *k, const struct mg_kernel_sums *s)
 {
-    static const char *const names[KIND_COUNT] = {"memory", "float", "integer", "control", "warp and barrier"};
+    static const char *const names[KIND_COUNT] = {"memory", "float", "integer and moves", "control", "warp and barrier"};
     const struct mg_opcount **hot = mg_xcalloc(s->n_ops + 1, sizeof *hot);
     double total = s->thread_insts ? (double)s->thread_insts : 1;
     uint64_t kinds[KIND_COUNT] = {0};
@@ -203,7 +219,11 @@ static void write_kernel(struct view *v, const struct mg_hot_kernel *h)
     const struct mg_plaunch *first = NULL, *last = NULL;
     if (!h->s.measured) return;
     mg_buf_addc(v->out, '\n');
-    heading(v, k->demangled);
+    struct mg_buf title = MG_BUF_INIT;
+    mg_buf_adds(&title, k->demangled);
+    if (is_ambiguous(v->p, k)) mg_buf_printf(&title, " [module %.8s]", k->module);
+    heading(v, title.at);
+    mg_buf_release(&title);
     for (uint64_t i = 0; i < v->p->n_launches; i++) {
         const struct mg_plaunch *l = &v->p->launches[i];
         if (l->kernel != k->id) continue;
@@ -256,7 +276,7 @@ static void write_launches(struct view *v)
         mg_buf_adds(v->out, "  ");
         mg_add_left(v->out, l->complete ? mg_ran_text(l->ran) : "incomplete", 12);
         mg_buf_adds(v->out, "  ");
-        mg_add_left(v->out, k->demangled, 40);
+        add_title(v, k, 40);
         trim_line(v->out);
     }
     mg_buf_release(&cell);
