@@ -27,7 +27,7 @@ static cu_result load_file(const char *path)
     char *text = NULL;
     size_t bytes;
     if (mg_io_read(path, &text, &bytes, NULL)) {
-        mg_say("margay: cannot read the device properties %s", path);
+        mg_say("cannot read the device properties %s", path);
         return CUE_NO_DEVICE;
     }
     char *save = NULL;
@@ -54,7 +54,7 @@ cu_result mg_properties_load(const char *as, const char *path)
     load_h200();
     if (path) return load_file(path);
     if (as && strcmp(as, "h200")) {
-        mg_say("margay: no recorded device named %s (there is: h200)", as);
+        mg_say("no recorded device named %s (there is: h200)", as);
         return CUE_NO_DEVICE;
     }
     return CUE_SUCCESS;

@@ -119,7 +119,7 @@ static cu_result prepare(struct CUfunc_st *f)
         f->prepared = true;
         return CUE_SUCCESS;
     }
-    if (!f->refusal_said && fault.text[0]) mg_say("margay: %s", fault.text);
+    if (!f->refusal_said && fault.text[0]) mg_say("%s", fault.text);
     f->refusal_said = true;
     cu_result r = mg_fault_result(fault.kind);
     return r ? r : CUE_NOT_SUPPORTED;

@@ -1,6 +1,6 @@
 /* Device, pinned and managed memory: allocation, what a pointer is, totals. The bytes and the table
  * that kernels are checked against are mem.h's; here is what only the driver knows of them. */
-#include "driver/priv.h"
+#include "driver/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -134,10 +134,16 @@ static cu_result free_base(cu_ptr p)
     CHECK(mg_mem_find(p, &a) && a.base == p);
     mg_lock();
     struct mg_dalloc *d = mg_dalloc_get(p);
-    bool ours = d && !d->freeing && !d->graph;
+    bool ours = d && !d->freeing;
+    struct mg_graph_mem *g = mg_graph_mem_of(p);
     if (ours) ctx = d->ctx;
+    if (g) {
+        ours = g->live;
+        g->live = false;
+    }
     mg_unlock();
     CHECK(ours);
+    if (g) return r; /* left behind by a graph's launch: the address stays the graph's */
     if (mg_obj_is(ctx, MG_OBJ_CTX)) {
         cu_result c = mg_capture_unsafe(ctx);
         if (c) return c;

@@ -153,11 +153,11 @@ static void say_why(cu_result r, const struct mg_diag *d)
     for (uint32_t i = 0; i < d->n_items; i++) {
         const struct mg_diag_item *it = &d->items[i];
         if (it->severity != MG_SEV_ERROR) continue;
-        if (it->line) mg_say("margay: module not loaded: %s:%u:%u: %s", it->file ? it->file : "PTX", it->line, it->col, it->text);
-        else mg_say("margay: module not loaded: %s", it->text);
+        if (it->line) mg_say("module not loaded: %s:%u:%u: %s", it->file ? it->file : "PTX", it->line, it->col, it->text);
+        else mg_say("module not loaded: %s", it->text);
         return;
     }
-    mg_say("margay: module not loaded: %s", mg_cu_result_text(r));
+    mg_say("module not loaded: %s", mg_cu_result_text(r));
 }
 
 static cu_result load_module(cu_module *out, const void *image, size_t bytes, const char *file, unsigned n_options, const int *options, void **values)

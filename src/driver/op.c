@@ -91,7 +91,7 @@ static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, uint6
         done.end_ns = stats.end_ns ? stats.end_ns : mg_now_ns();
         done.cuda_error = mg_fault_result(done.fault.kind);
         if (done.cuda_error) {
-            if (done.fault.text[0] && done.fault.kind != MG_FAULT_CANCELLED) mg_say("margay: %s", done.fault.text);
+            if (done.fault.text[0] && done.fault.kind != MG_FAULT_CANCELLED) mg_say("%s", done.fault.text);
             set_error(ctx, done.cuda_error);
         }
     } else {

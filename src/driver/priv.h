@@ -146,15 +146,15 @@ struct CUstream_st {
     bool destroyed, per_thread;
     struct mg_task *tail; /* submitted last; NULL or done: idle */
     struct mg_capture *capture; /* capture.c; NULL: not capturing */
+    MG_VEC(struct CUgraphNode_st *) tips; /* of the capture: what the next captured op depends on */
     union cu_launch_value attrs[CULAUNCH_COUNT];
 };
 struct CUevent_st {
     struct CUctx_st *ctx;
     uint32_t flags;
     struct mg_task *task; /* the record, NULL: never recorded */
-    struct mg_capture *capture; /* recorded last in a capture */
-    MG_VEC(struct CUgraphNode_st *) captured; /* the nodes it stands for */
-    uint64_t capture_id;
+    uint64_t capture_id; /* of the capture it was recorded in last, 0: recorded outside of any */
+    MG_VEC(struct CUgraphNode_st *) captured; /* the nodes it stands for there */
 };
 
 /* ---- modules ------------------------------------------------------------------------------- */

@@ -102,6 +102,7 @@ void mg_stream_free(struct CUstream_st *s)
         break;
     }
     mg_task_unref(s->tail);
+    mg_vec_release(&s->tips);
     free(s);
 }
 

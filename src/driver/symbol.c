@@ -57,19 +57,22 @@ bool mg_obj_is(const void *handle, enum mg_obj_kind kind)
 
 static struct mg_buf printed = MG_BUF_INIT;
 static pthread_mutex_t printed_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool any_printed; /* read without the lock: most programs never print */
 
 static void keep_printed(void *user, const char *text, size_t n)
 {
     (void)user;
     pthread_mutex_lock(&printed_lock);
     mg_buf_add(&printed, text, n);
+    __atomic_store_n(&any_printed, true, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&printed_lock);
 }
 
 void mg_print_flush(void)
 {
-    if (!__atomic_load_n(&printed.n, __ATOMIC_ACQUIRE)) return;
+    if (!__atomic_load_n(&any_printed, __ATOMIC_ACQUIRE)) return;
     pthread_mutex_lock(&printed_lock);
+    __atomic_store_n(&any_printed, false, __ATOMIC_RELAXED);
     if (printed.n) fwrite(printed.at, 1, printed.n, stdout);
     mg_buf_reset(&printed);
     pthread_mutex_unlock(&printed_lock);
@@ -89,7 +92,7 @@ static cu_result open_device(void)
     const struct mg_driver_config *c = &mg_drv.config;
     const struct mg_device_ops *ops = c->ops ? c->ops : &mg_emu_ops;
     if (c->device && strcmp(c->device, ops->name)) {
-        mg_say("margay: no device named %s", c->device);
+        mg_say("no device named %s", c->device);
         return CUE_NO_DEVICE;
     }
     cu_result r = mg_properties_load(c->properties, c->properties_path);
@@ -107,7 +110,7 @@ static cu_result open_device(void)
     };
     struct mg_diag d = MG_DIAG_INIT;
     enum mg_err e = ops->open(&mg_drv.device, &opts, &d);
-    if (e) mg_say("margay: the device does not open: %s", mg_diag_first(&d, e));
+    if (e) mg_say("the device does not open: %s", mg_diag_first(&d, e));
     mg_diag_release(&d);
     if (e) return CUE_NO_DEVICE;
     mg_drv.ops = ops;

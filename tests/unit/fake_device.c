@@ -100,7 +100,7 @@ static void launch(struct mg_device *dev, const struct mg_launch *l, struct mg_l
     memcpy(&a, l->params, MG_MIN(sizeof a, l->param_bytes));
     uint32_t *v = (uint32_t *)(uintptr_t)a.p;
     if (!strcmp(name, "add")) {
-        for (uint32_t i = 0; i < a.n; i++) v[i] += a.by;
+        for (uint32_t i = 0; i < a.n; i++) __atomic_add_fetch(&v[i], a.by, __ATOMIC_ACQ_REL);
     } else if (!strcmp(name, "mul")) {
         for (uint32_t i = 0; i < a.n; i++) v[i] *= a.by;
     } else if (!strcmp(name, "nap")) {
