@@ -6,6 +6,7 @@
 
 #include "base/io.h"
 #include "cli/cli.h"
+#include "cli/ptx.h"
 #include "image/image.h"
 #include "pass/stress.h"
 #include "ptx/ptx.h"
@@ -15,6 +16,7 @@ struct ptx_run {
     bool many;            /* more than one PTX is handled: say which */
     bool stress;          /* print: through the stress pass */
     uint32_t n_ptx;
+    struct ptx_opts o;    /* of cfg, stat, instrument */
     int status;           /* worst so far */
 };
 struct ptx_action {
@@ -73,9 +75,34 @@ static void print(struct ptx_run *r, const char *label, struct mg_module *m)
     mg_ptx_print(m, &r->out);
 }
 
+/* ---- cfg, stat, instrument ----------------------------------------------------------------------- */
+
+static void cfg(struct ptx_run *r, const char *label, struct mg_module *m)
+{
+    if (r->many) mg_buf_printf(&r->out, r->o.dot ? "// %s\n" : "%s:\n", label);
+    ptx_cfg(m, &r->o, &r->out);
+}
+
+static void stat(struct ptx_run *r, const char *label, struct mg_module *m)
+{
+    if (r->many) mg_buf_printf(&r->out, "%s:\n", label);
+    ptx_stat(m, &r->o, &r->out);
+}
+
+static void instrument(struct ptx_run *r, const char *label, struct mg_module *m)
+{
+    struct mg_diag d = MG_DIAG_INIT;
+    if (r->many) mg_buf_printf(&r->out, "// %s\n", label);
+    if (ptx_instrument(m, &r->o, &r->out, &d)) worsen(r, mg_cli_fail(&d, MG_EXIT_INPUT));
+    mg_diag_release(&d);
+}
+
 static const struct ptx_action actions[] = {
     {"check", check, "parse; report errors, unknown opcodes and modifiers"},
     {"print", print, "parse and print the PTX as Margay understands it"},
+    {"cfg", cfg, "blocks, edges, dominators, loops of each function"},
+    {"stat", stat, "size, loops, registers, memory operations, opcodes of each function"},
+    {"instrument", instrument, "print what a device would get under a tool"},
 };
 
 /* ---- files ------------------------------------------------------------------------------------- */
@@ -144,12 +171,18 @@ int cmd_ptx(int argc, char **argv)
     int status = MG_EXIT_USAGE;
     struct mg_buf more = MG_BUF_INIT;
     mg_buf_adds(&more, "Actions:\n");
-    for (size_t i = 0; i < MG_COUNT_OF(actions); i++) mg_buf_printf(&more, "  %-8s %s\n", actions[i].name, actions[i].help);
+    for (size_t i = 0; i < MG_COUNT_OF(actions); i++) mg_buf_printf(&more, "  %-10s %s\n", actions[i].name, actions[i].help);
     mg_buf_adds(&more, "FILE is PTX text, a fatbin, a cubin that carries its PTX, or an executable. Exit status: 0 well,\n"
                        "1 something unknown was found, 3 bad input.\n");
     const struct mg_opt_page page = {"ptx", "ACTION FILE...", "check, print, analyse PTX without a device", more.at};
     struct ptx_run r = {.status = MG_EXIT_OK};
-    const struct mg_opt opts[] = {MG_OPT_FLAG(0, "stress", &r.stress, "print: rewrite everything that may be rewritten first (for tests)"), MG_OPT_END};
+    const struct mg_opt opts[] = {MG_OPT_FLAG(0, "stress", &r.stress, "print: rewrite everything that may be rewritten first (for tests)"),
+                                  MG_OPT_STR(0, "kernel", &r.o.kernel, "GLOB", "cfg, stat, instrument: only functions of this name"),
+                                  MG_OPT_FLAG(0, "dot", &r.o.dot, "cfg: for Graphviz"),
+                                  MG_OPT_STR('t', "tool", &r.o.tool, "TOOL[,k=v...]", "instrument: with this tool (blocks)"),
+                                  MG_OPT_STR(0, "pass", &r.o.pass, "PASS", "instrument: run this pass over the module instead"),
+                                  MG_OPT_STR(0, "dump", &r.o.dump, "PASS", "instrument: print the module after this pass, or after all"),
+                                  MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) goto out;
     const struct ptx_action *a = NULL;

@@ -40,6 +40,10 @@ struct mg_pass_opts {
 };
 enum mg_err mg_pass_run(struct mg_module *m, const struct mg_pipeline_step *steps, uint32_t n, const struct mg_pass_opts *opts, struct mg_diag *d) MG_MUST_CHECK;
 
+/* Passes that stand alone (passes.def). */
+const struct mg_pass *mg_pass_find(const char *name);
+const struct mg_pass *mg_pass_at(uint32_t ix); /* NULL past the last */
+
 /* ---- the twin (pass/twin.c) ------------------------------------------------------------------
  * A module that holds one kernel under its own name, clones of every function it reaches, and one
  * hidden trailing parameter: the address of the launch's context block. No address is in its

@@ -65,6 +65,9 @@ struct mg_tool {
     unsigned flags;
 };
 enum mg_tool_flags { MG_TOOL_NATIVE = 1 /* never instruments: every launch runs native, reason "no tool" */ };
+/* tool->instrument as a pass: verified after it in debug builds (or on demand), dumpable, timed. */
+enum mg_err mg_tool_instrument(const struct mg_tool *tool, const void *conf, const struct mg_sites *sites, struct mg_twin *twin,
+                               struct mg_counter_layout *layout, const struct mg_pass_opts *opts, struct mg_diag *d) MG_MUST_CHECK;
 const struct mg_tool *mg_tool_find(const char *name);
 const struct mg_tool *mg_tool_at(uint32_t ix); /* NULL past the last: the list of tools.def */
 

@@ -1,0 +1,21 @@
+/* What `margay ptx cfg|stat|instrument` do to one parsed module; cmd_ptx.c finds the modules. */
+#ifndef MG_CLI_PTX_H
+#define MG_CLI_PTX_H
+
+#include "base/buf.h"
+#include "ir/ir.h"
+
+struct ptx_opts {
+    const char *kernel; /* glob over function names; NULL: all */
+    bool dot;           /* cfg: for Graphviz */
+    const char *tool;   /* instrument: "blocks,warps=off"; NULL: blocks */
+    const char *pass;   /* instrument: run this pass over the module instead of a tool */
+    const char *dump;   /* instrument: print the module after this pass, too ("all") */
+};
+bool ptx_wants(const struct ptx_opts *o, const struct mg_module *m, mg_id func);
+void ptx_cfg(const struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out);
+void ptx_stat(const struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out);
+/* The twin of every kernel asked for, or the module after the pass. Changes m when a pass runs. */
+enum mg_err ptx_instrument(struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out, struct mg_diag *d) MG_MUST_CHECK;
+
+#endif

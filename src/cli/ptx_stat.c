@@ -1,0 +1,100 @@
+/* margay ptx stat: what a module's functions are made of, without running anything. */
+#include "cli/ptx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/callgraph.h"
+#include "analysis/equiv.h"
+#include "analysis/live.h"
+#include "analysis/loop.h"
+#include "analysis/space.h"
+#include "analysis/uniform.h"
+
+struct mix { const char *text; uint32_t n; };
+
+static int by_count(const void *a, const void *b)
+{
+    const struct mix *x = a, *y = b;
+    if (x->n != y->n) return x->n < y->n ? 1 : -1;
+    return strcmp(x->text, y->text);
+}
+
+static void print_mix(const struct mg_module *m, mg_id func, struct mg_buf *out)
+{
+    struct mix *mix = mg_xcalloc(m->forms.n + 1, sizeof *mix);
+    uint32_t n = 0;
+    for (mg_id f = 1; f < m->forms.n; f++) mix[f].text = mg_name(m, m->forms.at[f].text);
+    MG_EACH_NODE(m, &m->funcs.at[func], id)
+        if (m->nodes.at[id].kind == MG_NODE_inst) mix[m->nodes.at[id].ref].n++;
+    for (mg_id f = 1; f < m->forms.n; f++)
+        if (mix[f].n) mix[n++] = mix[f];
+    qsort(mix, n, sizeof *mix, by_count);
+    for (uint32_t i = 0; i < n; i++) mg_buf_printf(out, "    %6u  %s\n", mix[i].n, mix[i].text);
+    free(mix);
+}
+
+static void print_memory(const struct mg_module *m, const struct mg_spaces *s, mg_id func, struct mg_buf *out)
+{
+    uint32_t by_space[MG_SPACE_COUNT] = {0}, open = 0;
+    MG_EACH_NODE(m, &m->funcs.at[func], id) {
+        unsigned set = mg_spaces_of(s, id);
+        enum mg_space one = mg_spaces_one(set);
+        if (!set) continue;
+        if (one == MG_SPACE_generic) open++;
+        else by_space[one]++;
+    }
+    mg_buf_adds(out, "  memory operations:");
+    for (unsigned i = 1; i < MG_SPACE_COUNT; i++)
+        if (by_space[i]) mg_buf_printf(out, " %s %u", mg_space_name((enum mg_space)i), by_space[i]);
+    if (open) mg_buf_printf(out, " undecided %u", open);
+    mg_buf_addc(out, '\n');
+}
+
+static void print_func(const struct mg_module *m, const struct mg_spaces *s, mg_id func, struct mg_buf *out)
+{
+    struct mg_cfg *c = mg_cfg_new(m, func);
+    struct mg_loops *l = mg_loops_new(c);
+    struct mg_live *live = mg_live_new(c);
+    struct mg_uniform *u = mg_uniform_new(c, l);
+    struct mg_equiv *q = mg_equiv_new(c, NULL);
+    bool entry = m->funcs.at[func].kind == MG_FUNC_entry;
+    uint32_t insts = 0, depth = 0, irreducible = 0, together = 0;
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        insts += c->blocks[b].n_insts;
+        together += u->cohort[b] != MG_NO_COHORT;
+    }
+    for (uint32_t i = 0; i < l->n_loops; i++) {
+        depth = MG_MAX(depth, l->loops[i].depth);
+        irreducible += l->loops[i].n_headers > 1;
+    }
+    mg_buf_printf(out, "%s %s\n  blocks %u (%u classes of equal count", entry ? "kernel" : "function", mg_name(m, m->funcs.at[func].name),
+                  c->n_blocks, q->n_classes);
+    if (entry) mg_buf_printf(out, ", %u entered by lanes together", together);
+    mg_buf_printf(out, "), instructions %u, loops %u", insts, l->n_loops);
+    if (l->n_loops) mg_buf_printf(out, " (depth %u)", depth);
+    if (irreducible) mg_buf_printf(out, ", %u of them with several entries", irreducible);
+    mg_buf_printf(out, "\n  32-bit registers live at once, at most: %u\n", mg_live_pressure(live, c));
+    if (entry) {
+        struct mg_callgraph *g = mg_callgraph_new(m, func);
+        mg_buf_printf(out, "  functions reached: %u%s%s\n", g->n_funcs - 1, g->has_indirect ? ", some through pointers" : "",
+                      g->has_recursion ? ", with recursion" : "");
+        mg_callgraph_free(g);
+    }
+    print_memory(m, s, func, out);
+    print_mix(m, func, out);
+    mg_equiv_free(q);
+    mg_uniform_free(u);
+    mg_live_free(live);
+    mg_loops_free(l);
+    mg_cfg_free(c);
+}
+
+void ptx_stat(const struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out)
+{
+    struct mg_spaces *s = mg_spaces_new(m);
+    for (mg_id f = 1; f < m->funcs.n; f++)
+        if (ptx_wants(o, m, f)) print_func(m, s, f, out);
+    mg_buf_printf(out, "generic accesses: %u, of one known space: %u\n", s->n_generic, s->n_resolved);
+    mg_spaces_free(s);
+}
