@@ -34,7 +34,6 @@ for t in ("u32", "s32", "u64", "s64"):
 for t in ("b32", "b64"):
     for op in ("bfi", "brev", "popc", "clz"):
         out(f"{op}.{t}")
-out("fns.b32")
 for m in ("clamp", "wrap"):
     out(f"bmsk.{m}.b32"), out(f"szext.{m}.u32"), out(f"szext.{m}.s32")
     out(f"shf.l.{m}.b32"), out(f"shf.r.{m}.b32")
@@ -193,14 +192,3 @@ for n in ("2", "4"):
             for b in ("u32", "s32"):
                 out(f"vset{n}.{a}.{b}.{c}")
             out(f"vset{n}.{a}.{a}.{c}.add")
-# approximations: recorded for their largest error, never compared bit for bit
-for v in ("", ".ftz"):
-    for op in "ex2 lg2 sin cos rcp sqrt rsqrt".split():
-        out(f"{op}.approx{v}.f32")
-    out(f"div.approx{v}.f32"), out(f"div.full{v}.f32")
-for f in "tanh.approx.f32 rcp.approx.ftz.f64 rsqrt.approx.f64 rsqrt.approx.ftz.f64".split():
-    out(f)
-for t in ("f16", "f16x2"):
-    out(f"ex2.approx.{t}"), out(f"ex2.approx.ftz.{t}"), out(f"tanh.approx.{t}")
-for t in ("bf16", "bf16x2"):
-    out(f"ex2.approx.ftz.{t}"), out(f"tanh.approx.{t}")

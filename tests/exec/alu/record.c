@@ -108,6 +108,7 @@ int main(int argc, char **argv)
         }
         for (unsigned t = 0; t < ALU_TUPLES; t++) {
             out[t][0] &= cut;
+            if (!strchr(results, ',')) out[t][1] = 0;
             h = alu_hash(alu_hash(h, out[t][0]), out[t][1]);
         }
         fwrite(out, sizeof out, 1, raw);
