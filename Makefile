@@ -46,7 +46,7 @@ RUNTIME_OBJS := $(call objs,runtime)
 STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
-.PHONY: all help deps unit examples demo check check-gpu bench fuzz bench-ptx format lint install clean
+.PHONY: all help deps unit examples demo check check-gpu bench fuzz bench-ptx bench-emu format lint install clean
 all: deps $(B)/bin/margay $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -199,6 +199,16 @@ $(B)/bin/bench-ptx: bench/ptx/bench.c $(call objs,base isa ir ptx analysis)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ $(SYS_LIBS) -o $@
 bench-ptx: $(B)/bin/bench-ptx
 	bench/ptx/run $<
+
+# ---- emulator benchmark ------------------------------------------------------------------------
+$(B)/obj/bench/native.%.o: bench/emu/native.c
+	@mkdir -p $(@D)
+	gcc -std=c17 -O3 $(if $(filter native,$*),-march=native) -DNATIVE=$* -c $< -o $@
+$(B)/bin/bench-emu: bench/emu/bench_emu.c $(B)/obj/bench/native.scalar.o $(B)/obj/bench/native.native.o $(call objs,base isa ir ptx analysis) $(DEVICE_OBJS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ $(SYS_LIBS) -o $@
+bench-emu: $(B)/bin/bench-emu
+	$<
 
 install: all ## install under PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/margay/driver $(DESTDIR)$(PREFIX)/lib/margay/cudart

@@ -32,6 +32,7 @@ struct decoder {
 
 /* Jumps hold block numbers until the function is complete. */
 #define DEC_BLOCK(b) ((const struct emu_op *)(uintptr_t)(b))
+#define DEC_SELF DEC_BLOCK(UINTPTR_MAX) /* the operation that follows */
 
 MG_NORETURN void dec_refuse(struct decoder *d, const char *fmt, ...) MG_PRINTF(2, 3);
 enum emu_class dec_class(enum mg_type t);

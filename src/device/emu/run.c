@@ -188,6 +188,14 @@ go:
         case EMU_CTL_NEXT:
             to = op->target;
             break;
+        case EMU_CTL_LOOP:
+            to = op->target;
+            if (!w->pauses) break;
+            w->pauses--;
+            emu_set_add(w, to, f, mask, turn);
+            w->spun = 0;
+            stop = EMU_STOP_YIELD;
+            goto out;
         case EMU_CTL_BRX:
             taken = guard_mask(op, regs, mask);
             if (watched) emu_observe_ctl(w, op, regs, mask, taken);
