@@ -48,6 +48,7 @@ cudaError_t mg_rt_fail(cudaError_t e)
 
 cudaError_t mg_rt_done(cu_result r)
 {
+    if (r == CUE_NOT_READY) return cudaErrorNotReady; /* an answer, not an error: never the last error */
     return r ? mg_rt_fail(mg_rt_from_driver(r)) : cudaSuccess;
 }
 

@@ -32,6 +32,7 @@ cudaError_t cudaPeekAtLastError(void);
 cudaError_t cudaStreamCreate(cudaStream_t *);
 cudaError_t cudaStreamSynchronize(cudaStream_t);
 cudaError_t cudaStreamDestroy(cudaStream_t);
+cudaError_t cudaStreamQuery(cudaStream_t);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *, int);
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *, const void *);
 cudaError_t cudaGetSymbolSize(size_t *, const void *);
@@ -147,6 +148,9 @@ int main(int argc, char **argv)
     MUST(cudaMemcpyToSymbol(&three, &three, 4, 0, cudaMemcpyHostToDevice) == cudaErrorInvalidSymbol);
     MUST(cudaPeekAtLastError() == cudaErrorInvalidSymbol && cudaGetLastError() == cudaErrorInvalidSymbol);
     MUST(cudaGetLastError() == cudaSuccess);
+    cudaError_t busy = cudaStreamQuery(NULL); /* "not ready" is an answer: it is never the last error */
+    MUST((busy == cudaSuccess || busy == cudaErrorNotReady) && cudaGetLastError() == cudaSuccess);
+    if (getenv("FAKE_FAIL")) MUST(busy == cudaErrorNotReady);
     MUST(cudaMemcpyToSymbol(bias, bias_host, 1 << 20, 0, cudaMemcpyHostToDevice) == cudaErrorInvalidValue);
     MUST(cudaLaunchKernel((const void *)(uintptr_t)work, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL) == cudaErrorInvalidDeviceFunction);
     MUST(cudaLaunchKernel((const void *)(uintptr_t)fill, (dim3){0, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL) == cudaErrorInvalidConfiguration);

@@ -17,6 +17,7 @@ LD_PRELOAD=$MARGAY_TEST_PRELOAD ./client
 [ "$(grep -c '^cuLaunchKernel sum 1,1,1 1,1,1 0' log)" = 4 ]
 [ "$(grep -c '^cuLibraryGetKernel fill' log)" -ge 1 ]
 tail -1 log | grep -q cuLibraryUnload
+FAKE_FAIL=cuStreamQuery:600 ./client
 # A program whose image does not load is told why at the launch, not at the registration.
 FAKE_FAIL=cuLibraryLoadData:209 ./client 2> err && exit 1
 grep -q 'cudaErrorNoKernelImageForDevice (no kernel image is available for execution on the device)' err
