@@ -17,6 +17,7 @@ struct mg_name { /* what a handle stands for; owner: the map */
     bool is_kernel;
     MG_VEC(struct mg_inst *) insts; /* one a context */
 };
+static struct mg_map codes; /* every struct mg_code as key; under the session's lock */
 static struct mg_map names; /* handle -> struct mg_name; under the session's lock */
 
 static struct mg_name *name_get(void *handle) /* under the lock */
@@ -38,6 +39,7 @@ static struct mg_code *code_get(struct mg_img *im, const char *name) /* under th
     c->im = im;
     c->store_id = UINT32_MAX;
     *mg_vec_push(&im->codes) = c;
+    mg_map_set(&codes, (uint64_t)(uintptr_t)c, 1);
     return c;
 }
 
@@ -251,6 +253,24 @@ uint32_t mg_kernel_store_id(struct mg_inst *i)
     return c->store_id;
 }
 
+void mg_kernel_tell_other_calls(void)
+{
+    uint64_t key, v;
+    struct mg_buf json = MG_BUF_INIT;
+    pthread_mutex_lock(&mg_session.lock);
+    for (uint32_t i = 0; mg_map_next(&codes, &i, &key, &v);) {
+        const struct mg_code *c = (const struct mg_code *)(uintptr_t)key;
+        if (c->other_calls)
+            mg_buf_printf(&json, "%s\"%s\": %llu", json.n ? ", " : "{", c->name, (unsigned long long)c->other_calls);
+    }
+    pthread_mutex_unlock(&mg_session.lock);
+    if (json.n) {
+        mg_buf_addc(&json, '}');
+        mg_store_tool_json(mg_session.store, "margay", "uninstrumented_callees", json.at);
+    }
+    mg_buf_release(&json);
+}
+
 /* ---- the witness ------------------------------------------------------------------------------------------ */
 
 /* Counts per text position taken by the emulator without any CFG or probe (config.witness): stored
@@ -274,16 +294,17 @@ static void add_position(void *user, mg_id func, mg_id node, uint64_t threads, u
                   (unsigned long long)warps);
 }
 
+/* im->seen keeps two handles of one instance from counting twice: the generation that was read. */
 void mg_witness_collect(struct mg_img *im, void *function)
 {
     const struct mg_backend *b = mg_session.backend;
     static uint32_t n_collected;
-    if (!b->positions || !b->module || im->seen_positions)
+    if (!b->positions || !b->module || im->seen == mg_session.generation + 1)
         return;
     struct witness w = {.out = MG_BUF_INIT, .m = b->module(function)};
     if (!w.m)
         return;
-    im->seen_positions = true;
+    im->seen = mg_session.generation + 1;
     mg_buf_printf(&w.out, "{\"module\": \"%s\", \"functions\": [", im->n_ptx == 1 ? im->ptx[0].id : "");
     b->positions(function, add_position, &w);
     mg_buf_printf(&w.out, "%s]}", w.func ? "]}" : "");
@@ -298,19 +319,16 @@ void mg_witness_collect(struct mg_img *im, void *function)
 void mg_witness_end(void)
 {
     uint64_t key, v;
-    MG_VEC(struct { struct mg_img *im; void *f; }) left = {0};
+    struct pair { struct mg_img *im; void *function; };
+    MG_VEC(struct pair) left = {0};
     pthread_mutex_lock(&mg_session.lock);
     for (uint32_t i = 0; mg_map_next(&names, &i, &key, &v);) {
         struct mg_name *n = (struct mg_name *)(uintptr_t)v;
-        if (n->insts.n) {
-            void *last = mg_vec_push(&left);
-            (void)last;
-            left.at[left.n - 1].im = n->im;
-            left.at[left.n - 1].f = (void *)(uintptr_t)key;
-        }
+        if (n->insts.n && n->insts.at[n->insts.n - 1]->generation == mg_session.generation)
+            *mg_vec_push(&left) = (struct pair){n->im, (void *)(uintptr_t)key};
     }
     pthread_mutex_unlock(&mg_session.lock);
     for (uint32_t i = 0; i < left.n; i++)
-        mg_witness_collect(left.at[i].im, left.at[i].f);
+        mg_witness_collect(left.at[i].im, left.at[i].function);
     mg_vec_release(&left);
 }

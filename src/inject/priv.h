@@ -116,7 +116,7 @@ struct mg_ptx { /* one PTX text of an image; owner: its image */
 struct mg_img { /* what one load call was given; lives until the process ends, since launches name it */
     struct mg_ptx *ptx; uint32_t n_ptx;
     bool linked;             /* made of relocatable parts: the driver's linked module is the text */
-    bool seen_positions;     /* witness counts were taken */
+    uint32_t seen;           /* witness counts were taken of instances of generation seen - 1 */
     const char *why;         /* why there is no PTX */
     MG_VEC(struct mg_code *) codes;
 };
@@ -144,6 +144,7 @@ struct mg_code { /* one kernel of one image: text of the twin, the same for ever
     struct mg_counter_layout layout;
     struct mg_twin_symbol *symbols; uint32_t n_symbols;
     uint32_t ctx_offset;
+    uint64_t other_calls;        /* thread calls that left for a function without a clone */
 };
 struct mg_block_mem { struct mg_block_mem *next; uint64_t at; }; /* context block, then its counters */
 struct mg_inst { /* a kernel as one handle in one context names it */
@@ -178,7 +179,9 @@ void mg_kernel_each_twin(void *handle, void (*fn)(void *twin, void *user), void 
 uint32_t mg_kernel_store_id(struct mg_inst *i);
 /* Collects the witness counts of an image before it goes away. */
 void mg_witness_collect(struct mg_img *im, void *function);
-void mg_witness_end(void);
+void mg_witness_end(void);                    /* of every image that ran: before its context dies */
+/* Tool result "uninstrumented_callees": {"kernel": thread calls}, when there were any. */
+void mg_kernel_tell_other_calls(void);
 
 /* ---- launches (launch.c, run.c) ----------------------------------------------------------------------- */
 

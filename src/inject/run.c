@@ -208,7 +208,7 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
         done.warps = layout->warps ? counts + n : NULL;
         done.n_blocks = n;
         if (layout->other_at != UINT32_MAX && raw[layout->other_at])
-            mg_store_unknown(mg_session.store, "thread calls", raw[layout->other_at], "uninstrumented callee");
+            __atomic_fetch_add(&r->inst->code->other_calls, raw[layout->other_at], __ATOMIC_RELAXED);
     }
     mg_store_launch_done(mg_session.store, launch, &done);
     free(counts);

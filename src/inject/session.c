@@ -224,6 +224,7 @@ void mg_session_end(void)
     pthread_rwlock_wrlock(&s->closing);
     if (s->config.stats)
         write_stats(s);
+    mg_kernel_tell_other_calls();
     struct mg_store *store = s->store;
     s->store = NULL;
     pthread_rwlock_unlock(&s->closing);

@@ -62,23 +62,30 @@ MG_HOOK(cuStreamDestroy, cu_stream s)
     forget(&streams, s);
     return MG_REAL(cuStreamDestroy)(s);
 }
-/* Twins loaded in a context die with it. */
+/* Twins loaded in a context die with it, and so do the witness's counts. */
+static void context_ends(void)
+{
+    if (mg_session.active && mg_session.config.witness)
+        mg_witness_end();
+    mg_session.generation++;
+}
+
 MG_HOOK(cuCtxDestroy_v2, cu_ctx c)
 {
     forget(&contexts, c);
-    mg_session.generation++;
+    context_ends();
     return MG_REAL(cuCtxDestroy_v2)(c);
 }
 MG_HOOK(cuCtxDestroy, cu_ctx c)
 {
     forget(&contexts, c);
-    mg_session.generation++;
+    context_ends();
     return MG_REAL(cuCtxDestroy)(c);
 }
 #define PRIMARY(name)                     \
     MG_HOOK(name, cu_device d)            \
     {                                     \
-        mg_session.generation++;          \
+        context_ends();                   \
         return MG_REAL(name)(d);          \
     }
 PRIMARY(cuDevicePrimaryCtxReset)

@@ -228,6 +228,9 @@ bool mg_kernel_twin(struct mg_inst *i)
 {
     if (__atomic_load_n(&i->state, __ATOMIC_ACQUIRE) == MG_STATE_NEW) {
         pthread_mutex_lock(&building);
+        int mode = CUCAPTURE_RELAXED; /* the app may be capturing: our load must not spoil that */
+        cu_result (*exchange)(int *) = MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *);
+        bool relaxed = exchange(&mode) == CUE_SUCCESS;
         if (i->state == MG_STATE_NEW) {
             if (!make_text(i))
                 fail(&i->state, &i->reason, "%s", i->code->reason ? i->code->reason : "out of memory");
@@ -236,6 +239,8 @@ bool mg_kernel_twin(struct mg_inst *i)
             if (i->state == MG_STATE_FAILED && mg_session.config.verbose)
                 mg_session_say("%s runs native: %s", i->code->name, i->reason);
         }
+        if (relaxed)
+            exchange(&mode);
         pthread_mutex_unlock(&building);
     }
     return i->state == MG_STATE_READY;
