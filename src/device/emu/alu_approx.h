@@ -4,7 +4,7 @@
  * Everything is +, -, *, / and square root of IEEE float and double without contraction, plus
  * integer operations, in a fixed order: the same bits on every CPU and vector ISA, and branch-free
  * so that loops over lanes vectorise. Polynomials are evaluated in double, so results are within
- * 0.51 ulp of the exact value (rcp, sqrt: correctly rounded; rsqrt: 1 ulp; tanh: 0.6 ulp): inside
+ * 0.51 ulp of the exact value (rcp, sqrt: correctly rounded; rsqrt: 1.5 ulp; tanh: 0.6 ulp): inside
  * every bound of the PTX ISA. sin and cos lose accuracy as |x| grows past 2^20, as PTX allows.
  */
 #ifndef MG_DEVICE_EMU_ALU_APPROX_H

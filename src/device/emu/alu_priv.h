@@ -98,6 +98,25 @@ static const uint64_t lane_bit_d[32] __attribute__((aligned(64), unused)) = {B4(
             d[i] = (mask & lane_bit[i]) ? r_ : d[i];                                       \
         }                                                                                  \
     }
+/* The same for long expressions of 32-bit lanes: blending in a loop of its own, or the compiler makes
+ * the whole expression conditional. */
+#define ALU_RUN_SPLIT(TD, SETUP, EXPR)                                                     \
+    if (MG_LIKELY(mask == ALU_FULL)) {                                                     \
+        ALU_LOOP                                                                           \
+        {                                                                                  \
+            SETUP;                                                                         \
+            d[i] = (TD)(EXPR);                                                             \
+        }                                                                                  \
+    } else {                                                                               \
+        TD all_[32] __attribute__((aligned(64)));                                          \
+        ALU_LOOP                                                                           \
+        {                                                                                  \
+            SETUP;                                                                         \
+            all_[i] = (TD)(EXPR);                                                          \
+        }                                                                                  \
+        __asm__ volatile("" : : "r"(all_) : "memory");                                     \
+        ALU_LOOP d[i] = (mask & lane_bit[i]) ? all_[i] : d[i];                             \
+    }
 /* For what does not vectorise anyway: active lanes only. */
 #define ALU_EACH(i) for (uint32_t left_ = mask, i; left_ && (i = (uint32_t)__builtin_ctz(left_), 1); left_ &= left_ - 1)
 

@@ -2,7 +2,7 @@
  *
  * Every operation is computed so that one rounding remains: sums and products of f16 and sums of
  * bf16 in float (24 bits are at least twice 11 plus 2: the second rounding is harmless), products
- * of bf16 and every fma in double with a sticky last bit. NaN results are 0x7fff.
+ * of bf16 in double, every fma with a sticky last bit. NaN results are 0x7fff.
  */
 #include "device/emu/alu_approx.h"
 #include "device/emu/alu_half.h"
@@ -12,13 +12,20 @@
 #define B(v) bf16_to_float(v)
 typedef uint32_t h16; /* 16 bits, zero-extended */
 
-static inline h16 half_of_double(double x) { return float_to_half(double_to_float_odd(x)); }
+/* x * y + z of f16 values: the product is exact in float, so is the error of the sum, which makes the
+ * last bit sticky. */
+static inline float fma_odd_f16(h16 x, h16 y, h16 z)
+{
+    float p = F(x) * F(y), c = F(z), s = p + c, t = s - p, e = (p - (s - t)) + (c - t);
+    uint32_t u = bits32(s), away = (e < 0.0f) != (s < 0.0f), odd = e != 0.0f ? (u - away) | 1 : u;
+    return e == e ? float32(odd) : s;
+}
 static inline h16 bf16_of_double(double x) { return float_to_bf16(double_to_float_odd(x)); }
 
 static inline h16 add_f16(h16 x, h16 y) { return float_to_half(F(x) + F(y)); }
 static inline h16 sub_f16(h16 x, h16 y) { return float_to_half(F(x) - F(y)); }
 static inline h16 mul_f16(h16 x, h16 y) { return float_to_half(F(x) * F(y)); }
-static inline h16 fma_f16(h16 x, h16 y, h16 z) { return half_of_double(fma_odd(F(x), F(y), F(z))); }
+static inline h16 fma_f16(h16 x, h16 y, h16 z) { return float_to_half(fma_odd_f16(x, y, z)); }
 static inline h16 add_bf16(h16 x, h16 y) { return float_to_bf16(B(x) + B(y)); }
 static inline h16 sub_bf16(h16 x, h16 y) { return float_to_bf16(B(x) - B(y)); }
 static inline h16 mul_bf16(h16 x, h16 y) { return bf16_of_double((double)B(x) * (double)B(y)); }
@@ -33,7 +40,7 @@ static inline h16 flushed(float x)
 static inline h16 add_f16z(h16 x, h16 y) { return flushed(F(x) + F(y)); }
 static inline h16 sub_f16z(h16 x, h16 y) { return flushed(F(x) - F(y)); }
 static inline h16 mul_f16z(h16 x, h16 y) { return flushed(F(x) * F(y)); }
-static inline h16 fma_f16z(h16 x, h16 y, h16 z) { return flushed(double_to_float_odd(fma_odd(F(x), F(y), F(z)))); }
+static inline h16 fma_f16z(h16 x, h16 y, h16 z) { return flushed(fma_odd_f16(x, y, z)); }
 
 /* What is done to a result: nothing, .ftz, .sat, .relu */
 static inline h16 post_n(h16 r) { return r; }
@@ -53,7 +60,7 @@ static inline h16 relu(h16 r) { return r & 0x8000 ? 0 : r; } /* a NaN is 0x7fff 
     {                                                                                      \
         lane32 *d = AT(lane32, o->d);                                                      \
         pointers;                                                                          \
-        ALU_RUN(lane32, setup, expr)                                                       \
+        ALU_RUN_SPLIT(lane32, setup, expr)                                                       \
     }
 #define P1 const lane32 *a = AT(lane32, o->s[0])
 #define P2 P1; const lane32 *b = AT(lane32, o->s[1])
