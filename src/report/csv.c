@@ -111,6 +111,28 @@ static void write_opcodes(const struct mg_profile *p, const struct mg_report_opt
     }
 }
 
+/* CUDA Flux's table: opcodes by launch, as measured. */
+static void write_launch_opcodes(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out)
+{
+    mg_buf_adds(out, "launch,kernel,name,module,opcode,thread,warp\r\n");
+    for (uint64_t i = 0; i < p->n_launches; i++) {
+        const struct mg_plaunch *l = &p->launches[i];
+        const struct mg_pkernel *k = &p->kernels[l->kernel];
+        struct mg_kernel_sums s;
+        if (!mg_report_shows(o, k) || !l->threads) continue;
+        mg_launch_sums_init(&s, k, l);
+        for (uint32_t j = 0; j < s.n_ops; j++) {
+            number(out, true, l->id);
+            kernel_columns(out, k);
+            text(out, s.ops[j].op);
+            number(out, true, s.ops[j].threads);
+            number(out, s.has_warps, s.ops[j].warps);
+            end_row(out);
+        }
+        mg_kernel_sums_release(&s);
+    }
+}
+
 static void write_launches(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
     mg_buf_adds(out, "launch,kernel,name,module,process,grid_x,grid_y,grid_z,block_x,block_y,block_z,shared_bytes,device,stream,ctx,graph,replays,ran,reason,complete,"
@@ -150,6 +172,7 @@ void mg_report_csv(const struct mg_profile *p, const struct mg_report_opts *o, s
 {
     const char *table = o && o->table ? o->table : o && o->per_launch ? "launches" : "blocks";
     if (!strcmp(table, "kernels")) write_kernels(p, o, out);
+    else if (!strcmp(table, "opcodes") && o->per_launch) write_launch_opcodes(p, o, out);
     else if (!strcmp(table, "opcodes")) write_opcodes(p, o, out);
     else if (!strcmp(table, "launches")) write_launches(p, o, out);
     else write_blocks(p, o, out);

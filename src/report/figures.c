@@ -127,6 +127,21 @@ void mg_kernel_sums_init(struct mg_kernel_sums *s, const struct mg_pkernel *k)
     s->ops = ops.at;
 }
 
+void mg_launch_sums_init(struct mg_kernel_sums *s, const struct mg_pkernel *k, const struct mg_plaunch *l)
+{
+    struct mg_pkernel one = *k;
+    one.blocks = mg_xcalloc(k->n_blocks + 1, sizeof *one.blocks);
+    for (uint32_t b = 0; b < k->n_blocks; b++) {
+        one.blocks[b] = k->blocks[b];
+        one.blocks[b].has_threads = l->threads != NULL;
+        one.blocks[b].has_warps = l->warps != NULL;
+        one.blocks[b].threads = l->threads ? l->threads[b] : 0;
+        one.blocks[b].warps = l->warps ? l->warps[b] : 0;
+    }
+    mg_kernel_sums_init(s, &one);
+    free(one.blocks);
+}
+
 void mg_kernel_sums_release(struct mg_kernel_sums *s)
 {
     free(s->ops);

@@ -191,6 +191,27 @@ static void write_counts(struct mg_json *j, const char *key, const uint64_t *v, 
     mg_json_end(j, ']');
 }
 
+static void write_launch_opcodes(struct mg_json *j, const struct mg_pkernel *k, const struct mg_plaunch *l)
+{
+    struct mg_kernel_sums s;
+    mg_json_key(j, "opcodes");
+    if (!l->threads) {
+        mg_json_null(j);
+        return;
+    }
+    mg_launch_sums_init(&s, k, l);
+    mg_json_obj(j);
+    for (uint32_t i = 0; i < s.n_ops; i++) {
+        mg_json_key(j, s.ops[i].op);
+        mg_json_obj(j);
+        key_u64(j, "thread", s.ops[i].threads);
+        key_u64_if(j, "warp", s.has_warps, s.ops[i].warps);
+        mg_json_end(j, '}');
+    }
+    mg_json_end(j, '}');
+    mg_kernel_sums_release(&s);
+}
+
 static void write_launches(struct mg_json *j, const struct mg_profile *p, const struct mg_report_opts *o)
 {
     mg_json_key(j, "launches");
@@ -224,6 +245,7 @@ static void write_launches(struct mg_json *j, const struct mg_profile *p, const 
         if (o->per_launch) {
             write_counts(j, "thread_entries", l->threads, l->n_counts);
             write_counts(j, "warp_entries", l->warps, l->n_counts);
+            write_launch_opcodes(j, &p->kernels[l->kernel], l);
             write_arguments(j, l);
         }
         end_line(j, indent);

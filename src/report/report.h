@@ -52,6 +52,8 @@ struct mg_kernel_sums {
     struct mg_opcount *ops; uint32_t n_ops; /* sorted by op */
 };
 void mg_kernel_sums_init(struct mg_kernel_sums *s, const struct mg_pkernel *k);
+/* The same of one launch, as measured (not scaled). */
+void mg_launch_sums_init(struct mg_kernel_sums *s, const struct mg_pkernel *k, const struct mg_plaunch *l);
 void mg_kernel_sums_release(struct mg_kernel_sums *s);
 
 bool mg_report_shows(const struct mg_report_opts *o, const struct mg_pkernel *k);

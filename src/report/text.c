@@ -134,7 +134,12 @@ static void write_place(struct view *v, const struct mg_pkernel *k, const struct
     mg_buf_release(&place);
     if (!text) return;
     uint32_t room = v->columns > 100 ? v->columns - 82 : 36;
-    mg_buf_add(v->out, text, MG_MIN(bytes, room));
+    for (uint32_t n = 0; bytes && n < room; text++, bytes--) {
+        bool space = *text == ' ' || *text == '\t';
+        if (space && v->out->at[v->out->n - 1] == ' ' && n) continue;
+        mg_buf_addc(v->out, space || (unsigned char)*text < ' ' ? ' ' : *text);
+        n++;
+    }
 }
 
 static void write_blocks(struct view *v, const struct mg_pkernel *k, const struct mg_kernel_sums *s)

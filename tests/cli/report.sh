@@ -20,6 +20,7 @@ expect 0 'other: 1 native, no PTX' "$MARGAY" report p1
 expect 0 '"thread_instructions": 1474560' "$MARGAY" report --json p1
 expect 0 '"estimate": true' "$MARGAY" report p2 --json
 expect 0 'add.f32,327680,10240,327680,0' "$MARGAY" report p1 --csv --table opcodes
+expect 0 '0,0,_Z4loopPfi,00112233445566778899aabbccddeeff,bra,180224,5632' "$MARGAY" report p1 --csv --table opcodes --per-launch
 expect 2 'needs a profile directory' "$MARGAY" report
 expect 2 'no option --xml' "$MARGAY" report p1 --xml
 expect 2 'exclude each other' "$MARGAY" report p1 --json --csv
@@ -72,7 +73,7 @@ def walk(v, path):
     if isinstance(v, dict):
         for k, x in v.items():
             if path == 'tools': k = '<tool>'
-            if path == 'kernels[].opcodes': k = '<opcode>'
+            if path in ('kernels[].opcodes', 'launches[].opcodes'): k = '<opcode>'
             if path == 'tools.<tool>' and k != 'options':
                 printed.add('tools.<tool>.<key>')
                 continue
