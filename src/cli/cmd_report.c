@@ -58,6 +58,9 @@ int cmd_report(int argc, char **argv)
     struct mg_buf out = MG_BUF_INIT;
     if (mg_profile_open(argv[0], &p, &d)) {
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
+    } else if (o.tool && !mg_report_has_tool(p, o.tool)) {
+        (void)mg_diag_err(&d, MG_ERR_INPUT, "%s has no result of a tool named %s", argv[0], o.tool);
+        status = mg_cli_fail(&d, MG_EXIT_INPUT);
     } else {
         o.top = top > UINT32_MAX ? UINT32_MAX : (uint32_t)top;
         o.columns = terminal_columns();

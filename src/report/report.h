@@ -57,6 +57,8 @@ void mg_launch_sums_init(struct mg_kernel_sums *s, const struct mg_pkernel *k, c
 void mg_kernel_sums_release(struct mg_kernel_sums *s);
 
 bool mg_report_shows(const struct mg_report_opts *o, const struct mg_pkernel *k);
+/* The run named this tool, or it left a result. */
+bool mg_report_has_tool(const struct mg_profile *p, const char *name);
 const char *mg_ran_text(enum mg_ran r); /* "instrumented" "native" "failed" "unknown" */
 /* The command a profile is of: the launcher's record, else the first process. exit -1: unknown. */
 void mg_report_command(const struct mg_profile *p, const char *const **argv, uint32_t *argc, int *exit_code);

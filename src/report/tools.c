@@ -143,3 +143,17 @@ void mg_report_tools_json(struct mg_json *j, const struct mg_profile *p, const s
     mg_json_end(j, '}');
     mg_vec_release(&v);
 }
+
+bool mg_report_has_tool(const struct mg_profile *p, const char *name)
+{
+    size_t len = strlen(name);
+    for (uint32_t i = 0; i < p->n_tools; i++)
+        if (!strcmp(p->tools[i].tool, name)) return true;
+    for (uint32_t i = 0; i < p->n_processes; i++)
+        for (const char *at = p->processes[i].tools; *at;) {
+            size_t n = strcspn(at, ";");
+            if (strcspn(at, ",;") == len && !memcmp(at, name, len)) return true;
+            at += n + (at[n] == ';');
+        }
+    return false;
+}
