@@ -2,7 +2,7 @@
 # A runtime client built without nvcc (clang's PTX in a fatbin, our library linked directly) runs under
 # margay with its results right, plain and instrumented, from four threads.
 set -e
-T="$ROOT/tests/runtime" RT="$B/lib/margay/cudart"
+. "$ROOT/tests/runtime/common"
 clang=$(command -v clang || command -v clang-14) || { echo "no clang"; exit 77; }
 [ -e "$B/lib/margay/driver/libcuda.so.1" ] || { echo "no driver built"; exit 77; }
 "$clang" -x cuda --cuda-path=/nonexistent --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib -O2 -S "$T/client.cu" -o client.ptx

@@ -18,7 +18,8 @@ int main(void)
 }
 C
 cc app.c -L"$B/lib/margay/cudart" -l:libcudart.so.12 -o app
-LD_LIBRARY_PATH="$B/lib/margay/cudart" ./app > out 2> err
+. "$ROOT/tests/runtime/common"
+under "$RT" ./app > out 2> err
 [ "$(cat out)" = "801 operation not supported" ]
 [ "$(wc -l < err)" = 1 ]
 grep -q 'CUDA 12 runtime (libcudart.so.12)' err

@@ -2,14 +2,13 @@
 # The runtime over a driver that only writes down its calls: the sequence a real runtime makes
 # (load at first use with the program's own wrapper, kernel launched as a CUkernel), errors, threads.
 set -e
-T="$ROOT/tests/runtime" RT="$B/lib/margay/cudart"
-cc -std=gnu17 -shared -fPIC -Wl,-soname,libcuda.so.1 -I"$ROOT/src" -I"$ROOT" "$T/fake.c" "$T/fake_rest.c" -o libcuda.so.1
+. "$ROOT/tests/runtime/common"
+build_fake
 cc -std=gnu17 "$T/mkfatbin.c" -o mkfatbin
 printf '.version 7.0\n.target sm_70\n.address_size 64\n.visible .entry fill(){ret;}\n' > tiny.ptx
 ./mkfatbin tiny.ptx 70 tiny.S
 cc -std=gnu17 -O1 -I"$ROOT/src" "$T/client.c" tiny.S -L"$RT" -l:libcudart.so.13 -lpthread -o client
-export LD_LIBRARY_PATH="$PWD:$RT" FAKE_LOG="$PWD/log"
-LD_PRELOAD=$MARGAY_TEST_PRELOAD ./client
+FAKE_LOG="$PWD/log" under "$PWD:$RT" ./client
 [ "$(grep -c '^cuLibraryLoadData wrapper jit 0 option 1=1$' log)" = 1 ]
 [ "$(grep -c '^cuLibraryLoadData' log)" = 1 ]
 [ "$(grep -c '^cuDevicePrimaryCtxRetain' log)" = 1 ]
@@ -17,13 +16,13 @@ LD_PRELOAD=$MARGAY_TEST_PRELOAD ./client
 [ "$(grep -c '^cuLaunchKernel sum 1,1,1 1,1,1 0' log)" = 4 ]
 [ "$(grep -c '^cuLibraryGetKernel fill' log)" -ge 1 ]
 tail -1 log | grep -q cuLibraryUnload
-FAKE_FAIL=cuStreamQuery:600 ./client
+FAKE_FAIL=cuStreamQuery:600 under "$PWD:$RT" ./client
 # A program whose image does not load is told why at the launch, not at the registration.
-FAKE_FAIL=cuLibraryLoadData:209 ./client 2> err && exit 1
+if FAKE_FAIL=cuLibraryLoadData:209 under "$PWD:$RT" ./client 2> err; then exit 1; fi
 grep -q 'cudaErrorNoKernelImageForDevice (no kernel image is available for execution on the device)' err
 # No driver, no device.
 rm libcuda.so.1
 if ! ldconfig -p | grep -q libcuda.so.1; then
-    ./client 2> err && exit 1
+    if under "$PWD:$RT" ./client 2> err; then exit 1; fi
     grep -q 'cudaErrorInsufficientDriver' err
 fi

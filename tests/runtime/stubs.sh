@@ -1,14 +1,13 @@
 #!/bin/sh
 # Stubs made by nvcc, with the null stream as it is and per thread, over the fake driver.
 set -e
-T="$ROOT/tests/runtime" RT="$B/lib/margay/cudart"
+. "$ROOT/tests/runtime/common"
 [ -n "$NVCC" ] || { echo "no nvcc"; exit 77; }
-cc -std=gnu17 -shared -fPIC -Wl,-soname,libcuda.so.1 -I"$ROOT/src" -I"$ROOT" "$T/fake.c" "$T/fake_rest.c" -o libcuda.so.1
+build_fake
 "$NVCC" -cudart shared -arch=sm_90 "$T/stubs.cu" -o legacy
 "$NVCC" -cudart shared -arch=sm_90 --default-stream per-thread "$T/stubs.cu" -o per-thread
-export LD_LIBRARY_PATH="$PWD:$RT"
 for s in legacy per-thread; do
-    FAKE_LOG="$PWD/$s.log" ./$s 2> err
+    FAKE_LOG="$PWD/$s.log" under "$PWD:$RT" ./$s 2> err
     [ "$(grep -c 'cudaGLSetGLDevice, which is not implemented' err)" = 1 ]
     [ "$(grep -c '^cuLibraryLoadData wrapper jit 0 option 1=1$' $s.log)" = 1 ]
 done
