@@ -325,7 +325,7 @@ bool mg_ptx_guard(struct parser *p, mg_id *guard, unsigned *flags)
     return true;
 }
 
-static mg_id form_of(struct parser *p, const char *s, size_t len)
+static mg_id form_by_name(struct parser *p, const char *s, size_t len)
 {
     mg_str text = mg_intern_add(&p->m->names, s, len);
     if (text >= p->form_of.n) {
@@ -336,6 +336,23 @@ static mg_id form_of(struct parser *p, const char *s, size_t len)
     }
     if (!p->form_of.at[text]) p->form_of.at[text] = mg_form_intern(p->m, s, len);
     return p->form_of.at[text];
+}
+
+/* Most opcodes have up to 16 characters and were seen before: a small exact cache answers. s is
+ * followed by at least 16 readable bytes. */
+static mg_id form_of(struct parser *p, const char *s, size_t len)
+{
+    if (len > 16 || s < p->text || s > p->end) return form_by_name(p, s, len);
+    uint64_t head, tail;
+    memcpy(&head, s, 8);
+    memcpy(&tail, s + 8, 8);
+    if (len < 8) head &= (1ull << 8 * len) - 1;
+    if (len <= 8) tail = 0;
+    else if (len < 16) tail &= (1ull << 8 * (len - 8)) - 1;
+    struct form_slot *slot = &p->form_slots[((head ^ tail * 31) * 0x9e3779b97f4a7c15u) >> 56];
+    if (slot->head != head || slot->tail != tail || slot->len != len)
+        *slot = (struct form_slot){head, tail, (uint32_t)len, form_by_name(p, s, len)};
+    return slot->form;
 }
 
 /* The dotted rest of the opcode at p->at; text is where it began. */

@@ -459,6 +459,8 @@ enum mg_err mg_ptx_parse(const char *text, size_t bytes, const char *file_name, 
     m->file = file_name ? mg_xstrdup(file_name) : NULL;
     m->address_size = 64;
     *mg_vec_push(&p.scope_parent) = 0;
+    mg_vec_reserve(&m->nodes, (uint32_t)(bytes / 30) + 16); /* what compilers write fits: no array moves */
+    mg_vec_reserve(&m->opnds, (uint32_t)(bytes / 16) + 16);
     mg_text_id(text, bytes, m->id);
     parse_items(&p);
     mg_ptx_settle_module(&p);

@@ -41,13 +41,27 @@ static void puts_(struct out *o, const char *s)
 static inline void put_name(struct out *o, mg_str s)
 {
     const struct mg_intern_entry *e = &o->m->names.entries[s];
-    put(o, e->s, e->len);
+    if (MG_LIKELY(e->len <= 15 && s && o->end - o->at >= 16)) { /* interned text stands in 16-byte pieces: copy one whole */
+        memcpy(o->at, e->s, 16);
+        o->at += e->len;
+    } else {
+        put(o, e->s, e->len);
+    }
 }
 
 static void put_uint(struct out *o, uint64_t v)
 {
     char text[20];
     size_t at = sizeof text;
+    if (v < 10) {
+        putch(o, (char)('0' + v));
+        return;
+    }
+    if (v < 100) {
+        putch(o, (char)('0' + v / 10));
+        putch(o, (char)('0' + v % 10));
+        return;
+    }
     do text[--at] = (char)('0' + v % 10);
     while (v /= 10);
     put(o, text + at, sizeof text - at);

@@ -52,6 +52,12 @@ struct stem_slot {
     mg_str name;
 };
 #define STEM_SLOTS 64
+struct form_slot { /* an opcode of up to 16 characters is its own exact key */
+    uint64_t head, tail;
+    uint32_t len;
+    mg_id form;
+};
+#define FORM_SLOTS 256
 #define MAX_DEPTH 1000
 #define MAX_ERRORS 1000
 
@@ -67,6 +73,7 @@ struct parser {
     uint32_t n_syms;
     MG_VEC(struct undo) undo;
     struct stem_slot stems[STEM_SLOTS];
+    struct form_slot form_slots[FORM_SLOTS];
     uint32_t depth;                 /* 0 = module scope, 1 = parameters, 2 = body, ... */
     uint32_t scope;                 /* of the body being read: 0 = outermost */
     MG_VEC(uint32_t) scope_parent;  /* of the body being read */
