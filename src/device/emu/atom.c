@@ -189,7 +189,7 @@ static void lanes(const struct emu_alu *o, char *regs, uint32_t mask)
 }
 
 /* red.add of an integer: lanes with one address are summed and added once. */
-static void add_integers(const struct emu_alu *o, char *regs, uint32_t mask)
+void emu_red_add(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     const struct emu_op *op = OP(o);
     struct emu_frame *f = EMU_FRAME(regs);
@@ -254,6 +254,6 @@ emu_alu_fn emu_atom_find(const struct mg_form *f, struct emu_op *op, bool with_r
     bool number = mg_type_kind(t) == MG_TK_UINT || mg_type_kind(t) == MG_TK_SINT;
     if (op->bytes == 16) return op->vec == 1 && (op->sub == EMU_ATOM_EXCH || op->sub == EMU_ATOM_CAS) ? lanes_q : NULL;
     if (op->bytes != 2 && op->bytes != 4 && op->bytes != 8) return NULL;
-    if (!with_result && op->vec == 1 && op->sub == EMU_ATOM_ADD && number) return add_integers;
+    if (!with_result && op->vec == 1 && op->sub == EMU_ATOM_ADD && number) return emu_red_add;
     return lanes;
 }

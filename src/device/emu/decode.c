@@ -391,7 +391,9 @@ static void decode_blocks(struct decoder *d)
         for (mg_id id = b->first; id; id = d->m->nodes.at[id].next) {
             if (d->m->nodes.at[id].kind == MG_NODE_inst) {
                 d->node = id;
-                dec_instruction(d, id);
+                mg_id last = dec_leader(d, id, b->last);
+                if (last) id = last;
+                else dec_instruction(d, id);
             }
             if (id == b->last) break;
         }
@@ -423,7 +425,7 @@ static void decode_blocks(struct decoder *d)
     memcpy(fn->ops, d->ops.at, (size_t)fn->n_ops * sizeof *fn->ops);
     for (uint32_t i = fn->n_ops; i-- > 0;) {
         struct emu_op *op = &fn->ops[i];
-        uint32_t own = op->node != 0;
+        uint32_t own = (op->node != 0) + op->extra;
         if (op->ctl) {
             op->run = 0;
             op->insts = own;

@@ -54,6 +54,7 @@ uint32_t dec_next_block(struct decoder *d);         /* in text order; n_blocks: 
 void dec_instruction(struct decoder *d, mg_id node); /* decode_inst.c */
 void dec_memory(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n);
 void dec_address(struct decoder *d, struct emu_op *op, const struct mg_opnd *o, enum mg_space space);
+mg_id dec_leader(struct decoder *d, mg_id node, mg_id last);
 void dec_call(struct decoder *d, const struct mg_opnd *o, uint32_t n);
 struct emu_func *dec_callee(struct decoder *d, mg_id func);
 

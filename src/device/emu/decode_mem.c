@@ -174,6 +174,8 @@ static void atomic(struct decoder *d, const struct mg_form *form, const struct m
     uint8_t sub = proto.sub, vec = proto.vec, bytes = proto.bytes;
     dec_address(d, &proto, &o[at], form->space);
     if (proto.space == MG_SPACE_local || proto.space == MG_SPACE_const || proto.space == MG_SPACE_param) dec_refuse(d, "unsupported instruction");
+    if (fn == emu_red_add && (proto.space == MG_SPACE_global || proto.space == MG_SPACE_generic) && !(proto.flags & (EMU_OF_BASE_NONE | EMU_OF_BASE_W)))
+        fn = c == EMU_D ? d->vec->red_add_d : d->vec->red_add_w;
     struct emu_op *op = dec_emit_inst(d, fn, EMU_CTL_NONE);
     op->off = proto.off;
     op->space = proto.space;

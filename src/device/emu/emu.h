@@ -89,6 +89,7 @@ struct emu_op { /* owner: the code's arena */
     uint8_t vec;           /* elements, 1 when scalar */
     uint8_t space;         /* enum mg_space */
     uint8_t flags;         /* enum emu_op_flags */
+    uint8_t extra;         /* further instructions that this operation stands for */
 };
 enum emu_op_flags {
     EMU_OF_WRITES = 1, EMU_OF_READS = 2,
@@ -329,6 +330,7 @@ void emu_epoch(struct emu_worker *wk);
 
 /* atom.c */
 enum emu_atom { EMU_ATOM_ADD, EMU_ATOM_MIN, EMU_ATOM_MAX, EMU_ATOM_INC, EMU_ATOM_DEC, EMU_ATOM_EXCH, EMU_ATOM_CAS, EMU_ATOM_AND, EMU_ATOM_OR, EMU_ATOM_XOR };
+void emu_red_add(const struct emu_alu *o, char *regs, uint32_t mask);
 emu_alu_fn emu_atom_find(const struct mg_form *f, struct emu_op *op, bool with_result);
 void emu_host_addresses(struct emu_frame *f, const struct emu_op *op, char *regs, uint32_t mask, uint32_t bytes, uint64_t *ea);
 
@@ -370,6 +372,8 @@ struct emu_vec_ops {
     emu_alu_fn (*load)(enum emu_where where, enum emu_elem e, bool vec);
     emu_alu_fn (*store)(enum emu_where where, enum emu_elem e, bool vec);
     emu_alu_fn guarded;
+    emu_alu_fn red_add_w, red_add_d; /* address in a 64-bit register */
+    emu_alu_fn leader;
     emu_alu_fn not_p, lo_dw, zext_wd, sext_wd, sext8_w, sext16_w, sext8_h, mov_p, mov_w, mov_d, mov_q, pack_wd, unpack_dw, add_d; /* small helpers of the decoder */
 };
 extern const struct emu_vec_ops emu_vec_base, emu_vec_avx2, emu_vec_avx512;

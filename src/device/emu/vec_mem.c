@@ -83,6 +83,28 @@ INLINE void translate(const struct emu_op *op, struct emu_frame *f, enum emu_whe
     }
 }
 
+/* All 32 lanes in shared memory through a 32-bit register: checks and looks for equal or consecutive
+ * addresses in each half of the warp (rows of a 16-wide tile). False: not inside, see translate(). */
+struct tile { uint32_t at[EMU_LANES]; bool same[2], run[2]; };
+INLINE bool shared_tile(const struct emu_op *op, struct emu_frame *f, const char *regs, uint32_t bytes, struct tile *t)
+{
+    const uint32_t *a = (const uint32_t *)(regs + op->a.s[0]);
+    uint32_t off = (uint32_t)op->off, hi = 0, bits = 0;
+    ALL t->at[i] = a[i] + off;
+    ALL hi = t->at[i] > hi ? t->at[i] : hi;
+    ALL bits |= t->at[i];
+    if (MG_UNLIKELY((uint64_t)hi + bytes > f->shared_bytes || bits & (bytes - 1))) return false;
+    for (int h = 0; h < 2; h++) {
+        const uint32_t *p = t->at + 16 * h;
+        uint32_t first = p[0], same = 0, run = 0;
+        for (int i = 0; i < 16; i++) same |= p[i] ^ first;
+        for (int i = 0; i < 16; i++) run |= p[i] ^ (first + bytes * (uint32_t)i);
+        t->same[h] = !same;
+        t->run[h] = !run;
+    }
+    return true;
+}
+
 /* ---- elements ------------------------------------------------------------------------------- */
 
 #define ELEMS(X)                                                                                 \
@@ -101,6 +123,22 @@ struct quad { uint64_t lo, hi; };
         struct emu_frame *f = EMU_FRAME(regs);                                                   \
         REG *d = (REG *)(regs + o->d);                                                           \
         uint64_t ea[EMU_LANES];                                                                  \
+        struct tile t;                                                                           \
+        if (where == EMU_AT_SHARED && mask == UINT32_MAX && op->flags & EMU_OF_BASE_W && shared_tile(op, f, regs, sizeof(MEM), &t)) { \
+            for (int h = 0; h < 2; h++) {                                                        \
+                REG *dh = d + 16 * h;                                                            \
+                const MEM *p = (const MEM *)(f->shared + t.at[16 * h]);                          \
+                if (t.same[h]) {                                                                 \
+                    REG v = (REG)(CONV)*p;                                                       \
+                    for (int i = 0; i < 16; i++) dh[i] = v;                                      \
+                } else if (t.run[h]) {                                                           \
+                    for (int i = 0; i < 16; i++) dh[i] = (REG)(CONV)p[i];                        \
+                } else {                                                                         \
+                    for (int i = 0; i < 16; i++) dh[i] = (REG)(CONV) * (const MEM *)(f->shared + t.at[16 * h + i]); \
+                }                                                                                \
+            }                                                                                    \
+            return;                                                                              \
+        }                                                                                        \
         addresses(op, regs, ea, where);                                                                 \
         if (where == EMU_AT_GLOBAL && mask == UINT32_MAX && consecutive(ea, sizeof(MEM))) {      \
             const struct emu_range *r = &f->wk->ranges[op->cache];                               \
@@ -134,6 +172,19 @@ struct quad { uint64_t lo, hi; };
         struct emu_frame *f = EMU_FRAME(regs);                                                   \
         const REG *s = (const REG *)(regs + o->s[1]);                                            \
         uint64_t ea[EMU_LANES];                                                                  \
+        struct tile t;                                                                           \
+        if (where == EMU_AT_SHARED && mask == UINT32_MAX && op->flags & EMU_OF_BASE_W && shared_tile(op, f, regs, sizeof(MEM), &t)) { \
+            for (int h = 0; h < 2; h++) {                                                        \
+                const REG *sh = s + 16 * h;                                                      \
+                if (t.run[h]) {                                                                  \
+                    MEM *p = (MEM *)(f->shared + t.at[16 * h]);                                  \
+                    for (int i = 0; i < 16; i++) p[i] = (MEM)sh[i];                              \
+                } else {                                                                         \
+                    for (int i = 0; i < 16; i++) *(MEM *)(f->shared + t.at[16 * h + i]) = (MEM)sh[i]; \
+                }                                                                                \
+            }                                                                                    \
+            return;                                                                              \
+        }                                                                                        \
         addresses(op, regs, ea, where);                                                                 \
         if (where == EMU_AT_GLOBAL && mask == UINT32_MAX && consecutive(ea, sizeof(MEM))) {      \
             const struct emu_range *r = &f->wk->ranges[op->cache];                               \
@@ -238,6 +289,38 @@ static unsigned row(enum emu_where w)
 static emu_alu_fn find_load(enum emu_where w, enum emu_elem e, bool vec) { return loads[e][row(w)][vec]; }
 static emu_alu_fn find_store(enum emu_where w, enum emu_elem e, bool vec) { return stores[e][row(w)][vec]; }
 
+/* red.add of integers: lanes that all name one address of global memory are summed and added once
+ * (counters of probes leave that way); everything else is atom.c's. */
+#define RED_ADD(name, T, REG)                                                                    \
+    static void name(const struct emu_alu *o, char *regs, uint32_t mask)                         \
+    {                                                                                            \
+        const struct emu_op *op = OP(o);                                                         \
+        const struct emu_range *r = &EMU_FRAME(regs)->wk->ranges[op->cache];                     \
+        const uint64_t *a = D(o->s[0]);                                                          \
+        const REG *s = (const REG *)(regs + o->s[1]);                                            \
+        int first = emu_first(mask);                                                             \
+        uint64_t at = a[first] + (uint64_t)op->off, differ = 0;                                  \
+        T sum = 0;                                                                               \
+        if (mask == UINT32_MAX) {                                                                \
+            ALL differ |= a[i] ^ a[0];                                                           \
+            ALL sum += (T)s[i];                                                                  \
+        } else {                                                                                 \
+            EMU_FOR_LANES(i, mask) differ |= a[i] ^ a[first], sum += (T)s[i];                    \
+        }                                                                                        \
+        if (differ || at < r->lo || at >= r->hi || at + sizeof(T) > r->hi || at & (sizeof(T) - 1)) emu_red_add(o, regs, mask); \
+        else if (sum) __atomic_fetch_add((T *)at, sum, __ATOMIC_SEQ_CST);                        \
+    }
+RED_ADD(red_add_w, uint32_t, uint32_t)
+RED_ADD(red_add_d, uint64_t, uint64_t)
+
+/* The pattern by which probes count warps: the lowest of the active lanes sets its bit in d and,
+ * where there is a counter (d2), adds one to it. */
+static void leader(const struct emu_alu *o, char *regs, uint32_t mask)
+{
+    *W(o->d) = (*W(o->d) & ~mask) | (mask & (0u - mask));
+    if (o->d2) D(o->d2)[emu_first(mask)]++;
+}
+
 /* ---- helpers -------------------------------------------------------------------------------- */
 
 static void guarded(const struct emu_alu *o, char *regs, uint32_t mask)
@@ -325,6 +408,7 @@ static void unpack(const struct emu_alu *o, char *regs, uint32_t mask)
 }
 
 const struct emu_vec_ops NAME(emu_vec) = {
+    .red_add_w = red_add_w, .red_add_d = red_add_d, .leader = leader,
     .load = find_load, .store = find_store, .guarded = guarded,
     .not_p = not_p, .lo_dw = lo_dw, .zext_wd = zext_wd, .sext_wd = sext_wd, .sext8_w = sext8_w, .sext16_w = sext16_w, .sext8_h = sext8_h,
     .mov_p = mov_p, .mov_w = mov_w, .mov_d = mov_d, .mov_q = mov_q, .pack_wd = pack, .unpack_dw = unpack, .add_d = add_d,
