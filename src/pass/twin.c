@@ -143,8 +143,28 @@ static void prune(struct mg_twin_build *b)
         if (keep) m->items.at[n++] = it;
     }
     m->items.n = n;
+    for (uint32_t i = 1; i < m->locs.n; i++) { /* names of inlined functions stand in .debug_str */
+        m->locs.at[i].function = 0;
+        m->locs.at[i].has_inlined = 0;
+    }
     free(u.vars);
     free(u.funcs);
+}
+
+/* A module without debug sections must not claim to be compiled for debugging. */
+static void strip_debug_target(struct mg_module *m)
+{
+    char *copy = mg_xstrdup(mg_name(m, m->target)), *save = NULL;
+    struct mg_buf b = MG_BUF_INIT;
+    for (char *w = strtok_r(copy, ", \t", &save); w; w = strtok_r(NULL, ", \t", &save)) {
+        if (!strcmp(w, "debug")) continue;
+        if (b.n) mg_buf_adds(&b, ", ");
+        mg_buf_adds(&b, w);
+    }
+    if (b.n) m->target = mg_intern_add(&m->names, b.at, b.n);
+    m->debug = 0;
+    mg_buf_release(&b);
+    free(copy);
 }
 
 /* Functions whose address the select chains take may stand behind their user: declare them first. */
@@ -205,6 +225,7 @@ static enum mg_err build(struct mg_twin_build *b)
     for (uint32_t i = 0; i < t->n_funcs && !err; i++) err = rewrite_func(b, i);
     if (err) return err;
     prune(b);
+    if (m->debug) strip_debug_target(m);
     declare_taken(b);
     return MG_ERR_OK;
 }

@@ -389,3 +389,33 @@ MG_TEST(twin_refusals)
         mg_diag_release(&d);
     }
 }
+
+/* What speaks of the rest of the module is gone: debug sections, names of inlined functions, other
+ * kernels, variables; what the kernel needs is there. */
+MG_TEST(twin_stands_alone)
+{
+    struct mg_module *m = parse(HEAD ".global .u32 g;\n.shared .u32 used[4];\n.shared .u32 unused[4];\n.extern .shared .align 4 .b8 dyn[];\n"
+        ".visible .entry other() { ret; }\n" ENTRY("k")
+        ".loc 1 4 2\n.loc 1 3 1, function_name $L__info_string0, inlined_at 1 4 2\n"
+        "mov.u32 %r1, used; mov.u32 %r2, dyn; st.global.u32 [g], %r1; ret;\n}\n"
+        ".file 1 \"x.cu\"\n.section .debug_str\n{\n$L__info_string0:\n.b8 65\n.b8 0\n}\n");
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_twin *t = NULL;
+    struct mg_buf b = MG_BUF_INIT;
+    MG_CHECK_EQ(mg_twin_new(m, mg_module_find_func(m, "k"), &t, &d), MG_ERR_OK);
+    mg_ptx_print(t->m, &b);
+    static const char *const gone[] = {"info_string", ".debug_str", "other", "unused", ".global .u32 g", "[g]"};
+    static const char *const there[] = {"used[4]", "dyn[]", ".file", ".loc", "__mg_ctx", ".entry k"};
+    for (unsigned i = 0; i < MG_COUNT_OF(gone); i++)
+        if (strstr(b.at, gone[i])) mg_test_fail(__FILE__, __LINE__, "%s is still there", gone[i]);
+    for (unsigned i = 0; i < MG_COUNT_OF(there); i++)
+        if (!strstr(b.at, there[i])) mg_test_fail(__FILE__, __LINE__, "%s is gone", there[i]);
+    MG_CHECK_EQ(t->n_symbols, 1);
+    MG_CHECK_STR(t->symbols[0].name, "g");
+    struct mg_module *again = parse(b.at);
+    mg_module_free(again);
+    mg_buf_release(&b);
+    mg_twin_free(t);
+    mg_module_free(m);
+    mg_diag_release(&d);
+}
