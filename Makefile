@@ -215,7 +215,8 @@ install: all ## install under PREFIX
 	install -m 755 $(B)/bin/margay $(DESTDIR)$(PREFIX)/bin/margay
 	install -m 755 $(B)/lib/margay/driver/libcuda.so.1 $(DESTDIR)$(PREFIX)/lib/margay/driver/
 	ln -sf libcuda.so.1 $(DESTDIR)$(PREFIX)/lib/margay/driver/libcuda.so
-	install -m 755 $(B)/lib/margay/cudart/libcudart.so.13 $(DESTDIR)$(PREFIX)/lib/margay/cudart/
+	install -m 755 $(wildcard $(B)/lib/margay/cudart/libcudart.so.*) $(DESTDIR)$(PREFIX)/lib/margay/cudart/
+	install -m 755 $(B)/lib/margay/libmargay-audit.so $(DESTDIR)$(PREFIX)/lib/margay/
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	scripts/gen-man $(B)/bin/margay $(B)/man && install -m 644 $(B)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	scripts/gen-completion $(B)/bin/margay > $(B)/completion && install -m 644 $(B)/completion $(DESTDIR)$(PREFIX)/share/bash-completion/completions/margay

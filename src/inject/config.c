@@ -28,6 +28,7 @@
     ROW(flag, verbose,       "MARGAY_VERBOSE")       \
     ROW(flag, native_times,  "MARGAY_NATIVE_TIMES")  \
     ROW(flag, witness,       "MARGAY_WITNESS")       \
+    ROW(flag, stress,        "MARGAY_STRESS")        \
     ROW(u32,  root_pid,      "MARGAY_ROOT")
 
 static void read_text(char **to, const char *v) { *to = v && *v ? strdup(v) : NULL; }

@@ -17,6 +17,7 @@ struct mg_config { /* strings: owner is the config; NULL when not given */
     uint64_t time_limit_ns; /* MARGAY_TIME_LIMIT_NS */
     uint32_t workers;  /* MARGAY_WORKERS */
     bool strict, eager, verify, check, stats, quiet, verbose, native_times, witness;
+    bool stress;       /* MARGAY_STRESS: rewrite every twin thoroughly (pass/stress.h), for tests */
     uint32_t root_pid; /* MARGAY_ROOT: pid of the launcher: whose DIR this is */
 };
 void mg_config_from_env(struct mg_config *c);

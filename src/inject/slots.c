@@ -40,11 +40,11 @@ void mg_session_say(const char *fmt, ...)
     mg_session_say_line(line);
 }
 
-/* An entry that the backend lacks: named once, refused every time. */
+/* An entry that the backend lacks: named once when the application calls it, refused every time. */
 cu_result mg_inject_missing(unsigned entry)
 {
     static atomic_uchar said[MG_FN_COUNT];
-    if (entry < MG_FN_COUNT && !atomic_exchange(&said[entry], 1))
+    if (entry < MG_FN_COUNT && !mg_inside && !atomic_exchange(&said[entry], 1))
         mg_session_say("%s is not implemented on this device; the program gets CUDA_ERROR_NOT_SUPPORTED",
                mg_cu_entries[entry].name);
     return CUE_NOT_SUPPORTED;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pass/stress.h"
 #include "ptx/ptx.h"
 
 static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER; /* one twin at a time */
@@ -117,6 +118,8 @@ static bool instrument(struct mg_code *c, struct mg_twin *t, struct mg_diag *d)
     enum mg_err err = s->tool->instrument(s->tool_conf, c->sites, t, &c->layout, d);
     if (err)
         return fail(&c->state, &c->reason, "the tool cannot instrument it: %s", mg_diag_first(d, err));
+    if (s->config.stress)
+        mg_stress(t->m);
     err = mg_module_verify(t->m, d);
     if (err)
         return fail(&c->state, &c->reason, "the instrumented code is not well-formed: %s", mg_diag_first(d, err));

@@ -1,0 +1,53 @@
+#!/bin/sh
+# margay run as a command: exit statuses, what it says where, and that the program is left alone.
+set -u
+failed=0
+expect() { # STATUS STDERR-PATTERN COMMAND...
+    want=$1 pattern=$2
+    shift 2
+    "$@" > out 2> err
+    rc=$?
+    if [ $rc = "$want" ] && { [ -z "$pattern" ] || grep -Eq -- "$pattern" err; }; then
+        echo "ok   $*"
+    else
+        echo "FAIL $*: exit $rc, not $want, or stderr lacks: $pattern"
+        cat out err
+        failed=1
+    fi
+}
+run="$MARGAY run --device emu"
+expect 120 'needs a program' $run
+expect 120 'no-such-option' $run --no-such-option -- true
+expect 120 'no tool named nosuch' $run -t nosuch -- true
+expect 120 'blocks' $run -t blocks,nosuch=1 -- true
+expect 120 'launches' $run --launches 3-1 -- true
+expect 120 'launches' $run --launches x -- true
+expect 120 'neither h200 nor' $run --as nosuch -- true
+expect 120 'one tool' $run -t blocks -t none -- true
+expect 120 '' "$MARGAY" run --device nosuch -- true
+expect 123 'cpu|CPU' sh -c '[ -e "$B/lib/margay/libmargay-cpu.so" ] && { echo cpu >&2; exit 123; }; exec "$MARGAY" run --device cpu -- true'
+expect 127 'nosuch-program: command not found' $run -o d1 -- nosuch-program
+expect 127 './nosuch: No such file' $run -o d2 -- ./nosuch
+expect 126 'Permission denied' $run -o d3 -- /etc/passwd
+expect 7 '^coverage' $run -o d4 -- sh -c 'exit 7'
+expect 143 '^coverage' $run -o d5 -- sh -c 'kill $$'
+expect 0 '' $run -q -o d6 -- sh -c 'echo to stdout; echo to stderr >&2'
+[ "$(cat out err)" = "to stdout
+to stderr" ] || { echo "FAIL -q: something was added"; cat out err; failed=1; }
+echo input | $run -q -o d7 -- cat > out
+[ "$(cat out)" = input ] || { echo "FAIL stdin"; failed=1; }
+expect 0 'already holds 1 run' $run -o d7 -- true
+$run -o /proc/nosuch/d -- true > out 2> err
+[ $? = 120 ] && [ "$(wc -l < err)" -le 2 ] || { echo "FAIL DIR that cannot be made"; cat out err; failed=1; }
+(cd / && cd - > /dev/null && $run -q -- true) && ls -d margay-true-* > /dev/null || { echo "FAIL default DIR"; failed=1; }
+
+gcc -O1 -o client "$ROOT/tests/inject/client.c" -ldl || exit 1
+expect 0 '^coverage: 1 of 1' $run --strict -o s1 -- ./client dlopen
+expect 0 'filtered' $run --strict --kernel nosuch -o s2 -- ./client dlopen
+expect 0 'filtered' $run --launches 5- -o s3 -- ./client dlopen
+expect 0 '^coverage: 1 of 1' $run --launches 0,7-9 --kernel 'fi*' -o s4 -- ./client dlopen
+expect 0 'no tool' $run -t none -o s5 -- ./client dlopen
+expect 0 'own time' $run --stats -o s6 -- ./client dlopen
+expect 0 '' $run -v --keep-ptx -o s7 -- ./client dlopen
+grep -q __mg_ctx s7/fill.ptx || { echo "FAIL --keep-ptx"; failed=1; }
+exit $failed

@@ -1,0 +1,25 @@
+#!/bin/sh
+# `make install`, then ldconfig over the installed prefix: our libraries that carry NVIDIA's names are
+# not in its cache, and the installed program runs.
+set -u
+case ${VARIANT:-} in asan | ubsan | tsan | cover) echo "one build is enough"; exit 77 ;; esac
+make -s -C "$ROOT" VARIANT=release B="$B" PREFIX="$PWD/prefix" install > log 2>&1 || { cat log; exit 1; }
+ldconfig=$(command -v ldconfig || echo /sbin/ldconfig)
+echo "$PWD/prefix/lib" > conf
+"$ldconfig" -C cache -f conf -N 2> /dev/null
+"$ldconfig" -C cache -f conf 2> /dev/null
+if "$ldconfig" -C cache -p | grep -q "$PWD/prefix.*libcuda"; then
+    echo "ldconfig found our libcuda or libcudart"
+    "$ldconfig" -C cache -p
+    exit 1
+fi
+gcc -O1 -o client "$ROOT/tests/inject/client.c" -ldl || exit 1
+./prefix/bin/margay run -o profile -- ./client dlopen libcuda.so.1 > out 2> err && grep -q 'client: ok' out &&
+    grep -q '^coverage: 1 of 1' err || { cat out err; exit 1; }
+./prefix/bin/margay run -q --audit -o profile2 -- ./client dlopen libcuda.so.1 > out 2> err && grep -q 'client: ok' out ||
+    { cat out err; exit 1; }
+# without `margay run` the library is a plain libcuda.so.1: nothing is recorded, nothing is said
+LD_LIBRARY_PATH=$PWD/prefix/lib/margay/driver ./client dlopen libcuda.so.1 > out 2> err && grep -q 'client: ok' out &&
+    [ ! -s err ] || { cat out err; exit 1; }
+./prefix/bin/margay doctor > out || { cat out; exit 1; }
+grep -q '^emu device *ok' out
