@@ -57,16 +57,14 @@ static bool offset(struct parser *p, int64_t *off)
     return mg_ptx_int(p, "the offset", off);
 }
 
-static bool subscripts(struct parser *p, const struct mg_var *v, int64_t *off)
+/* One subscript, in elements whatever the number of dimensions: as ptxas has it. */
+static bool subscript(struct parser *p, const struct mg_var *v, int64_t *off)
 {
     uint64_t bytes = (mg_type_bits((enum mg_type)v->type) + 7) / 8 * (v->vec ? v->vec : 1);
-    for (uint32_t i = 1; i < v->n_dims; i++) bytes *= v->dims[i];
-    for (uint32_t i = 0; take(p, '['); i++) {
-        int64_t ix;
-        if (!mg_ptx_int(p, "the subscript", &ix) || !mg_ptx_expect(p, ']', "the subscript")) return false;
-        *off = (int64_t)((uint64_t)*off + (uint64_t)ix * bytes);
-        if (i + 1 < v->n_dims && v->dims[i + 1]) bytes /= v->dims[i + 1];
-    }
+    int64_t ix;
+    if (!take(p, '[')) return true;
+    if (!mg_ptx_int(p, "the subscript", &ix) || !mg_ptx_expect(p, ']', "the subscript")) return false;
+    *off = (int64_t)((uint64_t)ix * bytes);
     return true;
 }
 
@@ -117,7 +115,7 @@ static bool name_operand(struct parser *p, bool minus)
         int64_t off = 0;
         skip_space(p);
         if (*p->at == '[') { /* a[2]: the element in memory operations, its address elsewhere */
-            if (!subscripts(p, &p->m->vars.at[id], &off)) return false;
+            if (!subscript(p, &p->m->vars.at[id], &off)) return false;
             if (p->form.op_flags & (MG_OPF_READS | MG_OPF_WRITES)) {
                 push(p, mg_o_addr_var(id, off));
                 return true;
@@ -199,7 +197,7 @@ static bool address_part(struct parser *p, struct mg_opnd *o)
     } else if (kind == SYM_var) {
         o->sub = MG_OPND_var;
         skip_space(p);
-        if (*p->at == '[' && !subscripts(p, &p->m->vars.at[id], &off)) return false;
+        if (*p->at == '[' && !subscript(p, &p->m->vars.at[id], &off)) return false;
     } else if (kind == SYM_func) {
         o->sub = MG_OPND_func;
     } else if (kind == SYM_none && p->form.unknown) {

@@ -127,7 +127,7 @@ static enum sym_kind look_up_plain(struct parser *p, const char *s, size_t len, 
 enum sym_kind mg_ptx_look_up(struct parser *p, const char *s, size_t len, uint32_t *id)
 {
     size_t stem = stem_len(s, len);
-    if (stem < len && stem && len - stem <= 9 && (s[stem] != '0' || len - stem == 1)) {
+    if (stem < len && stem && len - stem <= 9) { /* %r01 is %r1 */
         mg_str of = find_stem(p, s, stem);
         if (of && of < p->n_syms) {
             const struct sym *set = &p->syms[of];

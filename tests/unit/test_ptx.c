@@ -211,13 +211,18 @@ MG_TEST(ptx_variables_and_initialisers)
 
 MG_TEST(ptx_array_elements_are_addresses)
 {
-    struct mg_module *m = parse_as(HEAD ".global .u32 a[4][5];\n.entry k() { .reg .b32 r; .reg .b64 d;\nld.global.u32 r, a[2][3];\nmov.u64 d, a[1];\nret; }\n", __LINE__);
+    struct mg_module *m = parse_as(HEAD ".global .u32 a[4][5];\n.entry k() { .reg .b32 r; .reg .b64 d;\nld.global.u32 r, a[2];\nmov.u64 d, a[1];\nret; }\n", __LINE__);
     struct mg_buf b = MG_BUF_INIT;
     mg_ptx_print(m, &b);
-    MG_CHECK(strstr(b.at, "ld.global.u32 r, [a+52];"));
-    MG_CHECK(strstr(b.at, "mov.u64 d, a+20;"));
+    MG_CHECK(strstr(b.at, "ld.global.u32 r, [a+8];"));
+    MG_CHECK(strstr(b.at, "mov.u64 d, a+4;"));
     mg_buf_release(&b);
     mg_module_free(m);
+}
+
+MG_TEST(ptx_numbers_of_registers_may_have_leading_zeros)
+{
+    PRINTS("mov.u32 %r01, %r007;", "mov.u32 %r1, %r7;");
 }
 
 MG_TEST(ptx_textures_surfaces_and_tensors)
