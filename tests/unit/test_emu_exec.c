@@ -212,7 +212,7 @@ static void unescape(char *s)
 static void directive(struct run *r, char *s, unsigned line)
 {
     unsigned buf;
-    char type[8];
+    char type[16];
     int at = 0;
     if (!strncmp(s, "RUN ", 4)) parse_run(r, s + 4);
     else if (sscanf(s, "FILL %u %7s %n", &buf, type, &at) == 2 && at) {
@@ -222,7 +222,7 @@ static void directive(struct run *r, char *s, unsigned line)
         launch(r);
         struct cursor c = {(char *)r->bufs[buf], (char *)r->bufs[buf] + r->bytes[buf], type_bytes(type), r->file, line, 0, 0};
         if (!r->fault.kind || r->fault_wanted) values(type, s + at, want, &c);
-    } else if (sscanf(s, "FAULT %7s %n", type, &at) == 1) {
+    } else if (sscanf(s, "FAULT %15s %n", type, &at) == 1) {
         launch(r);
         unescape(s);
         r->fault_wanted = true;

@@ -272,6 +272,7 @@ struct emu_launch {
     const struct mg_launch *l;
     struct emu_code *code;
     char *params; uint32_t param_bytes;
+    uint64_t grid_workspace; /* cooperative launches: what grid.sync() of cooperative groups counts in */
     uint64_t n_ctas, start_ns, deadline_ns, id;
     uint32_t shared_bytes, dyn_at;
     _Atomic uint64_t next_cta;

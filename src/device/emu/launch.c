@@ -19,8 +19,11 @@
 #endif
 
 #include "base/io.h"
+#include "device/mem.h"
 
 #define ROUND_UP(x, a) (((x) + (a) - 1) & ~((uint64_t)(a) - 1))
+
+#define GRID_WORKSPACE_BYTES 256
 
 struct emu_pool {
     pthread_mutex_t lock;
@@ -396,6 +399,11 @@ static bool prepare(struct mg_device *dev, const struct mg_launch *l, struct emu
     if (!e->params) return refuse(fault, MG_FAULT_MEMORY, l->kernel, "host memory ran out");
     memset(e->params, 0, ROUND_UP(e->param_bytes + 16, 64));
     if (l->params) memcpy(e->params, l->params, MG_MIN(l->param_bytes, e->param_bytes));
+    if (l->cooperative) {
+        e->grid_workspace = mg_mem_alloc(GRID_WORKSPACE_BYTES, 0, MG_ALLOC_INTERNAL);
+        if (!e->grid_workspace) return refuse(fault, MG_FAULT_MEMORY, l->kernel, "no device memory for the grid's barrier");
+        memset((void *)e->grid_workspace, 0, GRID_WORKSPACE_BYTES);
+    }
     e->trace = atomic_load(&dev->trace);
     e->observe = e->trace || dev->opts.count_positions;
     pthread_mutex_init(&e->lock, NULL);
@@ -433,6 +441,7 @@ void emu_launch_run(struct mg_device *dev, const struct mg_launch *l, struct mg_
             pthread_mutex_unlock(&p->lock);
         }
         emu_print_flush(dev);
+        if (e->grid_workspace) mg_mem_free(e->grid_workspace);
     }
     if (stats) {
         stats->start_ns = e ? e->start_ns : 0;
@@ -442,7 +451,6 @@ void emu_launch_run(struct mg_device *dev, const struct mg_launch *l, struct mg_
         if (!stats->start_ns) stats->start_ns = stats->end_ns;
     }
     if (e) {
-        if (e->params) pthread_mutex_destroy(&e->lock);
         free(e->params);
         free(e);
     }

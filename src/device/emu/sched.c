@@ -57,6 +57,8 @@ void emu_frame_fill_sregs(struct emu_frame *f)
         case MG_SREG_dynamic_smem_size: v = l->dyn_shared_bytes; break;
         case MG_SREG_total_smem_size: v = c->shared_bytes; break;
         case MG_SREG_aggr_smem_size: v = c->shared_bytes; break;
+        case MG_SREG_envreg1: v = c->l->grid_workspace >> 32; break; /* cooperative groups read it there */
+        case MG_SREG_envreg2: v = c->l->grid_workspace & UINT32_MAX; break;
         /* no cluster was asked for: every CTA is its own */
         case MG_SREG_clusterid: v = s->comp < 3 ? c->id[comp] : 0; break;
         case MG_SREG_nclusterid: v = s->comp < 3 ? nctaid[comp] : 0; break;
