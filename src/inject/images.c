@@ -118,23 +118,48 @@ struct mg_ptx *mg_img_parsed(struct mg_img *im, uint32_t ix)
 
 /* ---- loads ------------------------------------------------------------------------------------------ */
 
-static void loaded(void *handle, const void *data, size_t bytes)
+/* --eager: the twins of all kernels at once, instead of each at its first launch. */
+static void make_twins(void *handle, struct mg_img *im, bool library)
 {
+    for (uint32_t k = 0; k < im->n_ptx; k++) {
+        const struct mg_module *m = mg_img_parsed(im, k)->m;
+        for (mg_id f = 1; m && f < m->funcs.n; f++) {
+            void *h = NULL;
+            const char *name = mg_name(m, m->funcs.at[f].name);
+            if (m->funcs.at[f].kind != MG_FUNC_entry || !m->funcs.at[f].defined ||
+                !mg_kernel_matches(mg_session.config.kernel_glob, name))
+                continue;
+            int entry = library ? MG_FN_cuLibraryGetKernel : MG_FN_cuModuleGetFunction;
+            if (((cu_result(*)(void **, void *, const char *))mg_slots[entry])(&h, handle, name) != CUE_SUCCESS)
+                continue;
+            mg_kernel_note(h, im, name, library);
+            struct mg_inst *i = mg_kernel_get(h);
+            if (i)
+                mg_kernel_twin(i);
+        }
+    }
+}
+
+static void loaded(void *handle, const void *data, size_t bytes, bool library)
+{
+    const struct mg_session *s = &mg_session;
     if (!handle || !data)
         return;
     mg_inside++;
     struct mg_img *im = read_image(data, bytes);
     if (im)
         image_set(handle, im);
+    if (im && s->config.eager && s->tool && !(s->tool->flags & MG_TOOL_NATIVE) && !s->backend->cannot)
+        make_twins(handle, im, library);
     mg_inside--;
 }
 
-static void loaded_file(void *handle, const char *path)
+static void loaded_file(void *handle, const char *path, bool library)
 {
     char *data;
     size_t bytes;
     if (handle && path && mg_io_read(path, &data, &bytes, NULL) == MG_ERR_OK) {
-        loaded(handle, data, bytes);
+        loaded(handle, data, bytes, library);
         free(data);
     }
 }
@@ -146,28 +171,28 @@ MG_HOOK(cuModuleLoadData, cu_module *m, const void *image)
 {
     cu_result rc = MG_REAL(cuModuleLoadData)(m, image);
     if (LOADED(rc, m))
-        loaded(*m, image, 0);
+        loaded(*m, image, 0, false);
     return rc;
 }
 MG_HOOK(cuModuleLoadDataEx, cu_module *m, const void *image, unsigned n, int *opts, void **values)
 {
     cu_result rc = MG_REAL(cuModuleLoadDataEx)(m, image, n, opts, values);
     if (LOADED(rc, m))
-        loaded(*m, image, 0);
+        loaded(*m, image, 0, false);
     return rc;
 }
 MG_HOOK(cuModuleLoadFatBinary, cu_module *m, const void *image)
 {
     cu_result rc = MG_REAL(cuModuleLoadFatBinary)(m, image);
     if (LOADED(rc, m))
-        loaded(*m, image, 0);
+        loaded(*m, image, 0, false);
     return rc;
 }
 MG_HOOK(cuModuleLoad, cu_module *m, const char *path)
 {
     cu_result rc = MG_REAL(cuModuleLoad)(m, path);
     if (LOADED(rc, m))
-        loaded_file(*m, path);
+        loaded_file(*m, path, false);
     return rc;
 }
 MG_HOOK(cuLibraryLoadData, cu_library *l, const void *code, int *jit, void **jit_values, unsigned n_jit, int *opts,
@@ -175,7 +200,7 @@ MG_HOOK(cuLibraryLoadData, cu_library *l, const void *code, int *jit, void **jit
 {
     cu_result rc = MG_REAL(cuLibraryLoadData)(l, code, jit, jit_values, n_jit, opts, values, n);
     if (LOADED(rc, l))
-        loaded(*l, code, 0);
+        loaded(*l, code, 0, true);
     return rc;
 }
 MG_HOOK(cuLibraryLoadFromFile, cu_library *l, const char *path, int *jit, void **jit_values, unsigned n_jit, int *opts,
@@ -183,7 +208,7 @@ MG_HOOK(cuLibraryLoadFromFile, cu_library *l, const char *path, int *jit, void *
 {
     cu_result rc = MG_REAL(cuLibraryLoadFromFile)(l, path, jit, jit_values, n_jit, opts, values, n);
     if (LOADED(rc, l))
-        loaded_file(*l, path);
+        loaded_file(*l, path, true);
     return rc;
 }
 

@@ -48,6 +48,11 @@ expect 0 'filtered' $run --launches 5- -o s3 -- ./client dlopen
 expect 0 '^coverage: 1 of 1' $run --launches 0,7-9 --kernel 'fi*' -o s4 -- ./client dlopen
 expect 0 'no tool' $run -t none -o s5 -- ./client dlopen
 expect 0 'own time' $run --stats -o s6 -- ./client dlopen
+expect 0 '^coverage: 1 of 1' $run --eager -o s8 -- ./client dlopen
 expect 0 '' $run -v --keep-ptx -o s7 -- ./client dlopen
 grep -q __mg_ctx s7/fill.ptx || { echo "FAIL --keep-ptx"; failed=1; }
+rm -rf faults s9
+gcc -O1 -o faults "$ROOT/tests/inject/faults.c" -ldl || exit 1
+expect 0 '' $run --eager --keep-ptx -o s9 -- ./faults unsynced
+[ -e s9/spin.ptx ] || { echo "FAIL --eager: a kernel that is never launched has no twin"; failed=1; }
 exit $failed
