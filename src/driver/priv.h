@@ -293,6 +293,8 @@ struct CUarray_st { /* rows one after another; not memory that kernels reach by 
     struct CUmipmappedArray_st *mipmap; /* owner of a level */
 };
 
+uint32_t mg_format_bytes(int format); /* of one channel; 0: not supported */
+
 /* ---- functions --------------------------------------------------------------------------------- */
 
 /* CUfunction or CUkernel to the function of the current context. */
