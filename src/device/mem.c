@@ -189,13 +189,16 @@ bool mg_mem_init(uint64_t reserve_bytes)
     return ok;
 }
 
+/* Memory that is not the arena's: the program's own, or mapped by the driver. */
+static bool is_foreign(enum mg_alloc_kind kind) { return kind == MG_ALLOC_REGISTERED || kind == MG_ALLOC_VMM; }
+
 static bool add_live(uint64_t base, uint64_t bytes, uint64_t span, enum mg_alloc_kind kind)
 {
     struct mem_node *n = node_new(base, 0, span);
     if (!n) return false;
     n->alloc = (struct mg_alloc){.base = base, .bytes = bytes, .id = next_id++, .kind = kind, .readonly = kind == MG_ALLOC_CONST};
     live = insert(live, n);
-    live_bytes += kind == MG_ALLOC_REGISTERED ? 0 : bytes;
+    live_bytes += is_foreign(kind) ? 0 : bytes;
     atomic_fetch_add(&epoch, 1);
     return true;
 }
@@ -223,7 +226,7 @@ uint64_t mg_mem_alloc(uint64_t bytes, uint64_t align, enum mg_alloc_kind kind)
 static bool remove_live(uint64_t base, bool registered)
 {
     struct mem_node *n = at_or_below(live, base), *gone = NULL;
-    if (!n || n->key != base || (n->alloc.kind == MG_ALLOC_REGISTERED) != registered) return false;
+    if (!n || n->key != base || is_foreign(n->alloc.kind) != registered) return false;
     live = removed(live, base, 0, &gone);
     live_bytes -= registered ? 0 : gone->alloc.bytes;
     atomic_fetch_add(&epoch, 1);
@@ -246,14 +249,16 @@ bool mg_mem_free(uint64_t base)
     return ok;
 }
 
-bool mg_mem_register(uint64_t base, uint64_t bytes)
+bool mg_mem_register(uint64_t base, uint64_t bytes) { return mg_mem_register_as(base, bytes, MG_ALLOC_REGISTERED); }
+
+bool mg_mem_register_as(uint64_t base, uint64_t bytes, enum mg_alloc_kind kind)
 {
     if (!base || !bytes || base + bytes < base) return false;
     pthread_rwlock_wrlock(&lock);
     struct mem_node *n = at_or_below(live, base + bytes - 1);
     bool overlaps = n && n->key + MG_MAX(n->span, 1) > base;
     bool in_arena = arena_lo && base < arena_hi && base + bytes > arena_lo;
-    bool ok = !overlaps && !in_arena && add_live(base, bytes, bytes, MG_ALLOC_REGISTERED);
+    bool ok = !overlaps && !in_arena && is_foreign(kind) && add_live(base, bytes, bytes, kind);
     pthread_rwlock_unlock(&lock);
     return ok;
 }

@@ -28,6 +28,7 @@ bool mg_mem_init(uint64_t reserve_bytes); /* idempotent; 0 = default (what --as 
 uint64_t mg_mem_alloc(uint64_t bytes, uint64_t align, enum mg_alloc_kind kind);
 bool mg_mem_free(uint64_t base);                        /* false: not the base of a live allocation */
 bool mg_mem_register(uint64_t base, uint64_t bytes);    /* host range; kind REGISTERED */
+bool mg_mem_register_as(uint64_t base, uint64_t bytes, enum mg_alloc_kind kind); /* REGISTERED or VMM (mapped by the driver) */
 bool mg_mem_unregister(uint64_t base);
 bool mg_mem_find(uint64_t address, struct mg_alloc *out); /* live allocation that holds address */
 bool mg_mem_nearest(uint64_t address, struct mg_alloc *below, struct mg_alloc *above); /* for messages */

@@ -95,9 +95,12 @@ cu_result mg_image_text(const void *image, size_t bytes, const char *file, char 
             *n = found.at[0]->bytes;
         }
         r = *text ? CUE_SUCCESS : CUE_OUT_OF_MEMORY;
-    } else if (found.n > 1) {
-        mg_diag_err(d, MG_ERR_UNSUPPORTED, "image holds %u modules that need linking", found.n);
-        r = CUE_NOT_SUPPORTED;
+    } else if (found.n > 1) { /* relocatable ones, one a translation unit */
+        struct mg_text *texts = calloc(found.n, sizeof *texts);
+        for (uint32_t i = 0; texts && i < found.n; i++) texts[i] = (struct mg_text){found.at[i]->data, found.at[i]->bytes, found.at[i]->name};
+        enum mg_err le = texts ? mg_link_texts(texts, found.n, text, n, d) : MG_ERR_NO_MEMORY;
+        r = !le ? CUE_SUCCESS : le == MG_ERR_NO_MEMORY ? CUE_OUT_OF_MEMORY : CUE_INVALID_PTX;
+        free(texts);
     } else {
         mg_diag_err(d, MG_ERR_NOT_FOUND, "the image holds no PTX for compute capability %u.%u", sm / 10, sm % 10);
     }

@@ -61,7 +61,7 @@ bool mg_dalloc_free(uint64_t base)
     struct mg_alloc m;
     if (!mg_mem_find(base, &m) || m.base != base) return false;
     mg_dalloc_forget(base);
-    return m.kind == MG_ALLOC_REGISTERED ? mg_mem_unregister(base) : mg_mem_free(base);
+    return m.kind == MG_ALLOC_REGISTERED || m.kind == MG_ALLOC_VMM ? mg_mem_unregister(base) : mg_mem_free(base);
 }
 
 uint64_t mg_dalloc_any_of(struct CUctx_st *ctx)

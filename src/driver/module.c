@@ -13,9 +13,7 @@
 
 /* ---- JIT options ------------------------------------------------------------------------------- */
 
-struct jit { char *error_log, *info_log; size_t error_bytes, info_bytes; unsigned *error_size, *info_size; float *wall; int max_registers; };
-
-static void read_jit(struct jit *j, unsigned n, const int *options, void **values)
+void mg_jit_read(struct mg_jit *j, unsigned n, const int *options, void **values)
 {
     memset(j, 0, sizeof *j);
     for (unsigned i = 0; i < n; i++) {
@@ -32,7 +30,7 @@ static void read_jit(struct jit *j, unsigned n, const int *options, void **value
 }
 
 /* The log and its length go back the way the application asked for them. */
-static void write_jit(const struct jit *j, const struct mg_diag *d)
+void mg_jit_write(const struct mg_jit *j, const struct mg_diag *d)
 {
     struct mg_buf b = MG_BUF_INIT;
     mg_diag_print(d, &b);
@@ -168,8 +166,8 @@ static cu_result load_module(cu_module *out, const void *image, size_t bytes, co
     CHECK(out && image && (!n_options || (options && values)));
     r = mg_capture_unsafe(ctx);
     if (r) return r;
-    struct jit j;
-    read_jit(&j, n_options, options, values);
+    struct mg_jit j;
+    mg_jit_read(&j, n_options, options, values);
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_image_facts *facts = NULL;
     struct mg_module *ir = NULL;
@@ -179,7 +177,7 @@ static cu_result load_module(cu_module *out, const void *image, size_t bytes, co
     if (!r && facts && j.max_registers) facts->max_registers = j.max_registers;
     if (!r) r = parse(text, n, file, &ir, &d);
     if (!r) r = mg_module_open(ctx, ir, facts, out, &d);
-    write_jit(&j, &d);
+    mg_jit_write(&j, &d);
     say_why(r, &d);
     mg_diag_release(&d);
     mg_image_facts_unref(facts);
@@ -327,14 +325,14 @@ static cu_result load_library(cu_library *out, const void *image, size_t bytes, 
     CHECK(out && image && (!n_options || (options && values)));
     struct CUlib_st *lib = calloc(1, sizeof *lib);
     if (!lib) return CUE_OUT_OF_MEMORY;
-    struct jit j;
-    read_jit(&j, n_options, options, values);
+    struct mg_jit j;
+    mg_jit_read(&j, n_options, options, values);
     struct mg_diag d = MG_DIAG_INIT;
     cu_result r = mg_image_text(image, bytes, file, &lib->text, &lib->bytes, &lib->facts, &d);
     if (!r && lib->facts && j.max_registers) lib->facts->max_registers = j.max_registers;
     if (!r) r = parse(lib->text, lib->bytes, file, &lib->parsed, &d);
     if (!r && !list_kernels(lib)) r = CUE_OUT_OF_MEMORY;
-    write_jit(&j, &d);
+    mg_jit_write(&j, &d);
     say_why(r, &d);
     mg_diag_release(&d);
     if (r) {

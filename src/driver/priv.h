@@ -323,5 +323,17 @@ cu_result mg_kernel_op_make(struct mg_work *op, const void *handle, const struct
  * are linked. *text is malloc'd. `bytes` 0: the size is in the image's own header. */
 cu_result mg_image_text(const void *image, size_t bytes, const char *file, char **text, size_t *n, struct mg_image_facts **facts, struct mg_diag *d);
 void mg_image_facts_unref(struct mg_image_facts *f);
+struct mg_jit { /* the options of a load that mean something here, and where its logs go */
+    char *error_log, *info_log;
+    size_t error_bytes, info_bytes;
+    unsigned *error_size, *info_size;
+    float *wall;
+    int max_registers;
+};
+void mg_jit_read(struct mg_jit *j, unsigned n, const int *options, void **values);
+void mg_jit_write(const struct mg_jit *j, const struct mg_diag *d);
+/* link.c: several PTX texts into one. *out is malloc'd. */
+struct mg_text { const char *at; size_t n; const char *name; /* for messages, may be NULL */ };
+enum mg_err mg_link_texts(const struct mg_text *texts, uint32_t n, char **out, size_t *bytes, struct mg_diag *d);
 
 #endif
