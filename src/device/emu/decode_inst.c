@@ -41,6 +41,12 @@ static void arithmetic(struct decoder *d, const struct mg_form *form, const stru
         d2 = d1 + 1;
     }
     uint32_t s[4] = {0}, imm = a.imm;
+    struct mg_opnd whole = *d1;
+    if (d1->kind == MG_OPND_sel) { /* vadd d.b0, ...: the rest of d comes from the last source */
+        imm |= emu_video_selector(0, d1->sub, false);
+        whole = mg_o_reg(d1->id);
+        d1 = &whole;
+    }
     for (unsigned i = 0; i < a.n_src; i++) {
         if (o[1 + i].kind == MG_OPND_sel || o[1 + i].kind == MG_OPND_neg) imm |= emu_video_selector(i + 1, o[1 + i].sub, o[1 + i].kind == MG_OPND_neg);
         s[i] = dec_src(d, &o[1 + i], a.src[i], a.src_type[i]);

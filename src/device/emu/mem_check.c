@@ -34,7 +34,8 @@ bool emu_check_one(struct emu_frame *f, const struct emu_op *op, int lane, uint6
     struct mg_alloc a;
     if (!mg_mem_find(ea, &a) || !inside(ea, bytes, a.base, a.bytes)) return false;
     if (a.readonly && op->flags & EMU_OF_WRITES) return false;
-    *r = (struct emu_range){a.base, a.base + a.bytes};
+    /* the last entry is shared by functions that indirect calls brought in late, stores among them */
+    if (!a.readonly || op->cache + 1 < f->wk->n_ranges) *r = (struct emu_range){a.base, a.base + a.bytes};
     return true;
 }
 
