@@ -16,6 +16,7 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "image/known.h"
 
 #define WRAPPER_MAGIC 0x466243b1u
 #define HEADER_MAGIC 0xba55ed50u
@@ -220,6 +221,40 @@ static void read_debug_ptx(struct reader *r, struct bytes s)
     *mg_vec_push(&r->entries) = e;
 }
 
+/* The size a cubin in memory claims by its section and program headers. */
+static uint64_t elf_extent(const uint8_t *p)
+{
+    Elf64_Ehdr h;
+    memcpy(&h, p, sizeof h);
+    if (h.e_ident[EI_CLASS] != ELFCLASS64) return 0;
+    uint64_t end = sizeof h, at = h.e_shoff + (uint64_t)h.e_shnum * h.e_shentsize;
+    if (at > end) end = at;
+    at = h.e_phoff + (uint64_t)h.e_phnum * h.e_phentsize;
+    if (at > end) end = at;
+    for (uint32_t i = 0; i < h.e_shnum && h.e_shentsize >= sizeof(Elf64_Shdr); i++) {
+        Elf64_Shdr sh;
+        memcpy(&sh, p + h.e_shoff + (size_t)i * h.e_shentsize, sizeof sh);
+        if (sh.sh_type != SHT_NOBITS && sh.sh_offset + sh.sh_size > end) end = sh.sh_offset + sh.sh_size;
+    }
+    return end;
+}
+
+/* PTX that a compiler in this process left for the cubin, when it carries none; the machine code is
+ * listed with it, since its PTX tells what it is for. */
+static void add_known_ptx(struct reader *r, struct bytes b, uint32_t group)
+{
+    size_t n;
+    const char *text = mg_known_ptx_find(b.p, b.n, &n);
+    if (!text) return;
+    struct mg_image_entry e = {.kind = MG_ENTRY_PTX, .group = group, .data = mg_arena_strndup(r->im->arena, text, n), .bytes = n};
+    note_target(&e);
+    *mg_vec_push(&r->entries) = e;
+    e.kind = MG_ENTRY_CUBIN;
+    e.data = mg_arena_copy(r->im->arena, b.p, b.n);
+    e.bytes = b.n;
+    *mg_vec_push(&r->entries) = e;
+}
+
 static bool read_elf(struct reader *r, struct bytes b)
 {
     struct elf e;
@@ -240,6 +275,7 @@ static bool read_elf(struct reader *r, struct bytes b)
         else if (!strcmp(name, "__nv_relfatbin")) read_fatbin_section(r, s, true);
         else if (cubin && !strcmp(name, ".nv_debug_ptx_txt")) read_debug_ptx(r, s);
     }
+    if (cubin && !r->entries.n) add_known_ptx(r, (struct bytes){b.p, MG_MIN(b.n, elf_extent(b.p))}, r->groups++);
     return true;
 }
 
@@ -311,24 +347,6 @@ enum mg_err mg_image_open_bytes(const void *p, size_t bytes, const char *file, s
         add_ptx_text(&r, b);
     }
     return finish(&r, out);
-}
-
-/* The size a cubin in memory claims by its section and program headers. */
-static uint64_t elf_extent(const uint8_t *p)
-{
-    Elf64_Ehdr h;
-    memcpy(&h, p, sizeof h);
-    if (h.e_ident[EI_CLASS] != ELFCLASS64) return 0;
-    uint64_t end = sizeof h, at = h.e_shoff + (uint64_t)h.e_shnum * h.e_shentsize;
-    if (at > end) end = at;
-    at = h.e_phoff + (uint64_t)h.e_phnum * h.e_phentsize;
-    if (at > end) end = at;
-    for (uint32_t i = 0; i < h.e_shnum && h.e_shentsize >= sizeof(Elf64_Shdr); i++) {
-        Elf64_Shdr sh;
-        memcpy(&sh, p + h.e_shoff + (size_t)i * h.e_shentsize, sizeof sh);
-        if (sh.sh_type != SHT_NOBITS && sh.sh_offset + sh.sh_size > end) end = sh.sh_offset + sh.sh_size;
-    }
-    return end;
 }
 
 static void read_fatbin_memory(struct reader *r, const void *p, bool relocatable)

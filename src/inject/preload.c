@@ -1,7 +1,8 @@
 /* Functions of the C library that libmargay stands in for while it is preloaded:
  *   dlopen, dlmopen  libcuda.so, libcuda.so.1 and absolute paths of it are this library; the same for
  *                    libcudart.so.13 on the software devices
- *   dlsym            a pointer into the real driver becomes our entry of that name
+ *   dlsym            a pointer into the real driver becomes our entry of that name;
+ *                    nvrtcGetCUBIN is ours as well (nvrtc.c)
  *   _exit, _Exit     the profile is written first
  * The loader looks at who called dlopen (RPATH, namespace) and dlsym (RTLD_NEXT), so every call that
  * is passed on is a tail call: the real function sees the application's return address. */
@@ -39,6 +40,12 @@ static void find_real(void)
     mg_real_dlsym = libc_function("dlsym", "GLIBC_2.2.5");
 }
 
+void *mg_real_symbol(void *handle, const char *name)
+{
+    find_real();
+    return ((void *(*)(void *, const char *))mg_real_dlsym)(handle, name);
+}
+
 static bool is_library(const char *name, const char *want)
 {
     const char *base = strrchr(name, '/');
@@ -71,10 +78,13 @@ const char *mg_preload_name(const char *name)
 void *mg_preload_symbol(void *handle, const char *name)
 {
     find_real();
-    if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || mg_inside || mg_session.backend != &mg_backend_nvidia ||
-        !name || strncmp(name, "cu", 2))
+    if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || mg_inside || !name)
         return NULL;
-    void *p = ((void *(*)(void *, const char *))mg_real_dlsym)(handle, name);
+    if (!strcmp(name, "nvrtcGetCUBIN"))
+        return mg_nvrtc_symbol(mg_real_symbol(handle, name));
+    if (mg_session.backend != &mg_backend_nvidia || strncmp(name, "cu", 2))
+        return NULL;
+    void *p = mg_real_symbol(handle, name);
     int entry = p ? mg_slot_find(p) : -1;
     return entry >= 0 ? mg_hook_table[entry] : NULL;
 }

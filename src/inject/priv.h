@@ -48,6 +48,13 @@ cu_result mg_inject_missing(unsigned entry);
 /* Entry whose slot holds this address, or -1. */
 int mg_slot_find(const void *address);
 
+/* ---- functions of libraries (preload.c, nvrtc.c) ------------------------------------------------ */
+
+/* dlsym of the C library, as called by this library. */
+void *mg_real_symbol(void *handle, const char *name);
+/* What a program gets that asked for nvrtcGetCUBIN and would have got `real`; NULL: just that. */
+void *mg_nvrtc_symbol(void *real);
+
 /* ---- backends --------------------------------------------------------------------------------- */
 
 /* Everything that differs between our own driver and NVIDIA's. Memory for context blocks is

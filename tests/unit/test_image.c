@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "image/image.h"
+#include "image/known.h"
 
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n";
 
@@ -131,4 +132,39 @@ MG_TEST(image_lz4_block)
     MG_CHECK_EQ(mg_lz4_block(in, 6, out, sizeof out), -1);
     static const uint8_t far[] = {0x10, 'a', 9, 0};
     MG_CHECK_EQ(mg_lz4_block(far, sizeof far, out, sizeof out), -1);
+}
+
+/* A cubin without sections: 64 bytes that only its hash tells from another. */
+static void make_cubin(uint8_t out[64], uint8_t mark)
+{
+    memset(out, 0, 64);
+    memcpy(out, "\177ELF\2\1\1", 7);
+    out[18] = 190; /* e_machine: EM_CUDA */
+    out[58] = 64;  /* e_shentsize */
+    out[48] = mark;
+}
+
+MG_TEST(image_cubin_whose_ptx_is_known)
+{
+    uint8_t cubin[64], other[64];
+    struct mg_image *im = NULL;
+    make_cubin(cubin, 1);
+    make_cubin(other, 2);
+    MG_CHECK(mg_known_ptx_add(cubin, sizeof cubin, ptx, sizeof ptx));
+    MG_CHECK(mg_known_ptx_add(cubin, sizeof cubin, "not this", 9)); /* the first stays */
+    for (int k = 0; k < 2; k++) {
+        MG_CHECK_EQ(k ? mg_image_open_memory(cubin, &im, NULL) : mg_image_open_bytes(cubin, sizeof cubin, "x", &im, NULL), MG_ERR_OK);
+        const struct mg_image_entry *e = mg_image_best_ptx(im, 0, 90);
+        MG_CHECK(e != NULL);
+        if (e) {
+            MG_CHECK_STR(e->data, ptx);
+            MG_CHECK_EQ(e->bytes, strlen(ptx));
+            MG_CHECK_EQ(e->sm, 70);
+        }
+        MG_CHECK_EQ(im->n_entries, 2);
+        mg_image_free(im);
+    }
+    MG_CHECK_EQ(mg_image_open_bytes(other, sizeof other, "x", &im, NULL), MG_ERR_OK);
+    MG_CHECK_EQ(im->n_entries, 0);
+    mg_image_free(im);
 }
