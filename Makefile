@@ -6,6 +6,8 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 PREFIX ?= /usr/local
+# The targets that build for themselves use every core unless -j was given.
+JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 CPPFLAGS := -Iinclude -Isrc -I$(B)/gen -D_GNU_SOURCE
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-missing-field-initializers -Wno-override-init
@@ -163,15 +165,15 @@ $(EXAMPLES:%=$(EX)/%-rt): $(EX)/%-rt: examples/%/main.c examples/%/kernel.cu $(E
 
 demo: ## profile a bundled CUDA program on whatever device is there
 	@scripts/deps build && scripts/deps demo
-	@$(MAKE) --no-print-directory -s all examples
+	@$(MAKE) --no-print-directory -s $(JOBS) all examples
 	@scripts/demo $(B)
 
 # A sanitizer build runs what can go wrong inside the application; the release build runs everything.
 SANITIZED := unit 'tests/app/*' 'tests/cli/*' 'tests/inject/*'
 check: ## build and pass every test, sanitizer builds included
 	@scripts/deps build && scripts/deps check
-	@$(MAKE) --no-print-directory -s all examples $(B)/bin/test-unit
-	@for v in asan ubsan; do $(MAKE) --no-print-directory -s VARIANT=$$v all examples build/$$v/bin/test-unit || exit 1; done
+	@$(MAKE) --no-print-directory -s $(JOBS) all examples $(B)/bin/test-unit
+	@for v in asan ubsan; do $(MAKE) --no-print-directory -s $(JOBS) VARIANT=$$v all examples build/$$v/bin/test-unit || exit 1; done
 	@tests/run --build $(B) --also build/asan --also build/ubsan --only-also $(SANITIZED)
 
 # ---- fuzzing: tests/fuzz/fuzz_<target>.c with a seed corpus; replayed without libFuzzer by make check -----
