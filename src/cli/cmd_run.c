@@ -48,7 +48,7 @@ static const struct mg_opt_page page = {
     "run", "[OPTIONS] -- APP [ARGS...]", "run a program under a tool",
     "SPEC selects launches by number, from 0: N, A-B, A- and %K (every K-th), joined by commas.\n"
     "Exit status: the program's own (128 + signal when killed); 120 bad usage, 121 --strict and something was not\n"
-    "instrumented, 122 statically linked CUDA runtime without a GPU, 123 no usable device, 126 cannot be executed,\n"
+    "instrumented, 122 static or older CUDA runtime without a GPU, 123 no usable device, 126 cannot be executed,\n"
     "127 not found.\n"};
 
 /* ---- checks -------------------------------------------------------------------------------------------------- */
@@ -180,6 +180,10 @@ static int pick_device(struct run *r)
     if (software && r->file[0] && mg_image_is_static_cudart(r->file))
         return fail(STATUS_STATIC, "%s holds a statically linked CUDA runtime, which needs a GPU: relink it with "
                                    "NVCC_APPEND_FLAGS=\"-cudart shared\"", r->file);
+    char runtime[64];
+    if (software && r->file[0] && mg_image_needs_other_cudart(r->file, 13, runtime, sizeof runtime))
+        return fail(STATUS_STATIC, "%s needs %s: without a GPU only programs of the CUDA 13 runtime run; rebuild it with CUDA 13",
+                    r->file, runtime);
     return 0;
 }
 

@@ -40,6 +40,9 @@ const struct mg_image_entry *mg_image_best_ptx(const struct mg_image *im, uint32
 /* True when the ELF file at path has the CUDA runtime linked in statically and no PT_NEEDED of
  * libcudart: such a program needs a GPU. */
 bool mg_image_is_static_cudart(const char *path);
+/* True when the ELF file at path has a PT_NEEDED of a shared CUDA runtime of another major version;
+ * `name` gets the library's. */
+bool mg_image_needs_other_cudart(const char *path, unsigned major, char *name, size_t room);
 
 /* Decompressors, bounds-checked: number of bytes written or -1. */
 int64_t mg_lz4_block(const uint8_t *src, size_t src_bytes, uint8_t *dst, size_t dst_bytes);

@@ -1,7 +1,10 @@
-/* Does an executable carry the CUDA runtime inside itself? Such a program talks to the driver
- * through undocumented tables and cannot run without a GPU. */
+/* Which CUDA runtime does an executable bring or want? One that carries it inside itself talks to the
+ * driver through undocumented tables and cannot run without a GPU; one that wants a runtime of another
+ * version than ours would meet other structs. */
 #include <elf.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -36,8 +39,8 @@ static bool section(const struct map *m, const Elf64_Ehdr *h, uint32_t ix, Elf64
     return sh->sh_type == SHT_NOBITS || (sh->sh_offset <= m->n && sh->sh_size <= m->n - sh->sh_offset);
 }
 
-/* A DT_NEEDED whose name begins so. */
-static bool needs(const struct map *m, const Elf64_Ehdr *h, const char *prefix)
+/* A DT_NEEDED whose name begins so: its text, which ends inside the file; or NULL. */
+static const char *needs(const struct map *m, const Elf64_Ehdr *h, const char *prefix)
 {
     for (uint32_t i = 0; i < h->e_shnum; i++) {
         Elf64_Shdr dyn, str;
@@ -47,10 +50,11 @@ static bool needs(const struct map *m, const Elf64_Ehdr *h, const char *prefix)
             memcpy(&e, m->p + dyn.sh_offset + at, sizeof e);
             if (e.d_tag != DT_NEEDED || e.d_un.d_val >= str.sh_size) continue;
             const char *name = (const char *)m->p + str.sh_offset + e.d_un.d_val;
-            if (str.sh_size - e.d_un.d_val > strlen(prefix) && !memcmp(name, prefix, strlen(prefix))) return true;
+            size_t room = str.sh_size - e.d_un.d_val;
+            if (room > strlen(prefix) && !memcmp(name, prefix, strlen(prefix)) && memchr(name, 0, room)) return name;
         }
     }
-    return false;
+    return NULL;
 }
 
 /* Text of the runtime's own data, so it survives stripping. It is looked for by its tail with the
@@ -80,4 +84,20 @@ bool mg_image_is_static_cudart(const char *path)
     }
     munmap((void *)m.p, m.n);
     return found;
+}
+
+bool mg_image_needs_other_cudart(const char *path, unsigned major, char *name, size_t room)
+{
+    struct map m;
+    Elf64_Ehdr h;
+    bool other = false;
+    if (!map_file(path, &m)) return false;
+    if (m.n >= sizeof h) {
+        memcpy(&h, m.p, sizeof h);
+        const char *lib = !memcmp(h.e_ident, ELFMAG, SELFMAG) && h.e_ident[EI_CLASS] == ELFCLASS64 ? needs(&m, &h, "libcudart.so.") : NULL;
+        other = lib && strtoul(lib + strlen("libcudart.so."), NULL, 10) != major;
+        if (other) snprintf(name, room, "%s", lib);
+    }
+    munmap((void *)m.p, m.n);
+    return other;
 }

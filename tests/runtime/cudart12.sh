@@ -23,3 +23,11 @@ under "$RT" ./app > out 2> err
 [ "$(cat out)" = "801 operation not supported" ]
 [ "$(wc -l < err)" = 1 ]
 grep -q 'CUDA 12 runtime (libcudart.so.12)' err
+# margay run looks before it starts the program
+rm -f out err
+"$MARGAY" run -o profile --device emu -- ./app > out 2> err && rc=0 || rc=$?
+[ $rc = 122 ]
+[ ! -s out ]
+[ "$(wc -l < err)" = 1 ]
+grep -q 'app needs libcudart.so.12: .*CUDA 13' err
+[ ! -e profile ]
