@@ -21,6 +21,7 @@ struct mg_capture {
     pthread_t thread;
     struct CUstream_st *origin;
     MG_VEC(struct CUstream_st *) streams;
+    MG_VEC(struct CUgraphNode_st *) left; /* tips of streams destroyed meanwhile: to be joined like the others' */
 };
 static MG_VEC(struct mg_capture *) captures;
 static uint64_t next_id;
@@ -62,6 +63,7 @@ static void end(struct mg_capture *c, bool keep_graph)
         if (captures.at[i] == c) captures.at[i] = captures.at[--captures.n];
     if (!keep_graph && c->own_graph) mg_graph_free(c->graph);
     mg_vec_release(&c->streams);
+    mg_vec_release(&c->left);
     free(c);
 }
 
@@ -86,11 +88,11 @@ cu_result mg_capture_implicit(struct CUctx_st *ctx)
 void mg_capture_drop(struct CUstream_st *s)
 {
     struct mg_capture *c = s->capture;
-    c->invalid = true;
     if (c->origin == s) {
         end(c, false);
         return;
     }
+    for (uint32_t i = 0; i < s->tips.n; i++) *mg_vec_push(&c->left) = s->tips.at[i];
     for (uint32_t i = 0; i < c->streams.n; i++)
         if (c->streams.at[i] == s) c->streams.at[i] = c->streams.at[--c->streams.n];
     leave(s);
@@ -248,6 +250,7 @@ static bool all_joined(const struct mg_capture *c)
         for (uint32_t i = 0; i < n->deps.n; i++) *mg_vec_push(&todo) = n->deps.at[i];
     }
     bool ok = true;
+    for (uint32_t i = 0; i < c->left.n; i++) ok = ok && mg_map_get(&seen, (uintptr_t)c->left.at[i], NULL);
     for (uint32_t i = 0; i < c->streams.n; i++)
         for (uint32_t k = 0; k < c->streams.at[i]->tips.n; k++) ok = ok && mg_map_get(&seen, (uintptr_t)c->streams.at[i]->tips.at[k], NULL);
     mg_vec_release(&todo);

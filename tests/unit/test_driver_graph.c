@@ -131,8 +131,10 @@ MG_TEST(driver_capture_follows_events_across_streams)
     MG_CHECK_EQ(CALL(cuLaunchHostFunc)(b, add_seven, &host), 0);
     MG_CHECK_EQ(CALL(cuEventRecord)(joined, b), 0);
     MG_CHECK_EQ(CALL(cuStreamWaitEvent)(a, joined, 0u), 0);
+    MG_CHECK_EQ(CALL(cuStreamDestroy_v2)(b), 0); /* joined already: the capture goes on */
     launch_by(m, "mul", a, p, 2, 2);
     MG_CHECK_EQ(CALL(cuStreamEndCapture)(a, &g), 0);
+    MG_CHECK_EQ(CALL(cuStreamCreate)(&b, 1u), 0);
     MG_CHECK_EQ(fake_launches, before); /* nothing ran */
     MG_CHECK_EQ(CALL(cuStreamIsCapturing)(b, &status), 0);
     MG_CHECK_EQ(status, CUCAPTURE_NONE);
