@@ -305,7 +305,10 @@ void mg_witness_collect(struct mg_img *im, void *function)
     if (!w.m)
         return;
     im->seen = mg_session.generation + 1;
-    mg_buf_printf(&w.out, "{\"module\": \"%s\", \"functions\": [", im->n_ptx == 1 ? im->ptx[0].id : "");
+    mg_buf_adds(&w.out, "{\"modules\": ["); /* several texts when the driver linked them */
+    for (uint32_t k = 0; k < im->n_ptx; k++)
+        mg_buf_printf(&w.out, "%s\"%s\"", k ? ", " : "", im->ptx[k].id);
+    mg_buf_adds(&w.out, "], \"functions\": [");
     b->positions(function, add_position, &w);
     mg_buf_printf(&w.out, "%s]}", w.func ? "]}" : "");
     char key[24];

@@ -1,33 +1,24 @@
-/* The launch entries. Each describes itself as a struct call; launch() decides, sends the twin with
+/* The launch entries. Each describes itself as a struct mg_call; mg_launch() decides, sends the twin with
  * one more parameter or the kernel itself, and returns what the driver returned. A twin that the
  * driver rejects is followed by the kernel itself, so that the application sees its own error or none. */
-#include "inject/priv.h"
+#include "inject/launch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct call {
-    cu_function f;
-    struct mg_shape shape;
-    void **params, **extra;
-    const struct cu_launch_config *config; /* cuLaunchKernelEx */
-    cu_result (*send)(const struct call *c, cu_function f, void **params, void **extra);
-    bool per_thread; /* stream 0 is the thread's own */
-};
-
-static cu_stream stream_of(const struct call *c)
+static cu_stream stream_of(const struct mg_call *c)
 {
     return c->shape.stream || !c->per_thread ? c->shape.stream : CU_PER_THREAD_STREAM;
 }
 
-static bool is_capturing(const struct call *c)
+static bool is_capturing(const struct mg_call *c)
 {
     int status = CUCAPTURE_NONE;
     cu_stream s = stream_of(c);
     return MG_REAL_AS(cuStreamIsCapturing, cu_stream, int *)(s, &status) == CUE_SUCCESS && status == CUCAPTURE_ACTIVE;
 }
 
-static cu_result send_twin(const struct call *c, struct mg_run *r)
+static cu_result send_twin(const struct mg_call *c, struct mg_run *r)
 {
     struct mg_params p;
     if (!mg_params_extend(&p, r, c->params, c->extra))
@@ -39,7 +30,7 @@ static cu_result send_twin(const struct call *c, struct mg_run *r)
     return rc;
 }
 
-static cu_result send_native(const struct call *c, struct mg_run *r)
+static cu_result send_native(const struct mg_call *c, struct mg_run *r)
 {
     mg_run_begin(r);
     cu_result rc = c->send(c, c->f, c->params, c->extra);
@@ -52,7 +43,7 @@ static cu_result send_native(const struct call *c, struct mg_run *r)
     return rc;
 }
 
-static cu_result launch(const struct call *c)
+cu_result mg_launch(const struct mg_call *c)
 {
     if (!mg_session.active || mg_inside)
         return c->send(c, c->f, c->params, c->extra);
@@ -89,13 +80,13 @@ static cu_result launch(const struct call *c)
 #define GEOMETRY unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared
 
 #define LAUNCH_KERNEL(name, pt)                                                                          \
-    static cu_result send_##name(const struct call *c, cu_function f, void **params, void **extra);     \
+    static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra);     \
     MG_HOOK(name, cu_function f, GEOMETRY, cu_stream stream, void **params, void **extra)                \
     {                                                                                                    \
-        struct call c = {.f = f, .shape = SHAPE, .params = params, .extra = extra, .send = send_##name, .per_thread = pt}; \
-        return launch(&c);                                                                               \
+        struct mg_call c = {.f = f, .shape = SHAPE, .params = params, .extra = extra, .send = send_##name, .per_thread = pt}; \
+        return mg_launch(&c);                                                                               \
     }                                                                                                    \
-    static cu_result send_##name(const struct call *c, cu_function f, void **params, void **extra)      \
+    static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra)      \
     {                                                                                                    \
         return MG_REAL(name)(f, SHAPE_ARGS(&c->shape), params, extra);                                   \
     }
@@ -103,14 +94,14 @@ LAUNCH_KERNEL(cuLaunchKernel, false)
 LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
 
 #define LAUNCH_COOPERATIVE(name, pt)                                                                     \
-    static cu_result send_##name(const struct call *c, cu_function f, void **params, void **extra);     \
+    static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra);     \
     MG_HOOK(name, cu_function f, GEOMETRY, cu_stream stream, void **params)                              \
     {                                                                                                    \
-        struct call c = {.f = f, .shape = SHAPE, .params = params, .send = send_##name, .per_thread = pt}; \
+        struct mg_call c = {.f = f, .shape = SHAPE, .params = params, .send = send_##name, .per_thread = pt}; \
         c.shape.cooperative = true;                                                                      \
-        return launch(&c);                                                                               \
+        return mg_launch(&c);                                                                               \
     }                                                                                                    \
-    static cu_result send_##name(const struct call *c, cu_function f, void **params, void **extra)      \
+    static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra)      \
     {                                                                                                    \
         (void)extra;                                                                                     \
         return MG_REAL(name)(f, SHAPE_ARGS(&c->shape), params);                                          \
@@ -134,47 +125,27 @@ static void read_config(struct mg_shape *s, const struct cu_launch_config *c)
 }
 
 #define LAUNCH_EX(name, pt)                                                                              \
-    static cu_result send_##name(const struct call *c, cu_function f, void **params, void **extra);     \
+    static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra);     \
     MG_HOOK(name, const struct cu_launch_config *config, cu_function f, void **params, void **extra)     \
     {                                                                                                    \
-        struct call c = {.f = f, .params = params, .extra = extra, .config = config, .send = send_##name, .per_thread = pt}; \
+        struct mg_call c = {.f = f, .params = params, .extra = extra, .config = config, .send = send_##name, .per_thread = pt}; \
         if (config)                                                                                      \
             read_config(&c.shape, config);                                                               \
-        return config ? launch(&c) : MG_REAL(name)(config, f, params, extra);                            \
+        return config ? mg_launch(&c) : MG_REAL(name)(config, f, params, extra);                            \
     }                                                                                                    \
-    static cu_result send_##name(const struct call *c, cu_function f, void **params, void **extra)      \
+    static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra)      \
     {                                                                                                    \
         return MG_REAL(name)(c->config, f, params, extra);                                               \
     }
 LAUNCH_EX(cuLaunchKernelEx, false)
 LAUNCH_EX(cuLaunchKernelEx_ptsz, true)
 
-/* Launches whose parameters and geometry lie in the function's own state, or in several devices: the
- * kernel itself runs, and the profile says so. */
+/* A launch on several devices: the kernels themselves run, and the profile says so. */
 static void ran_native(cu_result rc, void *f, const struct mg_shape *s, const char *reason)
 {
     struct mg_inst *i = rc == CUE_SUCCESS && mg_session.active && !mg_inside ? mg_kernel_get(f) : NULL;
     if (i)
         mg_run_record(i, s, reason);
-}
-MG_HOOK(cuLaunch, cu_function f)
-{
-    cu_result rc = MG_REAL(cuLaunch)(f);
-    ran_native(rc, f, &(struct mg_shape){.grid = {1, 1, 1}}, "legacy launch interface (cuLaunch)");
-    return rc;
-}
-MG_HOOK(cuLaunchGrid, cu_function f, int width, int height)
-{
-    cu_result rc = MG_REAL(cuLaunchGrid)(f, width, height);
-    ran_native(rc, f, &(struct mg_shape){.grid = {(unsigned)width, (unsigned)height, 1}}, "legacy launch interface (cuLaunchGrid)");
-    return rc;
-}
-MG_HOOK(cuLaunchGridAsync, cu_function f, int width, int height, cu_stream stream)
-{
-    cu_result rc = MG_REAL(cuLaunchGridAsync)(f, width, height, stream);
-    ran_native(rc, f, &(struct mg_shape){.grid = {(unsigned)width, (unsigned)height, 1}, .stream = stream},
-               "legacy launch interface (cuLaunchGridAsync)");
-    return rc;
 }
 MG_HOOK(cuLaunchCooperativeKernelMultiDevice, struct cu_multi_launch *list, unsigned n, unsigned flags)
 {

@@ -168,6 +168,7 @@ struct mg_inst { /* a kernel as one handle in one context names it */
     uint32_t n_params, param_bytes;
     uint32_t *param_offsets, *param_sizes; /* NULL: not known */
     uint32_t static_shared;
+    struct mg_legacy *legacy;    /* what the launch interface of CUDA 3 set on it, NULL: nothing */
 };
 /* Tells that a handle names a kernel of an image. */
 void mg_kernel_note(void *handle, struct mg_img *im, const char *name, bool is_kernel);
