@@ -1,6 +1,7 @@
 /* driver: virtual memory management, arrays, textures, managed memory, linking of PTX. */
 #include "test.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "driver_calls.h"
@@ -148,4 +149,57 @@ MG_TEST(driver_links_ptx)
     MG_CHECK_EQ(CALL(cuLinkComplete)(s, &image, &bytes), CUE_INVALID_PTX);
     MG_CHECK_EQ(CALL(cuLinkAddData_v2)(s, (int)CUJITIN_PTX, "garbage", (size_t)7, "c", 0u, (int *)NULL, (void **)NULL), CUE_INVALID_PTX);
     CALL(cuLinkDestroy)(s);
+}
+
+struct hammer { cu_ctx ctx; cu_module m; uint32_t result, want; };
+
+static void *hammer(void *arg)
+{
+    struct hammer *h = arg;
+    CALL(cuCtxSetCurrent)(h->ctx);
+    cu_ptr p = 0;
+    CALL(cuMemAlloc_v2)(&p, (size_t)4);
+    CALL(cuMemsetD32Async_ptsz)(p, 0u, (size_t)1, (cu_stream)NULL);
+    cu_function add = func(h->m, "add"), mul = func(h->m, "mul");
+    for (uint32_t i = 0; i < 50; i++) {
+        uint32_t one = 1;
+        void *params[] = {&p, &one, &i};
+        CALL(cuLaunchKernel_ptsz)(i % 2 ? add : mul, 1u, 1u, 1u, 1u, 1u, 1u, 0u, (cu_stream)NULL, params, (void **)NULL);
+        h->want = i % 2 ? h->want + i : h->want * i;
+        if (i % 10 == 0) {
+            cu_ptr q = 0;
+            cu_stream s = NULL;
+            cu_event e = NULL;
+            CALL(cuMemAllocAsync_ptsz)(&q, (size_t)256, (cu_stream)NULL);
+            CALL(cuMemFreeAsync_ptsz)(q, (cu_stream)NULL);
+            CALL(cuStreamCreate)(&s, 0u);
+            CALL(cuEventCreate)(&e, 2u);
+            CALL(cuEventRecord_ptsz)(e, (cu_stream)NULL);
+            CALL(cuStreamWaitEvent)(s, e, 0u);
+            CALL(cuEventDestroy_v2)(e);
+            CALL(cuStreamDestroy_v2)(s);
+        }
+    }
+    CALL(cuStreamSynchronize_ptsz)((cu_stream)NULL);
+    CALL(cuMemcpyDtoH_v2_ptds)(&h->result, p, (size_t)4);
+    CALL(cuMemFree_v2)(p);
+    return NULL;
+}
+
+MG_TEST(driver_threads_have_streams_of_their_own)
+{
+    start_driver();
+    enum { N = 6 };
+    struct hammer h[N];
+    pthread_t id[N];
+    cu_module m = load_fake();
+    for (int i = 0; i < N; i++) {
+        h[i] = (struct hammer){current(), m, 0, 0};
+        MG_CHECK_EQ(pthread_create(&id[i], NULL, hammer, &h[i]), 0);
+    }
+    for (int i = 0; i < N; i++) {
+        pthread_join(id[i], NULL);
+        MG_CHECK_EQ(h[i].result, h[i].want);
+    }
+    CALL(cuModuleUnload)(m);
 }
