@@ -48,7 +48,7 @@ RUNTIME_OBJS := $(call objs,runtime)
 STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
-.PHONY: all help deps unit examples demo check check-gpu bench fuzz bench-ptx bench-emu format lint install clean
+.PHONY: all help deps unit examples demo check check-gpu bench fuzz bench-ptx bench-emu bench-blocks format lint install clean
 all: deps $(B)/bin/margay $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -211,6 +211,10 @@ $(B)/bin/bench-emu: bench/emu/bench_emu.c $(B)/obj/bench/native.scalar.o $(B)/ob
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ $(SYS_LIBS) -o $@
 bench-emu: $(B)/bin/bench-emu
 	$<
+
+# ---- cost of the tool blocks over programs: make bench-blocks PROGRAMS=folder SUITE=folder --------------
+bench-blocks: all
+	bench/blocks $(B)/bin/margay $(PROGRAMS) --suite $(SUITE)
 
 install: all ## install under PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/margay/driver $(DESTDIR)$(PREFIX)/lib/margay/cudart
