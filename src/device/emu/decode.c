@@ -472,6 +472,7 @@ static bool decode_func(struct emu_func *fn, struct mg_fault *fault)
         place_formals(d);
         fn->cc = dec_slot(d, EMU_P);
         find_labels(d);
+        dec_find_fusions(d);
         decode_blocks(d);
         fn->frame_bytes = ALIGN_UP(d->frame_at, 64u);
         fn->n_consts = d->consts.n;
@@ -491,6 +492,7 @@ static bool decode_func(struct emu_func *fn, struct mg_fault *fault)
     mg_map_release(&d->const_d);
     mg_map_release(&d->locals);
     mg_map_release(&d->label_block);
+    mg_map_release(&d->fused);
     free(d);
     return ok;
 }

@@ -21,6 +21,7 @@ struct decoder {
     struct mg_map const_w, const_d; /* value -> offset */
     struct mg_map locals;     /* var -> offset in the thread's stack, from the activation's base */
     struct mg_map label_block;
+    struct mg_map fused;      /* node of a sum -> node of the product it takes in */
     uint32_t frame_at, pred_at, pred_end, trash;
     uint32_t n_sites;
     uint32_t block;           /* being decoded */
@@ -54,6 +55,9 @@ uint32_t dec_next_block(struct decoder *d);         /* in text order; n_blocks: 
 void dec_instruction(struct decoder *d, mg_id node); /* decode_inst.c */
 void dec_memory(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n);
 void dec_address(struct decoder *d, struct emu_op *op, const struct mg_opnd *o, enum mg_space space);
+/* decode_fuse.c: mul and add/sub as one fma, where ptxas makes them one. */
+void dec_find_fusions(struct decoder *d);
+bool dec_fused(struct decoder *d, mg_id node); /* emits it; false: not one of those */
 mg_id dec_leader(struct decoder *d, mg_id node, mg_id last);
 void dec_call(struct decoder *d, const struct mg_opnd *o, uint32_t n);
 struct emu_func *dec_callee(struct decoder *d, mg_id func);

@@ -404,6 +404,7 @@ void dec_instruction(struct decoder *d, mg_id node)
     const struct mg_node *n = &d->m->nodes.at[node];
     const struct mg_form *form = mg_node_form(d->m, n);
     const struct mg_opnd *o = &d->m->opnds.at[n->opnd];
+    if (dec_fused(d, node)) return;
     switch ((enum mg_op)form->op) {
     case MG_OP_mov: move(d, form, o, n->n_opnds); break;
     case MG_OP_ld: case MG_OP_ldu: case MG_OP_st: case MG_OP_atom: case MG_OP_red:
