@@ -154,7 +154,7 @@ int mg_opt_parse(const struct mg_opt_page *page, const struct mg_opt *opts, unsi
         if ((!strcmp(word, "-h") && !find_letter(opts, 'h')) || !strncmp(word, "--help", 6)) {
             struct mg_buf out = MG_BUF_INIT;
             mg_opt_print(page, opts, !strcmp(word, "--help=man") ? MG_OPT_MAN : !strcmp(word, "--help=words") ? MG_OPT_WORDS : MG_OPT_HELP, &out);
-            fwrite(out.at, 1, out.n, stdout);
+            if (out.n) fwrite(out.at, 1, out.n, stdout);
             mg_buf_release(&out);
             *status = 0;
             return -1;
