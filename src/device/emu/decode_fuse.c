@@ -1,7 +1,8 @@
 /* Contraction of products and sums, as ptxas does it: PTX leaves `mul` and `add`/`sub` without a
  * rounding modifier open to it, and nvcc counts on it (`a * b - c` comes as mul and sub). Which pairs
  * become one fma decides bits of the result, so the choice is ptxas 13.0's, seen on an H200:
- *   - both unrounded, unguarded, of one type and one `.ftz`, in one basic block;
+ *   - both unrounded, of one type and one `.ftz`, in one basic block (a f32 product by a constant: in
+ *     any block), the product unguarded;
  *   - every use of the product is such a sum, and every one of them takes it;
  *   - of two products a sum takes the first one that may be taken.
  * The product is still computed: counts and traces see every instruction of the text. Not done: half
@@ -23,7 +24,7 @@ struct fusion {
 
 static bool unrounded(const struct mg_form *f, const struct mg_node *n)
 {
-    return f->n_types == 1 && (f->types[0] == MG_TYPE_f32 || f->types[0] == MG_TYPE_f64) && !f->rounding && !n->guard && n->n_opnds == 3;
+    return f->n_types == 1 && (f->types[0] == MG_TYPE_f32 || f->types[0] == MG_TYPE_f64) && !f->rounding && n->n_opnds == 3;
 }
 
 static void find_products(struct fusion *z, mg_id node, uint32_t block)
@@ -32,7 +33,7 @@ static void find_products(struct fusion *z, mg_id node, uint32_t block)
     const struct mg_node *n = &m->nodes.at[node];
     const struct mg_form *f = mg_node_form(m, n);
     const struct mg_opnd *o = &m->opnds.at[n->opnd];
-    if (f->op != MG_OP_mul || !unrounded(f, n) || mg_form_has(f, MG_MOD_sat) || o[0].kind != MG_OPND_reg) return;
+    if (f->op != MG_OP_mul || !unrounded(f, n) || n->guard || mg_form_has(f, MG_MOD_sat) || o[0].kind != MG_OPND_reg) return;
     struct product *p = mg_vec_push(&z->products);
     *p = (struct product){.node = node, .reg = o[0].id, .block = block};
     mg_map_set(&z->by_reg, p->reg, z->products.n);
@@ -61,6 +62,19 @@ static bool unchanged(struct fusion *z, const struct product *p, mg_id sum)
     return true;
 }
 
+/* Does the sum see the product that was computed last? */
+static bool reaches(struct fusion *z, const struct product *p, mg_id sum, uint32_t block)
+{
+    const struct mg_module *m = z->d->m;
+    mg_id factor = p->factors[0] ? p->factors[0] : p->factors[1], at = p->node;
+    uint64_t defs = 0;
+    if (p->block != block) /* cheap enough to be computed again where it is used */
+        return !(p->factors[0] && p->factors[1]) && mg_node_form(m, &m->nodes.at[p->node])->types[0] == MG_TYPE_f32 &&
+               mg_map_get(&z->n_defs, factor, &defs) && defs < 2;
+    while (at && at != sum) at = m->nodes.at[at].next;
+    return at == sum && unchanged(z, p, sum);
+}
+
 /* Every use of a product is either a term of a sum, or the product is lost. */
 static void look_at_uses(struct fusion *z, mg_id node, uint32_t block)
 {
@@ -79,10 +93,8 @@ static void look_at_uses(struct fusion *z, mg_id node, uint32_t block)
         const struct mg_opnd *o = &m->opnds.at[n->opnd];
         bool first = is_sum && o[1].kind == MG_OPND_reg && o[1].id == p->reg;
         bool second = is_sum && o[2].kind == MG_OPND_reg && o[2].id == p->reg;
-        mg_id at = p->node;
-        while (at && at != node && p->block == block) at = m->nodes.at[at].next; /* later in the block? */
-        if (p->block != block || at != node || first == second || pf->types[0] != f->types[0] ||
-            mg_form_has(pf, MG_MOD_ftz) != mg_form_has(f, MG_MOD_ftz) || !unchanged(z, p, node))
+        if (first == second || pf->types[0] != f->types[0] || mg_form_has(pf, MG_MOD_ftz) != mg_form_has(f, MG_MOD_ftz) ||
+            !reaches(z, p, node, block))
             p->lost = true;
         else s.terms[second] = (uint32_t)ix;
     }
