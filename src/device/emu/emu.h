@@ -38,6 +38,7 @@
 /* A warp pauses that often where it enters a loop, so that the warps of a CTA start loops nearly in
  * step, as on hardware: programs with harmless-looking races were only ever seen that way. */
 #define EMU_LOOP_PAUSES 64
+#define EMU_BAR_PAUSES 8 /* at least, after a CTA barrier: each phase of a kernel begins in step */
 
 struct emu_frame;
 struct emu_warp;
@@ -230,7 +231,7 @@ struct emu_warp {
     int32_t budget;
     uint8_t suspect;  /* an operation with EMU_OF_SYNC ran since the last back-edge */
     uint8_t spun;     /* gave way while suspect */
-    uint8_t pauses;   /* left, EMU_LOOP_PAUSES at the start */
+    uint8_t pauses;   /* left: EMU_LOOP_PAUSES at the start, at least EMU_BAR_PAUSES after a barrier */
     uint8_t at_bar;   /* all live lanes wait at barrier at_bar - 1 */
     uint32_t next_seq;
     struct emu_frame *root, *pool /* free */, *all;

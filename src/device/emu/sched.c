@@ -252,6 +252,7 @@ static void release_bar(struct emu_cta *c, uint32_t b)
         struct emu_warp *w = &c->warps[k];
         if (!(done.warps >> k & 1) || w->at_bar != b + 1) continue;
         w->at_bar = 0;
+        if (c->n_warps > 1 && w->pauses < EMU_BAR_PAUSES) w->pauses = EMU_BAR_PAUSES;
         struct emu_set old[EMU_LANES];
         uint32_t n = w->n_sets;
         memcpy(old, w->sets, n * sizeof *old);
