@@ -195,6 +195,8 @@ check-gpu: ## what needs an NVIDIA GPU (with VARIANT=release)
 	@$(MAKE) --no-print-directory -s all examples
 	@tests/run --build $(B) --gpu 'tests/gpu/*'
 
+bench: bench-ptx bench-emu ## run the benchmarks; each prints ratios measured in the same run
+
 # ---- front-end benchmark -----------------------------------------------------------------------
 $(B)/bin/bench-ptx: bench/ptx/bench.c $(call objs,base isa ir ptx analysis)
 	@mkdir -p $(@D)
