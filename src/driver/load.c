@@ -83,6 +83,10 @@ cu_result mg_image_text(const void *image, size_t bytes, const char *file, char 
     for (uint32_t i = 0; i < im->n_entries; i++) groups = MG_MAX(groups, im->entries[i].group + 1);
     cu_result r = CUE_NO_BINARY_FOR_GPU;
     MG_VEC(const struct mg_image_entry *) found = {0};
+    for (uint32_t i = 0; i < im->n_entries && im->kind == MG_IMAGE_CUBIN; i++) {
+        const struct mg_image_entry *c = &im->entries[i]; /* machine code is for its own generation, whatever its PTX would do */
+        if (c->kind == MG_ENTRY_CUBIN && (c->sm / 10 != sm / 10 || c->sm > sm)) groups = 0;
+    }
     for (uint32_t g = 0; g < groups; g++) {
         const struct mg_image_entry *p = mg_image_best_ptx(im, g, sm);
         if (p) *mg_vec_push(&found) = p;
@@ -102,7 +106,7 @@ cu_result mg_image_text(const void *image, size_t bytes, const char *file, char 
         r = !le ? CUE_SUCCESS : le == MG_ERR_NO_MEMORY ? CUE_OUT_OF_MEMORY : CUE_INVALID_PTX;
         free(texts);
     } else {
-        mg_diag_err(d, MG_ERR_NOT_FOUND, "the image holds no PTX for compute capability %u.%u", sm / 10, sm % 10);
+        mg_diag_err(d, MG_ERR_NOT_FOUND, "the image holds no %s for compute capability %u.%u", groups ? "PTX" : "code", sm / 10, sm % 10);
     }
     if (!r && facts) *facts = read_facts(im, found.n ? found.at[0] : NULL);
     mg_vec_release(&found);

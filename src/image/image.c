@@ -239,20 +239,21 @@ static uint64_t elf_extent(const uint8_t *p)
     return end;
 }
 
-/* PTX that a compiler in this process left for the cubin, when it carries none; the machine code is
- * listed with it, since its PTX tells what it is for. */
-static void add_known_ptx(struct reader *r, struct bytes b, uint32_t group)
+/* The machine code itself, behind PTX that it carries or that a compiler in this process left for it. */
+static void add_cubin(struct reader *r, struct bytes b, const Elf64_Ehdr *h)
 {
+    uint32_t sm = h->e_ident[EI_ABIVERSION] >= 8 ? h->e_flags >> 8 & 0xff : h->e_flags & 0xff;
+    uint64_t extent = elf_extent(b.p);
+    b.n = MG_MIN(b.n, extent);
     size_t n;
-    const char *text = mg_known_ptx_find(b.p, b.n, &n);
-    if (!text) return;
-    struct mg_image_entry e = {.kind = MG_ENTRY_PTX, .group = group, .data = mg_arena_strndup(r->im->arena, text, n), .bytes = n};
-    note_target(&e);
-    *mg_vec_push(&r->entries) = e;
-    e.kind = MG_ENTRY_CUBIN;
-    e.data = mg_arena_copy(r->im->arena, b.p, b.n);
-    e.bytes = b.n;
-    *mg_vec_push(&r->entries) = e;
+    const char *text = r->entries.n ? NULL : mg_known_ptx_find(b.p, b.n, &n);
+    if (text) {
+        struct mg_image_entry e = {.kind = MG_ENTRY_PTX, .data = mg_arena_strndup(r->im->arena, text, n), .bytes = n};
+        note_target(&e);
+        *mg_vec_push(&r->entries) = e;
+    }
+    *mg_vec_push(&r->entries) = (struct mg_image_entry){
+        .kind = MG_ENTRY_CUBIN, .sm = sm, .data = mg_arena_copy(r->im->arena, b.p, b.n), .bytes = b.n, .relocatable = h->e_type == ET_REL};
 }
 
 static bool read_elf(struct reader *r, struct bytes b)
@@ -275,8 +276,26 @@ static bool read_elf(struct reader *r, struct bytes b)
         else if (!strcmp(name, "__nv_relfatbin")) read_fatbin_section(r, s, true);
         else if (cubin && !strcmp(name, ".nv_debug_ptx_txt")) read_debug_ptx(r, s);
     }
-    if (cubin && !r->entries.n) add_known_ptx(r, (struct bytes){b.p, MG_MIN(b.n, elf_extent(b.p))}, r->groups++);
+    if (cubin) add_cubin(r, b, &h);
     return true;
+}
+
+uint32_t mg_cubin_kernels(const void *cubin, size_t bytes, void (*fn)(void *user, const char *name), void *user)
+{
+    static const char own[] = ".nv.constant0."; /* the parameters: kernels have it, functions do not */
+    struct elf e;
+    uint32_t n = 0;
+    if (!open_elf(&e, (struct bytes){cubin, bytes})) return 0;
+    for (uint32_t i = 0; i < e.n_sections; i++) {
+        Elf64_Shdr sh;
+        struct bytes s;
+        if (!section_bytes(&e, i, &sh, &s)) continue;
+        const char *name = section_name(&e, &sh);
+        if (strncmp(name, own, sizeof own - 1)) continue;
+        fn(user, name + sizeof own - 1);
+        n++;
+    }
+    return n;
 }
 
 /* ---- opening ------------------------------------------------------------------------------------------- */

@@ -37,6 +37,8 @@ void mg_image_free(struct mg_image *im);
 /* The PTX a device of compute capability sm (90) would JIT: highest sm not above it within group,
  * arch-specific ones only on an exact match; NULL when there is none. */
 const struct mg_image_entry *mg_image_best_ptx(const struct mg_image *im, uint32_t group, uint32_t sm);
+/* Calls fn with the name of every kernel in a cubin; returns how many. */
+uint32_t mg_cubin_kernels(const void *cubin, size_t bytes, void (*fn)(void *user, const char *name), void *user);
 /* True when the ELF file at path has the CUDA runtime linked in statically and no PT_NEEDED of
  * libcudart: such a program needs a GPU. */
 bool mg_image_is_static_cudart(const char *path);

@@ -55,6 +55,14 @@ static bool keep_text(struct mg_img *im, const struct mg_image_entry *e)
     return true;
 }
 
+static bool has_ptx(const struct mg_image *src)
+{
+    for (uint32_t i = 0; i < src->n_entries; i++)
+        if (src->entries[i].kind == MG_ENTRY_PTX)
+            return true;
+    return false;
+}
+
 /* The PTX that the device would take from every group of the container. */
 static void keep_texts(struct mg_img *im, const struct mg_image *src)
 {
@@ -69,7 +77,7 @@ static void keep_texts(struct mg_img *im, const struct mg_image *src)
             im->why = "out of memory";
     }
     if (!im->n_ptx && !im->why)
-        im->why = src->n_entries ? "no PTX for this device in the image" : "no PTX";
+        im->why = has_ptx(src) ? "no PTX for this device in the image" : "no PTX";
     if (im->n_ptx > 1)
         im->linked = true;
 }
@@ -154,12 +162,38 @@ static void loaded(void *handle, const void *data, size_t bytes, bool library)
     mg_inside--;
 }
 
+/* Without a GPU: an image that holds machine code alone. The driver has said so to the application;
+ * the profile names the kernels that could not run. */
+static void name_kernel(void *user, const char *name)
+{
+    (void)user;
+    mg_store_unknown(mg_session.store, name, 0, "no PTX for this device in the image, which was not loaded");
+}
+static void refused(const void *data, size_t bytes)
+{
+    struct mg_image *src = NULL;
+    mg_inside++;
+    enum mg_err err = bytes ? mg_image_open_bytes(data, bytes, NULL, &src, NULL) : mg_image_open_memory(data, &src, NULL);
+    pthread_rwlock_rdlock(&mg_session.closing);
+    for (uint32_t i = 0; !err && mg_session.store && i < src->n_entries; i++)
+        if (src->entries[i].kind == MG_ENTRY_CUBIN)
+            mg_cubin_kernels(src->entries[i].data, src->entries[i].bytes, name_kernel, NULL);
+    pthread_rwlock_unlock(&mg_session.closing);
+    mg_image_free(src);
+    mg_inside--;
+}
+#define REFUSED(rc, data) ((rc) == CUE_NO_BINARY_FOR_GPU && mg_session.active && !mg_inside && (data))
+
+/* handle NULL: it was refused */
 static void loaded_file(void *handle, const char *path, bool library)
 {
     char *data;
     size_t bytes;
-    if (handle && path && mg_io_read(path, &data, &bytes, NULL) == MG_ERR_OK) {
-        loaded(handle, data, bytes, library);
+    if (path && mg_io_read(path, &data, &bytes, NULL) == MG_ERR_OK) {
+        if (handle)
+            loaded(handle, data, bytes, library);
+        else if (bytes)
+            refused(data, bytes);
         free(data);
     }
 }
@@ -172,6 +206,8 @@ MG_HOOK(cuModuleLoadData, cu_module *m, const void *image)
     cu_result rc = MG_REAL(cuModuleLoadData)(m, image);
     if (LOADED(rc, m))
         loaded(*m, image, 0, false);
+    else if (REFUSED(rc, image))
+        refused(image, 0);
     return rc;
 }
 MG_HOOK(cuModuleLoadDataEx, cu_module *m, const void *image, unsigned n, int *opts, void **values)
@@ -179,6 +215,8 @@ MG_HOOK(cuModuleLoadDataEx, cu_module *m, const void *image, unsigned n, int *op
     cu_result rc = MG_REAL(cuModuleLoadDataEx)(m, image, n, opts, values);
     if (LOADED(rc, m))
         loaded(*m, image, 0, false);
+    else if (REFUSED(rc, image))
+        refused(image, 0);
     return rc;
 }
 MG_HOOK(cuModuleLoadFatBinary, cu_module *m, const void *image)
@@ -186,6 +224,8 @@ MG_HOOK(cuModuleLoadFatBinary, cu_module *m, const void *image)
     cu_result rc = MG_REAL(cuModuleLoadFatBinary)(m, image);
     if (LOADED(rc, m))
         loaded(*m, image, 0, false);
+    else if (REFUSED(rc, image))
+        refused(image, 0);
     return rc;
 }
 MG_HOOK(cuModuleLoad, cu_module *m, const char *path)
@@ -193,6 +233,8 @@ MG_HOOK(cuModuleLoad, cu_module *m, const char *path)
     cu_result rc = MG_REAL(cuModuleLoad)(m, path);
     if (LOADED(rc, m))
         loaded_file(*m, path, false);
+    else if (REFUSED(rc, path))
+        loaded_file(NULL, path, false);
     return rc;
 }
 MG_HOOK(cuLibraryLoadData, cu_library *l, const void *code, int *jit, void **jit_values, unsigned n_jit, int *opts,
@@ -201,6 +243,8 @@ MG_HOOK(cuLibraryLoadData, cu_library *l, const void *code, int *jit, void **jit
     cu_result rc = MG_REAL(cuLibraryLoadData)(l, code, jit, jit_values, n_jit, opts, values, n);
     if (LOADED(rc, l))
         loaded(*l, code, 0, true);
+    else if (REFUSED(rc, code))
+        refused(code, 0);
     return rc;
 }
 MG_HOOK(cuLibraryLoadFromFile, cu_library *l, const char *path, int *jit, void **jit_values, unsigned n_jit, int *opts,
@@ -209,6 +253,8 @@ MG_HOOK(cuLibraryLoadFromFile, cu_library *l, const char *path, int *jit, void *
     cu_result rc = MG_REAL(cuLibraryLoadFromFile)(l, path, jit, jit_values, n_jit, opts, values, n);
     if (LOADED(rc, l))
         loaded_file(*l, path, true);
+    else if (REFUSED(rc, path))
+        loaded_file(NULL, path, true);
     return rc;
 }
 

@@ -9,7 +9,7 @@
 const char *mg_ran_text(enum mg_ran r)
 {
     static const char *const texts[] = {[MG_RAN_INSTRUMENTED] = "instrumented", [MG_RAN_NATIVE] = "native", [MG_RAN_FAILED] = "failed", [MG_RAN_UNKNOWN] = "unknown"};
-    return r < MG_RAN_COUNT ? texts[r] : "unknown";
+    return r < MG_RAN_COUNT ? texts[r] : "rejected"; /* a coverage row of a kernel that never came to a launch */
 }
 
 bool mg_report_shows(const struct mg_report_opts *o, const struct mg_pkernel *k)
@@ -68,7 +68,7 @@ void mg_coverage_init(struct mg_coverage *c, const struct mg_profile *p)
     }
     for (uint32_t i = 0; i < p->n_unknowns; i++) {
         c->unknown += p->unknowns[i].n;
-        *mg_vec_push(&rows) = (struct keyed_row){{p->unknowns[i].what, p->unknowns[i].reason, p->unknowns[i].n, MG_RAN_UNKNOWN}, UINT64_MAX};
+        *mg_vec_push(&rows) = (struct keyed_row){{p->unknowns[i].what, p->unknowns[i].reason, p->unknowns[i].n, p->unknowns[i].n ? MG_RAN_UNKNOWN : MG_RAN_COUNT}, UINT64_MAX};
     }
     c->timed = timed != 0 && c->launches;
     if (c->timed) {

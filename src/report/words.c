@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/demangle.h"
 #include "report/priv.h"
 
 void mg_add_grouped(struct mg_buf *out, uint64_t v)
@@ -72,9 +73,11 @@ void mg_add_coverage(const struct mg_profile *p, struct mg_buf *out, uint32_t ma
         const char *name = c.rows[i].kernel;
         for (uint32_t k = 0; k < p->n_kernels; k++)
             if (p->kernels[k].name == name) name = p->kernels[k].demangled;
-        mg_buf_printf(out, "  %s: ", name);
-        mg_add_grouped(out, c.rows[i].launches);
-        mg_buf_printf(out, " %s, %s\n", mg_ran_text(c.rows[i].ran), c.rows[i].reason);
+        char *plain = c.rows[i].ran == MG_RAN_COUNT ? mg_demangle(name) : NULL; /* no kernel of the profile */
+        mg_buf_printf(out, "  %s: ", plain ? plain : name);
+        free(plain);
+        if (c.rows[i].launches) mg_add_grouped(out, c.rows[i].launches), mg_buf_addc(out, ' ');
+        mg_buf_printf(out, "%s, %s\n", mg_ran_text(c.rows[i].ran), c.rows[i].reason);
     }
     if (c.n_rows > max_rows) mg_buf_printf(out, "  and %u more kernels or reasons (margay report --json names all)\n", c.n_rows - max_rows);
     for (uint32_t i = 0; i < p->n_kernels; i++)

@@ -39,7 +39,8 @@ counted file ./dlopened file "$dir/libnvrtc.so"
 rm -rf profile
 "$MARGAY" run -o profile -- ./dlopened other "$dir/libnvrtc.so" > out 2> err
 rc=$?
-if [ $rc = 3 ] && grep -q '^load: 209' out && [ "$(grep -c '^margay: .*no PTX' err)" = 1 ]; then
+if [ $rc = 3 ] && grep -q '^load: 209' out && [ "$(grep -c '^margay: .*no PTX' err)" = 1 ] &&
+    grep -q '^  kill: rejected, no PTX' err; then
     echo "ok   unknown machine code"
 else
     echo "FAIL unknown machine code: exit $rc"

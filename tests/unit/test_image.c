@@ -141,7 +141,9 @@ static void make_cubin(uint8_t out[64], uint8_t mark)
     memcpy(out, "\177ELF\2\1\1", 7);
     out[18] = 190; /* e_machine: EM_CUDA */
     out[58] = 64;  /* e_shentsize */
-    out[48] = mark;
+    out[8] = 8;    /* ABI version: compute capability in the second byte of the flags */
+    out[49] = 90;
+    out[24] = mark;
 }
 
 MG_TEST(image_cubin_whose_ptx_is_known)
@@ -165,6 +167,8 @@ MG_TEST(image_cubin_whose_ptx_is_known)
         mg_image_free(im);
     }
     MG_CHECK_EQ(mg_image_open_bytes(other, sizeof other, "x", &im, NULL), MG_ERR_OK);
-    MG_CHECK_EQ(im->n_entries, 0);
+    MG_CHECK_EQ(im->n_entries, 1); /* the machine code alone */
+    MG_CHECK(!mg_image_best_ptx(im, 0, 90));
+    MG_CHECK_EQ(im->entries[0].sm, 90);
     mg_image_free(im);
 }
