@@ -40,6 +40,40 @@ void mg_graph_mem_unref(struct mg_graph_mem *m)
     mg_lock();
 }
 
+struct mg_graph_mem *mg_graph_mem_again(struct CUgraphNode_st *const *deps, size_t n_deps, uint64_t bytes)
+{
+    struct mg_map seen = MG_MAP_INIT, held = MG_MAP_INIT; /* memory -> allocations less frees before the new node */
+    MG_VEC(struct CUgraphNode_st *) todo = {0};
+    struct mg_graph_mem *found = NULL;
+    mg_lock();
+    for (size_t i = 0; i < n_deps; i++) *mg_vec_push(&todo) = deps[i];
+    while (todo.n) {
+        struct CUgraphNode_st *n = todo.at[--todo.n];
+        uint64_t k = 0;
+        if (mg_map_get(&seen, (uintptr_t)n, NULL)) continue;
+        mg_map_set(&seen, (uintptr_t)n, 1);
+        for (uint32_t i = 0; i < n->deps.n; i++) *mg_vec_push(&todo) = n->deps.at[i];
+        if (!n->mem || n->mem->bytes != bytes) continue;
+        mg_map_get(&held, (uintptr_t)n->mem, &k);
+        mg_map_set(&held, (uintptr_t)n->mem, n->type == CUNODE_MEM_ALLOC ? k + 1 : k - 1);
+    }
+    const struct CUgraph_st *g = n_deps ? deps[0]->graph : NULL;
+    for (uint32_t i = 0; g && !found && i < g->nodes.n; i++) { /* the first in order of creation; not one in use beside the new node */
+        struct CUgraphNode_st *n = g->nodes.at[i];
+        uint64_t k;
+        if (n->type != CUNODE_MEM_ALLOC || !mg_map_get(&held, (uintptr_t)n->mem, &k) || k) continue;
+        found = n->mem;
+        for (uint32_t j = 0; found && j < g->nodes.n; j++)
+            if (g->nodes.at[j]->mem == n->mem && !mg_map_get(&seen, (uintptr_t)g->nodes.at[j], NULL)) found = NULL;
+    }
+    if (found) found->refs++;
+    mg_unlock();
+    mg_vec_release(&todo);
+    mg_map_release(&seen);
+    mg_map_release(&held);
+    return found;
+}
+
 struct mg_graph_mem *mg_graph_mem_of(uint64_t base)
 {
     uint64_t v;

@@ -59,9 +59,13 @@ bool mg_graph_link(struct CUgraphNode_st *from, struct CUgraphNode_st *to); /* f
 struct CUgraph_st *mg_graph_clone(const struct CUgraph_st *g);
 void mg_graph_user_drop(struct mg_graph_user *at, uint32_t n); /* lock held; destroyers run later, without it */
 struct mg_graph_mem *mg_graph_mem_new(struct CUctx_st *ctx, uint64_t bytes); /* lock not held */
+/* Memory of these many bytes that nodes before a new one have allocated and freed, if any, with a
+ * reference for the new node: an address is used again within a graph. Lock not held. */
+struct mg_graph_mem *mg_graph_mem_again(struct CUgraphNode_st *const *deps, size_t n_deps, uint64_t bytes);
 void mg_graph_mem_unref(struct mg_graph_mem *m); /* lock held */
 struct mg_graph_mem *mg_graph_mem_of(uint64_t base); /* lock held; NULL: no graph's address */
-/* Type and op of a node from its parameters in the driver's general form. *op is owned by the caller. Lock not held. */
+/* Type and op of a node from its parameters in the driver's general form. *op is owned by the caller.
+ * *mem going in: memory for an allocation node to take, or NULL. Lock not held. */
 cu_result mg_node_make(const struct cu_node_params *p, struct mg_work *op, struct CUctx_st **ctx, struct mg_graph_mem **mem, struct CUgraph_st **child);
 bool mg_graph_is(const struct CUgraph_st *g);
 void mg_graph_run_destroyers(void); /* lock not held */

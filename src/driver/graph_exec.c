@@ -73,12 +73,13 @@ static bool flatten(exec_nodes *out, const struct CUgraph_st *g, uint32_t before
     return ok && done == n;
 }
 
-/* Allocations of this graph that no node of it frees: they outlive a launch. */
-static bool frees(const struct CUgraphExec_st *x, const struct mg_graph_mem *m)
+/* Memory that nodes of this graph allocate once more than they free it outlives a launch. */
+static bool outlives(const struct CUgraphExec_st *x, const struct mg_graph_mem *m)
 {
+    int held = 0;
     for (uint32_t i = 0; i < x->nodes.n; i++)
-        if (x->nodes.at[i].type == CUNODE_MEM_FREE && x->nodes.at[i].mem == m) return true;
-    return false;
+        if (x->nodes.at[i].mem == m) held += x->nodes.at[i].type == CUNODE_MEM_ALLOC ? 1 : -1;
+    return held > 0;
 }
 
 static cu_result instantiate(cu_graph_exec *out, cu_graph g, uint64_t flags)
@@ -168,8 +169,7 @@ static cu_result check_memory(struct CUgraphExec_st *x)
     }
     for (uint32_t i = 0; i < x->nodes.n; i++) {
         const struct mg_exec_node *e = &x->nodes.at[i];
-        if (e->type == CUNODE_MEM_ALLOC) e->mem->live = !frees(x, e->mem);
-        else if (e->type == CUNODE_MEM_FREE && e->mem) e->mem->live = false;
+        if (e->mem) e->mem->live = outlives(x, e->mem);
     }
     return CUE_SUCCESS;
 }
@@ -287,7 +287,7 @@ static cu_result change(cu_graph_exec x, cu_node n, struct cu_node_params *p)
     CHECK(p->type == n->type && p->type != CUNODE_MEM_ALLOC && p->type != CUNODE_MEM_FREE && p->type != CUNODE_GRAPH);
     struct mg_work op;
     struct CUctx_st *ctx;
-    struct mg_graph_mem *mem;
+    struct mg_graph_mem *mem = NULL;
     struct CUgraph_st *child;
     r = mg_node_make(p, &op, &ctx, &mem, &child);
     if (r) return r;

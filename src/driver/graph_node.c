@@ -33,8 +33,8 @@ static cu_result alloc_op(struct cu_alloc_node *p, struct CUctx_st *ctx, struct 
 {
     CHECK(p->bytes && p->props.alloc_type == 1 && p->props.location.type == CULOC_DEVICE && p->props.location.id == 0);
     struct cu_alloc_node *keep = malloc(sizeof *keep);
-    *mem = keep ? mg_graph_mem_new(ctx, p->bytes) : NULL;
-    if (!*mem) {
+    if (keep && !*mem) *mem = mg_graph_mem_new(ctx, p->bytes);
+    if (!keep || !*mem) {
         free(keep);
         return CUE_OUT_OF_MEMORY;
     }
@@ -51,7 +51,6 @@ cu_result mg_node_make(const struct cu_node_params *p, struct mg_work *op, struc
     cu_result r = mg_enter(ctx);
     if (r) return r;
     *op = (struct mg_work){.kind = MG_OPK_EMPTY};
-    *mem = NULL;
     *child = NULL;
     cu_ctx given = p->type == CUNODE_KERNEL ? p->u.kernel.ctx : p->type == CUNODE_MEMCPY ? p->u.memcpy.ctx : p->type == CUNODE_MEMSET ? p->u.memset.ctx
                  : p->type == CUNODE_BATCH_MEM_OP ? p->u.memop.ctx : NULL;
@@ -103,10 +102,15 @@ static cu_result add(cu_node *out, cu_graph g, const cu_node *deps, size_t n, st
     for (size_t i = 0; i < n; i++) CHECK(mg_obj_is(deps[i], MG_OBJ_NODE) && deps[i]->graph == g);
     struct mg_work op;
     struct CUctx_st *ctx;
-    struct mg_graph_mem *mem;
+    struct mg_graph_mem *mem = p->type == CUNODE_MEM_ALLOC ? mg_graph_mem_again(deps, n, p->u.alloc.bytes) : NULL;
     struct CUgraph_st *child;
     cu_result r = mg_node_make(p, &op, &ctx, &mem, &child);
-    if (r) return r;
+    if (r) {
+        mg_lock();
+        mg_graph_mem_unref(mem);
+        mg_unlock();
+        return r;
+    }
     mg_lock();
     if (child) {
         op.kind = MG_OPK_CHILD;
@@ -229,7 +233,7 @@ static cu_result change(cu_node n, struct cu_node_params *p)
     CHECK(p->type != CUNODE_GRAPH && p->type != CUNODE_MEM_ALLOC && p->type != CUNODE_MEM_FREE);
     struct mg_work op;
     struct CUctx_st *ctx;
-    struct mg_graph_mem *mem;
+    struct mg_graph_mem *mem = NULL;
     struct CUgraph_st *child;
     r = mg_node_make(p, &op, &ctx, &mem, &child);
     if (r) return r;

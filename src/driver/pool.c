@@ -54,7 +54,8 @@ void mg_pool_note(struct CUmemPoolHandle_st *pool, int64_t bytes)
 static cu_result capture_alloc(struct CUstream_st *s, cu_ptr *out, size_t bytes)
 {
     struct cu_alloc_node *params = calloc(1, sizeof *params);
-    struct mg_graph_mem *mem = params ? mg_graph_mem_new(s->ctx, bytes) : NULL;
+    struct mg_graph_mem *mem = params ? mg_graph_mem_again(s->tips.at, s->tips.n, bytes) : NULL;
+    if (params && !mem) mem = mg_graph_mem_new(s->ctx, bytes);
     if (!mem) {
         free(params);
         return CUE_OUT_OF_MEMORY;

@@ -355,3 +355,29 @@ MG_TEST(driver_graph_replays_call_the_note)
     CALL(cuMemFree_v2)(p);
     CALL(cuModuleUnload)(m);
 }
+
+MG_TEST(driver_graph_uses_freed_addresses_again)
+{
+    start_driver();
+    cu_graph g;
+    cu_graph_exec x;
+    cu_node a, free_a, b, c;
+    struct cu_alloc_node want = {.props = {.alloc_type = 1, .location = {CULOC_DEVICE, 0}}, .bytes = 4096}, again = want, beside = want, other = want;
+    MG_CHECK_EQ(CALL(cuGraphCreate)(&g, 0u), 0);
+    MG_CHECK_EQ(CALL(cuGraphAddMemAllocNode)(&a, g, (cu_node *)NULL, (size_t)0, &want), 0);
+    MG_CHECK_EQ(CALL(cuGraphAddMemFreeNode)(&free_a, g, &a, (size_t)1, want.ptr), 0);
+    MG_CHECK_EQ(CALL(cuGraphAddMemAllocNode)(&c, g, &a, (size_t)1, &beside), 0); /* while a is held */
+    MG_CHECK(beside.ptr != want.ptr);
+    MG_CHECK_EQ(CALL(cuGraphAddMemAllocNode)(&b, g, &free_a, (size_t)1, &again), 0);
+    MG_CHECK_EQ(again.ptr, want.ptr);
+    MG_CHECK_EQ(CALL(cuGraphAddMemAllocNode)(&c, g, &free_a, (size_t)1, &other), 0); /* b has it now */
+    MG_CHECK(other.ptr != want.ptr);
+    MG_CHECK_EQ(CALL(cuGraphInstantiateWithFlags)(&x, g, 0ull), 0);
+    MG_CHECK_EQ(CALL(cuGraphLaunch)(x, (cu_stream)NULL), 0);
+    MG_CHECK_EQ(CALL(cuGraphLaunch)(x, (cu_stream)NULL), CUE_INVALID_VALUE); /* b was left behind */
+    MG_CHECK_EQ(CALL(cuMemFree_v2)(again.ptr), 0);
+    MG_CHECK_EQ(CALL(cuMemFree_v2)(beside.ptr), 0);
+    MG_CHECK_EQ(CALL(cuMemFree_v2)(other.ptr), 0);
+    MG_CHECK_EQ(CALL(cuGraphLaunch)(x, (cu_stream)NULL), 0);
+    CALL(cuGraphExecDestroy)(x), CALL(cuGraphDestroy)(g);
+}
