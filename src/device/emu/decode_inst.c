@@ -429,6 +429,9 @@ void dec_instruction(struct decoder *d, mg_id node)
         if (mg_form_has(form, MG_MOD_mbarrier_init) || mg_form_has(form, MG_MOD_proxy)) dec_refuse(d, "unsupported instruction");
         dec_emit_inst(d, emu_fence, EMU_CTL_NONE);
         break;
+    case MG_OP_griddepcontrol: /* every launch waits for the one before: nothing is left to wait for */
+        dec_emit_inst(d, emu_nop, EMU_CTL_NONE);
+        break;
     case MG_OP_nanosleep: dec_emit_inst(d, emu_nanosleep, EMU_CTL_NONE); break;
     case MG_OP_prefetch: case MG_OP_prefetchu: case MG_OP_discard: case MG_OP_applypriority: case MG_OP_pmevent: case MG_OP_brkpt:
         if (form->op == MG_OP_prefetch && mg_form_has(form, MG_MOD_tensor)) dec_refuse(d, "unsupported instruction");
