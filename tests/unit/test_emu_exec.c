@@ -7,7 +7,9 @@
  *   // PRINT text\n                  what the kernel printed
  *   // COUNT 12 64 2                 witness: PTX line, threads, warps
  * Items of a list: V, N*V (repeated), A..B (counting up or down), ; types u8 u16 u32 u64 f32 f64.
- * Expected values are worked out by hand or by closed forms, never by the emulator.
+ * Expected values are worked out by hand or by closed forms, never by the emulator. Every file runs
+ * twice, the second time with an event stream: then no instructions are taken together, and the
+ * results must be the same.
  */
 #include <glob.h>
 #include <stdlib.h>
@@ -18,6 +20,12 @@
 #include "device/mem.h"
 #include "ptx/ptx.h"
 #include "test.h"
+
+static void ignore(void *user, const struct mg_event *ev)
+{
+    (void)ev;
+    __atomic_fetch_add((uint64_t *)user, 1, __ATOMIC_RELAXED);
+}
 
 enum { MAX_BUFS = 8 };
 struct run {
@@ -238,7 +246,7 @@ static void directive(struct run *r, char *s, unsigned line)
     }
 }
 
-static void run_file(const char *path)
+static void run_file(const char *path, bool watched)
 {
     struct mg_diag diag = MG_DIAG_INIT;
     struct run r = {.file = path};
@@ -250,11 +258,14 @@ static void run_file(const char *path)
         mg_test_fail(path, 1, "%s", mg_diag_first(&diag, MG_ERR_IO));
         return;
     }
+    uint64_t events = 0;
+    struct mg_trace_opts trace = {.size = sizeof trace, .fn = ignore, .user = &events};
     opts.count_positions = strstr(text, "// COUNT") != NULL;
     if (mg_emu_ops.open(&r.dev, &opts, &diag) || mg_ptx_parse(text, bytes, path, &m, &diag) || mg_emu_ops.module_load(r.dev, m, &r.mod, &diag)) {
         mg_test_fail(path, 1, "%s", mg_diag_first(&diag, MG_ERR_INPUT));
     } else {
         unsigned line = 1;
+        if (watched) mg_emu_ops.trace(r.dev, &trace);
         for (char *p = text, *next; *p; p = next, line++) {
             next = strchr(p, '\n');
             next = next ? next + 1 : p + strlen(p);
@@ -264,6 +275,7 @@ static void run_file(const char *path)
             free(copy);
         }
         finish(&r);
+        if (watched != (events > 0)) mg_test_fail(path, 1, "%llu events", (unsigned long long)events);
         mg_emu_ops.module_unload(r.mod);
     }
     mg_emu_ops.close(r.dev);
@@ -281,6 +293,9 @@ MG_TEST(emu_exec)
     }
     const char *only = getenv("MG_EXEC");
     for (size_t i = 0; i < g.gl_pathc; i++)
-        if (!only || strstr(g.gl_pathv[i], only)) run_file(g.gl_pathv[i]);
+        if (!only || strstr(g.gl_pathv[i], only)) {
+            run_file(g.gl_pathv[i], false);
+            run_file(g.gl_pathv[i], true);
+        }
     globfree(&g);
 }

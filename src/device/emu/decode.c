@@ -391,7 +391,7 @@ static void decode_blocks(struct decoder *d)
         for (mg_id id = b->first; id; id = d->m->nodes.at[id].next) {
             if (d->m->nodes.at[id].kind == MG_NODE_inst) {
                 d->node = id;
-                mg_id last = dec_leader(d, id, b->last);
+                mg_id last = dec_probe(d, id, b->last);
                 if (last) id = last;
                 else dec_instruction(d, id);
             }

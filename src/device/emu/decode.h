@@ -58,7 +58,7 @@ void dec_address(struct decoder *d, struct emu_op *op, const struct mg_opnd *o, 
 /* decode_fuse.c: mul and add/sub as one fma, where ptxas makes them one. */
 void dec_find_fusions(struct decoder *d);
 bool dec_fused(struct decoder *d, mg_id node); /* emits it; false: not one of those */
-mg_id dec_leader(struct decoder *d, mg_id node, mg_id last);
+mg_id dec_probe(struct decoder *d, mg_id node, mg_id last); /* decode_probe.c */
 void dec_call(struct decoder *d, const struct mg_opnd *o, uint32_t n);
 struct emu_func *dec_callee(struct decoder *d, mg_id func);
 

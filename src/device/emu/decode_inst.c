@@ -343,60 +343,6 @@ void dec_call(struct decoder *d, const struct mg_opnd *o, uint32_t n)
     op->fall = op->target = DEC_BLOCK(dec_next_block(d));
 }
 
-/* ---- probes ---------------------------------------------------------------------------------------- */
-
-/* The nth instruction after node, not past last; 0 when there is none. */
-static mg_id following(struct decoder *d, mg_id node, unsigned n, mg_id last)
-{
-    while (n) {
-        if (node == last || !node) return 0;
-        node = d->m->nodes.at[node].next;
-        n -= node && d->m->nodes.at[node].kind == MG_NODE_inst;
-    }
-    return node;
-}
-
-static bool is_form(struct decoder *d, mg_id node, const char *text)
-{
-    return node && !strcmp(mg_name(d->m, mg_node_form(d->m, &d->m->nodes.at[node])->text), text);
-}
-
-static bool is_ours(struct decoder *d, mg_id reg) { return strstr(mg_name(d->m, d->m->regs.at[reg].name), "__mg_") != NULL; }
-
-/* Counting probes find the lowest active lane by
- *     activemask.b32 m; and.b32 t, m, %lanemask_lt; setp.eq.u32 p, t, 0; [@p add.u64 w, w, 1;]
- * in registers whose names begin with __mg_; m and t are read nowhere else. One operation does it.
- * Returns the last node taken, 0: no such pattern. */
-mg_id dec_leader(struct decoder *d, mg_id node, mg_id last)
-{
-    const struct mg_module *m = d->m;
-    if (d->mod->dev->opts.count_positions || atomic_load(&d->mod->dev->trace)) return 0; /* every instruction is to be seen */
-    if (mg_node_form(m, &m->nodes.at[node])->op != MG_OP_activemask) return 0;
-    mg_id n1 = following(d, node, 1, last), n2 = following(d, node, 2, last), n3 = following(d, node, 3, last);
-    if (!is_form(d, n1, "and.b32") || !is_form(d, n2, "setp.eq.u32") || m->nodes.at[node].guard || m->nodes.at[n1].guard || m->nodes.at[n2].guard) return 0;
-    const struct mg_opnd *o0 = &m->opnds.at[m->nodes.at[node].opnd], *o1 = &m->opnds.at[m->nodes.at[n1].opnd], *o2 = &m->opnds.at[m->nodes.at[n2].opnd];
-    if (o0[0].kind != MG_OPND_reg || o1[0].kind != MG_OPND_reg || o1[1].kind != MG_OPND_reg || o1[1].id != o0[0].id || o2[0].kind != MG_OPND_reg || o2[1].kind != MG_OPND_reg ||
-        o2[1].id != o1[0].id || o2[2].kind != MG_OPND_imm || o2[2].val || !is_ours(d, o0[0].id) || !is_ours(d, o1[0].id) || !is_ours(d, o2[0].id))
-        return 0;
-    bool lt = (o1[2].kind == MG_OPND_reg && is_ours(d, o1[2].id)) || (o1[2].kind == MG_OPND_sreg && o1[2].id == MG_SREG_lanemask_lt);
-    if (!lt) return 0;
-    uint32_t p = dec_reg(d, &o2[0]), w = 0;
-    unsigned extra = 2;
-    if (is_form(d, n3, "add.u64") && m->nodes.at[n3].guard == o2[0].id && !(m->nodes.at[n3].flags & MG_NF_GUARD_NOT)) {
-        const struct mg_opnd *o3 = &m->opnds.at[m->nodes.at[n3].opnd];
-        if (o3[0].kind == MG_OPND_reg && o3[1].kind == MG_OPND_reg && o3[0].id == o3[1].id && o3[2].kind == MG_OPND_imm && o3[2].val == 1) {
-            w = dec_reg(d, &o3[0]);
-            extra = 3;
-            n2 = n3;
-        }
-    }
-    struct emu_op *op = dec_emit_inst(d, d->vec->leader, EMU_CTL_NONE);
-    op->a.d = p;
-    op->a.d2 = w;
-    op->extra = (uint8_t)extra;
-    return n2;
-}
-
 /* ---- one instruction ------------------------------------------------------------------------------ */
 
 void dec_instruction(struct decoder *d, mg_id node)

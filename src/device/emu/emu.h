@@ -112,6 +112,7 @@ struct emu_call {
     struct emu_arg *actual_in, *actual_out;
 };
 
+struct emu_red { mg_id node; uint32_t from, off; }; /* one of a run of red.add: value's register, offset */
 struct emu_const { uint32_t off; uint8_t cls; uint64_t lo, hi; };
 struct emu_sreg { uint32_t off; uint8_t sreg, comp; };
 
@@ -375,12 +376,12 @@ struct emu_vec_ops {
     emu_alu_fn (*store)(enum emu_where where, enum emu_elem e, bool vec);
     emu_alu_fn guarded;
     emu_alu_fn red_add_w, red_add_d; /* address in a 64-bit register */
-    emu_alu_fn leader;
+    emu_alu_fn leader, clear_run, red_run; /* patterns of probes, decode_probe.c */
     emu_alu_fn not_p, lo_dw, zext_wd, sext_wd, sext8_w, sext16_w, sext8_h, mov_p, mov_w, mov_d, mov_q, pack_wd, unpack_dw, add_d; /* small helpers of the decoder */
 };
 extern const struct emu_vec_ops emu_vec_base, emu_vec_avx2, emu_vec_avx512;
 
-static inline uint32_t emu_popc(uint32_t m) { return (uint32_t)__builtin_popcount(m); }
+static inline uint32_t emu_popc(uint32_t m) { return m == UINT32_MAX ? 32 : (uint32_t)__builtin_popcount(m); }
 static inline int emu_first(uint32_t m) { return __builtin_ctz(m); }
 #define EMU_FOR_LANES(i, m) for (uint32_t m_##i = (m), i; m_##i && (i = (uint32_t)__builtin_ctz(m_##i), 1); m_##i &= m_##i - 1)
 
