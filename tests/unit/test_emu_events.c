@@ -112,6 +112,29 @@ MG_TEST(emu_events)
     mg_diag_release(&d);
 }
 
+/* 40 values loaded before the first is used need 40 registers, the address 2 more; 8 for the machine. */
+MG_TEST(emu_register_estimate)
+{
+    struct mg_device_opts opts = {.size = sizeof opts, .properties = "h200", .workers = 1};
+    struct mg_device *dev;
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_kernel_info info;
+    char ptx[8192];
+    int n = snprintf(ptx, sizeof ptx, HEAD ".visible .entry none()\n{\n ret;\n}\n.visible .entry many(.param .u64 p)\n{\n .reg .b32 %%r<40>; .reg .b64 %%a;\n ld.param.u64 %%a, [p];\n");
+    for (int i = 0; i < 40; i++) n += snprintf(ptx + n, sizeof ptx - (size_t)n, " ld.global.u32 %%r%d, [%%a+%d];\n", i, 4 * i);
+    for (int i = 0; i < 40; i++) n += snprintf(ptx + n, sizeof ptx - (size_t)n, " st.global.u32 [%%a+%d], %%r%d;\n", 4 * i, 39 - i);
+    snprintf(ptx + n, sizeof ptx - (size_t)n, " ret;\n}\n");
+    MG_CHECK_EQ(mg_emu_ops.open(&dev, &opts, &d), 0);
+    struct mg_dmod *mod = load(dev, ptx);
+    mg_emu_ops.kernel_info(mg_emu_ops.kernel(mod, "none"), &info);
+    MG_CHECK_EQ(info.registers, 8);
+    mg_emu_ops.kernel_info(mg_emu_ops.kernel(mod, "many"), &info);
+    MG_CHECK_EQ(info.registers, 56); /* 50, in steps of 8 */
+    mg_emu_ops.module_unload(mod);
+    mg_emu_ops.close(dev);
+    mg_diag_release(&d);
+}
+
 /* A table of functions, as virtual functions have, that one module fills and another one calls. */
 static const char maker[] = HEAD
     ".func (.param .b32 r) twice(.param .b32 a)\n{\n .reg .b32 %r<3>;\n ld.param.u32 %r0, [a];\n add.u32 %r1, %r0, %r0;\n st.param.b32 [r], %r1;\n ret;\n}\n"

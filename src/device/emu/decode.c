@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/live.h"
 #include "ptx/ptx.h"
 
 #define ALIGN_UP(x, a) (((x) + (a) - 1) & ~((a) - 1))
@@ -648,6 +649,24 @@ bool emu_kernel_code(struct mg_dkernel *k, struct mg_fault *fault)
     return ok;
 }
 
+/* Registers a compiler might give the kernel: an estimate from liveness, functions it calls included,
+ * in the machine's steps of 8; the driver knows the recorded number where there is one. 32 for what
+ * is too large to be looked at for an attribute. */
+static uint32_t register_estimate(const struct mg_dkernel *k)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; k->code && i < k->code->funcs.n; i++) {
+        const struct emu_func *fn = k->code->funcs.at[i];
+        if (fn->n_ops > 20000) return 32;
+        struct mg_cfg *c = fn->mod == k->mod ? mg_cfg_new(fn->mod->ir, fn->id) : NULL;
+        struct mg_live *l = c ? mg_live_new(c) : NULL;
+        if (l) most = MG_MAX(most, mg_live_pressure(l, c));
+        if (l) mg_live_free(l);
+        if (c) mg_cfg_free(c);
+    }
+    return k->code ? MG_MIN(ALIGN_UP(most + 8, 8u), 255u) : 32;
+}
+
 /* What attribute queries need; without decoding when the kernel will not decode. */
 void emu_kernel_sizes(struct mg_dkernel *k)
 {
@@ -659,6 +678,8 @@ void emu_kernel_sizes(struct mg_dkernel *k)
     for (uint32_t i = 1; i < m->vars.n; i++)
         if (m->vars.at[i].space == MG_SPACE_const && k->mod->globals[i].address) n += (uint32_t)k->mod->globals[i].bytes;
     k->const_bytes = n;
-    k->registers = 32; /* the driver has recorded ones where there are any */
+    pthread_mutex_lock(&k->lock); /* indirect calls add functions while others run */
+    k->registers = register_estimate(k);
+    pthread_mutex_unlock(&k->lock);
     k->sized = true;
 }
