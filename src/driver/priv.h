@@ -210,7 +210,7 @@ struct mg_driver_state {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* some task has ended */
     struct mg_driver_config config;
-    bool configured, initialised;
+    bool configured, initialised, forked; /* forked: a child of the process that initialised it */
     volatile bool cancel;
     const struct mg_device_ops *ops;
     struct mg_device *device;

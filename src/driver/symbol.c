@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,12 +118,24 @@ static cu_result open_device(void)
     return CUE_SUCCESS;
 }
 
+/* A forked child has none of the driver's threads: as with NVIDIA's, no call works in it any more
+ * once the parent has initialised the driver, instead of waiting for ever. */
+static void leave_child(void)
+{
+    mg_drv.forked = true;
+    mg_drv.initialised = false;
+}
+
 static cu_result cuInit(unsigned flags)
 {
     if (flags) return CUE_INVALID_VALUE;
+    if (mg_drv.forked) return CUE_NOT_INITIALIZED; /* before the lock: the parent may have held it */
     mg_lock();
     cu_result r = mg_drv.initialised ? CUE_SUCCESS : open_device();
-    if (!r) mg_drv.initialised = true;
+    if (!r && !mg_drv.initialised) {
+        mg_drv.initialised = true;
+        pthread_atfork(NULL, NULL, leave_child);
+    }
     mg_unlock();
     return r;
 }

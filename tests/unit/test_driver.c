@@ -3,7 +3,9 @@
 #include "test.h"
 
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "driver_calls.h"
 
@@ -469,6 +471,24 @@ MG_TEST(driver_pointer_attributes)
     MG_CHECK_EQ(CALL(cuMemHostUnregister)(mine), 0);
     MG_CHECK_EQ(CALL(cuMemHostUnregister)(mine), CUE_HOST_MEMORY_NOT_REGISTERED);
     CALL(cuMemFree_v2)(p), CALL(cuMemFree_v2)(managed), CALL(cuMemFreeHost)(host);
+}
+
+/* It has none of the driver's threads: an error at once, as from NVIDIA's driver, no endless wait. */
+MG_TEST(driver_refuses_a_forked_child)
+{
+    start_driver();
+    int status = 0, n = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(20);
+        cu_ptr p;
+        bool refused = CALL(cuInit)(0u) == CUE_NOT_INITIALIZED && CALL(cuDeviceGetCount)(&n) == CUE_NOT_INITIALIZED &&
+                       CALL(cuMemAlloc_v2)(&p, (size_t)4) == CUE_NOT_INITIALIZED && CALL(cuCtxSynchronize)() == CUE_NOT_INITIALIZED;
+        _exit(refused ? 0 : 1);
+    }
+    MG_CHECK_EQ(waitpid(pid, &status, 0), pid);
+    MG_CHECK_EQ(status, 0);
+    MG_CHECK_EQ(CALL(cuCtxSynchronize)(), 0); /* the parent goes on */
 }
 
 /* Last: it breaks a context for good (one of its own). */
