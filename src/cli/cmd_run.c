@@ -42,6 +42,7 @@ struct run {
     struct mg_config config;
     char file[PATH_MAX]; /* of the program, "" when PATH has none */
     char path[PATH_MAX]; /* of DIR, absolute */
+    bool made_dir;       /* it was not there before */
 };
 
 static const struct mg_opt_page page = {
@@ -262,6 +263,7 @@ static int fill_config(struct run *r)
     struct mg_diag d = MG_DIAG_INIT;
     if (!r->quiet)
         say_earlier_runs(r->dir);
+    r->made_dir = access(r->dir, F_OK) != 0;
     if (mg_store_run(r->dir, (uint32_t)getpid(), (const char *const *)r->app, (uint32_t)r->n_app, -1, &d))
         return mg_cli_fail(&d, STATUS_USAGE);
     if (!realpath(r->dir, r->path))
@@ -401,6 +403,16 @@ static int conclude(struct run *r, int status)
     return status;
 }
 
+/* A program that never started leaves no profile behind. */
+static void forget_run(const struct run *r)
+{
+    char file[PATH_MAX + 32];
+    snprintf(file, sizeof file, "%s/run-%d.db", r->path, (int)getpid());
+    unlink(file);
+    if (r->made_dir)
+        rmdir(r->path);
+}
+
 int cmd_run(int argc, char **argv)
 {
     struct run r = {0};
@@ -448,7 +460,9 @@ int cmd_run(int argc, char **argv)
         status = run_program(&r, &why);
         if (why)
             fail(0, "%s: %s", r.app[0], why == ENOENT && !strchr(r.app[0], '/') ? "command not found" : strerror(why));
-        if (mg_store_run(r.path, (uint32_t)getpid(), (const char *const *)r.app, (uint32_t)r.n_app, status, NULL))
+        if (why)
+            forget_run(&r);
+        else if (mg_store_run(r.path, (uint32_t)getpid(), (const char *const *)r.app, (uint32_t)r.n_app, status, NULL))
             fail(0, "%s: the exit status cannot be recorded", r.path);
         if (!why)
             status = conclude(&r, status);

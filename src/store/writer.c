@@ -40,7 +40,7 @@ static void stop_recording(struct mg_store *s, const struct mg_diag *d, enum mg_
 {
     char line[5000];
     mg_queue_break(&s->queue);
-    snprintf(line, sizeof line, "margay: %s; recording stops, what was recorded before stays readable", mg_diag_first(d, err));
+    snprintf(line, sizeof line, "%s; recording stops, what was recorded before stays readable", mg_diag_first(d, err));
     if (s->say) s->say(line);
 }
 
@@ -102,7 +102,7 @@ static void push(struct mg_store *s, struct mg_row *r)
 {
     if (!r) {
         s->queue.broken = true;
-        if (s->say) s->say("margay: out of memory; recording stops, what was recorded before stays readable");
+        if (s->say) s->say("out of memory; recording stops, what was recorded before stays readable");
         return;
     }
     mg_queue_push(&s->queue, r);

@@ -29,6 +29,7 @@ expect 123 'cpu|CPU' sh -c '[ -e "$B/lib/margay/libmargay-cpu.so" ] && { echo cp
 expect 127 'nosuch-program: command not found' $run -o d1 -- nosuch-program
 expect 127 './nosuch: No such file' $run -o d2 -- ./nosuch
 expect 126 'Permission denied' $run -o d3 -- /etc/passwd
+for d in d1 d2 d3; do [ ! -e $d ] || { echo "FAIL a program that never started left $d"; failed=1; }; done
 expect 7 '^coverage' $run -o d4 -- sh -c 'exit 7'
 expect 143 '^coverage' $run -o d5 -- sh -c 'kill $$'
 expect 0 '' $run -q -o d6 -- sh -c 'echo to stdout; echo to stderr >&2'
