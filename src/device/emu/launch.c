@@ -24,6 +24,7 @@
 #define ROUND_UP(x, a) (((x) + (a) - 1) & ~((uint64_t)(a) - 1))
 
 #define GRID_WORKSPACE_BYTES 256
+#define SMALL_SHARED (32u << 10) /* from the heap: a mapping costs as much as a small launch */
 
 struct emu_pool {
     pthread_mutex_t lock;
@@ -53,7 +54,8 @@ static void cta_free(struct emu_cta *c)
         free_frames(w->all);
     }
     free(c->warps);
-    if (c->shared) munmap(c->shared, c->shared_cap);
+    if (c->shared_cap <= SMALL_SHARED) free(c->shared);
+    else if (c->shared) munmap(c->shared, c->shared_cap);
     if (c->local) munmap(c->local, c->local_cap);
     free(c);
 }
@@ -79,7 +81,8 @@ static struct emu_cta *cta_new(struct emu_worker *wk)
     c->warps = calloc(c->n_warps, sizeof *c->warps);
     c->shared_bytes = l->shared_bytes;
     c->shared_cap = ROUND_UP(MG_MAX(l->shared_bytes, 1), 4096);
-    c->shared = map(c->shared_cap);
+    if (c->shared_cap > SMALL_SHARED) c->shared = map(c->shared_cap);
+    else if ((c->shared = aligned_alloc(4096, c->shared_cap))) memset(c->shared, 0, c->shared_cap);
     if (l->code->local_bytes) { /* an odd number of lines between threads: they must not share cache sets */
         c->local_stride = ROUND_UP(l->code->local_bytes, 64);
         if (!(c->local_stride / 64 & 1)) c->local_stride += 64;
