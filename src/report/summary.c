@@ -21,6 +21,7 @@ void mg_report_summary(const struct mg_profile *p, struct mg_buf *out)
         mg_buf_addc(out, '\n');
     }
     if (n > SUMMARY_KERNELS) mg_buf_printf(out, "  and %u more kernels\n", n - SUMMARY_KERNELS);
+    if (!p->n_processes) mg_buf_adds(out, "no CUDA call was seen\n");
     mg_add_coverage(p, out, SUMMARY_REASONS);
     mg_hot_release(hot, n);
 }

@@ -37,6 +37,7 @@ expect 0 '' $run -q -o d6 -- sh -c 'echo to stdout; echo to stderr >&2'
 to stderr" ] || { echo "FAIL -q: something was added"; cat out err; failed=1; }
 echo input | $run -q -o d7 -- cat > out
 [ "$(cat out)" = input ] || { echo "FAIL stdin"; failed=1; }
+expect 0 '^no CUDA call was seen' $run -o d8 -- true
 expect 0 'already holds 1 run' $run -o d7 -- true
 $run -o /proc/nosuch/d -- true > out 2> err
 [ $? = 120 ] && [ "$(wc -l < err)" -le 2 ] || { echo "FAIL DIR that cannot be made"; cat out err; failed=1; }
