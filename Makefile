@@ -73,8 +73,9 @@ $(B)/obj/%.avx512.o: src/%.c
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(VEC_FLAGS) $(VEC_AVX512) -DEMU_ISA=EMU_ISA_AVX512 -DEMU_SUF=_avx512 -MMD -MP -c $< -o $@
 
 $(B)/bin/margay: $(CORE_OBJS) $(CLI_OBJS)
-	@mkdir -p $(@D)
+	@mkdir -p $(@D) $(B)/lib/margay/tools
 	$(CC) $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
+	@ln -sf ../../../bin/margay $(B)/lib/margay/tools/ptxas
 
 # ---- libmargay: SONAME libcuda.so.1, exports exactly the interposed names, needs glibc alone ----
 LIBCUDA := $(B)/lib/margay/driver/libcuda.so.1
@@ -225,6 +226,7 @@ install: all ## install under PREFIX
 	ln -sf libcuda.so.1 $(DESTDIR)$(PREFIX)/lib/margay/driver/libcuda.so
 	install -m 755 $(wildcard $(B)/lib/margay/cudart/libcudart.so.*) $(DESTDIR)$(PREFIX)/lib/margay/cudart/
 	install -m 755 $(B)/lib/margay/libmargay-audit.so $(DESTDIR)$(PREFIX)/lib/margay/
+	install -d $(DESTDIR)$(PREFIX)/lib/margay/tools && ln -sf ../../../bin/margay $(DESTDIR)$(PREFIX)/lib/margay/tools/ptxas
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	scripts/gen-man $(B)/bin/margay $(B)/man && install -m 644 $(B)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	scripts/gen-completion $(B)/bin/margay > $(B)/completion && install -m 644 $(B)/completion $(DESTDIR)$(PREFIX)/share/bash-completion/completions/margay

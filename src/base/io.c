@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -63,4 +65,28 @@ uint64_t mg_now_ns(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* mkdir -p */
+static bool make_dirs(char *path)
+{
+    for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
+        *at = 0;
+        bool ok = !mkdir(path, 0777) || errno == EEXIST;
+        *at = '/';
+        if (!ok) return false;
+    }
+    return !mkdir(path, 0777) || errno == EEXIST;
+}
+
+bool mg_io_cache_dir(const char *part, char *path, bool make)
+{
+    static const struct { const char *variable, *below; } places[] = {{"MARGAY_CACHE", ""}, {"XDG_CACHE_HOME", "/margay"}, {"HOME", "/.cache/margay"}};
+    for (size_t i = 0; i < MG_COUNT_OF(places); i++) {
+        const char *root = getenv(places[i].variable);
+        if (!root || root[0] != '/') continue;
+        int n = snprintf(path, PATH_MAX, "%s%s/%s", root, places[i].below, part);
+        return n > 0 && n < PATH_MAX && (!make || make_dirs(path));
+    }
+    return false;
 }

@@ -223,6 +223,8 @@ static void set_environment(struct run *r)
     snprintf(dirs, sizeof dirs, "%s/driver%s%s%s", p->lib, software ? ":" : "", software ? p->lib : "", software ? "/cudart" : "");
     set_list("LD_PRELOAD", sanitizer(), ours); /* behind the user's own: a preloaded witness sees the calls first */
     set_list("LD_LIBRARY_PATH", dirs, NULL);
+    snprintf(dirs, sizeof dirs, "%s/tools", p->lib); /* ptxas: programs that assemble kernels by running it */
+    set_list("PATH", dirs, NULL);
     if (r->audit) {
         set_list("LD_AUDIT", NULL, p->audit);
         setenv("MARGAY_SHIM", p->libcuda, 1);
@@ -427,7 +429,7 @@ int cmd_run(int argc, char **argv)
         MG_OPT_STR(0, "kernel", &r.kernel, "GLOB", "instrument only kernels of this name"),
         MG_OPT_STR(0, "launches", &r.launches, "SPEC", "instrument only these launches"),
         MG_OPT_FLAG(0, "verify", &r.verify, "compare what native and instrumented kernels write"),
-        MG_OPT_FLAG(0, "check", &r.check, "exact bounds of every access (emu: always)"),
+        MG_OPT_FLAG(0, "check", &r.check, "exact bounds: reads just before an allocation stop the launch, too"),
         MG_OPT_FLAG(0, "strict", &r.strict, "exit with 121 unless every selected launch was instrumented"),
         MG_OPT_FLAG(0, "eager", &r.eager, "instrument every kernel when its module is loaded"),
         MG_OPT_FLAG(0, "native-times", &r.native_times, "measure times of native launches too (cpu, emu: always)"),

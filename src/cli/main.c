@@ -64,6 +64,8 @@ static const struct mg_cmd *find(const char *name)
 int main(int argc, char **argv)
 {
     char *help[] = {NULL, "--help", NULL};
+    const char *slash = argc ? strrchr(argv[0], '/') : NULL;
+    if (argc && !strcmp(slash ? slash + 1 : argv[0], "ptxas")) return cmd_ptxas(argc, argv);
     if (argc < 2) {
         print_commands(stderr);
         return MG_EXIT_USAGE;

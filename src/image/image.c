@@ -16,6 +16,7 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "image/beside.h"
 #include "image/known.h"
 
 #define WRAPPER_MAGIC 0x466243b1u
@@ -239,7 +240,8 @@ static uint64_t elf_extent(const uint8_t *p)
     return end;
 }
 
-/* The machine code itself, behind PTX that it carries or that a compiler in this process left for it. */
+/* The machine code itself, behind PTX that it carries or that its compiler left: in this process, or
+ * on disk. */
 static void add_cubin(struct reader *r, struct bytes b, const Elf64_Ehdr *h)
 {
     uint32_t sm = h->e_ident[EI_ABIVERSION] >= 8 ? h->e_flags >> 8 & 0xff : h->e_flags & 0xff;
@@ -247,11 +249,14 @@ static void add_cubin(struct reader *r, struct bytes b, const Elf64_Ehdr *h)
     b.n = MG_MIN(b.n, extent);
     size_t n;
     const char *text = r->entries.n ? NULL : mg_known_ptx_find(b.p, b.n, &n);
+    char *found = r->entries.n || text || r->im->kind != MG_IMAGE_CUBIN ? NULL : mg_beside_find(b.p, b.n, &n);
+    if (found) text = found;
     if (text) {
         struct mg_image_entry e = {.kind = MG_ENTRY_PTX, .data = mg_arena_strndup(r->im->arena, text, n), .bytes = n};
         note_target(&e);
         *mg_vec_push(&r->entries) = e;
     }
+    free(found);
     *mg_vec_push(&r->entries) = (struct mg_image_entry){
         .kind = MG_ENTRY_CUBIN, .sm = sm, .data = mg_arena_copy(r->im->arena, b.p, b.n), .bytes = b.n, .relocatable = h->e_type == ET_REL};
 }
