@@ -53,9 +53,23 @@ struct mg_launch {
     const volatile bool *cancel; /* may be NULL; polled */
 };
 
+/* A place of a kernel that read just before an allocation and was let pass (docs/schedule.md). The
+ * first such read in full, and how often. */
+struct mg_stray {
+    uint32_t ptx_line, line; /* line 0: no source line is known */
+    const char *file;        /* owner: the module; NULL without a line */
+    uint32_t cta[3], thread[3];
+    uint64_t address; uint32_t bytes;
+    uint64_t allocation, allocation_bytes; /* the one above */
+    uint64_t times;          /* thread accesses */
+    bool first;              /* no earlier launch told of this place */
+    char text[512];          /* one clear line, as of mg_fault */
+};
+
 struct mg_launch_stats {
     uint64_t start_ns, end_ns; /* mg_now_ns */
     uint64_t warp_instructions, thread_instructions; /* as executed by the device, probes included */
+    struct mg_stray *strays; uint32_t n_strays; /* the caller frees them; the first 64 places of the launch */
 };
 
 struct mg_kernel_info {
@@ -102,6 +116,7 @@ struct mg_device_opts {
     bool count_positions;   /* witness: executed instructions per PTX position, without the CFG */
     uint64_t heap_bytes;    /* device malloc heap limit */
     uint64_t printf_bytes;
+    uint64_t stray_bytes;   /* reads that begin at most so far before an allocation pass, see mg_stray; 0: none does */
 };
 
 struct mg_device_ops {

@@ -20,6 +20,7 @@ struct mg_driver_config {
     uint64_t time_limit_ns;
     uint32_t workers;
     bool count_positions;
+    bool check;              /* --check: exact bounds of every access */
     void (*say)(const char *line); /* one line of chatter for the user (stderr) */
     const struct mg_device_ops *ops; /* NULL: the device named above */
 };
@@ -30,6 +31,7 @@ struct mg_launch_done { /* what the driver tells when a launch has ended */
     uint64_t start_ns, end_ns;
     struct mg_fault fault; /* kind NONE when complete */
     int cuda_error;        /* 0 when complete */
+    const struct mg_stray *strays; uint32_t n_strays; /* for the time of the call */
 };
 typedef void (*mg_launch_done_fn)(void *user, const struct mg_launch_done *done);
 /* The next kernel launch that this thread makes (any form; captured launches keep the note in

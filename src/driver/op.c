@@ -82,10 +82,10 @@ static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, uint6
         .cancel = &mg_drv.cancel,
     };
     struct mg_launch_done done = {0};
+    struct mg_launch_stats stats = {0};
     done.cuda_error = __atomic_load_n(&ctx->error, __ATOMIC_ACQUIRE);
     done.start_ns = done.end_ns = mg_now_ns();
     if (!done.cuda_error) {
-        struct mg_launch_stats stats = {0};
         mg_drv.ops->launch(mg_drv.device, &l, &stats, &done.fault);
         if (stats.start_ns) done.start_ns = stats.start_ns;
         done.end_ns = stats.end_ns ? stats.end_ns : mg_now_ns();
@@ -94,10 +94,15 @@ static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, uint6
             if (done.fault.text[0] && done.fault.kind != MG_FAULT_CANCELLED) mg_say("%s", done.fault.text);
             set_error(ctx, done.cuda_error);
         }
+        done.strays = stats.strays;
+        done.n_strays = stats.n_strays;
+        for (uint32_t i = 0; i < stats.n_strays; i++)
+            if (stats.strays[i].first) mg_say("%s", stats.strays[i].text);
     } else {
         done.fault.kind = MG_FAULT_CANCELLED;
     }
     if (k->note) k->note(k->note_user, &done);
+    free(stats.strays);
     *start_ns = done.start_ns;
     *end_ns = done.end_ns;
 }

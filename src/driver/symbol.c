@@ -88,6 +88,9 @@ void mg_driver_configure(const struct mg_driver_config *c)
     mg_drv.configured = true;
 }
 
+/* How far before an allocation a read may begin (docs/schedule.md): a row of a large picture. */
+#define STRAY_BYTES 65536
+
 static cu_result open_device(void)
 {
     const struct mg_driver_config *c = &mg_drv.config;
@@ -106,6 +109,7 @@ static cu_result open_device(void)
         .workers = c->workers,
         .print = keep_printed,
         .count_positions = c->count_positions,
+        .stray_bytes = c->check ? 0 : STRAY_BYTES,
         .heap_bytes = 8u << 20,
         .printf_bytes = 1u << 20,
     };

@@ -18,6 +18,7 @@ static bool open_own(const struct mg_config *c)
         .time_limit_ns = c->time_limit_ns,
         .workers = c->workers,
         .count_positions = c->witness,
+        .check = c->check,
         .say = mg_session_say_line,
     };
     mg_driver_configure(&dc);

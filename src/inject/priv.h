@@ -191,6 +191,10 @@ void mg_witness_end(void);                    /* of every image that ran: before
 /* Tool result "uninstrumented_callees": {"kernel": thread calls}, when there were any. */
 void mg_kernel_tell_other_calls(void);
 
+/* Reads that the device let pass (findings.c); both while the store is open. */
+void mg_findings_add(uint64_t kernel, uint64_t launch, const struct mg_launch_done *d);
+void mg_findings_write(void);
+
 /* ---- launches (launch.c, run.c) ----------------------------------------------------------------------- */
 
 struct mg_shape { /* geometry of a launch */

@@ -217,8 +217,10 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
 static void ended_launch(struct mg_run *r, const struct mg_launch_done *d)
 {
     pthread_rwlock_rdlock(&mg_session.closing);
-    if (mg_session.store)
+    if (mg_session.store) {
         store_done(r, r->launch, d, r->block ? counters_of(r->block) : NULL);
+        mg_findings_add(r->kernel, r->launch, d);
+    }
     pthread_rwlock_unlock(&mg_session.closing);
     mg_run_free(r);
 }
@@ -232,8 +234,11 @@ static void ended_node(struct mg_run *r, const struct mg_launch_done *d)
     for (uint32_t k = 0; raw && k < n; k++)
         raw[k] = __atomic_exchange_n(&counters_of(r->block)[k], 0, __ATOMIC_ACQ_REL);
     pthread_rwlock_rdlock(&mg_session.closing);
-    if (mg_session.store && (raw || !n))
-        store_done(r, store_launch(r), d, raw);
+    if (mg_session.store && (raw || !n)) {
+        uint64_t launch = store_launch(r);
+        store_done(r, launch, d, raw);
+        mg_findings_add(r->kernel, launch, d);
+    }
     pthread_rwlock_unlock(&mg_session.closing);
     free(raw);
 }

@@ -225,6 +225,7 @@ void mg_session_end(void)
     if (s->config.stats)
         write_stats(s);
     mg_kernel_tell_other_calls();
+    mg_findings_write();
     struct mg_store *store = s->store;
     s->store = NULL;
     pthread_rwlock_unlock(&s->closing);

@@ -34,6 +34,14 @@ P
 }
 line='^margay: .*'
 check oob 4 '^sync: 700' "${line}oob.*(PTX line|line) 19" "2 2 1"
+check near 4 '^sync: 700' "${line}near.*4 bytes before" "2 2 1" --check
+check near 0 '^sync: 0' "${line}near.*out-of-bounds read of 4 bytes.*4 bytes before" "2 2 2"
+python3 - <<'P' || failed=1
+import json
+(f,) = json.load(open('out.json'))['tools']['bounds']['findings']
+assert (f['times'], f['bytes'], f['kind'], f['cta'], f['thread']) == (64, 4, 'read', [0, 0, 0], [0, 0, 0]), f
+assert int(f['allocation']['address'], 16) - int(f['address'], 16) == 4 and f['allocation']['bytes'] == 256, f
+P
 check misaligned 4 '^sync: 716' "${line}misaligned" "2 2 1"
 check trap 4 '^sync: 719' "${line}trap" "2 2 1"
 check deadlock 4 '^sync: 719' "${line}deadlock" "2 2 1"

@@ -1,6 +1,7 @@
 /* A driver-API program that launches a good kernel and then does one thing wrong, the way programs
  * do; prints the driver's answer as "<what>: <number>".  usage: faults WHAT
  *   oob trap misaligned spin deadlock    kernels that fail
+ *   near                                 a read just before an allocation
  *   truncated garbage fatbin huge        loads and allocations that fail
  *   forever                              launches the good kernel until it is killed
  *   _exit quick_exit abort signal        ends without exit()
@@ -19,6 +20,7 @@
 static const char ptx[] = HEAD
     ENTRY("good") "st.global.u32 [%rd1], 7;\nret;\n}\n"
     ENTRY("oob") "st.global.u32 [%rd1+1048576], 7;\nret;\n}\n"
+    ENTRY("near") "ld.global.u32 %r1, [%rd1+-4];\nst.global.u32 [%rd1], %r1;\nret;\n}\n"
     ENTRY("misaligned") "st.global.u32 [%rd1+2], 7;\nret;\n}\n"
     ENTRY("trap") "trap;\nret;\n}\n"
     ENTRY("spin") "L: ld.volatile.global.u32 %r1, [%rd1];\nsetp.eq.u32 %p1, %r1, 12345;\n@%p1 bra D;\nbra L;\nD: ret;\n}\n"

@@ -34,6 +34,7 @@ static void close_device(struct mg_device *dev)
     emu_pool_free(dev);
     while (dev->mods) emu_module_unload(dev->mods);
     mg_buf_release(&dev->print);
+    mg_map_release(&dev->strays);
     free(atomic_load(&dev->trace));
     free(dev->properties);
     pthread_mutex_destroy(&dev->lock);

@@ -188,6 +188,7 @@ struct mg_device {
     uint64_t print_lost;
     _Atomic(struct mg_trace_opts *) trace;
     _Atomic uint64_t launches;
+    struct mg_map strays;      /* (module, node) whose stray reads were told, under lock */
     struct emu_pool *pool;
 };
 
@@ -286,6 +287,7 @@ struct emu_launch {
     const struct mg_trace_opts *trace;
     uint32_t n_sites;
     bool observe;
+    MG_VEC(struct mg_stray) strays; /* under lock */
 };
 
 enum emu_stop { EMU_STOP_DONE, EMU_STOP_WAIT, EMU_STOP_YIELD };
@@ -322,10 +324,13 @@ void emu_pool_free(struct mg_device *dev);
 /* fault.c */
 void emu_fault(struct emu_frame *f, const struct emu_op *op, enum mg_fault_kind kind, int lane, uint64_t address, uint32_t bytes, const char *fmt, ...) MG_NORETURN MG_PRINTF(7, 8);
 void emu_fault_access(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes) MG_NORETURN;
+/* A read just before an allocation: true when it may pass; it is on record then. */
+bool emu_stray(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes);
 void emu_place(const struct mg_module *m, mg_id func, mg_id node, struct mg_buf *out); /* "PTX line 12, x.cu:3" */
 
-/* mem_check.c: slow paths of accesses. Return when the access is fine, fault when it is not. */
-void emu_check_lanes(struct emu_frame *f, const struct emu_op *op, const uint64_t *ea, uint32_t mask, uint32_t bytes);
+/* mem_check.c: slow paths of accesses. Return when the access is fine, fault when it is not. Addresses
+ * of reads that stray are replaced by one where zeros lie. */
+void emu_check_lanes(struct emu_frame *f, const struct emu_op *op, uint64_t *ea, uint32_t mask, uint32_t bytes);
 bool emu_check_range(struct emu_frame *f, const struct emu_op *op, uint64_t lo, uint64_t hi);
 bool emu_check_one(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t ea, uint32_t bytes);
 uint64_t emu_plain_address(const struct emu_frame *f, const struct emu_op *op, const char *regs, uint32_t lane);

@@ -1,4 +1,5 @@
-/* Faults of running kernels: one clear line with place and cause, then out by longjmp. */
+/* Faults of running kernels: one clear line with place and cause, then out by longjmp; and the reads
+ * that are let pass with such a line. */
 #include "device/emu/emu.h"
 
 #include <inttypes.h>
@@ -7,8 +8,8 @@
 
 #include "device/mem.h"
 
-/* The .loc in force at a node: the last one before it in the body. */
-void emu_place(const struct mg_module *m, mg_id func, mg_id node, struct mg_buf *out)
+/* The .loc in force at a node, the last one before it in the body: file and line, NULL without. */
+static const char *source_of(const struct mg_module *m, mg_id func, mg_id node, uint32_t *line)
 {
     const struct mg_loc *loc = NULL;
     MG_EACH_NODE(m, &m->funcs.at[func], id)
@@ -17,13 +18,59 @@ void emu_place(const struct mg_module *m, mg_id func, mg_id node, struct mg_buf 
         if (n->kind == MG_NODE_loc) loc = &m->locs.at[n->ref];
         if (id == node) break;
     }
-    mg_buf_printf(out, "PTX line %u", m->nodes.at[node].line);
-    if (!loc) return;
-    for (uint32_t i = 1; i < m->files.n; i++)
+    for (uint32_t i = 1; loc && i < m->files.n; i++)
         if (m->files.at[i].index == loc->file) {
-            mg_buf_printf(out, ", %s:%u", mg_name(m, m->files.at[i].path), loc->line);
-            return;
+            *line = loc->line;
+            return mg_name(m, m->files.at[i].path);
         }
+    *line = 0;
+    return NULL;
+}
+
+void emu_place(const struct mg_module *m, mg_id func, mg_id node, struct mg_buf *out)
+{
+    uint32_t line;
+    const char *file = source_of(m, func, node, &line);
+    mg_buf_printf(out, "PTX line %u", m->nodes.at[node].line);
+    if (file) mg_buf_printf(out, ", %s:%u", file, line);
+}
+
+/* Operations that the decoder added have no node: that of the next one. */
+static mg_id node_of(const struct emu_frame *f, const struct emu_op *op)
+{
+    mg_id node = op->node;
+    for (const struct emu_op *p = op; !node && p < f->fn->ops + f->fn->n_ops; p++) node = p->node;
+    return node;
+}
+
+/* "kernel K: <text> at <place>, CTA (..), thread (..)" */
+static void tell(struct emu_frame *f, const struct emu_op *op, int lane, const char *text, struct mg_buf *b)
+{
+    const struct emu_warp *w = f->w;
+    const struct mg_module *m = f->fn->mod->ir;
+    const struct emu_code *code = f->wk->l->code;
+    mg_buf_printf(b, "kernel %s: %s at ", code->kernel->name, text);
+    if (f->fn->id != code->kernel->func) mg_buf_printf(b, "function %s, ", mg_name(m, m->funcs.at[f->fn->id].name));
+    emu_place(m, f->fn->id, node_of(f, op), b);
+    mg_buf_printf(b, ", CTA (%u,%u,%u), thread (%u,%u,%u)", w->cta->id[0], w->cta->id[1], w->cta->id[2], w->tid[0][lane], w->tid[1][lane], w->tid[2][lane]);
+}
+
+static bool is_global(const struct emu_op *op)
+{
+    return op->space == MG_SPACE_global || op->space == MG_SPACE_generic || op->space == MG_SPACE_const;
+}
+
+static void tell_nearest(uint64_t address, struct mg_buf *b)
+{
+    struct mg_alloc below = {0}, above = {0};
+    mg_mem_nearest(address, &below, &above);
+    if (below.base && address - below.base < below.bytes)
+        mg_buf_printf(b, "; inside 0x%" PRIx64 " of %" PRIu64 " bytes%s", below.base, below.bytes, below.readonly ? ", which is read-only" : "");
+    else if (below.base && (!above.base || address - (below.base + below.bytes) <= above.base - address))
+        mg_buf_printf(b, "; %" PRIu64 " bytes past the end of the nearest allocation, 0x%" PRIx64 " of %" PRIu64 " bytes", address - (below.base + below.bytes), below.base, below.bytes);
+    else if (above.base)
+        mg_buf_printf(b, "; %" PRIu64 " bytes before the nearest allocation, 0x%" PRIx64 " of %" PRIu64 " bytes", above.base - address, above.base, above.bytes);
+    else mg_buf_adds(b, "; nothing is allocated");
 }
 
 static void leave(struct emu_frame *f, const struct emu_op *op, enum mg_fault_kind kind, int lane, uint64_t address, uint32_t bytes, const char *text)
@@ -33,34 +80,74 @@ static void leave(struct emu_frame *f, const struct emu_op *op, enum mg_fault_ki
     if (l->fault->kind == MG_FAULT_NONE) {
         struct mg_fault *o = l->fault;
         const struct emu_warp *w = f->w;
-        const struct mg_module *m = f->fn->mod->ir;
         struct mg_buf b = MG_BUF_INIT;
-        mg_buf_printf(&b, "kernel %s: %s at ", l->code->kernel->name, text);
-        if (f->fn->id != l->code->kernel->func) mg_buf_printf(&b, "function %s, ", mg_name(m, m->funcs.at[f->fn->id].name));
-        mg_id node = op->node;
-        for (const struct emu_op *p = op; !node && p < f->fn->ops + f->fn->n_ops; p++) node = p->node;
-        emu_place(m, f->fn->id, node, &b);
+        tell(f, op, lane, text, &b);
         *o = (struct mg_fault){.kind = kind, .address = address, .bytes = bytes, .write = op->flags & EMU_OF_WRITES};
-        o->ptx_line = m->nodes.at[node].line;
+        o->ptx_line = f->fn->mod->ir->nodes.at[node_of(f, op)].line;
         for (int k = 0; k < 3; k++) o->cta[k] = w->cta->id[k], o->thread[k] = w->tid[k][lane];
-        mg_buf_printf(&b, ", CTA (%u,%u,%u), thread (%u,%u,%u)", o->cta[0], o->cta[1], o->cta[2], o->thread[0], o->thread[1], o->thread[2]);
-        if (kind == MG_FAULT_ADDRESS && (op->space == MG_SPACE_global || op->space == MG_SPACE_generic || op->space == MG_SPACE_const)) {
-            struct mg_alloc below = {0}, above = {0};
-            mg_mem_nearest(address, &below, &above);
-            if (below.base && address - below.base < below.bytes)
-                mg_buf_printf(&b, "; inside 0x%" PRIx64 " of %" PRIu64 " bytes%s", below.base, below.bytes, below.readonly ? ", which is read-only" : "");
-            else if (below.base && (!above.base || address - (below.base + below.bytes) <= above.base - address))
-                mg_buf_printf(&b, "; %" PRIu64 " bytes past the end of the nearest allocation, 0x%" PRIx64 " of %" PRIu64 " bytes", address - (below.base + below.bytes), below.base, below.bytes);
-            else if (above.base)
-                mg_buf_printf(&b, "; %" PRIu64 " bytes before the nearest allocation, 0x%" PRIx64 " of %" PRIu64 " bytes", above.base - address, above.base, above.bytes);
-            else mg_buf_adds(&b, "; nothing is allocated");
-        }
+        if (kind == MG_FAULT_ADDRESS && is_global(op)) tell_nearest(address, &b);
         snprintf(o->text, sizeof o->text, "%s", b.at);
         mg_buf_release(&b);
     }
     pthread_mutex_unlock(&l->lock);
     atomic_store(&l->stop, true);
     longjmp(f->wk->out, 1);
+}
+
+/* ---- reads that stray --------------------------------------------------------------------------- */
+
+enum { STRAYS_MAX = 64 };
+
+static bool told_before(struct mg_device *dev, const struct emu_func *fn, mg_id node)
+{
+    uint64_t key = fn->mod->seq << 32 | node;
+    pthread_mutex_lock(&dev->lock);
+    bool before = mg_map_get(&dev->strays, key, NULL);
+    if (!before) mg_map_set(&dev->strays, key, 1);
+    pthread_mutex_unlock(&dev->lock);
+    return before;
+}
+
+static void note_stray(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes, const struct mg_alloc *above, struct mg_stray *s)
+{
+    const struct mg_module *m = f->fn->mod->ir;
+    const struct emu_warp *w = f->w;
+    mg_id node = node_of(f, op);
+    struct mg_buf b = MG_BUF_INIT;
+    char text[128];
+    snprintf(text, sizeof text, "out-of-bounds read of %u bytes at global address 0x%" PRIx64, bytes, address);
+    *s = (struct mg_stray){.ptx_line = m->nodes.at[node].line, .address = address, .bytes = bytes, .allocation = above->base, .allocation_bytes = above->bytes, .times = 1};
+    s->file = source_of(m, f->fn->id, node, &s->line);
+    for (int k = 0; k < 3; k++) s->cta[k] = w->cta->id[k], s->thread[k] = w->tid[k][lane];
+    s->first = !told_before(f->wk->dev, f->fn, node);
+    tell(f, op, lane, text, &b);
+    tell_nearest(address, &b);
+    mg_buf_adds(&b, "; read as 0, the launch goes on (--check stops it)");
+    snprintf(s->text, sizeof s->text, "%s", b.at);
+    mg_buf_release(&b);
+}
+
+/* Hardware sees accesses to memory that is not mapped, in pages of 2 MiB; programs are used to reading
+ * an element or a row too early and to dropping what came. Such a read passes when it is a plain
+ * one, begins before a device allocation, not too far, and lies nearer to it than to the end of what
+ * lies below. */
+bool emu_stray(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes)
+{
+    struct emu_launch *l = f->wk->l;
+    uint64_t far = f->wk->dev->opts.stray_bytes;
+    struct mg_alloc below = {0}, above = {0};
+    if (!far || op->flags & EMU_OF_WRITES || (op->space != MG_SPACE_global && op->space != MG_SPACE_generic)) return false;
+    mg_mem_nearest(address, &below, &above);
+    if (above.kind != MG_ALLOC_DEVICE || !above.base || above.base - address > far || above.base - address < bytes) return false;
+    if (below.base && (address - below.base < below.bytes || address - (below.base + below.bytes) <= above.base - address)) return false;
+    uint32_t line = f->fn->mod->ir->nodes.at[node_of(f, op)].line;
+    pthread_mutex_lock(&l->lock);
+    uint32_t i = 0;
+    while (i < l->strays.n && l->strays.at[i].ptx_line != line) i++;
+    if (i < l->strays.n) l->strays.at[i].times++;
+    else if (i < STRAYS_MAX) note_stray(f, op, lane, address, bytes, &above, mg_vec_push(&l->strays));
+    pthread_mutex_unlock(&l->lock);
+    return true;
 }
 
 void emu_fault(struct emu_frame *f, const struct emu_op *op, enum mg_fault_kind kind, int lane, uint64_t address, uint32_t bytes, const char *fmt, ...)

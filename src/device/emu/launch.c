@@ -452,6 +452,10 @@ void emu_launch_run(struct mg_device *dev, const struct mg_launch *l, struct mg_
         stats->warp_instructions = e ? atomic_load(&e->warp_insts) : 0;
         stats->thread_instructions = e ? atomic_load(&e->thread_insts) : 0;
         if (!stats->start_ns) stats->start_ns = stats->end_ns;
+        stats->strays = e ? e->strays.at : NULL;
+        stats->n_strays = e ? e->strays.n : 0;
+    } else if (e) {
+        mg_vec_release(&e->strays);
     }
     if (e) {
         free(e->params);

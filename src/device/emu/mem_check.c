@@ -39,8 +39,9 @@ bool emu_check_one(struct emu_frame *f, const struct emu_op *op, int lane, uint6
     return true;
 }
 
-void emu_check_lanes(struct emu_frame *f, const struct emu_op *op, const uint64_t *ea, uint32_t mask, uint32_t bytes)
+void emu_check_lanes(struct emu_frame *f, const struct emu_op *op, uint64_t *ea, uint32_t mask, uint32_t bytes)
 {
+    static const _Alignas(64) char zeros[128];
     EMU_FOR_LANES(i, mask)
     {
         if (ea[i] & (bytes - 1)) emu_fault(f, op, MG_FAULT_MISALIGNED, (int)i, ea[i], bytes, "misaligned %s of %u bytes", op->flags & EMU_OF_WRITES ? "write" : "read", bytes);
@@ -48,7 +49,9 @@ void emu_check_lanes(struct emu_frame *f, const struct emu_op *op, const uint64_
         if (op->space == MG_SPACE_shared) ok = inside(ea[i], bytes, 0, f->shared_bytes);
         else if (op->space == MG_SPACE_local) ok = inside(ea[i], bytes, 0, f->local_bytes);
         else ok = emu_check_one(f, op, (int)i, ea[i], bytes);
-        if (!ok) emu_fault_access(f, op, (int)i, ea[i], bytes);
+        if (ok) continue;
+        if (!emu_stray(f, op, (int)i, ea[i], bytes)) emu_fault_access(f, op, (int)i, ea[i], bytes);
+        ea[i] = (uint64_t)zeros;
     }
 }
 

@@ -1,0 +1,117 @@
+/* Reads just before an allocation that the device let pass (docs/schedule.md), one entry a place of a
+ * kernel: into the profile as tools/bounds/findings. Written when a place is new, so that a killed run
+ * keeps it, and with the final numbers when the session ends. */
+#include "inject/priv.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+
+struct finding { uint64_t kernel, launch; char *file; struct mg_stray stray; };
+
+static struct { pthread_mutex_t lock; MG_VEC(struct finding) list; } findings = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void write_place(struct mg_json *j, const char *key, const uint32_t at[3])
+{
+    mg_json_key(j, key);
+    mg_json_arr(j);
+    for (int k = 0; k < 3; k++)
+        mg_json_u64(j, at[k]);
+    mg_json_end(j, ']');
+}
+
+static void write_number(struct mg_json *j, const char *key, uint64_t v)
+{
+    mg_json_key(j, key);
+    mg_json_u64(j, v);
+}
+
+static void write_address(struct mg_json *j, uint64_t address)
+{
+    char text[24];
+    snprintf(text, sizeof text, "0x%" PRIx64, address);
+    mg_json_key(j, "address");
+    mg_json_str(j, text);
+}
+
+static void write_finding(struct mg_json *j, const struct finding *f)
+{
+    const struct mg_stray *s = &f->stray;
+    mg_json_obj(j);
+    write_number(j, "kernel", f->kernel);
+    write_number(j, "launch", f->launch);
+    write_number(j, "ptx_line", s->ptx_line);
+    mg_json_key(j, "file");
+    mg_json_str(j, f->file);
+    mg_json_key(j, "line");
+    if (s->line)
+        mg_json_u64(j, s->line);
+    else
+        mg_json_null(j);
+    write_place(j, "cta", s->cta);
+    write_place(j, "thread", s->thread);
+    mg_json_key(j, "kind");
+    mg_json_str(j, "read");
+    write_address(j, s->address);
+    write_number(j, "bytes", s->bytes);
+    mg_json_key(j, "allocation");
+    mg_json_obj(j);
+    write_address(j, s->allocation);
+    write_number(j, "bytes", s->allocation_bytes);
+    mg_json_end(j, '}');
+    write_number(j, "times", s->times);
+    mg_json_end(j, '}');
+}
+
+static void write_all(void) /* under the lock, while the store is open */
+{
+    struct mg_buf b = MG_BUF_INIT;
+    struct mg_json j;
+    mg_json_init(&j, &b, 0);
+    mg_json_arr(&j);
+    for (uint32_t i = 0; i < findings.list.n; i++)
+        write_finding(&j, &findings.list.at[i]);
+    mg_json_end(&j, ']');
+    mg_store_tool_json(mg_session.store, "bounds", "findings", b.at);
+    mg_buf_release(&b);
+}
+
+/* True: the place is new. */
+static bool add(uint64_t kernel, uint64_t launch, const struct mg_stray *s)
+{
+    for (uint32_t i = 0; i < findings.list.n; i++) {
+        struct finding *f = &findings.list.at[i];
+        if (f->kernel == kernel && f->stray.ptx_line == s->ptx_line) {
+            f->stray.times += s->times;
+            return false;
+        }
+    }
+    *mg_vec_push(&findings.list) = (struct finding){kernel, launch, s->file ? strdup(s->file) : NULL, *s};
+    return true;
+}
+
+void mg_findings_add(uint64_t kernel, uint64_t launch, const struct mg_launch_done *d)
+{
+    if (!d || !d->n_strays)
+        return;
+    bool changed = false;
+    pthread_mutex_lock(&findings.lock);
+    for (uint32_t i = 0; i < d->n_strays; i++)
+        changed |= add(kernel, launch, &d->strays[i]);
+    if (changed)
+        write_all();
+    pthread_mutex_unlock(&findings.lock);
+}
+
+void mg_findings_write(void)
+{
+    pthread_mutex_lock(&findings.lock);
+    if (findings.list.n)
+        write_all();
+    for (uint32_t i = 0; i < findings.list.n; i++)
+        free(findings.list.at[i].file);
+    mg_vec_release(&findings.list);
+    pthread_mutex_unlock(&findings.lock);
+}
