@@ -1,11 +1,15 @@
 /* The configuration travels from `margay run` into every process of the run as MARGAY_* variables.
  * One row of FIELDS a variable; reading is forgiving (a number that is none reads as 0), since a
- * program may be started with a stale environment. */
+ * program may be started with a stale environment. A program that clears its environment before it
+ * uses CUDA keeps the configuration that it was started with. */
 #include "inject/config.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/io.h"
 
 /*  kind  field            variable */
 #define FIELDS(ROW)                                  \
@@ -36,9 +40,31 @@ static void read_u64(uint64_t *to, const char *v) { *to = v ? strtoull(v, NULL, 
 static void read_u32(uint32_t *to, const char *v) { *to = v ? (uint32_t)strtoul(v, NULL, 10) : 0; }
 static void read_flag(bool *to, const char *v) { *to = v && *v && strcmp(v, "0") != 0; }
 
+/* The environment that the process was started with: a program may have cleared its own since. */
+static const char *find_initial(const char *name)
+{
+    static char *block;
+    static size_t bytes;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    size_t n = strlen(name);
+    pthread_mutex_lock(&lock);
+    if (!block && mg_io_read("/proc/self/environ", &block, &bytes, NULL))
+        block = NULL;
+    pthread_mutex_unlock(&lock);
+    for (const char *at = block; at && at < block + bytes; at += strlen(at) + 1)
+        if (!strncmp(at, name, n) && at[n] == '=')
+            return at + n + 1;
+    return NULL;
+}
+
+const char *mg_config_env(const char *name)
+{
+    return getenv("MARGAY_DIR") ? getenv(name) : find_initial("MARGAY_DIR") ? find_initial(name) : getenv(name);
+}
+
 void mg_config_from_env(struct mg_config *c)
 {
-#define ROW(kind, field, name) read_##kind(&c->field, getenv(name));
+#define ROW(kind, field, name) read_##kind(&c->field, mg_config_env(name));
     FIELDS(ROW)
 #undef ROW
 }

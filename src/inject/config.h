@@ -20,6 +20,9 @@ struct mg_config { /* strings: owner is the config; NULL when not given */
     bool stress;       /* MARGAY_STRESS: rewrite every twin thoroughly (pass/stress.h), for tests */
     uint32_t root_pid; /* MARGAY_ROOT: pid of the launcher: whose DIR this is */
 };
+/* A variable of the configuration: from the environment, or, when the program has cleared that, from
+ * the one it was started with. NULL: neither has it. */
+const char *mg_config_env(const char *name);
 void mg_config_from_env(struct mg_config *c);
 void mg_config_to_env(const struct mg_config *c); /* setenv, for the launcher before exec */
 void mg_config_release(struct mg_config *c);

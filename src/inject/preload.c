@@ -3,7 +3,6 @@
  *                    libcudart.so.13 on the software devices
  *   dlsym            a pointer into the real driver becomes our entry of that name;
  *                    nvrtcGetCUBIN is ours as well (nvrtc.c)
- *   _exit, _Exit     the profile is written first
  * The loader looks at who called dlopen (RPATH, namespace) and dlsym (RTLD_NEXT), so every call that
  * is passed on is a tail call: the real function sees the application's return address. */
 #include "inject/priv.h"
@@ -11,11 +10,6 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-MG_EXPORT MG_NORETURN void _exit(int status);
-MG_EXPORT MG_NORETURN void _Exit(int status);
 
 /* Called by the jumps below. */
 const char *mg_preload_name(const char *name);
@@ -60,7 +54,7 @@ const char *mg_preload_name(const char *name)
     if (!name || mg_inside)
         return name;
     if (is_library(name, "libcudart.so.13")) { /* software devices: our own runtime, wherever it is looked for */
-        const char *ours = getenv("MARGAY_CUDART");
+        const char *ours = mg_config_env("MARGAY_CUDART");
         return ours && *ours ? ours : name;
     }
     if (!is_library(name, "libcuda.so"))
@@ -106,18 +100,3 @@ __asm__(".text\n"
         " call mg_preload_symbol\n"
         " add $8,%rsp\n pop %rsi\n pop %rdi\n test %rax,%rax\n jz 1f\n ret\n"
         "1: jmp *mg_real_dlsym(%rip)\n.size dlsym,.-dlsym\n");
-
-MG_NORETURN static void leave(int status)
-{
-    mg_session_exit(status);
-    for (;;)
-        syscall(SYS_exit_group, status);
-}
-void _exit(int status)
-{
-    leave(status);
-}
-void _Exit(int status)
-{
-    leave(status);
-}

@@ -103,6 +103,10 @@ extern __thread int mg_inside; /* > 0: this thread is in a hook, or in a call th
 void mg_session_begin(void);  /* at cuInit, after the driver's: opens DIR */
 void mg_session_end(void);    /* at process end; later calls pass straight through */
 void mg_session_exit(int status); /* the same, when the status is known */
+/* The process may end now, or become another program: what has ended so far goes to disk, with this
+ * status (-1: none). When it does not end after all, recording goes on. May be called by a signal
+ * handler; waits up to drain_ns for launches that run. */
+void mg_session_leave(int status, uint64_t drain_ns);
 /* One line on stderr, "margay: " in front; nothing with -q. */
 void mg_session_say(const char *fmt, ...) MG_PRINTF(1, 2);
 void mg_session_say_line(const char *line);

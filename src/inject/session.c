@@ -2,8 +2,8 @@
  * process, when what is still queued is written. A forked child has none (CUDA does not survive a
  * fork); an exec'd one begins its own. Without MARGAY_DIR the library is a plain libcuda.so.1 and
  * nothing here runs.
- * Ends by itself in every case but a kill: exit() (its status is remembered), _exit (preload.c) and
- * quick_exit; what a kill leaves behind is what the store committed until then. */
+ * Ends by itself in every case but a kill: exit() (its status is remembered), quick_exit, and the ways
+ * of leave.c; what a kill leaves behind is what the store committed until then. */
 #include "inject/priv.h"
 
 #include <fnmatch.h>
@@ -83,7 +83,7 @@ static int find_rank(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK"};
     for (size_t i = 0; i < MG_COUNT_OF(names); i++) {
-        const char *v = getenv(names[i]);
+        const char *v = mg_config_env(names[i]);
         if (v && *v)
             return (int)strtol(v, NULL, 10);
     }
@@ -230,6 +230,22 @@ void mg_session_end(void)
     s->store = NULL;
     pthread_rwlock_unlock(&s->closing);
     mg_store_close(store, exit_status);
+    mg_inside--;
+}
+
+void mg_session_leave(int status, uint64_t drain_ns)
+{
+    struct mg_session *s = &mg_session;
+    if (!s->active || mg_inside || (uint32_t)getpid() != s->pid)
+        return;
+    mg_inside++;
+    if (drain_ns && s->backend->drain)
+        s->backend->drain(drain_ns);
+    if (!pthread_rwlock_tryrdlock(&s->closing)) {
+        if (s->store)
+            mg_store_leave(s->store, status);
+        pthread_rwlock_unlock(&s->closing);
+    }
     mg_inside--;
 }
 

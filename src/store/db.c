@@ -22,7 +22,7 @@
 
 static const char *const texts[] = { /* ORDER STMT */
     [MG_STMT_process] = "INSERT INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,NULL,0)",
-    [MG_STMT_exit] = "UPDATE process SET exit=?, closed=1",
+    [MG_STMT_exit] = "UPDATE process SET exit=?, closed=?",
     [MG_STMT_kernel] = "INSERT INTO kernel VALUES(?,?,?,?,?,?,?,?)",
     [MG_STMT_kernel_regs] = "UPDATE kernel SET regs_instrumented=?2 WHERE id=?1",
     [MG_STMT_block] = "INSERT INTO block VALUES(?,?,?,?,?,?,?,?,?,?)",

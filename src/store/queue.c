@@ -170,6 +170,25 @@ void mg_queue_flush(struct mg_queue *q)
     pthread_mutex_unlock(&q->lock);
 }
 
+bool mg_queue_lock_soon(struct mg_queue *q, uint64_t wait_ns)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    uint64_t ns = (uint64_t)t.tv_nsec + wait_ns;
+    t.tv_sec += (time_t)(ns / 1000000000u);
+    t.tv_nsec = (long)(ns % 1000000000u);
+    return !pthread_mutex_timedlock(&q->lock, &t);
+}
+
+void mg_queue_flush_locked(struct mg_queue *q, uint64_t wait_ns)
+{
+    uint64_t mine = ++q->wanted, until = mg_now_ns() + wait_ns;
+    struct timespec t = {.tv_sec = (time_t)(until / 1000000000u), .tv_nsec = (long)(until % 1000000000u)};
+    pthread_cond_signal(&q->work);
+    while (q->done < mine && !q->broken)
+        if (pthread_cond_timedwait(&q->drained, &q->lock, &t)) break;
+}
+
 void mg_queue_break(struct mg_queue *q)
 {
     pthread_mutex_lock(&q->lock);

@@ -52,6 +52,9 @@ void mg_queue_push(struct mg_queue *q, struct mg_row *r);
 struct mg_row *mg_queue_take(struct mg_queue *q, uint64_t interval_ns, uint64_t *ticket, size_t *bytes, bool *end);
 void mg_queue_written(struct mg_queue *q, uint64_t ticket, size_t bytes);
 void mg_queue_flush(struct mg_queue *q);
+/* For callers that may have interrupted a holder of the lock: false when it is not to be had. */
+bool mg_queue_lock_soon(struct mg_queue *q, uint64_t wait_ns);
+void mg_queue_flush_locked(struct mg_queue *q, uint64_t wait_ns); /* with q->lock held */
 void mg_queue_break(struct mg_queue *q);
 
 #endif

@@ -34,6 +34,9 @@ enum mg_err mg_store_open(const char *dir, const struct mg_store_process *p, voi
 /* exit: 0..255, 128+signal, or -1 when unknown (killed). Flushes and joins the writer thread. */
 void mg_store_close(struct mg_store *s, int exit_code);
 void mg_store_flush(struct mg_store *s); /* blocks until what was queued is on disk */
+/* The process may end without closing: what was queued goes to disk, with this exit status. Whatever
+ * is recorded afterwards takes that back. Blocks for 2 s at most, also under a signal handler. */
+void mg_store_leave(struct mg_store *s, int exit_code);
 /* The launcher's record, once before and once after: exit_code -1 while it runs. Also says what ran
  * when the program never made a CUDA call. Makes DIR when absent. */
 enum mg_err mg_store_run(const char *dir, uint32_t pid, const char *const *argv, uint32_t argc, int exit_code, struct mg_diag *d);

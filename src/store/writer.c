@@ -12,7 +12,12 @@
 #include "store/db.h"
 #include "store/priv.h"
 
-#define COMMIT_INTERVAL_NS 250000000u
+/* A commit at once when the writer was idle, then as often as it costs: at most 1/COMMIT_SHARE of a
+ * core, so that a process that dies without a word loses some 10 ms where commits are cheap. */
+#define COMMIT_MIN_NS 10000000u
+#define COMMIT_MAX_NS 250000000u
+#define COMMIT_SHARE 25
+#define LEAVE_WAIT_NS 1000000000u
 #define QUEUE_CAP_BYTES ((size_t)64 << 20)
 
 struct mg_store {
@@ -25,7 +30,8 @@ struct mg_store {
     struct mg_diag *diag;      /* during open only */
     enum mg_err open_err;
     bool opened;
-    uint32_t n_kernels;        /* both under queue.lock */
+    bool left;                 /* under queue.lock, as what follows: mg_store_leave was called last */
+    uint32_t n_kernels;
     uint64_t n_launches;
 };
 
@@ -63,11 +69,12 @@ static void *write_all(void *arg)
     pthread_cond_broadcast(&s->queue.drained);
     pthread_mutex_unlock(&s->queue.lock);
     if (s->open_err) return NULL;
-    for (;;) {
+    for (uint64_t interval = COMMIT_MIN_NS;;) {
         uint64_t ticket;
         size_t bytes;
         bool end;
-        struct mg_row *rows = mg_queue_take(&s->queue, COMMIT_INTERVAL_NS, &ticket, &bytes, &end);
+        struct mg_row *rows = mg_queue_take(&s->queue, interval, &ticket, &bytes, &end);
+        uint64_t start = mg_now_ns();
         if (rows && !err) {
             struct mg_diag d = MG_DIAG_INIT;
             err = mg_db_write(&s->db, rows, &d);
@@ -75,6 +82,7 @@ static void *write_all(void *arg)
             mg_diag_release(&d);
         }
         free_rows(rows);
+        interval = MG_MIN(MG_MAX((mg_now_ns() - start) * COMMIT_SHARE, COMMIT_MIN_NS), COMMIT_MAX_NS);
         mg_queue_written(&s->queue, ticket, bytes);
         if (end) break;
     }
@@ -98,12 +106,27 @@ static bool start_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
+static struct mg_row *exit_row(int exit_code, bool closed)
+{
+    struct mg_row *r = mg_row_new(MG_STMT_exit, 0);
+    if (!r) return NULL;
+    if (exit_code < 0) mg_row_null(r);
+    else mg_row_int(r, exit_code);
+    mg_row_int(r, closed);
+    return r;
+}
+
 static void push(struct mg_store *s, struct mg_row *r)
 {
     if (!r) {
         s->queue.broken = true;
         if (s->say) s->say("out of memory; recording stops, what was recorded before stays readable");
         return;
+    }
+    if (s->left) { /* it went on: an exec that failed, a handler that returned */
+        struct mg_row *back = exit_row(-1, false);
+        s->left = false;
+        if (back) mg_queue_push(&s->queue, back);
     }
     mg_queue_push(&s->queue, r);
 }
@@ -188,11 +211,7 @@ enum mg_err mg_store_open(const char *dir, const struct mg_store_process *p, voi
 void mg_store_close(struct mg_store *s, int exit_code)
 {
     if (!is_ours(s)) return;
-    struct mg_row *r = mg_row_new(MG_STMT_exit, 0);
-    if (r) {
-        if (exit_code < 0) mg_row_null(r);
-        else mg_row_int(r, exit_code);
-    }
+    struct mg_row *r = exit_row(exit_code, true);
     pthread_mutex_lock(&s->queue.lock);
     if (r) mg_queue_push(&s->queue, r);
     s->queue.closing = true;
@@ -206,6 +225,16 @@ void mg_store_close(struct mg_store *s, int exit_code)
 void mg_store_flush(struct mg_store *s)
 {
     if (is_ours(s)) mg_queue_flush(&s->queue);
+}
+
+void mg_store_leave(struct mg_store *s, int exit_code)
+{
+    if (!is_ours(s) || !mg_queue_lock_soon(&s->queue, LEAVE_WAIT_NS)) return;
+    struct mg_row *r = exit_row(exit_code, true);
+    if (r) mg_queue_push(&s->queue, r);
+    s->left = r != NULL;
+    mg_queue_flush_locked(&s->queue, LEAVE_WAIT_NS);
+    pthread_mutex_unlock(&s->queue.lock);
 }
 
 /* ---- kernels --------------------------------------------------------------------------------- */

@@ -4,14 +4,18 @@
  *   near                                 a read just before an allocation
  *   truncated garbage fatbin huge        loads and allocations that fail
  *   forever                              launches the good kernel until it is killed
- *   _exit quick_exit abort signal        ends without exit()
+ *   _exit quick_exit abort assert raise kill signal execl execvp    ends without exit()
+ *   execfails                            an exec that does not work, then one more launch and abort
+ *   clearenv                             (also) clears its environment before cuInit
  *   unsynced                             ends while a launch may still run */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <signal.h>
 
@@ -75,6 +79,8 @@ int main(int argc, char **argv)
 #define F(name, args) if (!(name = (int(*) args)dlsym(lib, #name))) return 1;
     LIST
 #undef F
+    if (!strcmp(what, "clearenv"))
+        clearenv();
     if (cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&ctx, device) || cuCtxSetCurrent(ctx) ||
         cuModuleLoadData(&module, ptx) || cuMemAlloc_v2(&p, 256) || launch("good") || cuCtxSynchronize())
         return say("start", 1);
@@ -90,8 +96,24 @@ int main(int argc, char **argv)
         quick_exit(6);
     if (!strcmp(what, "abort"))
         abort();
+    if (!strcmp(what, "assert"))
+        assert(!what);
+    if (!strcmp(what, "raise"))
+        raise(SIGSEGV);
+    if (!strcmp(what, "kill"))
+        kill(getpid(), SIGKILL);
+    if (!strcmp(what, "execl"))
+        execl("/bin/sh", "sh", "-c", "exit $0", "7", (char *)NULL);
+    if (!strcmp(what, "execvp"))
+        execvp("sh", (char *[]){"sh", "-c", "exit 8", NULL});
+    if (!strcmp(what, "execfails")) {
+        execl("/nonexistent/program", "program", (char *)NULL);
+        return launch("good") || cuCtxSynchronize() ? 1 : (abort(), 0);
+    }
+    if (!strcmp(what, "clearenv"))
+        return 0;
     if (!strcmp(what, "signal"))
-        usleep(1500000), raise(SIGTERM);
+        usleep(300000), syscall(SYS_kill, getpid(), SIGTERM);
     if (!strcmp(what, "unsynced"))
         return say(what, launch("good"));
     if (!strcmp(what, "forever"))
