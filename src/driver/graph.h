@@ -62,6 +62,8 @@ struct mg_graph_mem *mg_graph_mem_new(struct CUctx_st *ctx, uint64_t bytes); /* 
 /* Memory of these many bytes that nodes before a new one have allocated and freed, if any, with a
  * reference for the new node: an address is used again within a graph. Lock not held. */
 struct mg_graph_mem *mg_graph_mem_again(struct CUgraphNode_st *const *deps, size_t n_deps, uint64_t bytes);
+/* Physical memory for the allocations of a launch that ends with the task. Lock held. */
+void mg_graph_mem_launch(const struct CUgraphExec_st *x, const struct CUstream_st *s, struct mg_task *end);
 void mg_graph_mem_unref(struct mg_graph_mem *m); /* lock held */
 struct mg_graph_mem *mg_graph_mem_of(uint64_t base); /* lock held; NULL: no graph's address */
 /* Type and op of a node from its parameters in the driver's general form. *op is owned by the caller.

@@ -238,6 +238,7 @@ static cu_result launch(cu_graph_exec x, cu_stream h, int pt)
         mg_task_wait_for(last, first);
         mg_task_unref(x->last);
         x->last = mg_task_ref(last);
+        mg_graph_mem_launch(x, s, last);
         mg_task_unref(s->tail);
         s->tail = mg_task_ref(last);
         mg_task_submit(last);

@@ -13,7 +13,6 @@ struct CUmemPoolHandle_st {
     int reuse[3];
 };
 static struct CUmemPoolHandle_st *standard, *current;
-static uint64_t graph_used_high;
 
 static struct CUmemPoolHandle_st *new_pool(const struct cu_pool_props *p)
 {
@@ -276,40 +275,10 @@ static cu_result cuMemSetMemPool(const struct cu_location *l, int type, cu_pool 
     return cuDeviceSetMemPool(l->id, p);
 }
 
-/* ---- memory held by graphs ------------------------------------------------------------------------------ */
-
-static void count_graph(void *user, const struct mg_alloc *a)
-{
-    struct { uint64_t bytes; } *sum = user;
-    if (mg_graph_mem_of(a->base)) sum->bytes += a->bytes;
-}
-
-static cu_result cuDeviceGetGraphMemAttribute(cu_device dev, int attr, void *value)
-{
-    if (!mg_drv.initialised) return CUE_NOT_INITIALIZED;
-    if (dev) return CUE_INVALID_DEVICE;
-    CHECK(value && attr >= 0 && attr <= 3);
-    struct { uint64_t bytes; } sum = {0};
-    mg_lock();
-    mg_mem_each(count_graph, &sum);
-    graph_used_high = MG_MAX(graph_used_high, sum.bytes);
-    *(uint64_t *)value = attr & 1 ? graph_used_high : sum.bytes;
-    mg_unlock();
-    return CUE_SUCCESS;
-}
-static cu_result cuDeviceSetGraphMemAttribute(cu_device dev, int attr, void *value)
-{
-    if (dev) return CUE_INVALID_DEVICE;
-    CHECK(value && (attr == 1 || attr == 3) && !*(uint64_t *)value);
-    graph_used_high = 0;
-    return CUE_SUCCESS;
-}
-static cu_result cuDeviceGraphMemTrim(cu_device dev) { return dev ? CUE_INVALID_DEVICE : CUE_SUCCESS; }
-
 const struct mg_entry mg_entries_pool[] = {
     MG_ENTRY2(cuMemAllocAsync, ptsz), MG_ENTRY2(cuMemAllocFromPoolAsync, ptsz), MG_ENTRY2(cuMemFreeAsync, ptsz), MG_ENTRY(cuMemPoolCreate),
     MG_ENTRY(cuMemPoolDestroy), MG_ENTRY(cuMemPoolTrimTo), MG_ENTRY(cuMemPoolSetAttribute), MG_ENTRY(cuMemPoolGetAttribute),
     MG_ENTRY(cuMemPoolSetAccess), MG_ENTRY(cuMemPoolGetAccess), MG_ENTRY(cuDeviceGetDefaultMemPool), MG_ENTRY(cuDeviceGetMemPool),
     MG_ENTRY(cuDeviceSetMemPool), MG_ENTRY(cuMemGetDefaultMemPool), MG_ENTRY(cuMemGetMemPool), MG_ENTRY(cuMemSetMemPool),
-    MG_ENTRY(cuDeviceGetGraphMemAttribute), MG_ENTRY(cuDeviceSetGraphMemAttribute), MG_ENTRY(cuDeviceGraphMemTrim), {0},
+    {0},
 };

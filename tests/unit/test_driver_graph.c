@@ -2,6 +2,7 @@
  * results tell the order in which nodes ran. */
 #include "test.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "driver_calls.h"
@@ -380,4 +381,84 @@ MG_TEST(driver_graph_uses_freed_addresses_again)
     MG_CHECK_EQ(CALL(cuMemFree_v2)(other.ptr), 0);
     MG_CHECK_EQ(CALL(cuGraphLaunch)(x, (cu_stream)NULL), 0);
     CALL(cuGraphExecDestroy)(x), CALL(cuGraphDestroy)(g);
+}
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static void pass_gate(void *user)
+{
+    (void)user;
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+}
+
+static uint64_t graph_bytes(int attr)
+{
+    uint64_t v = 0;
+    MG_CHECK_EQ(CALL(cuDeviceGetGraphMemAttribute)((cu_device)0, attr, &v), 0);
+    return v;
+}
+
+/* Allocates, runs a host function, frees (or does not). */
+static cu_graph_exec holder(uint64_t bytes, bool frees, cu_ptr *at)
+{
+    cu_graph g;
+    cu_graph_exec x = NULL;
+    cu_node a, h, f;
+    struct cu_alloc_node want = {.props = {.alloc_type = 1, .location = {CULOC_DEVICE, 0}}, .bytes = bytes};
+    struct cu_host_node host = {.fn = pass_gate};
+    MG_CHECK_EQ(CALL(cuGraphCreate)(&g, 0u), 0);
+    MG_CHECK_EQ(CALL(cuGraphAddMemAllocNode)(&a, g, (cu_node *)NULL, (size_t)0, &want), 0);
+    MG_CHECK_EQ(CALL(cuGraphAddHostNode)(&h, g, &a, (size_t)1, &host), 0);
+    if (frees) MG_CHECK_EQ(CALL(cuGraphAddMemFreeNode)(&f, g, &h, (size_t)1, want.ptr), 0);
+    MG_CHECK_EQ(CALL(cuGraphInstantiateWithFlags)(&x, g, 0ull), 0);
+    CALL(cuGraphDestroy)(g);
+    *at = want.ptr;
+    return x;
+}
+
+MG_TEST(driver_graph_memory_is_counted_as_physical_memory)
+{
+    enum { USED, USED_HIGH, RESERVED, RESERVED_HIGH };
+    const uint64_t MB = 1 << 20;
+    start_driver();
+    cu_stream s, t;
+    cu_ptr p[4];
+    uint64_t zero = 0, one = 1;
+    MG_CHECK_EQ(CALL(cuStreamCreate)(&s, 1u), 0);
+    MG_CHECK_EQ(CALL(cuStreamCreate)(&t, 1u), 0);
+    cu_graph_exec x[4] = {holder(4 * MB, true, &p[0]), holder(4 * MB, true, &p[1]), holder(3 * MB, true, &p[2]), holder(MB, false, &p[3])};
+    MG_CHECK_EQ(CALL(cuDeviceGraphMemTrim)((cu_device)0), 0);
+    MG_CHECK_EQ(graph_bytes(USED), 0); /* nothing was launched */
+    pthread_mutex_lock(&gate);
+    MG_CHECK_EQ(CALL(cuGraphLaunch)(x[0], s), 0);
+    MG_CHECK_EQ(graph_bytes(USED), 4 * MB);
+    MG_CHECK_EQ(CALL(cuGraphLaunch)(x[0], s), 0);
+    MG_CHECK_EQ(CALL(cuGraphLaunch)(x[1], s), 0); /* behind the others: the same memory */
+    MG_CHECK_EQ(graph_bytes(USED), 4 * MB);
+    MG_CHECK_EQ(CALL(cuGraphLaunch)(x[2], t), 0); /* beside them: its own, in pages of 2 MB */
+    MG_CHECK_EQ(graph_bytes(USED), 8 * MB);
+    MG_CHECK_EQ(CALL(cuDeviceGraphMemTrim)((cu_device)0), 0); /* all of it is busy */
+    MG_CHECK_EQ(graph_bytes(RESERVED), 8 * MB);
+    pthread_mutex_unlock(&gate);
+    MG_CHECK_EQ(CALL(cuStreamSynchronize)(s), 0);
+    MG_CHECK_EQ(CALL(cuStreamSynchronize)(t), 0);
+    MG_CHECK_EQ(CALL(cuGraphLaunch)(x[1], t), 0); /* memory of a graph that has ended serves any stream */
+    MG_CHECK_EQ(CALL(cuGraphLaunch)(x[3], s), 0);
+    MG_CHECK_EQ(CALL(cuStreamSynchronize)(s), 0);
+    MG_CHECK_EQ(CALL(cuStreamSynchronize)(t), 0);
+    MG_CHECK_EQ(graph_bytes(USED), 8 * MB);
+    MG_CHECK_EQ(CALL(cuDeviceGraphMemTrim)((cu_device)0), 0); /* x[3] has not freed its */
+    MG_CHECK_EQ(graph_bytes(USED), 4 * MB);
+    MG_CHECK_EQ(CALL(cuMemFree_v2)(p[3]), 0);
+    MG_CHECK_EQ(graph_bytes(USED), 4 * MB);
+    MG_CHECK_EQ(CALL(cuDeviceGraphMemTrim)((cu_device)0), 0);
+    MG_CHECK_EQ(graph_bytes(USED), 0);
+    MG_CHECK(graph_bytes(USED_HIGH) >= 8 * MB && graph_bytes(RESERVED_HIGH) >= 8 * MB);
+    MG_CHECK_EQ(CALL(cuDeviceSetGraphMemAttribute)((cu_device)0, (int)USED_HIGH, &one), CUE_INVALID_VALUE);
+    MG_CHECK_EQ(CALL(cuDeviceSetGraphMemAttribute)((cu_device)0, (int)USED, &zero), CUE_INVALID_VALUE);
+    MG_CHECK_EQ(CALL(cuDeviceSetGraphMemAttribute)((cu_device)0, (int)USED_HIGH, &zero), 0);
+    MG_CHECK_EQ(graph_bytes(USED_HIGH), 0);
+    MG_CHECK(graph_bytes(RESERVED_HIGH) >= 8 * MB);
+    for (int i = 0; i < 4; i++) CALL(cuGraphExecDestroy)(x[i]);
+    CALL(cuStreamDestroy_v2)(s), CALL(cuStreamDestroy_v2)(t);
 }
