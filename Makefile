@@ -43,7 +43,7 @@ VEC_SRCS := $(wildcard src/device/emu/vec_*.c)
 VEC_ISAS := base avx2 avx512
 VEC_OBJS := $(foreach i,$(VEC_ISAS),$(VEC_SRCS:src/%.c=$(B)/obj/%.$(i).o))
 DEVICE_OBJS := $(filter-out $(VEC_SRCS:src/%.c=$(B)/obj/%.o),$(call objs,device device/emu)) $(VEC_OBJS)
-INPROC_OBJS := $(DEVICE_OBJS) $(call objs,driver inject)
+INPROC_OBJS := $(DEVICE_OBJS) $(call objs,device/nvidia driver inject)
 RUNTIME_OBJS := $(call objs,runtime)
 STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
@@ -119,11 +119,30 @@ $(CUDART12): $(B)/obj/runtime/cudart12/refuse.o $(B)/gen/cudart12.map
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -shared -Wl,-soname,libcudart.so.12 -Wl,--version-script=$(B)/gen/cudart12.map -Wl,-z,defs $< -o $@
 
+# ---- a driver library over the emulator under NVIDIA's name: --device nvidia is tested with it -------
+EMU_GPU := $(B)/test/driver/libcuda.so.1
+$(B)/gen/plain.S: scripts/gen-thunks src/abi/entries.def
+	@mkdir -p $(@D)
+	@sh $< asm src/abi/entries.def /dev/null > $@.tmp && mv $@.tmp $@
+$(B)/gen/plain.map: scripts/gen-thunks src/abi/entries.def
+	@mkdir -p $(@D)
+	@sh $< map src/abi/entries.def /dev/null > $@.tmp && mv $@.tmp $@
+$(B)/obj/gen/plain.o: $(B)/gen/plain.S
+	@mkdir -p $(@D)
+	gcc -c $< -o $@
+$(B)/obj/tests/inject/%.o: tests/inject/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+$(EMU_GPU): $(CORE_OBJS) $(DEVICE_OBJS) $(call objs,driver) $(B)/obj/tests/inject/emu_gpu.o $(B)/obj/gen/plain.o $(B)/gen/plain.map
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(B)/gen/plain.map -Wl,--exclude-libs,ALL \
+	    -Wl,-Bsymbolic $(NODEFS) $(filter %.o,$^) $(STATIC_LIBS) $(SYS_LIBS) -o $@
+
 UNIT_OBJS := $(patsubst tests/unit/%.c,$(B)/obj/tests/%.o,$(wildcard tests/unit/*.c))
 $(B)/obj/tests/%.o: tests/unit/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) -MMD -MP -c $< -o $@
-$(B)/bin/test-unit: $(UNIT_OBJS) $(CORE_OBJS) $(DEVICE_OBJS) $(call objs,driver report) $(B)/obj/cli/opt.o
+$(B)/bin/test-unit: $(UNIT_OBJS) $(CORE_OBJS) $(DEVICE_OBJS) $(call objs,driver report) $(B)/obj/cli/opt.o | $(EMU_GPU)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 unit: $(B)/bin/test-unit ## run the unit tests

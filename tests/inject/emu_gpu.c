@@ -1,0 +1,71 @@
+/* A driver library over the emulator, with the SONAME and the exports of NVIDIA's: what
+ * `--device nvidia` is tested with where there is no GPU. Unlike libmargay it hooks nothing. Three
+ * habits of the real driver that cost deadlocks are imitated: loading a module, unloading one and
+ * freeing memory wait for all work in flight. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/cu.h"
+#include "driver/driver.h"
+
+enum {
+#define ENTRY(name, base, since, per_thread) FN_##name,
+#include "abi/entries.def"
+#undef ENTRY
+    FN_COUNT
+};
+static const char *const names[] = {
+#define ENTRY(name, base, since, per_thread) #name,
+#include "abi/entries.def"
+#undef ENTRY
+};
+extern void *mg_slots[FN_COUNT];
+extern void *const mg_hook_table[FN_COUNT], *const mg_missing_table[FN_COUNT];
+extern void mg_inject_ready(void);
+extern cu_result mg_inject_missing(unsigned entry);
+
+static void *real[FN_COUNT];
+
+static void say(const char *line)
+{
+    fprintf(stderr, "driver: %s\n", line);
+}
+
+cu_result mg_inject_missing(unsigned entry)
+{
+    (void)entry;
+    return CUE_NOT_SUPPORTED;
+}
+
+#define WAITS(name, params, args)                                 \
+    static cu_result wait_##name params                          \
+    {                                                             \
+        mg_driver_drain(UINT64_MAX);                              \
+        return ((cu_result(*) params)real[FN_##name])args;        \
+    }
+WAITS(cuModuleLoadData, (cu_module *m, const void *p), (m, p))
+WAITS(cuModuleLoadDataEx, (cu_module *m, const void *p, unsigned n, int *o, void **v), (m, p, n, o, v))
+WAITS(cuModuleUnload, (cu_module m), (m))
+WAITS(cuMemFree_v2, (cu_ptr p), (p))
+WAITS(cuMemFreeHost, (void *p), (p))
+
+static void fill(void)
+{
+    const char *trace = getenv("EMU_GPU_FREE"); /* do as our own driver does */
+    mg_driver_configure(&(struct mg_driver_config){.size = sizeof(struct mg_driver_config), .device = "emu", .properties = "h200", .say = say});
+    for (unsigned i = 0; i < FN_COUNT; i++) {
+        real[i] = mg_driver_symbol(names[i]);
+        mg_slots[i] = real[i] ? real[i] : mg_missing_table[i];
+    }
+    if (trace) return;
+#define SET(name) mg_slots[FN_##name] = (void *)wait_##name
+    SET(cuModuleLoadData), SET(cuModuleLoadDataEx), SET(cuModuleUnload), SET(cuMemFree_v2), SET(cuMemFreeHost);
+}
+
+void mg_inject_ready(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, fill);
+}
