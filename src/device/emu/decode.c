@@ -16,6 +16,7 @@
 #include "ptx/ptx.h"
 
 #define ALIGN_UP(x, a) (((x) + (a) - 1) & ~((a) - 1))
+#define ALLOCA_BYTES (128u << 10)    /* thread stack for alloca */
 #define RECURSION_BYTES (128u << 10) /* thread stack when the call depth is not known */
 
 void dec_refuse(struct decoder *d, const char *fmt, ...)
@@ -624,6 +625,10 @@ static struct emu_code *code_new(struct mg_dkernel *k, struct mg_fault *fault)
     k->static_shared = c->static_shared;
     k->local_bytes = c->local_bytes;
     if (c->recursive || c->indirect) c->local_bytes += RECURSION_BYTES;
+    if (c->allocates || c->indirect) { /* functions that indirect calls bring in may want it */
+        c->alloca_bytes = ALLOCA_BYTES;
+        c->local_bytes = ALIGN_UP(c->local_bytes, 4096u) + c->alloca_bytes;
+    }
     c->next_cache = c->n_caches + 1;
     c->n_caches += 256; /* room for functions that indirect calls bring in */
     return c;

@@ -343,6 +343,28 @@ void dec_call(struct decoder *d, const struct mg_opnd *o, uint32_t n)
     op->fall = op->target = DEC_BLOCK(dec_next_block(d));
 }
 
+/* alloca d, size{, align}; stacksave d; stackrestore a: sizes and addresses are of one type */
+static void stack(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n)
+{
+    enum mg_type t = form->n_types ? form->types[0] : MG_TYPE_u64;
+    enum emu_class c = dec_class(t);
+    bool restores = form->op == MG_OP_stackrestore, allocates = form->op == MG_OP_alloca;
+    uint64_t align = allocates && n > 2 ? dec_imm(d, &o[2], MG_TYPE_u64) : 8;
+    if (n < (allocates ? 2u : 1u)) dec_refuse(d, "too few operands");
+    if (!align || align & (align - 1) || align > 4096) dec_refuse(d, "unsupported alignment");
+    uint32_t s = restores ? dec_src(d, &o[0], c, t) : allocates ? dec_src(d, &o[1], c, t) : 0;
+    struct dest to = {0};
+    if (!restores) to = dest_of(d, &o[0], c);
+    if (to.widen) dec_refuse(d, "destination register of another size");
+    struct emu_op *op = dec_emit_inst(d, restores ? emu_stack_restore : allocates ? emu_alloca : emu_stack_save, EMU_CTL_NONE);
+    op->a.d = to.at;
+    op->a.s[0] = s;
+    op->a.imm = (uint32_t)align;
+    if (c == EMU_D) op->flags |= EMU_OF_WIDE;
+    d->code->allocates = true;
+    if (!d->fn->stack_slot) d->fn->stack_slot = dec_slot(d, EMU_W);
+}
+
 /* ---- one instruction ------------------------------------------------------------------------------ */
 
 void dec_instruction(struct decoder *d, mg_id node)
@@ -378,6 +400,7 @@ void dec_instruction(struct decoder *d, mg_id node)
     case MG_OP_griddepcontrol: /* every launch waits for the one before: nothing is left to wait for */
         dec_emit_inst(d, emu_nop, EMU_CTL_NONE);
         break;
+    case MG_OP_alloca: case MG_OP_stacksave: case MG_OP_stackrestore: stack(d, form, o, n->n_opnds); break;
     case MG_OP_nanosleep: dec_emit_inst(d, emu_nanosleep, EMU_CTL_NONE); break;
     case MG_OP_prefetch: case MG_OP_prefetchu: case MG_OP_discard: case MG_OP_applypriority: case MG_OP_pmevent: case MG_OP_brkpt:
         if (form->op == MG_OP_prefetch && mg_form_has(form, MG_MOD_tensor)) dec_refuse(d, "unsupported instruction");

@@ -128,6 +128,7 @@ struct emu_func { /* decoded function of one kernel; owner: struct emu_code */
     struct emu_sreg *sregs; uint32_t n_sregs;
     uint32_t cc;
     uint32_t local_bytes;
+    uint32_t stack_slot;        /* where alloca stood at entry, for the return; 0: the function has no alloca */
     struct emu_arg *params, *rets; /* `to` of params, `from` of rets */
     uint32_t n_params, n_rets;
     uint32_t first_site, n_sites;  /* witness: counters of this function in the module's array */
@@ -143,9 +144,10 @@ struct emu_code { /* a kernel ready to run */
     struct mg_map shared_at;      /* var -> offset */
     uint32_t static_shared, shared_align;
     uint32_t local_bytes;         /* per thread */
+    uint32_t alloca_bytes;        /* of these, at the end: what alloca hands out, from the top down */
     uint32_t n_caches;
     uint32_t next_cache;          /* once ready: where functions that indirect calls bring in go on; 0 before */
-    bool recursive, indirect;
+    bool recursive, indirect, allocates;
 };
 
 struct mg_dkernel {
@@ -239,6 +241,7 @@ struct emu_warp {
     struct emu_frame *root, *pool /* free */, *all;
     struct emu_set sets[EMU_LANES];
     uint32_t tid[3][EMU_LANES];
+    uint32_t alloca_used[EMU_LANES];
 };
 
 struct emu_barrier { uint32_t warps /* arrived, bit mask */, threads, expect /* 0: all */, red_count, red_and, red_or; bool waiting; };
@@ -352,6 +355,13 @@ void emu_clock(const struct emu_alu *o, char *regs, uint32_t mask);
 void emu_fence(const struct emu_alu *o, char *regs, uint32_t mask);
 void emu_nop(const struct emu_alu *o, char *regs, uint32_t mask);
 void emu_nanosleep(const struct emu_alu *o, char *regs, uint32_t mask);
+
+/* stack.c */
+void emu_alloca(const struct emu_alu *o, char *regs, uint32_t mask);
+void emu_stack_save(const struct emu_alu *o, char *regs, uint32_t mask);
+void emu_stack_restore(const struct emu_alu *o, char *regs, uint32_t mask);
+void emu_stack_enter(struct emu_frame *f);
+void emu_stack_leave(struct emu_frame *f, uint32_t mask);
 
 /* builtin.c */
 enum emu_builtin emu_builtin_find(const char *name);

@@ -127,6 +127,7 @@ static bool cta_start(struct emu_cta *c, uint64_t linear)
         w->suspect = w->spun = w->at_bar = 0;
         w->pauses = c->n_warps > 1 ? EMU_LOOP_PAUSES : 0;
         w->next_seq = 0;
+        if (c->code->alloca_bytes) memset(w->alloca_used, 0, sizeof w->alloca_used);
         if (w->root && !w->root->mask) { /* the activation of the warp's last CTA: only the CTA's place differs */
             w->root->mask = w->live;
             w->next_seq = 1;

@@ -79,6 +79,7 @@ static void enter(struct emu_frame *f, struct emu_frame *to, const struct emu_op
 static void leave_frame(struct emu_warp *w, struct emu_frame *f, uint32_t mask, uint32_t turn)
 {
     struct emu_frame *p = f->parent;
+    if (f->fn->stack_slot) emu_stack_leave(f, mask);
     copy_actuals(f->call->ext, f->fn, false, f, p, mask);
     emu_set_add(w, f->call->fall, p, mask, turn);
     f->mask &= ~mask;

@@ -128,12 +128,13 @@ struct emu_frame *emu_frame_push(struct emu_warp *w, struct emu_func *fn, struct
     f->mask = mask;
     f->depth = parent ? parent->depth + 1 : 0;
     f->seq = w->next_seq++;
-    if (parent && (f->depth > EMU_MAX_DEPTH || f->local_at + fn->local_bytes > f->local_bytes)) {
+    if (parent && (f->depth > EMU_MAX_DEPTH || f->local_at + fn->local_bytes > f->local_bytes - c->code->alloca_bytes)) {
         f->next = w->pool;
         w->pool = f;
         emu_fault(parent, call, MG_FAULT_STACK, emu_first(mask), 0, 0, "call stack exhausted (depth %u, %llu bytes of local memory per thread)", parent->depth + 1, (unsigned long long)parent->local_bytes);
     }
     emu_frame_fill_sregs(f);
+    if (fn->stack_slot) emu_stack_enter(f);
     return f;
 }
 
