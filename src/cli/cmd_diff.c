@@ -33,6 +33,11 @@ int cmd_diff(int argc, char **argv)
     } else {
         double worst = mg_report_diff(p[0], p[1], &o, &out);
         status = mg_cli_out(&out);
+        for (uint32_t k = 0; k < 2; k++)
+            for (uint32_t i = 0; i < p[k]->n_damaged; i++) {
+                fprintf(stderr, "margay: %s; the comparison is of the other processes\n", p[k]->damaged[i]);
+                status = MG_EXIT_INPUT;
+            }
         if (!status && fail_over >= 0 && worst > fail_over) status = MG_EXIT_FINDING;
     }
     mg_buf_release(&out);

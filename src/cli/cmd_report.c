@@ -70,6 +70,10 @@ int cmd_report(int argc, char **argv)
         else if (csv) mg_report_csv(p, &o, &out);
         else mg_report_text(p, &o, &out);
         status = mg_cli_out(&out);
+        for (uint32_t i = 0; i < p->n_damaged; i++) {
+            fprintf(stderr, "margay: %s; the report is of the other processes\n", p->damaged[i]);
+            status = MG_EXIT_INPUT;
+        }
     }
     mg_buf_release(&out);
     mg_profile_free(p);

@@ -2,7 +2,7 @@
  * stderr what was seen. The program's own output, input and exit status are left alone.
  *
  *   options ── checks ── device ── environment (LD_PRELOAD, LD_LIBRARY_PATH, MARGAY_*) ── fork, exec
- *   wait ── DIR/run-<pid>.db ── summary
+ *   wait ── DIR/run-<id>.db ── summary of this run
  *
  * What happens inside the program is inject/'s business; here nothing of it is loaded. */
 #include <dirent.h>
@@ -14,12 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifdef MG_ASAN
 #include <dlfcn.h>
 #endif
 
+#include "base/io.h"
 #include "cli/cli.h"
 #include "cli/place.h"
 #include "image/image.h"
@@ -43,6 +45,7 @@ struct run {
     char file[PATH_MAX]; /* of the program, "" when PATH has none */
     char path[PATH_MAX]; /* of DIR, absolute */
     bool made_dir;       /* it was not there before */
+    uint64_t id;         /* of this run, unique in DIR */
 };
 
 static const struct mg_opt_page page = {
@@ -249,7 +252,15 @@ static void say_earlier_runs(const char *dir)
     if (d)
         closedir(d);
     if (n)
-        fail(0, "%s already holds %u run%s; reports add them up", dir, n, n == 1 ? "" : "s");
+        fail(0, "%s already holds %u run%s; reports add them up, what is said below is of this one", dir, n, n == 1 ? "" : "s");
+}
+
+/* The time of day tells runs apart, also those of one pid: in containers that is often the same. */
+static uint64_t run_number(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static int fill_config(struct run *r)
@@ -266,7 +277,8 @@ static int fill_config(struct run *r)
     if (!r->quiet)
         say_earlier_runs(r->dir);
     r->made_dir = access(r->dir, F_OK) != 0;
-    if (mg_store_run(r->dir, (uint32_t)getpid(), (const char *const *)r->app, (uint32_t)r->n_app, -1, &d))
+    r->id = run_number();
+    if (mg_store_run(r->dir, r->id, (uint32_t)getpid(), (const char *const *)r->app, (uint32_t)r->n_app, -1, &d))
         return mg_cli_fail(&d, STATUS_USAGE);
     if (!realpath(r->dir, r->path))
         return fail(STATUS_USAGE, "%s: %s", r->dir, strerror(errno));
@@ -285,7 +297,7 @@ static int fill_config(struct run *r)
     c->verbose = r->verbose;
     c->native_times = r->native_times;
     c->witness = r->witness;
-    c->root_pid = (uint32_t)getpid();
+    c->run = r->id;
     return 0;
 }
 
@@ -366,29 +378,83 @@ static void print_stats(const struct mg_profile *p)
     }
 }
 
-/* Was every launch that the user selected instrumented? */
+/* Was every launch that the user selected instrumented, and all of them recorded? */
 static bool is_strictly_good(const struct mg_profile *p)
 {
     struct mg_coverage c;
     mg_coverage_init(&c, p);
-    bool good = c.unknown == 0 && c.failed == 0;
+    bool good = c.unknown == 0 && c.failed == 0 && !p->n_damaged;
+    for (uint32_t i = 0; i < p->n_processes; i++)
+        good = good && p->processes[i].closed;
     for (uint32_t i = 0; i < c.n_rows; i++)
         good = good && (c.rows[i].reason && (!strcmp(c.rows[i].reason, "filtered") || !strcmp(c.rows[i].reason, "no tool")));
     mg_coverage_release(&c);
     return good;
 }
 
+/* Does this process, which is not ours, belong to the run? Readable for processes of the same user. */
+static bool is_of_run(const char *pid, uint64_t id)
+{
+    char path[64], want[64];
+    char *block = NULL;
+    size_t bytes = 0;
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%.20s/environ", pid);
+    int n = snprintf(want, sizeof want, "MARGAY_RUN=%llu", (unsigned long long)id);
+    if (mg_io_read(path, &block, &bytes, NULL))
+        return false;
+    for (size_t at = 0; at < bytes && !found; at += strlen(block + at) + 1)
+        found = !strncmp(block + at, want, (size_t)n + 1);
+    free(block);
+    return found;
+}
+
+/* What goes on after the program itself has ended: a daemon, a job in the background. */
+static uint32_t count_living(const struct run *r, struct mg_buf *names)
+{
+    struct dirent *e;
+    uint32_t n = 0;
+    DIR *d = opendir("/proc");
+    while (d && (e = readdir(d)))
+        if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && strtol(e->d_name, NULL, 10) != getpid() && is_of_run(e->d_name, r->id) && n++ < 4)
+            mg_buf_printf(names, "%s%.20s", n > 1 ? ", " : "", e->d_name);
+    if (d)
+        closedir(d);
+    if (n > 4)
+        mg_buf_adds(names, ", ...");
+    return n;
+}
+
+/* Before the coverage line: what it does not speak of. */
+static void say_what_is_open(const struct run *r, const struct mg_profile *p)
+{
+    struct mg_buf names = MG_BUF_INIT;
+    uint32_t n = count_living(r, &names);
+    if (n)
+        fail(0, "%u process%s of this run still run%s (pid %s); what follows is what was recorded until now: margay report %s", n,
+             n == 1 ? "" : "es", n == 1 ? "s" : "", names.at, r->dir);
+    mg_buf_release(&names);
+    for (uint32_t i = 0; i < p->n_processes; i++) {
+        const struct mg_pprocess *q = &p->processes[i];
+        if (!q->closed && kill((pid_t)q->pid, 0) && errno == ESRCH)
+            fail(0, "process %u was killed, or could not record to its end: its last launches may be missing", q->pid);
+    }
+    for (uint32_t i = 0; i < p->n_damaged; i++)
+        fail(0, "%s; not in what follows", p->damaged[i]);
+}
+
 static int conclude(struct run *r, int status)
 {
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_profile *p = NULL;
-    if (mg_profile_open(r->path, &p, &d)) {
+    if (mg_profile_open_run(r->path, r->id, &p, &d)) {
         mg_cli_fail(&d, 0);
         mg_diag_release(&d);
         return status;
     }
     if (!r->quiet) {
         struct mg_buf text = MG_BUF_INIT;
+        say_what_is_open(r, p);
         if (r->stats)
             print_stats(p);
         mg_report_summary(p, &text);
@@ -409,7 +475,7 @@ static int conclude(struct run *r, int status)
 static void forget_run(const struct run *r)
 {
     char file[PATH_MAX + 32];
-    snprintf(file, sizeof file, "%s/run-%d.db", r->path, (int)getpid());
+    snprintf(file, sizeof file, "%s/run-%llu.db", r->path, (unsigned long long)r->id);
     unlink(file);
     if (r->made_dir)
         rmdir(r->path);
@@ -464,7 +530,7 @@ int cmd_run(int argc, char **argv)
             fail(0, "%s: %s", r.app[0], why == ENOENT && !strchr(r.app[0], '/') ? "command not found" : strerror(why));
         if (why)
             forget_run(&r);
-        else if (mg_store_run(r.path, (uint32_t)getpid(), (const char *const *)r.app, (uint32_t)r.n_app, status, NULL))
+        else if (mg_store_run(r.path, r.id, (uint32_t)getpid(), (const char *const *)r.app, (uint32_t)r.n_app, status, NULL))
             fail(0, "%s: the exit status cannot be recorded", r.path);
         if (!why)
             status = conclude(&r, status);

@@ -69,6 +69,7 @@ struct mg_stray {
 struct mg_launch_stats {
     uint64_t start_ns, end_ns; /* mg_now_ns */
     uint64_t warp_instructions, thread_instructions; /* as executed by the device, probes included */
+    bool schedule_dependent; /* warp counts depend on when turns ended (docs/schedule.md) */
     struct mg_stray *strays; uint32_t n_strays; /* the caller frees them; the first 64 places of the launch */
 };
 

@@ -31,6 +31,7 @@ struct mg_launch_done { /* what the driver tells when a launch has ended */
     uint64_t start_ns, end_ns;
     struct mg_fault fault; /* kind NONE when complete */
     int cuda_error;        /* 0 when complete */
+    bool schedule_dependent; /* as in mg_launch_stats */
     const struct mg_stray *strays; uint32_t n_strays; /* for the time of the call */
 };
 typedef void (*mg_launch_done_fn)(void *user, const struct mg_launch_done *done);

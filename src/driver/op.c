@@ -94,6 +94,7 @@ static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, uint6
             if (done.fault.text[0] && done.fault.kind != MG_FAULT_CANCELLED) mg_say("%s", done.fault.text);
             set_error(ctx, done.cuda_error);
         }
+        done.schedule_dependent = stats.schedule_dependent;
         done.strays = stats.strays;
         done.n_strays = stats.n_strays;
         for (uint32_t i = 0; i < stats.n_strays; i++)

@@ -33,7 +33,7 @@
     ROW(flag, native_times,  "MARGAY_NATIVE_TIMES")  \
     ROW(flag, witness,       "MARGAY_WITNESS")       \
     ROW(flag, stress,        "MARGAY_STRESS")        \
-    ROW(u32,  root_pid,      "MARGAY_ROOT")
+    ROW(u64,  run,           "MARGAY_RUN")
 
 static void read_text(char **to, const char *v) { *to = v && *v ? strdup(v) : NULL; }
 static void read_u64(uint64_t *to, const char *v) { *to = v ? strtoull(v, NULL, 10) : 0; }

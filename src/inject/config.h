@@ -18,7 +18,7 @@ struct mg_config { /* strings: owner is the config; NULL when not given */
     uint32_t workers;  /* MARGAY_WORKERS */
     bool strict, eager, verify, check, stats, quiet, verbose, native_times, witness;
     bool stress;       /* MARGAY_STRESS: rewrite every twin thoroughly (pass/stress.h), for tests */
-    uint32_t root_pid; /* MARGAY_ROOT: pid of the launcher: whose DIR this is */
+    uint64_t run;      /* MARGAY_RUN: number of the run, unique in DIR: which processes belong together */
 };
 /* A variable of the configuration: from the environment, or, when the program has cleared that, from
  * the one it was started with. NULL: neither has it. */

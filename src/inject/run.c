@@ -195,6 +195,7 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
     struct mg_store_done done = {
         .complete = !d || (d->fault.kind == MG_FAULT_NONE && !d->cuda_error), .replays = 1,
     };
+    done.schedule_dependent = d && mg_session.backend == &mg_backend_own ? d->schedule_dependent : -1;
     if (!done.complete)
         done.why = d->fault.text[0] ? d->fault.text : mg_fault_kind_text(d->fault.kind);
     if (d && d->end_ns > d->start_ns) {

@@ -147,6 +147,7 @@ static void open_profile(struct mg_session *s)
     static char cmdline[65536]; /* the store copies it; static: a stack may be small */
     const char *argv[1024];
     struct mg_store_process p = {
+        .run = s->config.run,
         .pid = (uint32_t)getpid(), .ppid = (uint32_t)getppid(), .rank = find_rank(), .exe = exe, .argv = argv,
         .device_kind = s->backend->kind, .properties = s->config.properties ? s->config.properties : "h200",
         .tools = s->config.tools ? s->config.tools : "none",

@@ -39,6 +39,14 @@ static void key_bool(struct mg_json *j, const char *key, bool v)
     mg_json_bool(j, v);
 }
 
+/* 1, 0 or unknown (-1) */
+static void key_maybe(struct mg_json *j, const char *key, int v)
+{
+    mg_json_key(j, key);
+    if (v < 0) mg_json_null(j);
+    else mg_json_bool(j, v != 0);
+}
+
 static void key_f64_if(struct mg_json *j, const char *key, bool has, double v)
 {
     mg_json_key(j, key);
@@ -242,6 +250,7 @@ static void write_launches(struct mg_json *j, const struct mg_profile *p, const 
         key_u64_if(j, "time_ns", l->timed, l->time_ns);
         key_bool(j, "complete", l->complete);
         key_str(j, "why", l->why);
+        key_maybe(j, "schedule_dependent", l->complete ? l->schedule_dependent : -1);
         if (o->per_launch) {
             write_counts(j, "thread_entries", l->threads, l->n_counts);
             write_counts(j, "warp_entries", l->warps, l->n_counts);
@@ -333,6 +342,7 @@ static void write_kernel(struct mg_json *j, const struct mg_pkernel *k)
     key_u64_if(j, "warp_instructions", s.has_warps, s.warp_insts);
     key_f64_if(j, "lane_use", s.measured && s.has_warps && s.warp_insts, (double)s.thread_insts / (32.0 * (double)(s.warp_insts ? s.warp_insts : 1)));
     key_bool(j, "estimate", k->estimated);
+    key_maybe(j, "schedule_dependent", k->schedule_dependent);
     write_scaled(j, k);
     write_opcodes(j, &s);
     mg_json_key(j, "blocks");

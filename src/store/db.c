@@ -3,7 +3,7 @@
  * In somebody else's process two things need care. SQLite's file descriptors are moved out of the
  * way (an application sees the numbers it would see without us), and before every transaction they
  * are checked to be still ours: a program that closes every descriptor and opens its own must never
- * find our pages in its files. */
+ * find our pages in its files. When they are not, the database is opened afresh. */
 #include "store/db.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "store/priv.h"
 
 static const char *const texts[] = { /* ORDER STMT */
-    [MG_STMT_process] = "INSERT INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,NULL,0)",
+    [MG_STMT_process] = "INSERT INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,NULL,0,?)",
     [MG_STMT_exit] = "UPDATE process SET exit=?, closed=?",
     [MG_STMT_kernel] = "INSERT INTO kernel VALUES(?,?,?,?,?,?,?,?)",
     [MG_STMT_kernel_regs] = "UPDATE kernel SET regs_instrumented=?2 WHERE id=?1",
@@ -31,10 +31,10 @@ static const char *const texts[] = { /* ORDER STMT */
                        "static_shared,dyn_shared,device,stream,ctx,graph,ran,reason,cooperative,args)"
                        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [MG_STMT_drop] = "DELETE FROM launch WHERE id=?",
-    [MG_STMT_done] = "UPDATE launch SET complete=?2, why=?3, start_ns=?4, time_ns=?5, replays=?6, threads=?7, warps=?8 WHERE id=?1",
+    [MG_STMT_done] = "UPDATE launch SET complete=?2, why=?3, start_ns=?4, time_ns=?5, replays=?6, threads=?7, warps=?8, schedule_dependent=?9 WHERE id=?1",
     [MG_STMT_unknown] = "INSERT INTO unknown VALUES(?,?,?)",
     [MG_STMT_tool] = "INSERT OR REPLACE INTO tool VALUES(?,?,?)",
-    [MG_STMT_run] = "INSERT OR REPLACE INTO run VALUES(?,?,?)",
+    [MG_STMT_run] = "INSERT OR REPLACE INTO run VALUES(?,?,?,?)",
 };
 _Static_assert(MG_COUNT_OF(texts) == MG_STMT_COUNT, "ORDER STMT");
 
@@ -204,9 +204,41 @@ static int write_row(struct mg_db *db, const struct mg_row *r)
     return rc == SQLITE_DONE ? SQLITE_OK : reset != SQLITE_OK ? reset : rc;
 }
 
-enum mg_err mg_db_write(struct mg_db *db, const struct mg_row *rows, struct mg_diag *d)
+static bool copy_file(const char *from, const char *to)
 {
-    if (!files_are_ours(db)) return mg_diag_err(d, MG_ERR_STATE, "the program closed the file descriptors of %s", db->path);
+    char block[16384];
+    ssize_t n = -1, put = 0;
+    int in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    while (in >= 0 && out >= 0 && put >= 0 && (n = read(in, block, sizeof block)) > 0)
+        for (ssize_t at = 0; at < n; at += put)
+            if ((put = write(out, block + at, (size_t)(n - at))) < 0) break;
+    int e = errno;
+    if (in >= 0) close(in);
+    if (out >= 0) close(out);
+    errno = e;
+    return !n && put >= 0;
+}
+
+/* The descriptors' numbers are free or the program's own by now. SQLite would go on using them for
+ * this inode whatever we open, so the database gets another: a copy takes its name. The log beside
+ * it fits the copy as it fitted the original. The old connection is abandoned as it stands. */
+static enum mg_err reopen(struct mg_db *db, struct mg_diag *d)
+{
+    char path[sizeof db->path], beside[sizeof db->path + 8];
+    snprintf(path, sizeof path, "%s", db->path);
+    snprintf(beside, sizeof beside, "%s-shm", path);
+    unlink(beside);
+    snprintf(beside, sizeof beside, "%s-moved", path);
+    if (!copy_file(path, beside) || rename(beside, path)) {
+        int e = errno;
+        unlink(beside);
+        return mg_diag_err(d, MG_ERR_STATE, "the program closed the file descriptors of %s, which cannot be opened again: %s", path, strerror(e));
+    }
+    return mg_db_open(db, path, d);
+}
+
+static enum mg_err write_once(struct mg_db *db, const struct mg_row *rows, struct mg_diag *d)
+{
     opening = db;
     int rc = sqlite3_exec(db->sql, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     for (; rows && rc == SQLITE_OK; rows = rows->next) rc = write_row(db, rows);
@@ -220,8 +252,23 @@ enum mg_err mg_db_write(struct mg_db *db, const struct mg_row *rows, struct mg_d
     return err;
 }
 
+enum mg_err mg_db_write(struct mg_db *db, const struct mg_row *rows, struct mg_diag *d)
+{
+    struct mg_diag first = MG_DIAG_INIT;
+    enum mg_err err = files_are_ours(db) ? write_once(db, rows, &first) : MG_ERR_STATE;
+    if (err && !files_are_ours(db)) { /* now, or while it was written */
+        err = reopen(db, d);
+        if (!err) err = write_once(db, rows, d);
+    } else if (err) {
+        (void)mg_diag_err(d, err, "%s", mg_diag_first(&first, err));
+    }
+    mg_diag_release(&first);
+    return err;
+}
+
 void mg_db_close(struct mg_db *db, bool last)
 {
+    if (!db->sql || !files_are_ours(db)) return; /* closing would close the program's files */
     opening = db;
     for (int i = 0; i < MG_STMT_COUNT; i++) sqlite3_finalize(db->stmts[i]);
     if (last) {

@@ -27,8 +27,8 @@ enum mg_err mg_db_make_dir(const char *dir, struct mg_diag *d);
 enum mg_err mg_db_claim(struct mg_db *db, const char *dir, uint32_t pid, struct mg_diag *d);
 /* Opens (or makes) the database at path and its tables. */
 enum mg_err mg_db_open(struct mg_db *db, const char *path, struct mg_diag *d);
-/* Writes rows in one transaction. MG_ERR_STATE when the application closed SQLite's files behind
- * its back: the database must then be left alone (no close). */
+/* Writes rows in one transaction. When the application closed SQLite's files behind its back, they are
+ * opened again first; MG_ERR_STATE when that fails. */
 enum mg_err mg_db_write(struct mg_db *db, const struct mg_row *rows, struct mg_diag *d);
 /* last: the database becomes one plain file when nobody else has it open. */
 void mg_db_close(struct mg_db *db, bool last);

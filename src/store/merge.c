@@ -57,6 +57,7 @@ enum mg_err mg_profile_merge(const char *to, const char *const *dirs, uint32_t n
     enum mg_err err = MG_ERR_OK;
     for (uint32_t i = 0; i < n && !err; i++) { /* all are readable before anything is written */
         err = mg_profile_open(dirs[i], &check, d);
+        if (!err && check->n_damaged) err = mg_diag_err(d, MG_ERR_INPUT, "%s", check->damaged[0]);
         mg_profile_free(check);
     }
     if (!err) err = check_target(to, d);

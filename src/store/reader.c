@@ -26,12 +26,14 @@ struct reading { /* all databases of one DIR */
     uint64_t n_launches, cap_launches;
     MG_VEC(struct mg_punknown) unknowns;
     MG_VEC(struct mg_ptool) tools;
+    uint64_t run;             /* only what belongs to this one; 0: everything */
     struct mg_diag *diag;
 };
 struct one { /* the database being read */
     struct reading *r;
     const char *path;
     sqlite3 *sql;
+    int64_t version;
     uint32_t process;
     MG_VEC(uint32_t) kernels; /* local id -> global id */
     MG_VEC(uint32_t) n_blocks;
@@ -88,10 +90,13 @@ static void argv_at(struct one *o, sqlite3_stmt *st, int col, const char ***argv
 
 typedef enum mg_err (*row_fn)(struct one *o, sqlite3_stmt *st);
 
-static enum mg_err each_row(struct one *o, const char *query, row_fn fn)
+/* SELECT columns, added rest; `added`: the column that version 2 brought, NULL: none. */
+static enum mg_err each_row_of(struct one *o, const char *columns, const char *added, const char *rest, row_fn fn)
 {
+    char query[800];
     sqlite3_stmt *st = NULL;
     enum mg_err err = MG_ERR_OK;
+    snprintf(query, sizeof query, "SELECT %s%s%s %s", columns, added ? ", " : "", added ? o->version >= 2 ? added : "NULL" : "", rest);
     int rc = sqlite3_prepare_v2(o->sql, query, -1, &st, NULL);
     while (rc == SQLITE_OK || rc == SQLITE_ROW) {
         rc = sqlite3_step(st);
@@ -103,6 +108,11 @@ static enum mg_err each_row(struct one *o, const char *query, row_fn fn)
     return err;
 }
 
+static enum mg_err each_row(struct one *o, const char *columns, const char *rest, row_fn fn)
+{
+    return each_row_of(o, columns, NULL, rest, fn);
+}
+
 static enum mg_err read_process(struct one *o, sqlite3_stmt *st)
 {
     if (o->process != UINT32_MAX) return damaged(o, "two process rows");
@@ -112,7 +122,7 @@ static enum mg_err read_process(struct one *o, sqlite3_stmt *st)
         .path = o->path, .pid = u32_at(st, 0), .ppid = u32_at(st, 1), .rank = sqlite3_column_int(st, 2), .exe = text_or_empty(o, st, 3),
         .device_kind = text_or_empty(o, st, 5), .device_name = text_or_empty(o, st, 6), .sms = u32_at(st, 7), .sm = u32_at(st, 8),
         .properties = text_or_empty(o, st, 9), .tools = text_or_empty(o, st, 10), .start_unix_ns = (uint64_t)sqlite3_column_int64(st, 11),
-        .exit_code = is_null(st, 12) ? -1 : sqlite3_column_int(st, 12), .closed = sqlite3_column_int(st, 13) != 0};
+        .exit_code = is_null(st, 12) ? -1 : sqlite3_column_int(st, 12), .closed = sqlite3_column_int(st, 13) != 0, .run = (uint64_t)sqlite3_column_int64(st, 14)};
     argv_at(o, st, 4, &p->argv, &p->argc);
     mg_scope_parse(p);
     return MG_ERR_OK;
@@ -120,8 +130,10 @@ static enum mg_err read_process(struct one *o, sqlite3_stmt *st)
 
 static enum mg_err read_run(struct one *o, sqlite3_stmt *st)
 {
+    uint64_t id = (uint64_t)sqlite3_column_int64(st, 3);
+    if (o->r->run && id != o->r->run) return MG_ERR_OK;
     struct mg_prun *run = mg_vec_push(&o->r->runs);
-    *run = (struct mg_prun){.pid = u32_at(st, 0), .exit_code = is_null(st, 2) ? -1 : sqlite3_column_int(st, 2)};
+    *run = (struct mg_prun){.run = id, .pid = u32_at(st, 0), .exit_code = is_null(st, 2) ? -1 : sqlite3_column_int(st, 2)};
     argv_at(o, st, 1, &run->argv, &run->argc);
     return MG_ERR_OK;
 }
@@ -272,7 +284,8 @@ static enum mg_err read_launch(struct one *o, sqlite3_stmt *st)
         .device = u32_at(st, 12), .stream = (uint64_t)sqlite3_column_int64(st, 13), .ctx = (uint64_t)sqlite3_column_int64(st, 14),
         .graph = (uint64_t)sqlite3_column_int64(st, 15), .ran = (enum mg_ran)ran, .reason = text_at(o, st, 17), .cooperative = sqlite3_column_int(st, 18) != 0,
         .complete = sqlite3_column_int(st, 20) != 0, .why = text_at(o, st, 21), .start_ns = (uint64_t)sqlite3_column_int64(st, 22),
-        .time_ns = (uint64_t)sqlite3_column_int64(st, 23), .timed = !is_null(st, 23), .replays = (uint64_t)sqlite3_column_int64(st, 24)};
+        .time_ns = (uint64_t)sqlite3_column_int64(st, 23), .timed = !is_null(st, 23), .replays = (uint64_t)sqlite3_column_int64(st, 24),
+        .schedule_dependent = is_null(st, 27) ? -1 : sqlite3_column_int(st, 27) != 0};
     for (int i = 0; i < 3; i++) {
         l->grid[i] = u32_at(st, 1 + i);
         l->block[i] = u32_at(st, 4 + i);
@@ -335,19 +348,24 @@ static enum mg_err read_tables(struct one *o)
     if (version > MG_STORE_VERSION)
         return mg_diag_err(o->r->diag, MG_ERR_INPUT, "%s was written by a newer margay (profile version %lld, this one reads up to %d)", o->path,
                            (long long)version, MG_STORE_VERSION);
-    enum mg_err err = each_row(o, "SELECT 1 FROM sqlite_schema WHERE type NOT IN ('table','index') OR (type='index' AND name NOT LIKE 'sqlite_autoindex%') LIMIT 1", no_view);
-    if (!err) err = each_row(o, "SELECT * FROM run ORDER BY pid", read_run);
-    if (!err) err = each_row(o, "SELECT pid, ppid, rank, exe, argv, device_kind, device_name, sms, sm, properties, tools, start_unix_ns, exit, closed FROM process", read_process);
+    o->version = version;
+    enum mg_err err = each_row(o, "1", "FROM sqlite_schema WHERE type NOT IN ('table','index') OR (type='index' AND name NOT LIKE 'sqlite_autoindex%') LIMIT 1", no_view);
+    if (!err) err = each_row_of(o, "pid, argv, exit", "id", "FROM run ORDER BY pid", read_run);
+    if (!err) err = each_row_of(o, "pid, ppid, rank, exe, argv, device_kind, device_name, sms, sm, properties, tools, start_unix_ns, exit, closed", "run", "FROM process", read_process);
     if (err || o->process == UINT32_MAX) return err;
-    if (!err) err = each_row(o, "SELECT id, name, demangled, module, regs_native, regs_instrumented, regs_estimated, has_sites,"
-                                " (SELECT count(*) FROM block b WHERE b.kernel=k.id) FROM kernel k ORDER BY id", read_kernel);
-    if (!err) err = each_row(o, "SELECT kernel, id, function, label, ptx_line, file, line, n_insts, succs, ops FROM block ORDER BY kernel, id", read_block);
+    if (o->r->run && o->r->processes.at[o->process].run != o->r->run) { /* of another run: as if it were not there */
+        o->r->processes.n--;
+        return MG_ERR_OK;
+    }
+    if (!err) err = each_row(o, "id, name, demangled, module, regs_native, regs_instrumented, regs_estimated, has_sites,"
+                                " (SELECT count(*) FROM block b WHERE b.kernel=k.id)", "FROM kernel k ORDER BY id", read_kernel);
+    if (!err) err = each_row(o, "kernel, id, function, label, ptx_line, file, line, n_insts, succs, ops", "FROM block ORDER BY kernel, id", read_block);
     if (!err) err = check_complete(o);
-    if (!err) err = each_row(o, "SELECT kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, cluster_x, cluster_y, cluster_z, static_shared, dyn_shared,"
-                                " device, stream, ctx, graph, ran, reason, cooperative, args, complete, why, start_ns, time_ns, replays, threads, warps"
-                                " FROM launch ORDER BY id", read_launch);
-    if (!err) err = each_row(o, "SELECT what, n, reason FROM unknown", read_unknown);
-    if (!err) err = each_row(o, "SELECT tool, key, json FROM tool ORDER BY tool, key", read_tool);
+    if (!err) err = each_row_of(o, "kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, cluster_x, cluster_y, cluster_z, static_shared, dyn_shared,"
+                                   " device, stream, ctx, graph, ran, reason, cooperative, args, complete, why, start_ns, time_ns, replays, threads, warps",
+                                "schedule_dependent", "FROM launch ORDER BY id", read_launch);
+    if (!err) err = each_row(o, "what, n, reason", "FROM unknown", read_unknown);
+    if (!err) err = each_row(o, "tool, key, json", "FROM tool ORDER BY tool, key", read_tool);
     return err;
 }
 
@@ -367,18 +385,20 @@ static enum mg_err read_database(struct reading *r, const char *path)
 
 /* ---- the directory ---------------------------------------------------------------------------------- */
 
-enum mg_err mg_profile_open(const char *dir, struct mg_profile **out, struct mg_diag *d)
+/* Everything but the files marked in bad[]; *failed: the file that brought an error. */
+static enum mg_err read_files(const char *dir, uint64_t run, const struct mg_dbfile *files, uint32_t n, const bool *bad, struct mg_profile **out,
+                              uint32_t *failed, struct mg_diag *d)
 {
     struct mg_profile *p = mg_xcalloc(1, sizeof *p);
-    struct reading r = {.p = p, .diag = d};
-    struct mg_dbfile *files = NULL;
-    uint32_t n_files = 0;
-    *out = NULL;
+    struct reading r = {.p = p, .run = run, .diag = d};
+    enum mg_err err = MG_ERR_OK;
     mg_intern_init(&r.names);
     p->dir = mg_arena_strndup(&p->arena, dir, strlen(dir));
-    enum mg_err err = mg_dbfiles_list(dir, &p->arena, &files, &n_files, d);
-    for (uint32_t i = 0; i < n_files && !err; i++) err = read_database(&r, files[i].path);
-    free(files);
+    for (uint32_t i = 0; i < n && !err; i++) {
+        if (bad[i]) continue;
+        err = read_database(&r, mg_arena_strndup(&p->arena, files[i].path, strlen(files[i].path)));
+        *failed = i;
+    }
     p->names = r.names;
     p->runs = r.runs.at, p->n_runs = r.runs.n;
     p->processes = r.processes.at, p->n_processes = r.processes.n;
@@ -387,13 +407,53 @@ enum mg_err mg_profile_open(const char *dir, struct mg_profile **out, struct mg_
     p->unknowns = r.unknowns.at, p->n_unknowns = r.unknowns.n;
     p->tools = r.tools.at, p->n_tools = r.tools.n;
     mg_map_release(&r.kernel_of);
-    if (err) {
-        mg_profile_free(p);
-        return err;
+    if (err) mg_profile_free(p);
+    else *out = p;
+    return err;
+}
+
+/* A database that cannot be read is left out and everything read again without it: half of one must
+ * leave nothing behind. It is an error when none that holds a process remains. */
+enum mg_err mg_profile_open_run(const char *dir, uint64_t run, struct mg_profile **out, struct mg_diag *d)
+{
+    struct mg_arena arena = MG_ARENA_INIT;
+    struct mg_dbfile *files = NULL;
+    struct mg_profile *p = NULL;
+    uint32_t n = 0, n_bad = 0, at = 0;
+    MG_VEC(const char *) lines = {0};
+    *out = NULL;
+    enum mg_err err = mg_dbfiles_list(dir, &arena, &files, &n, d), first = MG_ERR_OK;
+    bool *bad = err ? NULL : mg_xcalloc(n, sizeof *bad);
+    while (!err && !p) {
+        struct mg_diag why = MG_DIAG_INIT;
+        enum mg_err e = read_files(dir, run, files, n, bad, &p, &at, &why);
+        if (e) {
+            const char *text = mg_diag_first(&why, e);
+            if (!n_bad++) first = e;
+            *mg_vec_push(&lines) = mg_arena_strndup(&arena, text, strlen(text));
+            bad[at] = true;
+        }
+        mg_diag_release(&why);
     }
-    mg_profile_sum(p);
-    *out = p;
-    return MG_ERR_OK;
+    if (p && n_bad && !p->n_processes) {
+        err = mg_diag_err(d, first, "%s", lines.at[0]);
+        mg_profile_free(p);
+    } else if (p) {
+        p->damaged = mg_arena_array(&p->arena, const char *, n_bad + 1);
+        for (; p->n_damaged < n_bad; p->n_damaged++) p->damaged[p->n_damaged] = mg_arena_strndup(&p->arena, lines.at[p->n_damaged], strlen(lines.at[p->n_damaged]));
+        mg_profile_sum(p);
+        *out = p;
+    }
+    mg_vec_release(&lines);
+    free(bad);
+    free(files);
+    mg_arena_release(&arena);
+    return err;
+}
+
+enum mg_err mg_profile_open(const char *dir, struct mg_profile **out, struct mg_diag *d)
+{
+    return mg_profile_open_run(dir, 0, out, d);
 }
 
 void mg_profile_free(struct mg_profile *p)

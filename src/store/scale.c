@@ -128,6 +128,7 @@ void mg_profile_sum(struct mg_profile *p)
         k->threads_launched += threads * times;
         if (!l->complete) k->incomplete += times;
         if (l->ran == MG_RAN_INSTRUMENTED) k->instrumented += times;
+        if (l->complete && k->schedule_dependent != 1 && l->schedule_dependent) k->schedule_dependent = l->schedule_dependent;
         if (l->timed) {
             k->time_ns += l->time_ns;
             k->timed_launches += times;

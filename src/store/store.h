@@ -3,11 +3,12 @@
  *
  *   DIR/profile.db            the first process that made a CUDA call
  *   DIR/profile-<pid>.db      every other
- *   DIR/run-<pid>.db          what the launcher (process <pid>) started, and how that ended
+ *   DIR/run-<id>.db           what a launcher started, and how that ended; id: of the run
  *
  * Writing (in process): calls only queue; one writer thread commits at least every 500 ms and at
  * close. Nothing here ever takes the application down: on an I/O error one line is said, recording
- * stops, what was committed stays readable.
+ * stops, what was committed stays readable; launches that were lost are told as unknown at the end,
+ * and where that cannot be written either, the process stays one that has not closed its profile.
  */
 #ifndef MG_STORE_STORE_H
 #define MG_STORE_STORE_H
@@ -28,6 +29,7 @@ struct mg_store_process {
     const char *properties;   /* --as */
     const char *tools;        /* as given, "blocks,warps=on" joined by ';' */
     uint64_t start_unix_ns;
+    uint64_t run;             /* which run of a launcher it belongs to, 0: none */
 };
 /* Opens DIR (made when absent) and claims a database in it. */
 enum mg_err mg_store_open(const char *dir, const struct mg_store_process *p, void (*say)(const char *line), struct mg_store **out, struct mg_diag *d);
@@ -37,9 +39,9 @@ void mg_store_flush(struct mg_store *s); /* blocks until what was queued is on d
 /* The process may end without closing: what was queued goes to disk, with this exit status. Whatever
  * is recorded afterwards takes that back. Blocks for 2 s at most, also under a signal handler. */
 void mg_store_leave(struct mg_store *s, int exit_code);
-/* The launcher's record, once before and once after: exit_code -1 while it runs. Also says what ran
+/* The launcher's record of run number `run` (unique in DIR), once before and once after: exit_code -1 while it runs. Also says what ran
  * when the program never made a CUDA call. Makes DIR when absent. */
-enum mg_err mg_store_run(const char *dir, uint32_t pid, const char *const *argv, uint32_t argc, int exit_code, struct mg_diag *d);
+enum mg_err mg_store_run(const char *dir, uint64_t run, uint32_t pid, const char *const *argv, uint32_t argc, int exit_code, struct mg_diag *d);
 
 struct mg_store_kernel {
     const char *name, *demangled, *module; /* module: 32 hex digits of the PTX text; "" when there is no PTX */
@@ -80,6 +82,7 @@ struct mg_store_done {
     const uint64_t *threads;  /* [n_blocks] or NULL: not measured */
     const uint64_t *warps;    /* [n_blocks] or NULL */
     uint32_t n_blocks;
+    int schedule_dependent;   /* warp counts depend on the schedule (docs/schedule.md): 1, 0 not, -1 unknown */
 };
 void mg_store_launch_done(struct mg_store *s, uint64_t launch, const struct mg_store_done *done);
 /* Launches nobody could count, with the reason. */
@@ -92,15 +95,15 @@ struct mg_profile; /* everything in memory, arena-owned, kernels merged by (modu
 struct mg_pblock { const char *function, *label, *file; uint32_t id, ptx_line, line, n_insts; const uint32_t *succs; uint32_t n_succs; const struct mg_site_op *ops; uint32_t n_ops;
                    uint64_t threads, warps; bool has_threads, has_warps; };
 struct mg_pkernel { uint32_t id; const char *name, *demangled /* never NULL */, *module; int32_t regs_native, regs_instrumented; bool regs_estimated; bool has_sites;
-                    struct mg_pblock *blocks; uint32_t n_blocks; uint64_t launches, incomplete, instrumented; uint64_t threads_launched; uint64_t time_ns, timed_launches;
+                    struct mg_pblock *blocks; uint32_t n_blocks; uint64_t launches, incomplete, instrumented; int schedule_dependent; /* of any launch: 1; -1 unknown of some, 0 of none */ uint64_t threads_launched; uint64_t time_ns, timed_launches;
                     /* Counted in one CTA or warp a launch and scaled to the grid (tool option scope=): block counts are estimates. */
                     bool estimated; enum mg_blocks_scope scope; uint64_t measured_thread_insts; /* before scaling, of the scaled launches */
                     bool has_error; double error_pct; /* of scaled thread instructions against launches of equal geometry that were counted in full; the worst geometry */ };
 struct mg_plaunch { uint64_t id; uint32_t process, kernel; uint32_t grid[3], block[3], cluster[3], static_shared_bytes, dyn_shared_bytes, device; uint64_t stream, ctx, graph; enum mg_ran ran; const char *reason;
-                    bool complete, timed, cooperative; const char *why; uint64_t start_ns, time_ns, replays; struct mg_store_arg *args; uint32_t n_args;
+                    bool complete, timed, cooperative; const char *why; uint64_t start_ns, time_ns, replays; int schedule_dependent; /* as in mg_store_done */ struct mg_store_arg *args; uint32_t n_args;
                     const uint64_t *threads, *warps; uint32_t n_counts; };
-struct mg_pprocess { const char *path; /* of its database */ uint32_t pid, ppid; int32_t rank; const char *exe; const char **argv; uint32_t argc; const char *device_kind, *device_name, *properties, *tools; uint32_t sms, sm; int exit_code; bool closed; enum mg_blocks_scope scope; uint64_t scope_cta; uint32_t scope_warp; /* what `tools` says of blocks */ uint64_t start_unix_ns; };
-struct mg_prun { uint32_t pid; const char **argv; uint32_t argc; int exit_code; }; /* by a launcher; -1: not ended or unknown */
+struct mg_pprocess { const char *path; /* of its database */ uint32_t pid, ppid; int32_t rank; const char *exe; const char **argv; uint32_t argc; const char *device_kind, *device_name, *properties, *tools; uint32_t sms, sm; int exit_code; bool closed; enum mg_blocks_scope scope; uint64_t scope_cta; uint32_t scope_warp; /* what `tools` says of blocks */ uint64_t start_unix_ns, run; };
+struct mg_prun { uint64_t run; /* 0 before version 2 */ uint32_t pid; const char **argv; uint32_t argc; int exit_code; }; /* by a launcher; -1: not ended or unknown */
 struct mg_punknown { const char *what, *reason; uint64_t n; };
 struct mg_ptool { const char *tool, *key, *json; uint32_t process; };
 struct mg_profile {
@@ -113,11 +116,15 @@ struct mg_profile {
     struct mg_plaunch *launches; uint64_t n_launches;
     struct mg_punknown *unknowns; uint32_t n_unknowns;
     struct mg_ptool *tools; uint32_t n_tools;
+    const char **damaged; uint32_t n_damaged; /* databases that could not be read: one line each, with path and cause */
 };
 /* Works on a live, killed or read-only DIR, without changing it. Block counts of kernels are the sum
  * over complete launches. Errors name the path: no such DIR, no profile in it, a damaged database,
- * one written by a newer version. */
+ * one written by a newer version. Where other processes' databases are good the profile is of these
+ * and lists the bad ones. */
 enum mg_err mg_profile_open(const char *dir, struct mg_profile **out, struct mg_diag *d) MG_MUST_CHECK;
+/* The same of one run alone (mg_store_process.run); a DIR without any process of it is no error. */
+enum mg_err mg_profile_open_run(const char *dir, uint64_t run, struct mg_profile **out, struct mg_diag *d) MG_MUST_CHECK;
 void mg_profile_free(struct mg_profile *p);
 /* Copies every database of the n profiles into `to` (absent or empty). A process without a rank gets
  * its profile's index when there are several. Sources are not changed. */

@@ -32,7 +32,9 @@ struct mg_store {
     bool opened;
     bool left;                 /* under queue.lock, as what follows: mg_store_leave was called last */
     uint32_t n_kernels;
-    uint64_t n_launches;
+    uint64_t n_launches, n_lost; /* n_lost: since recording stopped */
+    int exit_code;             /* set by close */
+    char *stopped;             /* the writer's: why recording stopped */
 };
 
 static bool is_ours(const struct mg_store *s)
@@ -40,12 +42,27 @@ static bool is_ours(const struct mg_store *s)
     return s && s->pid == getpid();
 }
 
+static struct mg_row *exit_row(int exit_code, bool closed)
+{
+    struct mg_row *r = mg_row_new(MG_STMT_exit, 0);
+    if (!r) return NULL;
+    if (exit_code < 0) mg_row_null(r);
+    else mg_row_int(r, exit_code);
+    mg_row_int(r, closed);
+    return r;
+}
+
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-static void stop_recording(struct mg_store *s, const struct mg_diag *d, enum mg_err err)
+/* rows: those that could not be written */
+static void stop_recording(struct mg_store *s, const struct mg_row *rows, const struct mg_diag *d, enum mg_err err)
 {
     char line[5000];
     mg_queue_break(&s->queue);
+    pthread_mutex_lock(&s->queue.lock);
+    for (; rows; rows = rows->next) s->n_lost += rows->stmt == MG_STMT_launch;
+    pthread_mutex_unlock(&s->queue.lock);
+    s->stopped = strdup(mg_diag_first(d, err));
     snprintf(line, sizeof line, "%s; recording stops, what was recorded before stays readable", mg_diag_first(d, err));
     if (s->say) s->say(line);
 }
@@ -57,6 +74,23 @@ static void free_rows(struct mg_row *rows)
         free(rows);
         rows = next;
     }
+}
+
+/* A last try, now that nothing more will come: how many launches are missing, and why. */
+static void write_lost(struct mg_store *s)
+{
+    char why[1000];
+    snprintf(why, sizeof why, "recording stopped: %s", s->stopped ? s->stopped : "out of memory");
+    struct mg_row *r = mg_row_new(MG_STMT_unknown, strlen(why) + 8), *end = exit_row(s->exit_code, true);
+    if (r && end && s->db.sql) {
+        mg_row_text(r, "launch");
+        mg_row_int(r, (int64_t)s->n_lost);
+        mg_row_text(r, why);
+        r->next = end;
+        (void)!mg_db_write(&s->db, s->n_lost ? r : end, NULL);
+    }
+    free(r);
+    free(end);
 }
 
 static void *write_all(void *arg)
@@ -78,7 +112,7 @@ static void *write_all(void *arg)
         if (rows && !err) {
             struct mg_diag d = MG_DIAG_INIT;
             err = mg_db_write(&s->db, rows, &d);
-            if (err) stop_recording(s, &d, err);
+            if (err) stop_recording(s, rows, &d, err);
             mg_diag_release(&d);
         }
         free_rows(rows);
@@ -86,7 +120,9 @@ static void *write_all(void *arg)
         mg_queue_written(&s->queue, ticket, bytes);
         if (end) break;
     }
-    if (err != MG_ERR_STATE) mg_db_close(&s->db, true); /* else the descriptors are the application's now */
+    if (err) write_lost(s);
+    mg_db_close(&s->db, true);
+    free(s->stopped);
     return NULL;
 }
 
@@ -105,16 +141,6 @@ static bool start_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
 }
 
 /* ---- opening and closing --------------------------------------------------------------------- */
-
-static struct mg_row *exit_row(int exit_code, bool closed)
-{
-    struct mg_row *r = mg_row_new(MG_STMT_exit, 0);
-    if (!r) return NULL;
-    if (exit_code < 0) mg_row_null(r);
-    else mg_row_int(r, exit_code);
-    mg_row_int(r, closed);
-    return r;
-}
 
 static void push(struct mg_store *s, struct mg_row *r)
 {
@@ -173,6 +199,8 @@ static struct mg_row *process_row(const struct mg_store_process *p)
     mg_row_text(r, p->properties);
     mg_row_text(r, p->tools);
     mg_row_int(r, (int64_t)p->start_unix_ns);
+    if (p->run) mg_row_int(r, (int64_t)p->run);
+    else mg_row_null(r);
     return r;
 }
 
@@ -213,6 +241,7 @@ void mg_store_close(struct mg_store *s, int exit_code)
     if (!is_ours(s)) return;
     struct mg_row *r = exit_row(exit_code, true);
     pthread_mutex_lock(&s->queue.lock);
+    s->exit_code = exit_code;
     if (r) mg_queue_push(&s->queue, r);
     s->queue.closing = true;
     pthread_cond_signal(&s->queue.work);
@@ -366,6 +395,7 @@ uint64_t mg_store_launch(struct mg_store *s, const struct mg_store_launch *l)
     uint64_t id = s->n_launches++;
     if (r) r->cells[0].i = (int64_t)id;
     push(s, r);
+    s->n_lost += s->queue.broken;
     pthread_mutex_unlock(&s->queue.lock);
     return id;
 }
@@ -399,6 +429,8 @@ void mg_store_launch_done(struct mg_store *s, uint64_t launch, const struct mg_s
         mg_row_int(r, done->replays ? (int64_t)done->replays : 1);
         row_counts(r, done->threads, done->n_blocks);
         row_counts(r, done->warps, done->n_blocks);
+        if (done->schedule_dependent < 0) mg_row_null(r);
+        else mg_row_int(r, done->schedule_dependent);
     }
     lock_push(s, r);
 }
@@ -429,20 +461,21 @@ void mg_store_tool_json(struct mg_store *s, const char *tool, const char *key, c
 
 /* ---- the launcher's record --------------------------------------------------------------------- */
 
-enum mg_err mg_store_run(const char *dir, uint32_t pid, const char *const *argv, uint32_t argc, int exit_code, struct mg_diag *d)
+enum mg_err mg_store_run(const char *dir, uint64_t run, uint32_t pid, const char *const *argv, uint32_t argc, int exit_code, struct mg_diag *d)
 {
     char path[4096];
     struct mg_db *db = malloc(sizeof *db);
     struct mg_row *r = mg_row_new(MG_STMT_run, argv_bytes(argv, argc));
     enum mg_err err = db && r ? mg_db_make_dir(dir, d) : mg_diag_err(d, MG_ERR_NO_MEMORY, "cannot create %s: out of memory", dir);
-    if (!err && snprintf(path, sizeof path, "%s/run-%u.db", dir, pid) >= (int)sizeof path - 8)
-        err = mg_diag_err(d, MG_ERR_IO, "cannot create %s/run-%u.db: %s", dir, pid, strerror(ENAMETOOLONG));
+    if (!err && snprintf(path, sizeof path, "%s/run-%llu.db", dir, (unsigned long long)run) >= (int)sizeof path - 8)
+        err = mg_diag_err(d, MG_ERR_IO, "cannot create %s/run-%llu.db: %s", dir, (unsigned long long)run, strerror(ENAMETOOLONG));
     if (!err) err = mg_db_open(db, path, d);
     if (!err) {
         mg_row_int(r, pid);
         row_argv(r, argv, argc);
         if (exit_code < 0) mg_row_null(r);
         else mg_row_int(r, exit_code);
+        mg_row_int(r, (int64_t)run);
         err = mg_db_write(db, r, d);
         mg_db_close(db, true);
     }

@@ -85,6 +85,7 @@ def walk(v, path):
     elif isinstance(v, list):
         for x in v: walk(x, path + '[]')
 walk(json.load(open(sys.argv[2])), '')
+documented = {p for p in documented if not re.match(r'tools\.\w', p)} # a tool's own results: tools.<tool>.<key>
 for p in sorted(printed - documented): print('printed, not documented:', p)
 for p in sorted(documented - printed): print('documented, not printed:', p)
 sys.exit(printed != documented)

@@ -47,13 +47,13 @@ static inline void sample_write(struct mg_store *s)
         l.args = args;
         l.n_args = 2;
         uint64_t id = mg_store_launch(s, &l);
-        struct mg_store_done done = {.complete = true, .start_ns = 100 + (uint64_t)i, .time_ns = 1500, .timed = true, .replays = 1, .threads = threads, .warps = warps, .n_blocks = 3};
+        struct mg_store_done done = {.complete = true, .schedule_dependent = -1, .start_ns = 100 + (uint64_t)i, .time_ns = 1500, .timed = true, .replays = 1, .threads = threads, .warps = warps, .n_blocks = 3};
         mg_store_launch_done(s, id, &done);
     }
     struct mg_store_launch l = sample_launch(plain);
     l.ran = MG_RAN_NATIVE;
     l.reason = "no PTX";
-    struct mg_store_done done = {.complete = true, .start_ns = 300, .time_ns = 500, .timed = true};
+    struct mg_store_done done = {.complete = true, .schedule_dependent = -1, .start_ns = 300, .time_ns = 500, .timed = true};
     mg_store_launch_done(s, mg_store_launch(s, &l), &done);
 }
 

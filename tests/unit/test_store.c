@@ -247,6 +247,118 @@ MG_TEST(profile_full_disk)
     sample_remove(dir);
 }
 
+static const char *open_error(const char *dir, struct mg_diag *d)
+{
+    struct mg_profile *p;
+    enum mg_err err = mg_profile_open(dir, &p, d);
+    mg_profile_free(p);
+    return err ? mg_diag_first(d, err) : "";
+}
+
+static void run_sql(const char *dir, const char *sql)
+{
+    char path[128];
+    sqlite3 *db;
+    snprintf(path, sizeof path, "%s/profile.db", dir);
+    MG_CHECK_EQ(sqlite3_open(path, &db), SQLITE_OK);
+    MG_CHECK_EQ(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+/* What was lost in between is told when writing works again at the end. */
+MG_TEST(profile_lost_launches)
+{
+    char *dir = sample_dir();
+    pid_t child = fork();
+    if (!child) {
+        struct rlimit lim;
+        struct mg_store *s = NULL;
+        struct mg_store_process proc = sample_process(5);
+        getrlimit(RLIMIT_FSIZE, &lim);
+        if (mg_store_open(dir, &proc, note_line, &s, NULL)) _exit(8);
+        sample_write(s);
+        mg_store_flush(s);
+        rlim_t before = lim.rlim_cur;
+        lim.rlim_cur = 4096;
+        setrlimit(RLIMIT_FSIZE, &lim);
+        for (int i = 0; i < 50; i++) {
+            struct mg_store_launch l = sample_launch(0);
+            struct mg_store_done done = {.complete = true};
+            mg_store_launch_done(s, mg_store_launch(s, &l), &done);
+            mg_store_flush(s);
+        }
+        lim.rlim_cur = before;
+        setrlimit(RLIMIT_FSIZE, &lim);
+        mg_store_close(s, 4);
+        _exit(said == 1 ? 0 : 7);
+    }
+    int status;
+    struct mg_profile *p;
+    waitpid(child, &status, 0);
+    MG_CHECK_EQ(status, 0);
+    MG_CHECK_EQ(open_and_count(dir, &p), 3);
+    MG_CHECK_EQ(p->n_unknowns, 1);
+    if (p->n_unknowns) MG_CHECK_EQ(p->unknowns[0].n, 50);
+    MG_CHECK(p->processes[0].closed && p->processes[0].exit_code == 4);
+    mg_profile_free(p);
+    sample_remove(dir);
+}
+
+/* One database of several is damaged: the others are read, as if it were not there. */
+MG_TEST(profile_one_of_several_damaged)
+{
+    char *dir = sample_dir(), cmd[200];
+    for (uint32_t pid = 5; pid < 8; pid++) {
+        struct mg_store *s = open_sample(dir, pid);
+        sample_write(s);
+        mg_store_close(s, 0);
+    }
+    MG_CHECK_EQ(open_and_count(dir, NULL), 9);
+    run_sql(dir, "UPDATE launch SET ran=9 WHERE id=2"); /* after two good launches of its own */
+    struct mg_profile *p;
+    MG_CHECK_EQ(open_and_count(dir, &p), 6);
+    MG_CHECK_EQ(p->n_processes, 2);
+    MG_CHECK_EQ(p->n_damaged, 1);
+    MG_CHECK(strstr(p->damaged[0], "profile.db is damaged: how a launch ran"));
+    MG_CHECK_EQ(p->n_kernels, 2);
+    MG_CHECK_EQ(p->kernels[0].blocks[1].threads, 4 * 10 * SAMPLE_THREADS);
+    mg_profile_free(p);
+    snprintf(cmd, sizeof cmd, "cd %s && for f in profile-*.db; do echo junk > $f; done", dir);
+    MG_CHECK_EQ(system(cmd), 0);
+    struct mg_diag d = MG_DIAG_INIT;
+    MG_CHECK(strstr(open_error(dir, &d), dir)); /* none is left */
+    mg_diag_release(&d);
+    sample_remove(dir);
+}
+
+/* Two runs of a launcher in one DIR: together, or one alone. */
+MG_TEST(profile_of_one_run)
+{
+    char *dir = sample_dir();
+    static const char *const argv[] = {"./app"};
+    for (uint64_t run = 1; run < 3; run++) {
+        struct mg_store_process proc = sample_process(5);
+        struct mg_store *s;
+        proc.run = run;
+        MG_CHECK_EQ(mg_store_run(dir, run, 500, argv, 1, (int)run, NULL), MG_ERR_OK); /* the same pid, as in containers */
+        MG_CHECK_EQ(mg_store_open(dir, &proc, NULL, &s, NULL), MG_ERR_OK);
+        for (uint64_t i = 0; i < run; i++) sample_write(s);
+        mg_store_close(s, 0);
+    }
+    struct mg_profile *p;
+    MG_CHECK_EQ(open_and_count(dir, &p), 9);
+    MG_CHECK_EQ(p->n_runs, 2);
+    mg_profile_free(p);
+    for (uint64_t run = 1; run < 4; run++) {
+        MG_CHECK_EQ(mg_profile_open_run(dir, run, &p, NULL), MG_ERR_OK);
+        MG_CHECK_EQ(p->n_launches, run < 3 ? 3 * run : 0);
+        MG_CHECK_EQ(p->n_runs, run < 3);
+        if (run < 3) MG_CHECK_EQ(p->runs[0].exit_code, (int)run);
+        mg_profile_free(p);
+    }
+    sample_remove(dir);
+}
+
 MG_TEST(profile_unwritable_directory)
 {
     struct mg_store *s = NULL;
@@ -294,8 +406,13 @@ MG_TEST(profile_descriptors_closed)
         for (int fd = 500; fd < 520; fd++) dup2(first, fd);
         sample_write(s);
         mg_store_flush(s);
+        for (int fd = 600; fd < 1100; fd++) close(fd); /* and once more, where the numbers stay free */
+        for (int fd = 520; fd < 600; fd++) close(fd);
+        struct mg_store_launch l = sample_launch(0);
+        struct mg_store_done done = {.complete = true};
+        mg_store_launch_done(s, mg_store_launch(s, &l), &done);
         mg_store_close(s, 0);
-        _exit(said == 1 && fcntl(512, F_GETFD) >= 0 ? 0 : 7);
+        _exit(said == 0 && fcntl(512, F_GETFD) >= 0 ? 0 : 7);
     }
     int status;
     waitpid(child, &status, 0);
@@ -303,7 +420,7 @@ MG_TEST(profile_descriptors_closed)
     FILE *f = fopen(path, "r");
     MG_CHECK(f && fread(text, 1, sizeof text, f) == 4 && !memcmp(text, "mine", 4));
     if (f) fclose(f);
-    MG_CHECK_EQ(open_and_count(dir, NULL), 0);
+    MG_CHECK_EQ(open_and_count(dir, NULL), 4);
     sample_remove(dir);
 }
 
@@ -341,28 +458,10 @@ MG_TEST(profile_read_only)
 
 /* ---- input that is no profile, or no longer one ------------------------------------------------ */
 
-static const char *open_error(const char *dir, struct mg_diag *d)
-{
-    struct mg_profile *p;
-    enum mg_err err = mg_profile_open(dir, &p, d);
-    mg_profile_free(p);
-    return err ? mg_diag_first(d, err) : "";
-}
-
-static void run_sql(const char *dir, const char *sql)
-{
-    char path[128];
-    sqlite3 *db;
-    snprintf(path, sizeof path, "%s/profile.db", dir);
-    MG_CHECK_EQ(sqlite3_open(path, &db), SQLITE_OK);
-    MG_CHECK_EQ(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
-}
-
 MG_TEST(profile_refused)
 {
     static const struct { const char *sql, *says; } cases[] = {
-        {"PRAGMA user_version=2", "newer margay"},
+        {"PRAGMA user_version=3", "newer margay"},
         {"PRAGMA application_id=7", "no margay profile"},
         {"UPDATE launch SET kernel=9 WHERE id=1", "a launch of no kernel"},
         {"UPDATE launch SET ran=9", "how a launch ran"},
@@ -444,13 +543,13 @@ MG_TEST(profile_launcher_record)
 {
     char *dir = sample_dir();
     static const char *const argv[] = {"sh", "-c", "./app"};
-    MG_CHECK_EQ(mg_store_run(dir, 500, argv, 3, -1, NULL), MG_ERR_OK);
+    MG_CHECK_EQ(mg_store_run(dir, 77, 500, argv, 3, -1, NULL), MG_ERR_OK);
     struct mg_profile *p;
     MG_CHECK_EQ(open_and_count(dir, &p), 0);
     MG_CHECK_EQ(p->n_runs, 1);
     MG_CHECK_EQ(p->runs[0].exit_code, -1);
     mg_profile_free(p);
-    MG_CHECK_EQ(mg_store_run(dir, 500, argv, 3, 139, NULL), MG_ERR_OK);
+    MG_CHECK_EQ(mg_store_run(dir, 77, 500, argv, 3, 139, NULL), MG_ERR_OK);
     open_and_count(dir, &p);
     MG_CHECK_EQ(p->n_runs, 1);
     MG_CHECK_EQ(p->runs[0].exit_code, 139);

@@ -270,6 +270,7 @@ struct emu_worker { /* one thread working on one launch */
     uint64_t *count_threads, *count_warps; /* witness, indexed by site */
     struct emu_cta *cta;   /* running */
     struct emu_cta *idle;  /* for reuse */
+    bool rotated;          /* a turn ended while other sets of the warp were ready */
     jmp_buf out;
 };
 
@@ -283,7 +284,7 @@ struct emu_launch {
     uint32_t shared_bytes, dyn_at;
     _Atomic uint64_t next_cta;
     _Atomic uint32_t joined, working;
-    _Atomic bool stop;
+    _Atomic bool stop, rotated;
     pthread_mutex_t lock;
     struct mg_fault *fault;
     _Atomic uint64_t warp_insts, thread_insts;

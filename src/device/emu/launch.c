@@ -293,6 +293,7 @@ static void work(struct emu_launch *l, uint32_t ix)
         wk->idle = c->next;
         cta_free(c);
     }
+    if (wk->rotated) atomic_store(&l->rotated, true);
     atomic_fetch_add(&l->warp_insts, wk->warp_insts);
     atomic_fetch_add(&l->thread_insts, wk->thread_insts);
     free(wk->ranges);
@@ -452,6 +453,7 @@ void emu_launch_run(struct mg_device *dev, const struct mg_launch *l, struct mg_
         stats->end_ns = mg_now_ns();
         stats->warp_instructions = e ? atomic_load(&e->warp_insts) : 0;
         stats->thread_instructions = e ? atomic_load(&e->thread_insts) : 0;
+        stats->schedule_dependent = e && atomic_load(&e->rotated);
         if (!stats->start_ns) stats->start_ns = stats->end_ns;
         stats->strays = e ? e->strays.at : NULL;
         stats->n_strays = e ? e->strays.n : 0;

@@ -293,6 +293,7 @@ go:
     goto pick;
 
 give_way:
+    for (uint32_t i = 0; i < w->n_sets; i++) wk->rotated |= w->sets[i].state == EMU_READY;
     emu_set_add(w, to, f, mask, turn + 1);
 give_way_parked:
     w->spun = w->suspect;
