@@ -25,6 +25,7 @@
 #include "cli/cli.h"
 #include "cli/place.h"
 #include "image/image.h"
+#include "inject/choice.h"
 #include "inject/config.h"
 #include "report/report.h"
 #include "store/store.h"
@@ -50,7 +51,12 @@ struct run {
 
 static const struct mg_opt_page page = {
     "run", "[OPTIONS] -- APP [ARGS...]", "run a program under a tool",
-    "SPEC selects launches by number, from 0: N, A-B, A- and %K (every K-th), joined by commas.\n"
+    "SPEC selects launches; parts joined by commas, one of the first four must fit and no limit forbid:\n"
+    "  N A-B A- %K        by number in the process, from 0; every K-th\n"
+    "  first=N            the first N of every kernel and shape\n"
+    "  random=F[:SEED]    each with probability F\n"
+    "  budget=P%          limit: while instrumented kernels took at most P per cent of the run time\n"
+    "  steady[=N]         limit: until N launches in a row of a kernel and shape had equal counts (3)\n"
     "Exit status: the program's own (128 + signal when killed); 120 bad usage, 121 --strict and something was not\n"
     "instrumented, 122 static or older CUDA runtime without a GPU, 123 no usable device, 126 cannot be executed,\n"
     "127 not found.\n"};
@@ -84,41 +90,17 @@ static int check_tools(struct run *r)
     return status;
 }
 
-static bool spec_is_good(const char *s)
-{
-    while (*s) {
-        char *end;
-        bool step = *s == '%';
-        s += step;
-        if (*s < '0' || *s > '9')
-            return false;
-        unsigned long long lo = strtoull(s, &end, 10);
-        if (step && !lo)
-            return false;
-        if (!step && *end == '-') {
-            s = end + 1;
-            if (*s >= '0' && *s <= '9') {
-                if (strtoull(s, &end, 10) < lo)
-                    return false;
-            } else {
-                end = (char *)s;
-            }
-        }
-        if (*end && *end != ',')
-            return false;
-        s = end + (*end == ',');
-        if (*end == ',' && !*s)
-            return false;
-    }
-    return true;
-}
-
 static int check_options(struct run *r)
 {
     if (!r->n_app)
         return mg_opt_usage(&page, STATUS_USAGE, "needs a program to run");
-    if (r->launches && (!*r->launches || !spec_is_good(r->launches)))
-        return mg_opt_usage(&page, STATUS_USAGE, "--launches %s: write N, A-B, A- or %%K, joined by commas", r->launches);
+    struct mg_choice choice;
+    struct mg_diag d = MG_DIAG_INIT;
+    enum mg_err err = mg_choice_parse(r->launches, &choice, &d);
+    int status = err ? mg_opt_usage(&page, STATUS_USAGE, "--launches %s", mg_diag_first(&d, err)) : 0;
+    mg_diag_release(&d);
+    if (status)
+        return status;
     if (r->time_limit < 0)
         return mg_opt_usage(&page, STATUS_USAGE, "--time-limit is a number of seconds");
     if (r->properties && strcmp(r->properties, "h200") && !mg_place_has(r->properties))
@@ -498,7 +480,7 @@ int cmd_run(int argc, char **argv)
         MG_OPT_FLAG(0, "check", &r.check, "exact bounds: reads just before an allocation stop the launch, too"),
         MG_OPT_FLAG(0, "strict", &r.strict, "exit with 121 unless every selected launch was instrumented"),
         MG_OPT_FLAG(0, "eager", &r.eager, "instrument every kernel when its module is loaded"),
-        MG_OPT_FLAG(0, "native-times", &r.native_times, "measure times of native launches too (cpu, emu: always)"),
+        MG_OPT_FLAG(0, "native-times", &r.native_times, "every other launch of a kernel and shape runs native, for its time"),
         MG_OPT_F64(0, "time-limit", &r.time_limit, "S", "stop a launch that runs longer than S seconds (cpu, emu)"),
         MG_OPT_FLAG(0, "audit", &r.audit, "also redirect the driver where only the dynamic loader sees it"),
         MG_OPT_FLAG(0, "stats", &r.stats, "say how much time Margay itself took"),

@@ -233,11 +233,12 @@ void mg_kernel_each_twin(void *handle, void (*fn)(void *twin, void *user), void 
 uint32_t mg_kernel_store_id(struct mg_inst *i)
 {
     struct mg_code *c = i->code;
-    int32_t regs_twin = c->store_id == UINT32_MAX && i->twin ? attribute_of(i->twin, CUFUNC_NUM_REGS, -1) : -1;
+    bool news = c->store_id == UINT32_MAX || (c->sites && !c->sites_stored);
+    int32_t regs_twin = news && i->twin ? attribute_of(i->twin, CUFUNC_NUM_REGS, -1) : -1;
     bool (*ask)(void *) = mg_session.backend->registers_estimated;
     bool estimated = ask && ask(i->handle);
     pthread_mutex_lock(&mg_session.lock);
-    if (c->store_id == UINT32_MAX) {
+    if (c->store_id == UINT32_MAX || (c->sites && !c->sites_stored)) {
         struct mg_store_kernel k = {
             .name = c->name, .module = c->ptx ? c->ptx->id : "", .regs_native = i->regs_native,
             .regs_instrumented = regs_twin, .regs_estimated = estimated,
@@ -247,7 +248,11 @@ uint32_t mg_kernel_store_id(struct mg_inst *i)
             mg_store_module(mg_session.store, c->ptx->id, c->ptx->text, c->ptx->bytes);
             c->ptx->stored = true;
         }
-        c->store_id = mg_store_kernel(mg_session.store, &k);
+        if (c->store_id == UINT32_MAX)
+            c->store_id = mg_store_kernel(mg_session.store, &k);
+        else
+            mg_store_kernel_found(mg_session.store, c->store_id, &k);
+        c->sites_stored = c->sites != NULL;
     }
     pthread_mutex_unlock(&mg_session.lock);
     return c->store_id;

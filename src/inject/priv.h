@@ -110,8 +110,6 @@ void mg_session_leave(int status, uint64_t drain_ns);
 /* One line on stderr, "margay: " in front; nothing with -q. */
 void mg_session_say(const char *fmt, ...) MG_PRINTF(1, 2);
 void mg_session_say_line(const char *line);
-/* Is this launch number selected by --launches? */
-bool mg_launches_select(const char *spec, uint64_t number);
 /* Does a kernel's name match a glob: as mangled, or the plain function name inside it. */
 bool mg_kernel_matches(const char *glob, const char *name);
 
@@ -145,6 +143,7 @@ struct mg_code { /* one kernel of one image: text of the twin, the same for ever
     const struct mg_module *m;   /* borrowed: ptx->m or the driver's linked module */
     mg_id kernel;                /* in m; 0: not found */
     uint32_t store_id;           /* UINT32_MAX: not told to the store yet */
+    bool sites_stored;           /* else it ran native so far */
     enum mg_state state;         /* of what follows */
     char *reason;                /* FAILED: why */
     bool no_ptx;                 /* FAILED because there is nothing to instrument */
@@ -231,6 +230,11 @@ void mg_run_reject(struct mg_run *r); /* the driver did not take it */
 void mg_run_accept(struct mg_run *r); /* it did; r may be gone already */
 void mg_run_record(struct mg_inst *i, const struct mg_shape *s, const char *reason); /* ran native, not prepared */
 void mg_run_unknown(const char *reason); /* a launch of nobody knows what */
+/* The user's choice (select.c). NULL: instrument it; else why not. `number`: of the launch. */
+void mg_select_begin(void);
+void mg_select_end(void);
+const char *mg_select_why_not(const struct mg_run *r, uint64_t number);
+void mg_select_ended(const struct mg_run *r, const uint64_t *threads, uint32_t n, bool timed, uint64_t time_ns);
 /* Parameters for the twin: those given and the context block. `room` is the caller's. */
 struct mg_params { void **params, **extra; void *heap; uint64_t ctx; size_t size; void *extra_at[5]; void *params_at[64]; };
 bool mg_params_extend(struct mg_params *p, const struct mg_run *r, void **params, void **extra);

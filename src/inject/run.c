@@ -60,14 +60,16 @@ static bool select_kernel(struct mg_run *r)
 {
     struct mg_session *s = &mg_session;
     uint64_t number = __atomic_fetch_add(&s->n_launches, 1, __ATOMIC_RELAXED);
+    const char *why;
     r->ran = MG_RAN_NATIVE;
     if (!s->tool || s->tool->flags & MG_TOOL_NATIVE)
         r->reason = "no tool";
     else if (s->backend->cannot)
         r->reason = s->backend->cannot;
-    else if (!mg_kernel_matches(s->config.kernel_glob, r->inst->code->name) ||
-             (!r->node && !mg_launches_select(s->config.launches, number)))
+    else if (!mg_kernel_matches(s->config.kernel_glob, r->inst->code->name))
         r->reason = "filtered";
+    else if ((why = mg_select_why_not(r, number)))
+        r->reason = why;
     else if (!mg_kernel_twin(r->inst)) {
         r->reason = r->inst->reason ? r->inst->reason : "out of memory";
         r->ran = r->inst->code->no_ptx ? MG_RAN_NATIVE : MG_RAN_FAILED;
@@ -212,6 +214,8 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
             __atomic_fetch_add(&r->inst->code->other_calls, raw[layout->other_at], __ATOMIC_RELAXED);
     }
     mg_store_launch_done(mg_session.store, launch, &done);
+    if (counts && done.complete)
+        mg_select_ended(r, counts, n, done.timed, done.time_ns);
     free(counts);
 }
 

@@ -21,34 +21,6 @@ static int exit_status = -1;
 
 /* ---- what to look at ---------------------------------------------------------------------------- */
 
-/* SPEC: parts joined by commas, a launch is selected when one fits: N, A-B, A- or %K (every K-th). */
-bool mg_launches_select(const char *spec, uint64_t number)
-{
-    if (!spec)
-        return true;
-    while (*spec) {
-        char *end;
-        if (*spec == '%') {
-            uint64_t step = strtoull(spec + 1, &end, 10);
-            if (step && number % step == 0)
-                return true;
-        } else {
-            uint64_t lo = strtoull(spec, &end, 10), hi = lo;
-            if (*end == '-') {
-                const char *from = end + 1;
-                hi = strtoull(from, &end, 10);
-                if (end == from)
-                    hi = UINT64_MAX;
-            }
-            if (number >= lo && number <= hi)
-                return true;
-        }
-        spec = end + strcspn(end, ",");
-        spec += *spec == ',';
-    }
-    return false;
-}
-
 /* "_ZN2ns6kernelEPf" -> "kernel": the last of the leading <length><name> parts. */
 static bool plain_name(const char *mangled, char *out, size_t room)
 {
@@ -185,6 +157,7 @@ static void begin(void)
     open_profile(s);
     if (s->store) {
         pick_tool(s);
+        mg_select_begin();
         on_exit(note_exit, NULL);
         at_quick_exit(mg_session_end);
         pthread_atfork(NULL, NULL, leave_child);
@@ -231,6 +204,7 @@ void mg_session_end(void)
     s->store = NULL;
     pthread_rwlock_unlock(&s->closing);
     mg_store_close(store, exit_status);
+    mg_select_end();
     mg_inside--;
 }
 

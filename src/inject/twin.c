@@ -39,7 +39,7 @@ static bool find_kernel(struct mg_inst *i)
     struct mg_img *im = c->im;
     if (c->kernel)
         return true;
-    for (uint32_t k = 0; k < im->n_ptx && !c->ptx; k++) {
+    for (uint32_t k = 0; k < im->n_ptx && !c->kernel; k++) {
         struct mg_ptx *p = mg_img_parsed(im, k);
         mg_id f = p->m ? mg_module_find_func(p->m, c->name) : 0;
         if (f && p->m->funcs.at[f].defined) {

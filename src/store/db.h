@@ -6,7 +6,7 @@
 #include "store/queue.h"
 
 enum mg_stmt { /* ORDER STMT: texts in db.c */
-    MG_STMT_process, MG_STMT_exit, MG_STMT_kernel, MG_STMT_kernel_regs, MG_STMT_block, MG_STMT_module,
+    MG_STMT_process, MG_STMT_exit, MG_STMT_kernel, MG_STMT_kernel_found, MG_STMT_block, MG_STMT_module,
     MG_STMT_launch, MG_STMT_drop, MG_STMT_done, MG_STMT_unknown, MG_STMT_tool, MG_STMT_run, MG_STMT_COUNT
 };
 

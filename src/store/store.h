@@ -51,7 +51,8 @@ struct mg_store_kernel {
 };
 /* Dense id from 0. */
 uint32_t mg_store_kernel(struct mg_store *s, const struct mg_store_kernel *k);
-void mg_store_kernel_regs(struct mg_store *s, uint32_t kernel, int32_t regs_instrumented);
+/* What was not known when the kernel first ran, native then: module, registers of the twin, sites. Once a kernel. */
+void mg_store_kernel_found(struct mg_store *s, uint32_t kernel, const struct mg_store_kernel *k);
 /* Source files and module texts, stored once (compressed), so that a report can show lines. */
 void mg_store_module(struct mg_store *s, const char *id, const char *ptx, size_t bytes);
 

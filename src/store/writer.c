@@ -340,14 +340,21 @@ uint32_t mg_store_kernel(struct mg_store *s, const struct mg_store_kernel *k)
     return id;
 }
 
-void mg_store_kernel_regs(struct mg_store *s, uint32_t kernel, int32_t regs_instrumented)
+void mg_store_kernel_found(struct mg_store *s, uint32_t kernel, const struct mg_store_kernel *k)
 {
     if (!is_ours(s)) return;
-    struct mg_row *r = mg_row_new(MG_STMT_kernel_regs, 0);
+    struct mg_row *r = mg_row_new(MG_STMT_kernel_found, mg_row_text_bytes(k->module));
     if (r) {
-        mg_row_int(r, kernel);
-        row_regs(r, regs_instrumented);
+        mg_row_int(r, 0); /* the id, below */
+        mg_row_text(r, k->module ? k->module : "");
+        row_regs(r, k->regs_instrumented);
+        mg_row_int(r, k->sites != NULL);
     }
+    if (r && k->sites && !block_rows(k->sites, &r->next)) {
+        free_rows(r);
+        r = NULL;
+    }
+    for (struct mg_row *row = r; row; row = row->next) row->cells[0].i = kernel;
     lock_push(s, r);
 }
 

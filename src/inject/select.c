@@ -1,0 +1,117 @@
+/* Which of two codes a launch runs, native or twin, as far as the user chose: the switch that
+ * `margay ctl` and <margay/control.h> turn, --launches, and --native-times, which lets the launches of
+ * a kernel and shape take turns. What it needs to know of earlier launches is kept here.
+ * Not here: whether a twin can be had at all (kernels.c). */
+#include "inject/priv.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "inject/choice.h"
+#include "margay/control.h"
+
+enum { PAGE = 4096 };
+
+struct shape { /* launches of one kernel with one geometry */
+    uint64_t n, turn;
+    uint64_t equal, counts; /* the last so many had counts of this hash */
+};
+static struct mg_choice choice;
+static struct mg_control_page nobody = {.on = 1}, *page = &nobody;
+static char page_path[PATH_MAX];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct mg_map shapes; /* under lock */
+static uint64_t n_timed, timed_ns, n_ended; /* instrumented launches */
+
+void mg_select_begin(void)
+{
+    const struct mg_session *s = &mg_session;
+    struct mg_diag d = MG_DIAG_INIT;
+    if (mg_choice_parse(s->config.launches, &choice, &d))
+        mg_session_say("--launches %s; every launch is taken", mg_diag_first(&d, MG_ERR_INPUT));
+    mg_diag_release(&d);
+    snprintf(page_path, sizeof page_path, "%s/ctl.%d", s->config.dir, (int)getpid());
+    int fd = open(page_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    void *p = fd >= 0 && !ftruncate(fd, PAGE) ? mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (fd >= 0)
+        close(fd);
+    if (p == MAP_FAILED)
+        return; /* it cannot be switched then; `margay ctl` says so */
+    page = p;
+    *page = (struct mg_control_page){.magic = MG_CONTROL_MAGIC, .on = 1, .pid = (uint32_t)getpid()};
+}
+
+void mg_select_end(void)
+{
+    if (page != &nobody)
+        unlink(page_path);
+}
+
+static struct shape *find_shape(const struct mg_code *code, const struct mg_shape *s) /* under lock */
+{
+    struct { const void *code; unsigned n[7]; } key;
+    memset(&key, 0, sizeof key); /* padding is hashed as well */
+    key.code = code;
+    memcpy(key.n, s->grid, sizeof s->grid);
+    memcpy(key.n + 3, s->block, sizeof s->block);
+    key.n[6] = s->shared_bytes;
+    uint64_t id = mg_hash64(&key, sizeof key, 0), at = 0;
+    if (!mg_map_get(&shapes, id, &at)) {
+        at = (uint64_t)(uintptr_t)calloc(1, sizeof(struct shape));
+        if (at)
+            mg_map_set(&shapes, id, at);
+    }
+    return (struct shape *)(uintptr_t)at;
+}
+
+const char *mg_select_why_not(const struct mg_run *r, uint64_t number)
+{
+    const struct mg_session *s = &mg_session;
+    const char *why = NULL;
+    __atomic_fetch_add(&page->launches, 1, __ATOMIC_RELAXED);
+    if (!__atomic_load_n(&page->on, __ATOMIC_ACQUIRE))
+        return "switched off";
+    if (r->node || (!s->config.launches && !s->config.native_times)) {
+        __atomic_fetch_add(&page->selected, 1, __ATOMIC_RELAXED);
+        return NULL;
+    }
+    pthread_mutex_lock(&lock);
+    struct shape none = {0}, *h = choice.by_kernel || s->config.native_times ? find_shape(r->inst->code, &r->shape) : NULL;
+    if (!h)
+        h = &none;
+    struct mg_choice_facts f = {
+        .number = number, .earlier = h->n++, .equal = h->equal, .elapsed_ns = mg_now_ns() - s->start_ns,
+        .instrumented_ns = n_timed ? (uint64_t)((double)timed_ns / (double)n_timed * (double)n_ended) : 0,
+    };
+    why = mg_choice_why_not(&choice, &f);
+    if (!why && s->config.native_times && h->turn++ % 2)
+        why = "native, for its time";
+    pthread_mutex_unlock(&lock);
+    if (!why)
+        __atomic_fetch_add(&page->selected, 1, __ATOMIC_RELAXED);
+    return why;
+}
+
+void mg_select_ended(const struct mg_run *r, const uint64_t *threads, uint32_t n, bool timed, uint64_t time_ns)
+{
+    if (r->ran != MG_RAN_INSTRUMENTED || (choice.budget < 0 && !choice.steady))
+        return;
+    uint64_t counts = mg_hash64(threads, n * sizeof *threads, 1);
+    pthread_mutex_lock(&lock);
+    n_ended++;
+    if (timed) {
+        n_timed++;
+        timed_ns += time_ns;
+    }
+    struct shape *h = choice.steady ? find_shape(r->inst->code, &r->shape) : NULL;
+    if (h) {
+        h->equal = h->equal && h->counts == counts ? h->equal + 1 : 1;
+        h->counts = counts;
+    }
+    pthread_mutex_unlock(&lock);
+}
