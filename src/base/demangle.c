@@ -3,6 +3,7 @@
  * substitutions can double a text with every use. */
 #include "base/demangle.h"
 
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -616,4 +617,72 @@ char *mg_demangle(const char *name)
     mg_arena_release(&s->mem);
     free(s);
     return out;
+}
+
+/* ---- patterns ------------------------------------------------------------------------------------- */
+
+/* Cuts "void ns::f<T>(args)" to "ns::f<T>", in place; returns where that begins. */
+static char *cut_to_function(char *text)
+{
+    static const char anonymous[] = "(anonymous namespace)";
+    char *from = text;
+    int depth = 0;
+    for (char *c = text; *c; c++) {
+        if (!strncmp(c, anonymous, sizeof anonymous - 1)) {
+            c += sizeof anonymous - 2;
+            continue;
+        }
+        depth += (*c == '<') - (*c == '>');
+        if (depth) continue;
+        if (*c == ' ') from = c + 1;
+        if (*c == '(') {
+            *c = 0;
+            break;
+        }
+    }
+    return from;
+}
+
+/* Behind the last "::" that is not in template arguments. */
+static char *skip_namespaces(char *text)
+{
+    int depth = 0;
+    for (char *c = text; *c; c++) {
+        depth += (*c == '<' || *c == '(') - (*c == '>' || *c == ')');
+        if (!depth && c[0] == ':' && c[1] == ':') text = c + 2;
+    }
+    return text;
+}
+
+/* The function's name in one that is not understood as a whole: the last of the leading <length><name>. */
+static bool matches_part(const char *glob, const char *mangled)
+{
+    char plain[512] = "";
+    const char *p = mangled + 2;
+    if (strncmp(mangled, "_Z", 2)) return false;
+    while (*p == 'N' || *p == 'L' || *p == 'K') p++;
+    while (*p >= '0' && *p <= '9') {
+        char *end;
+        unsigned long n = strtoul(p, &end, 10);
+        if (n > strlen(end) || n >= sizeof plain) break;
+        memcpy(plain, end, n);
+        plain[n] = 0;
+        p = end + n;
+    }
+    return *plain && !fnmatch(glob, plain, 0);
+}
+
+bool mg_name_matches(const char *glob, const char *name)
+{
+    if (!fnmatch(glob, name, 0)) return true;
+    char *text = mg_demangle(name);
+    if (!text) return matches_part(glob, name);
+    bool found = !fnmatch(glob, text, 0);
+    for (int with_args = 1; !found && with_args >= 0; with_args--) {
+        char *function = cut_to_function(text), *plain = skip_namespaces(function);
+        if (!with_args) plain[strcspn(plain, "<")] = 0;
+        found = !fnmatch(glob, function, 0) || !fnmatch(glob, plain, 0);
+    }
+    free(text);
+    return found;
 }

@@ -4,7 +4,14 @@
 #ifndef MG_BASE_DEMANGLE_H
 #define MG_BASE_DEMANGLE_H
 
+#include <stdbool.h>
+
 /* malloc'd text, or NULL when the name is not mangled or not understood. */
 char *mg_demangle(const char *name);
+
+/* Does a pattern (as of fnmatch) name this kernel? Any of these may fit: the name as in the PTX, the whole
+ * C++ name, and of it the function's name, with or without its namespaces and template arguments:
+ * _ZN2ns1fIdEEvPT_ is "void ns::f<double>(double*)", ns::f<double>, ns::f, f<double> and f. */
+bool mg_name_matches(const char *glob, const char *name);
 
 #endif

@@ -15,7 +15,7 @@ struct ptx_run {
     struct mg_buf out;    /* for stdout */
     bool many;            /* more than one PTX is handled: say which */
     bool stress;          /* print: through the stress pass */
-    uint32_t n_ptx;
+    uint32_t n_ptx, n_wanted; /* texts; functions in them that --kernel matches */
     struct ptx_opts o;    /* of cfg, stat, instrument */
     int status;           /* worst so far */
 };
@@ -115,6 +115,7 @@ static void run_text(struct ptx_run *r, const struct ptx_action *a, const char *
     if (mg_ptx_parse(text, bytes, label, &m, &d)) {
         worsen(r, mg_cli_fail(&d, MG_EXIT_INPUT));
     } else {
+        for (mg_id f = 1; f < m->funcs.n; f++) r->n_wanted += ptx_wants(&r->o, m, f);
         a->run(r, label, m);
         mg_module_free(m);
     }
@@ -151,9 +152,12 @@ static void run_file(struct ptx_run *r, const struct ptx_action *a, const char *
     struct mg_image *im;
     char *data;
     size_t bytes;
+    bool standard_input = !strcmp(file, "-");
+    if (standard_input) file = "/dev/stdin";
     if (mg_io_read(file, &data, &bytes, &d)) {
         worsen(r, mg_cli_fail(&d, MG_EXIT_INPUT));
     } else {
+        if (standard_input) file = "-";
         if (mg_image_open_bytes(data, bytes, file, &im, &d)) {
             worsen(r, MG_EXIT_INPUT);
         } else {
@@ -172,7 +176,7 @@ int cmd_ptx(int argc, char **argv)
     struct mg_buf more = MG_BUF_INIT;
     mg_buf_adds(&more, "Actions:\n");
     for (size_t i = 0; i < MG_COUNT_OF(actions); i++) mg_buf_printf(&more, "  %-10s %s\n", actions[i].name, actions[i].help);
-    mg_buf_adds(&more, "FILE is PTX text, a fatbin, a cubin that carries its PTX, or an executable. Exit status: 0 well,\n"
+    mg_buf_adds(&more, "FILE is PTX text, a fatbin, a cubin that carries its PTX, or an executable; - is standard input. Exit status: 0 well,\n"
                        "1 something unknown was found, 3 bad input.\n");
     const struct mg_opt_page page = {"ptx", "ACTION FILE...", "check, print, analyse PTX without a device", more.at};
     struct ptx_run r = {.status = MG_EXIT_OK};
@@ -193,8 +197,10 @@ int cmd_ptx(int argc, char **argv)
                    : mg_opt_usage(&page, MG_EXIT_USAGE, n ? "no action '%s'" : "needs an action and files", n ? argv[0] : "");
         goto out;
     }
+    if (!ptx_opts_check(&r.o, a->name, &page)) goto out;
     r.many = n > 2;
     for (int i = 1; i < n; i++) run_file(&r, a, argv[i]);
+    if (r.o.kernel && r.n_ptx && !r.n_wanted) fprintf(stderr, "margay: --kernel %s matches no function\n", r.o.kernel);
     if (mg_cli_out(&r.out)) worsen(&r, MG_EXIT_INPUT);
     status = r.status;
 out:

@@ -33,6 +33,13 @@ static bool locale_is_utf8(void)
     return utf8;
 }
 
+static bool any_shown(const struct mg_profile *p, const struct mg_report_opts *o)
+{
+    bool any = !o->kernel_glob;
+    for (uint32_t i = 0; i < p->n_kernels; i++) any = any || mg_report_shows(o, &p->kernels[i]);
+    return any;
+}
+
 int cmd_report(int argc, char **argv)
 {
     struct mg_report_opts o = {.size = sizeof o};
@@ -70,6 +77,7 @@ int cmd_report(int argc, char **argv)
         else if (csv) mg_report_csv(p, &o, &out);
         else mg_report_text(p, &o, &out);
         status = mg_cli_out(&out);
+        if (!any_shown(p, &o)) fprintf(stderr, "margay: --kernel %s matches none of the %u kernels of %s\n", o.kernel_glob, p->n_kernels, argv[0]);
         for (uint32_t i = 0; i < p->n_damaged; i++) {
             fprintf(stderr, "margay: %s; the report is of the other processes\n", p->damaged[i]);
             status = MG_EXIT_INPUT;

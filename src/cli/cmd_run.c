@@ -21,6 +21,7 @@
 #include <dlfcn.h>
 #endif
 
+#include "base/demangle.h"
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/place.h"
@@ -57,11 +58,20 @@ static const struct mg_opt_page page = {
     "  random=F[:SEED]    each with probability F\n"
     "  budget=P%          limit: while instrumented kernels took at most P per cent of the run time\n"
     "  steady[=N]         limit: until N launches in a row of a kernel and shape had equal counts (3)\n"
+    "GLOB is matched with a kernel's mangled name, its C++ name, and its function name with or without namespaces and\n"
+    "template arguments: 'reduce', 'ns::reduce', 'reduce<float>', 'reduce*'.\n"
     "Exit status: the program's own (128 + signal when killed); 120 bad usage, 121 --strict and something was not\n"
     "instrumented, 122 static or older CUDA runtime without a GPU, 123 no usable device, 126 cannot be executed,\n"
     "127 not found.\n"};
 
 /* ---- checks -------------------------------------------------------------------------------------------------- */
+
+static const struct mg_tool *find_tool(const char *given) /* "name,option=value" */
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)MG_MIN(strcspn(given, ","), sizeof name - 1), given);
+    return mg_tool_find(name);
+}
 
 /* The tool and its options, checked here so that a typing error stops before the program starts. */
 static int check_tools(struct run *r)
@@ -70,15 +80,24 @@ static int check_tools(struct run *r)
         return mg_opt_usage(&page, STATUS_USAGE, "%s is not in this version", r->one_liner ? "-e" : "--probe");
     if (r->verify)
         return mg_opt_usage(&page, STATUS_USAGE, "--verify is not in this version");
-    if (r->tools.n > 1)
-        return mg_opt_usage(&page, STATUS_USAGE, "one tool at a time in this version");
     const char *given = r->tools.n ? r->tools.at[0] : r->witness ? "none" : "blocks";
     size_t n = strcspn(given, ",");
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)MG_MIN(n, sizeof name - 1), given);
-    const struct mg_tool *tool = mg_tool_find(name);
-    if (!tool)
-        return mg_opt_usage(&page, STATUS_USAGE, "there is no tool named %s (margay tools lists them)", name);
+    const struct mg_tool *tool = find_tool(given);
+    for (uint32_t i = 0; i < r->tools.n; i++)
+        if (!find_tool(r->tools.at[i]))
+            return mg_opt_usage(&page, STATUS_USAGE, "there is no tool named %.*s (margay tools lists them)",
+                                (int)strcspn(r->tools.at[i], ","), r->tools.at[i]);
+    for (uint32_t i = 1; i < r->tools.n; i++) {
+        const struct mg_tool *other = find_tool(r->tools.at[i]);
+        if (other == tool)
+            return mg_opt_usage(&page, STATUS_USAGE, "-t %s is given twice", tool->name);
+        if ((other->flags | tool->flags) & MG_TOOL_NATIVE)
+            return mg_opt_usage(&page, STATUS_USAGE, "-t %s runs everything native: no other tool goes with it",
+                                other->flags & MG_TOOL_NATIVE ? other->name : tool->name);
+        return mg_opt_usage(&page, STATUS_USAGE, "-t %s and -t %s: one tool at a time in this version", tool->name, other->name);
+    }
+    if (r->strict && tool->flags & MG_TOOL_NATIVE)
+        return mg_opt_usage(&page, STATUS_USAGE, "--strict wants instrumented launches, %s has none", r->witness ? "--witness" : "-t none");
     struct mg_diag d = MG_DIAG_INIT;
     void *conf = NULL;
     enum mg_err err = tool->configure ? tool->configure(given[n] ? given + n + 1 : "", &conf, &d) : MG_ERR_OK;
@@ -360,6 +379,17 @@ static void print_stats(const struct mg_profile *p)
     }
 }
 
+/* Reasons to run native that the user gave: --kernel, --launches, --native-times, margay ctl. */
+static bool is_users_choice(const char *reason)
+{
+    static const char *const choices[] = {"filtered", "switched off", "native, for its time", "over the time budget",
+                                          "steady: its counts did not change any more"};
+    for (size_t i = 0; i < MG_COUNT_OF(choices); i++)
+        if (!strcmp(reason, choices[i]))
+            return true;
+    return false;
+}
+
 /* Was every launch that the user selected instrumented, and all of them recorded? */
 static bool is_strictly_good(const struct mg_profile *p)
 {
@@ -369,7 +399,7 @@ static bool is_strictly_good(const struct mg_profile *p)
     for (uint32_t i = 0; i < p->n_processes; i++)
         good = good && p->processes[i].closed;
     for (uint32_t i = 0; i < c.n_rows; i++)
-        good = good && (c.rows[i].reason && (!strcmp(c.rows[i].reason, "filtered") || !strcmp(c.rows[i].reason, "no tool")));
+        good = good && is_users_choice(c.rows[i].reason);
     mg_coverage_release(&c);
     return good;
 }
@@ -425,6 +455,22 @@ static void say_what_is_open(const struct run *r, const struct mg_profile *p)
         fail(0, "%s; not in what follows", p->damaged[i]);
 }
 
+/* A pattern that fits nothing is a typing error more often than not. False: it did fit. */
+static bool say_no_match(const struct run *r, const struct mg_profile *p)
+{
+    struct mg_buf names = MG_BUF_INIT;
+    bool none = r->kernel && p->n_kernels;
+    for (uint32_t i = 0; i < p->n_kernels; i++) {
+        none = none && !mg_name_matches(r->kernel, p->kernels[i].name);
+        if (i < 4)
+            mg_buf_printf(&names, "%s%s", i ? ", " : "", p->kernels[i].demangled);
+    }
+    if (none)
+        fail(0, "--kernel %s matches none of the %u kernels that ran: %s%s", r->kernel, p->n_kernels, names.at, p->n_kernels > 4 ? ", ..." : "");
+    mg_buf_release(&names);
+    return none;
+}
+
 static int conclude(struct run *r, int status)
 {
     struct mg_diag d = MG_DIAG_INIT;
@@ -444,8 +490,9 @@ static int conclude(struct run *r, int status)
             fwrite(text.at, 1, text.n, stderr);
         mg_buf_release(&text);
     }
-    if (r->strict && !is_strictly_good(p)) {
-        fail(0, "--strict: not every launch was instrumented (see the coverage line)");
+    bool no_match = say_no_match(r, p);
+    if (r->strict && (no_match || !is_strictly_good(p))) {
+        fail(0, "--strict: %s (see the coverage line)", no_match ? "nothing was instrumented" : "not every launch was instrumented and recorded");
         status = STATUS_STRICT;
     }
     mg_profile_free(p);
@@ -468,15 +515,15 @@ int cmd_run(int argc, char **argv)
     struct run r = {0};
     int status = STATUS_USAGE, why;
     const struct mg_opt opts[] = {
-        MG_OPT_LIST('t', "tool", &r.tools, "TOOL[,k=v...]", "what to measure (blocks); none: nothing"),
-        MG_OPT_STR('e', "expr", &r.one_liner, "ONE-LINER", "a probe written on the command line"),
-        MG_OPT_STR(0, "probe", &r.probe, "FILE.c", "a probe written in C"),
+        MG_OPT_LIST('t', "tool", &r.tools, "TOOL[,k=v...]", "what to measure (blocks); none: nothing; one tool at a time in this version"),
+        MG_OPT_STR('e', "expr", &r.one_liner, "ONE-LINER", "a probe written on the command line; refused in this version"),
+        MG_OPT_STR(0, "probe", &r.probe, "FILE.c", "a probe written in C; refused in this version"),
         MG_OPT_STR('o', "output", &r.dir, "DIR", "write the profile there (margay-APP-PID)"),
-        MG_OPT_CHOICE(0, "device", &r.device, "auto|nvidia|cpu|emu", "where the kernels run (auto)"),
+        MG_OPT_CHOICE(0, "device", &r.device, "auto|nvidia|cpu|emu", "where the kernels run (auto); cpu is refused in this version"),
         MG_OPT_STR(0, "as", &r.properties, "PROPERTIES", "device whose properties cpu and emu answer (h200)"),
-        MG_OPT_STR(0, "kernel", &r.kernel, "GLOB", "instrument only kernels of this name"),
+        MG_OPT_STR(0, "kernel", &r.kernel, "GLOB", "instrument only kernels of this name (see below)"),
         MG_OPT_STR(0, "launches", &r.launches, "SPEC", "instrument only these launches"),
-        MG_OPT_FLAG(0, "verify", &r.verify, "compare what native and instrumented kernels write"),
+        MG_OPT_FLAG(0, "verify", &r.verify, "compare what native and instrumented kernels write; refused in this version"),
         MG_OPT_FLAG(0, "check", &r.check, "exact bounds: reads just before an allocation stop the launch, too"),
         MG_OPT_FLAG(0, "strict", &r.strict, "exit with 121 unless every selected launch was instrumented"),
         MG_OPT_FLAG(0, "eager", &r.eager, "instrument every kernel when its module is loaded"),

@@ -15,6 +15,9 @@ struct ptx_opts {
 bool ptx_wants(const struct ptx_opts *o, const struct mg_module *m, mg_id func);
 void ptx_cfg(const struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out);
 void ptx_stat(const struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out);
+struct mg_opt_page;
+/* The tool, its options and the passes exist; else one line of usage. */
+bool ptx_opts_check(const struct ptx_opts *o, const char *action, const struct mg_opt_page *page);
 /* The twin of every kernel asked for, or the module after the pass. Changes m when a pass runs. */
 enum mg_err ptx_instrument(struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out, struct mg_diag *d) MG_MUST_CHECK;
 

@@ -1,17 +1,16 @@
 /* margay ptx cfg: blocks, edges, dominators and loops of every function, as text or for Graphviz. */
 #include "cli/ptx.h"
 
-#include <fnmatch.h>
-
 #include "analysis/dom.h"
 #include "analysis/loop.h"
+#include "base/demangle.h"
 #include "ptx/ptx.h"
 
 bool ptx_wants(const struct ptx_opts *o, const struct mg_module *m, mg_id func)
 {
     const struct mg_func *f = &m->funcs.at[func];
     if (!f->defined || f->kind == MG_FUNC_proto) return false;
-    return !o->kernel || !fnmatch(o->kernel, mg_name(m, f->name), 0);
+    return !o->kernel || mg_name_matches(o->kernel, mg_name(m, f->name));
 }
 
 static void add_loc(struct mg_buf *out, const struct mg_module *m, mg_id loc)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/opt.h"
 #include "ptx/ptx.h"
 #include "tool/tool.h"
 
@@ -53,4 +54,29 @@ enum mg_err ptx_instrument(struct mg_module *m, const struct ptx_opts *o, struct
     if (conf) tool->release(conf);
     free(spec);
     return err;
+}
+
+bool ptx_opts_check(const struct ptx_opts *o, const char *action, const struct mg_opt_page *page)
+{
+    bool instrument = !strcmp(action, "instrument");
+    if (!instrument && (o->tool || o->pass || o->dump)) {
+        mg_opt_usage(page, 0, "%s is for instrument", o->tool ? "-t" : o->pass ? "--pass" : "--dump");
+        return false;
+    }
+    if (o->pass && !mg_pass_find(o->pass)) {
+        mg_opt_usage(page, 0, "no pass '%s'", o->pass);
+        return false;
+    }
+    struct mg_diag d = MG_DIAG_INIT;
+    char *spec = mg_xstrdup(o->tool ? o->tool : "blocks"), *args = strchr(spec, ',');
+    if (args) *args++ = 0;
+    const struct mg_tool *tool = mg_tool_find(spec);
+    void *conf = NULL;
+    enum mg_err err = MG_ERR_OK;
+    if (!tool) mg_opt_usage(page, 0, "there is no tool named %s (margay tools lists them)", spec);
+    else if (tool->configure && (err = tool->configure(args ? args : "", &conf, &d))) mg_opt_usage(page, 0, "-t %s: %s", o->tool, mg_diag_first(&d, err));
+    if (conf && tool->release) tool->release(conf);
+    mg_diag_release(&d);
+    free(spec);
+    return tool && !err;
 }

@@ -110,7 +110,7 @@ void mg_session_leave(int status, uint64_t drain_ns);
 /* One line on stderr, "margay: " in front; nothing with -q. */
 void mg_session_say(const char *fmt, ...) MG_PRINTF(1, 2);
 void mg_session_say_line(const char *line);
-/* Does a kernel's name match a glob: as mangled, or the plain function name inside it. */
+/* Does a kernel's name match a glob (mg_name_matches); without one every name does. */
 bool mg_kernel_matches(const char *glob, const char *name);
 
 /* ---- what was loaded (images.c) ------------------------------------------------------------------ */

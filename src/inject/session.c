@@ -6,13 +6,14 @@
  * of leave.c; what a kill leaves behind is what the store committed until then. */
 #include "inject/priv.h"
 
-#include <fnmatch.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/demangle.h"
 
 struct mg_session mg_session = {.lock = PTHREAD_MUTEX_INITIALIZER, .closing = PTHREAD_RWLOCK_INITIALIZER};
 __thread int mg_inside;
@@ -21,32 +22,9 @@ static int exit_status = -1;
 
 /* ---- what to look at ---------------------------------------------------------------------------- */
 
-/* "_ZN2ns6kernelEPf" -> "kernel": the last of the leading <length><name> parts. */
-static bool plain_name(const char *mangled, char *out, size_t room)
-{
-    if (strncmp(mangled, "_Z", 2))
-        return false;
-    const char *p = mangled + 2;
-    while (*p == 'N' || *p == 'L' || *p == 'K')
-        p++;
-    bool found = false;
-    while (*p >= '0' && *p <= '9') {
-        char *end;
-        unsigned long n = strtoul(p, &end, 10);
-        if (n > strlen(end) || n >= room)
-            break;
-        memcpy(out, end, n);
-        out[n] = 0;
-        found = true;
-        p = end + n;
-    }
-    return found;
-}
-
 bool mg_kernel_matches(const char *glob, const char *name)
 {
-    char plain[512];
-    return !glob || !fnmatch(glob, name, 0) || (plain_name(name, plain, sizeof plain) && !fnmatch(glob, plain, 0));
+    return !glob || mg_name_matches(glob, name);
 }
 
 /* ---- begin ---------------------------------------------------------------------------------------- */

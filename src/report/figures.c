@@ -1,8 +1,8 @@
 /* The figures that every output shares: coverage, opcode sums, which command this was. */
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/demangle.h"
 #include "base/vec.h"
 #include "report/report.h"
 
@@ -15,7 +15,7 @@ const char *mg_ran_text(enum mg_ran r)
 bool mg_report_shows(const struct mg_report_opts *o, const struct mg_pkernel *k)
 {
     if (!o || !o->kernel_glob) return true;
-    return !fnmatch(o->kernel_glob, k->name, 0) || (k->demangled && !fnmatch(o->kernel_glob, k->demangled, 0));
+    return mg_name_matches(o->kernel_glob, k->name);
 }
 
 void mg_report_command(const struct mg_profile *p, const char *const **argv, uint32_t *argc, int *exit_code)

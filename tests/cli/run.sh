@@ -23,7 +23,10 @@ expect 120 'blocks' $run -t blocks,nosuch=1 -- true
 expect 120 'launches' $run --launches 3-1 -- true
 expect 120 'launches' $run --launches x -- true
 expect 120 'neither h200 nor' $run --as nosuch -- true
-expect 120 'one tool' $run -t blocks -t none -- true
+expect 120 'no other tool' $run -t blocks -t none -- true
+expect 120 'given twice' $run -t blocks -t blocks,warps=off -- true
+expect 120 'no tool named nosuch' $run -t blocks -t nosuch -- true
+expect 120 'strict' $run --strict -t none -- true
 expect 120 '' "$MARGAY" run --device nosuch -- true
 expect 123 'cpu|CPU' sh -c '[ -e "$B/lib/margay/libmargay-cpu.so" ] && { echo cpu >&2; exit 123; }; exec "$MARGAY" run --device cpu -- true'
 expect 127 'nosuch-program: command not found' $run -o d1 -- nosuch-program
@@ -45,7 +48,12 @@ $run -o /proc/nosuch/d -- true > out 2> err
 
 gcc -O1 -o client "$ROOT/tests/inject/client.c" -ldl || exit 1
 expect 0 '^coverage: 1 of 1' $run --strict -o s1 -- ./client dlopen
-expect 0 'filtered' $run --strict --kernel nosuch -o s2 -- ./client dlopen
+expect 121 'kernel nosuch matches none of the 1 kernels that ran: fill' $run --strict --kernel nosuch -o s2 -- ./client dlopen
+expect 0 'kernel nosuch matches none' $run --kernel nosuch -o s2b -- ./client dlopen
+expect 0 'filtered' $run --strict --launches 5- -o s2c -- ./client dlopen
+expect 0 'kernel nosuch matches none of the 1 kernels of s2' "$MARGAY" report --kernel nosuch s2
+$run --help > help
+for o in --expr --probe --verify; do grep -q -- "$o .*refused in this version" help || { echo "FAIL --help does not say that $o is refused"; failed=1; }; done
 expect 0 'filtered' $run --launches 5- -o s3 -- ./client dlopen
 expect 0 '^coverage: 1 of 1' $run --launches 0,7-9 --kernel 'fi*' -o s4 -- ./client dlopen
 expect 0 'no tool' $run -t none -o s5 -- ./client dlopen

@@ -38,3 +38,13 @@ for f in "$corpus"/ptx/*.ptx; do
     "$MARGAY" ptx print one.ptx > two.ptx
     cmp one.ptx two.ptx
 done
+
+# standard input; a tool or pass that does not exist is known before anything is read; a pattern that fits nothing
+"$MARGAY" ptx check - < "$corpus/ptx/loop.ptx" | grep -q '^-: PTX 8.6'
+"$MARGAY" ptx print - < "$corpus/ptx/loop.ptx" | cmp - <("$MARGAY" ptx print "$corpus/ptx/loop.ptx")
+cat "$corpus/fatbin/packed.fatbin" | "$MARGAY" ptx stat - | grep -q '^kernel'
+for o in '-t nosuch' '-t blocks,nosuch=1' '--pass nosuch'; do
+    rc=0; "$MARGAY" ptx instrument $o /nonexistent 2> err || rc=$?
+    [ $rc = 2 ] && ! grep -q nonexistent err || { echo "$o: exit $rc"; exit 1; }
+done
+"$MARGAY" ptx stat --kernel nosuch "$corpus/ptx/loop.ptx" 2> err > /dev/null && grep -q 'kernel nosuch matches no function' err

@@ -54,3 +54,23 @@ MG_TEST(demangle_is_bounded)
     name[sizeof name - 1] = 0;
     MG_CHECK(!mg_demangle(name));
 }
+
+MG_TEST(name_matches)
+{
+    static const struct { const char *glob, *name; bool want; } cases[] = {
+        {"kernel", "kernel", true}, {"kern*", "kernel", true}, {"kern", "kernel", false},
+        {"_Z2tkIfLi3EEvPT_", "_Z2tkIfLi3EEvPT_", true}, {"tk", "_Z2tkIfLi3EEvPT_", true}, {"tk<float, 3>", "_Z2tkIfLi3EEvPT_", true},
+        {"tk<*", "_Z2tkIfLi3EEvPT_", true}, {"void tk<*", "_Z2tkIfLi3EEvPT_", true}, {"tk<int*", "_Z2tkIfLi3EEvPT_", false},
+        {"k", "_Z2tkIfLi3EEvPT_", false}, {"void", "_Z2tkIfLi3EEvPT_", false},
+        {"anon", "_ZN32_GLOBAL__N__4823dc77_4_n_cu_main4anonEPi", true}, {"(anonymous namespace)::anon", "_ZN32_GLOBAL__N__4823dc77_4_n_cu_main4anonEPi", true},
+        {"ns::tn", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", true}, {"ns::tn<double>", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", true},
+        {"tn<double>", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", true}, {"tn", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", true},
+        {"ns::*", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", true}, {"ns", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", false}, {"V*", "_ZN2ns2tnIdEEvPNS_1VIT_EEPA4_S2_", false},
+        {"stat(int*)", "_Z4statPi", true}, {"stat", "_Z4statPi", true}, {"", "_Z4statPi", false},
+        {"run", "_Z3runIZ4mainEUliE_EvT_", true}, {"main", "_Z3runIZ4mainEUliE_EvT_", false},
+        {"sort", "_ZN6thrust4sortIDTcl3fooEEEEvv", true}, /* an expression: not understood as a whole */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (mg_name_matches(cases[i].glob, cases[i].name) != cases[i].want)
+            mg_test_fail(__FILE__, __LINE__, "%s against %s", cases[i].glob, cases[i].name);
+}
