@@ -23,6 +23,7 @@
 #include "device/device.h"
 #include "device/mem.h"
 #include "driver/driver.h"
+#include "driver/link.h"
 
 /* ---- entries: every file ends with its table, symbol.c joins them ----------------------------- */
 
@@ -332,8 +333,5 @@ struct mg_jit { /* the options of a load that mean something here, and where its
 };
 void mg_jit_read(struct mg_jit *j, unsigned n, const int *options, void **values);
 void mg_jit_write(const struct mg_jit *j, const struct mg_diag *d);
-/* link.c: several PTX texts into one. *out is malloc'd. */
-struct mg_text { const char *at; size_t n; const char *name; /* for messages, may be NULL */ };
-enum mg_err mg_link_texts(const struct mg_text *texts, uint32_t n, char **out, size_t *bytes, struct mg_diag *d);
 
 #endif

@@ -5,8 +5,8 @@
  *   nvrtcGetCUBIN(prog, out) ── the library's ──► out
  *                └─ nvrtcGetPTX(prog) of the same library ─► mg_known_ptx_add(out, ptx)
  *
- * Programs that load the PTX itself need none of this. A program compiled to LTO-IR has no PTX, and
- * cubins linked by nvJitLink are not known: their launches are native, or refused without a GPU. */
+ * Programs that load the PTX itself need none of this. A program compiled to LTO-IR has no PTX: its
+ * launches are native, or refused without a GPU. PTX linked by nvJitLink: nvjitlink.c. */
 #include "inject/priv.h"
 
 #include <dlfcn.h>

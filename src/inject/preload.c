@@ -76,6 +76,8 @@ void *mg_preload_symbol(void *handle, const char *name)
         return NULL;
     if (!strcmp(name, "nvrtcGetCUBIN"))
         return mg_nvrtc_symbol(mg_real_symbol(handle, name));
+    if (strstr(name, "nvJitLink"))
+        return mg_nvjitlink_symbol(name, mg_real_symbol(handle, name));
     if (mg_session.backend != &mg_backend_nvidia || strncmp(name, "cu", 2))
         return NULL;
     void *p = mg_real_symbol(handle, name);

@@ -54,6 +54,8 @@ int mg_slot_find(const void *address);
 void *mg_real_symbol(void *handle, const char *name);
 /* What a program gets that asked for nvrtcGetCUBIN and would have got `real`; NULL: just that. */
 void *mg_nvrtc_symbol(void *real);
+/* The same for the functions of nvJitLink that nvjitlink.c stands in for. */
+void *mg_nvjitlink_symbol(const char *name, void *real);
 
 /* ---- backends --------------------------------------------------------------------------------- */
 
