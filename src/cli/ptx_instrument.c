@@ -14,7 +14,7 @@ static enum mg_err run_tool(const struct mg_module *m, mg_id kernel, const struc
 {
     struct mg_twin *t = NULL;
     struct mg_sites *sites = mg_sites_new(m, kernel);
-    struct mg_counter_layout layout = {.other_at = UINT32_MAX};
+    struct mg_counter_layout layout = {.other_at = UINT32_MAX}; /* what a tool leaves alone */
     struct mg_pass_opts passes = {.size = sizeof passes, .dump = o->dump, .dump_to = out, .verify = true};
     enum mg_err err = mg_twin_new(m, kernel, &t, d);
     if (!err) err = mg_tool_instrument(tool, conf, sites, t, &layout, &passes, d);

@@ -158,7 +158,7 @@ struct mg_code { /* one kernel of one image: text of the twin, the same for ever
     uint32_t ctx_offset;
     uint64_t other_calls;        /* thread calls that left for a function without a clone */
 };
-struct mg_block_mem { struct mg_block_mem *next; uint64_t at; }; /* context block, then its counters */
+struct mg_block_mem { struct mg_block_mem *next; uint64_t at, words; }; /* context block, then its counters */
 struct mg_inst { /* a kernel as one handle in one context names it */
     struct mg_code *code;
     void *handle, *ctx;

@@ -19,17 +19,29 @@ static uint64_t *counters_of(const struct mg_block_mem *b)
     return (uint64_t *)(uintptr_t)(b->at + MG_CTX_BYTES);
 }
 
-static struct mg_block_mem *block_take(struct mg_inst *i)
+static struct mg_counter_launch launch_of(const struct mg_shape *s)
 {
+    return (struct mg_counter_launch){{s->grid[0], s->grid[1], s->grid[2]}, {s->block[0], s->block[1], s->block[2]}};
+}
+
+static struct mg_block_mem *block_take(struct mg_inst *i, const struct mg_shape *s)
+{
+    struct mg_counter_launch g = launch_of(s);
+    uint64_t words = mg_counters_words(&i->code->layout, &g);
     pthread_mutex_lock(&mg_session.lock);
-    struct mg_block_mem *b = i->blocks;
+    struct mg_block_mem **at = &i->blocks;
+    while (*at && (*at)->words < words) /* launches of other shapes may have had fewer */
+        at = &(*at)->next;
+    struct mg_block_mem *b = *at;
     if (b)
-        i->blocks = b->next;
+        *at = b->next;
     pthread_mutex_unlock(&mg_session.lock);
     if (!b) {
         b = calloc(1, sizeof *b);
         if (b)
-            b->at = mg_session.backend->alloc(MG_CTX_BYTES + (size_t)i->code->layout.n_counters * sizeof(uint64_t));
+            b->words = words;
+        if (b)
+            b->at = mg_session.backend->alloc(MG_CTX_BYTES + words * sizeof(uint64_t));
         if (!b || !b->at) {
             free(b);
             return NULL;
@@ -47,7 +59,7 @@ static void block_give(struct mg_inst *i, struct mg_block_mem *b)
 {
     if (!b)
         return;
-    memset(counters_of(b), 0, (size_t)i->code->layout.n_counters * sizeof(uint64_t));
+    memset(counters_of(b), 0, b->words * sizeof(uint64_t));
     pthread_mutex_lock(&mg_session.lock);
     b->next = i->blocks;
     i->blocks = b;
@@ -122,7 +134,7 @@ struct mg_run *mg_run_new(struct mg_inst *i, const struct mg_shape *s, void **pa
     r->device = (uint32_t)device;
     r->stream = mg_stream_number(s->stream);
     r->ctx = mg_ctx_number(i->ctx);
-    if (select_kernel(r) && !(r->block = block_take(i))) {
+    if (select_kernel(r) && !(r->block = block_take(i, s))) {
         r->reason = "out of device memory for counters";
         r->ran = MG_RAN_FAILED;
     }
@@ -206,12 +218,12 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
         done.timed = true;
     }
     if (counts) {
-        mg_counters_read(layout, raw, counts, counts + n);
+        struct mg_counter_launch g = launch_of(&r->shape);
+        mg_counters_read(layout, &g, raw, counts, counts + n);
         done.threads = counts;
         done.warps = layout->warps ? counts + n : NULL;
         done.n_blocks = n;
-        if (layout->other_at != UINT32_MAX && raw[layout->other_at])
-            __atomic_fetch_add(&r->inst->code->other_calls, raw[layout->other_at], __ATOMIC_RELAXED);
+        __atomic_fetch_add(&r->inst->code->other_calls, mg_counters_other(layout, &g, raw), __ATOMIC_RELAXED);
     }
     mg_store_launch_done(mg_session.store, launch, &done);
     if (counts && done.complete)
@@ -234,9 +246,9 @@ static void ended_launch(struct mg_run *r, const struct mg_launch_done *d)
  * counters are taken by exchange: no count is lost or told twice. */
 static void ended_node(struct mg_run *r, const struct mg_launch_done *d)
 {
-    uint32_t n = r->block ? r->inst->code->layout.n_counters : 0;
+    uint64_t n = r->block ? r->block->words : 0;
     uint64_t *raw = n ? malloc(n * sizeof *raw) : NULL;
-    for (uint32_t k = 0; raw && k < n; k++)
+    for (uint64_t k = 0; raw && k < n; k++)
         raw[k] = __atomic_exchange_n(&counters_of(r->block)[k], 0, __ATOMIC_ACQ_REL);
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store && (raw || !n)) {

@@ -50,9 +50,10 @@ const struct mg_pass *mg_pass_at(uint32_t ix); /* NULL past the last */
  * text: module-scope variables and native functions are read from the context block's symbol table.
  *
  *   context block (global memory)          symbol table
- *   +0  u64 counters  ──► u64[n_counters]  +8*i  u64 address of symbols[i] in the app's image
+ *   +0  u64 counters  ──► +128             +8*i  u64 address of symbols[i] in the app's image
  *   +8  u64 symbols   ──►
  *   +16 u64 words[MG_CTX_WORDS]  what tools ask for per launch
+ *   +128 u64 counters, right behind the block: code may go there without asking
  */
 #define MG_CTX_COUNTERS 0
 #define MG_CTX_SYMBOLS 8

@@ -117,18 +117,3 @@ void mg_sites_free(struct mg_sites *s)
     mg_arena_release(&s->arena);
     free(s);
 }
-
-void mg_counter_layout_release(struct mg_counter_layout *l)
-{
-    free(l->threads);
-    free(l->warps);
-    *l = (struct mg_counter_layout){.other_at = UINT32_MAX};
-}
-
-void mg_counters_read(const struct mg_counter_layout *l, const uint64_t *raw, uint64_t *threads, uint64_t *warps)
-{
-    for (uint32_t i = 0; i < l->n_blocks; i++) {
-        if (threads) threads[i] = raw[l->threads[i]];
-        if (warps && l->warps) warps[i] = raw[l->warps[i]];
-    }
-}

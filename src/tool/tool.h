@@ -31,25 +31,51 @@ struct mg_sites *mg_sites_new(const struct mg_module *m, mg_id kernel);
 void mg_sites_free(struct mg_sites *s);
 
 enum mg_blocks_scope { MG_COUNT_FULL, MG_COUNT_CTA, MG_COUNT_WARP };
+enum mg_blocks_scheme {
+    MG_SCHEME_CLASS,    /* a register for every class of equally frequent blocks */
+    MG_SCHEME_REGISTER, /* a minimal set of counters, one reduction a warp (pass/count.h) */
+    MG_SCHEME_THREAD,   /* GPU Ocelot's matrix: a word in memory for every block and thread */
+    MG_SCHEME_FLUX,     /* CUDA Flux: the lowest active lane adds the lanes to one of 64 banks */
+    MG_SCHEME_ATOMIC,   /* every thread adds 1 to memory */
+};
+struct mg_blocks_weights; /* block counts of an earlier run, by kernel */
 struct mg_blocks_opts { /* parsed from -t blocks,k=v,... */
     bool warps;
+    enum mg_blocks_scheme scheme;
     enum mg_blocks_scope scope; uint64_t cta; uint32_t warp; /* linear ids */
+    uint32_t shards;  /* scheme register: copies of the counters, a power of two */
+    uint32_t sm;      /* compute capability of the device, 90 for 9.0; 0: what the PTX names */
+    struct mg_blocks_weights *weights; /* NULL: none */
 };
 
-/* Where a kernel's counters lie in the launch's counter array (mg_ctx counters[], u64 each, zeroed
- * before the launch). Read them with mg_counters_read: several blocks may share one counter.
+/* ---- where a kernel's counters lie --------------------------------------------------------------
+ * Counters are u64 words behind the launch's context block, all 0 before the launch. Counter k is the
+ * sum of raw[k * counter_words + s * copy_words] over the copies s. Blocks may share a counter, and
+ * counts of blocks may have to be solved for: read them with mg_counters_read.
  * Owner: whoever called instrument; mg_counter_layout_release. */
+struct mg_counter_flow;   /* a function whose counts are solved for; tool/counters.c */
 struct mg_counter_layout {
     uint32_t n_counters;
     uint32_t n_blocks;
-    uint32_t *threads;   /* block -> counter of its thread entries */
-    uint32_t *warps;     /* block -> counter of its warp entries; NULL: not counted */
+    uint32_t n_copies, copy_words, counter_words; /* n_copies 0: one copy for each thread of the launch,
+                                                   * and counter_words is the number of threads */
+    uint32_t *threads;   /* block -> counter of its thread entries; unused where flows are given */
+    uint32_t *warps;     /* block -> counter of its warp entries, UINT32_MAX: solved for; NULL: not counted */
     uint32_t other_at;   /* counter of thread calls that left for a function without a clone
                           * ("uninstrumented callee"); UINT32_MAX: there are no such calls */
+    struct mg_counter_flow *flows; uint32_t n_flows; /* callers before callees */
+    enum mg_blocks_scope scope; uint64_t cta; uint32_t warp; /* whose threads were counted */
 };
+struct mg_counter_launch { uint32_t grid[3], block[3]; };
 void mg_counter_layout_release(struct mg_counter_layout *l);
+/* Words of the counter array of one launch. Depends on the launch only when l->n_copies is 0. */
+uint64_t mg_counters_words(const struct mg_counter_layout *l, const struct mg_counter_launch *g);
 /* threads and warps hold n_blocks each; warps is left alone when it was not counted; NULL: skip. */
-void mg_counters_read(const struct mg_counter_layout *l, const uint64_t *raw, uint64_t *threads, uint64_t *warps);
+void mg_counters_read(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw, uint64_t *threads, uint64_t *warps);
+/* Calls that left for uninstrumented callees. */
+uint64_t mg_counters_other(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw);
+/* Scheme thread: how often one thread (linear id in the grid) entered a block. */
+uint64_t mg_counters_thread(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw, uint32_t block, uint64_t thread);
 
 struct mg_tool_opt { const char *key, *value, *help; };
 struct mg_tool {
@@ -63,6 +89,7 @@ struct mg_tool {
     /* Fills the context block's words for one launch. */
     void (*initialize)(const void *conf, uint64_t words[MG_CTX_N_WORDS]);
     unsigned flags;
+    const char *gpu_args; /* options a GPU's run puts in front of the user's; NULL: none */
 };
 enum mg_tool_flags { MG_TOOL_NATIVE = 1 /* never instruments: every launch runs native, reason "no tool" */ };
 /* tool->instrument as a pass: verified after it in debug builds (or on demand), dumpable, timed. */

@@ -110,9 +110,13 @@ static bool run_both(struct run *r, const char *text, const char *kernel, uint32
     struct mg_dmod *native = load(text);
     struct mg_counter_layout layout = {0};
     struct mg_twin *twin = NULL;
-    uint64_t ctx = mg_mem_alloc(MG_CTX_BYTES, 256, MG_ALLOC_INTERNAL), *c = (uint64_t *)(uintptr_t)ctx;
-    memset(c, 0, MG_CTX_BYTES);
-    if (!r->m || !native || !instrument(r, kernel, args, &layout, &twin, c + MG_CTX_WORDS / 8)) return false;
+    uint64_t words[MG_CTX_N_WORDS] = {0};
+    if (!r->m || !native || !instrument(r, kernel, args, &layout, &twin, words)) return false;
+    struct mg_counter_launch shape = {{grid, 1, 1}, {block, 1, 1}};
+    uint64_t n_words = mg_counters_words(&layout, &shape);
+    uint64_t ctx = mg_mem_alloc(MG_CTX_BYTES + 8 * n_words + 8, 256, MG_ALLOC_INTERNAL), *c = (uint64_t *)(uintptr_t)ctx;
+    memset(c, 0, MG_CTX_BYTES + 8 * n_words);
+    memcpy(c + MG_CTX_WORDS / 8, words, sizeof words);
     uint64_t out = mg_mem_alloc(OUT_WORDS * 4, 256, MG_ALLOC_DEVICE);
     struct { uint64_t out; uint32_t n, pad; uint64_t ctx; } params = {out, n, 0, ctx};
     memset((void *)(uintptr_t)out, 0, OUT_WORDS * 4);
@@ -123,9 +127,8 @@ static bool run_both(struct run *r, const char *text, const char *kernel, uint32
     r->w = (struct witness){calloc(r->m->nodes.n, 8), calloc(r->m->nodes.n, 8), r->m->nodes.n};
     mg_emu_ops.positions(native, note_position, &r->w);
 
-    uint64_t counters = mg_mem_alloc(8 * (uint64_t)layout.n_counters + 8, 256, MG_ALLOC_INTERNAL);
+    uint64_t counters = ctx + MG_CTX_BYTES;
     uint64_t table = mg_mem_alloc(8 * (uint64_t)twin->n_symbols + 8, 256, MG_ALLOC_INTERNAL);
-    memset((void *)(uintptr_t)counters, 0, 8 * layout.n_counters);
     for (uint32_t i = 0; i < twin->n_symbols; i++) {
         uint64_t at = 0, bytes;
         if (twin->symbols[i].is_func) at = mg_emu_ops.function_address(native, twin->symbols[i].name);
@@ -143,14 +146,13 @@ static bool run_both(struct run *r, const char *text, const char *kernel, uint32
     r->warps = calloc(r->sites->n_blocks + 1, 8);
     r->has_warps = layout.warps != NULL;
     const uint64_t *raw = (uint64_t *)(uintptr_t)counters;
-    mg_counters_read(&layout, raw, r->threads, r->warps);
-    r->other = layout.other_at == UINT32_MAX ? 0 : raw[layout.other_at];
+    mg_counters_read(&layout, &shape, raw, r->threads, r->warps);
+    r->other = mg_counters_other(&layout, &shape, raw);
     mg_counter_layout_release(&layout);
     mg_twin_free(twin);
     if (code) mg_emu_ops.module_unload(code);
     mg_emu_ops.module_unload(native);
     mg_mem_free(ctx);
-    mg_mem_free(counters);
     mg_mem_free(table);
     mg_mem_free(out);
     return ok;
@@ -365,6 +367,27 @@ MG_TEST(tool_blocks_function_pointers)
         check_witness(&r, "function pointers");
     }
     release(&r);
+}
+
+/* Every scheme counts what the witness counts: exits, calls, recursion, pointers, divergent loops. */
+static const char *const schemes[] = {
+    "counters=class", "counters=register", "counters=register,warps=off", "counters=register,shards=4,sm=90", "counters=thread", "counters=flux", "counters=atomic",
+};
+
+MG_TEST(tool_blocks_schemes)
+{
+    static const struct { const char *text, *name; uint32_t grid, block, n; } cases[] = {
+        {divergent_loop, "divergent loop", 3, 64, 150}, {divergent_loop, "divergent loop", 2, 33, 40}, {exits, "exits", 2, 96, 5}, {exits, "exits", 3, 33, 70},
+        {exits, "exits", 1, 1, 2}, {calls, "calls", 3, 48, 0}, {pointers, "function pointers", 1, 64, 0},
+    };
+    for (unsigned i = 0; i < MG_COUNT_OF(cases); i++)
+        for (unsigned k = 0; k < MG_COUNT_OF(schemes); k++) {
+            struct run r;
+            char what[120];
+            snprintf(what, sizeof what, "%s, %s", cases[i].name, schemes[k]);
+            if (run_both(&r, cases[i].text, "k", cases[i].grid, cases[i].block, cases[i].n, schemes[k])) check_witness(&r, what);
+            release(&r);
+        }
 }
 
 MG_TEST(twin_refusals)

@@ -1,0 +1,244 @@
+/* The static guess: each branch gets a probability, probabilities flow from the entry in reverse
+ * postorder, and the header of a loop runs LOOP times as often as it is entered.
+ *
+ *   stays in the loop                            0.9
+ *   @p bra, p = and.pred (all conditions hold)   taken is hot: the guarded body
+ *   @p bra, p = or.pred (some condition fails)   taken is cold: the way around
+ *   to a block that only leaves                  cold after a bounds check, hot after a test of loaded data
+ *   anything else                                even, leaning to the fall-through
+ */
+#include "analysis/freq.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOP 10.0
+
+struct guess {
+    const struct mg_cfg *c;
+    const struct mg_module *m;
+    const struct mg_loops *l;
+    struct mg_freq *f;
+    mg_id lo, hi;
+    mg_id *def;    /* register -> its only writer */
+    bool *loaded;  /* register depends on data in memory */
+    bool *trivial; /* block that does nothing but leave */
+};
+
+mg_id *mg_single_defs(const struct mg_cfg *c, mg_id *lo, mg_id *hi)
+{
+    const struct mg_module *m = c->m;
+    *lo = UINT32_MAX;
+    *hi = 0;
+    MG_EACH_NODE(m, &m->funcs.at[c->func], id) {
+        const struct mg_node *n = &m->nodes.at[id];
+        if (n->kind != MG_NODE_decl || m->decls.at[n->ref].space != MG_SPACE_reg) continue;
+        *lo = MG_MIN(*lo, m->decls.at[n->ref].first);
+        *hi = MG_MAX(*hi, m->decls.at[n->ref].first + m->decls.at[n->ref].n);
+    }
+    if (*lo > *hi) *lo = *hi;
+    mg_id *def = mg_xcalloc(*hi - *lo + 1, sizeof *def);
+    bool *many = mg_xcalloc(*hi - *lo + 1, sizeof *many);
+    MG_EACH_NODE(m, &m->funcs.at[c->func], id) {
+        if (m->nodes.at[id].kind != MG_NODE_inst) continue;
+        mg_id d[256];
+        uint32_t n = mg_node_defs(m, id, d, MG_COUNT_OF(d));
+        for (uint32_t i = 0; i < n && i < MG_COUNT_OF(d); i++) {
+            if (d[i] < *lo || d[i] >= *hi) continue;
+            if (def[d[i] - *lo] && def[d[i] - *lo] != id) many[d[i] - *lo] = true;
+            def[d[i] - *lo] = id;
+        }
+    }
+    for (mg_id r = 0; r < *hi - *lo; r++)
+        if (many[r]) def[r] = 0;
+    free(many);
+    return def;
+}
+
+static bool is_loaded(const struct guess *g, mg_id r)
+{
+    return r >= g->lo && r < g->hi && g->loaded[r - g->lo];
+}
+
+static void find_loaded(struct guess *g)
+{
+    for (unsigned round = 0; round < 3; round++)
+        MG_EACH_NODE(g->m, &g->m->funcs.at[g->c->func], id) {
+            const struct mg_node *n = &g->m->nodes.at[id];
+            if (n->kind != MG_NODE_inst) continue;
+            mg_id regs[64];
+            const struct mg_form *f = mg_node_form(g->m, n);
+            bool from_memory = (f->op_flags & MG_OPF_READS) && f->space != MG_SPACE_param;
+            uint32_t k = mg_node_uses(g->m, id, regs, MG_COUNT_OF(regs));
+            for (uint32_t i = 0; i < k && i < MG_COUNT_OF(regs); i++) from_memory |= is_loaded(g, regs[i]);
+            if (!from_memory) continue;
+            k = mg_node_defs(g->m, id, regs, MG_COUNT_OF(regs));
+            for (uint32_t i = 0; i < k && i < MG_COUNT_OF(regs); i++)
+                if (regs[i] >= g->lo && regs[i] < g->hi) g->loaded[regs[i] - g->lo] = true;
+        }
+}
+
+static const struct mg_node *end_of(const struct guess *g, uint32_t b)
+{
+    return &g->m->nodes.at[g->c->blocks[b].last];
+}
+
+static unsigned end_op(const struct guess *g, uint32_t b)
+{
+    return mg_node_form(g->m, end_of(g, b))->op;
+}
+
+static void find_trivial(struct guess *g)
+{
+    for (uint32_t b = g->c->n_blocks; b-- > 0;) {
+        const struct mg_block *k = &g->c->blocks[b];
+        unsigned op = end_op(g, b);
+        bool leaves = (op == MG_OP_ret || op == MG_OP_exit) && !end_of(g, b)->guard;
+        bool passes = op == MG_OP_bra && k->n_succs == 1 && g->trivial[g->c->edges[k->succ_at]];
+        g->trivial[b] = k->n_insts == 1 && (leaves || passes);
+    }
+}
+
+/* What the guard of a branch is made of: +1 conjunction, -1 disjunction, 0 neither. */
+static int shape_of(const struct guess *g, const struct mg_node *branch)
+{
+    mg_id p = branch->guard;
+    if (p < g->lo || p >= g->hi || !g->def[p - g->lo]) return 0;
+    const struct mg_form *f = mg_node_form(g->m, &g->m->nodes.at[g->def[p - g->lo]]);
+    int shape = f->op == MG_OP_and || mg_form_has(f, MG_MOD_and) ? 1 : f->op == MG_OP_or || mg_form_has(f, MG_MOD_or) ? -1 : 0;
+    return branch->flags & MG_NF_GUARD_NOT ? -shape : shape;
+}
+
+static bool stays(const struct guess *g, uint32_t from, uint32_t to)
+{
+    return g->l->loop_of[from] != MG_NO_LOOP && mg_loops_contains(g->l, g->l->loop_of[from], to);
+}
+
+/* Probability that the guarded branch at the end of b is taken. other: where it goes when not. */
+static double taken_share(const struct guess *g, uint32_t b, uint32_t taken, uint32_t other)
+{
+    const struct mg_node *n = end_of(g, b);
+    if (g->l->loop_of[b] != MG_NO_LOOP) {
+        bool stay = taken != MG_NO_BLOCK && stays(g, b, taken), stay_other = stays(g, b, other);
+        if (stay != stay_other) return stay ? 0.9 : 0.1;
+    }
+    bool out = taken == MG_NO_BLOCK || g->trivial[taken], out_other = g->trivial[other];
+    if (out != out_other) {
+        double leave = is_loaded(g, n->guard) ? 0.9 : 0.1;
+        return out ? leave : 1 - leave;
+    }
+    int shape = shape_of(g, n);
+    return shape > 0 ? 0.9 : shape < 0 ? 0.1 : 0.45;
+}
+
+static void guess_shares(struct guess *g, uint32_t b, double *leave)
+{
+    const struct mg_block *k = &g->c->blocks[b];
+    double *share = g->f->share + k->succ_at;
+    unsigned op = end_op(g, b);
+    const struct mg_node *n = end_of(g, b);
+    *leave = 0;
+    if (op == MG_OP_trap || op == MG_OP_ret || op == MG_OP_exit) {
+        double out = op == MG_OP_trap ? 0 : k->n_succs ? taken_share(g, b, MG_NO_BLOCK, g->c->edges[k->succ_at]) : 1;
+        *leave = out;
+        if (k->n_succs) share[0] = 1 - out;
+        return;
+    }
+    if (!k->n_succs) {
+        *leave = k->leaves;
+        return;
+    }
+    if (op == MG_OP_bra && n->guard && k->n_succs == 2) {
+        share[1] = taken_share(g, b, g->c->edges[k->succ_at + 1], g->c->edges[k->succ_at]);
+        share[0] = 1 - share[1];
+        return;
+    }
+    for (uint32_t i = 0; i < k->n_succs; i++) share[i] = (k->leaves ? 0.9 : 1.0) / k->n_succs;
+    if (k->leaves) *leave = 0.1;
+}
+
+static void spread(struct guess *g)
+{
+    const struct mg_cfg *c = g->c;
+    struct mg_freq *f = g->f;
+    f->block[0] = 1;
+    for (uint32_t i = 0; i < c->n_blocks; i++) {
+        uint32_t b = c->rpo[i], loop = g->l->loop_of[b];
+        if (!c->reachable[b]) break;
+        if (loop != MG_NO_LOOP && g->l->loops[loop].header == b) f->block[b] *= LOOP;
+        if (f->block[b] > 1e12) f->block[b] = 1e12;
+        const struct mg_block *k = &c->blocks[b];
+        f->leave[b] *= f->block[b];
+        for (uint32_t s = 0; s < k->n_succs; s++) {
+            uint32_t to = c->edges[k->succ_at + s];
+            f->edge[k->succ_at + s] = f->block[b] * f->share[k->succ_at + s];
+            if (c->rpo_ix[to] > i) f->block[to] += f->edge[k->succ_at + s];
+        }
+    }
+}
+
+/* Edges from measured blocks: the only way out of one or into the other; what the block's other way
+ * leaves; else the guess. */
+static void take_measured(struct guess *g, const uint64_t *measured)
+{
+    const struct mg_cfg *c = g->c;
+    struct mg_freq *f = g->f;
+    for (uint32_t b = 0; b < c->n_blocks; b++) f->block[b] = (double)measured[b];
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        const struct mg_block *k = &c->blocks[b];
+        double rest = f->block[b];
+        uint32_t open = 0;
+        for (uint32_t s = 0; s < k->n_succs; s++) {
+            const struct mg_block *to = &c->blocks[c->edges[k->succ_at + s]];
+            bool known = to->n_preds == 1 && c->edges[k->succ_at + s] != 0;
+            f->edge[k->succ_at + s] = known ? (double)measured[c->edges[k->succ_at + s]] : -1;
+            if (known) rest -= f->edge[k->succ_at + s];
+            else open++;
+        }
+        if (rest < 0) rest = 0;
+        double out = k->leaves ? (k->n_succs ? (open ? f->leave[b] * rest : rest) : rest) : 0;
+        if (end_op(g, b) == MG_OP_trap) out = 0;
+        f->leave[b] = out;
+        double shares = 0;
+        for (uint32_t s = 0; s < k->n_succs; s++)
+            if (f->edge[k->succ_at + s] < 0) shares += f->share[k->succ_at + s];
+        for (uint32_t s = 0; s < k->n_succs; s++) {
+            double *e = &f->edge[k->succ_at + s];
+            uint32_t to = c->edges[k->succ_at + s];
+            if (*e < 0) *e = MG_MIN((rest - out) * (shares > 0 ? f->share[k->succ_at + s] / shares : 0), (double)measured[to]);
+            f->share[k->succ_at + s] = f->block[b] > 0 ? *e / f->block[b] : 0;
+        }
+    }
+}
+
+struct mg_freq *mg_freq_new(const struct mg_cfg *c, const struct mg_loops *l, const uint64_t *measured)
+{
+    struct mg_freq *f = mg_xcalloc(1, sizeof *f);
+    uint32_t n_edges = 0;
+    for (uint32_t b = 0; b < c->n_blocks; b++) n_edges += c->blocks[b].n_succs;
+    f->block = mg_arena_array(&f->arena, double, c->n_blocks + 1);
+    f->leave = mg_arena_array(&f->arena, double, c->n_blocks + 1);
+    f->edge = mg_arena_array(&f->arena, double, n_edges + 1);
+    f->share = mg_arena_array(&f->arena, double, n_edges + 1);
+    if (!c->n_blocks) return f;
+    struct guess g = {.c = c, .m = c->m, .l = l, .f = f};
+    g.def = mg_single_defs(c, &g.lo, &g.hi);
+    g.loaded = mg_xcalloc(g.hi - g.lo + 1, sizeof *g.loaded);
+    g.trivial = mg_xcalloc(c->n_blocks + 1, sizeof *g.trivial);
+    find_loaded(&g);
+    find_trivial(&g);
+    for (uint32_t b = 0; b < c->n_blocks; b++) guess_shares(&g, b, &f->leave[b]);
+    if (measured) take_measured(&g, measured);
+    else spread(&g);
+    free(g.def);
+    free(g.loaded);
+    free(g.trivial);
+    return f;
+}
+
+void mg_freq_free(struct mg_freq *f)
+{
+    if (!f) return;
+    mg_arena_release(&f->arena);
+    free(f);
+}

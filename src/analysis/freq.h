@@ -1,0 +1,25 @@
+/* How often blocks and edges of a function are expected to run, relative to one entry: a guess from
+ * the shape of the code and from the idioms by which compilers write guards, or block counts that
+ * an earlier run measured. Decides only where counters go, never what they count. */
+#ifndef MG_ANALYSIS_FREQ_H
+#define MG_ANALYSIS_FREQ_H
+
+#include "analysis/analysis.h"
+#include "analysis/loop.h"
+
+struct mg_freq {
+    struct mg_arena arena;
+    double *block;
+    double *edge;  /* as cfg->edges */
+    double *leave; /* block -> leaving at its end by ret, exit, or running off */
+    double *share; /* as cfg->edges: of the executions of the edge's source */
+};
+/* measured: block -> count, or NULL. */
+struct mg_freq *mg_freq_new(const struct mg_cfg *c, const struct mg_loops *l, const uint64_t *measured);
+void mg_freq_free(struct mg_freq *f);
+
+/* The one instruction that writes each register of a function; 0: none, or several do. To be freed.
+ * Index: register - lo. */
+mg_id *mg_single_defs(const struct mg_cfg *c, mg_id *lo, mg_id *hi);
+
+#endif

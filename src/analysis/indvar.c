@@ -1,0 +1,482 @@
+/* How the bound of a loop is found: a block that every round passes ends with a branch out of the
+ * loop; staying implies a comparison of a register that every round steps. Values that let the loop
+ * go on are then distinct, so there are at most as many rounds as values:
+ *
+ *   r += 1, stay while r < b          b may change: a value that stays is below the greatest, r never wraps
+ *   r += 1, stay while r != b         b does not change: r meets it within 2^32 steps
+ *   r += 2^k, or <=, >=               b does not change and there is no other way out: a loop that
+ *                                     passes a value again never ends, and then nothing is counted
+ */
+#include "analysis/indvar.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct finder {
+    const struct mg_cfg *c;
+    const struct mg_module *m;
+    const struct mg_dom *d;
+    const struct mg_loops *l;
+    mg_id lo, hi;              /* registers */
+    uint32_t *defs_at; mg_id *defs; /* register - lo -> instructions that write it */
+    MG_VEC(struct mg_iv) found;
+    MG_VEC(mg_id) stepped;     /* beside found: register that holds the stepped value too (0: none) */
+    struct mg_ivs *out;
+    uint32_t *n_exits;         /* loop -> edges that leave it, leaving and calls included */
+};
+
+static mg_id reg_of(const struct mg_opnd *o)
+{
+    return o->kind == MG_OPND_reg && !o->sub && !o->val ? o->id : 0;
+}
+
+static const struct mg_opnd *opnds_of(const struct finder *f, mg_id node)
+{
+    return &f->m->opnds.at[f->m->nodes.at[node].opnd];
+}
+
+static void note_def(struct finder *f, mg_id node, uint32_t *fill)
+{
+    mg_id d[256];
+    uint32_t n = mg_node_defs(f->m, node, d, MG_COUNT_OF(d));
+    for (uint32_t i = 0; i < n && i < MG_COUNT_OF(d); i++) {
+        if (d[i] < f->lo || d[i] >= f->hi) continue;
+        if (fill) f->defs[fill[d[i] - f->lo]++] = node;
+        else f->defs_at[d[i] - f->lo + 1]++;
+    }
+}
+
+static void collect_defs(struct finder *f)
+{
+    const struct mg_func *fn = &f->m->funcs.at[f->c->func];
+    f->lo = UINT32_MAX;
+    MG_EACH_NODE(f->m, fn, id) {
+        const struct mg_node *n = &f->m->nodes.at[id];
+        if (n->kind != MG_NODE_decl || f->m->decls.at[n->ref].space != MG_SPACE_reg) continue;
+        f->lo = MG_MIN(f->lo, f->m->decls.at[n->ref].first);
+        f->hi = MG_MAX(f->hi, f->m->decls.at[n->ref].first + f->m->decls.at[n->ref].n);
+    }
+    if (f->lo > f->hi) f->lo = f->hi;
+    uint32_t n = f->hi - f->lo;
+    f->defs_at = mg_xcalloc(n + 2, sizeof *f->defs_at);
+    MG_EACH_NODE(f->m, fn, id) if (f->m->nodes.at[id].kind == MG_NODE_inst) note_def(f, id, NULL);
+    for (uint32_t i = 0; i < n; i++) f->defs_at[i + 1] += f->defs_at[i];
+    f->defs = mg_xcalloc(f->defs_at[n] + 1, sizeof *f->defs);
+    uint32_t *fill = mg_xmalloc(sizeof *fill * (n + 1));
+    memcpy(fill, f->defs_at, sizeof *fill * (n + 1));
+    MG_EACH_NODE(f->m, fn, id) if (f->m->nodes.at[id].kind == MG_NODE_inst) note_def(f, id, fill);
+    free(fill);
+}
+
+/* The only instruction that writes r; 0: none or several. */
+static mg_id only_def(const struct finder *f, mg_id r)
+{
+    if (r < f->lo || r >= f->hi || f->defs_at[r - f->lo + 1] - f->defs_at[r - f->lo] != 1) return 0;
+    return f->defs[f->defs_at[r - f->lo]];
+}
+
+/* The only instruction inside the loop that writes r; 0: none or several. */
+static mg_id only_def_inside(const struct finder *f, mg_id r, uint32_t loop)
+{
+    mg_id only = 0;
+    if (r < f->lo || r >= f->hi) return 0;
+    for (uint32_t i = f->defs_at[r - f->lo]; i < f->defs_at[r - f->lo + 1]; i++) {
+        uint32_t b = mg_cfg_block_of(f->c, f->defs[i]);
+        if (b == MG_NO_BLOCK || !mg_loops_contains(f->l, loop, b)) continue;
+        if (only) return 0;
+        only = f->defs[i];
+    }
+    return only;
+}
+
+static bool changes_inside(const struct finder *f, mg_id r, uint32_t loop)
+{
+    if (r < f->lo || r >= f->hi) return true;
+    for (uint32_t i = f->defs_at[r - f->lo]; i < f->defs_at[r - f->lo + 1]; i++) {
+        uint32_t b = mg_cfg_block_of(f->c, f->defs[i]);
+        if (b != MG_NO_BLOCK && mg_loops_contains(f->l, loop, b)) return true;
+    }
+    return false;
+}
+
+/* add d, s, constant (or sub): fills step. */
+static bool is_step(const struct finder *f, mg_id node, mg_id *d, mg_id *s, int64_t *step, unsigned *bits)
+{
+    const struct mg_node *n = &f->m->nodes.at[node];
+    const struct mg_form *fm = mg_node_form(f->m, n);
+    if ((fm->op != MG_OP_add && fm->op != MG_OP_sub) || n->guard || n->n_opnds != 3 || fm->n_mods != 1 || fm->n_types != 1) return false;
+    enum mg_type_kind kind = mg_type_kind((enum mg_type)fm->types[0]);
+    *bits = mg_type_bits((enum mg_type)fm->types[0]);
+    if ((kind != MG_TK_UINT && kind != MG_TK_SINT) || (*bits != 32 && *bits != 64)) return false;
+    const struct mg_opnd *o = opnds_of(f, node);
+    *d = reg_of(&o[0]);
+    *s = reg_of(&o[1]);
+    if (!*d || !*s || o[2].kind != MG_OPND_imm || o[2].sub == MG_IMM_WIDE) return false;
+    *step = *bits == 32 ? (int64_t)(int32_t)(uint32_t)o[2].val : (int64_t)o[2].val;
+    if (fm->op == MG_OP_sub) *step = -*step;
+    return *step != 0 && *step != INT64_MIN;
+}
+
+static bool add_iv(struct finder *f, mg_id reg, mg_id other, uint32_t block, int64_t step, unsigned bits)
+{
+    uint64_t size = step < 0 ? (uint64_t)-step : (uint64_t)step;
+    if (size & (size - 1)) return false;
+    if (f->m->regs.at[reg].vec || mg_type_bits((enum mg_type)f->m->regs.at[reg].type) != bits) return false;
+    *mg_vec_push(&f->found) = (struct mg_iv){
+        .loop = f->l->loop_of[block], .block = block, .reg = reg, .down = step < 0,
+        .shift = (uint8_t)__builtin_ctzll(size), .bits = (uint8_t)bits,
+    };
+    *mg_vec_push(&f->stepped) = other;
+    return true;
+}
+
+/* Does this instruction step a register once for each execution of its block? */
+static void look_at(struct finder *f, mg_id node)
+{
+    uint32_t b = mg_cfg_block_of(f->c, node), loop = f->l->loop_of[b];
+    mg_id d, s;
+    int64_t step;
+    unsigned bits;
+    const struct mg_node *n = &f->m->nodes.at[node];
+    if (loop == MG_NO_LOOP || n->guard) return;
+    if (is_step(f, node, &d, &s, &step, &bits)) {
+        if (d == s && only_def_inside(f, d, loop) == node) add_iv(f, d, 0, b, step, bits);
+        return;
+    }
+    /* add t, r, step; ... mov r, t */
+    const struct mg_form *fm = mg_node_form(f->m, n);
+    if (fm->op != MG_OP_mov || n->n_opnds != 2) return;
+    mg_id r = reg_of(&opnds_of(f, node)[0]), t = reg_of(&opnds_of(f, node)[1]), by = t ? only_def(f, t) : 0;
+    if (!r || !by || only_def_inside(f, r, loop) != node || !is_step(f, by, &d, &s, &step, &bits) || s != r) return;
+    uint32_t at = mg_cfg_block_of(f->c, by);
+    if (at == MG_NO_BLOCK || f->l->loop_of[at] != loop || !mg_dom_over(f->d, at, b)) return;
+    if (at == b) { /* in this order within the block */
+        mg_id id = by;
+        while (id && id != node && id != f->c->blocks[b].last) id = f->m->nodes.at[id].next;
+        if (id != node) return;
+    }
+    add_iv(f, r, t, b, step, bits);
+}
+
+/* ---- bounds -------------------------------------------------------------------------------------- */
+
+enum relation { REL_NONE, REL_LT, REL_LE, REL_GT, REL_GE, REL_NE, REL_EQ };
+
+static enum relation negated(enum relation r)
+{
+    static const uint8_t to[] = {REL_NONE, REL_GE, REL_GT, REL_LE, REL_LT, REL_EQ, REL_NE};
+    return (enum relation)to[r];
+}
+
+static enum relation flipped(enum relation r)
+{
+    static const uint8_t to[] = {REL_NONE, REL_GT, REL_GE, REL_LT, REL_LE, REL_NE, REL_EQ};
+    return (enum relation)to[r];
+}
+
+static enum relation relation_of(const struct mg_form *fm, bool *is_signed)
+{
+    *is_signed = mg_type_kind((enum mg_type)fm->types[0]) == MG_TK_SINT;
+    for (unsigned i = 0; i < fm->n_mods; i++)
+        switch (fm->mods[i]) {
+        case MG_MOD_lt: return REL_LT;
+        case MG_MOD_le: return REL_LE;
+        case MG_MOD_gt: return REL_GT;
+        case MG_MOD_ge: return REL_GE;
+        case MG_MOD_ne: return REL_NE;
+        case MG_MOD_eq: return REL_EQ;
+        case MG_MOD_lo: *is_signed = false; return REL_LT;
+        case MG_MOD_ls: *is_signed = false; return REL_LE;
+        case MG_MOD_hi: *is_signed = false; return REL_GT;
+        case MG_MOD_hs: *is_signed = false; return REL_GE;
+        default: break;
+        }
+    return REL_NONE;
+}
+
+static void improve(struct finder *f, uint32_t loop, enum mg_trips trips, unsigned bits)
+{
+    struct mg_ivs *o = f->out;
+    if (o->trips[loop] != MG_TRIPS_ANY && (o->trip_bits[loop] < bits || (o->trip_bits[loop] == bits && o->trips[loop] >= trips))) return;
+    o->trips[loop] = (uint8_t)trips;
+    o->trip_bits[loop] = (uint8_t)bits;
+}
+
+/* Constant that the register has whenever the loop is entered. */
+static bool start_of(const struct finder *f, const struct mg_iv *v, int64_t *start)
+{
+    mg_id outside = 0;
+    for (uint32_t i = f->defs_at[v->reg - f->lo]; i < f->defs_at[v->reg - f->lo + 1]; i++) {
+        uint32_t b = mg_cfg_block_of(f->c, f->defs[i]);
+        if (b != MG_NO_BLOCK && mg_loops_contains(f->l, v->loop, b)) continue;
+        if (outside) return false;
+        outside = f->defs[i];
+    }
+    if (!outside) return false;
+    const struct mg_node *n = &f->m->nodes.at[outside];
+    uint32_t b = mg_cfg_block_of(f->c, outside);
+    const struct mg_opnd *o = opnds_of(f, outside);
+    if (mg_node_form(f->m, n)->op != MG_OP_mov || n->guard || n->n_opnds != 2 || o[1].kind != MG_OPND_imm || b == MG_NO_BLOCK) return false;
+    *start = (int32_t)(uint32_t)o[1].val;
+    return mg_dom_over(f->d, b, f->l->loops[v->loop].header);
+}
+
+static unsigned bits_for(uint64_t n)
+{
+    unsigned bits = 0;
+    while (bits < 63 && (1ull << bits) < n) bits++;
+    return bits;
+}
+
+/* Rounds that go on have `r rel bound`; r is the register of v, or what it has become after the step
+ * when `after`. */
+static void apply(struct finder *f, const struct mg_iv *v, bool after, enum relation rel, bool is_signed, const struct mg_opnd *bound)
+{
+    bool constant = bound->kind == MG_OPND_imm, fixed = constant || (reg_of(bound) && !changes_inside(f, reg_of(bound), v->loop));
+    bool single = f->n_exits[v->loop] == 1;
+    int64_t start, first = 0, lowest = is_signed ? INT32_MIN : 0, highest = is_signed ? INT32_MAX : UINT32_MAX;
+    bool begins = start_of(f, v, &start);
+    bool strict = v->down ? rel == REL_GT : rel == REL_LT;
+    if (v->bits != 32) return;
+    if (begins) {
+        int64_t step = (int64_t)1 << v->shift;
+        first = start + (after ? (v->down ? -step : step) : 0);
+        first = is_signed ? (int32_t)(uint32_t)first : (int64_t)(uint32_t)first;
+    }
+    if (strict && v->shift == 0) {
+        int64_t limit = constant ? (is_signed ? (int64_t)(int32_t)(uint32_t)bound->val : (int64_t)(uint32_t)bound->val) : v->down ? lowest : highest;
+        if (!begins) {
+            improve(f, v->loop, MG_TRIPS_LIMITED, 32);
+            return;
+        }
+        int64_t passes = v->down ? first - limit : limit - first; /* values that stay */
+        if (passes < 0) passes = 0;
+        if (passes + 1 < (int64_t)1 << 32) improve(f, v->loop, MG_TRIPS_BELOW, bits_for((uint64_t)passes + 2));
+        else improve(f, v->loop, MG_TRIPS_LIMITED, 32);
+        return;
+    }
+    if (rel == REL_NE && fixed && (v->shift == 0 || single)) {
+        if (constant && begins) {
+            uint64_t far = (uint32_t)(v->down ? first - (int64_t)bound->val : (int64_t)bound->val - first);
+            unsigned bits = bits_for((far >> v->shift) + 2);
+            if (!(far & ((1u << v->shift) - 1)) && bits <= 32) improve(f, v->loop, MG_TRIPS_BELOW, bits);
+        }
+        improve(f, v->loop, MG_TRIPS_LIMITED, 32 - v->shift);
+        return;
+    }
+    bool towards = v->down ? rel == REL_GT || rel == REL_GE : rel == REL_LT || rel == REL_LE;
+    if (towards && fixed && single) improve(f, v->loop, MG_TRIPS_LIMITED, 32 - v->shift);
+}
+
+static void compare(struct finder *f, uint32_t loop, mg_id node, bool holds)
+{
+    const struct mg_form *fm = mg_node_form(f->m, &f->m->nodes.at[node]);
+    bool is_signed;
+    enum relation rel = relation_of(fm, &is_signed);
+    enum mg_type_kind kind = mg_type_kind((enum mg_type)fm->types[0]);
+    if (kind != MG_TK_UINT && kind != MG_TK_SINT && kind != MG_TK_BITS) return;
+    if (mg_type_bits((enum mg_type)fm->types[0]) != 32 || rel == REL_NONE) return;
+    if (!holds) rel = negated(rel);
+    const struct mg_opnd *o = opnds_of(f, node);
+    for (uint32_t i = 0; i < f->found.n; i++) {
+        const struct mg_iv *v = &f->found.at[i];
+        if (v->loop != loop) continue;
+        for (uint32_t side = 0; side < 2; side++) {
+            const struct mg_opnd *a = &o[1 + side], *b = &o[2 - side];
+            mg_id r = reg_of(a);
+            if (!r || (r != v->reg && r != f->stepped.at[i])) continue;
+            /* is what is compared the value of before the step or of after it? Both blocks run in
+             * every round, so one dominates the other */
+            uint32_t at = mg_cfg_block_of(f->c, node);
+            bool after = r == f->stepped.at[i];
+            if (!after && at == v->block) {
+                mg_id by = only_def_inside(f, v->reg, loop);
+                for (mg_id id = f->c->blocks[at].first; id && id != node; id = f->m->nodes.at[id].next) after |= id == by;
+            } else if (!after) {
+                after = mg_dom_over(f->d, v->block, at);
+            }
+            apply(f, v, after, side ? flipped(rel) : rel, is_signed, b);
+        }
+    }
+}
+
+/* What is known when predicate `p` has the value `holds` at a block of the loop. */
+static void imply(struct finder *f, uint32_t loop, uint32_t at, const struct mg_opnd *p, bool holds, unsigned depth)
+{
+    if (p->kind == MG_OPND_not) holds = !holds;
+    else if (p->kind != MG_OPND_reg) return;
+    mg_id node = only_def(f, p->id);
+    uint32_t b = node ? mg_cfg_block_of(f->c, node) : MG_NO_BLOCK;
+    if (!node || depth > 6 || f->m->nodes.at[node].guard || b == MG_NO_BLOCK || f->l->loop_of[b] != loop || !mg_dom_over(f->d, b, at)) return;
+    const struct mg_form *fm = mg_node_form(f->m, &f->m->nodes.at[node]);
+    const struct mg_opnd *o = opnds_of(f, node);
+    uint32_t n = f->m->nodes.at[node].n_opnds;
+    switch (fm->op) {
+    case MG_OP_setp: {
+        if (o[0].kind != MG_OPND_reg || n < 3) return;
+        bool conj = mg_form_has(fm, MG_MOD_and), disj = mg_form_has(fm, MG_MOD_or);
+        if (mg_form_has(fm, MG_MOD_xor) || (conj && !holds) || (disj && holds)) return;
+        compare(f, loop, node, holds);
+        if ((conj || disj) && n == 4) imply(f, loop, at, &o[3], holds, depth + 1);
+        return;
+    }
+    case MG_OP_not:
+        imply(f, loop, at, &o[1], !holds, depth + 1);
+        return;
+    case MG_OP_and: case MG_OP_or:
+        if ((fm->op == MG_OP_and) != holds) return;
+        imply(f, loop, at, &o[1], holds, depth + 1);
+        imply(f, loop, at, &o[2], holds, depth + 1);
+        return;
+    default: return;
+    }
+}
+
+/* Does the block run in every round that another follows? */
+static bool in_every_round(const struct finder *f, uint32_t loop, uint32_t b)
+{
+    uint32_t h = f->l->loops[loop].header;
+    if (f->l->loop_of[b] != loop || f->l->loops[loop].n_headers != 1) return false;
+    const struct mg_block *k = &f->c->blocks[h];
+    for (uint32_t i = 0; i < k->n_preds; i++) {
+        uint32_t p = f->c->preds[k->pred_at + i];
+        if (mg_loops_contains(f->l, loop, p) && !mg_dom_over(f->d, b, p)) return false;
+    }
+    return true;
+}
+
+static void bound_loops(struct finder *f)
+{
+    const struct mg_cfg *c = f->c;
+    struct mg_iv *list = f->found.at;
+    uint32_t n = 0; /* only what steps in every round bounds it; the rest may still count */
+    bool *steps = mg_xcalloc(f->found.n + 1, sizeof *steps);
+    for (uint32_t i = 0; i < f->found.n; i++) steps[i] = in_every_round(f, list[i].loop, list[i].block);
+    struct finder only = *f;
+    only.found.at = mg_xmalloc(sizeof *list * (f->found.n + 1));
+    only.stepped.at = mg_xmalloc(sizeof(mg_id) * (f->found.n + 1));
+    for (uint32_t i = 0; i < f->found.n; i++) {
+        if (!steps[i]) continue;
+        only.found.at[n] = list[i];
+        only.stepped.at[n++] = f->stepped.at[i];
+    }
+    only.found.n = only.stepped.n = n;
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        uint32_t loop = f->l->loop_of[b];
+        const struct mg_block *k = &c->blocks[b];
+        const struct mg_node *end = &f->m->nodes.at[k->last];
+        if (loop == MG_NO_LOOP || !end->guard || !in_every_round(f, loop, b)) continue;
+        unsigned op = mg_node_form(f->m, end)->op;
+        bool not_guard = end->flags & MG_NF_GUARD_NOT, holds;
+        if (op == MG_OP_bra && k->n_succs == 2) {
+            bool fall = mg_loops_contains(f->l, loop, c->edges[k->succ_at]), taken = mg_loops_contains(f->l, loop, c->edges[k->succ_at + 1]);
+            if (fall == taken) continue;
+            holds = taken != not_guard;
+        } else if (op == MG_OP_ret || op == MG_OP_exit) {
+            holds = not_guard;
+        } else {
+            continue;
+        }
+        struct mg_opnd p = mg_o_reg(end->guard);
+        imply(&only, loop, b, &p, holds, 0);
+    }
+    free(only.found.at);
+    free(only.stepped.at);
+    free(steps);
+}
+
+static void count_exits(struct finder *f)
+{
+    const struct mg_cfg *c = f->c;
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        const struct mg_block *k = &c->blocks[b];
+        if (!c->reachable[b]) continue;
+        bool away = k->leaves || mg_node_form(f->m, &f->m->nodes.at[k->last])->op == MG_OP_call;
+        for (uint32_t loop = f->l->loop_of[b]; loop != MG_NO_LOOP; loop = f->l->loops[loop].parent) {
+            f->n_exits[loop] += away;
+            for (uint32_t s = 0; s < k->n_succs; s++) f->n_exits[loop] += !mg_loops_contains(f->l, loop, c->edges[k->succ_at + s]);
+        }
+    }
+}
+
+static void find_latches(struct finder *f)
+{
+    for (uint32_t i = 0; i < f->l->n_loops; i++) {
+        const struct mg_loop *lp = &f->l->loops[i];
+        const struct mg_block *h = &f->c->blocks[lp->header];
+        f->out->latch[i] = MG_NO_BLOCK;
+        uint32_t n = 0;
+        for (uint32_t p = 0; p < h->n_preds; p++) {
+            uint32_t from = f->c->preds[h->pred_at + p];
+            if (!mg_loops_contains(f->l, i, from)) continue;
+            f->out->latch[i] = from;
+            n++;
+        }
+        if (n != 1 || lp->n_headers != 1) f->out->latch[i] = MG_NO_BLOCK;
+    }
+}
+
+/* Does the block run in the round in which the loop is left? */
+static enum mg_iv_last last_round(const struct finder *f, uint32_t loop, uint32_t b)
+{
+    const struct mg_cfg *c = f->c;
+    bool always = in_every_round(f, loop, b), never = true;
+    for (uint32_t x = 0; x < c->n_blocks && (always || never); x++) {
+        const struct mg_block *k = &c->blocks[x];
+        if (!c->reachable[x] || !mg_loops_contains(f->l, loop, x)) continue;
+        bool ends = k->leaves || mg_node_form(f->m, &f->m->nodes.at[k->last])->op == MG_OP_call;
+        for (uint32_t s = 0; s < k->n_succs; s++) ends |= !mg_loops_contains(f->l, loop, c->edges[k->succ_at + s]);
+        if (!ends) continue;
+        always = always && mg_dom_over(f->d, b, x);
+        never = never && x != b && f->l->loop_of[x] == loop && mg_dom_over(f->d, x, b);
+    }
+    return always ? MG_IV_ALWAYS : never ? MG_IV_NEVER : MG_IV_MAYBE;
+}
+
+static int by_loop(const void *a, const void *b)
+{
+    const struct mg_iv *x = a, *y = b;
+    return x->loop != y->loop ? (x->loop < y->loop ? -1 : 1) : x->reg < y->reg ? -1 : x->reg > y->reg;
+}
+
+struct mg_ivs *mg_ivs_new(const struct mg_cfg *c, const struct mg_dom *d, const struct mg_loops *l)
+{
+    struct mg_ivs *out = mg_xcalloc(1, sizeof *out);
+    out->trips = mg_xcalloc(l->n_loops + 1, 1);
+    out->trip_bits = mg_xcalloc(l->n_loops + 1, 1);
+    out->latch = mg_xcalloc(l->n_loops + 1, sizeof *out->latch);
+    if (!l->n_loops) return out;
+    struct finder f = {.c = c, .m = c->m, .d = d, .l = l, .out = out};
+    f.n_exits = mg_xcalloc(l->n_loops, sizeof *f.n_exits);
+    collect_defs(&f);
+    count_exits(&f);
+    find_latches(&f);
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        uint32_t loop = l->loop_of[b];
+        if (!c->reachable[b] || loop == MG_NO_LOOP || l->loops[loop].n_headers != 1) continue;
+        for (mg_id id = c->blocks[b].first;; id = f.m->nodes.at[id].next) {
+            if (f.m->nodes.at[id].kind == MG_NODE_inst && !(f.m->nodes.at[id].flags & MG_NF_META)) look_at(&f, id);
+            if (id == c->blocks[b].last) break;
+        }
+    }
+    bound_loops(&f);
+    for (uint32_t i = 0; i < f.found.n; i++) f.found.at[i].last = last_round(&f, f.found.at[i].loop, f.found.at[i].block);
+    out->list = f.found.at;
+    out->n = f.found.n;
+    if (out->n) qsort(out->list, out->n, sizeof *out->list, by_loop);
+    mg_vec_release(&f.stepped);
+    free(f.defs_at);
+    free(f.defs);
+    free(f.n_exits);
+    return out;
+}
+
+void mg_ivs_free(struct mg_ivs *v)
+{
+    if (!v) return;
+    free(v->list);
+    free(v->trips);
+    free(v->trip_bits);
+    free(v->latch);
+    free(v);
+}

@@ -1,0 +1,335 @@
+/* Planning: builds the graph of count.h, prices every edge by the cheapest way to measure it, keeps a
+ * spanning tree of greatest cost and orders its edges for solving. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "pass/count.h"
+
+#define NEVER 1e300 /* what cannot be measured has to be in the tree */
+
+struct edge {
+    uint32_t a, b;
+    double cost;
+    struct mg_count how; /* to measure it */
+    uint32_t from;       /* MG_FLOW_OPEN: may be measured; else known */
+    bool dead;           /* block that no path reaches */
+};
+
+struct planner {
+    const struct mg_cfg *c;
+    const struct mg_count_opts *o;
+    struct mg_count_plan *p;
+    struct edge *edges; uint32_t n_edges, n_nodes;
+    uint32_t *edge_of;  /* cfg edge -> edge */
+    uint32_t *group;    /* union-find over nodes */
+};
+
+static unsigned end_op(const struct mg_cfg *c, uint32_t b)
+{
+    return mg_node_form(c->m, &c->m->nodes.at[c->blocks[b].last])->op;
+}
+
+enum mg_edge_place mg_edge_place(const struct mg_cfg *c, const struct mg_freq *f, uint32_t block, uint32_t edge)
+{
+    const struct mg_block *k = &c->blocks[block];
+    uint32_t to = c->edges[edge];
+    const struct mg_node *end = &c->m->nodes.at[k->last];
+    bool ends = mg_node_form(c->m, end)->op_flags & MG_OPF_ENDS_BLOCK;
+    unsigned op = mg_node_form(c->m, end)->op;
+    if (c->blocks[to].n_preds == 1 && to != 0) return MG_PLACE_HEAD;
+    if (!ends || op == MG_OP_call) return MG_PLACE_FALL;
+    if (k->n_succs == 1 && !k->leaves) return MG_PLACE_END;
+    bool fall = op != MG_OP_brx && (end->guard || op == MG_OP_call) && edge == k->succ_at;
+    if (fall) return MG_PLACE_FALL;
+    if (op == MG_OP_brx) return MG_PLACE_AWAY;
+    return f->share[edge] < 0.3 ? MG_PLACE_AWAY : MG_PLACE_GUARD;
+}
+
+static double edge_cost(const struct planner *x, uint32_t block, uint32_t edge)
+{
+    const struct mg_freq *f = x->p->freq;
+    const struct mg_node *end = &x->c->m->nodes.at[x->c->blocks[block].last];
+    if (mg_node_form(x->c->m, end)->op == MG_OP_brx && end->guard) return NEVER;
+    switch (mg_edge_place(x->c, f, block, edge)) {
+    case MG_PLACE_AWAY: return 2 * f->edge[edge];
+    case MG_PLACE_GUARD: return f->block[block];
+    default: return f->edge[edge];
+    }
+}
+
+/* ---- how wide a counter has to be ------------------------------------------------------------------- */
+
+/* Innermost loop around both blocks. */
+static uint32_t common_loop(const struct planner *x, uint32_t a, uint32_t b)
+{
+    uint32_t loop = x->p->loops->loop_of[a];
+    while (loop != MG_NO_LOOP && !mg_loops_contains(x->p->loops, loop, b)) loop = x->p->loops->loops[loop].parent;
+    return loop;
+}
+
+/* Of something that happens at most once in a round of `loop`. */
+static enum mg_count_width width_in(const struct mg_count_plan *p, uint32_t loop, bool latch)
+{
+    const struct mg_loops *l = p->loops;
+    const struct mg_ivs *v = p->ivs;
+    unsigned bits = 0;
+    if (loop == MG_NO_LOOP) return MG_WIDTH_BIT;
+    if (latch && l->loops[loop].parent == MG_NO_LOOP && v->trips[loop] != MG_TRIPS_ANY) return MG_WIDTH_32;
+    for (; loop != MG_NO_LOOP; loop = l->loops[loop].parent) {
+        if (v->trips[loop] != MG_TRIPS_BELOW) return MG_WIDTH_64;
+        bits += v->trip_bits[loop];
+    }
+    return bits <= 32 ? MG_WIDTH_32 : MG_WIDTH_64;
+}
+
+enum mg_count_width mg_count_block_width(const struct mg_count_plan *p, uint32_t block)
+{
+    return width_in(p, p->loops->loop_of[block], false);
+}
+
+/* ---- the graph -------------------------------------------------------------------------------------- */
+
+static struct edge *add_edge(struct planner *x, uint32_t a, uint32_t b, struct mg_count how, double cost)
+{
+    struct edge *e = &x->edges[x->n_edges++];
+    how.events = cost;
+    *e = (struct edge){.a = a, .b = b, .cost = cost, .how = how, .from = MG_FLOW_OPEN};
+    return e;
+}
+
+static bool leaves_in_call(const struct planner *x, uint32_t b)
+{
+    return x->o->may_leave && x->o->may_leave[b];
+}
+
+static void build_graph(struct planner *x)
+{
+    const struct mg_cfg *c = x->c;
+    const struct mg_freq *f = x->p->freq;
+    uint32_t n = c->n_blocks, end = 2 * n;
+    for (uint32_t b = 0; b < n; b++) {
+        struct mg_count how = {.kind = MG_COUNT_BLOCK, .block = b, .width = width_in(x->p, x->p->loops->loop_of[b], false)};
+        add_edge(x, 2 * b, 2 * b + 1, how, f->block[b])->dead = !c->reachable[b];
+    }
+    struct edge *entry = add_edge(x, end, 0, (struct mg_count){.kind = MG_COUNT_ENTRY}, f->block[0] > 0 ? f->block[0] : 1);
+    if (x->o->entries_known) entry->from = MG_FLOW_ENTRIES;
+    for (uint32_t b = 0; b < n; b++) {
+        const struct mg_block *k = &c->blocks[b];
+        if (!c->reachable[b]) continue;
+        for (uint32_t s = 0; s < k->n_succs; s++) {
+            uint32_t id = k->succ_at + s, to = c->edges[id], loop = common_loop(x, b, to);
+            bool latch = loop != MG_NO_LOOP && x->p->loops->loops[loop].header == to && x->p->ivs->latch[loop] == b;
+            struct mg_count how = {.kind = MG_COUNT_EDGE, .block = b, .edge = id, .width = width_in(x->p, loop, latch)};
+            x->edge_of[id] = x->n_edges;
+            add_edge(x, 2 * b + 1, 2 * to, how, edge_cost(x, b, id));
+        }
+        bool in_call = leaves_in_call(x, b);
+        if (!k->leaves && !in_call) continue;
+        bool cannot = in_call || end_op(c, b) == MG_OP_brx;
+        double cost = cannot ? NEVER : k->n_succs ? f->block[b] : f->leave[b];
+        struct edge *e = add_edge(x, 2 * b + 1, end, (struct mg_count){.kind = MG_COUNT_LEAVE, .block = b}, cost);
+        if (!in_call && end_op(c, b) == MG_OP_trap) e->from = MG_FLOW_ZERO;
+    }
+}
+
+/* ---- induction variables ------------------------------------------------------------------------------ */
+
+/* Cost of code on every way into the loop and out of it; NEVER where some way cannot hold code. */
+static double rim_cost(const struct planner *x, uint32_t loop)
+{
+    const struct mg_cfg *c = x->c;
+    const struct mg_loops *l = x->p->loops;
+    double sum = 0;
+    if (l->loops[loop].header == 0 || l->loops[loop].n_headers != 1) return NEVER;
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        const struct mg_block *k = &c->blocks[b];
+        if (!c->reachable[b]) continue;
+        bool inside = mg_loops_contains(l, loop, b);
+        if (inside && leaves_in_call(x, b)) return NEVER;
+        if (inside && k->leaves && end_op(c, b) != MG_OP_trap) sum += k->n_succs ? x->p->freq->block[b] : x->p->freq->leave[b];
+        for (uint32_t s = 0; s < k->n_succs; s++) {
+            uint32_t to = c->edges[k->succ_at + s];
+            bool enters = !inside && to == l->loops[loop].header, exits = inside && !mg_loops_contains(l, loop, to);
+            if (enters || exits) sum += edge_cost(x, b, k->succ_at + s);
+        }
+    }
+    return sum;
+}
+
+static void offer_iv(struct planner *x, uint32_t i, double rim)
+{
+    const struct mg_iv *v = &x->p->ivs->list[i];
+    const struct mg_loops *l = x->p->loops;
+    uint32_t latch = x->p->ivs->latch[v->loop];
+    enum mg_trips trips = (enum mg_trips)x->p->ivs->trips[v->loop];
+    struct mg_count how = {.kind = MG_COUNT_IV, .iv = i, .width = MG_WIDTH_64, .one_run = l->loops[v->loop].parent == MG_NO_LOOP, .block = v->block};
+    uint32_t target = v->block; /* the edge that it measures: the block's own */
+    if (v->bits == 32) {
+        if (trips == MG_TRIPS_ANY || x->p->ivs->trip_bits[v->loop] > 32 - v->shift) return;
+        if (trips != MG_TRIPS_BELOW && v->last == MG_IV_MAYBE) return;
+        how.less_one = trips != MG_TRIPS_BELOW && v->last == MG_IV_ALWAYS;
+        if (how.one_run) how.width = MG_WIDTH_32;
+        if (how.less_one) {
+            if (latch == MG_NO_BLOCK) return;
+            const struct mg_block *k = &x->c->blocks[latch];
+            for (uint32_t s = 0; s < k->n_succs; s++)
+                if (x->c->edges[k->succ_at + s] == l->loops[v->loop].header) target = x->edge_of[k->succ_at + s];
+        }
+    }
+    double cost = rim * (how.one_run ? 1.0 : 1.5) + 1e-3 * (v->shift != 0) + 1e-4 * (v->bits == 64);
+    if (cost >= x->edges[target].cost) return;
+    how.events = rim;
+    x->edges[target].how = how;
+    x->edges[target].cost = cost;
+}
+
+static void offer_ivs(struct planner *x)
+{
+    uint32_t loop = MG_NO_LOOP;
+    double rim = NEVER;
+    for (uint32_t i = 0; i < x->p->ivs->n; i++) {
+        if (x->p->ivs->list[i].loop != loop) rim = rim_cost(x, loop = x->p->ivs->list[i].loop);
+        if (rim < NEVER) offer_iv(x, i, rim);
+    }
+}
+
+/* ---- the tree --------------------------------------------------------------------------------------- */
+
+static uint32_t group_of(uint32_t *group, uint32_t n)
+{
+    while (group[n] != n) n = group[n] = group[group[n]];
+    return n;
+}
+
+struct ranked { double cost; uint32_t edge; };
+
+static int by_cost(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    if (x->cost != y->cost) return x->cost > y->cost ? -1 : 1;
+    return x->edge < y->edge ? -1 : x->edge > y->edge;
+}
+
+/* Known edges come first and close no cycle into the tree: they stay out of it. */
+static void choose(struct planner *x)
+{
+    struct ranked *order = mg_xmalloc(sizeof *order * (x->n_edges + 1));
+    bool *tree = mg_xcalloc(x->n_edges + 1, sizeof *tree);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < x->n_edges; i++)
+        if (!x->edges[i].dead && x->edges[i].from == MG_FLOW_OPEN) order[n++] = (struct ranked){x->edges[i].cost, i};
+    qsort(order, n, sizeof *order, by_cost);
+    for (uint32_t i = 0; i < n; i++) {
+        struct edge *e = &x->edges[order[i].edge];
+        uint32_t a = group_of(x->group, e->a), b = group_of(x->group, e->b);
+        tree[order[i].edge] = a != b;
+        x->group[a] = b;
+    }
+    x->p->list = mg_xcalloc(x->n_edges + 1, sizeof *x->p->list);
+    for (uint32_t i = 0; i < x->n_edges; i++) {
+        struct edge *e = &x->edges[i];
+        if (e->dead || tree[i] || e->from != MG_FLOW_OPEN) continue;
+        x->p->fails |= e->cost >= NEVER;
+        e->from = x->p->n;
+        x->p->list[x->p->n++] = e->how;
+    }
+    free(tree);
+    free(order);
+}
+
+/* Open edges, leaves of the tree first. */
+static void order_steps(struct planner *x)
+{
+    struct mg_flow *f = &x->p->flow;
+    uint32_t *at = mg_xcalloc(x->n_nodes + 2, sizeof *at), *list = mg_xcalloc(2 * (size_t)x->n_edges + 1, sizeof *list);
+    uint32_t *order = mg_xcalloc(x->n_nodes + 1, sizeof *order), *parent = mg_xcalloc(x->n_nodes + 1, sizeof *parent), n = 0;
+    bool *seen = mg_xcalloc(x->n_nodes + 1, sizeof *seen);
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < x->n_edges; i++) {
+            const struct mg_flow_edge *e = &f->edges[i];
+            if (e->a == e->b || e->from != MG_FLOW_OPEN) continue;
+            if (pass) list[at[e->a]++] = i, list[at[e->b]++] = i;
+            else at[e->a + 1]++, at[e->b + 1]++;
+        }
+        if (!pass) for (uint32_t i = 0; i < x->n_nodes; i++) at[i + 1] += at[i];
+    }
+    for (uint32_t i = x->n_nodes; i > 0; i--) at[i] = at[i - 1];
+    at[0] = 0;
+    f->steps = mg_xcalloc(x->n_nodes + 1, sizeof *f->steps);
+    for (uint32_t root = x->n_nodes; root-- > 0;) { /* END first: the tree that holds it has it as root */
+        if (seen[root]) continue;
+        seen[root] = true;
+        parent[root] = UINT32_MAX;
+        uint32_t from = n;
+        order[n++] = root;
+        for (uint32_t i = from; i < n; i++)
+            for (uint32_t k = at[order[i]]; k < at[order[i] + 1]; k++) {
+                const struct mg_flow_edge *e = &f->edges[list[k]];
+                uint32_t y = e->a == order[i] ? e->b : e->a;
+                if (seen[y]) continue;
+                seen[y] = true;
+                parent[y] = list[k];
+                order[n++] = y;
+            }
+    }
+    while (n-- > 0)
+        if (parent[order[n]] != UINT32_MAX) f->steps[f->n_steps++] = (struct mg_flow_step){parent[order[n]], order[n]};
+    free(at);
+    free(list);
+    free(order);
+    free(parent);
+    free(seen);
+}
+
+static void keep_flow(struct planner *x)
+{
+    struct mg_flow *f = &x->p->flow;
+    f->n_blocks = x->c->n_blocks;
+    f->n_nodes = x->n_nodes;
+    f->n_edges = x->n_edges;
+    f->needs_entries = x->o->entries_known;
+    f->edges = mg_xcalloc(x->n_edges + 1, sizeof *f->edges);
+    for (uint32_t i = 0; i < x->n_edges; i++) {
+        const struct edge *e = &x->edges[i];
+        f->edges[i] = (struct mg_flow_edge){e->a, e->dead ? e->a : e->b, e->dead ? MG_FLOW_ZERO : e->from};
+    }
+    order_steps(x);
+}
+
+struct mg_count_plan *mg_count_plan_new(const struct mg_cfg *c, const struct mg_count_opts *o)
+{
+    struct mg_count_plan *p = mg_xcalloc(1, sizeof *p);
+    p->loops = mg_loops_new(c);
+    p->dom = mg_dom_new(c);
+    p->ivs = mg_ivs_new(c, p->dom, p->loops);
+    p->freq = mg_freq_new(c, p->loops, o->measured);
+    if (!c->n_blocks) return p;
+    uint32_t n_cfg = 0, cap;
+    for (uint32_t b = 0; b < c->n_blocks; b++) n_cfg += c->blocks[b].n_succs;
+    cap = 2 * c->n_blocks + n_cfg + 2;
+    struct planner x = {.c = c, .o = o, .p = p, .n_nodes = 2 * c->n_blocks + 1};
+    x.edges = mg_xcalloc(cap, sizeof *x.edges);
+    x.edge_of = mg_xcalloc(n_cfg + 1, sizeof *x.edge_of);
+    x.group = mg_xcalloc(x.n_nodes + 1, sizeof *x.group);
+    for (uint32_t i = 0; i < x.n_nodes; i++) x.group[i] = i;
+    build_graph(&x);
+    offer_ivs(&x);
+    choose(&x);
+    keep_flow(&x);
+    free(x.edges);
+    free(x.edge_of);
+    free(x.group);
+    return p;
+}
+
+void mg_count_plan_free(struct mg_count_plan *p)
+{
+    if (!p) return;
+    mg_flow_release(&p->flow);
+    mg_ivs_free(p->ivs);
+    mg_freq_free(p->freq);
+    mg_dom_free(p->dom);
+    mg_loops_free(p->loops);
+    free(p->list);
+    free(p);
+}

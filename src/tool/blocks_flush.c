@@ -1,0 +1,475 @@
+/* Flushing the counters of scheme register.
+ *
+ *     activemask m;  x = or of all counters;  vote.any(x) or skip
+ *     address = counters + shard(%smid);  rank = lane's number among the active ones
+ *     packed registers   6 groups of 5 bits, 6 bits apart: t = (K >> g) & 0x01041041;  R_g = redux.add t
+ *     others             R_w = redux.add c        as long as all are below 2^27; else lane by lane
+ *     for (i = rank; i < n; i += lanes)           one lane for each counter, one instruction for all
+ *         v = field i of R;  if (v) red.global.add [address + 8 * i], v
+ *
+ * More counters than lanes come in banks. Without redux (before sm_80) whole warps add by shuffles,
+ * others lane by lane. Before sm_70 everything is added lane by lane. No lane waits for one that is
+ * not in the flush with it, so a warp may leave in pieces, and in front of a barrier.
+ */
+#include "tool/blocks_regs.h"
+
+#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
+#define R(r) mg_o_reg(r)
+#define I(n) mg_o_imm(n)
+#define FIELDS 0x01041041
+
+static mg_id temp(struct mg_rfunc *f, mg_id *at, const char *name, enum mg_type type)
+{
+    if (!*at) *at = mg_emit_reg(&f->x, name, type);
+    return *at;
+}
+
+static mg_id t32(struct mg_rfunc *f, unsigned i) { return temp(f, &f->t.b32[i], "__mg_t", MG_TYPE_b32); }
+static mg_id t64(struct mg_rfunc *f, unsigned i) { return temp(f, &f->t.b64[i], "__mg_d", MG_TYPE_b64); }
+static mg_id tp(struct mg_rfunc *f, unsigned i) { return temp(f, &f->t.p[i], "__mg_p", MG_TYPE_pred); }
+
+static mg_id new_label(struct mg_rfunc *f)
+{
+    mg_id label = mg_module_add_label(f->x.m, f->x.func, "$__mg_flush");
+    f->x.m->labels.at[label].targeted = 1;
+    return label;
+}
+
+static void put_label(struct mg_rfunc *f, mg_id label)
+{
+    mg_node_insert_before(f->x.m, f->x.func, f->x.at, mg_node_new_kind(f->x.m, MG_NODE_label, label));
+}
+
+static void branch(struct mg_rfunc *f, mg_id p, bool not_p, mg_id label)
+{
+    struct mg_emit *x = &f->x;
+    mg_emit_guard(x, p, not_p);
+    EMIT("bra", mg_o_label(label));
+    mg_emit_guard(x, 0, false);
+}
+
+static mg_id local_address(struct mg_rfunc *f, const struct mg_rc *c, int64_t *off)
+{
+    *off = 8 * (int64_t)(c->slot - f->n_bits - f->n_words);
+    return f->local_reg;
+}
+
+/* ---- counting --------------------------------------------------------------------------------------- */
+
+void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_rc *c = &f->counters[counter];
+    int64_t off;
+    x->at = s.at;
+    mg_emit_guard(x, s.guard, s.guard_not);
+    switch (c->kind) {
+    case MG_RC_BIT: EMIT("or.b32", R(c->reg), R(c->reg), I((int64_t)1 << c->bit)); break;
+    case MG_RC_32: EMIT("add.u32", R(c->reg), R(c->reg), I(1)); break;
+    case MG_RC_64: EMIT("add.u64", R(c->reg), R(c->reg), I(1)); break;
+    case MG_RC_LOCAL: {
+        mg_id base = local_address(f, c, &off), v = t64(f, 0);
+        EMIT("ld.local.u64", R(v), mg_o_addr_reg(base, off));
+        EMIT("add.u64", R(v), R(v), I(1));
+        EMIT("st.local.u64", mg_o_addr_reg(base, off), R(v));
+        break;
+    }
+    }
+    mg_emit_guard(x, 0, false);
+}
+
+static bool any_local(const struct mg_rfunc *f, const uint64_t *set)
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->counters[i].kind == MG_RC_LOCAL && mg_rc_in(set, i)) return true;
+    return false;
+}
+
+/* A loop over the local array: i from 0, address in t64(1). */
+static mg_id begin_locals(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    mg_id again = new_label(f);
+    EMIT("mov.u64", R(t64(f, 1)), I(0));
+    put_label(f, again);
+    EMIT("add.u64", R(t64(f, 2)), R(f->local_reg), R(t64(f, 1)));
+    return again;
+}
+
+static void end_locals(struct mg_rfunc *f, mg_id again)
+{
+    struct mg_emit *x = &f->x;
+    EMIT("add.u64", R(t64(f, 1)), R(t64(f, 1)), I(8));
+    EMIT("setp.lt.u64", R(tp(f, 0)), R(t64(f, 1)), I(8 * (int64_t)f->n_locals));
+    branch(f, tp(f, 0), false, again);
+}
+
+void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set)
+{
+    struct mg_emit *x = &f->x;
+    for (uint32_t k = 0; k < f->n_banks; k++) EMIT("mov.u32", R(f->banks[k]), I(0));
+    for (uint32_t i = 0; i < f->n; i++) {
+        const struct mg_rc *c = &f->counters[i];
+        if (!mg_rc_in(set, i)) continue;
+        if (c->kind == MG_RC_32) EMIT("mov.u32", R(c->reg), I(0));
+        else if (c->kind == MG_RC_64) EMIT("mov.u64", R(c->reg), I(0));
+        else if (c->kind == MG_RC_LOCAL && set) { /* in front of a call: no branch */
+            int64_t off;
+            mg_id base = local_address(f, c, &off);
+            EMIT("st.local.u64", mg_o_addr_reg(base, off), I(0));
+        }
+    }
+    if (set || !f->n_locals) return;
+    EMIT("mov.u64", R(f->local_reg), (struct mg_opnd){.kind = MG_OPND_var, .id = f->local});
+    mg_id again = begin_locals(f);
+    EMIT("st.local.u64", mg_o_addr_reg(t64(f, 2), 0), I(0));
+    end_locals(f, again);
+}
+
+/* ---- lane by lane ------------------------------------------------------------------------------------ */
+
+/* Counter c of this lane to [base + 8 * slot], for lanes with the guard. */
+static void add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_id guard)
+{
+    struct mg_emit *x = &f->x;
+    mg_id p = tp(f, 1), wide = t64(f, 0), bit = t32(f, 7);
+    struct mg_opnd to = mg_o_addr_reg(base, 8 * (int64_t)c->slot), v = R(wide);
+    int64_t off;
+    switch (c->kind) {
+    case MG_RC_BIT:
+        EMIT("and.b32", R(bit), R(c->reg), I((int64_t)1 << c->bit));
+        EMIT("setp.ne.u32", R(p), R(bit), I(0));
+        v = I(1);
+        break;
+    case MG_RC_32:
+        EMIT("setp.ne.u32", R(p), R(c->reg), I(0));
+        EMIT("cvt.u64.u32", R(wide), R(c->reg));
+        break;
+    case MG_RC_64:
+        EMIT("setp.ne.u64", R(p), R(c->reg), I(0));
+        v = R(c->reg);
+        break;
+    case MG_RC_LOCAL: {
+        mg_id at = local_address(f, c, &off);
+        EMIT("ld.local.u64", R(wide), mg_o_addr_reg(at, off));
+        EMIT("setp.ne.u64", R(p), R(wide), I(0));
+        break;
+    }
+    }
+    if (guard) EMIT("and.pred", R(p), R(p), R(guard));
+    mg_emit_guard(x, p, false);
+    EMIT("red.global.add.u64", to, v);
+    mg_emit_guard(x, 0, false);
+}
+
+static void add_lanes(struct mg_rfunc *f, const uint64_t *set, uint32_t n, uint32_t at, mg_id guard)
+{
+    struct mg_emit *x = &f->x;
+    mg_id base = t64(f, 3);
+    EMIT("add.u64", R(base), R(x->ctx), I(MG_CTX_BYTES + 8 * (int64_t)at));
+    for (uint32_t i = 0; i < n; i++)
+        if (mg_rc_in(set, i)) add_lane(f, &f->counters[i], base, guard);
+}
+
+/* First lanes of cohorts add once more, to counters of their own. */
+static void add_cohorts(struct mg_rfunc *f, const uint64_t *set, mg_id guard)
+{
+    struct mg_emit *x = &f->x;
+    for (uint32_t k = 0; k < f->n_cohorts; k++) {
+        const struct mg_rcohort *q = &f->cohorts[k];
+        mg_id lead = tp(f, 2), t = t32(f, 6);
+        if (q->flag == UINT32_MAX) {
+            EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_laneid, 0));
+            EMIT("setp.eq.u32", R(lead), R(t), I(0));
+        } else {
+            EMIT("and.b32", R(t), R(f->counters[q->flag].reg), I((int64_t)1 << f->counters[q->flag].bit));
+            EMIT("setp.ne.u32", R(lead), R(t), I(0));
+        }
+        mg_id skip = 0;
+        if (guard) {
+            EMIT("and.pred", R(lead), R(lead), R(guard));
+        } else {
+            branch(f, lead, true, skip = new_label(f));
+            lead = 0;
+        }
+        add_lanes(f, set, f->n_measured, q->at, lead);
+        if (skip) put_label(f, skip);
+    }
+}
+
+void mg_rc_flush_lanes(struct mg_rfunc *f, const uint64_t *set)
+{
+    struct mg_emit *x = &f->x;
+    mg_id mine = mg_emit_mine(x), all = mine;
+    if (!mine && f->n_cohorts) { /* straight code only: a guard that always holds */
+        all = tp(f, 3);
+        EMIT("setp.eq.u32", R(all), I(0), I(0));
+    }
+    add_cohorts(f, set, all);
+    add_lanes(f, set, f->n, f->at, mine);
+}
+
+/* ---- by warps ---------------------------------------------------------------------------------------- */
+
+struct bank { /* what one round of adding takes: slots [slot, slot + n) */
+    mg_id bits; uint32_t n_bits;
+    const struct mg_rc **words; uint32_t n_words;
+    uint32_t slot, n;
+};
+
+static mg_id sum_reg(struct mg_rfunc *f, uint32_t i)
+{
+    if (!f->t.sums) f->t.sums = mg_module_add_regs(f->x.m, f->x.func, "__mg_r", MG_TYPE_b32, f->t.n_sums = 6 + 32);
+    mg_assert(i < f->t.n_sums);
+    return f->t.sums + i;
+}
+
+/* d = sum of s over the lanes of the mask. */
+static void sum_lanes(struct mg_rfunc *f, mg_id d, mg_id s, mg_id mask)
+{
+    struct mg_emit *x = &f->x;
+    if (f->redux) {
+        EMIT("redux.sync.add.u32", R(d), R(s), R(mask));
+        return;
+    }
+    mg_id t = t32(f, 5);
+    EMIT("mov.u32", R(d), R(s));
+    for (unsigned apart = 16; apart; apart /= 2) {
+        EMIT("shfl.sync.bfly.b32", R(t), R(d), I(apart), I(31), I(-1));
+        EMIT("add.u32", R(d), R(d), R(t));
+    }
+}
+
+enum { MASK, RANK, LANES, SHIFT, VALUE }; /* t32 */
+
+static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
+{
+    struct mg_emit *x = &f->x;
+    uint32_t groups = (k->n_bits + 4) / 5, n = 0;
+    mg_id mask = t32(f, MASK), i = t32(f, LANES), shift = t32(f, SHIFT), v = t32(f, VALUE), t = t32(f, 5), r = t32(f, RANK), first = t32(f, 6);
+    for (uint32_t g = 0; g < groups; g++) {
+        mg_id from = k->bits;
+        if (groups > 1) {
+            from = sum_reg(f, g);
+            EMIT("shr.u32", R(from), R(k->bits), I(g));
+            EMIT("and.b32", R(from), R(from), I(FIELDS));
+        }
+        sum_lanes(f, sum_reg(f, g), from, mask);
+        n++;
+    }
+    for (uint32_t w = 0; w < k->n_words; w++) {
+        mg_id low = k->words[w]->reg;
+        if (k->words[w]->kind == MG_RC_64) EMIT("cvt.u32.u64", R(low = sum_reg(f, n + w)), R(k->words[w]->reg));
+        sum_lanes(f, sum_reg(f, n + w), low, mask);
+    }
+    bool loops = k->n > 1;
+    mg_id again = 0;
+    EMIT("mov.u32", R(i), R(r));
+    if (loops) {
+        EMIT("mov.u32", R(first), I(0));
+        put_label(f, again = new_label(f));
+    }
+    EMIT("mov.u32", R(v), I(0));
+    if (groups) EMIT("mul.lo.u32", R(shift), R(i), I(6));
+    for (uint32_t g = 0; g < groups; g++) {
+        if (g) EMIT("sub.u32", R(shift), R(shift), I(30));
+        EMIT("shr.u32", R(t), R(sum_reg(f, g)), R(shift));
+        EMIT("and.b32", R(t), R(t), I(63));
+        EMIT("or.b32", R(v), R(v), R(t));
+    }
+    for (uint32_t w = 0; w < k->n_words; w++) {
+        EMIT("setp.eq.u32", R(tp(f, 1)), R(i), I(k->n_bits + w));
+        EMIT("selp.b32", R(v), R(sum_reg(f, n + w)), R(v), R(tp(f, 1)));
+    }
+    EMIT("mad.wide.u32", R(t64(f, 1)), R(i), I(8), R(base));
+    EMIT("cvt.u64.u32", R(t64(f, 2)), R(v));
+    EMIT("setp.ne.u32", R(tp(f, 1)), R(v), I(0));
+    mg_emit_guard(x, tp(f, 1), false);
+    EMIT("red.global.add.u64", mg_o_addr_reg(t64(f, 1), 8 * (int64_t)k->slot), R(t64(f, 2)));
+    mg_emit_guard(x, 0, false);
+    if (!loops) return;
+    EMIT("popc.b32", R(t), R(mask));
+    EMIT("add.u32", R(i), R(i), R(t));
+    EMIT("add.u32", R(first), R(first), R(t));
+    EMIT("setp.lt.u32", R(tp(f, 1)), R(first), I(k->n));
+    branch(f, tp(f, 1), false, again);
+}
+
+/* Sets p: some lane's word counter does not fit a sum of 32 bits. */
+static bool test_size(struct mg_rfunc *f, const struct bank *k, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    mg_id wide = t64(f, 1), narrow = t32(f, 5);
+    bool any64 = false, any32 = false;
+    for (uint32_t w = 0; w < k->n_words; w++) {
+        const struct mg_rc *c = k->words[w];
+        bool is64 = c->kind == MG_RC_64, *any = is64 ? &any64 : &any32;
+        mg_id acc = is64 ? wide : narrow;
+        if (*any) EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(c->reg));
+        else EMIT(is64 ? "mov.u64" : "mov.u32", R(acc), R(c->reg));
+        *any = true;
+    }
+    if (any64) EMIT("setp.gt.u64", R(p), R(wide), I((1 << 27) - 1));
+    if (any32) EMIT("setp.gt.u32", R(any64 ? tp(f, 2) : p), R(narrow), I((1 << 27) - 1));
+    if (any64 && any32) EMIT("or.pred", R(p), R(p), R(tp(f, 2)));
+    return any64 || any32;
+}
+
+static void vote_any(struct mg_rfunc *f, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    EMIT("vote.sync.any.pred", R(p), R(p), R(t32(f, MASK)));
+}
+
+static void add_bank(struct mg_rfunc *f, const struct bank *k, mg_id base, const uint64_t *set)
+{
+    struct mg_emit *x = &f->x;
+    mg_id slow = 0, done = 0, p = tp(f, 1);
+    if (!f->redux) {
+        EMIT("setp.ne.u32", R(p), R(t32(f, MASK)), I(-1));
+        branch(f, p, false, slow = new_label(f));
+    }
+    if (test_size(f, k, p)) {
+        vote_any(f, p);
+        branch(f, p, false, slow = slow ? slow : new_label(f));
+    }
+    add_fast(f, k, base);
+    if (!slow) return;
+    branch(f, 0, false, done = new_label(f));
+    put_label(f, slow);
+    for (uint32_t i = 0; i < f->n; i++) {
+        const struct mg_rc *c = &f->counters[i];
+        if (c->kind != MG_RC_LOCAL && mg_rc_in(set, i) && c->slot >= k->slot && c->slot < k->slot + k->n) add_lane(f, c, base, 0);
+    }
+    put_label(f, done);
+}
+
+/* Local memory: counter by counter. */
+static void add_locals(struct mg_rfunc *f, mg_id base)
+{
+    struct mg_emit *x = &f->x;
+    mg_id again = begin_locals(f), next = new_label(f), slow = new_label(f), v = t64(f, 0), p = tp(f, 1), q = tp(f, 2), one = tp(f, 3);
+    struct mg_opnd to = mg_o_addr_reg(t64(f, 2), 8 * (int64_t)(f->n_bits + f->n_words));
+    EMIT("ld.local.u64", R(v), mg_o_addr_reg(t64(f, 2), 0));
+    EMIT("add.u64", R(t64(f, 2)), R(base), R(t64(f, 1)));
+    EMIT("setp.ne.u64", R(one), R(v), I(0));
+    EMIT("mov.pred", R(p), R(one));
+    vote_any(f, p);
+    branch(f, p, true, next);
+    EMIT("setp.gt.u64", R(q), R(v), I((1 << 27) - 1));
+    vote_any(f, q);
+    if (!f->redux) {
+        EMIT("setp.ne.u32", R(p), R(t32(f, MASK)), I(-1));
+        EMIT("or.pred", R(q), R(q), R(p));
+    }
+    branch(f, q, false, slow);
+    EMIT("cvt.u32.u64", R(t32(f, SHIFT)), R(v));
+    sum_lanes(f, t32(f, VALUE), t32(f, SHIFT), t32(f, MASK));
+    EMIT("cvt.u64.u32", R(v), R(t32(f, VALUE)));
+    EMIT("setp.eq.u32", R(one), R(t32(f, RANK)), I(0));
+    put_label(f, slow);
+    mg_emit_guard(x, one, false);
+    EMIT("red.global.add.u64", to, R(v));
+    mg_emit_guard(x, 0, false);
+    put_label(f, next);
+    end_locals(f, again);
+}
+
+static void emit_address(struct mg_rfunc *f, mg_id base)
+{
+    struct mg_emit *x = &f->x;
+    uint32_t shards = f->x.layout->n_copies;
+    if (shards == 1) {
+        EMIT("add.u64", R(base), R(x->ctx), I(MG_CTX_BYTES + 8 * (int64_t)f->at));
+        return;
+    }
+    EMIT("mov.u32", R(t32(f, 5)), mg_o_sreg(MG_SREG_smid, 0));
+    EMIT("and.b32", R(t32(f, 5)), R(t32(f, 5)), I(shards - 1));
+    EMIT("mad.wide.u32", R(base), R(t32(f, 5)), I(8 * (int64_t)f->x.layout->copy_words), R(x->ctx));
+    EMIT("add.u64", R(base), R(base), I(MG_CTX_BYTES + 8 * (int64_t)f->at));
+}
+
+/* Skips the flush when no counter of no lane in it has anything. Local counters stand in for themselves. */
+static void skip_empty(struct mg_rfunc *f, const uint64_t *set, mg_id out)
+{
+    struct mg_emit *x = &f->x;
+    mg_id narrow = t32(f, 5), wide = t64(f, 1), p = tp(f, 1);
+    bool any32 = false, any64 = false;
+    for (uint32_t k = 0; k < f->n_banks; k++) {
+        if (any32) EMIT("or.b32", R(narrow), R(narrow), R(f->banks[k]));
+        else EMIT("mov.u32", R(narrow), R(f->banks[k]));
+        any32 = true;
+    }
+    for (uint32_t i = 0; i < f->n; i++) {
+        const struct mg_rc *c = &f->counters[i];
+        if (!mg_rc_in(set, i) || (c->kind != MG_RC_32 && c->kind != MG_RC_64)) continue;
+        bool is64 = c->kind == MG_RC_64, *any = is64 ? &any64 : &any32;
+        mg_id acc = is64 ? wide : narrow;
+        if (*any) EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(c->reg));
+        else EMIT(is64 ? "mov.u64" : "mov.u32", R(acc), R(c->reg));
+        *any = true;
+    }
+    if (any64) EMIT("setp.ne.u64", R(p), R(wide), I(0));
+    if (any32) EMIT("setp.ne.u32", R(any64 ? tp(f, 2) : p), R(narrow), I(0));
+    if (any64 && any32) EMIT("or.pred", R(p), R(p), R(tp(f, 2)));
+    if (!any64 && !any32) return;
+    vote_any(f, p);
+    branch(f, p, true, out);
+}
+
+static void flush_warps(struct mg_rfunc *f, const uint64_t *set)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_rc **words = mg_xcalloc(f->n + 1, sizeof *words);
+    uint32_t n_words = 0;
+    mg_id base = temp(f, &f->t.base, "__mg_base", MG_TYPE_b64), mask = t32(f, MASK), rank = t32(f, RANK), out = new_label(f);
+    EMIT("activemask.b32", R(mask));
+    if (!any_local(f, set)) skip_empty(f, set, out);
+    emit_address(f, base);
+    EMIT("mov.u32", R(rank), mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    EMIT("and.b32", R(rank), R(rank), R(mask));
+    EMIT("popc.b32", R(rank), R(rank));
+    /* slots in order: what the set leaves out is 0 and costs nothing but its place */
+    for (uint32_t s = f->n_bits; s < f->n_bits + f->n_words; s++)
+        for (uint32_t i = 0; i < f->n; i++)
+            if (f->counters[i].slot == s) words[n_words++] = &f->counters[i];
+    if (f->n_bits <= MG_BANK && f->n_bits + n_words <= 32) {
+        struct bank k = {.bits = f->n_banks ? f->banks[0] : 0, .n_bits = f->n_bits, .words = words, .n_words = n_words, .n = f->n_bits + n_words};
+        if (k.n) add_bank(f, &k, base, set);
+    } else {
+        for (uint32_t b = 0; b < f->n_banks; b++) {
+            struct bank k = {.bits = f->banks[b], .slot = b * MG_BANK};
+            k.n = k.n_bits = MG_MIN(f->n_bits - k.slot, MG_BANK);
+            mg_id next = new_label(f);
+            EMIT("setp.ne.u32", R(tp(f, 1)), R(k.bits), I(0));
+            vote_any(f, tp(f, 1));
+            branch(f, tp(f, 1), true, next);
+            add_bank(f, &k, base, set);
+            put_label(f, next);
+        }
+        for (uint32_t w = 0; w < n_words; w += 32) {
+            struct bank k = {.words = words + w, .n_words = MG_MIN(n_words - w, 32u), .slot = f->n_bits + w};
+            k.n = k.n_words;
+            add_bank(f, &k, base, set);
+        }
+    }
+    if (any_local(f, set)) add_locals(f, base);
+    put_label(f, out);
+    free(words);
+}
+
+void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guard_not)
+{
+    struct mg_emit *x = &f->x;
+    bool any = f->n_cohorts != 0;
+    for (uint32_t i = 0; i < f->n; i++) any |= mg_rc_in(set, i);
+    if (!any) return;
+    mg_id out = 0;
+    if (guard) branch(f, guard, !guard_not, out = new_label(f));
+    mg_id mine = mg_emit_mine(x);
+    if (mine) branch(f, mine, true, out = out ? out : new_label(f));
+    add_cohorts(f, set, 0);
+    if (f->sync) flush_warps(f, set);
+    else add_lanes(f, set, f->n, f->at, 0);
+    if (out) put_label(f, out);
+}

@@ -1,0 +1,583 @@
+/* Scheme register of the tool blocks: counts a minimal set (pass/count.h) in registers and adds it to
+ * memory by one reduction a warp where a path ends (blocks_flush.c).
+ *
+ *   at most once in an activation     one bit of a packed register:   or.b32 K, K, bit
+ *   in loops                          a register:                     add c, c, 1
+ *   by an induction variable          nothing in the loop; at its entry  sub c, c, i;  at its exits  add c, c, i
+ *   more than there are registers for a word of local memory
+ *
+ * Code stands on edges of the CFG: behind the branch for the way that falls through, in a block of its
+ * own for a cold one that is taken. Counters of 32 bits only where fewer than 2^32 events are proven.
+ * The kernel's entries are its threads; a function's are the entries of the blocks that call it, or
+ * it counts them itself (recursion, pointers, guarded calls). In front of a call that may end the
+ * lane everything is flushed and begins anew.
+ *
+ * Warp entries: as in scheme class, a cohort's blocks by what its first lane alone has measured, others
+ * by the lowest active lane.
+ */
+#include "tool/blocks_regs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
+#define R(r) mg_o_reg(r)
+#define I(n) mg_o_imm(n)
+
+/* ---- who calls whom ---------------------------------------------------------------------------------- */
+
+struct kernel {
+    const struct mg_blocks_opts *o;
+    const struct mg_sites *s;
+    struct mg_twin *t;
+    struct mg_counter_layout *l;
+    struct mg_rfunc *funcs;
+    bool *may_exit;
+    uint32_t *order; /* callers before callees */
+};
+
+static mg_id direct_callee(const struct mg_module *m, mg_id node)
+{
+    const struct mg_node *n = &m->nodes.at[node];
+    if (n->kind != MG_NODE_inst || mg_node_form(m, n)->op != MG_OP_call) return 0;
+    struct mg_call c;
+    mg_call_read(m, node, &c);
+    return c.func ? mg_func_body(m, c.func) : 0;
+}
+
+/* Blocks that call function i, each once in each of its entries; false: entries do not follow from them. */
+static bool find_callers(struct kernel *k, uint32_t i, const bool *taken)
+{
+    struct mg_rfunc *f = &k->funcs[i];
+    const struct mg_module *m = k->s->cfgs[0]->m; /* the original: calls as the application has them */
+    if (taken[k->s->funcs[i]]) return false;
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        f->n_callers = 0;
+        for (uint32_t j = 0; j < k->s->n_funcs; j++)
+            for (uint32_t b = 0; b < k->s->cfgs[j]->n_blocks; b++) {
+                mg_id last = k->s->cfgs[j]->blocks[b].last;
+                if (!k->s->cfgs[j]->reachable[b] || direct_callee(m, last) != k->s->funcs[i]) continue;
+                if (m->nodes.at[last].guard) return false;
+                if (pass) f->callers[f->n_callers] = k->s->first_block[j] + b;
+                f->n_callers++;
+            }
+        if (!pass) f->callers = mg_xcalloc(f->n_callers + 1, sizeof *f->callers);
+    }
+    return f->n_callers != 0;
+}
+
+/* Kernel first; a function when all its callers are done; one in a circle of calls counts its entries. */
+static void order_funcs(struct kernel *k)
+{
+    uint32_t n = k->s->n_funcs, done = 0;
+    bool *placed = mg_xcalloc(n + 1, sizeof *placed), *taken = mg_funcs_taken(k->s->cfgs[0]->m);
+    k->order = mg_xcalloc(n + 1, sizeof *k->order);
+    for (uint32_t i = 1; i < n; i++) k->funcs[i].from_calls = find_callers(k, i, taken);
+    k->order[done++] = 0;
+    placed[0] = true;
+    while (done < n) {
+        uint32_t found = UINT32_MAX, first = UINT32_MAX;
+        for (uint32_t i = 1; i < n && found == UINT32_MAX; i++) {
+            if (placed[i]) continue;
+            if (first == UINT32_MAX) first = i;
+            bool ready = true;
+            for (uint32_t c = 0; c < k->funcs[i].n_callers && k->funcs[i].from_calls; c++)
+                ready = ready && placed[k->s->blocks[k->funcs[i].callers[c]].func_ix];
+            if (ready) found = i;
+        }
+        if (found == UINT32_MAX) k->funcs[found = first].from_calls = false;
+        placed[found] = true;
+        k->order[done++] = found;
+    }
+    free(placed);
+    free(taken);
+}
+
+/* ---- planning a function ------------------------------------------------------------------------------ */
+
+static void find_rules(struct mg_rfunc *f)
+{
+    const struct mg_cfg *c = f->x.c;
+    f->rule = mg_xcalloc(c->n_blocks + 1, sizeof *f->rule);
+    f->warp_counter = mg_xcalloc(c->n_blocks + 1, sizeof *f->warp_counter);
+    f->cohorts = mg_xcalloc(c->n_blocks + 1, sizeof *f->cohorts);
+    if (!f->x.o->warps) return;
+    bool leaves = false;
+    for (uint32_t b = 0; b < c->n_blocks; b++) leaves |= f->may_leave[b];
+    struct mg_uniform *u = mg_uniform_new(c, f->plan->loops);
+    bool *worth = mg_xcalloc(c->n_blocks + 1, sizeof *worth); /* cohorts with a loop */
+    uint32_t n_worth = 0;
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        if (!c->reachable[b] || u->cohort[b] == MG_NO_COHORT || worth[u->cohort[b]]) continue;
+        bool loop = !leaves && f->plan->loops->loop_of[b] != MG_NO_LOOP && n_worth < MG_MAX_COHORTS;
+        worth[u->cohort[b]] = u->cohort[b] == 0 || loop;
+        n_worth += worth[u->cohort[b]];
+    }
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        if (!c->reachable[b]) continue;
+        bool cohort = u->cohort[b] != MG_NO_COHORT && worth[u->cohort[b]];
+        f->rule[b] = cohort && (u->cohort[b] == 0 || b != u->cohort[b]) ? MG_WR_COHORT : MG_WR_LOWEST;
+        f->warp_counter[b] = cohort ? u->cohort[b] : 0;
+    }
+    for (uint32_t b = 0; b < c->n_blocks; b++)
+        if (worth[b]) f->cohorts[f->n_cohorts++] = (struct mg_rcohort){.begin = b, .flag = UINT32_MAX};
+    free(worth);
+    mg_uniform_free(u);
+}
+
+struct wanted { enum mg_count_width width; double events; uint32_t counter; };
+
+static int by_events(const void *a, const void *b)
+{
+    const struct wanted *x = a, *y = b;
+    if (x->events != y->events) return x->events > y->events ? -1 : 1;
+    return x->counter < y->counter ? -1 : x->counter > y->counter;
+}
+
+/* Gives each counter its kind: bits while there are banks, registers for the busiest. */
+static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
+{
+    struct wanted *rest = mg_xcalloc(f->n + 1, sizeof *rest);
+    uint32_t n_rest = 0, cells = 0;
+    bool *placed = mg_xcalloc(f->n + 1, sizeof *placed);
+    for (uint32_t k = 0; k < f->n_cohorts; k++) /* flags of cohorts have to be bits */
+        if (f->cohorts[k].flag != UINT32_MAX) {
+            placed[f->cohorts[k].flag] = true;
+            f->counters[f->cohorts[k].flag] = (struct mg_rc){.kind = MG_RC_BIT, .slot = f->n_bits++};
+        }
+    for (uint32_t i = 0; i < f->n; i++) {
+        if (placed[i]) continue;
+        if (all[i].width == MG_WIDTH_BIT && f->n_bits < MG_BANK * MG_BIT_BANKS) {
+            f->counters[i].kind = MG_RC_BIT;
+            f->counters[i].slot = f->n_bits++;
+        } else {
+            rest[n_rest++] = all[i];
+        }
+    }
+    free(placed);
+    qsort(rest, n_rest, sizeof *rest, by_events);
+    for (uint32_t k = 0; k < n_rest; k++) {
+        struct mg_rc *c = &f->counters[rest[k].counter];
+        uint32_t need = rest[k].width == MG_WIDTH_64 ? 2 : 1;
+        c->kind = cells + need > MG_COUNTER_CELLS ? MG_RC_LOCAL : need == 2 ? MG_RC_64 : MG_RC_32;
+        if (c->kind != MG_RC_LOCAL) cells += need, f->n_words++;
+    }
+    uint32_t word = f->n_bits, local = f->n_bits + f->n_words;
+    for (uint32_t k = 0; k < n_rest; k++) {
+        struct mg_rc *c = &f->counters[rest[k].counter];
+        c->slot = c->kind == MG_RC_LOCAL ? local++ : word++;
+    }
+    f->n_locals = local - f->n_bits - f->n_words;
+    free(rest);
+}
+
+static void add_local_array(struct mg_rfunc *f)
+{
+    struct mg_module *m = f->x.m;
+    char name[32];
+    mg_id var = m->vars.n, decl = m->decls.n;
+    snprintf(name, sizeof name, "__mg_local%u", (unsigned)var);
+    struct mg_var v = {.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_local, .type = MG_TYPE_b64, .align = 8, .n_dims = 1, .func = f->x.func};
+    v.dims = mg_arena_array(&m->arena, uint64_t, 1);
+    v.dims[0] = f->n_locals;
+    *mg_vec_push(&m->vars) = v;
+    *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_local, .type = MG_TYPE_b64, .first = var, .n = 1};
+    mg_node_insert_after(m, f->x.func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
+    f->local = var;
+    f->local_reg = mg_emit_reg(&f->x, "__mg_locals", MG_TYPE_b64);
+}
+
+static void assign_registers(struct mg_rfunc *f)
+{
+    f->n_banks = (f->n_bits + MG_BANK - 1) / MG_BANK;
+    f->banks = mg_xcalloc(f->n_banks + 1, sizeof *f->banks);
+    mg_id first = f->n_banks ? mg_module_add_regs(f->x.m, f->x.func, "__mg_k", MG_TYPE_b32, f->n_banks) : 0;
+    for (uint32_t k = 0; k < f->n_banks; k++) f->banks[k] = first + k;
+    for (uint32_t i = 0; i < f->n; i++) {
+        struct mg_rc *c = &f->counters[i];
+        uint32_t in_bank = c->slot % MG_BANK;
+        if (c->kind == MG_RC_BIT) {
+            c->reg = f->banks[c->slot / MG_BANK];
+            c->bit = in_bank % 5 * 6 + in_bank / 5;
+        } else if (c->kind != MG_RC_LOCAL) {
+            c->reg = mg_emit_reg(&f->x, "__mg_c", c->kind == MG_RC_64 ? MG_TYPE_u64 : MG_TYPE_u32);
+        }
+    }
+    if (f->n_locals) add_local_array(f);
+}
+
+static void plan_counters(struct mg_rfunc *f)
+{
+    const struct mg_count_plan *p = f->plan;
+    uint32_t n_lowest = 0;
+    for (uint32_t b = 0; b < f->x.c->n_blocks; b++) n_lowest += f->rule[b] == MG_WR_LOWEST;
+    f->n_measured = p->n;
+    f->n = p->n + n_lowest;
+    f->counters = mg_xcalloc(f->n + 1, sizeof *f->counters);
+    struct wanted *all = mg_xcalloc(f->n + 1, sizeof *all);
+    for (uint32_t i = 0; i < p->n; i++) all[i] = (struct wanted){p->list[i].width, p->list[i].events, i};
+    uint32_t at = p->n;
+    for (uint32_t b = 0; b < f->x.c->n_blocks; b++) {
+        if (f->rule[b] != MG_WR_LOWEST) continue;
+        for (uint32_t k = 0; k < f->n_cohorts; k++)
+            if (f->cohorts[k].begin == b) f->cohorts[k].flag = at;
+        f->warp_counter[b] = at;
+        all[at] = (struct wanted){mg_count_block_width(p, b), p->freq->block[b], at};
+        at++;
+    }
+    assign_kinds(f, all);
+    free(all);
+    assign_registers(f);
+}
+
+/* ---- which counters may have counted --------------------------------------------------------------------- */
+
+static void note(struct mg_rfunc *f, uint32_t block, uint32_t counter)
+{
+    f->live[block][counter / 64] |= 1ull << counter % 64;
+}
+
+static void note_rim(struct mg_rfunc *f, uint32_t loop, uint32_t counter)
+{
+    const struct mg_cfg *c = f->x.c;
+    for (uint32_t b = 0; b < c->n_blocks; b++) /* from the loop's entry on: the register holds what is taken off */
+        if (mg_loops_contains(f->plan->loops, loop, b)) note(f, b, counter);
+}
+
+static void find_live(struct mg_rfunc *f)
+{
+    const struct mg_cfg *c = f->x.c;
+    f->n_words_live = (f->n + 63) / 64 + 1;
+    f->live = mg_xcalloc(c->n_blocks + 1, sizeof *f->live);
+    uint64_t *all = mg_xcalloc((size_t)f->n_words_live * (c->n_blocks + 1), sizeof *all);
+    for (uint32_t b = 0; b <= c->n_blocks; b++) f->live[b] = all + (size_t)b * f->n_words_live;
+    for (uint32_t i = 0; i < f->n_measured; i++) {
+        const struct mg_count *k = &f->plan->list[i];
+        switch (k->kind) {
+        case MG_COUNT_ENTRY: note(f, 0, i); break;
+        case MG_COUNT_BLOCK: case MG_COUNT_LEAVE: note(f, k->block, i); break;
+        case MG_COUNT_EDGE: note(f, c->edges[k->edge], i); break;
+        case MG_COUNT_IV: note_rim(f, f->plan->ivs->list[k->iv].loop, i); break;
+        }
+    }
+    for (uint32_t b = 0; b < c->n_blocks; b++)
+        if (f->rule[b] == MG_WR_LOWEST) note(f, b, f->warp_counter[b]);
+    for (bool again = true; again;) {
+        again = false;
+        for (uint32_t i = 0; i < c->n_blocks; i++) {
+            uint32_t b = c->rpo[i];
+            const struct mg_block *k = &c->blocks[b];
+            for (uint32_t p = 0; p < k->n_preds; p++) {
+                const uint64_t *from = f->live[c->preds[k->pred_at + p]];
+                for (uint32_t w = 0; w < f->n_words_live; w++) {
+                    again |= (from[w] & ~f->live[b][w]) != 0;
+                    f->live[b][w] |= from[w];
+                }
+            }
+        }
+    }
+}
+
+/* ---- counting code ----------------------------------------------------------------------------------------- */
+
+static mg_id iv_temp(struct mg_rfunc *f, unsigned bits)
+{
+    return mg_emit_reg(&f->x, "__mg_v", bits == 64 ? MG_TYPE_u64 : MG_TYPE_u32);
+}
+
+static bool is_direct(const struct mg_rfunc *f, uint32_t i)
+{
+    const struct mg_count *k = &f->plan->list[i];
+    return k->one_run && f->counters[i].kind == (f->plan->ivs->list[k->iv].bits == 64 ? MG_RC_64 : MG_RC_32);
+}
+
+/* Where the loop is entered. */
+static void iv_enter(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
+{
+    struct mg_emit *x = &f->x;
+    struct mg_rc *c = &f->counters[i];
+    const struct mg_iv *v = &f->plan->ivs->list[f->plan->list[i].iv];
+    x->at = s.at;
+    mg_emit_guard(x, s.guard, s.guard_not);
+    if (is_direct(f, i)) {
+        const char *form = v->bits == 64 ? (v->down ? "add.u64" : "sub.u64") : v->down ? "add.u32" : "sub.u32";
+        EMIT(form, R(c->reg), R(c->reg), R(v->reg));
+    } else {
+        if (!c->from) c->from = iv_temp(f, v->bits);
+        EMIT(v->bits == 64 ? "mov.b64" : "mov.b32", R(c->from), R(v->reg));
+    }
+    mg_emit_guard(x, 0, false);
+}
+
+/* Where it is left: rounds since, less one where that measures the latch's edge. */
+static void iv_leave(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
+{
+    struct mg_emit *x = &f->x;
+    struct mg_rc *c = &f->counters[i];
+    const struct mg_count *k = &f->plan->list[i];
+    const struct mg_iv *v = &f->plan->ivs->list[k->iv];
+    bool wide = v->bits == 64, direct = is_direct(f, i);
+    const char *add = wide ? "add.u64" : "add.u32", *sub = wide ? "sub.u64" : "sub.u32";
+    mg_id d = direct ? c->reg : 0;
+    x->at = s.at;
+    mg_emit_guard(x, s.guard, s.guard_not);
+    if (direct) {
+        EMIT(v->down ? sub : add, R(d), R(d), R(v->reg));
+    } else {
+        d = iv_temp(f, v->bits);
+        if (v->down) EMIT(sub, R(d), R(c->from), R(v->reg));
+        else EMIT(sub, R(d), R(v->reg), R(c->from));
+    }
+    if (k->less_one) EMIT(sub, R(d), R(d), I((int64_t)1 << v->shift));
+    if (v->shift) EMIT(wide ? "shr.u64" : "shr.u32", R(d), R(d), I(v->shift));
+    if (!direct) {
+        mg_id d64 = d;
+        if (!wide) EMIT("cvt.u64.u32", R(d64 = iv_temp(f, 64)), R(d));
+        if (c->kind == MG_RC_64) {
+            EMIT("add.u64", R(c->reg), R(c->reg), R(d64));
+        } else if (c->kind == MG_RC_32) {
+            EMIT("add.u32", R(c->reg), R(c->reg), R(d));
+        } else {
+            int64_t off = 8 * (int64_t)(c->slot - f->n_bits - f->n_words);
+            mg_id sum = iv_temp(f, 64);
+            EMIT("ld.local.u64", R(sum), mg_o_addr_reg(f->local_reg, off));
+            EMIT("add.u64", R(sum), R(sum), R(d64));
+            EMIT("st.local.u64", mg_o_addr_reg(f->local_reg, off), R(sum));
+        }
+    }
+    mg_emit_guard(x, 0, false);
+}
+
+static void emit_iv(struct mg_rfunc *f, uint32_t i)
+{
+    const struct mg_cfg *c = f->x.c;
+    const struct mg_loops *l = f->plan->loops;
+    uint32_t loop = f->plan->ivs->list[f->plan->list[i].iv].loop;
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        const struct mg_block *k = &c->blocks[b];
+        if (!c->reachable[b]) continue;
+        bool inside = mg_loops_contains(l, loop, b);
+        unsigned op = mg_node_form(f->x.m, &f->x.m->nodes.at[k->last])->op;
+        if (inside && k->leaves && op != MG_OP_trap) iv_leave(f, i, mg_place_leave(&f->place, b));
+        for (uint32_t s = 0; s < k->n_succs; s++) {
+            uint32_t to = c->edges[k->succ_at + s];
+            if (!inside && to == l->loops[loop].header) iv_enter(f, i, mg_place_edge(&f->place, b, k->succ_at + s));
+            else if (inside && !mg_loops_contains(l, loop, to)) iv_leave(f, i, mg_place_edge(&f->place, b, k->succ_at + s));
+        }
+    }
+}
+
+static void emit_measured(struct mg_rfunc *f, uint32_t i)
+{
+    const struct mg_count *k = &f->plan->list[i];
+    switch (k->kind) {
+    case MG_COUNT_ENTRY: mg_rc_event(f, i, (struct mg_spot){.at = f->x.t->entry_at[f->x.ix]}); break;
+    case MG_COUNT_BLOCK: mg_rc_event(f, i, (struct mg_spot){.at = mg_block_head(f->x.m, &f->x.c->blocks[k->block])}); break;
+    case MG_COUNT_EDGE: mg_rc_event(f, i, mg_place_edge(&f->place, k->block, k->edge)); break;
+    case MG_COUNT_LEAVE: mg_rc_event(f, i, mg_place_leave(&f->place, k->block)); break;
+    case MG_COUNT_IV: emit_iv(f, i); break;
+    }
+}
+
+/* At the block's head, the lowest active lane counts. */
+static void emit_lowest(struct mg_rfunc *f, uint32_t b)
+{
+    struct mg_emit *x = &f->x;
+    struct mg_spot s = {.at = mg_block_head(x->m, &x->c->blocks[b]), .guard = f->low};
+    x->at = s.at;
+    if (f->ballot) EMIT("vote.ballot.b32", R(f->mask), R(f->always));
+    else EMIT("activemask.b32", R(f->mask));
+    EMIT("and.b32", R(f->below), R(f->mask), R(f->lt));
+    EMIT("setp.eq.u32", R(f->low), R(f->below), I(0));
+    mg_rc_event(f, f->warp_counter[b], s);
+}
+
+static void emit_entry(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    x->at = x->t->entry_at[x->ix];
+    mg_rc_clear(f, NULL);
+    if (f->n == f->n_measured) return;
+    f->mask = mg_emit_reg(x, "__mg_m", MG_TYPE_b32);
+    f->below = mg_emit_reg(x, "__mg_t", MG_TYPE_b32);
+    f->lt = mg_emit_reg(x, "__mg_lt", MG_TYPE_b32);
+    f->low = mg_emit_reg(x, "__mg_low", MG_TYPE_pred);
+    EMIT("mov.u32", R(f->lt), mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    if (!f->ballot) return;
+    f->always = mg_emit_reg(x, "__mg_true", MG_TYPE_pred);
+    EMIT("setp.eq.u32", R(f->always), R(f->lt), R(f->lt));
+}
+
+static void emit_end(struct mg_rfunc *f, uint32_t b)
+{
+    struct mg_module *m = f->x.m;
+    mg_id last = f->x.c->blocks[b].last;
+    const struct mg_node *n = &m->nodes.at[last];
+    unsigned op = mg_node_form(m, n)->op;
+    f->x.at = last;
+    if (op == MG_OP_ret || op == MG_OP_exit) {
+        mg_rc_flush(f, f->live[b], n->guard, n->guard && (n->flags & MG_NF_GUARD_NOT));
+    } else if (f->may_leave[b]) {
+        mg_rc_flush_lanes(f, f->live[b]);
+        mg_rc_clear(f, f->live[b]);
+    }
+}
+
+static void emit_func(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_cfg *c = x->c;
+    bool falls = mg_body_falls_off(x->m, c);
+    mg_id ret = 0;
+    emit_entry(f);
+    if (falls) { /* blocks of their own come behind the body: close it */
+        x->at = 0;
+        ret = mg_emit(x, "ret", NULL, 0);
+    }
+    for (uint32_t i = 0; i < f->n_measured; i++) emit_measured(f, i);
+    for (uint32_t b = 0; b < c->n_blocks; b++)
+        if (f->rule[b] == MG_WR_LOWEST) emit_lowest(f, b);
+    for (uint32_t b = 0; b < c->n_blocks; b++)
+        if (c->reachable[b]) emit_end(f, b);
+    if (!falls) return;
+    x->at = ret;
+    mg_rc_flush(f, NULL, 0, false);
+}
+
+/* ---- the kernel ------------------------------------------------------------------------------------------- */
+
+static bool plan_func(struct kernel *k, uint32_t i, const uint64_t *measured)
+{
+    struct mg_rfunc *f = &k->funcs[i];
+    const struct mg_cfg *c = k->s->cfgs[i];
+    f->x = (struct mg_emit){.o = k->o, .layout = k->l, .t = k->t, .m = k->t->m, .c = c, .ix = i, .func = k->t->funcs[i], .ctx = k->t->ctx_reg[i], .may_exit = k->may_exit};
+    f->may_leave = mg_xcalloc(c->n_blocks + 1, sizeof *f->may_leave);
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        mg_id last = c->blocks[b].last;
+        f->may_leave[b] = mg_node_form(f->x.m, &f->x.m->nodes.at[last])->op == MG_OP_call && mg_callee_may_exit(f->x.m, k->may_exit, last);
+    }
+    struct mg_count_opts o = {.entries_known = i == 0 || f->from_calls, .may_leave = f->may_leave, .measured = measured ? measured + k->s->first_block[i] : NULL};
+    f->plan = mg_count_plan_new(c, &o);
+    f->place = (struct mg_placer){.m = f->x.m, .func = f->x.func, .c = c, .f = f->plan->freq};
+    return !f->plan->fails;
+}
+
+/* Counters of the function in the launch's array, and how its blocks follow from them. */
+static void place_counters(struct kernel *k, uint32_t i, struct mg_counter_flow *out)
+{
+    struct mg_rfunc *f = &k->funcs[i];
+    struct mg_counter_layout *l = k->l;
+    f->at = l->n_counters;
+    l->n_counters += f->n;
+    *out = (struct mg_counter_flow){.first_block = k->s->first_block[i], .at = f->at, .n = f->n_measured, .by_launch = i == 0};
+    out->flow = f->plan->flow;
+    f->plan->flow = (struct mg_flow){0};
+    for (uint32_t e = 0; e < out->flow.n_edges; e++) /* measured numbers become slots */
+        if (out->flow.edges[e].from < MG_FLOW_ZERO) out->flow.edges[e].from = f->counters[out->flow.edges[e].from].slot;
+    if (f->from_calls) {
+        out->callers = f->callers;
+        out->n_callers = f->n_callers;
+        f->callers = NULL;
+    }
+    out->cohorts = mg_xcalloc(f->n_cohorts + 1, sizeof *out->cohorts);
+    out->n_cohorts = f->n_cohorts;
+    for (uint32_t q = 0; q < f->n_cohorts; q++) {
+        struct mg_counter_cohort *to = &out->cohorts[q];
+        struct mg_rcohort *from = &f->cohorts[q];
+        to->at = from->at = l->n_counters;
+        l->n_counters += f->n;
+        to->entries_at = from->flag == UINT32_MAX ? UINT32_MAX : f->at + f->counters[from->flag].slot;
+        to->blocks = mg_xcalloc(f->x.c->n_blocks + 1, sizeof *to->blocks);
+        for (uint32_t b = 0; b < f->x.c->n_blocks; b++)
+            if (f->rule[b] == MG_WR_COHORT && f->warp_counter[b] == from->begin) to->blocks[to->n_blocks++] = b;
+    }
+    for (uint32_t b = 0; l->warps && b < f->x.c->n_blocks; b++)
+        l->warps[k->s->first_block[i] + b] = f->rule[b] == MG_WR_LOWEST ? f->at + f->counters[f->warp_counter[b]].slot : UINT32_MAX;
+}
+
+static void release_func(struct mg_rfunc *f)
+{
+    if (f->live) free(f->live[0]);
+    free(f->live);
+    free(f->counters);
+    free(f->banks);
+    free(f->rule);
+    free(f->warp_counter);
+    free(f->cohorts);
+    free(f->may_leave);
+    free(f->callers);
+    mg_placer_release(&f->place);
+    mg_count_plan_free(f->plan);
+}
+
+/* From sm_70 on a newer target means the same: it only allows more. */
+static void raise_target(struct mg_module *m, uint32_t sm)
+{
+    if (sm >= 80 && m->sm >= 70 && m->sm < 80 && !m->sm_suffix) {
+        const char *rest = strchr(mg_name(m, m->target), ',');
+        char text[128];
+        snprintf(text, sizeof text, "sm_80%.100s", rest ? rest : "");
+        m->target = mg_intern_adds(&m->names, text);
+        m->sm = 80;
+    }
+    unsigned need = m->sm >= 80 ? 70 : 62, version = m->version_major * 10u + m->version_minor;
+    if (m->sm >= 70 && version < need) {
+        m->version_major = (uint16_t)(need / 10);
+        m->version_minor = (uint16_t)(need % 10);
+    }
+}
+
+static void emit_kernel(struct kernel *k)
+{
+    struct mg_counter_layout *l = k->l;
+    bool ballot;
+    if (!k->o->warps || !mg_choose_mask(k->t->m, &ballot)) ballot = false;
+    l->flows = mg_xcalloc(k->s->n_funcs + 1, sizeof *l->flows);
+    for (uint32_t n = 0; n < k->s->n_funcs; n++) {
+        struct mg_rfunc *f = &k->funcs[k->order[n]];
+        f->sync = f->x.m->sm >= 70;
+        f->redux = f->x.m->sm >= 80;
+        f->ballot = ballot;
+        find_rules(f);
+        plan_counters(f);
+        find_live(f);
+        place_counters(k, k->order[n], &l->flows[l->n_flows++]);
+    }
+    l->copy_words = (l->n_counters + 15) / 16 * 16;
+    for (uint32_t i = 0; i < k->s->n_funcs; i++)
+        if (k->s->cfgs[i]->n_blocks) emit_func(&k->funcs[i]);
+    mg_emit_others(k->t, l);
+}
+
+enum mg_err mg_blocks_register(const struct mg_blocks_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d)
+{
+    struct kernel k = {.o = o, .s = s, .t = t, .l = l};
+    struct mg_blocks_opts no_warps = *o;
+    bool ballot;
+    if (o->warps && !mg_choose_mask(t->m, &ballot)) {
+        no_warps.warps = false;
+        k.o = &no_warps;
+    }
+    *l = (struct mg_counter_layout){.n_blocks = s->n_blocks, .n_copies = o->shards, .counter_words = 1, .other_at = UINT32_MAX};
+    if (t->n_native_calls) l->other_at = l->n_counters++;
+    raise_target(t->m, o->sm);
+    k.funcs = mg_xcalloc(s->n_funcs + 1, sizeof *k.funcs);
+    k.may_exit = mg_funcs_may_exit(t->m, t);
+    order_funcs(&k);
+    uint64_t *measured = mg_blocks_weights_of(o->weights, s->kernel, s->n_blocks);
+    bool ok = true;
+    for (uint32_t i = 0; i < s->n_funcs; i++) ok = plan_func(&k, i, measured) && ok;
+    if (ok) {
+        if (k.o->warps) l->warps = mg_xcalloc(s->n_blocks + 1, sizeof *l->warps);
+        emit_kernel(&k);
+    }
+    for (uint32_t i = 0; i < s->n_funcs; i++) release_func(&k.funcs[i]);
+    free(measured);
+    free(k.funcs);
+    free(k.may_exit);
+    free(k.order);
+    if (ok) return MG_ERR_OK;
+    mg_counter_layout_release(l);
+    return mg_blocks_class(o, s, t, l, d); /* a branch through a table with a guard: nothing can be put on its ways */
+}

@@ -1,0 +1,57 @@
+/* Scheme register of the tool blocks: shared by its two files. Not for others. */
+#ifndef MG_TOOL_BLOCKS_REGS_H
+#define MG_TOOL_BLOCKS_REGS_H
+
+#include "analysis/uniform.h"
+#include "pass/place.h"
+#include "tool/blocks.h"
+#include "tool/counters.h"
+
+#define MG_BANK 30          /* bits in a packed register: 6 groups of 5, each summed over a warp by itself */
+#define MG_MAX_COHORTS 8   /* with counters of their own; blocks of others count warps one by one */
+#define MG_BIT_BANKS 16     /* packed registers at most */
+#define MG_COUNTER_CELLS 32 /* 32-bit registers for other counters at most; what is left counts in local memory */
+
+enum mg_rc_kind { MG_RC_BIT, MG_RC_32, MG_RC_64, MG_RC_LOCAL };
+struct mg_rc { /* a counter of one function while it runs */
+    enum mg_rc_kind kind;
+    mg_id reg;      /* BIT: the packed register */
+    uint32_t bit;   /* BIT: position in it */
+    uint32_t slot;  /* among the function's counters in memory: bits first */
+    mg_id from;     /* where an induction variable stood when its loop was entered */
+};
+enum mg_warp_rule { MG_WR_NONE, MG_WR_LOWEST, MG_WR_COHORT };
+struct mg_rcohort { uint32_t begin; uint32_t flag; /* counter that begins it; UINT32_MAX: lane 0 leads */ uint32_t at; };
+
+struct mg_rfunc {
+    struct mg_emit x;
+    struct mg_count_plan *plan;
+    struct mg_placer place;
+    struct mg_rc *counters; uint32_t n, n_measured; /* measured ones first */
+    uint32_t n_bits, n_words, n_locals; /* slots: bits, then registers, then local memory */
+    uint32_t at;             /* counter of slot 0 */
+    mg_id *banks; uint32_t n_banks; /* packed registers */
+    mg_id local, local_reg;  /* variable, its address */
+    uint64_t **live;         /* block -> set of counters that may not be 0 at its end */
+    uint32_t n_words_live;
+    bool *may_leave;
+    enum mg_warp_rule *rule; uint32_t *warp_counter; /* by block */
+    struct mg_rcohort *cohorts; uint32_t n_cohorts;
+    bool sync, redux, ballot; /* what the PTX may use: warp operations with a mask; redux; no activemask */
+    bool from_calls;         /* entered by calls that are counted */
+    uint32_t *callers, n_callers;
+    mg_id mask, below, lt, low, always; /* of the lowest active lane */
+    struct { mg_id b32[8], b64[5], p[4], sums, base; uint32_t n_sums; } t; /* temporaries of flushes */
+};
+
+static inline bool mg_rc_in(const uint64_t *set, uint32_t i) { return !set || (set[i / 64] >> i % 64 & 1); }
+/* Counts one event at the spot. */
+void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s);
+/* Zeroes at the entry; set NULL: all. */
+void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set);
+/* In front of x.at, for lanes with the guard: adds the counters in the set to memory, by one reduction
+ * a warp; or lane by lane without a branch, where there must be none. */
+void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guard_not);
+void mg_rc_flush_lanes(struct mg_rfunc *f, const uint64_t *set);
+
+#endif
