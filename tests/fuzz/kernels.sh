@@ -1,0 +1,22 @@
+#!/bin/sh
+# Random kernels (tests/fuzz/kernels): every software device and vector ISA gives the same results and
+# counts, instrumented and not; the witness agrees; a planted difference is found. `make fuzz-kernels`
+# goes on for longer, check-gpu adds the GPU.
+set -u
+tools=$ROOT/tests/fuzz/kernels
+gcc -O1 -Wall -o launch "$tools/launch.c" -L"$B/lib/margay/driver" -lcuda || exit 1
+devices=emu:base,emu:avx2,emu
+[ -e "$B/lib/margay/libmargay-cpu.so" ] && devices=$devices,cpu
+failed=0
+"$tools/compare" --margay "$MARGAY" --launch ./launch --seeds 1-40 --devices $devices > out 2>&1 && tail -1 out || { cat out; failed=1; }
+"$tools/generate" 7 > k7.ptx && "$tools/generate" 7 | cmp - k7.ptx || { echo "FAIL: not the same for the same seed"; failed=1; }
+"$tools/generate" 8 > k8.ptx
+"$ROOT/tests/witness" --margay "$MARGAY" --warps -- ./launch k7.ptx k8.ptx || failed=1
+cat > planted <<'P'
+#!/bin/sh
+./launch "$@" | if [ "${MARGAY_ISA:-}" = avx2 ]; then sed 's/^\(k3.ptx .*\).$/\1x/'; else cat; fi
+P
+chmod +x planted
+"$tools/compare" --margay "$MARGAY" --launch ./planted --seeds 1-4 --devices emu:base,emu:avx2 --keep kept > out 2>&1
+[ $? = 1 ] && grep -q '^4 kernels, 1 differ' out && grep -q '^3: emu:avx2' out && [ -s kept/k3.ptx ] || { echo "FAIL: a planted difference was not found"; cat out; failed=1; }
+exit $failed
