@@ -1,33 +1,93 @@
 /* NVIDIA's driver as a backend: opened by the path that the launcher found, with its own calls to
- * itself kept inside (RTLD_DEEPBIND; sanitizers cannot live with that flag). Every call is passed
- * on; nothing is instrumented through it in this version, and every launch says so. */
+ * itself kept inside (RTLD_DEEPBIND; sanitizers cannot live with that flag). What a launch on a GPU
+ * needs beyond passing calls on is in gpu_twin.c, gpu_run.c, gpu_graph.c and device/nvidia. */
 #include "inject/priv.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-static void *driver;
+#include "device/nvidia/nvidia.h"
 
-static bool open_real(const struct mg_config *c)
-{
-    int flags = RTLD_NOW | RTLD_LOCAL;
-#ifndef MG_ASAN
-    flags |= RTLD_DEEPBIND;
-#endif
-    driver = dlopen(c->real ? c->real : "/usr/lib/x86_64-linux-gnu/libcuda.so.1", flags);
-    if (!driver)
-        mg_session_say("the NVIDIA driver cannot be opened: %s", dlerror());
-    return driver != NULL;
-}
+#define DRAIN_AT_DEATH_NS 2000000000u
+
+static void *driver;
 
 static void *real_symbol(const char *name)
 {
     return driver ? dlsym(driver, name) : NULL;
 }
 
+static void enter_thread(void)
+{
+    mg_inside++; /* what this thread calls is never the application's */
+}
+
+static bool open_real(const struct mg_config *c)
+{
+    static char why[100];
+    int flags = RTLD_NOW | RTLD_LOCAL;
+    const char *path = c->real ? c->real : "/usr/lib/x86_64-linux-gnu/libcuda.so.1";
+#ifndef MG_ASAN
+    flags |= RTLD_DEEPBIND;
+#endif
+    driver = dlopen(path, flags);
+    if (!driver) {
+        mg_session_say("the NVIDIA driver cannot be opened: %s", dlerror());
+        return false;
+    }
+    const char *missing = mg_nv_open(&(struct mg_nv_config){
+        .size = sizeof(struct mg_nv_config), .symbol = real_symbol, .say = mg_session_say_line,
+        .thread_begins = enter_thread, .driver_path = path});
+    if (missing) {
+        snprintf(why, sizeof why, "the driver has no %s", missing);
+        mg_session.cannot = why;
+    }
+    return true;
+}
+
+static void drain(uint64_t timeout_ns)
+{
+    if (!mg_session.cannot)
+        mg_nv_drain(timeout_ns);
+}
+
+static void context_ends(void *ctx, int device)
+{
+    if (mg_session.cannot)
+        return;
+    ctx = ctx ? ctx : mg_nv_ctx_primary(device);
+    if (ctx)
+        mg_nv_ctx_ends(ctx, DRAIN_AT_DEATH_NS);
+}
+
+static void context_ended(void *ctx, int device)
+{
+    if (mg_session.cannot)
+        return;
+    if (!ctx && mg_nv_ctx_is_active(device))
+        return; /* others hold it */
+    ctx = ctx ? ctx : mg_nv_ctx_primary(device);
+    mg_session.generation++;
+    if (ctx)
+        mg_nv_ctx_gone(ctx);
+}
+
 const struct mg_backend mg_backend_nvidia = {
     .kind = "nvidia",
-    .cannot = "nvidia device: not in this version",
     .open = open_real,
     .symbol = real_symbol,
+    .global = mg_gpu_global,
+    .function_address = mg_gpu_function_address,
+    .drain = drain,
+    .adapt = mg_gpu_adapt,
+    .table = mg_gpu_table,
+    .may_load = mg_gpu_may_load,
+    .load = mg_gpu_load,
+    .why_not = mg_gpu_why_not,
+    .take = mg_gpu_take,
+    .give = mg_gpu_give,
+    .send = mg_gpu_send,
+    .context_ends = context_ends,
+    .context_ended = context_ended,
 };

@@ -51,6 +51,11 @@ static bool global_own(void *function, const char *name, uint64_t *address)
     return mg_driver_global_address(function, name, address, &bytes);
 }
 
+static uint64_t function_own(struct mg_inst *i, const char *name)
+{
+    return mg_driver_function_address(i->handle, name);
+}
+
 static bool allocation_own(uint64_t address, uint64_t *id, uint64_t *offset)
 {
     uint64_t bytes;
@@ -65,7 +70,7 @@ const struct mg_backend mg_backend_own = {
     .free = free_block,
     .note = note_own,
     .global = global_own,
-    .function_address = mg_driver_function_address,
+    .function_address = function_own,
     .allocation = allocation_own,
     .registers_estimated = mg_driver_registers_estimated,
     .module = mg_driver_module,

@@ -45,7 +45,9 @@ static bool keep_text(struct mg_img *im, const struct mg_image_entry *e)
         return false;
     im->ptx = more;
     struct mg_ptx *p = &im->ptx[im->n_ptx];
-    *p = (struct mg_ptx){.bytes = e->bytes, .text = malloc(e->bytes + 1)};
+    const char *cap = e->options ? strstr(e->options, "maxrregcount") : NULL;
+    *p = (struct mg_ptx){.bytes = e->bytes, .text = malloc(e->bytes + 1),
+                         .max_registers = cap ? (unsigned)strtoul(cap + strcspn(cap, "0123456789"), NULL, 10) : 0};
     if (!p->text)
         return false;
     memcpy(p->text, e->data, e->bytes);
@@ -143,7 +145,7 @@ static void make_twins(void *handle, struct mg_img *im, bool library)
             mg_kernel_note(h, im, name, library);
             struct mg_inst *i = mg_kernel_get(h);
             if (i)
-                mg_kernel_twin(i);
+                mg_kernel_twin(i, &(struct mg_shape){.block = {1, 1, 1}});
         }
     }
 }
@@ -157,7 +159,7 @@ static void loaded(void *handle, const void *data, size_t bytes, bool library)
     struct mg_img *im = read_image(data, bytes);
     if (im)
         image_set(handle, im);
-    if (im && s->config.eager && s->tool && !(s->tool->flags & MG_TOOL_NATIVE) && !s->backend->cannot)
+    if (im && s->config.eager && s->tool && !(s->tool->flags & MG_TOOL_NATIVE) && !s->cannot)
         make_twins(handle, im, library);
     mg_inside--;
 }

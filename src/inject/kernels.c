@@ -146,6 +146,22 @@ static int attribute_of(void *function, int attribute, int otherwise)
     return v;
 }
 
+/* The function behind a kernel handle, in this context: what queries take everywhere. */
+static void find_function(struct mg_inst *i)
+{
+    int mode = CUCAPTURE_RELAXED;
+    cu_result (*exchange)(int *) = MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *);
+    cu_function f = NULL;
+    i->function = i->handle;
+    if (!i->is_kernel)
+        return;
+    bool relaxed = exchange(&mode) == CUE_SUCCESS;
+    if (MG_REAL_AS(cuKernelGetFunction, cu_function *, cu_kernel)(&f, i->handle) == CUE_SUCCESS && f)
+        i->function = f;
+    if (relaxed)
+        exchange(&mode);
+}
+
 /* Layout of the parameter block, as the driver tells it. */
 static void read_params(struct mg_inst *i)
 {
@@ -187,9 +203,10 @@ struct mg_inst *mg_kernel_get(void *handle)
             break;
     }
     if (found && found->regs_native < 0) {
-        found->static_shared = (uint32_t)attribute_of(handle, CUFUNC_SHARED_SIZE_BYTES, 0);
+        find_function(found);
+        found->static_shared = (uint32_t)attribute_of(found->function, CUFUNC_SHARED_SIZE_BYTES, 0);
         read_params(found);
-        found->regs_native = attribute_of(handle, CUFUNC_NUM_REGS, 0);
+        found->regs_native = attribute_of(found->function, CUFUNC_NUM_REGS, 0);
     }
     return found;
 }

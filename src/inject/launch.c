@@ -8,7 +8,7 @@
 
 static cu_stream stream_of(const struct mg_call *c)
 {
-    return c->shape.stream || !c->per_thread ? c->shape.stream : CU_PER_THREAD_STREAM;
+    return c->shape.stream || !c->shape.per_thread ? c->shape.stream : CU_PER_THREAD_STREAM;
 }
 
 static bool is_capturing(const struct mg_call *c)
@@ -25,17 +25,25 @@ static cu_result send_twin(const struct mg_call *c, struct mg_run *r)
         return CUE_OUT_OF_MEMORY;
     void *twin = r->inst->twin;
     mg_run_begin(r);
-    cu_result rc = c->send(c, twin, p.params, p.extra);
+    cu_result rc = mg_session.backend->send ? mg_session.backend->send(c, r, p.params, p.extra)
+                                            : c->send(c, twin, p.params, p.extra);
     mg_params_release(&p);
     return rc;
+}
+
+static void accept(struct mg_run *r)
+{
+    if (!mg_session.backend->send)
+        mg_run_accept(r);
 }
 
 static cu_result send_native(const struct mg_call *c, struct mg_run *r)
 {
     mg_run_begin(r);
-    cu_result rc = c->send(c, c->f, c->params, c->extra);
+    cu_result rc = mg_session.backend->send ? mg_session.backend->send(c, r, c->params, c->extra)
+                                            : c->send(c, c->f, c->params, c->extra);
     if (rc == CUE_SUCCESS) {
-        mg_run_accept(r);
+        accept(r);
     } else {
         mg_run_reject(r);
         mg_run_free(r);
@@ -60,7 +68,7 @@ cu_result mg_launch(const struct mg_call *c)
     } else if (r->block) {
         rc = send_twin(c, r);
         if (rc == CUE_SUCCESS) {
-            mg_run_accept(r);
+            accept(r);
         } else {
             mg_run_reject(r);
             rc = send_native(c, mg_run_native(r, "the driver rejects the launch of the instrumented kernel"));
@@ -74,7 +82,7 @@ cu_result mg_launch(const struct mg_call *c)
 
 /* ---- the entries --------------------------------------------------------------------------------------------- */
 
-#define SHAPE {.grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared_bytes = shared, .stream = stream}
+#define SHAPE(pt) {.grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared_bytes = shared, .stream = stream, .per_thread = pt}
 #define SHAPE_ARGS(s) \
     (s)->grid[0], (s)->grid[1], (s)->grid[2], (s)->block[0], (s)->block[1], (s)->block[2], (s)->shared_bytes, (s)->stream
 #define GEOMETRY unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared
@@ -83,7 +91,7 @@ cu_result mg_launch(const struct mg_call *c)
     static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra);     \
     MG_HOOK(name, cu_function f, GEOMETRY, cu_stream stream, void **params, void **extra)                \
     {                                                                                                    \
-        struct mg_call c = {.f = f, .shape = SHAPE, .params = params, .extra = extra, .send = send_##name, .per_thread = pt}; \
+        struct mg_call c = {.f = f, .shape = SHAPE(pt), .params = params, .extra = extra, .send = send_##name}; \
         return mg_launch(&c);                                                                               \
     }                                                                                                    \
     static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra)      \
@@ -97,7 +105,7 @@ LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
     static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra);     \
     MG_HOOK(name, cu_function f, GEOMETRY, cu_stream stream, void **params)                              \
     {                                                                                                    \
-        struct mg_call c = {.f = f, .shape = SHAPE, .params = params, .send = send_##name, .per_thread = pt}; \
+        struct mg_call c = {.f = f, .shape = SHAPE(pt), .params = params, .send = send_##name}; \
         c.shape.cooperative = true;                                                                      \
         return mg_launch(&c);                                                                               \
     }                                                                                                    \
@@ -121,6 +129,9 @@ static void read_config(struct mg_shape *s, const struct cu_launch_config *c)
             s->cooperative = v->cooperative != 0;
         else if (c->attrs[k].id == CULAUNCH_CLUSTER_DIMENSION)
             s->cluster[0] = v->cluster.x, s->cluster[1] = v->cluster.y, s->cluster[2] = v->cluster.z;
+        else if (c->attrs[k].id == CULAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION || c->attrs[k].id == CULAUNCH_PROGRAMMATIC_EVENT ||
+                 c->attrs[k].id == CULAUNCH_LAUNCH_COMPLETION_EVENT)
+            s->programmatic = true;
     }
 }
 
@@ -128,9 +139,9 @@ static void read_config(struct mg_shape *s, const struct cu_launch_config *c)
     static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra);     \
     MG_HOOK(name, const struct cu_launch_config *config, cu_function f, void **params, void **extra)     \
     {                                                                                                    \
-        struct mg_call c = {.f = f, .params = params, .extra = extra, .config = config, .send = send_##name, .per_thread = pt}; \
+        struct mg_call c = {.f = f, .params = params, .extra = extra, .config = config, .send = send_##name}; \
         if (config)                                                                                      \
-            read_config(&c.shape, config);                                                               \
+            read_config(&c.shape, config), c.shape.per_thread = pt;                                      \
         return config ? mg_launch(&c) : MG_REAL(name)(config, f, params, extra);                            \
     }                                                                                                    \
     static cu_result send_##name(const struct mg_call *c, cu_function f, void **params, void **extra)      \

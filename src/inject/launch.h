@@ -11,7 +11,6 @@ struct mg_call { /* one launch as the application asked for it */
     const struct cu_launch_config *config; /* cuLaunchKernelEx */
     /* Makes the driver's call for the application's function or for its twin. */
     cu_result (*send)(const struct mg_call *c, cu_function f, void **params, void **extra);
-    bool per_thread; /* stream 0 is the thread's own */
 };
 cu_result mg_launch(const struct mg_call *c);
 

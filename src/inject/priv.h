@@ -59,11 +59,16 @@ void *mg_nvjitlink_symbol(const char *name, void *real);
 
 /* ---- backends --------------------------------------------------------------------------------- */
 
-/* Everything that differs between our own driver and NVIDIA's. Memory for context blocks is
- * addressed by the device and, where `mapped`, by the host at the same address. */
+struct mg_inst;
+struct mg_run;
+struct mg_shape;
+struct mg_call;
+struct mg_twin;
+
+/* Everything that differs between our own driver and NVIDIA's. Our own addresses context blocks like
+ * the host does and tells when a launch has ended (alloc, free, note); NVIDIA's has the other half. */
 struct mg_backend {
     const char *kind;                       /* "nvidia" "cpu" "emu": goes into the profile */
-    const char *cannot;                     /* why nothing can be instrumented; NULL: it can */
     bool (*open)(const struct mg_config *c); /* says why not */
     void *(*symbol)(const char *name);      /* NULL: the driver lacks it */
     uint64_t (*alloc)(size_t bytes);        /* zeroed block for contexts and counters; 0: none */
@@ -71,15 +76,40 @@ struct mg_backend {
     /* The next launch (or graph node) of this thread calls fn when it has ended; false: never will. */
     bool (*note)(mg_launch_done_fn fn, void *user);
     bool (*global)(void *function, const char *name, uint64_t *address);
-    uint64_t (*function_address)(void *function, const char *name);
+    uint64_t (*function_address)(struct mg_inst *i, const char *name); /* in the app's image; 0: not known */
     bool (*registers_estimated)(void *function); /* NULL: never */
     bool (*allocation)(uint64_t address, uint64_t *id, uint64_t *offset);
     const struct mg_module *(*module)(void *function); /* linked IR behind a function, or NULL */
     void (*twin)(void *twin, void *native, const uint32_t *line_of, uint32_t n_lines);
     void (*positions)(void *function, void (*fn)(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps), void *user);
     void (*drain)(uint64_t timeout_ns);
+    /* NVIDIA's alone from here (gpu_*.c); NULL elsewhere. */
+    void (*adapt)(struct mg_twin *t);                             /* what the device asks of a twin's code */
+    uint64_t (*table)(struct mg_inst *i, const uint64_t *values, uint32_t n); /* addresses onto the device */
+    /* May the twin be loaded now, without waiting for the application's work? */
+    bool (*may_load)(struct mg_inst *i, const struct mg_shape *s);
+    bool (*load)(struct mg_inst *i, void **twin, char *why, size_t room);
+    const char *(*why_not)(struct mg_inst *i, const struct mg_shape *s); /* this launch's geometry asks for the native code */
+    bool (*take)(struct mg_run *r);                               /* fills r->room; r->block is it then */
+    void (*give)(struct mg_run *r);
+    /* Makes the driver's call and sees to everything that follows it. */
+    cu_result (*send)(const struct mg_call *c, struct mg_run *r, void **params, void **extra);
+    void (*context_ends)(void *ctx, int device);                  /* ctx NULL: the device's primary one */
+    void (*context_ended)(void *ctx, int device);
 };
 extern const struct mg_backend mg_backend_own, mg_backend_nvidia;
+
+/* The parts of NVIDIA's: gpu_twin.c, gpu_run.c. */
+void mg_gpu_adapt(struct mg_twin *t);
+bool mg_gpu_global(void *function, const char *name, uint64_t *address);
+uint64_t mg_gpu_function_address(struct mg_inst *i, const char *name);
+uint64_t mg_gpu_table(struct mg_inst *i, const uint64_t *values, uint32_t n);
+bool mg_gpu_may_load(struct mg_inst *i, const struct mg_shape *s);
+bool mg_gpu_load(struct mg_inst *i, void **twin, char *why, size_t room);
+const char *mg_gpu_why_not(struct mg_inst *i, const struct mg_shape *s);
+bool mg_gpu_take(struct mg_run *r);
+void mg_gpu_give(struct mg_run *r);
+cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, void **extra);
 
 /* ---- the session (session.c) ------------------------------------------------------------------- */
 
@@ -89,6 +119,7 @@ struct mg_session {
     struct mg_store *store;          /* NULL: nothing is recorded */
     const struct mg_tool *tool;      /* NULL: none */
     void *tool_conf;
+    const char *cannot;              /* why nothing can be instrumented; NULL: it can */
     bool active;                     /* launches are looked at */
     uint32_t pid;                    /* of the process that opened the profile */
     uint64_t start_ns;               /* mg_now_ns at the first CUDA call */
@@ -120,6 +151,7 @@ bool mg_kernel_matches(const char *glob, const char *name);
 struct mg_ptx { /* one PTX text of an image; owner: its image */
     char *text; size_t bytes;
     char id[33];
+    unsigned max_registers;  /* what it was compiled with; 0: no cap */
     struct mg_module *m;     /* parsed when first needed */
     bool parsed, stored;
     char *why;               /* why m is NULL after parsing */
@@ -158,21 +190,24 @@ struct mg_code { /* one kernel of one image: text of the twin, the same for ever
     uint32_t ctx_offset;
     uint64_t other_calls;        /* thread calls that left for a function without a clone */
 };
-struct mg_block_mem { struct mg_block_mem *next; uint64_t at, words; }; /* context block, then its counters */
+struct mg_block_mem { struct mg_block_mem *next; uint64_t at, words; void *slot; }; /* context block, then its counters */
 struct mg_inst { /* a kernel as one handle in one context names it */
     struct mg_code *code;
     void *handle, *ctx;
+    void *function;              /* of the context, for queries; the handle itself when that is one */
     bool is_kernel;              /* a cu_kernel: one handle for all contexts */
     enum mg_state state;
     char *reason;
     void *twin;                  /* cu_function */
     uint64_t symbols;            /* table of addresses on the device */
     struct mg_block_mem *blocks; /* free ones; under the session's lock */
+    struct mg_gpu_inst *gpu;     /* of the NVIDIA backend, NULL: nothing yet */
     uint32_t generation;
     int32_t regs_native;         /* -1: not asked yet */
     uint32_t n_params, param_bytes;
     uint32_t *param_offsets, *param_sizes; /* NULL: not known */
     uint32_t static_shared;
+    uint32_t n_timed;            /* launches that were timed on purpose */
     struct mg_legacy *legacy;    /* what the launch interface of CUDA 3 set on it, NULL: nothing */
 };
 /* Tells that a handle names a kernel of an image. */
@@ -184,8 +219,9 @@ void mg_kernel_forget(struct mg_img *im);     /* its handles are dead */
 struct mg_inst *mg_kernel_get(void *handle);
 struct mg_inst *mg_kernel_of_twin(void *function); /* NULL: no twin of ours */
 void mg_kernel_add_twin(struct mg_inst *i);
+void mg_twin_settings(struct mg_inst *i, void *twin); /* what the application set on the kernel so far */
 /* Makes the twin on first use; false: it cannot have one, i->reason says why. */
-bool mg_kernel_twin(struct mg_inst *i);
+bool mg_kernel_twin(struct mg_inst *i, const struct mg_shape *s);
 /* Which PTX text the kernel is in, without parsing it: its identity in the profile. */
 void mg_kernel_find(struct mg_inst *i);
 void mg_kernel_each_twin(void *handle, void (*fn)(void *twin, void *user), void *user);
@@ -206,6 +242,8 @@ struct mg_shape { /* geometry of a launch */
     unsigned grid[3], block[3], cluster[3], shared_bytes;
     cu_stream stream; /* NULL: the default stream */
     bool cooperative;
+    bool per_thread;  /* stream NULL is the thread's own */
+    bool programmatic; /* launch attributes about overlap with other kernels, or an event of its own */
 };
 /* One launch, or one kernel node of a graph that is launched many times. */
 struct mg_run {
@@ -214,6 +252,7 @@ struct mg_run {
     enum mg_ran ran;
     const char *reason;          /* owner: the instance, or static */
     struct mg_block_mem *block;  /* NULL: native */
+    struct mg_block_mem room;    /* NVIDIA: what block points to */
     bool node;                   /* of a graph: recorded at every replay */
     uint64_t graph;              /* dense number, 0: direct */
     uint32_t kernel;             /* the store's */
@@ -230,6 +269,8 @@ void mg_run_free(struct mg_run *r);
 void mg_run_begin(struct mg_run *r);  /* before the driver's call: records it and leaves the note */
 void mg_run_reject(struct mg_run *r); /* the driver did not take it */
 void mg_run_accept(struct mg_run *r); /* it did; r may be gone already */
+struct mg_counter_launch mg_run_launch(const struct mg_shape *s);
+void mg_run_ended(struct mg_run *r, const struct mg_launch_done *d, uint64_t *raw); /* NVIDIA: host copy of the counters, or NULL */
 void mg_run_record(struct mg_inst *i, const struct mg_shape *s, const char *reason); /* ran native, not prepared */
 void mg_run_unknown(const char *reason); /* a launch of nobody knows what */
 /* The user's choice (select.c). NULL: instrument it; else why not. `number`: of the launch. */

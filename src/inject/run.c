@@ -19,14 +19,17 @@ static uint64_t *counters_of(const struct mg_block_mem *b)
     return (uint64_t *)(uintptr_t)(b->at + MG_CTX_BYTES);
 }
 
-static struct mg_counter_launch launch_of(const struct mg_shape *s)
+struct mg_counter_launch mg_run_launch(const struct mg_shape *s)
 {
     return (struct mg_counter_launch){{s->grid[0], s->grid[1], s->grid[2]}, {s->block[0], s->block[1], s->block[2]}};
 }
 
-static struct mg_block_mem *block_take(struct mg_inst *i, const struct mg_shape *s)
+static struct mg_block_mem *block_take(struct mg_run *r)
 {
-    struct mg_counter_launch g = launch_of(s);
+    struct mg_inst *i = r->inst;
+    if (mg_session.backend->take)
+        return mg_session.backend->take(r) ? &r->room : NULL;
+    struct mg_counter_launch g = mg_run_launch(&r->shape);
     uint64_t words = mg_counters_words(&i->code->layout, &g);
     pthread_mutex_lock(&mg_session.lock);
     struct mg_block_mem **at = &i->blocks;
@@ -55,10 +58,17 @@ static struct mg_block_mem *block_take(struct mg_inst *i, const struct mg_shape 
     return b;
 }
 
-static void block_give(struct mg_inst *i, struct mg_block_mem *b)
+static void block_give(struct mg_run *r)
 {
+    struct mg_inst *i = r->inst;
+    struct mg_block_mem *b = r->block;
+    r->block = NULL;
     if (!b)
         return;
+    if (mg_session.backend->give) {
+        mg_session.backend->give(r);
+        return;
+    }
     memset(counters_of(b), 0, b->words * sizeof(uint64_t));
     pthread_mutex_lock(&mg_session.lock);
     b->next = i->blocks;
@@ -76,15 +86,18 @@ static bool select_kernel(struct mg_run *r)
     r->ran = MG_RAN_NATIVE;
     if (!s->tool || s->tool->flags & MG_TOOL_NATIVE)
         r->reason = "no tool";
-    else if (s->backend->cannot)
-        r->reason = s->backend->cannot;
+    else if (s->cannot)
+        r->reason = s->cannot;
     else if (!mg_kernel_matches(s->config.kernel_glob, r->inst->code->name))
         r->reason = "filtered";
     else if ((why = mg_select_why_not(r, number)))
         r->reason = why;
-    else if (!mg_kernel_twin(r->inst)) {
-        r->reason = r->inst->reason ? r->inst->reason : "out of memory";
-        r->ran = r->inst->code->no_ptx ? MG_RAN_NATIVE : MG_RAN_FAILED;
+    else if (!mg_kernel_twin(r->inst, &r->shape)) {
+        bool later = r->inst->state == MG_STATE_NEW; /* nothing is wrong with it */
+        r->reason = later ? "loading its instrumented code would wait for work in flight" : r->inst->reason ? r->inst->reason : "out of memory";
+        r->ran = r->inst->code->no_ptx || later ? MG_RAN_NATIVE : MG_RAN_FAILED;
+    } else if (s->backend->why_not && (r->reason = s->backend->why_not(r->inst, &r->shape))) {
+        return false;
     } else
         return true;
     return false;
@@ -134,7 +147,7 @@ struct mg_run *mg_run_new(struct mg_inst *i, const struct mg_shape *s, void **pa
     r->device = (uint32_t)device;
     r->stream = mg_stream_number(s->stream);
     r->ctx = mg_ctx_number(i->ctx);
-    if (select_kernel(r) && !(r->block = block_take(i, s))) {
+    if (select_kernel(r) && !(r->block = block_take(r))) {
         r->reason = "out of device memory for counters";
         r->ran = MG_RAN_FAILED;
     }
@@ -149,8 +162,7 @@ struct mg_run *mg_run_new(struct mg_inst *i, const struct mg_shape *s, void **pa
 
 struct mg_run *mg_run_native(struct mg_run *r, const char *reason)
 {
-    block_give(r->inst, r->block);
-    r->block = NULL;
+    block_give(r);
     r->ran = MG_RAN_FAILED;
     r->reason = reason;
     return r;
@@ -158,7 +170,7 @@ struct mg_run *mg_run_native(struct mg_run *r, const char *reason)
 
 void mg_run_free(struct mg_run *r)
 {
-    block_give(r->inst, r->block);
+    block_give(r);
     free(r->values);
     free(r);
 }
@@ -204,7 +216,7 @@ static uint64_t store_launch(const struct mg_run *r) /* under closing */
 static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, uint64_t *raw)
 {
     const struct mg_counter_layout *layout = &r->inst->code->layout;
-    uint32_t n = r->block ? layout->n_blocks : 0;
+    uint32_t n = r->block && raw ? layout->n_blocks : 0;
     uint64_t *counts = n ? malloc(2 * (size_t)n * sizeof *counts) : NULL;
     struct mg_store_done done = {
         .complete = !d || (d->fault.kind == MG_FAULT_NONE && !d->cuda_error), .replays = 1,
@@ -218,7 +230,7 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
         done.timed = true;
     }
     if (counts) {
-        struct mg_counter_launch g = launch_of(&r->shape);
+        struct mg_counter_launch g = mg_run_launch(&r->shape);
         mg_counters_read(layout, &g, raw, counts, counts + n);
         done.threads = counts;
         done.warps = layout->warps ? counts + n : NULL;
@@ -267,6 +279,16 @@ static void ended(void *user, const struct mg_launch_done *d)
         ended_node(r, d);
     else
         ended_launch(r, d);
+}
+
+void mg_run_ended(struct mg_run *r, const struct mg_launch_done *d, uint64_t *raw)
+{
+    pthread_rwlock_rdlock(&mg_session.closing);
+    if (mg_session.store)
+        store_done(r, r->launch, d, raw);
+    pthread_rwlock_unlock(&mg_session.closing);
+    r->block = NULL; /* its slot is seen to by who calls this */
+    mg_run_free(r);
 }
 
 void mg_run_begin(struct mg_run *r)

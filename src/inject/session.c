@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+
 #include "base/demangle.h"
 
 struct mg_session mg_session = {.lock = PTHREAD_MUTEX_INITIALIZER, .closing = PTHREAD_RWLOCK_INITIALIZER};
@@ -52,9 +54,12 @@ static bool pick_tool(struct mg_session *s)
         return false;
     }
     struct mg_diag d = MG_DIAG_INIT;
-    char *args = strdup(given[n] == ',' ? given + n + 1 : "");
-    if (args)
-        args[strcspn(args, ";")] = 0;
+    struct mg_buf b = MG_BUF_INIT;
+    if (s->backend == &mg_backend_nvidia && s->tool->gpu_args)
+        mg_buf_printf(&b, "%s,sm=%u,", s->tool->gpu_args, (unsigned)s->sm);
+    if (given[n] == ',')
+        mg_buf_add(&b, given + n + 1, strcspn(given + n + 1, ";"));
+    char *args = b.n ? mg_buf_take(&b) : strdup("");
     enum mg_err err = s->tool->configure ? s->tool->configure(args, &s->tool_conf, &d) : MG_ERR_OK;
     if (err) {
         mg_session_say("tool %s: %s; nothing is instrumented", name, mg_diag_first(&d, err));

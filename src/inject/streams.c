@@ -63,30 +63,39 @@ MG_HOOK(cuStreamDestroy, cu_stream s)
     return MG_REAL(cuStreamDestroy)(s);
 }
 /* Twins loaded in a context die with it, and so do the witness's counts. */
-static void context_ends(void)
+static void context_ends(void *ctx, int device)
 {
     if (mg_session.active && mg_session.config.witness)
         mg_witness_end();
-    mg_session.generation++;
+    if (mg_session.active && mg_session.backend->context_ends)
+        mg_session.backend->context_ends(ctx, device);
+    else
+        mg_session.generation++;
+}
+static cu_result context_ended(cu_result rc, void *ctx, int device)
+{
+    if (rc == CUE_SUCCESS && mg_session.active && mg_session.backend->context_ended)
+        mg_session.backend->context_ended(ctx, device);
+    return rc;
 }
 
 MG_HOOK(cuCtxDestroy_v2, cu_ctx c)
 {
     forget(&contexts, c);
-    context_ends();
-    return MG_REAL(cuCtxDestroy_v2)(c);
+    context_ends(c, -1);
+    return context_ended(MG_REAL(cuCtxDestroy_v2)(c), c, -1);
 }
 MG_HOOK(cuCtxDestroy, cu_ctx c)
 {
     forget(&contexts, c);
-    context_ends();
-    return MG_REAL(cuCtxDestroy)(c);
+    context_ends(c, -1);
+    return context_ended(MG_REAL(cuCtxDestroy)(c), c, -1);
 }
 #define PRIMARY(name)                     \
     MG_HOOK(name, cu_device d)            \
     {                                     \
-        context_ends();                   \
-        return MG_REAL(name)(d);          \
+        context_ends(NULL, d);            \
+        return context_ended(MG_REAL(name)(d), NULL, d); \
     }
 PRIMARY(cuDevicePrimaryCtxReset)
 PRIMARY(cuDevicePrimaryCtxReset_v2)

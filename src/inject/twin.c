@@ -157,6 +157,8 @@ static bool make_text(struct mg_inst *i)
     c->sites = mg_sites_new(c->m, c->kernel);
     enum mg_err err = c->sites ? mg_twin_new(c->m, c->kernel, &t, &d) : MG_ERR_NO_MEMORY;
     bool ok = !err && t;
+    if (ok && mg_session.backend->adapt)
+        mg_session.backend->adapt(t);
     if (!ok)
         fail(&c->state, &c->reason, "%s", mg_diag_first(&d, err));
     else
@@ -174,24 +176,33 @@ static bool make_text(struct mg_inst *i)
 
 /* ---- the instance ---------------------------------------------------------------------------------------------- */
 
+static uint64_t own_table(const uint64_t *values, uint32_t n)
+{
+    uint64_t at = mg_session.backend->alloc(n * sizeof *values);
+    if (at)
+        memcpy((void *)(uintptr_t)at, values, n * sizeof *values);
+    return at;
+}
+
 static bool fill_symbols(struct mg_inst *i)
 {
     struct mg_code *c = i->code;
     const struct mg_backend *b = mg_session.backend;
     if (!c->n_symbols)
         return true;
-    i->symbols = b->alloc(c->n_symbols * sizeof(uint64_t));
-    if (!i->symbols)
-        return fail(&i->state, &i->reason, "out of device memory for the table of symbols");
-    uint64_t *table = (uint64_t *)(uintptr_t)i->symbols;
-    for (uint32_t k = 0; k < c->n_symbols; k++) {
+    uint64_t *values = calloc(c->n_symbols, sizeof *values);
+    for (uint32_t k = 0; values && k < c->n_symbols; k++) {
         const struct mg_twin_symbol *s = &c->symbols[k];
-        bool ok = s->is_func ? (table[k] = b->function_address(i->handle, s->name)) != 0
-                             : b->global(i->handle, s->name, &table[k]);
-        if (!ok)
+        bool ok = s->is_func ? (values[k] = b->function_address(i, s->name)) != 0 : b->global(i->function, s->name, &values[k]);
+        if (!ok) {
+            free(values);
             return fail(&i->state, &i->reason, "the address of %s is not known", s->name);
+        }
     }
-    return true;
+    if (values)
+        i->symbols = b->table ? b->table(i, values, c->n_symbols) : own_table(values, c->n_symbols);
+    free(values);
+    return i->symbols || fail(&i->state, &i->reason, "out of device memory for the table of symbols");
 }
 
 static void copy_attribute(void *from, void *to, int attribute)
@@ -201,47 +212,70 @@ static void copy_attribute(void *from, void *to, int attribute)
         MG_REAL_AS(cuFuncSetAttribute, cu_function, int, int)(to, attribute, v);
 }
 
+void mg_twin_settings(struct mg_inst *i, void *twin)
+{
+    copy_attribute(i->function, twin, CUFUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    copy_attribute(i->function, twin, CUFUNC_PREFERRED_SHARED_MEMORY_CARVEOUT);
+    copy_attribute(i->function, twin, CUFUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
+    copy_attribute(i->function, twin, CUFUNC_CLUSTER_SCHEDULING_POLICY_PREFERENCE);
+}
+
+static bool load_text(struct mg_inst *i, void **twin, char *why, size_t room)
+{
+    cu_module m = NULL;
+    cu_function f = NULL;
+    cu_result rc = MG_REAL_AS(cuModuleLoadData, cu_module *, const void *)(&m, i->code->text);
+    if (rc == CUE_SUCCESS)
+        rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module, const char *)(&f, m, i->code->name);
+    const char *name = mg_cu_result_name(rc);
+    if (rc != CUE_SUCCESS)
+        snprintf(why, room, "the driver does not take the instrumented code (%s)", name ? name : "unknown error");
+    *twin = f;
+    return rc == CUE_SUCCESS;
+}
+
 static bool load(struct mg_inst *i)
 {
     struct mg_code *c = i->code;
-    cu_module m = NULL;
-    cu_function f = NULL;
-    uint64_t start = mg_now_ns();
-    cu_result rc = MG_REAL_AS(cuModuleLoadData, cu_module *, const void *)(&m, c->text);
-    if (rc == CUE_SUCCESS)
-        rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module, const char *)(&f, m, c->name);
-    mg_session.load_ns += mg_now_ns() - start;
-    if (rc != CUE_SUCCESS) {
-        const char *name = mg_cu_result_name(rc);
-        return fail(&i->state, &i->reason, "the driver does not take the instrumented code (%s)", name ? name : "unknown error");
-    }
+    void *f = NULL;
+    char why[500] = "";
     if (!fill_symbols(i))
         return false;
+    uint64_t start = mg_now_ns();
+    bool ok = (mg_session.backend->load ? mg_session.backend->load : load_text)(i, &f, why, sizeof why);
+    mg_session.load_ns += mg_now_ns() - start;
+    if (!ok)
+        return fail(&i->state, &i->reason, "%s", why);
     if (mg_session.backend->twin)
         mg_session.backend->twin(f, i->handle, c->line_of, c->n_lines);
-    copy_attribute(i->handle, f, CUFUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES);
-    copy_attribute(i->handle, f, CUFUNC_PREFERRED_SHARED_MEMORY_CARVEOUT);
-    copy_attribute(i->handle, f, CUFUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
+    mg_twin_settings(i, f);
     i->twin = f;
     mg_kernel_add_twin(i);
     return true;
 }
 
-bool mg_kernel_twin(struct mg_inst *i)
+/* One attempt; the state stays NEW when the twin may not be loaded now. */
+static void make(struct mg_inst *i, const struct mg_shape *s)
+{
+    if (!make_text(i))
+        fail(&i->state, &i->reason, "%s", i->code->reason ? i->code->reason : "out of memory");
+    else if (mg_session.backend->may_load && !mg_session.backend->may_load(i, s))
+        return;
+    else if (load(i))
+        __atomic_store_n(&i->state, MG_STATE_READY, __ATOMIC_RELEASE);
+    if (i->state == MG_STATE_FAILED && mg_session.config.verbose)
+        mg_session_say("%s runs native: %s", i->code->name, i->reason);
+}
+
+bool mg_kernel_twin(struct mg_inst *i, const struct mg_shape *s)
 {
     if (__atomic_load_n(&i->state, __ATOMIC_ACQUIRE) == MG_STATE_NEW) {
         pthread_mutex_lock(&building);
         int mode = CUCAPTURE_RELAXED; /* the app may be capturing: our load must not spoil that */
         cu_result (*exchange)(int *) = MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *);
         bool relaxed = exchange(&mode) == CUE_SUCCESS;
-        if (i->state == MG_STATE_NEW) {
-            if (!make_text(i))
-                fail(&i->state, &i->reason, "%s", i->code->reason ? i->code->reason : "out of memory");
-            else if (load(i))
-                __atomic_store_n(&i->state, MG_STATE_READY, __ATOMIC_RELEASE);
-            if (i->state == MG_STATE_FAILED && mg_session.config.verbose)
-                mg_session_say("%s runs native: %s", i->code->name, i->reason);
-        }
+        if (i->state == MG_STATE_NEW)
+            make(i, s);
         if (relaxed)
             exchange(&mode);
         pthread_mutex_unlock(&building);

@@ -51,15 +51,29 @@ WAITS(cuModuleUnload, (cu_module m), (m))
 WAITS(cuMemFree_v2, (cu_ptr p), (p))
 WAITS(cuMemFreeHost, (void *p), (p))
 
+/* CTAs a multiprocessor takes, registers left out: those of the emulator are estimates, which twins of
+ * small kernels exceed. With EMU_GPU_CTAS=N twins (kernels with one parameter more) get N. */
+static cu_result occupancy(int *n, cu_function f, int threads, size_t shared)
+{
+    int bytes = 0, at = 2048 / (threads > 64 ? (threads + 31) / 32 * 32 : 64);
+    cu_result rc = ((cu_result(*)(int *, int, cu_function))real[FN_cuFuncGetAttribute])(&bytes, CUFUNC_SHARED_SIZE_BYTES, f);
+    size_t all = (size_t)bytes + shared + 1024;
+    *n = at < (int)(233472 / all) ? at : (int)(233472 / all);
+    const char *twins = getenv("EMU_GPU_CTAS");
+    const struct mg_module *m = twins && !rc ? mg_driver_module(f) : NULL;
+    if (m && mg_intern_find((struct mg_intern *)&m->names, "__mg_ctx", 8))
+        *n = atoi(twins);
+    return rc;
+}
+
 static void fill(void)
 {
-    const char *trace = getenv("EMU_GPU_FREE"); /* do as our own driver does */
     mg_driver_configure(&(struct mg_driver_config){.size = sizeof(struct mg_driver_config), .device = "emu", .properties = "h200", .say = say});
     for (unsigned i = 0; i < FN_COUNT; i++) {
         real[i] = mg_driver_symbol(names[i]);
         mg_slots[i] = real[i] ? real[i] : mg_missing_table[i];
     }
-    if (trace) return;
+    mg_slots[FN_cuOccupancyMaxActiveBlocksPerMultiprocessor] = (void *)occupancy;
 #define SET(name) mg_slots[FN_##name] = (void *)wait_##name
     SET(cuModuleLoadData), SET(cuModuleLoadDataEx), SET(cuModuleUnload), SET(cuMemFree_v2), SET(cuMemFreeHost);
 }

@@ -1,0 +1,108 @@
+/* Inside device/nvidia: the driver's entries, the state, and what its files call of each other. */
+#ifndef MG_DEVICE_NVIDIA_PRIV_H
+#define MG_DEVICE_NVIDIA_PRIV_H
+
+#include <pthread.h>
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "device/nvidia/nvidia.h"
+
+/*        entry                                  parameters */
+#define MG_NV_CALLS(CALL)                                                             \
+    CALL(cuCtxGetCurrent,                        cu_ctx *)                            \
+    CALL(cuCtxSetCurrent,                        cu_ctx)                              \
+    CALL(cuCtxPushCurrent_v2,                    cu_ctx)                              \
+    CALL(cuCtxPopCurrent_v2,                     cu_ctx *)                            \
+    CALL(cuCtxGetDevice,                         cu_device *)                         \
+    CALL(cuDevicePrimaryCtxGetState,             cu_device, unsigned *, int *)        \
+    CALL(cuDevicePrimaryCtxRetain,               cu_ctx *, cu_device)                 \
+    CALL(cuDevicePrimaryCtxRelease_v2,           cu_device)                           \
+    CALL(cuDeviceGetAttribute,                   int *, int, cu_device)               \
+    CALL(cuDriverGetVersion,                     int *)                               \
+    CALL(cuMemAlloc_v2,                          cu_ptr *, size_t)                    \
+    CALL(cuMemHostAlloc,                         void **, size_t, unsigned)           \
+    CALL(cuMemcpyHtoDAsync_v2,                   cu_ptr, const void *, size_t, cu_stream) \
+    CALL(cuMemcpyDtoHAsync_v2,                   void *, cu_ptr, size_t, cu_stream)   \
+    CALL(cuStreamCreate,                         cu_stream *, unsigned)               \
+    CALL(cuEventCreate,                          cu_event *, unsigned)                \
+    CALL(cuEventRecord,                          cu_event, cu_stream)                 \
+    CALL(cuEventRecord_ptsz,                     cu_event, cu_stream)                 \
+    CALL(cuEventQuery,                           cu_event)                            \
+    CALL(cuEventElapsedTime,                     float *, cu_event, cu_event)         \
+    CALL(cuThreadExchangeStreamCaptureMode,      int *)                               \
+    CALL(cuLinkCreate_v2,                        unsigned, int *, void **, cu_link *) \
+    CALL(cuLinkAddData_v2,                       cu_link, int, void *, size_t, const char *, unsigned, int *, void **) \
+    CALL(cuLinkComplete,                         cu_link, void **, size_t *)          \
+    CALL(cuLinkDestroy,                          cu_link)                             \
+    CALL(cuModuleLoadDataEx,                     cu_module *, const void *, unsigned, int *, void **)
+
+struct mg_nv_item { /* one launch that was taken */
+    struct mg_nv_slot *slot; /* NULL: it counts nothing, or its slot is read by its owner */
+    mg_nv_done_fn fn;
+    void *user;
+    bool timed;
+    uint64_t start_ns, time_ns;
+    struct mg_nv_item *next;
+};
+/* Launches of a stream whose completion one event tells: the last of them carries it. */
+struct mg_nv_window {
+    cu_event begin, end;     /* begin: of a timed launch, which has a window of its own */
+    uint32_t pins;           /* launches between launch_begin and launch_end */
+    uint32_t n;              /* items */
+    struct mg_nv_item *first, **last;
+    uint64_t opened_ns;
+    struct mg_nv_window *next;
+};
+struct mg_nv_lane { /* a stream, or a thread's default stream */
+    cu_stream stream;
+    struct mg_nv_window *first, *open;
+    uint64_t timed_ns;       /* when a launch was last timed */
+};
+struct mg_nv_ctx {
+    cu_ctx ctx;
+    cu_device device;
+    bool primary;
+    cu_stream copy;          /* ours, non-blocking */
+    cu_event copied;
+    cu_event base;           /* recorded at base_ns of the host clock */
+    uint64_t base_ns;
+    cu_result error;         /* the context's first error: nothing is called in it any more */
+    struct mg_map lanes;     /* stream and thread -> struct mg_nv_lane */
+    MG_VEC(struct mg_nv_lane *) lane_list;
+    MG_VEC(cu_event) timed, plain; /* events free for use */
+    uint32_t pending;        /* items not handed over */
+    void *staging;           /* pinned */
+    size_t staging_bytes;
+    pthread_mutex_t copying; /* owner of copy, copied and staging */
+    struct mg_nv_ctx *next;
+};
+
+struct mg_nv_state {
+#define CALL(name, ...) cu_result (*name)(__VA_ARGS__);
+    MG_NV_CALLS(CALL)
+#undef CALL
+    struct mg_nv_config config;
+    pthread_mutex_t lock;    /* lists of contexts, lanes, windows, items and slots; no driver call under it */
+    pthread_mutex_t draining; /* one drain pass at a time; taken before lock */
+    struct mg_nv_ctx *contexts;
+    bool thread_started;
+};
+extern struct mg_nv_state mg_nv;
+
+/* Between these this thread's calls do not disturb a capture, its own or another's. */
+int mg_nv_relax(void);
+void mg_nv_unrelax(int before);
+/* Runs one batch of copies of ours to its end. Holding x->copying; begin once, then any number of
+ * copies on x->copy, then wait. */
+bool mg_nv_copies_wait(struct mg_nv_ctx *x);
+bool mg_nv_staging(struct mg_nv_ctx *x, size_t bytes);
+
+/* Zeroes and frees slots whose bodies were read. `slots` is sorted by address. */
+void mg_nv_slots_restore(struct mg_nv_ctx *x, struct mg_nv_slot **slots, uint32_t n);
+size_t mg_nv_slot_stride(const struct mg_nv_slot *s);
+size_t mg_nv_slot_head(const struct mg_nv_slot *s);
+void mg_nv_thread_start(void);
+bool mg_nv_drain_pass(struct mg_nv_ctx *only);
+
+#endif

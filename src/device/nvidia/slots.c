@@ -1,0 +1,183 @@
+/* Slots: where a launch counts. Made in chunks, each with a copy of its pristine content in pinned host
+ * memory: one copy of a run of slots makes them new again, header included.
+ *
+ *   chunk   | header  body 0 0 0 | header  body 0 0 0 | ...      word 0 of a header: address of its body
+ *
+ * Slots are taken in order of address and come back in about that order, so runs are long. */
+#include "device/nvidia/priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define CHUNK_BYTES ((size_t)512 << 10)
+#define POOL_BYTES ((size_t)256 << 20)
+#define POOL_SLOTS 16384u
+
+struct mg_nv_chunk {
+    uint64_t at;
+    uint8_t *pristine; /* pinned */
+    uint32_t n;
+    struct mg_nv_slot *slots;
+    struct mg_nv_chunk *next;
+};
+struct mg_nv_slots {
+    struct mg_nv_ctx *x;
+    void *header;
+    size_t head, body, stride;
+    struct mg_nv_chunk *chunks;
+    struct mg_nv_slot *free, **free_last; /* first in, first out */
+    uint32_t n, cap;
+    struct mg_nv_slots *link;
+};
+
+struct mg_nv_slots *mg_nv_slots_new(struct mg_nv_ctx *x, const void *header, size_t header_bytes, size_t body_bytes)
+{
+    struct mg_nv_slots *s = calloc(1, sizeof *s);
+    if (!s || !(s->header = malloc(header_bytes))) {
+        free(s);
+        return NULL;
+    }
+    memcpy(s->header, header, header_bytes);
+    s->x = x;
+    s->head = header_bytes;
+    s->body = body_bytes;
+    s->stride = (header_bytes + body_bytes + 127) & ~(size_t)127;
+    s->free_last = &s->free;
+    s->cap = (uint32_t)MG_MIN(MG_MAX(POOL_BYTES / s->stride, (size_t)16), (size_t)POOL_SLOTS);
+    return s;
+}
+
+size_t mg_nv_slots_body(const struct mg_nv_slots *s)
+{
+    return s->body;
+}
+struct mg_nv_slots *mg_nv_slots_next(struct mg_nv_slots *s, struct mg_nv_slots *next)
+{
+    return s->link = next;
+}
+struct mg_nv_slots *mg_nv_slots_link(const struct mg_nv_slots *s)
+{
+    return s->link;
+}
+size_t mg_nv_slot_stride(const struct mg_nv_slot *s)
+{
+    return s->owner->stride;
+}
+size_t mg_nv_slot_head(const struct mg_nv_slot *s)
+{
+    return s->owner->head;
+}
+
+static void push_free(struct mg_nv_slots *s, struct mg_nv_slot *slot) /* under the lock */
+{
+    slot->next = NULL;
+    *s->free_last = slot;
+    s->free_last = &slot->next;
+}
+
+static struct mg_nv_slot *pop_free(struct mg_nv_slots *s)
+{
+    pthread_mutex_lock(&mg_nv.lock);
+    struct mg_nv_slot *slot = s->free;
+    if (slot && !(s->free = slot->next))
+        s->free_last = &s->free;
+    pthread_mutex_unlock(&mg_nv.lock);
+    return slot;
+}
+
+static bool fill_chunk(struct mg_nv_slots *s, struct mg_nv_chunk *c)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        uint8_t *to = c->pristine + i * s->stride;
+        uint64_t at = c->at + i * s->stride, body = at + s->head;
+        memset(to, 0, s->stride);
+        memcpy(to, s->header, s->head);
+        memcpy(to, &body, sizeof body);
+        c->slots[i] = (struct mg_nv_slot){.at = at, .owner = s, .chunk = c, .ix = i};
+    }
+    pthread_mutex_lock(&s->x->copying);
+    bool ok = mg_nv.cuMemcpyHtoDAsync_v2(c->at, c->pristine, c->n * s->stride, s->x->copy) == CUE_SUCCESS && mg_nv_copies_wait(s->x);
+    pthread_mutex_unlock(&s->x->copying);
+    return ok;
+}
+
+/* A chunk more: none of these calls waits for the application's work. */
+static bool grow(struct mg_nv_slots *s)
+{
+    uint32_t n = (uint32_t)MG_MAX(CHUNK_BYTES / s->stride, (size_t)1);
+    n = MG_MIN(MG_MAX(MG_MIN(n, 64u), s->n), s->cap - s->n); /* twice as many each time */
+    struct mg_nv_chunk *c = n ? calloc(1, sizeof *c) : NULL;
+    if (!c || !(c->slots = calloc(n, sizeof *c->slots))) {
+        free(c);
+        return false;
+    }
+    c->n = n;
+    int mode = mg_nv_relax();
+    void *host = NULL;
+    bool ok = mg_nv.cuMemAlloc_v2(&c->at, n * s->stride) == CUE_SUCCESS &&
+              mg_nv.cuMemHostAlloc(&host, n * s->stride, 0) == CUE_SUCCESS;
+    c->pristine = host;
+    ok = ok && fill_chunk(s, c);
+    mg_nv_unrelax(mode);
+    if (!ok) { /* what was allocated stays with the context: freeing waits */
+        free(c->slots);
+        free(c);
+        return false;
+    }
+    pthread_mutex_lock(&mg_nv.lock);
+    c->next = s->chunks;
+    s->chunks = c;
+    s->n += n;
+    for (uint32_t i = 0; i < n; i++)
+        push_free(s, &c->slots[i]);
+    pthread_mutex_unlock(&mg_nv.lock);
+    return true;
+}
+
+/* With every slot of a full pool in flight the launch waits a little for one, as it would for a place in
+ * the driver's own queue, but not for ever: what runs may wait for the launch. */
+struct mg_nv_slot *mg_nv_slot_take(struct mg_nv_slots *s)
+{
+    for (uint32_t k = 0; k < 2000; k++) {
+        struct mg_nv_slot *slot = pop_free(s);
+        if (slot)
+            return slot;
+        if (s->n < s->cap) {
+            if (!grow(s))
+                return NULL;
+        } else {
+            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+        }
+    }
+    return NULL;
+}
+
+void mg_nv_slot_give(struct mg_nv_slot *slot)
+{
+    pthread_mutex_lock(&mg_nv.lock);
+    push_free(slot->owner, slot);
+    pthread_mutex_unlock(&mg_nv.lock);
+}
+
+bool mg_nv_slot_read(struct mg_nv_slot *slot, void *to)
+{
+    return mg_nv_read(slot->owner->x, to, slot->at + slot->owner->head, slot->owner->body);
+}
+
+void mg_nv_slots_restore(struct mg_nv_ctx *x, struct mg_nv_slot **slots, uint32_t n)
+{
+    bool ok = true;
+    for (uint32_t i = 0, k; i < n; i = k) {
+        size_t stride = slots[i]->owner->stride;
+        for (k = i + 1; k < n && slots[k]->chunk == slots[i]->chunk && slots[k]->ix == slots[i]->ix + (k - i);)
+            k++;
+        ok &= mg_nv.cuMemcpyHtoDAsync_v2(slots[i]->at, slots[i]->chunk->pristine + slots[i]->ix * stride, (k - i) * stride, x->copy) == CUE_SUCCESS;
+    }
+    if (!mg_nv_copies_wait(x) || !ok)
+        return; /* the context is broken: nobody needs them */
+    pthread_mutex_lock(&mg_nv.lock);
+    for (uint32_t i = 0; i < n; i++)
+        push_free(slots[i]->owner, slots[i]);
+    pthread_mutex_unlock(&mg_nv.lock);
+}

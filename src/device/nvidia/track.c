@@ -1,0 +1,428 @@
+/* Which launches have ended. Every launch that is followed belongs to a window of its stream's lane;
+ * the window's event is recorded with (or behind) each launch, so when it has passed, every launch of
+ * the window that was noted before the event was looked at has ended, and so have all earlier windows.
+ *
+ *   lane   window [event, items] ─► window ─► open window ◄─ launches of the next half millisecond
+ *
+ * The drain thread polls: it sleeps between looks, longer while nothing happens, so that a launch never
+ * pays for waking it. It calls the driver with our own events and stream only. */
+#include "device/nvidia/priv.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/io.h"
+
+#define WINDOW_NS 500000u      /* launches of so long share an event */
+#define TIMED_EVERY_NS 10000000u
+#define BATCH_ITEMS 512u
+#define BATCH_BYTES ((size_t)8 << 20)
+
+/* ---- events ------------------------------------------------------------------------------------------ */
+
+static cu_event event_take(struct mg_nv_ctx *x, bool timed)
+{
+    cu_event e = NULL;
+    pthread_mutex_lock(&mg_nv.lock);
+    if (timed && x->timed.n)
+        e = x->timed.at[--x->timed.n];
+    else if (!timed && x->plain.n)
+        e = x->plain.at[--x->plain.n];
+    pthread_mutex_unlock(&mg_nv.lock);
+    if (!e) {
+        int mode = mg_nv_relax();
+        if (mg_nv.cuEventCreate(&e, timed ? CUEVENT_DEFAULT : CUEVENT_DISABLE_TIMING) != CUE_SUCCESS)
+            e = NULL;
+        mg_nv_unrelax(mode);
+    }
+    return e;
+}
+
+static void window_free(struct mg_nv_ctx *x, struct mg_nv_window *w) /* under the lock */
+{
+    if (w->begin) {
+        *mg_vec_push(&x->timed) = w->begin;
+        *mg_vec_push(&x->timed) = w->end;
+    } else if (w->end) {
+        *mg_vec_push(&x->plain) = w->end;
+    }
+    free(w);
+}
+
+/* ---- lanes --------------------------------------------------------------------------------------------- */
+
+static uint64_t lane_key(cu_stream stream, bool per_thread)
+{
+    uint64_t key = (uint64_t)(uintptr_t)(stream == CU_LEGACY_STREAM ? NULL : stream);
+    if ((!stream && per_thread) || stream == CU_PER_THREAD_STREAM)
+        key = mg_mix64((uint64_t)pthread_self()) | 1;
+    return key;
+}
+
+static struct mg_nv_lane *lane_get(struct mg_nv_ctx *x, uint64_t key, cu_stream stream) /* under the lock */
+{
+    uint64_t v;
+    if (mg_map_get(&x->lanes, key, &v))
+        return (struct mg_nv_lane *)(uintptr_t)v;
+    struct mg_nv_lane *l = calloc(1, sizeof *l);
+    if (l) {
+        l->stream = stream;
+        mg_map_set(&x->lanes, key, (uint64_t)(uintptr_t)l);
+        *mg_vec_push(&x->lane_list) = l;
+    }
+    return l;
+}
+
+static struct mg_nv_window *window_new(struct mg_nv_ctx *x, bool timed, uint64_t now)
+{
+    struct mg_nv_window *w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    w->last = &w->first;
+    w->opened_ns = now;
+    w->begin = timed ? event_take(x, true) : NULL;
+    w->end = event_take(x, timed);
+    if (w->end && (w->begin || !timed))
+        return w;
+    free(w);
+    return NULL;
+}
+
+static void window_add(struct mg_nv_lane *l, struct mg_nv_window *w) /* under the lock */
+{
+    struct mg_nv_window **at = &l->first;
+    while (*at)
+        at = &(*at)->next;
+    *at = w;
+    l->open = w;
+}
+
+static cu_result record(const struct mg_nv_launch *l, cu_event e)
+{
+    return (l->per_thread ? mg_nv.cuEventRecord_ptsz : mg_nv.cuEventRecord)(e, l->stream);
+}
+
+bool mg_nv_launch_begin(struct mg_nv_launch *l)
+{
+    l->event = NULL;
+    l->window = NULL;
+    l->ctx = mg_nv_ctx_current();
+    if (!l->ctx)
+        return false;
+    struct mg_nv_ctx *x = l->ctx;
+    uint64_t now = mg_now_ns(), key = lane_key(l->stream, l->per_thread);
+    pthread_mutex_lock(&mg_nv.lock);
+    l->lane = lane_get(x, key, l->stream);
+    bool timed = l->lane && l->may_time && (l->wants_time || now - l->lane->timed_ns > TIMED_EVERY_NS);
+    struct mg_nv_window *w = l->lane ? l->lane->open : NULL;
+    if (w && !timed && !l->only_timed && !w->begin && (now - w->opened_ns < WINDOW_NS || !(w->n + w->pins))) {
+        if (!(w->n + w->pins))
+            w->opened_ns = now;
+        w->pins++;
+        l->window = w;
+    }
+    if (timed)
+        l->lane->timed_ns = now;
+    pthread_mutex_unlock(&mg_nv.lock);
+    if (!l->lane || (l->only_timed && !timed))
+        return false;
+    if (!l->window) {
+        if (!(w = window_new(x, timed, now)))
+            return false;
+        w->pins = 1;
+        pthread_mutex_lock(&mg_nv.lock);
+        window_add(l->lane, w);
+        pthread_mutex_unlock(&mg_nv.lock);
+        l->window = w;
+        if (timed && record(l, w->begin) != CUE_SUCCESS) { /* no harm: the launch will say what is wrong */
+            mg_nv_launch_end(l, false, NULL, NULL, NULL);
+            return false;
+        }
+    }
+    if (!l->plain && !l->window->begin)
+        l->event = l->window->end;
+    return true;
+}
+
+void mg_nv_launch_end(struct mg_nv_launch *l, bool taken, struct mg_nv_slot *slot, mg_nv_done_fn fn, void *user)
+{
+    struct mg_nv_window *w = l->window;
+    struct mg_nv_item *it = taken ? calloc(1, sizeof *it) : NULL;
+    bool marked = taken && (l->event || record(l, w->end) == CUE_SUCCESS);
+    if (it)
+        *it = (struct mg_nv_item){.slot = slot, .fn = fn, .user = user, .timed = w->begin && marked};
+    pthread_mutex_lock(&mg_nv.lock);
+    w->pins--;
+    if (it) {
+        *w->last = it;
+        w->last = &it->next;
+        w->n++;
+        l->ctx->pending++;
+    }
+    if (!marked && w->begin && l->lane->open == w)
+        l->lane->open = NULL; /* never recorded: its event must not be asked for new work */
+    pthread_mutex_unlock(&mg_nv.lock);
+    if (it && !__atomic_load_n(&mg_nv.thread_started, __ATOMIC_ACQUIRE))
+        mg_nv_thread_start();
+}
+
+struct mg_nv_busy mg_nv_is_busy(struct mg_nv_ctx *x, cu_stream stream, bool per_thread)
+{
+    struct mg_nv_busy busy = {0};
+    struct pair { cu_event e; bool same; };
+    MG_VEC(struct pair) ask = {0};
+    pthread_mutex_lock(&mg_nv.lock);
+    struct mg_nv_lane *mine = lane_get(x, lane_key(stream, per_thread), stream);
+    for (uint32_t i = 0; i < x->lane_list.n; i++) {
+        const struct mg_nv_lane *l = x->lane_list.at[i];
+        const struct mg_nv_window *last = NULL;
+        for (const struct mg_nv_window *w = l->first; w; w = w->next) {
+            if (w->n)
+                last = w;
+            if (w->pins && l != mine)
+                busy.other = true;
+        }
+        if (last)
+            *mg_vec_push(&ask) = (struct pair){last->end, l == mine};
+    }
+    pthread_mutex_unlock(&mg_nv.lock);
+    for (uint32_t i = 0; i < ask.n; i++)
+        if (mg_nv.cuEventQuery(ask.at[i].e) == CUE_NOT_READY)
+            *(ask.at[i].same ? &busy.same : &busy.other) = true;
+    mg_vec_release(&ask);
+    return busy;
+}
+
+/* ---- draining -------------------------------------------------------------------------------------------- */
+
+struct batch {
+    struct mg_nv_ctx *x;
+    struct mg_nv_item **items;
+    uint32_t n, cap;
+    size_t bytes;
+};
+
+static void time_window(struct mg_nv_ctx *x, const struct mg_nv_window *w, struct mg_nv_item *it)
+{
+    float ms = 0, since = 0;
+    if (!it->timed)
+        return;
+    it->timed = mg_nv.cuEventElapsedTime(&ms, w->begin, w->end) == CUE_SUCCESS && mg_nv.cuEventElapsedTime(&since, x->base, w->begin) == CUE_SUCCESS;
+    it->time_ns = (uint64_t)(ms * 1e6f + 0.5f);
+    it->start_ns = x->base_ns + (uint64_t)((double)since * 1e6);
+}
+
+static bool batch_full(const struct batch *b)
+{
+    return b->n >= BATCH_ITEMS || b->bytes >= BATCH_BYTES;
+}
+
+/* Moves n items of a window to the batch, fewer when it is full. */
+static void take_items(struct batch *b, struct mg_nv_window *w, uint32_t n) /* under the lock */
+{
+    for (; n && !batch_full(b); n--) {
+        struct mg_nv_item *it = w->first;
+        if (!(w->first = it->next))
+            w->last = &w->first;
+        w->n--;
+        b->items[b->n++] = it;
+        if (it->slot)
+            b->bytes += mg_nv_slot_stride(it->slot);
+    }
+}
+
+/* What has ended in one lane. False: the context is broken. */
+static bool collect_lane(struct batch *b, struct mg_nv_lane *l)
+{
+    struct mg_nv_ctx *x = b->x;
+    for (;;) {
+        pthread_mutex_lock(&mg_nv.lock);
+        struct mg_nv_window *w = l->first;
+        while (w && !w->n && !w->pins && w != l->open) { /* spent */
+            l->first = w->next;
+            window_free(x, w);
+            w = l->first;
+        }
+        uint32_t n = w ? w->n : 0;
+        pthread_mutex_unlock(&mg_nv.lock);
+        if (!n || batch_full(b))
+            return true;
+        cu_result rc = x->error ? x->error : mg_nv.cuEventQuery(w->end);
+        if (rc == CUE_NOT_READY)
+            return true;
+        if (rc != CUE_SUCCESS && !x->error)
+            x->error = rc;
+        if (!x->error && w->begin)
+            time_window(x, w, w->first); /* the only item of its window; nobody else changes it */
+        pthread_mutex_lock(&mg_nv.lock);
+        take_items(b, w, n);
+        bool stays = w->n || w->pins || w == l->open;
+        pthread_mutex_unlock(&mg_nv.lock);
+        if (stays && !x->error)
+            return true;
+        if (stays)
+            return false;
+    }
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct mg_nv_slot *x = *(struct mg_nv_slot *const *)a, *y = *(struct mg_nv_slot *const *)b;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Copies the slots to staging, in order of address; offs[i]: where slot i lies. */
+static bool fetch(struct mg_nv_ctx *x, struct mg_nv_slot **slots, size_t *offs, uint32_t n)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        offs[i] = bytes;
+        bytes += mg_nv_slot_stride(slots[i]);
+    }
+    bool ok = mg_nv_staging(x, bytes);
+    for (uint32_t i = 0, k; i < n && ok; i = k) {
+        size_t stride = mg_nv_slot_stride(slots[i]);
+        for (k = i + 1; k < n && slots[k]->chunk == slots[i]->chunk && slots[k]->ix == slots[i]->ix + (k - i);)
+            k++;
+        ok = mg_nv.cuMemcpyDtoHAsync_v2((char *)x->staging + offs[i], slots[i]->at, (k - i) * stride, x->copy) == CUE_SUCCESS;
+    }
+    return mg_nv_copies_wait(x) && ok;
+}
+
+static uint64_t *body_of(const struct mg_nv_ctx *x, struct mg_nv_slot **slots, const size_t *offs, uint32_t n, struct mg_nv_slot *slot)
+{
+    struct mg_nv_slot **at = n ? bsearch(&slot, slots, n, sizeof *slots, by_address) : NULL;
+    return at ? (uint64_t *)(void *)((char *)x->staging + offs[at - slots] + mg_nv_slot_head(slot)) : NULL;
+}
+
+static void hand_over(struct batch *b)
+{
+    struct mg_nv_ctx *x = b->x;
+    struct mg_nv_slot **slots = calloc(b->n + 1, sizeof *slots);
+    size_t *offs = calloc(b->n + 1, sizeof *offs);
+    uint32_t n = 0;
+    for (uint32_t i = 0; slots && i < b->n; i++)
+        if (b->items[i]->slot)
+            slots[n++] = b->items[i]->slot;
+    if (n)
+        qsort(slots, n, sizeof *slots, by_address);
+    pthread_mutex_lock(&x->copying);
+    bool ok = slots && offs && !x->error && (!n || fetch(x, slots, offs, n));
+    if (!ok && !x->error && n)
+        x->error = mg_nv.cuEventQuery(x->copied) == CUE_SUCCESS ? CUE_OUT_OF_MEMORY : CUE_UNKNOWN;
+    for (uint32_t i = 0; i < b->n; i++) {
+        struct mg_nv_item *it = b->items[i];
+        struct mg_nv_done d = {.error = x->error, .timed = it->timed && !x->error, .start_ns = it->start_ns, .time_ns = it->time_ns};
+        if (ok && it->slot)
+            d.body = body_of(x, slots, offs, n, it->slot);
+        it->fn(it->user, &d);
+        free(it);
+    }
+    if (ok && n)
+        mg_nv_slots_restore(x, slots, n);
+    pthread_mutex_unlock(&x->copying);
+    pthread_mutex_lock(&mg_nv.lock);
+    x->pending -= b->n;
+    pthread_mutex_unlock(&mg_nv.lock);
+    free(slots);
+    free(offs);
+}
+
+/* Everything of one context that has ended by now. True: something had. */
+static bool drain_ctx(struct mg_nv_ctx *x)
+{
+    struct mg_nv_item *items[BATCH_ITEMS];
+    bool any = false;
+    for (;;) {
+        struct batch b = {.x = x, .items = items};
+        pthread_mutex_lock(&mg_nv.lock);
+        uint32_t n_lanes = x->pending ? x->lane_list.n : 0;
+        pthread_mutex_unlock(&mg_nv.lock);
+        for (uint32_t i = 0; i < n_lanes && !batch_full(&b); i++) {
+            pthread_mutex_lock(&mg_nv.lock);
+            struct mg_nv_lane *l = x->lane_list.at[i];
+            pthread_mutex_unlock(&mg_nv.lock);
+            collect_lane(&b, l);
+        }
+        if (!b.n)
+            return any;
+        hand_over(&b);
+        any = true;
+    }
+}
+
+/* True: nothing is left to wait for. only: NULL for every context. */
+bool mg_nv_drain_pass(struct mg_nv_ctx *only)
+{
+    bool idle = true;
+    pthread_mutex_lock(&mg_nv.draining);
+    pthread_mutex_lock(&mg_nv.lock);
+    struct mg_nv_ctx *x = mg_nv.contexts;
+    pthread_mutex_unlock(&mg_nv.lock);
+    for (; x; x = x->next) { /* new ones are added in front */
+        if ((only && x != only) || !__atomic_load_n(&x->pending, __ATOMIC_RELAXED))
+            continue;
+        bool live = x->error != CUE_CONTEXT_IS_DESTROYED && mg_nv.cuCtxPushCurrent_v2(x->ctx) == CUE_SUCCESS;
+        if (!live && !x->error)
+            x->error = CUE_CONTEXT_IS_DESTROYED;
+        drain_ctx(x);
+        cu_ctx was;
+        if (live)
+            mg_nv.cuCtxPopCurrent_v2(&was);
+        idle &= !__atomic_load_n(&x->pending, __ATOMIC_RELAXED);
+    }
+    pthread_mutex_unlock(&mg_nv.draining);
+    return idle;
+}
+
+void mg_nv_drain(uint64_t timeout_ns)
+{
+    uint64_t end = mg_now_ns() + timeout_ns;
+    int mode = mg_nv_relax();
+    while (!mg_nv_drain_pass(NULL) && mg_now_ns() < end)
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    mg_nv_unrelax(mode);
+}
+
+/* ---- the thread -------------------------------------------------------------------------------------------- */
+
+static void *drain_for_ever(void *arg)
+{
+    (void)arg;
+    if (mg_nv.config.thread_begins)
+        mg_nv.config.thread_begins();
+    mg_nv_relax();
+    for (long sleep_ns = 200000;;) {
+        sleep_ns = mg_nv_drain_pass(NULL) ? MG_MIN(sleep_ns * 2, 4000000) : 200000;
+        nanosleep(&(struct timespec){.tv_nsec = sleep_ns}, NULL);
+    }
+    return NULL;
+}
+
+void mg_nv_thread_start(void)
+{
+    static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&starting);
+    if (!mg_nv.thread_started) {
+        pthread_t thread;
+        pthread_attr_t attr;
+        sigset_t all, before;
+        sigfillset(&all); /* the application's handlers run on its own threads */
+        pthread_attr_init(&attr);
+        pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+        pthread_attr_setstacksize(&attr, (size_t)512 << 10);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        bool ok = !pthread_create(&thread, &attr, drain_for_ever, NULL);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        pthread_attr_destroy(&attr);
+        if (!ok && mg_nv.config.say)
+            mg_nv.config.say("no thread to collect counts with: they are collected when the program ends");
+        __atomic_store_n(&mg_nv.thread_started, true, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&starting);
+}

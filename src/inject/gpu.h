@@ -1,0 +1,26 @@
+/* What gpu_twin.c, gpu_run.c and gpu_graph.c share: the state of a kernel instance on a real GPU. */
+#ifndef MG_INJECT_GPU_H
+#define MG_INJECT_GPU_H
+
+#include "device/nvidia/nvidia.h"
+#include "inject/launch.h"
+
+struct mg_gpu_fit { unsigned threads, shared_bytes; int native, twin; }; /* CTAs a multiprocessor takes */
+struct mg_gpu_inst {
+    struct mg_nv_ctx *x;
+    struct mg_nv_slots *slots;   /* one for every size of counters that a launch needs; under the session's lock */
+    void *code; size_t code_bytes; /* machine code, compiled and not loaded yet */
+    bool compiled;
+    cu_result rc;                /* of compiling */
+    char why[400];
+    unsigned cap;                /* registers that the twin was told to keep to; 0: none */
+    bool capped;                 /* tried */
+    bool early;                  /* lets later kernels begin before it ends: its launch's own event would too */
+    struct mg_gpu_fit fits[8];
+    uint32_t n_fits;
+};
+/* NULL: out of memory, or the context cannot be used. */
+struct mg_gpu_inst *mg_gpu_inst_get(struct mg_inst *i);
+uint64_t mg_gpu_words(const struct mg_inst *i, const struct mg_shape *s); /* of the counters of a launch */
+
+#endif

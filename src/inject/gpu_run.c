@@ -1,0 +1,136 @@
+/* Launches on a real GPU: a slot of device memory holds the context block and the counters, the event
+ * that tells the end rides on the launch itself as a launch attribute, and what was counted comes from
+ * the drain thread.
+ *
+ *   mg_gpu_take ── slot ── mg_gpu_send (cuLaunchKernelEx with our event) ─ ─ ─ done(): counts to the store
+ *
+ * A launch that allows no further attribute has its event recorded behind it. Now and then, and for the
+ * first launches of a kernel, an event pair gives the time instead; never in a capture, nor where the
+ * application lets kernels overlap. */
+#include "inject/gpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TIMED_FIRST 4u /* launches of every kernel */
+#define MAX_ATTRS 24u
+
+/* ---- slots -------------------------------------------------------------------------------------------------- */
+
+uint64_t mg_gpu_words(const struct mg_inst *i, const struct mg_shape *s)
+{
+    struct mg_counter_launch g = mg_run_launch(s);
+    return mg_counters_words(&i->code->layout, &g);
+}
+
+static struct mg_nv_slots *find_slots(struct mg_inst *i, struct mg_gpu_inst *g, size_t body)
+{
+    pthread_mutex_lock(&mg_session.lock);
+    struct mg_nv_slots *s = g->slots;
+    while (s && mg_nv_slots_body(s) != body)
+        s = mg_nv_slots_link(s);
+    if (!s) {
+        uint64_t header[MG_CTX_BYTES / 8] = {0};
+        header[MG_CTX_SYMBOLS / 8] = i->symbols;
+        if (mg_session.tool->initialize)
+            mg_session.tool->initialize(mg_session.tool_conf, header + MG_CTX_WORDS / 8);
+        s = mg_nv_slots_new(g->x, header, sizeof header, body);
+        if (s) {
+            mg_nv_slots_next(s, g->slots);
+            g->slots = s;
+        }
+    }
+    pthread_mutex_unlock(&mg_session.lock);
+    return s;
+}
+
+bool mg_gpu_take(struct mg_run *r)
+{
+    struct mg_gpu_inst *g = mg_gpu_inst_get(r->inst);
+    struct mg_nv_slots *s = g ? find_slots(r->inst, g, mg_gpu_words(r->inst, &r->shape) * sizeof(uint64_t)) : NULL;
+    struct mg_nv_slot *slot = s ? mg_nv_slot_take(s) : NULL;
+    if (slot)
+        r->room = (struct mg_block_mem){.at = slot->at, .slot = slot};
+    return slot != NULL;
+}
+
+void mg_gpu_give(struct mg_run *r)
+{
+    if (r->room.slot)
+        mg_nv_slot_give(r->room.slot);
+    r->room.slot = NULL;
+}
+
+/* ---- the end of a launch --------------------------------------------------------------------------------------- */
+
+static void done(void *user, const struct mg_nv_done *d)
+{
+    struct mg_run *r = user;
+    struct mg_launch_done end = {.start_ns = d->start_ns, .end_ns = d->timed ? d->start_ns + d->time_ns : 0, .cuda_error = d->error};
+    const char *name = mg_cu_result_name(d->error);
+    if (d->error == CUE_CONTEXT_IS_DESTROYED)
+        snprintf(end.fault.text, sizeof end.fault.text, "its context was destroyed before it ended");
+    else if (d->error != CUE_SUCCESS)
+        snprintf(end.fault.text, sizeof end.fault.text, "its context failed with %s", name ? name : "an unknown error");
+    mg_run_ended(r, &end, d->body);
+}
+
+/* ---- sending ------------------------------------------------------------------------------------------------------ */
+
+/* The launch as cuLaunchKernelEx takes it, with one attribute more. */
+static cu_result send_with_event(const struct mg_call *c, void *f, void **params, void **extra, cu_event event)
+{
+    struct cu_launch_attribute attrs[MAX_ATTRS + 1];
+    const struct mg_shape *s = &c->shape;
+    struct cu_launch_config cfg = {
+        .grid_x = s->grid[0], .grid_y = s->grid[1], .grid_z = s->grid[2],
+        .block_x = s->block[0], .block_y = s->block[1], .block_z = s->block[2],
+        .shared_bytes = s->shared_bytes, .stream = s->stream, .attrs = attrs,
+    };
+    if (c->config && c->config->n_attrs) {
+        memcpy(attrs, c->config->attrs, c->config->n_attrs * sizeof *attrs);
+        cfg.n_attrs = c->config->n_attrs;
+    }
+    struct cu_launch_attribute *a = &attrs[cfg.n_attrs++];
+    memset(a, 0, sizeof *a);
+    a->id = CULAUNCH_PROGRAMMATIC_EVENT;
+    a->value.programmatic_event.event = event;
+    void *entry = mg_slots[s->per_thread ? MG_FN_cuLaunchKernelEx_ptsz : MG_FN_cuLaunchKernelEx];
+    return ((cu_result(*)(const struct cu_launch_config *, cu_function, void **, void **))entry)(&cfg, f, params, extra);
+}
+
+cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, void **extra)
+{
+    void *f = r->block ? r->inst->twin : c->f;
+    const struct mg_session *s = &mg_session;
+    bool no_tool = !s->tool || s->tool->flags & MG_TOOL_NATIVE;
+    if (r->node || s->cannot) {
+        cu_result rc = c->send(c, f, params, extra);
+        if (rc == CUE_SUCCESS && !r->node)
+            mg_run_ended(r, NULL, NULL);
+        return rc;
+    }
+    struct mg_nv_launch l = {
+        .stream = c->shape.stream, .per_thread = c->shape.per_thread,
+        .plain = !r->block || c->shape.cooperative || c->shape.programmatic || (r->inst->gpu && r->inst->gpu->early) ||
+                 (c->config && c->config->n_attrs >= MAX_ATTRS),
+        .may_time = !c->shape.programmatic,
+        .wants_time = r->inst->n_timed < TIMED_FIRST,
+        .only_timed = no_tool,
+    };
+    bool follows = mg_nv_launch_begin(&l);
+    if (follows && l.wants_time)
+        r->inst->n_timed++;
+    cu_result rc = follows && l.event ? send_with_event(c, f, params, extra, l.event) : c->send(c, f, params, extra);
+    if (rc != CUE_SUCCESS && follows && l.event) { /* perhaps the attribute is what it does not take */
+        l.event = NULL;
+        rc = c->send(c, f, params, extra);
+    }
+    struct mg_nv_slot *slot = r->block ? r->room.slot : NULL;
+    if (follows)
+        mg_nv_launch_end(&l, rc == CUE_SUCCESS, slot, done, r);
+    else if (rc == CUE_SUCCESS)
+        mg_run_ended(r, NULL, NULL); /* the slot, if any, is lost with its context */
+    return rc;
+}

@@ -1,0 +1,263 @@
+/* Twins on a real GPU: machine code for their text, addresses in the application's image, and the rule
+ * that says which launches need the native code's occupancy.
+ *
+ * Function addresses. In a program compiled as a whole the value of a function's address is an offset
+ * into a table that every module has for itself (8, 16, ... on an H200): no driver call tells it. It is
+ * read where the application's own image holds it, in a variable that is initialised with the
+ * function: a table, a vtable. A function whose value is held nowhere is not known, and a kernel that
+ * needs it runs native. An unknown callee can be called from no module but its own, so the twin does
+ * not try: with every function known that a pointer can hold, there is none. */
+#include "inject/gpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "pass/pass.h"
+
+#define WAIT_SAME_NS 500000000u /* for work of the launch's own stream, which the launch waits for anyhow */
+#define WAIT_OTHER_NS 1000000u
+
+struct mg_gpu_inst *mg_gpu_inst_get(struct mg_inst *i)
+{
+    if (__atomic_load_n(&i->gpu, __ATOMIC_ACQUIRE))
+        return i->gpu;
+    struct mg_nv_ctx *x = mg_nv_ctx_current();
+    struct mg_gpu_inst *g = x ? calloc(1, sizeof *g) : NULL;
+    if (!g)
+        return NULL;
+    g->x = x;
+    g->early = i->code->text && strstr(i->code->text, "griddepcontrol.launch_dependents");
+    pthread_mutex_lock(&mg_session.lock);
+    if (i->gpu)
+        free(g);
+    else
+        __atomic_store_n(&i->gpu, g, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&mg_session.lock);
+    return i->gpu;
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------- */
+
+void mg_gpu_adapt(struct mg_twin *t)
+{
+    struct mg_module *m = t->m;
+    for (uint32_t k = 0; k < t->n_native_calls; k++) {
+        mg_id form = mg_form_intern(m, "trap", 4);
+        struct mg_node *n = &m->nodes.at[t->native_calls[k]];
+        n->ref = form;
+        n->n_opnds = 0;
+    }
+    t->n_native_calls = 0;
+}
+
+/* ---- addresses ---------------------------------------------------------------------------------------------- */
+
+bool mg_gpu_global(void *function, const char *name, uint64_t *address)
+{
+    cu_module m = NULL;
+    cu_ptr at = 0;
+    size_t bytes;
+    if (MG_REAL_AS(cuFuncGetModule, cu_module *, cu_function)(&m, function) != CUE_SUCCESS ||
+        MG_REAL_AS(cuModuleGetGlobal_v2, cu_ptr *, size_t *, cu_module, const char *)(&at, &bytes, m, name) != CUE_SUCCESS)
+        return false;
+    *address = at;
+    return true;
+}
+
+/* Byte offset of the address of `name` in the variable's initialiser, or -1. Initialisers that nest
+ * their braces leave holes, so those are not read. */
+static int64_t offset_in(const struct mg_module *m, const struct mg_var *v, const char *name)
+{
+    uint64_t at = 0, bytes = mg_type_bits((enum mg_type)v->type) / 8;
+    unsigned depth = 0;
+    for (uint32_t k = 0; k < v->n_inits; k++) {
+        const struct mg_init *in = &m->inits.at[v->first_init + k];
+        if (in->kind == MG_INIT_open) {
+            depth++;
+        } else if (in->kind == MG_INIT_close) {
+            depth--;
+        } else {
+            if (depth > 1)
+                return -1;
+            if (in->kind == MG_INIT_sym && in->is_func && bytes == 8 && !in->val && !strcmp(mg_name(m, m->funcs.at[in->id].name), name))
+                return (int64_t)at;
+            at += bytes;
+        }
+    }
+    return -1;
+}
+
+uint64_t mg_gpu_function_address(struct mg_inst *i, const char *name)
+{
+    const struct mg_module *m = i->code->m;
+    struct mg_gpu_inst *g = mg_gpu_inst_get(i);
+    uint64_t value = 0, at;
+    for (mg_id v = 1; g && v < m->vars.n && !value; v++) {
+        const struct mg_var *var = &m->vars.at[v];
+        if ((var->space != MG_SPACE_global && var->space != MG_SPACE_const) || var->func || !var->n_inits)
+            continue;
+        int64_t off = offset_in(m, var, name);
+        if (off >= 0 && mg_gpu_global(i->function, mg_name(m, var->name), &at) && !mg_nv_read(g->x, &value, at + (uint64_t)off, 8))
+            value = 0;
+    }
+    return value;
+}
+
+uint64_t mg_gpu_table(struct mg_inst *i, const uint64_t *values, uint32_t n)
+{
+    struct mg_gpu_inst *g = mg_gpu_inst_get(i);
+    return g ? mg_nv_upload(g->x, values, n * sizeof *values) : 0;
+}
+
+/* ---- loading ------------------------------------------------------------------------------------------------- */
+
+static struct mg_nv_jit options_of(const struct mg_inst *i)
+{
+    unsigned cap = i->code->ptx ? i->code->ptx->max_registers : 0;
+    if (i->gpu->cap && (!cap || i->gpu->cap < cap))
+        cap = i->gpu->cap;
+    return (struct mg_nv_jit){.max_registers = cap, .opt_level = -1, .whole = strstr(i->code->text, ".func") != NULL};
+}
+
+/* Machine code is made first: that takes long and waits for nothing. Loading it waits for all work of the
+ * context, so it is put off while another stream is busy; work of the launch's own stream is waited for,
+ * within reason. */
+bool mg_gpu_may_load(struct mg_inst *i, const struct mg_shape *s)
+{
+    struct mg_gpu_inst *g = mg_gpu_inst_get(i);
+    if (!g)
+        return true; /* load() says what is wrong */
+    if (!g->compiled) {
+        struct mg_nv_jit j = options_of(i);
+        g->rc = mg_nv_compile(i->code->text, strlen(i->code->text), &j, &g->code, &g->code_bytes, g->why, sizeof g->why);
+        g->compiled = true;
+    }
+    for (uint64_t start = mg_now_ns();;) {
+        struct mg_nv_busy busy = mg_nv_is_busy(g->x, s->stream, s->per_thread);
+        uint64_t waited = mg_now_ns() - start;
+        if (!busy.same && !busy.other)
+            return true;
+        if ((busy.other && waited > WAIT_OTHER_NS) || waited > WAIT_SAME_NS)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    }
+}
+
+bool mg_gpu_load(struct mg_inst *i, void **twin, char *why, size_t room)
+{
+    struct mg_gpu_inst *g = i->gpu;
+    cu_module m = NULL;
+    cu_function f = NULL;
+    if (!g || g->rc != CUE_SUCCESS) {
+        snprintf(why, room, "%s", g ? g->why : "out of memory");
+        return false;
+    }
+    struct mg_nv_jit j = options_of(i);
+    cu_result rc = mg_nv_load(i->code->text, g->code, &j, &m, why, room);
+    if (rc == CUE_SUCCESS && (rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module, const char *)(&f, m, i->code->name)) != CUE_SUCCESS)
+        snprintf(why, room, "the instrumented code has no such kernel");
+    free(g->code);
+    g->code = NULL;
+    g->compiled = false;
+    *twin = f;
+    return rc == CUE_SUCCESS;
+}
+
+/* ---- does this launch need the native code's occupancy? -------------------------------------------------------- */
+
+static int ctas_of(void *function, unsigned threads, unsigned shared_bytes)
+{
+    int n = 0;
+    if (MG_REAL_AS(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *, cu_function, int, size_t)(&n, function, (int)threads, shared_bytes) != CUE_SUCCESS)
+        return 0;
+    return n;
+}
+
+static const struct mg_gpu_fit *fit_of(struct mg_inst *i, const struct mg_shape *s, struct mg_gpu_fit *room)
+{
+    struct mg_gpu_inst *g = i->gpu;
+    unsigned threads = s->block[0] * s->block[1] * s->block[2];
+    uint32_t n = __atomic_load_n(&g->n_fits, __ATOMIC_ACQUIRE);
+    for (uint32_t k = 0; k < n; k++)
+        if (g->fits[k].threads == threads && g->fits[k].shared_bytes == s->shared_bytes)
+            return &g->fits[k];
+    *room = (struct mg_gpu_fit){threads, s->shared_bytes, ctas_of(i->function, threads, s->shared_bytes), ctas_of(i->twin, threads, s->shared_bytes)};
+    pthread_mutex_lock(&mg_session.lock);
+    if (g->n_fits < MG_COUNT_OF(g->fits)) {
+        g->fits[g->n_fits] = *room;
+        __atomic_store_n(&g->n_fits, g->n_fits + 1, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&mg_session.lock);
+    return room;
+}
+
+static unsigned attribute(int what, unsigned otherwise)
+{
+    cu_device dev = 0;
+    int v = 0;
+    MG_REAL_AS(cuCtxGetDevice, cu_device *)(&dev);
+    if (MG_REAL_AS(cuDeviceGetAttribute, int *, int, cu_device)(&v, what, dev) != CUE_SUCCESS || v <= 0)
+        return otherwise;
+    return (unsigned)v;
+}
+
+/* Fewer CTAs than the native code has are fine only while nothing can depend on them all being there. */
+static bool fits(const struct mg_gpu_fit *f, const struct mg_shape *s)
+{
+    if (f->twin >= f->native)
+        return true;
+    if (f->twin == 0)
+        return false;
+    uint64_t ctas = (uint64_t)s->grid[0] * s->grid[1] * s->grid[2];
+    uint64_t sms = attribute(CUDEV_MULTIPROCESSOR_COUNT, 1);
+    bool wave = ctas <= sms * (uint64_t)f->native; /* natively all run at once */
+    if (s->cluster[0] * s->cluster[1] * s->cluster[2] > 1)
+        return false;
+    return !(s->cooperative || wave) || ctas <= sms * (uint64_t)f->twin;
+}
+
+/* Once more with as many registers as the native number of CTAs leaves. */
+static bool load_capped(struct mg_inst *i, const struct mg_shape *s, const struct mg_gpu_fit *f)
+{
+    struct mg_gpu_inst *g = i->gpu;
+    static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+    unsigned threads = (f->threads + 31) / 32 * 32, regs = attribute(CUDEV_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536);
+    unsigned cap = regs / (threads * (unsigned)MG_MAX(f->native, 1)) / 8 * 8;
+    void *twin = NULL;
+    char why[400];
+    bool ok = false;
+    pthread_mutex_lock(&loading);
+    if (!g->capped && cap >= 16) {
+        g->cap = cap;
+        ok = mg_gpu_may_load(i, s);
+        if (ok) {
+            g->capped = true;
+            ok = mg_gpu_load(i, &twin, why, sizeof why);
+        }
+        if (ok) {
+            mg_twin_settings(i, twin);
+            i->twin = twin;
+            mg_kernel_add_twin(i);
+            __atomic_store_n(&g->n_fits, 0, __ATOMIC_RELEASE);
+        }
+    }
+    pthread_mutex_unlock(&loading);
+    return ok;
+}
+
+const char *mg_gpu_why_not(struct mg_inst *i, const struct mg_shape *s)
+{
+    struct mg_gpu_fit room;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        const struct mg_gpu_fit *f = fit_of(i, s, &room);
+        if (fits(f, s))
+            return NULL;
+        if (f->native == 0)
+            return NULL; /* the driver will say what is wrong with the launch */
+        if (attempt || !load_capped(i, s, f))
+            return f->twin ? "the launch may need as many CTAs at once as the native code has" : "too many registers for blocks of this size";
+    }
+    return NULL;
+}
