@@ -58,16 +58,15 @@ static inline uint32_t emu_video_selector(unsigned place, unsigned sel, bool neg
     return ((sel & 15) | (neg || sel & 16 ? 16u : 0)) << 5 * (place & 3);
 }
 
-/* Scalar versions of the approx family, shared with the CPU device: the definition of their bits. */
-float mg_ex2_approx_f32(float x);
-float mg_lg2_approx_f32(float x);
-float mg_sin_approx_f32(float x);
-float mg_cos_approx_f32(float x);
-float mg_rcp_approx_f32(float x);
-float mg_rsqrt_approx_f32(float x);
-float mg_sqrt_approx_f32(float x);
+/* Scalar versions of the approx family, shared with the CPU device: the bits of an H200. */
+#define MG_APPROX_LIST(X) X(ex2) X(lg2) X(sin) X(cos) X(rcp) X(rsqrt) X(sqrt)
+#define X(name) float mg_##name##_approx_f32(float x), mg_##name##_approx_ftz_f32(float x);
+MG_APPROX_LIST(X)
+#undef X
 float mg_tanh_approx_f32(float x);
-double mg_rcp_approx_f64(double x);   /* rcp.approx.ftz.f64 */
+float mg_div_approx_f32(float x, float y), mg_div_approx_ftz_f32(float x, float y);
+float mg_div_full_f32(float x, float y), mg_div_full_ftz_f32(float x, float y);
+double mg_rcp_approx_f64(double x); /* rcp.approx.ftz.f64 */
 double mg_rsqrt_approx_f64(double x);
 
 #endif

@@ -28,6 +28,14 @@ static inline uint32_t float_to_half(float x) /* to nearest even; NaN becomes 0x
     uint32_t r = m < 113u << 23 ? subnormal : m < 143u << 23 ? normal : 0x7c00;
     return m > 0x7f800000 ? NAN16 : r | sign;
 }
+static inline uint32_t float_cut_half(float x) /* toward zero, but past the largest number infinity */
+{
+    uint32_t u = bits32(x), sign = u >> 16 & 0x8000, m = u & 0x7fffffff;
+    uint32_t subnormal = (uint32_t)(int32_t)(float32(m < 113u << 23 ? m : 0) * 0x1p24f);
+    uint32_t normal = (m - (112u << 23)) >> 13;
+    uint32_t r = m < 113u << 23 ? subnormal : m < 143u << 23 ? normal : 0x7c00;
+    return m > 0x7f800000 ? NAN16 : r | sign;
+}
 static inline float bf16_to_float(uint32_t h)
 {
     return float32(h << 16);

@@ -230,24 +230,33 @@ static inline double max64(double x, double y)
     F(minxs_##v, min, KEY_##v | K_XORSIGN | K_ABS, v, xor_sign(min32(CLEAR(x), CLEAR(y)), x, y)) \
     F(maxxs_##v, max, KEY_##v | K_XORSIGN | K_ABS, v, xor_sign(max32(CLEAR(x), CLEAR(y)), x, y)) \
     F(minnanxs_##v, min, KEY_##v | K_NAN | K_XORSIGN | K_ABS, v, xor_sign(or_nan(min32(CLEAR(x), CLEAR(y)), x, y), x, y)) \
-    F(maxnanxs_##v, max, KEY_##v | K_NAN | K_XORSIGN | K_ABS, v, xor_sign(or_nan(max32(CLEAR(x), CLEAR(y)), x, y), x, y)) \
-    F(divfull_##v, div, KEY_##v | K_FULL, v, x / y)                                        \
-    F(divapprox_##v, div, KEY_##v | K_APPROX, v, div_approx(x, y))
-#define SIMPLE1_LIST(F, v)                                                                 \
-    F(ex2_##v, ex2, KEY_##v | K_APPROX, v, ex2_approx(x))                                  \
-    F(lg2_##v, lg2, KEY_##v | K_APPROX, v, lg2_approx(x))                                  \
-    F(sin_##v, sin, KEY_##v | K_APPROX, v, sin_approx(x))                                  \
-    F(cos_##v, cos, KEY_##v | K_APPROX, v, cos_approx(x))                                  \
-    F(rcpa_##v, rcp, KEY_##v | K_APPROX, v, rcp_approx(x))                                 \
-    F(sqrta_##v, sqrt, KEY_##v | K_APPROX, v, sqrt_approx(x))                              \
-    F(rsqrt_##v, rsqrt, KEY_##v | K_APPROX, v, rsqrt_approx(x))                            \
-    F(tanh_##v, tanh, KEY_##v | K_APPROX, v, tanh_approx(x))
-#define DEFINE_SIMPLE1(name, op, key, v, expr)                                             \
+    F(maxnanxs_##v, max, KEY_##v | K_NAN | K_XORSIGN | K_ABS, v, xor_sign(or_nan(max32(CLEAR(x), CLEAR(y)), x, y), x, y))
+#define APPROX2_LIST(F, v)                                                                 \
+    F(divfull_##v, div, KEY_##v | K_FULL, v, div_full_##v(x, y))                           \
+    F(divapprox_##v, div, KEY_##v | K_APPROX, v, div_approx_##v(x, y))
+#define APPROX1_LIST(F, v)                                                                 \
+    F(ex2_##v, ex2, KEY_##v | K_APPROX, v, ex2_##v(x))    \
+    F(lg2_##v, lg2, KEY_##v | K_APPROX, v, lg2_##v(x))    \
+    F(sin_##v, sin, KEY_##v | K_APPROX, v, sin_##v(x))    \
+    F(cos_##v, cos, KEY_##v | K_APPROX, v, cos_##v(x))    \
+    F(rcpa_##v, rcp, KEY_##v | K_APPROX, v, rcp_##v(x))    \
+    F(sqrta_##v, sqrt, KEY_##v | K_APPROX, v, sqrt_##v(x))    \
+    F(rsqrt_##v, rsqrt, KEY_##v | K_APPROX, v, rsqrt_##v(x))    \
+    F(tanh_##v, tanh, KEY_##v | K_APPROX, v, tanh_##v(x))
+#define DEFINE_APPROX1(name, op, key, v, expr)                                             \
     static void name##_f32(ALU_ARGS)                                                       \
     {                                                                                      \
         D32;                                                                               \
         A32;                                                                               \
-        ALU_RUN(lanef, SETUP1(PRE_##v), POST_##v(expr))                                    \
+        ALU_RUN_SPLIT(lanef, SETUP1(PRE_##v), POST_##v(expr))                              \
+    }
+#define DEFINE_APPROX2(name, op, key, v, expr)                                             \
+    static void name##_f32(ALU_ARGS)                                                       \
+    {                                                                                      \
+        D32;                                                                               \
+        A32;                                                                               \
+        B32;                                                                               \
+        ALU_RUN_SPLIT(lanef, SETUP2(PRE_##v), POST_##v(expr))                              \
     }
 #define DEFINE_SIMPLE2(name, op, key, v, expr)                                             \
     static void name##_f32(ALU_ARGS)                                                       \
@@ -259,15 +268,17 @@ static inline double max64(double x, double y)
     }
 SIMPLE2_LIST(DEFINE_SIMPLE2, n)
 SIMPLE2_LIST(DEFINE_SIMPLE2, z)
-SIMPLE1_LIST(DEFINE_SIMPLE1, n)
-SIMPLE1_LIST(DEFINE_SIMPLE1, z)
+APPROX1_LIST(DEFINE_APPROX1, n)
+APPROX1_LIST(DEFINE_APPROX1, z)
+APPROX2_LIST(DEFINE_APPROX2, n)
+APPROX2_LIST(DEFINE_APPROX2, z)
 
 #define SIMPLE64_LIST(F)                                                                   \
     F(min_d, min, 0, SETUP2D, min64(x, y))                                                 \
     F(max_d, max, 0, SETUP2D, max64(x, y))                                                 \
     F(copysign_d, copysign, 0, SETUP2D, float64((bits64(x) & 1ull << 63) | (bits64(y) & INT64_MAX)))
 #define SIMPLE64_1_LIST(F)                                                                 \
-    F(rsqrt_d, rsqrt, K_APPROX, SETUP1D, nan1(1.0 / __builtin_sqrt(x), x))                 \
+    F(rsqrt_d, rsqrt, K_APPROX, SETUP1D, nan1(rsqrt_f64(x), x))                 \
     F(rsqrtz_d, rsqrt, K_APPROX | K_FTZ, SETUP1D, rsqrt_gross(x))                          \
     F(rcpz_d, rcp, K_APPROX | K_FTZ, SETUP1D, rcp_gross(x))
 #define DEFINE_SIMPLE64(name, op, key, setup, expr)                                        \
@@ -339,7 +350,7 @@ static void copysign_f32(ALU_ARGS)
     ROW_(op, f32, (key) | K_FTZ | K_RM, name##_dir, n, MX_FTZ | MX_RM)                     \
     ROW_(op, f32, (key) | K_FTZ | K_RP, name##_dir, n, MX_FTZ | MX_RP)
 #define ROUNDED_ZS(op, name, n) ROUNDED_Z(op, 0, name##_n, n) ROUNDED_Z(op, K_SAT, name##_s, n)
-#define ROW_SIMPLE1(name, op, key, v, expr) ROW_(op, f32, key, name##_f32, 1, 0)
+#define ROW_APPROX1(name, op, key, v, expr) ROW_(op, f32, key, name##_f32, 1, 0)
 #define ROW_SIMPLE2(name, op, key, v, expr) ROW_(op, f32, key, name##_f32, 2, 0)
 #define ROW_SIMPLE64(name, op, key, setup, expr) ROW_(op, f64, key, name, 2, 0)
 #define ROW_SIMPLE64_1(name, op, key, setup, expr) ROW_(op, f64, key, name, 1, 0)
@@ -354,7 +365,7 @@ static const struct alu_row rows[] = {
     ROUNDED(div, f64, 0, div_f64, 2) ROUNDED(rcp, f64, 0, rcp_f64, 1) ROUNDED(sqrt, f64, 0, sqrt_f64, 1)
     ROUNDED(fma, f64, 0, fma_f64, 3) ROUNDED(mad, f64, 0, fma_f64, 3)
     SIMPLE2_LIST(ROW_SIMPLE2, n) SIMPLE2_LIST(ROW_SIMPLE2, z)
-    SIMPLE1_LIST(ROW_SIMPLE1, n) SIMPLE1_LIST(ROW_SIMPLE1, z)
+    APPROX2_LIST(ROW_SIMPLE2, n) APPROX2_LIST(ROW_SIMPLE2, z) APPROX1_LIST(ROW_APPROX1, n) APPROX1_LIST(ROW_APPROX1, z)
     SIMPLE64_LIST(ROW_SIMPLE64) SIMPLE64_1_LIST(ROW_SIMPLE64_1)
     SIGN_LIST(ROW_SIGN)
     ROW_(copysign, f32, 0, copysign_f32, 2, 0)

@@ -2,7 +2,7 @@
  *
  * Every operation is computed so that one rounding remains: sums and products of f16 and sums of
  * bf16 in float (24 bits are at least twice 11 plus 2: the second rounding is harmless), products
- * of bf16 in double, every fma with a sticky last bit. NaN results are 0x7fff.
+ * of bf16 in double, every fma with a sticky last bit. ex2 and tanh cut the float's result. NaN results are 0x7fff.
  */
 #include "device/emu/alu_approx.h"
 #include "device/emu/alu_half.h"
@@ -108,10 +108,10 @@ static inline h16 neg_f16(h16 v) { return nan_f16(v) ? NAN16 : v ^ 0x8000; }
 static inline h16 abs_f16(h16 v) { return nan_f16(v) ? NAN16 : v & 0x7fff; }
 static inline h16 neg_bf16(h16 v) { return nan_bf16(v) ? NAN16 : v ^ 0x8000; }
 static inline h16 abs_bf16(h16 v) { return nan_bf16(v) ? NAN16 : v & 0x7fff; }
-static inline h16 ex2_f16(h16 v) { return float_to_half(ex2_approx(F(v))); }
-static inline h16 tanh_f16(h16 v) { return float_to_half(tanh_approx(F(v))); }
-static inline h16 ex2_bf16(h16 v) { return float_to_bf16(ex2_approx(flush32(B(v)))); }
-static inline h16 tanh_bf16(h16 v) { return float_to_bf16(tanh_approx(B(v))); }
+static inline h16 ex2_f16(h16 v) { return float_cut_half(ex2_z(F(v))); }
+static inline h16 tanh_f16(h16 v) { return float_cut_half(tanh_n(F(v))); }
+static inline h16 ex2_bf16(h16 v) { return bits32(ex2_z(B(v))) >> 16; }
+static inline h16 tanh_bf16(h16 v) { return bits32(tanh_n(B(v))) >> 16; }
 static inline h16 post_bz(h16 r) { return r & 0x7f80 ? r : r & 0x8000; }
 
 /*    sources  name        op    type  key              function, flush, result */

@@ -111,6 +111,16 @@ for t in ("bf16", "bf16x2"):
         out(f"{op}.{t}"), out(f"{op}.rn.{t}")
     out(f"fma.rn.{t}"), out(f"fma.rn.relu.{t}"), out(f"neg.{t}"), out(f"abs.{t}")
 
+# the approx family
+for op in "ex2 lg2 sin cos rcp rsqrt sqrt".split():
+    out(f"{op}.approx.f32"), out(f"{op}.approx.ftz.f32")
+for f in "div.approx.f32 div.approx.ftz.f32 div.full.f32 div.full.ftz.f32 tanh.approx.f32".split():
+    out(f)
+for t in "f16 f16x2 bf16 bf16x2".split():
+    out(f"tanh.approx.{t}"), out(f"ex2.approx{'.ftz' if t[0] == 'b' else ''}.{t}")
+for f in "rcp.approx.ftz.f64 rsqrt.approx.ftz.f64 rsqrt.approx.f64".split():
+    out(f)
+
 # conversions
 I8 = "u8 s8 u16 s16 u32 s32 u64 s64".split()
 for d in I8:
