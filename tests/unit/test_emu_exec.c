@@ -1,6 +1,6 @@
 /* Runs every tests/exec/\*.ptx on the emulator and compares memory with what the file says.
  *
- *   // RUN kernel grid=2,1,1 block=64 shared=0 coop limit=0.5 args=buf:256,u32:7,f32:1.5,u64:9
+ *   // RUN kernel grid=2,1,1 block=64 cluster=2,1,1 shared=0 coop limit=0.5 args=buf:256,u32:7,f32:1.5,u64:9
  *   // FILL 0 u32 0..63             initial contents of buffer 0 (others are zero)
  *   // WANT 0 u32 32*5 1..32 0x10    contents of buffer 0 from its start
  *   // FAULT timeout some text       kind prefix of mg_fault_kind_text, text that the message holds
@@ -148,6 +148,7 @@ static void parse_run(struct run *r, char *s)
     while ((word = strtok_r(NULL, " \n", &save))) {
         if (!strncmp(word, "grid=", 5)) dims(word + 5, &r->l.grid);
         else if (!strncmp(word, "block=", 6)) dims(word + 6, &r->l.block);
+        else if (!strncmp(word, "cluster=", 8)) dims(word + 8, &r->l.cluster);
         else if (!strncmp(word, "shared=", 7)) r->l.dyn_shared_bytes = (uint32_t)strtoul(word + 7, NULL, 0);
         else if (!strncmp(word, "limit=", 6)) r->l.time_limit_ns = (uint64_t)(strtod(word + 6, NULL) * 1e9);
         else if (!strcmp(word, "coop")) r->l.cooperative = true;

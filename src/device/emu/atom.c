@@ -4,7 +4,7 @@
  * host's own atomic operations, sequentially consistent whatever order and scope were asked for.
  * Reductions of integers whose lanes all name one address are summed first: one host operation.
  */
-#include "device/emu/emu.h"
+#include "device/emu/async.h"
 
 #include <string.h>
 
@@ -145,6 +145,17 @@ static uint64_t apply(unsigned op, enum mg_type t, unsigned bytes, void *p, uint
     case 2: CAS_LOOP(uint16_t);
     case 4: CAS_LOOP(uint32_t);
     default: CAS_LOOP(uint64_t);
+    }
+}
+
+void emu_reduce_bytes(unsigned op, enum mg_type t, char *dst, const char *src, uint64_t bytes, bool private_memory)
+{
+    unsigned each = mg_type_bits(t) / 8;
+    for (uint64_t k = 0; k + each <= bytes; k += each) {
+        uint64_t v = 0;
+        memcpy(&v, src + k, each);
+        if (private_memory) apply_plain(op, t, each, dst + k, v, 0);
+        else apply(op, t, each, dst + k, v, 0);
     }
 }
 

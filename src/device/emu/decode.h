@@ -55,6 +55,12 @@ uint32_t dec_next_block(struct decoder *d);         /* in text order; n_blocks: 
 void dec_instruction(struct decoder *d, mg_id node); /* decode_inst.c */
 void dec_memory(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n);
 void dec_address(struct decoder *d, struct emu_op *op, const struct mg_opnd *o, enum mg_space space);
+/* decode_async.c: true when it was one of those. */
+bool dec_async(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n);
+/* A shared::cluster address as the generic one that the access then uses. */
+void dec_cluster_address(struct decoder *d, struct emu_op *proto, const struct mg_opnd *address);
+/* decode_matrix.c, likewise */
+bool dec_matrix(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n);
 /* decode_fuse.c: mul and add/sub as one fma, where ptxas makes them one. */
 void dec_find_fusions(struct decoder *d);
 bool dec_fused(struct decoder *d, mg_id node); /* emits it; false: not one of those */

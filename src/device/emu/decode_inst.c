@@ -162,13 +162,13 @@ static void cvta(struct decoder *d, const struct mg_form *form, const struct mg_
 
 static void isspacep(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o)
 {
-    if (mg_form_has(form, MG_MOD_shared__cluster)) dec_refuse(d, "clusters are not supported by this device");
     uint32_t s = dec_src(d, &o[1], EMU_D, MG_TYPE_u64);
     struct dest dst = dest_of(d, &o[0], EMU_P);
     struct emu_op *op = dec_emit_inst(d, emu_isspacep, EMU_CTL_NONE);
     op->a.d = dst.at;
     op->a.s[0] = s;
     op->space = form->space;
+    op->flags = mg_form_has(form, MG_MOD_shared__cluster) ? EMU_OF_CLUSTER : 0;
 }
 
 /* ---- warp operations and barriers ---------------------------------------------------------------- */
@@ -223,7 +223,6 @@ static void warp_operation(struct decoder *d, const struct mg_form *form, const 
 
 static void barrier(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n)
 {
-    if (mg_form_has(form, MG_MOD_cluster)) dec_refuse(d, "clusters are not supported by this device");
     bool red = mg_form_has(form, MG_MOD_red), arrive = mg_form_has(form, MG_MOD_arrive);
     uint32_t at = red ? 1 : 0, flip = 0, s0, s1 = 0, s2 = 0, dst = 0;
     if (n < at + 1 + red) dec_refuse(d, "too few operands");
@@ -372,7 +371,7 @@ void dec_instruction(struct decoder *d, mg_id node)
     const struct mg_node *n = &d->m->nodes.at[node];
     const struct mg_form *form = mg_node_form(d->m, n);
     const struct mg_opnd *o = &d->m->opnds.at[n->opnd];
-    if (dec_fused(d, node)) return;
+    if (dec_fused(d, node) || dec_async(d, form, o, n->n_opnds) || dec_matrix(d, form, o, n->n_opnds)) return;
     switch ((enum mg_op)form->op) {
     case MG_OP_mov: move(d, form, o, n->n_opnds); break;
     case MG_OP_ld: case MG_OP_ldu: case MG_OP_st: case MG_OP_atom: case MG_OP_red:
@@ -394,7 +393,6 @@ void dec_instruction(struct decoder *d, mg_id node)
         warp_operation(d, form, o, n->n_opnds);
         break;
     case MG_OP_membar: case MG_OP_fence:
-        if (mg_form_has(form, MG_MOD_mbarrier_init) || mg_form_has(form, MG_MOD_proxy)) dec_refuse(d, "unsupported instruction");
         dec_emit_inst(d, emu_fence, EMU_CTL_NONE);
         break;
     case MG_OP_griddepcontrol: /* every launch waits for the one before: nothing is left to wait for */
@@ -403,7 +401,6 @@ void dec_instruction(struct decoder *d, mg_id node)
     case MG_OP_alloca: case MG_OP_stacksave: case MG_OP_stackrestore: stack(d, form, o, n->n_opnds); break;
     case MG_OP_nanosleep: dec_emit_inst(d, emu_nanosleep, EMU_CTL_NONE); break;
     case MG_OP_prefetch: case MG_OP_prefetchu: case MG_OP_discard: case MG_OP_applypriority: case MG_OP_pmevent: case MG_OP_brkpt:
-        if (form->op == MG_OP_prefetch && mg_form_has(form, MG_MOD_tensor)) dec_refuse(d, "unsupported instruction");
         dec_emit_inst(d, emu_nop, EMU_CTL_NONE);
         break;
     case MG_OP_createpolicy: { /* a hint that nothing here reads */

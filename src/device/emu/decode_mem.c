@@ -106,7 +106,6 @@ static void load_store(struct decoder *d, const struct mg_form *form, const stru
     struct mg_opnd e[8];
     enum mg_type t = form->types[0];
     uint32_t count = elements(d, value, e), slots[8];
-    if (form->op == MG_OP_ld && mg_form_has(form, MG_MOD_shared__cluster)) dec_refuse(d, "clusters are not supported by this device");
     unsigned bits = 0;
     for (uint32_t k = 0; k < count && !bits; k++)
         if (e[k].kind == MG_OPND_reg) bits = register_bits(d, &e[k], t);
@@ -121,7 +120,8 @@ static void load_store(struct decoder *d, const struct mg_form *form, const stru
     }
     struct emu_op proto = {0};
     if (address->kind == MG_OPND_addr && address->sub == MG_OPND_imm && form->space == MG_SPACE_local) dec_refuse(d, "absolute local address");
-    dec_address(d, &proto, address, form->space);
+    if (mg_form_has(form, MG_MOD_shared__cluster)) dec_cluster_address(d, &proto, address);
+    else dec_address(d, &proto, address, form->space);
     enum emu_where where = EMU_AT_GLOBAL;
     if (proto.space == MG_SPACE_shared) where = EMU_AT_SHARED;
     else if (proto.space == MG_SPACE_local) where = EMU_AT_LOCAL;
@@ -172,7 +172,11 @@ static void atomic(struct decoder *d, const struct mg_form *form, const struct m
         } else if (result && o[0].kind != MG_OPND_sink) dec_refuse(d, "unsupported destination");
     }
     uint8_t sub = proto.sub, vec = proto.vec, bytes = proto.bytes;
-    dec_address(d, &proto, &o[at], form->space);
+    if (mg_form_has(form, MG_MOD_shared__cluster)) {
+        struct emu_op at_cluster;
+        dec_cluster_address(d, &at_cluster, &o[at]);
+        proto = at_cluster;
+    } else dec_address(d, &proto, &o[at], form->space);
     if (proto.space == MG_SPACE_local || proto.space == MG_SPACE_const || proto.space == MG_SPACE_param) dec_refuse(d, "unsupported instruction");
     if (fn == emu_red_add && (proto.space == MG_SPACE_global || proto.space == MG_SPACE_generic) && !(proto.flags & (EMU_OF_BASE_NONE | EMU_OF_BASE_W)))
         fn = c == EMU_D ? d->vec->red_add_d : d->vec->red_add_w;

@@ -29,6 +29,7 @@
 #define EMU_LANES 32
 #define EMU_MAX_WARPS 32   /* 1024 threads a CTA */
 #define EMU_N_BARS 16
+#define EMU_MAX_CLUSTER 16
 #define EMU_MAX_DEPTH 4096 /* calls */
 
 /* Progress (docs/schedule.md): a warp gives way after this much, where a back-edge costs 1, or
@@ -64,7 +65,12 @@ enum emu_ctl { /* control operations */
     EMU_CTL_SYNC,  /* .sync warp operation */
 };
 
-enum emu_sync { EMU_SYNC_WARP, EMU_SYNC_SHFL, EMU_SYNC_VOTE, EMU_SYNC_MATCH, EMU_SYNC_REDUX, EMU_SYNC_ELECT };
+enum emu_sync {
+    EMU_SYNC_WARP, EMU_SYNC_SHFL, EMU_SYNC_VOTE, EMU_SYNC_MATCH, EMU_SYNC_REDUX, EMU_SYNC_ELECT,
+    EMU_SYNC_MATRIX,  /* all lanes of the warp; ext: struct emu_matrix */
+    EMU_SYNC_MBAR,    /* mbarrier.try_wait: parks until the phase is complete */
+    EMU_SYNC_CLUSTER, /* barrier.cluster.wait */
+};
 enum emu_bar { EMU_BAR_SYNC, EMU_BAR_ARRIVE, EMU_BAR_RED };
 enum emu_builtin { EMU_BUILTIN_NONE, EMU_BUILTIN_VPRINTF, EMU_BUILTIN_MALLOC, EMU_BUILTIN_FREE, EMU_BUILTIN_ASSERT };
 
@@ -99,6 +105,7 @@ enum emu_op_flags {
     EMU_OF_BASE_NONE = 16, /* no address register */
     EMU_OF_PAIR = 32,
     EMU_OF_WIDE = 64,      /* value registers are 64 bits wide */
+    EMU_OF_CLUSTER = 128,  /* the address is one of shared::cluster */
 };
 
 /* One parameter of a call: where it is here and there. */
@@ -215,13 +222,14 @@ struct emu_frame { /* one activation of a function for some lanes of a warp */
 };
 #define EMU_FRAME(r) ((struct emu_frame *)((r) - offsetof(struct emu_frame, regs)))
 
-enum emu_state { EMU_READY, EMU_PARK_SYNC, EMU_PARK_BAR };
+enum emu_state { EMU_READY, EMU_PARK_SYNC, EMU_PARK_BAR, EMU_PARK_MBAR, EMU_PARK_CLUSTER };
 struct emu_set { /* lanes at one place */
     const struct emu_op *pc;
     struct emu_frame *frame;
     uint32_t mask;
     uint32_t turn;
-    uint32_t need;   /* PARK_SYNC: member mask */
+    uint32_t need;   /* PARK_SYNC: member mask; PARK_MBAR: the phase that must be over */
+    const uint64_t *word; /* PARK_MBAR: the barrier */
     uint8_t state;   /* enum emu_state */
     uint8_t bar;     /* PARK_BAR */
 };
@@ -237,6 +245,8 @@ struct emu_warp {
     uint8_t spun;     /* gave way while suspect */
     uint8_t pauses;   /* left: EMU_LOOP_PAUSES at the start, at least EMU_BAR_PAUSES after a barrier */
     uint8_t at_bar;   /* all live lanes wait at barrier at_bar - 1 */
+    uint8_t polls;    /* some sets are parked at an mbarrier or the cluster's barrier */
+    uint32_t arrived; /* lanes that have arrived at the cluster's barrier in its present phase */
     uint32_t next_seq;
     struct emu_frame *root, *pool /* free */, *all;
     struct emu_set sets[EMU_LANES];
@@ -258,6 +268,10 @@ struct emu_cta {
     const struct emu_code *code; /* frames were built for it */
     struct emu_barrier bars[EMU_N_BARS];
     struct emu_warp *warps; uint32_t warps_cap;
+    /* The CTAs of a cluster run together on one worker; the first of them stands for all in queues. */
+    struct emu_cta **peers; /* by rank, this one included; owner: the first */
+    uint32_t n_peers, rank;
+    struct emu_cta *self[1]; /* peers of a CTA that is its own cluster */
 };
 
 struct emu_worker { /* one thread working on one launch */
@@ -280,7 +294,8 @@ struct emu_launch {
     struct emu_code *code;
     char *params; uint32_t param_bytes;
     uint64_t grid_workspace; /* cooperative launches: what grid.sync() of cooperative groups counts in */
-    uint64_t n_ctas, start_ns, deadline_ns, id;
+    uint64_t n_ctas /* units of work: CTAs, or clusters of them */, start_ns, deadline_ns, id;
+    struct mg_dim3 cluster; uint32_t cluster_ctas; /* 1,1,1 and 1 when none was asked for */
     uint32_t shared_bytes, dyn_at;
     _Atomic uint64_t next_cta;
     _Atomic uint32_t joined, working;
@@ -315,6 +330,18 @@ struct emu_frame *emu_frame_push(struct emu_warp *w, struct emu_func *fn, struct
 void emu_frame_drop(struct emu_frame *f);
 void emu_frame_fill_sregs(struct emu_frame *f);
 void emu_deadlock(struct emu_cta *c) MG_NORETURN;
+
+/* cluster.c: waiting that ends when memory or the cluster says so, and the cluster's shared memory */
+uint32_t emu_wait_arrive(struct emu_warp *w, const struct emu_op *op, struct emu_frame *f, uint32_t mask, uint32_t turn);
+bool emu_wait_poll(struct emu_warp *w, bool give_up); /* true: some lanes go on; give_up: try_wait says no */
+void emu_cluster_check(struct emu_cta *c);            /* the barrier, after lanes arrived or left */
+void emu_cluster_arrive(const struct emu_alu *o, char *regs, uint32_t mask);
+void emu_cluster_address(const struct emu_alu *o, char *regs, uint32_t mask); /* shared::cluster to generic */
+void emu_cluster_cvta(const struct emu_alu *o, char *regs, uint32_t mask);
+void emu_mapa(const struct emu_alu *o, char *regs, uint32_t mask);
+void emu_getctarank(const struct emu_alu *o, char *regs, uint32_t mask);
+bool emu_in_cluster(const struct emu_frame *f, uint64_t address, uint32_t bytes); /* generic, any CTA's shared memory */
+#define EMU_CLUSTER_SHIFT 24 /* of a shared::cluster address: rank + 1, 0 for the CTA's own */
 
 /* warpops.c */
 struct emu_part { const struct emu_op *op; char *regs; uint32_t mask; };

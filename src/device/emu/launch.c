@@ -47,7 +47,7 @@ static void free_frames(struct emu_frame *f)
     }
 }
 
-static void cta_free(struct emu_cta *c)
+static void cta_free_one(struct emu_cta *c)
 {
     for (uint32_t k = 0; k < c->warps_cap; k++) {
         struct emu_warp *w = &c->warps[k];
@@ -60,13 +60,24 @@ static void cta_free(struct emu_cta *c)
     free(c);
 }
 
+/* The first CTA of a cluster, with its peers. */
+static void cta_free(struct emu_cta *c)
+{
+    if (c->peers && c->peers != c->self) {
+        struct emu_cta **peers = c->peers;
+        for (uint32_t r = 1; r < c->n_peers && peers[r]; r++) cta_free_one(peers[r]);
+        free(peers);
+    }
+    cta_free_one(c);
+}
+
 static void *map(uint64_t bytes)
 {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return p == MAP_FAILED ? NULL : p;
 }
 
-static struct emu_cta *cta_new(struct emu_worker *wk)
+static struct emu_cta *cta_new_one(struct emu_worker *wk)
 {
     struct emu_launch *l = wk->l;
     struct emu_cta *c = calloc(1, sizeof *c);
@@ -91,7 +102,7 @@ static struct emu_cta *cta_new(struct emu_worker *wk)
     }
     if (!c->warps || !c->shared || (l->code->local_bytes && !c->local)) {
         if (!c->warps) c->warps_cap = 0;
-        cta_free(c);
+        cta_free_one(c);
         return NULL;
     }
     for (uint32_t k = 0; k < c->n_warps; k++) {
@@ -109,13 +120,40 @@ static struct emu_cta *cta_new(struct emu_worker *wk)
     return c;
 }
 
-static bool cta_start(struct emu_cta *c, uint64_t linear)
+static struct emu_cta *cta_new(struct emu_worker *wk)
+{
+    uint32_t n = wk->l->cluster_ctas;
+    struct emu_cta *c = cta_new_one(wk);
+    if (!c) return NULL;
+    c->self[0] = c;
+    c->peers = c->self;
+    c->n_peers = 1;
+    if (n == 1) return c;
+    struct emu_cta **peers = calloc(n, sizeof *peers);
+    bool ok = peers != NULL;
+    if (ok) {
+        peers[0] = c;
+        c->peers = peers;
+        c->n_peers = n;
+    }
+    for (uint32_t r = 1; ok && r < n; r++) {
+        peers[r] = cta_new_one(wk);
+        ok = peers[r] != NULL;
+        if (!ok) break;
+        peers[r]->peers = peers;
+        peers[r]->n_peers = n;
+        peers[r]->rank = r;
+    }
+    if (ok) return c;
+    cta_free(c);
+    return NULL;
+}
+
+static bool cta_start_one(struct emu_cta *c, const uint32_t id[3])
 {
     const struct mg_dim3 *g = &c->l->l->grid;
-    c->linear = linear;
-    c->id[0] = (uint32_t)(linear % g->x);
-    c->id[1] = (uint32_t)(linear / g->x % g->y);
-    c->id[2] = (uint32_t)(linear / g->x / g->y);
+    memcpy(c->id, id, sizeof c->id);
+    c->linear = id[0] + (uint64_t)g->x * (id[1] + (uint64_t)g->y * id[2]);
     c->n_live = c->n_warps;
     memset(c->bars, 0, sizeof c->bars);
     for (uint32_t k = 0; k < c->n_warps; k++) {
@@ -124,7 +162,8 @@ static bool cta_start(struct emu_cta *c, uint64_t linear)
         w->live = n >= EMU_LANES ? UINT32_MAX : (1u << n) - 1;
         w->n_sets = 0;
         w->budget = EMU_TURN_BUDGET;
-        w->suspect = w->spun = w->at_bar = 0;
+        w->suspect = w->spun = w->at_bar = w->polls = 0;
+        w->arrived = 0;
         w->pauses = c->n_warps > 1 ? EMU_LOOP_PAUSES : 0;
         w->next_seq = 0;
         if (c->code->alloca_bytes) memset(w->alloca_used, 0, sizeof w->alloca_used);
@@ -135,6 +174,19 @@ static bool cta_start(struct emu_cta *c, uint64_t linear)
         } else w->root = emu_frame_push(w, c->code->entry, NULL, NULL, w->live);
         if (!w->root) return false;
         w->sets[w->n_sets++] = (struct emu_set){.pc = c->code->entry->entry, .frame = w->root, .mask = w->live};
+    }
+    return true;
+}
+
+/* Starts the CTAs of the grid's unit `linear`: one CTA, or one cluster. */
+static bool cta_start(struct emu_cta *c, uint64_t linear)
+{
+    const struct mg_dim3 *g = &c->l->l->grid, k = c->l->cluster;
+    uint64_t nx = g->x / k.x, ny = g->y / k.y;
+    const uint32_t first[3] = {(uint32_t)(linear % nx) * k.x, (uint32_t)(linear / nx % ny) * k.y, (uint32_t)(linear / nx / ny) * k.z};
+    for (uint32_t r = 0; r < c->n_peers; r++) {
+        const uint32_t id[3] = {first[0] + r % k.x, first[1] + r / k.x % k.y, first[2] + r / k.x / k.y};
+        if (!cta_start_one(c->peers[r], id)) return false;
     }
     return true;
 }
@@ -158,11 +210,24 @@ static void check_limits(struct emu_cta *c)
     if (atomic_load_explicit(&l->stop, memory_order_relaxed)) longjmp(c->wk->out, 1);
     bool cancelled = l->l->cancel && *l->l->cancel;
     if (!cancelled && (!l->deadline_ns || mg_now_ns() < l->deadline_ns)) return;
-    for (uint32_t k = 0; k < c->n_warps && !f; k++)
-        if (c->warps[k].live) f = c->warps[k].sets[0].frame, op = c->warps[k].sets[0].pc, lane = emu_first(c->warps[k].sets[0].mask);
+    for (uint32_t r = 0; r < c->n_peers; r++)
+        for (uint32_t k = 0; k < c->n_warps && !f; k++) {
+            const struct emu_warp *w = &c->peers[r]->warps[k];
+            if (w->live) f = w->sets[0].frame, op = w->sets[0].pc, lane = emu_first(w->sets[0].mask);
+        }
     if (!f) return;
     if (cancelled) emu_fault(f, op, MG_FAULT_CANCELLED, lane, 0, 0, "cancelled");
     emu_fault(f, op, MG_FAULT_TIMEOUT, lane, 0, 0, "stopped after the time limit of %.3g s", (double)l->l->time_limit_ns * 1e-9);
+}
+
+/* Nobody can go on but those in mbarrier.try_wait, whose time is now up. */
+static bool give_up_waits(struct emu_cta *c)
+{
+    bool woken = false;
+    for (uint32_t r = 0; r < c->n_peers; r++)
+        for (uint32_t k = 0; k < c->n_warps; k++)
+            if (c->peers[r]->warps[k].polls) woken |= emu_wait_poll(&c->peers[r]->warps[k], true);
+    return woken;
 }
 
 static enum cta_stop cta_run(struct emu_cta *c)
@@ -170,16 +235,26 @@ static enum cta_stop cta_run(struct emu_cta *c)
     check_limits(c);
     for (;;) {
         bool yielded = false, progress = false, spun = true;
-        for (uint32_t k = 0; k < c->n_warps; k++) {
-            struct emu_warp *w = &c->warps[k];
-            if (!w->live || !has_ready(w)) continue;
-            if (emu_warp_run(w) == EMU_STOP_YIELD) {
-                yielded = true;
-                spun &= w->spun;
-            } else progress = true;
+        uint32_t n_live = 0;
+        for (uint32_t r = 0; r < c->n_peers; r++) {
+            struct emu_cta *one = c->peers[r];
+            for (uint32_t k = 0; k < one->n_warps; k++) {
+                struct emu_warp *w = &one->warps[k];
+                if (!w->live) continue;
+                if (w->polls) emu_wait_poll(w, false);
+                if (!has_ready(w)) continue;
+                if (emu_warp_run(w) == EMU_STOP_YIELD) {
+                    yielded = true;
+                    spun &= w->spun;
+                } else progress = true;
+            }
+            n_live += one->n_live;
         }
-        if (!c->n_live) return CTA_DONE;
-        if (!yielded && !progress) emu_deadlock(c);
+        if (!n_live) return CTA_DONE;
+        if (!yielded && !progress) {
+            if (!give_up_waits(c)) emu_deadlock(c);
+            return CTA_SPINS;
+        }
         if (yielded) {
             check_limits(c);
             emu_epoch(c->wk);
@@ -387,13 +462,18 @@ static bool prepare(struct mg_device *dev, const struct mg_launch *l, struct emu
     uint64_t threads = (uint64_t)l->block.x * l->block.y * l->block.z;
     if (!emu_kernel_code(l->kernel, fault)) return false;
     if (!threads || threads > EMU_MAX_WARPS * EMU_LANES) return refuse(fault, MG_FAULT_UNSUPPORTED, l->kernel, "a CTA has 1 to 1024 threads");
-    if ((uint64_t)l->cluster.x * l->cluster.y * l->cluster.z > 1) return refuse(fault, MG_FAULT_UNSUPPORTED, l->kernel, "thread block clusters are not supported by this device");
+    struct mg_dim3 k = {MG_MAX(l->cluster.x, 1), MG_MAX(l->cluster.y, 1), MG_MAX(l->cluster.z, 1)};
+    uint64_t per_cluster = (uint64_t)k.x * k.y * k.z;
+    if (per_cluster > EMU_MAX_CLUSTER || l->grid.x % k.x || l->grid.y % k.y || l->grid.z % k.z)
+        return refuse(fault, MG_FAULT_UNSUPPORTED, l->kernel, "a cluster has at most 16 CTAs and divides the grid");
     struct emu_code *code = l->kernel->code;
     e->dev = dev;
     e->l = l;
     e->code = code;
     e->fault = fault;
-    e->n_ctas = (uint64_t)l->grid.x * l->grid.y * l->grid.z;
+    e->cluster = k;
+    e->cluster_ctas = (uint32_t)per_cluster;
+    e->n_ctas = (uint64_t)l->grid.x * l->grid.y * l->grid.z / per_cluster;
     e->start_ns = mg_now_ns();
     e->deadline_ns = l->time_limit_ns ? e->start_ns + l->time_limit_ns : 0;
     e->id = atomic_fetch_add(&dev->launches, 1) + 1;

@@ -27,7 +27,7 @@ bool emu_check_one(struct emu_frame *f, const struct emu_op *op, int lane, uint6
     if (op->space == MG_SPACE_param) return inside(ea, bytes, (uint64_t)f->params, f->param_bytes) && !(op->flags & EMU_OF_WRITES);
     if (inside(ea, bytes, r->lo, r->hi - r->lo)) return true;
     if (op->space == MG_SPACE_generic) {
-        if (inside(ea, bytes, (uint64_t)f->shared, f->shared_bytes)) return true;
+        if (inside(ea, bytes, (uint64_t)f->shared, f->shared_bytes) || (f->w->cta->n_peers > 1 && emu_in_cluster(f, ea, bytes))) return true;
         if (inside(ea, bytes, f->local_va + f->local_stride * (uint64_t)lane, f->local_bytes)) return true;
         if (inside(ea, bytes, (uint64_t)f->params, f->param_bytes)) return !(op->flags & EMU_OF_WRITES);
     }

@@ -41,6 +41,10 @@ void emu_cvta(const struct emu_alu *o, char *regs, uint32_t mask)
     const struct emu_frame *f = EMU_FRAME(regs);
     const uint64_t *s = (const uint64_t *)(regs + o->s[0]);
     uint64_t *d = (uint64_t *)(regs + o->d), base = 0, step = 0;
+    if (op->space == MG_SPACE_shared && f->w->cta->n_peers > 1) {
+        emu_cluster_cvta(o, regs, mask);
+        return;
+    }
     if (op->space == MG_SPACE_shared) base = (uint64_t)f->shared;
     if (op->space == MG_SPACE_local) base = f->local_va, step = f->local_stride;
     if (op->mode)
@@ -63,15 +67,15 @@ void emu_isspacep(const struct emu_alu *o, char *regs, uint32_t mask)
     uint32_t r = 0, *d = (uint32_t *)(regs + o->d);
     EMU_FOR_LANES(i, mask)
     {
-        bool shared = s[i] - (uint64_t)f->shared < f->shared_bytes;
+        bool shared = s[i] - (uint64_t)f->shared < f->shared_bytes, cluster = shared || emu_in_cluster(f, s[i], 1);
         bool local = s[i] - (f->local_va + f->local_stride * i) < f->local_bytes;
         bool param = s[i] - (uint64_t)f->params < f->param_bytes, in;
         switch (op->space) {
-        case MG_SPACE_shared: in = shared; break;
+        case MG_SPACE_shared: in = op->flags & EMU_OF_CLUSTER ? cluster : shared; break;
         case MG_SPACE_local: in = local; break;
         case MG_SPACE_param: in = param; break;
         case MG_SPACE_const: in = is_const(s[i]); break;
-        default: in = !shared && !local && !param && !is_const(s[i]); break;
+        default: in = !cluster && !local && !param && !is_const(s[i]); break;
         }
         r |= (uint32_t)in << i;
     }

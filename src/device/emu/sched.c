@@ -4,7 +4,7 @@
  * of the same activation are one set. The next to run is the least by (turn, deeper call, older
  * activation, operation); operations of a function lie in rank order.
  */
-#include "device/emu/emu.h"
+#include "device/emu/matrix.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +17,7 @@ void emu_frame_fill_sregs(struct emu_frame *f)
     const struct emu_cta *c = w->cta;
     const struct mg_launch *l = c->l->l;
     const uint32_t ntid[3] = {l->block.x, l->block.y, l->block.z}, nctaid[3] = {l->grid.x, l->grid.y, l->grid.z};
+    const uint32_t size[3] = {c->l->cluster.x, c->l->cluster.y, c->l->cluster.z};
     for (uint32_t k = 0; k < f->fn->n_sregs; k++) {
         const struct emu_sreg *s = &f->fn->sregs[k];
         uint32_t *d = (uint32_t *)(f->regs + s->off);
@@ -59,13 +60,14 @@ void emu_frame_fill_sregs(struct emu_frame *f)
         case MG_SREG_aggr_smem_size: v = c->shared_bytes; break;
         case MG_SREG_envreg1: v = c->l->grid_workspace >> 32; break; /* cooperative groups read it there */
         case MG_SREG_envreg2: v = c->l->grid_workspace & UINT32_MAX; break;
-        /* no cluster was asked for: every CTA is its own */
-        case MG_SREG_clusterid: v = s->comp < 3 ? c->id[comp] : 0; break;
-        case MG_SREG_nclusterid: v = s->comp < 3 ? nctaid[comp] : 0; break;
-        case MG_SREG_cluster_ctaid: v = 0; break;
-        case MG_SREG_cluster_nctaid: v = s->comp < 3 ? 1 : 0; break;
-        case MG_SREG_cluster_ctarank: v = 0; break;
-        case MG_SREG_cluster_nctarank: v = 1; break;
+        /* where no cluster was asked for every CTA is its own */
+        case MG_SREG_clusterid: v = s->comp < 3 ? c->id[comp] / size[comp] : 0; break;
+        case MG_SREG_nclusterid: v = s->comp < 3 ? nctaid[comp] / size[comp] : 0; break;
+        case MG_SREG_cluster_ctaid: v = s->comp < 3 ? c->id[comp] % size[comp] : 0; break;
+        case MG_SREG_cluster_nctaid: v = s->comp < 3 ? size[comp] : 0; break;
+        case MG_SREG_cluster_ctarank: v = c->rank; break;
+        case MG_SREG_cluster_nctarank: v = c->n_peers; break;
+        case MG_SREG_is_explicit_cluster: v = l->cluster.x != 0; break;
         default: v = 0; break;
         }
         if (mg_sreg_type(s->sreg) == MG_TYPE_pred) *d = v ? UINT32_MAX : 0;
@@ -184,6 +186,7 @@ static void drop_set(struct emu_warp *w, uint32_t ix) { w->sets[ix] = w->sets[--
 /* Do two waiting operations stand for the same one? Same kind and mode; where they are does not matter. */
 static bool same_sync(const struct emu_op *a, const struct emu_op *b)
 {
+    if (a->sub == EMU_SYNC_MATRIX && b->sub == EMU_SYNC_MATRIX) return a == b || emu_matrix_same(a->ext, b->ext);
     return a == b || (a->sub == b->sub && a->mode == b->mode && a->type == b->type);
 }
 
@@ -218,6 +221,12 @@ uint32_t emu_sync_arrive(struct emu_warp *w, const struct emu_op *op, struct emu
 {
     const uint32_t *members = (const uint32_t *)(f->regs + op->a.cc); /* ORDER SYNC: a.cc is the member mask's register */
     uint32_t go = 0;
+    if (op->sub == EMU_SYNC_MBAR || op->sub == EMU_SYNC_CLUSTER) return emu_wait_arrive(w, op, f, mask, turn);
+    if (mask == w->live && op->sub == EMU_SYNC_MATRIX) {
+        struct emu_part all = {op, f->regs, mask};
+        emu_sync_exec(&all, 1, mask);
+        return mask;
+    }
     bool parked = false;
     for (uint32_t left = mask; left;) {
         uint32_t m = members[emu_first(left)], group = 0;
@@ -371,6 +380,7 @@ void emu_lanes_exit(struct emu_warp *w, uint32_t mask)
         w->cta->n_live--;
         emu_cta_bar_check(w->cta);
     }
+    if (w->cta->n_peers > 1) emu_cluster_check(w->cta);
 }
 
 /* Every live warp of the CTA waits for something that cannot come. */
@@ -382,8 +392,9 @@ void emu_deadlock(struct emu_cta *c)
     int lane = 0;
     uint32_t listed = 0, more = 0;
     mg_buf_adds(&b, "deadlock, every live warp waits: ");
-    for (uint32_t k = 0; k < c->n_warps; k++) {
-        struct emu_warp *w = &c->warps[k];
+    for (uint32_t r = 0; r < c->n_peers * c->n_warps; r++) {
+        uint32_t k = r % c->n_warps;
+        struct emu_warp *w = &c->peers[r / c->n_warps]->warps[k];
         for (uint32_t i = 0; i < w->n_sets; i++) {
             struct emu_set *s = &w->sets[i];
             if (!f) f = s->frame, op = s->pc, lane = emu_first(s->mask);
@@ -391,8 +402,11 @@ void emu_deadlock(struct emu_cta *c)
                 more++;
                 continue;
             }
-            mg_buf_printf(&b, "%swarp %u lanes 0x%08x at ", listed++ ? "; " : "", k, s->mask);
-            if (s->state == EMU_PARK_BAR) mg_buf_printf(&b, "barrier %u ", s->bar);
+            mg_buf_adds(&b, listed++ ? "; " : "");
+            if (c->n_peers > 1) mg_buf_printf(&b, "CTA (%u,%u,%u) ", w->cta->id[0], w->cta->id[1], w->cta->id[2]);
+            mg_buf_printf(&b, "warp %u lanes 0x%08x at ", k, s->mask);
+            if (s->state == EMU_PARK_CLUSTER) mg_buf_adds(&b, "the cluster's barrier ");
+            else if (s->state == EMU_PARK_BAR) mg_buf_printf(&b, "barrier %u ", s->bar);
             else mg_buf_printf(&b, "%s waiting for lanes 0x%08x ", mg_op_name(mg_node_form(s->frame->fn->mod->ir, &s->frame->fn->mod->ir->nodes.at[s->pc->node])->op), s->need & w->live);
             mg_buf_adds(&b, "(");
             emu_place(s->frame->fn->mod->ir, s->frame->fn->id, s->pc->node, &b);

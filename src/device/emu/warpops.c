@@ -5,7 +5,7 @@
  * Operand places: a.s[0] value, a.s[1] second (shfl lane), a.s[2] third (shfl clamp), a.cc the
  * member mask (ORDER SYNC), a.d result, a.d2 predicate.
  */
-#include "device/emu/emu.h"
+#include "device/emu/matrix.h"
 
 #include <string.h>
 
@@ -186,6 +186,8 @@ void emu_sync_exec(const struct emu_part *parts, uint32_t n, uint32_t lanes)
     case EMU_SYNC_MATCH: exec_match(parts, n, lanes); break;
     case EMU_SYNC_REDUX: exec_redux(parts, n, lanes); break;
     case EMU_SYNC_ELECT: exec_elect(parts, n, lanes); break;
+    case EMU_SYNC_MATRIX: emu_matrix_exec(parts, n, lanes); break;
+    case EMU_SYNC_MBAR: case EMU_SYNC_CLUSTER: break; /* waits, not exchanges: emu_wait_arrive */
     }
 }
 
