@@ -40,6 +40,10 @@ typedef void (*mg_launch_done_fn)(void *user, const struct mg_launch_done *done)
  * driver, before any later work of that stream begins. If the launch is rejected the note is
  * dropped without a call. */
 void mg_driver_note_next_launch(mg_launch_done_fn fn, void *user);
+/* The same for a graph node, made explicitly or by capture: drop is called exactly once, when nothing
+ * (node, copy of it, executable graph, replay) can call fn any more, also when the node is not made. It
+ * may run under the driver's lock: it calls no driver entry and takes no lock. */
+void mg_driver_note_next_node(mg_launch_done_fn fn, void *user, void (*drop)(void *user));
 
 /* Of a CUfunction or CUkernel of our driver. */
 struct mg_dkernel *mg_driver_kernel(void *function);

@@ -2,6 +2,7 @@
  * extension of driver.h that speaks of functions: notes, twins, addresses. */
 #include "driver/priv.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +10,23 @@
 
 /* ---- notes -------------------------------------------------------------------------------------- */
 
-static _Thread_local struct { mg_launch_done_fn fn; void *user; } note;
+static _Thread_local struct { mg_launch_done_fn fn; void *user; void (*drop)(void *user); } note;
 
-void mg_driver_note_next_launch(mg_launch_done_fn fn, void *user)
+void mg_driver_note_next_node(mg_launch_done_fn fn, void *user, void (*drop)(void *user))
 {
+    if (note.fn && note.drop) note.drop(note.user); /* nobody took it */
     note.fn = fn;
     note.user = user;
+    note.drop = drop;
+}
+
+void mg_driver_note_next_launch(mg_launch_done_fn fn, void *user) { mg_driver_note_next_node(fn, user, NULL); }
+
+void mg_note_unref(struct mg_note_life *l)
+{
+    if (!l || atomic_fetch_sub(&l->refs, 1) != 1) return;
+    l->drop(l->user);
+    free(l);
 }
 
 bool mg_note_take(struct mg_kernel_op *k)
@@ -23,6 +35,8 @@ bool mg_note_take(struct mg_kernel_op *k)
     if (had) {
         k->note = note.fn;
         k->note_user = note.user;
+        k->life = note.drop ? malloc(sizeof *k->life) : NULL; /* without memory for it the note lives for ever */
+        if (k->life) *k->life = (struct mg_note_life){.refs = 1, .drop = note.drop, .user = note.user};
     }
     note.fn = NULL;
     return had;
@@ -161,7 +175,7 @@ static cu_result launch(const void *f, const struct cu_launch_config *c, void **
         if (r) mg_work_release(&op);
     }
     if (r) {
-        note.fn = NULL;
+        mg_driver_note_next_launch(NULL, NULL);
         return r;
     }
     struct CUevent_st *event = op.u.kernel.after_event;

@@ -2,6 +2,7 @@
  * precedes it, never under the lock. After a context has failed its work is skipped, as on a GPU. */
 #include "driver/priv.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,8 +11,10 @@
 
 void mg_work_release(struct mg_work *op)
 {
-    if (op->kind == MG_OPK_KERNEL) free(op->u.kernel.params);
-    else if (op->kind == MG_OPK_COPY) free(op->u.copy.staged);
+    if (op->kind == MG_OPK_KERNEL) {
+        free(op->u.kernel.params);
+        mg_note_unref(op->u.kernel.life);
+    } else if (op->kind == MG_OPK_COPY) free(op->u.copy.staged);
     else if (op->kind == MG_OPK_MEMOPS) free(op->u.memops.at);
     else if (op->kind == MG_OPK_ALLOC) free(op->u.mem.params);
     op->kind = MG_OPK_EMPTY;
@@ -33,7 +36,8 @@ bool mg_work_clone(struct mg_work *out, const struct mg_work *op)
     if (op->kind == MG_OPK_KERNEL) out->u.kernel.params = copy_of(op->u.kernel.params, op->u.kernel.param_bytes, &ok);
     else if (op->kind == MG_OPK_MEMOPS) out->u.memops.at = copy_of(op->u.memops.at, op->u.memops.n * sizeof *op->u.memops.at, &ok);
     else if (op->kind == MG_OPK_ALLOC) out->u.mem.params = copy_of(op->u.mem.params, sizeof *op->u.mem.params, &ok);
-    else if (op->kind == MG_OPK_COPY) out->u.copy.staged = NULL; /* graphs never hold a snapshot */
+    if (ok && op->kind == MG_OPK_KERNEL && op->u.kernel.life) atomic_fetch_add(&op->u.kernel.life->refs, 1);
+    if (op->kind == MG_OPK_COPY) out->u.copy.staged = NULL; /* graphs never hold a snapshot */
     return ok;
 }
 

@@ -63,6 +63,7 @@ enum mg_work_kind {
     MG_OPK_EMPTY, MG_OPK_KERNEL, MG_OPK_COPY, MG_OPK_FILL, MG_OPK_HOST, MG_OPK_CALLBACK, MG_OPK_RECORD, MG_OPK_WAIT,
     MG_OPK_MEMOPS, MG_OPK_ALLOC, MG_OPK_FREE, MG_OPK_CHILD, MG_OPK_COUNT
 };
+struct mg_note_life { _Atomic uint32_t refs; void (*drop)(void *user); void *user; }; /* of a node's note: one reference an op */
 struct mg_kernel_op {
     struct CUfunc_st *func;
     struct CUkern_st *kernel; /* when the handle given was one */
@@ -75,6 +76,7 @@ struct mg_kernel_op {
     struct CUevent_st *after_event; /* launch attribute: recorded behind the launch */
     mg_launch_done_fn note;
     void *note_user;
+    struct mg_note_life *life; /* NULL: the note is for one launch */
 };
 struct mg_copy_op { /* depth slices of height rows of width bytes */
     uint8_t *dst;
@@ -308,6 +310,7 @@ uint32_t mg_func_registers(const struct CUfunc_st *f);
 int mg_func_max_threads(const struct CUfunc_st *f);
 int mg_func_max_dynamic(const struct CUfunc_st *f);
 bool mg_note_take(struct mg_kernel_op *k); /* the thread's pending note; false: none */
+void mg_note_unref(struct mg_note_life *l);
 cu_result mg_fault_result(enum mg_fault_kind k);
 void mg_module_refs_free(struct CUmod_st *m); /* texture and surface references */
 void mg_copy_run(const struct mg_copy_op *c);

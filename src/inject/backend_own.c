@@ -45,6 +45,12 @@ static bool note_own(mg_launch_done_fn fn, void *user)
     return true;
 }
 
+static bool note_node_own(mg_launch_done_fn fn, void *user, void (*drop)(void *user))
+{
+    mg_driver_note_next_node(fn, user, drop);
+    return true;
+}
+
 static bool global_own(void *function, const char *name, uint64_t *address)
 {
     uint64_t bytes;
@@ -69,6 +75,7 @@ const struct mg_backend mg_backend_own = {
     .alloc = alloc_block,
     .free = free_block,
     .note = note_own,
+    .note_node = note_node_own,
     .global = global_own,
     .function_address = function_own,
     .allocation = allocation_own,

@@ -66,7 +66,7 @@ static bool retry_native(struct node_work *w, cu_result rc, const struct cu_kern
 static cu_result finish(struct node_work *w, cu_result rc)
 {
     mg_params_release(&w->room);
-    if (w->run && rc != CUE_SUCCESS)
+    if (w->run && (rc != CUE_SUCCESS || mg_session.backend->note_node))
         mg_run_free(w->run);
     else if (w->run && !mg_session.backend->note)
         mg_run_unknown("graph node on a device without launch notes");

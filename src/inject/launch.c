@@ -31,19 +31,20 @@ static cu_result send_twin(const struct mg_call *c, struct mg_run *r)
     return rc;
 }
 
-static void accept(struct mg_run *r)
+static void accept(struct mg_run *r, bool node)
 {
     if (!mg_session.backend->send)
-        mg_run_accept(r);
+        mg_run_accept(r, node);
 }
 
 static cu_result send_native(const struct mg_call *c, struct mg_run *r)
 {
+    bool node = r->node;
     mg_run_begin(r);
     cu_result rc = mg_session.backend->send ? mg_session.backend->send(c, r, c->params, c->extra)
                                             : c->send(c, c->f, c->params, c->extra);
     if (rc == CUE_SUCCESS) {
-        accept(r);
+        accept(r, node);
     } else {
         mg_run_reject(r);
         mg_run_free(r);
@@ -66,9 +67,10 @@ cu_result mg_launch(const struct mg_call *c)
         if (rc == CUE_SUCCESS)
             mg_run_unknown(i ? "out of memory" : "a kernel handle that no lookup gave");
     } else if (r->block) {
+        bool node = r->node;
         rc = send_twin(c, r);
         if (rc == CUE_SUCCESS) {
-            accept(r);
+            accept(r, node);
         } else {
             mg_run_reject(r);
             rc = send_native(c, mg_run_native(r, "the driver rejects the launch of the instrumented kernel"));

@@ -75,6 +75,8 @@ struct mg_backend {
     void (*free)(uint64_t block);
     /* The next launch (or graph node) of this thread calls fn when it has ended; false: never will. */
     bool (*note)(mg_launch_done_fn fn, void *user);
+    /* The same for a graph node: drop is called once nothing can call fn any more. NULL: as note, for ever. */
+    bool (*note_node)(mg_launch_done_fn fn, void *user, void (*drop)(void *user));
     bool (*global)(void *function, const char *name, uint64_t *address);
     uint64_t (*function_address)(struct mg_inst *i, const char *name); /* in the app's image; 0: not known */
     bool (*registers_estimated)(void *function); /* NULL: never */
@@ -247,6 +249,8 @@ struct mg_shape { /* geometry of a launch */
 };
 /* One launch, or one kernel node of a graph that is launched many times. */
 struct mg_run {
+    uint32_t refs;               /* a launch: 1; a node: the call that makes it, and the driver's note */
+    struct mg_run *next_dead;
     struct mg_inst *inst;
     struct mg_shape shape;
     enum mg_ran ran;
@@ -265,10 +269,10 @@ struct mg_run {
  * params/extra as the driver call takes them. NULL: out of memory. */
 struct mg_run *mg_run_new(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra, bool node);
 struct mg_run *mg_run_native(struct mg_run *r, const char *reason); /* the same launch again, native */
-void mg_run_free(struct mg_run *r);
+void mg_run_free(struct mg_run *r);   /* of a node: when the driver has dropped it, too */
 void mg_run_begin(struct mg_run *r);  /* before the driver's call: records it and leaves the note */
 void mg_run_reject(struct mg_run *r); /* the driver did not take it */
-void mg_run_accept(struct mg_run *r); /* it did; r may be gone already */
+void mg_run_accept(struct mg_run *r, bool node); /* it did; r of a launch may be gone already */
 struct mg_counter_launch mg_run_launch(const struct mg_shape *s);
 void mg_run_ended(struct mg_run *r, const struct mg_launch_done *d, uint64_t *raw); /* NVIDIA: host copy of the counters, or NULL */
 void mg_run_record(struct mg_inst *i, const struct mg_shape *s, const char *reason); /* ran native, not prepared */

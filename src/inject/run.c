@@ -136,12 +136,48 @@ static void tell_kernel(struct mg_run *r)
     pthread_rwlock_unlock(&mg_session.closing);
 }
 
+static void destroy(struct mg_run *r)
+{
+    block_give(r);
+    free(r->values);
+    free(r);
+}
+
+void mg_run_free(struct mg_run *r)
+{
+    if (__atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL) == 0)
+        destroy(r);
+}
+
+/* Runs of nodes that the driver has dropped: it may hold its lock then, so they wait for the next launch. */
+static struct mg_run *dead;
+
+static void let_go(void *user)
+{
+    struct mg_run *r = user;
+    if (__atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL))
+        return;
+    r->next_dead = __atomic_load_n(&dead, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&dead, &r->next_dead, r, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {}
+}
+
+static void bury(void)
+{
+    struct mg_run *r = __atomic_load_n(&dead, __ATOMIC_RELAXED) ? __atomic_exchange_n(&dead, NULL, __ATOMIC_ACQUIRE) : NULL;
+    while (r) {
+        struct mg_run *next = r->next_dead;
+        destroy(r);
+        r = next;
+    }
+}
+
 struct mg_run *mg_run_new(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra, bool node)
 {
+    bury();
     struct mg_run *r = calloc(1, sizeof *r);
     if (!r)
         return NULL;
-    *r = (struct mg_run){.inst = i, .shape = *s, .node = node, .ran = MG_RAN_INSTRUMENTED};
+    *r = (struct mg_run){.refs = 1, .inst = i, .shape = *s, .node = node, .ran = MG_RAN_INSTRUMENTED};
     cu_device device = 0;
     MG_REAL_AS(cuCtxGetDevice, cu_device *)(&device);
     r->device = (uint32_t)device;
@@ -166,13 +202,6 @@ struct mg_run *mg_run_native(struct mg_run *r, const char *reason)
     r->ran = MG_RAN_FAILED;
     r->reason = reason;
     return r;
-}
-
-void mg_run_free(struct mg_run *r)
-{
-    block_give(r);
-    free(r->values);
-    free(r);
 }
 
 /* ---- telling the store ----------------------------------------------------------------------------------------- */
@@ -299,7 +328,10 @@ void mg_run_begin(struct mg_run *r)
             r->launch = store_launch(r);
         pthread_rwlock_unlock(&mg_session.closing);
     }
-    if (mg_session.backend->note)
+    if (r->node && mg_session.backend->note_node) {
+        __atomic_add_fetch(&r->refs, 1, __ATOMIC_RELAXED);
+        mg_session.backend->note_node(ended, r, let_go);
+    } else if (mg_session.backend->note)
         mg_session.backend->note(ended, r);
 }
 
@@ -313,9 +345,11 @@ void mg_run_reject(struct mg_run *r)
     pthread_rwlock_unlock(&mg_session.closing);
 }
 
-void mg_run_accept(struct mg_run *r)
+void mg_run_accept(struct mg_run *r, bool node)
 {
-    if (!mg_session.backend->note) /* nobody tells when it ends: it is taken as run, without a time */
+    if (node && mg_session.backend->note_node)
+        mg_run_free(r);
+    else if (!mg_session.backend->note) /* nobody tells when it ends: it is taken as run, without a time */
         ended(r, NULL);
 }
 
@@ -325,7 +359,7 @@ void mg_run_record(struct mg_inst *i, const struct mg_shape *s, const char *reas
     struct mg_run *r = calloc(1, sizeof *r);
     if (!r)
         return;
-    *r = (struct mg_run){.inst = i, .shape = *s, .ran = MG_RAN_NATIVE, .reason = reason};
+    *r = (struct mg_run){.refs = 1, .inst = i, .shape = *s, .ran = MG_RAN_NATIVE, .reason = reason};
     r->stream = mg_stream_number(s->stream);
     r->ctx = mg_ctx_number(i->ctx);
     mg_kernel_find(i);

@@ -462,3 +462,52 @@ MG_TEST(driver_graph_memory_is_counted_as_physical_memory)
     for (int i = 0; i < 4; i++) CALL(cuGraphExecDestroy)(x[i]);
     CALL(cuStreamDestroy_v2)(s), CALL(cuStreamDestroy_v2)(t);
 }
+
+static int n_dropped;
+static void note_dropped(void *user) { n_dropped += *(int *)user; }
+
+MG_TEST(driver_graph_drops_a_note_when_nothing_can_call_it)
+{
+    start_driver();
+    cu_module m = load_fake();
+    cu_graph g, copy;
+    cu_graph_exec x;
+    cu_stream s;
+    cu_ptr p = zeroed(4);
+    int one = 1, ten = 10, hundred = 100;
+    struct add_args a = {p, 1, 1};
+    void *params[] = {&a.p, &a.n, &a.by};
+    struct cu_kernel_node k = {.func = func(m, "add"), .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1, .params = params};
+    n_noted = n_dropped = 0;
+    MG_CHECK_EQ(CALL(cuStreamCreate)(&s, 1u), 0);
+    MG_CHECK_EQ(CALL(cuGraphCreate)(&g, 0u), 0);
+    mg_driver_note_next_node(take_note, &one, note_dropped);
+    cu_node n = kernel_node(g, m, "add", &a, NULL, 0);
+    MG_CHECK_EQ(CALL(cuGraphClone)(&copy, g), 0);
+    MG_CHECK_EQ(CALL(cuGraphInstantiateWithFlags)(&x, g, 0ull), 0);
+    for (int i = 0; i < 3; i++) {
+        mg_driver_note_next_node(take_note, &ten, note_dropped);
+        MG_CHECK_EQ(CALL(cuGraphExecKernelNodeSetParams_v2)(x, n, &k), 0);
+        MG_CHECK_EQ(CALL(cuGraphLaunch)(x, s), 0);
+        MG_CHECK_EQ(CALL(cuStreamSynchronize)(s), 0);
+    }
+    MG_CHECK_EQ(n_noted, 3 * 10);
+    MG_CHECK_EQ(n_dropped, 2 * 10); /* the last one is the executable graph's, the first the node's */
+    CALL(cuGraphExecDestroy)(x);
+    mg_driver_note_next_node(take_note, &hundred, note_dropped); /* nobody takes it */
+    mg_driver_note_next_launch(NULL, NULL);
+    MG_CHECK_EQ(n_dropped, 3 * 10 + 100);
+    CALL(cuGraphDestroy)(g);
+    MG_CHECK_EQ(n_dropped, 3 * 10 + 100); /* the copy has it still */
+    CALL(cuGraphDestroy)(copy);
+    MG_CHECK_EQ(n_dropped, 3 * 10 + 100 + 1);
+    k.grid_x = 0; /* not a node: dropped at once */
+    MG_CHECK_EQ(CALL(cuGraphCreate)(&g, 0u), 0);
+    mg_driver_note_next_node(take_note, &one, note_dropped);
+    MG_CHECK(CALL(cuGraphAddKernelNode_v2)(&n, g, (cu_node *)NULL, (size_t)0, &k) != 0);
+    MG_CHECK_EQ(n_dropped, 3 * 10 + 100 + 2);
+    CALL(cuGraphDestroy)(g);
+    CALL(cuStreamDestroy_v2)(s);
+    CALL(cuMemFree_v2)(p);
+    CALL(cuModuleUnload)(m);
+}
