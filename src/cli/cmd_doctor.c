@@ -92,6 +92,7 @@ int cmd_doctor(int argc, char **argv)
         line("install path", false, "holds a space or a colon, which LD_PRELOAD cannot name: install elsewhere");
         good = false;
     }
+    line("arithmetic", true, "cpu and emu contract unrounded mul and add as ptxas does; margay run --no-contract does not");
     check_loader();
     check_tools();
     puts(gpu ? "margay run uses the GPU." : good ? "margay run uses the emulator; statically linked CUDA runtimes need a GPU."

@@ -117,6 +117,7 @@ struct mg_device_opts {
     bool count_positions;   /* witness: executed instructions per PTX position, without the CFG */
     uint64_t heap_bytes;    /* device malloc heap limit */
     uint64_t printf_bytes;
+    bool no_contract;       /* unrounded products and sums stay two operations (docs/arithmetic.md) */
     uint64_t stray_bytes;   /* reads that begin at most so far before an allocation pass, see mg_stray; 0: none does */
 };
 

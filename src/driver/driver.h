@@ -20,6 +20,7 @@ struct mg_driver_config {
     uint64_t time_limit_ns;
     uint32_t workers;
     bool count_positions;
+    bool no_contract;        /* as in mg_device_opts */
     bool check;              /* --check: exact bounds of every access */
     void (*say)(const char *line); /* one line of chatter for the user (stderr) */
     const struct mg_device_ops *ops; /* NULL: the device named above */

@@ -133,7 +133,7 @@ static cu_result prepare(struct CUfunc_st *f)
         f->prepared = true;
         return CUE_SUCCESS;
     }
-    if (!f->refusal_said && fault.text[0]) mg_say("%s", fault.text);
+    if (!f->refusal_said && !f->native && fault.text[0]) mg_say("%s", fault.text); /* a twin's kernel itself follows and says it */
     f->refusal_said = true;
     cu_result r = mg_fault_result(fault.kind);
     return r ? r : CUE_NOT_SUPPORTED;

@@ -109,6 +109,7 @@ static cu_result open_device(void)
         .workers = c->workers,
         .print = keep_printed,
         .count_positions = c->count_positions,
+        .no_contract = c->no_contract,
         .stray_bytes = c->check ? 0 : STRAY_BYTES,
         .heap_bytes = 8u << 20,
         .printf_bytes = 1u << 20,

@@ -18,6 +18,7 @@ static bool open_own(const struct mg_config *c)
         .time_limit_ns = c->time_limit_ns,
         .workers = c->workers,
         .count_positions = c->witness,
+        .no_contract = c->no_contract,
         .check = c->check,
         .say = mg_session_say_line,
     };

@@ -33,6 +33,7 @@
     ROW(flag, native_times,  "MARGAY_NATIVE_TIMES")  \
     ROW(flag, witness,       "MARGAY_WITNESS")       \
     ROW(flag, stress,        "MARGAY_STRESS")        \
+    ROW(flag, no_contract,   "MARGAY_NO_CONTRACT")   \
     ROW(u64,  run,           "MARGAY_RUN")
 
 static void read_text(char **to, const char *v) { *to = v && *v ? strdup(v) : NULL; }

@@ -17,6 +17,7 @@ struct mg_config { /* strings: owner is the config; NULL when not given */
     uint64_t time_limit_ns; /* MARGAY_TIME_LIMIT_NS */
     uint32_t workers;  /* MARGAY_WORKERS */
     bool strict, eager, verify, check, stats, quiet, verbose, native_times, witness;
+    bool no_contract;  /* MARGAY_NO_CONTRACT: the software devices do not contract mul and add */
     bool stress;       /* MARGAY_STRESS: rewrite every twin thoroughly (pass/stress.h), for tests */
     uint64_t run;      /* MARGAY_RUN: number of the run, unique in DIR: which processes belong together */
 };

@@ -144,7 +144,7 @@ static void count_defs(struct fusion *z, mg_id node, uint32_t block)
 void dec_find_fusions(struct decoder *d)
 {
     struct fusion z = {.d = d};
-    if (d->m->sm < 20) return;
+    if (d->m->sm < 20 || d->mod->dev->opts.no_contract) return;
     each_inst(&z, find_products);
     if (z.products.n) {
         each_inst(&z, count_defs);
