@@ -1,0 +1,482 @@
+/* make bench-gpu: what counting costs on a GPU. Runs the kernels of kernels.cu natively and as twins with
+ * each scheme of counters, interleaved round by round and timed by events; prints medians, registers
+ * and resident CTAs. The same program runs on the emulator under `margay run -t none`, where it writes
+ * the counts of a small size (--counts-out) that the GPU's are compared with (--counts). Talks to the
+ * driver alone, by dlopen; instruments by itself, in process.
+ *
+ *   bench-gpu PTX [--size full|small] [--rounds N] [--only a,b] [--styles a,b] [--counts FILE] [--counts-out FILE] [--json FILE] [--check]
+ */
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/io.h"
+#include "bench.h"
+#include "ptx/ptx.h"
+#include "tool/tool.h"
+
+struct cuda cu;
+
+static void load_driver(void)
+{
+    void *h = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!h) fprintf(stderr, "bench-gpu: no CUDA driver: %s\n", dlerror()), exit(4);
+#define GET(field, name) *(void **)&cu.field = dlsym(h, name)
+    GET(init, "cuInit");
+    GET(device_get, "cuDeviceGet");
+    GET(device_name, "cuDeviceGetName");
+    GET(device_attribute, "cuDeviceGetAttribute");
+    GET(retain, "cuDevicePrimaryCtxRetain");
+    GET(set_current, "cuCtxSetCurrent");
+    GET(sync, "cuCtxSynchronize");
+    GET(load, "cuModuleLoadDataEx");
+    GET(unload, "cuModuleUnload");
+    GET(function, "cuModuleGetFunction");
+    GET(global, "cuModuleGetGlobal_v2");
+    GET(attribute, "cuFuncGetAttribute");
+    GET(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+    GET(launch, "cuLaunchKernel");
+    GET(alloc, "cuMemAlloc_v2");
+    GET(free, "cuMemFree_v2");
+    GET(to_device, "cuMemcpyHtoD_v2");
+    GET(to_host, "cuMemcpyDtoH_v2");
+    GET(copy, "cuMemcpyDtoD_v2");
+    GET(set, "cuMemsetD32_v2");
+    GET(event_create, "cuEventCreate");
+    GET(event_record, "cuEventRecord");
+    GET(event_sync, "cuEventSynchronize");
+    GET(event_elapsed, "cuEventElapsedTime");
+#undef GET
+}
+
+void check(int rc, const char *what)
+{
+    if (!rc) return;
+    fprintf(stderr, "bench-gpu: %s gives error %d\n", what, rc);
+    exit(4);
+}
+
+/* ---- styles ------------------------------------------------------------------------------------ */
+
+struct style { const char *name, *tool, *args; bool slow; };
+static const struct style styles[] = {
+    {"native", NULL, NULL, false}, {"twin", "none", "", false}, /* the twin alone: no counters */
+    {"register", "blocks", "counters=register,warps=off,shards=64", false},
+    {"measured", "blocks", "counters=register,warps=off,shards=64,weights=", false}, /* with weights of an earlier run */
+    {"warps", "blocks", "counters=register,warps=on,shards=64", false},
+    {"cta", "blocks", "counters=register,warps=off,shards=64,scope=cta,cta=0", false},
+    {"warp", "blocks", "counters=register,warps=off,shards=64,scope=warp,cta=0,warp=0", false},
+    {"class", "blocks", "counters=class,warps=off", false},
+    {"thread", "blocks", "counters=thread", true}, {"flux", "blocks", "counters=flux", true}, {"atomic", "blocks", "counters=atomic", true},
+};
+enum { N_STYLES = sizeof styles / sizeof *styles, NATIVE = 0, TWIN = 1, REGISTER = 2, MEASURED = 3, THREAD = 8, MOST_ROUNDS = 64 };
+
+struct built { /* one style of one kernel */
+    void *module, *function;
+    struct mg_counter_layout layout;
+    bool counts;
+    uint64_t block; /* context block and what is behind it; 0: native */
+    uint64_t words;
+    int registers, local_bytes, resident;
+    double load_ms, times[MOST_ROUNDS], median;
+    uint32_t n_times;
+    const char *failed;
+};
+
+struct result { const struct work *w; struct built b[N_STYLES]; uint64_t *totals; uint32_t n_blocks; bool counts_checked, counts_wrong, output_wrong; };
+
+static struct { const char *ptx, *only, *styles, *counts_in, *counts_out, *json; int rounds, sm; bool small, check_only; } o = {.rounds = 15};
+static char *ptx_text;
+static struct mg_module *ptx_module;
+static void *native_module;
+
+static bool wanted(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = list; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : "")
+        if (!strncmp(at, name, n) && (at[n] == ',' || !at[n])) return true;
+    return !list;
+}
+
+static uint64_t volume(const unsigned d[3]) { return (uint64_t)d[0] * d[1] * d[2]; }
+
+static struct mg_counter_launch shape_of(const struct launch *l)
+{
+    return (struct mg_counter_launch){{l->grid[0], l->grid[1], l->grid[2]}, {l->block[0], l->block[1], l->block[2]}};
+}
+
+static void load_style(struct built *b, const char *kernel, const char *text, int cap)
+{
+    int option = 0; /* CU_JIT_MAX_REGISTERS */
+    void *value = (void *)(intptr_t)cap;
+    uint64_t start = mg_now_ns();
+    int rc = cu.load(&b->module, text, cap ? 1 : 0, cap ? &option : NULL, cap ? &value : NULL);
+    b->load_ms = (double)(mg_now_ns() - start) / 1e6;
+    if (rc) b->failed = "the driver does not take it";
+    else check(cu.function(&b->function, b->module, kernel), "cuModuleGetFunction");
+}
+
+static void measure_function(struct built *b, const struct launch *l)
+{
+    cu.attribute(&b->registers, 4, b->function);
+    cu.attribute(&b->local_bytes, 3, b->function);
+    if (cu.occupancy) cu.occupancy(&b->resident, b->function, (int)volume(l->block), 0);
+}
+
+/* Instruments the kernel anew and loads it; fills the symbol table from the native module. */
+static void build(struct built *b, const struct style *s, const struct work *w, const char *weights, int cap)
+{
+    const struct launch *l = &w->launches[0];
+    if (!s->tool) {
+        b->module = native_module;
+        check(cu.function(&b->function, native_module, l->kernel), l->kernel);
+        measure_function(b, l);
+        return;
+    }
+    struct mg_diag d = MG_DIAG_INIT;
+    const struct mg_tool *tool = mg_tool_find(s->tool);
+    void *conf = NULL;
+    char args[512];
+    snprintf(args, sizeof args, "%s%s", s->args, weights);
+    if (!strcmp(s->tool, "blocks")) snprintf(args + strlen(args), sizeof args - strlen(args), ",sm=%d", o.sm);
+    mg_id k = mg_module_find_func(ptx_module, l->kernel);
+    struct mg_sites *sites = mg_sites_new(ptx_module, k);
+    struct mg_twin *t = NULL;
+    if (mg_twin_new(ptx_module, k, &t, &d) || tool->configure(args, &conf, &d) || tool->instrument(conf, sites, t, &b->layout, &d) || mg_module_verify(t->m, &d)) {
+        fprintf(stderr, "bench-gpu: %s, %s: %s\n", l->kernel, s->name, mg_diag_first(&d, MG_ERR_STATE));
+        exit(3);
+    }
+    b->counts = b->layout.n_blocks != 0;
+    struct mg_counter_launch g = shape_of(l);
+    b->words = b->counts ? mg_counters_words(&b->layout, &g) : 0;
+    struct mg_buf text = MG_BUF_INIT;
+    mg_ptx_print(t->m, &text);
+    load_style(b, l->kernel, text.at, cap);
+    if (!b->failed && cu.alloc(&b->block, MG_CTX_BYTES + 8 * b->words + 8 * (t->n_symbols + 1))) b->failed = "no memory for counters";
+    if (!b->failed) {
+        uint64_t head[MG_CTX_BYTES / 8] = {0}, table[64] = {0};
+        if (tool->initialize) tool->initialize(conf, head + MG_CTX_WORDS / 8);
+        head[MG_CTX_COUNTERS / 8] = b->block + MG_CTX_BYTES;
+        head[MG_CTX_SYMBOLS / 8] = b->block + MG_CTX_BYTES + 8 * b->words;
+        for (uint32_t i = 0; i < t->n_symbols && i < 64; i++) {
+            size_t bytes;
+            check(cu.global(&table[i], &bytes, native_module, t->symbols[i].name), t->symbols[i].name);
+        }
+        check(cu.to_device(b->block, head, sizeof head), "context block");
+        check(cu.set(b->block + MG_CTX_BYTES, 0, 2 * b->words), "counters");
+        if (t->n_symbols) check(cu.to_device(head[MG_CTX_SYMBOLS / 8], table, 8 * t->n_symbols), "symbols");
+        measure_function(b, l);
+    }
+    mg_buf_release(&text);
+    if (conf) tool->release(conf);
+    mg_twin_free(t);
+    mg_sites_free(sites);
+    mg_diag_release(&d);
+}
+
+static void release(struct built *b)
+{
+    if (b->module && b->module != native_module) cu.unload(b->module);
+    if (b->block) cu.free(b->block);
+    mg_counter_layout_release(&b->layout);
+    *b = (struct built){.layout.other_at = UINT32_MAX};
+}
+
+static void send(const struct built *b, const struct launch *l)
+{
+    void *params[12];
+    uint64_t block = b->block;
+    for (unsigned i = 0; i < l->n_args; i++) params[i] = (void *)&l->args[i];
+    params[l->n_args] = &block;
+    check(cu.launch(b->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], 0, NULL, params, NULL), l->kernel);
+}
+
+static void reset_data(const struct work *w)
+{
+    for (unsigned i = 0; i < w->n_resets; i++) check(cu.copy(w->resets[i].to, w->resets[i].from, w->resets[i].bytes), "reset");
+}
+
+/* ---- counts ------------------------------------------------------------------------------------- */
+
+static uint64_t *count_blocks(const struct built *b, const struct work *w)
+{
+    uint32_t n = b->layout.n_blocks;
+    uint64_t *totals = mg_xcalloc(n + 1, sizeof *totals), *one = mg_xcalloc(n + 1, sizeof *one), *raw = mg_xcalloc(b->words + 1, sizeof *raw);
+    reset_data(w);
+    for (unsigned i = 0; i < w->n_launches; i++) {
+        struct mg_counter_launch g = shape_of(&w->launches[i]);
+        check(cu.set(b->block + MG_CTX_BYTES, 0, 2 * b->words), "counters");
+        send(b, &w->launches[i]);
+        check(cu.sync(), w->name);
+        check(cu.to_host(raw, b->block + MG_CTX_BYTES, 8 * b->words), "counters");
+        mg_counters_read(&b->layout, &g, raw, one, NULL);
+        for (uint32_t k = 0; k < n; k++) totals[k] += one[k];
+    }
+    free(one);
+    free(raw);
+    return totals;
+}
+
+/* Lines "KERNEL BLOCK COUNT", which the option weights= reads too. */
+static bool compare_file(struct result *r, const char *path)
+{
+    char *text = NULL, *save = NULL;
+    size_t len;
+    uint32_t seen = 0;
+    if (mg_io_read(path, &text, &len, NULL)) return false;
+    for (char *s = strtok_r(text, "\n", &save); s; s = strtok_r(NULL, "\n", &save)) {
+        char name[100];
+        unsigned block;
+        unsigned long long count;
+        if (sscanf(s, "%99s %u %llu", name, &block, &count) != 3 || strcmp(name, r->w->launches[0].kernel) || block >= r->n_blocks) continue;
+        seen++;
+        if (r->totals[block] == count) continue;
+        fprintf(stderr, "%s: block %u: %llu here, %llu in %s\n", name, block, (unsigned long long)r->totals[block], count, path);
+        r->counts_wrong = true;
+    }
+    free(text);
+    r->counts_checked = seen == r->n_blocks;
+    return true;
+}
+
+static char weights_path[64];
+
+static void write_weights(const struct result *r, const char *path, const char *mode)
+{
+    FILE *f = fopen(path, mode);
+    for (uint32_t b = 0; f && b < r->n_blocks; b++) fprintf(f, "%s %u %llu\n", r->w->launches[0].kernel, b, (unsigned long long)r->totals[b]);
+    if (f) fclose(f);
+}
+
+/* All schemes count alike, and the twins leave what the kernel leaves. */
+static void check_counts(struct result *r)
+{
+    const struct work *w = r->w;
+    void *want = malloc(w->out_bytes), *got = malloc(w->out_bytes);
+    reset_data(w);
+    for (unsigned i = 0; i < w->n_launches; i++) send(&r->b[NATIVE], &w->launches[i]);
+    check(cu.sync(), w->name);
+    check(cu.to_host(want, w->out, w->out_bytes), "output");
+    for (unsigned s = 0; s < N_STYLES; s++) {
+        if (!r->b[s].counts || r->b[s].failed || r->b[s].layout.scope != MG_COUNT_FULL) continue;
+        uint64_t *totals = count_blocks(&r->b[s], w);
+        check(cu.to_host(got, w->out, w->out_bytes), "output");
+        bool output = w->races || !memcmp(want, got, w->out_bytes);
+        if (!output) fprintf(stderr, "%s, %s: the twin computes something else\n", w->name, styles[s].name);
+        r->output_wrong |= !output;
+        if (!r->totals) {
+            r->totals = totals;
+            r->n_blocks = r->b[s].layout.n_blocks;
+            continue;
+        }
+        for (uint32_t b = 0; b < r->n_blocks; b++)
+            if (totals[b] != r->totals[b]) {
+                fprintf(stderr, "%s, %s: block %u: %llu, before %llu\n", w->name, styles[s].name, b, (unsigned long long)totals[b], (unsigned long long)r->totals[b]);
+                r->counts_wrong = true;
+            }
+        free(totals);
+    }
+    free(want);
+    free(got);
+    if (o.counts_in && !compare_file(r, o.counts_in)) fprintf(stderr, "bench-gpu: %s cannot be read\n", o.counts_in);
+    if (o.counts_out) write_weights(r, o.counts_out, "a");
+}
+
+/* ---- times ---------------------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double run_once(const struct built *b, const struct work *w, void *start, void *end)
+{
+    float ms = 0;
+    unsigned times = w->n_resets ? 1 : 3;
+    reset_data(w);
+    check(cu.event_record(start, NULL), "event");
+    for (unsigned k = 0; k < times; k++)
+        for (unsigned i = 0; i < w->n_launches; i++) send(b, &w->launches[i]);
+    check(cu.event_record(end, NULL), "event");
+    check(cu.event_sync(end), w->name);
+    check(cu.event_elapsed(&ms, start, end), "event");
+    return ms / times;
+}
+
+static void time_all(struct result *r)
+{
+    void *start, *end;
+    check(cu.event_create(&start, 0), "event");
+    check(cu.event_create(&end, 0), "event");
+    for (int round = -2; round < o.rounds; round++)
+        for (unsigned s = 0; s < N_STYLES; s++) {
+            struct built *b = &r->b[s];
+            if (!b->function || b->failed || (styles[s].slow && (round < 0 ? round < -1 : round >= 3))) continue;
+            double ms = run_once(b, r->w, start, end);
+            if (round >= 0) b->times[b->n_times++] = ms;
+        }
+    for (unsigned s = 0; s < N_STYLES; s++) {
+        struct built *b = &r->b[s];
+        if (!b->n_times) continue;
+        qsort(b->times, b->n_times, sizeof *b->times, by_value);
+        b->median = b->times[b->n_times / 2];
+    }
+}
+
+/* ---- report --------------------------------------------------------------------------------------- */
+
+static void print_row(const struct result *r, bool *any)
+{
+    if (!*any) {
+        printf("%-14s %9s", "kernel", "native ms");
+        for (unsigned s = 1; s < N_STYLES; s++) printf(" %8s", styles[s].name);
+        printf("   registers native/twin/register/measured/warps, resident CTAs\n");
+    }
+    *any = true;
+    printf("%-14s %9.4f", r->w->name, r->b[NATIVE].median);
+    for (unsigned s = 1; s < N_STYLES; s++) {
+        if (r->b[s].median > 0) printf(" %8.3f", r->b[s].median / r->b[NATIVE].median);
+        else printf(" %8s", r->b[s].failed ? "failed" : "-");
+    }
+    printf("   %d/%d/%d/%d/%d %d/%d/%d/%d/%d%s%s%s\n", r->b[0].registers, r->b[1].registers, r->b[2].registers, r->b[3].registers, r->b[4].registers,
+           r->b[0].resident, r->b[1].resident, r->b[2].resident, r->b[3].resident, r->b[4].resident, r->counts_wrong ? " COUNTS DIFFER" : "",
+           r->output_wrong ? " OUTPUT DIFFERS" : "", r->counts_checked ? " (counts as on the emulator)" : "");
+    fflush(stdout);
+}
+
+static void print_means(const struct result *all, unsigned n)
+{
+    printf("%-14s %9s", "geomean", "");
+    double worst[N_STYLES] = {0};
+    for (unsigned s = 1; s < N_STYLES; s++) {
+        double sum = 0;
+        unsigned k = 0;
+        for (unsigned i = 0; i < n; i++) {
+            if (all[i].b[s].median <= 0) continue;
+            double ratio = all[i].b[s].median / all[i].b[NATIVE].median;
+            sum += log(ratio < 1 ? 1 : ratio); /* each clamped: code that got faster by chance pays for nothing */
+            worst[s] = ratio > worst[s] ? ratio : worst[s];
+            k++;
+        }
+        if (k) printf(" %8.3f", exp(sum / k));
+        else printf(" %8s", "-");
+    }
+    printf("\n%-14s %9s", "worst", "");
+    for (unsigned s = 1; s < N_STYLES; s++) printf(" %8.3f", worst[s]);
+    printf("\n");
+}
+
+static void write_json(const struct result *all, unsigned n, const char *device)
+{
+    FILE *f = fopen(o.json, "w");
+    if (!f) return;
+    fprintf(f, "{\"bench_gpu\": 1, \"device\": \"%s\", \"ptx\": \"%s\", \"rounds\": %d, \"kernels\": [", device, o.ptx, o.rounds);
+    for (unsigned i = 0; i < n; i++) {
+        const struct result *r = &all[i];
+        fprintf(f, "%s\n {\"name\": \"%s\", \"counts_equal\": %s, \"counts_as_emulator\": %s, \"output_equal\": %s, \"styles\": {", i ? "," : "", r->w->name,
+                r->counts_wrong ? "false" : "true", r->counts_checked && !r->counts_wrong ? "true" : "false", r->output_wrong ? "false" : "true");
+        for (unsigned s = 0; s < N_STYLES; s++) {
+            const struct built *b = &r->b[s];
+            fprintf(f, "%s\"%s\": ", s ? ", " : "", styles[s].name);
+            if (b->failed) fprintf(f, "{\"failed\": \"%s\"}", b->failed);
+            else if (!b->function) fprintf(f, "null");
+            else fprintf(f, "{\"ms\": %.5f, \"registers\": %d, \"local_bytes\": %d, \"resident_ctas\": %d, \"load_ms\": %.2f, \"counters\": %u}", b->median,
+                         b->registers, b->local_bytes, b->resident, b->load_ms, b->layout.n_counters);
+        }
+        fprintf(f, "}}");
+    }
+    fprintf(f, "\n]}\n");
+    fclose(f);
+}
+
+/* ---- main ----------------------------------------------------------------------------------------- */
+
+static void run_work(struct result *r)
+{
+    struct work *w = (struct work *)r->w;
+    for (unsigned s = 0; s < N_STYLES; s++) {
+        if (s == MEASURED || !wanted(s == NATIVE ? NULL : o.styles, styles[s].name)) continue;
+        build(&r->b[s], &styles[s], w, "", 0);
+    }
+    if (w->out_bytes <= 64u << 20) check_counts(r);
+    if (r->totals && wanted(o.styles, "measured")) {
+        write_weights(r, weights_path, "w");
+        build(&r->b[MEASURED], &styles[MEASURED], w, weights_path, 0);
+    }
+    if (!o.check_only) time_all(r);
+}
+
+static void parse_options(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *v = i + 1 < argc ? argv[i + 1] : "";
+        if (argv[i][0] != '-') o.ptx = argv[i];
+        else if (!strcmp(argv[i], "--check")) o.check_only = true;
+        else if (!strcmp(argv[i], "--size")) o.small = !strcmp(v, "small"), i++;
+        else if (!strcmp(argv[i], "--rounds")) o.rounds = atoi(v), i++;
+        else if (!strcmp(argv[i], "--only")) o.only = v, i++;
+        else if (!strcmp(argv[i], "--styles")) o.styles = v, i++;
+        else if (!strcmp(argv[i], "--counts")) o.counts_in = v, i++;
+        else if (!strcmp(argv[i], "--counts-out")) o.counts_out = v, i++;
+        else if (!strcmp(argv[i], "--json")) o.json = v, i++;
+        else o.ptx = NULL, argc = 0;
+    }
+    if (!o.ptx) fprintf(stderr, "usage: bench-gpu PTX [--size full|small] [--rounds N] [--only a,b] [--styles a,b] [--counts FILE] [--counts-out FILE] [--json FILE] [--check]\n"), exit(2);
+    if (o.rounds < 1 || o.rounds > MOST_ROUNDS) o.rounds = 15;
+}
+
+int main(int argc, char **argv)
+{
+    parse_options(argc, argv);
+    load_driver();
+    int device, major = 0, minor = 0;
+    char name[128] = "";
+    void *ctx;
+    check(cu.init(0), "cuInit");
+    check(cu.device_get(&device, 0), "cuDeviceGet");
+    cu.device_name(name, sizeof name, device);
+    cu.device_attribute(&major, 75, device);
+    cu.device_attribute(&minor, 76, device);
+    o.sm = 10 * major + minor;
+    check(cu.retain(&ctx, device), "cuDevicePrimaryCtxRetain");
+    check(cu.set_current(ctx), "cuCtxSetCurrent");
+    struct mg_diag d = MG_DIAG_INIT;
+    size_t len;
+    if (mg_io_read(o.ptx, &ptx_text, &len, &d) || mg_ptx_parse(ptx_text, len, o.ptx, &ptx_module, &d)) {
+        fprintf(stderr, "bench-gpu: %s\n", mg_diag_first(&d, MG_ERR_INPUT));
+        return 3;
+    }
+    check(cu.load(&native_module, ptx_text, 0, NULL, NULL), "cuModuleLoadDataEx of the kernels");
+    snprintf(weights_path, sizeof weights_path, "/tmp/bench-gpu-%ld", (long)getpid());
+    if (o.counts_out) remove(o.counts_out);
+    printf("%s, %s, %s sizes, median of %d interleaved rounds, kernel time over native\n", name, o.ptx, o.small ? "small" : "full", o.rounds);
+    struct result all[64] = {0};
+    unsigned n = 0, bad = 0;
+    bool any = false;
+    for (unsigned i = 0; i < n_works && n < 64; i++) {
+        if (!wanted(o.only, works[i].name)) continue;
+        works[i].setup(&works[i], o.small, native_module);
+        struct result *r = &all[n++];
+        *r = (struct result){.w = &works[i]};
+        run_work(r);
+        if (!o.check_only) print_row(r, &any);
+        bad += r->counts_wrong || r->output_wrong;
+        printf(o.check_only ? "%-14s %s\n" : "", r->w->name, r->counts_wrong ? "COUNTS DIFFER" : r->output_wrong ? "OUTPUT DIFFERS" : "ok");
+        for (unsigned s = 0; s < N_STYLES; s++) {
+            struct built keep = r->b[s];
+            uint32_t counters = keep.layout.n_counters;
+            release(&r->b[s]);
+            keep.layout = (struct mg_counter_layout){.n_counters = counters};
+            r->b[s] = keep;
+        }
+        work_release(&works[i]);
+    }
+    if (!o.check_only) print_means(all, n);
+    if (o.json) write_json(all, n, name);
+    remove(weights_path);
+    return bad ? 1 : 0;
+}
