@@ -2,10 +2,10 @@
  *
  *     activemask m;  x = or of all counters;  vote.any(x) or skip
  *     address = counters + shard(%smid);  rank = lane's number among the active ones
- *     packed registers   6 groups of 5 bits, 6 bits apart: t = (K >> g) & 0x01041041;  R_g = redux.add t
- *     others             R_w = redux.add c        as long as all are below 2^27; else lane by lane
  *     for (i = rank; i < n; i += lanes)           one lane for each counter, one instruction for all
- *         v = field i of R;  if (v) red.global.add [address + 8 * i], v
+ *         packed registers   6 groups of 5 bits, 6 bits apart: v |= redux.add((K >> g) & 0x01041041) >> 6 * i' & 63
+ *         others             if (i is its number) v = redux.add c      as long as all are below 2^27; else lane by lane
+ *         if (v) red.global.add [address + 8 * i], v
  *
  * More counters than lanes come in banks. Without redux (before sm_80) whole warps add by shuffles,
  * others lane by lane. Before sm_70 everything is added lane by lane. No lane waits for one that is
@@ -56,6 +56,22 @@ static mg_id local_address(struct mg_rfunc *f, const struct mg_rc *c, int64_t *o
 
 /* ---- counting --------------------------------------------------------------------------------------- */
 
+void mg_rc_add_carry(struct mg_rfunc *f, uint32_t counter, struct mg_opnd n)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_rc *c = &f->counters[counter];
+    mg_id p = tp(f, 0), big = t64(f, 0), guard = x->guard;
+    bool one = n.kind == MG_OPND_imm, not_guard = x->guard_not;
+    EMIT("add.u32", R(c->reg), R(c->reg), n);
+    mg_emit_guard(x, 0, false);
+    if (!guard) EMIT(one ? "setp.eq.u32" : "setp.lt.u32", R(p), R(c->reg), one ? I(0) : n);
+    else EMIT(one ? "setp.eq.and.u32" : "setp.lt.and.u32", R(p), R(c->reg), one ? I(0) : n, not_guard ? mg_o_not(guard) : R(guard));
+    EMIT("mov.u64", R(big), I((int64_t)1 << 32));
+    mg_emit_guard(x, p, false);
+    EMIT("red.global.add.u64", mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)), R(big));
+    mg_emit_guard(x, guard, not_guard);
+}
+
 void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s)
 {
     struct mg_emit *x = &f->x;
@@ -66,6 +82,7 @@ void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s)
     switch (c->kind) {
     case MG_RC_BIT: EMIT("or.b32", R(c->reg), R(c->reg), I((int64_t)1 << c->bit)); break;
     case MG_RC_32: EMIT("add.u32", R(c->reg), R(c->reg), I(1)); break;
+    case MG_RC_CARRY: mg_rc_add_carry(f, counter, I(1)); break;
     case MG_RC_64: EMIT("add.u64", R(c->reg), R(c->reg), I(1)); break;
     case MG_RC_LOCAL: {
         mg_id base = local_address(f, c, &off), v = t64(f, 0);
@@ -111,7 +128,7 @@ void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set)
     for (uint32_t i = 0; i < f->n; i++) {
         const struct mg_rc *c = &f->counters[i];
         if (!mg_rc_in(set, i)) continue;
-        if (c->kind == MG_RC_32) EMIT("mov.u32", R(c->reg), I(0));
+        if (c->kind == MG_RC_32 || c->kind == MG_RC_CARRY) EMIT("mov.u32", R(c->reg), I(0));
         else if (c->kind == MG_RC_64) EMIT("mov.u64", R(c->reg), I(0));
         else if (c->kind == MG_RC_LOCAL && set) { /* in front of a call: no branch */
             int64_t off;
@@ -141,7 +158,7 @@ static void add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_i
         EMIT("setp.ne.u32", R(p), R(bit), I(0));
         v = I(1);
         break;
-    case MG_RC_32:
+    case MG_RC_32: case MG_RC_CARRY:
         EMIT("setp.ne.u32", R(p), R(c->reg), I(0));
         EMIT("cvt.u64.u32", R(wide), R(c->reg));
         break;
@@ -217,13 +234,6 @@ struct bank { /* what one round of adding takes: slots [slot, slot + n) */
     uint32_t slot, n;
 };
 
-static mg_id sum_reg(struct mg_rfunc *f, uint32_t i)
-{
-    if (!f->t.sums) f->t.sums = mg_module_add_regs(f->x.m, f->x.func, "__mg_r", MG_TYPE_b32, f->t.n_sums = 6 + 32);
-    mg_assert(i < f->t.n_sums);
-    return f->t.sums + i;
-}
-
 /* d = sum of s over the lanes of the mask. */
 static void sum_lanes(struct mg_rfunc *f, mg_id d, mg_id s, mg_id mask)
 {
@@ -233,7 +243,7 @@ static void sum_lanes(struct mg_rfunc *f, mg_id d, mg_id s, mg_id mask)
         return;
     }
     mg_id t = t32(f, 5);
-    EMIT("mov.u32", R(d), R(s));
+    if (d != s) EMIT("mov.u32", R(d), R(s));
     for (unsigned apart = 16; apart; apart /= 2) {
         EMIT("shfl.sync.bfly.b32", R(t), R(d), I(apart), I(31), I(-1));
         EMIT("add.u32", R(d), R(d), R(t));
@@ -242,26 +252,13 @@ static void sum_lanes(struct mg_rfunc *f, mg_id d, mg_id s, mg_id mask)
 
 enum { MASK, RANK, LANES, SHIFT, VALUE }; /* t32 */
 
+/* One round for as many counters as there are lanes; sums are taken anew in each, so that none has to
+ * be kept while the others are made. */
 static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
 {
     struct mg_emit *x = &f->x;
-    uint32_t groups = (k->n_bits + 4) / 5, n = 0;
-    mg_id mask = t32(f, MASK), i = t32(f, LANES), shift = t32(f, SHIFT), v = t32(f, VALUE), t = t32(f, 5), r = t32(f, RANK), first = t32(f, 6);
-    for (uint32_t g = 0; g < groups; g++) {
-        mg_id from = k->bits;
-        if (groups > 1) {
-            from = sum_reg(f, g);
-            EMIT("shr.u32", R(from), R(k->bits), I(g));
-            EMIT("and.b32", R(from), R(from), I(FIELDS));
-        }
-        sum_lanes(f, sum_reg(f, g), from, mask);
-        n++;
-    }
-    for (uint32_t w = 0; w < k->n_words; w++) {
-        mg_id low = k->words[w]->reg;
-        if (k->words[w]->kind == MG_RC_64) EMIT("cvt.u32.u64", R(low = sum_reg(f, n + w)), R(k->words[w]->reg));
-        sum_lanes(f, sum_reg(f, n + w), low, mask);
-    }
+    uint32_t groups = (k->n_bits + 4) / 5;
+    mg_id mask = t32(f, MASK), i = t32(f, LANES), shift = t32(f, SHIFT), v = t32(f, VALUE), t = t32(f, 5), r = t32(f, RANK), first = t32(f, 6), sum = t32(f, 7);
     bool loops = k->n > 1;
     mg_id again = 0;
     EMIT("mov.u32", R(i), R(r));
@@ -269,17 +266,27 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
         EMIT("mov.u32", R(first), I(0));
         put_label(f, again = new_label(f));
     }
-    EMIT("mov.u32", R(v), I(0));
     if (groups) EMIT("mul.lo.u32", R(shift), R(i), I(6));
+    else EMIT("mov.u32", R(v), I(0));
     for (uint32_t g = 0; g < groups; g++) {
+        mg_id from = k->bits;
+        if (groups > 1) {
+            if (g) EMIT("shr.u32", R(sum), R(k->bits), I(g));
+            EMIT("and.b32", R(sum), R(g ? sum : k->bits), I(FIELDS));
+            from = sum;
+        }
+        sum_lanes(f, sum, from, mask);
         if (g) EMIT("sub.u32", R(shift), R(shift), I(30));
-        EMIT("shr.u32", R(t), R(sum_reg(f, g)), R(shift));
-        EMIT("and.b32", R(t), R(t), I(63));
-        EMIT("or.b32", R(v), R(v), R(t));
+        EMIT("shr.u32", R(sum), R(sum), R(shift));
+        EMIT("and.b32", R(g ? sum : v), R(sum), I(63));
+        if (g) EMIT("or.b32", R(v), R(v), R(sum));
     }
     for (uint32_t w = 0; w < k->n_words; w++) {
+        mg_id low = k->words[w]->reg;
+        if (k->words[w]->kind == MG_RC_64) EMIT("cvt.u32.u64", R(low = sum), R(k->words[w]->reg));
+        sum_lanes(f, sum, low, mask);
         EMIT("setp.eq.u32", R(tp(f, 1)), R(i), I(k->n_bits + w));
-        EMIT("selp.b32", R(v), R(sum_reg(f, n + w)), R(v), R(tp(f, 1)));
+        EMIT("selp.b32", R(v), R(sum), R(v), R(tp(f, 1)));
     }
     EMIT("mad.wide.u32", R(t64(f, 1)), R(i), I(8), R(base));
     EMIT("cvt.u64.u32", R(t64(f, 2)), R(v));
@@ -402,7 +409,7 @@ static void skip_empty(struct mg_rfunc *f, const uint64_t *set, mg_id out)
     }
     for (uint32_t i = 0; i < f->n; i++) {
         const struct mg_rc *c = &f->counters[i];
-        if (!mg_rc_in(set, i) || (c->kind != MG_RC_32 && c->kind != MG_RC_64)) continue;
+        if (!mg_rc_in(set, i) || c->kind == MG_RC_BIT || c->kind == MG_RC_LOCAL) continue;
         bool is64 = c->kind == MG_RC_64, *any = is64 ? &any64 : &any32;
         mg_id acc = is64 ? wide : narrow;
         if (*any) EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(c->reg));

@@ -126,7 +126,7 @@ static void find_rules(struct mg_rfunc *f)
     mg_uniform_free(u);
 }
 
-struct wanted { enum mg_count_width width; double events; uint32_t counter; };
+struct wanted { enum mg_count_width width; bool rare; double events; uint32_t counter; }; /* rare: not in an innermost loop */
 
 static int by_events(const void *a, const void *b)
 {
@@ -159,8 +159,9 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
     qsort(rest, n_rest, sizeof *rest, by_events);
     for (uint32_t k = 0; k < n_rest; k++) {
         struct mg_rc *c = &f->counters[rest[k].counter];
-        uint32_t need = rest[k].width == MG_WIDTH_64 ? 2 : 1;
-        c->kind = cells + need > MG_COUNTER_CELLS ? MG_RC_LOCAL : need == 2 ? MG_RC_64 : MG_RC_32;
+        bool carries = rest[k].rare && f->x.o->scope == MG_COUNT_FULL && !f->n_cohorts;
+        uint32_t need = rest[k].width == MG_WIDTH_64 && !carries ? 2 : 1;
+        c->kind = cells + need > MG_COUNTER_CELLS ? MG_RC_LOCAL : need == 2 ? MG_RC_64 : rest[k].width == MG_WIDTH_64 ? MG_RC_CARRY : MG_RC_32;
         if (c->kind != MG_RC_LOCAL) cells += need, f->n_words++;
     }
     uint32_t word = f->n_bits, local = f->n_bits + f->n_words;
@@ -207,6 +208,23 @@ static void assign_registers(struct mg_rfunc *f)
     if (f->n_locals) add_local_array(f);
 }
 
+static bool has_inner(const struct mg_loops *l, uint32_t loop)
+{
+    for (uint32_t i = 0; i < l->n_loops; i++)
+        if (l->loops[i].parent == loop) return true;
+    return false;
+}
+
+/* Three instructions and one register, or two of each? The latter only in innermost loops. */
+static bool is_rare(const struct mg_rfunc *f, const struct mg_count *k)
+{
+    const struct mg_loops *l = f->plan->loops;
+    if (k->kind == MG_COUNT_IV) return f->plan->ivs->list[k->iv].bits == 32;
+    uint32_t loop = l->loop_of[k->block];
+    while (k->kind == MG_COUNT_EDGE && loop != MG_NO_LOOP && !mg_loops_contains(l, loop, f->x.c->edges[k->edge])) loop = l->loops[loop].parent;
+    return has_inner(l, loop);
+}
+
 static void plan_counters(struct mg_rfunc *f)
 {
     const struct mg_count_plan *p = f->plan;
@@ -216,14 +234,14 @@ static void plan_counters(struct mg_rfunc *f)
     f->n = p->n + n_lowest;
     f->counters = mg_xcalloc(f->n + 1, sizeof *f->counters);
     struct wanted *all = mg_xcalloc(f->n + 1, sizeof *all);
-    for (uint32_t i = 0; i < p->n; i++) all[i] = (struct wanted){p->list[i].width, p->list[i].events, i};
+    for (uint32_t i = 0; i < p->n; i++) all[i] = (struct wanted){p->list[i].width, is_rare(f, &p->list[i]), p->list[i].events, i};
     uint32_t at = p->n;
     for (uint32_t b = 0; b < f->x.c->n_blocks; b++) {
         if (f->rule[b] != MG_WR_LOWEST) continue;
         for (uint32_t k = 0; k < f->n_cohorts; k++)
             if (f->cohorts[k].begin == b) f->cohorts[k].flag = at;
         f->warp_counter[b] = at;
-        all[at] = (struct wanted){mg_count_block_width(p, b), p->freq->block[b], at};
+        all[at] = (struct wanted){mg_count_block_width(p, b), has_inner(p->loops, p->loops->loop_of[b]), p->freq->block[b], at};
         at++;
     }
     assign_kinds(f, all);
@@ -333,8 +351,10 @@ static void iv_leave(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
     if (v->shift) EMIT(wide ? "shr.u64" : "shr.u32", R(d), R(d), I(v->shift));
     if (!direct) {
         mg_id d64 = d;
-        if (!wide) EMIT("cvt.u64.u32", R(d64 = iv_temp(f, 64)), R(d));
-        if (c->kind == MG_RC_64) {
+        if (!wide && c->kind != MG_RC_32 && c->kind != MG_RC_CARRY) EMIT("cvt.u64.u32", R(d64 = iv_temp(f, 64)), R(d));
+        if (c->kind == MG_RC_CARRY) {
+            mg_rc_add_carry(f, i, R(d));
+        } else if (c->kind == MG_RC_64) {
             EMIT("add.u64", R(c->reg), R(c->reg), R(d64));
         } else if (c->kind == MG_RC_32) {
             EMIT("add.u32", R(c->reg), R(c->reg), R(d));

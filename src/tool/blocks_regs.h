@@ -12,7 +12,13 @@
 #define MG_BIT_BANKS 16     /* packed registers at most */
 #define MG_COUNTER_CELLS 32 /* 32-bit registers for other counters at most; what is left counts in local memory */
 
-enum mg_rc_kind { MG_RC_BIT, MG_RC_32, MG_RC_64, MG_RC_LOCAL };
+enum mg_rc_kind {
+    MG_RC_BIT,
+    MG_RC_32,
+    MG_RC_CARRY, /* 32 bits; on overflow 2^32 goes to memory at once */
+    MG_RC_64,
+    MG_RC_LOCAL,
+};
 struct mg_rc { /* a counter of one function while it runs */
     enum mg_rc_kind kind;
     mg_id reg;      /* BIT: the packed register */
@@ -41,12 +47,14 @@ struct mg_rfunc {
     bool from_calls;         /* entered by calls that are counted */
     uint32_t *callers, n_callers;
     mg_id mask, below, lt, low, always; /* of the lowest active lane */
-    struct { mg_id b32[8], b64[5], p[4], sums, base; uint32_t n_sums; } t; /* temporaries of flushes */
+    struct { mg_id b32[8], b64[5], p[4], base; } t; /* temporaries of flushes */
 };
 
 static inline bool mg_rc_in(const uint64_t *set, uint32_t i) { return !set || (set[i / 64] >> i % 64 & 1); }
 /* Counts one event at the spot. */
 void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s);
+/* In front of x.at, with x's guard: adds a 32-bit register to a counter of kind CARRY. */
+void mg_rc_add_carry(struct mg_rfunc *f, uint32_t counter, struct mg_opnd n);
 /* Zeroes at the entry; set NULL: all. */
 void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set);
 /* In front of x.at, for lanes with the guard: adds the counters in the set to memory, by one reduction

@@ -19,7 +19,7 @@ struct seed {
     struct mg_emit x;
     mg_id base;  /* address of counter 0 for this thread */
     mg_id step;  /* thread: bytes from counter to counter */
-    mg_id mine, at, value, mask, lt, n, lowest, always;
+    mg_id mine, at, value, mask, lane, n, lowest, always;
     bool ballot;
 };
 
@@ -38,12 +38,12 @@ static void emit_begin(struct seed *e)
         EMIT("mad.lo.u64", mg_o_reg(e->base), mg_o_reg(cta), mg_o_imm(8), mg_o_reg(e->base));
         e->mask = mg_emit_reg(x, "__mg_m", MG_TYPE_b32);
         e->n = mg_emit_reg(x, "__mg_t", MG_TYPE_b32);
-        e->lt = mg_emit_reg(x, "__mg_lt", MG_TYPE_b32);
+        e->lane = mg_emit_reg(x, "__mg_lane", MG_TYPE_b32);
         e->lowest = mg_emit_reg(x, "__mg_p", MG_TYPE_pred);
-        EMIT("mov.u32", mg_o_reg(e->lt), mg_o_sreg(MG_SREG_lanemask_lt, 0));
+        EMIT("mov.u32", mg_o_reg(e->lane), mg_o_sreg(MG_SREG_laneid, 0));
         if (!e->ballot) return;
         e->always = mg_emit_reg(x, "__mg_true", MG_TYPE_pred);
-        EMIT("setp.eq.u32", mg_o_reg(e->always), mg_o_reg(e->lt), mg_o_reg(e->lt));
+        EMIT("setp.eq.u32", mg_o_reg(e->always), mg_o_reg(e->lane), mg_o_reg(e->lane));
         return;
     }
     mg_id thread = mg_emit_linear(x, MG_SREG_tid, MG_SREG_ntid), block = mg_emit_reg(x, "__mg_threads", MG_TYPE_b64);
@@ -79,8 +79,9 @@ static void emit_block(struct seed *e, uint32_t block, uint32_t counter)
         mg_emit_guard(x, 0, false);
         if (e->ballot) EMIT("vote.ballot.b32", mg_o_reg(e->mask), mg_o_reg(e->always));
         else EMIT("activemask.b32", mg_o_reg(e->mask));
-        EMIT("and.b32", mg_o_reg(e->n), mg_o_reg(e->mask), mg_o_reg(e->lt));
-        EMIT("setp.eq.u32", mg_o_reg(e->lowest), mg_o_reg(e->n), mg_o_imm(0));
+        EMIT("brev.b32", mg_o_reg(e->n), mg_o_reg(e->mask)); /* the lowest bit's number: as CUDA Flux finds it */
+        EMIT("bfind.shiftamt.u32", mg_o_reg(e->n), mg_o_reg(e->n));
+        EMIT("setp.eq.u32", mg_o_reg(e->lowest), mg_o_reg(e->n), mg_o_reg(e->lane));
         EMIT("popc.b32", mg_o_reg(e->n), mg_o_reg(e->mask));
         EMIT("cvt.u64.u32", mg_o_reg(e->value), mg_o_reg(e->n));
         mg_emit_guard_by(x, e->mine, false, e->lowest);
