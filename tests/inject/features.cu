@@ -1,5 +1,6 @@
 /* One feature of the runtime per argument, each with its own check: state that the twin must share
  * with the application's image, and launch paths that must reach it.  usage: features NAME */
+#include <alloca.h>
 #include <cooperative_groups.h>
 #include <cstdio>
 #include <cstring>
@@ -43,6 +44,20 @@ __global__ void indirect(int *out, int which)
     box b(i & 7);
     const shape *s = &b;
     out[i] = table[(which + i) & 1](i) + s->area() + fib(i & 3);
+}
+/* One kernel makes objects, another calls them: their tables of functions are read in both. */
+__global__ void make_objects(shape **at)
+{
+    if (threadIdx.x & 1) at[threadIdx.x] = new box((int)threadIdx.x);
+    else at[threadIdx.x] = new shape;
+}
+__global__ void call_objects(shape **at, int *out) { out[threadIdx.x] = at[threadIdx.x]->area(); }
+__global__ void variable_stack(int *out, int n)
+{
+    int *p = (int *)alloca((n + threadIdx.x % 5) * sizeof *p), sum = 0;
+    for (int i = 0; i < n + (int)threadIdx.x % 5; i++) p[i] = i;
+    for (int i = n + (int)threadIdx.x % 5; i-- > 0;) sum += p[i];
+    out[threadIdx.x] = sum;
 }
 __global__ void add(int *a, int n, int by)
 {
@@ -99,6 +114,23 @@ static int check_all(int *d, int n, int want, const char *what)
     CHECK(cudaMemcpy(h.data(), d, n * 4, cudaMemcpyDeviceToHost));
     for (int i = 0; i < n; i++)
         if (h[i] != want) return printf("[%d] = %d, not %d\n", i, h[i], want), fail(what);
+    return 0;
+}
+static int run_objects()
+{
+    shape **at;
+    int *out;
+    CHECK(cudaMallocManaged(&at, 64 * sizeof *at));
+    CHECK(cudaMallocManaged(&out, 64 * sizeof *out));
+    make_objects<<<1, 64>>>(at);
+    call_objects<<<1, 64>>>(at, out);
+    CHECK(cudaDeviceSynchronize());
+    for (int i = 0; i < 64; i++)
+        if (out[i] != (i & 1 ? i * i : 1)) return fail("objects");
+    variable_stack<<<1, 64>>>(out, 10);
+    CHECK(cudaDeviceSynchronize());
+    for (int i = 0; i < 64; i++)
+        if (out[i] != (10 + i % 5) * (9 + i % 5) / 2) return fail("objects");
     return 0;
 }
 static int run_capture()
@@ -225,7 +257,7 @@ static int run_reset()
 int main(int argc, char **argv)
 {
     static const struct { const char *name; int (*fn)(); } all[] = {
-        {"state", run_state}, {"indirect", run_indirect}, {"capture", run_capture}, {"nodes", run_nodes},
+        {"state", run_state}, {"indirect", run_indirect}, {"objects", run_objects}, {"capture", run_capture}, {"nodes", run_nodes},
         {"cooperative", run_cooperative}, {"shared", run_shared}, {"streams", run_streams}, {"ex", run_ex},
         {"printf", run_printf}, {"reset", run_reset}};
     for (auto &t : all)

@@ -25,6 +25,7 @@ P
 done <<'L'
 state 3
 indirect 1
+objects 3
 capture 10
 nodes 4
 cooperative 1 spins
