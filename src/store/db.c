@@ -94,15 +94,16 @@ enum mg_err mg_db_make_dir(const char *dir, struct mg_diag *d)
     char path[4096];
     int n = snprintf(path, sizeof path, "%s", dir);
     if (n <= 0 || (size_t)n >= sizeof path) return mg_diag_err(d, MG_ERR_IO, "cannot make the directory '%s': %s", dir, n ? strerror(ENAMETOOLONG) : strerror(ENOENT));
+    int parent = 0; /* why the last of the parents could not be made */
     for (char *at = path + 1; *at; at++) {
         if (*at != '/') continue;
         *at = 0;
-        (void)mkdir(path, 0777); /* what is wrong here shows at the last one */
+        if (mkdir(path, 0777) && errno != ENOENT) parent = errno;
         *at = '/';
     }
     struct stat st;
     if (!mkdir(path, 0777)) return MG_ERR_OK;
-    int e = errno;
+    int e = errno == ENOENT && parent && parent != EEXIST ? parent : errno;
     if (!stat(path, &st)) {
         if (S_ISDIR(st.st_mode)) return MG_ERR_OK;
         e = ENOTDIR;
@@ -117,6 +118,13 @@ static enum mg_err sql_error(struct mg_db *db, int rc, const char *doing, struct
     int e = db->sql ? sqlite3_system_errno(db->sql) : 0;
     const char *text = (code & 255) == SQLITE_FULL ? "no space left" : db->sql ? sqlite3_errmsg(db->sql) : "out of memory";
     if (((code & 255) == SQLITE_IOERR || (code & 255) == SQLITE_CANTOPEN) && e) text = strerror(e);
+    if ((code & 255) == SQLITE_CANTOPEN) { /* SQLite tries again for reading, which hides the cause */
+        char dir[sizeof db->path];
+        snprintf(dir, sizeof dir, "%s", db->path);
+        char *slash = strrchr(dir, '/');
+        if (slash) *slash = 0;
+        if (slash && access(*dir ? dir : "/", W_OK)) text = strerror(errno);
+    }
     return mg_diag_err(d, MG_ERR_IO, "cannot %s %s: %s", doing, db->path, text);
 }
 

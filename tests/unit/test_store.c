@@ -370,6 +370,29 @@ MG_TEST(profile_unwritable_directory)
     mg_diag_release(&d);
 }
 
+/* As another user, since root may write anywhere: the cause is said, not what follows from it. */
+MG_TEST(profile_directory_of_somebody_else)
+{
+    if (getuid()) mg_test_skip("needs root to become somebody else");
+    char *dir = sample_dir(), inner[128];
+    static const char *const argv[] = {"./app"};
+    snprintf(inner, sizeof inner, "%s/sub/x", dir);
+    MG_CHECK_EQ(chmod(dir, 0755), 0);
+    for (int k = 0; k < 2; k++) {
+        pid_t child = fork();
+        if (!child) {
+            struct mg_diag d = MG_DIAG_INIT;
+            if (setuid(65534)) _exit(6);
+            enum mg_err err = mg_store_run(k ? inner : dir, 7, 500, argv, 1, -1, &d);
+            _exit(err && strstr(mg_diag_first(&d, err), dir) && strstr(mg_diag_first(&d, err), "Permission denied") ? 0 : 5);
+        }
+        int status;
+        waitpid(child, &status, 0);
+        MG_CHECK_EQ(status, 0);
+    }
+    sample_remove(dir);
+}
+
 /* A forked child of the application must leave the parent's profile alone. */
 MG_TEST(profile_in_forked_child)
 {
