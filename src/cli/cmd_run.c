@@ -438,6 +438,22 @@ static uint32_t count_living(const struct run *r, struct mg_buf *names)
     return n;
 }
 
+static bool has_ended(const struct mg_pprocess *q)
+{
+    return kill((pid_t)q->pid, 0) && errno == ESRCH;
+}
+
+/* The pages of margay ctl, of processes that could not take them away themselves. */
+static void remove_pages(const struct run *r, const struct mg_profile *p)
+{
+    char path[PATH_MAX + 32];
+    for (uint32_t i = 0; i < p->n_processes; i++) {
+        snprintf(path, sizeof path, "%s/ctl.%u", r->path, p->processes[i].pid);
+        if (has_ended(&p->processes[i]))
+            unlink(path);
+    }
+}
+
 /* Before the coverage line: what it does not speak of. */
 static void say_what_is_open(const struct run *r, const struct mg_profile *p)
 {
@@ -449,7 +465,7 @@ static void say_what_is_open(const struct run *r, const struct mg_profile *p)
     mg_buf_release(&names);
     for (uint32_t i = 0; i < p->n_processes; i++) {
         const struct mg_pprocess *q = &p->processes[i];
-        if (!q->closed && kill((pid_t)q->pid, 0) && errno == ESRCH)
+        if (!q->closed && has_ended(q))
             fail(0, "process %u was killed, or could not record to its end: its last launches may be missing", q->pid);
     }
     for (uint32_t i = 0; i < p->n_damaged; i++)
@@ -491,6 +507,7 @@ static int conclude(struct run *r, int status)
             fwrite(text.at, 1, text.n, stderr);
         mg_buf_release(&text);
     }
+    remove_pages(r, p);
     bool no_match = say_no_match(r, p);
     if (r->strict && (no_match || !is_strictly_good(p))) {
         fail(0, "--strict: %s (see the coverage line)", no_match ? "nothing was instrumented" : "not every launch was instrumented and recorded");

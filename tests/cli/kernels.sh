@@ -60,5 +60,6 @@ sleep 0.7
 kill -9 "$(cat pid)"
 wait $!
 [ $? = 137 ] || bad 'kill -9: status'
+ls killed | grep -q ctl && bad 'a page of margay ctl is left behind'
 query killed "[l['complete'] for l in r['launches']] == [True, False] and r['exit'] == 137"
 exit $failed
