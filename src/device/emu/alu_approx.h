@@ -8,6 +8,7 @@
 #ifndef MG_DEVICE_EMU_ALU_APPROX_H
 #define MG_DEVICE_EMU_ALU_APPROX_H
 
+#include "device/emu/alu_half.h"
 #include "device/emu/mufu.h"
 
 #define MUFU(fn, x) float32(mufu_##fn(bits32(x)))
@@ -86,6 +87,37 @@ static inline float div_full_z(float x, float y)
 {
     float scale = size32(y) > 0x1p126f ? 0.25f : 1.0f;
     return mul_z(mul_z(x, scale), MUFU(rcp, y * scale));
+}
+
+/* x / y + z where ptxas contracts them: the product of x and the reciprocal is not rounded. */
+static inline float sum_n(float x, float y, float z)
+{
+    return canon32((float)fma_odd(x, y, z));
+}
+static inline float sum_z(float x, float y, float z)
+{
+    double exact = fma_odd(x, y, z), size = float64(bits64(exact) & INT64_MAX);
+    float r = (float)exact;
+    return canon32(size < 0x1p-126 - 0x1p-151 ? float32(bits32(r) & 0x80000000) : r);
+}
+static inline float div_approx_add_n(float x, float y, float z)
+{
+    float scale = size32(y) < 0x1p-126f ? 0x1p24f : 1.0f;
+    return sum_n(x * scale, MUFU(rcp, y * scale), z);
+}
+static inline float div_approx_add_z(float x, float y, float z)
+{
+    return sum_z(x, MUFU(rcp, y), z);
+}
+static inline float div_full_add_n(float x, float y, float z)
+{
+    float size = size32(y), scale = size < 0x1p-126f ? 0x1p24f : size > 0x1p126f ? 0.25f : 1.0f;
+    return sum_n(x * scale, MUFU(rcp, y * scale), z);
+}
+static inline float div_full_add_z(float x, float y, float z)
+{
+    float scale = size32(y) > 0x1p126f ? 0.25f : 1.0f;
+    return sum_z(mul_z(x, scale), MUFU(rcp, y * scale), z);
 }
 
 /* Gross forms: upper words only */

@@ -234,6 +234,12 @@ static inline double max64(double x, double y)
 #define APPROX2_LIST(F, v)                                                                 \
     F(divfull_##v, div, KEY_##v | K_FULL, v, div_full_##v(x, y))                           \
     F(divapprox_##v, div, KEY_##v | K_APPROX, v, div_approx_##v(x, y))
+/* three operands: not PTX, but what decode_fuse.c makes of a quotient and a sum */
+#define APPROX3_LIST(F, v)                                                                 \
+    F(divfulladd_##v, div, KEY_##v | K_FULL, v, POST_##v(div_full_add_##v(x, y, z)))       \
+    F(divapproxadd_##v, div, KEY_##v | K_APPROX, v, POST_##v(div_approx_add_##v(x, y, z))) \
+    F(divfulladd_##v##_s, div, KEY_##v | K_FULL | K_SAT, v, sat32(div_full_add_##v(x, y, z))) \
+    F(divapproxadd_##v##_s, div, KEY_##v | K_APPROX | K_SAT, v, sat32(div_approx_add_##v(x, y, z)))
 #define APPROX1_LIST(F, v)                                                                 \
     F(ex2_##v, ex2, KEY_##v | K_APPROX, v, ex2_##v(x))    \
     F(lg2_##v, lg2, KEY_##v | K_APPROX, v, lg2_##v(x))    \
@@ -266,12 +272,23 @@ static inline double max64(double x, double y)
         B32;                                                                               \
         ALU_RUN(lanef, SETUP2(PRE_##v), POST_##v(expr))                                    \
     }
+#define DEFINE_APPROX3(name, op, key, v, expr)                                             \
+    static void name##_f32(ALU_ARGS)                                                       \
+    {                                                                                      \
+        D32;                                                                               \
+        A32;                                                                               \
+        B32;                                                                               \
+        C32;                                                                               \
+        ALU_RUN_SPLIT(lanef, SETUP3(PRE_##v), expr)                                        \
+    }
 SIMPLE2_LIST(DEFINE_SIMPLE2, n)
 SIMPLE2_LIST(DEFINE_SIMPLE2, z)
 APPROX1_LIST(DEFINE_APPROX1, n)
 APPROX1_LIST(DEFINE_APPROX1, z)
 APPROX2_LIST(DEFINE_APPROX2, n)
 APPROX2_LIST(DEFINE_APPROX2, z)
+APPROX3_LIST(DEFINE_APPROX3, n)
+APPROX3_LIST(DEFINE_APPROX3, z)
 
 #define SIMPLE64_LIST(F)                                                                   \
     F(min_d, min, 0, SETUP2D, min64(x, y))                                                 \
@@ -351,6 +368,7 @@ static void copysign_f32(ALU_ARGS)
     ROW_(op, f32, (key) | K_FTZ | K_RP, name##_dir, n, MX_FTZ | MX_RP)
 #define ROUNDED_ZS(op, name, n) ROUNDED_Z(op, 0, name##_n, n) ROUNDED_Z(op, K_SAT, name##_s, n)
 #define ROW_APPROX1(name, op, key, v, expr) ROW_(op, f32, key, name##_f32, 1, 0)
+#define ROW_APPROX3(name, op, key, v, expr) ROW_(op, f32, key, name##_f32, 3, 0)
 #define ROW_SIMPLE2(name, op, key, v, expr) ROW_(op, f32, key, name##_f32, 2, 0)
 #define ROW_SIMPLE64(name, op, key, setup, expr) ROW_(op, f64, key, name, 2, 0)
 #define ROW_SIMPLE64_1(name, op, key, setup, expr) ROW_(op, f64, key, name, 1, 0)
@@ -365,6 +383,7 @@ static const struct alu_row rows[] = {
     ROUNDED(div, f64, 0, div_f64, 2) ROUNDED(rcp, f64, 0, rcp_f64, 1) ROUNDED(sqrt, f64, 0, sqrt_f64, 1)
     ROUNDED(fma, f64, 0, fma_f64, 3) ROUNDED(mad, f64, 0, fma_f64, 3)
     SIMPLE2_LIST(ROW_SIMPLE2, n) SIMPLE2_LIST(ROW_SIMPLE2, z)
+    APPROX3_LIST(ROW_APPROX3, n) APPROX3_LIST(ROW_APPROX3, z)
     APPROX2_LIST(ROW_SIMPLE2, n) APPROX2_LIST(ROW_SIMPLE2, z) APPROX1_LIST(ROW_APPROX1, n) APPROX1_LIST(ROW_APPROX1, z)
     SIMPLE64_LIST(ROW_SIMPLE64) SIMPLE64_1_LIST(ROW_SIMPLE64_1)
     SIGN_LIST(ROW_SIGN)
