@@ -209,6 +209,8 @@ void mg_session_leave(int status, uint64_t drain_ns)
 
 void mg_session_exit(int status)
 {
+    if ((uint32_t)getpid() != mg_session.pid) /* a vforked child shares our memory */
+        return;
     exit_status = status & 255;
     mg_session_end();
 }
