@@ -38,7 +38,7 @@ static bool open_real(const struct mg_config *c)
     }
     const char *missing = mg_nv_open(&(struct mg_nv_config){
         .size = sizeof(struct mg_nv_config), .symbol = real_symbol, .say = mg_session_say_line,
-        .thread_begins = enter_thread, .driver_path = path});
+        .thread_begins = enter_thread, .pass_begins = mg_gpu_announce, .pass_ends = mg_gpu_graph_pass, .driver_path = path});
     if (missing) {
         snprintf(why, sizeof why, "the driver has no %s", missing);
         mg_session.cannot = why;

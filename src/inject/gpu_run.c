@@ -62,6 +62,36 @@ void mg_gpu_give(struct mg_run *r)
     r->room.slot = NULL;
 }
 
+/* ---- telling the store: on the thread that drains, in the order of the launches ------------------------------ */
+
+static struct mg_run *news; /* newest first */
+
+static void push_news(struct mg_run *r)
+{
+    struct mg_run *first = __atomic_load_n(&news, __ATOMIC_RELAXED);
+    do
+        r->next = first;
+    while (!__atomic_compare_exchange_n(&news, &first, r, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+void mg_gpu_announce(void)
+{
+    struct mg_run *r = __atomic_exchange_n(&news, NULL, __ATOMIC_ACQUIRE), *oldest = NULL;
+    while (r) {
+        struct mg_run *next = r->next;
+        r->next = oldest;
+        oldest = r;
+        r = next;
+    }
+    while (oldest) {
+        r = oldest;
+        oldest = r->next;
+        mg_run_announce(r);
+        if (r->over)
+            mg_run_ended(r, NULL, NULL);
+    }
+}
+
 /* ---- the end of a launch --------------------------------------------------------------------------------------- */
 
 static void done(void *user, const struct mg_nv_done *d)
@@ -69,11 +99,26 @@ static void done(void *user, const struct mg_nv_done *d)
     struct mg_run *r = user;
     struct mg_launch_done end = {.start_ns = d->start_ns, .end_ns = d->timed ? d->start_ns + d->time_ns : 0, .cuda_error = d->error};
     const char *name = mg_cu_result_name(d->error);
+    if (!r->announced)
+        mg_gpu_announce();
     if (d->error == CUE_CONTEXT_IS_DESTROYED)
         snprintf(end.fault.text, sizeof end.fault.text, "its context was destroyed before it ended");
     else if (d->error != CUE_SUCCESS)
         snprintf(end.fault.text, sizeof end.fault.text, "its context failed with %s", name ? name : "an unknown error");
     mg_run_ended(r, &end, d->body);
+}
+
+/* Nobody tells when it ends: it is taken as run. */
+static void end_now(struct mg_run *r)
+{
+    if (mg_session.cannot) { /* no thread of ours lives on this driver */
+        mg_run_announce(r);
+        mg_run_ended(r, NULL, NULL);
+        return;
+    }
+    r->over = true;
+    push_news(r);
+    mg_nv_thread_start();
 }
 
 /* ---- sending ------------------------------------------------------------------------------------------------------ */
@@ -107,8 +152,10 @@ cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, 
     bool no_tool = !s->tool || s->tool->flags & MG_TOOL_NATIVE;
     if (r->node || s->cannot) {
         cu_result rc = c->send(c, f, params, extra);
-        if (rc == CUE_SUCCESS && !r->node)
-            mg_run_ended(r, NULL, NULL);
+        if (rc == CUE_SUCCESS && r->node)
+            mg_gpu_node_add(r); /* the run of a native node is not needed any more */
+        else if (rc == CUE_SUCCESS)
+            end_now(r);
         return rc;
     }
     struct mg_nv_launch l = {
@@ -116,7 +163,7 @@ cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, 
         .plain = !r->block || c->shape.cooperative || c->shape.programmatic || (r->inst->gpu && r->inst->gpu->early) ||
                  (c->config && c->config->n_attrs >= MAX_ATTRS),
         .may_time = !c->shape.programmatic,
-        .wants_time = r->inst->n_timed < TIMED_FIRST,
+        .wants_time = r->inst->n_timed < TIMED_FIRST || s->config.native_times,
         .only_timed = no_tool,
     };
     bool follows = mg_nv_launch_begin(&l);
@@ -128,9 +175,11 @@ cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, 
         rc = c->send(c, f, params, extra);
     }
     struct mg_nv_slot *slot = r->block ? r->room.slot : NULL;
+    if (follows && rc == CUE_SUCCESS)
+        push_news(r);
     if (follows)
         mg_nv_launch_end(&l, rc == CUE_SUCCESS, slot, done, r);
     else if (rc == CUE_SUCCESS)
-        mg_run_ended(r, NULL, NULL); /* the slot, if any, is lost with its context */
+        end_now(r); /* the slot, if any, is lost with its context */
     return rc;
 }

@@ -63,18 +63,22 @@ static bool retry_native(struct node_work *w, cu_result rc, const struct cu_kern
     return true;
 }
 
-static cu_result finish(struct node_work *w, cu_result rc)
+/* x, node: of an executable graph whose node was changed; else NULL. */
+static cu_result finish(struct node_work *w, cu_result rc, cu_graph_exec x, cu_node node)
 {
     mg_params_release(&w->room);
     if (w->run && (rc != CUE_SUCCESS || mg_session.backend->note_node))
         mg_run_free(w->run);
+    else if (w->run && !mg_session.backend->note && x)
+        mg_gpu_exec_set(x, node, w->run);
     else if (w->run && !mg_session.backend->note)
-        mg_run_unknown("graph node on a device without launch notes");
+        mg_gpu_node_add(w->run);
     return rc;
 }
 
 /* SEND is an expression of `p`, a pointer to the kernel node parameters to pass on. */
-#define THROUGH_TWIN(given, is_v2, graph, SEND)                                  \
+#define THROUGH_TWIN(given, is_v2, graph, SEND) THROUGH_TWIN_OF(given, is_v2, graph, NULL, NULL, SEND)
+#define THROUGH_TWIN_OF(given, is_v2, graph, x, node, SEND)                      \
     struct node_work w;                                                          \
     if (!(given) || !mg_session.active || mg_inside) {                           \
         const struct cu_kernel_node *p = (given);                                \
@@ -87,7 +91,7 @@ static cu_result finish(struct node_work *w, cu_result rc)
     if (retry_native(&w, rc, given, is_v2))                                      \
         rc = SEND;                                                               \
     mg_inside--;                                                                 \
-    return finish(&w, rc)
+    return finish(&w, rc, x, node)
 
 MG_HOOK(cuGraphAddKernelNode, cu_node *node, cu_graph g, const cu_node *deps, size_t n, const struct cu_kernel_node *given)
 {
@@ -107,11 +111,11 @@ MG_HOOK(cuGraphKernelNodeSetParams_v2, cu_node node, const struct cu_kernel_node
 }
 MG_HOOK(cuGraphExecKernelNodeSetParams, cu_graph_exec x, cu_node node, const struct cu_kernel_node *given)
 {
-    THROUGH_TWIN(given, false, x, MG_REAL(cuGraphExecKernelNodeSetParams)(x, node, p));
+    THROUGH_TWIN_OF(given, false, x, x, node, MG_REAL(cuGraphExecKernelNodeSetParams)(x, node, p));
 }
 MG_HOOK(cuGraphExecKernelNodeSetParams_v2, cu_graph_exec x, cu_node node, const struct cu_kernel_node *given)
 {
-    THROUGH_TWIN(given, true, x, MG_REAL(cuGraphExecKernelNodeSetParams_v2)(x, node, p));
+    THROUGH_TWIN_OF(given, true, x, x, node, MG_REAL(cuGraphExecKernelNodeSetParams_v2)(x, node, p));
 }
 
 /* ---- the generic calls: only kernel nodes are looked into --------------------------------------------------- */
@@ -156,7 +160,7 @@ MG_HOOK(cuGraphExecNodeSetParams, cu_graph_exec x, cu_node node, struct cu_node_
     if (!kernel_in(given))
         return MG_REAL(cuGraphExecNodeSetParams)(x, node, given);
     struct cu_node_params room;
-    THROUGH_TWIN(kernel_in(given), true, x, MG_REAL(cuGraphExecNodeSetParams)(x, node, with_kernel(&room, given, p)));
+    THROUGH_TWIN_OF(kernel_in(given), true, x, x, node, MG_REAL(cuGraphExecNodeSetParams)(x, node, with_kernel(&room, given, p)));
 }
 
 /* ---- reading back: the twin's name becomes the application's, the extra parameter is simply behind ------------- */

@@ -203,6 +203,10 @@ struct mg_inst *mg_kernel_get(void *handle)
             break;
     }
     if (found && found->regs_native < 0) {
+        cu_device device = 0;
+        MG_REAL_AS(cuCtxGetDevice, cu_device *)(&device);
+        found->device = (uint32_t)device;
+        found->ctx_number = mg_ctx_number(ctx);
         find_function(found);
         found->static_shared = (uint32_t)attribute_of(found->function, CUFUNC_SHARED_SIZE_BYTES, 0);
         read_params(found);

@@ -112,6 +112,13 @@ const char *mg_gpu_why_not(struct mg_inst *i, const struct mg_shape *s);
 bool mg_gpu_take(struct mg_run *r);
 void mg_gpu_give(struct mg_run *r);
 cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, void **extra);
+/* gpu_graph.c: the run of a node that the driver took (it is ours from now on); the same for a node of an
+ * executable graph. */
+void mg_gpu_node_add(struct mg_run *r);
+void mg_gpu_exec_set(cu_graph_exec x, cu_node node, struct mg_run *r);
+void mg_gpu_graph_pass(void);  /* hands over what replays counted; on the thread that drains */
+/* gpu_run.c: tells the store of the launches taken since the last time. */
+void mg_gpu_announce(void);
 
 /* ---- the session (session.c) ------------------------------------------------------------------- */
 
@@ -209,6 +216,7 @@ struct mg_inst { /* a kernel as one handle in one context names it */
     uint32_t n_params, param_bytes;
     uint32_t *param_offsets, *param_sizes; /* NULL: not known */
     uint32_t static_shared;
+    uint32_t device; uint64_t ctx_number;
     uint32_t n_timed;            /* launches that were timed on purpose */
     struct mg_legacy *legacy;    /* what the launch interface of CUDA 3 set on it, NULL: nothing */
 };
@@ -263,6 +271,8 @@ struct mg_run {
     uint64_t launch;             /* the store's, direct launches only */
     uint32_t device;
     uint64_t stream, ctx;        /* dense numbers */
+    struct mg_run *next;         /* NVIDIA: not yet told to the store, newest first */
+    bool announced, over;        /* told to the store; ended already, nobody will tell */
     uint64_t *values;            /* argument bytes laid out as the kernel sees them, 8-byte units; or NULL */
 };
 /* Decides and prepares: a run with its context block, or one that stays native with the reason.
@@ -275,6 +285,9 @@ void mg_run_reject(struct mg_run *r); /* the driver did not take it */
 void mg_run_accept(struct mg_run *r, bool node); /* it did; r of a launch may be gone already */
 struct mg_counter_launch mg_run_launch(const struct mg_shape *s);
 void mg_run_ended(struct mg_run *r, const struct mg_launch_done *d, uint64_t *raw); /* NVIDIA: host copy of the counters, or NULL */
+void mg_run_announce(struct mg_run *r);
+void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_done *d, uint64_t *raw);
+struct mg_run *mg_run_native_node(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra);
 void mg_run_record(struct mg_inst *i, const struct mg_shape *s, const char *reason); /* ran native, not prepared */
 void mg_run_unknown(const char *reason); /* a launch of nobody knows what */
 /* The user's choice (select.c). NULL: instrument it; else why not. `number`: of the launch. */

@@ -21,7 +21,7 @@ static uint64_t *counters_of(const struct mg_block_mem *b)
 
 struct mg_counter_launch mg_run_launch(const struct mg_shape *s)
 {
-    return (struct mg_counter_launch){{s->grid[0], s->grid[1], s->grid[2]}, {s->block[0], s->block[1], s->block[2]}};
+    return (struct mg_counter_launch){{s->grid[0], s->grid[1], s->grid[2]}, {s->block[0], s->block[1], s->block[2]}, 0};
 }
 
 static struct mg_block_mem *block_take(struct mg_run *r)
@@ -130,6 +130,10 @@ static void copy_arguments(struct mg_run *r, void **params, void **extra)
 
 static void tell_kernel(struct mg_run *r)
 {
+    const struct mg_code *c = r->inst->code;
+    r->kernel = __atomic_load_n(&c->store_id, __ATOMIC_ACQUIRE);
+    if (r->kernel != UINT32_MAX && (!c->sites || c->sites_stored))
+        return; /* the warm way takes no lock */
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store)
         r->kernel = mg_kernel_store_id(r->inst);
@@ -178,11 +182,9 @@ struct mg_run *mg_run_new(struct mg_inst *i, const struct mg_shape *s, void **pa
     if (!r)
         return NULL;
     *r = (struct mg_run){.refs = 1, .inst = i, .shape = *s, .node = node, .ran = MG_RAN_INSTRUMENTED};
-    cu_device device = 0;
-    MG_REAL_AS(cuCtxGetDevice, cu_device *)(&device);
-    r->device = (uint32_t)device;
+    r->device = i->device;
     r->stream = mg_stream_number(s->stream);
-    r->ctx = mg_ctx_number(i->ctx);
+    r->ctx = i->ctx_number;
     if (select_kernel(r) && !(r->block = block_take(r))) {
         r->reason = "out of device memory for counters";
         r->ran = MG_RAN_FAILED;
@@ -242,13 +244,13 @@ static uint64_t store_launch(const struct mg_run *r) /* under closing */
     return id;
 }
 
-static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, uint64_t *raw)
+static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, uint64_t *raw, uint64_t replays)
 {
     const struct mg_counter_layout *layout = &r->inst->code->layout;
     uint32_t n = r->block && raw ? layout->n_blocks : 0;
     uint64_t *counts = n ? malloc(2 * (size_t)n * sizeof *counts) : NULL;
     struct mg_store_done done = {
-        .complete = !d || (d->fault.kind == MG_FAULT_NONE && !d->cuda_error), .replays = 1,
+        .complete = !d || (d->fault.kind == MG_FAULT_NONE && !d->cuda_error), .replays = replays,
     };
     done.schedule_dependent = d && mg_session.backend == &mg_backend_own ? d->schedule_dependent : -1;
     if (!done.complete)
@@ -260,6 +262,7 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
     }
     if (counts) {
         struct mg_counter_launch g = mg_run_launch(&r->shape);
+        g.times = replays;
         mg_counters_read(layout, &g, raw, counts, counts + n);
         done.threads = counts;
         done.warps = layout->warps ? counts + n : NULL;
@@ -276,7 +279,7 @@ static void ended_launch(struct mg_run *r, const struct mg_launch_done *d)
 {
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store) {
-        store_done(r, r->launch, d, r->block ? counters_of(r->block) : NULL);
+        store_done(r, r->launch, d, r->block ? counters_of(r->block) : NULL, 1);
         mg_findings_add(r->kernel, r->launch, d);
     }
     pthread_rwlock_unlock(&mg_session.closing);
@@ -294,7 +297,7 @@ static void ended_node(struct mg_run *r, const struct mg_launch_done *d)
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store && (raw || !n)) {
         uint64_t launch = store_launch(r);
-        store_done(r, launch, d, raw);
+        store_done(r, launch, d, raw, 1);
         mg_findings_add(r->kernel, launch, d);
     }
     pthread_rwlock_unlock(&mg_session.closing);
@@ -314,14 +317,52 @@ void mg_run_ended(struct mg_run *r, const struct mg_launch_done *d, uint64_t *ra
 {
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store)
-        store_done(r, r->launch, d, raw);
+        store_done(r, r->launch, d, raw, 1);
     pthread_rwlock_unlock(&mg_session.closing);
     r->block = NULL; /* its slot is seen to by who calls this */
     mg_run_free(r);
 }
 
+/* Tells the store of a launch that the driver has taken. */
+void mg_run_announce(struct mg_run *r)
+{
+    pthread_rwlock_rdlock(&mg_session.closing);
+    if (mg_session.store)
+        r->launch = store_launch(r);
+    pthread_rwlock_unlock(&mg_session.closing);
+    r->announced = true;
+}
+
+/* n replays of a graph's node have ended; raw: what they counted together, NULL: nothing. */
+void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_done *d, uint64_t *raw)
+{
+    pthread_rwlock_rdlock(&mg_session.closing);
+    if (mg_session.store)
+        store_done(r, store_launch(r), d, raw, n);
+    pthread_rwlock_unlock(&mg_session.closing);
+}
+
+/* A node that runs the application's own code, for the record: why it does. */
+struct mg_run *mg_run_native_node(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra)
+{
+    struct mg_run *r = calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    *r = (struct mg_run){.refs = 1, .inst = i, .shape = *s, .node = true, .ran = MG_RAN_NATIVE, .device = i->device, .ctx = i->ctx_number};
+    if (select_kernel(r)) {
+        r->ran = MG_RAN_NATIVE;
+        r->reason = "native when its graph was made";
+    }
+    mg_kernel_find(i);
+    tell_kernel(r);
+    copy_arguments(r, params, extra);
+    return r;
+}
+
 void mg_run_begin(struct mg_run *r)
 {
+    if (mg_session.backend->send) /* it tells the store later, off the launch's path */
+        return;
     if (!r->node) {
         pthread_rwlock_rdlock(&mg_session.closing);
         if (mg_session.store)
@@ -337,7 +378,7 @@ void mg_run_begin(struct mg_run *r)
 
 void mg_run_reject(struct mg_run *r)
 {
-    if (r->node)
+    if (r->node || mg_session.backend->send)
         return;
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store)
@@ -366,7 +407,7 @@ void mg_run_record(struct mg_inst *i, const struct mg_shape *s, const char *reas
     tell_kernel(r);
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store)
-        store_done(r, store_launch(r), NULL, NULL);
+        store_done(r, store_launch(r), NULL, NULL, 1);
     pthread_rwlock_unlock(&mg_session.closing);
     mg_run_free(r);
 }

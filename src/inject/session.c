@@ -89,6 +89,12 @@ static void note_exit(int status, void *user)
 {
     (void)user;
     exit_status = status & 255;
+    struct mg_session *s = &mg_session;
+    if (!s->active || !s->backend->send || (uint32_t)getpid() != s->pid)
+        return;
+    mg_inside++; /* later NVIDIA's driver has left, too */
+    s->backend->drain(2000000000u);
+    mg_inside--;
 }
 static void leave_child(void)
 {

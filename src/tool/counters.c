@@ -98,6 +98,10 @@ void mg_counters_read(const struct mg_counter_layout *l, const struct mg_counter
 {
     struct reader r = {.l = l, .sums = mg_xcalloc(l->n_counters + 1, sizeof *r.sums)};
     count_entries(l, g, &r.n_threads, &r.n_warps);
+    if (g->times) {
+        r.n_threads *= g->times;
+        r.n_warps *= g->times;
+    }
     for (uint32_t i = 0; i < l->n_counters; i++) r.sums[i] = sum_copies(l, g, raw, i);
     r.threads = mg_xcalloc(l->n_blocks + 1, sizeof *r.threads);
     r.warps = mg_xcalloc(l->n_blocks + 1, sizeof *r.warps);

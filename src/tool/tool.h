@@ -66,7 +66,7 @@ struct mg_counter_layout {
     struct mg_counter_flow *flows; uint32_t n_flows; /* callers before callees */
     enum mg_blocks_scope scope; uint64_t cta; uint32_t warp; /* whose threads were counted */
 };
-struct mg_counter_launch { uint32_t grid[3], block[3]; };
+struct mg_counter_launch { uint32_t grid[3], block[3]; uint64_t times; /* replays that counted together, 0: one launch */ };
 void mg_counter_layout_release(struct mg_counter_layout *l);
 /* Words of the counter array of one launch. Depends on the launch only when l->n_copies is 0. */
 uint64_t mg_counters_words(const struct mg_counter_layout *l, const struct mg_counter_launch *g);

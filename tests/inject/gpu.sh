@@ -45,6 +45,8 @@ if [ -n "$NVCC" ]; then
     both state 3 "" ./features state
     both indirect 1 "" ./features indirect
     both cooperative 1 spins ./features cooperative
+    both capture 10 untimed ./features capture
+    both nodes 4 untimed ./features nodes
     both shared 1 "" ./features shared
     both streams 80 "" ./features streams
     both ex 1 "" ./features ex

@@ -23,6 +23,7 @@ struct mg_nv_config {
     void *(*symbol)(const char *name); /* of the driver */
     void (*say)(const char *line);
     void (*thread_begins)(void);       /* called first on the drain thread */
+    void (*pass_begins)(void), (*pass_ends)(void); /* around each look, on whichever thread drains */
     const char *driver_path;           /* for the key of the cache of machine code */
 };
 /* Once. NULL, or the entry that the driver lacks; nothing below may be called then. */
@@ -86,9 +87,11 @@ void mg_nv_launch_end(struct mg_nv_launch *l, bool taken, struct mg_nv_slot *slo
 struct mg_nv_busy { bool same, other; };
 struct mg_nv_busy mg_nv_is_busy(struct mg_nv_ctx *x, cu_stream stream, bool per_thread);
 
-/* Slots that stay in use (nodes of graphs): the body is read without being zeroed, when nothing runs.
- * `to` holds mg_nv_slots_body bytes. */
-bool mg_nv_slot_read(struct mg_nv_slot *slot, void *to);
+/* Slots that stay in use (nodes of graphs): bodies are read without being zeroed. Sorts `slots` by
+ * address, calls fn for each; they are of one context. False: the context is broken. In pass_ends. */
+bool mg_nv_slots_read(struct mg_nv_slot **slots, uint32_t n, void (*fn)(void *user, struct mg_nv_slot *slot, uint64_t *body), void *user);
+/* The thread that drains; launch_end starts it by itself. */
+void mg_nv_thread_start(void);
 
 /* Hands over everything that has ended, and waits for the rest, at most so long. */
 void mg_nv_drain(uint64_t timeout_ns);

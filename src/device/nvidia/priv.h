@@ -101,8 +101,8 @@ bool mg_nv_staging(struct mg_nv_ctx *x, size_t bytes);
 /* Zeroes and frees slots whose bodies were read. `slots` is sorted by address. */
 void mg_nv_slots_restore(struct mg_nv_ctx *x, struct mg_nv_slot **slots, uint32_t n);
 size_t mg_nv_slot_stride(const struct mg_nv_slot *s);
+struct mg_nv_ctx *mg_nv_slot_ctx(const struct mg_nv_slot *s);
 size_t mg_nv_slot_head(const struct mg_nv_slot *s);
-void mg_nv_thread_start(void);
 bool mg_nv_drain_pass(struct mg_nv_ctx *only);
 
 #endif

@@ -64,6 +64,10 @@ size_t mg_nv_slot_stride(const struct mg_nv_slot *s)
 {
     return s->owner->stride;
 }
+struct mg_nv_ctx *mg_nv_slot_ctx(const struct mg_nv_slot *s)
+{
+    return s->owner->x;
+}
 size_t mg_nv_slot_head(const struct mg_nv_slot *s)
 {
     return s->owner->head;
@@ -158,11 +162,6 @@ void mg_nv_slot_give(struct mg_nv_slot *slot)
     pthread_mutex_lock(&mg_nv.lock);
     push_free(slot->owner, slot);
     pthread_mutex_unlock(&mg_nv.lock);
-}
-
-bool mg_nv_slot_read(struct mg_nv_slot *slot, void *to)
-{
-    return mg_nv_read(slot->owner->x, to, slot->at + slot->owner->head, slot->owner->body);
 }
 
 void mg_nv_slots_restore(struct mg_nv_ctx *x, struct mg_nv_slot **slots, uint32_t n)

@@ -300,6 +300,30 @@ static uint64_t *body_of(const struct mg_nv_ctx *x, struct mg_nv_slot **slots, c
     return at ? (uint64_t *)(void *)((char *)x->staging + offs[at - slots] + mg_nv_slot_head(slot)) : NULL;
 }
 
+bool mg_nv_slots_read(struct mg_nv_slot **slots, uint32_t n, void (*fn)(void *user, struct mg_nv_slot *slot, uint64_t *body), void *user)
+{
+    struct mg_nv_ctx *x = n ? mg_nv_slot_ctx(slots[0]) : NULL;
+    size_t *offs = calloc(n + 1, sizeof *offs);
+    bool ok = offs != NULL;
+    qsort(slots, n, sizeof *slots, by_address);
+    for (uint32_t i = 0, k; i < n && ok; i = k) {
+        size_t bytes = 0;
+        for (k = i; k < n && (k == i || bytes < BATCH_BYTES); k++)
+            bytes += mg_nv_slot_stride(slots[k]);
+        pthread_mutex_lock(&x->copying);
+        bool pushed = !x->error && mg_nv.cuCtxPushCurrent_v2(x->ctx) == CUE_SUCCESS;
+        ok = pushed && fetch(x, slots + i, offs, k - i);
+        for (uint32_t j = i; j < k && ok; j++)
+            fn(user, slots[j], (uint64_t *)(void *)((char *)x->staging + offs[j - i] + mg_nv_slot_head(slots[j])));
+        cu_ctx was;
+        if (pushed)
+            mg_nv.cuCtxPopCurrent_v2(&was);
+        pthread_mutex_unlock(&x->copying);
+    }
+    free(offs);
+    return ok;
+}
+
 static void hand_over(struct batch *b)
 {
     struct mg_nv_ctx *x = b->x;
@@ -361,6 +385,8 @@ bool mg_nv_drain_pass(struct mg_nv_ctx *only)
 {
     bool idle = true;
     pthread_mutex_lock(&mg_nv.draining);
+    if (mg_nv.config.pass_begins)
+        mg_nv.config.pass_begins();
     pthread_mutex_lock(&mg_nv.lock);
     struct mg_nv_ctx *x = mg_nv.contexts;
     pthread_mutex_unlock(&mg_nv.lock);
@@ -376,6 +402,8 @@ bool mg_nv_drain_pass(struct mg_nv_ctx *only)
             mg_nv.cuCtxPopCurrent_v2(&was);
         idle &= !__atomic_load_n(&x->pending, __ATOMIC_RELAXED);
     }
+    if (mg_nv.config.pass_ends)
+        mg_nv.config.pass_ends();
     pthread_mutex_unlock(&mg_nv.draining);
     return idle;
 }

@@ -1,0 +1,401 @@
+/* Graphs on a real GPU. A node that runs a twin keeps its slot for ever; replays add to its counters,
+ * which are read when no replay of the node is under way and told as the sum of those since the last
+ * time (most often: of one).
+ *
+ *   node taken ── by address of its slot ──► struct node
+ *   instantiate ── the driver's list of kernel nodes ──► struct exec { nodes }
+ *   cuGraphLaunch ── nodes: launched++ ── event behind it ── ended() ── idle? read, tell the difference
+ *
+ * What an executable graph runs is asked of the driver, so clones, child graphs and captures of every
+ * kind are alike. Nodes below a conditional node run as often as the device likes: such a launch is
+ * `unknown`. */
+#include "inject/gpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct node { /* a kernel node as it was made; lives for ever: graphs refer to its slot */
+    struct mg_run *run;       /* NULL slot: native */
+    struct mg_nv_slot *slot;
+    uint64_t launched, ended, told;
+    uint64_t *before;         /* the counters when last told */
+    struct node *next;        /* in `ready` */
+    bool queued;
+};
+struct entry { cu_node handle; struct node *node; bool disabled; };
+struct list { /* what one executable graph runs; never changed while shared */
+    uint32_t refs;
+    const char *unknown;      /* why some of it cannot be counted */
+    MG_VEC(struct entry) entries;
+};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all this; no driver call under it */
+static struct mg_map nodes;   /* address of a context block -> struct node */
+static struct mg_map execs;   /* cu_graph_exec -> struct list */
+static struct node *ready;    /* to be looked at by the next pass */
+
+static bool is_on(void)
+{
+    return mg_session.active && !mg_inside && mg_session.backend->send && !mg_session.cannot;
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------------------------- */
+
+static struct node *node_new(struct mg_run *r)
+{
+    struct node *n = r ? calloc(1, sizeof *n) : NULL;
+    if (n) {
+        n->run = r;
+        n->slot = r->block ? r->room.slot : NULL;
+        r->block = n->slot ? &r->room : NULL;
+    }
+    return n;
+}
+
+void mg_gpu_node_add(struct mg_run *r)
+{
+    if (!r->block) { /* what runs is asked of the driver when the graph is instantiated */
+        mg_run_free(r);
+        return;
+    }
+    struct node *n = node_new(r);
+    pthread_mutex_lock(&lock);
+    if (n)
+        mg_map_set(&nodes, r->room.at, (uint64_t)(uintptr_t)n);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Its twin's last parameter is the address of the context block. */
+static struct node *node_of_twin(const struct mg_inst *i, const struct cu_kernel_node *p)
+{
+    uint64_t at = 0, v = 0;
+    if (p->params && p->params[i->n_params])
+        memcpy(&at, p->params[i->n_params], sizeof at);
+    for (void **e = p->params ? NULL : p->extra; e && *e != CULAUNCH_PARAM_END; e += 2)
+        if (*e == CULAUNCH_PARAM_BUFFER_POINTER)
+            memcpy(&at, (const char *)e[1] + i->code->ctx_offset, sizeof at);
+    pthread_mutex_lock(&lock);
+    mg_map_get(&nodes, at, &v);
+    pthread_mutex_unlock(&lock);
+    return (struct node *)(uintptr_t)v;
+}
+
+static struct node *node_of_native(const struct cu_kernel_node *p)
+{
+    void *handle = p->func ? (void *)p->func : (void *)p->kernel;
+    struct mg_inst *i = handle ? mg_kernel_get(handle) : NULL;
+    struct mg_shape s = {.grid = {p->grid_x, p->grid_y, p->grid_z}, .block = {p->block_x, p->block_y, p->block_z}, .shared_bytes = p->shared_bytes};
+    return i ? node_new(mg_run_native_node(i, &s, p->params, p->extra)) : NULL;
+}
+
+/* ---- what an executable graph runs -------------------------------------------------------------------------------- */
+
+static void list_unref(struct list *l) /* under the lock */
+{
+    if (!l || --l->refs)
+        return;
+    mg_vec_release(&l->entries);
+    free(l);
+}
+
+static void read_graph(struct list *l, cu_graph g, unsigned depth)
+{
+    size_t n = 0;
+    cu_result (*get)(cu_graph, cu_node *, size_t *) = MG_REAL_AS(cuGraphGetNodes, cu_graph, cu_node *, size_t *);
+    if (depth > 16 || get(g, NULL, &n) != CUE_SUCCESS || !n)
+        return;
+    cu_node *all = calloc(n, sizeof *all);
+    for (size_t k = 0; all && get(g, all, &n) == CUE_SUCCESS && k < n; k++) {
+        int type = -1;
+        cu_graph child;
+        struct cu_kernel_node p = {0};
+        MG_REAL_AS(cuGraphNodeGetType, cu_node, int *)(all[k], &type);
+        if (type == CUNODE_GRAPH && MG_REAL_AS(cuGraphChildGraphNodeGetGraph, cu_node, cu_graph *)(all[k], &child) == CUE_SUCCESS)
+            read_graph(l, child, depth + 1);
+        if (type == CUNODE_CONDITIONAL)
+            l->unknown = "graph with a conditional node";
+        if (type != CUNODE_KERNEL || MG_REAL_AS(cuGraphKernelNodeGetParams_v2, cu_node, struct cu_kernel_node *)(all[k], &p) != CUE_SUCCESS)
+            continue;
+        struct mg_inst *twin = mg_kernel_of_twin(p.func);
+        struct node *node = twin ? node_of_twin(twin, &p) : node_of_native(&p);
+        if (node)
+            *mg_vec_push(&l->entries) = (struct entry){.handle = all[k], .node = node};
+        else
+            l->unknown = "graph with a kernel that no lookup gave";
+    }
+    free(all);
+}
+
+/* Takes the graph's list for x, or none. */
+static void exec_set(cu_graph_exec x, cu_graph g)
+{
+    struct list *l = g ? calloc(1, sizeof *l) : NULL;
+    uint64_t old = 0;
+    if (l) {
+        l->refs = 1;
+        mg_inside++;
+        read_graph(l, g, 0);
+        mg_inside--;
+    }
+    pthread_mutex_lock(&lock);
+    mg_map_get(&execs, (uint64_t)(uintptr_t)x, &old);
+    if (l)
+        mg_map_set(&execs, (uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)l);
+    else
+        mg_map_del(&execs, (uint64_t)(uintptr_t)x);
+    list_unref((struct list *)(uintptr_t)old);
+    pthread_mutex_unlock(&lock);
+}
+
+/* A copy of x's list that may be changed; put in its place under the lock. */
+static struct list *list_change(cu_graph_exec x) /* under the lock */
+{
+    uint64_t v = 0;
+    if (!mg_map_get(&execs, (uint64_t)(uintptr_t)x, &v))
+        return NULL;
+    struct list *old = (struct list *)(uintptr_t)v, *l = old->refs == 1 ? old : calloc(1, sizeof *l);
+    if (!l || l == old)
+        return l;
+    l->refs = 1;
+    l->unknown = old->unknown;
+    for (uint32_t i = 0; i < old->entries.n; i++)
+        *mg_vec_push(&l->entries) = old->entries.at[i];
+    mg_map_set(&execs, (uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)l);
+    list_unref(old);
+    return l;
+}
+
+void mg_gpu_exec_set(cu_graph_exec x, cu_node handle, struct mg_run *r)
+{
+    struct node *n = node_new(r);
+    pthread_mutex_lock(&lock);
+    struct list *l = n ? list_change(x) : NULL;
+    for (uint32_t i = 0; l && i < l->entries.n; i++)
+        if (l->entries.at[i].handle == handle)
+            l->entries.at[i].node = n;
+    if (n && n->slot)
+        mg_map_set(&nodes, r->room.at, (uint64_t)(uintptr_t)n);
+    pthread_mutex_unlock(&lock);
+}
+
+MG_HOOK(cuGraphNodeSetEnabled, cu_graph_exec x, cu_node node, unsigned on)
+{
+    cu_result rc = MG_REAL(cuGraphNodeSetEnabled)(x, node, on);
+    if (rc != CUE_SUCCESS || !is_on())
+        return rc;
+    pthread_mutex_lock(&lock);
+    struct list *l = list_change(x);
+    for (uint32_t i = 0; l && i < l->entries.n; i++)
+        if (l->entries.at[i].handle == node)
+            l->entries.at[i].disabled = !on;
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+#define INSTANTIATED(call)                            \
+    cu_result rc = call;                              \
+    if (rc == CUE_SUCCESS && x && is_on())            \
+        exec_set(*x, g);                              \
+    return rc
+MG_HOOK(cuGraphInstantiate, cu_graph_exec *x, cu_graph g, cu_node *error, char *log, size_t room)
+{
+    INSTANTIATED(MG_REAL(cuGraphInstantiate)(x, g, error, log, room));
+}
+MG_HOOK(cuGraphInstantiate_v2, cu_graph_exec *x, cu_graph g, cu_node *error, char *log, size_t room)
+{
+    INSTANTIATED(MG_REAL(cuGraphInstantiate_v2)(x, g, error, log, room));
+}
+MG_HOOK(cuGraphInstantiateWithFlags, cu_graph_exec *x, cu_graph g, unsigned long long flags)
+{
+    INSTANTIATED(MG_REAL(cuGraphInstantiateWithFlags)(x, g, flags));
+}
+MG_HOOK(cuGraphInstantiateWithParams, cu_graph_exec *x, cu_graph g, struct cu_instantiate_params *p)
+{
+    INSTANTIATED(MG_REAL(cuGraphInstantiateWithParams)(x, g, p));
+}
+MG_HOOK(cuGraphInstantiateWithParams_ptsz, cu_graph_exec *x, cu_graph g, struct cu_instantiate_params *p)
+{
+    INSTANTIATED(MG_REAL(cuGraphInstantiateWithParams_ptsz)(x, g, p));
+}
+MG_HOOK(cuGraphExecUpdate, cu_graph_exec x, cu_graph g, cu_node *error, int *result)
+{
+    cu_result rc = MG_REAL(cuGraphExecUpdate)(x, g, error, result);
+    if (rc == CUE_SUCCESS && is_on())
+        exec_set(x, g);
+    return rc;
+}
+MG_HOOK(cuGraphExecUpdate_v2, cu_graph_exec x, cu_graph g, struct cu_update_info *info)
+{
+    cu_result rc = MG_REAL(cuGraphExecUpdate_v2)(x, g, info);
+    if (rc == CUE_SUCCESS && is_on())
+        exec_set(x, g);
+    return rc;
+}
+MG_HOOK(cuGraphExecDestroy, cu_graph_exec x)
+{
+    if (is_on())
+        exec_set(x, NULL);
+    return MG_REAL(cuGraphExecDestroy)(x);
+}
+
+/* ---- replays ------------------------------------------------------------------------------------------------------- */
+
+/* One replay of l has ended; on the thread that drains. */
+static void ended(void *user, const struct mg_nv_done *d)
+{
+    struct list *l = user;
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < l->entries.n; i++) {
+        struct node *n = l->entries.at[i].node;
+        if (l->entries.at[i].disabled)
+            continue;
+        n->ended++;
+        if (d->error)
+            n->slot = NULL; /* what it counted is lost */
+        if (!n->queued && n->ended == n->launched) {
+            n->queued = true;
+            n->next = ready;
+            ready = n;
+        }
+    }
+    list_unref(l);
+    pthread_mutex_unlock(&lock);
+}
+
+static struct list *begin_replay(cu_graph_exec x)
+{
+    uint64_t v = 0;
+    pthread_mutex_lock(&lock);
+    struct list *l = mg_map_get(&execs, (uint64_t)(uintptr_t)x, &v) ? (struct list *)(uintptr_t)v : NULL;
+    for (uint32_t i = 0; l && i < l->entries.n; i++)
+        l->entries.at[i].node->launched += !l->entries.at[i].disabled;
+    if (l)
+        l->refs++;
+    pthread_mutex_unlock(&lock);
+    return l;
+}
+
+static void undo_replay(struct list *l)
+{
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < l->entries.n; i++)
+        l->entries.at[i].node->launched -= !l->entries.at[i].disabled;
+    list_unref(l);
+    pthread_mutex_unlock(&lock);
+}
+
+static bool is_capturing(cu_stream s)
+{
+    int status = CUCAPTURE_NONE;
+    return MG_REAL_AS(cuStreamIsCapturing, cu_stream, int *)(s, &status) == CUE_SUCCESS && status == CUCAPTURE_ACTIVE;
+}
+
+static cu_result replay(cu_graph_exec x, cu_stream s, bool per_thread, cu_result (*send)(cu_graph_exec, cu_stream))
+{
+    if (!is_on() || is_capturing(s || !per_thread ? s : CU_PER_THREAD_STREAM)) /* captured: it becomes a child graph */
+        return send(x, s);
+    mg_inside++;
+    struct list *l = begin_replay(x);
+    struct mg_nv_launch n = {.stream = s, .per_thread = per_thread, .plain = true};
+    bool follows = l && mg_nv_launch_begin(&n);
+    cu_result rc = send(x, s);
+    if (follows)
+        mg_nv_launch_end(&n, rc == CUE_SUCCESS, NULL, ended, l);
+    if (l && (!follows || rc != CUE_SUCCESS))
+        undo_replay(l);
+    if (rc == CUE_SUCCESS && (!follows || l->unknown))
+        mg_run_unknown(l && l->unknown ? l->unknown : "graph that was instantiated before Margay looked");
+    mg_inside--;
+    return rc;
+}
+MG_HOOK(cuGraphLaunch, cu_graph_exec x, cu_stream s)
+{
+    return replay(x, s, false, MG_REAL(cuGraphLaunch));
+}
+MG_HOOK(cuGraphLaunch_ptsz, cu_graph_exec x, cu_stream s)
+{
+    return replay(x, s, true, MG_REAL(cuGraphLaunch_ptsz));
+}
+
+/* ---- telling ---------------------------------------------------------------------------------------------------------- */
+
+struct work { struct node *node; struct mg_nv_slot *slot; uint64_t launched; };
+struct pass { struct work *list; uint32_t n; };
+
+static void tell(struct node *n, uint64_t replays, uint64_t *raw)
+{
+    struct mg_launch_done d = {.cuda_error = n->run->block && !raw ? CUE_UNKNOWN : CUE_SUCCESS};
+    if (d.cuda_error)
+        strcpy(d.fault.text, "its context failed or was destroyed before it ended");
+    mg_run_replays(n->run, replays, &d, raw);
+}
+
+static int by_slot(const void *a, const void *b)
+{
+    uint64_t x = ((const struct work *)a)->slot->at, y = ((const struct work *)b)->slot->at;
+    return x < y ? -1 : x > y;
+}
+
+/* The counters of one node as they are now. They count when no replay began since it was found idle. */
+static void take_body(void *user, struct mg_nv_slot *slot, uint64_t *body)
+{
+    struct pass *p = user;
+    struct work key = {.slot = slot}, *w = bsearch(&key, p->list, p->n, sizeof *p->list, by_slot);
+    size_t bytes = mg_nv_slots_body(slot->owner);
+    struct node *n = w ? w->node : NULL;
+    if (!n || (!n->before && !(n->before = calloc(1, bytes + 8))))
+        return;
+    pthread_mutex_lock(&lock);
+    bool still = n->launched == w->launched;
+    pthread_mutex_unlock(&lock);
+    uint64_t *raw = still ? malloc(bytes + 8) : NULL;
+    for (size_t k = 0; raw && k < bytes / 8; k++) {
+        raw[k] = body[k] - n->before[k];
+        n->before[k] = body[k];
+    }
+    if (raw) {
+        tell(n, w->launched - n->told, raw);
+        n->told = w->launched;
+    }
+    free(raw);
+}
+
+void mg_gpu_graph_pass(void)
+{
+    MG_VEC(struct work) list = {0};
+    pthread_mutex_lock(&lock);
+    while (ready) {
+        struct node *n = ready;
+        ready = n->next;
+        n->queued = false;
+        if (n->ended == n->launched && n->told < n->launched) /* else the end of a later replay queues it again */
+            *mg_vec_push(&list) = (struct work){n, n->slot, n->launched};
+    }
+    pthread_mutex_unlock(&lock);
+    uint32_t n_slots = 0;
+    for (uint32_t i = 0; i < list.n; i++) {
+        struct work w = list.at[i];
+        if (w.slot) {
+            list.at[n_slots++] = w;
+            continue;
+        }
+        tell(w.node, w.launched - w.node->told, NULL);
+        w.node->told = w.launched;
+    }
+    struct mg_nv_slot **slots = calloc(n_slots + 1, sizeof *slots);
+    if (n_slots)
+        qsort(list.at, n_slots, sizeof *list.at, by_slot);
+    for (uint32_t from = 0, to; slots && from < n_slots; from = to) { /* a context at a time */
+        struct pass p = {list.at + from, 0};
+        const struct mg_inst *first = list.at[from].node->run->inst;
+        for (to = from; to < n_slots && list.at[to].node->run->inst->gpu->x == first->gpu->x; to++)
+            slots[p.n++] = list.at[to].slot;
+        if (!mg_nv_slots_read(slots, p.n, take_body, &p))
+            for (uint32_t i = 0; i < p.n; i++)
+                if (p.list[i].node->told < p.list[i].launched) {
+                    tell(p.list[i].node, p.list[i].launched - p.list[i].node->told, NULL);
+                    p.list[i].node->told = p.list[i].launched;
+                }
+    }
+    free(slots);
+    mg_vec_release(&list);
+}
