@@ -32,6 +32,7 @@ static void load_driver(void)
     GET(retain, "cuDevicePrimaryCtxRetain");
     GET(set_current, "cuCtxSetCurrent");
     GET(sync, "cuCtxSynchronize");
+    GET(set_limit, "cuCtxSetLimit");
     GET(load, "cuModuleLoadDataEx");
     GET(unload, "cuModuleUnload");
     GET(function, "cuModuleGetFunction");
@@ -69,7 +70,7 @@ static const struct style styles[] = {
     {"warps", "blocks", "counters=register,warps=on,shards=64", false},
     {"cta", "blocks", "counters=register,warps=off,shards=64,scope=cta,cta=0", false},
     {"warp", "blocks", "counters=register,warps=off,shards=64,scope=warp,cta=0,warp=0", false},
-    {"class", "blocks", "counters=class,warps=off", false},
+    {"class", "blocks", "counters=class,warps=off", true},
     {"thread", "blocks", "counters=thread", true}, {"flux", "blocks", "counters=flux", true}, {"atomic", "blocks", "counters=atomic", true},
 };
 enum { N_STYLES = sizeof styles / sizeof *styles, NATIVE = 0, TWIN = 1, REGISTER = 2, MEASURED = 3, THREAD = 8, MOST_ROUNDS = 64 };
@@ -264,7 +265,7 @@ static void check_counts(struct result *r)
         if (!r->b[s].counts || r->b[s].failed || r->b[s].layout.scope != MG_COUNT_FULL) continue;
         uint64_t *totals = count_blocks(&r->b[s], w);
         check(cu.to_host(got, w->out, w->out_bytes), "output");
-        bool output = w->races || !memcmp(want, got, w->out_bytes);
+        bool output = !o.small || !memcmp(want, got, w->out_bytes); /* large data are not restored between runs */
         if (!output) fprintf(stderr, "%s, %s: the twin computes something else\n", w->name, styles[s].name);
         r->output_wrong |= !output;
         if (!r->totals) {
@@ -281,7 +282,7 @@ static void check_counts(struct result *r)
     }
     free(want);
     free(got);
-    if (o.counts_in && !compare_file(r, o.counts_in)) fprintf(stderr, "bench-gpu: %s cannot be read\n", o.counts_in);
+    if (o.counts_in && o.small && !compare_file(r, o.counts_in)) fprintf(stderr, "bench-gpu: %s cannot be read\n", o.counts_in);
     if (o.counts_out) write_weights(r, o.counts_out, "a");
 }
 
@@ -312,13 +313,14 @@ static void time_all(struct result *r)
     void *start, *end;
     check(cu.event_create(&start, 0), "event");
     check(cu.event_create(&end, 0), "event");
-    for (int round = -2; round < o.rounds; round++)
-        for (unsigned s = 0; s < N_STYLES; s++) {
-            struct built *b = &r->b[s];
-            if (!b->function || b->failed || (styles[s].slow && (round < 0 ? round < -1 : round >= 3))) continue;
-            double ms = run_once(b, r->w, start, end);
-            if (round >= 0) b->times[b->n_times++] = ms;
-        }
+    for (int slow = 0; slow < 2; slow++) /* those that change what the caches hold most come last */
+        for (int round = -2; round < (slow ? 3 : o.rounds); round++)
+            for (unsigned s = 0; s < N_STYLES; s++) {
+                struct built *b = &r->b[s];
+                if (!b->function || b->failed || styles[s].slow != slow) continue;
+                double ms = run_once(b, r->w, start, end);
+                if (round >= 0) b->times[b->n_times++] = ms;
+            }
     for (unsigned s = 0; s < N_STYLES; s++) {
         struct built *b = &r->b[s];
         if (!b->n_times) continue;
@@ -444,6 +446,7 @@ int main(int argc, char **argv)
     o.sm = 10 * major + minor;
     check(cu.retain(&ctx, device), "cuDevicePrimaryCtxRetain");
     check(cu.set_current(ctx), "cuCtxSetCurrent");
+    if (cu.set_limit) cu.set_limit(0, 16384); /* stack: frames of recursive functions hold counters */
     struct mg_diag d = MG_DIAG_INIT;
     size_t len;
     if (mg_io_read(o.ptx, &ptx_text, &len, &d) || mg_ptx_parse(ptx_text, len, o.ptx, &ptx_module, &d)) {

@@ -9,7 +9,7 @@
 
 struct cuda {
     int (*init)(unsigned), (*device_get)(int *, int), (*device_name)(char *, int, int), (*device_attribute)(int *, int, int);
-    int (*retain)(void **, int), (*set_current)(void *), (*sync)(void);
+    int (*retain)(void **, int), (*set_current)(void *), (*sync)(void), (*set_limit)(int, size_t);
     int (*load)(void **, const void *, unsigned, int *, void **), (*unload)(void *);
     int (*function)(void **, void *, const char *), (*global)(uint64_t *, size_t *, void *, const char *);
     int (*attribute)(int *, int, void *), (*occupancy)(int *, void *, int, size_t);
@@ -25,7 +25,6 @@ struct launch { const char *kernel; unsigned grid[3], block[3]; uint64_t args[10
 struct work {
     const char *name;
     void (*setup)(struct work *w, bool small, void *module);
-    bool races; /* its output depends on the order of threads */
     struct launch launches[16]; unsigned n_launches; /* of one kernel, the same shape */
     struct { uint64_t to, from; size_t bytes; } resets[4]; unsigned n_resets; /* before every run */
     uint64_t out; size_t out_bytes;

@@ -52,7 +52,7 @@ static double edge_cost(const struct planner *x, uint32_t block, uint32_t edge)
     if (mg_node_form(x->c->m, end)->op == MG_OP_brx && end->guard) return NEVER;
     switch (mg_edge_place(x->c, f, block, edge)) {
     case MG_PLACE_AWAY: return 2 * f->edge[edge];
-    case MG_PLACE_GUARD: return f->block[block];
+    case MG_PLACE_GUARD: return 1.5 * f->block[block]; /* it waits for the predicate */
     default: return f->edge[edge];
     }
 }
@@ -75,11 +75,13 @@ static enum mg_count_width width_in(const struct mg_count_plan *p, uint32_t loop
     unsigned bits = 0;
     if (loop == MG_NO_LOOP) return MG_WIDTH_BIT;
     if (latch && l->loops[loop].parent == MG_NO_LOOP && v->trips[loop] != MG_TRIPS_ANY) return MG_WIDTH_32;
+    bool below = false;
     for (; loop != MG_NO_LOOP; loop = l->loops[loop].parent) {
-        if (v->trips[loop] != MG_TRIPS_BELOW) return MG_WIDTH_64;
+        if (v->trips[loop] == MG_TRIPS_ANY) return MG_WIDTH_64;
+        below |= v->trips[loop] == MG_TRIPS_BELOW;
         bits += v->trip_bits[loop];
     }
-    return bits <= 32 ? MG_WIDTH_32 : MG_WIDTH_64;
+    return bits + !below <= 32 ? MG_WIDTH_32 : MG_WIDTH_64;
 }
 
 enum mg_count_width mg_count_block_width(const struct mg_count_plan *p, uint32_t block)

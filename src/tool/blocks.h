@@ -7,9 +7,6 @@
 #include "pass/priv.h"
 #include "tool/tool.h"
 
-#define MG_BLOCKS_WORD_CTA 0  /* context words: which linear CTA and warp count */
-#define MG_BLOCKS_WORD_WARP 1
-
 /* Where code goes in one function of a twin. */
 struct mg_emit {
     const struct mg_blocks_opts *o;

@@ -62,16 +62,13 @@ mg_id mg_emit_linear(struct mg_emit *x, enum mg_sreg id, enum mg_sreg extent)
 mg_id mg_emit_mine(struct mg_emit *x)
 {
     if (x->o->scope == MG_COUNT_FULL) return 0;
-    mg_id mine = mg_emit_reg(x, "__mg_mine", MG_TYPE_pred), want = mg_emit_reg(x, "__mg_want", MG_TYPE_b64);
-    mg_id cta = mg_emit_linear(x, MG_SREG_ctaid, MG_SREG_nctaid);
-    EMIT("ld.global.u64", mg_o_reg(want), mg_o_addr_reg(x->ctx, MG_CTX_WORDS + 8 * MG_BLOCKS_WORD_CTA));
-    EMIT("setp.eq.u64", mg_o_reg(mine), mg_o_reg(cta), mg_o_reg(want));
+    mg_id mine = mg_emit_reg(x, "__mg_mine", MG_TYPE_pred), cta = mg_emit_linear(x, MG_SREG_ctaid, MG_SREG_nctaid);
+    EMIT("setp.eq.u64", mg_o_reg(mine), mg_o_reg(cta), mg_o_imm((int64_t)x->o->cta));
     if (x->o->scope != MG_COUNT_WARP) return mine;
     if (!x->both) x->both = mg_emit_reg(x, "__mg_both", MG_TYPE_pred);
     mg_id thread = mg_emit_linear(x, MG_SREG_tid, MG_SREG_ntid);
     EMIT("shr.u64", mg_o_reg(thread), mg_o_reg(thread), mg_o_imm(5));
-    EMIT("ld.global.u64", mg_o_reg(want), mg_o_addr_reg(x->ctx, MG_CTX_WORDS + 8 * MG_BLOCKS_WORD_WARP));
-    EMIT("setp.eq.u64", mg_o_reg(x->both), mg_o_reg(thread), mg_o_reg(want));
+    EMIT("setp.eq.u64", mg_o_reg(x->both), mg_o_reg(thread), mg_o_imm(x->o->warp));
     EMIT("and.pred", mg_o_reg(mine), mg_o_reg(mine), mg_o_reg(x->both));
     return mine;
 }

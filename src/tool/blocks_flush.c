@@ -188,21 +188,28 @@ static void add_lanes(struct mg_rfunc *f, const uint64_t *set, uint32_t n, uint3
         if (mg_rc_in(set, i)) add_lane(f, &f->counters[i], base, guard);
 }
 
+/* Is this lane the cohort's first? */
+static mg_id emit_lead(struct mg_rfunc *f, const struct mg_rcohort *q)
+{
+    struct mg_emit *x = &f->x;
+    mg_id lead = tp(f, 4), t = t32(f, 6);
+    if (q->flag == UINT32_MAX) {
+        EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_laneid, 0));
+        EMIT("setp.eq.u32", R(lead), R(t), I(0));
+    } else {
+        EMIT("and.b32", R(t), R(f->counters[q->flag].reg), I((int64_t)1 << f->counters[q->flag].bit));
+        EMIT("setp.ne.u32", R(lead), R(t), I(0));
+    }
+    return lead;
+}
+
 /* First lanes of cohorts add once more, to counters of their own. */
 static void add_cohorts(struct mg_rfunc *f, const uint64_t *set, mg_id guard)
 {
     struct mg_emit *x = &f->x;
     for (uint32_t k = 0; k < f->n_cohorts; k++) {
         const struct mg_rcohort *q = &f->cohorts[k];
-        mg_id lead = tp(f, 2), t = t32(f, 6);
-        if (q->flag == UINT32_MAX) {
-            EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_laneid, 0));
-            EMIT("setp.eq.u32", R(lead), R(t), I(0));
-        } else {
-            EMIT("and.b32", R(t), R(f->counters[q->flag].reg), I((int64_t)1 << f->counters[q->flag].bit));
-            EMIT("setp.ne.u32", R(lead), R(t), I(0));
-        }
-        mg_id skip = 0;
+        mg_id lead = emit_lead(f, q), skip = 0;
         if (guard) {
             EMIT("and.pred", R(lead), R(lead), R(guard));
         } else {
@@ -232,6 +239,7 @@ struct bank { /* what one round of adding takes: slots [slot, slot + n) */
     mg_id bits; uint32_t n_bits;
     const struct mg_rc **words; uint32_t n_words;
     uint32_t slot, n;
+    mg_id lead; /* only lanes for which this predicate holds; 0: all */
 };
 
 /* d = sum of s over the lanes of the mask. */
@@ -275,6 +283,10 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
             EMIT("and.b32", R(sum), R(g ? sum : k->bits), I(FIELDS));
             from = sum;
         }
+        if (k->lead) {
+            EMIT("selp.b32", R(sum), R(from), I(0), R(k->lead));
+            from = sum;
+        }
         sum_lanes(f, sum, from, mask);
         if (g) EMIT("sub.u32", R(shift), R(shift), I(30));
         EMIT("shr.u32", R(sum), R(sum), R(shift));
@@ -284,6 +296,10 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
     for (uint32_t w = 0; w < k->n_words; w++) {
         mg_id low = k->words[w]->reg;
         if (k->words[w]->kind == MG_RC_64) EMIT("cvt.u32.u64", R(low = sum), R(k->words[w]->reg));
+        if (k->lead) {
+            EMIT("selp.b32", R(sum), R(low), I(0), R(k->lead));
+            low = sum;
+        }
         sum_lanes(f, sum, low, mask);
         EMIT("setp.eq.u32", R(tp(f, 1)), R(i), I(k->n_bits + w));
         EMIT("selp.b32", R(v), R(sum), R(v), R(tp(f, 1)));
@@ -295,11 +311,15 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
     EMIT("red.global.add.u64", mg_o_addr_reg(t64(f, 1), 8 * (int64_t)k->slot), R(t64(f, 2)));
     mg_emit_guard(x, 0, false);
     if (!loops) return;
+    mg_id done = new_label(f); /* a whole warp needs no second round */
+    EMIT("setp.eq.u32", R(tp(f, 1)), R(mask), I(-1));
+    branch(f, tp(f, 1), false, done);
     EMIT("popc.b32", R(t), R(mask));
     EMIT("add.u32", R(i), R(i), R(t));
     EMIT("add.u32", R(first), R(first), R(t));
     EMIT("setp.lt.u32", R(tp(f, 1)), R(first), I(k->n));
     branch(f, tp(f, 1), false, again);
+    put_label(f, done);
 }
 
 /* Sets p: some lane's word counter does not fit a sum of 32 bits. */
@@ -346,7 +366,7 @@ static void add_bank(struct mg_rfunc *f, const struct bank *k, mg_id base, const
     put_label(f, slow);
     for (uint32_t i = 0; i < f->n; i++) {
         const struct mg_rc *c = &f->counters[i];
-        if (c->kind != MG_RC_LOCAL && mg_rc_in(set, i) && c->slot >= k->slot && c->slot < k->slot + k->n) add_lane(f, c, base, 0);
+        if (c->kind != MG_RC_LOCAL && mg_rc_in(set, i) && c->slot >= k->slot && c->slot < k->slot + k->n) add_lane(f, c, base, k->lead);
     }
     put_label(f, done);
 }
@@ -424,42 +444,67 @@ static void skip_empty(struct mg_rfunc *f, const uint64_t *set, mg_id out)
     branch(f, p, true, out);
 }
 
+/* All counters but local ones to [base + 8 * slot]. */
+static void add_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_id base, mg_id lead, const uint64_t *set)
+{
+    struct mg_emit *x = &f->x;
+    uint32_t n_words = f->n_words;
+    if (f->n_bits <= MG_BANK && f->n_bits + n_words <= 32) {
+        struct bank k = {.bits = f->n_banks ? f->banks[0] : 0, .n_bits = f->n_bits, .words = words, .n_words = n_words, .n = f->n_bits + n_words, .lead = lead};
+        if (k.n) add_bank(f, &k, base, set);
+        return;
+    }
+    for (uint32_t b = 0; b < f->n_banks; b++) {
+        struct bank k = {.bits = f->banks[b], .slot = b * MG_BANK, .lead = lead};
+        k.n = k.n_bits = MG_MIN(f->n_bits - k.slot, MG_BANK);
+        mg_id next = new_label(f);
+        EMIT("setp.ne.u32", R(tp(f, 1)), R(k.bits), I(0));
+        vote_any(f, tp(f, 1));
+        branch(f, tp(f, 1), true, next);
+        add_bank(f, &k, base, set);
+        put_label(f, next);
+    }
+    for (uint32_t w = 0; w < n_words; w += 32) {
+        struct bank k = {.words = words + w, .n_words = MG_MIN(n_words - w, 32u), .slot = f->n_bits + w, .lead = lead};
+        k.n = k.n_words;
+        add_bank(f, &k, base, set);
+    }
+}
+
+static void add_cohort_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_id base, const uint64_t *set)
+{
+    struct mg_emit *x = &f->x;
+    for (uint32_t k = 0; k < f->n_cohorts; k++) {
+        mg_id lead = emit_lead(f, &f->cohorts[k]), next = new_label(f), own = t64(f, 3);
+        EMIT("mov.pred", R(tp(f, 1)), R(lead));
+        vote_any(f, tp(f, 1));
+        branch(f, tp(f, 1), true, next);
+        EMIT("add.u64", R(own), R(base), I(8 * ((int64_t)f->cohorts[k].at - (int64_t)f->at)));
+        add_banks(f, words, own, lead, set);
+        for (uint32_t i = 0; i < f->n_measured; i++)
+            if (f->counters[i].kind == MG_RC_LOCAL && mg_rc_in(set, i)) add_lane(f, &f->counters[i], own, lead);
+        put_label(f, next);
+    }
+}
+
 static void flush_warps(struct mg_rfunc *f, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
-    const struct mg_rc **words = mg_xcalloc(f->n + 1, sizeof *words);
-    uint32_t n_words = 0;
+    const struct mg_rc **words = mg_xcalloc(f->n_words + 1, sizeof *words);
     mg_id base = temp(f, &f->t.base, "__mg_base", MG_TYPE_b64), mask = t32(f, MASK), rank = t32(f, RANK), out = new_label(f);
     EMIT("activemask.b32", R(mask));
     if (!any_local(f, set)) skip_empty(f, set, out);
+    mg_id mine = mg_emit_mine(x);
+    if (mine) branch(f, mine, true, out);
     emit_address(f, base);
     EMIT("mov.u32", R(rank), mg_o_sreg(MG_SREG_lanemask_lt, 0));
     EMIT("and.b32", R(rank), R(rank), R(mask));
     EMIT("popc.b32", R(rank), R(rank));
     /* slots in order: what the set leaves out is 0 and costs nothing but its place */
-    for (uint32_t s = f->n_bits; s < f->n_bits + f->n_words; s++)
-        for (uint32_t i = 0; i < f->n; i++)
-            if (f->counters[i].slot == s) words[n_words++] = &f->counters[i];
-    if (f->n_bits <= MG_BANK && f->n_bits + n_words <= 32) {
-        struct bank k = {.bits = f->n_banks ? f->banks[0] : 0, .n_bits = f->n_bits, .words = words, .n_words = n_words, .n = f->n_bits + n_words};
-        if (k.n) add_bank(f, &k, base, set);
-    } else {
-        for (uint32_t b = 0; b < f->n_banks; b++) {
-            struct bank k = {.bits = f->banks[b], .slot = b * MG_BANK};
-            k.n = k.n_bits = MG_MIN(f->n_bits - k.slot, MG_BANK);
-            mg_id next = new_label(f);
-            EMIT("setp.ne.u32", R(tp(f, 1)), R(k.bits), I(0));
-            vote_any(f, tp(f, 1));
-            branch(f, tp(f, 1), true, next);
-            add_bank(f, &k, base, set);
-            put_label(f, next);
-        }
-        for (uint32_t w = 0; w < n_words; w += 32) {
-            struct bank k = {.words = words + w, .n_words = MG_MIN(n_words - w, 32u), .slot = f->n_bits + w};
-            k.n = k.n_words;
-            add_bank(f, &k, base, set);
-        }
-    }
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->counters[i].slot >= f->n_bits && f->counters[i].slot < f->n_bits + f->n_words) words[f->counters[i].slot - f->n_bits] = &f->counters[i];
+    add_banks(f, words, base, 0, set);
+    add_cohort_banks(f, words, base, set);
     if (any_local(f, set)) add_locals(f, base);
     put_label(f, out);
     free(words);
@@ -473,10 +518,13 @@ void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guar
     if (!any) return;
     mg_id out = 0;
     if (guard) branch(f, guard, !guard_not, out = new_label(f));
-    mg_id mine = mg_emit_mine(x);
-    if (mine) branch(f, mine, true, out = out ? out : new_label(f));
-    add_cohorts(f, set, 0);
-    if (f->sync) flush_warps(f, set);
-    else add_lanes(f, set, f->n, f->at, 0);
+    if (f->sync) {
+        flush_warps(f, set);
+    } else {
+        mg_id mine = mg_emit_mine(x);
+        if (mine) branch(f, mine, true, out = out ? out : new_label(f));
+        add_cohorts(f, set, 0);
+        add_lanes(f, set, f->n, f->at, 0);
+    }
     if (out) put_label(f, out);
 }

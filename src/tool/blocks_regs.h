@@ -47,7 +47,7 @@ struct mg_rfunc {
     bool from_calls;         /* entered by calls that are counted */
     uint32_t *callers, n_callers;
     mg_id mask, below, lt, low, always; /* of the lowest active lane */
-    struct { mg_id b32[8], b64[5], p[4], base; } t; /* temporaries of flushes */
+    struct { mg_id b32[8], b64[5], p[5], base; } t; /* temporaries of flushes */
 };
 
 static inline bool mg_rc_in(const uint64_t *set, uint32_t i) { return !set || (set[i / 64] >> i % 64 & 1); }
