@@ -1,13 +1,11 @@
 /* NVIDIA's driver as a backend: opened by the path that the launcher found, with its own calls to
  * itself kept inside (RTLD_DEEPBIND; sanitizers cannot live with that flag). What a launch on a GPU
  * needs beyond passing calls on is in gpu_twin.c, gpu_run.c, gpu_graph.c and device/nvidia. */
-#include "inject/priv.h"
+#include "inject/gpu.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "device/nvidia/nvidia.h"
 
 #define DRAIN_AT_DEATH_NS 2000000000u
 
@@ -69,8 +67,10 @@ static void context_ended(void *ctx, int device)
         return; /* others hold it */
     ctx = ctx ? ctx : mg_nv_ctx_primary(device);
     mg_session.generation++;
-    if (ctx)
-        mg_nv_ctx_gone(ctx);
+    if (!ctx)
+        return;
+    mg_gpu_forget_stack(ctx);
+    mg_nv_ctx_gone(ctx);
 }
 
 const struct mg_backend mg_backend_nvidia = {

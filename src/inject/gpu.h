@@ -21,6 +21,8 @@ struct mg_gpu_inst {
 };
 /* NULL: out of memory, or the context cannot be used. */
 struct mg_gpu_inst *mg_gpu_inst_get(struct mg_inst *i);
+void mg_gpu_widen_stack(struct mg_inst *i); /* before its twin is loaded; gpu_stack.c */
+void mg_gpu_forget_stack(void *ctx);
 uint64_t mg_gpu_words(const struct mg_inst *i, const struct mg_shape *s); /* of the counters of a launch */
 
 #endif

@@ -155,6 +155,7 @@ bool mg_gpu_load(struct mg_inst *i, void **twin, char *why, size_t room)
         return false;
     }
     struct mg_nv_jit j = options_of(i);
+    mg_gpu_widen_stack(i);
     cu_result rc = mg_nv_load(i->code->text, g->code, &j, &m, why, room);
     if (rc == CUE_SUCCESS && (rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module, const char *)(&f, m, i->code->name)) != CUE_SUCCESS)
         snprintf(why, room, "the instrumented code has no such kernel");
