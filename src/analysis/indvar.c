@@ -202,30 +202,161 @@ static void improve(struct finder *f, uint32_t loop, enum mg_trips trips, unsign
     o->trip_bits[loop] = (uint8_t)bits;
 }
 
-/* Constant that the register has whenever the loop is entered. */
-static bool start_of(const struct finder *f, const struct mg_iv *v, int64_t *start)
-{
-    mg_id outside = 0;
-    for (uint32_t i = f->defs_at[v->reg - f->lo]; i < f->defs_at[v->reg - f->lo + 1]; i++) {
-        uint32_t b = mg_cfg_block_of(f->c, f->defs[i]);
-        if (b != MG_NO_BLOCK && mg_loops_contains(f->l, v->loop, b)) continue;
-        if (outside) return false;
-        outside = f->defs[i];
-    }
-    if (!outside) return false;
-    const struct mg_node *n = &f->m->nodes.at[outside];
-    uint32_t b = mg_cfg_block_of(f->c, outside);
-    const struct mg_opnd *o = opnds_of(f, outside);
-    if (mg_node_form(f->m, n)->op != MG_OP_mov || n->guard || n->n_opnds != 2 || o[1].kind != MG_OPND_imm || b == MG_NO_BLOCK) return false;
-    *start = (int32_t)(uint32_t)o[1].val;
-    return mg_dom_over(f->d, b, f->l->loops[v->loop].header);
-}
-
 static unsigned bits_for(uint64_t n)
 {
     unsigned bits = 0;
     while (bits < 63 && (1ull << bits) < n) bits++;
     return bits;
+}
+
+/* The instruction outside the loop that gives v its first value, when there is one alone. */
+static mg_id first_def(const struct finder *f, const struct mg_iv *v)
+{
+    mg_id outside = 0;
+    for (uint32_t i = f->defs_at[v->reg - f->lo]; i < f->defs_at[v->reg - f->lo + 1]; i++) {
+        uint32_t b = mg_cfg_block_of(f->c, f->defs[i]);
+        if (b != MG_NO_BLOCK && mg_loops_contains(f->l, v->loop, b)) continue;
+        if (outside) return 0;
+        outside = f->defs[i];
+    }
+    return outside && !f->m->nodes.at[outside].guard ? outside : 0;
+}
+
+/* Constant that the register has whenever the loop is entered. */
+static bool start_of(const struct finder *f, const struct mg_iv *v, int64_t *start)
+{
+    mg_id def = first_def(f, v);
+    if (!def) return false;
+    uint32_t b = mg_cfg_block_of(f->c, def);
+    const struct mg_opnd *o = opnds_of(f, def);
+    if (mg_node_form(f->m, &f->m->nodes.at[def])->op != MG_OP_mov || f->m->nodes.at[def].n_opnds != 2 || o[1].kind != MG_OPND_imm || b == MG_NO_BLOCK) return false;
+    *start = (int32_t)(uint32_t)o[1].val;
+    return mg_dom_over(f->d, b, f->l->loops[v->loop].header);
+}
+
+/* ---- what a guard in front of the loop says ---------------------------------------------------------- */
+
+struct guard { /* what is asked: does `start rel bound` hold whenever the loop is entered? */
+    mg_id start, source;   /* register of the induction variable, 0: has another value yet; register it was copied from, or 0 */
+    mg_id reg, def;        /* the induction variable; where it gets its first value */
+    bool has_value; uint32_t value; /* constant it begins with */
+    const struct mg_opnd *bound;
+    bool differs, below, above; /* answers; the last two in the signedness of the loop's own test */
+    bool is_signed;
+};
+
+static bool holds_for(uint32_t a, enum relation rel, uint32_t b, bool is_signed)
+{
+    int64_t x = is_signed ? (int32_t)a : (int64_t)a, y = is_signed ? (int32_t)b : (int64_t)b;
+    switch (rel) {
+    case REL_LT: return x < y;
+    case REL_LE: return x <= y;
+    case REL_GT: return x > y;
+    case REL_GE: return x >= y;
+    case REL_NE: return x != y;
+    case REL_EQ: return x == y;
+    default: return true;
+    }
+}
+
+static void note_relation(struct guard *g, enum relation rel, bool is_signed)
+{
+    g->differs |= rel == REL_LT || rel == REL_GT || rel == REL_NE;
+    if (is_signed != g->is_signed) return;
+    g->below |= rel == REL_LT;
+    g->above |= rel == REL_GT;
+}
+
+/* a rel b holds on the way into the loop. */
+static void note_guard(const struct finder *f, struct guard *g, const struct mg_opnd *a, enum relation rel, const struct mg_opnd *b, bool is_signed)
+{
+    mg_id x = reg_of(a), y = reg_of(b), bound = reg_of(g->bound);
+    bool starts = x && (x == g->start || x == g->source);
+    if (starts && ((y && y == bound && only_def(f, y)) || (b->kind == MG_OPND_imm && g->bound->kind == MG_OPND_imm && (uint32_t)b->val == (uint32_t)g->bound->val)))
+        note_relation(g, rel, is_signed);
+    /* a constant on one side: what it is compared with excludes it or not */
+    if (starts && b->kind == MG_OPND_imm && g->bound->kind == MG_OPND_imm && !holds_for((uint32_t)g->bound->val, rel, (uint32_t)b->val, is_signed)) g->differs = true;
+    if (x && x == bound && only_def(f, x) && g->has_value && b->kind == MG_OPND_imm && !holds_for(g->value, rel, (uint32_t)b->val, is_signed)) g->differs = true;
+}
+
+static bool comes_before(const struct finder *f, mg_id a, mg_id b)
+{
+    uint32_t x = mg_cfg_block_of(f->c, a), y = mg_cfg_block_of(f->c, b);
+    if (x == MG_NO_BLOCK || y == MG_NO_BLOCK || x != y) return x != MG_NO_BLOCK && y != MG_NO_BLOCK && mg_dom_over(f->d, x, y);
+    for (mg_id id = a; id; id = f->m->nodes.at[id].next) {
+        if (id == b) return true;
+        if (id == f->c->blocks[x].last) break;
+    }
+    return false;
+}
+
+static void read_guard(const struct finder *f, struct guard *g, uint32_t at, const struct mg_opnd *p, bool holds, unsigned depth)
+{
+    if (p->kind == MG_OPND_not) holds = !holds;
+    else if (p->kind != MG_OPND_reg) return;
+    mg_id node = only_def(f, p->id);
+    uint32_t b = node ? mg_cfg_block_of(f->c, node) : MG_NO_BLOCK;
+    if (!node || depth > 6 || f->m->nodes.at[node].guard || b == MG_NO_BLOCK || !mg_dom_over(f->d, b, at)) return;
+    const struct mg_form *fm = mg_node_form(f->m, &f->m->nodes.at[node]);
+    const struct mg_opnd *o = opnds_of(f, node);
+    if (fm->op == MG_OP_not) {
+        read_guard(f, g, at, &o[1], !holds, depth + 1);
+    } else if (fm->op == MG_OP_and || fm->op == MG_OP_or) {
+        if ((fm->op == MG_OP_and) != holds) return;
+        read_guard(f, g, at, &o[1], holds, depth + 1);
+        read_guard(f, g, at, &o[2], holds, depth + 1);
+    } else if (fm->op == MG_OP_setp && o[0].kind == MG_OPND_reg && f->m->nodes.at[node].n_opnds == 3 && mg_type_bits((enum mg_type)fm->types[0]) == 32) {
+        bool is_signed;
+        enum relation rel = relation_of(fm, &is_signed);
+        enum mg_type_kind kind = mg_type_kind((enum mg_type)fm->types[0]);
+        if (rel == REL_NONE || kind == MG_TK_FLOAT || kind == MG_TK_PACKED) return;
+        if (!holds) rel = negated(rel);
+        g->start = comes_before(f, g->def, node) ? g->reg : 0;
+        note_guard(f, g, &o[1], rel, &o[2], is_signed);
+        note_guard(f, g, &o[2], flipped(rel), &o[1], is_signed);
+    }
+}
+
+/* Follows the only way into the loop backwards, from branch to branch. */
+static void ask_guards(const struct finder *f, const struct mg_iv *v, struct guard *g)
+{
+    const struct mg_cfg *c = f->c;
+    uint32_t to = f->l->loops[v->loop].header, from = MG_NO_BLOCK;
+    mg_id def = first_def(f, v);
+    if (!def) return;
+    const struct mg_opnd *o = opnds_of(f, def);
+    g->reg = v->reg;
+    g->def = def;
+    bool copies = mg_node_form(f->m, &f->m->nodes.at[def])->op == MG_OP_mov && f->m->nodes.at[def].n_opnds == 2;
+    if (copies && o[1].kind == MG_OPND_imm) g->has_value = true, g->value = (uint32_t)o[1].val;
+    if (copies && reg_of(&o[1]) && only_def(f, reg_of(&o[1]))) g->source = reg_of(&o[1]);
+    for (uint32_t i = 0; i < c->blocks[to].n_preds; i++) {
+        uint32_t p = c->preds[c->blocks[to].pred_at + i];
+        if (mg_loops_contains(f->l, v->loop, p)) continue;
+        if (from != MG_NO_BLOCK) return;
+        from = p;
+    }
+    for (unsigned steps = 0; from != MG_NO_BLOCK && steps < 8; steps++) {
+        const struct mg_block *k = &c->blocks[from];
+        const struct mg_node *end = &f->m->nodes.at[k->last];
+        if (mg_node_form(f->m, end)->op == MG_OP_bra && end->guard && k->n_succs == 2) {
+            bool taken = c->edges[k->succ_at + 1] == to;
+            struct mg_opnd p = mg_o_reg(end->guard);
+            read_guard(f, g, from, &p, taken != ((end->flags & MG_NF_GUARD_NOT) != 0), 0);
+        }
+        to = from;
+        from = k->n_preds == 1 && to != 0 ? c->preds[k->pred_at] : MG_NO_BLOCK;
+    }
+}
+
+/* Largest first value, when that is known; UINT32_MAX otherwise. */
+static uint32_t most_at_first(const struct finder *f, const struct mg_iv *v)
+{
+    mg_id def = first_def(f, v);
+    const struct mg_form *fm = def ? mg_node_form(f->m, &f->m->nodes.at[def]) : NULL;
+    if (!def || fm->op != MG_OP_and || f->m->nodes.at[def].n_opnds != 3) return UINT32_MAX;
+    const struct mg_opnd *o = opnds_of(f, def);
+    return o[2].kind == MG_OPND_imm ? (uint32_t)o[2].val : UINT32_MAX;
 }
 
 /* Rounds that go on have `r rel bound`; r is the register of v, or what it has become after the step
@@ -238,6 +369,8 @@ static void apply(struct finder *f, const struct mg_iv *v, bool after, enum rela
     bool begins = start_of(f, v, &start);
     bool strict = v->down ? rel == REL_GT : rel == REL_LT;
     if (v->bits != 32) return;
+    struct guard g = {.bound = bound, .is_signed = is_signed};
+    ask_guards(f, v, &g);
     if (begins) {
         int64_t step = (int64_t)1 << v->shift;
         first = start + (after ? (v->down ? -step : step) : 0);
@@ -245,8 +378,9 @@ static void apply(struct finder *f, const struct mg_iv *v, bool after, enum rela
     }
     if (strict && v->shift == 0) {
         int64_t limit = constant ? (is_signed ? (int64_t)(int32_t)(uint32_t)bound->val : (int64_t)(uint32_t)bound->val) : v->down ? lowest : highest;
-        if (!begins) {
-            improve(f, v->loop, MG_TRIPS_LIMITED, 32);
+        if (!begins) { /* the first value compared is not the least one, if the guard compared the one before it */
+            bool proven = after && (v->down ? g.above : g.below);
+            improve(f, v->loop, proven ? MG_TRIPS_BELOW : MG_TRIPS_LIMITED, 32);
             return;
         }
         int64_t passes = v->down ? first - limit : limit - first; /* values that stay */
@@ -261,7 +395,9 @@ static void apply(struct finder *f, const struct mg_iv *v, bool after, enum rela
             unsigned bits = bits_for((far >> v->shift) + 2);
             if (!(far & ((1u << v->shift) - 1)) && bits <= 32) improve(f, v->loop, MG_TRIPS_BELOW, bits);
         }
-        improve(f, v->loop, MG_TRIPS_LIMITED, 32 - v->shift);
+        uint32_t most = most_at_first(f, v);
+        if (after && g.differs && v->down && constant && (uint32_t)bound->val == 0 && most < UINT32_MAX && v->shift == 0) improve(f, v->loop, MG_TRIPS_BELOW, bits_for((uint64_t)most + 1));
+        improve(f, v->loop, after && g.differs ? MG_TRIPS_BELOW : MG_TRIPS_LIMITED, 32 - v->shift);
         return;
     }
     bool towards = v->down ? rel == REL_GT || rel == REL_GE : rel == REL_LT || rel == REL_LE;

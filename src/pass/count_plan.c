@@ -3,8 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/equiv.h"
 #include "pass/count.h"
 
+#define CHOSEN (UINT32_MAX - 3)  /* edge.from while planning: measured, whatever the tree says */
+#define FOLLOWS (UINT32_MAX / 2) /* + the edge whose measure it shares */
 #define NEVER 1e300 /* what cannot be measured has to be in the tree */
 
 struct edge {
@@ -22,6 +25,7 @@ struct planner {
     struct edge *edges; uint32_t n_edges, n_nodes;
     uint32_t *edge_of;  /* cfg edge -> edge */
     uint32_t *group;    /* union-find over nodes */
+    bool *joined;       /* block whose branch does as an earlier one */
 };
 
 static unsigned end_op(const struct mg_cfg *c, uint32_t b)
@@ -195,6 +199,53 @@ static void offer_ivs(struct planner *x)
     }
 }
 
+/* ---- branches that agree ------------------------------------------------------------------------------ */
+
+static bool is_fork(const struct planner *x, uint32_t b)
+{
+    const struct mg_node *end = &x->c->m->nodes.at[x->c->blocks[b].last];
+    return x->c->reachable[b] && end->guard && x->c->blocks[b].n_succs == 2 && !x->c->blocks[b].leaves && mg_node_form(x->c->m, end)->op == MG_OP_bra;
+}
+
+/* The edge taken when the branch's predicate has the value. */
+static uint32_t way(const struct planner *x, uint32_t b, bool value)
+{
+    const struct mg_node *end = &x->c->m->nodes.at[x->c->blocks[b].last];
+    bool taken = value != ((end->flags & MG_NF_GUARD_NOT) != 0);
+    return x->edge_of[x->c->blocks[b].succ_at + taken];
+}
+
+/* Branches on one predicate, which is written in one place, in blocks that run equally often, one
+ * after the other: each goes where the first has gone, so one edge measures all. */
+static void join_branches(struct planner *x)
+{
+    const struct mg_cfg *c = x->c;
+    mg_id lo, hi, *def = NULL;
+    struct mg_equiv *q = NULL;
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        if (!is_fork(x, b)) continue;
+        mg_id p = c->m->nodes.at[c->blocks[b].last].guard;
+        if (!def) {
+            def = mg_single_defs(c, &lo, &hi);
+            q = mg_equiv_new(c, x->o->may_leave);
+        }
+        if (p < lo || p >= hi || !def[p - lo] || x->joined[b]) continue;
+        uint32_t best = UINT32_MAX, n = 1;
+        for (uint32_t k = 0; k < 2; k++)
+            if (best == UINT32_MAX || x->edges[way(x, b, k)].cost < x->edges[best].cost) best = way(x, b, k);
+        bool value = best == way(x, b, true);
+        for (uint32_t i = b + 1; i < c->n_blocks; i++) {
+            if (!is_fork(x, i) || c->m->nodes.at[c->blocks[i].last].guard != p || q->class_of[i] != q->class_of[b] || !mg_dom_over(x->p->dom, b, i)) continue;
+            x->joined[i] = true;
+            x->edges[way(x, i, value)].from = FOLLOWS + best;
+            n++;
+        }
+        if (n > 1) x->edges[best].from = CHOSEN;
+    }
+    free(def);
+    mg_equiv_free(q);
+}
+
 /* ---- the tree --------------------------------------------------------------------------------------- */
 
 static uint32_t group_of(uint32_t *group, uint32_t n)
@@ -230,11 +281,13 @@ static void choose(struct planner *x)
     x->p->list = mg_xcalloc(x->n_edges + 1, sizeof *x->p->list);
     for (uint32_t i = 0; i < x->n_edges; i++) {
         struct edge *e = &x->edges[i];
-        if (e->dead || tree[i] || e->from != MG_FLOW_OPEN) continue;
+        if (e->dead || tree[i] || (e->from != MG_FLOW_OPEN && e->from != CHOSEN)) continue;
         x->p->fails |= e->cost >= NEVER;
         e->from = x->p->n;
         x->p->list[x->p->n++] = e->how;
     }
+    for (uint32_t i = 0; i < x->n_edges; i++)
+        if (x->edges[i].from >= FOLLOWS && x->edges[i].from < CHOSEN) x->edges[i].from = x->edges[x->edges[i].from - FOLLOWS].from;
     free(tree);
     free(order);
 }
@@ -313,14 +366,17 @@ struct mg_count_plan *mg_count_plan_new(const struct mg_cfg *c, const struct mg_
     x.edges = mg_xcalloc(cap, sizeof *x.edges);
     x.edge_of = mg_xcalloc(n_cfg + 1, sizeof *x.edge_of);
     x.group = mg_xcalloc(x.n_nodes + 1, sizeof *x.group);
+    x.joined = mg_xcalloc(c->n_blocks + 1, sizeof *x.joined);
     for (uint32_t i = 0; i < x.n_nodes; i++) x.group[i] = i;
     build_graph(&x);
     offer_ivs(&x);
+    join_branches(&x);
     choose(&x);
     keep_flow(&x);
     free(x.edges);
     free(x.edge_of);
     free(x.group);
+    free(x.joined);
     return p;
 }
 
