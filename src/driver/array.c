@@ -7,12 +7,6 @@
 
 #define CHECK(cond) do { if (!(cond)) return CUE_INVALID_VALUE; } while (0)
 
-struct CUmipmappedArray_st {
-    struct cu_array3d_desc desc;
-    unsigned n_levels;
-    struct CUarray_st *levels[32];
-};
-
 uint32_t mg_format_bytes(int format)
 {
     switch (format) {
@@ -47,11 +41,12 @@ static struct CUarray_st *new_array(const struct cu_array3d_desc *d)
     a->element_bytes = mg_format_bytes(d->format) * d->channels;
     a->pitch = d->width * a->element_bytes;
     a->bytes = a->pitch * MG_MAX(d->height, 1) * MG_MAX(d->depth, 1);
-    a->data = calloc(1, a->bytes);
-    if (!a->data) {
+    a->texels = mg_texels_new(a->bytes);
+    if (!a->texels) {
         free(a);
         return NULL;
     }
+    a->data = a->texels->at;
     mg_obj_add(a, MG_OBJ_ARRAY);
     return a;
 }
@@ -59,7 +54,7 @@ static struct CUarray_st *new_array(const struct cu_array3d_desc *d)
 static void free_array(struct CUarray_st *a)
 {
     mg_obj_del(a, MG_OBJ_ARRAY);
-    free(a->data);
+    mg_texels_unref(a->texels); /* texture objects may still hold it */
     free(a);
 }
 

@@ -22,6 +22,7 @@
 #include "base/vec.h"
 #include "device/device.h"
 #include "device/mem.h"
+#include "device/texture.h"
 #include "driver/driver.h"
 #include "driver/link.h"
 
@@ -291,9 +292,15 @@ void mg_pool_note(struct CUmemPoolHandle_st *pool, int64_t bytes); /* lock held:
 struct CUarray_st { /* rows one after another; not memory that kernels reach by address */
     struct cu_array3d_desc desc;
     uint32_t element_bytes;
-    uint8_t *data;
+    struct mg_texels *texels;
+    uint8_t *data; /* texels->at */
     size_t pitch, bytes;
     struct CUmipmappedArray_st *mipmap; /* owner of a level */
+};
+struct CUmipmappedArray_st {
+    struct cu_array3d_desc desc;
+    unsigned n_levels;
+    struct CUarray_st *levels[32];
 };
 
 uint32_t mg_format_bytes(int format); /* of one channel; 0: not supported */

@@ -180,6 +180,7 @@ static uint32_t variable_address(struct decoder *d, const struct mg_opnd *o, enu
     emu_alu_fn fn = NULL;
     int64_t off = (int64_t)o->val;
     if (c != EMU_W && c != EMU_D) dec_refuse(d, "address of %s in a register of this type", mg_name(d->m, v->name));
+    if (dec_is_reference(v) && c == EMU_D) return dec_reference(d, id);
     switch ((enum mg_space)v->space) {
     case MG_SPACE_shared: return dec_const(d, c, (dec_shared(d, id) + o->val) & (c == EMU_W ? UINT32_MAX : UINT64_MAX));
     case MG_SPACE_global:

@@ -55,6 +55,10 @@ uint32_t dec_next_block(struct decoder *d);         /* in text order; n_blocks: 
 void dec_instruction(struct decoder *d, mg_id node); /* decode_inst.c */
 void dec_memory(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n);
 void dec_address(struct decoder *d, struct emu_op *op, const struct mg_opnd *o, enum mg_space space);
+/* tex_decode.c */
+void dec_texture(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n);
+bool dec_is_reference(const struct mg_var *v);          /* a texture, sampler or surface reference */
+uint32_t dec_reference(struct decoder *d, mg_id var);   /* its handle */
 /* decode_async.c: true when it was one of those. */
 bool dec_async(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n);
 /* A shared::cluster address as the generic one that the access then uses. */

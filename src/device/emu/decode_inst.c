@@ -377,6 +377,9 @@ void dec_instruction(struct decoder *d, mg_id node)
     case MG_OP_ld: case MG_OP_ldu: case MG_OP_st: case MG_OP_atom: case MG_OP_red:
         dec_memory(d, form, o, n->n_opnds);
         break;
+    case MG_OP_tex: case MG_OP_tld4: case MG_OP_txq: case MG_OP_suq: case MG_OP_suld: case MG_OP_sust: case MG_OP_sured:
+        dec_texture(d, form, o, n->n_opnds);
+        break;
     case MG_OP_cvta: cvta(d, form, o); break;
     case MG_OP_isspacep: isspacep(d, form, o); break;
     case MG_OP_bra: case MG_OP_brx: branch(d, form, o, n->n_opnds); break;

@@ -117,9 +117,10 @@ static enum mg_err place_globals(struct mg_dmod *mod, struct mg_diag *d)
     const struct mg_module *m = mod->ir;
     for (uint32_t i = 1; i < m->vars.n; i++) {
         const struct mg_var *v = &m->vars.at[i];
-        if (v->is_param || v->is_ret || (v->space != MG_SPACE_global && v->space != MG_SPACE_const)) continue;
+        if (v->is_param || v->is_ret || (v->space != MG_SPACE_global && v->space != MG_SPACE_const && v->space != MG_SPACE_tex)) continue;
         if (v->link == MG_LINK_extern && !v->n_inits) continue;
-        uint64_t bytes = mg_var_bytes(v);
+        bool reference = mg_type_kind((enum mg_type)v->type) == MG_TK_OPAQUE || v->space == MG_SPACE_tex;
+        uint64_t bytes = reference ? 8 : mg_var_bytes(v); /* of a texture or surface reference: the handle bound to it */
         if (!bytes) bytes = initialise(mod, v, NULL, 0);
         uint64_t at = mg_mem_alloc(bytes, mg_var_align(v), v->space == MG_SPACE_const ? MG_ALLOC_CONST : v->managed ? MG_ALLOC_MANAGED : MG_ALLOC_GLOBAL);
         if (!at) return mg_diag_err(d, MG_ERR_NO_MEMORY, "no device memory for variable %s of %llu bytes", mg_name(m, v->name), (unsigned long long)bytes);
@@ -127,7 +128,7 @@ static enum mg_err place_globals(struct mg_dmod *mod, struct mg_diag *d)
         mod->globals[i] = (struct emu_global){at, bytes};
     }
     for (uint32_t i = 1; i < m->vars.n; i++)
-        if (mod->globals[i].address) initialise(mod, &m->vars.at[i], (char *)mod->globals[i].address, mod->globals[i].bytes);
+        if (mod->globals[i].address && mg_type_kind((enum mg_type)m->vars.at[i].type) != MG_TK_OPAQUE) initialise(mod, &m->vars.at[i], (char *)mod->globals[i].address, mod->globals[i].bytes);
     return MG_ERR_OK;
 }
 
