@@ -42,14 +42,14 @@ CLI_OBJS := $(call objs,report cli) $(B)/obj/inject/config.o $(B)/obj/inject/cho
 VEC_SRCS := $(wildcard src/device/emu/vec_*.c)
 VEC_ISAS := base avx2 avx512
 VEC_OBJS := $(foreach i,$(VEC_ISAS),$(VEC_SRCS:src/%.c=$(B)/obj/%.$(i).o))
-DEVICE_OBJS := $(filter-out $(VEC_SRCS:src/%.c=$(B)/obj/%.o),$(call objs,device device/emu)) $(VEC_OBJS)
+DEVICE_OBJS := $(filter-out $(VEC_SRCS:src/%.c=$(B)/obj/%.o),$(call objs,device device/emu device/cpu)) $(VEC_OBJS)
 INPROC_OBJS := $(DEVICE_OBJS) $(call objs,device/nvidia driver inject)
 RUNTIME_OBJS := $(call objs,runtime)
 STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
-.PHONY: all help deps unit examples demo check check-gpu bench fuzz bench-ptx bench-emu bench-blocks format lint install clean
-all: deps $(B)/bin/margay $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so ## build the program and its libraries
+.PHONY: all plugin help deps unit examples demo check check-gpu bench fuzz bench-ptx bench-emu bench-blocks bench-gpu format lint install clean
+all: deps $(B)/bin/margay $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so plugin ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 deps:
@@ -137,6 +137,19 @@ $(EMU_GPU): $(CORE_OBJS) $(DEVICE_OBJS) $(call objs,driver) $(B)/obj/tests/injec
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(B)/gen/plain.map -Wl,--exclude-libs,ALL \
 	    -Wl,-Bsymbolic $(NODEFS) $(filter %.o,$^) $(STATIC_LIBS) $(SYS_LIBS) -o $@
+
+# ---- the CPU device's plugin: needs LLVM (19, also 22); left out where there is none --------------------
+LLVM_CONFIG ?= $(shell for v in 19 22; do command -v llvm-config-$$v && break; done 2>/dev/null)
+CPU_PLUGIN := $(if $(LLVM_CONFIG),$(B)/lib/margay/libmargay-cpu.so)
+PLUGIN_OBJS := $(patsubst src/%.c,$(B)/obj/%.o,$(wildcard src/device/cpu/plugin/*.c))
+$(B)/obj/device/cpu/plugin/%.o: src/device/cpu/plugin/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -isystem $(shell $(LLVM_CONFIG) --includedir) $(CFLAGS) -MMD -MP -c $< -o $@
+$(B)/lib/margay/libmargay-cpu.so: $(PLUGIN_OBJS) $(B)/obj/device/cpu/flow.o $(B)/obj/device/cpu/uses.o $(B)/obj/base/arena.o
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -shared -Wl,-soname,libmargay-cpu.so -Wl,-Bsymbolic $(NODEFS) $^ -L$(shell $(LLVM_CONFIG) --libdir) -lLLVM-$(firstword $(subst ., ,$(shell $(LLVM_CONFIG) --version))) -lpthread -o $@
+
+plugin: $(CPU_PLUGIN)
 
 UNIT_OBJS := $(patsubst tests/unit/%.c,$(B)/obj/tests/%.o,$(wildcard tests/unit/*.c))
 $(B)/obj/tests/%.o: tests/unit/%.c

@@ -86,7 +86,7 @@ int cmd_doctor(int argc, char **argv)
     good &= check_part("runtime library", p.libcudart, "missing: programs on the CUDA runtime need a GPU");
     check_part("audit library", p.audit, "missing: `margay run --audit` does not work");
     check_gpu(&p, &gpu);
-    check_part("cpu device", p.cpu, "not installed");
+    check_part("cpu device", p.cpu, "not built: install llvm-19-dev (or llvm-22-dev) and build again");
     line("emu device", good, good ? "always there" : "needs the libraries above");
     if (strpbrk(p.lib, ": ")) {
         line("install path", false, "holds a space or a colon, which LD_PRELOAD cannot name: install elsewhere");

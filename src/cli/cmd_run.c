@@ -157,7 +157,7 @@ static int fail(int status, const char *fmt, ...)
     return status;
 }
 
-/* auto: a GPU that answers, else the CPU device where its plugin is, else the emulator. */
+/* auto: a GPU that answers, else the emulator. */
 static int pick_device(struct run *r)
 {
     const char *want = r->device ? r->device : "auto";
@@ -171,10 +171,9 @@ static int pick_device(struct run *r)
         return fail(STATUS_DEVICE, "no NVIDIA GPU answers (%s): leave --device out to run on the emulator",
                     gpu.path[0] ? "the driver is there but finds no device" : "there is no driver");
     } else if (!strcmp(want, "cpu") && !mg_place_has(r->place.cpu)) {
-        return fail(STATUS_DEVICE, "the CPU device is not installed: use --device emu");
+        return fail(STATUS_DEVICE, "the CPU device is not there: install llvm-19-dev and build again, or use --device emu");
     } else {
-        bool cpu = strcmp(want, "emu") && mg_place_has(r->place.cpu);
-        r->config.device = strdup(cpu ? "cpu" : "emu");
+        r->config.device = strdup(strcmp(want, "cpu") ? "emu" : "cpu");
     }
     bool software = strcmp(r->config.device, "nvidia") != 0;
     if (!software && (r->time_limit > 0 || r->no_contract))

@@ -146,5 +146,6 @@ struct mg_device_ops {
     enum mg_err (*prepare)(struct mg_dkernel *k, struct mg_fault *fault);
 };
 extern const struct mg_device_ops mg_emu_ops; /* device/emu */
+const struct mg_device_ops *mg_cpu_ops(void); /* device/cpu; its open fails where there is no plugin */
 
 #endif

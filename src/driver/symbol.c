@@ -94,7 +94,7 @@ void mg_driver_configure(const struct mg_driver_config *c)
 static cu_result open_device(void)
 {
     const struct mg_driver_config *c = &mg_drv.config;
-    const struct mg_device_ops *ops = c->ops ? c->ops : &mg_emu_ops;
+    const struct mg_device_ops *ops = c->ops ? c->ops : c->device && !strcmp(c->device, "cpu") ? mg_cpu_ops() : &mg_emu_ops;
     if (c->device && strcmp(c->device, ops->name)) {
         mg_say("no device named %s", c->device);
         return CUE_NO_DEVICE;

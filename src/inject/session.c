@@ -110,7 +110,7 @@ static void open_profile(struct mg_session *s)
     struct mg_store_process p = {
         .run = s->config.run,
         .pid = (uint32_t)getpid(), .ppid = (uint32_t)getppid(), .rank = find_rank(), .exe = exe, .argv = argv,
-        .device_kind = s->backend->kind, .properties = s->config.properties ? s->config.properties : "h200",
+        .device_kind = s->backend == &mg_backend_own && s->config.device && !strcmp(s->config.device, "cpu") ? "cpu" : s->backend->kind, .properties = s->config.properties ? s->config.properties : "h200",
         .tools = s->config.tools ? s->config.tools : "none",
     };
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);

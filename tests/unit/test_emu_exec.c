@@ -21,6 +21,9 @@
 #include "ptx/ptx.h"
 #include "test.h"
 
+static const struct mg_device_ops *run_ops; /* of the device under test */
+static bool compiled;
+
 static void ignore(void *user, const struct mg_event *ev)
 {
     (void)ev;
@@ -111,12 +114,12 @@ static void launch(struct run *r)
     if (!r->pending) return;
     r->pending = false;
     r->launched = true;
-    r->l.kernel = mg_emu_ops.kernel(r->mod, r->kernel);
+    r->l.kernel = run_ops->kernel(r->mod, r->kernel);
     if (!r->l.kernel) {
         mg_test_fail(r->file, 1, "no kernel %s", r->kernel);
         return;
     }
-    mg_emu_ops.launch(r->dev, &r->l, NULL, &r->fault);
+    run_ops->launch(r->dev, &r->l, NULL, &r->fault);
 }
 
 static void finish(struct run *r)
@@ -194,13 +197,13 @@ static void check_count(struct run *r, const char *s, unsigned line)
 {
     unsigned ptx_line;
     unsigned long long threads, warps;
-    const struct mg_module *m = mg_emu_ops.module_ir(r->mod);
+    const struct mg_module *m = run_ops->module_ir(r->mod);
     if (sscanf(s, "%u %llu %llu", &ptx_line, &threads, &warps) != 3) return;
     struct count total = {0};
     for (uint32_t i = 1; i < m->nodes.n; i++)
         if (m->nodes.at[i].line == ptx_line && m->nodes.at[i].kind == MG_NODE_inst) {
             struct count c = {.line = i};
-            mg_emu_ops.positions(r->mod, add_count, &c);
+            run_ops->positions(r->mod, add_count, &c);
             total.threads += c.threads;
             total.warps += c.warps;
         }
@@ -243,7 +246,7 @@ static void directive(struct run *r, char *s, unsigned line)
         if (!r->printed.at || strcmp(r->printed.at, s + 6)) mg_test_fail(r->file, (int)line, "printed \"%s\", want \"%s\"", r->printed.at ? r->printed.at : "", s + 6);
     } else if (!strncmp(s, "COUNT ", 6)) {
         launch(r);
-        check_count(r, s + 6, line);
+        if (!compiled) check_count(r, s + 6, line);
     }
 }
 
@@ -261,12 +264,12 @@ static void run_file(const char *path, bool watched)
     }
     uint64_t events = 0;
     struct mg_trace_opts trace = {.size = sizeof trace, .fn = ignore, .user = &events};
-    opts.count_positions = strstr(text, "// COUNT") != NULL;
-    if (mg_emu_ops.open(&r.dev, &opts, &diag) || mg_ptx_parse(text, bytes, path, &m, &diag) || mg_emu_ops.module_load(r.dev, m, &r.mod, &diag)) {
+    opts.count_positions = !compiled && strstr(text, "// COUNT") != NULL;
+    if (run_ops->open(&r.dev, &opts, &diag) || mg_ptx_parse(text, bytes, path, &m, &diag) || run_ops->module_load(r.dev, m, &r.mod, &diag)) {
         mg_test_fail(path, 1, "%s", mg_diag_first(&diag, MG_ERR_INPUT));
     } else {
         unsigned line = 1;
-        if (watched) mg_emu_ops.trace(r.dev, &trace);
+        if (watched) run_ops->trace(r.dev, &trace);
         for (char *p = text, *next; *p; p = next, line++) {
             next = strchr(p, '\n');
             next = next ? next + 1 : p + strlen(p);
@@ -277,15 +280,15 @@ static void run_file(const char *path, bool watched)
         }
         finish(&r);
         if (watched != (events > 0)) mg_test_fail(path, 1, "%llu events", (unsigned long long)events);
-        mg_emu_ops.module_unload(r.mod);
+        run_ops->module_unload(r.mod);
     }
-    mg_emu_ops.close(r.dev);
+    run_ops->close(r.dev);
     mg_buf_release(&r.printed);
     mg_diag_release(&diag);
     free(text);
 }
 
-MG_TEST(emu_exec)
+static void run_files(void)
 {
     glob_t g;
     if (glob("tests/exec/*.ptx", 0, NULL, &g)) {
@@ -296,7 +299,36 @@ MG_TEST(emu_exec)
     for (size_t i = 0; i < g.gl_pathc; i++)
         if (!only || strstr(g.gl_pathv[i], only)) {
             run_file(g.gl_pathv[i], false);
-            run_file(g.gl_pathv[i], true);
+            if (!compiled) run_file(g.gl_pathv[i], true);
         }
     globfree(&g);
+}
+
+MG_TEST(emu_exec)
+{
+    run_ops = &mg_emu_ops;
+    compiled = false;
+    run_files();
+}
+
+/* The same on compiled code, for each vector ISA of this CPU. */
+MG_TEST(cpu_exec)
+{
+    static const char *const isas[] = {"avx512", "avx2", "base"};
+    struct mg_diag diag = MG_DIAG_INIT;
+    struct mg_device *dev;
+    run_ops = mg_cpu_ops();
+    compiled = true;
+    if (run_ops->open(&dev, NULL, &diag)) mg_test_skip(mg_diag_first(&diag, MG_ERR_UNSUPPORTED));
+    else {
+        run_ops->close(dev);
+        const char *wish = getenv("MARGAY_ISA");
+        for (size_t i = 0; i < MG_COUNT_OF(isas); i++) {
+            if (wish && strcmp(wish, isas[i])) continue;
+            setenv("MARGAY_ISA", isas[i], 1);
+            run_files();
+        }
+        if (!wish) unsetenv("MARGAY_ISA");
+    }
+    mg_diag_release(&diag);
 }

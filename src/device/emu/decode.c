@@ -65,6 +65,16 @@ uint32_t dec_slot(struct decoder *d, enum emu_class c)
     at = d->frame_at;
     d->frame_at += bytes;
     if (d->frame_at > (64u << 20)) dec_refuse(d, "too many registers");
+    if (d->mod->dev->compiler) {
+        *mg_vec_push(&d->all_slots) = (struct emu_slot){.off = at, .cls = c};
+        *mg_vec_push(&d->named) = at;
+    }
+    return at;
+}
+
+static uint32_t name_slot(struct decoder *d, uint32_t at)
+{
+    if (d->mod->dev->compiler) *mg_vec_push(&d->named) = at;
     return at;
 }
 
@@ -81,14 +91,14 @@ uint32_t dec_reg(struct decoder *d, const struct mg_opnd *o)
         mg_map_set(&d->slots, o->id, at);
     }
     unsigned comp = o->kind == MG_OPND_reg || o->kind == MG_OPND_not ? o->sub : 0;
-    return (uint32_t)at + (comp && c != EMU_P ? (comp - 1u) * (c == EMU_W ? 128u : c == EMU_D ? 256u : 512u) : 0);
+    return name_slot(d, (uint32_t)at + (comp && c != EMU_P ? (comp - 1u) * (c == EMU_W ? 128u : c == EMU_D ? 256u : 512u) : 0));
 }
 
 uint32_t dec_const(struct decoder *d, enum emu_class c, uint64_t value)
 {
     struct mg_map *map = c == EMU_W ? &d->const_w : c == EMU_D ? &d->const_d : NULL;
     uint64_t at;
-    if (map && mg_map_get(map, value, &at)) return (uint32_t)at;
+    if (map && mg_map_get(map, value, &at)) return name_slot(d, (uint32_t)at);
     at = dec_slot(d, c);
     *mg_vec_push(&d->consts) = (struct emu_const){.off = (uint32_t)at, .cls = c, .lo = value};
     if (map) mg_map_set(map, value, at);
@@ -98,7 +108,7 @@ uint32_t dec_const(struct decoder *d, enum emu_class c, uint64_t value)
 static uint32_t special(struct decoder *d, enum mg_sreg s, unsigned comp)
 {
     for (uint32_t i = 0; i < d->sregs.n; i++)
-        if (d->sregs.at[i].sreg == s && d->sregs.at[i].comp == comp) return d->sregs.at[i].off;
+        if (d->sregs.at[i].sreg == s && d->sregs.at[i].comp == comp) return name_slot(d, d->sregs.at[i].off);
     uint32_t at = dec_slot(d, dec_class(mg_sreg_type(s)));
     *mg_vec_push(&d->sregs) = (struct emu_sreg){.off = at, .sreg = (uint8_t)s, .comp = (uint8_t)comp};
     return at;
@@ -363,11 +373,35 @@ static void place_formals(struct decoder *d)
     }
 }
 
+static void name_none(struct decoder *d)
+{
+    if (d->mod->dev->compiler) *mg_vec_push(&d->named_at) = d->named.n;
+}
+
 /* Blocks that nothing reaches were not decoded: whoever names one goes to the end. */
 static const struct emu_op *block_start(const struct emu_func *fn, const uint32_t *start, uint32_t n, const struct emu_op *block)
 {
     uintptr_t b = (uintptr_t)block;
     return fn->ops + (b <= n && start[b] != UINT32_MAX ? start[b] : start[n]);
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    uint32_t x = ((const struct emu_slot *)a)->off, y = ((const struct emu_slot *)b)->off;
+    return x < y ? -1 : x > y;
+}
+
+/* For a compiler: all places of the frame, and which of them each operation's instruction names. */
+static void keep_slots(struct decoder *d)
+{
+    struct emu_func *fn = d->fn;
+    fn->n_slots = d->all_slots.n;
+    fn->slots = mg_arena_copy(&d->code->arena, d->all_slots.at, d->all_slots.n * sizeof *d->all_slots.at);
+    qsort(fn->slots, fn->n_slots, sizeof *fn->slots, by_offset);
+    while (d->named_at.n <= d->ops.n) *mg_vec_push(&d->named_at) = d->named.n;
+    fn->n_named = d->named.n;
+    fn->named = d->named.n ? mg_arena_copy(&d->code->arena, d->named.at, d->named.n * sizeof *d->named.at) : NULL;
+    fn->named_at = mg_arena_copy(&d->code->arena, d->named_at.at, d->named_at.n * sizeof *d->named_at.at);
 }
 
 static void decode_blocks(struct decoder *d)
@@ -394,9 +428,11 @@ static void decode_blocks(struct decoder *d)
         for (mg_id id = b->first; id; id = d->m->nodes.at[id].next) {
             if (d->m->nodes.at[id].kind == MG_NODE_inst) {
                 d->node = id;
+                uint32_t named = d->named.n;
                 mg_id last = dec_probe(d, id, b->last);
                 if (last) id = last;
                 else dec_instruction(d, id);
+                while (d->mod->dev->compiler && d->named_at.n < d->ops.n) *mg_vec_push(&d->named_at) = named;
             }
             if (id == b->last) break;
         }
@@ -409,11 +445,13 @@ static void decode_blocks(struct decoder *d)
             struct emu_op *op = dec_emit(d, NULL);
             op->ctl = enters ? EMU_CTL_LOOP : EMU_CTL_NEXT;
             op->target = DEC_BLOCK(next);
+            name_none(d);
         } else if (enters && last->ctl == EMU_CTL_BRA) { /* falls into a loop: by way of an operation of its own */
             d->ops.at[d->ops.n - 1].fall = DEC_SELF;
             struct emu_op *op = dec_emit(d, NULL);
             op->ctl = EMU_CTL_LOOP;
             op->target = DEC_BLOCK(next);
+            name_none(d);
         }
     }
     start[n] = d->ops.n;
@@ -422,6 +460,7 @@ static void decode_blocks(struct decoder *d)
     end->target = end->fall = DEC_BLOCK(n);
 
     struct emu_func *fn = d->fn;
+    if (d->mod->dev->compiler) keep_slots(d);
     fn->n_ops = d->ops.n;
     fn->ops = mg_arena_alloc(&d->code->arena, (size_t)fn->n_ops * sizeof *fn->ops + 64);
     fn->ops = (struct emu_op *)(((uintptr_t)fn->ops + 63) & ~(uintptr_t)63);
@@ -490,6 +529,9 @@ static bool decode_func(struct emu_func *fn, struct mg_fault *fault)
     mg_vec_release(&d->ops);
     mg_vec_release(&d->consts);
     mg_vec_release(&d->sregs);
+    mg_vec_release(&d->all_slots);
+    mg_vec_release(&d->named);
+    mg_vec_release(&d->named_at);
     mg_map_release(&d->slots);
     mg_map_release(&d->const_w);
     mg_map_release(&d->const_d);
@@ -638,6 +680,7 @@ static struct emu_code *code_new(struct mg_dkernel *k, struct mg_fault *fault)
 void emu_code_free(struct emu_code *c)
 {
     if (!c) return;
+    if (c->compiled) c->kernel->mod->dev->compiler->forget(c);
     mg_vec_release(&c->funcs);
     mg_map_release(&c->by_id);
     mg_map_release(&c->shared_at);

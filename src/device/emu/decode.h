@@ -17,6 +17,8 @@ struct decoder {
     MG_VEC(struct emu_op) ops;
     MG_VEC(struct emu_const) consts;
     MG_VEC(struct emu_sreg) sregs;
+    MG_VEC(struct emu_slot) all_slots; /* as they are made */
+    MG_VEC(uint32_t) named, named_at;  /* offsets that instructions name; per operation, where its instruction's begin */
     struct mg_map slots;      /* register -> offset */
     struct mg_map const_w, const_d; /* value -> offset */
     struct mg_map locals;     /* var -> offset in the thread's stack, from the activation's base */

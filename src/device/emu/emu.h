@@ -122,6 +122,7 @@ struct emu_call {
 struct emu_red { mg_id node; uint32_t from, off; }; /* one of a run of red.add: value's register, offset */
 struct emu_const { uint32_t off; uint8_t cls; uint64_t lo, hi; };
 struct emu_sreg { uint32_t off; uint8_t sreg, comp; };
+struct emu_slot { uint32_t off; uint8_t cls; }; /* a place in the frame */
 
 struct emu_func { /* decoded function of one kernel; owner: struct emu_code */
     struct emu_code *code;
@@ -139,6 +140,10 @@ struct emu_func { /* decoded function of one kernel; owner: struct emu_code */
     struct emu_arg *params, *rets; /* `to` of params, `from` of rets */
     uint32_t n_params, n_rets;
     uint32_t first_site, n_sites;  /* witness: counters of this function in the module's array */
+    /* where the device has a compiler: all places of the frame by offset; for operation i, the
+     * offsets that its instruction names begin at named[named_at[i]] and end where another's begin */
+    struct emu_slot *slots; uint32_t n_slots;
+    uint32_t *named, *named_at; uint32_t n_named;
     bool decoded;
 };
 
@@ -155,6 +160,7 @@ struct emu_code { /* a kernel ready to run */
     uint32_t n_caches;
     uint32_t next_cache;          /* once ready: where functions that indirect calls bring in go on; 0 before */
     bool recursive, indirect, allocates;
+    void *compiled;               /* the device's compiler's own */
 };
 
 struct mg_dkernel {
@@ -168,6 +174,19 @@ struct mg_dkernel {
     uint32_t *param_offsets, *param_sizes;
     uint32_t static_shared, local_bytes, const_bytes, registers;
     bool sized;
+};
+
+/* Compiled code for kernels (device/cpu). The emulator is its base: any warp can go on there at any
+ * operation, and compiled code takes over again where it has an entry. */
+struct emu_set;
+struct emu_compiler {
+    void (*begin)(struct emu_launch *l);  /* may set l->compiled */
+    /* The picked set *s goes on in compiled code when there is some for its place: true, and what
+     * the warp does next is in its sets, or in *s when *again. */
+    bool (*enter)(struct emu_warp *w, struct emu_set *s, bool *again);
+    bool (*is_entry)(const struct emu_launch *l, const struct emu_op *op, const struct emu_func *fn);
+    void (*forget)(struct emu_code *c);   /* before the code is freed */
+    void (*worker_end)(struct emu_worker *wk);
 };
 
 struct emu_global { uint64_t address, bytes; };
@@ -199,6 +218,8 @@ struct mg_device {
     _Atomic uint64_t launches;
     struct mg_map strays;      /* (module, node) whose stray reads were told, under lock */
     struct emu_pool *pool;
+    const struct emu_compiler *compiler; /* NULL: none; set before modules are loaded */
+    void *compiler_own;
 };
 
 /* ---- execution ------------------------------------------------------------------------------ */
@@ -285,6 +306,7 @@ struct emu_worker { /* one thread working on one launch */
     struct emu_cta *cta;   /* running */
     struct emu_cta *idle;  /* for reuse */
     bool rotated;          /* a turn ended while other sets of the warp were ready */
+    void *compiled;        /* the compiler's own */
     jmp_buf out;
 };
 
@@ -306,6 +328,7 @@ struct emu_launch {
     const struct mg_trace_opts *trace;
     uint32_t n_sites;
     bool observe;
+    void *compiled;        /* code for this launch; NULL: none */
     MG_VEC(struct mg_stray) strays; /* under lock */
 };
 
@@ -313,6 +336,7 @@ enum emu_stop { EMU_STOP_DONE, EMU_STOP_WAIT, EMU_STOP_YIELD };
 
 /* run.c, observe.c */
 enum emu_stop emu_warp_run(struct emu_warp *w);
+void emu_exit_lanes(struct emu_warp *w, struct emu_frame *f, uint32_t mask); /* leave f and all that called it */
 void emu_observe(struct emu_warp *w, const struct emu_op *op, char *regs, uint32_t mask);
 void emu_observe_ctl(struct emu_warp *w, const struct emu_op *op, char *regs, uint32_t mask, uint32_t taken);
 void emu_positions(struct mg_dmod *mod, void (*fn)(void *, mg_id, mg_id, uint64_t, uint64_t), void *user);

@@ -371,6 +371,7 @@ static void work(struct emu_launch *l, uint32_t ix)
     if (wk->rotated) atomic_store(&l->rotated, true);
     atomic_fetch_add(&l->warp_insts, wk->warp_insts);
     atomic_fetch_add(&l->thread_insts, wk->thread_insts);
+    if (wk->compiled) wk->dev->compiler->worker_end(wk);
     free(wk->ranges);
     free(wk);
 }
@@ -491,6 +492,7 @@ static bool prepare(struct mg_device *dev, const struct mg_launch *l, struct emu
     }
     e->trace = atomic_load(&dev->trace);
     e->observe = e->trace || dev->opts.count_positions;
+    if (dev->compiler) dev->compiler->begin(e);
     pthread_mutex_init(&e->lock, NULL);
     return true;
 }

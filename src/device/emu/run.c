@@ -86,7 +86,7 @@ static void leave_frame(struct emu_warp *w, struct emu_frame *f, uint32_t mask, 
     if (!f->mask) emu_frame_drop(f);
 }
 
-static void exit_lanes(struct emu_warp *w, struct emu_frame *f, uint32_t mask)
+void emu_exit_lanes(struct emu_warp *w, struct emu_frame *f, uint32_t mask)
 {
     while (f) {
         struct emu_frame *p = f->parent;
@@ -130,7 +130,7 @@ static void branch_indexed(struct emu_warp *w, struct emu_frame *f, const struct
 }
 
 /* The loop, once plain and once watched (witness, event stream). */
-static inline __attribute__((always_inline)) enum emu_stop run(struct emu_warp *w, const bool watched)
+static inline __attribute__((always_inline)) enum emu_stop run(struct emu_warp *w, const bool watched, const bool compiled)
 {
     struct emu_worker *wk = w->wk;
     struct emu_set cur;
@@ -147,6 +147,11 @@ pick:
         goto out;
     }
     turn = w->n_sets ? cur.turn : 0;
+    if (compiled) {
+        bool again;
+        cur.turn = turn;
+        if (wk->dev->compiler->enter(w, &cur, &again) && !again) goto pick;
+    }
     pc = cur.pc;
     f = cur.frame;
     mask = cur.mask;
@@ -239,7 +244,7 @@ go:
             if (!taken) break;
             if (mask & ~taken) emu_set_add(w, op->fall, f, mask & ~taken, turn);
             if (op->ctl == EMU_CTL_RET && f->parent) leave_frame(w, f, taken, turn);
-            else exit_lanes(w, f, taken);
+            else emu_exit_lanes(w, f, taken);
             goto pick;
         case EMU_CTL_TRAP:
             taken = guard_mask(op, regs, mask);
@@ -257,6 +262,11 @@ go:
             taken = guard_mask(op, regs, mask);
             if (watched) emu_observe_ctl(w, op, regs, mask, taken);
             pc = op + 1;
+            if (compiled && wk->dev->compiler->is_entry(wk->l, pc, f->fn)) {
+                uint32_t on = taken ? emu_sync_arrive(w, op, f, taken, turn) : 0;
+                if (on | (mask & ~taken)) emu_set_add(w, pc, f, on | (mask & ~taken), turn);
+                goto pick;
+            }
             if (taken) {
                 uint32_t on = emu_sync_arrive(w, op, f, taken, turn);
                 if (on != taken) {
@@ -272,6 +282,10 @@ go:
             w->budget -= w->suspect ? EMU_SPIN_COST : 1;
             if (MG_UNLIKELY(w->budget <= 0)) goto give_way;
             w->suspect = 0;
+        }
+        if (compiled && wk->dev->compiler->is_entry(wk->l, to, f->fn)) {
+            emu_set_add(w, to, f, mask, turn);
+            goto pick;
         }
         if (MG_UNLIKELY(to >= front)) break;
         pc = to;
@@ -306,6 +320,14 @@ out:
     return stop;
 }
 
-static MG_NOINLINE enum emu_stop run_watched(struct emu_warp *w) { return run(w, true); }
+static MG_NOINLINE enum emu_stop run_watched(struct emu_warp *w) { return run(w, true, false); }
+static MG_NOINLINE enum emu_stop run_plain(struct emu_warp *w) { return run(w, false, false); }
 
-enum emu_stop emu_warp_run(struct emu_warp *w) { return w->wk->l->observe ? run_watched(w) : run(w, false); }
+/* The plain run, where compiled code takes over at its entries. */
+static MG_NOINLINE enum emu_stop run_tiered(struct emu_warp *w) { return run(w, false, true); }
+
+enum emu_stop emu_warp_run(struct emu_warp *w)
+{
+    const struct emu_launch *l = w->wk->l;
+    return l->observe ? run_watched(w) : l->compiled ? run_tiered(w) : run_plain(w);
+}

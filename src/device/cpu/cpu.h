@@ -1,0 +1,196 @@
+/* CPU device: kernels as x86 machine code over 32-lane vectors, on top of the emulator.
+ *
+ *   cpu.c      struct mg_device_ops: the emulator's device with a compiler attached; opens the plugin
+ *   lower.c    a decoded function (emu_op) as instructions whose operation and operands are known
+ *   flow.c     its blocks, which blocks may be pending where (thread frontiers), liveness
+ *   shape.c    which registers are equal in all lanes or grow by a constant from lane to lane
+ *   enter.c    warps go from the emulator into compiled code and back
+ *   plugin/    libmargay-cpu.so: struct cpu_func to machine code through LLVM's C interface
+ *
+ * Compiled code has the emulator's semantics to the bit: what has no vector code of its own calls the
+ * emulator's function for that operation, on registers put back into the frame. Scheduling is
+ * docs/schedule.md by construction: blocks lie in rank order and of the pending ones the first runs.
+ * Whatever is rare (a barrier, a lane mask that is not complete, a loop's budget) leaves compiled
+ * code at that operation with all registers in the frame, and the emulator goes on there.
+ */
+#ifndef MG_DEVICE_CPU_CPU_H
+#define MG_DEVICE_CPU_CPU_H
+
+#include "device/emu/emu.h"
+
+#define CPU_MAX_BLOCKS 2048
+#define CPU_MAX_OPS 40000
+
+/* A register's value in lane i is base + stride * i where affine; in a register of halves it is
+ * base[i / 16] + stride * (i % 16). Stride 0: equal in all lanes (of a half). */
+struct cpu_shape {
+    bool varying, halves;
+    bool aligned; /* base is a multiple of 32 and the stride 1 */
+    int32_t stride;
+};
+
+enum cpu_reg_kind { CPU_REG_PLAIN, CPU_REG_CONST, CPU_REG_SREG, CPU_REG_TRASH };
+struct cpu_reg {
+    uint32_t off;
+    uint8_t cls;        /* enum emu_class */
+    uint8_t kind;
+    uint8_t sreg, comp; /* CPU_REG_SREG */
+    uint8_t lazy;       /* NaNs of arithmetic are not yet canonical: readers of bits see to it */
+    struct cpu_shape shape;
+    uint64_t value;     /* CPU_REG_CONST */
+};
+
+enum cpu_kind {
+    CPU_CALL,   /* the emulator's function, on the frame */
+    CPU_CTL,    /* ends a block, or EMU_CTL_SYNC: see ctl */
+    CPU_NOP,
+    CPU_ALU,    /* op, t, key */
+    CPU_MOV, CPU_NOT_P, CPU_LOW, CPU_ZEXT, CPU_SEXT, CPU_SEXT8, CPU_SEXT16, CPU_SEXT8H,
+    CPU_PACK, CPU_UNPACK, /* two halves of 64 bits */
+    CPU_LOAD, CPU_STORE, CPU_PARAM,
+    CPU_CVTA,   /* of shared memory; mode 1: .to */
+    CPU_ACTIVEMASK,
+    CPU_LEADER, CPU_CLEAR, /* of probes: the registers are in list */
+    CPU_FENCE,
+};
+
+struct cpu_inst { /* one emu_op; registers are numbers into regs plus one, 0: none */
+    uint8_t kind, ctl, sub, mode;
+    uint16_t op;          /* enum mg_op */
+    uint8_t t[3];         /* enum mg_type */
+    uint8_t elem, where, vec, bytes; /* memory: enum emu_elem, emu_where */
+    uint8_t guard_not;
+    uint8_t type;
+    uint32_t key, imm;
+    uint32_t d, d2, s[4], guard;
+    int64_t off;
+    uint8_t base_w, base_none, space;
+    uint8_t known;        /* CPU_CALL: s and guard are read, d and d2 written, nothing else */
+    uint32_t *list; uint32_t n_list; /* vector elements; or all registers a CPU_CALL may name */
+    uint32_t cache;
+    uint32_t target, fall;           /* blocks */
+};
+
+struct cpu_block {
+    uint32_t first, end;  /* operations [first, end) */
+    bool entry;           /* the emulator may hand over here */
+    bool merges;          /* may be pending */
+    uint64_t *front;      /* blocks that may be pending while this one runs */
+    uint64_t *live;       /* registers live at its start */
+    uint64_t *keep;       /* registers live in a block of front: inactive lanes' values count */
+};
+
+struct cpu_func {
+    const struct emu_func *fn;
+    uint32_t dims[3];     /* of the block it is made for */
+    enum emu_isa isa;
+    struct mg_arena arena;
+    struct cpu_reg *regs; uint32_t n_regs;
+    struct cpu_inst *insts; uint32_t n_insts;
+    struct cpu_block *blocks; uint32_t n_blocks, entry;
+    uint32_t *block_of;   /* by operation: 1 + block that begins there, or 0 */
+    uint32_t block_words, reg_words;
+    uint64_t *scratch;
+    bool is_kernel, suspects;
+    bool in_step;         /* warps of a CTA may communicate: they pause where they enter loops, as in the emulator */
+    bool own_sregs;       /* needs special registers that compiled code does not know itself */
+};
+
+/* ---- between compiled code and enter.c; the plugin uses the same layout ------------------------ */
+
+enum cpu_leave {
+    CPU_DONE, /* nothing of this invocation runs any more */
+    CPU_AT,   /* the running set stands at operation pc with mask; pending ones are in masks */
+    CPU_BAR,  /* the same, at bar.sync 0, with every live lane of the warp */
+};
+
+struct cpu_call {
+    struct emu_frame *frame;
+    const struct emu_op *ops;
+    const struct emu_range *ranges;
+    uint32_t entry;      /* block */
+    uint32_t mask;
+    uint32_t live;       /* in and out: the warp's */
+    int32_t budget;      /* in and out */
+    uint32_t pauses;
+    uint32_t outside;    /* the warp has other sets */
+    uint32_t warp;
+    uint32_t ctaid[3], nctaid[3];
+    uint32_t pc;         /* out, CPU_AT: operation */
+    uint32_t block;      /* out: the block it is in */
+    const struct cpu_host *host;
+    const char *params;
+    char *shared; uint64_t shared_bytes;
+    uint64_t local_va, local_stride, local_bytes, local_at;
+    uint32_t masks[CPU_MAX_BLOCKS]; /* pending lanes by block */
+};
+typedef uint32_t (*cpu_code_fn)(struct cpu_call *c);
+
+struct cpu_host { /* what compiled code calls */
+    void (*sync)(const struct emu_op *op, char *regs, uint32_t mask);
+};
+
+/* ---- the plugin ------------------------------------------------------------------------------- */
+
+#define CPU_PLUGIN_VERSION 1
+struct cpu_object { /* one compiled function */
+    cpu_code_fn fn;
+    void *own;
+};
+struct cpu_plugin {
+    uint32_t version;
+    const char *llvm;
+    void *(*open)(enum emu_isa isa, char *why, size_t why_bytes);
+    bool (*compile)(void *jit, struct cpu_func *f, struct cpu_object *out, char *why, size_t why_bytes);
+    void (*release)(void *jit, struct cpu_object *o);
+    void (*close)(void *jit);
+};
+typedef const struct cpu_plugin *(*cpu_plugin_fn)(void); /* exported as mg_cpu_plugin */
+
+/* uses.c */
+uint32_t cpu_reg_at(const struct cpu_func *f, uint32_t off); /* number + 1; 0: none */
+struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], char *why, size_t why_bytes);
+void cpu_func_free(struct cpu_func *f);
+/* uses.c: calls fn for every register that an instruction reads or writes. A write that keeps lanes (guarded,
+ * CPU_CALL) also counts as a read; must: written in all active lanes, whatever was there. */
+void cpu_each_use(const struct cpu_func *f, const struct cpu_inst *in, void (*fn)(void *, uint32_t reg), void *user);
+void cpu_each_def(const struct cpu_func *f, const struct cpu_inst *in, void (*fn)(void *, uint32_t reg, bool must), void *user);
+/* flow.c */
+bool cpu_find_blocks(struct cpu_func *f, char *why, size_t why_bytes);
+void cpu_find_fronts(struct cpu_func *f);
+void cpu_find_live(struct cpu_func *f);
+/* Registers live before operation ix of block b. */
+void cpu_live_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *out);
+/* shape.c */
+void cpu_find_shapes(struct cpu_func *f);
+bool cpu_uniform_guard(const struct cpu_func *f, const struct cpu_inst *in); /* uses.c */
+/* enter.c */
+extern const struct emu_compiler cpu_compiler;
+void cpu_enter_free(struct emu_worker *wk);
+
+struct cpu_unit { /* one function, for one block shape */
+    const struct emu_func *fn;
+    struct cpu_func *f;
+    struct cpu_object object;
+    _Atomic(cpu_code_fn) code; /* NULL: not ready */
+};
+struct cpu_set { /* a kernel's functions for one block shape */
+    uint32_t dims[3];
+    struct cpu_unit *units; uint32_t n_units;
+    struct cpu_set *next;
+};
+struct cpu_tier; /* tier.c: the device's plugin and its queue */
+/* tier.c: NULL when nothing is or will be compiled for the kernel. */
+struct cpu_set *cpu_tier_set(struct mg_device *dev, struct emu_code *code, const uint32_t dims[3]);
+void cpu_tier_forget(struct emu_code *code);
+bool cpu_tier_open(struct mg_device *dev, struct mg_diag *d);
+void cpu_tier_close(struct mg_device *dev);
+
+/* sets as arrays of 64-bit words */
+static inline bool mg_has(const uint64_t *set, uint32_t i) { return set[i >> 6] >> (i & 63) & 1; }
+static inline void mg_put(uint64_t *set, uint32_t i) { set[i >> 6] |= 1ull << (i & 63); }
+static inline void mg_cut(uint64_t *set, uint32_t i) { set[i >> 6] &= ~(1ull << (i & 63)); }
+
+static inline bool cpu_is_uniform(struct cpu_shape s) { return !s.varying && !s.halves && !s.stride; }
+
+#endif

@@ -1,0 +1,296 @@
+/* Blocks of a decoded function, the blocks that may be pending while another runs, and liveness.
+ *
+ * A block ends at a control operation; what stands behind a barrier, a call or a .sync operation
+ * without code of its own is a block too, where the emulator hands over again. Blocks are numbered
+ * in the order of operations, which is rank order: of the pending blocks the first runs next.
+ *
+ * The front of a block is the set of blocks that lanes may be waiting at while it runs (thread
+ * frontier). A register written in a block needs its other lanes' old values only if it is live in a
+ * block of the front; otherwise all lanes may be written, whatever the mask.
+ */
+#include "device/cpu/cpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t op_index(const struct cpu_func *f, const struct emu_op *op) { return (uint32_t)(op - f->fn->ops); }
+
+/* Does a .sync operation have code? The others are left to the emulator. */
+static bool sync_in_line(const struct cpu_inst *in) { return in->ctl == EMU_CTL_SYNC && in->sub <= EMU_SYNC_ELECT; }
+
+static bool ends_block(const struct cpu_inst *in) { return in->kind == CPU_CTL && !sync_in_line(in); }
+
+bool cpu_find_blocks(struct cpu_func *f, char *why, size_t why_bytes)
+{
+    const struct emu_func *fn = f->fn;
+    uint32_t n = f->n_insts;
+    uint8_t *lead = mg_arena_array(&f->arena, uint8_t, n + 2); /* 1 begins a block, 2 is an entry */
+    lead[op_index(f, fn->entry)] = 3;
+    lead[0] |= 1;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct emu_op *op = &fn->ops[i];
+        if (!ends_block(&f->insts[i])) continue;
+        lead[i + 1] |= 1;
+        switch ((enum emu_ctl)op->ctl) {
+        case EMU_CTL_BRA:
+            lead[op_index(f, op->target)] |= 1;
+            lead[op_index(f, op->fall)] |= 1;
+            break;
+        case EMU_CTL_NEXT: lead[op_index(f, op->target)] |= 1; break;
+        case EMU_CTL_LOOP: lead[op_index(f, op->target)] |= 3; break;
+        case EMU_CTL_BRX:
+            if (op->a.imm > 256) {
+                snprintf(why, why_bytes, "a branch table of %u targets", op->a.imm);
+                return false;
+            }
+            for (uint32_t k = 0; k < op->a.imm; k++) lead[op_index(f, ((const struct emu_op *const *)op->ext)[k])] |= 3;
+            lead[op_index(f, op->fall)] |= 3;
+            break;
+        case EMU_CTL_BAR:
+        case EMU_CTL_SYNC: lead[i + 1] |= 3; break;
+        default: lead[op_index(f, op->fall)] |= 3; break;
+        }
+    }
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++) count += lead[i] != 0;
+    if (count > CPU_MAX_BLOCKS) {
+        snprintf(why, why_bytes, "%u blocks are more than the compiler takes", count);
+        return false;
+    }
+    f->blocks = mg_arena_array(&f->arena, struct cpu_block, count + 1);
+    f->block_of = mg_arena_array(&f->arena, uint32_t, n + 1);
+    f->block_words = (count + 63) / 64;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!lead[i]) continue;
+        struct cpu_block *b = &f->blocks[f->n_blocks];
+        b->first = i;
+        b->entry = lead[i] & 2;
+        b->front = mg_arena_array(&f->arena, uint64_t, f->block_words);
+        b->live = mg_arena_array(&f->arena, uint64_t, f->reg_words);
+        b->keep = mg_arena_array(&f->arena, uint64_t, f->reg_words);
+        f->block_of[i] = ++f->n_blocks;
+    }
+    for (uint32_t b = 0; b < f->n_blocks; b++) f->blocks[b].end = b + 1 < f->n_blocks ? f->blocks[b + 1].first : n;
+    f->entry = f->block_of[op_index(f, fn->entry)] - 1;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!ends_block(&f->insts[i])) continue;
+        const struct emu_op *op = &fn->ops[i];
+        struct cpu_inst *in = &f->insts[i];
+        if (op->target) in->target = f->block_of[op_index(f, op->target)] - 1;
+        if (op->fall) in->fall = f->block_of[op_index(f, op->fall)] - 1;
+        if (in->ctl == EMU_CTL_BAR || in->ctl == EMU_CTL_SYNC) in->fall = i + 1 < n ? f->block_of[i + 1] - 1 : 0;
+    }
+    return true;
+}
+
+/* ---- fronts ------------------------------------------------------------------------------------------ */
+
+static bool join(uint64_t *to, const uint64_t *from, uint32_t words)
+{
+    bool grew = false;
+    for (uint32_t i = 0; i < words; i++) {
+        uint64_t v = to[i] | from[i];
+        grew |= v != to[i];
+        to[i] = v;
+    }
+    return grew;
+}
+
+/* The blocks of q above x become pending in x. */
+static bool pend_above(struct cpu_func *f, uint32_t x, const uint64_t *q)
+{
+    uint64_t *to = f->blocks[x].front;
+    bool grew = false;
+    for (uint32_t w = x >> 6; w < f->block_words; w++) {
+        uint64_t v = q[w];
+        if (w == x >> 6) v &= (x & 63) == 63 ? 0 : UINT64_MAX << ((x & 63) + 1);
+        grew |= (v & ~to[w]) != 0;
+        to[w] |= v;
+    }
+    return grew;
+}
+
+/* Pending are q, of which t surely has lanes: the next to run is t or one before it. */
+static bool next_is(struct cpu_func *f, const uint64_t *q, uint32_t t)
+{
+    bool grew = false;
+    for (uint32_t x = 0; x <= t; x++)
+        if (x == t || mg_has(q, x)) grew |= pend_above(f, x, q);
+    return grew;
+}
+
+static const struct cpu_inst *last_of(const struct cpu_func *f, uint32_t b)
+{
+    const struct cpu_inst *in = &f->insts[f->blocks[b].end - 1];
+    return in->kind == CPU_CTL && in->ctl != EMU_CTL_SYNC ? in : in->ctl == EMU_CTL_SYNC && !sync_in_line(in) ? in : NULL;
+}
+
+/* Where control may go from the end of b. */
+static uint32_t successors(const struct cpu_func *f, uint32_t b, uint32_t *out, uint32_t max)
+{
+    const struct cpu_inst *in = last_of(f, b);
+    const struct emu_op *op = &f->fn->ops[f->blocks[b].end - 1];
+    uint32_t n = 0;
+    if (!in) {
+        if (b + 1 < f->n_blocks) out[n++] = b + 1;
+        return n;
+    }
+    switch ((enum emu_ctl)in->ctl) {
+    case EMU_CTL_NEXT:
+    case EMU_CTL_LOOP: out[n++] = in->target; break;
+    case EMU_CTL_BRA:
+        out[n++] = in->target;
+        if (in->guard) out[n++] = in->fall;
+        break;
+    case EMU_CTL_BRX:
+        for (uint32_t k = 0; k < op->a.imm && n + 1 < max; k++) {
+            const struct emu_op *t = ((const struct emu_op *const *)op->ext)[k];
+            out[n++] = f->block_of[op_index(f, t)] - 1;
+        }
+        if (in->guard) out[n++] = in->fall;
+        break;
+    case EMU_CTL_RET:
+    case EMU_CTL_EXIT:
+    case EMU_CTL_TRAP:
+        if (in->guard) out[n++] = in->fall;
+        break;
+    default: out[n++] = in->fall; break;
+    }
+    return n;
+}
+
+/* Lanes may wait inside block b (at a barrier, a .sync operation or a call) while others run: where they go on
+ * counts as pending in everything that those can reach. */
+static bool parks(const struct cpu_func *f, uint32_t b)
+{
+    for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++)
+        if (f->insts[i].kind == CPU_CTL && (f->insts[i].ctl == EMU_CTL_SYNC || f->insts[i].ctl == EMU_CTL_BAR)) return true;
+    return false;
+}
+
+static bool park_front(struct cpu_func *f, uint32_t b, uint64_t *reach, uint32_t *stack)
+{
+    uint32_t n = 0, succ[260];
+    memset(reach, 0, f->block_words * sizeof *reach);
+    for (uint32_t x = 0; x < f->n_blocks; x++)
+        if (mg_has(f->blocks[b].front, x)) {
+            mg_put(reach, x);
+            stack[n++] = x;
+        }
+    while (n) {
+        uint32_t x = stack[--n], m = successors(f, x, succ, MG_COUNT_OF(succ));
+        for (uint32_t k = 0; k < m; k++)
+            if (!mg_has(reach, succ[k])) {
+                mg_put(reach, succ[k]);
+                stack[n++] = succ[k];
+            }
+    }
+    bool grew = false;
+    uint32_t m = successors(f, b, succ, MG_COUNT_OF(succ));
+    for (uint32_t x = 0; x < f->n_blocks; x++) {
+        if (!mg_has(reach, x)) continue;
+        uint64_t *front = f->blocks[x].front;
+        if (!mg_has(front, b)) grew = true, mg_put(front, b);
+        for (uint32_t k = 0; k < m; k++)
+            if (!mg_has(front, succ[k])) grew = true, mg_put(front, succ[k]);
+    }
+    return grew;
+}
+
+void cpu_find_fronts(struct cpu_func *f)
+{
+    uint64_t *q = calloc(f->block_words, sizeof *q), *reach = calloc(f->block_words, sizeof *reach);
+    uint32_t *stack = calloc(f->n_blocks + 1, sizeof *stack), succ[260];
+    if (!q || !reach || !stack) abort();
+    for (bool again = true; again;) {
+        again = false;
+        for (uint32_t b = 0; b < f->n_blocks; b++) {
+            const struct cpu_inst *in = last_of(f, b);
+            uint32_t n = successors(f, b, succ, MG_COUNT_OF(succ));
+            bool split = in && in->guard && !cpu_uniform_guard(f, in);
+            if (in && in->ctl == EMU_CTL_BRX) split = true;
+            for (uint32_t k = 0; k < n; k++) { /* all lanes go one way */
+                memcpy(q, f->blocks[b].front, f->block_words * sizeof *q);
+                mg_put(q, succ[k]);
+                again |= next_is(f, q, succ[k]);
+            }
+            if (split && n > 1) {
+                uint32_t top = 0;
+                memcpy(q, f->blocks[b].front, f->block_words * sizeof *q);
+                for (uint32_t k = 0; k < n; k++) {
+                    mg_put(q, succ[k]);
+                    top = MG_MAX(top, succ[k]);
+                }
+                again |= next_is(f, q, top);
+            }
+            if (in && (in->ctl == EMU_CTL_EXIT || in->ctl == EMU_CTL_RET || in->ctl == EMU_CTL_TRAP)) { /* they leave, others go on */
+                memcpy(q, f->blocks[b].front, f->block_words * sizeof *q);
+                for (uint32_t x = 0; x < f->n_blocks; x++)
+                    if (mg_has(q, x)) again |= pend_above(f, x, q);
+            }
+            if (parks(f, b)) again |= park_front(f, b, reach, stack);
+        }
+    }
+    for (uint32_t b = 0; b < f->n_blocks; b++) {
+        for (uint32_t x = 0; x < f->n_blocks; x++)
+            if (mg_has(f->blocks[b].front, x)) f->blocks[x].merges = true;
+        memset(f->blocks[b].keep, 0, f->reg_words * sizeof(uint64_t));
+        for (uint32_t x = 0; x < f->n_blocks; x++)
+            if (mg_has(f->blocks[b].front, x)) join(f->blocks[b].keep, f->blocks[x].live, f->reg_words);
+    }
+    free(q);
+    free(reach);
+    free(stack);
+}
+
+/* ---- liveness ------------------------------------------------------------------------------------------ */
+
+struct live { const struct cpu_func *f; uint64_t *set; };
+
+static void use(void *user, uint32_t r)
+{
+    struct live *l = user;
+    if (l->f->regs[r].kind == CPU_REG_PLAIN) mg_put(l->set, r);
+}
+static void def(void *user, uint32_t r, bool must)
+{
+    struct live *l = user;
+    if (must) mg_cut(l->set, r);
+    else use(user, r);
+}
+
+static void step_back(struct live *l, uint32_t ix)
+{
+    const struct cpu_inst *in = &l->f->insts[ix];
+    cpu_each_def(l->f, in, def, l);
+    cpu_each_use(l->f, in, use, l);
+}
+
+static void live_out(const struct cpu_func *f, uint32_t b, uint64_t *out)
+{
+    uint32_t succ[260], n = successors(f, b, succ, MG_COUNT_OF(succ));
+    memset(out, 0, f->reg_words * sizeof *out);
+    for (uint32_t k = 0; k < n; k++) join(out, f->blocks[succ[k]].live, f->reg_words);
+}
+
+void cpu_live_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *out)
+{
+    struct live l = {f, out};
+    live_out(f, b, out);
+    for (uint32_t i = f->blocks[b].end; i-- > ix;) step_back(&l, i);
+}
+
+void cpu_find_live(struct cpu_func *f)
+{
+    uint64_t *set = calloc(f->reg_words, sizeof *set);
+    if (!set) abort();
+    for (bool again = true; again;) {
+        again = false;
+        for (uint32_t b = f->n_blocks; b-- > 0;) {
+            cpu_live_at(f, b, f->blocks[b].first, set);
+            again |= join(f->blocks[b].live, set, f->reg_words);
+        }
+    }
+    free(set);
+}

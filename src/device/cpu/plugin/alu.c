@@ -1,0 +1,441 @@
+/* Arithmetic: the operations that lower.c names as in line, with the emulator's bits (vec_alu_*.c).
+ * The same code makes scalars for linear registers and vectors for the others. */
+#include "device/cpu/plugin/emit.h"
+
+#include "device/emu/alu_priv.h"
+
+#define B e->b
+
+static unsigned bits_of(unsigned t)
+{
+    switch (t) {
+    case MG_TYPE_u8: case MG_TYPE_s8: case MG_TYPE_b8: return 8;
+    case MG_TYPE_u16: case MG_TYPE_s16: case MG_TYPE_b16: return 16;
+    case MG_TYPE_u64: case MG_TYPE_s64: case MG_TYPE_b64: case MG_TYPE_f64: return 64;
+    default: return 32;
+    }
+}
+static bool is_signed(unsigned t) { return t == MG_TYPE_s8 || t == MG_TYPE_s16 || t == MG_TYPE_s32 || t == MG_TYPE_s64; }
+static bool is_float(unsigned t) { return t == MG_TYPE_f32 || t == MG_TYPE_f64; }
+
+/* One computation: its operands, vectors or scalars. */
+struct work { struct emit *e; const struct cpu_inst *in; bool vec; val x[3]; bool other; /* the second predicate of setp */ };
+
+static val lit(struct work *w, enum emu_class c, uint64_t v) { return emit_int(w->e, c, v, w->vec); }
+static LLVMTypeRef type(struct work *w, enum emu_class c) { return emit_type(w->e, c, w->vec); }
+static LLVMTypeRef ftype(struct work *w, bool wide) { return wide ? w->vec ? w->e->vf64 : w->e->f64 : w->vec ? w->e->vf32 : w->e->f32; }
+static val as_float(struct work *w, val v, bool wide) { return LLVMBuildBitCast(w->e->b, v, ftype(w, wide), ""); }
+static val as_bits(struct work *w, val v, bool wide) { return LLVMBuildBitCast(w->e->b, v, type(w, wide ? EMU_D : EMU_W), ""); }
+static val flit(struct work *w, bool wide, double v)
+{
+    val s = LLVMConstReal(wide ? w->e->f64 : w->e->f32, v);
+    return w->vec ? emit_splat(w->e, s) : s;
+}
+
+/* The operand's value as its type has it, in a lane of its class. */
+static val widened(struct work *w, val x, unsigned t)
+{
+    struct emit *e = w->e;
+    unsigned n = bits_of(t);
+    if (n >= 32) return x;
+    if (is_signed(t)) return LLVMBuildAShr(B, LLVMBuildShl(B, x, lit(w, EMU_W, 32 - n), ""), lit(w, EMU_W, 32 - n), "");
+    return LLVMBuildAnd(B, x, lit(w, EMU_W, (1u << n) - 1), "");
+}
+
+static val to64(struct work *w, val x, bool sign)
+{
+    struct emit *e = w->e;
+    return sign ? LLVMBuildSExt(B, x, type(w, EMU_D), "") : LLVMBuildZExt(B, x, type(w, EMU_D), "");
+}
+
+static val product_wide(struct work *w)
+{
+    struct emit *e = w->e;
+    unsigned t = w->in->t[0];
+    val x = widened(w, w->x[0], t), y = widened(w, w->x[1], t);
+    if (bits_of(t) == 32) x = to64(w, x, is_signed(t)), y = to64(w, y, is_signed(t));
+    return LLVMBuildMul(B, x, y, "");
+}
+
+static val shift(struct work *w)
+{
+    struct emit *e = w->e;
+    unsigned n = bits_of(w->in->t[0]);
+    enum emu_class c = n == 64 ? EMU_D : EMU_W;
+    val s = w->x[1], in = LLVMBuildICmp(B, LLVMIntULT, s, lit(w, EMU_W, n), "");
+    val amount = n == 64 ? LLVMBuildZExt(B, s, type(w, EMU_D), "") : s;
+    if (w->in->op == MG_OP_shr && is_signed(w->in->t[0]))
+        return LLVMBuildAShr(B, w->x[0], LLVMBuildSelect(B, in, amount, lit(w, c, n - 1), ""), "");
+    amount = LLVMBuildAnd(B, amount, lit(w, c, n - 1), "");
+    val r = w->in->op == MG_OP_shl ? LLVMBuildShl(B, w->x[0], amount, "") : LLVMBuildLShr(B, w->x[0], amount, "");
+    return LLVMBuildSelect(B, in, r, lit(w, c, 0), "");
+}
+
+/* ---- floating point ----------------------------------------------------------------------------------- */
+
+static val ordered(struct work *w, val x) { return LLVMBuildFCmp(w->e->b, LLVMRealORD, x, x, ""); }
+
+/* f64: the payload of an operand that is a NaN survives, the last of the list first. */
+static val payload(struct work *w, val r, const val *from, unsigned n)
+{
+    struct emit *e = w->e;
+    val keep = lit(w, EMU_D, NAN64);
+    for (unsigned k = 0; k < n; k++) {
+        val quiet = LLVMBuildOr(B, as_bits(w, from[k], true), lit(w, EMU_D, QUIET64), "");
+        keep = LLVMBuildSelect(B, ordered(w, from[k]), keep, quiet, "");
+    }
+    return LLVMBuildSelect(B, ordered(w, r), as_bits(w, r, true), keep, "");
+}
+
+static val call_float(struct work *w, const char *name, bool wide, val *args, unsigned n)
+{
+    LLVMTypeRef t = ftype(w, wide);
+    return emit_intrinsic(w->e, name, &t, 1, args, n);
+}
+
+static val min_max(struct work *w, val x, val y, bool max)
+{
+    struct emit *e = w->e;
+    val less = LLVMBuildFCmp(B, max ? LLVMRealOGT : LLVMRealOLT, x, y, ""), more = LLVMBuildFCmp(B, max ? LLVMRealOLT : LLVMRealOGT, x, y, "");
+    val xb = as_bits(w, x, false), yb = as_bits(w, y, false);
+    val tie = max ? LLVMBuildAnd(B, xb, yb, "") : LLVMBuildOr(B, xb, yb, "");
+    val r = LLVMBuildSelect(B, less, xb, LLVMBuildSelect(B, more, yb, tie, ""), "");
+    r = LLVMBuildSelect(B, ordered(w, x), r, yb, "");
+    r = LLVMBuildSelect(B, ordered(w, y), r, xb, "");
+    return emit_canon(e, r);
+}
+
+static val arithmetic(struct work *w)
+{
+    struct emit *e = w->e;
+    bool wide = w->in->t[0] == MG_TYPE_f64;
+    val x = as_float(w, w->x[0], wide), y = w->x[1] ? as_float(w, w->x[1], wide) : NULL, z = w->x[2] ? as_float(w, w->x[2], wide) : NULL, r;
+    val args[3] = {x, y, z}, from[3] = {x, y, NULL};
+    unsigned n = 2;
+    switch (w->in->op) {
+    case MG_OP_add: r = LLVMBuildFAdd(B, x, y, ""); break;
+    case MG_OP_sub: r = LLVMBuildFSub(B, x, y, ""); break;
+    case MG_OP_mul: r = LLVMBuildFMul(B, x, y, ""); break;
+    case MG_OP_div:
+        r = LLVMBuildFDiv(B, x, y, "");
+        from[0] = y;
+        from[1] = x;
+        break;
+    case MG_OP_rcp:
+        r = LLVMBuildFDiv(B, flit(w, wide, 1.0), x, "");
+        n = 1;
+        break;
+    case MG_OP_sqrt:
+        r = call_float(w, "llvm.sqrt", wide, args, 1);
+        n = 1;
+        break;
+    case MG_OP_rsqrt:
+        r = LLVMBuildFDiv(B, flit(w, wide, 1.0), call_float(w, "llvm.sqrt", wide, args, 1), "");
+        n = 1;
+        break;
+    case MG_OP_mad: case MG_OP_fma:
+        r = call_float(w, "llvm.fma", wide, args, 3);
+        from[1] = z;
+        from[2] = y;
+        n = 3;
+        break;
+    case MG_OP_min: return min_max(w, x, y, false);
+    case MG_OP_max: return min_max(w, x, y, true);
+    case MG_OP_neg: return emit_canon(e, LLVMBuildXor(B, w->x[0], lit(w, EMU_W, 0x80000000), ""));
+    default: return emit_canon(e, LLVMBuildAnd(B, w->x[0], lit(w, EMU_W, 0x7fffffff), "")); /* abs */
+    }
+    if (w->in->key & K_SAT) {
+        val top = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOLT, r, flit(w, wide, 1), ""), r, flit(w, wide, 1), "");
+        r = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOGT, r, flit(w, wide, 0), ""), top, flit(w, wide, 0), "");
+        return as_bits(w, r, wide);
+    }
+    return wide ? payload(w, r, from, n) : as_bits(w, r, false); /* f32: whoever writes makes it canonical */
+}
+
+/* ---- comparison ------------------------------------------------------------------------------------------ */
+
+static val combine(struct work *w, val m, val c)
+{
+    struct emit *e = w->e;
+    switch (w->in->imm & 3) {
+    case K_AND >> K_BOOL_SHIFT: return LLVMBuildAnd(B, m, c, "");
+    case K_OR >> K_BOOL_SHIFT: return LLVMBuildOr(B, m, c, "");
+    case K_XOR >> K_BOOL_SHIFT: return LLVMBuildXor(B, m, c, "");
+    default: return m;
+    }
+}
+
+static val compare(struct work *w)
+{
+    struct emit *e = w->e;
+    static const LLVMRealPredicate reals[] = {0, LLVMRealOEQ, LLVMRealONE, LLVMRealOLT, LLVMRealOLE, LLVMRealOGT, LLVMRealOGE,
+                                              LLVMRealUEQ, LLVMRealUNE, LLVMRealULT, LLVMRealULE, LLVMRealUGT, LLVMRealUGE, LLVMRealORD, LLVMRealUNO};
+    static const LLVMIntPredicate ints[][2] = {{0, 0}, {LLVMIntEQ, LLVMIntEQ}, {LLVMIntNE, LLVMIntNE}, {LLVMIntULT, LLVMIntSLT}, {LLVMIntULE, LLVMIntSLE}, {LLVMIntUGT, LLVMIntSGT}, {LLVMIntUGE, LLVMIntSGE}};
+    unsigned t = w->in->t[0], sub = (w->in->key & K_SUB) >> K_SUB_SHIFT;
+    val m;
+    if (is_float(t)) m = LLVMBuildFCmp(B, reals[sub], as_float(w, w->x[0], t == MG_TYPE_f64), as_float(w, w->x[1], t == MG_TYPE_f64), "");
+    else m = LLVMBuildICmp(B, ints[sub][is_signed(t)], widened(w, w->x[0], t), widened(w, w->x[1], t), "");
+    if (w->other) m = LLVMBuildNot(B, m, "");
+    return w->in->imm & 3 ? combine(w, m, w->x[2]) : m;
+}
+
+/* ---- conversion ------------------------------------------------------------------------------------------- */
+
+static val f32_to_int(struct work *w, bool sign)
+{
+    struct emit *e = w->e;
+    val x = as_float(w, w->x[0], false);
+    val low = flit(w, false, sign ? -0x1p31 : 0), top = flit(w, false, sign ? 2147483520.0 : 4294967040.0), limit = flit(w, false, sign ? 0x1p31 : 0x1p32);
+    val c = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOGT, x, low, ""), x, low, "");
+    c = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOLT, c, top, ""), c, top, "");
+    val r = sign ? LLVMBuildFPToSI(B, c, type(w, EMU_W), "") : LLVMBuildFPToUI(B, c, type(w, EMU_W), "");
+    r = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOGE, x, limit, ""), lit(w, EMU_W, sign ? INT32_MAX : UINT32_MAX), r, "");
+    return LLVMBuildSelect(B, ordered(w, x), r, lit(w, EMU_W, 0), "");
+}
+
+static val convert(struct work *w)
+{
+    struct emit *e = w->e;
+    unsigned d = w->in->t[0], s = w->in->t[1];
+    val x = w->x[0];
+    if (d == MG_TYPE_f64 && s == MG_TYPE_f32) {
+        val v = as_float(w, x, false), r = LLVMBuildFPExt(B, v, ftype(w, true), ""), u = to64(w, x, false);
+        val nan = LLVMBuildOr(B, LLVMBuildShl(B, LLVMBuildAnd(B, u, lit(w, EMU_D, 0x80000000), ""), lit(w, EMU_D, 32), ""),
+                              LLVMBuildShl(B, LLVMBuildAnd(B, u, lit(w, EMU_D, 0x7fffff), ""), lit(w, EMU_D, 29), ""), "");
+        nan = LLVMBuildOr(B, nan, lit(w, EMU_D, 0x7ff8000000000000ull), "");
+        return LLVMBuildSelect(B, ordered(w, v), as_bits(w, r, true), nan, "");
+    }
+    if (d == MG_TYPE_f32 && s == MG_TYPE_f64) {
+        val v = as_float(w, x, true), r = LLVMBuildFPTrunc(B, v, ftype(w, false), "");
+        val sign = LLVMBuildAnd(B, LLVMBuildLShr(B, x, lit(w, EMU_D, 32), ""), lit(w, EMU_D, 0x80000000), "");
+        val nan = LLVMBuildOr(B, sign, LLVMBuildAnd(B, LLVMBuildLShr(B, x, lit(w, EMU_D, 29), ""), lit(w, EMU_D, 0x7fffff), ""), "");
+        nan = LLVMBuildTrunc(B, LLVMBuildOr(B, nan, lit(w, EMU_D, 0x7fc00000), ""), type(w, EMU_W), "");
+        return LLVMBuildSelect(B, ordered(w, v), as_bits(w, r, false), nan, "");
+    }
+    if (is_float(s)) return f32_to_int(w, is_signed(d));
+    if (bits_of(s) < 64) x = widened(w, x, s);
+    if (is_float(d)) {
+        LLVMTypeRef t = ftype(w, d == MG_TYPE_f64);
+        val r = is_signed(s) ? LLVMBuildSIToFP(B, x, t, "") : LLVMBuildUIToFP(B, x, t, "");
+        return as_bits(w, r, d == MG_TYPE_f64);
+    }
+    if (bits_of(d) == 64) return bits_of(s) == 64 ? x : to64(w, x, is_signed(s));
+    if (bits_of(s) == 64) x = LLVMBuildTrunc(B, x, type(w, EMU_W), "");
+    return bits_of(d) < 32 ? LLVMBuildAnd(B, x, lit(w, EMU_W, (1u << bits_of(d)) - 1), "") : x;
+}
+
+/* ---- the operations ------------------------------------------------------------------------------------- */
+
+static val compute(struct work *w)
+{
+    struct emit *e = w->e;
+    const struct cpu_inst *in = w->in;
+    unsigned t = in->t[0];
+    val x = w->x[0], y = w->x[1], z = w->x[2];
+    if (in->op == MG_OP_setp) return compare(w);
+    if (in->op == MG_OP_cvt) return convert(w);
+    if (in->op == MG_OP_mov) return x;
+    if (in->op == MG_OP_selp) return LLVMBuildSelect(B, z, x, y, "");
+    if (is_float(t)) return arithmetic(w);
+    switch (in->op) {
+    case MG_OP_add: return LLVMBuildAdd(B, x, y, "");
+    case MG_OP_sub: return LLVMBuildSub(B, x, y, "");
+    case MG_OP_mul:
+        if (in->key == K_WIDE) return product_wide(w);
+        if (in->key == K_HI) return LLVMBuildTrunc(B, LLVMBuildLShr(B, product_wide(w), lit(w, EMU_D, 32), ""), type(w, EMU_W), "");
+        return LLVMBuildMul(B, x, y, "");
+    case MG_OP_mad:
+        if (in->key == K_WIDE) return LLVMBuildAdd(B, product_wide(w), z, "");
+        return LLVMBuildAdd(B, LLVMBuildMul(B, x, y, ""), z, "");
+    case MG_OP_min: return LLVMBuildSelect(B, LLVMBuildICmp(B, is_signed(t) ? LLVMIntSLT : LLVMIntULT, x, y, ""), x, y, "");
+    case MG_OP_max: return LLVMBuildSelect(B, LLVMBuildICmp(B, is_signed(t) ? LLVMIntSGT : LLVMIntUGT, x, y, ""), x, y, "");
+    case MG_OP_neg: return LLVMBuildNeg(B, x, "");
+    case MG_OP_abs: {
+        enum emu_class c = bits_of(t) == 64 ? EMU_D : EMU_W;
+        return LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntSLT, x, lit(w, c, 0), ""), LLVMBuildNeg(B, x, ""), x, "");
+    }
+    case MG_OP_not: return LLVMBuildNot(B, x, "");
+    case MG_OP_and: return LLVMBuildAnd(B, x, y, "");
+    case MG_OP_or: return LLVMBuildOr(B, x, y, "");
+    case MG_OP_xor: return LLVMBuildXor(B, x, y, "");
+    case MG_OP_shl: case MG_OP_shr: return shift(w);
+    default: return NULL;
+    }
+}
+
+/* Do operand bits count as floats only, so that NaNs need not be canonical? */
+static bool reads_raw(const struct cpu_inst *in, unsigned k)
+{
+    if (in->op == MG_OP_setp) return is_float(in->t[0]) && k < 2;
+    if (in->op == MG_OP_cvt) return in->t[1] == MG_TYPE_f32 && in->t[0] != MG_TYPE_f64;
+    if (in->op == MG_OP_neg || in->op == MG_OP_abs) return false;
+    return in->t[0] == MG_TYPE_f32 && in->op != MG_OP_mov && in->op != MG_OP_selp;
+}
+
+static val run(struct emit *e, const struct cpu_inst *in, bool vec, int half, bool other, uint32_t dest)
+{
+    struct work w = {.e = e, .in = in, .vec = vec, .other = other};
+    bool move = in->op == MG_OP_mov;
+    for (unsigned k = 0; k < 3; k++) {
+        if (!in->s[k]) continue;
+        bool raw = reads_raw(in, k) || (move && e->f->regs[dest - 1].lazy);
+        w.x[k] = vec ? emit_vec(e, in->s[k], raw) : emit_scalar(e, in->s[k], half, raw);
+    }
+    val v = compute(&w);
+    bool arithmetic32 = in->t[0] == MG_TYPE_f32 && in->op != MG_OP_setp && in->op != MG_OP_cvt && !move && in->op != MG_OP_selp;
+    if (arithmetic32 && !e->f->regs[dest - 1].lazy && !(in->key & K_SAT)) v = emit_canon(e, v);
+    return v;
+}
+
+/* A linear 32-bit register is extended to 64 bits: that holds for all lanes only when none wraps. */
+static void check_wrap(struct emit *e, uint32_t reg, bool sign)
+{
+    const struct cpu_reg *r = &e->f->regs[reg - 1];
+    if (r->kind != CPU_REG_PLAIN || r->cls != EMU_W || r->shape.varying || !r->shape.stride) return;
+    for (int h = 0; h < (r->shape.halves ? 2 : 1); h++) {
+        val base = emit_scalar(e, reg, h, true);
+        int64_t span = (int64_t)r->shape.stride * (r->shape.halves ? 15 : 31);
+        val wide = sign ? LLVMBuildSExt(B, base, e->i64, "") : LLVMBuildZExt(B, base, e->i64, "");
+        val end = LLVMBuildAdd(B, wide, LLVMConstInt(e->i64, (uint64_t)span, 0), ""), cut = LLVMBuildTrunc(B, end, e->i32, "");
+        val back = sign ? LLVMBuildSExt(B, cut, e->i64, "") : LLVMBuildZExt(B, cut, e->i64, "");
+        emit_leave_if(e, LLVMBuildICmp(B, LLVMIntNE, end, back, ""));
+    }
+}
+
+static void write_one(struct emit *e, uint32_t reg, bool other)
+{
+    const struct cpu_inst *in = e->in;
+    const struct cpu_reg *r = &e->f->regs[reg - 1];
+    if (r->shape.varying) {
+        emit_set_vec(e, reg, run(e, in, true, 0, other, reg), in->guard ? emit_active(e) : NULL);
+        return;
+    }
+    val g = in->guard ? emit_guard_scalar(e) : NULL, v[2] = {NULL, NULL};
+    for (int h = 0; h < (r->shape.halves ? 2 : 1); h++) v[h] = run(e, in, false, h, other, reg);
+    for (int h = 0; h < 2; h++)
+        if (v[h]) emit_set_scalar(e, reg, h, v[h], g);
+}
+
+bool emit_alu(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    bool linear = in->d && !e->f->regs[in->d - 1].shape.varying;
+    bool wide = (in->op == MG_OP_mul || in->op == MG_OP_mad) && in->key == K_WIDE;
+    if (linear && wide) {
+        check_wrap(e, in->s[0], is_signed(in->t[0]));
+        check_wrap(e, in->s[1], is_signed(in->t[0]));
+    }
+    if (linear && in->op == MG_OP_cvt && bits_of(in->t[0]) == 64 && bits_of(in->t[1]) == 32) check_wrap(e, in->s[0], is_signed(in->t[1]));
+    if (in->d && in->d2) { /* both from the same operands: neither may be written before the other is computed */
+        const struct cpu_reg *a = &e->f->regs[in->d - 1], *b = &e->f->regs[in->d2 - 1];
+        bool va = a->shape.varying, vb = b->shape.varying;
+        val x = run(e, in, va, 0, false, in->d), y = run(e, in, vb, 0, true, in->d2);
+        val act = in->guard && (va || vb) ? emit_active(e) : NULL, g = in->guard && !(va && vb) ? emit_guard_scalar(e) : NULL;
+        if (va) emit_set_vec(e, in->d, x, act);
+        else emit_set_scalar(e, in->d, 0, x, g);
+        if (vb) emit_set_vec(e, in->d2, y, act);
+        else emit_set_scalar(e, in->d2, 0, y, g);
+        return true;
+    }
+    if (in->d) write_one(e, in->d, false);
+    if (in->d2) write_one(e, in->d2, true);
+    return true;
+}
+
+/* ---- moves ------------------------------------------------------------------------------------------------ */
+
+static val moved(struct emit *e, const struct cpu_inst *in, bool vec, int half)
+{
+    struct work w = {.e = e, .in = in, .vec = vec};
+    bool raw = in->kind == CPU_MOV && e->f->regs[in->d - 1].lazy;
+    val x = in->s[0] ? vec ? emit_vec(e, in->s[0], raw) : emit_scalar(e, in->s[0], half, raw) : NULL, y;
+    switch ((enum cpu_kind)in->kind) {
+    case CPU_NOT_P: return LLVMBuildNot(B, x, "");
+    case CPU_LOW: return LLVMBuildTrunc(B, x, type(&w, EMU_W), "");
+    case CPU_ZEXT: return to64(&w, x, false);
+    case CPU_SEXT: return to64(&w, x, true);
+    case CPU_SEXT8: return widened(&w, x, MG_TYPE_s8);
+    case CPU_SEXT16: return widened(&w, x, MG_TYPE_s16);
+    case CPU_SEXT8H: return LLVMBuildAnd(B, widened(&w, x, MG_TYPE_s8), lit(&w, EMU_W, 0xffff), "");
+    case CPU_CVTA: {
+        val base = LLVMBuildPtrToInt(B, e->shared, e->i64, "");
+        if (vec) base = emit_splat(e, base);
+        return in->mode ? LLVMBuildSub(B, x, base, "") : LLVMBuildAdd(B, x, base, "");
+    }
+    case CPU_PACK:
+        y = vec ? emit_vec(e, in->s[1], false) : emit_scalar(e, in->s[1], half, false);
+        return LLVMBuildOr(B, to64(&w, x, false), LLVMBuildShl(B, to64(&w, y, false), lit(&w, EMU_D, 32), ""), "");
+    default: return x;
+    }
+}
+
+static void put(struct emit *e, uint32_t reg, val vec, val lo, val hi)
+{
+    const struct cpu_reg *r = &e->f->regs[reg - 1];
+    if (r->shape.varying) {
+        emit_set_vec(e, reg, vec, e->in->guard ? emit_active(e) : NULL);
+        return;
+    }
+    val g = e->in->guard ? emit_guard_scalar(e) : NULL;
+    emit_set_scalar(e, reg, 0, lo, g);
+    if (r->shape.halves) emit_set_scalar(e, reg, 1, hi, g);
+}
+
+bool emit_move(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    struct work w = {.e = e, .in = in};
+    if (in->kind == CPU_ACTIVEMASK) {
+        val m = emit_mask(e);
+        if (in->guard) m = LLVMBuildBitCast(B, emit_active(e), e->i32, "");
+        if (in->d) put(e, in->d, e->f->regs[in->d - 1].shape.varying ? emit_splat(e, m) : NULL, m, m);
+        return true;
+    }
+    if (in->kind == CPU_UNPACK) {
+        for (int k = 0; k < 2; k++) {
+            uint32_t d = k ? in->d2 : in->d;
+            if (!d) continue;
+            bool vec = e->f->regs[d - 1].shape.varying;
+            val part[2];
+            for (int h = 0; h < 2; h++) {
+                w.vec = vec;
+                val x = vec ? emit_vec(e, in->s[0], false) : emit_scalar(e, in->s[0], h, false);
+                if (k) x = LLVMBuildLShr(B, x, lit(&w, EMU_D, 32), "");
+                part[h] = LLVMBuildTrunc(B, x, type(&w, EMU_W), "");
+            }
+            put(e, d, part[0], part[0], part[1]);
+        }
+        return true;
+    }
+    if (in->kind == CPU_CLEAR) {
+        for (uint32_t k = 0; k < in->n_list; k++) {
+            if (!in->list[k]) continue;
+            bool vec = e->f->regs[in->list[k] - 1].shape.varying;
+            put(e, in->list[k], vec ? emit_int(e, EMU_D, 0, true) : NULL, LLVMConstInt(e->i64, 0, 0), LLVMConstInt(e->i64, 0, 0));
+        }
+        return true;
+    }
+    if (in->kind == CPU_LEADER) {
+        val a = in->guard ? emit_active(e) : emit_lanes(e), m = a ? LLVMBuildBitCast(B, a, e->i32, "") : LLVMConstInt(e->i32, UINT32_MAX, 0);
+        val first = LLVMBuildBitCast(B, LLVMBuildAnd(B, m, LLVMBuildNeg(B, m, ""), ""), e->v1, "");
+        if (in->s[0]) {
+            val c = emit_vec(e, in->s[0], false), one = emit_int(e, EMU_D, 1, true);
+            if (a) one = LLVMBuildZExt(B, a, e->v64, "");
+            emit_set_vec(e, in->s[0], LLVMBuildAdd(B, c, one, ""), a);
+        }
+        if (in->d2) {
+            val c = emit_vec(e, in->d2, false);
+            emit_set_vec(e, in->d2, LLVMBuildAdd(B, c, LLVMBuildZExt(B, first, e->v64, ""), ""), a);
+        }
+        if (in->d) {
+            if (e->f->regs[in->d - 1].shape.varying) emit_set_vec(e, in->d, first, a);
+        }
+        return true;
+    }
+    if (!in->d) return true;
+    bool vec = e->f->regs[in->d - 1].shape.varying;
+    if (!vec && (in->kind == CPU_ZEXT || in->kind == CPU_SEXT)) check_wrap(e, in->s[0], in->kind == CPU_SEXT);
+    val v0 = moved(e, in, vec, 0), v1 = vec || !e->f->regs[in->d - 1].shape.halves ? v0 : moved(e, in, false, 1);
+    put(e, in->d, v0, v0, v1);
+    return true;
+}

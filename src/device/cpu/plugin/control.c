@@ -1,0 +1,243 @@
+/* Jumps between blocks, and ways out of compiled code. docs/schedule.md: of the blocks with waiting
+ * lanes the first runs next, so before a jump forward every block of the front that lies before its
+ * target is looked at; a jump back never passes one. */
+#include "device/cpu/plugin/emit.h"
+
+#define B e->b
+
+static val k32(struct emit *e, uint64_t v) { return LLVMConstInt(e->i32, v, 0); }
+static val is_zero(struct emit *e, val v) { return LLVMBuildICmp(B, LLVMIntEQ, v, k32(e, 0), ""); }
+static val not_zero(struct emit *e, val v) { return LLVMBuildICmp(B, LLVMIntNE, v, k32(e, 0), ""); }
+
+/* Branches to yes when cond holds; goes on in a new block otherwise. */
+static void branch_off(struct emit *e, val cond, LLVMBasicBlockRef yes)
+{
+    LLVMBasicBlockRef no = emit_block(e, "");
+    LLVMBuildCondBr(B, cond, yes, no);
+    LLVMPositionBuilderAtEnd(B, no);
+}
+
+/* ---- out --------------------------------------------------------------------------------------------------- */
+
+static struct leave *leave_here(struct emit *e)
+{
+    struct leave *l = &e->leaves[e->version][e->block];
+    if (!l->used) {
+        l->used = true;
+        l->bb = emit_block(e, "leave");
+        l->live = mg_arena_array(&e->f->arena, uint64_t, e->f->reg_words);
+    }
+    cpu_live_at(e->f, e->block, e->ix, e->scratch);
+    for (uint32_t i = 0; i < e->f->reg_words; i++) l->live[i] |= e->scratch[i];
+    return l;
+}
+
+void emit_leave(struct emit *e, uint32_t code)
+{
+    struct leave *l = leave_here(e);
+    LLVMBuildStore(B, k32(e, e->ix), e->leave_pc);
+    LLVMBuildStore(B, emit_mask(e), e->leave_mask);
+    LLVMBuildStore(B, k32(e, code), e->leave_code);
+    LLVMBuildBr(B, l->bb);
+}
+
+void emit_leave_if(struct emit *e, val cond)
+{
+    if (LLVMIsAConstantInt(cond) && !LLVMConstIntGetZExtValue(cond)) return;
+    LLVMBasicBlockRef out = emit_block(e, "out"), on = emit_block(e, "on");
+    LLVMBuildCondBr(B, cond, out, on);
+    LLVMPositionBuilderAtEnd(B, out);
+    emit_leave(e, CPU_AT);
+    LLVMPositionBuilderAtEnd(B, on);
+}
+
+/* ---- jumps ------------------------------------------------------------------------------------------------- */
+
+/* A jump back costs budget; when it is used up the emulator makes the warp give way. */
+static void pay(struct emit *e, uint32_t target)
+{
+    if (target > e->block) return;
+    val budget = LLVMBuildLoad2(B, e->i32, e->budget, ""), cost = k32(e, 1), at = NULL;
+    if (e->f->suspects) {
+        val frame = emit_field(e, e->ptr, offsetof(struct cpu_call, frame));
+        val w = LLVMBuildLoad2(B, e->ptr, emit_at(e, frame, offsetof(struct emu_frame, w)), "");
+        at = emit_at(e, w, offsetof(struct emu_warp, suspect));
+        val s = LLVMBuildICmp(B, LLVMIntNE, LLVMBuildLoad2(B, e->i8, at, ""), LLVMConstInt(e->i8, 0, 0), "");
+        cost = LLVMBuildSelect(B, s, k32(e, EMU_SPIN_COST), cost, "");
+    }
+    val left = LLVMBuildSub(B, budget, cost, "");
+    emit_leave_if(e, LLVMBuildICmp(B, LLVMIntSLE, left, k32(e, 0), ""));
+    LLVMBuildStore(B, left, e->budget);
+    if (at) LLVMBuildStore(B, LLVMConstInt(e->i8, 0, 0), at);
+}
+
+/* The lanes of mask go to block t; ends the LLVM block. */
+static void go(struct emit *e, uint32_t t, val mask)
+{
+    if (e->version == FULL) {
+        LLVMBuildBr(B, e->bb[FULL][t]);
+        return;
+    }
+    for (uint32_t x = e->block + 1; x < t; x++) {
+        if (!mg_has(e->f->blocks[e->block].front, x) || !e->pend[x] || !e->pend[t]) continue;
+        LLVMBasicBlockRef first = emit_block(e, "first"), next = emit_block(e, "");
+        LLVMBuildCondBr(B, not_zero(e, LLVMBuildLoad2(B, e->i32, e->pend[x], "")), first, next);
+        LLVMPositionBuilderAtEnd(B, first);
+        LLVMBuildStore(B, LLVMBuildOr(B, LLVMBuildLoad2(B, e->i32, e->pend[t], ""), mask, ""), e->pend[t]);
+        LLVMBuildStore(B, k32(e, 0), e->cur);
+        LLVMBuildBr(B, e->bb[PART][x]);
+        LLVMPositionBuilderAtEnd(B, next);
+    }
+    LLVMBuildStore(B, mask, e->cur);
+    LLVMBuildBr(B, e->bb[PART][t]);
+}
+
+static void jump(struct emit *e, uint32_t t, val mask)
+{
+    pay(e, t);
+    go(e, t, mask);
+}
+
+/* Nobody goes on from here: the first pending block. */
+static void next_pending(struct emit *e)
+{
+    for (uint32_t x = 0; x < e->f->n_blocks && e->version == PART; x++) {
+        if (!mg_has(e->f->blocks[e->block].front, x) || !e->pend[x]) continue;
+        LLVMBasicBlockRef take = emit_block(e, "take");
+        branch_off(e, is_zero(e, LLVMBuildLoad2(B, e->i32, e->pend[x], "")), take);
+        /* pending: go there; nothing waits before it */
+        LLVMBuildStore(B, k32(e, 0), e->cur);
+        LLVMBuildBr(B, e->bb[PART][x]);
+        LLVMPositionBuilderAtEnd(B, take);
+    }
+    LLVMBuildBr(B, e->done);
+}
+
+static val bits(struct emit *e, val lanes) { return LLVMBuildBitCast(B, lanes, e->i32, ""); }
+
+/* Goes on in the partial version with some lanes only. */
+static void split(struct emit *e, uint32_t t, val mask, uint32_t other, val rest)
+{
+    int version = e->version;
+    pay(e, t);
+    if (rest) LLVMBuildStore(B, version == PART ? LLVMBuildOr(B, LLVMBuildLoad2(B, e->i32, e->pend[other], ""), rest, "") : rest, e->pend[other]);
+    if (version == FULL) {
+        LLVMBuildStore(B, mask, e->cur);
+        LLVMBuildBr(B, e->bb[PART][t]);
+        return;
+    }
+    go(e, t, mask);
+}
+
+static void branch(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    uint32_t t = in->target, f = in->fall;
+    if (!in->guard || t == f) {
+        jump(e, t, emit_mask(e));
+        return;
+    }
+    if (cpu_uniform_guard(e->f, in)) {
+        LLVMBasicBlockRef yes = emit_block(e, "taken");
+        branch_off(e, emit_guard_scalar(e), yes);
+        jump(e, f, emit_mask(e));
+        LLVMPositionBuilderAtEnd(B, yes);
+        jump(e, t, emit_mask(e));
+        return;
+    }
+    val m = emit_mask(e), taken = bits(e, emit_active(e));
+    LLVMBasicBlockRef all = emit_block(e, "all"), none = emit_block(e, "none");
+    branch_off(e, is_zero(e, taken), none);
+    branch_off(e, LLVMBuildICmp(B, LLVMIntEQ, taken, m, ""), all);
+    val rest = LLVMBuildXor(B, m, taken, "");
+    if (t < f) split(e, t, taken, f, rest);
+    else split(e, f, rest, t, taken);
+    LLVMPositionBuilderAtEnd(B, all);
+    jump(e, t, m);
+    LLVMPositionBuilderAtEnd(B, none);
+    jump(e, f, m);
+}
+
+static void exits(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    val m = emit_mask(e), taken = in->guard ? bits(e, emit_active(e)) : m;
+    if (!e->f->is_kernel) { /* activations are the emulator's */
+        if (!in->guard) {
+            emit_leave(e, CPU_AT);
+            return;
+        }
+        emit_leave_if(e, not_zero(e, taken));
+        go(e, in->fall, m);
+        return;
+    }
+    if (in->guard) {
+        LLVMBasicBlockRef none = emit_block(e, "none"), some = emit_block(e, "some");
+        LLVMBuildCondBr(B, is_zero(e, taken), none, some);
+        LLVMPositionBuilderAtEnd(B, none);
+        go(e, in->fall, m);
+        LLVMPositionBuilderAtEnd(B, some);
+    }
+    emit_leave_if(e, not_zero(e, e->outside));
+    LLVMBuildStore(B, LLVMBuildAnd(B, LLVMBuildLoad2(B, e->i32, e->live, ""), LLVMBuildNot(B, taken, ""), ""), e->live);
+    if (in->guard) {
+        LLVMBasicBlockRef gone = emit_block(e, "gone");
+        val rest = LLVMBuildAnd(B, m, LLVMBuildNot(B, taken, ""), "");
+        branch_off(e, is_zero(e, rest), gone);
+        if (e->version == FULL) {
+            LLVMBuildStore(B, rest, e->cur);
+            LLVMBuildBr(B, e->bb[PART][in->fall]);
+        } else go(e, in->fall, rest);
+        LLVMPositionBuilderAtEnd(B, gone);
+    }
+    next_pending(e);
+}
+
+static void barrier(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    if (in->guard || in->sub != EMU_BAR_SYNC || in->s[1]) {
+        emit_leave(e, CPU_AT);
+        return;
+    }
+    val waiting = LLVMBuildOr(B, e->outside, LLVMBuildXor(B, LLVMBuildLoad2(B, e->i32, e->live, ""), emit_mask(e), ""), "");
+    val code = LLVMBuildSelect(B, is_zero(e, waiting), k32(e, CPU_BAR), k32(e, CPU_AT), "");
+    struct leave *l = leave_here(e);
+    LLVMBuildStore(B, k32(e, e->ix), e->leave_pc);
+    LLVMBuildStore(B, emit_mask(e), e->leave_mask);
+    LLVMBuildStore(B, code, e->leave_code);
+    LLVMBuildBr(B, l->bb);
+}
+
+/* The operation that ends the block. */
+void emit_end(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    if (in->kind != CPU_CTL || (in->ctl == EMU_CTL_SYNC && in->sub <= EMU_SYNC_ELECT)) {
+        go(e, e->block + 1, emit_mask(e));
+        return;
+    }
+    switch ((enum emu_ctl)in->ctl) {
+    case EMU_CTL_NEXT: jump(e, in->target, emit_mask(e)); break;
+    case EMU_CTL_LOOP:
+        if (e->f->in_step) emit_leave_if(e, not_zero(e, emit_field(e, e->i32, offsetof(struct cpu_call, pauses))));
+        jump(e, in->target, emit_mask(e));
+        break;
+    case EMU_CTL_BRA: branch(e); break;
+    case EMU_CTL_RET:
+    case EMU_CTL_EXIT: exits(e); break;
+    case EMU_CTL_TRAP:
+    case EMU_CTL_CALL:
+    case EMU_CTL_CALLI:
+    case EMU_CTL_BUILTIN:
+        if (!in->guard) {
+            emit_leave(e, CPU_AT);
+            break;
+        }
+        emit_leave_if(e, not_zero(e, bits(e, emit_active(e))));
+        go(e, in->fall, emit_mask(e));
+        break;
+    case EMU_CTL_BAR: barrier(e); break;
+    default: emit_leave(e, CPU_AT); break; /* branch tables, .sync operations without code */
+    }
+}

@@ -1,0 +1,91 @@
+/* Plugin, private: one function being turned into LLVM IR.
+ *
+ * Every block is emitted twice. In the full version all 32 lanes run: no masks, nothing pending. In
+ * the partial one the running lanes are `cur`, and those waiting at block x are pend[x]. A branch
+ * that splits a full warp goes over to the partial version, a join that completes it comes back.
+ * Registers are allocas (a scalar or two for linear ones, a vector otherwise), which mem2reg turns
+ * into values; so are cur, pend and the other state.
+ */
+#ifndef MG_DEVICE_CPU_EMIT_H
+#define MG_DEVICE_CPU_EMIT_H
+
+#include "device/cpu/cpu.h"
+
+#include <llvm-c/Core.h>
+#include <llvm-c/Orc.h>
+#include <llvm-c/TargetMachine.h>
+
+typedef LLVMValueRef val;
+
+enum { FULL, PART };
+struct reg_var { val at[2]; }; /* allocas: base of lane 0, of lane 16 (halves) */
+
+struct leave { LLVMBasicBlockRef bb; uint64_t *live; bool used; };
+
+struct emit {
+    struct cpu_func *f;
+    LLVMContextRef c;
+    LLVMModuleRef m;
+    LLVMBuilderRef b;
+    val fn, call;
+    LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, voidt;
+    LLVMTypeRef v1, v32, v64, vf32, vf64;
+    val regs, ops, ranges, params, shared, shared_bytes, outside;
+    val warp_tid[3][2]; /* scalars of tid at lanes 0 and 16 */
+    struct reg_var *vars;
+    LLVMBasicBlockRef *bb[2];
+    struct leave *leaves[2];
+    val *pend;
+    val cur, live, budget;
+    val leave_pc, leave_mask, leave_code;
+    LLVMBasicBlockRef done;
+    /* where we are */
+    int version;
+    uint32_t block;
+    const struct cpu_inst *in;
+    uint32_t ix;
+    val mask, lanes; /* of the running set: i32, <32 x i1>; NULL in the full version */
+    uint64_t *scratch;
+};
+
+/* values.c */
+LLVMTypeRef emit_type(struct emit *e, enum emu_class c, bool vec);
+val emit_int(struct emit *e, enum emu_class c, uint64_t v, bool vec);
+val emit_splat(struct emit *e, val scalar);
+val emit_iota(struct emit *e, LLVMTypeRef elem, int64_t step);
+val emit_field(struct emit *e, LLVMTypeRef t, size_t off);
+void emit_set_field(struct emit *e, size_t off, val v);
+val emit_at(struct emit *e, val base, uint64_t off);           /* base + off bytes */
+val emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef *types, unsigned n_types, val *args, unsigned n);
+/* A register as the program sees its bits (NaNs canonical) or raw. half: scalar at lane 0 or 16. */
+val emit_vec(struct emit *e, uint32_t reg, bool raw);
+val emit_scalar(struct emit *e, uint32_t reg, int half, bool raw);
+bool emit_is_linear(struct emit *e, uint32_t reg);
+/* Writes a register in the active lanes (active: <32 x i1> or NULL for those that run). */
+void emit_set_vec(struct emit *e, uint32_t reg, val v, val active);
+void emit_set_scalar(struct emit *e, uint32_t reg, int half, val v, val guard);
+void emit_spill(struct emit *e, uint32_t reg);                  /* to the frame */
+void emit_reload(struct emit *e, uint32_t reg, val lane, val low, val high); /* from it */
+val emit_slot(struct emit *e, uint32_t reg);                    /* its address in the frame */
+val emit_canon(struct emit *e, val bits);
+val emit_mask(struct emit *e);   /* of the running set as i32 */
+val emit_lanes(struct emit *e);  /* as <32 x i1>; NULL: all */
+val emit_guard(struct emit *e);  /* the instruction's guard as <32 x i1>, NULL: none */
+val emit_guard_scalar(struct emit *e);
+val emit_active(struct emit *e); /* lanes that run and whose guard holds; NULL: all */
+LLVMBasicBlockRef emit_block(struct emit *e, const char *name);
+void emit_spots(struct emit *e); /* computes tid */
+
+/* alu.c, memory.c, control.c */
+bool emit_alu(struct emit *e);
+bool emit_move(struct emit *e);
+void emit_memory(struct emit *e);
+void emit_call(struct emit *e);
+void emit_sync(struct emit *e);
+void emit_end(struct emit *e);
+void emit_leave(struct emit *e, uint32_t code);
+void emit_leave_if(struct emit *e, val cond); /* the emulator does this operation when cond holds */
+
+#define emit_is(e, k) ((e)->f->isa >= (k))
+
+#endif

@@ -1,0 +1,445 @@
+/* Loads and stores, and calls of the emulator's functions.
+ *
+ * As in the emulator every access is checked against the allocation that the operation hit last
+ * (shared memory: the CTA's size). What is not inside, or not aligned, is done by the emulator's own
+ * function, which finds the right allocation or faults. Linear addresses are one or two wide
+ * accesses; a load may fetch inactive lanes too, since all 32 lie inside.
+ */
+#include "device/cpu/plugin/emit.h"
+
+#define B e->b
+
+static val k64(struct emit *e, uint64_t v) { return LLVMConstInt(e->i64, v, 0); }
+static val k32(struct emit *e, uint64_t v) { return LLVMConstInt(e->i32, v, 0); }
+
+/* Number of the lowest active lane. */
+static val first_lane(struct emit *e, val mask)
+{
+    val args[2] = {mask, LLVMConstInt(e->i1, !e->in->guard, 0)};
+    return emit_intrinsic(e, "llvm.cttz", &e->i32, 1, args, 2);
+}
+
+static val active_bits(struct emit *e)
+{
+    val a = e->in->guard ? emit_active(e) : NULL;
+    return a ? LLVMBuildBitCast(B, a, e->i32, "") : emit_mask(e);
+}
+
+/* ---- calls of the emulator's functions ---------------------------------------------------------------- */
+
+static void each_reg(struct emit *e, const struct cpu_inst *in, void (*fn)(struct emit *, uint32_t))
+{
+    if (in->guard) fn(e, in->guard);
+    for (int k = 0; k < 4; k++)
+        if (in->s[k]) fn(e, in->s[k]);
+    if (in->kind == CPU_STORE || in->kind == CPU_CALL || in->kind == CPU_CTL)
+        for (uint32_t k = 0; k < in->n_list; k++)
+            if (in->list[k]) fn(e, in->list[k]);
+}
+
+/* A register that the call writes: its inactive lanes come back too. */
+static void before_write(struct emit *e, uint32_t reg)
+{
+    if (!reg || (!e->f->regs[reg - 1].shape.varying && !e->in->guard)) return;
+    if (e->in->guard || mg_has(e->f->blocks[e->block].keep, reg - 1)) emit_spill(e, reg);
+}
+
+static void after_write(struct emit *e, uint32_t reg)
+{
+    if (!reg) return;
+    const struct cpu_reg *r = &e->f->regs[reg - 1];
+    if (r->shape.varying) {
+        emit_reload(e, reg, NULL, NULL, NULL);
+        return;
+    }
+    val m = active_bits(e), lane = first_lane(e, m);
+    val low = first_lane(e, LLVMBuildOr(B, LLVMBuildAnd(B, m, k32(e, 0xffff), ""), k32(e, 1u << 15), ""));
+    val high = first_lane(e, LLVMBuildOr(B, LLVMBuildAnd(B, m, k32(e, 0xffff0000), ""), k32(e, 1u << 31), ""));
+    if (e->in->guard) lane = LLVMBuildAnd(B, lane, k32(e, 31), "");
+    emit_reload(e, reg, lane, low, high);
+}
+
+static void each_written(struct emit *e, const struct cpu_inst *in, void (*fn)(struct emit *, uint32_t))
+{
+    if (in->kind == CPU_LOAD || (in->kind == CPU_CALL && !in->known)) {
+        for (uint32_t k = 0; k < in->n_list; k++) fn(e, in->list[k]);
+        return;
+    }
+    if (in->kind == CPU_STORE) return;
+    fn(e, in->d);
+    fn(e, in->d2);
+}
+
+static val op_address(struct emit *e) { return emit_at(e, e->ops, (uint64_t)e->ix * sizeof(struct emu_op)); }
+
+static void plain_call(struct emit *e, val mask)
+{
+    LLVMTypeRef args_t[3] = {e->ptr, e->ptr, e->i32};
+    val op = op_address(e), fn = LLVMBuildLoad2(B, e->ptr, op, ""), args[3] = {op, e->regs, mask};
+    LLVMBuildCall2(B, LLVMFunctionType(e->voidt, args_t, 3, 0), fn, args, 3, "");
+}
+
+/* The emulator's function for this operation. It applies the guard itself. */
+void emit_call(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    each_reg(e, in, emit_spill);
+    if (in->kind != CPU_CALL || in->known) each_written(e, in, before_write);
+    plain_call(e, emit_mask(e));
+    each_written(e, in, after_write);
+}
+
+void emit_sync(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    val active = active_bits(e), members = NULL;
+    uint32_t mreg = in->n_list ? in->list[0] : 0;
+    LLVMBasicBlockRef run = NULL, next = NULL;
+    if (in->guard) { /* nobody: nothing to do */
+        run = emit_block(e, "sync");
+        next = emit_block(e, "synced");
+        LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, active, k32(e, 0), ""), run, next);
+        LLVMPositionBuilderAtEnd(B, run);
+    }
+    if (!mreg || e->f->regs[mreg - 1].shape.varying) { /* members differ between lanes: not here */
+        emit_leave_if(e, LLVMConstInt(e->i1, 1, 0));
+    } else {
+        members = emit_scalar(e, mreg, 0, false);
+        val missing = LLVMBuildAnd(B, members, LLVMBuildLoad2(B, e->i32, e->live, ""), "");
+        missing = LLVMBuildAnd(B, missing, LLVMBuildNot(B, active, ""), "");
+        missing = LLVMBuildOr(B, missing, e->outside, "");
+        emit_leave_if(e, LLVMBuildICmp(B, LLVMIntNE, missing, k32(e, 0), ""));
+    }
+    each_reg(e, in, emit_spill);
+    each_written(e, in, before_write);
+    val host = emit_field(e, e->ptr, offsetof(struct cpu_call, host));
+    val fn = LLVMBuildLoad2(B, e->ptr, emit_at(e, host, offsetof(struct cpu_host, sync)), "");
+    LLVMTypeRef args_t[3] = {e->ptr, e->ptr, e->i32};
+    val args[3] = {op_address(e), e->regs, active};
+    LLVMBuildCall2(B, LLVMFunctionType(e->voidt, args_t, 3, 0), fn, args, 3, "");
+    each_written(e, in, after_write);
+    if (run) {
+        LLVMBuildBr(B, next);
+        LLVMPositionBuilderAtEnd(B, next);
+    }
+}
+
+/* ---- addresses -------------------------------------------------------------------------------------------- */
+
+struct access {
+    bool linear, halves, wide; /* registers of 64 bits */
+    int32_t stride;
+    unsigned bytes, vec;
+    bool sign;
+    val at[2];                 /* host addresses (i64) of lanes 0 and 16 when linear */
+    val lo, size;              /* what may be accessed */
+    val many;                  /* <32 x i64> otherwise */
+};
+
+static bool is_wide(unsigned elem) { return elem >= EMU_E_U8D && elem <= EMU_E_B64D; }
+static bool sign_extends(unsigned elem) { return elem == EMU_E_S8W || elem == EMU_E_S8H || elem == EMU_E_S16W || elem == EMU_E_S8D || elem == EMU_E_S16D || elem == EMU_E_S32D; }
+
+/* The program's address as 64 bits. */
+static val address(struct emit *e, const struct cpu_inst *in, bool vec, int half)
+{
+    enum emu_class c = !in->s[0] ? EMU_D : (enum emu_class)e->f->regs[in->s[0] - 1].cls;
+    val a = in->s[0] ? vec ? emit_vec(e, in->s[0], false) : emit_scalar(e, in->s[0], half, false) : emit_int(e, EMU_D, 0, vec);
+    bool narrow = in->where == EMU_AT_SHARED || c == EMU_W;
+    if (c == EMU_D && narrow) a = LLVMBuildTrunc(B, a, emit_type(e, EMU_W, vec), "");
+    a = LLVMBuildAdd(B, a, emit_int(e, narrow ? EMU_W : EMU_D, (uint64_t)in->off, vec), "");
+    return narrow ? LLVMBuildZExt(B, a, emit_type(e, EMU_D, vec), "") : a;
+}
+
+static void bounds(struct emit *e, const struct cpu_inst *in, struct access *a)
+{
+    if (in->where == EMU_AT_SHARED) {
+        a->lo = k64(e, 0);
+        a->size = e->shared_bytes;
+        return;
+    }
+    val r = emit_at(e, e->ranges, (uint64_t)in->cache * sizeof(struct emu_range));
+    a->lo = LLVMBuildLoad2(B, e->i64, emit_at(e, r, offsetof(struct emu_range, lo)), "");
+    val hi = LLVMBuildLoad2(B, e->i64, emit_at(e, r, offsetof(struct emu_range, hi)), "");
+    a->size = LLVMBuildSub(B, hi, a->lo, "");
+}
+
+/* [from, from + span) inside and aligned */
+static val inside(struct emit *e, const struct access *a, val from, uint64_t span, unsigned align)
+{
+    val off = LLVMBuildSub(B, from, a->lo, "");
+    val ok = LLVMBuildICmp(B, LLVMIntULT, off, a->size, "");
+    ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntULE, LLVMBuildAdd(B, off, k64(e, span), ""), a->size, ""), "");
+    if (align > 1) {
+        val low = LLVMBuildAnd(B, from, k64(e, align - 1), "");
+        ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntEQ, low, k64(e, 0), ""), "");
+    }
+    return ok;
+}
+
+static val host_pointer(struct emit *e, const struct cpu_inst *in, val at)
+{
+    if (in->where != EMU_AT_SHARED) return LLVMBuildIntToPtr(B, at, e->ptr, "");
+    return LLVMBuildGEP2(B, e->i8, e->shared, &at, 1, "");
+}
+
+static LLVMTypeRef mem_type(struct emit *e, unsigned bytes) { return bytes == 1 ? e->i8 : bytes == 2 ? e->i16 : bytes == 4 ? e->i32 : e->i64; }
+
+/* From the memory's element to the register's lane. */
+static val extend(struct emit *e, const struct cpu_inst *in, val v, bool vec)
+{
+    LLVMTypeRef to = emit_type(e, is_wide(in->elem) ? EMU_D : EMU_W, vec);
+    if (in->elem == EMU_E_S8H) {
+        LLVMTypeRef h = vec ? LLVMVectorType(e->i16, (unsigned)LLVMGetVectorSize(LLVMTypeOf(v))) : e->i16;
+        v = LLVMBuildSExt(B, v, h, "");
+        return LLVMBuildZExt(B, v, to, "");
+    }
+    if (in->bytes == (is_wide(in->elem) ? 8 : 4)) return v;
+    return sign_extends(in->elem) ? LLVMBuildSExt(B, v, to, "") : LLVMBuildZExt(B, v, to, "");
+}
+
+static val load(struct emit *e, LLVMTypeRef t, val p, unsigned align)
+{
+    val v = LLVMBuildLoad2(B, t, p, "");
+    LLVMSetAlignment(v, align);
+    return v;
+}
+
+/* n lanes from p, element k of vec */
+static val lanes_at(struct emit *e, const struct cpu_inst *in, val wide, unsigned n, unsigned k)
+{
+    val pick[32];
+    if (in->vec == 1) return wide;
+    for (unsigned i = 0; i < n; i++) pick[i] = k32(e, i * in->vec + k);
+    return LLVMBuildShuffleVector(B, wide, LLVMGetPoison(LLVMTypeOf(wide)), LLVMConstVector(pick, n), "");
+}
+
+static void set_loaded(struct emit *e, uint32_t reg, val vec)
+{
+    emit_set_vec(e, reg, vec, e->in->guard ? emit_active(e) : NULL);
+}
+
+/* 16 lanes and 16 lanes */
+static val both(struct emit *e, val lo, val hi)
+{
+    val pick[32];
+    for (unsigned i = 0; i < 32; i++) pick[i] = k32(e, i);
+    return LLVMBuildShuffleVector(B, lo, hi, LLVMConstVector(pick, 32), "");
+}
+
+static void load_linear(struct emit *e, const struct access *a)
+{
+    const struct cpu_inst *in = e->in;
+    LLVMTypeRef t = mem_type(e, in->bytes);
+    val p[2] = {host_pointer(e, in, a->at[0]), a->halves ? host_pointer(e, in, a->at[1]) : NULL};
+    if (!a->stride) {
+        for (unsigned k = 0; k < in->vec; k++) {
+            uint32_t reg = in->list[k];
+            if (!reg) continue;
+            const struct cpu_reg *r = &e->f->regs[reg - 1];
+            val s[2] = {NULL, NULL};
+            for (int h = 0; h < (a->halves ? 2 : 1); h++) s[h] = extend(e, in, load(e, t, emit_at(e, p[h], (uint64_t)k * in->bytes), in->bytes), false);
+            if (r->shape.varying) {
+                val v = emit_splat(e, s[0]);
+                if (a->halves) {
+                    val pick[32], hi = emit_splat(e, s[1]);
+                    for (unsigned i = 0; i < 32; i++) pick[i] = k32(e, i < 16 ? i : 32 + i);
+                    v = LLVMBuildShuffleVector(B, v, hi, LLVMConstVector(pick, 32), "");
+                }
+                set_loaded(e, reg, v);
+                continue;
+            }
+            val g = in->guard ? emit_guard_scalar(e) : NULL;
+            emit_set_scalar(e, reg, 0, s[0], g);
+            if (r->shape.halves) emit_set_scalar(e, reg, 1, a->halves ? s[1] : s[0], g);
+        }
+        return;
+    }
+    unsigned n = a->halves ? 16 : 32;
+    val wide[2];
+    for (int h = 0; h < (a->halves ? 2 : 1); h++) wide[h] = load(e, LLVMVectorType(t, n * in->vec), p[h], in->bytes);
+    for (unsigned k = 0; k < in->vec; k++) {
+        if (!in->list[k]) continue;
+        val v = lanes_at(e, in, wide[0], n, k);
+        if (a->halves) v = both(e, v, lanes_at(e, in, wide[1], n, k));
+        set_loaded(e, in->list[k], extend(e, in, v, true));
+    }
+}
+
+static val value(struct emit *e, uint32_t reg, unsigned bytes, bool vec, int half)
+{
+    val v = vec ? emit_vec(e, reg, false) : emit_scalar(e, reg, half, false);
+    LLVMTypeRef t = mem_type(e, bytes), to = vec ? LLVMVectorType(t, 32) : t;
+    return LLVMTypeOf(v) == to ? v : LLVMBuildTrunc(B, v, to, "");
+}
+
+static void masked_store(struct emit *e, val v, val p, unsigned align, val lanes)
+{
+    LLVMTypeRef types[2] = {LLVMTypeOf(v), e->ptr};
+    if (!lanes) {
+        LLVMSetAlignment(LLVMBuildStore(B, v, p), align);
+        return;
+    }
+    val args[4] = {v, p, k32(e, align), lanes};
+    emit_intrinsic(e, "llvm.masked.store", types, 2, args, 4);
+}
+
+static val half_of(struct emit *e, val v, int h)
+{
+    val pick[16];
+    if (!v) return NULL;
+    for (unsigned i = 0; i < 16; i++) pick[i] = k32(e, i + 16 * (unsigned)h);
+    return LLVMBuildShuffleVector(B, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(pick, 16), "");
+}
+
+static void store_linear(struct emit *e, const struct access *a)
+{
+    const struct cpu_inst *in = e->in;
+    val lanes = in->guard ? emit_active(e) : emit_lanes(e);
+    val p[2] = {host_pointer(e, in, a->at[0]), a->halves ? host_pointer(e, in, a->at[1]) : NULL};
+    if (!a->stride) { /* the last lane wins */
+        val m = active_bits(e), args[2] = {m, LLVMConstInt(e->i1, 1, 0)};
+        val last = LLVMBuildSub(B, k32(e, 31), emit_intrinsic(e, "llvm.ctlz", &e->i32, 1, args, 2), "");
+        for (unsigned k = 0; k < in->vec; k++) {
+            const struct cpu_reg *r = &e->f->regs[in->list[k] - 1];
+            bool flat = r->kind == CPU_REG_CONST || cpu_is_uniform(r->shape);
+            val v = flat ? value(e, in->list[k], in->bytes, false, 0) : LLVMBuildExtractElement(B, value(e, in->list[k], in->bytes, true, 0), last, "");
+            LLVMSetAlignment(LLVMBuildStore(B, v, emit_at(e, p[0], (uint64_t)k * in->bytes)), in->bytes);
+        }
+        return;
+    }
+    if (a->halves) {
+        val v = value(e, in->list[0], in->bytes, true, 0);
+        for (int h = 0; h < 2; h++) masked_store(e, half_of(e, v, h), p[h], in->bytes, half_of(e, lanes, h));
+        return;
+    }
+    if (in->vec == 1) {
+        masked_store(e, value(e, in->list[0], in->bytes, true, 0), p[0], in->bytes, lanes);
+        return;
+    }
+    /* elements of a lane lie together: interleave */
+    unsigned n = in->vec;
+    val parts[8], pick[128];
+    for (unsigned k = 0; k < n; k++) parts[k] = value(e, in->list[k], in->bytes, true, 0);
+    for (unsigned i = 0; i < 64; i++) pick[i] = k32(e, i);
+    if (n == 2) {
+        for (unsigned i = 0; i < 64; i++) pick[i] = k32(e, i / 2 + (i & 1) * 32);
+        masked_store(e, LLVMBuildShuffleVector(B, parts[0], parts[1], LLVMConstVector(pick, 64), ""), p[0], in->bytes, NULL);
+        return;
+    }
+    val lo = LLVMBuildShuffleVector(B, parts[0], parts[1], LLVMConstVector(pick, 64), ""), hi = LLVMBuildShuffleVector(B, parts[2], parts[3], LLVMConstVector(pick, 64), "");
+    for (unsigned i = 0; i < 128; i++) pick[i] = k32(e, i / 4 + (i & 3) * 32);
+    masked_store(e, LLVMBuildShuffleVector(B, lo, hi, LLVMConstVector(pick, 128), ""), p[0], in->bytes, NULL);
+}
+
+/* Is there code for lanes that lie anywhere? */
+static bool can_gather(struct emit *e, const struct cpu_inst *in) { return emit_is(e, EMU_ISA_AVX512) && (in->bytes == 4 || in->bytes == 8); }
+
+static void gather(struct emit *e, val at)
+{
+    const struct cpu_inst *in = e->in;
+    LLVMTypeRef vt = LLVMVectorType(mem_type(e, in->bytes), 32), types[2] = {vt, LLVMVectorType(e->ptr, 32)};
+    val lanes = in->guard ? emit_active(e) : emit_lanes(e);
+    if (!lanes) lanes = emit_int(e, EMU_P, 1, true);
+    for (unsigned k = 0; k < in->vec; k++) {
+        val off = k64(e, (uint64_t)k * in->bytes), p;
+        if (in->where == EMU_AT_SHARED) p = LLVMBuildGEP2(B, e->i8, e->shared, &at, 1, "");
+        else p = LLVMBuildIntToPtr(B, at, types[1], "");
+        if (k) p = LLVMBuildGEP2(B, e->i8, p, &off, 1, "");
+        if (in->kind == CPU_LOAD) {
+            if (!in->list[k]) continue;
+#if LLVM_VERSION_MAJOR >= 22
+            val args[3] = {p, lanes, LLVMGetPoison(vt)};
+            val v = emit_intrinsic(e, "llvm.masked.gather", types, 2, args, 3);
+#else
+            val args[4] = {p, k32(e, in->bytes), lanes, LLVMGetPoison(vt)};
+            val v = emit_intrinsic(e, "llvm.masked.gather", types, 2, args, 4);
+#endif
+            set_loaded(e, in->list[k], extend(e, in, v, true));
+        } else {
+            val v = value(e, in->list[k], in->bytes, true, 0);
+#if LLVM_VERSION_MAJOR >= 22
+            val args[3] = {v, p, lanes};
+            emit_intrinsic(e, "llvm.masked.scatter", types, 2, args, 3);
+#else
+            val args[4] = {v, p, k32(e, in->bytes), lanes};
+            emit_intrinsic(e, "llvm.masked.scatter", types, 2, args, 4);
+#endif
+        }
+    }
+}
+
+static void load_param(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    for (unsigned k = 0; k < in->vec; k++) {
+        if (!in->list[k]) continue;
+        val v = extend(e, in, load(e, mem_type(e, in->bytes), emit_at(e, e->params, (uint64_t)in->off + (uint64_t)k * in->bytes), 1), false);
+        const struct cpu_reg *r = &e->f->regs[in->list[k] - 1];
+        if (r->shape.varying) set_loaded(e, in->list[k], emit_splat(e, v));
+        else
+            for (int h = 0; h < (r->shape.halves ? 2 : 1); h++) emit_set_scalar(e, in->list[k], h, v, in->guard ? emit_guard_scalar(e) : NULL);
+    }
+}
+
+void emit_memory(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    if (in->kind == CPU_PARAM) {
+        load_param(e);
+        return;
+    }
+    struct access a = {.bytes = in->bytes, .vec = in->vec};
+    struct cpu_shape s = {0};
+    uint32_t size = (uint32_t)in->bytes * in->vec;
+    bool store = in->kind == CPU_STORE, known = in->where != EMU_AT_LOCAL, masked = e->version == PART || in->guard;
+    if (in->s[0]) s = e->f->regs[in->s[0] - 1].shape;
+    if (in->s[0] && e->f->regs[in->s[0] - 1].kind == CPU_REG_CONST) s = (struct cpu_shape){0};
+    a.linear = !s.varying && (!s.stride || s.stride == (int32_t)size) && !(store && s.halves && (!s.stride || in->vec > 1)) && !(s.stride && s.halves && in->vec > 4);
+    a.halves = s.halves;
+    a.stride = s.stride;
+    if (in->vec == 3 || in->vec > 4) known = a.linear && !s.stride;
+    if (store && a.linear && s.stride && masked && (in->vec > 1 || !emit_is(e, EMU_ISA_AVX512))) a.linear = false;
+    if (!a.linear && !can_gather(e, in)) known = false;
+    if (!known) {
+        emit_call(e);
+        return;
+    }
+    bounds(e, in, &a);
+    val ok = NULL;
+    if (a.linear) {
+        uint64_t span = s.stride ? (uint64_t)size * (s.halves ? 16 : 32) : size;
+        for (int h = 0; h < (s.halves ? 2 : 1); h++) {
+            a.at[h] = address(e, in, false, h);
+            val one = inside(e, &a, a.at[h], span, size);
+            ok = ok ? LLVMBuildAnd(B, ok, one, "") : one;
+        }
+        if (store && !s.stride && masked) ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntNE, active_bits(e), k32(e, 0), ""), "");
+    } else {
+        a.many = address(e, in, true, 0);
+        val off = LLVMBuildSub(B, a.many, emit_splat(e, a.lo), "");
+        val two[2] = {a.size, k64(e, size - 1)};
+        val limit = emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, two, 2);
+        val good = LLVMBuildICmp(B, LLVMIntULT, off, emit_splat(e, limit), "");
+        if (size > 1) {
+            val low = LLVMBuildAnd(B, a.many, emit_int(e, EMU_D, size - 1, true), "");
+            good = LLVMBuildAnd(B, good, LLVMBuildICmp(B, LLVMIntEQ, low, emit_int(e, EMU_D, 0, true), ""), "");
+        }
+        val bad = LLVMBuildNot(B, good, ""), lanes = in->guard ? emit_active(e) : emit_lanes(e);
+        if (lanes) bad = LLVMBuildAnd(B, bad, lanes, "");
+        ok = LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildBitCast(B, bad, e->i32, ""), k32(e, 0), "");
+    }
+    LLVMBasicBlockRef fast = emit_block(e, "access"), slow = emit_block(e, "elsewhere"), next = emit_block(e, "accessed");
+    LLVMBuildCondBr(B, ok, fast, slow);
+    val cached = e->lanes;
+    LLVMPositionBuilderAtEnd(B, slow);
+    e->lanes = NULL;
+    emit_call(e);
+    LLVMBuildBr(B, next);
+    LLVMPositionBuilderAtEnd(B, fast);
+    e->lanes = cached;
+    if (a.linear) store ? store_linear(e, &a) : load_linear(e, &a);
+    else gather(e, a.many);
+    LLVMBuildBr(B, next);
+    LLVMPositionBuilderAtEnd(B, next);
+    e->lanes = cached;
+}

@@ -1,0 +1,273 @@
+/* Registers as LLVM values: scalars for linear ones, vectors for the others. */
+#include "device/cpu/plugin/emit.h"
+
+#include <string.h>
+
+#define B e->b
+
+LLVMTypeRef emit_type(struct emit *e, enum emu_class c, bool vec)
+{
+    if (c == EMU_P) return vec ? e->v1 : e->i1;
+    if (c == EMU_W) return vec ? e->v32 : e->i32;
+    return vec ? e->v64 : e->i64;
+}
+
+val emit_splat(struct emit *e, val s)
+{
+    LLVMTypeRef vt = LLVMVectorType(LLVMTypeOf(s), 32);
+    if (LLVMIsConstant(s)) {
+        val all[32];
+        for (int i = 0; i < 32; i++) all[i] = s;
+        return LLVMConstVector(all, 32);
+    }
+    val one = LLVMBuildInsertElement(B, LLVMGetPoison(vt), s, LLVMConstInt(e->i32, 0, 0), "");
+    return LLVMBuildShuffleVector(B, one, LLVMGetPoison(vt), LLVMConstNull(e->v32), "");
+}
+
+val emit_int(struct emit *e, enum emu_class c, uint64_t v, bool vec)
+{
+    val s = LLVMConstInt(emit_type(e, c, false), c == EMU_P ? v & 1 : v, 0);
+    return vec ? emit_splat(e, s) : s;
+}
+
+val emit_iota(struct emit *e, LLVMTypeRef t, int64_t step)
+{
+    val all[32];
+    (void)e;
+    for (int i = 0; i < 32; i++) all[i] = LLVMConstInt(t, (uint64_t)(step * i), 0);
+    return LLVMConstVector(all, 32);
+}
+
+val emit_at(struct emit *e, val base, uint64_t off)
+{
+    val ix = LLVMConstInt(e->i64, off, 0);
+    return off ? LLVMBuildGEP2(B, e->i8, base, &ix, 1, "") : base;
+}
+
+val emit_field(struct emit *e, LLVMTypeRef t, size_t off) { return LLVMBuildLoad2(B, t, emit_at(e, e->call, off), ""); }
+void emit_set_field(struct emit *e, size_t off, val v) { LLVMBuildStore(B, v, emit_at(e, e->call, off)); }
+
+val emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef *types, unsigned n_types, val *args, unsigned n)
+{
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    val fn = LLVMGetIntrinsicDeclaration(e->m, id, types, n_types);
+    return LLVMBuildCall2(B, LLVMIntrinsicGetType(e->c, id, types, n_types), fn, args, n, "");
+}
+
+LLVMBasicBlockRef emit_block(struct emit *e, const char *name) { return LLVMAppendBasicBlockInContext(e->c, e->fn, name); }
+
+val emit_canon(struct emit *e, val bits)
+{
+    bool vec = LLVMGetTypeKind(LLVMTypeOf(bits)) == LLVMVectorTypeKind;
+    val x = LLVMBuildBitCast(B, bits, vec ? e->vf32 : e->f32, "");
+    val nan = LLVMBuildFCmp(B, LLVMRealUNO, x, x, "");
+    return LLVMBuildSelect(B, nan, emit_int(e, EMU_W, 0x7fffffff, vec), bits, "");
+}
+
+/* ---- masks ------------------------------------------------------------------------------------------ */
+
+val emit_mask(struct emit *e) { return e->version == FULL ? LLVMConstInt(e->i32, UINT32_MAX, 0) : e->mask; }
+
+val emit_lanes(struct emit *e)
+{
+    if (e->version == FULL) return NULL;
+    if (!e->lanes) e->lanes = LLVMBuildBitCast(B, e->mask, e->v1, "");
+    return e->lanes;
+}
+
+val emit_guard_scalar(struct emit *e)
+{
+    val g = emit_scalar(e, e->in->guard, 0, true);
+    return e->in->guard_not ? LLVMBuildNot(B, g, "") : g;
+}
+
+val emit_guard(struct emit *e)
+{
+    if (!e->in->guard) return NULL;
+    val g = emit_vec(e, e->in->guard, true);
+    return e->in->guard_not ? LLVMBuildNot(B, g, "") : g;
+}
+
+val emit_active(struct emit *e)
+{
+    val g = emit_guard(e), l = emit_lanes(e);
+    return !g ? l : !l ? g : LLVMBuildAnd(B, g, l, "");
+}
+
+/* ---- special registers ------------------------------------------------------------------------------ */
+
+/* tid at lane 16 * half, from the warp's number and the block's shape. */
+static val spot(struct emit *e, unsigned comp, int half)
+{
+    const uint32_t *d = e->f->dims;
+    val t = LLVMBuildShl(B, emit_field(e, e->i32, offsetof(struct cpu_call, warp)), LLVMConstInt(e->i32, 5, 0), "");
+    if (half) t = LLVMBuildAdd(B, t, LLVMConstInt(e->i32, 16, 0), "");
+    bool line = d[1] == 1 && d[2] == 1;
+    if (line) return comp ? LLVMConstInt(e->i32, 0, 0) : t;
+    val x = LLVMConstInt(e->i32, d[0], 0), y = LLVMConstInt(e->i32, d[1], 0);
+    if (comp == 0) return LLVMBuildURem(B, t, x, "");
+    t = LLVMBuildUDiv(B, t, x, "");
+    return comp == 1 ? LLVMBuildURem(B, t, y, "") : LLVMBuildUDiv(B, t, y, "");
+}
+
+void emit_spots(struct emit *e)
+{
+    for (unsigned k = 0; k < 3; k++)
+        for (int h = 0; h < 2 && e->f->dims[0]; h++) e->warp_tid[k][h] = spot(e, k, h);
+}
+
+static val special(struct emit *e, const struct cpu_reg *r, int half)
+{
+    unsigned c = r->comp;
+    uint64_t lane = half ? 16 : 0;
+    switch (r->sreg) {
+    case MG_SREG_tid: return c > 2 ? LLVMConstInt(e->i32, 0, 0) : e->warp_tid[c][half];
+    case MG_SREG_laneid: return LLVMConstInt(e->i32, lane, 0);
+    case MG_SREG_WARP_SZ: return LLVMConstInt(e->i32, 32, 0);
+    case MG_SREG_warpid: return emit_field(e, e->i32, offsetof(struct cpu_call, warp));
+    case MG_SREG_ntid:
+        if (c > 2) return LLVMConstInt(e->i32, 0, 0);
+        if (e->f->dims[0]) return LLVMConstInt(e->i32, e->f->dims[c], 0);
+        break;
+    case MG_SREG_ctaid: return c > 2 ? LLVMConstInt(e->i32, 0, 0) : emit_field(e, e->i32, offsetof(struct cpu_call, ctaid) + 4 * c);
+    case MG_SREG_nctaid: return c > 2 ? LLVMConstInt(e->i32, 0, 0) : emit_field(e, e->i32, offsetof(struct cpu_call, nctaid) + 4 * c);
+    default: break;
+    }
+    LLVMTypeRef t = emit_type(e, (enum emu_class)r->cls, false);
+    if (r->cls == EMU_P) return LLVMBuildTrunc(B, LLVMBuildLoad2(B, e->i32, emit_at(e, e->regs, r->off), ""), e->i1, "");
+    return LLVMBuildLoad2(B, t, emit_at(e, e->regs, r->off), "");
+}
+
+static val lanemask(struct emit *e, unsigned sreg)
+{
+    val all[32];
+    for (unsigned i = 0; i < 32; i++) {
+        uint32_t lt = (1u << i) - 1, le = (uint32_t)((2ull << i) - 1);
+        uint32_t v = sreg == MG_SREG_lanemask_eq ? 1u << i : sreg == MG_SREG_lanemask_lt ? lt : sreg == MG_SREG_lanemask_le ? le : sreg == MG_SREG_lanemask_gt ? ~le : ~lt;
+        all[i] = LLVMConstInt(e->i32, v, 0);
+    }
+    return LLVMConstVector(all, 32);
+}
+
+/* The warp's own array of thread numbers. */
+static val tid_array(struct emit *e, unsigned comp)
+{
+    val frame = emit_field(e, e->ptr, offsetof(struct cpu_call, frame));
+    val w = LLVMBuildLoad2(B, e->ptr, emit_at(e, frame, offsetof(struct emu_frame, w)), "");
+    val at = emit_at(e, w, offsetof(struct emu_warp, tid) + comp * sizeof(uint32_t) * EMU_LANES);
+    val v = LLVMBuildLoad2(B, e->v32, at, "");
+    LLVMSetAlignment(v, 4);
+    return v;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------ */
+
+bool emit_is_linear(struct emit *e, uint32_t reg)
+{
+    return e->f->regs[reg - 1].kind == CPU_REG_CONST || !e->f->regs[reg - 1].shape.varying;
+}
+
+val emit_scalar(struct emit *e, uint32_t reg, int half, bool raw)
+{
+    const struct cpu_reg *r = &e->f->regs[reg - 1];
+    LLVMTypeRef t = emit_type(e, (enum emu_class)r->cls, false);
+    if (r->kind == CPU_REG_CONST) return emit_int(e, (enum emu_class)r->cls, r->value, false);
+    if (r->kind == CPU_REG_SREG && (r->shape.halves || !half || r->sreg == MG_SREG_laneid || r->sreg == MG_SREG_tid)) return special(e, r, half);
+    if (r->kind == CPU_REG_SREG) return special(e, r, 0);
+    val v = LLVMBuildLoad2(B, t, e->vars[reg - 1].at[half && r->shape.halves], "");
+    if (half && !r->shape.halves && r->shape.stride) v = LLVMBuildAdd(B, v, LLVMConstInt(t, (uint64_t)(16 * (int64_t)r->shape.stride), 0), "");
+    return r->lazy && !raw ? emit_canon(e, v) : v;
+}
+
+static val spread(struct emit *e, const struct cpu_reg *r, val b0, val b1)
+{
+    LLVMTypeRef t = LLVMTypeOf(b0);
+    if (!r->shape.halves) {
+        val v = emit_splat(e, b0);
+        return r->shape.stride ? LLVMBuildAdd(B, v, emit_iota(e, t, r->shape.stride), "") : v;
+    }
+    val lo = emit_splat(e, b0), hi = emit_splat(e, b1), pick[32], steps[32];
+    for (unsigned i = 0; i < 32; i++) {
+        pick[i] = LLVMConstInt(e->i32, i < 16 ? i : 32 + i, 0);
+        steps[i] = LLVMConstInt(t, (uint64_t)((int64_t)r->shape.stride * (int64_t)(i & 15)), 0);
+    }
+    val v = LLVMBuildShuffleVector(B, lo, hi, LLVMConstVector(pick, 32), "");
+    return r->shape.stride ? LLVMBuildAdd(B, v, LLVMConstVector(steps, 32), "") : v;
+}
+
+val emit_vec(struct emit *e, uint32_t reg, bool raw)
+{
+    const struct cpu_reg *r = &e->f->regs[reg - 1];
+    if (r->kind == CPU_REG_CONST) return emit_int(e, (enum emu_class)r->cls, r->value, true);
+    if (r->kind == CPU_REG_SREG && r->shape.varying) return r->sreg == MG_SREG_tid ? tid_array(e, r->comp) : lanemask(e, r->sreg);
+    if (!r->shape.varying) return spread(e, r, emit_scalar(e, reg, 0, raw), r->shape.halves ? emit_scalar(e, reg, 1, raw) : NULL);
+    val v = LLVMBuildLoad2(B, emit_type(e, (enum emu_class)r->cls, true), e->vars[reg - 1].at[0], "");
+    return r->lazy && !raw ? emit_canon(e, v) : v;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------ */
+
+void emit_set_scalar(struct emit *e, uint32_t reg, int half, val v, val guard)
+{
+    val at = e->vars[reg - 1].at[half];
+    if (guard) v = LLVMBuildSelect(B, guard, v, LLVMBuildLoad2(B, LLVMTypeOf(v), at, ""), "");
+    LLVMBuildStore(B, v, at);
+}
+
+void emit_set_vec(struct emit *e, uint32_t reg, val v, val active)
+{
+    val at = e->vars[reg - 1].at[0];
+    if (!active && mg_has(e->f->blocks[e->block].keep, reg - 1)) active = emit_lanes(e);
+    if (active) v = LLVMBuildSelect(B, active, v, LLVMBuildLoad2(B, LLVMTypeOf(v), at, ""), "");
+    LLVMBuildStore(B, v, at);
+}
+
+/* ---- the frame ------------------------------------------------------------------------------------------ */
+
+val emit_slot(struct emit *e, uint32_t reg) { return emit_at(e, e->regs, e->f->regs[reg - 1].off); }
+
+void emit_spill(struct emit *e, uint32_t reg)
+{
+    const struct cpu_reg *r = &e->f->regs[reg - 1];
+    if (r->cls == EMU_Q || r->kind == CPU_REG_CONST) return;
+    if (r->kind == CPU_REG_SREG && r->sreg != MG_SREG_tid && r->sreg != MG_SREG_ctaid) {
+        bool known = r->sreg == MG_SREG_laneid || r->sreg == MG_SREG_WARP_SZ || r->sreg == MG_SREG_warpid || r->sreg == MG_SREG_ntid || r->sreg == MG_SREG_nctaid ||
+                     (r->sreg >= MG_SREG_lanemask_eq && r->shape.varying);
+        if (!known) return; /* in the frame already */
+    }
+    val v = emit_vec(e, reg, false);
+    if (r->cls == EMU_P) v = LLVMBuildBitCast(B, v, e->i32, "");
+    val s = LLVMBuildStore(B, v, emit_slot(e, reg));
+    LLVMSetAlignment(s, r->cls == EMU_P ? 4 : 64);
+}
+
+/* lane: one whose value counts; low and high: one in each half. */
+void emit_reload(struct emit *e, uint32_t reg, val lane, val low, val high)
+{
+    const struct cpu_reg *r = &e->f->regs[reg - 1];
+    if (r->cls == EMU_Q || r->kind != CPU_REG_PLAIN) return;
+    val slot = emit_slot(e, reg);
+    LLVMTypeRef t = emit_type(e, (enum emu_class)r->cls, false);
+    if (r->shape.varying) {
+        val v = LLVMBuildLoad2(B, r->cls == EMU_P ? e->i32 : emit_type(e, (enum emu_class)r->cls, true), slot, "");
+        LLVMSetAlignment(v, r->cls == EMU_P ? 4 : 64);
+        if (r->cls == EMU_P) v = LLVMBuildBitCast(B, v, e->v1, "");
+        LLVMBuildStore(B, v, e->vars[reg - 1].at[0]);
+        return;
+    }
+    for (int h = 0; h < (r->shape.halves ? 2 : 1); h++) {
+        val l = r->shape.halves ? h ? high : low : lane, v;
+        if (r->cls == EMU_P) {
+            v = LLVMBuildLoad2(B, e->i32, slot, "");
+            v = LLVMBuildTrunc(B, LLVMBuildLShr(B, v, l, ""), e->i1, "");
+        } else {
+            val ix = LLVMBuildZExt(B, l, e->i64, "");
+            v = LLVMBuildLoad2(B, t, LLVMBuildGEP2(B, t, slot, &ix, 1, ""), "");
+            if (r->shape.stride) {
+                val step = LLVMBuildIntCast2(B, r->shape.halves ? LLVMBuildAnd(B, l, LLVMConstInt(e->i32, 15, 0), "") : l, t, 0, "");
+                v = LLVMBuildSub(B, v, LLVMBuildMul(B, step, LLVMConstInt(t, (uint64_t)(int64_t)r->shape.stride, 0), ""), "");
+            }
+        }
+        LLVMBuildStore(B, v, e->vars[reg - 1].at[h]);
+    }
+}

@@ -1,0 +1,292 @@
+/* Which registers have one value for all lanes, or grow by a constant from lane to lane.
+ *
+ * Optimistic: all registers begin without a value and only move down (linear, varying). A definition
+ * whose inactive lanes count (block.keep) makes its register varying, so one scalar always suffices:
+ * whoever reads it was active when it was written. Which blocks may be pending depends on which
+ * branches are uniform, so both are repeated until nothing changes.
+ */
+#include "device/cpu/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/emu/alu_priv.h"
+
+enum state { NONE, LINEAR, VARYING };
+struct value { enum state state; struct cpu_shape s; };
+struct shapes {
+    struct cpu_func *f;
+    struct value *v;
+    uint32_t block;
+    bool changed;
+};
+
+static const struct value none = {NONE, {0}}, vary = {VARYING, {.varying = true}};
+
+static struct value linear(int64_t stride, bool halves)
+{
+    if (stride > INT32_MAX || stride < INT32_MIN) return vary;
+    return (struct value){LINEAR, {.stride = (int32_t)stride, .halves = halves}};
+}
+
+static struct value special(const struct cpu_func *f, const struct cpu_reg *r)
+{
+    uint32_t x = f->dims[0], y = f->dims[1], z = f->dims[2];
+    struct value one = linear(1, false);
+    one.s.aligned = true;
+    switch (r->sreg) {
+    case MG_SREG_tid:
+        if (r->comp > 2) return linear(0, false);
+        if (!x) return vary;
+        if (r->comp == 0) return (y == 1 && z == 1) || x % 32 == 0 ? one : x % 16 == 0 ? linear(1, true) : vary;
+        if (r->comp == 1) return (y == 1 && z == 1) || x % 32 == 0 ? linear(0, false) : x % 16 == 0 ? linear(0, true) : vary;
+        return z == 1 || x * y % 32 == 0 ? linear(0, false) : x * y % 16 == 0 ? linear(0, true) : vary;
+    case MG_SREG_laneid: return one;
+    case MG_SREG_lanemask_eq: case MG_SREG_lanemask_lt: case MG_SREG_lanemask_le: case MG_SREG_lanemask_gt: case MG_SREG_lanemask_ge: return vary;
+    default: return linear(0, false);
+    }
+}
+
+static struct value get(const struct shapes *z, uint32_t reg)
+{
+    if (!reg) return linear(0, false);
+    const struct cpu_reg *r = &z->f->regs[reg - 1];
+    if (r->kind == CPU_REG_CONST) return linear(0, false);
+    if (r->kind == CPU_REG_SREG) return special(z->f, r);
+    return z->v[reg - 1];
+}
+
+static bool constant(const struct shapes *z, uint32_t reg, int64_t *out)
+{
+    if (!reg || z->f->regs[reg - 1].kind != CPU_REG_CONST) return false;
+    const struct cpu_reg *r = &z->f->regs[reg - 1];
+    *out = r->cls == EMU_D ? (int64_t)r->value : (int32_t)r->value;
+    return true;
+}
+
+static struct value join(struct value a, struct value b)
+{
+    if (a.state == NONE) return b;
+    if (b.state == NONE) return a;
+    if (a.state == VARYING || b.state == VARYING || a.s.stride != b.s.stride) return vary;
+    a.s.halves |= b.s.halves;
+    a.s.aligned &= b.s.aligned;
+    return a;
+}
+
+static struct value times(struct shapes *z, struct value a, uint32_t ra, struct value b, uint32_t rb)
+{
+    int64_t c;
+    if (constant(z, rb, &c)) return linear(a.s.stride * c, a.s.halves);
+    if (constant(z, ra, &c)) return linear(b.s.stride * c, b.s.halves);
+    if (a.s.stride || b.s.stride) return vary;
+    return linear(0, a.s.halves | b.s.halves);
+}
+
+static struct value plus(struct value a, struct value b, int sign)
+{
+    return linear((int64_t)a.s.stride + sign * (int64_t)b.s.stride, a.s.halves | b.s.halves);
+}
+
+static bool is_word(unsigned t) { return t == MG_TYPE_u32 || t == MG_TYPE_s32 || t == MG_TYPE_b32; }
+static bool is_integer(unsigned t) { return is_word(t) || t == MG_TYPE_u64 || t == MG_TYPE_s64 || t == MG_TYPE_b64; }
+
+static struct value alu(struct shapes *z, const struct cpu_inst *in)
+{
+    struct value s[3];
+    bool flat = true, halves = false;
+    int64_t c;
+    for (int k = 0; k < 3; k++) {
+        s[k] = get(z, in->s[k]);
+        if (s[k].state == NONE) return none;
+        flat &= s[k].state == LINEAR && !s[k].s.stride;
+        halves |= s[k].s.halves;
+    }
+    if (flat) return halves && z->f->regs[in->d - 1].cls == EMU_P ? vary : linear(0, halves);
+    if (in->op == MG_OP_selp) {
+        if (s[2].state != LINEAR || s[2].s.halves || s[2].s.stride) return vary;
+        return join(s[0], s[1]);
+    }
+    for (int k = 0; k < 3; k++)
+        if (s[k].state == VARYING) return vary;
+    unsigned t = in->t[0];
+    bool integer = is_integer(t);
+    switch (in->op) {
+    case MG_OP_mov: return s[0];
+    case MG_OP_add: return integer ? plus(s[0], s[1], 1) : vary;
+    case MG_OP_sub: return integer ? plus(s[0], s[1], -1) : vary;
+    case MG_OP_neg: return integer ? linear(-(int64_t)s[0].s.stride, s[0].s.halves) : vary;
+    case MG_OP_mul:
+        if (!integer || in->key == K_HI) return vary;
+        return times(z, s[0], in->s[0], s[1], in->s[1]);
+    case MG_OP_mad: {
+        if (!integer) return vary;
+        struct value p = times(z, s[0], in->s[0], s[1], in->s[1]);
+        return p.state == LINEAR ? plus(p, s[2], 1) : vary;
+    }
+    case MG_OP_shl:
+        if (!constant(z, in->s[1], &c) || c < 0 || c > 30) return vary;
+        return linear((int64_t)s[0].s.stride << c, s[0].s.halves);
+    case MG_OP_and: /* tid & 31 and wider */
+        if (constant(z, in->s[1], &c) && s[0].s.aligned && (c & 31) == 31 && !(c & (c + 1)) && is_word(t)) return s[0];
+        return vary;
+    case MG_OP_shr:
+        if (constant(z, in->s[1], &c) && s[0].s.aligned && c >= 5 && c < 32 && is_word(t)) return linear(0, false);
+        return vary;
+    case MG_OP_cvt: {
+        unsigned d = mg_type_bits((enum mg_type)in->t[0]), from = mg_type_bits((enum mg_type)in->t[1]);
+        if (!is_integer(in->t[0]) || !is_integer(in->t[1])) return vary;
+        struct value r = s[0];
+        if (d != 32 || from != 32) r.s.aligned = false;
+        return r;
+    }
+    default: return vary;
+    }
+}
+
+/* What the instruction gives its destinations; NONE: not known yet. */
+static struct value result(struct shapes *z, const struct cpu_inst *in, uint32_t reg)
+{
+    struct value a, b;
+    switch ((enum cpu_kind)in->kind) {
+    case CPU_ALU: return in->d2 == reg + 1 ? alu(z, in).state == NONE ? none : alu(z, in).state == LINEAR && !alu(z, in).s.stride ? alu(z, in) : vary : alu(z, in);
+    case CPU_MOV: return get(z, in->s[0]);
+    case CPU_LOW: case CPU_ZEXT: case CPU_SEXT:
+        a = get(z, in->s[0]);
+        a.s.aligned = false;
+        return a;
+    case CPU_NOT_P: case CPU_SEXT8: case CPU_SEXT16: case CPU_SEXT8H: case CPU_UNPACK:
+        a = get(z, in->s[0]);
+        return a.state == LINEAR && (a.s.stride || (a.s.halves && in->kind == CPU_NOT_P)) ? vary : a;
+    case CPU_PACK:
+        a = get(z, in->s[0]);
+        b = get(z, in->s[1]);
+        if (a.state == NONE || b.state == NONE) return none;
+        if (a.state == VARYING || b.state == VARYING || a.s.stride || b.s.stride) return vary;
+        return linear(0, a.s.halves | b.s.halves);
+    case CPU_PARAM: case CPU_ACTIVEMASK: case CPU_CLEAR: return linear(0, false);
+    case CPU_CVTA:
+        a = get(z, in->s[0]);
+        a.s.aligned = false;
+        return a;
+    case CPU_LOAD:
+        if (in->where == EMU_AT_LOCAL) return vary;
+        a = get(z, in->s[0]);
+        if (a.state == NONE) return none;
+        return a.state == LINEAR && !a.s.stride ? linear(0, a.s.halves) : vary;
+    default: return vary;
+    }
+}
+
+struct visit { struct shapes *z; const struct cpu_inst *in; };
+
+static void lower_to(struct shapes *z, uint32_t r, struct value v)
+{
+    if (z->f->regs[r].kind != CPU_REG_PLAIN) return;
+    struct value now = join(z->v[r], v);
+    if (now.state == z->v[r].state && now.s.stride == z->v[r].s.stride && now.s.halves == z->v[r].s.halves && now.s.aligned == z->v[r].s.aligned) return;
+    z->v[r] = now;
+    z->changed = true;
+}
+
+static void visit_def(void *user, uint32_t r, bool must)
+{
+    struct visit *v = user;
+    struct shapes *z = v->z;
+    if (z->f->regs[r].cls == EMU_Q) return;
+    bool guarded = v->in->guard && !cpu_uniform_guard(z->f, v->in);
+    bool partial = mg_has(z->f->blocks[z->block].keep, r) || guarded || (!must && !v->in->guard);
+    struct value got = partial ? vary : result(z, v->in, r);
+    lower_to(z, r, got);
+}
+
+static void publish(struct shapes *z)
+{
+    for (uint32_t i = 0; i < z->f->n_regs; i++) {
+        struct cpu_reg *r = &z->f->regs[i];
+        struct value v = r->kind == CPU_REG_PLAIN ? z->v[i] : get(z, i + 1);
+        r->shape = v.state == VARYING ? vary.s : v.s;
+        if (r->cls == EMU_Q) r->shape = vary.s;
+    }
+}
+
+/* f32 results whose NaNs nobody has made canonical yet: only where all definitions are such. */
+static bool makes_lazy(const struct cpu_inst *in)
+{
+    if (in->kind != CPU_ALU || in->t[0] != MG_TYPE_f32) return false;
+    switch (in->op) {
+    case MG_OP_add: case MG_OP_sub: case MG_OP_mul: case MG_OP_fma: case MG_OP_mad: case MG_OP_div: case MG_OP_rcp: case MG_OP_sqrt: case MG_OP_rsqrt: return true;
+    default: return false;
+    }
+}
+
+static void spoil(void *user, uint32_t r, bool must)
+{
+    struct visit *v = user;
+    struct cpu_reg *reg = &v->z->f->regs[r];
+    (void)must;
+    if (!reg->lazy || makes_lazy(v->in)) return;
+    if ((v->in->kind == CPU_MOV || (v->in->kind == CPU_ALU && v->in->op == MG_OP_mov)) && v->in->s[0]) {
+        const struct cpu_reg *s = &v->z->f->regs[v->in->s[0] - 1];
+        if (s->lazy || (s->kind == CPU_REG_CONST && (s->value & 0x7fffffff) <= 0x7f800000)) return;
+    }
+    reg->lazy = 0;
+    v->z->changed = true;
+}
+
+static void mark_lazy(void *user, uint32_t r, bool must)
+{
+    struct visit *v = user;
+    (void)must;
+    if (makes_lazy(v->in)) v->z->f->regs[r].lazy = 1;
+}
+
+static void each_def(struct shapes *z, void (*fn)(void *, uint32_t, bool))
+{
+    for (uint32_t b = 0; b < z->f->n_blocks; b++) {
+        z->block = b;
+        for (uint32_t i = z->f->blocks[b].first; i < z->f->blocks[b].end; i++) {
+            struct visit v = {z, &z->f->insts[i]};
+            cpu_each_def(z->f, v.in, fn, &v);
+        }
+    }
+}
+
+/* mov of a lazy register makes its destination lazy too, when that one has no other kind of value. */
+static void find_lazy(struct shapes *z)
+{
+    each_def(z, mark_lazy);
+    for (int round = 0; round < 4; round++)
+        for (uint32_t i = 0; i < z->f->n_insts; i++) {
+            const struct cpu_inst *in = &z->f->insts[i];
+            bool mov = in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov);
+            if (mov && in->d && in->s[0] && z->f->regs[in->s[0] - 1].lazy && z->f->regs[in->d - 1].cls == EMU_W) z->f->regs[in->d - 1].lazy = 1;
+        }
+    do {
+        z->changed = false;
+        each_def(z, spoil);
+    } while (z->changed);
+}
+
+void cpu_find_shapes(struct cpu_func *f)
+{
+    struct shapes z = {.f = f, .v = calloc(f->n_regs + 1, sizeof *z.v)};
+    if (!z.v) abort();
+    cpu_find_live(f);
+    for (uint32_t r = 0; r < f->n_regs; r++) /* what comes from outside may be anything */
+        if (mg_has(f->blocks[f->entry].live, r)) z.v[r] = vary;
+    publish(&z);
+    bool again = true;
+    while (again) {
+        again = false;
+        cpu_find_fronts(f);
+        do {
+            z.changed = false;
+            each_def(&z, visit_def);
+            again |= z.changed;
+            publish(&z);
+        } while (z.changed);
+    }
+    find_lazy(&z);
+    free(z.v);
+}

@@ -1,0 +1,77 @@
+/* What an instruction reads and writes; shared by the analyses and the plugin. */
+#include "device/cpu/cpu.h"
+
+uint32_t cpu_reg_at(const struct cpu_func *f, uint32_t off)
+{
+    uint32_t lo = 0, hi = f->n_regs;
+    if (!off) return 0;
+    while (lo < hi) {
+        uint32_t mid = (lo + hi) / 2;
+        if (f->regs[mid].off < off) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < f->n_regs && f->regs[lo].off == off ? lo + 1 : 0;
+}
+
+void cpu_each_use(const struct cpu_func *f, const struct cpu_inst *in, void (*fn)(void *, uint32_t), void *user)
+{
+    if (in->guard) fn(user, in->guard - 1);
+    for (int k = 0; k < 4; k++)
+        if (in->s[k]) fn(user, in->s[k] - 1);
+    switch ((enum cpu_kind)in->kind) {
+    case CPU_CALL:
+    case CPU_STORE:
+    case CPU_CTL:
+        for (uint32_t k = 0; k < in->n_list; k++)
+            if (in->list[k]) fn(user, in->list[k] - 1);
+        break;
+    case CPU_LEADER: /* adds to both */
+        if (in->d2) fn(user, in->d2 - 1);
+        break;
+    default: break;
+    }
+    if (in->kind == CPU_CTL && in->ctl == EMU_CTL_RET && !f->is_kernel) /* results */
+        for (uint32_t k = 0; k < f->fn->n_rets; k++)
+            if (f->fn->rets[k].from_reg) {
+                uint32_t r = cpu_reg_at(f, f->fn->rets[k].from);
+                if (r) fn(user, r - 1);
+            }
+}
+
+void cpu_each_def(const struct cpu_func *f, const struct cpu_inst *in, void (*fn)(void *, uint32_t, bool), void *user)
+{
+    (void)f;
+    bool must = !in->guard;
+    switch ((enum cpu_kind)in->kind) {
+    case CPU_CALL:
+    case CPU_CTL:
+        if (in->known) {
+            if (in->d) fn(user, in->d - 1, must);
+            if (in->d2) fn(user, in->d2 - 1, must);
+            break;
+        }
+        for (uint32_t k = 0; k < in->n_list; k++)
+            if (in->list[k]) fn(user, in->list[k] - 1, false);
+        break;
+    case CPU_LOAD:
+    case CPU_PARAM:
+    case CPU_CLEAR:
+        for (uint32_t k = 0; k < in->n_list; k++)
+            if (in->list[k]) fn(user, in->list[k] - 1, must);
+        break;
+    case CPU_LEADER:
+        if (in->d) fn(user, in->d - 1, must);
+        if (in->d2) fn(user, in->d2 - 1, false);
+        if (in->s[0]) fn(user, in->s[0] - 1, false);
+        break;
+    default:
+        if (in->d) fn(user, in->d - 1, must);
+        if (in->d2) fn(user, in->d2 - 1, must);
+        break;
+    }
+}
+
+bool cpu_uniform_guard(const struct cpu_func *f, const struct cpu_inst *in)
+{
+    return !in->guard || cpu_is_uniform(f->regs[in->guard - 1].shape);
+}
