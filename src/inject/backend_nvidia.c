@@ -59,12 +59,12 @@ static void context_ends(void *ctx, int device)
         mg_nv_ctx_ends(ctx, DRAIN_AT_DEATH_NS);
 }
 
-static void context_ended(void *ctx, int device)
+static void context_ended(void *ctx, int device, bool surely)
 {
     if (mg_session.cannot)
         return;
-    if (!ctx && mg_nv_ctx_is_active(device))
-        return; /* others hold it */
+    if (!surely && mg_nv_ctx_is_active(device))
+        return;
     ctx = ctx ? ctx : mg_nv_ctx_primary(device);
     mg_session.generation++;
     if (!ctx)

@@ -97,7 +97,7 @@ struct mg_backend {
     /* Makes the driver's call and sees to everything that follows it. */
     cu_result (*send)(const struct mg_call *c, struct mg_run *r, void **params, void **extra);
     void (*context_ends)(void *ctx, int device);                  /* ctx NULL: the device's primary one */
-    void (*context_ended)(void *ctx, int device);
+    void (*context_ended)(void *ctx, int device, bool surely);    /* not surely: others may hold it */
 };
 extern const struct mg_backend mg_backend_own, mg_backend_nvidia;
 

@@ -72,10 +72,10 @@ static void context_ends(void *ctx, int device)
     else
         mg_session.generation++;
 }
-static cu_result context_ended(cu_result rc, void *ctx, int device)
+static cu_result context_ended(cu_result rc, void *ctx, int device, bool surely)
 {
     if (rc == CUE_SUCCESS && mg_session.active && mg_session.backend->context_ended)
-        mg_session.backend->context_ended(ctx, device);
+        mg_session.backend->context_ended(ctx, device, surely);
     return rc;
 }
 
@@ -83,21 +83,21 @@ MG_HOOK(cuCtxDestroy_v2, cu_ctx c)
 {
     forget(&contexts, c);
     context_ends(c, -1);
-    return context_ended(MG_REAL(cuCtxDestroy_v2)(c), c, -1);
+    return context_ended(MG_REAL(cuCtxDestroy_v2)(c), c, -1, true);
 }
 MG_HOOK(cuCtxDestroy, cu_ctx c)
 {
     forget(&contexts, c);
     context_ends(c, -1);
-    return context_ended(MG_REAL(cuCtxDestroy)(c), c, -1);
+    return context_ended(MG_REAL(cuCtxDestroy)(c), c, -1, true);
 }
-#define PRIMARY(name)                     \
+#define PRIMARY(name, surely)             \
     MG_HOOK(name, cu_device d)            \
     {                                     \
         context_ends(NULL, d);            \
-        return context_ended(MG_REAL(name)(d), NULL, d); \
+        return context_ended(MG_REAL(name)(d), NULL, d, surely); \
     }
-PRIMARY(cuDevicePrimaryCtxReset)
-PRIMARY(cuDevicePrimaryCtxReset_v2)
-PRIMARY(cuDevicePrimaryCtxRelease)
-PRIMARY(cuDevicePrimaryCtxRelease_v2)
+PRIMARY(cuDevicePrimaryCtxReset, true)
+PRIMARY(cuDevicePrimaryCtxReset_v2, true)
+PRIMARY(cuDevicePrimaryCtxRelease, false)
+PRIMARY(cuDevicePrimaryCtxRelease_v2, false)

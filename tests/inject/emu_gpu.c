@@ -1,7 +1,11 @@
 /* A driver library over the emulator, with the SONAME and the exports of NVIDIA's: what
  * `--device nvidia` is tested with where there is no GPU. Unlike libmargay it hooks nothing. Three
  * habits of the real driver that cost deadlocks are imitated: loading a module, unloading one and
- * freeing memory wait for all work in flight. */
+ * freeing memory wait for all work in flight. From the environment:
+ *   EMU_GPU_PTX=NN      texts of a later .version than N.N are too new for its compiler
+ *   EMU_GPU_ASSEMBLER   its linker takes no text, and says so in the log
+ *   EMU_GPU_MEMORY=N    no single allocation of N bytes or more
+ *   EMU_GPU_CTAS=N      a multiprocessor takes N CTAs of a twin */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,8 +55,37 @@ WAITS(cuModuleUnload, (cu_module m), (m))
 WAITS(cuMemFree_v2, (cu_ptr p), (p))
 WAITS(cuMemFreeHost, (void *p), (p))
 
+static char *link_log; /* of the link under way: these tests run one at a time */
+
+static cu_result link_create(unsigned n, int *keys, void **values, cu_link *link)
+{
+    for (unsigned k = 0; k < n; k++)
+        if (keys[k] == CUJIT_ERROR_LOG_BUFFER)
+            link_log = values[k];
+    return ((cu_result(*)(unsigned, int *, void **, cu_link *))real[FN_cuLinkCreate_v2])(n, keys, values, link);
+}
+static cu_result link_add(cu_link link, int type, void *data, size_t bytes, const char *name, unsigned n, int *keys, void **values)
+{
+    const char *newest = getenv("EMU_GPU_PTX"), *version = strstr(data, ".version ");
+    if (newest && version && (int)(strtod(version + 9, NULL) * 10 + 0.5) > atoi(newest))
+        return CUE_UNSUPPORTED_PTX_VERSION;
+    if (getenv("EMU_GPU_ASSEMBLER")) {
+        if (link_log)
+            strcpy(link_log, "ptxas application ptx input, line 1; fatal   : not today\nptxas fatal   : aborted\n");
+        return CUE_INVALID_PTX;
+    }
+    return ((cu_result(*)(cu_link, int, void *, size_t, const char *, unsigned, int *, void **))real[FN_cuLinkAddData_v2])(link, type, data, bytes, name, n, keys, values);
+}
+static cu_result mem_alloc(cu_ptr *p, size_t bytes)
+{
+    const char *most = getenv("EMU_GPU_MEMORY");
+    if (most && bytes >= strtoull(most, NULL, 10))
+        return CUE_OUT_OF_MEMORY;
+    return ((cu_result(*)(cu_ptr *, size_t))real[FN_cuMemAlloc_v2])(p, bytes);
+}
+
 /* CTAs a multiprocessor takes, registers left out: those of the emulator are estimates, which twins of
- * small kernels exceed. With EMU_GPU_CTAS=N twins (kernels with one parameter more) get N. */
+ * small kernels exceed. */
 static cu_result occupancy(int *n, cu_function f, int threads, size_t shared)
 {
     int bytes = 0, at = 2048 / (threads > 64 ? (threads + 31) / 32 * 32 : 64);
@@ -74,6 +107,9 @@ static void fill(void)
         mg_slots[i] = real[i] ? real[i] : mg_missing_table[i];
     }
     mg_slots[FN_cuOccupancyMaxActiveBlocksPerMultiprocessor] = (void *)occupancy;
+    mg_slots[FN_cuLinkCreate_v2] = (void *)link_create;
+    mg_slots[FN_cuLinkAddData_v2] = (void *)link_add;
+    mg_slots[FN_cuMemAlloc_v2] = (void *)mem_alloc;
 #define SET(name) mg_slots[FN_##name] = (void *)wait_##name
     SET(cuModuleLoadData), SET(cuModuleLoadDataEx), SET(cuModuleUnload), SET(cuMemFree_v2), SET(cuMemFreeHost);
 }

@@ -39,7 +39,37 @@ both() { # NAME LAUNCHES OPTIONS PROGRAM...
 for e in saxpy:1 reduce:1 divergent:1 matmul:1 histogram:1 stencil:4 bfs:13; do
     both "${e%:*}" "${e#*:}" "" "$EX/${e%:*}"
 done
-[ -z "$(ls cache/margay/twins)" ] && { echo "FAIL no machine code was kept"; failed=1; }
+# machine code is kept: a second run makes none, a damaged file is made again
+kept() { ls -l --time-style=full-iso cache/margay/twins | sort | sha256sum; }
+before=$(kept)
+"$MARGAY" run -q --strict --device nvidia -o again -- "$EX/saxpy" > out 2> err || { echo "FAIL second run"; failed=1; }
+[ "$(ls cache/margay/twins | wc -l)" -ge 7 ] && [ "$before" = "$(kept)" ] && echo "ok   kept" || { echo "FAIL machine code is not kept"; failed=1; }
+for f in cache/margay/twins/*; do printf damaged | dd of="$f" bs=1 seek=60 conv=notrunc 2> /dev/null; done
+"$MARGAY" run -q --strict --device nvidia -o damaged -- "$EX/saxpy" > out 2> err && echo "ok   damaged" || { echo "FAIL damaged machine code"; cat err; failed=1; }
+
+# what cannot be instrumented runs native, says why, and the program is none the worse
+cat > native.py <<'P'
+import json, re, sys
+c = json.load(open('gpu.json'))['coverage']
+assert c['instrumented'] == 0 and c['failed'] == (c['launches'] if sys.argv[2] == 'failed' else 0), c
+assert all(re.fullmatch(sys.argv[1], n['reason']) for n in c['native']) and c['native'], c
+P
+native() { # NAME REASON-PATTERN RAN PROGRAM
+    rm -rf gpu
+    if env XDG_CACHE_HOME="$PWD/cache-$1" "$MARGAY" run -q --device nvidia -o gpu -- "$4" > out 2> err && grep -q PASSED out &&
+        "$MARGAY" report gpu --json > gpu.json && python3 native.py "$2" "$3" 2>> err; then
+        echo "ok   $1"
+    else
+        echo "FAIL $1"
+        cat out err
+        failed=1
+    fi
+}
+EMU_GPU_PTX=60 native newer 'the PTX is newer than the driver' failed "$EX/saxpy"
+EMU_GPU_ASSEMBLER=1 native assembler 'the driver does not take the instrumented code \(CUDA_ERROR_INVALID_PTX\): ptxas application.*not today' failed "$EX/saxpy"
+EMU_GPU_MEMORY=200000 native memory 'out of device memory for counters' failed "$EX/divergent"
+EMU_GPU_CTAS=1 native occupancy 'the launch may need as many CTAs at once as the native code has' native "$EX/reduce"
+EMU_GPU_CTAS=0 native registers 'too many registers for blocks of this size' native "$EX/saxpy"
 if [ -n "$NVCC" ]; then
     "$NVCC" -cudart shared -arch=sm_90 -o features "$ROOT/tests/inject/features.cu" || exit 1
     both state 3 "" ./features state
