@@ -117,13 +117,13 @@ static bool is_step(const struct finder *f, mg_id node, mg_id *d, mg_id *s, int6
     return *step != 0 && *step != INT64_MIN;
 }
 
-static bool add_iv(struct finder *f, mg_id reg, mg_id other, uint32_t block, int64_t step, unsigned bits)
+static bool add_iv(struct finder *f, mg_id reg, mg_id node, mg_id other, uint32_t block, int64_t step, unsigned bits)
 {
     uint64_t size = step < 0 ? (uint64_t)-step : (uint64_t)step;
     if (size & (size - 1)) return false;
     if (f->m->regs.at[reg].vec || mg_type_bits((enum mg_type)f->m->regs.at[reg].type) != bits) return false;
     *mg_vec_push(&f->found) = (struct mg_iv){
-        .loop = f->l->loop_of[block], .block = block, .reg = reg, .down = step < 0,
+        .loop = f->l->loop_of[block], .block = block, .reg = reg, .step = node, .down = step < 0,
         .shift = (uint8_t)__builtin_ctzll(size), .bits = (uint8_t)bits,
     };
     *mg_vec_push(&f->stepped) = other;
@@ -140,7 +140,7 @@ static void look_at(struct finder *f, mg_id node)
     const struct mg_node *n = &f->m->nodes.at[node];
     if (loop == MG_NO_LOOP || n->guard) return;
     if (is_step(f, node, &d, &s, &step, &bits)) {
-        if (d == s && only_def_inside(f, d, loop) == node) add_iv(f, d, 0, b, step, bits);
+        if (d == s && only_def_inside(f, d, loop) == node) add_iv(f, d, node, 0, b, step, bits);
         return;
     }
     /* add t, r, step; ... mov r, t */
@@ -155,7 +155,7 @@ static void look_at(struct finder *f, mg_id node)
         while (id && id != node && id != f->c->blocks[b].last) id = f->m->nodes.at[id].next;
         if (id != node) return;
     }
-    add_iv(f, r, t, b, step, bits);
+    add_iv(f, r, 0, t, b, step, bits);
 }
 
 /* ---- bounds -------------------------------------------------------------------------------------- */
@@ -359,6 +359,22 @@ static uint32_t most_at_first(const struct finder *f, const struct mg_iv *v)
     return o[2].kind == MG_OPND_imm ? (uint32_t)o[2].val : UINT32_MAX;
 }
 
+/* Rounds of a run whose only way out is this test; first: the value tested first. 0: not to be said. */
+static uint64_t exact_rounds(const struct mg_iv *v, enum relation rel, bool is_signed, int64_t first, uint32_t bound_bits)
+{
+    int64_t bound = is_signed ? (int64_t)(int32_t)bound_bits : (int64_t)bound_bits, step = (int64_t)1 << v->shift;
+    int64_t least = is_signed ? INT32_MIN : 0, most = is_signed ? INT32_MAX : UINT32_MAX;
+    if (v->down) { /* mirrored: everything counts upwards */
+        int64_t low = least;
+        bound = -bound, first = -first, least = -most, most = -low;
+        rel = flipped(rel);
+    }
+    if (rel == REL_LE && bound < most) rel = REL_LT, bound++;
+    if (rel == REL_NE && first <= bound && !((bound - first) & (step - 1))) return (uint64_t)((bound - first) >> v->shift) + 1;
+    if (rel != REL_LT || bound - 1 + step > most) return 0;
+    return first >= bound ? 1 : (uint64_t)((bound - first + step - 1) >> v->shift) + 1;
+}
+
 /* Rounds that go on have `r rel bound`; r is the register of v, or what it has become after the step
  * when `after`. */
 static void apply(struct finder *f, const struct mg_iv *v, bool after, enum relation rel, bool is_signed, const struct mg_opnd *bound)
@@ -375,6 +391,7 @@ static void apply(struct finder *f, const struct mg_iv *v, bool after, enum rela
         int64_t step = (int64_t)1 << v->shift;
         first = start + (after ? (v->down ? -step : step) : 0);
         first = is_signed ? (int32_t)(uint32_t)first : (int64_t)(uint32_t)first;
+        if (constant && single && f->out->latch[v->loop] != MG_NO_BLOCK) f->out->exact[v->loop] = exact_rounds(v, rel, is_signed, first, (uint32_t)bound->val);
     }
     if (strict && v->shift == 0) {
         int64_t limit = constant ? (is_signed ? (int64_t)(int32_t)(uint32_t)bound->val : (int64_t)(uint32_t)bound->val) : v->down ? lowest : highest;
@@ -581,6 +598,7 @@ struct mg_ivs *mg_ivs_new(const struct mg_cfg *c, const struct mg_dom *d, const 
     out->trips = mg_xcalloc(l->n_loops + 1, 1);
     out->trip_bits = mg_xcalloc(l->n_loops + 1, 1);
     out->latch = mg_xcalloc(l->n_loops + 1, sizeof *out->latch);
+    out->exact = mg_xcalloc(l->n_loops + 1, sizeof *out->exact);
     if (!l->n_loops) return out;
     struct finder f = {.c = c, .m = c->m, .d = d, .l = l, .out = out};
     f.n_exits = mg_xcalloc(l->n_loops, sizeof *f.n_exits);
@@ -594,6 +612,11 @@ struct mg_ivs *mg_ivs_new(const struct mg_cfg *c, const struct mg_dom *d, const 
             if (f.m->nodes.at[id].kind == MG_NODE_inst && !(f.m->nodes.at[id].flags & MG_NF_META)) look_at(&f, id);
             if (id == c->blocks[b].last) break;
         }
+    }
+    MG_EACH_NODE(f.m, &f.m->funcs.at[c->func], id) {
+        if (f.m->nodes.at[id].kind != MG_NODE_inst) continue;
+        unsigned op = mg_node_form(f.m, &f.m->nodes.at[id])->op;
+        out->carry_used |= op == MG_OP_addc || op == MG_OP_subc || op == MG_OP_madc;
     }
     bound_loops(&f);
     for (uint32_t i = 0; i < f.found.n; i++) f.found.at[i].last = last_round(&f, f.found.at[i].loop, f.found.at[i].block);
@@ -614,5 +637,6 @@ void mg_ivs_free(struct mg_ivs *v)
     free(v->trips);
     free(v->trip_bits);
     free(v->latch);
+    free(v->exact);
     free(v);
 }

@@ -19,6 +19,7 @@ struct mg_iv {
     uint32_t loop;
     uint32_t block; /* whose executions step it, once each; in the loop, in no inner one */
     mg_id reg;
+    mg_id step;     /* add or sub reg, reg, constant; 0: the register is stepped by way of another one */
     bool down;      /* steps by -(1 << shift), else by 1 << shift */
     uint8_t shift;
     uint8_t bits;   /* of the register: 32 or 64 */
@@ -34,6 +35,8 @@ struct mg_ivs {
     struct mg_iv *list; uint32_t n; /* in the order of their loops */
     uint8_t *trips;     /* loop -> enum mg_trips */
     uint8_t *trip_bits; /* loop -> bits of the bound, at most 32 */
+    uint64_t *exact;    /* loop -> rounds of every run, known beforehand; 0: not known */
+    bool carry_used; /* the function's own code keeps something in the carry flag */
     uint32_t *latch;    /* loop -> its only block with an edge to the header; MG_NO_BLOCK: several, or irreducible */
 };
 struct mg_ivs *mg_ivs_new(const struct mg_cfg *c, const struct mg_dom *d, const struct mg_loops *l);

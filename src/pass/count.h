@@ -20,14 +20,19 @@
 #define MG_FLOW_OPEN UINT32_MAX         /* follows from the others */
 #define MG_FLOW_ENTRIES (UINT32_MAX - 1) /* known from outside: how often the function was entered */
 #define MG_FLOW_ZERO (UINT32_MAX - 2)   /* a trap: its launch has no counts */
+#define MG_FLOW_LOOP (UINT32_MAX - 3)   /* the latch of one of `loops` */
 
 struct mg_flow_edge { uint32_t a, b, from; }; /* from: index of what was measured, or MG_FLOW_* */
+/* A loop of a known number of rounds: its latch's edge is taken `times` for each time it is entered. */
+struct mg_flow_loop { uint32_t latch, entry_at, n_entries, depth; uint64_t times; };
 struct mg_flow_step { uint32_t edge, node; }; /* all edges of the node but this one are known by now */
 struct mg_flow { /* owner: malloc */
     uint32_t n_blocks, n_nodes, n_edges, n_steps;
     bool needs_entries;
     struct mg_flow_edge *edges; /* the first n_blocks are the blocks; unreachable ones: a == b, count 0 */
     struct mg_flow_step *steps;
+    struct mg_flow_loop *loops; uint32_t n_loops; /* outer ones first */
+    uint32_t *entries;   /* edges by which they are entered */
 };
 /* blocks: n_blocks counts. Arithmetic is modulo 2^64. */
 void mg_flow_solve(const struct mg_flow *f, uint64_t entries, const uint64_t *measured, uint64_t *blocks);
@@ -53,6 +58,7 @@ struct mg_count {
     uint32_t block, edge; /* edge: in cfg->edges */
     uint32_t iv;          /* MG_COUNT_IV: in plan->ivs */
     bool less_one;        /* MG_COUNT_IV: rounds less one for each run, which count the edge of the loop's latch */
+    bool carries;         /* MG_COUNT_IV: of a loop that may run on; the step's carries are counted beside it */
     bool one_run;         /* MG_COUNT_IV: its loop runs at most once in an activation */
     double events;        /* expected */
 };

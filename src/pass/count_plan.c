@@ -6,7 +6,7 @@
 #include "analysis/equiv.h"
 #include "pass/count.h"
 
-#define CHOSEN (UINT32_MAX - 3)  /* edge.from while planning: measured, whatever the tree says */
+#define CHOSEN (UINT32_MAX - 4)  /* edge.from while planning: measured, whatever the tree says */
 #define FOLLOWS (UINT32_MAX / 2) /* + the edge whose measure it shares */
 #define NEVER 1e300 /* what cannot be measured has to be in the tree */
 
@@ -25,6 +25,7 @@ struct planner {
     struct edge *edges; uint32_t n_edges, n_nodes;
     uint32_t *edge_of;  /* cfg edge -> edge */
     uint32_t *group;    /* union-find over nodes */
+    uint32_t *exact_edge; /* loop of known length -> its latch's edge; else an edge that is none */
     bool *joined;       /* block whose branch does as an earlier one */
 };
 
@@ -99,6 +100,7 @@ static struct edge *add_edge(struct planner *x, uint32_t a, uint32_t b, struct m
 {
     struct edge *e = &x->edges[x->n_edges++];
     how.events = cost;
+    if (how.width == MG_WIDTH_64) cost *= 1.8; /* two instructions */
     *e = (struct edge){.a = a, .b = b, .cost = cost, .how = how, .from = MG_FLOW_OPEN};
     return e;
 }
@@ -170,9 +172,10 @@ static void offer_iv(struct planner *x, uint32_t i, double rim)
     enum mg_trips trips = (enum mg_trips)x->p->ivs->trips[v->loop];
     struct mg_count how = {.kind = MG_COUNT_IV, .iv = i, .width = MG_WIDTH_64, .one_run = l->loops[v->loop].parent == MG_NO_LOOP, .block = v->block};
     uint32_t target = v->block; /* the edge that it measures: the block's own */
-    if (v->bits == 32) {
-        if (trips == MG_TRIPS_ANY || x->p->ivs->trip_bits[v->loop] > 32 - v->shift) return;
-        if (trips != MG_TRIPS_BELOW && v->last == MG_IV_MAYBE) return;
+    bool fits = trips != MG_TRIPS_ANY && x->p->ivs->trip_bits[v->loop] <= 32 - v->shift && (trips == MG_TRIPS_BELOW || v->last != MG_IV_MAYBE);
+    how.carries = v->bits == 32 && !fits;
+    if (how.carries && (!v->step || x->p->ivs->carry_used)) return;
+    if (v->bits == 32 && fits) {
         how.less_one = trips != MG_TRIPS_BELOW && v->last == MG_IV_ALWAYS;
         if (how.one_run) how.width = MG_WIDTH_32;
         if (how.less_one) {
@@ -182,7 +185,7 @@ static void offer_iv(struct planner *x, uint32_t i, double rim)
                 if (x->c->edges[k->succ_at + s] == l->loops[v->loop].header) target = x->edge_of[k->succ_at + s];
         }
     }
-    double cost = rim * (how.one_run ? 1.0 : 1.5) + 1e-3 * (v->shift != 0) + 1e-4 * (v->bits == 64);
+    double cost = rim * (how.one_run ? 1.0 : 1.5) + how.carries * x->p->freq->block[v->block] + 1e-3 * (v->shift != 0) + 1e-4 * (v->bits == 64);
     if (cost >= x->edges[target].cost) return;
     how.events = rim;
     x->edges[target].how = how;
@@ -197,6 +200,77 @@ static void offer_ivs(struct planner *x)
         if (x->p->ivs->list[i].loop != loop) rim = rim_cost(x, loop = x->p->ivs->list[i].loop);
         if (rim < NEVER) offer_iv(x, i, rim);
     }
+}
+
+/* ---- loops of known length ---------------------------------------------------------------------------- */
+
+/* Their latch need not be measured. They must keep the rest of the graph connected inside: checked
+ * once the tree is there. */
+static void mark_exact(struct planner *x)
+{
+    const struct mg_loops *l = x->p->loops;
+    for (uint32_t i = 0; i < l->n_loops; i++) {
+        uint32_t latch = x->p->ivs->latch[i];
+        if (!x->p->ivs->exact[i] || latch == MG_NO_BLOCK || l->loops[i].header == 0) continue;
+        const struct mg_block *k = &x->c->blocks[latch];
+        for (uint32_t s = 0; s < k->n_succs; s++)
+            if (x->c->edges[k->succ_at + s] == l->loops[i].header) {
+                x->exact_edge[i] = x->edge_of[k->succ_at + s];
+                x->edges[x->exact_edge[i]].from = MG_FLOW_LOOP;
+            }
+    }
+}
+
+/* Is the way through the tree from one end of the latch's edge to the other inside the loop? Then
+ * nothing outside depends on it. */
+static bool stays_inside(const struct planner *x, const bool *tree, uint32_t loop)
+{
+    const struct mg_loops *l = x->p->loops;
+    const struct edge *e = &x->edges[x->exact_edge[loop]];
+    uint32_t *group = mg_xmalloc(sizeof *group * (x->n_nodes + 1));
+    for (uint32_t i = 0; i < x->n_nodes; i++) group[i] = i;
+    for (uint32_t i = 0; i < x->n_edges; i++) {
+        uint32_t a = x->edges[i].a, b = x->edges[i].b;
+        if (!tree[i] || a / 2 >= x->c->n_blocks || b / 2 >= x->c->n_blocks || !mg_loops_contains(l, loop, a / 2) || !mg_loops_contains(l, loop, b / 2)) continue;
+        while (group[a] != a) a = group[a] = group[group[a]];
+        while (group[b] != b) b = group[b] = group[group[b]];
+        group[a] = b;
+    }
+    uint32_t a = e->a, b = e->b;
+    while (group[a] != a) a = group[a];
+    while (group[b] != b) b = group[b];
+    free(group);
+    return a == b;
+}
+
+static int by_depth(const void *a, const void *b)
+{
+    const struct mg_flow_loop *x = a, *y = b;
+    return x->depth != y->depth ? (x->depth < y->depth ? -1 : 1) : x->latch < y->latch ? -1 : x->latch > y->latch;
+}
+
+static void keep_loops(struct planner *x)
+{
+    struct mg_flow *f = &x->p->flow;
+    const struct mg_loops *l = x->p->loops;
+    const struct mg_cfg *c = x->c;
+    uint32_t n = 0;
+    f->loops = mg_xcalloc(l->n_loops + 1, sizeof *f->loops);
+    f->entries = mg_xcalloc(x->n_edges + 1, sizeof *f->entries);
+    for (uint32_t i = 0; i < l->n_loops; i++) {
+        if (x->edges[x->exact_edge[i]].from != MG_FLOW_LOOP) continue;
+        uint32_t h = l->loops[i].header;
+        struct mg_flow_loop *to = &f->loops[f->n_loops++];
+        *to = (struct mg_flow_loop){.latch = x->exact_edge[i], .entry_at = n, .depth = l->loops[i].depth, .times = x->p->ivs->exact[i] - 1};
+        for (uint32_t p = 0; p < c->blocks[h].n_preds; p++) {
+            uint32_t from = c->preds[c->blocks[h].pred_at + p];
+            if (mg_loops_contains(l, i, from) || !c->reachable[from]) continue;
+            for (uint32_t s = 0; s < c->blocks[from].n_succs; s++)
+                if (c->edges[c->blocks[from].succ_at + s] == h) f->entries[n++] = x->edge_of[c->blocks[from].succ_at + s];
+        }
+        to->n_entries = n - to->entry_at;
+    }
+    if (f->n_loops) qsort(f->loops, f->n_loops, sizeof *f->loops, by_depth);
 }
 
 /* ---- branches that agree ------------------------------------------------------------------------------ */
@@ -235,12 +309,12 @@ static void join_branches(struct planner *x)
             if (best == UINT32_MAX || x->edges[way(x, b, k)].cost < x->edges[best].cost) best = way(x, b, k);
         bool value = best == way(x, b, true);
         for (uint32_t i = b + 1; i < c->n_blocks; i++) {
-            if (!is_fork(x, i) || c->m->nodes.at[c->blocks[i].last].guard != p || q->class_of[i] != q->class_of[b] || !mg_dom_over(x->p->dom, b, i)) continue;
+            if (!is_fork(x, i) || x->edges[way(x, i, value)].from != MG_FLOW_OPEN || c->m->nodes.at[c->blocks[i].last].guard != p || q->class_of[i] != q->class_of[b] || !mg_dom_over(x->p->dom, b, i)) continue;
             x->joined[i] = true;
             x->edges[way(x, i, value)].from = FOLLOWS + best;
             n++;
         }
-        if (n > 1) x->edges[best].from = CHOSEN;
+        if (n > 1 && x->edges[best].from == MG_FLOW_OPEN) x->edges[best].from = CHOSEN;
     }
     free(def);
     mg_equiv_free(q);
@@ -263,12 +337,12 @@ static int by_cost(const void *a, const void *b)
     return x->edge < y->edge ? -1 : x->edge > y->edge;
 }
 
-/* Known edges come first and close no cycle into the tree: they stay out of it. */
-static void choose(struct planner *x)
+static void span(struct planner *x, bool *tree)
 {
     struct ranked *order = mg_xmalloc(sizeof *order * (x->n_edges + 1));
-    bool *tree = mg_xcalloc(x->n_edges + 1, sizeof *tree);
     uint32_t n = 0;
+    for (uint32_t i = 0; i < x->n_nodes; i++) x->group[i] = i;
+    memset(tree, 0, x->n_edges);
     for (uint32_t i = 0; i < x->n_edges; i++)
         if (!x->edges[i].dead && x->edges[i].from == MG_FLOW_OPEN) order[n++] = (struct ranked){x->edges[i].cost, i};
     qsort(order, n, sizeof *order, by_cost);
@@ -277,6 +351,23 @@ static void choose(struct planner *x)
         uint32_t a = group_of(x->group, e->a), b = group_of(x->group, e->b);
         tree[order[i].edge] = a != b;
         x->group[a] = b;
+    }
+    free(order);
+}
+
+/* What is known some other way closes no cycle into the tree: it stays out of it. */
+static void choose(struct planner *x)
+{
+    bool *tree = mg_xcalloc(x->n_edges + 1, sizeof *tree);
+    for (bool again = true; again;) {
+        again = false;
+        span(x, tree);
+        for (uint32_t i = 0; i < x->p->loops->n_loops; i++) {
+            struct edge *e = &x->edges[x->exact_edge[i]];
+            if (e->from != MG_FLOW_LOOP || stays_inside(x, tree, i)) continue;
+            e->from = MG_FLOW_OPEN;
+            again = true;
+        }
     }
     x->p->list = mg_xcalloc(x->n_edges + 1, sizeof *x->p->list);
     for (uint32_t i = 0; i < x->n_edges; i++) {
@@ -289,7 +380,6 @@ static void choose(struct planner *x)
     for (uint32_t i = 0; i < x->n_edges; i++)
         if (x->edges[i].from >= FOLLOWS && x->edges[i].from < CHOSEN) x->edges[i].from = x->edges[x->edges[i].from - FOLLOWS].from;
     free(tree);
-    free(order);
 }
 
 /* Open edges, leaves of the tree first. */
@@ -349,6 +439,7 @@ static void keep_flow(struct planner *x)
         f->edges[i] = (struct mg_flow_edge){e->a, e->dead ? e->a : e->b, e->dead ? MG_FLOW_ZERO : e->from};
     }
     order_steps(x);
+    keep_loops(x);
 }
 
 struct mg_count_plan *mg_count_plan_new(const struct mg_cfg *c, const struct mg_count_opts *o)
@@ -367,9 +458,10 @@ struct mg_count_plan *mg_count_plan_new(const struct mg_cfg *c, const struct mg_
     x.edge_of = mg_xcalloc(n_cfg + 1, sizeof *x.edge_of);
     x.group = mg_xcalloc(x.n_nodes + 1, sizeof *x.group);
     x.joined = mg_xcalloc(c->n_blocks + 1, sizeof *x.joined);
-    for (uint32_t i = 0; i < x.n_nodes; i++) x.group[i] = i;
+    x.exact_edge = mg_xcalloc(p->loops->n_loops + 1, sizeof *x.exact_edge);
     build_graph(&x);
     offer_ivs(&x);
+    mark_exact(&x);
     join_branches(&x);
     choose(&x);
     keep_flow(&x);
@@ -377,6 +469,7 @@ struct mg_count_plan *mg_count_plan_new(const struct mg_cfg *c, const struct mg_
     free(x.edge_of);
     free(x.group);
     free(x.joined);
+    free(x.exact_edge);
     return p;
 }
 

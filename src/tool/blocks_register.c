@@ -219,7 +219,7 @@ static bool has_inner(const struct mg_loops *l, uint32_t loop)
 static bool is_rare(const struct mg_rfunc *f, const struct mg_count *k)
 {
     const struct mg_loops *l = f->plan->loops;
-    if (k->kind == MG_COUNT_IV) return f->plan->ivs->list[k->iv].bits == 32;
+    if (k->kind == MG_COUNT_IV) return f->plan->ivs->list[k->iv].bits == 32 && !k->carries;
     uint32_t loop = l->loop_of[k->block];
     while (k->kind == MG_COUNT_EDGE && loop != MG_NO_LOOP && !mg_loops_contains(l, loop, f->x.c->edges[k->edge])) loop = l->loops[loop].parent;
     return has_inner(l, loop);
@@ -307,7 +307,7 @@ static mg_id iv_temp(struct mg_rfunc *f, unsigned bits)
 static bool is_direct(const struct mg_rfunc *f, uint32_t i)
 {
     const struct mg_count *k = &f->plan->list[i];
-    return k->one_run && f->counters[i].kind == (f->plan->ivs->list[k->iv].bits == 64 ? MG_RC_64 : MG_RC_32);
+    return k->one_run && !k->carries && f->counters[i].kind == (f->plan->ivs->list[k->iv].bits == 64 ? MG_RC_64 : MG_RC_32);
 }
 
 /* Where the loop is entered. */
@@ -324,6 +324,7 @@ static void iv_enter(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
     } else {
         if (!c->from) c->from = iv_temp(f, v->bits);
         EMIT(v->bits == 64 ? "mov.b64" : "mov.b32", R(c->from), R(v->reg));
+        if (f->plan->list[i].carries) EMIT("mov.b32", R(c->high), I(0));
     }
     mg_emit_guard(x, 0, false);
 }
@@ -340,7 +341,18 @@ static void iv_leave(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
     mg_id d = direct ? c->reg : 0;
     x->at = s.at;
     mg_emit_guard(x, s.guard, s.guard_not);
-    if (direct) {
+    if (k->carries) { /* the register and its carries are one of 64 bits */
+        mg_id high = iv_temp(f, 64), from = iv_temp(f, 64);
+        wide = true;
+        d = iv_temp(f, 64);
+        EMIT("cvt.u64.u32", R(d), R(v->reg));
+        EMIT("cvt.u64.u32", R(high), R(c->high));
+        EMIT("shl.b64", R(high), R(high), I(32));
+        EMIT("or.b64", R(d), R(d), R(high));
+        EMIT("cvt.u64.u32", R(from), R(c->from));
+        if (v->down) EMIT("sub.u64", R(d), R(from), R(d));
+        else EMIT("sub.u64", R(d), R(d), R(from));
+    } else if (direct) {
         EMIT(v->down ? sub : add, R(d), R(d), R(v->reg));
     } else {
         d = iv_temp(f, v->bits);
@@ -369,9 +381,26 @@ static void iv_leave(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
     mg_emit_guard(x, 0, false);
 }
 
+/* Makes the application's step set the carry flag and counts it. */
+static void count_carries(struct mg_rfunc *f, uint32_t i)
+{
+    struct mg_emit *x = &f->x;
+    struct mg_rc *c = &f->counters[i];
+    mg_id step = f->plan->ivs->list[f->plan->list[i].iv].step;
+    bool adds = mg_node_form(x->m, &x->m->nodes.at[step])->op == MG_OP_add;
+    int64_t by = (int32_t)(uint32_t)x->m->opnds.at[x->m->nodes.at[step].opnd + 2].val;
+    const char *form = adds ? "add.cc.u32" : "sub.cc.u32";
+    if (!c->high) c->high = iv_temp(f, 32);
+    mg_id id = mg_form_intern(x->m, form, strlen(form));
+    x->m->nodes.at[step].ref = id;
+    x->at = x->m->nodes.at[step].next;
+    EMIT(adds ? "addc.u32" : "subc.u32", R(c->high), R(c->high), I(by < 0 ? -1 : 0));
+}
+
 static void emit_iv(struct mg_rfunc *f, uint32_t i)
 {
     const struct mg_cfg *c = f->x.c;
+    if (f->plan->list[i].carries) count_carries(f, i);
     const struct mg_loops *l = f->plan->loops;
     uint32_t loop = f->plan->ivs->list[f->plan->list[i].iv].loop;
     for (uint32_t b = 0; b < c->n_blocks; b++) {
@@ -494,7 +523,7 @@ static void place_counters(struct kernel *k, uint32_t i, struct mg_counter_flow 
     out->flow = f->plan->flow;
     f->plan->flow = (struct mg_flow){0};
     for (uint32_t e = 0; e < out->flow.n_edges; e++) /* measured numbers become slots */
-        if (out->flow.edges[e].from < MG_FLOW_ZERO) out->flow.edges[e].from = f->counters[out->flow.edges[e].from].slot;
+        if (out->flow.edges[e].from < MG_FLOW_LOOP) out->flow.edges[e].from = f->counters[out->flow.edges[e].from].slot;
     if (f->from_calls) {
         out->callers = f->callers;
         out->n_callers = f->n_callers;

@@ -25,6 +25,7 @@ struct mg_rc { /* a counter of one function while it runs */
     uint32_t bit;   /* BIT: position in it */
     uint32_t slot;  /* among the function's counters in memory: bits first */
     mg_id from;     /* where an induction variable stood when its loop was entered */
+    mg_id high;     /* carries of its steps since */
 };
 enum mg_warp_rule { MG_WR_NONE, MG_WR_LOWEST, MG_WR_COHORT };
 struct mg_rcohort { uint32_t begin; uint32_t flag; /* counter that begins it; UINT32_MAX: lane 0 leads */ uint32_t at; };
