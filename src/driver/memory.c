@@ -30,7 +30,7 @@ struct mg_dalloc *mg_dalloc_add(struct CUctx_st *ctx, uint64_t base, uint32_t fl
 
 cu_result mg_dalloc_new(struct CUctx_st *ctx, uint64_t bytes, uint64_t align, enum mg_alloc_kind kind, uint32_t flags, uint64_t *out)
 {
-    uint64_t base = mg_mem_alloc(bytes, align, kind);
+    uint64_t base = mg_mem_alloc(bytes, MG_MAX(align, 512), kind);
     if (!base) return CUE_OUT_OF_MEMORY;
     mg_lock();
     struct mg_dalloc *a = mg_dalloc_add(ctx, base, flags);

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
-#define OUTSIDE INT32_MIN /* index of a texel that is the border */
+#define OUTSIDE TEX_OUTSIDE
 
 struct axis { /* where a coordinate falls */
     int32_t i[2];
@@ -25,7 +25,7 @@ struct sampler { /* what a fetch needs of a level, looked up once per call */
 
 /* ---- coordinates ----------------------------------------------------------------------------------- */
 
-static int32_t wrapped(int32_t i, uint32_t n, enum mg_tex_address mode)
+int32_t mg_tex_wrap(int32_t i, uint32_t n, enum mg_tex_address mode)
 {
     int32_t size = (int32_t)n, m;
     if ((uint32_t)i < n) return i;
@@ -42,13 +42,11 @@ static int32_t wrapped(int32_t i, uint32_t n, enum mg_tex_address mode)
     }
 }
 
-static enum mg_tex_address mode_of(const struct mg_texture *t, uint32_t axis)
+enum mg_tex_address mg_tex_mode(const struct mg_texture *t, uint32_t axis)
 {
     enum mg_tex_address m = t->address[axis];
     return !t->normalised && (m == MG_TEX_WRAP || m == MG_TEX_MIRROR) ? MG_TEX_CLAMP : m;
 }
-
-enum { FAR = 1 << 22 }; /* texels; no coordinate counts as farther away */
 
 /* A coordinate in texels with 8 fraction bits, or as a whole number of texels (bits 0). Normalised
  * ones are cut to 21 fraction bits before they are multiplied by the size. */
@@ -59,31 +57,31 @@ static int64_t in_texels(const struct sampler *s, enum mg_tex_address mode, floa
     if (mode == MG_TEX_WRAP || mode == MG_TEX_MIRROR) { /* periods of 1 and of 2 */
         x = isinf(c) ? 0 : mode == MG_TEX_WRAP ? x - floor(x) : x - 2 * floor(0.5 * x);
     }
-    if (s->t->normalised) x = floor(fmin(fmax(x, -FAR), FAR) * 0x1p21) * 0x1p-21 * n;
-    x = fmin(fmax(x, -FAR), FAR);
+    if (s->t->normalised) x = floor(fmin(fmax(x, -TEX_FAR), TEX_FAR) * 0x1p21) * 0x1p-21 * n;
+    x = fmin(fmax(x, -TEX_FAR), TEX_FAR);
     return (int64_t)floor(x * (double)(1 << bits) + (half_up ? 0.5 : 0));
 }
 
 static struct axis locate(const struct sampler *s, uint32_t k, float c, uint32_t n, int32_t offset)
 {
-    enum mg_tex_address mode = mode_of(s->t, k);
+    enum mg_tex_address mode = mg_tex_mode(s->t, k);
     struct axis a = {{0, 0}, 0};
     if (!s->filter) {
-        a.i[0] = wrapped((int32_t)in_texels(s, mode, c, n, false, 0) + offset, n, mode);
+        a.i[0] = mg_tex_wrap((int32_t)in_texels(s, mode, c, n, false, 0) + offset, n, mode);
         return a;
     }
     int64_t f = in_texels(s, mode, c, n, true, 8) - 128;
     int32_t i = (int32_t)(f >> 8) + offset;
     a.w = (uint32_t)(f & 255);
-    a.i[0] = wrapped(i, n, mode);
-    a.i[1] = wrapped(i + 1, n, mode);
+    a.i[0] = mg_tex_wrap(i, n, mode);
+    a.i[1] = mg_tex_wrap(i + 1, n, mode);
     if (a.i[0] == a.i[1]) a.w = 0; /* seen in the rounding of weights in 3D */
     return a;
 }
 
 /* ---- texels ------------------------------------------------------------------------------------------ */
 
-static uint32_t border_channel(const struct mg_texture *t, uint32_t k)
+uint32_t mg_tex_border(const struct mg_texture *t, uint32_t k)
 {
     float b = t->border[k], most;
     switch ((enum mg_texel_kind)t->kind) {
@@ -103,7 +101,7 @@ static void texel(const struct sampler *s, int32_t x, int32_t y, int32_t z, uint
     const struct mg_texture *t = s->t;
     memset(out, 0, 4 * sizeof *out);
     if (x == OUTSIDE || y == OUTSIDE || z == OUTSIDE) {
-        for (uint32_t k = 0; k < t->channels; k++) out[k] = border_channel(t, k);
+        for (uint32_t k = 0; k < t->channels; k++) out[k] = mg_tex_border(t, k);
         return;
     }
     uint32_t bytes = mg_texel_kind_bytes(t->kind);
@@ -140,7 +138,7 @@ static void tap_square(struct taps *p, const struct sampler *s, const struct axi
 {
     int32_t right = share(total, a[0].w), left = total - right;
     p->group = 4;
-    if (s->dims == 1 && mode_of(s->t, 1) != MG_TEX_BORDER) {
+    if (s->dims == 1 && mg_tex_mode(s->t, 1) != MG_TEX_BORDER) {
         p->group = 2;
         tap(p, s, a[0].i[0], 0, z, left);
         tap(p, s, a[0].i[1], 0, z, right);
@@ -158,7 +156,7 @@ static void tap_level(struct taps *p, const struct sampler *s, const float c[3],
     uint32_t n[3] = {s->l->width, s->l->height, s->l->depth};
     struct axis a[3] = {{{0, 0}, 0}, {{0, 0}, 0}, {{slice, slice}, 0}};
     for (uint32_t k = 0; k < s->dims; k++) a[k] = locate(s, k, c[k], n[k], offset[k]);
-    if (s->dims == 1 && mode_of(s->t, 1) == MG_TEX_BORDER) a[1] = locate(s, 1, 0, 1, 0); /* y is 0 there: half border */
+    if (s->dims == 1 && mg_tex_mode(s->t, 1) == MG_TEX_BORDER) a[1] = locate(s, 1, 0, 1, 0); /* y is 0 there: half border */
     if (!s->filter) {
         p->group = 1;
         tap(p, s, a[0].i[0], a[1].i[0], a[2].i[0], total);
@@ -169,7 +167,7 @@ static void tap_level(struct taps *p, const struct sampler *s, const float c[3],
     if (behind) tap_square(p, s, a, a[2].i[1], behind);
 }
 
-static enum tex_blend blend_of(const struct mg_texture *t)
+enum tex_blend mg_tex_blend_of(const struct mg_texture *t)
 {
     switch ((enum mg_texel_kind)t->kind) {
     case MG_TEXEL_U8: return TEX_BLEND_U8;
@@ -187,7 +185,7 @@ static void blended(const struct mg_texture *t, struct taps *p, uint32_t out[4])
     for (uint32_t k = 0; k < t->channels; k++) {
         bool srgb = is_srgb(t, k);
         for (uint32_t i = 0; srgb && i < p->n; i++) p->v[k][i] = bits32(mg_tex_srgb(p->v[k][i]));
-        out[k] = mg_tex_blend(srgb ? TEX_BLEND_SRGB : blend_of(t), p->v[k], p->w, p->n, p->group);
+        out[k] = mg_tex_blend(srgb ? TEX_BLEND_SRGB : mg_tex_blend_of(t), p->v[k], p->w, p->n, p->group);
     }
 }
 
@@ -344,7 +342,7 @@ static void one_lane(const struct mg_tex_inst *in, const struct mg_texture *t, c
     }
     float c[3];
     for (uint32_t k = 0; k < 3; k++) c[k] = l->coord[k] ? float32(l->coord[k][lane]) : 0.0f;
-    if (in->geom == MG_GEOM_CUBE || in->geom == MG_GEOM_ACUBE) slice = slice * 6 + (int32_t)cube_face(c, c);
+    if (in->geom == MG_GEOM_CUBE || in->geom == MG_GEOM_ACUBE) slice = MG_MIN(slice * 6 + (int32_t)cube_face(c, c), (int32_t)s.l->depth - 1);
     at_levels(in, &s, t->n_levels > 1 ? lod_of(in, &s, l, lane) : 0, c, slice, offset, v);
 }
 
@@ -356,8 +354,50 @@ static bool behind_end(const struct mg_tex_inst *in, const struct mg_texture *t,
     return i >= 0 && i < t->level[0].width && ((uint64_t)i + 1) * bytes > atomic_load_explicit(&t->reach, memory_order_relaxed);
 }
 
+static const struct tex_vec_ops *vec_ops(void)
+{
+    static _Atomic(const struct tex_vec_ops *) known;
+    const struct tex_vec_ops *v = atomic_load_explicit(&known, memory_order_relaxed);
+    if (v) return v;
+    enum emu_isa isa = emu_isa_best();
+    v = isa == EMU_ISA_AVX512 ? &mg_tex_vec_avx512 : isa == EMU_ISA_AVX2 ? &mg_tex_vec_avx2 : &mg_tex_vec_base;
+    atomic_store_explicit(&known, v, memory_order_relaxed);
+    return v;
+}
+
+/* What vec_tex.c does: false for the rest. */
+static bool fetch_together(const struct mg_tex_inst *in, const struct mg_texture *t, const struct mg_tex_lanes *l, uint32_t mask)
+{
+    if (in->int_coords || in->has_offset || in->op == MG_TEXOP_GATHER || in->out != MG_TEXOUT_32) return false;
+    if (t->n_levels > 1 || t->srgb || t->shape == MG_TEX_LINEAR) return false;
+    bool cube = in->geom == MG_GEOM_CUBE || in->geom == MG_GEOM_ACUBE;
+    uint32_t dims = in->geom == MG_GEOM_1D || in->geom == MG_GEOM_A1D ? 1 : in->geom == MG_GEOM_3D ? 3 : 2, layers = t->level[0].depth, st[2][32];
+    if (in->geom == MG_GEOM_ACUBE) layers /= 6;
+    int32_t slice[32] = {0};
+    const uint32_t *c[3] = {l->coord[0], l->coord[1], l->coord[2]};
+    if (l->layer)
+        for (uint32_t i = 0; i < 32; i++) slice[i] = (int32_t)MG_MIN(l->layer[i], layers ? layers - 1 : 0);
+    if (cube) {
+        if (layers < (in->geom == MG_GEOM_CUBE ? 6u : 1u)) return false;
+        memset(st, 0, sizeof st);
+        for (uint32_t m = mask; m; m &= m - 1) {
+            uint32_t i = (uint32_t)__builtin_ctz(m);
+            float v[3] = {float32(c[0][i]), float32(c[1][i]), float32(c[2][i])}, on_face[2];
+            slice[i] = slice[i] * 6 + (int32_t)cube_face(v, on_face);
+            for (int k = 0; k < 2; k++) st[k][i] = bits32(on_face[k]);
+        }
+        for (uint32_t i = 0; i < 32; i++)
+            if (!(mask & 1u << i)) slice[i] = 0;
+        c[0] = st[0];
+        c[1] = st[1];
+    }
+    vec_ops()->fetch(t, dims, c, slice, l->out, mask);
+    return true;
+}
+
 int mg_tex_fetch(const struct mg_tex_inst *in, const struct mg_texture *t, const struct mg_tex_lanes *l, uint32_t mask)
 {
+    if (fetch_together(in, t, l, mask)) return -1;
     for (uint32_t m = mask; m; m &= m - 1) {
         uint32_t lane = (uint32_t)__builtin_ctz(m), v[4];
         if (behind_end(in, t, l, lane)) return (int)lane;

@@ -61,4 +61,17 @@ float mg_tex_srgb(uint32_t v); /* tex_blend.c: 0 .. 255 to linear light */
 enum tex_blend { TEX_BLEND_F32, TEX_BLEND_F16, TEX_BLEND_SRGB /* floats */, TEX_BLEND_U8, TEX_BLEND_S8, TEX_BLEND_U16, TEX_BLEND_S16 };
 uint32_t mg_tex_blend(enum tex_blend how, const uint32_t *v, const int32_t *w, uint32_t n, uint32_t group);
 
+enum { TEX_FAR = 1 << 22 }; /* texels; no coordinate counts as farther away */
+#define TEX_OUTSIDE INT32_MIN /* index of a texel that is the border */
+int32_t mg_tex_wrap(int32_t i, uint32_t n, enum mg_tex_address mode);
+enum mg_tex_address mg_tex_mode(const struct mg_texture *t, uint32_t axis); /* that applies */
+uint32_t mg_tex_border(const struct mg_texture *t, uint32_t channel); /* as a raw value */
+enum tex_blend mg_tex_blend_of(const struct mg_texture *t);
+
+/* vec_tex.c, per vector ISA: dims counts coordinates; slice may be NULL. Not for sRGB. */
+struct tex_vec_ops {
+    void (*fetch)(const struct mg_texture *t, uint32_t dims, const uint32_t *const c[3], const int32_t *slice, uint32_t *const out[4], uint32_t mask);
+};
+extern const struct tex_vec_ops mg_tex_vec_base, mg_tex_vec_avx2, mg_tex_vec_avx512;
+
 #endif
