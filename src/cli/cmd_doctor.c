@@ -27,7 +27,7 @@ static void check_gpu(const struct mg_place *p, bool *answers)
 {
     struct mg_gpu g;
     char text[4600];
-    mg_gpu_probe(p, &g);
+    mg_gpu_probe(p, false, &g);
     *answers = g.answers;
     if (g.answers)
         snprintf(text, sizeof text, "%s, driver %d.%d, %d device%s (%s)", g.name, g.driver_version / 1000,

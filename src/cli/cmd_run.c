@@ -163,7 +163,7 @@ static int pick_device(struct run *r)
     const char *want = r->device ? r->device : "auto";
     struct mg_gpu gpu = {0};
     if (!strcmp(want, "auto") || !strcmp(want, "nvidia"))
-        mg_gpu_probe(&r->place, &gpu);
+        mg_gpu_probe(&r->place, true, &gpu);
     if (gpu.answers) {
         r->config.device = strdup("nvidia");
         r->config.real = strdup(gpu.path);

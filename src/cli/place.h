@@ -21,7 +21,8 @@ struct mg_gpu { /* NVIDIA's driver */
     char name[256];   /* of device 0 */
     int n_devices, driver_version, rc;
 };
-/* Asks in a child process, so that nothing of the driver stays in ours. */
-void mg_gpu_probe(const struct mg_place *p, struct mg_gpu *out);
+/* Asks in a child process, so that nothing of the driver stays in ours. quick: where the kernel's device
+ * nodes open, the driver is found but not initialised, and name, n_devices and driver_version stay empty. */
+void mg_gpu_probe(const struct mg_place *p, bool quick, struct mg_gpu *out);
 
 #endif

@@ -175,6 +175,8 @@ cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, 
         rc = c->send(c, f, params, extra);
     }
     struct mg_nv_slot *slot = r->block ? r->room.slot : NULL;
+    if (rc == CUE_SUCCESS && !r->block && r->inst->code->launches)
+        mg_run_unknown("kernels launched on the device");
     if (follows && rc == CUE_SUCCESS)
         push_news(r);
     if (follows)

@@ -131,6 +131,9 @@ struct mg_ptx *mg_img_parsed(struct mg_img *im, uint32_t ix)
 /* --eager: the twins of all kernels at once, instead of each at its first launch. */
 static void make_twins(void *handle, struct mg_img *im, bool library)
 {
+    cu_ctx ctx = NULL;
+    if (MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&ctx) != CUE_SUCCESS || !ctx)
+        return; /* a library, before there is a context: at the first launch then */
     for (uint32_t k = 0; k < im->n_ptx; k++) {
         const struct mg_module *m = mg_img_parsed(im, k)->m;
         for (mg_id f = 1; m && f < m->funcs.n; f++) {

@@ -189,6 +189,7 @@ struct mg_code { /* one kernel of one image: text of the twin, the same for ever
     bool sites_stored;           /* else it ran native so far */
     enum mg_state state;         /* of what follows */
     char *reason;                /* FAILED: why */
+    bool launches;               /* FAILED because it launches kernels itself: nobody counts those */
     bool no_ptx;                 /* FAILED because there is nothing to instrument */
     bool located;                /* ptx was looked for */
     struct mg_sites *sites;

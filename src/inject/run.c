@@ -95,7 +95,8 @@ static bool select_kernel(struct mg_run *r)
     else if (!mg_kernel_twin(r->inst, &r->shape)) {
         bool later = r->inst->state == MG_STATE_NEW; /* nothing is wrong with it */
         r->reason = later ? "loading its instrumented code would wait for work in flight" : r->inst->reason ? r->inst->reason : "out of memory";
-        r->ran = r->inst->code->no_ptx || later ? MG_RAN_NATIVE : MG_RAN_FAILED;
+        bool cannot = r->inst->code->no_ptx || (s->backend->send && r->inst->code->launches);
+        r->ran = cannot || later ? MG_RAN_NATIVE : MG_RAN_FAILED;
     } else if (s->backend->why_not && (r->reason = s->backend->why_not(r->inst, &r->shape))) {
         return false;
     } else

@@ -159,9 +159,10 @@ static bool make_text(struct mg_inst *i)
     bool ok = !err && t;
     if (ok && mg_session.backend->adapt)
         mg_session.backend->adapt(t);
-    if (!ok)
+    if (!ok) {
         fail(&c->state, &c->reason, "%s", mg_diag_first(&d, err));
-    else
+        c->launches = !strncmp(c->reason, "device-side launch", 18) || !strncmp(c->reason, "address of a kernel", 19);
+    } else
         ok = instrument(c, t, &d);
     if (t)
         mg_twin_free(t);

@@ -60,10 +60,10 @@ uint32_t dec_slot(struct decoder *d, enum emu_class c)
         }
         at = d->pred_at;
         d->pred_at += 4;
-        return at;
+    } else {
+        at = d->frame_at;
+        d->frame_at += bytes;
     }
-    at = d->frame_at;
-    d->frame_at += bytes;
     if (d->frame_at > (64u << 20)) dec_refuse(d, "too many registers");
     if (d->mod->dev->compiler) {
         *mg_vec_push(&d->all_slots) = (struct emu_slot){.off = at, .cls = c};
