@@ -260,6 +260,20 @@ $(B)/bench/gpu/kernels.%.ptx: bench/gpu/kernels.cu
 bench-gpu: $(B)/bin/bench-gpu $(B)/bench/gpu/kernels.90.ptx $(B)/bench/gpu/kernels.75.ptx ## what counting costs on a GPU: every scheme against native code
 	bench/gpu/run $(B) $(or $(ROUNDS),15) $(ONLY)
 
+# ---- the CPU device against native C ----------------------------------------------------------------
+$(B)/obj/bench/cpu.%.o: bench/cpu/native.c bench/cpu/native.h
+	@mkdir -p $(@D)
+	gcc -std=c17 -O3 -march=native -fopenmp $(if $(filter fast,$*),-ffast-math) -DVARIANT=$* -c $< -o $@
+$(B)/obj/bench/cpu.ptx: bench/cpu/kernels.cu
+	@mkdir -p $(@D)
+	$(NVCC) -O3 -arch=sm_80 -ptx $< -o $@
+$(B)/bin/bench-cpu: bench/cpu/bench_cpu.c $(B)/obj/bench/cpu.strict.o $(B)/obj/bench/cpu.fast.o $(call objs,base isa ir ptx analysis) $(DEVICE_OBJS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -Ibench/cpu $(CFLAGS) $(LDFLAGS) $^ -fopenmp $(SYS_LIBS) -o $@
+bench-cpu: $(B)/bin/bench-cpu $(B)/obj/bench/cpu.ptx plugin
+	$< $(B)/obj/bench/cpu.ptx
+	$< -t $(shell nproc) $(B)/obj/bench/cpu.ptx
+
 # ---- cost of the tool blocks over programs: make bench-blocks PROGRAMS=folder SUITE=folder --------------
 bench-blocks: all
 	bench/blocks $(B)/bin/margay $(PROGRAMS) --suite $(SUITE)

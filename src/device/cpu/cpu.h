@@ -101,7 +101,7 @@ struct cpu_func {
 enum cpu_leave {
     CPU_DONE, /* nothing of this invocation runs any more */
     CPU_AT,   /* the running set stands at operation pc with mask; pending ones are in masks */
-    CPU_BAR,  /* the same, at bar.sync 0, with every live lane of the warp */
+    CPU_STEP, /* the same, at bar.sync 0 or where a loop begins, with every live lane of the warp */
 };
 
 struct cpu_call {

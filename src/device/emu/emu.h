@@ -187,6 +187,9 @@ struct emu_compiler {
     bool (*is_entry)(const struct emu_launch *l, const struct emu_op *op, const struct emu_func *fn);
     void (*forget)(struct emu_code *c);   /* before the code is freed */
     void (*worker_end)(struct emu_worker *wk);
+    /* Runs a CTA that was not started: EMU_CTA_NOT: it was not; EMU_CTA_RAN; EMU_CTA_GOES_ON: it is
+     * started now, and the emulator goes on where compiled code stopped. */
+    int (*cta)(struct emu_cta *c, uint64_t linear);
 };
 
 struct emu_global { uint64_t address, bytes; };
@@ -373,6 +376,8 @@ void emu_sync_exec(const struct emu_part *parts, uint32_t n, uint32_t lanes);
 emu_alu_fn emu_warpop_find(const struct mg_form *f, struct emu_op *op); /* the forms without .sync, activemask */
 
 /* launch.c */
+enum { EMU_CTA_NOT, EMU_CTA_RAN, EMU_CTA_GOES_ON };
+bool emu_cta_start(struct emu_cta *c, uint64_t linear);
 void emu_launch_run(struct mg_device *dev, const struct mg_launch *l, struct mg_launch_stats *stats, struct mg_fault *fault);
 void emu_pool_free(struct mg_device *dev);
 

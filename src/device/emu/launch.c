@@ -191,6 +191,8 @@ static bool cta_start(struct emu_cta *c, uint64_t linear)
     return true;
 }
 
+bool emu_cta_start(struct emu_cta *c, uint64_t linear) { return cta_start(c, linear); }
+
 enum cta_stop { CTA_DONE, CTA_SPINS };
 
 static bool has_ready(const struct emu_warp *w)
@@ -315,11 +317,22 @@ static void work_loop(struct emu_worker *wk, struct queue *suspended)
                 if (c) wk->idle = c->next;
                 else c = cta_new(wk);
                 wk->cta = c;
-                if (!c || !cta_start(c, at)) {
+                int how = EMU_CTA_NOT;
+                if (c && l->compiled) {
+                    emu_epoch(wk);
+                    how = l->dev->compiler->cta(c, at);
+                }
+                if (!c || (how == EMU_CTA_NOT && !cta_start(c, at))) {
                     no_memory(l);
                     return;
                 }
                 spins = 0;
+                if (how == EMU_CTA_RAN) {
+                    wk->cta = NULL;
+                    c->next = wk->idle;
+                    wk->idle = c;
+                    continue;
+                }
             }
         }
         if (!c) c = pop(suspended);

@@ -193,20 +193,37 @@ static void exits(struct emit *e)
     next_pending(e);
 }
 
-static void barrier(struct emit *e)
+/* Leaves at an operation where warps wait for one another: CPU_STEP when all live lanes are here. */
+static void step(struct emit *e)
 {
-    const struct cpu_inst *in = e->in;
-    if (in->guard || in->sub != EMU_BAR_SYNC || in->s[1]) {
-        emit_leave(e, CPU_AT);
-        return;
-    }
     val waiting = LLVMBuildOr(B, e->outside, LLVMBuildXor(B, LLVMBuildLoad2(B, e->i32, e->live, ""), emit_mask(e), ""), "");
-    val code = LLVMBuildSelect(B, is_zero(e, waiting), k32(e, CPU_BAR), k32(e, CPU_AT), "");
+    val code = LLVMBuildSelect(B, is_zero(e, waiting), k32(e, CPU_STEP), k32(e, CPU_AT), "");
     struct leave *l = leave_here(e);
     LLVMBuildStore(B, k32(e, e->ix), e->leave_pc);
     LLVMBuildStore(B, emit_mask(e), e->leave_mask);
     LLVMBuildStore(B, code, e->leave_code);
     LLVMBuildBr(B, l->bb);
+}
+
+static void barrier(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    const struct cpu_reg *number = in->s[0] ? &e->f->regs[in->s[0] - 1] : NULL;
+    if (in->guard || in->sub != EMU_BAR_SYNC || in->s[1] || !number || number->kind != CPU_REG_CONST || number->value) emit_leave(e, CPU_AT);
+    else step(e);
+}
+
+static void enter_loop(struct emit *e)
+{
+    if (e->f->in_step) { /* pause, when there are pauses left */
+        LLVMBasicBlockRef pause = emit_block(e, "pause");
+        branch_off(e, not_zero(e, emit_field(e, e->i32, offsetof(struct cpu_call, pauses))), pause);
+        LLVMBasicBlockRef on = LLVMGetInsertBlock(B);
+        LLVMPositionBuilderAtEnd(B, pause);
+        step(e);
+        LLVMPositionBuilderAtEnd(B, on);
+    }
+    jump(e, e->in->target, emit_mask(e));
 }
 
 /* The operation that ends the block. */
@@ -219,10 +236,7 @@ void emit_end(struct emit *e)
     }
     switch ((enum emu_ctl)in->ctl) {
     case EMU_CTL_NEXT: jump(e, in->target, emit_mask(e)); break;
-    case EMU_CTL_LOOP:
-        if (e->f->in_step) emit_leave_if(e, not_zero(e, emit_field(e, e->i32, offsetof(struct cpu_call, pauses))));
-        jump(e, in->target, emit_mask(e));
-        break;
+    case EMU_CTL_LOOP: enter_loop(e); break;
     case EMU_CTL_BRA: branch(e); break;
     case EMU_CTL_RET:
     case EMU_CTL_EXIT: exits(e); break;
