@@ -24,6 +24,10 @@ static cudaError_t copy_rectangle(struct side dst, struct side src, size_t width
     RT_ENTER();
     if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return mg_rt_fail(cudaErrorInvalidMemcpyDirection);
     if (!width || !height) return cudaSuccess;
+    if (height == 1) { /* no second row: the pitch does not matter, 0 is common */
+        if (dst.pitch < width) dst.pitch = width;
+        if (src.pitch < width) src.pitch = width;
+    }
     if ((!dst.array && dst.pitch < width) || (!src.array && src.pitch < width)) return mg_rt_fail(cudaErrorInvalidPitchValue);
     struct cu_memcpy2d c = {.src_x = src.x, .src_y = src.y, .dst_x = dst.x, .dst_y = dst.y, .src_pitch = src.pitch,
                             .dst_pitch = dst.pitch, .width = width, .height = height};
