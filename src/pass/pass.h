@@ -77,8 +77,8 @@ struct mg_twin {
     mg_id *native_calls; mg_id *native_guards; uint32_t n_native_calls; /* calls of functions without a clone, and
                                           * the predicate that tells which lanes make them */
 };
-/* Fails with MG_ERR_UNSUPPORTED (reason in d) when the kernel cannot have a twin alone: texture or
- * surface references, device-side launches. */
+/* Fails with MG_ERR_UNSUPPORTED (reason in d) when the kernel cannot have a twin alone: sampler
+ * references, device-side launches. The handle of a texture or surface reference is read from its variable. */
 enum mg_err mg_twin_new(const struct mg_module *m, mg_id kernel, struct mg_twin **out, struct mg_diag *d) MG_MUST_CHECK;
 void mg_twin_free(struct mg_twin *t);
 

@@ -60,6 +60,18 @@ static mg_id symbol_reg(struct mg_twin_func *f, uint32_t symbol, int64_t off)
     return r;
 }
 
+/* A texture or surface reference: the handle that is bound to it, which its variable holds. */
+static mg_id reference_reg(struct mg_twin_func *f, uint32_t symbol)
+{
+    struct mg_module *m = f->b->m;
+    uint64_t key = (uint64_t)symbol << 40 ^ 1ull << 39, known;
+    if (mg_map_get(&f->reg_of_symbol, key, &known)) return (mg_id)known;
+    mg_id at = symbol_reg(f, symbol, 0), r = mg_module_add_reg(m, f->func, "__mg_s", MG_TYPE_b64);
+    MG_INSERT(m, f->func, entry_at(f), "ld.global.u64", mg_o_reg(r), mg_o_addr_reg(at, 0));
+    mg_map_set(&f->reg_of_symbol, key, r);
+    return r;
+}
+
 mg_id mg_twin_symbol_reg(struct mg_twin_func *f, uint32_t symbol)
 {
     return symbol_reg(f, symbol, 0);
@@ -72,6 +84,11 @@ static enum mg_err refuse(struct mg_twin_func *f, mg_id node, const char *why, c
                        name ? " " : "", name ? name : "");
 }
 
+static bool is_reference(const struct mg_var *v)
+{
+    return mg_type_kind((enum mg_type)v->type) == MG_TK_OPAQUE || v->space == MG_SPACE_tex;
+}
+
 /* The variable whose one instance lives in the app's image, or 0. */
 static enum mg_err find_state(struct mg_twin_func *f, mg_id node, mg_id var, mg_id *state)
 {
@@ -79,9 +96,8 @@ static enum mg_err find_state(struct mg_twin_func *f, mg_id node, mg_id var, mg_
     const struct mg_var *v = &m->vars.at[var];
     *state = 0;
     if (v->is_param || v->is_ret) return MG_ERR_OK;
-    if (mg_type_kind((enum mg_type)v->type) == MG_TK_OPAQUE || v->space == MG_SPACE_tex)
-        return refuse(f, node, "texture, sampler or surface reference", mg_name(m, v->name));
-    if (v->space != MG_SPACE_global && v->space != MG_SPACE_const) return MG_ERR_OK;
+    if (v->type == MG_TYPE_samplerref) return refuse(f, node, "sampler reference", mg_name(m, v->name));
+    if (!is_reference(v) && v->space != MG_SPACE_global && v->space != MG_SPACE_const) return MG_ERR_OK;
     if (v->func) return refuse(f, node, "variable of static storage declared inside a function:", mg_name(m, v->name));
     if (v->count) return refuse(f, node, "parameterised variable set", mg_name(m, v->name));
     *state = v->def ? v->def : var;
@@ -109,7 +125,8 @@ static enum mg_err fix_operand(struct mg_twin_func *f, mg_id node, mg_id at)
         mg_id v;
         enum mg_err err = find_state(f, node, o.id, &v);
         if (err || !v) return err;
-        mg_id r = symbol_reg(f, mg_twin_symbol_of_var(f->b, v), (int64_t)o.val);
+        uint32_t symbol = mg_twin_symbol_of_var(f->b, v);
+        mg_id r = is_reference(&m->vars.at[v]) ? reference_reg(f, symbol) : symbol_reg(f, symbol, (int64_t)o.val);
         m->opnds.at[at] = mg_o_reg(r);
         return MG_ERR_OK;
     }
@@ -118,7 +135,8 @@ static enum mg_err fix_operand(struct mg_twin_func *f, mg_id node, mg_id at)
         if (o.sub != MG_OPND_var) return MG_ERR_OK;
         enum mg_err err = find_state(f, node, o.id, &v);
         if (err || !v) return err;
-        mg_id r = symbol_reg(f, mg_twin_symbol_of_var(f->b, v), 0);
+        uint32_t symbol = mg_twin_symbol_of_var(f->b, v);
+        mg_id r = is_reference(&m->vars.at[v]) ? reference_reg(f, symbol) : symbol_reg(f, symbol, 0);
         m->opnds.at[at] = mg_o_addr_reg(r, (int64_t)o.val);
         return MG_ERR_OK;
     }
