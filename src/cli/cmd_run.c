@@ -25,6 +25,7 @@
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/place.h"
+#include "cli/run_tell.h"
 #include "image/image.h"
 #include "inject/choice.h"
 #include "inject/config.h"
@@ -32,7 +33,7 @@
 #include "store/store.h"
 #include "tool/tool.h"
 
-enum { STATUS_USAGE = 120, STATUS_STRICT = 121, STATUS_STATIC = 122, STATUS_DEVICE = 123, STATUS_CANNOT_EXEC = 126, STATUS_NOT_FOUND = 127 };
+enum { STATUS_USAGE = 120, STATUS_STRICT = 121, STATUS_STATIC = 122, STATUS_DEVICE = 123, STATUS_VERIFY = 124, STATUS_CANNOT_EXEC = 126, STATUS_NOT_FOUND = 127 };
 
 struct run {
     struct mg_opt_list tools;
@@ -61,8 +62,8 @@ static const struct mg_opt_page page = {
     "GLOB is matched with a kernel's mangled name, its C++ name, and its function name with or without namespaces and\n"
     "template arguments: 'reduce', 'ns::reduce', 'reduce<float>', 'reduce*'.\n"
     "Exit status: the program's own (128 + signal when killed); 120 bad usage, 121 --strict and something was not\n"
-    "instrumented, 122 static or older CUDA runtime without a GPU, 123 no usable device, 126 cannot be executed,\n"
-    "127 not found.\n"};
+    "instrumented, 122 static or older CUDA runtime without a GPU, 123 no usable device, 124 --verify found a\n"
+    "difference, 126 cannot be executed, 127 not found.\n"};
 
 /* ---- checks -------------------------------------------------------------------------------------------------- */
 
@@ -78,8 +79,6 @@ static int check_tools(struct run *r)
 {
     if (r->one_liner || r->probe)
         return mg_opt_usage(&page, STATUS_USAGE, "%s is not in this version", r->one_liner ? "-e" : "--probe");
-    if (r->verify)
-        return mg_opt_usage(&page, STATUS_USAGE, "--verify is not in this version");
     const char *given = r->tools.n ? r->tools.at[0] : r->witness ? "none" : "blocks";
     size_t n = strcspn(given, ",");
     const struct mg_tool *tool = find_tool(given);
@@ -98,6 +97,8 @@ static int check_tools(struct run *r)
     }
     if (r->strict && tool->flags & MG_TOOL_NATIVE)
         return mg_opt_usage(&page, STATUS_USAGE, "--strict wants instrumented launches, %s has none", r->witness ? "--witness" : "-t none");
+    if (r->verify && tool->flags & MG_TOOL_NATIVE)
+        return mg_opt_usage(&page, STATUS_USAGE, "--verify compares instrumented launches, %s has none", r->witness ? "--witness" : "-t none");
     struct mg_diag d = MG_DIAG_INIT;
     void *conf = NULL;
     enum mg_err err = tool->configure ? tool->configure(given[n] ? given + n + 1 : "", &conf, &d) : MG_ERR_OK;
@@ -292,6 +293,8 @@ static int fill_config(struct run *r)
     c->strict = r->strict;
     c->eager = r->eager;
     c->check = r->check;
+    c->verify = r->verify;
+    c->plant = r->verify && getenv("MARGAY_PLANT"); /* for tests of --verify */
     c->stats = r->stats;
     c->quiet = r->quiet;
     c->verbose = r->verbose;
@@ -512,6 +515,8 @@ static int conclude(struct run *r, int status)
         fail(0, "--strict: %s (see the coverage line)", no_match ? "nothing was instrumented" : "not every launch was instrumented and recorded");
         status = STATUS_STRICT;
     }
+    if (r->verify && mg_run_tell_verify(p, r->quiet))
+        status = STATUS_VERIFY;
     mg_profile_free(p);
     mg_diag_release(&d);
     return status;
@@ -540,7 +545,7 @@ int cmd_run(int argc, char **argv)
         MG_OPT_STR(0, "as", &r.properties, "PROPERTIES", "device whose properties cpu and emu answer (h200)"),
         MG_OPT_STR(0, "kernel", &r.kernel, "GLOB", "instrument only kernels of this name (see below)"),
         MG_OPT_STR(0, "launches", &r.launches, "SPEC", "instrument only these launches"),
-        MG_OPT_FLAG(0, "verify", &r.verify, "compare what native and instrumented kernels write; refused in this version"),
+        MG_OPT_FLAG(0, "verify", &r.verify, "compare what native and instrumented kernels write"),
         MG_OPT_FLAG(0, "check", &r.check, "exact bounds: reads just before an allocation stop the launch, too"),
         MG_OPT_FLAG(0, "strict", &r.strict, "exit with 121 unless every selected launch was instrumented"),
         MG_OPT_FLAG(0, "eager", &r.eager, "instrument every kernel when its module is loaded"),

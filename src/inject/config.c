@@ -33,6 +33,7 @@
     ROW(flag, native_times,  "MARGAY_NATIVE_TIMES")  \
     ROW(flag, witness,       "MARGAY_WITNESS")       \
     ROW(flag, stress,        "MARGAY_STRESS")        \
+    ROW(flag, plant,         "MARGAY_PLANT")         \
     ROW(flag, no_contract,   "MARGAY_NO_CONTRACT")   \
     ROW(u64,  run,           "MARGAY_RUN")
 

@@ -1,7 +1,7 @@
 /* Kernel nodes of graphs, added or changed explicitly (captured ones come through launch.c): the
  * node gets the twin with one more parameter and a note that is called at every replay; what is read
  * back names the application's own function again. */
-#include "inject/priv.h"
+#include "inject/verify.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +41,8 @@ static void prepare(struct node_work *w, const struct cu_kernel_node *given, boo
     if (!w->run)
         return;
     w->run->graph = mg_graph_number(graph);
+    if (w->run->block && mg_session.config.verify)
+        mg_verify_skip("a node of a graph");
     if (w->run->block && mg_params_extend(&w->room, w->run, w->p.params, w->p.extra)) {
         w->p.func = i->twin;
         w->p.kernel = NULL;

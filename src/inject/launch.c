@@ -2,6 +2,7 @@
  * one more parameter or the kernel itself, and returns what the driver returned. A twin that the
  * driver rejects is followed by the kernel itself, so that the application sees its own error or none. */
 #include "inject/launch.h"
+#include "inject/verify.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,12 +53,47 @@ static cu_result send_native(const struct mg_call *c, struct mg_run *r)
     return rc;
 }
 
+static cu_result send_instrumented(const struct mg_call *c, struct mg_run *r)
+{
+    bool node = r->node;
+    cu_result rc = send_twin(c, r);
+    if (rc == CUE_SUCCESS) {
+        accept(r, node);
+    } else {
+        mg_run_reject(r);
+        rc = send_native(c, mg_run_native(r, "the driver rejects the launch of the instrumented kernel"));
+    }
+    return rc;
+}
+
+/* --verify: native runs first, and afterwards a look at what the twin wrote. */
+static cu_result send_verified(const struct mg_call *c, struct mg_run *r)
+{
+    struct mg_verify *v;
+    struct mg_inst *i = r->inst;
+    const char *why;
+    cu_result rc;
+    if (mg_verify_begin(c, r, &v, &rc, &why)) {
+        mg_run_free(r);
+        if (rc == CUE_SUCCESS)
+            mg_run_record(i, &c->shape, why);
+        return rc;
+    }
+    rc = send_instrumented(c, r);
+    if (v)
+        mg_verify_end(v, c, rc);
+    return rc;
+}
+
 cu_result mg_launch(const struct mg_call *c)
 {
     if (!mg_session.active || mg_inside)
         return c->send(c, c->f, c->params, c->extra);
     mg_inside++;
     cu_result rc;
+    bool verify = mg_session.config.verify;
+    if (verify)
+        mg_verify_enter();
     struct mg_inst *i = mg_kernel_get(c->f);
     struct mg_run *r = i ? mg_run_new(i, &c->shape, c->params, c->extra, is_capturing(c)) : NULL;
     if (r && r->node)
@@ -67,17 +103,12 @@ cu_result mg_launch(const struct mg_call *c)
         if (rc == CUE_SUCCESS)
             mg_run_unknown(i ? "out of memory" : "a kernel handle that no lookup gave");
     } else if (r->block) {
-        bool node = r->node;
-        rc = send_twin(c, r);
-        if (rc == CUE_SUCCESS) {
-            accept(r, node);
-        } else {
-            mg_run_reject(r);
-            rc = send_native(c, mg_run_native(r, "the driver rejects the launch of the instrumented kernel"));
-        }
+        rc = verify ? send_verified(c, r) : send_instrumented(c, r);
     } else {
         rc = send_native(c, r);
     }
+    if (verify)
+        mg_verify_leave();
     mg_inside--;
     return rc;
 }

@@ -199,6 +199,7 @@ struct mg_code { /* one kernel of one image: text of the twin, the same for ever
     struct mg_twin_symbol *symbols; uint32_t n_symbols;
     uint32_t ctx_offset;
     uint64_t other_calls;        /* thread calls that left for a function without a clone */
+    bool verify_known; const char *verify_why; /* --verify: why it cannot run three times, NULL: it can */
 };
 struct mg_block_mem { struct mg_block_mem *next; uint64_t at, words; void *slot; }; /* context block, then its counters */
 struct mg_inst { /* a kernel as one handle in one context names it */
@@ -268,6 +269,7 @@ struct mg_run {
     struct mg_block_mem room;    /* NVIDIA: what block points to */
     bool node;                   /* of a graph: recorded at every replay */
     uint64_t graph;              /* dense number, 0: direct */
+    uint64_t number;             /* of launches that were looked at, as --launches counts */
     uint32_t kernel;             /* the store's */
     uint64_t launch;             /* the store's, direct launches only */
     uint32_t device;

@@ -83,6 +83,7 @@ static bool select_kernel(struct mg_run *r)
     struct mg_session *s = &mg_session;
     uint64_t number = __atomic_fetch_add(&s->n_launches, 1, __ATOMIC_RELAXED);
     const char *why;
+    r->number = number;
     r->ran = MG_RAN_NATIVE;
     if (!s->tool || s->tool->flags & MG_TOOL_NATIVE)
         r->reason = "no tool";

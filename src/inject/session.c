@@ -4,7 +4,7 @@
  * nothing here runs.
  * Ends by itself in every case but a kill: exit() (its status is remembered), quick_exit, and the ways
  * of leave.c; what a kill leaves behind is what the store committed until then. */
-#include "inject/priv.h"
+#include "inject/verify.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -187,6 +187,8 @@ void mg_session_end(void)
     pthread_rwlock_wrlock(&s->closing);
     if (s->config.stats)
         write_stats(s);
+    if (s->config.verify)
+        mg_verify_tell();
     mg_kernel_tell_other_calls();
     mg_findings_write();
     struct mg_store *store = s->store;

@@ -1,6 +1,6 @@
 /* Dense numbers for streams and contexts, so that a profile names them alike in every run: 0 is the
  * default one, others count up in the order in which launches first used them. */
-#include "inject/priv.h"
+#include "inject/verify.h"
 
 static struct mg_map streams, contexts; /* under the session's lock */
 static uint64_t n_streams, n_contexts;
@@ -76,6 +76,8 @@ static cu_result context_ended(cu_result rc, void *ctx, int device, bool surely)
 {
     if (rc == CUE_SUCCESS && mg_session.active && mg_session.backend->context_ended)
         mg_session.backend->context_ended(ctx, device, surely);
+    if (rc == CUE_SUCCESS && mg_session.config.verify)
+        mg_areas_forget_context(ctx, device);
     return rc;
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pass/plant.h"
 #include "pass/stress.h"
 #include "ptx/ptx.h"
 
@@ -120,6 +121,8 @@ static bool instrument(struct mg_code *c, struct mg_twin *t, struct mg_diag *d)
         return fail(&c->state, &c->reason, "the tool cannot instrument it: %s", mg_diag_first(d, err));
     if (s->config.stress)
         mg_stress(t->m);
+    if (s->config.plant)
+        mg_plant(t->m, t->kernel);
     err = mg_module_verify(t->m, d);
     if (err)
         return fail(&c->state, &c->reason, "the instrumented code is not well-formed: %s", mg_diag_first(d, err));

@@ -1,0 +1,650 @@
+/* --verify: does the twin leave the same bytes behind as the application's own code? At a launch, with
+ * everything else at rest:
+ *
+ *   save ── native ── keep what changed ── restore ── native ── note what is not repeatable ── restore ── twin ── compare
+ *
+ * at the same addresses. Saved is all memory that a store can reach: the live allocations (allocs.c)
+ * and the variables of the kernel's module. Memory that the host shares (pinned, managed) is only
+ * watched: when the first native run has changed it, that run was the launch, nothing is run again.
+ * The same when the run does not end while we wait: it may wait for what its caller does next.
+ * Where the twin differs, two more native runs tell whether those bytes are repeatable at all.
+ * Not compared, by name: kernels that print, allocate, write surfaces; captures and nodes of graphs;
+ * what was handed a pointer to memory that is not known. Such launches run instrumented as ever. */
+#include "inject/verify.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/json.h"
+
+#define WAIT_NVIDIA_NS 10000000000u
+#define WAIT_OWN_NS 60000000000u
+#define WAIT_SHARED_NS 1000000000u /* handed memory of the host, it may wait for the host */
+#define CUDEV_PAGEABLE_MEMORY_ACCESS 88
+#define MORE_RUNS 2
+
+struct area { /* one allocation or variable while a launch is verified */
+    struct mg_area a;
+    bool variable;      /* of the module: not in the list of allocations */
+    bool dirty;         /* some run has changed it */
+    char *before;
+    char *native;       /* what the first run left; NULL: the same as before */
+    char *twin;         /* what the twin left, where that differs */
+    uint8_t *unstable;  /* a bit for every byte in which native runs differ; NULL: none */
+};
+struct mg_verify {
+    struct area *areas;
+    uint32_t n;
+    uint64_t bytes;     /* of those that are compared */
+    char *now;          /* room for the largest */
+    const struct mg_code *code;
+    uint64_t number;    /* of the launch */
+    bool shared;        /* an argument points to memory that the host shares */
+};
+
+struct refusal { const char *why; uint64_t n; };
+static struct {
+    pthread_mutex_t launching; /* one launch at a time */
+    pthread_mutex_t lock;      /* what follows */
+    uint64_t launches, bytes, excluded, differences;
+    MG_VEC(struct refusal) refused;
+    char *first;               /* the first difference, as JSON */
+} all = {.launching = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+void mg_verify_enter(void) { pthread_mutex_lock(&all.launching); }
+void mg_verify_leave(void) { pthread_mutex_unlock(&all.launching); }
+
+void mg_verify_skip(const char *why)
+{
+    pthread_mutex_lock(&all.lock);
+    uint32_t k = 0;
+    while (k < all.refused.n && strcmp(all.refused.at[k].why, why))
+        k++;
+    if (k == all.refused.n)
+        *mg_vec_push(&all.refused) = (struct refusal){why, 0};
+    all.refused.at[k].n++;
+    pthread_mutex_unlock(&all.lock);
+}
+
+/* ---- waiting: on a thread of its own, so that we can stop waiting ----------------------------------- */
+
+struct waiter { pthread_mutex_t lock; pthread_cond_t ended; cu_ctx ctx; cu_result rc; bool done; int refs; };
+static struct waiter *stuck; /* one that we stopped waiting for; under `launching` */
+
+static void waiter_drop(struct waiter *w) /* under its lock, which it releases */
+{
+    bool last = --w->refs == 0;
+    pthread_mutex_unlock(&w->lock);
+    if (last) {
+        pthread_cond_destroy(&w->ended);
+        pthread_mutex_destroy(&w->lock);
+        free(w);
+    }
+}
+
+static void *synchronise(void *arg)
+{
+    struct waiter *w = arg;
+    int mode = CUCAPTURE_RELAXED;
+    mg_inside++;
+    MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *)(&mode);
+    cu_result rc = MG_REAL_AS(cuCtxSetCurrent, cu_ctx)(w->ctx);
+    if (rc == CUE_SUCCESS)
+        rc = MG_REAL_AS(cuCtxSynchronize, void)();
+    pthread_mutex_lock(&w->lock);
+    w->rc = rc;
+    w->done = true;
+    pthread_cond_signal(&w->ended);
+    waiter_drop(w);
+    return NULL;
+}
+
+static bool thread_start(void *(*fn)(void *), void *arg)
+{
+    pthread_t thread;
+    pthread_attr_t attr;
+    sigset_t every, before;
+    sigfillset(&every); /* the application's handlers run on its own threads */
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_sigmask(SIG_SETMASK, &every, &before);
+    bool ok = !pthread_create(&thread, &attr, fn, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return ok;
+}
+
+/* Everything of the current context has ended: *rc is what the driver says then. False: it has not. */
+static bool settle(cu_result *rc, bool shared)
+{
+    struct waiter *w = calloc(1, sizeof *w);
+    uint64_t limit = shared ? WAIT_SHARED_NS : mg_session.backend == &mg_backend_nvidia ? WAIT_NVIDIA_NS : WAIT_OWN_NS;
+    struct timespec until;
+    if (!w)
+        return false;
+    *w = (struct waiter){.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER, .refs = 2};
+    MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&w->ctx);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)(limit / 1000000000u);
+    if (!thread_start(synchronise, w)) {
+        w->refs = 1;
+        pthread_mutex_lock(&w->lock);
+        waiter_drop(w);
+        return false;
+    }
+    pthread_mutex_lock(&w->lock);
+    while (!w->done && pthread_cond_timedwait(&w->ended, &w->lock, &until) != ETIMEDOUT) {}
+    bool done = w->done;
+    *rc = w->rc;
+    if (done) {
+        waiter_drop(w);
+    } else {
+        stuck = w;
+        pthread_mutex_unlock(&w->lock);
+    }
+    return done;
+}
+
+static bool is_stuck(void)
+{
+    if (!stuck)
+        return false;
+    pthread_mutex_lock(&stuck->lock);
+    if (!stuck->done) {
+        pthread_mutex_unlock(&stuck->lock);
+        return true;
+    }
+    waiter_drop(stuck);
+    stuck = NULL;
+    return false;
+}
+
+/* ---- what is not compared ------------------------------------------------------------------------------- */
+
+static bool heap_used; /* a kernel that allocates was met: others may write what it made, which we cannot save */
+
+/* What the text of the kernel says against running it three times. */
+static const char *scan_code(const struct mg_code *c)
+{
+    const struct mg_module *m = c->m;
+    const char *why = NULL;
+    for (uint32_t f = 0; f < c->sites->n_funcs; f++)
+        MG_EACH_NODE(m, &m->funcs.at[c->sites->funcs[f]], id) {
+            const struct mg_node *n = &m->nodes.at[id];
+            if (n->kind != MG_NODE_inst)
+                continue;
+            const char *op = mg_name(m, mg_node_form(m, n)->text);
+            if (!strncmp(op, "sust", 4) || !strncmp(op, "sured", 5))
+                why = "it writes to surfaces";
+            if (!strncmp(op, "multimem", 8))
+                why = "it writes to the memory of several devices";
+            for (uint32_t k = 0; k < n->n_opnds && !strncmp(op, "call", 4); k++) {
+                const struct mg_opnd *o = &m->opnds.at[n->opnd + k];
+                const char *name = o->kind == MG_OPND_func ? mg_name(m, m->funcs.at[o->id].name) : "";
+                if (!strcmp(name, "vprintf"))
+                    why = "it prints";
+                if (!strcmp(name, "malloc") || !strcmp(name, "free"))
+                    heap_used = true;
+            }
+        }
+    return why;
+}
+
+/* Could the kernel reach what lies there, though it is no allocation that we know? */
+static bool is_strange(uint64_t p)
+{
+    unsigned type;
+    int pageable = 0;
+    unsigned char present;
+    if (p >> 32 == 0 || p >> 47)
+        return false;
+    if (MG_REAL_AS(cuPointerGetAttribute, void *, int, cu_ptr)(&type, CUPTR_MEMORY_TYPE, p) == CUE_SUCCESS)
+        return true;
+    MG_REAL_AS(cuDeviceGetAttribute, int *, int, cu_device)(&pageable, CUDEV_PAGEABLE_MEMORY_ACCESS, 0);
+    return pageable && !mincore((void *)(uintptr_t)(p & ~UINT64_C(4095)), 4096, &present);
+}
+
+static const struct area *holder(const struct mg_verify *v, uint64_t p)
+{
+    for (uint32_t i = 0; i < v->n; i++)
+        if (p - v->areas[i].a.at < v->areas[i].a.bytes)
+            return &v->areas[i];
+    return NULL;
+}
+
+static const char *check_arguments(struct mg_verify *v, const struct mg_run *r)
+{
+    const struct mg_inst *i = r->inst;
+    uint64_t p;
+    for (uint32_t k = 0; r->values && k < i->n_params; k++)
+        for (uint32_t at = i->param_offsets[k]; at % 8 == 0 && at + 8 <= i->param_offsets[k] + i->param_sizes[k]; at += 8) {
+            memcpy(&p, (const char *)r->values + at, 8);
+            const struct area *x = holder(v, p);
+            if (!x && is_strange(p))
+                return "an argument points to memory that is not known";
+            v->shared |= x && x->a.kind != MG_AREA_DEVICE;
+        }
+    return NULL;
+}
+
+static const char *why_not(const struct mg_run *r)
+{
+    struct mg_code *c = r->inst->code;
+    if (!c->verify_known) {
+        c->verify_why = scan_code(c);
+        c->verify_known = true;
+    }
+    if (r->node)
+        return "captured in a graph";
+    if (c->verify_why)
+        return c->verify_why;
+    if (heap_used)
+        return "memory of the device's heap may be written";
+    if (mg_areas_capturing())
+        return "another stream is being captured";
+    if (mg_areas_peers())
+        return "the memory of another device can be written";
+    return is_stuck() ? "earlier work has not ended" : NULL;
+}
+
+/* ---- memory --------------------------------------------------------------------------------------------------- */
+
+static uint64_t available(void)
+{
+    char line[128];
+    unsigned long long kb = 0;
+    FILE *f = fopen("/proc/meminfo", "re");
+    while (f && fgets(line, sizeof line, f) && sscanf(line, "MemAvailable: %llu kB", &kb) != 1) {}
+    if (f)
+        fclose(f);
+    return kb << 10;
+}
+
+static void add_variables(struct mg_verify *v, const struct mg_inst *i)
+{
+    const struct mg_module *m = i->code->m;
+    for (mg_id k = 1; k < m->vars.n; k++) {
+        const struct mg_var *var = &m->vars.at[k];
+        uint64_t at;
+        if (var->func || var->space != MG_SPACE_global || !mg_var_bytes(var) ||
+            !mg_session.backend->global(i->function, mg_name(m, var->name), &at))
+            continue;
+        v->areas[v->n++] = (struct area){
+            .a = {.at = at, .bytes = mg_var_bytes(var), .kind = var->managed ? MG_AREA_MANAGED : MG_AREA_DEVICE}, .variable = true};
+    }
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct area *x = a, *y = b;
+    return x->a.at < y->a.at ? -1 : x->a.at > y->a.at;
+}
+
+/* All that the kernel may write. NULL: *why. */
+static struct mg_verify *collect(const struct mg_run *r, const char **why)
+{
+    uint32_t n;
+    uint64_t sum = 0, largest = 0;
+    cu_ctx ctx = NULL;
+    struct mg_verify *v = calloc(1, sizeof *v);
+    struct mg_area *list = mg_areas_copy(&n);
+    *why = "out of memory";
+    if (!v || !list || !(v->areas = calloc(n + r->inst->code->m->vars.n + 1, sizeof *v->areas))) {
+        free(v);
+        free(list);
+        return NULL;
+    }
+    v->code = r->inst->code;
+    v->number = r->number;
+    MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&ctx);
+    for (uint32_t k = 0; k < n; k++)
+        if (list[k].kind != MG_AREA_DEVICE || list[k].ctx == ctx)
+            v->areas[v->n++].a = list[k];
+    free(list);
+    add_variables(v, r->inst);
+    qsort(v->areas, v->n, sizeof *v->areas, by_address);
+    for (uint32_t k = 0; k < v->n; k++) {
+        sum += v->areas[k].a.bytes;
+        largest = MG_MAX(largest, v->areas[k].a.bytes);
+        v->bytes += v->areas[k].a.kind == MG_AREA_DEVICE ? v->areas[k].a.bytes : 0;
+    }
+    if (2 * sum + 2 * largest > available())
+        *why = "the host has no room for what is allocated";
+    else if ((v->now = malloc(largest + 1)))
+        *why = check_arguments(v, r);
+    return v;
+}
+
+static void release(struct mg_verify *v)
+{
+    for (uint32_t i = 0; v && i < v->n; i++) {
+        free(v->areas[i].before);
+        free(v->areas[i].native);
+        free(v->areas[i].twin);
+        free(v->areas[i].unstable);
+    }
+    if (v) {
+        free(v->areas);
+        free(v->now);
+    }
+    free(v);
+}
+
+/* Both under the lock of the list: false when it was freed meanwhile, or the driver does not answer. */
+static bool read_area(const struct area *x, void *to)
+{
+    if (!x->variable && !mg_area_lives(&x->a))
+        return false;
+    if (x->a.kind == MG_AREA_DEVICE)
+        return MG_REAL_AS(cuMemcpyDtoH_v2, void *, cu_ptr, size_t)(to, x->a.at, x->a.bytes) == CUE_SUCCESS;
+    memcpy(to, (const void *)(uintptr_t)x->a.at, x->a.bytes);
+    return true;
+}
+
+static bool save(struct mg_verify *v)
+{
+    bool ok = true;
+    mg_areas_lock();
+    for (uint32_t i = 0; i < v->n && ok; i++)
+        ok = (v->areas[i].before = malloc(v->areas[i].a.bytes)) && read_area(&v->areas[i], v->areas[i].before);
+    mg_areas_unlock();
+    return ok;
+}
+
+static void restore(struct mg_verify *v)
+{
+    mg_areas_lock();
+    for (uint32_t i = 0; i < v->n; i++) {
+        const struct area *x = &v->areas[i];
+        if (x->dirty && (x->variable || mg_area_lives(&x->a)))
+            MG_REAL_AS(cuMemcpyHtoD_v2, cu_ptr, const void *, size_t)(x->a.at, x->before, x->a.bytes);
+    }
+    mg_areas_unlock();
+}
+
+/* Has the run changed memory that the host shares? */
+static bool host_changed(struct mg_verify *v)
+{
+    bool changed = false;
+    mg_areas_lock();
+    for (uint32_t i = 0; i < v->n && !changed; i++) {
+        const struct area *x = &v->areas[i];
+        changed = x->a.kind != MG_AREA_DEVICE && (!read_area(x, v->now) || memcmp(v->now, x->before, x->a.bytes));
+    }
+    mg_areas_unlock();
+    return changed;
+}
+
+/* ---- what each run left behind ---------------------------------------------------------------------------------- */
+
+typedef bool (*look_fn)(struct area *x, const char *now);
+
+static bool look(struct mg_verify *v, look_fn fn)
+{
+    bool ok = true;
+    mg_areas_lock();
+    for (uint32_t i = 0; i < v->n && ok; i++) {
+        struct area *x = &v->areas[i];
+        if (x->a.kind != MG_AREA_DEVICE)
+            continue;
+        if (!(ok = read_area(x, v->now)))
+            break;
+        x->dirty |= memcmp(v->now, x->before, x->a.bytes) != 0;
+        ok = fn(x, v->now);
+    }
+    mg_areas_unlock();
+    return ok;
+}
+
+static bool copy(char **to, const char *from, uint64_t bytes)
+{
+    free(*to);
+    if ((*to = malloc(bytes)))
+        memcpy(*to, from, bytes);
+    return *to != NULL;
+}
+
+static const char *native_of(const struct area *x) { return x->native ? x->native : x->before; }
+
+static bool keep_native(struct area *x, const char *now)
+{
+    return !x->dirty || copy(&x->native, now, x->a.bytes);
+}
+
+static bool note_unstable(struct area *x, const char *now)
+{
+    const char *native = native_of(x);
+    if (!memcmp(now, native, x->a.bytes))
+        return true;
+    if (!x->unstable && !(x->unstable = calloc(x->a.bytes / 8 + 1, 1)))
+        return false;
+    for (uint64_t k = 0; k < x->a.bytes; k++)
+        if (now[k] != native[k])
+            x->unstable[k / 8] |= (uint8_t)(1u << k % 8);
+    return true;
+}
+
+static bool keep_twin(struct area *x, const char *now)
+{
+    return !memcmp(now, native_of(x), x->a.bytes) || copy(&x->twin, now, x->a.bytes);
+}
+
+static bool is_unstable(const struct area *x, uint64_t k) { return x->unstable && x->unstable[k / 8] >> k % 8 & 1; }
+
+struct difference { const struct area *area; uint64_t at, bytes; }; /* the first, and how many there are */
+
+static struct difference compare(const struct mg_verify *v)
+{
+    struct difference d = {0};
+    for (uint32_t i = 0; i < v->n; i++) {
+        const struct area *x = &v->areas[i];
+        for (uint64_t k = 0; x->twin && k < x->a.bytes; k++) {
+            if (x->twin[k] == native_of(x)[k] || is_unstable(x, k))
+                continue;
+            if (!d.bytes++)
+                d.area = x, d.at = k;
+        }
+    }
+    return d;
+}
+
+/* ---- telling -------------------------------------------------------------------------------------------------------- */
+
+static void put(struct mg_json *j, const char *key, uint64_t value)
+{
+    mg_json_key(j, key);
+    mg_json_u64(j, value);
+}
+
+static void write_all(struct mg_store *store) /* under the lock */
+{
+    struct mg_buf b = MG_BUF_INIT;
+    struct mg_json j;
+    mg_json_init(&j, &b, 0);
+    mg_json_obj(&j);
+    put(&j, "launches", all.launches);
+    put(&j, "bytes", all.bytes);
+    put(&j, "excluded_bytes", all.excluded);
+    put(&j, "differences", all.differences);
+    mg_json_key(&j, "first");
+    mg_json_raw(&j, all.first ? all.first : "null");
+    mg_json_key(&j, "not_compared");
+    mg_json_arr(&j);
+    for (uint32_t k = 0; k < all.refused.n; k++) {
+        mg_json_obj(&j);
+        mg_json_key(&j, "reason");
+        mg_json_str(&j, all.refused.at[k].why);
+        put(&j, "launches", all.refused.at[k].n);
+        mg_json_end(&j, '}');
+    }
+    mg_json_end(&j, ']');
+    mg_json_end(&j, '}');
+    mg_store_tool_json(store, "margay", "verify", b.at);
+    mg_buf_release(&b);
+}
+
+void mg_verify_tell(void)
+{
+    pthread_mutex_lock(&all.lock);
+    write_all(mg_session.store);
+    pthread_mutex_unlock(&all.lock);
+}
+
+/* at: NULL when the twin failed with `error`. */
+static char *describe(const struct mg_verify *v, const struct difference *at, const char *error)
+{
+    struct mg_buf b = MG_BUF_INIT;
+    struct mg_json j;
+    char address[24];
+    mg_json_init(&j, &b, 0);
+    mg_json_obj(&j);
+    mg_json_key(&j, "kernel");
+    mg_json_str(&j, v->code->name);
+    put(&j, "launch", v->number);
+    if (at) {
+        const struct mg_area *a = &at->area->a;
+        uint64_t where = a->at + at->at, id = a->id, offset = at->at;
+        bool known = !at->area->variable;
+        if (mg_session.backend->allocation)
+            known = mg_session.backend->allocation(where, &id, &offset);
+        snprintf(address, sizeof address, "0x%llx", (unsigned long long)where);
+        mg_json_key(&j, "address");
+        mg_json_str(&j, address);
+        mg_json_key(&j, "allocation");
+        if (known)
+            mg_json_u64(&j, id);
+        else
+            mg_json_null(&j);
+        put(&j, "offset", offset);
+        put(&j, "native", (unsigned char)native_of(at->area)[at->at]);
+        put(&j, "instrumented", (unsigned char)at->area->twin[at->at]);
+        put(&j, "bytes", at->bytes);
+    }
+    mg_json_key(&j, "error");
+    mg_json_str(&j, error);
+    mg_json_end(&j, '}');
+    return mg_buf_take(&b);
+}
+
+static void record(const struct mg_verify *v, const struct difference *d, const char *error)
+{
+    uint64_t excluded = 0;
+    for (uint32_t i = 0; i < v->n; i++)
+        for (uint64_t k = 0; v->areas[i].unstable && k < v->areas[i].a.bytes / 8 + 1; k++)
+            excluded += (uint64_t)__builtin_popcount(v->areas[i].unstable[k]);
+    bool differs = error || d->bytes;
+    pthread_mutex_lock(&all.lock);
+    all.launches++;
+    all.bytes += v->bytes;
+    all.excluded += excluded;
+    all.differences += differs;
+    bool news = differs && !all.first;
+    if (news)
+        all.first = describe(v, error ? NULL : d, error);
+    pthread_rwlock_rdlock(&mg_session.closing);
+    if (news && mg_session.store) /* at once: the program may not live to its end */
+        write_all(mg_session.store);
+    pthread_rwlock_unlock(&mg_session.closing);
+    pthread_mutex_unlock(&all.lock);
+}
+
+/* ---- one launch ------------------------------------------------------------------------------------------------------- */
+
+static const char *error_text(cu_result rc)
+{
+    const char *name = mg_cu_result_name(rc);
+    return name ? name : "an unknown error";
+}
+
+/* The application's own code, to its end. False: stop here. */
+static bool run_native(const struct mg_verify *v, const struct mg_call *c, cu_result *rc, const char **why)
+{
+    cu_result end = CUE_SUCCESS;
+    *rc = c->send(c, c->f, c->params, c->extra);
+    if (*rc != CUE_SUCCESS)
+        return false;
+    if (!settle(&end, v->shared))
+        *why = "--verify: it did not end while its launch waited, so it ran once";
+    else if (end != CUE_SUCCESS)
+        *why = "--verify: the application's own code failed, so it ran once";
+    return !*why;
+}
+
+static bool native_runs(struct mg_verify *v, const struct mg_call *c, cu_result *rc, const char **why)
+{
+    if (!run_native(v, c, rc, why))
+        return false;
+    *why = "--verify: it writes memory that the host shares, so it ran once";
+    if (host_changed(v))
+        return false;
+    *why = "--verify: what it wrote cannot be read";
+    if (!look(v, keep_native))
+        return false;
+    *why = NULL;
+    restore(v);
+    if (!run_native(v, c, rc, why))
+        return false;
+    *why = "--verify: what it wrote cannot be read";
+    if (!look(v, note_unstable))
+        return false;
+    *why = NULL;
+    restore(v);
+    return true;
+}
+
+bool mg_verify_begin(const struct mg_call *c, const struct mg_run *r, struct mg_verify **out, cu_result *rc, const char **why)
+{
+    cu_result before = CUE_SUCCESS;
+    const char *skip = why_not(r);
+    *out = NULL;
+    *why = NULL;
+    if (!skip && !settle(&before, false))
+        skip = "earlier work has not ended";
+    if (!skip && before != CUE_SUCCESS)
+        skip = "the context has failed";
+    struct mg_verify *v = skip ? NULL : collect(r, &skip);
+    if (!skip && !save(v))
+        skip = "memory of the application cannot be read";
+    if (skip) {
+        release(v);
+        mg_verify_skip(skip);
+        return false;
+    }
+    if (!native_runs(v, c, rc, why)) {
+        if (*why)
+            mg_verify_skip(*why + strlen("--verify: "));
+        release(v);
+        return true;
+    }
+    *out = v;
+    return false;
+}
+
+void mg_verify_end(struct mg_verify *v, const struct mg_call *c, cu_result rc)
+{
+    struct difference d = {0};
+    const char *why = NULL, *error = NULL;
+    cu_result end = CUE_SUCCESS;
+    bool ok = rc == CUE_SUCCESS && settle(&end, false);
+    if (!ok)
+        mg_verify_skip(rc == CUE_SUCCESS ? "the instrumented code did not end" : "the driver did not take the launch");
+    else if (end != CUE_SUCCESS)
+        error = error_text(end);
+    else if (!(ok = look(v, keep_twin)))
+        mg_verify_skip("memory of the application cannot be read");
+    else
+        d = compare(v);
+    for (int k = 0; ok && d.bytes && k < MORE_RUNS; k++) { /* the last of them leaves a native result behind */
+        restore(v);
+        ok = run_native(v, c, &rc, &why) && look(v, note_unstable);
+        d = compare(v);
+    }
+    if (ok)
+        record(v, &d, error);
+    release(v);
+}

@@ -1,0 +1,38 @@
+/* --verify: what allocs.c knows of memory, and what launch.c asks of verify.c. */
+#ifndef MG_INJECT_VERIFY_H
+#define MG_INJECT_VERIFY_H
+
+#include "inject/launch.h"
+
+enum mg_area_kind { MG_AREA_DEVICE, MG_AREA_HOST /* pinned, registered */, MG_AREA_MANAGED };
+struct mg_area { /* a live allocation of the application */
+    uint64_t at, bytes, id; /* id: in order of allocation, never reused */
+    void *ctx;
+    enum mg_area_kind kind;
+};
+
+/* ---- allocs.c; everything is empty without --verify -------------------------------------------- */
+
+bool mg_area_find(uint64_t address, struct mg_area *out);
+bool mg_area_lives(const struct mg_area *a);  /* under the lock below */
+struct mg_area *mg_areas_copy(uint32_t *n);   /* malloc'd; NULL: out of memory */
+void mg_areas_lock(void);                     /* nothing is freed meanwhile */
+void mg_areas_unlock(void);
+void mg_areas_forget_context(void *ctx, int device); /* ctx NULL: the primary one, if it is gone */
+bool mg_areas_capturing(void);                /* some stream is being captured */
+bool mg_areas_peers(void);                    /* kernels may reach the memory of another device */
+
+/* ---- verify.c ------------------------------------------------------------------------------------ */
+
+struct mg_verify;
+/* Before the twin of r is sent. True: the kernel itself has run, once, and that was all: *rc is the
+ * answer, *why the reason when it was taken. False: send the twin; *v, when there is one, goes to
+ * mg_verify_end after that. One launch at a time is between mg_verify_enter and mg_verify_leave. */
+void mg_verify_enter(void);
+void mg_verify_leave(void);
+bool mg_verify_begin(const struct mg_call *c, const struct mg_run *r, struct mg_verify **v, cu_result *rc, const char **why);
+void mg_verify_end(struct mg_verify *v, const struct mg_call *c, cu_result rc);
+void mg_verify_skip(const char *why); /* an instrumented launch or node that is not compared */
+void mg_verify_tell(void);            /* into the profile, while the store is open */
+
+#endif

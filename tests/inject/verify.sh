@@ -1,0 +1,72 @@
+#!/bin/sh
+# --verify, on the emulator and on the nvidia backend over it: the application sees what it sees without,
+# launches are compared or named with the reason, a byte that a twin writes wrong is found and does not
+# reach the application.
+set -u
+failed=0
+export XDG_CACHE_HOME=$PWD/cache LD_LIBRARY_PATH=$B/test/driver:$B/lib/margay/cudart
+gcc -O1 -o verify "$ROOT/tests/inject/verify.c" -ldl || exit 1
+cat > look.py <<'P'
+import json, sys
+what, r = sys.argv[1], json.load(open('out.json'))
+v, c = r['tools']['margay']['verify'], r['coverage']
+why = {x['reason']: x['launches'] for x in v['not_compared']}
+native = {(x['kernel'], x['reason']): x['launches'] for x in c['native']}
+shared = '--verify: it writes memory that the host shares, so it ran once'
+if what == 'all':
+    assert (v['launches'], v['differences'], v['first']) == (5, 0, None), v
+    assert why == {'it writes memory that the host shares, so it ran once': 2, 'captured in a graph': 1}, why
+    assert 1 <= v['excluded_bytes'] <= 2048 and v['bytes'] > 5 * 4096, v
+    assert native == {('host', shared): 1, ('add', shared): 1}, native
+    assert (c['launches'], c['instrumented'], c['failed'], c['unknown']) == (8, 6, 0, 0), c
+    k = {k['name']: k for k in r['kernels']}
+    assert k['add']['blocks'][0]['thread_entries'] == 4 * 256, k['add']['blocks'][0]
+elif what == 'planted':
+    f = v['first']
+    assert v['differences'] >= 3, v
+    assert (f['kernel'], f['launch'], f['offset'], f['native'], f['instrumented'], f['bytes'], f['error']) == ('add', 0, 0, 8, 0xa5, 1, None), f
+    assert int(f['address'], 16) and f['allocation'] is not None, f
+elif what == 'spin':
+    assert v['launches'] == 0 and list(why) == ['it did not end while its launch waited, so it ran once'], v
+    assert c['launches'] == 1 and c['native'][0]['reason'] == '--verify: ' + list(why)[0], c
+P
+check() { # NAME DEVICE EXIT STDERR-PATTERN ARGS...
+    name=$1 device=$2 want=$3 says=$4
+    shift 4
+    rm -rf profile
+    timeout 100 "$MARGAY" run --verify --device "$device" -o profile -- ./verify "$@" > out 2> err
+    rc=$?
+    [ "$name" = planted ] && { sed -i 4q out; sed -i 4q plain; } # a graph's node is not compared, so its wrong byte stays
+    if [ $rc = "$want" ] && cmp -s out plain && [ "$(grep -Ec "$says" err)" = 1 ] && "$MARGAY" report profile --json > out.json &&
+        python3 look.py "$name" 2>> err; then
+        echo "ok   $name, $device"
+    else
+        echo "FAIL $name, $device: exit $rc"
+        diff out plain
+        cat err
+        failed=1
+    fi
+}
+for device in emu nvidia; do
+    "$MARGAY" run -q -t none --device $device -o none -- ./verify > plain 2> err || { echo "FAIL without"; cat err; failed=1; }
+    check all $device 0 '^margay: --verify: 5 launches compared, [1-9][0-9]* bytes? left out'
+    export MARGAY_PLANT=1
+    check planted $device 124 '^margay: --verify: [0-9]+ launches .* the first: launch 0, kernel add, address 0x[0-9a-f]+ \(allocation [0-9]+, offset 0\) holds 0xa5, natively 0x08; 1 byte differs$'
+    unset MARGAY_PLANT
+    echo 'spin: ended' > plain
+    check spin $device 0 '1 not compared \(1: it did not end' spin
+done
+cat > same.py <<'P'
+import json
+r = json.load(open('out.json'))
+v, c = r['tools']['margay']['verify'], r['coverage']
+assert v['launches'] == c['launches'] == c['instrumented'] > 0 and not v['not_compared'] and v['differences'] == 0, (v, c)
+P
+for e in saxpy reduce histogram bfs; do
+    rm -rf profile
+    "$MARGAY" run --verify --device nvidia -o profile -- "$EX/$e" > out 2> err && "$MARGAY" report profile --json > out.json &&
+        python3 same.py 2>> err && echo "ok   $e" || { echo "FAIL $e"; cat err; failed=1; }
+done
+"$MARGAY" run --verify -t none -- ./verify > out 2> err
+[ $? = 120 ] && grep -q 'compares instrumented launches' err || { echo "FAIL -t none"; failed=1; }
+exit $failed
