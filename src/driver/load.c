@@ -20,36 +20,16 @@ static int compute_capability(void)
     return mg_drv.attrs[CUDEV_COMPUTE_CAPABILITY_MAJOR] * 10 + mg_drv.attrs[CUDEV_COMPUTE_CAPABILITY_MINOR];
 }
 
-/* Registers per kernel from the machine code for our compute capability: the top byte of sh_info of
- * section .text.<kernel>, as ptxas writes it. */
-static void read_cubin(struct mg_image_facts *f, const uint8_t *p, size_t n)
+/* Registers per kernel from the machine code for our compute capability. */
+static void keep_registers(void *user, const char *name, uint32_t registers)
 {
-    uint64_t shoff;
-    uint16_t count, strix;
-    if (n < 64 || memcmp(p, "\177ELF\2\1", 6)) return;
-    memcpy(&shoff, p + 40, 8);
-    memcpy(&count, p + 60, 2);
-    memcpy(&strix, p + 62, 2);
-    if (shoff > n || (n - shoff) / 64 < count || strix >= count) return;
-    uint64_t str_off, str_bytes;
-    memcpy(&str_off, p + shoff + 64 * (size_t)strix + 24, 8);
-    memcpy(&str_bytes, p + shoff + 64 * (size_t)strix + 32, 8);
-    if (str_off > n || n - str_off < str_bytes || !str_bytes || p[str_off + str_bytes - 1]) return;
-    for (uint16_t i = 0; i < count; i++) {
-        const uint8_t *sh = p + shoff + 64 * (size_t)i;
-        uint32_t name, info;
-        memcpy(&name, sh, 4);
-        memcpy(&info, sh + 44, 4);
-        if (name >= str_bytes) continue;
-        const char *text = (const char *)p + str_off + name;
-        if (strncmp(text, ".text.", 6)) continue;
-        struct mg_image_fact *at = realloc(f->at, (f->n + 1) * sizeof *at);
-        if (!at) return;
-        f->at = at;
-        at[f->n].name = strdup(text + 6);
-        at[f->n].registers = info >> 24;
-        if (at[f->n].name) f->n++;
-    }
+    struct mg_image_facts *f = user;
+    struct mg_image_fact *at = realloc(f->at, (f->n + 1) * sizeof *at);
+    if (!at) return;
+    f->at = at;
+    at[f->n].name = strdup(name);
+    at[f->n].registers = registers;
+    if (at[f->n].name) f->n++;
 }
 
 static void read_options(struct mg_image_facts *f, const char *options)
@@ -68,7 +48,7 @@ static struct mg_image_facts *read_facts(const struct mg_image *im, const struct
     f->refs = 1;
     for (uint32_t i = 0; i < im->n_entries; i++) {
         const struct mg_image_entry *e = &im->entries[i];
-        if (e->kind == MG_ENTRY_CUBIN && (int)e->sm == compute_capability()) read_cubin(f, (const uint8_t *)e->data, e->bytes);
+        if (e->kind == MG_ENTRY_CUBIN && (int)e->sm == compute_capability()) mg_cubin_registers(e->data, e->bytes, keep_registers, f);
     }
     if (ptx) read_options(f, ptx->options);
     return f;

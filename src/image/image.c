@@ -303,6 +303,48 @@ uint32_t mg_cubin_kernels(const void *cubin, size_t bytes, void (*fn)(void *user
     return n;
 }
 
+static bool find_section(const struct elf *e, const char *name, struct bytes *out)
+{
+    Elf64_Shdr sh;
+    for (uint32_t i = 0; i < e->n_sections; i++)
+        if (section_bytes(e, i, &sh, out) && !strcmp(section_name(e, &sh), name)) return true;
+    return false;
+}
+
+/* Section .nv.info is a list of attributes {format, id, 16 bits}; format 4 is followed by that many
+ * bytes, of which REGCOUNT has two words: index of the symbol, registers. */
+uint32_t mg_cubin_registers(const void *cubin, size_t bytes, void (*fn)(void *user, const char *name, uint32_t registers), void *user)
+{
+    enum { SIZED = 4, REGCOUNT = 0x2f };
+    struct elf e;
+    struct bytes info, symbols, names;
+    uint32_t n = 0;
+    if (!open_elf(&e, (struct bytes){cubin, bytes}) || !find_section(&e, ".nv.info", &info) || !find_section(&e, ".symtab", &symbols) ||
+        !find_section(&e, ".strtab", &names)) return 0;
+    for (size_t at = 0; at + 4 <= info.n;) {
+        uint8_t format = info.p[at], id = info.p[at + 1];
+        uint16_t size;
+        uint32_t words[2];
+        Elf64_Sym sym;
+        memcpy(&size, info.p + at + 2, 2);
+        at += 4;
+        if (format != SIZED) continue;
+        if (size > info.n - at) break;
+        if (id == REGCOUNT && size >= sizeof words) {
+            memcpy(words, info.p + at, sizeof words);
+            if (words[0] < symbols.n / sizeof sym) {
+                memcpy(&sym, symbols.p + words[0] * sizeof sym, sizeof sym);
+                if (sym.st_name < names.n && memchr(names.p + sym.st_name, 0, names.n - sym.st_name)) {
+                    fn(user, (const char *)names.p + sym.st_name, words[1]);
+                    n++;
+                }
+            }
+        }
+        at += size;
+    }
+    return n;
+}
+
 /* ---- opening ------------------------------------------------------------------------------------------- */
 
 static void begin(struct reader *r, const char *file, struct mg_diag *d)

@@ -39,6 +39,9 @@ void mg_image_free(struct mg_image *im);
 const struct mg_image_entry *mg_image_best_ptx(const struct mg_image *im, uint32_t group, uint32_t sm);
 /* Calls fn with the name of every kernel in a cubin; returns how many. */
 uint32_t mg_cubin_kernels(const void *cubin, size_t bytes, void (*fn)(void *user, const char *name), void *user);
+/* Calls fn with the registers per thread that the machine code records for each of its kernels and
+ * functions; returns how many. */
+uint32_t mg_cubin_registers(const void *cubin, size_t bytes, void (*fn)(void *user, const char *name, uint32_t registers), void *user);
 /* True when the ELF file at path has the CUDA runtime linked in statically and no PT_NEEDED of
  * libcudart: such a program needs a GPU. */
 bool mg_image_is_static_cudart(const char *path);
