@@ -393,7 +393,7 @@ MG_TEST(tool_blocks_schemes)
 MG_TEST(twin_refusals)
 {
     static const struct { const char *text, *why; } cases[] = {
-        {HEAD ".global .texref t;\n" ENTRY("k") ".reg .f32 %f<5>; mov.u32 %r1, 0; tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [t, {%r1}]; ret;\n}\n", "texture"},
+        {HEAD ".global .texref t;\n.global .samplerref s;\n" ENTRY("k") ".reg .f32 %f<5>; mov.u32 %r1, 0; tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [t, s, {%r1}]; ret;\n}\n", "sampler reference s"},
         {HEAD ".extern .func (.param .b32 r) cudaLaunchDeviceV2 (.param .b64 a, .param .b64 b);\n" ENTRY("k")
          "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %rd1; st.param.b64 [b], %rd1; call (c), cudaLaunchDeviceV2, (a, b); } ret;\n}\n", "device-side launch"},
         {".version 4.0\n.target sm_20\n.address_size 32\n.entry k (.param .u32 o) { ret; }\n", "32-bit addresses"},
