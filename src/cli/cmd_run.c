@@ -370,18 +370,6 @@ static int run_program(struct run *r, int *why)
 
 /* ---- afterwards ----------------------------------------------------------------------------------------------------- */
 
-static void print_stats(const struct mg_profile *p)
-{
-    for (uint32_t i = 0; i < p->n_tools; i++) {
-        unsigned long long n, parse, twin, load;
-        if (!strcmp(p->tools[i].tool, "margay") && !strcmp(p->tools[i].key, "stats") &&
-            sscanf(p->tools[i].json, "{\"launches\": %llu, \"parse_ns\": %llu, \"twin_ns\": %llu, \"load_ns\": %llu", &n,
-                   &parse, &twin, &load) == 4)
-            fprintf(stderr, "margay: own time: parsing %.1f ms, instrumenting %.1f ms, loading %.1f ms; %llu launches\n",
-                    (double)parse / 1e6, (double)twin / 1e6, (double)load / 1e6, n);
-    }
-}
-
 /* Reasons to run native that the user gave: --kernel, --launches, --native-times, margay ctl. */
 static bool is_users_choice(const char *reason)
 {
@@ -503,7 +491,7 @@ static int conclude(struct run *r, int status)
         struct mg_buf text = MG_BUF_INIT;
         say_what_is_open(r, p);
         if (r->stats)
-            print_stats(p);
+            mg_run_tell_stats(p);
         mg_report_summary(p, &text);
         if (text.n)
             fwrite(text.at, 1, text.n, stderr);

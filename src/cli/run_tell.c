@@ -99,3 +99,27 @@ bool mg_run_tell_verify(const struct mg_profile *p, bool quiet)
     mg_buf_release(&why);
     return first != NULL;
 }
+
+void mg_run_tell_stats(const struct mg_profile *p)
+{
+    static const struct { const char *key, *word; } steps[] = {
+        {"parse_ns", "parse"}, {"analyse_ns", "analyse"}, {"instrument_ns", "instrument"}, {"print_ns", "print"},
+        {"jit_ns", "JIT"}, {"load_ns", "load"}, {"execute_ns", "execute"}};
+    unsigned long long ns[MG_COUNT_OF(steps)] = {0}, all = 0, kernels = 0, launches = 0, timed = 0, total = 0;
+    const char *json;
+    for (uint32_t at = 0; (json = next(p, "stats", &at));) {
+        for (size_t k = 0; k < MG_COUNT_OF(steps); k++) {
+            ns[k] += number(json, steps[k].key);
+            all += number(json, steps[k].key);
+        }
+        kernels += number(json, "kernels");
+        launches += number(json, "launches");
+        timed += number(json, "timed");
+        total += number(json, "total_ns");
+    }
+    fprintf(stderr, "margay: own time and kernels':");
+    for (size_t k = 0; k < MG_COUNT_OF(steps); k++)
+        fprintf(stderr, "%s %s %.1f ms (%.1f %%)", k ? "," : "", steps[k].word, (double)ns[k] / 1e6, all ? 100.0 * (double)ns[k] / (double)all : 0.0);
+    fprintf(stderr, "; %llu kernel%s instrumented, %llu launch%s (%llu timed), %.1f ms since the first CUDA call\n", kernels, plural(kernels), launches,
+            launches == 1 ? "" : "es", timed, (double)total / 1e6);
+}

@@ -7,4 +7,7 @@
 /* --verify: one line on what was compared (not when quiet), one on the first difference. True: there is one. */
 bool mg_run_tell_verify(const struct mg_profile *p, bool quiet);
 
+/* --stats: where the time went, step by step. */
+void mg_run_tell_stats(const struct mg_profile *p);
+
 #endif

@@ -131,8 +131,10 @@ bool mg_gpu_may_load(struct mg_inst *i, const struct mg_shape *s)
         return true; /* load() says what is wrong */
     if (!g->compiled) {
         struct mg_nv_jit j = options_of(i);
+        uint64_t start = mg_now_ns();
         g->rc = mg_nv_compile(i->code->text, strlen(i->code->text), &j, &g->code, &g->code_bytes, g->why, sizeof g->why);
         g->compiled = true;
+        mg_session.ns.jit += mg_now_ns() - start;
     }
     for (uint64_t start = mg_now_ns();;) {
         struct mg_nv_busy busy = mg_nv_is_busy(g->x, s->stream, s->per_thread);
@@ -156,7 +158,10 @@ bool mg_gpu_load(struct mg_inst *i, void **twin, char *why, size_t room)
     }
     struct mg_nv_jit j = options_of(i);
     mg_gpu_widen_stack(i);
+    uint64_t start = mg_now_ns();
     cu_result rc = mg_nv_load(i->code->text, g->code, &j, &m, why, room);
+    if (!g->code) /* the driver has compiled it while loading */
+        mg_session.ns.jit += mg_now_ns() - start;
     if (rc == CUE_SUCCESS && (rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module, const char *)(&f, m, i->code->name)) != CUE_SUCCESS)
         snprintf(why, room, "the instrumented code has no such kernel");
     free(g->code);

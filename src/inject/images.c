@@ -122,7 +122,7 @@ struct mg_ptx *mg_img_parsed(struct mg_img *im, uint32_t ix)
     }
     mg_diag_release(&d);
     p->parsed = true;
-    mg_session.parse_ns += mg_now_ns() - start;
+    mg_session.ns.parse += mg_now_ns() - start;
     return p;
 }
 

@@ -279,6 +279,23 @@ uint32_t mg_kernel_store_id(struct mg_inst *i)
     return c->store_id;
 }
 
+uint64_t mg_kernel_executed(uint64_t *ended, uint64_t *timed)
+{
+    uint64_t key, v;
+    double ns = 0;
+    *ended = *timed = 0;
+    pthread_mutex_lock(&mg_session.lock);
+    for (uint32_t i = 0; mg_map_next(&codes, &i, &key, &v);) {
+        const struct mg_code *c = (const struct mg_code *)(uintptr_t)key;
+        *ended += c->n_ended;
+        *timed += c->n_timed;
+        if (c->n_timed)
+            ns += (double)c->timed_ns / (double)c->n_timed * (double)c->n_ended;
+    }
+    pthread_mutex_unlock(&mg_session.lock);
+    return (uint64_t)ns;
+}
+
 void mg_kernel_tell_other_calls(void)
 {
     uint64_t key, v;

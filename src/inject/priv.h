@@ -136,7 +136,8 @@ struct mg_session {
     pthread_mutex_t lock;            /* the maps of images.c, kernels.c and streams.c */
     pthread_rwlock_t closing;        /* read: a launch or its end talks to the store; write: the session ends */
     uint32_t generation;             /* grows when a context dies: twins loaded before are dead */
-    uint64_t parse_ns, twin_ns, load_ns; /* for --stats */
+    struct { uint64_t parse, analyse, instrument, print, jit, load; } ns; /* for --stats; under the lock of twin.c */
+    uint32_t n_twins;                /* texts made */
     uint64_t n_launches;             /* looked at so far, for --launches */
 };
 extern struct mg_session mg_session;
@@ -198,6 +199,7 @@ struct mg_code { /* one kernel of one image: text of the twin, the same for ever
     struct mg_counter_layout layout;
     struct mg_twin_symbol *symbols; uint32_t n_symbols;
     uint32_t ctx_offset;
+    uint64_t n_ended, n_timed, timed_ns; /* launches and replays, of them those whose time is known; for --stats */
     uint64_t other_calls;        /* thread calls that left for a function without a clone */
     bool verify_known; const char *verify_why; /* --verify: why it cannot run three times, NULL: it can */
 };
@@ -241,6 +243,8 @@ uint32_t mg_kernel_store_id(struct mg_inst *i);
 /* Collects the witness counts of an image before it goes away. */
 void mg_witness_collect(struct mg_img *im, void *function);
 void mg_witness_end(void);                    /* of every image that ran: before its context dies */
+/* Device time of all launches that have ended, those without a time taken as the others of their kernel. */
+uint64_t mg_kernel_executed(uint64_t *ended, uint64_t *timed);
 /* Tool result "uninstrumented_callees": {"kernel": thread calls}, when there were any. */
 void mg_kernel_tell_other_calls(void);
 

@@ -246,6 +246,15 @@ static uint64_t store_launch(const struct mg_run *r) /* under closing */
     return id;
 }
 
+static void count_time(struct mg_code *c, const struct mg_store_done *done)
+{
+    __atomic_fetch_add(&c->n_ended, done->replays, __ATOMIC_RELAXED);
+    if (done->timed) {
+        __atomic_fetch_add(&c->n_timed, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&c->timed_ns, done->time_ns, __ATOMIC_RELAXED);
+    }
+}
+
 static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, uint64_t *raw, uint64_t replays)
 {
     const struct mg_counter_layout *layout = &r->inst->code->layout;
@@ -262,6 +271,7 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
         done.time_ns = d->end_ns - d->start_ns;
         done.timed = true;
     }
+    count_time(r->inst->code, &done);
     if (counts) {
         struct mg_counter_launch g = mg_run_launch(&r->shape);
         g.times = replays;

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 
 #include "base/demangle.h"
+#include "base/json.h"
 
 struct mg_session mg_session = {.lock = PTHREAD_MUTEX_INITIALIZER, .closing = PTHREAD_RWLOCK_INITIALIZER};
 __thread int mg_inside;
@@ -165,11 +166,23 @@ void mg_session_begin(void)
 
 static void write_stats(struct mg_session *s)
 {
-    char json[256];
-    snprintf(json, sizeof json, "{\"launches\": %llu, \"parse_ns\": %llu, \"twin_ns\": %llu, \"load_ns\": %llu}",
-             (unsigned long long)s->n_launches, (unsigned long long)s->parse_ns, (unsigned long long)s->twin_ns,
-             (unsigned long long)s->load_ns);
-    mg_store_tool_json(s->store, "margay", "stats", json);
+    uint64_t ended, timed, executed = mg_kernel_executed(&ended, &timed);
+    struct mg_buf b = MG_BUF_INIT;
+    struct mg_json j;
+    mg_json_init(&j, &b, 0);
+    mg_json_obj(&j);
+    const struct { const char *key; uint64_t value; } fields[] = {
+        {"kernels", s->n_twins}, {"launches", ended}, {"timed", timed},
+        {"parse_ns", s->ns.parse}, {"analyse_ns", s->ns.analyse}, {"instrument_ns", s->ns.instrument}, {"print_ns", s->ns.print},
+        {"jit_ns", s->ns.jit}, {"load_ns", s->ns.load}, {"execute_ns", executed}, {"total_ns", mg_now_ns() - s->start_ns},
+    };
+    for (size_t k = 0; k < MG_COUNT_OF(fields); k++) {
+        mg_json_key(&j, fields[k].key);
+        mg_json_u64(&j, fields[k].value);
+    }
+    mg_json_end(&j, '}');
+    mg_store_tool_json(s->store, "margay", "stats", b.at);
+    mg_buf_release(&b);
 }
 
 void mg_session_end(void)

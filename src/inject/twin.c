@@ -116,6 +116,7 @@ static bool keep_symbols(struct mg_code *c, const struct mg_twin *t)
 static bool instrument(struct mg_code *c, struct mg_twin *t, struct mg_diag *d)
 {
     struct mg_session *s = &mg_session;
+    uint64_t start = mg_now_ns();
     enum mg_err err = s->tool->instrument(s->tool_conf, c->sites, t, &c->layout, d);
     if (err)
         return fail(&c->state, &c->reason, "the tool cannot instrument it: %s", mg_diag_first(d, err));
@@ -126,6 +127,8 @@ static bool instrument(struct mg_code *c, struct mg_twin *t, struct mg_diag *d)
     err = mg_module_verify(t->m, d);
     if (err)
         return fail(&c->state, &c->reason, "the instrumented code is not well-formed: %s", mg_diag_first(d, err));
+    s->ns.instrument += mg_now_ns() - start;
+    start = mg_now_ns();
     struct mg_buf text = MG_BUF_INIT;
     mg_ptx_print(t->m, &text);
     size_t bytes = text.n;
@@ -133,7 +136,10 @@ static bool instrument(struct mg_code *c, struct mg_twin *t, struct mg_diag *d)
     c->ctx_offset = t->ctx_offset;
     if (!c->text || !keep_symbols(c, t))
         return fail(&c->state, &c->reason, "out of memory");
-    map_lines(c, t, bytes);
+    if (s->backend->twin) /* who else asks for lines? */
+        map_lines(c, t, bytes);
+    s->ns.print += mg_now_ns() - start;
+    s->n_twins++;
     return true;
 }
 
@@ -158,10 +164,13 @@ static bool make_text(struct mg_inst *i)
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_twin *t = NULL;
     c->sites = mg_sites_new(c->m, c->kernel);
+    uint64_t analysed = mg_now_ns();
+    mg_session.ns.analyse += analysed - start;
     enum mg_err err = c->sites ? mg_twin_new(c->m, c->kernel, &t, &d) : MG_ERR_NO_MEMORY;
     bool ok = !err && t;
     if (ok && mg_session.backend->adapt)
         mg_session.backend->adapt(t);
+    mg_session.ns.instrument += mg_now_ns() - analysed;
     if (!ok) {
         fail(&c->state, &c->reason, "%s", mg_diag_first(&d, err));
         c->launches = !strncmp(c->reason, "device-side launch", 18) || !strncmp(c->reason, "address of a kernel", 19);
@@ -170,7 +179,6 @@ static bool make_text(struct mg_inst *i)
     if (t)
         mg_twin_free(t);
     mg_diag_release(&d);
-    mg_session.twin_ns += mg_now_ns() - start;
     if (ok) {
         c->state = MG_STATE_READY;
         dump_text(c);
@@ -245,9 +253,9 @@ static bool load(struct mg_inst *i)
     char why[500] = "";
     if (!fill_symbols(i))
         return false;
-    uint64_t start = mg_now_ns();
+    uint64_t start = mg_now_ns(), jit = mg_session.ns.jit;
     bool ok = (mg_session.backend->load ? mg_session.backend->load : load_text)(i, &f, why, sizeof why);
-    mg_session.load_ns += mg_now_ns() - start;
+    mg_session.ns.load += mg_now_ns() - start - (mg_session.ns.jit - jit);
     if (!ok)
         return fail(&i->state, &i->reason, "%s", why);
     if (mg_session.backend->twin)
