@@ -83,7 +83,7 @@ static uint32_t complete_key(const struct mg_form *f, uint32_t key, unsigned sm,
     bool f32 = t == MG_TYPE_f32 || t1 == MG_TYPE_f32;
     switch (f->op) {
     case MG_OP_add: case MG_OP_sub: case MG_OP_mul:
-        if (is_float && !(key & K_ROUND)) key |= K_RN;
+        if ((is_float || t == MG_TYPE_f32x2) && !(key & K_ROUND)) key |= K_RN;
         break;
     case MG_OP_fma: case MG_OP_mad:
         if (is_float && !(key & K_ROUND) && !(old && t == MG_TYPE_f32)) key |= K_RN;
@@ -182,6 +182,7 @@ static bool find_compare(const struct mg_form *f, unsigned n_src, uint32_t key, 
 bool emu_alu_find(const struct mg_form *f, uint32_t n_opnds, unsigned sm, bool ftz_implied, enum emu_isa isa, struct emu_alu_desc *out)
 {
     uint32_t key;
+    if (f->op == MG_OP_cvt && n_opnds >= 2 && alu_cvt_small(f, n_opnds - 1, out)) return true;
     if (f->unknown || n_opnds < 2 || n_opnds > 6 || f->vec || f->space || !key_of(f, &key)) return false;
     key = complete_key(f, key, sm, ftz_implied);
     unsigned n_src = n_opnds - 1;

@@ -219,7 +219,7 @@ static inline void end_rounding(unsigned old)
 #endif
 
 /* Tables of the files; alu.c searches them. */
-#define ALU_TABLES(X) X(alu_int) X(alu_cmp) X(alu_float) X(alu_cvt) X(alu_bits) X(alu_half)
+#define ALU_TABLES(X) X(alu_int) X(alu_cmp) X(alu_float) X(alu_cvt) X(alu_bits) X(alu_half) X(alu_x2)
 #define X(t) extern const struct alu_table t##_base, t##_avx2, t##_avx512;
 ALU_TABLES(X)
 #undef X
@@ -228,6 +228,7 @@ extern const struct alu_table alu_rare; /* alu_rare.c, built once */
 /* Forms whose functions take their variant from imm instead of having a row each. n_src: source
  * operands in the text. */
 bool alu_cvt_any(const struct mg_form *f, unsigned n_src, uint32_t key, struct emu_alu_desc *out);
+bool alu_cvt_small(const struct mg_form *f, unsigned n_src, struct emu_alu_desc *out); /* knows its modifiers itself */
 bool alu_video_find(const struct mg_form *f, unsigned n_src, uint32_t key, struct emu_alu_desc *out);
 
 #endif

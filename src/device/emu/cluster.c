@@ -1,5 +1,5 @@
 /* Clusters: the shared memory of their CTAs as one window, their barrier, and lanes that wait for
- * it or in mbarrier.try_wait.
+ * it, in mbarrier.try_wait or in wgmma.wait_group.
  *
  * The CTAs of a cluster are run in turns by one worker (launch.c). A generic address is a host
  * address in all of them; a shared::cluster address holds rank + 1 above EMU_CLUSTER_SHIFT, or
@@ -149,6 +149,23 @@ void emu_cluster_arrive(const struct emu_alu *o, char *regs, uint32_t mask)
     emu_cluster_check(w->cta);
 }
 
+void emu_wgmma_commit(const struct emu_alu *o, char *regs, uint32_t mask)
+{
+    struct emu_warp *w = EMU_FRAME(regs)->w;
+    (void)o;
+    (void)mask;
+    w->wgmma_at[w->wgmma_groups++ % MG_COUNT_OF(w->wgmma_at)] = w->wgmmas;
+}
+
+/* A wgmma is done when all four warps have issued theirs: until then its operands may be read. */
+static bool group_behind(const struct emu_warp *w, uint32_t need)
+{
+    const struct emu_cta *c = w->cta;
+    for (uint32_t k = w->ix / 4 * 4; k < w->ix / 4 * 4 + 4 && k < c->n_warps; k++)
+        if (c->warps[k].live && c->warps[k].wgmmas < need) return true;
+    return false;
+}
+
 static void set_pred(const struct emu_set *s, bool value)
 {
     uint32_t *d = (uint32_t *)(s->frame->regs + s->pc->a.d);
@@ -163,6 +180,14 @@ uint32_t emu_wait_arrive(struct emu_warp *w, const struct emu_op *op, struct emu
         if (wait) w->sets[w->n_sets++] = (struct emu_set){.pc = op, .frame = f, .mask = wait, .turn = turn, .state = EMU_PARK_CLUSTER};
         w->polls |= wait != 0;
         return mask & ~wait;
+    }
+    if (op->sub == EMU_SYNC_WGMMA) {
+        uint32_t pending = op->a.imm, groups = w->wgmma_groups;
+        uint32_t need = groups > pending && pending < MG_COUNT_OF(w->wgmma_at) ? w->wgmma_at[(groups - 1 - pending) % MG_COUNT_OF(w->wgmma_at)] : 0;
+        if (!group_behind(w, need)) return mask;
+        w->sets[w->n_sets++] = (struct emu_set){.pc = op, .frame = f, .mask = mask, .turn = turn, .need = need, .state = EMU_PARK_WGMMA};
+        w->polls = 1;
+        return 0;
     }
     const struct emu_mbar *b = op->ext;
     uint32_t *d = (uint32_t *)(f->regs + op->a.d);
@@ -196,9 +221,10 @@ bool emu_wait_poll(struct emu_warp *w, bool give_up)
     w->polls = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct emu_set *s = &w->sets[i];
-        over[i] = (s->state == EMU_PARK_MBAR && (give_up || emu_mbar_phase(*s->word) != s->need)) || (s->state == EMU_PARK_CLUSTER && !(w->arrived & s->mask));
+        over[i] = s->state == EMU_PARK_MBAR ? give_up || emu_mbar_phase(*s->word) != s->need : s->state == EMU_PARK_CLUSTER ? !(w->arrived & s->mask)
+                : s->state == EMU_PARK_WGMMA && !group_behind(w, s->need);
         woken |= over[i] ? s->mask : 0;
-        w->polls |= !over[i] && (s->state == EMU_PARK_MBAR || s->state == EMU_PARK_CLUSTER);
+        w->polls |= !over[i] && s->state >= EMU_PARK_MBAR;
     }
     if (!woken) return false;
     memcpy(old, w->sets, n * sizeof *old);

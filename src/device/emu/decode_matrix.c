@@ -194,8 +194,14 @@ static void tiles(struct decoder *d, const struct mg_form *f, const struct mg_op
 /* d, a | a-descriptor, b-descriptor [, metadata, selector], scale-d, scale-a, scale-b, trans-a, trans-b */
 static void warpgroup(struct decoder *d, const struct mg_form *f, const struct mg_opnd *o, uint32_t n)
 {
+    if (mg_form_has(f, MG_MOD_wait_group)) {
+        struct emu_op *op = dec_emit_inst(d, NULL, EMU_CTL_SYNC);
+        op->sub = EMU_SYNC_WGMMA;
+        op->a.imm = n && o[0].kind == MG_OPND_imm ? (uint32_t)o[0].val : 0;
+        return;
+    }
     if (!mg_form_has(f, MG_MOD_mma_async)) {
-        dec_emit_inst(d, emu_nop, EMU_CTL_NONE);
+        dec_emit_inst(d, mg_form_has(f, MG_MOD_commit_group) ? emu_wgmma_commit : emu_nop, EMU_CTL_NONE);
         return;
     }
     bool sparse = mg_form_has(f, MG_MOD_sp);

@@ -70,6 +70,7 @@ enum emu_sync {
     EMU_SYNC_MATRIX,  /* all lanes of the warp; ext: struct emu_matrix */
     EMU_SYNC_MBAR,    /* mbarrier.try_wait: parks until the phase is complete */
     EMU_SYNC_CLUSTER, /* barrier.cluster.wait */
+    EMU_SYNC_WGMMA,   /* wgmma.wait_group */
 };
 enum emu_bar { EMU_BAR_SYNC, EMU_BAR_ARRIVE, EMU_BAR_RED };
 enum emu_builtin { EMU_BUILTIN_NONE, EMU_BUILTIN_VPRINTF, EMU_BUILTIN_MALLOC, EMU_BUILTIN_FREE, EMU_BUILTIN_ASSERT };
@@ -246,13 +247,13 @@ struct emu_frame { /* one activation of a function for some lanes of a warp */
 };
 #define EMU_FRAME(r) ((struct emu_frame *)((r) - offsetof(struct emu_frame, regs)))
 
-enum emu_state { EMU_READY, EMU_PARK_SYNC, EMU_PARK_BAR, EMU_PARK_MBAR, EMU_PARK_CLUSTER };
+enum emu_state { EMU_READY, EMU_PARK_SYNC, EMU_PARK_BAR, EMU_PARK_MBAR, EMU_PARK_CLUSTER, EMU_PARK_WGMMA };
 struct emu_set { /* lanes at one place */
     const struct emu_op *pc;
     struct emu_frame *frame;
     uint32_t mask;
     uint32_t turn;
-    uint32_t need;   /* PARK_SYNC: member mask; PARK_MBAR: the phase that must be over */
+    uint32_t need;   /* PARK_SYNC: member mask; PARK_MBAR: the phase that must be over; PARK_WGMMA: how many wgmma others must have issued */
     const uint64_t *word; /* PARK_MBAR: the barrier */
     uint8_t state;   /* enum emu_state */
     uint8_t bar;     /* PARK_BAR */
@@ -271,6 +272,7 @@ struct emu_warp {
     uint8_t at_bar;   /* all live lanes wait at barrier at_bar - 1 */
     uint8_t polls;    /* some sets are parked at an mbarrier or the cluster's barrier */
     uint32_t arrived; /* lanes that have arrived at the cluster's barrier in its present phase */
+    uint32_t wgmmas, wgmma_groups, wgmma_at[8]; /* issued, committed, issued at the last commits */
     uint32_t next_seq;
     struct emu_frame *root, *pool /* free */, *all;
     struct emu_set sets[EMU_LANES];
@@ -362,6 +364,7 @@ void emu_deadlock(struct emu_cta *c) MG_NORETURN;
 uint32_t emu_wait_arrive(struct emu_warp *w, const struct emu_op *op, struct emu_frame *f, uint32_t mask, uint32_t turn);
 bool emu_wait_poll(struct emu_warp *w, bool give_up); /* true: some lanes go on; give_up: try_wait says no */
 void emu_cluster_check(struct emu_cta *c);            /* the barrier, after lanes arrived or left */
+void emu_wgmma_commit(const struct emu_alu *o, char *regs, uint32_t mask);
 void emu_cluster_arrive(const struct emu_alu *o, char *regs, uint32_t mask);
 void emu_cluster_address(const struct emu_alu *o, char *regs, uint32_t mask); /* shared::cluster to generic */
 void emu_cluster_cvta(const struct emu_alu *o, char *regs, uint32_t mask);

@@ -163,7 +163,7 @@ static bool cta_start_one(struct emu_cta *c, const uint32_t id[3])
         w->n_sets = 0;
         w->budget = EMU_TURN_BUDGET;
         w->suspect = w->spun = w->at_bar = w->polls = 0;
-        w->arrived = 0;
+        w->arrived = w->wgmmas = w->wgmma_groups = 0;
         w->pauses = c->n_warps > 1 ? EMU_LOOP_PAUSES : 0;
         w->next_seq = 0;
         if (c->code->alloca_bytes) memset(w->alloca_used, 0, sizeof w->alloca_used);

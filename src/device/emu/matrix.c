@@ -31,38 +31,17 @@ double emu_matrix_value(enum mg_type t, uint32_t u)
 
 /* ---- fragments -------------------------------------------------------------------------------- */
 
-/* Registers of A (or of transposed B) as rows of row_bytes: register i holds rows 8 * r, bytes 16 * q. */
-void emu_matrix_rows_a(const struct emu_matrix *x, const char *regs, uint8_t *out, uint32_t row_bytes)
-{
-    uint32_t mt = x->m / 8u, kt = row_bytes / 16;
-    for (uint32_t i = 0; i < mt * kt; i++) {
-        const char *s = regs + regs_a(x)[i];
-        uint8_t *to = out + i % mt * 8 * row_bytes + i / mt * 16;
-        for (int r = 0; r < 8; r++) memcpy(to + (uint32_t)r * row_bytes, s + 16 * r, 16);
-    }
-}
-
-static void rows_of_b(const struct emu_matrix *x, const char *regs, uint8_t *out, uint32_t row_bytes)
-{
-    uint32_t nt = x->n / 8u, kt = row_bytes / 16;
-    for (uint32_t i = 0; i < nt * kt; i++) {
-        const char *s = regs + regs_b(x)[i];
-        uint8_t *to = out + i / kt * 8 * row_bytes + i % kt * 16;
-        for (int r = 0; r < 8; r++) memcpy(to + (uint32_t)r * row_bytes, s + 16 * r, 16);
-    }
-}
-
 /* Two of four elements (one of two for 32 bits, two pairs of four for 4 bits) are stored; the
- * metadata says which. Threads of a quad hold it in pieces: matrix.h does not repeat PTX ISA's figures. */
-void emu_matrix_expand(const struct emu_matrix *x, const char *regs, const uint8_t *packed, uint8_t *out, uint32_t row_bytes)
+ * metadata says which. Threads of a quad hold it in pieces, as PTX ISA's figures have it. */
+void emu_matrix_expand(const struct emu_matrix *x, const char *regs, const uint8_t *const *packed, uint8_t (*out)[128])
 {
-    uint32_t bits = mg_type_bits((enum mg_type)x->a), groups = x->k * bits / (bits == 32 ? 64 : bits == 4 ? 32 : bits * 4), selector = x->sparse - 1u;
+    uint32_t bits = mg_type_bits((enum mg_type)x->a), groups = x->k * bits / (bits == 32 ? 64 : bits == 4 ? 32 : bits * 4), selector = x->sparse - 1u, mt = x->m / 8u;
     const uint32_t *meta = (const uint32_t *)(const void *)(regs + x->reg[x->n_a + x->n_b + x->n_c + x->n_d]);
     bool words = bits <= 8; /* a lane holds 32 bits of one row; else 16 bits of row g and of g + 8 */
-    memset(out, 0, (size_t)x->m * row_bytes);
+    memset(out, 0, (size_t)mt * (emu_matrix_row_bytes(x) / 16) * 128);
     for (uint32_t r = 0; r < x->m; r++)
         for (uint32_t g = 0; g < groups; g++) {
-            uint32_t quad = r % 8 * 4, low = r >= 8, lane, code;
+            uint32_t quad = r % 8 * 4, low = r >= 8, lane, code, piece = bits == 4 ? 1 : bits / 8; /* bytes moved at once */
             if (words) {
                 lane = quad + (groups > 8 ? g / 8 * 2 : 2 * selector) + low;
                 code = meta[lane] >> 4 * (g % 8);
@@ -70,28 +49,28 @@ void emu_matrix_expand(const struct emu_matrix *x, const char *regs, const uint8
                 lane = quad + (groups > 4 ? 2 * selector + g / 4 : selector);
                 code = meta[lane] >> 16 * low >> 4 * (g % 4);
             }
-            const uint8_t *s = packed + r * row_bytes / 2;
-            uint8_t *d = out + r * row_bytes;
-            if (bits == 32) {
-                memcpy(d + 8 * g + (code >> 1 & 1) * 4, s + 4 * g, 4); /* 0100: first, 1110: second */
-                continue;
+            for (uint32_t e = 0; e < (bits == 32 ? 1u : 2u); e++) {
+                uint32_t from = bits == 32 ? 4 * g : piece * (2 * g + e), to = bits == 32 ? 8 * g + (code >> 1 & 1) * 4 : piece * (4 * g + (code >> 2 * e & 3));
+                memcpy(out[r / 8 + mt * (to / 16)] + r % 8 * 16 + to % 16, packed[r / 8 + mt * (from / 16)] + r % 8 * 16 + from % 16, piece);
             }
-            uint32_t piece = bits == 4 ? 1 : bits / 8; /* bytes moved at once */
-            for (uint32_t e = 0; e < 2; e++) memcpy(d + piece * (4 * g + (code >> 2 * e & 3)), s + piece * (2 * g + e), piece);
         }
 }
 
 static void multiply(const struct emu_matrix *x, char *regs)
 {
-    uint8_t a[32 * EMU_MAX_K_BYTES], b[32 * EMU_MAX_K_BYTES], packed[32 * EMU_MAX_K_BYTES];
-    uint32_t row = emu_matrix_row_bytes(x);
+    const uint8_t *a[EMU_MAX_TILES_A], *b[EMU_MAX_TILES_B], (*dense)[128];
+    uint8_t space[EMU_MAX_TILES_A][128];
     if (x->a == MG_TYPE_f64) {
         x->ops->product_f64(x, regs);
         return;
     }
-    emu_matrix_rows_a(x, regs, x->sparse ? packed : a, x->sparse ? row / 2 : row);
-    if (x->sparse) emu_matrix_expand(x, regs, packed, a, row);
-    rows_of_b(x, regs, b, row);
+    for (uint32_t i = 0; i < x->n_a && i < EMU_MAX_TILES_A; i++) a[i] = (const uint8_t *)regs + regs_a(x)[i];
+    for (uint32_t i = 0; i < x->n_b && i < EMU_MAX_TILES_B; i++) b[i] = (const uint8_t *)regs + regs_b(x)[i];
+    if (x->sparse) {
+        emu_matrix_expand(x, regs, a, space);
+        dense = (const uint8_t (*)[128])space;
+        for (uint32_t i = 0; i < 2u * x->n_a; i++) a[i] = dense[i];
+    }
     x->ops->product(x, a, b, regs, false);
 }
 
@@ -127,7 +106,8 @@ static void multiply_884(const struct emu_matrix *x, char *regs)
         y.c = MG_TYPE_f32;
         y.d = x->d;
         y.reg = reg;
-        uint8_t a[8][16] = {{0}}, b[8][16] = {{0}};
+        _Alignas(64) uint8_t a[8][16] = {{0}}, b[8][16] = {{0}};
+        const uint8_t *const at[] = {a[0]}, *const bt[] = {b[0]};
         uint32_t *t = (uint32_t *)(void *)(file + 64);
         for (int r = 0; r < 8; r++) memcpy(a[r], rows[p][0][r], 8), memcpy(b[r], rows[p][1][r], 8);
         for (int l8 = 0; l8 < 8; l8++)
@@ -139,7 +119,7 @@ static void multiply_884(const struct emu_matrix *x, char *regs)
                 if (c_half) memcpy(&u, &f, 4);
                 t[32 * (col & 1) + 4 * row + col / 2] = u;
             }
-        x->ops->product(&y, a[0], b[0], file, false);
+        x->ops->product(&y, at, bt, file, false);
         const uint16_t *half = (const uint16_t *)(const void *)(file + 64);
         for (int l8 = 0; l8 < 8; l8++)
             for (int i = 0; i < 8; i++) {

@@ -46,8 +46,9 @@ struct emu_matrix { /* owner: code */
 };
 
 struct emu_matrix_ops { /* one per vector ISA (vec_matrix.c) */
-    /* d = a * b + c; rows of a [m] and of transposed b [n], of k_bytes bytes each. zero_c: c is 0. */
-    void (*product)(const struct emu_matrix *x, const uint8_t *a, const uint8_t *b, char *regs, bool zero_c);
+    /* d = a * b + c, of tiles: a[row tile + m/8 * (16 bytes of k)], b[column tile * KT + (16 bytes of k)],
+     * each 128 bytes; c and d in registers. zero_c: c is 0. */
+    void (*product)(const struct emu_matrix *x, const uint8_t *const *a, const uint8_t *const *b, char *regs, bool zero_c);
     void (*product_f64)(const struct emu_matrix *x, char *regs);
 };
 extern const struct emu_matrix_ops emu_matrix_base, emu_matrix_avx2, emu_matrix_avx512;
@@ -58,9 +59,9 @@ static inline uint32_t emu_matrix_row_bytes(const struct emu_matrix *x) { return
 void emu_matrix_exec(const struct emu_part *parts, uint32_t n, uint32_t lanes);
 bool emu_matrix_same(const struct emu_matrix *a, const struct emu_matrix *b); /* the same instruction, registers aside */
 void emu_wgmma_run(const struct emu_matrix *x, struct emu_frame *f, char *regs, bool scale); /* scale: c is added */
-/* A's registers as rows; sparse rows with their zeros. */
-void emu_matrix_rows_a(const struct emu_matrix *x, const char *regs, uint8_t *out, uint32_t row_bytes);
-void emu_matrix_expand(const struct emu_matrix *x, const char *regs, const uint8_t *packed, uint8_t *out, uint32_t row_bytes);
+/* Tiles of a sparse A with their zeros: out is as many tiles as a dense one has. */
+void emu_matrix_expand(const struct emu_matrix *x, const char *regs, const uint8_t *const *packed, uint8_t (*out)[128]);
+enum { EMU_MAX_TILES_A = 4 * EMU_MAX_K_BYTES / 16, EMU_MAX_TILES_B = 32 * EMU_MAX_K_BYTES / 16 };
 /* Value of an element of any floating type, for what is not finite. */
 double emu_matrix_value(enum mg_type t, uint32_t bits);
 

@@ -221,7 +221,7 @@ uint32_t emu_sync_arrive(struct emu_warp *w, const struct emu_op *op, struct emu
 {
     const uint32_t *members = (const uint32_t *)(f->regs + op->a.cc); /* ORDER SYNC: a.cc is the member mask's register */
     uint32_t go = 0;
-    if (op->sub == EMU_SYNC_MBAR || op->sub == EMU_SYNC_CLUSTER) return emu_wait_arrive(w, op, f, mask, turn);
+    if (op->sub >= EMU_SYNC_MBAR) return emu_wait_arrive(w, op, f, mask, turn);
     if (mask == w->live && op->sub == EMU_SYNC_MATRIX) {
         struct emu_part all = {op, f->regs, mask};
         emu_sync_exec(&all, 1, mask);
@@ -406,6 +406,7 @@ void emu_deadlock(struct emu_cta *c)
             if (c->n_peers > 1) mg_buf_printf(&b, "CTA (%u,%u,%u) ", w->cta->id[0], w->cta->id[1], w->cta->id[2]);
             mg_buf_printf(&b, "warp %u lanes 0x%08x at ", k, s->mask);
             if (s->state == EMU_PARK_CLUSTER) mg_buf_adds(&b, "the cluster's barrier ");
+            else if (s->state == EMU_PARK_WGMMA) mg_buf_adds(&b, "wgmma.wait_group for the other warps of its group ");
             else if (s->state == EMU_PARK_BAR) mg_buf_printf(&b, "barrier %u ", s->bar);
             else mg_buf_printf(&b, "%s waiting for lanes 0x%08x ", mg_op_name(mg_node_form(s->frame->fn->mod->ir, &s->frame->fn->mod->ir->nodes.at[s->pc->node])->op), s->need & w->live);
             mg_buf_adds(&b, "(");

@@ -1,9 +1,14 @@
 /* Arithmetic of matrix instructions (matrix.h has the rules). Compiled once per vector ISA.
  *
+ * A tile of 8 rows by 16 bytes is taken apart into quads: 8 rows by 4 elements, one of each 32-bit
+ * word. An 8 x 8 tile of results is two registers, even and odd columns, both 8 rows by 4; so in a
+ * vector every four lanes are a row of results, and for one k it needs that row's element of A four
+ * times and the same four elements of B in every row. The order of k is of no importance.
  * Floats are split into significand (a float in [1, 2), below 1 when subnormal, signed) and exponent;
- * a product of significands is exact in f32. One vector holds 8 or 16 neighbouring columns: it takes
- * the exponents' maximum over k, then adds the products as integers in units of 2^(max - fraction).
- * Everything but the last rounding is exact, so all ISAs give the same bits.
+ * a product of significands is exact in f32. The exponents' maximum is taken over k, then products
+ * are added as integers in units of 2^(max - fraction). All but the last rounding is exact, so all ISAs give the
+ * same bits. Where all elements are small whole numbers nothing is cut off and sums in f32 are exact:
+ * the same results for a quarter of the work, and programs that check themselves like such input.
  */
 #include "device/emu/alu_half.h"
 #include "device/emu/matrix.h"
@@ -13,15 +18,47 @@
 #pragma GCC diagnostic ignored "-Wpsabi"
 #define INLINE static inline __attribute__((always_inline))
 
-enum { MAX_M = 32, MAX_N = 256, NOTHING = -1000 /* exponent of zero */ };
-typedef int v8i __attribute__((vector_size(32), aligned(4), may_alias));
-typedef float v8f __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int v16i __attribute__((vector_size(64), aligned(4), may_alias));
-typedef float v16f __attribute__((vector_size(64), aligned(4), may_alias));
+#if defined(__AVX512F__)
+#define LANES 16
+#elif defined(__AVX2__)
+#define LANES 8
+#else
+#define LANES 4
+#endif
+enum {
+    NV = 32 / LANES,   /* vectors of a register */
+    MAX_MT = 4, MAX_K = 128,
+    NOTHING = -1000,   /* exponent of zero */
+};
+typedef int vi __attribute__((vector_size(4 * LANES), may_alias));
+typedef float vf __attribute__((vector_size(4 * LANES), may_alias));
+#define ZERO (vi){0}
+#define LOAD_I(p) (((const vi *)__builtin_assume_aligned((p), 4 * LANES))[0])
+#define STORE(p, v) (((vi *)__builtin_assume_aligned((p), 4 * LANES))[0] = (vi)(v))
+
+INLINE vi greater(vi a, vi b)
+{
+#if defined(__AVX512F__)
+    return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
+    return (vi)_mm256_max_epi32((__m256i)a, (__m256i)b);
+#else
+    vi m = a > b;
+    return (a & m) | (b & ~m);
+#endif
+}
 
 /* ---- elements ------------------------------------------------------------------------------ */
 
-/* Splits one element; *special: infinity or NaN seen. e_bits + m_bits + 1 = width. */
+/* Quad h of a tile: bits [h * bits, (h + 1) * bits) of every word. */
+INLINE void quad(const uint8_t *tile, unsigned bits, unsigned h, uint32_t *out)
+{
+    const lane32 *x = (const lane32 *)(const void *)tile;
+    uint32_t keep = bits == 32 ? ~0u : (1u << bits) - 1;
+    for (int i = 0; i < 32; i++) out[i] = x[i] >> (h * bits & 31) & keep;
+}
+
+/* Splits an element; *special: infinity or NaN seen. e_bits + m_bits + 1 = width. */
 INLINE void split(uint32_t u, int e_bits, int m_bits, float *m, int *e, uint32_t *special)
 {
     uint32_t top = (1u << e_bits) - 1, ex = u >> m_bits & top, frac = u & ((1u << m_bits) - 1), sign = (u >> (e_bits + m_bits) & 1) << 31;
@@ -33,163 +70,180 @@ INLINE void split(uint32_t u, int e_bits, int m_bits, float *m, int *e, uint32_t
     *special |= (uint32_t)(ex == top);
 }
 
-#define SPLITTER(name, T, width_shift, EB, MB)                                                   \
-    static uint32_t name(const uint8_t *raw, uint32_t n, float *m, int *e)                       \
-    {                                                                                            \
-        const T *x = (const T *)(const void *)raw;                                               \
-        uint32_t special = 0;                                                                    \
-        for (uint32_t i = 0; i < n; i++) split((uint32_t)x[i] >> (width_shift), EB, MB, &m[i], &e[i], &special); \
-        return special;                                                                          \
-    }
-SPLITTER(split_f16, uint16_t, 0, 5, 10)
-SPLITTER(split_bf16, uint16_t, 0, 8, 7)
-SPLITTER(split_tf32, uint32_t, 13, 8, 10)
-SPLITTER(split_e5m2, uint8_t, 0, 5, 2)
-
-static uint32_t split_e4m3(const uint8_t *x, uint32_t n, float *m, int *e)
+static uint32_t split_quad(enum mg_type t, const uint32_t *x, bool negate, float *m, int *e)
 {
     uint32_t special = 0, ignored = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        split(x[i], 4, 3, &m[i], &e[i], &ignored);
-        special |= (x[i] & 0x7f) == 0x7f;
+    switch (t) {
+    case MG_TYPE_f16: for (int i = 0; i < 32; i++) split(x[i], 5, 10, &m[i], &e[i], &special); break;
+    case MG_TYPE_bf16: for (int i = 0; i < 32; i++) split(x[i], 8, 7, &m[i], &e[i], &special); break;
+    case MG_TYPE_e5m2: for (int i = 0; i < 32; i++) split(x[i], 5, 2, &m[i], &e[i], &special); break;
+    case MG_TYPE_e4m3:
+        for (int i = 0; i < 32; i++) split(x[i], 4, 3, &m[i], &e[i], &ignored);
+        for (int i = 0; i < 32; i++) special |= (x[i] & 0x7f) == 0x7f;
+        break;
+    default: for (int i = 0; i < 32; i++) split(x[i] >> 13, 8, 10, &m[i], &e[i], &special); break;
     }
+    for (int i = 0; negate && i < 32; i++) m[i] = float32(bits32(m[i]) ^ 0x80000000u);
     return special;
 }
 
-static uint32_t split_any(enum mg_type t, const uint8_t *raw, uint32_t n, float *m, int *e)
+INLINE uint32_t not_whole(float x, float most)
 {
-    switch (t) {
-    case MG_TYPE_f16: return split_f16(raw, n, m, e);
-    case MG_TYPE_bf16: return split_bf16(raw, n, m, e);
-    case MG_TYPE_e5m2: return split_e5m2(raw, n, m, e);
-    case MG_TYPE_e4m3: return split_e4m3(raw, n, m, e);
-    default: return split_tf32(raw, n, m, e);
+    float r = (x + 0x1.8p23f) - 0x1.8p23f, size = float32(bits32(x) & 0x7fffffff);
+    return (uint32_t)(r != x) | (uint32_t)!(size <= most);
+}
+
+/* Elements as floats; what comes back says whether some are no small whole numbers. */
+static uint32_t whole_quad(enum mg_type t, const uint32_t *x, bool negate, float *out)
+{
+    uint32_t bad = 0;
+    if (t == MG_TYPE_f16)
+        for (int i = 0; i < 32; i++) out[i] = half_to_float(x[i]);
+    else if (t == MG_TYPE_bf16)
+        for (int i = 0; i < 32; i++) out[i] = bf16_to_float(x[i]);
+    else
+        for (int i = 0; i < 32; i++) out[i] = float32(x[i] & 0xffffe000);
+    for (int i = 0; i < 32; i++) bad |= not_whole(out[i], 256.0f);
+    for (int i = 0; negate && i < 32; i++) out[i] = float32(bits32(out[i]) ^ 0x80000000u);
+    return bad;
+}
+
+static void widen_quad(enum mg_type t, const uint32_t *x, int *out)
+{
+    if (t == MG_TYPE_s8)
+        for (int i = 0; i < 32; i++) out[i] = (int)(x[i] << 24) >> 24;
+    else if (t == MG_TYPE_s4)
+        for (int i = 0; i < 32; i++) out[i] = (int)(x[i] << 28) >> 28;
+    else
+        for (int i = 0; i < 32; i++) out[i] = (int)x[i];
+}
+
+/* ---- operands in place --------------------------------------------------------------------- */
+
+/* Element k of each row, four times: [4][32] from a quad. */
+#if defined(__AVX512F__)
+#define SPREAD(v, k) (vi)_mm512_shuffle_epi32((__m512i)(v), (k) * 0x55)
+#elif defined(__AVX2__)
+#define SPREAD(v, k) (vi)_mm256_shuffle_epi32((__m256i)(v), (k) * 0x55)
+#else
+#define SPREAD(v, k) (vi)_mm_shuffle_epi32((__m128i)(v), (k) * 0x55)
+#endif
+INLINE void spread_a(const void *from, void *to)
+{
+    for (int v = 0; v < NV; v++) {
+        vi x = LOAD_I((const lane32 *)from + v * LANES);
+        lane32 *d = (lane32 *)to + v * LANES;
+        STORE(d, SPREAD(x, 0));
+        STORE(d + 32, SPREAD(x, 1));
+        STORE(d + 64, SPREAD(x, 2));
+        STORE(d + 96, SPREAD(x, 3));
     }
 }
 
-static void widen(enum mg_type t, const uint8_t *raw, uint32_t n, int *out)
+/* Four columns of one parity for each k, in every row of a vector: [4][2][LANES]. Rows of the quad
+ * are columns: even and odd ones are transposed, 4 by 4. */
+INLINE void every_row(void *to, __m128 x)
 {
-    switch (t) {
-    case MG_TYPE_u8: for (uint32_t i = 0; i < n; i++) out[i] = raw[i]; break;
-    case MG_TYPE_s8: for (uint32_t i = 0; i < n; i++) out[i] = (int8_t)raw[i]; break;
-    case MG_TYPE_u4: for (uint32_t i = 0; i < n; i++) out[i] = raw[i / 2] >> 4 * (i & 1) & 15; break;
-    default: for (uint32_t i = 0; i < n; i++) out[i] = (int)((uint32_t)(raw[i / 2] >> 4 * (i & 1)) << 28) >> 28; break;
+    for (int i = 0; i < LANES; i += 4) _mm_store_ps((float *)to + i, x);
+}
+INLINE void spread_b(const void *from, void *to)
+{
+    const float *s = from;
+    float *d = to;
+    for (int p = 0; p < 2; p++) {
+        __m128 r0 = _mm_load_ps(s + 4 * p), r1 = _mm_load_ps(s + 4 * p + 8), r2 = _mm_load_ps(s + 4 * p + 16), r3 = _mm_load_ps(s + 4 * p + 24);
+        _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
+        every_row(d + (0 + p) * LANES, r0);
+        every_row(d + (2 + p) * LANES, r1);
+        every_row(d + (4 + p) * LANES, r2);
+        every_row(d + (6 + p) * LANES, r3);
     }
 }
 
-/* b is given by columns: [n][k] to [k][n] */
-#define TRANSPOSE(name, T)                                                                       \
-    static void name(const uint8_t *raw, uint8_t *out, uint32_t n, uint32_t k)                   \
-    {                                                                                            \
-        const T *x = (const T *)(const void *)raw;                                               \
-        T *y = (T *)(void *)out;                                                                 \
-        for (uint32_t j = 0; j < n; j += 8)                                                      \
-            for (uint32_t i = 0; i < k; i++)                                                     \
-                for (uint32_t q = 0; q < 8; q++) y[i * n + j + q] = x[(j + q) * k + i];          \
-    }
-TRANSPOSE(transpose_8, uint8_t)
-TRANSPOSE(transpose_16, uint16_t)
-TRANSPOSE(transpose_32, uint32_t)
-
-/* ---- accumulators ----------------------------------------------------------------------------- */
-
-/* Fragment of C or D to and from rows of 32-bit values. */
-static void load_c(const struct emu_matrix *x, const char *regs, uint32_t *c)
-{
-    const uint32_t *reg = x->reg + x->n_a + x->n_b, mt = x->m / 8u, n = x->n;
-    for (uint32_t t = 0; t < mt * (n / 8u); t++) {
-        uint32_t *to = c + t % mt * 8 * n + t / mt * 8;
-        if (mg_type_bits((enum mg_type)x->c) == 16) {
-            const uint16_t *s = (const uint16_t *)(const void *)(regs + reg[t]);
-            for (int r = 0; r < 8; r++)
-                for (int q = 0; q < 8; q++) to[(uint32_t)r * n + (uint32_t)q] = bits32(half_to_float(s[8 * r + q]));
-            continue;
-        }
-        const lane32 *even = (const lane32 *)(const void *)(regs + reg[2 * t]), *odd = (const lane32 *)(const void *)(regs + reg[2 * t + 1]);
-        for (int r = 0; r < 8; r++)
-            for (int q = 0; q < 4; q++) {
-                to[(uint32_t)r * n + 2u * (uint32_t)q] = even[4 * r + q];
-                to[(uint32_t)r * n + 2u * (uint32_t)q + 1] = odd[4 * r + q];
-            }
-    }
-}
-
-static void store_d(const struct emu_matrix *x, char *regs, const uint32_t *d)
-{
-    const uint32_t *reg = x->reg + x->n_a + x->n_b + x->n_c, mt = x->m / 8u, n = x->n;
-    for (uint32_t t = 0; t < mt * (n / 8u); t++) {
-        const uint32_t *from = d + t % mt * 8 * n + t / mt * 8;
-        if (mg_type_bits((enum mg_type)x->d) == 16) {
-            uint16_t *to = (uint16_t *)(void *)(regs + reg[t]);
-            for (int r = 0; r < 8; r++)
-                for (int q = 0; q < 8; q++) to[8 * r + q] = (uint16_t)from[(uint32_t)r * n + (uint32_t)q];
-            continue;
-        }
-        lane32 *even = (lane32 *)(void *)(regs + reg[2 * t]), *odd = (lane32 *)(void *)(regs + reg[2 * t + 1]);
-        for (int r = 0; r < 8; r++)
-            for (int q = 0; q < 4; q++) {
-                even[4 * r + q] = from[(uint32_t)r * n + 2u * (uint32_t)q];
-                odd[4 * r + q] = from[(uint32_t)r * n + 2u * (uint32_t)q + 1];
-            }
-    }
-}
+struct work { /* on the stack of the worker; of A all, of B and C one tile of columns */
+    _Alignas(64) float aw[MAX_MT][MAX_K][32]; /* whole numbers; integers lie here, too */
+    _Alignas(64) float am[MAX_MT][MAX_K / 2][32];
+    _Alignas(64) int ae[MAX_MT][MAX_K / 2][32];
+    _Alignas(64) float bw[MAX_K][2][LANES];
+    _Alignas(64) float bm[MAX_K / 2][2][LANES];
+    _Alignas(64) int be[MAX_K / 2][2][LANES];
+    _Alignas(64) uint32_t c[MAX_MT * 64]; /* by row tile: even columns, odd columns, 32 lanes each */
+    _Alignas(64) uint32_t d[MAX_MT * 64];
+    _Alignas(64) double sum[MAX_MT * 64];
+    bool have_split;
+    uint32_t a_special;
+};
 
 /* ---- floats ----------------------------------------------------------------------------------- */
 
-INLINE v16i max16(v16i a, v16i b)
+struct row { vi top, base, acc, high, low; };
+
+INLINE vi term(vf p, vi shift) { return __builtin_convertvector(p * (vf)(greater(shift, ZERO + 97) << 23), vi); }
+
+/* Splits the addends and starts the search for the largest exponent with them. */
+INLINE void open_row(struct row *r, const uint32_t *c, vf *cm, vi *ce)
 {
-#if defined(__AVX512F__)
-    return (v16i)_mm512_max_epi32((__m512i)a, (__m512i)b);
-#else
-    v16i m = a > b;
-    return (a & m) | (b & ~m);
-#endif
-}
-INLINE v8i max8(v8i a, v8i b)
-{
-#if defined(__AVX2__)
-    return (v8i)_mm256_max_epi32((__m256i)a, (__m256i)b);
-#else
-    v8i m = a > b;
-    return (a & m) | (b & ~m);
-#endif
+    vi cb = LOAD_I(c), ex = cb >> 23 & 255, sub = ex == 0, zero = (cb & 0x7fffffff) == 0;
+    vf one = (vf)((cb & (int)0x80000000) | 0x3f800000), m = (vf)((cb & (int)0x807fffff) | 0x3f800000);
+    *cm = (vf)(((vi)(m - one) & sub) | ((vi)m & ~sub));
+    *ce = ((ex - 127 - sub) & ~zero) | (NOTHING & zero);
+    r->top = greater(*ce, ZERO - 126);
 }
 
-/* One row of NB columns: sum[j] in units of 2^unit[j]. Groups of 8 products stay within 32 bits. */
-#define DOT(NB)                                                                                  \
-    INLINE void dot##NB(const float *am, const int *ae, const float *bm, const int *be, uint32_t ldb, uint32_t k, const uint32_t *c, int fraction, double *out) \
-    {                                                                                            \
-        typedef v##NB##i vi;                                                                     \
-        typedef v##NB##f vf;                                                                     \
-        vi cb = *(const vi *)(const void *)c, ex = cb >> 23 & 255, sub = ex == 0, zero = (cb & 0x7fffffff) == 0; \
-        vf one = (vf)((cb & (int)0x80000000) | 0x3f800000), cm = (vf)((cb & (int)0x807fffff) | 0x3f800000); \
-        cm = (vf)(((vi)(cm - one) & sub) | ((vi)cm & ~sub));                                     \
-        vi ce = ((ex - 127 - sub) & ~zero) | (NOTHING & zero), top = max##NB(ce, ce - ce - 126); \
-        for (uint32_t i = 0; i < k; i++) top = max##NB(top, *(const vi *)(const void *)(be + i * ldb) + ae[i]); \
-        vi base = fraction + 127 - top, least = base - base + 97, acc, high = base - base, low = high; \
-        vf scale = (vf)(max##NB(ce + base, least) << 23);                                        \
-        acc = __builtin_convertvector(cm * scale, vi);                                           \
-        for (uint32_t i = 0; i < k; i++) {                                                       \
-            vi s = max##NB(*(const vi *)(const void *)(be + i * ldb) + (base + ae[i]), least);   \
-            vf p = *(const vf *)(const void *)(bm + i * ldb) * am[i];                            \
-            acc += __builtin_convertvector(p * (vf)(s << 23), vi);                               \
-            if ((i & 7) == 7) {                                                                  \
-                high += acc >> 16;                                                               \
-                low += acc & 0xffff;                                                             \
-                acc = acc - acc;                                                                 \
-            }                                                                                    \
-        }                                                                                        \
-        high += acc >> 16;                                                                       \
-        low += acc & 0xffff;                                                                     \
-        int32_t hi[NB], lo[NB], to[NB];                                                          \
-        memcpy(hi, &high, sizeof hi);                                                            \
-        memcpy(lo, &low, sizeof lo);                                                             \
-        memcpy(to, &top, sizeof to);                                                             \
-        for (int j = 0; j < NB; j++)                                                             \
-            out[j] = ((double)hi[j] * 65536.0 + (double)lo[j]) * float64((uint64_t)(int64_t)(to[j] - fraction + 1023) << 52); \
+INLINE void start_sum(struct row *r, vf cm, vi ce, int fraction)
+{
+    r->base = fraction + 127 - r->top;
+    r->acc = term(cm, ce + r->base);
+    r->high = r->low = ZERO;
+}
+
+INLINE void carry(struct row *r)
+{
+    r->high += r->acc >> 16;
+    r->low += r->acc & 0xffff;
+    r->acc = ZERO;
+}
+
+INLINE void close_row(const struct row *r, int fraction, double *out)
+{
+    int32_t hi[LANES], lo[LANES], to[LANES];
+    memcpy(hi, &r->high, sizeof hi);
+    memcpy(lo, &r->low, sizeof lo);
+    memcpy(to, &r->top, sizeof to);
+    for (int j = 0; j < LANES; j++)
+        out[j] = ((double)hi[j] * 65536.0 + (double)lo[j]) * float64((uint64_t)(int64_t)(to[j] - fraction + 1023) << 52);
+}
+
+/* Even and odd columns of vector v of the row tile t. Groups of 8 products stay within 32 bits. */
+INLINE void dot(struct work *w, uint32_t t, int v, uint32_t k, int fraction)
+{
+    struct row r, s;
+    vf rm, sm;
+    vi re, se;
+    open_row(&r, w->c + 64 * t + v * LANES, &rm, &re);
+    open_row(&s, w->c + 64 * t + 32 + v * LANES, &sm, &se);
+    for (uint32_t i = 0; i < k; i += 4)
+        for (uint32_t u = 0; u < 4; u++) {
+            vi e = LOAD_I(w->ae[t][i + u] + v * LANES);
+            r.top = greater(r.top, e + LOAD_I(w->be[i + u][0]));
+            s.top = greater(s.top, e + LOAD_I(w->be[i + u][1]));
+        }
+    start_sum(&r, rm, re, fraction);
+    start_sum(&s, sm, se, fraction);
+    for (uint32_t i = 0; i < k; i += 4) {
+        for (uint32_t u = 0; u < 4; u++) {
+            vi e = LOAD_I(w->ae[t][i + u] + v * LANES);
+            vf m = (vf)LOAD_I(w->am[t][i + u] + v * LANES);
+            r.acc += term(m * (vf)LOAD_I(w->bm[i + u][0]), e + LOAD_I(w->be[i + u][0]) + r.base);
+            s.acc += term(m * (vf)LOAD_I(w->bm[i + u][1]), e + LOAD_I(w->be[i + u][1]) + s.base);
+        }
+        if (i & 4) carry(&r), carry(&s);
     }
-DOT(8)
-DOT(16)
+    carry(&r);
+    carry(&s);
+    close_row(&r, fraction, w->sum + 64 * t + v * LANES);
+    close_row(&s, fraction, w->sum + 64 * t + 32 + v * LANES);
+}
 
 /* Towards zero; what is too large becomes infinite all the same. */
 static void cut_f32(const double *s, uint32_t *d, uint32_t n, uint32_t keep)
@@ -204,116 +258,208 @@ static void cut_f32(const double *s, uint32_t *d, uint32_t n, uint32_t keep)
     end_rounding(csr);
 }
 
-/* Infinities and NaN make their results what the exact sum is. */
-static void patch_special(const struct emu_matrix *x, const uint8_t *a, const uint8_t *b, const uint32_t *c, uint32_t *d)
+static uint32_t element(const uint8_t *const *tiles, uint32_t step, uint32_t row, uint32_t k, uint32_t bits)
 {
-    uint32_t bits = mg_type_bits((enum mg_type)x->a), row = emu_matrix_row_bytes(x);
+    uint32_t at = k * bits / 8, u = 0;
+    memcpy(&u, tiles[at / 16 * step] + row * 16 + at % 16, bits / 8);
+    return u;
+}
+
+/* Infinities and NaN make their results what the exact sum is. */
+static void patch_special(const struct emu_matrix *x, const uint8_t *const *a, const uint8_t *const *b, struct work *w)
+{
+    uint32_t mt = x->m / 8u, bits = mg_type_bits((enum mg_type)x->a);
     bool half = mg_type_bits((enum mg_type)x->d) == 16;
     for (uint32_t i = 0; i < x->m; i++)
-        for (uint32_t j = 0; j < x->n; j++) {
-            double s = float32(c[i * x->n + j]);
+        for (uint32_t j = 0; j < 8; j++) {
+            uint32_t at = i / 8 * 64 + (j & 1) * 32 + i % 8 * 4 + j / 2, *d = &w->d[at];
+            double s = float32(w->c[at]);
             for (uint32_t k = 0; k < x->k; k++) {
-                uint32_t u = 0, v = 0;
-                memcpy(&u, a + i * row + k * bits / 8, bits / 8);
-                memcpy(&v, b + j * row + k * bits / 8, bits / 8);
-                double p = emu_matrix_value((enum mg_type)x->a, u) * emu_matrix_value((enum mg_type)x->b, v);
+                double p = emu_matrix_value((enum mg_type)x->a, element(a + i / 8, mt, i % 8, k, bits)) * emu_matrix_value((enum mg_type)x->b, element(b, 1, j, k, bits));
                 s += x->flags & EMU_MF_NEG_A && x->flags & EMU_MF_NEG_B ? p : x->flags & (EMU_MF_NEG_A | EMU_MF_NEG_B) ? -p : p;
             }
-            if (s != s) d[i * x->n + j] = half ? 0x7fff : 0x7fffffff;
-            else if (isinf(s)) d[i * x->n + j] = (half ? 0x7c00u : 0x7f800000u) | (s < 0 ? half ? 0x8000u : 0x80000000u : 0);
+            if (s != s) *d = half ? 0x7fff : 0x7fffffff;
+            else if (isinf(s)) *d = (half ? 0x7c00u : 0x7f800000u) | (s < 0 ? half ? 0x8000u : 0x80000000u : 0);
         }
 }
 
-static void negate(float *m, uint32_t n)
+static uint32_t split_a(const struct emu_matrix *x, const uint8_t *const *a, struct work *w)
 {
-    for (uint32_t i = 0; i < n; i++) m[i] = float32(bits32(m[i]) ^ 0x80000000u);
+    uint32_t mt = x->m / 8u, bits = mg_type_bits((enum mg_type)x->a), per = 32 / bits, quads = x->k / 4u, special = 0;
+    for (uint32_t t = 0; t < mt; t++)
+        for (uint32_t q = 0; q < quads; q++) {
+            _Alignas(64) uint32_t x4[32];
+            _Alignas(64) float m[32];
+            _Alignas(64) int e[32];
+            quad(a[t + q / per * mt], bits, q % per, x4);
+            special |= split_quad((enum mg_type)x->a, x4, x->flags & EMU_MF_NEG_A, m, e);
+            spread_a(m, w->am[t][4 * q]);
+            spread_a(e, w->ae[t][4 * q]);
+        }
+    return special;
 }
 
-/* Work space of a product; on the stack of the worker. */
-struct space {
-    float am[MAX_M * EMU_MAX_K_BYTES / 2];
-    int ae[MAX_M * EMU_MAX_K_BYTES / 2];
-    float bm[MAX_N * EMU_MAX_K_BYTES / 2];
-    int be[MAX_N * EMU_MAX_K_BYTES / 2];
-    uint8_t bt[MAX_N * EMU_MAX_K_BYTES];
-    uint32_t c[MAX_M * MAX_N];
-    double sum[MAX_M * MAX_N];
-};
-
-static void product_float(const struct emu_matrix *x, const uint8_t *a, const uint8_t *b, struct space *w)
+/* One tile of columns: b are its tiles in the order of k. */
+static void columns_float(const struct emu_matrix *x, const uint8_t *const *a, const uint8_t *const *b, struct work *w, uint32_t bad)
 {
-    uint32_t m = x->m, n = x->n, k = x->k, bits = mg_type_bits((enum mg_type)x->a);
-    uint32_t special = split_any((enum mg_type)x->a, a, m * k, w->am, w->ae);
-    if (bits == 8) transpose_8(b, w->bt, n, k);
-    else if (bits == 16) transpose_16(b, w->bt, n, k);
-    else transpose_32(b, w->bt, n, k);
-    special |= split_any((enum mg_type)x->b, w->bt, n * k, w->bm, w->be);
-    if (x->flags & EMU_MF_NEG_A) negate(w->am, m * k);
-    if (x->flags & EMU_MF_NEG_B) negate(w->bm, n * k);
-    for (uint32_t i = 0; i < m; i++) {
-        uint32_t j = 0;
-        for (; j + 16 <= n; j += 16) dot16(w->am + i * k, w->ae + i * k, w->bm + j, w->be + j, n, k, w->c + i * n + j, x->fraction, w->sum + i * n + j);
-        for (; j < n; j += 8) dot8(w->am + i * k, w->ae + i * k, w->bm + j, w->be + j, n, k, w->c + i * n + j, x->fraction, w->sum + i * n + j);
+    uint32_t mt = x->m / 8u, k = x->k, bits = mg_type_bits((enum mg_type)x->b), per = 32 / bits, quads = k / 4, special = 0, odd = 0;
+    bool half = mg_type_bits((enum mg_type)x->d) == 16;
+    _Alignas(64) uint32_t x4[32];
+    _Alignas(64) float m[32];
+    _Alignas(64) int e[32];
+    for (uint32_t q = 0; !bad && q < quads; q++) {
+        quad(b[q / per], bits, q % per, x4);
+        bad |= whole_quad((enum mg_type)x->b, x4, x->flags & EMU_MF_NEG_B, m);
+        spread_b(m, w->bw[4 * q]);
     }
-    uint32_t odd = 0;
-    for (uint32_t i = 0; i < m * n; i++) odd |= (w->c[i] & 0x7f800000) == 0x7f800000;
-    uint32_t *d = (uint32_t *)(void *)w->bm; /* no longer needed */
-    if (mg_type_bits((enum mg_type)x->d) == 16)
-        for (uint32_t i = 0; i < m * n; i++) d[i] = float_to_half(double_to_float_odd(w->sum[i]));
-    else cut_f32(w->sum, d, m * n, x->flags & EMU_MF_E8M13 ? ~0x3ffu : ~0u);
-    if (special | odd) patch_special(x, a, b, w->c, d);
-    memcpy(w->c, d, m * n * sizeof *d);
+    for (uint32_t t = 0; !bad && t < mt; t++)
+        for (uint32_t i = 0; i < 64; i++) bad |= not_whole(float32(w->c[64 * t + i]), 0x1p23f);
+    if (!bad) {
+        for (uint32_t t = 0; t < mt; t++)
+            for (int v = 0; v < NV; v++) {
+                vf even = (vf)ZERO, uneven = (vf)ZERO;
+                for (uint32_t i = 0; i < k; i += 4)
+                    for (uint32_t u = 0; u < 4; u++) {
+                        vf y = (vf)LOAD_I(w->aw[t][i + u] + v * LANES);
+                        even += y * (vf)LOAD_I(w->bw[i + u][0]);
+                        uneven += y * (vf)LOAD_I(w->bw[i + u][1]);
+                    }
+                STORE(w->d + 64 * t + v * LANES, even + (vf)LOAD_I(w->c + 64 * t + v * LANES) + 0.0f);
+                STORE(w->d + 64 * t + 32 + v * LANES, uneven + (vf)LOAD_I(w->c + 64 * t + 32 + v * LANES) + 0.0f);
+            }
+        for (uint32_t i = 0; half && i < 64 * mt; i++) w->d[i] = float_to_half(float32(w->d[i]));
+        return;
+    }
+    if (!w->have_split) w->a_special = split_a(x, a, w);
+    w->have_split = true;
+    for (uint32_t q = 0; q < quads; q++) {
+        quad(b[q / per], bits, q % per, x4);
+        special |= split_quad((enum mg_type)x->b, x4, x->flags & EMU_MF_NEG_B, m, e);
+        spread_b(m, w->bm[4 * q]);
+        spread_b(e, w->be[4 * q]);
+    }
+    for (uint32_t t = 0; t < mt; t++)
+        for (int v = 0; v < NV; v++) dot(w, t, v, k, x->fraction);
+    for (uint32_t i = 0; i < 64 * mt; i++) odd |= (w->c[i] & 0x7f800000) == 0x7f800000;
+    if (half)
+        for (uint32_t i = 0; i < 64 * mt; i++) w->d[i] = float_to_half(double_to_float_odd(w->sum[i]));
+    else cut_f32(w->sum, w->d, 64 * mt, x->flags & EMU_MF_E8M13 ? ~0x3ffu : ~0u);
+    if (special | odd | w->a_special) patch_special(x, a, b, w);
 }
 
 /* ---- integers --------------------------------------------------------------------------------- */
 
-static void product_int(const struct emu_matrix *x, const uint8_t *a, const uint8_t *b, struct space *w)
+static void columns_int(const struct emu_matrix *x, const uint8_t *const *b, struct work *w)
 {
-    uint32_t m = x->m, n = x->n, k = x->k;
-    int *bt = w->be, *ai = w->ae, *flat = (int *)(void *)w->bm;
-    widen((enum mg_type)x->a, a, m * k, ai);
-    widen((enum mg_type)x->b, b, n * k, flat);
-    transpose_32((const uint8_t *)flat, (uint8_t *)bt, n, k);
-    for (uint32_t i = 0; i < m; i++)
-        for (uint32_t j = 0; j < n; j += 8) {
-            v8i acc = {0};
-            for (uint32_t q = 0; q < k; q++) acc += *(const v8i *)(const void *)(bt + q * n + j) * ai[i * k + q];
-            uint32_t *c = w->c + i * n + j;
-            int32_t s[8];
-            memcpy(s, &acc, sizeof s);
-            for (int l = 0; l < 8; l++) {
-                int64_t r = (int64_t)(int32_t)c[l] + s[l];
-                if (x->flags & EMU_MF_SAT) r = r > INT32_MAX ? INT32_MAX : r < INT32_MIN ? INT32_MIN : r;
-                c[l] = (uint32_t)r;
-            }
+    uint32_t mt = x->m / 8u, k = x->k, bits = mg_type_bits((enum mg_type)x->b), per = 32 / bits;
+    _Alignas(64) uint32_t x4[32];
+    _Alignas(64) int y[32];
+    for (uint32_t q = 0; q < k / 4; q++) {
+        quad(b[q / per], bits, q % per, x4);
+        widen_quad((enum mg_type)x->b, x4, y);
+        spread_b(y, w->bw[4 * q]);
+    }
+    for (uint32_t t = 0; t < mt; t++)
+        for (int v = 0; v < NV; v++) {
+            vi even = ZERO, uneven = ZERO;
+            for (uint32_t i = 0; i < k; i += 4)
+                for (uint32_t u = 0; u < 4; u++) {
+                    vi s = LOAD_I(w->aw[t][i + u] + v * LANES);
+                    even += s * LOAD_I(w->bw[i + u][0]);
+                    uneven += s * LOAD_I(w->bw[i + u][1]);
+                }
+            STORE(w->d + 64 * t + v * LANES, even);
+            STORE(w->d + 64 * t + 32 + v * LANES, uneven);
         }
+    for (uint32_t i = 0; i < 64 * mt; i++) {
+        int64_t s = (int64_t)(int32_t)w->c[i] + (int32_t)w->d[i];
+        if (x->flags & EMU_MF_SAT) s = s > INT32_MAX ? INT32_MAX : s < INT32_MIN ? INT32_MIN : s;
+        w->d[i] = (uint32_t)s;
+    }
 }
 
-static void product_bits(const struct emu_matrix *x, const uint8_t *a, const uint8_t *b, struct space *w)
+static void columns_bits(const struct emu_matrix *x, const uint8_t *const *a, const uint8_t *const *b, struct work *w)
 {
-    uint32_t row = x->k / 8u;
+    uint32_t mt = x->m / 8u, words = x->k / 32u;
     for (uint32_t i = 0; i < x->m; i++)
-        for (uint32_t j = 0; j < x->n; j++) {
-            uint32_t sum = 0;
-            for (uint32_t q = 0; q < row; q += 8) {
-                uint64_t u, v;
-                memcpy(&u, a + i * row + q, 8);
-                memcpy(&v, b + j * row + q, 8);
-                sum += (uint32_t)__builtin_popcountll(x->flags & EMU_MF_AND ? u & v : u ^ v);
+        for (uint32_t j = 0; j < 8; j++) {
+            uint32_t at = i / 8 * 64 + (j & 1) * 32 + i % 8 * 4 + j / 2, sum = w->c[at];
+            for (uint32_t q = 0; q < words; q++) {
+                uint32_t u = element(a + i / 8, mt, i % 8, q, 32), v = element(b, 1, j, q, 32);
+                sum += (uint32_t)__builtin_popcount(x->flags & EMU_MF_AND ? u & v : u ^ v);
             }
-            w->c[i * x->n + j] += sum;
+            w->d[at] = sum;
         }
 }
 
-static void product(const struct emu_matrix *x, const uint8_t *a, const uint8_t *b, char *regs, bool zero_c)
+/* ---- all ---------------------------------------------------------------------------------------- */
+
+static void load_c(const struct emu_matrix *x, const char *regs, uint32_t first, struct work *w, bool zero)
 {
-    struct space w;
-    if (zero_c) memset(w.c, 0, (size_t)x->m * x->n * sizeof *w.c);
-    else load_c(x, regs, w.c);
-    if (x->a == MG_TYPE_b1) product_bits(x, a, b, &w);
-    else if (mg_type_kind((enum mg_type)x->a) == MG_TK_FLOAT) product_float(x, a, b, &w);
-    else product_int(x, a, b, &w);
-    store_d(x, regs, w.c);
+    const uint32_t *reg = x->reg + x->n_a + x->n_b;
+    bool half = mg_type_bits((enum mg_type)x->c) == 16;
+    for (uint32_t t = 0; t < x->m / 8u; t++) {
+        if (zero) memset(w->c + 64 * t, 0, 256);
+        else if (half) {
+            const lane32 *s = (const lane32 *)(const void *)(regs + reg[first + t]);
+            for (int i = 0; i < 32; i++) w->c[64 * t + (uint32_t)i] = bits32(half_to_float(s[i] & 0xffff));
+            for (int i = 0; i < 32; i++) w->c[64 * t + 32 + (uint32_t)i] = bits32(half_to_float(s[i] >> 16));
+        } else {
+            memcpy(w->c + 64 * t, regs + reg[2 * (first + t)], 128);
+            memcpy(w->c + 64 * t + 32, regs + reg[2 * (first + t) + 1], 128);
+        }
+    }
+}
+
+static void store_d(const struct emu_matrix *x, char *regs, uint32_t first, const struct work *w)
+{
+    const uint32_t *reg = x->reg + x->n_a + x->n_b + x->n_c;
+    bool half = mg_type_bits((enum mg_type)x->d) == 16;
+    for (uint32_t t = 0; t < x->m / 8u; t++) {
+        if (half) {
+            lane32 *d = (lane32 *)(void *)(regs + reg[first + t]);
+            for (int i = 0; i < 32; i++) d[i] = w->d[64 * t + (uint32_t)i] | w->d[64 * t + 32 + (uint32_t)i] << 16;
+        } else {
+            memcpy(regs + reg[2 * (first + t)], w->d + 64 * t, 128);
+            memcpy(regs + reg[2 * (first + t) + 1], w->d + 64 * t + 32, 128);
+        }
+    }
+}
+
+/* Registers of D may be among those of A and B: where there is more than one tile of columns, results
+ * are written when all tiles have been read. */
+static void product(const struct emu_matrix *x, const uint8_t *const *a, const uint8_t *const *b, char *regs, bool zero_c)
+{
+    struct work w;
+    uint32_t mt = x->m / 8u, nt = x->n / 8u, bits = mg_type_bits((enum mg_type)x->a), kt = x->k * bits / 128, per = 32 / (bits ? bits : 1), bad = bits == 8;
+    bool is_float = mg_type_kind((enum mg_type)x->a) == MG_TK_FLOAT;
+    _Alignas(64) uint32_t x4[32];
+    _Alignas(64) float y[32];
+    w.have_split = false;
+    for (uint32_t t = 0; t < mt && x->a != MG_TYPE_b1; t++)
+        for (uint32_t q = 0; q < x->k / 4u && !(is_float && bad); q++) {
+            quad(a[t + q / per * mt], bits, q % per, x4);
+            if (is_float) bad |= whole_quad((enum mg_type)x->a, x4, x->flags & EMU_MF_NEG_A, y);
+            else widen_quad((enum mg_type)x->a, x4, (int *)(void *)y);
+            spread_a(y, w.aw[t][4 * q]);
+        }
+    struct emu_matrix late = *x;
+    _Alignas(64) char held[MAX_MT * 4 * 256]; /* D of up to 4 tiles of columns */
+    uint32_t slots[MAX_MT * 8], n_regs = mt * nt * (mg_type_bits((enum mg_type)x->d) == 16 ? 1 : 2);
+    bool hold = x->n_a + x->n_b && nt > 1 && n_regs <= MG_COUNT_OF(slots);
+    if (hold) {
+        late.n_a = late.n_b = late.n_c = 0;
+        late.reg = slots;
+        for (uint32_t i = 0; i < n_regs; i++) slots[i] = i * 128;
+    }
+    for (uint32_t n = 0; n < nt; n++) {
+        load_c(x, regs, n * mt, &w, zero_c);
+        if (x->a == MG_TYPE_b1) columns_bits(x, a, b + n * kt, &w);
+        else if (is_float) columns_float(x, a, b + n * kt, &w, bad);
+        else columns_int(x, b + n * kt, &w);
+        store_d(&late, hold ? held : regs, n * mt, &w);
+    }
+    for (uint32_t i = 0; hold && i < n_regs; i++) memcpy(regs + x->reg[x->n_a + x->n_b + x->n_c + i], held + slots[i], 128);
 }
 
 /* ---- f64 -------------------------------------------------------------------------------------- */

@@ -187,7 +187,7 @@ void emu_sync_exec(const struct emu_part *parts, uint32_t n, uint32_t lanes)
     case EMU_SYNC_REDUX: exec_redux(parts, n, lanes); break;
     case EMU_SYNC_ELECT: exec_elect(parts, n, lanes); break;
     case EMU_SYNC_MATRIX: emu_matrix_exec(parts, n, lanes); break;
-    case EMU_SYNC_MBAR: case EMU_SYNC_CLUSTER: break; /* waits, not exchanges: emu_wait_arrive */
+    case EMU_SYNC_MBAR: case EMU_SYNC_CLUSTER: case EMU_SYNC_WGMMA: break; /* waits, not exchanges: emu_wait_arrive */
     }
 }
 
