@@ -201,7 +201,7 @@ MG_TEST(alu_follows_the_rules_of_ptx_1)
 
 MG_TEST(alu_refuses_what_it_does_not_know)
 {
-    static const char *const forms[] = {"cvt.rn.satfinite.e4m3x2.f32", "add.rn.f32x2", "cvt.rna.tf32.f32", "add.nonsense.f32", "ld.global.f32", "bra", "shfl.sync.bfly.b32"};
+    static const char *const forms[] = {"cvt.rs.satfinite.e4m3x4.f32", "add.rn.sat.f32x2", "cvt.rp.tf32.f32", "add.nonsense.f32", "ld.global.f32", "bra", "shfl.sync.bfly.b32"};
     struct emu_alu_desc d;
     for (unsigned i = 0; i < sizeof forms / sizeof forms[0]; i++)
         for (unsigned n = 1; n < 6; n++) {
