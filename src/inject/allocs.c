@@ -1,6 +1,6 @@
 /* What --verify knows of the application's memory: its live allocations, by standing in for the calls
- * that make and free them, and whether a stream is being captured. Without --verify each of these
- * hooks is one test and a jump.
+ * that make and free them, and whether a stream is being captured. Without --verify and
+ * a GPU each of these hooks is one test and a jump.
  * Not known: memory that a graph's node allocates, and what another process shares with this one. A
  * launch that was handed a pointer to such memory is not compared (verify.c). */
 #include "inject/verify.h"
@@ -110,7 +110,9 @@ bool mg_areas_peers(void) { return __atomic_load_n(&peers, __ATOMIC_ACQUIRE); }
 
 /* ---- made -------------------------------------------------------------------------------------------- */
 
-static bool looks(cu_result rc) { return rc == CUE_SUCCESS && mg_session.config.verify && !mg_inside; }
+/* On a GPU the list also gives pointer arguments their place in the profile; our own driver tells that. */
+bool mg_areas_on(void) { return mg_session.config.verify || (mg_session.active && mg_session.backend->send); }
+static bool looks(cu_result rc) { return rc == CUE_SUCCESS && !mg_inside && mg_areas_on(); }
 
 static cu_result made(cu_result rc, const void *at, uint64_t bytes, enum mg_area_kind kind)
 {
@@ -171,7 +173,7 @@ FROM_POOL(cuMemAllocFromPoolAsync_ptsz)
 
 #define FREED(at, bytes, CALL)                                                                              \
     struct mg_area old;                                                                                     \
-    bool known = mg_session.config.verify && !mg_inside && take((uint64_t)(uintptr_t)(at), bytes, &old);    \
+    bool known = !mg_inside && mg_areas_on() && take((uint64_t)(uintptr_t)(at), bytes, &old);    \
     cu_result rc = CALL;                                                                                    \
     if (rc != CUE_SUCCESS && known)                                                                         \
         insert(old);                                                                                        \

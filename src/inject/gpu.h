@@ -13,6 +13,7 @@ struct mg_gpu_inst {
     bool compiled;
     cu_result rc;                /* of compiling */
     char why[400];
+    char *text;                  /* the twin's text changed for this device, NULL: as it is */
     unsigned cap;                /* registers that the twin was told to keep to; 0: none */
     bool capped;                 /* tried */
     bool early;                  /* lets later kernels begin before it ends: its launch's own event would too */

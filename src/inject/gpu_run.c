@@ -8,6 +8,7 @@
  * first launches of a kernel, an event pair gives the time instead; never in a capture, nor where the
  * application lets kernels overlap. */
 #include "inject/gpu.h"
+#include "inject/verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,6 +122,21 @@ static void end_now(struct mg_run *r)
     mg_nv_thread_start();
 }
 
+/* Where pointer arguments point, while that is still allocated. */
+static void find_pointers(struct mg_run *r)
+{
+    const struct mg_inst *i = r->inst;
+    struct mg_area a;
+    for (uint32_t k = 0; r->values && k < i->n_params; k++) {
+        uint64_t v;
+        if (i->param_sizes[k] != 8)
+            continue;
+        memcpy(&v, (const char *)r->values + i->param_offsets[k], 8);
+        if (v && mg_area_find(v, &a) && (r->found || (r->found = calloc(i->n_params, sizeof *r->found))))
+            r->found[k] = (struct mg_found){a.id, v - a.at, true};
+    }
+}
+
 /* ---- sending ------------------------------------------------------------------------------------------------------ */
 
 /* The launch as cuLaunchKernelEx takes it, with one attribute more. */
@@ -150,6 +166,7 @@ cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, 
     void *f = r->block ? r->inst->twin : c->f;
     const struct mg_session *s = &mg_session;
     bool no_tool = !s->tool || s->tool->flags & MG_TOOL_NATIVE;
+    find_pointers(r);
     if (r->node || s->cannot) {
         cu_result rc = c->send(c, f, params, extra);
         if (rc == CUE_SUCCESS && r->node)

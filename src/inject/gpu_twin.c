@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/buf.h"
 #include "pass/pass.h"
 
 #define WAIT_SAME_NS 500000000u /* for work of the launch's own stream, which the launch waits for anyhow */
@@ -113,6 +114,24 @@ uint64_t mg_gpu_table(struct mg_inst *i, const uint64_t *values, uint32_t n)
 
 /* ---- loading ------------------------------------------------------------------------------------------------- */
 
+static const char *text_of(const struct mg_inst *i)
+{
+    return i->gpu->text ? i->gpu->text : i->code->text;
+}
+
+/* A kernel with launch bounds ignores a register cap: there the bound itself says how many CTAs must fit. */
+static void bound_ctas(struct mg_inst *i, int ctas)
+{
+    const char *text = i->code->text, *entry = strstr(text, ".entry"), *body = entry ? strchr(entry, '{') : NULL;
+    const char *max = body ? strstr(entry, ".maxntid") : NULL, *min = body ? strstr(entry, ".minnctapersm") : NULL;
+    if (!max || max > body || (min && min < body))
+        return;
+    struct mg_buf b = MG_BUF_INIT;
+    mg_buf_add(&b, text, (size_t)(body - text));
+    mg_buf_printf(&b, ".minnctapersm %d\n%s", ctas, body);
+    i->gpu->text = mg_buf_take(&b);
+}
+
 static struct mg_nv_jit options_of(const struct mg_inst *i)
 {
     unsigned cap = i->code->ptx ? i->code->ptx->max_registers : 0;
@@ -132,7 +151,7 @@ bool mg_gpu_may_load(struct mg_inst *i, const struct mg_shape *s)
     if (!g->compiled) {
         struct mg_nv_jit j = options_of(i);
         uint64_t start = mg_now_ns();
-        g->rc = mg_nv_compile(i->code->text, strlen(i->code->text), &j, &g->code, &g->code_bytes, g->why, sizeof g->why);
+        g->rc = mg_nv_compile(text_of(i), strlen(text_of(i)), &j, &g->code, &g->code_bytes, g->why, sizeof g->why);
         g->compiled = true;
         mg_session.ns.jit += mg_now_ns() - start;
     }
@@ -159,7 +178,7 @@ bool mg_gpu_load(struct mg_inst *i, void **twin, char *why, size_t room)
     struct mg_nv_jit j = options_of(i);
     mg_gpu_widen_stack(i);
     uint64_t start = mg_now_ns();
-    cu_result rc = mg_nv_load(i->code->text, g->code, &j, &m, why, room);
+    cu_result rc = mg_nv_load(text_of(i), g->code, &j, &m, why, room);
     if (!g->code) /* the driver has compiled it while loading */
         mg_session.ns.jit += mg_now_ns() - start;
     if (rc == CUE_SUCCESS && (rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module, const char *)(&f, m, i->code->name)) != CUE_SUCCESS)
@@ -237,6 +256,8 @@ static bool load_capped(struct mg_inst *i, const struct mg_shape *s, const struc
     pthread_mutex_lock(&loading);
     if (!g->capped && cap >= 16) {
         g->cap = cap;
+        if (!g->text)
+            bound_ctas(i, f->native);
         ok = mg_gpu_may_load(i, s);
         if (ok) {
             g->capped = true;

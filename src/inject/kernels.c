@@ -156,8 +156,10 @@ static void find_function(struct mg_inst *i)
     if (!i->is_kernel)
         return;
     bool relaxed = exchange(&mode) == CUE_SUCCESS;
-    if (MG_REAL_AS(cuKernelGetFunction, cu_function *, cu_kernel)(&f, i->handle) == CUE_SUCCESS && f)
+    if (MG_REAL_AS(cuKernelGetFunction, cu_function *, cu_kernel)(&f, i->handle) == CUE_SUCCESS && f) {
         i->function = f;
+        mg_kernel_alias(f, i->handle); /* graphs name it so */
+    }
     if (relaxed)
         exchange(&mode);
 }

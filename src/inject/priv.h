@@ -280,6 +280,7 @@ struct mg_run {
     uint64_t stream, ctx;        /* dense numbers */
     struct mg_run *next;         /* NVIDIA: not yet told to the store, newest first */
     bool announced, over;        /* told to the store; ended already, nobody will tell */
+    struct mg_found { uint64_t id, off; bool is; } *found; /* NVIDIA: by parameter, the allocation it points to; or NULL */
     uint64_t *values;            /* argument bytes laid out as the kernel sees them, 8-byte units; or NULL */
 };
 /* Decides and prepares: a run with its context block, or one that stays native with the reason.

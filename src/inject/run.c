@@ -145,6 +145,7 @@ static void tell_kernel(struct mg_run *r)
 static void destroy(struct mg_run *r)
 {
     block_give(r);
+    free(r->found);
     free(r->values);
     free(r);
 }
@@ -227,8 +228,13 @@ static uint64_t store_launch(const struct mg_run *r) /* under closing */
         const char *at = (const char *)r->values + i->param_offsets[k];
         args[k] = (struct mg_store_arg){.offset = i->param_offsets[k], .bytes = i->param_sizes[k], .value = at};
         uint64_t v;
-        if (args[k].bytes == 8 && (memcpy(&v, at, 8), is_pointer(v, &args[k])))
+        if (r->found && r->found[k].is) {
             args[k].kind = MG_ARG_POINTER;
+            args[k].allocation = r->found[k].id;
+            args[k].allocation_off = r->found[k].off;
+        } else if (args[k].bytes == 8 && (memcpy(&v, at, 8), is_pointer(v, &args[k]))) {
+            args[k].kind = MG_ARG_POINTER;
+        }
     }
     const struct mg_shape *s = &r->shape;
     struct mg_store_launch l = {

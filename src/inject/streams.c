@@ -76,7 +76,7 @@ static cu_result context_ended(cu_result rc, void *ctx, int device, bool surely)
 {
     if (rc == CUE_SUCCESS && mg_session.active && mg_session.backend->context_ended)
         mg_session.backend->context_ended(ctx, device, surely);
-    if (rc == CUE_SUCCESS && mg_session.config.verify)
+    if (rc == CUE_SUCCESS && mg_areas_on())
         mg_areas_forget_context(ctx, device);
     return rc;
 }

@@ -11,8 +11,9 @@ struct mg_area { /* a live allocation of the application */
     enum mg_area_kind kind;
 };
 
-/* ---- allocs.c; everything is empty without --verify -------------------------------------------- */
+/* ---- allocs.c; everything is empty without --verify or a GPU ------------------------------------ */
 
+bool mg_areas_on(void);
 bool mg_area_find(uint64_t address, struct mg_area *out);
 bool mg_area_lives(const struct mg_area *a);  /* under the lock below */
 struct mg_area *mg_areas_copy(uint32_t *n);   /* malloc'd; NULL: out of memory */

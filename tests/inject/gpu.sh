@@ -20,6 +20,8 @@ x, y = counts(a), counts(b)
 if 'spins' in opts:
     x, y = {k: v[:2] for k, v in x.items()}, {k: v[:2] for k, v in y.items()}
 assert x == y, (x, y)
+places = lambda r: [[(p['offset'], p['kind'], p.get('allocation_offset')) for p in l['arguments']] for l in r['launches']]
+assert 'graph' in opts or places(a) == places(b), (places(a)[:2], places(b)[:2])
 assert any(l['time_ns'] for l in b['launches']) or 'untimed' in opts, 'no launch was timed'
 P
 both() { # NAME LAUNCHES OPTIONS PROGRAM...
@@ -27,7 +29,7 @@ both() { # NAME LAUNCHES OPTIONS PROGRAM...
     shift 3
     rm -rf emu gpu
     if "$MARGAY" run -q --device emu -o emu -- "$@" > out.emu 2> err && "$MARGAY" run -q --device nvidia -o gpu -- "$@" > out.gpu 2>> err &&
-        cmp out.emu out.gpu && "$MARGAY" report emu --json > emu.json && "$MARGAY" report gpu --json > gpu.json &&
+        cmp out.emu out.gpu && "$MARGAY" report emu --json --per-launch > emu.json && "$MARGAY" report gpu --json --per-launch > gpu.json &&
         python3 same.py emu.json gpu.json "$launches" $opts 2>> err; then
         echo "ok   $name"
     else
@@ -75,8 +77,12 @@ if [ -n "$NVCC" ]; then
     both state 3 "" ./features state
     both indirect 1 "" ./features indirect
     both cooperative 1 spins ./features cooperative
-    both capture 10 untimed ./features capture
-    both nodes 4 untimed ./features nodes
+    both capture 10 'untimed graph' ./features capture
+    both nodes 4 'untimed graph' ./features nodes
+    # kernels of a graph that run native are named too
+    "$MARGAY" run -q --device nvidia --kernel nothing -o filtered -- ./features capture > out 2> err && "$MARGAY" report filtered --json > gpu.json &&
+        python3 -c 'import json; c = json.load(open("gpu.json"))["coverage"]; assert (c["launches"], c["instrumented"], c["unknown"]) == (10, 0, 0) and [n["reason"] for n in c["native"]] == ["filtered"], c' &&
+        echo "ok   native nodes" || { echo "FAIL native nodes"; cat out err; failed=1; }
     both shared 1 "" ./features shared
     both streams 80 "" ./features streams
     both ex 1 "" ./features ex
