@@ -50,6 +50,12 @@ static void drain(uint64_t timeout_ns)
         mg_nv_drain(timeout_ns);
 }
 
+static void flush(uint64_t timeout_ns)
+{
+    if (!mg_session.cannot)
+        mg_nv_flush(timeout_ns);
+}
+
 static void context_ends(void *ctx, int device)
 {
     if (mg_session.cannot)
@@ -80,6 +86,7 @@ const struct mg_backend mg_backend_nvidia = {
     .global = mg_gpu_global,
     .function_address = mg_gpu_function_address,
     .drain = drain,
+    .flush = flush,
     .adapt = mg_gpu_adapt,
     .table = mg_gpu_table,
     .may_load = mg_gpu_may_load,

@@ -86,6 +86,7 @@ struct mg_backend {
     void (*positions)(void *function, void (*fn)(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps), void *user);
     void (*drain)(uint64_t timeout_ns);
     /* NVIDIA's alone from here (gpu_*.c); NULL elsewhere. */
+    void (*flush)(uint64_t timeout_ns);                           /* what has ended; for signal handlers, too */
     void (*adapt)(struct mg_twin *t);                             /* what the device asks of a twin's code */
     uint64_t (*table)(struct mg_inst *i, const uint64_t *values, uint32_t n); /* addresses onto the device */
     /* May the twin be loaded now, without waiting for the application's work? */

@@ -18,6 +18,8 @@
 #include "base/demangle.h"
 #include "base/json.h"
 
+#define FLUSH_NS 50000000u
+
 struct mg_session mg_session = {.lock = PTHREAD_MUTEX_INITIALIZER, .closing = PTHREAD_RWLOCK_INITIALIZER};
 __thread int mg_inside;
 
@@ -220,6 +222,8 @@ void mg_session_leave(int status, uint64_t drain_ns)
     mg_inside++;
     if (drain_ns && s->backend->drain)
         s->backend->drain(drain_ns);
+    else if (s->backend->flush)
+        s->backend->flush(FLUSH_NS);
     if (!pthread_rwlock_tryrdlock(&s->closing)) {
         if (s->store)
             mg_store_leave(s->store, status);

@@ -5,6 +5,7 @@
  *   truncated garbage fatbin huge        loads and allocations that fail
  *   forever                              launches the good kernel until it is killed
  *   _exit quick_exit abort assert raise kill signal execl execvp    ends without exit()
+ *   fork                                 a child that launches too (and is refused), and one more launch of its own
  *   execfails                            an exec that does not work, then one more launch and abort
  *   clearenv                             (also) clears its environment before cuInit
  *   unsynced                             ends while a launch may still run */
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <signal.h>
 
@@ -106,6 +108,15 @@ int main(int argc, char **argv)
         execl("/bin/sh", "sh", "-c", "exit $0", "7", (char *)NULL);
     if (!strcmp(what, "execvp"))
         execvp("sh", (char *[]){"sh", "-c", "exit 8", NULL});
+    if (!strcmp(what, "fork")) {
+        int status = 0;
+        pid_t pid = fork();
+        if (!pid)
+            exit(launch("good") ? 9 : 0);
+        waitpid(pid, &status, 0);
+        say("child", WEXITSTATUS(status));
+        return launch("good") || cuCtxSynchronize() ? 1 : 0;
+    }
     if (!strcmp(what, "execfails")) {
         execl("/nonexistent/program", "program", (char *)NULL);
         return launch("good") || cuCtxSynchronize() ? 1 : (abort(), 0);

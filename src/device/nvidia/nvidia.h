@@ -93,6 +93,9 @@ bool mg_nv_slots_read(struct mg_nv_slot **slots, uint32_t n, void (*fn)(void *us
 /* The thread that drains; launch_end starts it by itself. */
 void mg_nv_thread_start(void);
 
+/* Waits until the thread that drains has handed over what has ended by now, at most so long. Takes no
+ * lock: a signal handler may call it. */
+void mg_nv_flush(uint64_t timeout_ns);
 /* Hands over everything that has ended, and waits for the rest, at most so long. */
 void mg_nv_drain(uint64_t timeout_ns);
 

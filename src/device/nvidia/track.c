@@ -419,6 +419,8 @@ void mg_nv_drain(uint64_t timeout_ns)
 
 /* ---- the thread -------------------------------------------------------------------------------------------- */
 
+static uint64_t begun, finished; /* looks of the thread */
+
 static void *drain_for_ever(void *arg)
 {
     (void)arg;
@@ -426,10 +428,19 @@ static void *drain_for_ever(void *arg)
         mg_nv.config.thread_begins();
     mg_nv_relax();
     for (long sleep_ns = 200000;;) {
+        uint64_t look = __atomic_add_fetch(&begun, 1, __ATOMIC_SEQ_CST);
         sleep_ns = mg_nv_drain_pass(NULL) ? MG_MIN(sleep_ns * 2, 4000000) : 200000;
+        __atomic_store_n(&finished, look, __ATOMIC_SEQ_CST);
         nanosleep(&(struct timespec){.tv_nsec = sleep_ns}, NULL);
     }
     return NULL;
+}
+
+void mg_nv_flush(uint64_t timeout_ns)
+{
+    uint64_t end = mg_now_ns() + timeout_ns, look = __atomic_load_n(&begun, __ATOMIC_SEQ_CST) + 1;
+    while (__atomic_load_n(&mg_nv.thread_started, __ATOMIC_ACQUIRE) && __atomic_load_n(&finished, __ATOMIC_SEQ_CST) < look && mg_now_ns() < end)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 }
 
 void mg_nv_thread_start(void)
