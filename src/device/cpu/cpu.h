@@ -37,6 +37,7 @@ struct cpu_reg {
     uint8_t sreg, comp; /* CPU_REG_SREG */
     uint8_t lazy;       /* NaNs of arithmetic are not yet canonical: readers of bits see to it */
     struct cpu_shape shape;
+    uint32_t linear;    /* 1 + place among the linear registers; 0: a vector */
     uint64_t value;     /* CPU_REG_CONST */
 };
 
@@ -78,6 +79,7 @@ struct cpu_block {
     uint64_t *front;      /* blocks that may be pending while this one runs */
     uint64_t *live;       /* registers live at its start */
     uint64_t *keep;       /* registers live in a block of front: inactive lanes' values count */
+    uint64_t *saved;      /* registers that ways out of this block save (the plugin says) */
 };
 
 struct cpu_func {
@@ -90,7 +92,7 @@ struct cpu_func {
     struct cpu_block *blocks; uint32_t n_blocks, entry;
     uint32_t *block_of;   /* by operation: 1 + block that begins there, or 0 */
     uint32_t block_words, reg_words;
-    uint64_t *scratch;
+    uint32_t n_linear;
     bool is_kernel, suspects;
     bool in_step;         /* warps of a CTA may communicate: they pause where they enter loops, as in the emulator */
     bool own_sregs;       /* needs special registers that compiled code does not know itself */
@@ -99,29 +101,36 @@ struct cpu_func {
 /* ---- between compiled code and enter.c; the plugin uses the same layout ------------------------ */
 
 enum cpu_leave {
-    CPU_DONE, /* nothing of this invocation runs any more */
-    CPU_AT,   /* the running set stands at operation pc with mask; pending ones are in masks */
-    CPU_STEP, /* the same, at bar.sync 0 or where a loop begins, with every live lane of the warp */
+    CPU_DONE, /* the warp has nothing more to run here (alone), or every warp has ended or waits */
+    CPU_AT,   /* the running set of warp `warp` stands at operation pc with mask; pending ones are in masks */
 };
 
-struct cpu_call {
+struct cpu_warp { /* in and out */
     struct emu_frame *frame;
+    uint64_t (*linear)[2]; /* linear registers outside compiled code: their bases; vectors are in the frame */
+    uint32_t entry;        /* block where it goes on */
+    uint32_t mask, live;
+    uint32_t at;           /* 1 + operation of the barrier it waits in */
+    uint32_t pauses;
+    int32_t budget;
+};
+
+/* One call runs warps warp .. n_warps - 1, each until it ends, or stops at bar.sync 0 or a pause with
+ * all its live lanes; or only the first of them (alone). */
+struct cpu_host;
+struct cpu_call {
     const struct emu_op *ops;
     const struct emu_range *ranges;
-    uint32_t entry;      /* block */
-    uint32_t mask;
-    uint32_t live;       /* in and out: the warp's */
-    int32_t budget;      /* in and out */
-    uint32_t pauses;
-    uint32_t outside;    /* the warp has other sets */
-    uint32_t warp;
-    uint32_t ctaid[3], nctaid[3];
-    uint32_t pc;         /* out, CPU_AT: operation */
-    uint32_t block;      /* out: the block it is in */
     const struct cpu_host *host;
     const char *params;
     char *shared; uint64_t shared_bytes;
-    uint64_t local_va, local_stride, local_bytes, local_at;
+    uint32_t warp, n_warps;
+    uint32_t alone;      /* stops are the emulator's: CPU_AT */
+    uint32_t outside;    /* the warp has other sets */
+    uint32_t ctaid[3], nctaid[3];
+    uint32_t pc, mask;   /* out, CPU_AT */
+    uint32_t block;      /* out: the block it is in */
+    struct cpu_warp warps[EMU_MAX_WARPS];
     uint32_t masks[CPU_MAX_BLOCKS]; /* pending lanes by block */
 };
 typedef uint32_t (*cpu_code_fn)(struct cpu_call *c);

@@ -39,7 +39,7 @@ static bool is_entry(const struct emu_launch *l, const struct emu_op *op, const 
 struct own {
     struct cpu_call call;
     const struct emu_cta *for_cta; /* whose places the call holds */
-    struct lane_state { uint32_t live, entry, pauses, at /* 1 + operation of the barrier it waits in */; int32_t budget; } warps[EMU_MAX_WARPS];
+    uint64_t (*linear)[2]; uint32_t cap; /* linear registers of each warp */
 };
 
 static struct own *own_of(struct emu_worker *wk)
@@ -55,6 +55,56 @@ static struct own *own_of(struct emu_worker *wk)
     o->call.nctaid[2] = g->z;
     o->call.ranges = wk->ranges;
     return o;
+}
+
+static bool make_room(struct own *o, uint32_t n)
+{
+    if (n <= o->cap) return true;
+    free(o->linear);
+    o->linear = calloc(n, sizeof *o->linear);
+    o->cap = o->linear ? n : 0;
+    return o->linear != NULL;
+}
+
+/* Linear registers of the set, from their bases into the frame. */
+static void expand(const struct cpu_func *f, const uint64_t *set, struct emu_frame *frame, uint64_t (*linear)[2])
+{
+    for (uint32_t k = 0; k < f->reg_words; k++)
+        for (uint64_t m = set[k]; m; m &= m - 1) {
+            const struct cpu_reg *r = &f->regs[64 * k + (uint32_t)__builtin_ctzll(m)];
+            if (!r->linear) continue;
+            const uint64_t *base = linear[r->linear - 1];
+            char *d = frame->regs + r->off;
+            if (r->cls == EMU_P) *(uint32_t *)d = base[0] & 1 ? UINT32_MAX : 0;
+            for (uint32_t i = 0; i < EMU_LANES && r->cls != EMU_P; i++) {
+                uint64_t v = r->shape.halves ? base[i >> 4] + (uint64_t)((int64_t)r->shape.stride * (int64_t)(i & 15)) : base[0] + (uint64_t)((int64_t)r->shape.stride * (int64_t)i);
+                if (r->cls == EMU_W) ((uint32_t *)d)[i] = (uint32_t)v;
+                else ((uint64_t *)d)[i] = v;
+            }
+        }
+}
+
+/* The way back: the base from a lane where the register is live. */
+static void compress(const struct cpu_func *f, const struct cpu_block *b, const struct cpu_call *c, const struct cpu_warp *w)
+{
+    for (uint32_t k = 0; k < f->reg_words; k++)
+        for (uint64_t m = b->live[k] | b->keep[k]; m; m &= m - 1) {
+            uint32_t ix = 64 * k + (uint32_t)__builtin_ctzll(m), of = mg_has(b->live, ix) ? w->mask : 0;
+            const struct cpu_reg *r = &f->regs[ix];
+            if (!r->linear) continue;
+            for (uint32_t j = 0; j < f->block_words; j++)
+                for (uint64_t x = b->front[j]; x; x &= x - 1) {
+                    uint32_t blk = 64 * j + (uint32_t)__builtin_ctzll(x);
+                    if (c->masks[blk] && mg_has(f->blocks[blk].live, ix)) of |= c->masks[blk];
+                }
+            const char *s = w->frame->regs + r->off;
+            for (uint32_t h = 0; h < 2; h++) {
+                uint32_t lanes = r->shape.halves ? h ? of & 0xffff0000 : of & 0xffff : of;
+                uint32_t lane = lanes ? (uint32_t)emu_first(lanes) : 0, step = r->shape.halves ? lane & 15 : lane;
+                uint64_t v = r->cls == EMU_P ? *(const uint32_t *)s >> lane & 1 : r->cls == EMU_W ? ((const uint32_t *)s)[lane] : ((const uint64_t *)s)[lane];
+                w->linear[r->linear - 1][h] = v - (uint64_t)((int64_t)r->shape.stride * (int64_t)step);
+            }
+        }
 }
 
 static void places(struct cpu_call *c, const struct emu_frame *f)
@@ -96,6 +146,7 @@ static void give_pending(struct emu_warp *w, const struct emu_set *s, const stru
         for (uint64_t m = front[k]; m; m &= m - 1) {
             uint32_t x = 64 * k + (uint32_t)__builtin_ctzll(m);
             if (c->masks[x]) emu_set_add(w, f->fn->ops + f->blocks[x].first, s->frame, c->masks[x], s->turn);
+            c->masks[x] = 0;
         }
 }
 
@@ -112,59 +163,60 @@ static bool enter(struct emu_warp *w, struct emu_set *s, bool *again)
     if (!ix || !f->blocks[ix - 1].entry || (w->suspect && !f->suspects)) return false;
     struct own *own = own_of(wk);
     struct cpu_call *c = own ? &own->call : NULL;
-    if (!c || !take_pending(w, s, f, &f->blocks[ix - 1], c)) return false;
+    if (!c || !make_room(own, f->n_linear) || !take_pending(w, s, f, &f->blocks[ix - 1], c)) return false;
     const struct emu_cta *cta = w->cta;
-    c->frame = frame;
-    c->ops = fn->ops;
+    struct cpu_warp *me = &c->warps[w->ix];
+    *me = (struct cpu_warp){frame, own->linear, ix - 1, s->mask, w->live, 0, w->pauses, w->budget};
     own->for_cta = NULL;
-    c->entry = ix - 1;
-    c->mask = s->mask;
-    c->live = w->live;
-    c->budget = w->budget;
-    c->pauses = w->pauses;
+    c->ops = fn->ops;
+    c->alone = 1;
     c->outside = w->n_sets;
     c->warp = w->ix;
+    c->n_warps = w->ix + 1;
     memcpy(c->ctaid, cta->id, sizeof c->ctaid);
     places(c, frame);
+    compress(f, &f->blocks[ix - 1], c, me);
     uint32_t how = code(c);
-    w->budget = c->budget;
-    uint32_t gone = w->live & ~c->live;
-    if (how != CPU_DONE) give_pending(w, s, f, c);
-    if (gone) emu_exit_lanes(w, frame, gone);
-    *again = how != CPU_DONE;
-    if (*again) {
+    w->budget = me->budget;
+    uint32_t gone = w->live & ~me->live;
+    if (how == CPU_AT) {
+        expand(f, f->blocks[c->block].saved, frame, me->linear);
+        give_pending(w, s, f, c);
         s->pc = fn->ops + c->pc;
         s->mask = c->mask;
     }
+    if (gone) emu_exit_lanes(w, frame, gone);
+    *again = how == CPU_AT;
     return true;
 }
 
 /* ---- whole CTAs ------------------------------------------------------------------------------------------ */
 
-/* Compiled code cannot go on: puts the CTA where the emulator would have it. Warps before `k` ran to
- * where they are, warp k stopped inside (call holds where), the others wait to run. */
-static bool hand_over(struct emu_cta *c, uint64_t linear, const struct cpu_func *f, struct own *o, uint32_t k)
+/* Compiled code cannot go on: puts the CTA where the emulator would have it. One warp stopped inside (call
+ * holds where), the others ended, wait at a barrier or are to go on at an entry. */
+static bool hand_over(struct emu_cta *c, uint64_t number, const struct cpu_func *f, struct cpu_call *call)
 {
-    struct cpu_call *call = &o->call;
+    uint32_t k = call->warp;
     const struct emu_op *ops = f->fn->ops;
-    if (!emu_cta_start(c, linear)) return false;
+    if (!emu_cta_start(c, number)) return false;
     for (uint32_t i = 0; i < c->n_warps; i++) { /* who has left, first: nobody waits for them */
         struct emu_warp *w = &c->warps[i];
-        uint32_t gone = w->live & ~o->warps[i].live;
-        w->budget = o->warps[i].budget;
-        w->pauses = (uint8_t)o->warps[i].pauses;
+        uint32_t gone = w->live & ~call->warps[i].live;
+        w->budget = call->warps[i].budget;
+        w->pauses = (uint8_t)call->warps[i].pauses;
         w->n_sets = 0;
         if (gone) emu_exit_lanes(w, w->root, gone);
     }
     for (uint32_t i = 0; i < c->n_warps; i++) {
         struct emu_warp *w = &c->warps[i];
         if (!w->live) continue;
+        expand(f, i == k ? f->blocks[call->block].saved : f->blocks[call->warps[i].entry].live, w->root, call->warps[i].linear);
         if (i == k) {
             struct emu_set s = {.frame = w->root};
             give_pending(w, &s, f, call);
             emu_set_add(w, ops + call->pc, w->root, call->mask, 0);
-        } else if (o->warps[i].at) emu_bar_arrive(w, ops + o->warps[i].at - 1, w->root, w->live);
-        else emu_set_add(w, ops + f->blocks[o->warps[i].entry].first, w->root, w->live, 0);
+        } else if (call->warps[i].at) emu_bar_arrive(w, ops + call->warps[i].at - 1, w->root, w->live);
+        else emu_set_add(w, ops + f->blocks[call->warps[i].entry].first, w->root, w->live, 0);
     }
     return true;
 }
@@ -176,16 +228,21 @@ static int run_cta(struct emu_cta *c, uint64_t linear)
     struct cpu_unit *u = ((struct cpu_set *)l->compiled)->units;
     cpu_code_fn code = atomic_load_explicit(&u->code, memory_order_acquire);
     struct own *o = code && u->fn == c->code->entry && c->n_peers == 1 && !c->code->alloca_bytes && !l->deadline_ns ? own_of(wk) : NULL;
-    if (!o || (l->l->cancel && *l->l->cancel)) return EMU_CTA_NOT;
+    if (!o || !make_room(o, c->n_warps * u->f->n_linear) || (l->l->cancel && *l->l->cancel)) return EMU_CTA_NOT;
     const struct cpu_func *f = u->f;
     struct cpu_call *call = &o->call;
-    uint32_t n = c->n_warps, waiting = 0, left = n;
+    uint32_t n = c->n_warps;
     if (o->for_cta != c) {
         if (!c->warps[0].root && !emu_cta_start(c, linear)) return EMU_CTA_NOT;
-        for (uint32_t k = 0; k < n; k++) c->warps[k].root->mask = 0;
+        for (uint32_t k = 0; k < n; k++) {
+            c->warps[k].root->mask = 0;
+            call->warps[k].frame = c->warps[k].root;
+            call->warps[k].linear = o->linear + (size_t)k * f->n_linear;
+        }
         o->for_cta = c;
         call->ops = f->fn->ops;
-        call->outside = 0;
+        call->outside = call->alone = 0;
+        call->n_warps = n;
         places(call, c->warps[0].root);
     }
     const struct mg_dim3 *g = &l->l->grid;
@@ -195,49 +252,42 @@ static int run_cta(struct emu_cta *c, uint64_t linear)
     call->ctaid[2] = c->id[2] = (uint32_t)(linear / g->x / g->y);
     for (uint32_t k = 0; k < n; k++) {
         struct emu_warp *w = &c->warps[k];
+        struct cpu_warp *s = &call->warps[k];
         uint32_t lanes = c->n_threads - k * EMU_LANES;
-        w->live = lanes >= EMU_LANES ? UINT32_MAX : (1u << lanes) - 1;
+        s->live = s->mask = w->live = lanes >= EMU_LANES ? UINT32_MAX : (1u << lanes) - 1;
+        s->entry = f->entry;
+        s->at = 0;
+        s->pauses = n > 1 ? EMU_LOOP_PAUSES : 0;
+        s->budget = EMU_TURN_BUDGET;
         w->suspect = 0;
         w->n_sets = 0;
-        o->warps[k] = (struct lane_state){w->live, f->entry, n > 1 ? EMU_LOOP_PAUSES : 0, 0, EMU_TURN_BUDGET};
         if (f->own_sregs) emu_frame_fill_sregs(w->root);
     }
-    while (left) {
-        for (uint32_t k = 0; k < n; k++) {
-            struct lane_state *s = &o->warps[k];
-            if (!s->live || s->at) continue;
-            call->frame = c->warps[k].root;
-            call->warp = k;
-            call->entry = s->entry;
-            call->mask = call->live = s->live;
-            call->budget = s->budget;
-            call->pauses = s->pauses;
-            uint32_t how = code(call);
-            s->budget = call->budget;
-            if (s->live != call->live) c->warps[k].live = s->live = call->live;
-            if (how == CPU_STEP) {
-                const struct cpu_inst *in = &f->insts[call->pc];
-                s->entry = in->ctl == EMU_CTL_LOOP ? in->target : in->fall;
-                if (in->ctl == EMU_CTL_LOOP) {
-                    s->pauses--;
-                    continue;
-                }
-                s->at = call->pc + 1;
-                waiting++;
-            } else if (how == CPU_AT || s->live) return hand_over(c, linear, f, o, k) ? EMU_CTA_GOES_ON : EMU_CTA_NOT;
-            else left--;
+    for (uint32_t first = 0; first < n;) {
+        call->warp = first;
+        if (code(call) == CPU_AT) return hand_over(c, linear, f, call) ? EMU_CTA_GOES_ON : EMU_CTA_NOT;
+        uint32_t ready = n, alive = n;
+        for (uint32_t k = n; k-- > 0;) {
+            if (!call->warps[k].live) continue;
+            alive = k;
+            if (!call->warps[k].at) ready = k;
         }
-        if (waiting && waiting == left) {
-            waiting = 0;
-            for (uint32_t k = 0; k < n; k++) {
-                o->warps[k].at = 0;
-                if (n > 1 && o->warps[k].pauses < EMU_BAR_PAUSES) o->warps[k].pauses = EMU_BAR_PAUSES;
-            }
+        first = ready;
+        if (alive == n || ready < n) continue;
+        for (uint32_t k = alive; k < n; k++) { /* all that live have come to the barrier */
+            call->warps[k].at = 0;
+            if (n > 1 && call->warps[k].pauses < EMU_BAR_PAUSES) call->warps[k].pauses = EMU_BAR_PAUSES;
         }
+        first = alive;
     }
     return EMU_CTA_RAN;
 }
 
-void cpu_enter_free(struct emu_worker *wk) { free(wk->compiled); }
+void cpu_enter_free(struct emu_worker *wk)
+{
+    struct own *o = wk->compiled;
+    if (o) free(o->linear);
+    free(o);
+}
 
 const struct emu_compiler cpu_compiler = {.begin = begin, .enter = enter, .is_entry = is_entry, .forget = cpu_tier_forget, .worker_end = cpu_enter_free, .cta = run_cta};

@@ -69,6 +69,7 @@ bool cpu_find_blocks(struct cpu_func *f, char *why, size_t why_bytes)
         b->front = mg_arena_array(&f->arena, uint64_t, f->block_words);
         b->live = mg_arena_array(&f->arena, uint64_t, f->reg_words);
         b->keep = mg_arena_array(&f->arena, uint64_t, f->reg_words);
+        b->saved = mg_arena_array(&f->arena, uint64_t, f->reg_words);
         f->block_of[i] = ++f->n_blocks;
     }
     for (uint32_t b = 0; b < f->n_blocks; b++) f->blocks[b].end = b + 1 < f->n_blocks ? f->blocks[b + 1].first : n;

@@ -288,5 +288,7 @@ void cpu_find_shapes(struct cpu_func *f)
         } while (z.changed);
     }
     find_lazy(&z);
+    for (uint32_t i = 0; i < f->n_regs; i++)
+        if (f->regs[i].kind == CPU_REG_PLAIN && !f->regs[i].shape.varying) f->regs[i].linear = ++f->n_linear;
     free(z.v);
 }

@@ -32,14 +32,17 @@ static struct leave *leave_here(struct emit *e)
     return l;
 }
 
-void emit_leave(struct emit *e, uint32_t code)
+static void leave_as(struct emit *e, val stop, uint32_t next)
 {
     struct leave *l = leave_here(e);
     LLVMBuildStore(B, k32(e, e->ix), e->leave_pc);
     LLVMBuildStore(B, emit_mask(e), e->leave_mask);
-    LLVMBuildStore(B, k32(e, code), e->leave_code);
+    LLVMBuildStore(B, stop, e->leave_stop);
+    LLVMBuildStore(B, k32(e, next), e->leave_next);
     LLVMBuildBr(B, l->bb);
 }
+
+void emit_leave(struct emit *e) { leave_as(e, k32(e, 0), 0); }
 
 void emit_leave_if(struct emit *e, val cond)
 {
@@ -47,7 +50,7 @@ void emit_leave_if(struct emit *e, val cond)
     LLVMBasicBlockRef out = emit_block(e, "out"), on = emit_block(e, "on");
     LLVMBuildCondBr(B, cond, out, on);
     LLVMPositionBuilderAtEnd(B, out);
-    emit_leave(e, CPU_AT);
+    emit_leave(e);
     LLVMPositionBuilderAtEnd(B, on);
 }
 
@@ -59,8 +62,7 @@ static void pay(struct emit *e, uint32_t target)
     if (target > e->block) return;
     val budget = LLVMBuildLoad2(B, e->i32, e->budget, ""), cost = k32(e, 1), at = NULL;
     if (e->f->suspects) {
-        val frame = emit_field(e, e->ptr, offsetof(struct cpu_call, frame));
-        val w = LLVMBuildLoad2(B, e->ptr, emit_at(e, frame, offsetof(struct emu_frame, w)), "");
+        val w = LLVMBuildLoad2(B, e->ptr, emit_at(e, e->frame, offsetof(struct emu_frame, w)), "");
         at = emit_at(e, w, offsetof(struct emu_warp, suspect));
         val s = LLVMBuildICmp(B, LLVMIntNE, LLVMBuildLoad2(B, e->i8, at, ""), LLVMConstInt(e->i8, 0, 0), "");
         cost = LLVMBuildSelect(B, s, k32(e, EMU_SPIN_COST), cost, "");
@@ -110,6 +112,8 @@ static void next_pending(struct emit *e)
         LLVMBuildBr(B, e->bb[PART][x]);
         LLVMPositionBuilderAtEnd(B, take);
     }
+    emit_set_state(e, offsetof(struct cpu_warp, live), LLVMBuildLoad2(B, e->i32, e->live, ""));
+    emit_set_state(e, offsetof(struct cpu_warp, budget), LLVMBuildLoad2(B, e->i32, e->budget, ""));
     LLVMBuildBr(B, e->done);
 }
 
@@ -164,7 +168,7 @@ static void exits(struct emit *e)
     val m = emit_mask(e), taken = in->guard ? bits(e, emit_active(e)) : m;
     if (!e->f->is_kernel) { /* activations are the emulator's */
         if (!in->guard) {
-            emit_leave(e, CPU_AT);
+            emit_leave(e);
             return;
         }
         emit_leave_if(e, not_zero(e, taken));
@@ -193,34 +197,29 @@ static void exits(struct emit *e)
     next_pending(e);
 }
 
-/* Leaves at an operation where warps wait for one another: CPU_STEP when all live lanes are here. */
-static void step(struct emit *e)
+/* Stops where warps wait for one another; the emulator sees to it when not all live lanes are here. */
+static void step(struct emit *e, uint32_t kind, uint32_t next)
 {
-    val waiting = LLVMBuildOr(B, e->outside, LLVMBuildXor(B, LLVMBuildLoad2(B, e->i32, e->live, ""), emit_mask(e), ""), "");
-    val code = LLVMBuildSelect(B, is_zero(e, waiting), k32(e, CPU_STEP), k32(e, CPU_AT), "");
-    struct leave *l = leave_here(e);
-    LLVMBuildStore(B, k32(e, e->ix), e->leave_pc);
-    LLVMBuildStore(B, emit_mask(e), e->leave_mask);
-    LLVMBuildStore(B, code, e->leave_code);
-    LLVMBuildBr(B, l->bb);
+    val other = LLVMBuildOr(B, e->alone, LLVMBuildXor(B, LLVMBuildLoad2(B, e->i32, e->live, ""), emit_mask(e), ""), "");
+    leave_as(e, LLVMBuildSelect(B, is_zero(e, other), k32(e, kind), k32(e, 0), ""), next);
 }
 
 static void barrier(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
     const struct cpu_reg *number = in->s[0] ? &e->f->regs[in->s[0] - 1] : NULL;
-    if (in->guard || in->sub != EMU_BAR_SYNC || in->s[1] || !number || number->kind != CPU_REG_CONST || number->value) emit_leave(e, CPU_AT);
-    else step(e);
+    if (in->guard || in->sub != EMU_BAR_SYNC || in->s[1] || !number || number->kind != CPU_REG_CONST || number->value) emit_leave(e);
+    else step(e, 1, in->fall);
 }
 
 static void enter_loop(struct emit *e)
 {
     if (e->f->in_step) { /* pause, when there are pauses left */
         LLVMBasicBlockRef pause = emit_block(e, "pause");
-        branch_off(e, not_zero(e, emit_field(e, e->i32, offsetof(struct cpu_call, pauses))), pause);
+        branch_off(e, not_zero(e, emit_state(e, e->i32, offsetof(struct cpu_warp, pauses))), pause);
         LLVMBasicBlockRef on = LLVMGetInsertBlock(B);
         LLVMPositionBuilderAtEnd(B, pause);
-        step(e);
+        step(e, 2, e->in->target);
         LLVMPositionBuilderAtEnd(B, on);
     }
     jump(e, e->in->target, emit_mask(e));
@@ -245,13 +244,13 @@ void emit_end(struct emit *e)
     case EMU_CTL_CALLI:
     case EMU_CTL_BUILTIN:
         if (!in->guard) {
-            emit_leave(e, CPU_AT);
+            emit_leave(e);
             break;
         }
         emit_leave_if(e, not_zero(e, bits(e, emit_active(e))));
         go(e, in->fall, emit_mask(e));
         break;
     case EMU_CTL_BAR: barrier(e); break;
-    default: emit_leave(e, CPU_AT); break; /* branch tables, .sync operations without code */
+    default: emit_leave(e); break; /* branch tables, .sync operations without code */
     }
 }

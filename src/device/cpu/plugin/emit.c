@@ -27,45 +27,76 @@ static void types(struct emit *e)
     e->vf64 = LLVMVectorType(e->f64, 32);
 }
 
-static val state(struct emit *e, LLVMTypeRef t, val init)
-{
-    val a = LLVMBuildAlloca(B, t, "");
-    LLVMBuildStore(B, init, a);
-    return a;
-}
+static val slot(struct emit *e, LLVMTypeRef t) { return LLVMBuildAlloca(e->b, t, ""); }
 
+/* Once per call. */
 static void prologue(struct emit *e)
 {
     struct cpu_func *f = e->f;
-    val frame = emit_field(e, e->ptr, offsetof(struct cpu_call, frame));
-    e->regs = emit_at(e, frame, offsetof(struct emu_frame, regs));
     e->ops = emit_field(e, e->ptr, offsetof(struct cpu_call, ops));
     e->ranges = emit_field(e, e->ptr, offsetof(struct cpu_call, ranges));
     e->params = emit_field(e, e->ptr, offsetof(struct cpu_call, params));
     e->shared = emit_field(e, e->ptr, offsetof(struct cpu_call, shared));
     e->shared_bytes = emit_field(e, e->i64, offsetof(struct cpu_call, shared_bytes));
     e->outside = emit_field(e, e->i32, offsetof(struct cpu_call, outside));
-    e->live = state(e, e->i32, emit_field(e, e->i32, offsetof(struct cpu_call, live)));
-    e->budget = state(e, e->i32, emit_field(e, e->i32, offsetof(struct cpu_call, budget)));
-    e->cur = state(e, e->i32, k32(e, 0));
-    e->leave_pc = state(e, e->i32, k32(e, 0));
-    e->leave_mask = state(e, e->i32, k32(e, 0));
-    e->leave_code = state(e, e->i32, k32(e, 0));
+    e->alone = emit_field(e, e->i32, offsetof(struct cpu_call, alone));
+    e->n_warps = emit_field(e, e->i32, offsetof(struct cpu_call, n_warps));
+    val *const all[] = {&e->live, &e->budget, &e->cur, &e->leave_pc, &e->leave_mask, &e->leave_next, &e->leave_stop};
+    for (unsigned i = 0; i < MG_COUNT_OF(all); i++) *all[i] = slot(e, e->i32);
     for (uint32_t b = 0; b < f->n_blocks; b++)
-        if (f->blocks[b].merges) e->pend[b] = state(e, e->i32, k32(e, 0));
+        if (f->blocks[b].merges) e->pend[b] = slot(e, e->i32);
     for (uint32_t r = 0; r < f->n_regs; r++) {
         const struct cpu_reg *reg = &f->regs[r];
         if (reg->kind != CPU_REG_PLAIN || reg->cls == EMU_Q) continue;
         LLVMTypeRef t = emit_type(e, (enum emu_class)reg->cls, reg->shape.varying);
-        for (int h = 0; h < (reg->shape.halves && !reg->shape.varying ? 2 : 1); h++) e->vars[r].at[h] = state(e, t, LLVMConstNull(t));
+        for (int h = 0; h < (reg->shape.halves && !reg->shape.varying ? 2 : 1); h++) e->vars[r].at[h] = slot(e, t);
     }
-    emit_spots(e);
+    e->at_warp = slot(e, e->i32);
+    LLVMBuildStore(B, emit_field(e, e->i32, offsetof(struct cpu_call, warp)), e->at_warp);
 }
 
-static val lowest(struct emit *e, val mask)
+/* Once per warp: nothing of the one before is left. */
+static void begin_warp(struct emit *e)
 {
-    val args[2] = {mask, LLVMConstInt(e->i1, 0, 0)};
-    return LLVMBuildAnd(B, emit_intrinsic(e, "llvm.cttz", &e->i32, 1, args, 2), k32(e, 31), "");
+    struct cpu_func *f = e->f;
+    e->warp = LLVMBuildLoad2(B, e->i32, e->at_warp, "");
+    val ix = LLVMBuildMul(B, LLVMBuildZExt(B, e->warp, e->i64, ""), LLVMConstInt(e->i64, sizeof(struct cpu_warp), 0), "");
+    val first = emit_at(e, e->call, offsetof(struct cpu_call, warps));
+    e->state = LLVMBuildGEP2(B, e->i8, first, &ix, 1, "");
+    e->frame = emit_state(e, e->ptr, offsetof(struct cpu_warp, frame));
+    e->linear = emit_state(e, e->ptr, offsetof(struct cpu_warp, linear));
+    e->regs = emit_at(e, e->frame, offsetof(struct emu_frame, regs));
+    LLVMBuildStore(B, emit_state(e, e->i32, offsetof(struct cpu_warp, live)), e->live);
+    LLVMBuildStore(B, emit_state(e, e->i32, offsetof(struct cpu_warp, budget)), e->budget);
+    val *const clear[] = {&e->cur, &e->leave_pc, &e->leave_mask, &e->leave_next, &e->leave_stop};
+    for (unsigned i = 0; i < MG_COUNT_OF(clear); i++) LLVMBuildStore(B, k32(e, 0), *clear[i]);
+    for (uint32_t b = 0; b < f->n_blocks; b++)
+        if (e->pend[b]) LLVMBuildStore(B, k32(e, 0), e->pend[b]);
+    for (uint32_t r = 0; r < f->n_regs; r++)
+        for (int h = 0; h < 2; h++)
+            if (e->vars[r].at[h]) LLVMBuildStore(B, LLVMConstNull(LLVMGetAllocatedType(e->vars[r].at[h])), e->vars[r].at[h]);
+}
+
+/* The warp stops or has ended: the next one that can run, if any. */
+static void end_warp(struct emit *e)
+{
+    LLVMBasicBlockRef look = emit_block(e, "look"), test = emit_block(e, "test"), over = emit_block(e, "over"), start = e->next_warp;
+    LLVMBasicBlockRef again = emit_block(e, "again");
+    LLVMBuildBr(B, look);
+    LLVMPositionBuilderAtEnd(B, look);
+    val k = LLVMBuildAdd(B, LLVMBuildLoad2(B, e->i32, e->at_warp, ""), k32(e, 1), "");
+    LLVMBuildStore(B, k, e->at_warp);
+    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, k, e->n_warps, ""), test, over);
+    LLVMPositionBuilderAtEnd(B, test);
+    val ix = LLVMBuildMul(B, LLVMBuildZExt(B, k, e->i64, ""), LLVMConstInt(e->i64, sizeof(struct cpu_warp), 0), "");
+    val s = LLVMBuildGEP2(B, e->i8, emit_at(e, e->call, offsetof(struct cpu_call, warps)), &ix, 1, "");
+    val live = LLVMBuildLoad2(B, e->i32, emit_at(e, s, offsetof(struct cpu_warp, live)), ""), at = LLVMBuildLoad2(B, e->i32, emit_at(e, s, offsetof(struct cpu_warp, at)), "");
+    val can = LLVMBuildAnd(B, LLVMBuildICmp(B, LLVMIntNE, live, k32(e, 0), ""), LLVMBuildICmp(B, LLVMIntEQ, at, k32(e, 0), ""), "");
+    LLVMBuildCondBr(B, can, again, look);
+    LLVMPositionBuilderAtEnd(B, again);
+    LLVMBuildBr(B, start);
+    LLVMPositionBuilderAtEnd(B, over);
+    LLVMBuildRet(B, k32(e, CPU_DONE));
 }
 
 /* From the emulator into block b. */
@@ -73,28 +104,12 @@ static void entry(struct emit *e, uint32_t b)
 {
     struct cpu_func *f = e->f;
     const struct cpu_block *blk = &f->blocks[b];
-    val mask = emit_field(e, e->i32, offsetof(struct cpu_call, mask));
-    val *masks = calloc(f->n_blocks, sizeof *masks);
+    val mask = emit_state(e, e->i32, offsetof(struct cpu_warp, mask));
     e->in = NULL;
-    for (uint32_t x = 0; masks && x < f->n_blocks; x++)
-        if (mg_has(blk->front, x) && e->pend[x]) {
-            masks[x] = emit_field(e, e->i32, offsetof(struct cpu_call, masks) + 4 * x);
-            LLVMBuildStore(B, masks[x], e->pend[x]);
-        }
-    for (uint32_t r = 0; r < f->n_regs; r++) {
-        if (f->regs[r].kind != CPU_REG_PLAIN || f->regs[r].cls == EMU_Q || (!mg_has(blk->live, r) && !mg_has(blk->keep, r))) continue;
-        val of = NULL;
-        if (!f->regs[r].shape.varying) { /* lanes where the register is live */
-            of = mg_has(blk->live, r) ? mask : k32(e, 0);
-            for (uint32_t x = 0; masks && x < f->n_blocks; x++)
-                if (masks[x] && mg_has(f->blocks[x].live, r)) of = LLVMBuildOr(B, of, masks[x], "");
-        }
-        if (!of) emit_reload(e, r + 1, NULL, NULL, NULL);
-        else
-            emit_reload(e, r + 1, lowest(e, of), lowest(e, LLVMBuildOr(B, LLVMBuildAnd(B, of, k32(e, 0xffff), ""), k32(e, 1u << 15), "")),
-                        lowest(e, LLVMBuildOr(B, LLVMBuildAnd(B, of, k32(e, 0xffff0000), ""), k32(e, 1u << 31), "")));
-    }
-    free(masks);
+    for (uint32_t x = 0; x < f->n_blocks; x++)
+        if (mg_has(blk->front, x) && e->pend[x]) LLVMBuildStore(B, emit_field(e, e->i32, offsetof(struct cpu_call, masks) + 4 * x), e->pend[x]);
+    for (uint32_t r = 0; r < f->n_regs; r++)
+        if (mg_has(blk->live, r) || mg_has(blk->keep, r)) emit_restore(e, r + 1);
     LLVMBuildStore(B, mask, e->cur);
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, mask, k32(e, UINT32_MAX), ""), e->bb[FULL][b], e->bb[PART][b]);
 }
@@ -135,16 +150,32 @@ static void leave_block(struct emit *e, uint32_t b)
     if (!l->used) return;
     LLVMPositionBuilderAtEnd(B, l->bb);
     for (uint32_t r = 0; r < f->n_regs; r++)
-        if (mg_has(l->live, r) || (e->version == PART && mg_has(f->blocks[b].keep, r))) emit_spill(e, r + 1);
+        if (mg_has(l->live, r) || (e->version == PART && mg_has(f->blocks[b].keep, r))) {
+            emit_save(e, r + 1);
+            mg_put(f->blocks[b].saved, r);
+        }
     for (uint32_t x = 0; x < f->n_blocks; x++)
         if (mg_has(f->blocks[b].front, x) && e->pend[x])
             emit_set_field(e, offsetof(struct cpu_call, masks) + 4 * x, e->version == FULL ? k32(e, 0) : LLVMBuildLoad2(B, e->i32, e->pend[x], ""));
-    emit_set_field(e, offsetof(struct cpu_call, pc), LLVMBuildLoad2(B, e->i32, e->leave_pc, ""));
-    emit_set_field(e, offsetof(struct cpu_call, mask), LLVMBuildLoad2(B, e->i32, e->leave_mask, ""));
+    emit_set_state(e, offsetof(struct cpu_warp, live), LLVMBuildLoad2(B, e->i32, e->live, ""));
+    emit_set_state(e, offsetof(struct cpu_warp, budget), LLVMBuildLoad2(B, e->i32, e->budget, ""));
+    LLVMBasicBlockRef out = emit_block(e, "out"), stop = emit_block(e, "stop");
+    val kind = LLVMBuildLoad2(B, e->i32, e->leave_stop, ""), pc = LLVMBuildLoad2(B, e->i32, e->leave_pc, ""), mask = LLVMBuildLoad2(B, e->i32, e->leave_mask, "");
+    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, kind, k32(e, 0), ""), out, stop);
+    LLVMPositionBuilderAtEnd(B, out);
+    emit_set_field(e, offsetof(struct cpu_call, pc), pc);
+    emit_set_field(e, offsetof(struct cpu_call, mask), mask);
     emit_set_field(e, offsetof(struct cpu_call, block), k32(e, b));
-    emit_set_field(e, offsetof(struct cpu_call, live), LLVMBuildLoad2(B, e->i32, e->live, ""));
-    emit_set_field(e, offsetof(struct cpu_call, budget), LLVMBuildLoad2(B, e->i32, e->budget, ""));
-    LLVMBuildRet(B, LLVMBuildLoad2(B, e->i32, e->leave_code, ""));
+    emit_set_field(e, offsetof(struct cpu_call, warp), LLVMBuildLoad2(B, e->i32, e->at_warp, ""));
+    LLVMBuildRet(B, k32(e, CPU_AT));
+    LLVMPositionBuilderAtEnd(B, stop);
+    val pause = LLVMBuildICmp(B, LLVMIntEQ, kind, k32(e, 2), "");
+    emit_set_state(e, offsetof(struct cpu_warp, mask), mask);
+    emit_set_state(e, offsetof(struct cpu_warp, entry), LLVMBuildLoad2(B, e->i32, e->leave_next, ""));
+    emit_set_state(e, offsetof(struct cpu_warp, at), LLVMBuildSelect(B, pause, k32(e, 0), LLVMBuildAdd(B, pc, k32(e, 1), ""), ""));
+    val pauses = emit_state(e, e->i32, offsetof(struct cpu_warp, pauses));
+    emit_set_state(e, offsetof(struct cpu_warp, pauses), LLVMBuildSub(B, pauses, LLVMBuildZExt(B, pause, e->i32, ""), ""));
+    LLVMBuildBr(B, e->done);
 }
 
 static bool body(struct emit *e, int version, uint32_t b)
@@ -178,6 +209,8 @@ val mg_emit_function(LLVMModuleRef m, struct cpu_func *f, const char *name)
     e->vars = calloc(f->n_regs + 1, sizeof *e->vars);
     e->pend = calloc(f->n_blocks + 1, sizeof *e->pend);
     e->scratch = calloc(f->reg_words, sizeof *e->scratch);
+    e->checked = calloc(f->n_insts + 1, sizeof *e->checked);
+    e->group = calloc(f->n_insts + 1, sizeof *e->group);
     for (int v = 0; v < 2; v++) {
         e->bb[v] = calloc(f->n_blocks + 1, sizeof(LLVMBasicBlockRef));
         e->leaves[v] = calloc(f->n_blocks + 1, sizeof(struct leave));
@@ -189,7 +222,11 @@ val mg_emit_function(LLVMModuleRef m, struct cpu_func *f, const char *name)
     LLVMPositionBuilderAtEnd(B, start);
     e->version = FULL;
     prologue(e);
-    val which = emit_field(e, e->i32, offsetof(struct cpu_call, entry));
+    e->next_warp = emit_block(e, "warp");
+    LLVMBuildBr(B, e->next_warp);
+    LLVMPositionBuilderAtEnd(B, e->next_warp);
+    begin_warp(e);
+    val which = emit_state(e, e->i32, offsetof(struct cpu_warp, entry));
     LLVMBasicBlockRef bad = emit_block(e, "bad");
     val sw = LLVMBuildSwitch(B, which, bad, 8);
     LLVMPositionBuilderAtEnd(B, bad);
@@ -205,12 +242,12 @@ val mg_emit_function(LLVMModuleRef m, struct cpu_func *f, const char *name)
     for (int v = 0; v < 2; v++)
         for (uint32_t b = 0; b < f->n_blocks && ok; b++) ok = body(e, v, b);
     LLVMPositionBuilderAtEnd(B, e->done);
-    emit_set_field(e, offsetof(struct cpu_call, live), LLVMBuildLoad2(B, e->i32, e->live, ""));
-    emit_set_field(e, offsetof(struct cpu_call, budget), LLVMBuildLoad2(B, e->i32, e->budget, ""));
-    LLVMBuildRet(B, k32(e, CPU_DONE));
+    end_warp(e);
     free(e->vars);
     free(e->pend);
     free(e->scratch);
+    free(e->checked);
+    free(e->group);
     for (int v = 0; v < 2; v++) {
         free(e->bb[v]);
         free(e->leaves[v]);

@@ -30,14 +30,16 @@ struct emit {
     val fn, call;
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, voidt;
     LLVMTypeRef v1, v32, v64, vf32, vf64;
-    val regs, ops, ranges, params, shared, shared_bytes, outside;
-    val warp_tid[3][2]; /* scalars of tid at lanes 0 and 16 */
+    val ops, ranges, params, shared, shared_bytes, outside, alone, n_warps;
+    val at_warp;                    /* alloca: the warp that runs */
+    val warp, state, frame, regs, linear; /* of that warp */
+    LLVMBasicBlockRef next_warp;
     struct reg_var *vars;
     LLVMBasicBlockRef *bb[2];
     struct leave *leaves[2];
     val *pend;
     val cur, live, budget;
-    val leave_pc, leave_mask, leave_code;
+    val leave_pc, leave_mask, leave_next, leave_stop; /* allocas; stop: 0 out, 1 barrier, 2 pause */
     LLVMBasicBlockRef done;
     /* where we are */
     int version;
@@ -46,6 +48,8 @@ struct emit {
     uint32_t ix;
     val mask, lanes; /* of the running set: i32, <32 x i1>; NULL in the full version */
     uint64_t *scratch;
+    val (*group)[2];   /* by operation: host pointers of the accesses that it checks */
+    uint32_t *checked; /* by operation: 1 + the one whose check stands for it too */
 };
 
 /* values.c */
@@ -55,6 +59,8 @@ val emit_splat(struct emit *e, val scalar);
 val emit_iota(struct emit *e, LLVMTypeRef elem, int64_t step);
 val emit_field(struct emit *e, LLVMTypeRef t, size_t off);
 void emit_set_field(struct emit *e, size_t off, val v);
+val emit_state(struct emit *e, LLVMTypeRef t, size_t off); /* of struct cpu_warp */
+void emit_set_state(struct emit *e, size_t off, val v);
 val emit_at(struct emit *e, val base, uint64_t off);           /* base + off bytes */
 val emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef *types, unsigned n_types, val *args, unsigned n);
 /* A register as the program sees its bits (NaNs canonical) or raw. half: scalar at lane 0 or 16. */
@@ -74,7 +80,8 @@ val emit_guard(struct emit *e);  /* the instruction's guard as <32 x i1>, NULL: 
 val emit_guard_scalar(struct emit *e);
 val emit_active(struct emit *e); /* lanes that run and whose guard holds; NULL: all */
 LLVMBasicBlockRef emit_block(struct emit *e, const char *name);
-void emit_spots(struct emit *e); /* computes tid */
+void emit_save(struct emit *e, uint32_t reg);
+void emit_restore(struct emit *e, uint32_t reg);
 
 /* alu.c, memory.c, control.c */
 bool emit_alu(struct emit *e);
@@ -83,7 +90,7 @@ void emit_memory(struct emit *e);
 void emit_call(struct emit *e);
 void emit_sync(struct emit *e);
 void emit_end(struct emit *e);
-void emit_leave(struct emit *e, uint32_t code);
+void emit_leave(struct emit *e);
 void emit_leave_if(struct emit *e, val cond); /* the emulator does this operation when cond holds */
 
 #define emit_is(e, k) ((e)->f->isa >= (k))

@@ -7,6 +7,8 @@
  */
 #include "device/cpu/plugin/emit.h"
 
+#include <stdlib.h>
+
 #define B e->b
 
 static val k64(struct emit *e, uint64_t v) { return LLVMConstInt(e->i64, v, 0); }
@@ -131,7 +133,8 @@ struct access {
     int32_t stride;
     unsigned bytes, vec;
     bool sign;
-    val at[2];                 /* host addresses (i64) of lanes 0 and 16 when linear */
+    val at[2];                 /* addresses (i64) of lanes 0 and 16 when linear */
+    val p[2];                  /* the same as host pointers */
     val lo, size;              /* what may be accessed */
     val many;                  /* <32 x i64> otherwise */
 };
@@ -230,7 +233,7 @@ static void load_linear(struct emit *e, const struct access *a)
 {
     const struct cpu_inst *in = e->in;
     LLVMTypeRef t = mem_type(e, in->bytes);
-    val p[2] = {host_pointer(e, in, a->at[0]), a->halves ? host_pointer(e, in, a->at[1]) : NULL};
+    const val *p = a->p;
     if (!a->stride) {
         for (unsigned k = 0; k < in->vec; k++) {
             uint32_t reg = in->list[k];
@@ -295,7 +298,7 @@ static void store_linear(struct emit *e, const struct access *a)
 {
     const struct cpu_inst *in = e->in;
     val lanes = in->guard ? emit_active(e) : emit_lanes(e);
-    val p[2] = {host_pointer(e, in, a->at[0]), a->halves ? host_pointer(e, in, a->at[1]) : NULL};
+    const val *p = a->p;
     if (!a->stride) { /* the last lane wins */
         val m = active_bits(e), args[2] = {m, LLVMConstInt(e->i1, 1, 0)};
         val last = LLVMBuildSub(B, k32(e, 31), emit_intrinsic(e, "llvm.ctlz", &e->i32, 1, args, 2), "");
@@ -381,6 +384,84 @@ static void load_param(struct emit *e)
     }
 }
 
+/* Shape of an access and what kind of code it gets. */
+struct plan { bool known, linear; struct cpu_shape s; uint32_t size; };
+
+static struct plan plan_of(struct emit *e, const struct cpu_inst *in, int version)
+{
+    struct plan p = {.size = (uint32_t)in->bytes * in->vec, .known = in->where != EMU_AT_LOCAL};
+    bool store = in->kind == CPU_STORE, masked = version == PART || in->guard;
+    if (in->s[0] && e->f->regs[in->s[0] - 1].kind != CPU_REG_CONST) p.s = e->f->regs[in->s[0] - 1].shape;
+    p.linear = !p.s.varying && (!p.s.stride || p.s.stride == (int32_t)p.size) && !(store && p.s.halves && (!p.s.stride || in->vec > 1)) && !(p.s.stride && p.s.halves && in->vec > 4);
+    if (in->vec == 3 || in->vec > 4) p.known = p.linear && !p.s.stride;
+    if (store && p.linear && p.s.stride && masked && (in->vec > 1 || !emit_is(e, EMU_ISA_AVX512))) p.linear = false;
+    if (!p.linear && !can_gather(e, in)) p.known = false;
+    return p;
+}
+
+/* May accesses a and b share one check? The same register, place and size, at multiples of the size. */
+static bool shares(const struct cpu_inst *a, const struct cpu_inst *b)
+{
+    return a->kind == b->kind && a->s[0] == b->s[0] && a->where == b->where && a->space == b->space && a->bytes == b->bytes && a->vec == b->vec && !b->guard &&
+           a->base_w == b->base_w && (b->off - a->off) % (int64_t)((uint32_t)a->bytes * a->vec) == 0 && llabs(b->off - a->off) < 1 << 20;
+}
+
+struct redefined { uint32_t reg; bool yes; };
+static void defines(void *user, uint32_t reg, bool must)
+{
+    struct redefined *r = user;
+    (void)must;
+    r->yes |= reg + 1 == r->reg;
+}
+
+/* The accesses behind this one in the block that its check may stand for: least and greatest offset. */
+static void gather_group(struct emit *e, const struct plan *p, int64_t *lo, int64_t *hi)
+{
+    const struct cpu_inst *in = e->in;
+    struct redefined r = {.reg = in->s[0]};
+    *lo = *hi = in->off;
+    if (in->guard || !in->s[0] || e->version != FULL) return;
+    for (uint32_t i = e->ix; i < e->f->blocks[e->block].end && !r.yes; i++) {
+        const struct cpu_inst *o = &e->f->insts[i];
+        if (o->kind == CPU_CTL && i > e->ix) break; /* what waits here may change what follows */
+        if ((o->kind == CPU_LOAD || o->kind == CPU_STORE) && shares(in, o) && plan_of(e, o, e->version).linear == p->linear) {
+            if (o->off < *lo) *lo = o->off;
+            if (o->off > *hi) *hi = o->off;
+            e->checked[i] = e->ix + 1;
+        }
+        cpu_each_def(e->f, o, defines, &r);
+    }
+}
+
+/* Linear accesses by all lanes: when one fails the emulator does it, and what follows. No code of
+ * its own, no calls in loops. A generic address may be one of shared memory, which has no range. */
+static void access_all(struct emit *e, const struct plan *p)
+{
+    const struct cpu_inst *in = e->in;
+    struct access a = {.bytes = in->bytes, .vec = in->vec, .linear = true, .halves = p->s.halves, .stride = p->s.stride};
+    bool done = e->checked[e->ix] && e->checked[e->ix] != e->ix + 1;
+    for (int h = 0; h < (p->s.halves ? 2 : 1) && !done; h++) a.at[h] = address(e, in, false, h);
+    if (!done) {
+        int64_t lo, hi;
+        uint64_t span = p->s.stride ? (uint64_t)p->size * (p->s.halves ? 16 : 32) : p->size;
+        val ok = NULL;
+        gather_group(e, p, &lo, &hi);
+        bounds(e, in, &a);
+        for (int h = 0; h < (p->s.halves ? 2 : 1); h++) {
+            val from = LLVMBuildAdd(B, a.at[h], k64(e, (uint64_t)(lo - in->off)), "");
+            val one = inside(e, &a, from, span + (uint64_t)(hi - lo), p->size);
+            ok = ok ? LLVMBuildAnd(B, ok, one, "") : one;
+        }
+        emit_leave_if(e, LLVMBuildNot(B, ok, ""));
+        for (int h = 0; h < (p->s.halves ? 2 : 1); h++) e->group[e->ix][h] = a.p[h] = host_pointer(e, in, a.at[h]);
+    } else { /* no address of the group wraps: the check says so */
+        uint32_t first = e->checked[e->ix] - 1;
+        for (int h = 0; h < (p->s.halves ? 2 : 1); h++) a.p[h] = emit_at(e, e->group[first][h], (uint64_t)(in->off - e->f->insts[first].off));
+    }
+    if (in->kind == CPU_STORE) store_linear(e, &a);
+    else load_linear(e, &a);
+}
+
 void emit_memory(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -388,18 +469,15 @@ void emit_memory(struct emit *e)
         load_param(e);
         return;
     }
-    struct access a = {.bytes = in->bytes, .vec = in->vec};
-    struct cpu_shape s = {0};
-    uint32_t size = (uint32_t)in->bytes * in->vec;
-    bool store = in->kind == CPU_STORE, known = in->where != EMU_AT_LOCAL, masked = e->version == PART || in->guard;
-    if (in->s[0]) s = e->f->regs[in->s[0] - 1].shape;
-    if (in->s[0] && e->f->regs[in->s[0] - 1].kind == CPU_REG_CONST) s = (struct cpu_shape){0};
-    a.linear = !s.varying && (!s.stride || s.stride == (int32_t)size) && !(store && s.halves && (!s.stride || in->vec > 1)) && !(s.stride && s.halves && in->vec > 4);
-    a.halves = s.halves;
-    a.stride = s.stride;
-    if (in->vec == 3 || in->vec > 4) known = a.linear && !s.stride;
-    if (store && a.linear && s.stride && masked && (in->vec > 1 || !emit_is(e, EMU_ISA_AVX512))) a.linear = false;
-    if (!a.linear && !can_gather(e, in)) known = false;
+    struct plan p = plan_of(e, in, e->version);
+    struct cpu_shape s = p.s;
+    struct access a = {.bytes = in->bytes, .vec = in->vec, .linear = p.linear, .halves = s.halves, .stride = s.stride};
+    uint32_t size = p.size;
+    bool store = in->kind == CPU_STORE, known = p.known, masked = e->version == PART || in->guard;
+    if (known && p.linear && e->version == FULL && !in->guard && in->space != MG_SPACE_generic) {
+        access_all(e, &p);
+        return;
+    }
     if (!known) {
         emit_call(e);
         return;
@@ -437,6 +515,7 @@ void emit_memory(struct emit *e)
     LLVMBuildBr(B, next);
     LLVMPositionBuilderAtEnd(B, fast);
     e->lanes = cached;
+    for (int h = 0; h < (s.halves ? 2 : 1) && a.linear; h++) a.p[h] = host_pointer(e, in, a.at[h]);
     if (a.linear) store ? store_linear(e, &a) : load_linear(e, &a);
     else gather(e, a.many);
     LLVMBuildBr(B, next);

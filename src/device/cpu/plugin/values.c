@@ -47,6 +47,9 @@ val emit_at(struct emit *e, val base, uint64_t off)
 val emit_field(struct emit *e, LLVMTypeRef t, size_t off) { return LLVMBuildLoad2(B, t, emit_at(e, e->call, off), ""); }
 void emit_set_field(struct emit *e, size_t off, val v) { LLVMBuildStore(B, v, emit_at(e, e->call, off)); }
 
+val emit_state(struct emit *e, LLVMTypeRef t, size_t off) { return LLVMBuildLoad2(B, t, emit_at(e, e->state, off), ""); }
+void emit_set_state(struct emit *e, size_t off, val v) { LLVMBuildStore(B, v, emit_at(e, e->state, off)); }
+
 val emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef *types, unsigned n_types, val *args, unsigned n)
 {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
@@ -100,7 +103,7 @@ val emit_active(struct emit *e)
 static val spot(struct emit *e, unsigned comp, int half)
 {
     const uint32_t *d = e->f->dims;
-    val t = LLVMBuildShl(B, emit_field(e, e->i32, offsetof(struct cpu_call, warp)), LLVMConstInt(e->i32, 5, 0), "");
+    val t = LLVMBuildShl(B, e->warp, LLVMConstInt(e->i32, 5, 0), "");
     if (half) t = LLVMBuildAdd(B, t, LLVMConstInt(e->i32, 16, 0), "");
     bool line = d[1] == 1 && d[2] == 1;
     if (line) return comp ? LLVMConstInt(e->i32, 0, 0) : t;
@@ -110,21 +113,15 @@ static val spot(struct emit *e, unsigned comp, int half)
     return comp == 1 ? LLVMBuildURem(B, t, y, "") : LLVMBuildUDiv(B, t, y, "");
 }
 
-void emit_spots(struct emit *e)
-{
-    for (unsigned k = 0; k < 3; k++)
-        for (int h = 0; h < 2 && e->f->dims[0]; h++) e->warp_tid[k][h] = spot(e, k, h);
-}
-
 static val special(struct emit *e, const struct cpu_reg *r, int half)
 {
     unsigned c = r->comp;
     uint64_t lane = half ? 16 : 0;
     switch (r->sreg) {
-    case MG_SREG_tid: return c > 2 ? LLVMConstInt(e->i32, 0, 0) : e->warp_tid[c][half];
+    case MG_SREG_tid: return c > 2 ? LLVMConstInt(e->i32, 0, 0) : spot(e, c, half);
     case MG_SREG_laneid: return LLVMConstInt(e->i32, lane, 0);
     case MG_SREG_WARP_SZ: return LLVMConstInt(e->i32, 32, 0);
-    case MG_SREG_warpid: return emit_field(e, e->i32, offsetof(struct cpu_call, warp));
+    case MG_SREG_warpid: return e->warp;
     case MG_SREG_ntid:
         if (c > 2) return LLVMConstInt(e->i32, 0, 0);
         if (e->f->dims[0]) return LLVMConstInt(e->i32, e->f->dims[c], 0);
@@ -152,8 +149,7 @@ static val lanemask(struct emit *e, unsigned sreg)
 /* The warp's own array of thread numbers. */
 static val tid_array(struct emit *e, unsigned comp)
 {
-    val frame = emit_field(e, e->ptr, offsetof(struct cpu_call, frame));
-    val w = LLVMBuildLoad2(B, e->ptr, emit_at(e, frame, offsetof(struct emu_frame, w)), "");
+    val w = LLVMBuildLoad2(B, e->ptr, emit_at(e, e->frame, offsetof(struct emu_frame, w)), "");
     val at = emit_at(e, w, offsetof(struct emu_warp, tid) + comp * sizeof(uint32_t) * EMU_LANES);
     val v = LLVMBuildLoad2(B, e->v32, at, "");
     LLVMSetAlignment(v, 4);
@@ -239,6 +235,39 @@ void emit_spill(struct emit *e, uint32_t reg)
     if (r->cls == EMU_P) v = LLVMBuildBitCast(B, v, e->i32, "");
     val s = LLVMBuildStore(B, v, emit_slot(e, reg));
     LLVMSetAlignment(s, r->cls == EMU_P ? 4 : 64);
+}
+
+static val linear_place(struct emit *e, const struct cpu_reg *r, int half)
+{
+    return emit_at(e, e->linear, (uint64_t)(r->linear - 1) * 16 + 8 * (unsigned)half);
+}
+
+/* On the way out and in: linear registers as their bases, the others as in the frame. */
+void emit_save(struct emit *e, uint32_t reg)
+{
+    const struct cpu_reg *r = &e->f->regs[reg - 1];
+    if (r->cls == EMU_Q || r->kind != CPU_REG_PLAIN) return;
+    if (!r->linear) {
+        emit_spill(e, reg);
+        return;
+    }
+    for (int h = 0; h < (r->shape.halves ? 2 : 1); h++)
+        LLVMBuildStore(B, LLVMBuildZExt(B, emit_scalar(e, reg, h, false), e->i64, ""), linear_place(e, r, h));
+}
+
+void emit_restore(struct emit *e, uint32_t reg)
+{
+    const struct cpu_reg *r = &e->f->regs[reg - 1];
+    if (r->cls == EMU_Q || r->kind != CPU_REG_PLAIN) return;
+    if (!r->linear) {
+        emit_reload(e, reg, NULL, NULL, NULL);
+        return;
+    }
+    LLVMTypeRef t = emit_type(e, (enum emu_class)r->cls, false);
+    for (int h = 0; h < (r->shape.halves ? 2 : 1); h++) {
+        val v = LLVMBuildLoad2(B, e->i64, linear_place(e, r, h), "");
+        LLVMBuildStore(B, r->cls == EMU_D ? v : LLVMBuildTrunc(B, v, t, ""), e->vars[reg - 1].at[h]);
+    }
 }
 
 /* lane: one whose value counts; low and high: one in each half. */
