@@ -5,6 +5,7 @@
  * driver alone, by dlopen; instruments by itself, in process.
  *
  *   bench-gpu PTX [--size full|small] [--rounds N] [--only a,b] [--styles a,b] [--counts FILE] [--counts-out FILE] [--json FILE] [--check]
+ *   bench-gpu PTX --long N     one thread, N rounds of a loop (8589934602): every block against what few rounds predict
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -89,7 +90,7 @@ struct built { /* one style of one kernel */
 
 struct result { const struct work *w; struct built b[N_STYLES]; uint64_t *totals; uint32_t n_blocks; bool counts_checked, counts_wrong, output_wrong; };
 
-static struct { const char *ptx, *only, *styles, *counts_in, *counts_out, *json; int rounds, sm; bool small, check_only; } o = {.rounds = 15};
+static struct { const char *ptx, *only, *styles, *counts_in, *counts_out, *json; int rounds, sm; bool small, check_only; uint64_t far; } o = {.rounds = 15};
 static char *ptx_text;
 static struct mg_module *ptx_module;
 static void *native_module;
@@ -412,6 +413,30 @@ static void run_work(struct result *r)
     if (!o.check_only) time_all(r);
 }
 
+/* Counts of every block are a + b * rounds for even numbers of rounds. */
+static int run_far(void)
+{
+    struct work w;
+    struct built b = {.layout.other_at = UINT32_MAX};
+    uint64_t *few[2], bad = 0;
+    work_long(&w, 10);
+    build(&b, &styles[REGISTER], &w, "", 0);
+    check(b.failed != NULL, "long_run");
+    for (unsigned i = 0; i < 2; i++) {
+        w.launches[0].args[1] = 10 + 10 * i;
+        few[i] = count_blocks(&b, &w);
+    }
+    w.launches[0].args[1] = o.far;
+    uint64_t start = mg_now_ns(), *got = count_blocks(&b, &w);
+    for (uint32_t k = 0; k < b.layout.n_blocks; k++) {
+        uint64_t want = few[0][k] + (few[1][k] - few[0][k]) * ((o.far - 10) / 10) + (few[1][k] - few[0][k]) * ((o.far - 10) % 10) / 10;
+        printf("block %u: %llu%s\n", k, (unsigned long long)got[k], got[k] == want ? "" : " WRONG");
+        bad += got[k] != want;
+    }
+    printf("%llu rounds in one thread, %.1f s: %s\n", (unsigned long long)o.far, (double)(mg_now_ns() - start) / 1e9, bad ? "WRONG" : "exact");
+    return bad != 0;
+}
+
 static void parse_options(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -425,6 +450,7 @@ static void parse_options(int argc, char **argv)
         else if (!strcmp(argv[i], "--counts")) o.counts_in = v, i++;
         else if (!strcmp(argv[i], "--counts-out")) o.counts_out = v, i++;
         else if (!strcmp(argv[i], "--json")) o.json = v, i++;
+        else if (!strcmp(argv[i], "--long")) o.far = strtoull(v, NULL, 10), i++;
         else o.ptx = NULL, argc = 0;
     }
     if (!o.ptx) fprintf(stderr, "usage: bench-gpu PTX [--size full|small] [--rounds N] [--only a,b] [--styles a,b] [--counts FILE] [--counts-out FILE] [--json FILE] [--check]\n"), exit(2);
@@ -454,6 +480,7 @@ int main(int argc, char **argv)
         return 3;
     }
     check(cu.load(&native_module, ptx_text, 0, NULL, NULL), "cuModuleLoadDataEx of the kernels");
+    if (o.far) return run_far();
     snprintf(weights_path, sizeof weights_path, "/tmp/bench-gpu-%ld", (long)getpid());
     if (o.counts_out) remove(o.counts_out);
     printf("%s, %s, %s sizes, median of %d interleaved rounds, kernel time over native\n", name, o.ptx, o.small ? "small" : "full", o.rounds);

@@ -33,5 +33,6 @@ struct work {
 extern struct work works[];
 extern const unsigned n_works;
 void work_release(struct work *w);
+void work_long(struct work *w, uint64_t rounds);
 
 #endif

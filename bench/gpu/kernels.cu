@@ -311,3 +311,16 @@ K branchy(const unsigned *in, unsigned *out, int n, int rounds)
     }
     out[i] = w;
 }
+
+// For counts beyond 2^32 in one thread: a loop without a bound of 32 bits, with a branch inside.
+K long_run(unsigned *out, unsigned long long rounds)
+{
+    unsigned odd = 0, all = 0;
+#pragma unroll 1
+    for (unsigned long long i = 0; i < rounds; i++) {
+        if (i & 1) asm volatile("add.u32 %0, %0, 1;" : "+r"(odd));
+        all++;
+    }
+    out[0] = odd;
+    out[1] = all;
+}

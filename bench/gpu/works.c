@@ -97,9 +97,9 @@ static void setup_matmul(struct work *w, bool small, void *m)
 
 static void setup_nbody(struct work *w, bool small, void *m)
 {
-    size_t n = small ? 512 : 65536;
+    size_t n = small ? 512 : 98304;
     uint64_t p = floats(w, m, 4 * n, -1, 1), v = floats(w, m, 4 * n, -1, 1);
-    if (small) keep(w, v, 16 * n);
+    keep(w, v, 16 * n);
     struct launch *l = add(w, "nbody", n / 256, 1, 256, 1);
     arg(l, p), arg(l, v), arg(l, n), arg(l, real(1e-5f));
     output(w, v, 16 * n);
@@ -107,7 +107,7 @@ static void setup_nbody(struct work *w, bool small, void *m)
 
 static void setup_blackscholes(struct work *w, bool small, void *m)
 {
-    size_t n = small ? 20000 : 1u << 24;
+    size_t n = small ? 20000 : 1u << 25;
     uint64_t call = buffer(w, n * 4), put = buffer(w, n * 4), s = floats(w, m, n, 5, 30), x = floats(w, m, n, 1, 100), t = floats(w, m, n, 0.25f, 10);
     struct launch *l = add(w, "blackscholes", (n + 127) / 128, 1, 128, 1);
     arg(l, call), arg(l, put), arg(l, s), arg(l, x), arg(l, t), arg(l, n);
@@ -116,7 +116,7 @@ static void setup_blackscholes(struct work *w, bool small, void *m)
 
 static void setup_binomial(struct work *w, bool small, void *m)
 {
-    size_t n = small ? 16 : 4096;
+    size_t n = small ? 16 : 20000;
     uint64_t out = buffer(w, n * 4), s = floats(w, m, n, 5, 30), x = floats(w, m, n, 1, 100);
     struct launch *l = add(w, "binomial", n, 1, 256, 1);
     arg(l, out), arg(l, s), arg(l, x), arg(l, 255);
@@ -129,7 +129,7 @@ static void setup_mandelbrot(struct work *w, bool small, void *m)
     (void)m;
     uint64_t out = buffer(w, n * n * 4);
     struct launch *l = add(w, "mandelbrot", (n + 31) / 32, (n + 7) / 8, 32, 8);
-    arg(l, out), arg(l, n), arg(l, n), arg(l, small ? 64 : 256);
+    arg(l, out), arg(l, n), arg(l, n), arg(l, small ? 64 : 600);
     output(w, out, n * n * 4);
 }
 
@@ -156,7 +156,7 @@ static size_t rows(struct work *w, size_t n, unsigned most, uint64_t *at)
 
 static void setup_bfs(struct work *w, bool small, void *m)
 {
-    size_t n = small ? 5000 : 1u << 22;
+    size_t n = small ? 5000 : 1u << 21;
     uint64_t at, cost = buffer(w, n * 4), changed = buffer(w, 4);
     size_t edges = rows(w, n, 7, &at);
     uint64_t to = words(w, m, edges, (unsigned)n);
@@ -174,7 +174,7 @@ static void setup_bfs(struct work *w, bool small, void *m)
 
 static void setup_reduce(struct work *w, bool small, void *m)
 {
-    size_t n = small ? 50000 : 1u << 26, grid = small ? 8 : 132 * 8;
+    size_t n = small ? 50000 : 1u << 27, grid = small ? 8 : 132 * 8;
     uint64_t in = floats(w, m, n, 0, 1), out = buffer(w, grid * 4);
     struct launch *l = add(w, "reduce", grid, 1, 256, 1);
     arg(l, in), arg(l, out), arg(l, n);
@@ -223,7 +223,7 @@ static void setup_scan(struct work *w, bool small, void *m)
 
 static void setup_bitonic(struct work *w, bool small, void *m)
 {
-    size_t n = small ? 512 * 20 : 1u << 22;
+    size_t n = small ? 512 * 20 : 1u << 23;
     uint64_t data = words(w, m, n, 1u << 30);
     keep(w, data, n * 4);
     struct launch *l = add(w, "bitonic", n / 512, 1, 256, 1);
@@ -233,7 +233,7 @@ static void setup_bitonic(struct work *w, bool small, void *m)
 
 static void setup_collatz(struct work *w, bool small, void *m)
 {
-    size_t n = small ? 3000 : 1u << 22;
+    size_t n = small ? 3000 : 6u << 20;
     (void)m;
     uint64_t out = buffer(w, n * 4);
     struct launch *l = add(w, "collatz", (n + 255) / 256, 1, 256, 1);
@@ -306,6 +306,16 @@ static void setup_branchy(struct work *w, bool small, void *m)
     struct launch *l = add(w, "branchy", (n + 255) / 256, 1, 256, 1);
     arg(l, in), arg(l, out), arg(l, n), arg(l, 40);
     output(w, out, n * 4);
+}
+
+/* One thread, `rounds` (beyond 2^32) of a loop: see --long. */
+void work_long(struct work *w, uint64_t rounds)
+{
+    *w = (struct work){.name = "long_run"};
+    uint64_t out = buffer(w, 8);
+    struct launch *l = add(w, "long_run", 1, 1, 1, 1);
+    arg(l, out), arg(l, rounds);
+    output(w, out, 8);
 }
 
 struct work works[] = {

@@ -4,7 +4,9 @@
  *   stays in the loop                            0.9
  *   @p bra, p = and.pred (all conditions hold)   taken is hot: the guarded body
  *   @p bra, p = or.pred (some condition fails)   taken is cold: the way around
- *   to a block that only leaves                  cold after a bounds check, hot after a test of loaded data
+ *   to a block that only leaves                  cold after a bounds check or if equal, else hot after a test of loaded data
+ *   into a loop, or around it                    into it
+ *   if integers are equal                        they are not
  *   anything else                                even, leaning to the fall-through
  */
 #include "analysis/freq.h"
@@ -109,6 +111,29 @@ static int shape_of(const struct guess *g, const struct mg_node *branch)
     return branch->flags & MG_NF_GUARD_NOT ? -shape : shape;
 }
 
+/* Does the branch's guard say that two integers are equal (+1) or that they are not (-1)? 0: neither. */
+static int equality(const struct guess *g, const struct mg_node *branch)
+{
+    mg_id p = branch->guard;
+    if (p < g->lo || p >= g->hi || !g->def[p - g->lo]) return 0;
+    const struct mg_form *f = mg_node_form(g->m, &g->m->nodes.at[g->def[p - g->lo]]);
+    if (f->op != MG_OP_setp || mg_type_kind((enum mg_type)f->types[0]) == MG_TK_FLOAT) return 0;
+    int sense = mg_form_has(f, MG_MOD_eq) ? 1 : mg_form_has(f, MG_MOD_ne) ? -1 : 0;
+    return branch->flags & MG_NF_GUARD_NOT ? -sense : sense;
+}
+
+/* A loop begins there, or right behind it. */
+static bool enters_loop(const struct guess *g, uint32_t from, uint32_t b)
+{
+    for (unsigned steps = 0; steps < 2 && b != MG_NO_BLOCK; steps++) {
+        uint32_t loop = g->l->loop_of[b];
+        if (loop != MG_NO_LOOP && g->l->loops[loop].header == b && !mg_loops_contains(g->l, loop, from)) return true;
+        const struct mg_block *k = &g->c->blocks[b];
+        b = k->n_succs == 1 ? g->c->edges[k->succ_at] : MG_NO_BLOCK;
+    }
+    return false;
+}
+
 static bool stays(const struct guess *g, uint32_t from, uint32_t to)
 {
     return g->l->loop_of[from] != MG_NO_LOOP && mg_loops_contains(g->l, g->l->loop_of[from], to);
@@ -124,11 +149,22 @@ static double taken_share(const struct guess *g, uint32_t b, uint32_t taken, uin
     }
     bool out = taken == MG_NO_BLOCK || g->trivial[taken], out_other = g->trivial[other];
     if (out != out_other) {
-        double leave = is_loaded(g, n->guard) ? 0.9 : 0.1;
+        double leave = is_loaded(g, n->guard) && equality(g, n) != (out ? 1 : -1) ? 0.9 : 0.1;
         return out ? leave : 1 - leave;
     }
     int shape = shape_of(g, n);
-    return shape > 0 ? 0.9 : shape < 0 ? 0.1 : 0.45;
+    if (shape) return shape > 0 ? 0.9 : 0.1;
+    bool loop = taken != MG_NO_BLOCK && enters_loop(g, b, taken), loop_other = enters_loop(g, b, other);
+    if (loop != loop_other) return loop ? 0.85 : 0.15;
+    int equal = equality(g, n);
+    return equal > 0 ? 0.3 : equal < 0 ? 0.7 : 0.45;
+}
+
+/* Lanes of one warp that part here: some leave, others go on and count. */
+static bool parts_by_data(const struct guess *g, uint32_t b)
+{
+    const struct mg_node *n = end_of(g, b);
+    return n->guard && is_loaded(g, n->guard);
 }
 
 static void guess_shares(struct guess *g, uint32_t b, double *leave)
@@ -219,6 +255,8 @@ struct mg_freq *mg_freq_new(const struct mg_cfg *c, const struct mg_loops *l, co
     f->block = mg_arena_array(&f->arena, double, c->n_blocks + 1);
     f->leave = mg_arena_array(&f->arena, double, c->n_blocks + 1);
     f->edge = mg_arena_array(&f->arena, double, n_edges + 1);
+    f->parts = mg_arena_array(&f->arena, bool, c->n_blocks + 1);
+    f->trivial = mg_arena_array(&f->arena, bool, c->n_blocks + 1);
     f->share = mg_arena_array(&f->arena, double, n_edges + 1);
     if (!c->n_blocks) return f;
     struct guess g = {.c = c, .m = c->m, .l = l, .f = f};
@@ -227,7 +265,11 @@ struct mg_freq *mg_freq_new(const struct mg_cfg *c, const struct mg_loops *l, co
     g.trivial = mg_xcalloc(c->n_blocks + 1, sizeof *g.trivial);
     find_loaded(&g);
     find_trivial(&g);
-    for (uint32_t b = 0; b < c->n_blocks; b++) guess_shares(&g, b, &f->leave[b]);
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        guess_shares(&g, b, &f->leave[b]);
+        f->parts[b] = parts_by_data(&g, b);
+    }
+    for (uint32_t b = 0; b < c->n_blocks; b++) f->trivial[b] = g.trivial[b];
     if (measured) take_measured(&g, measured);
     else spread(&g);
     free(g.def);

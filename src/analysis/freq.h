@@ -12,6 +12,8 @@ struct mg_freq {
     double *block;
     double *edge;  /* as cfg->edges */
     double *leave; /* block -> leaving at its end by ret, exit, or running off */
+    bool *parts;   /* block -> its branch tests data from memory: lanes of a warp part there */
+    bool *trivial; /* block -> it only leaves */
     double *share; /* as cfg->edges: of the executions of the edge's source */
 };
 /* measured: block -> count, or NULL. */

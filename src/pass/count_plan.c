@@ -8,6 +8,7 @@
 
 #define CHOSEN (UINT32_MAX - 4)  /* edge.from while planning: measured, whatever the tree says */
 #define FOLLOWS (UINT32_MAX / 2) /* + the edge whose measure it shares */
+#define FLUSH 10.0
 #define NEVER 1e300 /* what cannot be measured has to be in the tree */
 
 struct edge {
@@ -50,14 +51,25 @@ enum mg_edge_place mg_edge_place(const struct mg_cfg *c, const struct mg_freq *f
     return f->share[edge] < 0.3 ? MG_PLACE_AWAY : MG_PLACE_GUARD;
 }
 
+/* Lanes that leave early with nothing counted need no flush of their own. It costs them FLUSH when some
+ * lane of nearly every warp takes this way while the others, in loops, count and flush later. */
+static double leaving_cost(const struct planner *x, uint32_t block, uint32_t edge)
+{
+    const struct mg_freq *f = x->p->freq;
+    bool leaves = f->trivial[x->c->edges[edge]] && x->p->loops->loop_of[block] == MG_NO_LOOP;
+    if (!leaves || !x->p->loops->n_loops || !f->parts[block]) return 0;
+    return x->o->measured ? MG_MIN(32 * f->edge[edge], f->block[block]) * FLUSH : f->block[block] * FLUSH;
+}
+
 static double edge_cost(const struct planner *x, uint32_t block, uint32_t edge)
 {
     const struct mg_freq *f = x->p->freq;
     const struct mg_node *end = &x->c->m->nodes.at[x->c->blocks[block].last];
     if (mg_node_form(x->c->m, end)->op == MG_OP_brx && end->guard) return NEVER;
     switch (mg_edge_place(x->c, f, block, edge)) {
-    case MG_PLACE_AWAY: return 2 * f->edge[edge];
-    case MG_PLACE_GUARD: return 1.5 * f->block[block]; /* it waits for the predicate */
+    case MG_PLACE_AWAY: return 2 * f->edge[edge] + leaving_cost(x, block, edge);
+    case MG_PLACE_FALL: case MG_PLACE_HEAD: return f->edge[edge] + leaving_cost(x, block, edge);
+    case MG_PLACE_GUARD: return leaving_cost(x, block, edge) + 1.5 * f->block[block]; /* it waits for the predicate */
     default: return f->edge[edge];
     }
 }

@@ -83,7 +83,9 @@ void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s)
     case MG_RC_BIT: EMIT("or.b32", R(c->reg), R(c->reg), I((int64_t)1 << c->bit)); break;
     case MG_RC_32: EMIT("add.u32", R(c->reg), R(c->reg), I(1)); break;
     case MG_RC_CARRY: mg_rc_add_carry(f, counter, I(1)); break;
-    case MG_RC_64: EMIT("add.u64", R(c->reg), R(c->reg), I(1)); break;
+    case MG_RC_64:
+        EMIT("add.u64", R(c->reg), R(c->reg), I(1));
+        break;
     case MG_RC_LOCAL: {
         mg_id base = local_address(f, c, &off), v = t64(f, 0);
         EMIT("ld.local.u64", R(v), mg_o_addr_reg(base, off));
