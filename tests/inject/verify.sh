@@ -1,10 +1,12 @@
 #!/bin/sh
-# --verify, on the emulator and on the nvidia backend over it: the application sees what it sees without,
+# --verify, on the emulator and on the nvidia backend over it (on a GPU: tests/gpu/verify.sh): the application sees what it sees without,
 # launches are compared or named with the reason, a byte that a twin writes wrong is found and does not
 # reach the application.
 set -u
 failed=0
-export XDG_CACHE_HOME=$PWD/cache LD_LIBRARY_PATH=$B/test/driver:$B/lib/margay/cudart
+export XDG_CACHE_HOME=$PWD/cache
+devices=nvidia
+[ -n "${REAL_GPU:-}" ] || { export LD_LIBRARY_PATH=$B/test/driver:$B/lib/margay/cudart; devices="emu nvidia"; }
 gcc -O1 -o verify "$ROOT/tests/inject/verify.c" -ldl || exit 1
 cat > look.py <<'P'
 import json, sys
@@ -47,7 +49,7 @@ check() { # NAME DEVICE EXIT STDERR-PATTERN ARGS...
         failed=1
     fi
 }
-for device in emu nvidia; do
+for device in $devices; do
     "$MARGAY" run -q -t none --device $device -o none -- ./verify > plain 2> err || { echo "FAIL without"; cat err; failed=1; }
     check all $device 0 '^margay: --verify: 5 launches compared, [1-9][0-9]* bytes? left out'
     export MARGAY_PLANT=1
