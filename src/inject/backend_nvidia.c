@@ -46,8 +46,9 @@ static bool open_real(const struct mg_config *c)
 
 static void drain(uint64_t timeout_ns)
 {
-    if (!mg_session.cannot)
-        mg_nv_drain(timeout_ns);
+    static bool in_vain; /* a process that leaves drains more than once, but waits only once */
+    if (!mg_session.cannot && !mg_nv_drain(in_vain ? 0 : timeout_ns))
+        in_vain = true;
 }
 
 static void flush(uint64_t timeout_ns)

@@ -7,20 +7,23 @@
  *   cuGraphLaunch ── nodes: launched++ ── event behind it ── ended() ── idle? read, tell the difference
  *
  * What an executable graph runs is asked of the driver, so clones, child graphs and captures of every
- * kind are alike. Nodes below a conditional node run as often as the device likes: such a launch is
+ * kind are alike. A node is forgotten, and its slot free again, when its graph and every executable that
+ * runs it are gone; where a graph was cloned or became part of another, its nodes stay for ever. Nodes below a conditional node run as often as the device likes: such a launch is
  * `unknown`. */
 #include "inject/gpu.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct node { /* a kernel node as it was made; lives for ever: graphs refer to its slot */
+struct node { /* a kernel node as it was made */
     struct mg_run *run;       /* NULL slot: native */
     struct mg_nv_slot *slot;
     uint64_t launched, ended, told;
     uint64_t *before;         /* the counters when last told */
     struct node *next;        /* in `ready` */
     bool queued;
+    bool in_graph, stays;     /* its graph is there; others may refer to it, unseen */
+    uint32_t lists;           /* executables that run it */
 };
 struct entry { cu_node handle; struct node *node; bool disabled; };
 struct list { /* what one executable graph runs; never changed while shared */
@@ -46,6 +49,7 @@ static struct node *node_new(struct mg_run *r)
     if (n) {
         n->run = r;
         n->slot = r->block ? r->room.slot : NULL;
+        n->in_graph = n->slot != NULL; /* a native one belongs to its list alone */
         r->block = n->slot ? &r->room : NULL;
     }
     return n;
@@ -89,10 +93,38 @@ static struct node *node_of_native(const struct cu_kernel_node *p)
 
 /* ---- what an executable graph runs -------------------------------------------------------------------------------- */
 
+static void queue(struct node *n) /* under the lock */
+{
+    if (n->queued)
+        return;
+    n->queued = true;
+    n->next = ready;
+    ready = n;
+}
+
+static bool is_garbage(const struct node *n) /* under the lock */
+{
+    return !n->in_graph && !n->stays && !n->lists && n->told == n->launched && n->ended == n->launched;
+}
+
+static void list_add(struct list *l, struct entry e) /* under the lock */
+{
+    *mg_vec_push(&l->entries) = e;
+    e.node->lists++;
+}
+
+static void node_leaves(struct node *n) /* a list; under the lock */
+{
+    if (!--n->lists)
+        queue(n);
+}
+
 static void list_unref(struct list *l) /* under the lock */
 {
     if (!l || --l->refs)
         return;
+    for (uint32_t i = 0; i < l->entries.n; i++)
+        node_leaves(l->entries.at[i].node);
     mg_vec_release(&l->entries);
     free(l);
 }
@@ -117,9 +149,11 @@ static void read_graph(struct list *l, cu_graph g, unsigned depth)
             continue;
         struct mg_inst *twin = mg_kernel_of_twin(p.func);
         struct node *node = twin ? node_of_twin(twin, &p) : node_of_native(&p);
-        if (node)
-            *mg_vec_push(&l->entries) = (struct entry){.handle = all[k], .node = node};
-        else
+        if (node) {
+            pthread_mutex_lock(&lock);
+            list_add(l, (struct entry){.handle = all[k], .node = node});
+            pthread_mutex_unlock(&lock);
+        } else
             l->unknown = "graph with a kernel that no lookup gave";
     }
     free(all);
@@ -158,7 +192,7 @@ static struct list *list_change(cu_graph_exec x) /* under the lock */
     l->refs = 1;
     l->unknown = old->unknown;
     for (uint32_t i = 0; i < old->entries.n; i++)
-        *mg_vec_push(&l->entries) = old->entries.at[i];
+        list_add(l, old->entries.at[i]);
     mg_map_set(&execs, (uint64_t)(uintptr_t)x, (uint64_t)(uintptr_t)l);
     list_unref(old);
     return l;
@@ -170,8 +204,12 @@ void mg_gpu_exec_set(cu_graph_exec x, cu_node handle, struct mg_run *r)
     pthread_mutex_lock(&lock);
     struct list *l = n ? list_change(x) : NULL;
     for (uint32_t i = 0; l && i < l->entries.n; i++)
-        if (l->entries.at[i].handle == handle)
+        if (l->entries.at[i].handle == handle) {
+            node_leaves(l->entries.at[i].node);
             l->entries.at[i].node = n;
+            n->lists++;
+            n->in_graph = false; /* the graph itself has the node that was there */
+        }
     if (n && n->slot)
         mg_map_set(&nodes, r->room.at, (uint64_t)(uintptr_t)n);
     pthread_mutex_unlock(&lock);
@@ -188,6 +226,81 @@ MG_HOOK(cuGraphNodeSetEnabled, cu_graph_exec x, cu_node node, unsigned on)
         if (l->entries.at[i].handle == node)
             l->entries.at[i].disabled = !on;
     pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+/* ---- graphs that go, or become part of another -------------------------------------------------------------------- */
+
+/* Calls fn for every node of ours in the graph itself (deep: in its child graphs as well). */
+static void each_node(cu_graph g, bool deep, void (*fn)(struct node *))
+{
+    size_t n = 0;
+    cu_result (*get)(cu_graph, cu_node *, size_t *) = MG_REAL_AS(cuGraphGetNodes, cu_graph, cu_node *, size_t *);
+    cu_node *all = get(g, NULL, &n) == CUE_SUCCESS && n ? calloc(n, sizeof *all) : NULL;
+    for (size_t k = 0; all && get(g, all, &n) == CUE_SUCCESS && k < n; k++) {
+        int type = -1;
+        cu_graph child;
+        struct cu_kernel_node p = {0};
+        MG_REAL_AS(cuGraphNodeGetType, cu_node, int *)(all[k], &type);
+        if (deep && type == CUNODE_GRAPH && MG_REAL_AS(cuGraphChildGraphNodeGetGraph, cu_node, cu_graph *)(all[k], &child) == CUE_SUCCESS)
+            each_node(child, deep, fn);
+        if (type != CUNODE_KERNEL || MG_REAL_AS(cuGraphKernelNodeGetParams_v2, cu_node, struct cu_kernel_node *)(all[k], &p) != CUE_SUCCESS)
+            continue;
+        struct mg_inst *twin = mg_kernel_of_twin(p.func);
+        struct node *node = twin ? node_of_twin(twin, &p) : NULL;
+        pthread_mutex_lock(&lock);
+        if (node)
+            fn(node);
+        pthread_mutex_unlock(&lock);
+    }
+    free(all);
+}
+static void leave_graph(struct node *n)
+{
+    n->in_graph = false;
+    queue(n);
+}
+static void stay(struct node *n) { n->stays = true; }
+
+void mg_gpu_graph_stays(cu_graph g)
+{
+    if (!is_on())
+        return;
+    mg_inside++;
+    each_node(g, true, stay);
+    mg_inside--;
+}
+
+MG_HOOK(cuGraphDestroy, cu_graph g)
+{
+    if (is_on()) {
+        mg_inside++;
+        each_node(g, false, leave_graph);
+        mg_inside--;
+    }
+    return MG_REAL(cuGraphDestroy)(g);
+}
+MG_HOOK(cuGraphClone, cu_graph *copy, cu_graph g)
+{
+    mg_gpu_graph_stays(g);
+    return MG_REAL(cuGraphClone)(copy, g);
+}
+MG_HOOK(cuGraphAddChildGraphNode, cu_node *node, cu_graph g, const cu_node *deps, size_t n, cu_graph child)
+{
+    mg_gpu_graph_stays(child);
+    return MG_REAL(cuGraphAddChildGraphNode)(node, g, deps, n, child);
+}
+MG_HOOK(cuGraphExecChildGraphNodeSetParams, cu_graph_exec x, cu_node node, cu_graph child)
+{
+    mg_gpu_graph_stays(child);
+    cu_result rc = MG_REAL(cuGraphExecChildGraphNodeSetParams)(x, node, child);
+    if (rc == CUE_SUCCESS && is_on()) { /* which of x's nodes are meant is not known any more */
+        pthread_mutex_lock(&lock);
+        struct list *l = list_change(x);
+        if (l)
+            l->unknown = "graph whose child graph was exchanged";
+        pthread_mutex_unlock(&lock);
+    }
     return rc;
 }
 
@@ -251,11 +364,8 @@ static void ended(void *user, const struct mg_nv_done *d)
         n->ended++;
         if (d->error)
             n->slot = NULL; /* what it counted is lost */
-        if (!n->queued && n->ended == n->launched) {
-            n->queued = true;
-            n->next = ready;
-            ready = n;
-        }
+        if (n->ended == n->launched)
+            queue(n);
     }
     list_unref(l);
     pthread_mutex_unlock(&lock);
@@ -283,6 +393,17 @@ static void undo_replay(struct list *l)
     pthread_mutex_unlock(&lock);
 }
 
+/* The executable becomes a child graph of what is being captured. */
+static void keep_exec(cu_graph_exec x)
+{
+    uint64_t v = 0;
+    pthread_mutex_lock(&lock);
+    struct list *l = mg_map_get(&execs, (uint64_t)(uintptr_t)x, &v) ? (struct list *)(uintptr_t)v : NULL;
+    for (uint32_t i = 0; l && i < l->entries.n; i++)
+        l->entries.at[i].node->stays = true;
+    pthread_mutex_unlock(&lock);
+}
+
 static bool is_capturing(cu_stream s)
 {
     int status = CUCAPTURE_NONE;
@@ -291,8 +412,12 @@ static bool is_capturing(cu_stream s)
 
 static cu_result replay(cu_graph_exec x, cu_stream s, bool per_thread, cu_result (*send)(cu_graph_exec, cu_stream))
 {
-    if (!is_on() || is_capturing(s || !per_thread ? s : CU_PER_THREAD_STREAM)) /* captured: it becomes a child graph */
+    if (!is_on())
         return send(x, s);
+    if (is_capturing(s || !per_thread ? s : CU_PER_THREAD_STREAM)) {
+        keep_exec(x);
+        return send(x, s);
+    }
     mg_inside++;
     struct list *l = begin_replay(x);
     struct mg_nv_launch n = {.stream = s, .per_thread = per_thread, .plain = true};
@@ -359,18 +484,71 @@ static void take_body(void *user, struct mg_nv_slot *slot, uint64_t *body)
     free(raw);
 }
 
-void mg_gpu_graph_pass(void)
+static void forget(struct node *n)
 {
-    MG_VEC(struct work) list = {0};
+    n->run->block = NULL; /* its slot is free already */
+    mg_run_free(n->run);
+    free(n->before);
+    free(n);
+}
+
+/* Frees nodes that nothing runs any more; their slots first, a context at a time. */
+static void sweep(struct node *garbage)
+{
+    MG_VEC(struct mg_nv_slot *) slots = {0};
+    while (garbage) {
+        struct node *rest = NULL;
+        struct mg_nv_ctx *x = NULL;
+        slots.n = 0;
+        for (struct node *n = garbage, *next; n; n = next) {
+            next = n->next;
+            if (n->slot && x && n->run->inst->gpu->x != x) {
+                n->next = rest;
+                rest = n;
+                continue;
+            }
+            if (n->slot) {
+                x = n->run->inst->gpu->x;
+                *mg_vec_push(&slots) = n->slot;
+            }
+            forget(n);
+        }
+        mg_nv_slots_recycle(slots.at, slots.n);
+        garbage = rest;
+    }
+    mg_vec_release(&slots);
+}
+
+/* What replays have ended of and who is not needed any more. */
+static void look_at_ready(struct work **list, uint32_t *n_list, struct node **garbage)
+{
+    MG_VEC(struct work) found = {0};
     pthread_mutex_lock(&lock);
     while (ready) {
         struct node *n = ready;
         ready = n->next;
         n->queued = false;
-        if (n->ended == n->launched && n->told < n->launched) /* else the end of a later replay queues it again */
-            *mg_vec_push(&list) = (struct work){n, n->slot, n->launched};
+        if (n->ended == n->launched && n->told < n->launched) { /* else the end of a later replay queues it again */
+            *mg_vec_push(&found) = (struct work){n, n->slot, n->launched};
+        } else if (is_garbage(n)) {
+            if (n->slot)
+                mg_map_del(&nodes, n->run->room.at);
+            n->next = *garbage;
+            *garbage = n;
+        }
     }
     pthread_mutex_unlock(&lock);
+    *list = found.at;
+    *n_list = found.n;
+}
+
+void mg_gpu_graph_pass(void)
+{
+    struct { struct work *at; uint32_t n; } list;
+    struct node *garbage = NULL;
+    look_at_ready(&list.at, &list.n, &garbage);
+    if (garbage)
+        sweep(garbage);
     uint32_t n_slots = 0;
     for (uint32_t i = 0; i < list.n; i++) {
         struct work w = list.at[i];
@@ -397,5 +575,10 @@ void mg_gpu_graph_pass(void)
                 }
     }
     free(slots);
-    mg_vec_release(&list);
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < list.n; i++)
+        if (is_garbage(list.at[i].node))
+            queue(list.at[i].node);
+    pthread_mutex_unlock(&lock);
+    free(list.at);
 }

@@ -134,33 +134,47 @@ static const struct cu_kernel_node *kernel_in(const struct cu_node_params *given
     return given && given->type == CUNODE_KERNEL ? &given->u.kernel : NULL;
 }
 
+static void child_stays(const struct cu_node_params *given)
+{
+    if (given && given->type == CUNODE_GRAPH)
+        mg_gpu_graph_stays(given->u.graph.graph);
+}
+
 MG_HOOK(cuGraphAddNode, cu_node *node, cu_graph g, const cu_node *deps, size_t n, struct cu_node_params *given)
 {
-    if (!kernel_in(given))
+    if (!kernel_in(given)) {
+        child_stays(given);
         return MG_REAL(cuGraphAddNode)(node, g, deps, n, given);
+    }
     struct cu_node_params room;
     THROUGH_TWIN(kernel_in(given), true, g, MG_REAL(cuGraphAddNode)(node, g, deps, n, with_kernel(&room, given, p)));
 }
 MG_HOOK(cuGraphAddNode_v2, cu_node *node, cu_graph g, const cu_node *deps, const struct cu_edge_data *edges, size_t n,
         struct cu_node_params *given)
 {
-    if (!kernel_in(given))
+    if (!kernel_in(given)) {
+        child_stays(given);
         return MG_REAL(cuGraphAddNode_v2)(node, g, deps, edges, n, given);
+    }
     struct cu_node_params room;
     THROUGH_TWIN(kernel_in(given), true, g,
                  MG_REAL(cuGraphAddNode_v2)(node, g, deps, edges, n, with_kernel(&room, given, p)));
 }
 MG_HOOK(cuGraphNodeSetParams, cu_node node, struct cu_node_params *given)
 {
-    if (!kernel_in(given))
+    if (!kernel_in(given)) {
+        child_stays(given);
         return MG_REAL(cuGraphNodeSetParams)(node, given);
+    }
     struct cu_node_params room;
     THROUGH_TWIN(kernel_in(given), true, node, MG_REAL(cuGraphNodeSetParams)(node, with_kernel(&room, given, p)));
 }
 MG_HOOK(cuGraphExecNodeSetParams, cu_graph_exec x, cu_node node, struct cu_node_params *given)
 {
-    if (!kernel_in(given))
+    if (!kernel_in(given)) {
+        child_stays(given);
         return MG_REAL(cuGraphExecNodeSetParams)(x, node, given);
+    }
     struct cu_node_params room;
     THROUGH_TWIN_OF(kernel_in(given), true, x, x, node, MG_REAL(cuGraphExecNodeSetParams)(x, node, with_kernel(&room, given, p)));
 }

@@ -117,6 +117,7 @@ cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, 
  * executable graph. */
 void mg_gpu_node_add(struct mg_run *r);
 void mg_gpu_exec_set(cu_graph_exec x, cu_node node, struct mg_run *r);
+void mg_gpu_graph_stays(cu_graph g); /* it becomes part of another: its nodes are kept */
 void mg_gpu_graph_pass(void);  /* hands over what replays counted; on the thread that drains */
 /* gpu_run.c: tells the store of the launches taken since the last time. */
 void mg_gpu_announce(void);

@@ -7,6 +7,8 @@
  *   contexts   two contexts, a module unloaded and loaded again, a context destroyed with work in flight
  *   reset      the primary context is reset with work in flight, and used again
  *   update     graphs: executables changed, updated, disabled nodes, clones, child graphs, 50 replays unsynchronized
+ *   recapture  20000 graphs, each captured, instantiated, launched and destroyed
+ *   endless    ends by exit() while a kernel runs for ever
  *   leave      ends by _exit with work in flight
  *   many       20000 launches without a synchronization */
 #include <dlfcn.h>
@@ -43,7 +45,7 @@ static const char other[] = HEAD
     F(cuGraphGetNodes, (handle, handle *, size_t *)) F(cuGraphNodeSetEnabled, (handle, handle, unsigned))          \
     F(cuGraphKernelNodeGetParams_v2, (handle, void *)) F(cuGraphExecKernelNodeSetParams_v2, (handle, handle, const void *)) \
     F(cuGraphExecUpdate_v2, (handle, handle, void *)) F(cuGraphClone, (handle *, handle)) F(cuGraphCreate, (handle *, unsigned)) \
-    F(cuGraphAddChildGraphNode, (handle *, handle, const handle *, size_t, handle)) F(cuGraphExecDestroy, (handle)) \
+    F(cuGraphAddChildGraphNode, (handle *, handle, const handle *, size_t, handle)) F(cuGraphExecDestroy, (handle)) F(cuGraphDestroy, (handle)) \
     F(cuLaunchKernel, (handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, handle, void **, void **))
 #define F(name, args) static int(*name) args;
 LIST
@@ -285,6 +287,22 @@ static void update(void)
     expect(p, 106);
     expect(q, 3);
 }
+static void recapture(void)
+{
+    handle s, g, x;
+    DO(cuStreamCreate, &s, 1);
+    for (int i = 0; i < 20000; i++) {
+        DO(cuStreamBeginCapture_v2, s, 0);
+        DO(add, p, s);
+        DO(cuStreamEndCapture, s, &g);
+        DO(cuGraphInstantiateWithFlags, &x, g, 0);
+        DO(cuGraphDestroy, g);
+        DO(cuGraphLaunch, x, s);
+        DO(cuGraphExecDestroy, x);
+    }
+    DO(cuStreamSynchronize, s);
+    expect(p, 20000);
+}
 static void many(void)
 {
     for (int i = 0; i < 20000; i++)
@@ -297,7 +315,7 @@ int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*fn)(void); } all[] = {
         {"spin", spin}, {"capture", capture}, {"incapture", incapture}, {"threads", threads}, {"contexts", contexts},
-        {"reset", reset}, {"update", update}, {"many", many}};
+        {"reset", reset}, {"update", update}, {"many", many}, {"recapture", recapture}};
     void *lib = dlopen("libcuda.so.1", RTLD_NOW);
     if (argc != 2 || !lib)
         return 1;
@@ -315,6 +333,13 @@ int main(int argc, char **argv)
     if (!strcmp(what, "leave"))
         for (int i = 0; i < 50; i++)
             DO(add, p, NULL);
+    if (!strcmp(what, "endless")) {
+        void *host;
+        DO(cuMemHostAlloc, &host, 64, 2);
+        DO(add, p, NULL);
+        DO(cuCtxSynchronize);
+        DO(with_pointer, f_spin, (uint64_t)(uintptr_t)host, NULL);
+    }
     printf("%s: ok\n", what);
     fflush(stdout);
     if (!strcmp(what, "leave"))

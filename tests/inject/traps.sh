@@ -49,4 +49,6 @@ trap_ reset 0 51 50
 trap_ update 0 109
 trap_ leave 7 50
 trap_ many 0 20000
+trap_ recapture 0 20000
+trap_ endless 0 1
 exit $failed

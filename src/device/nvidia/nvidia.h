@@ -90,14 +90,16 @@ struct mg_nv_busy mg_nv_is_busy(struct mg_nv_ctx *x, cu_stream stream, bool per_
 /* Slots that stay in use (nodes of graphs): bodies are read without being zeroed. Sorts `slots` by
  * address, calls fn for each; they are of one context. False: the context is broken. In pass_ends. */
 bool mg_nv_slots_read(struct mg_nv_slot **slots, uint32_t n, void (*fn)(void *user, struct mg_nv_slot *slot, uint64_t *body), void *user);
+/* Slots that nothing uses any more become new and free again; of one context. In pass_ends. */
+void mg_nv_slots_recycle(struct mg_nv_slot **slots, uint32_t n);
 /* The thread that drains; launch_end starts it by itself. */
 void mg_nv_thread_start(void);
 
 /* Waits until the thread that drains has handed over what has ended by now, at most so long. Takes no
  * lock: a signal handler may call it. */
 void mg_nv_flush(uint64_t timeout_ns);
-/* Hands over everything that has ended, and waits for the rest, at most so long. */
-void mg_nv_drain(uint64_t timeout_ns);
+/* Hands over everything that has ended, and waits for the rest, at most so long. False: that was too short. */
+bool mg_nv_drain(uint64_t timeout_ns);
 
 /* ---- machine code ---------------------------------------------------------------------------------- */
 

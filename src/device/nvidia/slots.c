@@ -44,7 +44,7 @@ struct mg_nv_slots *mg_nv_slots_new(struct mg_nv_ctx *x, const void *header, siz
     s->body = body_bytes;
     s->stride = (header_bytes + body_bytes + 127) & ~(size_t)127;
     s->free_last = &s->free;
-    s->cap = (uint32_t)MG_MIN(MG_MAX(POOL_BYTES / s->stride, (size_t)16), (size_t)POOL_SLOTS);
+    s->cap = (uint32_t)MG_MIN(MG_MAX(POOL_BYTES / s->stride, (size_t)4), (size_t)POOL_SLOTS);
     return s;
 }
 

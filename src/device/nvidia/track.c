@@ -324,6 +324,21 @@ bool mg_nv_slots_read(struct mg_nv_slot **slots, uint32_t n, void (*fn)(void *us
     return ok;
 }
 
+void mg_nv_slots_recycle(struct mg_nv_slot **slots, uint32_t n)
+{
+    struct mg_nv_ctx *x = n ? mg_nv_slot_ctx(slots[0]) : NULL;
+    if (!x || x->error)
+        return;
+    qsort(slots, n, sizeof *slots, by_address);
+    pthread_mutex_lock(&x->copying);
+    cu_ctx was;
+    if (mg_nv.cuCtxPushCurrent_v2(x->ctx) == CUE_SUCCESS) {
+        mg_nv_slots_restore(x, slots, n);
+        mg_nv.cuCtxPopCurrent_v2(&was);
+    }
+    pthread_mutex_unlock(&x->copying);
+}
+
 static void hand_over(struct batch *b)
 {
     struct mg_nv_ctx *x = b->x;
@@ -408,13 +423,15 @@ bool mg_nv_drain_pass(struct mg_nv_ctx *only)
     return idle;
 }
 
-void mg_nv_drain(uint64_t timeout_ns)
+bool mg_nv_drain(uint64_t timeout_ns)
 {
     uint64_t end = mg_now_ns() + timeout_ns;
     int mode = mg_nv_relax();
-    while (!mg_nv_drain_pass(NULL) && mg_now_ns() < end)
+    bool idle;
+    while (!(idle = mg_nv_drain_pass(NULL)) && mg_now_ns() < end)
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     mg_nv_unrelax(mode);
+    return idle;
 }
 
 /* ---- the thread -------------------------------------------------------------------------------------------- */
