@@ -318,6 +318,7 @@ int main(int argc, char **argv)
         else return 2;
     }
     if (optind >= argc || repeats < 1 || repeats > MAX_RUNS) return 2;
+    setenv("MARGAY_CPU_TIER", "sync", 0);
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_device_opts opts = {.size = sizeof opts, .workers = (uint32_t)threads};
     char *text;

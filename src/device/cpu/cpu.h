@@ -19,7 +19,7 @@
 #include "device/emu/emu.h"
 
 #define CPU_MAX_BLOCKS 2048
-#define CPU_MAX_OPS 40000
+#define CPU_MAX_OPS 6000 /* of a function; larger ones take LLVM seconds and are emulated */
 
 /* A register's value in lane i is base + stride * i where affine; in a register of halves it is
  * base[i / 16] + stride * (i % 16). Stride 0: equal in all lanes (of a half). */
@@ -38,7 +38,8 @@ struct cpu_reg {
     uint8_t lazy;       /* NaNs of arithmetic are not yet canonical: readers of bits see to it */
     struct cpu_shape shape;
     uint32_t linear;    /* 1 + place among the linear registers; 0: a vector */
-    uint64_t value;     /* CPU_REG_CONST */
+    uint8_t known;      /* CPU_REG_PLAIN whose only definition is mov of `value` */
+    uint64_t value;     /* CPU_REG_CONST, known */
 };
 
 enum cpu_kind {
@@ -200,6 +201,7 @@ static inline bool mg_has(const uint64_t *set, uint32_t i) { return set[i >> 6] 
 static inline void mg_put(uint64_t *set, uint32_t i) { set[i >> 6] |= 1ull << (i & 63); }
 static inline void mg_cut(uint64_t *set, uint32_t i) { set[i >> 6] &= ~(1ull << (i & 63)); }
 
+static inline bool cpu_is_constant(const struct cpu_reg *r) { return r->kind == CPU_REG_CONST || r->known; }
 static inline bool cpu_is_uniform(struct cpu_shape s) { return !s.varying && !s.halves && !s.stride; }
 
 #endif

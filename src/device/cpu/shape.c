@@ -58,7 +58,7 @@ static struct value get(const struct shapes *z, uint32_t reg)
 
 static bool constant(const struct shapes *z, uint32_t reg, int64_t *out)
 {
-    if (!reg || z->f->regs[reg - 1].kind != CPU_REG_CONST) return false;
+    if (!reg || !cpu_is_constant(&z->f->regs[reg - 1])) return false;
     const struct cpu_reg *r = &z->f->regs[reg - 1];
     *out = r->cls == EMU_D ? (int64_t)r->value : (int32_t)r->value;
     return true;
@@ -174,6 +174,8 @@ static struct value result(struct shapes *z, const struct cpu_inst *in, uint32_t
         a = get(z, in->s[0]);
         if (a.state == NONE) return none;
         return a.state == LINEAR && !a.s.stride ? linear(0, a.s.halves) : vary;
+    case CPU_CTL: /* a vote is the same for all who take part */
+        return in->ctl == EMU_CTL_SYNC && in->sub == EMU_SYNC_VOTE ? linear(0, false) : vary;
     default: return vary;
     }
 }
@@ -228,7 +230,7 @@ static void spoil(void *user, uint32_t r, bool must)
     if (!reg->lazy || makes_lazy(v->in)) return;
     if ((v->in->kind == CPU_MOV || (v->in->kind == CPU_ALU && v->in->op == MG_OP_mov)) && v->in->s[0]) {
         const struct cpu_reg *s = &v->z->f->regs[v->in->s[0] - 1];
-        if (s->lazy || (s->kind == CPU_REG_CONST && (s->value & 0x7fffffff) <= 0x7f800000)) return;
+        if (s->lazy || (cpu_is_constant(s) && (s->value & 0x7fffffff) <= 0x7f800000)) return;
     }
     reg->lazy = 0;
     v->z->changed = true;

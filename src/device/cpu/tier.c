@@ -1,8 +1,14 @@
-/* When kernels are compiled: the plugin, and what is compiled for which block shape. */
+/* When kernels are compiled: the plugin, and what is compiled for which block shape.
+ *
+ * A launch asks for its kernel's code and goes on at once in the emulator; a thread of ours compiles,
+ * and warps go over to compiled code at their next entry (enter.c). Small kernels that are launched
+ * once never wait for LLVM. MARGAY_CPU_TIER=sync makes the launch wait, for tests and measurements.
+ */
 #include "device/cpu/cpu.h"
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +18,17 @@
 
 #define MAX_SETS 8 /* block shapes a kernel is compiled for; further ones are emulated */
 
+struct cpu_job { struct cpu_set *set; const struct emu_code *code; };
 struct cpu_tier {
     void *library;
     const struct cpu_plugin *plugin;
     void *jit;
     pthread_mutex_t lock;
-    bool verbose;
+    pthread_cond_t more, idle;
+    MG_VEC(struct cpu_job) jobs;  /* waiting, first in first out */
+    const struct emu_code *busy;  /* being compiled */
+    pthread_t thread; bool started, quit, sync, verbose;
+    pid_t pid;
 };
 
 /* ---- the plugin ----------------------------------------------------------------------------------------- */
@@ -50,6 +61,41 @@ static void *open_library(char *why, size_t bytes)
     return h ? h : try_path(dir, "/../lib/margay/libmargay-cpu.so", why, bytes);
 }
 
+/* At exit LLVM's own destructors run: no thread of ours may be inside it then. */
+static struct cpu_tier *opened[8];
+static pthread_mutex_t opened_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void stop_thread(struct cpu_tier *t)
+{
+    if (!t->started || t->pid != getpid()) return;
+    pthread_mutex_lock(&t->lock);
+    t->quit = true;
+    t->started = false;
+    pthread_cond_broadcast(&t->more);
+    pthread_mutex_unlock(&t->lock);
+    pthread_join(t->thread, NULL);
+}
+
+static void stop_all(void)
+{
+    pthread_mutex_lock(&opened_lock);
+    for (unsigned i = 0; i < MG_COUNT_OF(opened); i++)
+        if (opened[i]) stop_thread(opened[i]);
+    pthread_mutex_unlock(&opened_lock);
+}
+
+static bool remember(struct cpu_tier *t, struct cpu_tier *by)
+{
+    static bool registered;
+    bool done = false;
+    pthread_mutex_lock(&opened_lock);
+    for (unsigned i = 0; i < MG_COUNT_OF(opened) && !done; i++)
+        if (opened[i] == t) opened[i] = by, done = true;
+    if (!registered) registered = !atexit(stop_all);
+    pthread_mutex_unlock(&opened_lock);
+    return done;
+}
+
 bool cpu_tier_open(struct mg_device *dev, struct mg_diag *d)
 {
     struct cpu_tier *t = calloc(1, sizeof *t);
@@ -72,8 +118,14 @@ bool cpu_tier_open(struct mg_device *dev, struct mg_diag *d)
         free(t);
         return false;
     }
+    const char *tier = getenv("MARGAY_CPU_TIER");
+    t->sync = tier && !strcmp(tier, "sync");
     t->verbose = getenv("MARGAY_CPU_VERBOSE") != NULL;
+    t->pid = getpid();
+    if (!remember(NULL, t)) t->sync = true; /* more devices than anybody opens */
     pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->more, NULL);
+    pthread_cond_init(&t->idle, NULL);
     dev->compiler_own = t;
     return true;
 }
@@ -82,10 +134,15 @@ void cpu_tier_close(struct mg_device *dev)
 {
     struct cpu_tier *t = dev->compiler_own;
     if (!t) return;
+    dev->compiler_own = NULL;
+    stop_thread(t);
+    remember(t, NULL);
     t->plugin->close(t->jit);
     pthread_mutex_destroy(&t->lock);
+    pthread_cond_destroy(&t->more);
+    pthread_cond_destroy(&t->idle);
+    mg_vec_release(&t->jobs);
     free(t); /* the library stays: LLVM does not like to be unloaded */
-    dev->compiler_own = NULL;
 }
 
 /* ---- kernels -------------------------------------------------------------------------------------------- */
@@ -102,32 +159,84 @@ static void compile(struct cpu_tier *t, struct cpu_unit *u, const uint32_t dims[
                 (double)(mg_now_ns() - start) * 1e-6);
 }
 
+/* The kernel itself first: callees go on in the emulator until their turn comes. */
+static void compile_set(struct cpu_tier *t, struct cpu_set *s)
+{
+    for (uint32_t i = 0; i < s->n_units && !t->quit; i++) compile(t, &s->units[i], s->dims);
+}
+
+static void *compile_jobs(void *arg)
+{
+    struct cpu_tier *t = arg;
+    pthread_mutex_lock(&t->lock);
+    while (!t->quit) {
+        if (!t->jobs.n) {
+            pthread_cond_wait(&t->more, &t->lock);
+            continue;
+        }
+        struct cpu_job j = t->jobs.at[0];
+        memmove(t->jobs.at, t->jobs.at + 1, --t->jobs.n * sizeof *t->jobs.at);
+        t->busy = j.code;
+        pthread_mutex_unlock(&t->lock);
+        compile_set(t, j.set);
+        pthread_mutex_lock(&t->lock);
+        t->busy = NULL;
+        pthread_cond_broadcast(&t->idle);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return NULL;
+}
+
+static bool start_thread(struct cpu_tier *t)
+{
+    sigset_t all, old; /* the application's signals are not for our threads */
+    if (t->started || t->quit) return t->started && t->pid == getpid();
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    t->started = !pthread_create(&t->thread, NULL, compile_jobs, t);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return t->started;
+}
+
 struct cpu_set *cpu_tier_set(struct mg_device *dev, struct emu_code *code, const uint32_t dims[3])
 {
     struct cpu_tier *t = dev->compiler_own;
     uint32_t n = 0;
+    if (!t) return NULL;
     pthread_mutex_lock(&t->lock);
     struct cpu_set *s;
     for (s = code->compiled; s && memcmp(s->dims, dims, sizeof s->dims); s = s->next) n++;
     if (!s && n < MAX_SETS && (s = calloc(1, sizeof *s))) {
         memcpy(s->dims, dims, sizeof s->dims);
+        pthread_mutex_lock(&code->kernel->lock); /* indirect calls add functions while others run */
         s->n_units = code->funcs.n;
         s->units = calloc(s->n_units, sizeof *s->units);
-        for (uint32_t i = 0; s->units && i < s->n_units; i++) {
-            s->units[i].fn = code->funcs.at[i];
-            compile(t, &s->units[i], dims);
-        }
         if (!s->units) s->n_units = 0;
+        for (uint32_t i = 0; i < s->n_units; i++) s->units[i].fn = code->funcs.at[i];
+        pthread_mutex_unlock(&code->kernel->lock);
         s->next = code->compiled;
         code->compiled = s;
+        if (t->sync) compile_set(t, s);
+        else if (start_thread(t)) {
+            *mg_vec_push(&t->jobs) = (struct cpu_job){s, code};
+            pthread_cond_signal(&t->more);
+        }
     }
     pthread_mutex_unlock(&t->lock);
-    return s;
+    return s && s->n_units ? s : NULL;
 }
 
 void cpu_tier_forget(struct emu_code *code)
 {
     struct cpu_tier *t = code->kernel->mod->dev->compiler_own;
+    if (t) {
+        pthread_mutex_lock(&t->lock);
+        for (uint32_t i = 0; i < t->jobs.n;)
+            if (t->jobs.at[i].code == code) memmove(&t->jobs.at[i], &t->jobs.at[i + 1], (--t->jobs.n - i) * sizeof *t->jobs.at);
+            else i++;
+        while (t->busy == code && t->pid == getpid()) pthread_cond_wait(&t->idle, &t->lock);
+        pthread_mutex_unlock(&t->lock);
+    }
     for (struct cpu_set *s = code->compiled, *next; s; s = next) {
         next = s->next;
         for (uint32_t i = 0; i < s->n_units; i++) {

@@ -172,6 +172,33 @@ static void set_value(const struct emu_op *op, char *regs, uint32_t off, uint32_
     else ((uint32_t *)(regs + off))[lane] = (uint32_t)v;
 }
 
+/* add of 32-bit integers in the CTA's own shared memory, as histograms have it. False: not inside. */
+static bool shared_add(const struct emu_op *op, const struct emu_frame *f, char *regs, uint32_t mask)
+{
+    const uint32_t *a = (const uint32_t *)(regs + op->a.s[0]), *b = (const uint32_t *)(regs + op->a.s[1]);
+    uint32_t *d = op->a.d ? (uint32_t *)(regs + op->a.d) : NULL, off = (uint32_t)op->off, bad = 0, ea[EMU_LANES];
+    if (f->shared_bytes < 4) return false;
+    uint32_t limit = (uint32_t)f->shared_bytes - 3;
+    for (uint32_t i = 0; i < EMU_LANES; i++) {
+        ea[i] = a[i] + off;
+        bad |= (uint32_t)(ea[i] >= limit || ea[i] & 3) << i;
+    }
+    if (bad & mask) return false;
+    EMU_FOR_LANES(i, mask)
+    {
+        uint32_t *p = (uint32_t *)(f->shared + ea[i]), old = *p;
+        *p = old + b[i];
+        if (d) d[i] = old;
+    }
+    return true;
+}
+
+static bool adds_shared(const struct emu_op *op)
+{
+    return op->space == MG_SPACE_shared && op->sub == EMU_ATOM_ADD && op->bytes == 4 && op->vec <= 1 && op->flags & EMU_OF_BASE_W && !(op->flags & EMU_OF_CLUSTER) &&
+           (op->type == MG_TYPE_u32 || op->type == MG_TYPE_s32);
+}
+
 static bool is_private(const struct emu_frame *f, uint64_t ea) { return ea - (uint64_t)f->shared < f->shared_bytes; }
 
 static void lanes(const struct emu_alu *o, char *regs, uint32_t mask)
@@ -179,6 +206,10 @@ static void lanes(const struct emu_alu *o, char *regs, uint32_t mask)
     const struct emu_op *op = OP(o);
     struct emu_frame *f = EMU_FRAME(regs);
     uint64_t ea[EMU_LANES];
+    if (adds_shared(op) && shared_add(op, f, regs, mask)) {
+        if (op->flags & EMU_OF_SYNC) f->w->suspect = 1;
+        return;
+    }
     emu_host_addresses(f, op, regs, mask, (uint32_t)op->bytes * op->vec, ea);
     if (op->flags & EMU_OF_SYNC) f->w->suspect = 1;
     if (op->vec > 1) {
@@ -205,6 +236,7 @@ void emu_red_add(const struct emu_alu *o, char *regs, uint32_t mask)
     const struct emu_op *op = OP(o);
     struct emu_frame *f = EMU_FRAME(regs);
     uint64_t ea[EMU_LANES];
+    if (adds_shared(op) && shared_add(op, f, regs, mask)) return;
     emu_host_addresses(f, op, regs, mask, op->bytes, ea);
     uint64_t first = ea[emu_first(mask)], sum = 0;
     bool uniform = true;

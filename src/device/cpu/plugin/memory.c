@@ -91,6 +91,67 @@ void emit_call(struct emit *e)
     each_written(e, in, after_write);
 }
 
+/* ORDER SHFL, VOTE: warpops.c */
+enum { SHFL_UP, SHFL_DOWN, SHFL_BFLY, SHFL_IDX };
+enum { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };
+
+static bool shfl_source(unsigned mode, uint32_t lane, uint32_t b, uint32_t c, uint32_t *from)
+{
+    uint32_t segment = c >> 8 & 31, clamp = c & 31, max = (lane & segment) | (clamp & ~segment), min = lane & segment;
+    int32_t j;
+    b &= 31;
+    switch (mode) {
+    case SHFL_UP: j = (int32_t)lane - (int32_t)b; break;
+    case SHFL_DOWN: j = (int32_t)(lane + b); break;
+    case SHFL_BFLY: j = (int32_t)(lane ^ b); break;
+    default: j = (int32_t)(min | (b & ~segment)); break;
+    }
+    bool in = mode == SHFL_UP ? j >= (int32_t)max : j <= (int32_t)max;
+    *from = in ? (uint32_t)j & 31 : lane;
+    return in;
+}
+
+static bool constant(struct emit *e, uint32_t reg, uint32_t *v)
+{
+    if (!reg || !cpu_is_constant(&e->f->regs[reg - 1])) return false;
+    *v = (uint32_t)e->f->regs[reg - 1].value;
+    return true;
+}
+
+/* All 32 lanes, from places known now: one permutation. */
+static bool shuffle(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    uint32_t b, c, from;
+    val pick[32], good[32];
+    if (in->sub != EMU_SYNC_SHFL || e->version != FULL || in->guard || !constant(e, in->s[1], &b) || !constant(e, in->s[2], &c) || !in->s[0]) return false;
+    for (uint32_t i = 0; i < 32; i++) {
+        good[i] = LLVMConstInt(e->i1, shfl_source(in->mode, i, b, c, &from), 0);
+        pick[i] = k32(e, from);
+    }
+    val v = emit_vec(e, in->s[0], false);
+    v = LLVMBuildShuffleVector(B, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(pick, 32), "");
+    if (in->d) emit_set_vec(e, in->d, v, NULL);
+    if (in->d2) emit_set_vec(e, in->d2, LLVMConstVector(good, 32), NULL);
+    return true;
+}
+
+static bool vote(struct emit *e, val active)
+{
+    const struct cpu_inst *in = e->in;
+    if (in->sub != EMU_SYNC_VOTE || !in->d || !in->s[0]) return false;
+    val p = LLVMBuildBitCast(B, emit_vec(e, in->s[0], true), e->i32, ""), r;
+    if (in->imm) p = LLVMBuildNot(B, p, "");
+    p = LLVMBuildAnd(B, p, active, "");
+    val all = LLVMBuildICmp(B, LLVMIntEQ, p, active, ""), any = LLVMBuildICmp(B, LLVMIntNE, p, k32(e, 0), "");
+    r = in->mode == VOTE_BALLOT ? p : in->mode == VOTE_ALL ? all : in->mode == VOTE_ANY ? any : LLVMBuildOr(B, all, LLVMBuildNot(B, any, ""), "");
+    const struct cpu_reg *d = &e->f->regs[in->d - 1];
+    if (d->shape.varying) emit_set_vec(e, in->d, emit_splat(e, r), in->guard ? emit_active(e) : NULL);
+    else
+        for (int h = 0; h < (d->shape.halves ? 2 : 1); h++) emit_set_scalar(e, in->d, h, r, in->guard ? emit_guard_scalar(e) : NULL);
+    return true;
+}
+
 void emit_sync(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -111,6 +172,13 @@ void emit_sync(struct emit *e)
         missing = LLVMBuildAnd(B, missing, LLVMBuildNot(B, active, ""), "");
         missing = LLVMBuildOr(B, missing, e->outside, "");
         emit_leave_if(e, LLVMBuildICmp(B, LLVMIntNE, missing, k32(e, 0), ""));
+    }
+    if (shuffle(e) || vote(e, active)) {
+        if (run) {
+            LLVMBuildBr(B, next);
+            LLVMPositionBuilderAtEnd(B, next);
+        }
+        return;
     }
     each_reg(e, in, emit_spill);
     each_written(e, in, before_write);

@@ -167,7 +167,7 @@ val emit_scalar(struct emit *e, uint32_t reg, int half, bool raw)
 {
     const struct cpu_reg *r = &e->f->regs[reg - 1];
     LLVMTypeRef t = emit_type(e, (enum emu_class)r->cls, false);
-    if (r->kind == CPU_REG_CONST) return emit_int(e, (enum emu_class)r->cls, r->value, false);
+    if (cpu_is_constant(r)) return emit_int(e, (enum emu_class)r->cls, r->value, false);
     if (r->kind == CPU_REG_SREG && (r->shape.halves || !half || r->sreg == MG_SREG_laneid || r->sreg == MG_SREG_tid)) return special(e, r, half);
     if (r->kind == CPU_REG_SREG) return special(e, r, 0);
     val v = LLVMBuildLoad2(B, t, e->vars[reg - 1].at[half && r->shape.halves], "");
@@ -194,7 +194,7 @@ static val spread(struct emit *e, const struct cpu_reg *r, val b0, val b1)
 val emit_vec(struct emit *e, uint32_t reg, bool raw)
 {
     const struct cpu_reg *r = &e->f->regs[reg - 1];
-    if (r->kind == CPU_REG_CONST) return emit_int(e, (enum emu_class)r->cls, r->value, true);
+    if (cpu_is_constant(r)) return emit_int(e, (enum emu_class)r->cls, r->value, true);
     if (r->kind == CPU_REG_SREG && r->shape.varying) return r->sreg == MG_SREG_tid ? tid_array(e, r->comp) : lanemask(e, r->sreg);
     if (!r->shape.varying) return spread(e, r, emit_scalar(e, reg, 0, raw), r->shape.halves ? emit_scalar(e, reg, 1, raw) : NULL);
     val v = LLVMBuildLoad2(B, emit_type(e, (enum emu_class)r->cls, true), e->vars[reg - 1].at[0], "");
