@@ -58,9 +58,9 @@ static void say_difference(const char *first, unsigned long long n)
     if (*error)
         fprintf(stderr, "ended with %s\n", error);
     else
-        fprintf(stderr, "address %s (%s) holds 0x%02llx, natively 0x%02llx; %llu byte%s differ%s\n", address, where,
+        fprintf(stderr, "address %s (%s) holds 0x%02llx, natively 0x%02llx; %llu byte%s differ%s%s\n", address, where,
                 number(first, "instrumented"), number(first, "native"), number(first, "bytes"), plural(number(first, "bytes")),
-                number(first, "bytes") == 1 ? "s" : "");
+                number(first, "bytes") == 1 ? "s" : "", find(first, "atomics") && *find(first, "atomics") == 't' ? "; it uses results of atomics, whose order may be the cause" : "");
     free(shown);
 }
 

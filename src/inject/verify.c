@@ -495,6 +495,17 @@ void mg_verify_tell(void)
     pthread_mutex_unlock(&all.lock);
 }
 
+static bool uses_atomics(const struct mg_code *c)
+{
+    for (uint32_t f = 0; f < c->sites->n_funcs; f++)
+        MG_EACH_NODE(c->m, &c->m->funcs.at[c->sites->funcs[f]], id) {
+            const struct mg_node *n = &c->m->nodes.at[id];
+            if (n->kind == MG_NODE_inst && mg_node_form(c->m, n)->op == MG_OP_atom)
+                return true;
+        }
+    return false;
+}
+
 /* at: NULL when the twin failed with `error`. */
 static char *describe(const struct mg_verify *v, const struct difference *at, const char *error)
 {
@@ -525,6 +536,8 @@ static char *describe(const struct mg_verify *v, const struct difference *at, co
         put(&j, "instrumented", (unsigned char)at->area->twin[at->at]);
         put(&j, "bytes", at->bytes);
     }
+    mg_json_key(&j, "atomics"); /* whose results are used: in which order threads come may show */
+    mg_json_bool(&j, uses_atomics(v->code));
     mg_json_key(&j, "error");
     mg_json_str(&j, error);
     mg_json_end(&j, '}');
@@ -561,10 +574,23 @@ static const char *error_text(cu_result rc)
     return name ? name : "an unknown error";
 }
 
+/* Did a native run tell that its result may depend on how long it was let run (docs/schedule.md)? Static, since
+ * a run that we stopped waiting for tells it later. */
+static bool dependent;
+
+static void native_ended(void *user, const struct mg_launch_done *d)
+{
+    (void)user;
+    if (d->schedule_dependent)
+        __atomic_store_n(&dependent, true, __ATOMIC_RELEASE);
+}
+
 /* The application's own code, to its end. False: stop here. */
 static bool run_native(const struct mg_verify *v, const struct mg_call *c, cu_result *rc, const char **why)
 {
     cu_result end = CUE_SUCCESS;
+    if (mg_session.backend->note)
+        mg_session.backend->note(native_ended, NULL);
     *rc = c->send(c, c->f, c->params, c->extra);
     if (*rc != CUE_SUCCESS)
         return false;
@@ -577,6 +603,7 @@ static bool run_native(const struct mg_verify *v, const struct mg_call *c, cu_re
 
 static bool native_runs(struct mg_verify *v, const struct mg_call *c, cu_result *rc, const char **why)
 {
+    __atomic_store_n(&dependent, false, __ATOMIC_RELEASE);
     if (!run_native(v, c, rc, why))
         return false;
     *why = "--verify: it writes memory that the host shares, so it ran once";
@@ -644,7 +671,9 @@ void mg_verify_end(struct mg_verify *v, const struct mg_call *c, cu_result rc)
         ok = run_native(v, c, &rc, &why) && look(v, note_unstable);
         d = compare(v);
     }
-    if (ok)
+    if (ok && d.bytes && __atomic_load_n(&dependent, __ATOMIC_ACQUIRE))
+        mg_verify_skip("its result depends on the schedule");
+    else if (ok)
         record(v, &d, error);
     release(v);
 }
