@@ -61,10 +61,6 @@ static void *open_library(char *why, size_t bytes)
     return h ? h : try_path(dir, "/../lib/margay/libmargay-cpu.so", why, bytes);
 }
 
-/* At exit LLVM's own destructors run: no thread of ours may be inside it then. */
-static struct cpu_tier *opened[8];
-static pthread_mutex_t opened_lock = PTHREAD_MUTEX_INITIALIZER;
-
 static void stop_thread(struct cpu_tier *t)
 {
     if (!t->started || t->pid != getpid()) return;
@@ -74,26 +70,6 @@ static void stop_thread(struct cpu_tier *t)
     pthread_cond_broadcast(&t->more);
     pthread_mutex_unlock(&t->lock);
     pthread_join(t->thread, NULL);
-}
-
-static void stop_all(void)
-{
-    pthread_mutex_lock(&opened_lock);
-    for (unsigned i = 0; i < MG_COUNT_OF(opened); i++)
-        if (opened[i]) stop_thread(opened[i]);
-    pthread_mutex_unlock(&opened_lock);
-}
-
-static bool remember(struct cpu_tier *t, struct cpu_tier *by)
-{
-    static bool registered;
-    bool done = false;
-    pthread_mutex_lock(&opened_lock);
-    for (unsigned i = 0; i < MG_COUNT_OF(opened) && !done; i++)
-        if (opened[i] == t) opened[i] = by, done = true;
-    if (!registered) registered = !atexit(stop_all);
-    pthread_mutex_unlock(&opened_lock);
-    return done;
 }
 
 bool cpu_tier_open(struct mg_device *dev, struct mg_diag *d)
@@ -122,7 +98,6 @@ bool cpu_tier_open(struct mg_device *dev, struct mg_diag *d)
     t->sync = tier && !strcmp(tier, "sync");
     t->verbose = getenv("MARGAY_CPU_VERBOSE") != NULL;
     t->pid = getpid();
-    if (!remember(NULL, t)) t->sync = true; /* more devices than anybody opens */
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->more, NULL);
     pthread_cond_init(&t->idle, NULL);
@@ -136,7 +111,6 @@ void cpu_tier_close(struct mg_device *dev)
     if (!t) return;
     dev->compiler_own = NULL;
     stop_thread(t);
-    remember(t, NULL);
     t->plugin->close(t->jit);
     pthread_mutex_destroy(&t->lock);
     pthread_cond_destroy(&t->more);

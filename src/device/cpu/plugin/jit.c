@@ -185,6 +185,17 @@ static void jit_release(void *p, struct cpu_object *o)
     pthread_mutex_unlock(&j->lock);
 }
 
+/* LLVM's static objects are not destroyed at exit: a kernel may be being compiled just then. With
+ * RTLD_DEEPBIND libLLVM finds this one before libc's. */
+__attribute__((visibility("default"))) int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
+int __cxa_atexit(void (*fn)(void *), void *arg, void *dso)
+{
+    (void)fn;
+    (void)arg;
+    (void)dso;
+    return 0;
+}
+
 __attribute__((visibility("default"))) const struct cpu_plugin *mg_cpu_plugin(void);
 const struct cpu_plugin *mg_cpu_plugin(void)
 {
