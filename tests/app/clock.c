@@ -26,3 +26,7 @@ int clock_gettime(clockid_t clock, struct timespec *ts)
     *ts = (struct timespec){.tv_sec = NOON};
     return 0;
 }
+clock_t clock(void)
+{
+    return 0;
+}
