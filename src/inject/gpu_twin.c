@@ -183,6 +183,9 @@ bool mg_gpu_load(struct mg_inst *i, void **twin, char *why, size_t room)
         mg_session.ns.jit += mg_now_ns() - start;
     if (rc == CUE_SUCCESS && (rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module, const char *)(&f, m, i->code->name)) != CUE_SUCCESS)
         snprintf(why, room, "the instrumented code has no such kernel");
+    int sm = 0;
+    if (MG_REAL_AS(cuFuncGetAttribute, int *, int, cu_function)(&sm, CUFUNC_PTX_VERSION, i->function) == CUE_SUCCESS)
+        i->code->native_sm = (uint16_t)sm;
     free(g->code);
     g->code = NULL;
     g->compiled = false;

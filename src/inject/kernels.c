@@ -316,6 +316,24 @@ void mg_kernel_tell_other_calls(void)
     mg_buf_release(&json);
 }
 
+void mg_kernel_tell_other_ptx(void)
+{
+    uint64_t key, v;
+    struct mg_buf json = MG_BUF_INIT;
+    pthread_mutex_lock(&mg_session.lock);
+    for (uint32_t i = 0; mg_map_next(&codes, &i, &key, &v);) {
+        const struct mg_code *c = (const struct mg_code *)(uintptr_t)key;
+        if (c->native_sm && c->m && c->native_sm != c->m->sm)
+            mg_buf_printf(&json, "%s{\"kernel\": \"%s\", \"ptx\": %u, \"code\": %u}", json.n ? ", " : "[", c->name, (unsigned)c->m->sm, (unsigned)c->native_sm);
+    }
+    pthread_mutex_unlock(&mg_session.lock);
+    if (json.n) {
+        mg_buf_addc(&json, ']');
+        mg_store_tool_json(mg_session.store, "margay", "virtual_architecture", json.at);
+    }
+    mg_buf_release(&json);
+}
+
 /* ---- the witness ------------------------------------------------------------------------------------------ */
 
 /* Counts per text position taken by the emulator without any CFG or probe (config.witness): stored

@@ -192,6 +192,7 @@ struct mg_code { /* one kernel of one image: text of the twin, the same for ever
     bool sites_stored;           /* else it ran native so far */
     enum mg_state state;         /* of what follows */
     char *reason;                /* FAILED: why */
+    uint16_t native_sm;          /* virtual architecture that the native machine code was made from; 0: not known */
     bool launches;               /* FAILED because it launches kernels itself: nobody counts those */
     bool no_ptx;                 /* FAILED because there is nothing to instrument */
     bool located;                /* ptx was looked for */
@@ -249,6 +250,8 @@ void mg_witness_end(void);                    /* of every image that ran: before
 uint64_t mg_kernel_executed(uint64_t *ended, uint64_t *timed);
 /* Tool result "uninstrumented_callees": {"kernel": thread calls}, when there were any. */
 void mg_kernel_tell_other_calls(void);
+/* Tool result "virtual_architecture": kernels whose machine code was made from PTX of another target. */
+void mg_kernel_tell_other_ptx(void);
 
 /* Reads that the device let pass (findings.c); both while the store is open. */
 void mg_findings_add(uint64_t kernel, uint64_t launch, const struct mg_launch_done *d);

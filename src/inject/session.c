@@ -205,6 +205,7 @@ void mg_session_end(void)
     if (s->config.verify)
         mg_verify_tell();
     mg_kernel_tell_other_calls();
+    mg_kernel_tell_other_ptx();
     mg_findings_write();
     struct mg_store *store = s->store;
     s->store = NULL;

@@ -65,6 +65,20 @@ void mg_add_count(struct mg_buf *out, uint64_t v, bool measured, bool estimated,
     mg_buf_release(&cell);
 }
 
+/* Counts of PTX that is not the one behind the machine code (an older virtual architecture). */
+static void add_other_ptx(const struct mg_profile *p, struct mg_buf *out)
+{
+    for (uint32_t i = 0; i < p->n_tools; i++) {
+        const struct mg_ptool *t = &p->tools[i];
+        const char *at = !strcmp(t->tool, "margay") && !strcmp(t->key, "virtual_architecture") ? strstr(t->json, "\"ptx\": ") : NULL;
+        const char *code_at = at ? strstr(at, "\"code\": ") : NULL;
+        if (!code_at) continue;
+        unsigned ptx = (unsigned)strtoul(at + 7, NULL, 10), code = (unsigned)strtoul(code_at + 8, NULL, 10), n = 0;
+        for (; at; at = strstr(at + 1, "\"ptx\": ")) n++;
+        mg_buf_printf(out, "  %u kernel%s counted in PTX for compute_%u, while the machine code is of compute_%u\n", n, n == 1 ? "" : "s", ptx, code);
+    }
+}
+
 void mg_add_coverage(const struct mg_profile *p, struct mg_buf *out, uint32_t max_rows)
 {
     struct mg_coverage c;
@@ -86,6 +100,7 @@ void mg_add_coverage(const struct mg_profile *p, struct mg_buf *out, uint32_t ma
             mg_add_grouped(out, p->kernels[i].incomplete);
             mg_buf_adds(out, " did not complete: not in the counts\n");
         }
+    add_other_ptx(p, out);
     mg_buf_adds(out, "coverage: ");
     mg_add_grouped(out, c.instrumented);
     mg_buf_adds(out, " of ");

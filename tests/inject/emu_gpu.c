@@ -5,7 +5,8 @@
  *   EMU_GPU_PTX=NN      texts of a later .version than N.N are too new for its compiler
  *   EMU_GPU_ASSEMBLER   its linker takes no text, and says so in the log
  *   EMU_GPU_MEMORY=N    no single allocation of N bytes or more
- *   EMU_GPU_CTAS=N      a multiprocessor takes N CTAs of a twin */
+ *   EMU_GPU_CTAS=N      a multiprocessor takes N CTAs of a twin
+ *   EMU_GPU_VIRTUAL=NN  machine code is said to be made from PTX of compute_NN */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,6 +77,13 @@ static cu_result link_add(cu_link link, int type, void *data, size_t bytes, cons
     }
     return ((cu_result(*)(cu_link, int, void *, size_t, const char *, unsigned, int *, void **))real[FN_cuLinkAddData_v2])(link, type, data, bytes, name, n, keys, values);
 }
+static cu_result function_attribute(int *v, int what, cu_function f)
+{
+    cu_result rc = ((cu_result(*)(int *, int, cu_function))real[FN_cuFuncGetAttribute])(v, what, f);
+    if (!rc && what == CUFUNC_PTX_VERSION && getenv("EMU_GPU_VIRTUAL"))
+        *v = atoi(getenv("EMU_GPU_VIRTUAL"));
+    return rc;
+}
 static cu_result mem_alloc(cu_ptr *p, size_t bytes)
 {
     const char *most = getenv("EMU_GPU_MEMORY");
@@ -110,6 +118,7 @@ static void fill(void)
     mg_slots[FN_cuLinkCreate_v2] = (void *)link_create;
     mg_slots[FN_cuLinkAddData_v2] = (void *)link_add;
     mg_slots[FN_cuMemAlloc_v2] = (void *)mem_alloc;
+    mg_slots[FN_cuFuncGetAttribute] = (void *)function_attribute;
 #define SET(name) mg_slots[FN_##name] = (void *)wait_##name
     SET(cuModuleLoadData), SET(cuModuleLoadDataEx), SET(cuModuleUnload), SET(cuMemFree_v2), SET(cuMemFreeHost);
 }

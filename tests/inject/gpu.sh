@@ -72,6 +72,10 @@ EMU_GPU_ASSEMBLER=1 native assembler 'the driver does not take the instrumented 
 EMU_GPU_MEMORY=200000 native memory 'out of device memory for counters' failed "$EX/divergent"
 EMU_GPU_CTAS=1 native occupancy 'the launch may need as many CTAs at once as the native code has' native "$EX/reduce"
 EMU_GPU_CTAS=0 native registers 'too many registers for blocks of this size' native "$EX/saxpy"
+EMU_GPU_VIRTUAL=90 "$MARGAY" run --device nvidia -o other -- "$EX/saxpy" > out 2> err
+grep -q '^  1 kernel counted in PTX for compute_70, while the machine code is of compute_90$' err && "$MARGAY" report other --json > gpu.json &&
+    python3 -c 'import json; assert json.load(open("gpu.json"))["tools"]["margay"]["virtual_architecture"] == [{"kernel": "saxpy", "ptx": 70, "code": 90}]' &&
+    echo "ok   another architecture" || { echo "FAIL another architecture"; cat err; failed=1; }
 if [ -n "$NVCC" ]; then
     "$NVCC" -cudart shared -arch=sm_90 -o features "$ROOT/tests/inject/features.cu" || exit 1
     both state 3 "" ./features state
