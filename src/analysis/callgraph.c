@@ -76,7 +76,7 @@ bool mg_func_is_builtin(const char *name)
 bool mg_func_is_device_launch(const char *name)
 {
     return !strncmp(name, "cudaLaunchDevice", 16) || !strncmp(name, "cudaGetParameterBuffer", 22) ||
-           !strncmp(name, "cudaCGGetIntrinsicHandle", 24) || !strncmp(name, "cudaGraphLaunch", 15);
+           !strncmp(name, "__cudaCDP2LaunchDevice", 22) || !strncmp(name, "__cudaCDP2GetParameterBuffer", 28) || !strncmp(name, "cudaCGGetIntrinsicHandle", 24) || !strncmp(name, "cudaGraphLaunch", 15);
 }
 
 /* ---- address-taken functions ----------------------------------------------------------------- */

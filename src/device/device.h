@@ -70,6 +70,7 @@ struct mg_launch_stats {
     uint64_t start_ns, end_ns; /* mg_now_ns */
     uint64_t warp_instructions, thread_instructions; /* as executed by the device, probes included */
     bool schedule_dependent; /* warp counts depend on when turns ended (docs/schedule.md) */
+    uint64_t device_launches; /* grids that kernels of this launch launched themselves, theirs included */
     struct mg_stray *strays; uint32_t n_strays; /* the caller frees them; the first 64 places of the launch */
 };
 
@@ -108,6 +109,13 @@ struct mg_trace_opts {
     uint64_t first_cta, n_ctas;    /* linear CTA ids; n_ctas 0: all */
 };
 
+/* What asks to see a device-side launch: may put another kernel and other parameters in place. */
+struct mg_launch_stats;
+struct mg_child_hooks {
+    void *(*begin)(struct mg_launch *l); /* token, NULL: not interested */
+    void (*end)(void *token, const struct mg_launch_stats *stats, const struct mg_fault *fault);
+};
+
 struct mg_device_opts {
     size_t size;
     const char *properties; /* "h200" */
@@ -116,6 +124,7 @@ struct mg_device_opts {
     void *print_user;
     bool count_positions;   /* witness: executed instructions per PTX position, without the CFG */
     uint64_t heap_bytes;    /* device malloc heap limit */
+    const struct mg_child_hooks *child_hooks; /* may be NULL */
     uint64_t printf_bytes;
     bool no_contract;       /* unrounded products and sums stay two operations (docs/arithmetic.md) */
     uint64_t stray_bytes;   /* reads that begin at most so far before an allocation pass, see mg_stray; 0: none does */

@@ -16,6 +16,15 @@ struct CUctx_st *mg_ctx_current(void)
     return c && mg_obj_is(c, MG_OBJ_CTX) ? c : NULL;
 }
 
+struct CUctx_st *mg_ctx_swap(struct CUctx_st *c)
+{
+    struct CUctx_st *was = depth ? stack[depth - 1] : NULL;
+    if (!depth) depth = 1;
+    stack[depth - 1] = c;
+    if (!c && depth == 1) depth = 0;
+    return was;
+}
+
 cu_result mg_enter(struct CUctx_st **ctx)
 {
     if (!mg_drv.initialised) return CUE_NOT_INITIALIZED;

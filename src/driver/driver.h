@@ -12,6 +12,15 @@ void *mg_driver_symbol(const char *name);
 /* Names of all entries we have, in order; NULL behind the last. */
 const char *mg_driver_symbol_at(uint32_t ix);
 
+/* Launches that kernels make, on a thread of the driver with the context of the launch current. begin
+ * gives back a token for end, or NULL: not interested; it may put another kernel and other parameters
+ * into *l. `container`: the module or library handle that `function` came with. */
+struct mg_launch_done;
+struct mg_driver_children {
+    void *(*begin)(void *function, void *container, const char *name, struct mg_launch *l);
+    void (*end)(void *token, const struct mg_launch_done *done);
+};
+
 struct mg_driver_config {
     size_t size;
     const char *device;      /* "emu" or "cpu" */
@@ -23,6 +32,7 @@ struct mg_driver_config {
     bool no_contract;        /* as in mg_device_opts */
     bool check;              /* --check: exact bounds of every access */
     void (*say)(const char *line); /* one line of chatter for the user (stderr) */
+    const struct mg_driver_children *children; /* may be NULL */
     const struct mg_device_ops *ops; /* NULL: the device named above */
 };
 /* Once, before the first entry is called. Cheap: devices open at cuInit. */

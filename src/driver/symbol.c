@@ -112,6 +112,7 @@ static cu_result open_device(void)
         .no_contract = c->no_contract,
         .stray_bytes = c->check ? 0 : STRAY_BYTES,
         .heap_bytes = 8u << 20,
+        .child_hooks = c->children ? &mg_child_hooks : NULL,
         .printf_bytes = 1u << 20,
     };
     struct mg_diag d = MG_DIAG_INIT;

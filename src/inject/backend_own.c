@@ -21,6 +21,7 @@ static bool open_own(const struct mg_config *c)
         .no_contract = c->no_contract,
         .check = c->check,
         .say = mg_session_say_line,
+        .children = &mg_children,
     };
     mg_driver_configure(&dc);
     return true;

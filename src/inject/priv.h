@@ -277,6 +277,7 @@ struct mg_run {
     struct mg_block_mem *block;  /* NULL: native */
     struct mg_block_mem room;    /* NVIDIA: what block points to */
     bool node;                   /* of a graph: recorded at every replay */
+    bool child;                  /* made by a kernel */
     uint64_t graph;              /* dense number, 0: direct */
     uint64_t number;             /* of launches that were looked at, as --launches counts */
     uint32_t kernel;             /* the store's */
@@ -299,6 +300,10 @@ void mg_run_accept(struct mg_run *r, bool node); /* it did; r of a launch may be
 struct mg_counter_launch mg_run_launch(const struct mg_shape *s);
 void mg_run_ended(struct mg_run *r, const struct mg_launch_done *d, uint64_t *raw); /* NVIDIA: host copy of the counters, or NULL */
 void mg_run_announce(struct mg_run *r);
+/* A launch that a kernel makes: as mg_run_new, told to the store; then its end. */
+struct mg_run *mg_run_child(struct mg_inst *i, const struct mg_shape *s, void **extra);
+void mg_run_child_ended(struct mg_run *r, const struct mg_launch_done *d);
+extern const struct mg_driver_children mg_children; /* children.c */
 void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_done *d, uint64_t *raw);
 struct mg_run *mg_run_native_node(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra);
 void mg_run_record(struct mg_inst *i, const struct mg_shape *s, const char *reason); /* ran native, not prepared */

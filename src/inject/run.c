@@ -81,7 +81,7 @@ static void block_give(struct mg_run *r)
 static bool select_kernel(struct mg_run *r)
 {
     struct mg_session *s = &mg_session;
-    uint64_t number = __atomic_fetch_add(&s->n_launches, 1, __ATOMIC_RELAXED);
+    uint64_t number = r->child ? 0 : __atomic_fetch_add(&s->n_launches, 1, __ATOMIC_RELAXED);
     const char *why;
     r->number = number;
     r->ran = MG_RAN_NATIVE;
@@ -91,7 +91,7 @@ static bool select_kernel(struct mg_run *r)
         r->reason = s->cannot;
     else if (!mg_kernel_matches(s->config.kernel_glob, r->inst->code->name))
         r->reason = "filtered";
-    else if ((why = mg_select_why_not(r, number)))
+    else if (!r->child && (why = mg_select_why_not(r, number))) /* launches of the host are numbered */
         r->reason = why;
     else if (!mg_kernel_twin(r->inst, &r->shape)) {
         bool later = r->inst->state == MG_STATE_NEW; /* nothing is wrong with it */
@@ -178,13 +178,15 @@ static void bury(void)
     }
 }
 
-struct mg_run *mg_run_new(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra, bool node)
+static struct mg_run *new_run(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra, bool node, bool child)
 {
     bury();
     struct mg_run *r = calloc(1, sizeof *r);
     if (!r)
         return NULL;
-    *r = (struct mg_run){.refs = 1, .inst = i, .shape = *s, .node = node, .ran = MG_RAN_INSTRUMENTED};
+    *r = (struct mg_run){.refs = 1, .inst = i, .shape = *s, .node = node, .child = child, .ran = MG_RAN_INSTRUMENTED};
+    if (child)
+        r->graph = MG_GRAPH_DEVICE;
     r->device = i->device;
     r->stream = mg_stream_number(s->stream);
     r->ctx = i->ctx_number;
@@ -198,6 +200,19 @@ struct mg_run *mg_run_new(struct mg_inst *i, const struct mg_shape *s, void **pa
         mg_kernel_find(i);
     tell_kernel(r);
     copy_arguments(r, params, extra);
+    return r;
+}
+
+struct mg_run *mg_run_new(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra, bool node)
+{
+    return new_run(i, s, params, extra, node, false);
+}
+
+struct mg_run *mg_run_child(struct mg_inst *i, const struct mg_shape *s, void **extra)
+{
+    struct mg_run *r = new_run(i, s, NULL, extra, false, true);
+    if (r)
+        mg_run_announce(r);
     return r;
 }
 
@@ -321,6 +336,8 @@ static void ended_node(struct mg_run *r, const struct mg_launch_done *d)
     pthread_rwlock_unlock(&mg_session.closing);
     free(raw);
 }
+
+void mg_run_child_ended(struct mg_run *r, const struct mg_launch_done *d) { ended_launch(r, d); }
 
 static void ended(void *user, const struct mg_launch_done *d)
 {

@@ -166,7 +166,7 @@ static bool make_text(struct mg_inst *i)
     c->sites = mg_sites_new(c->m, c->kernel);
     uint64_t analysed = mg_now_ns();
     mg_session.ns.analyse += analysed - start;
-    enum mg_err err = c->sites ? mg_twin_new(c->m, c->kernel, &t, &d) : MG_ERR_NO_MEMORY;
+    enum mg_err err = c->sites ? mg_twin_new_as(c->m, c->kernel, mg_session.backend->send ? 0 : MG_TWIN_LAUNCHES, &t, &d) : MG_ERR_NO_MEMORY;
     bool ok = !err && t;
     if (ok && mg_session.backend->adapt)
         mg_session.backend->adapt(t);

@@ -15,6 +15,7 @@ struct mg_twin_build {
     struct mg_diag *d;
     mg_str ctx_name;             /* of the hidden parameter */
     bool *reached;               /* func with a body -> has a clone */
+    unsigned flags;              /* enum mg_twin_flags */
     MG_VEC(struct mg_twin_symbol) symbols;
     struct mg_map symbol_of_var, symbol_of_func; /* id -> index in symbols */
     MG_VEC(mg_id) native_calls, native_guards;

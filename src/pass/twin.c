@@ -232,8 +232,13 @@ static enum mg_err build(struct mg_twin_build *b)
 
 enum mg_err mg_twin_new(const struct mg_module *m, mg_id kernel, struct mg_twin **out, struct mg_diag *d)
 {
+    return mg_twin_new_as(m, kernel, 0, out, d);
+}
+
+enum mg_err mg_twin_new_as(const struct mg_module *m, mg_id kernel, unsigned flags, struct mg_twin **out, struct mg_diag *d)
+{
     struct mg_twin *t = mg_xcalloc(1, sizeof *t);
-    struct mg_twin_build b = {.t = t, .d = d, .app = m, .graph = mg_callgraph_new(m, kernel)};
+    struct mg_twin_build b = {.t = t, .d = d, .app = m, .graph = mg_callgraph_new(m, kernel), .flags = flags};
     *out = NULL;
     t->m = b.m = mg_module_clone(m);
     t->kernel = kernel;

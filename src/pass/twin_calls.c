@@ -206,7 +206,7 @@ static enum mg_err rewrite_call(struct mg_twin_func *f, mg_id node)
     }
     const struct mg_opnd *o = call.callee == MG_NO_OPND ? NULL : &m->opnds.at[m->nodes.at[node].opnd + call.callee];
     const char *name = call.func ? mg_name(m, m->funcs.at[call.func].name) : o && o->kind == MG_OPND_sym ? mg_name(m, o->id) : "";
-    if (mg_func_is_device_launch(name)) return refuse(f, node, "device-side launch:", name);
+    if (mg_func_is_device_launch(name) && !(f->b->flags & MG_TWIN_LAUNCHES)) return refuse(f, node, "device-side launch:", name);
     return MG_ERR_OK;
 }
 

@@ -115,7 +115,7 @@ static enum mg_err fix_operand(struct mg_twin_func *f, mg_id node, mg_id at)
         return fix_run(f, node, o.id, o.n);
     case MG_OPND_func: {
         mg_id body = mg_func_body(m, o.id);
-        if (m->funcs.at[body ? body : o.id].kind == MG_FUNC_entry)
+        if (m->funcs.at[body ? body : o.id].kind == MG_FUNC_entry && !(f->b->flags & MG_TWIN_LAUNCHES))
             return refuse(f, node, "address of a kernel:", mg_name(m, m->funcs.at[o.id].name));
         mg_id r = symbol_reg(f, mg_twin_symbol_of_func(f->b, body ? body : o.id), 0);
         m->opnds.at[at] = mg_o_reg(r);

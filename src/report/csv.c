@@ -155,7 +155,7 @@ static void write_launches(const struct mg_profile *p, const struct mg_report_op
         number(out, true, l->device);
         number(out, true, l->stream);
         number(out, true, l->ctx);
-        number(out, true, l->graph);
+        number(out, true, l->graph == MG_GRAPH_DEVICE ? 0 : l->graph);
         number(out, true, l->replays);
         text(out, mg_ran_text(l->ran));
         text(out, l->reason);

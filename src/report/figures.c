@@ -54,6 +54,10 @@ void mg_coverage_init(struct mg_coverage *c, const struct mg_profile *p)
     *c = (struct mg_coverage){0};
     for (uint64_t i = 0; i < p->n_launches; i++) {
         const struct mg_plaunch *l = &p->launches[i];
+        if (l->graph == MG_GRAPH_DEVICE) { /* inside the time of its parent */
+            c->device_launches += l->replays;
+            continue;
+        }
         if (l->ran == MG_RAN_UNKNOWN) c->unknown += l->replays;
         else c->launches += l->replays;
         if (l->ran == MG_RAN_INSTRUMENTED) c->instrumented += l->replays;

@@ -134,7 +134,7 @@ static void write_coverage(struct mg_json *j, const struct mg_profile *p)
     key_u64(j, "instrumented", c.instrumented);
     key_u64(j, "failed", c.failed);
     key_u64(j, "unknown", c.unknown);
-    key_u64_if(j, "device_launches", !nvidia, 0); /* emu and cpu refuse them by name; on a GPU nobody counts them */
+    key_u64_if(j, "device_launches", !nvidia, c.device_launches); /* on a GPU nobody counts them */
     key_f64_if(j, "time_pct", c.timed, c.time_pct);
     key_f64_if(j, "timed_pct", c.launches != 0, c.timed ? c.timed_pct : 0);
     mg_json_key(j, "native");
@@ -240,7 +240,8 @@ static void write_launches(struct mg_json *j, const struct mg_profile *p, const 
         key_u64(j, "device", l->device);
         key_u64(j, "stream", l->stream);
         key_u64(j, "ctx", l->ctx);
-        key_u64(j, "graph", l->graph);
+        key_u64(j, "graph", l->graph == MG_GRAPH_DEVICE ? 0 : l->graph);
+        key_bool(j, "by_kernel", l->graph == MG_GRAPH_DEVICE);
         key_u64(j, "replays", l->replays);
         key_bool(j, "cooperative", l->cooperative);
         mg_json_key(j, "ran");

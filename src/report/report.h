@@ -33,6 +33,7 @@ void mg_report_csv(const struct mg_profile *p, const struct mg_report_opts *o, s
 struct mg_coverage_row { const char *kernel, *reason; uint64_t launches; enum mg_ran ran; };
 struct mg_coverage {
     uint64_t launches, instrumented, failed, unknown;
+    uint64_t device_launches;  /* made by kernels; in none of the above */
     bool timed;                /* any launch was */
     double time_pct, timed_pct; /* of measured kernel time, of launches; meaningful when timed */
     struct mg_coverage_row *rows; uint32_t n_rows; /* every kernel and reason not instrumented, in order of kernel, ran, reason */

@@ -59,6 +59,7 @@ void mg_store_module(struct mg_store *s, const char *id, const char *ptx, size_t
 enum mg_ran { MG_RAN_INSTRUMENTED, MG_RAN_NATIVE, MG_RAN_FAILED /* instrumentation failed, native ran */, MG_RAN_UNKNOWN, MG_RAN_COUNT };
 enum mg_arg_kind { MG_ARG_VALUE, MG_ARG_POINTER };
 struct mg_store_arg { uint32_t offset, bytes; enum mg_arg_kind kind; uint64_t allocation, allocation_off; const void *value; };
+#define MG_GRAPH_DEVICE UINT64_MAX /* in place of a graph: a kernel made the launch */
 struct mg_store_launch {
     uint32_t kernel;
     uint32_t grid[3], block[3], cluster[3];

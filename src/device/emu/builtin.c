@@ -16,23 +16,24 @@ enum emu_builtin emu_builtin_find(const char *name)
     if (!strcmp(name, "malloc")) return EMU_BUILTIN_MALLOC;
     if (!strcmp(name, "free")) return EMU_BUILTIN_FREE;
     if (!strcmp(name, "__assertfail")) return EMU_BUILTIN_ASSERT;
-    return EMU_BUILTIN_NONE;
+    return emu_child_find(name);
 }
 
 static char *local_at(struct emu_frame *f, uint32_t lane, uint32_t off) { return (char *)(f->local_va + f->local_stride * lane + f->local_at + off); }
 
-static uint64_t argument(struct emu_frame *f, const struct emu_call *call, uint32_t k, uint32_t lane)
+uint64_t emu_argument(struct emu_frame *f, const struct emu_call *call, uint32_t k, uint32_t lane, void *out, uint32_t bytes)
 {
     uint64_t v = 0;
     if (k >= call->n_in) return 0;
     const struct emu_arg *a = &call->actual_in[k];
-    if (!a->from_reg) memcpy(&v, local_at(f, lane, a->from), MG_MIN(a->bytes, 8));
+    if (out && !a->from_reg) memcpy(out, local_at(f, lane, a->from), MG_MIN(a->bytes, bytes));
+    else if (!a->from_reg) memcpy(&v, local_at(f, lane, a->from), MG_MIN(a->bytes, 8));
     else if (a->from_class == EMU_D) v = ((const uint64_t *)(f->regs + a->from))[lane];
     else v = ((const uint32_t *)(f->regs + a->from))[lane];
     return v;
 }
 
-static void result(struct emu_frame *f, const struct emu_call *call, uint32_t lane, uint64_t v)
+void emu_result(struct emu_frame *f, const struct emu_call *call, uint32_t lane, uint64_t v)
 {
     if (!call->n_out) return;
     const struct emu_arg *a = &call->actual_out[0];
@@ -203,7 +204,7 @@ void emu_print_flush(struct mg_device *dev)
 
 /* ---- the rest -------------------------------------------------------------------------------------- */
 
-static uint64_t heap_alloc(struct mg_device *dev, uint64_t bytes)
+uint64_t emu_heap_alloc(struct mg_device *dev, uint64_t bytes)
 {
     uint64_t at = 0;
     pthread_mutex_lock(&dev->lock);
@@ -213,7 +214,7 @@ static uint64_t heap_alloc(struct mg_device *dev, uint64_t bytes)
     return at;
 }
 
-static bool heap_free(struct mg_device *dev, uint64_t at)
+bool emu_heap_free(struct mg_device *dev, uint64_t at)
 {
     struct mg_alloc a;
     if (!mg_mem_find(at, &a) || a.base != at || a.kind != MG_ALLOC_HEAP || !mg_mem_free(at)) return false;
@@ -226,7 +227,7 @@ static bool heap_free(struct mg_device *dev, uint64_t at)
 static void assert_fail(struct emu_frame *f, const struct emu_op *op, const struct emu_call *call, uint32_t lane)
 {
     struct mg_buf b[3] = {MG_BUF_INIT, MG_BUF_INIT, MG_BUF_INIT}, line = MG_BUF_INIT;
-    uint64_t message = argument(f, call, 0, lane), file = argument(f, call, 1, lane), number = argument(f, call, 2, lane), function = argument(f, call, 3, lane);
+    uint64_t message = emu_argument(f, call, 0, lane, NULL, 0), file = emu_argument(f, call, 1, lane, NULL, 0), number = emu_argument(f, call, 2, lane, NULL, 0), function = emu_argument(f, call, 3, lane, NULL, 0);
     const struct emu_warp *w = f->w;
     if (!read_text(f, lane, message, &b[0])) mg_buf_adds(&b[0], "?");
     if (!read_text(f, lane, file, &b[1])) mg_buf_adds(&b[1], "?");
@@ -251,25 +252,25 @@ void emu_builtin_run(struct emu_frame *f, const struct emu_op *op, uint32_t mask
     case EMU_BUILTIN_VPRINTF:
         EMU_FOR_LANES(i, mask)
         {
-            int n = print_lane(f, op, i, argument(f, call, 0, i), argument(f, call, 1, i), &out);
-            result(f, call, i, (uint64_t)(uint32_t)n);
+            int n = print_lane(f, op, i, emu_argument(f, call, 0, i, NULL, 0), emu_argument(f, call, 1, i, NULL, 0), &out);
+            emu_result(f, call, i, (uint64_t)(uint32_t)n);
         }
         if (out.n) append(dev, &out);
         break;
     case EMU_BUILTIN_MALLOC:
-        EMU_FOR_LANES(i, mask) result(f, call, i, heap_alloc(dev, argument(f, call, 0, i)));
+        EMU_FOR_LANES(i, mask) emu_result(f, call, i, emu_heap_alloc(dev, emu_argument(f, call, 0, i, NULL, 0)));
         emu_epoch(f->wk);
         break;
     case EMU_BUILTIN_FREE:
         EMU_FOR_LANES(i, mask)
         {
-            uint64_t at = argument(f, call, 0, i);
-            if (at && !heap_free(dev, at)) emu_fault(f, op, MG_FAULT_TRAP, (int)i, at, 0, "free of 0x%" PRIx64 ", which malloc did not return", at);
+            uint64_t at = emu_argument(f, call, 0, i, NULL, 0);
+            if (at && !emu_heap_free(dev, at)) emu_fault(f, op, MG_FAULT_TRAP, (int)i, at, 0, "free of 0x%" PRIx64 ", which malloc did not return", at);
         }
         emu_epoch(f->wk);
         break;
     case EMU_BUILTIN_ASSERT: assert_fail(f, op, call, (uint32_t)emu_first(mask)); break;
-    default: mg_unreachable();
+    default: emu_child_builtin(f, op, mask); break;
     }
     mg_buf_release(&out);
 }

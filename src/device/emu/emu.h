@@ -73,7 +73,10 @@ enum emu_sync {
     EMU_SYNC_WGMMA,   /* wgmma.wait_group */
 };
 enum emu_bar { EMU_BAR_SYNC, EMU_BAR_ARRIVE, EMU_BAR_RED };
-enum emu_builtin { EMU_BUILTIN_NONE, EMU_BUILTIN_VPRINTF, EMU_BUILTIN_MALLOC, EMU_BUILTIN_FREE, EMU_BUILTIN_ASSERT };
+enum emu_builtin { EMU_BUILTIN_NONE, EMU_BUILTIN_VPRINTF, EMU_BUILTIN_MALLOC, EMU_BUILTIN_FREE, EMU_BUILTIN_ASSERT,
+    /* child.c */
+    EMU_BUILTIN_CHILD_BUFFER, EMU_BUILTIN_CHILD_LAUNCH, EMU_BUILTIN_CHILD_COPY, EMU_BUILTIN_CHILD_FILL, EMU_BUILTIN_CHILD_STREAM, EMU_BUILTIN_CHILD_NOTHING,
+    EMU_BUILTIN_CHILD_ERROR, EMU_BUILTIN_CHILD_TEXT, EMU_BUILTIN_CHILD_MALLOC, EMU_BUILTIN_CHILD_FREE, EMU_BUILTIN_CHILD_DEVICE };
 
 struct emu_op { /* owner: the code's arena */
     struct emu_alu a;      /* first: a.fn is what the run loop calls */
@@ -335,6 +338,9 @@ struct emu_launch {
     bool observe;
     void *compiled;        /* code for this launch; NULL: none */
     MG_VEC(struct mg_stray) strays; /* under lock */
+    struct emu_child *children; uint64_t n_children; /* launched so far, latest first; under lock */
+    _Atomic int child_error;
+    _Atomic uint32_t n_handles;
 };
 
 enum emu_stop { EMU_STOP_DONE, EMU_STOP_WAIT, EMU_STOP_YIELD };
@@ -381,7 +387,9 @@ emu_alu_fn emu_warpop_find(const struct mg_form *f, struct emu_op *op); /* the f
 /* launch.c */
 enum { EMU_CTA_NOT, EMU_CTA_RAN, EMU_CTA_GOES_ON };
 bool emu_cta_start(struct emu_cta *c, uint64_t linear);
-void emu_launch_run(struct mg_device *dev, const struct mg_launch *l, struct mg_launch_stats *stats, struct mg_fault *fault);
+void emu_launch_run(struct mg_device *dev, const struct mg_launch *l, struct mg_launch_stats *stats, struct mg_fault *fault); /* child.c: with all it launches */
+struct emu_kids;
+void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_launch_stats *stats, struct mg_fault *fault, struct emu_kids *kids); /* one grid */
 void emu_pool_free(struct mg_device *dev);
 
 /* fault.c */
@@ -426,6 +434,16 @@ void emu_stack_leave(struct emu_frame *f, uint32_t mask);
 /* builtin.c */
 enum emu_builtin emu_builtin_find(const char *name);
 void emu_builtin_run(struct emu_frame *f, const struct emu_op *op, uint32_t mask);
+/* Argument k: its first 8 bytes, or `bytes` of it to out. */
+uint64_t emu_argument(struct emu_frame *f, const struct emu_call *call, uint32_t k, uint32_t lane, void *out, uint32_t bytes);
+void emu_result(struct emu_frame *f, const struct emu_call *call, uint32_t lane, uint64_t v);
+uint64_t emu_heap_alloc(struct mg_device *dev, uint64_t bytes);
+bool emu_heap_free(struct mg_device *dev, uint64_t at);
+
+/* child.c: launches from kernels */
+enum emu_builtin emu_child_find(const char *name);
+void emu_child_builtin(struct emu_frame *f, const struct emu_op *op, uint32_t mask);
+struct emu_kids { struct emu_child *first; uint64_t n; };
 void emu_print_flush(struct mg_device *dev);
 
 /* load.c */

@@ -510,7 +510,7 @@ static bool prepare(struct mg_device *dev, const struct mg_launch *l, struct emu
     return true;
 }
 
-void emu_launch_run(struct mg_device *dev, const struct mg_launch *l, struct mg_launch_stats *stats, struct mg_fault *fault)
+void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_launch_stats *stats, struct mg_fault *fault, struct emu_kids *kids)
 {
     struct mg_fault none;
     struct emu_launch *e = calloc(1, sizeof *e);
@@ -556,6 +556,7 @@ void emu_launch_run(struct mg_device *dev, const struct mg_launch *l, struct mg_
         mg_vec_release(&e->strays);
     }
     if (e) {
+        *kids = (struct emu_kids){e->children, e->n_children};
         free(e->params);
         free(e);
     }
