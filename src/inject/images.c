@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/link.h"
 #include "ptx/ptx.h"
 
 static struct mg_map images; /* module and library handles -> struct mg_img; under the session's lock */
@@ -124,6 +125,29 @@ struct mg_ptx *mg_img_parsed(struct mg_img *im, uint32_t ix)
     p->parsed = true;
     mg_session.ns.parse += mg_now_ns() - start;
     return p;
+}
+
+/* Relocatable texts as one module, the way the machine code was linked: NVIDIA's driver gives none. */
+const struct mg_module *mg_img_linked(struct mg_img *im)
+{
+    if (im->tried)
+        return im->whole;
+    im->tried = true;
+    struct mg_text *texts = calloc(im->n_ptx + 1, sizeof *texts);
+    char *text = NULL;
+    size_t bytes = 0;
+    struct mg_diag d = MG_DIAG_INIT;
+    for (uint32_t k = 0; texts && k < im->n_ptx; k++)
+        texts[k] = (struct mg_text){.at = im->ptx[k].text, .n = im->ptx[k].bytes, .name = "part"};
+    if (texts && mg_link_texts(texts, im->n_ptx, &text, &bytes, &d) == MG_ERR_OK &&
+        mg_ptx_parse(text, bytes, NULL, &im->whole, &d) != MG_ERR_OK)
+        im->whole = NULL;
+    if (!im->whole && mg_session.config.verbose)
+        mg_session_say("relocatable PTX does not link: %s", mg_diag_first(&d, MG_ERR_INPUT));
+    mg_diag_release(&d);
+    free(text);
+    free(texts);
+    return im->whole;
 }
 
 /* ---- loads ------------------------------------------------------------------------------------------ */

@@ -3,16 +3,17 @@
  *
  *   cuLinkAddData(link, PTX) ─► kept with the link ─► cuLinkComplete ─► mg_known_ptx_add(cubin, PTX)
  *
- * A link of several PTX texts, or of PTX with libraries, has no single text that the kernels could be
- * taken from: its launches run native. Our own driver links text and needs none of this. */
+ * Several PTX texts are linked here as well. A link of PTX with libraries or machine code has kernels or
+ * functions that no text holds: its launches run native. Our own driver links text and needs none of this. */
 #include "inject/priv.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/link.h"
 #include "image/known.h"
 
-struct link { char *ptx; size_t bytes; uint32_t n_inputs; }; /* ptx: the first text */
+struct link { MG_VEC(struct mg_text) texts; bool other; }; /* owner of the texts; other: an input that is no PTX */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mg_map links; /* cu_link -> struct link */
 
@@ -31,10 +32,13 @@ static void add_input(cu_link l, int type, const char *data, size_t bytes)
             mg_map_set(&links, (uint64_t)(uintptr_t)l, v);
     }
     struct link *k = (struct link *)(uintptr_t)v;
-    if (k && !k->n_inputs++ && type == CUJITIN_PTX && (k->ptx = malloc(bytes + 1))) {
-        memcpy(k->ptx, data, bytes);
-        k->ptx[bytes] = 0;
-        k->bytes = strlen(k->ptx);
+    char *text = k && type == CUJITIN_PTX ? malloc(bytes + 1) : NULL;
+    if (text) {
+        memcpy(text, data, bytes);
+        text[bytes] = 0;
+        *mg_vec_push(&k->texts) = (struct mg_text){.at = text, .n = strlen(text)};
+    } else if (k) {
+        k->other = true;
     }
     pthread_mutex_unlock(&lock);
 }
@@ -50,9 +54,31 @@ static struct link *link_take(cu_link l)
 }
 static void link_free(struct link *k)
 {
+    for (uint32_t i = 0; k && i < k->texts.n; i++)
+        free((void *)(uintptr_t)k->texts.at[i].at);
     if (k)
-        free(k->ptx);
+        mg_vec_release(&k->texts);
     free(k);
+}
+
+static void keep_linked(const struct link *k, const void *cubin, size_t bytes)
+{
+    struct mg_diag d = MG_DIAG_INIT;
+    char *text = NULL;
+    size_t n = 0;
+    enum mg_err err = MG_ERR_OK;
+    if (k->texts.n == 1) { /* as it is: its hash names the module */
+        n = k->texts.at[0].n;
+        text = strdup(k->texts.at[0].at);
+    } else {
+        err = mg_link_texts(k->texts.at, k->texts.n, &text, &n, &d);
+    }
+    if (err && mg_session.config.verbose)
+        mg_session_say("PTX linked at run time is not known: %s", mg_diag_first(&d, err));
+    else if (!err && (!text || !mg_known_ptx_add(cubin, bytes, text, n)))
+        mg_session_say("out of memory: the PTX of a program linked at run time is lost");
+    free(text);
+    mg_diag_release(&d);
 }
 
 #define ADD_DATA(entry)                                                                                               \
@@ -85,8 +111,8 @@ MG_HOOK(cuLinkComplete, cu_link l, void **cubin, size_t *bytes)
     size_t room = 0;
     cu_result rc = MG_REAL(cuLinkComplete)(l, cubin, bytes ? bytes : &room);
     struct link *k = rc == CUE_SUCCESS && is_on() ? link_take(l) : NULL;
-    if (k && k->ptx && k->n_inputs == 1 && cubin && !mg_known_ptx_add(*cubin, bytes ? *bytes : room, k->ptx, k->bytes + 1))
-        mg_session_say("out of memory: the PTX of a program linked at run time is lost");
+    if (k && k->texts.n && !k->other && cubin)
+        keep_linked(k, *cubin, bytes ? *bytes : room);
     link_free(k);
     return rc;
 }

@@ -173,9 +173,12 @@ struct mg_img { /* what one load call was given; lives until the process ends, s
     bool linked;             /* made of relocatable parts: the driver's linked module is the text */
     uint32_t seen;           /* witness counts were taken of instances of generation seen - 1 */
     const char *why;         /* why there is no PTX */
+    struct mg_module *whole; /* all texts linked, when no driver gives that */
+    bool tried;              /* to link them */
     MG_VEC(struct mg_code *) codes;
 };
 struct mg_img *mg_img_of(void *handle);        /* of a module or library handle, NULL when unknown */
+const struct mg_module *mg_img_linked(struct mg_img *im); /* NULL: they do not link */
 struct mg_ptx *mg_img_parsed(struct mg_img *im, uint32_t ix); /* parses on first use */
 
 /* ---- kernels (kernels.c) --------------------------------------------------------------------------- */

@@ -50,7 +50,7 @@ static bool find_kernel(struct mg_inst *i)
         }
     }
     if (im->linked || !im->n_ptx) {
-        const struct mg_module *m = mg_session.backend->module ? mg_session.backend->module(i->handle) : NULL;
+        const struct mg_module *m = mg_session.backend->module ? mg_session.backend->module(i->handle) : im->n_ptx > 1 ? mg_img_linked(im) : NULL;
         mg_id f = m ? mg_module_find_func(m, c->name) : 0;
         if (f) {
             c->m = m;

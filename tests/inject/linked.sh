@@ -1,13 +1,14 @@
 #!/bin/sh
 # Code that the driver links before it runs: cuLink of PTX (launched the way of CUDA 3), and relocatable
 # device code of two files with functions, variables and equal private names between them. Every launch
-# is instrumented, counts are those of the geometry and of the witness.
+# is instrumented, counts are those of the geometry and of the witness; the same in front of a GPU's
+# driver (a stand-in over the emulator), where Margay links the relocatable PTX itself.
 set -u
 failed=0
-try() { # WHAT "launches" "entries of all blocks, sorted" PROGRAM
+try() { # WHAT "launches" "entries of all blocks, sorted" PROGRAM [OPTIONS]
     rm -rf profile
-    if "$MARGAY" run -q --strict -o profile -- "$4" > out 2> err && grep -q '^ok$' out && [ ! -s err ] &&
-        "$MARGAY" report profile --json > out.json && python3 - "$2" "$3" >> err 2>&1 <<'P' && "$ROOT/tests/witness" -- "$4" >> err 2>&1; then
+    if "$MARGAY" run -q --strict $5 -o profile -- "$4" > out 2> err && grep -q '^ok$' out && [ ! -s err ] &&
+        "$MARGAY" report profile --json > out.json && python3 - "$2" "$3" >> err 2>&1 <<'P' && { [ "$5" ] || "$ROOT/tests/witness" -- "$4" >> err 2>&1; }; then
 import json, sys
 r = json.load(open('out.json'))
 c = r['coverage']
@@ -25,7 +26,9 @@ P
 }
 gcc -O1 -o legacy "$ROOT/tests/inject/legacy.c" -L"$B/lib/margay/driver" -lcuda -Wl,--allow-shlib-undefined || exit 1
 # entries of fill: all 576 threads, 464 that pass the guard call, 464 return from the call, 576 end; value: 464
-try "cuLink, cuLaunchGrid" 3 "464 464 464 576 576" ./legacy
+try "cuLink, cuLaunchGrid" 3 "464 464 464 576 576" ./legacy ""
+gpu() { LD_LIBRARY_PATH=$B/test/driver:$B/lib/margay/cudart XDG_CACHE_HOME=$PWD/cache try "$@" "--device nvidia"; }
+gpu "cuLink, cuLaunchGrid, in front of a driver" 3 "464 464 464 576 576" ./legacy
 [ -n "$NVCC" ] || exit $failed
 cat > a.cu <<'C'
 #include <cstdio>
@@ -66,5 +69,6 @@ __global__ void second(int *p, int n)
 C
 "$NVCC" -cudart shared -rdc=true -arch=sm_90 -o linked a.cu b.cu || exit 1
 # 256 threads enter and leave both kernels; 200 call: 3 blocks in first, 2 in second, 3 functions
-try "-rdc=true" 2 "200 200 200 200 200 200 200 200 256 256 256 256" ./linked
+try "-rdc=true" 2 "200 200 200 200 200 200 200 200 256 256 256 256" ./linked ""
+gpu "-rdc=true, in front of a driver" 2 "200 200 200 200 200 200 200 200 256 256 256 256" ./linked
 exit $failed
