@@ -52,6 +52,8 @@ static void fill(const struct tile *t, char *p, uint32_t n)
  * the swizzle leaves whole. */
 static void move_row(const struct tile *t, char *global, uint64_t at, uint64_t n)
 {
+    static const uint8_t types[MG_TMAP_TYPE_COUNT] = {MG_TYPE_u8, MG_TYPE_u16, MG_TYPE_u32, MG_TYPE_s32, MG_TYPE_u64, MG_TYPE_s64, MG_TYPE_f16, MG_TYPE_f32, MG_TYPE_f64, MG_TYPE_bf16,
+                                                      MG_TYPE_f32, MG_TYPE_f32, MG_TYPE_f32}; /* of reductions */
     bool flip = t->map->swizzle == MG_TMAP_SWIZZLE_128_ATOM_32_FLIP;
     for (uint64_t k = 0; k < n;) {
         uint64_t piece = t->map->swizzle ? (flip ? 8 : 16) - ((t->shared_address + at + k) & (flip ? 7 : 15)) : n;
@@ -60,7 +62,7 @@ static void move_row(const struct tile *t, char *global, uint64_t at, uint64_t n
         char *s = t->shared + (a - t->shared_address);
         if (!global) fill(t, s, m);
         else if (!t->c->to_global) memcpy(s, global + k, m);
-        else if (t->c->reduce) emu_reduce_bytes(t->c->reduce - 1u, t->c->type, global + k, s, m, false);
+        else if (t->c->reduce) emu_reduce_bytes(t->c->reduce - 1u, types[t->map->type], global + k, s, m, false);
         else memcpy(global + k, s, m);
         k += m;
     }
@@ -130,7 +132,7 @@ static void open_tile(struct tile *t, const char *regs)
     if (t->map->magic != MG_TMAP_MAGIC || !t->map->rank || t->map->rank > EMU_MAX_DIMS) wrong(t, "the address does not hold a tensor map of cuTensorMapEncodeTiled");
     if (t->map->rank != c->n_dims) wrong(t, "the tensor map has another number of dimensions");
     t->elem = mg_tmap_type_bytes(t->map->type);
-    if (!t->elem) wrong(t, "the tensor map has no valid element type");
+    if (!t->elem || (c->reduce && t->elem == 1)) wrong(t, "the tensor map's element type does not fit");
     for (unsigned d = 0; d < EMU_MAX_DIMS; d++) {
         t->count[d] = 1;
         if (d >= t->map->rank) continue;
