@@ -83,6 +83,8 @@ struct run { /* of one kernel, native and instrumented */
 
 enum { OUT_WORDS = 4096 };
 
+static char *preset(char *text);
+
 static bool instrument(struct run *r, const char *kernel, const char *args, struct mg_counter_layout *layout, struct mg_twin **twin, uint64_t *words)
 {
     struct mg_diag d = MG_DIAG_INIT;
@@ -99,7 +101,7 @@ static bool instrument(struct run *r, const char *kernel, const char *args, stru
     if (!ok) return false;
     struct mg_buf text = MG_BUF_INIT;
     mg_ptx_print((*twin)->m, &text);
-    r->text = mg_buf_take(&text);
+    r->text = preset(mg_buf_take(&text));
     return true;
 }
 
@@ -388,6 +390,176 @@ MG_TEST(tool_blocks_schemes)
             if (run_both(&r, cases[i].text, "k", cases[i].grid, cases[i].block, cases[i].n, schemes[k])) check_witness(&r, what);
             release(&r);
         }
+}
+
+/* Random kernels: loops that count up and down, by one and by four, to constants and to data, tested
+ * before and after the step, in 32 and 64 bits; data-dependent loops; branches, some twice on one
+ * predicate; ways out of loops and out of the kernel. */
+struct gen { struct mg_buf b; uint32_t seed, regs, labels, budget; };
+
+static uint32_t draw(struct gen *g, uint32_t below)
+{
+    g->seed = g->seed * 1664525u + 1013904223u;
+    return (g->seed >> 8) % below;
+}
+
+static void gen_body(struct gen *g, unsigned depth, uint32_t out);
+
+static void gen_work(struct gen *g)
+{
+    mg_buf_printf(&g->b, "mad.lo.u32 %%r4, %%r4, %u, %u;\n", 2 * draw(g, 1000) + 1, draw(g, 1000));
+}
+
+/* A loop over %r<i>: `out` is left by breaks. */
+static void gen_loop(struct gen *g, unsigned depth)
+{
+    uint32_t i = g->regs++, n = g->regs++, head = g->labels++, end = g->labels++, kind = draw(g, 9), step = 1u << 2 * draw(g, 2);
+    bool wide = kind == 8;
+    switch (kind) {
+    case 0: case 1: case 8: /* constant, upwards */
+        mg_buf_printf(&g->b, wide ? "mov.u64 %%w%u, 5;\n" : "mov.u32 %%v%u, 0;\n", i);
+        break;
+    case 2: /* guarded, to data */
+        mg_buf_printf(&g->b, "and.b32 %%v%u, %%r4, 7; mov.u32 %%v%u, 0; setp.lt.s32 %%q%u, %%v%u, 1; @%%q%u bra X%u;\n", n, i, i, n, i, end);
+        break;
+    case 3: case 4: /* downwards from data, guarded */
+        mg_buf_printf(&g->b, "and.b32 %%v%u, %%r4, 3; setp.eq.s32 %%q%u, %%v%u, 0; @%%q%u bra X%u;\n", i, i, i, i, end);
+        break;
+    case 5: /* from data to data, not guarded */
+        mg_buf_printf(&g->b, "and.b32 %%v%u, %%r4, 5; add.u32 %%v%u, %%v%u, %u;\n", i, n, i, step * (1 + draw(g, 3)));
+        break;
+    default: /* tested in front */
+        mg_buf_printf(&g->b, "shr.u32 %%v%u, %%r4, 3; and.b32 %%v%u, %%v%u, 3; mov.u32 %%v%u, 0;\n", n, n, n, i);
+        break;
+    }
+    mg_buf_printf(&g->b, "L%u:\n", head);
+    if (kind == 6) mg_buf_printf(&g->b, "setp.ge.u32 %%q%u, %%v%u, %%v%u; @%%q%u bra X%u;\n", i, i, n, i, end);
+    gen_body(g, depth + 1, end);
+    switch (kind) {
+    case 0: mg_buf_printf(&g->b, "add.s32 %%v%u, %%v%u, %u; setp.ne.s32 %%q%u, %%v%u, %u; @%%q%u bra L%u;\n", i, i, step, i, i, step * 3, i, head); break;
+    case 1: mg_buf_printf(&g->b, "add.s32 %%v%u, %%v%u, %u; setp.le.s32 %%q%u, %%v%u, 7; @%%q%u bra L%u;\n", i, i, step, i, i, i, head); break;
+    case 2: mg_buf_printf(&g->b, "add.s32 %%v%u, %%v%u, 1; setp.ne.s32 %%q%u, %%v%u, %%v%u; @%%q%u bra L%u;\n", i, i, i, i, n, i, head); break;
+    case 3: mg_buf_printf(&g->b, "add.s32 %%v%u, %%v%u, -1; setp.ne.s32 %%q%u, %%v%u, 0; @%%q%u bra L%u;\n", i, i, i, i, i, head); break;
+    case 4: mg_buf_printf(&g->b, "sub.u32 %%v%u, %%v%u, 1; setp.gt.s32 %%q%u, %%v%u, 0; and.pred %%q%u, %%q%u, %%p1; @%%q%u bra L%u;\n", i, i, i, i, i, i, i, head); break;
+    case 5: mg_buf_printf(&g->b, "add.u32 %%v%u, %%v%u, %u; setp.lt.u32 %%q%u, %%v%u, %%v%u; @%%q%u bra L%u;\n", i, i, step, i, i, n, i, head); break;
+    case 6: mg_buf_printf(&g->b, "add.u32 %%v%u, %%v%u, 1; bra L%u;\n", i, i, head); break;
+    case 7: /* by data alone; the register it steps has no bound */
+        mg_buf_printf(&g->b, "mad.lo.u32 %%v%u, %%v%u, 5, 3; sub.s32 %%v%u, %%v%u, 1; and.b32 %%v0, %%v%u, 7; setp.ne.u32 %%q%u, %%v0, 0; @%%q%u bra L%u;\n", n, n, i, i, n, i, i, head);
+        break;
+    default: mg_buf_printf(&g->b, "add.s64 %%w%u, %%w%u, 4; setp.lt.s64 %%q%u, %%w%u, 16; @%%q%u bra L%u;\n", i, i, i, i, i, head); break;
+    }
+    mg_buf_printf(&g->b, "X%u:\n", end);
+}
+
+static void gen_branch(struct gen *g, unsigned depth, uint32_t out)
+{
+    uint32_t p = g->regs++, other = g->labels++, join = g->labels++;
+    bool again = draw(g, 3) == 0, has_else = draw(g, 2), negated = draw(g, 2);
+    mg_buf_printf(&g->b, "and.b32 %%v%u, %%r4, %u; setp.eq.u32 %%q%u, %%v%u, 0;\n@%s%%q%u bra L%u;\n", p, 1u << draw(g, 4), p, p, negated ? "!" : "", p, other);
+    gen_body(g, depth + 1, out);
+    if (has_else) mg_buf_printf(&g->b, "bra L%u;\n", join);
+    mg_buf_printf(&g->b, "L%u:\n", other);
+    if (has_else) gen_body(g, depth + 1, out);
+    mg_buf_printf(&g->b, "L%u:\n", join);
+    if (!again) return;
+    uint32_t skip = g->labels++;
+    gen_work(g);
+    mg_buf_printf(&g->b, "@%%q%u bra L%u;\n", p, skip);
+    gen_work(g);
+    mg_buf_printf(&g->b, "L%u:\n", skip);
+}
+
+static void gen_body(struct gen *g, unsigned depth, uint32_t out)
+{
+    for (uint32_t i = 0, n = 1 + draw(g, 3); i < n; i++) {
+        uint32_t what = draw(g, 10);
+        if (!g->budget || depth > 3 || what < 3) {
+            gen_work(g);
+            continue;
+        }
+        g->budget--;
+        if (what < 5) gen_loop(g, depth);
+        else if (what < 8) gen_branch(g, depth, out);
+        else if (what == 8) mg_buf_printf(&g->b, "and.b32 %%v%u, %%r4, 31; setp.eq.u32 %%q%u, %%v%u, 9; @%%q%u %s;\n", g->regs, g->regs, g->regs, g->regs, draw(g, 2) ? "ret" : "exit"), g->regs++;
+        else if (out) mg_buf_printf(&g->b, "and.b32 %%v%u, %%r4, 15; setp.gt.u32 %%q%u, %%v%u, 12; @%%q%u bra X%u;\n", g->regs, g->regs, g->regs, g->regs, out), g->regs++;
+    }
+}
+
+MG_TEST(tool_blocks_random)
+{
+    static const char *const some[] = {"counters=register", "counters=register,sm=90,shards=2,warps=off", "counters=thread"};
+    for (uint32_t seed = 0; seed < 60; seed++) {
+        struct gen g = {.seed = seed, .regs = 1, .labels = 1, .budget = 14};
+        mg_buf_adds(&g.b, HEAD ENTRY("k") ".reg .b32 %v<300>; .reg .b64 %w<300>; .reg .pred %q<300>;\n" GID "mul.lo.u32 %r4, %r1, 2654435; setp.ne.u32 %p1, %r1, 3;\n");
+        gen_body(&g, 0, 0);
+        mg_buf_adds(&g.b, "st.global.u32 [%rd1], %r4; ret;\n}\n");
+        for (unsigned k = 0; k < MG_COUNT_OF(some); k++) {
+            struct run r;
+            char what[120];
+            snprintf(what, sizeof what, "random kernel %u, %s", seed, some[k]);
+            if (run_both(&r, g.b.at, "k", 2, 72, 5, some[k])) check_witness(&r, what);
+            release(&r);
+        }
+        mg_buf_release(&g.b);
+    }
+}
+
+/* What counters hold after 2^40 events of each lane, put there before the first: sums are exact in
+ * either way of adding, and what 32 bits cannot hold goes to memory at once. */
+static const char *preset_from, *preset_to;
+
+static char *preset(char *text)
+{
+    char *at = preset_from ? strstr(text, preset_from) : NULL;
+    if (!at) return text;
+    struct mg_buf b = MG_BUF_INIT;
+    mg_buf_add(&b, text, (size_t)(at - text));
+    mg_buf_adds(&b, preset_to);
+    mg_buf_adds(&b, at + strlen(preset_from));
+    free(text);
+    return mg_buf_take(&b);
+}
+
+/* Outer rounds have no bound that is known: its edge needs 64 bits; the inner loop's count carries. */
+static const char wide_counts[] = HEAD ENTRY("k") GID
+    "mov.u32 %r4, %r1;\n"
+    "A: mad.lo.u32 %r4, %r4, 5, 3; and.b32 %r5, %r4, 3; add.u32 %r6, %r5, 2;\n"
+    "B: add.s32 %r6, %r6, -1; setp.ne.s32 %p1, %r6, 0; @%p1 bra B;\n"
+    "setp.ne.u32 %p2, %r5, 0; @%p2 bra A;\n"
+    "st.global.u32 [%rd1], %r4; ret;\n}\n";
+static const char one_loop[] = HEAD ENTRY("k") GID
+    "mov.u32 %r4, %r1; setp.ge.u32 %p3, %r1, 1000; @%p3 bra OUT;\n"
+    "A: mad.lo.u32 %r4, %r4, 5, 3; and.b32 %r5, %r4, 3; setp.ne.u32 %p2, %r5, 0; @%p2 bra A;\n"
+    "OUT: st.global.u32 [%rd1], %r4; ret;\n}\n";
+
+static void check_preset(const char *text, uint32_t block, const char *from, const char *to, uint64_t more, uint32_t threads)
+{
+    for (unsigned sm = 0; sm <= 90; sm += 90) {
+        struct run r, p;
+        char args[64];
+        snprintf(args, sizeof args, "counters=register,warps=off,sm=%u", sm);
+        preset_from = NULL;
+        bool ok = run_both(&r, text, "k", 1, threads, 0, args);
+        preset_from = from;
+        preset_to = to;
+        ok = run_both(&p, text, "k", 1, threads, 0, args) && ok;
+        preset_from = NULL;
+        if (ok && !strstr(p.text, to)) mg_test_fail(__FILE__, __LINE__, "no \"%s\" in the twin", from);
+        if (ok) MG_CHECK_EQ(p.threads[block] - r.threads[block], more * threads);
+        release(&r);
+        release(&p);
+    }
+}
+
+MG_TEST(tool_blocks_wide_counts)
+{
+    uint64_t far = (1ull << 40) + 12345;
+    check_preset(one_loop, 1, "mov.u64 __mg_c, 0;", "mov.u64 __mg_c, 1099511640121;", far, 64);
+    check_preset(one_loop, 1, "mov.u64 __mg_c, 0;", "mov.u64 __mg_c, 1099511640121;", far, 33);
+    check_preset(one_loop, 1, "mov.u64 __mg_c, 0;", "mov.u64 __mg_c, 134217726;", 134217726, 64); /* just fits a sum of 32 bits */
+    check_preset(one_loop, 1, "mov.u64 __mg_c, 0;", "mov.u64 __mg_c, 4294967295;", 4294967295u, 64);
+    check_preset(wide_counts, 1, "mov.u32 __mg_c, 0;", "mov.u32 __mg_c, 4294967294;", 4294967294u, 64); /* runs over in the loop */
+    check_preset(wide_counts, 1, "mov.u32 __mg_c, 0;", "mov.u32 __mg_c, 4294967294;", 4294967294u, 33);
 }
 
 MG_TEST(twin_refusals)
