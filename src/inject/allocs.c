@@ -114,7 +114,7 @@ bool mg_areas_peers(void) { return __atomic_load_n(&peers, __ATOMIC_ACQUIRE); }
 bool mg_areas_on(void) { return mg_session.config.verify || (mg_session.active && mg_session.backend->send); }
 static bool looks(cu_result rc) { return rc == CUE_SUCCESS && !mg_inside && mg_areas_on(); }
 
-static cu_result made(cu_result rc, const void *at, uint64_t bytes, enum mg_area_kind kind)
+static cu_result made_as(cu_result rc, const void *at, uint64_t bytes, enum mg_area_kind kind, bool mapped)
 {
     uint64_t base;
     if (!looks(rc) || !at || !bytes)
@@ -122,8 +122,12 @@ static cu_result made(cu_result rc, const void *at, uint64_t bytes, enum mg_area
     memcpy(&base, at, sizeof base);
     cu_ctx ctx = NULL;
     MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&ctx);
-    insert((struct mg_area){.at = base, .bytes = bytes, .ctx = ctx, .kind = kind});
+    insert((struct mg_area){.at = base, .bytes = bytes, .ctx = ctx, .kind = kind, .mapped = mapped});
     return rc;
+}
+static cu_result made(cu_result rc, const void *at, uint64_t bytes, enum mg_area_kind kind)
+{
+    return made_as(rc, at, bytes, kind, false);
 }
 
 MG_HOOK(cuMemAlloc_v2, cu_ptr *p, size_t bytes) { return made(MG_REAL(cuMemAlloc_v2)(p, bytes), p, bytes, MG_AREA_DEVICE); }
@@ -147,7 +151,7 @@ MG_HOOK(cuMemHostRegister_v2, void *p, size_t bytes, unsigned flags)
 }
 MG_HOOK(cuMemMap, cu_ptr p, size_t bytes, size_t offset, cu_mem_handle h, unsigned long long flags)
 {
-    return made(MG_REAL(cuMemMap)(p, bytes, offset, h, flags), &p, bytes, MG_AREA_DEVICE);
+    return made_as(MG_REAL(cuMemMap)(p, bytes, offset, h, flags), &p, bytes, MG_AREA_DEVICE, true);
 }
 /* Inside a capture the memory is the graph's, and there only while that runs. */
 static cu_result made_async(cu_result rc, const cu_ptr *p, size_t bytes)

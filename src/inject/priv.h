@@ -208,6 +208,7 @@ struct mg_code { /* one kernel of one image: text of the twin, the same for ever
     uint64_t n_ended, n_timed, timed_ns; /* launches and replays, of them those whose time is known; for --stats */
     uint64_t other_calls;        /* thread calls that left for a function without a clone */
     bool verify_known; const char *verify_why; /* --verify: why it cannot run three times, NULL: it can */
+    struct mg_reach *reach;      /* --verify: what it may write; NULL: anything */
 };
 struct mg_block_mem { struct mg_block_mem *next; uint64_t at, words; void *slot; }; /* context block, then its counters */
 struct mg_inst { /* a kernel as one handle in one context names it */

@@ -3,8 +3,9 @@
  *
  *   save ── native ── keep what changed ── restore ── native ── note what is not repeatable ── restore ── twin ── compare
  *
- * at the same addresses. Saved is all memory that a store can reach: the live allocations (allocs.c)
- * and the variables of the kernel's module. Memory that the host shares (pinned, managed) is only
+ * at the same addresses. Saved is all memory that a store can reach: allocations (allocs.c) and variables of
+ * the kernel's module to which the addresses that it writes lead back (analysis/reach), or all of them
+ * where that cannot be told. Memory that the host shares (pinned, managed) is only
  * watched: when the first native run has changed it, that run was the launch, nothing is run again.
  * The same when the run does not end while we wait: it may wait for what its caller does next.
  * Where the twin differs, two more native runs tell whether those bytes are repeatable at all.
@@ -20,6 +21,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "analysis/reach.h"
 #include "base/json.h"
 
 #define WAIT_NVIDIA_NS 10000000000u
@@ -209,25 +211,35 @@ static bool is_strange(uint64_t p)
     return pageable && !mincore((void *)(uintptr_t)(p & ~UINT64_C(4095)), 4096, &present);
 }
 
-static const struct area *holder(const struct mg_verify *v, uint64_t p)
+static bool holds(const struct mg_verify *v, uint64_t p)
 {
     for (uint32_t i = 0; i < v->n; i++)
         if (p - v->areas[i].a.at < v->areas[i].a.bytes)
-            return &v->areas[i];
-    return NULL;
+            return true;
+    return false;
+}
+
+/* Does what is written lead back to these bytes of the parameters? */
+static bool reaches(const struct mg_reach *reach, uint32_t offset)
+{
+    bool found = !reach || reach->everything;
+    for (uint32_t k = 0; !found && k < reach->n_params; k++)
+        found = reach->params[k] == offset;
+    return found;
 }
 
 static const char *check_arguments(struct mg_verify *v, const struct mg_run *r)
 {
     const struct mg_inst *i = r->inst;
+    struct mg_area a;
     uint64_t p;
     for (uint32_t k = 0; r->values && k < i->n_params; k++)
         for (uint32_t at = i->param_offsets[k]; at % 8 == 0 && at + 8 <= i->param_offsets[k] + i->param_sizes[k]; at += 8) {
             memcpy(&p, (const char *)r->values + at, 8);
-            const struct area *x = holder(v, p);
-            if (!x && is_strange(p))
+            if (mg_area_find(p, &a))
+                v->shared |= a.kind != MG_AREA_DEVICE;
+            else if (!holds(v, p) && reaches(i->code->reach, at) && is_strange(p))
                 return "an argument points to memory that is not known";
-            v->shared |= x && x->a.kind != MG_AREA_DEVICE;
         }
     return NULL;
 }
@@ -237,6 +249,7 @@ static const char *why_not(const struct mg_run *r)
     struct mg_code *c = r->inst->code;
     if (!c->verify_known) {
         c->verify_why = scan_code(c);
+        c->reach = mg_reach_new(c->m, c->kernel);
         c->verify_known = true;
     }
     if (r->node)
@@ -265,13 +278,21 @@ static uint64_t available(void)
     return kb << 10;
 }
 
+static bool writes_variable(const struct mg_reach *reach, mg_id var)
+{
+    bool found = !reach || reach->everything;
+    for (uint32_t k = 0; !found && k < reach->n_vars; k++)
+        found = reach->vars[k] == var;
+    return found;
+}
+
 static void add_variables(struct mg_verify *v, const struct mg_inst *i)
 {
     const struct mg_module *m = i->code->m;
     for (mg_id k = 1; k < m->vars.n; k++) {
         const struct mg_var *var = &m->vars.at[k];
         uint64_t at;
-        if (var->func || var->space != MG_SPACE_global || !mg_var_bytes(var) ||
+        if (var->func || !writes_variable(i->code->reach, k) || var->space != MG_SPACE_global || !mg_var_bytes(var) ||
             !mg_session.backend->global(i->function, mg_name(m, var->name), &at))
             continue;
         v->areas[v->n++] = (struct area){
@@ -285,6 +306,27 @@ static int by_address(const void *a, const void *b)
     return x->a.at < y->a.at ? -1 : x->a.at > y->a.at;
 }
 
+/* Marks what the arguments lead to; memory that is mapped piece by piece goes on in the next piece. */
+static bool *mark(const struct mg_run *r, const struct mg_area *list, uint32_t n)
+{
+    const struct mg_reach *reach = r->inst->code->reach;
+    bool any = !reach || reach->everything || !r->values, *marks = calloc(n + 1, sizeof *marks);
+    uint64_t p;
+    for (uint32_t k = 0; marks && k < n; k++) {
+        marks[k] = any;
+        for (uint32_t i = 0; !any && i < reach->n_params; i++)
+            if (reach->params[i] + 8 <= r->inst->param_bytes) {
+                memcpy(&p, (const char *)r->values + reach->params[i], 8);
+                marks[k] |= p - list[k].at < list[k].bytes;
+            }
+    }
+    for (uint32_t k = 1; marks && k < n; k++)
+        marks[k] |= marks[k - 1] && list[k].mapped && list[k - 1].mapped && list[k - 1].at + list[k - 1].bytes == list[k].at;
+    for (uint32_t k = n; marks && k-- > 1;)
+        marks[k - 1] |= marks[k] && list[k].mapped && list[k - 1].mapped && list[k - 1].at + list[k - 1].bytes == list[k].at;
+    return marks;
+}
+
 /* All that the kernel may write. NULL: *why. */
 static struct mg_verify *collect(const struct mg_run *r, const char **why)
 {
@@ -293,19 +335,22 @@ static struct mg_verify *collect(const struct mg_run *r, const char **why)
     cu_ctx ctx = NULL;
     struct mg_verify *v = calloc(1, sizeof *v);
     struct mg_area *list = mg_areas_copy(&n);
+    bool *marks = list ? mark(r, list, n) : NULL;
     *why = "out of memory";
-    if (!v || !list || !(v->areas = calloc(n + r->inst->code->m->vars.n + 1, sizeof *v->areas))) {
+    if (!v || !marks || !(v->areas = calloc(n + r->inst->code->m->vars.n + 1, sizeof *v->areas))) {
         free(v);
         free(list);
+        free(marks);
         return NULL;
     }
     v->code = r->inst->code;
     v->number = r->number;
     MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&ctx);
     for (uint32_t k = 0; k < n; k++)
-        if (list[k].kind != MG_AREA_DEVICE || list[k].ctx == ctx)
+        if (marks[k] && (list[k].kind != MG_AREA_DEVICE || list[k].ctx == ctx))
             v->areas[v->n++].a = list[k];
     free(list);
+    free(marks);
     add_variables(v, r->inst);
     qsort(v->areas, v->n, sizeof *v->areas, by_address);
     for (uint32_t k = 0; k < v->n; k++) {

@@ -9,6 +9,7 @@ struct mg_area { /* a live allocation of the application */
     uint64_t at, bytes, id; /* id: in order of allocation, never reused */
     void *ctx;
     enum mg_area_kind kind;
+    bool mapped;            /* by cuMemMap: addresses go on into what is mapped beside it */
 };
 
 /* ---- allocs.c; everything is empty without --verify or a GPU ------------------------------------ */

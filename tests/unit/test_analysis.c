@@ -7,6 +7,7 @@
 #include "analysis/equiv.h"
 #include "analysis/live.h"
 #include "analysis/loop.h"
+#include "analysis/reach.h"
 #include "analysis/space.h"
 #include "analysis/ssa.h"
 #include "analysis/uniform.h"
@@ -467,4 +468,38 @@ MG_TEST(callgraph_reaches)
     MG_CHECK_STR(mg_name(m, m->funcs.at[g->funcs[1]].name), "v1");
     mg_callgraph_free(g);
     mg_module_free(m);
+}
+
+/* want: "everything" or the offsets and variables, in the order in which the text names them. */
+static void check_reach(const char *body, const char *want)
+{
+    struct mg_buf text = MG_BUF_INIT, got = MG_BUF_INIT;
+    mg_buf_adds(&text, HEAD ".global .u64 g[4]; .shared .u32 s[8];\n.func side (.param .u64 a)\n{\n" REGS "ld.param.u64 %rd1, [a]; st.global.u32 [%rd1], 1; ret;\n}\n"
+                       ".visible .entry k(.param .u64 o, .param .u32 n, .param .align 8 .b8 q[24])\n{\n" REGS);
+    mg_buf_adds(&text, body);
+    mg_buf_adds(&text, "ret;\n}\n");
+    struct mg_module *m = parse(text.at);
+    struct mg_reach *r = mg_reach_new(m, mg_module_find_func(m, "k"));
+    for (uint32_t i = 0; i < r->n_params; i++) mg_buf_printf(&got, "%s%u", got.n ? " " : "", r->params[i]);
+    for (uint32_t i = 0; i < r->n_vars; i++) mg_buf_printf(&got, "%s%s", got.n ? " " : "", mg_name(m, m->vars.at[r->vars[i]].name));
+    MG_CHECK_STR(r->everything ? "everything" : got.n ? got.at : "", want);
+    mg_reach_free(r);
+    mg_module_free(m);
+    mg_buf_release(&text);
+    mg_buf_release(&got);
+}
+
+MG_TEST(reach_of_stores)
+{
+    check_reach("ld.param.u64 %rd1, [o]; ld.param.u64 %rd2, [q+8]; ld.global.u32 %r1, [%rd1]; mul.wide.u32 %rd3, %r1, 4; add.u64 %rd4, %rd2, %rd3;\n"
+                "cvta.to.global.u64 %rd5, %rd4; st.global.u32 [%rd5+4], %r1;", "24"); /* o 0, n 8, q 16..40: what is only read is not reached */
+    check_reach("ld.param.u64 %rd1, [o]; mov.u64 %rd2, g; selp.b64 %rd3, %rd1, %rd2, %p1; atom.add.u32 %r1, [%rd3], 1;", "0 g");
+    check_reach("ld.param.u64 %rd1, [o]; L: add.u64 %rd1, %rd1, 4; st.u32 [%rd1], 1; @%p1 bra L;", "0");
+    check_reach("st.shared.u32 [s], 1; mov.u64 %rd1, s; cvta.shared.u64 %rd2, %rd1; st.u32 [%rd2], 1;", "");
+    check_reach("red.global.add.u64 [g+8], 1;", "g");
+    check_reach("ld.param.u64 %rd1, [o]; ld.global.u64 %rd2, [%rd1]; st.global.u32 [%rd2], 1;", "everything"); /* a pointer in memory */
+    check_reach("ld.param.u64 %rd1, [o]; ld.global.u64 %rd2, [%rd1]; add.u64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], 1;", "everything");
+    check_reach("mov.u64 %rd1, 4096; st.global.u32 [%rd1], 1;", "everything");
+    check_reach("mov.b64 %rd1, {%r1, %r2}; st.global.u32 [%rd1], 1;", "everything");
+    check_reach("{ .param .u64 x; st.param.u64 [x], %rd1; call side, (x); }", "everything");
 }
