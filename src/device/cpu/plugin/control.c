@@ -21,7 +21,7 @@ static void branch_off(struct emit *e, val cond, LLVMBasicBlockRef yes)
 
 static struct leave *leave_here(struct emit *e)
 {
-    struct leave *l = &e->leaves[e->version][e->block];
+    struct leave *l = &e->leaves[e->block];
     if (!l->used) {
         l->used = true;
         l->bb = emit_block(e, "leave");

@@ -41,7 +41,7 @@ static void prologue(struct emit *e)
     e->outside = emit_field(e, e->i32, offsetof(struct cpu_call, outside));
     e->alone = emit_field(e, e->i32, offsetof(struct cpu_call, alone));
     e->n_warps = emit_field(e, e->i32, offsetof(struct cpu_call, n_warps));
-    val *const all[] = {&e->live, &e->budget, &e->cur, &e->leave_pc, &e->leave_mask, &e->leave_next, &e->leave_stop};
+    val *const all[] = {&e->live, &e->budget, &e->cur, &e->leave_pc, &e->leave_mask, &e->leave_next, &e->leave_stop, &e->leave_from};
     for (unsigned i = 0; i < MG_COUNT_OF(all); i++) *all[i] = slot(e, e->i32);
     for (uint32_t b = 0; b < f->n_blocks; b++)
         if (f->blocks[b].merges) e->pend[b] = slot(e, e->i32);
@@ -68,7 +68,7 @@ static void begin_warp(struct emit *e)
     e->regs = emit_at(e, e->frame, offsetof(struct emu_frame, regs));
     LLVMBuildStore(B, emit_state(e, e->i32, offsetof(struct cpu_warp, live)), e->live);
     LLVMBuildStore(B, emit_state(e, e->i32, offsetof(struct cpu_warp, budget)), e->budget);
-    val *const clear[] = {&e->cur, &e->leave_pc, &e->leave_mask, &e->leave_next, &e->leave_stop};
+    val *const clear[] = {&e->cur, &e->leave_pc, &e->leave_mask, &e->leave_next, &e->leave_stop, &e->leave_from};
     for (unsigned i = 0; i < MG_COUNT_OF(clear); i++) LLVMBuildStore(B, k32(e, 0), *clear[i]);
     for (uint32_t b = 0; b < f->n_blocks; b++)
         if (e->pend[b]) LLVMBuildStore(B, k32(e, 0), e->pend[b]);
@@ -143,20 +143,28 @@ static bool instruction(struct emit *e)
     }
 }
 
+/* Out of block b, from either version: registers and pending lanes are saved. */
 static void leave_block(struct emit *e, uint32_t b)
 {
     struct cpu_func *f = e->f;
-    struct leave *l = &e->leaves[e->version][b];
+    struct leave *l = &e->leaves[b];
     if (!l->used) return;
     LLVMPositionBuilderAtEnd(B, l->bb);
     for (uint32_t r = 0; r < f->n_regs; r++)
-        if (mg_has(l->live, r) || (e->version == PART && mg_has(f->blocks[b].keep, r))) {
+        if (mg_has(l->live, r) || mg_has(f->blocks[b].keep, r)) {
             emit_save(e, r + 1);
             mg_put(f->blocks[b].saved, r);
         }
     for (uint32_t x = 0; x < f->n_blocks; x++)
-        if (mg_has(f->blocks[b].front, x) && e->pend[x])
-            emit_set_field(e, offsetof(struct cpu_call, masks) + 4 * x, e->version == FULL ? k32(e, 0) : LLVMBuildLoad2(B, e->i32, e->pend[x], ""));
+        if (mg_has(f->blocks[b].front, x) && e->pend[x]) emit_set_field(e, offsetof(struct cpu_call, masks) + 4 * x, LLVMBuildLoad2(B, e->i32, e->pend[x], ""));
+    LLVMBuildStore(B, k32(e, b), e->leave_from);
+    LLVMBuildBr(B, e->tail);
+}
+
+/* What all ways out share: back to the caller, or on to the next warp. */
+static void leave_tail(struct emit *e)
+{
+    LLVMPositionBuilderAtEnd(B, e->tail);
     emit_set_state(e, offsetof(struct cpu_warp, live), LLVMBuildLoad2(B, e->i32, e->live, ""));
     emit_set_state(e, offsetof(struct cpu_warp, budget), LLVMBuildLoad2(B, e->i32, e->budget, ""));
     LLVMBasicBlockRef out = emit_block(e, "out"), stop = emit_block(e, "stop");
@@ -165,8 +173,8 @@ static void leave_block(struct emit *e, uint32_t b)
     LLVMPositionBuilderAtEnd(B, out);
     emit_set_field(e, offsetof(struct cpu_call, pc), pc);
     emit_set_field(e, offsetof(struct cpu_call, mask), mask);
-    emit_set_field(e, offsetof(struct cpu_call, block), k32(e, b));
-    emit_set_field(e, offsetof(struct cpu_call, warp), LLVMBuildLoad2(B, e->i32, e->at_warp, ""));
+    emit_set_field(e, offsetof(struct cpu_call, block), LLVMBuildLoad2(B, e->i32, e->leave_from, ""));
+    emit_set_field(e, offsetof(struct cpu_call, warp), e->warp);
     LLVMBuildRet(B, k32(e, CPU_AT));
     LLVMPositionBuilderAtEnd(B, stop);
     val pause = LLVMBuildICmp(B, LLVMIntEQ, kind, k32(e, 2), "");
@@ -193,7 +201,6 @@ static bool body(struct emit *e, int version, uint32_t b)
         if (!control && !instruction(e)) return false;
         if (last) emit_end(e);
     }
-    leave_block(e, b);
     return true;
 }
 
@@ -209,16 +216,17 @@ val mg_emit_function(LLVMModuleRef m, struct cpu_func *f, const char *name)
     e->vars = calloc(f->n_regs + 1, sizeof *e->vars);
     e->pend = calloc(f->n_blocks + 1, sizeof *e->pend);
     e->scratch = calloc(f->reg_words, sizeof *e->scratch);
+    e->leaves = calloc(f->n_blocks + 1, sizeof *e->leaves);
     e->checked = calloc(f->n_insts + 1, sizeof *e->checked);
     e->group = calloc(f->n_insts + 1, sizeof *e->group);
     for (int v = 0; v < 2; v++) {
         e->bb[v] = calloc(f->n_blocks + 1, sizeof(LLVMBasicBlockRef));
-        e->leaves[v] = calloc(f->n_blocks + 1, sizeof(struct leave));
     }
     LLVMBasicBlockRef start = emit_block(e, "start");
     for (int v = 0; v < 2; v++)
         for (uint32_t b = 0; b < f->n_blocks; b++) e->bb[v][b] = emit_block(e, v ? "part" : "full");
     e->done = emit_block(e, "done");
+    e->tail = emit_block(e, "tail");
     LLVMPositionBuilderAtEnd(B, start);
     e->version = FULL;
     prologue(e);
@@ -241,16 +249,18 @@ val mg_emit_function(LLVMModuleRef m, struct cpu_func *f, const char *name)
     bool ok = true;
     for (int v = 0; v < 2; v++)
         for (uint32_t b = 0; b < f->n_blocks && ok; b++) ok = body(e, v, b);
+    for (uint32_t b = 0; b < f->n_blocks; b++) leave_block(e, b);
+    leave_tail(e);
     LLVMPositionBuilderAtEnd(B, e->done);
     end_warp(e);
     free(e->vars);
     free(e->pend);
     free(e->scratch);
     free(e->checked);
+    free(e->leaves);
     free(e->group);
     for (int v = 0; v < 2; v++) {
         free(e->bb[v]);
-        free(e->leaves[v]);
     }
     LLVMDisposeBuilder(e->b);
     return ok ? e->fn : NULL;

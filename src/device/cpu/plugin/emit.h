@@ -36,11 +36,11 @@ struct emit {
     LLVMBasicBlockRef next_warp;
     struct reg_var *vars;
     LLVMBasicBlockRef *bb[2];
-    struct leave *leaves[2];
+    struct leave *leaves;           /* by block, for both versions */
     val *pend;
     val cur, live, budget;
-    val leave_pc, leave_mask, leave_next, leave_stop; /* allocas; stop: 0 out, 1 barrier, 2 pause */
-    LLVMBasicBlockRef done;
+    val leave_pc, leave_mask, leave_next, leave_stop, leave_from; /* allocas; stop: 0 out, 1 barrier, 2 pause */
+    LLVMBasicBlockRef done, tail;
     /* where we are */
     int version;
     uint32_t block;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
@@ -107,6 +108,16 @@ static void dump(LLVMModuleRef m, const char *kernel, const char *what)
     LLVMPrintModuleToFile(m, path, &err);
 }
 
+/* Where the time went, for MARGAY_CPU_VERBOSE: CPU time of this thread. */
+static double lap(double *last)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    double now = (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6, d = now - *last;
+    *last = now;
+    return d;
+}
+
 #define PASSES "mem2reg,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse,loop-mssa(licm),instcombine<no-verify-fixpoint>,simplifycfg"
 
 static bool optimise(struct jit *j, LLVMModuleRef m, char *why, size_t bytes)
@@ -139,12 +150,20 @@ static bool compile_locked(struct jit *j, struct cpu_func *f, struct cpu_object 
     LLVMSetTarget(m, triple);
     LLVMDisposeMessage(triple);
     LLVMDisposeTargetData(layout);
+    double clock = 0;
+    lap(&clock);
     bool ok = mg_emit_function(m, f, name) != NULL;
+    double t_emit = lap(&clock);
     if (!ok) say(why, bytes, "an operation has no code");
     dump(m, kernel, "0");
     if (ok && LLVMVerifyModule(m, LLVMReturnStatusAction, &err)) ok = say(why, bytes, "%.400s", err);
     if (err) LLVMDisposeMessage(err);
     ok = ok && optimise(j, m, why, bytes);
+    double t_passes = lap(&clock);
+    unsigned n_ir = 0;
+    if (getenv("MARGAY_CPU_VERBOSE"))
+        for (LLVMBasicBlockRef bb = LLVMGetFirstBasicBlock(LLVMGetNamedFunction(m, name)); bb; bb = LLVMGetNextBasicBlock(bb))
+            for (LLVMValueRef v = LLVMGetFirstInstruction(bb); v; v = LLVMGetNextInstruction(v)) n_ir++;
     LLVMMemoryBufferRef object = NULL;
     if (ok) dump(m, kernel, "1");
     err = NULL;
@@ -152,6 +171,7 @@ static bool compile_locked(struct jit *j, struct cpu_func *f, struct cpu_object 
         ok = say(why, bytes, "%.400s", err);
         LLVMDisposeMessage(err);
     }
+    if (n_ir) fprintf(stderr, "margay cpu: %u operations, %u IR instructions: %.1f ms IR, %.1f passes, %.1f code\n", f->n_insts, n_ir, t_emit, t_passes, lap(&clock));
     LLVMDisposeModule(m);
     LLVMOrcDisposeThreadSafeContext(safe);
     if (!ok) return false;

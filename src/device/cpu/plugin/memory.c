@@ -197,7 +197,7 @@ void emit_sync(struct emit *e)
 /* ---- addresses -------------------------------------------------------------------------------------------- */
 
 struct access {
-    bool linear, halves, wide; /* registers of 64 bits */
+    bool linear, halves, exact; /* exact: only active lanes were checked */
     int32_t stride;
     unsigned bytes, vec;
     bool sign;
@@ -235,11 +235,11 @@ static void bounds(struct emit *e, const struct cpu_inst *in, struct access *a)
 }
 
 /* [from, from + span) inside and aligned */
-static val inside(struct emit *e, const struct access *a, val from, uint64_t span, unsigned align)
+static val inside(struct emit *e, const struct access *a, val from, val span, unsigned align)
 {
     val off = LLVMBuildSub(B, from, a->lo, "");
     val ok = LLVMBuildICmp(B, LLVMIntULT, off, a->size, "");
-    ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntULE, LLVMBuildAdd(B, off, k64(e, span), ""), a->size, ""), "");
+    ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntULE, LLVMBuildAdd(B, off, span, ""), a->size, ""), "");
     if (align > 1) {
         val low = LLVMBuildAnd(B, from, k64(e, align - 1), "");
         ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntEQ, low, k64(e, 0), ""), "");
@@ -327,6 +327,12 @@ static void load_linear(struct emit *e, const struct access *a)
     }
     unsigned n = a->halves ? 16 : 32;
     val wide[2];
+    if (a->exact) {
+        LLVMTypeRef vt = LLVMVectorType(t, 32), types[2] = {vt, e->ptr};
+        val args[4] = {p[0], k32(e, in->bytes), emit_lanes(e), LLVMConstNull(vt)};
+        if (in->list[0]) set_loaded(e, in->list[0], extend(e, in, emit_intrinsic(e, "llvm.masked.load", types, 2, args, 4), true));
+        return;
+    }
     for (int h = 0; h < (a->halves ? 2 : 1); h++) wide[h] = load(e, LLVMVectorType(t, n * in->vec), p[h], in->bytes);
     for (unsigned k = 0; k < in->vec; k++) {
         if (!in->list[k]) continue;
@@ -482,17 +488,25 @@ static void defines(void *user, uint32_t reg, bool must)
     r->yes |= reg + 1 == r->reg;
 }
 
+/* Linear accesses without a guard have no code for what lies elsewhere: the emulator does it, and what
+ * follows. Some lanes only: where there are masked loads and stores. */
+static bool leaves_whole(struct emit *e, const struct cpu_inst *in)
+{
+    struct plan p = plan_of(e, in, e->version);
+    return p.known && p.linear && !in->guard && in->space != MG_SPACE_generic && (e->version == FULL || !p.s.stride || emit_is(e, EMU_ISA_AVX512));
+}
+
 /* The accesses behind this one in the block that its check may stand for: least and greatest offset. */
-static void gather_group(struct emit *e, const struct plan *p, int64_t *lo, int64_t *hi)
+static void gather_group(struct emit *e, int64_t *lo, int64_t *hi)
 {
     const struct cpu_inst *in = e->in;
     struct redefined r = {.reg = in->s[0]};
     *lo = *hi = in->off;
-    if (in->guard || !in->s[0] || e->version != FULL) return;
+    if (in->guard || !in->s[0]) return;
     for (uint32_t i = e->ix; i < e->f->blocks[e->block].end && !r.yes; i++) {
         const struct cpu_inst *o = &e->f->insts[i];
         if (o->kind == CPU_CTL && i > e->ix) break; /* what waits here may change what follows */
-        if ((o->kind == CPU_LOAD || o->kind == CPU_STORE) && shares(in, o) && plan_of(e, o, e->version).linear == p->linear) {
+        if ((o->kind == CPU_LOAD || o->kind == CPU_STORE) && shares(in, o) && leaves_whole(e, o)) {
             if (o->off < *lo) *lo = o->off;
             if (o->off > *hi) *hi = o->off;
             e->checked[i] = e->ix + 1;
@@ -501,23 +515,38 @@ static void gather_group(struct emit *e, const struct plan *p, int64_t *lo, int6
     }
 }
 
-/* Linear accesses by all lanes: when one fails the emulator does it, and what follows. No code of
- * its own, no calls in loops. A generic address may be one of shared memory, which has no range. */
+/* Does the check look at the active lanes only? */
+static bool exact(struct emit *e, const struct plan *p, const struct cpu_inst *in) { return e->version == PART && p->s.stride && !p->s.halves && in->vec == 1; }
+
+/* A linear access that is checked here or was by one before it. */
 static void access_all(struct emit *e, const struct plan *p)
 {
     const struct cpu_inst *in = e->in;
-    struct access a = {.bytes = in->bytes, .vec = in->vec, .linear = true, .halves = p->s.halves, .stride = p->s.stride};
+    struct access a = {.bytes = in->bytes, .vec = in->vec, .linear = true, .halves = p->s.halves, .exact = exact(e, p, in), .stride = p->s.stride};
     bool done = e->checked[e->ix] && e->checked[e->ix] != e->ix + 1;
     for (int h = 0; h < (p->s.halves ? 2 : 1) && !done; h++) a.at[h] = address(e, in, false, h);
     if (!done) {
         int64_t lo, hi;
         uint64_t span = p->s.stride ? (uint64_t)p->size * (p->s.halves ? 16 : 32) : p->size;
         val ok = NULL;
-        gather_group(e, p, &lo, &hi);
+        gather_group(e, &lo, &hi);
         bounds(e, in, &a);
         for (int h = 0; h < (p->s.halves ? 2 : 1); h++) {
-            val from = LLVMBuildAdd(B, a.at[h], k64(e, (uint64_t)(lo - in->off)), "");
-            val one = inside(e, &a, from, span + (uint64_t)(hi - lo), p->size);
+            val from = LLVMBuildAdd(B, a.at[h], k64(e, (uint64_t)(lo - in->off)), ""), bytes = k64(e, span + (uint64_t)(hi - lo));
+            if (exact(e, p, in)) {
+                val m = e->mask, args[2] = {m, LLVMConstInt(e->i1, 1, 0)};
+                val first = LLVMBuildZExt(B, emit_intrinsic(e, "llvm.cttz", &e->i32, 1, args, 2), e->i64, "");
+                val off = LLVMBuildZExt(B, emit_intrinsic(e, "llvm.ctlz", &e->i32, 1, args, 2), e->i64, "");
+                val idle = LLVMBuildMul(B, LLVMBuildAdd(B, first, off, ""), k64(e, p->size), "");
+                val skip = LLVMBuildMul(B, first, k64(e, p->size), "");
+                from = LLVMBuildAdd(B, from, skip, "");
+                bytes = LLVMBuildSub(B, bytes, idle, "");
+                if (in->where == EMU_AT_SHARED || in->base_w) { /* lanes before the first may lie below 0 */
+                    from = LLVMBuildAnd(B, from, k64(e, UINT32_MAX), "");
+                    a.at[h] = LLVMBuildSub(B, LLVMBuildSub(B, from, skip, ""), k64(e, (uint64_t)(lo - in->off)), "");
+                }
+            }
+            val one = inside(e, &a, from, bytes, p->size);
             ok = ok ? LLVMBuildAnd(B, ok, one, "") : one;
         }
         emit_leave_if(e, LLVMBuildNot(B, ok, ""));
@@ -542,7 +571,7 @@ void emit_memory(struct emit *e)
     struct access a = {.bytes = in->bytes, .vec = in->vec, .linear = p.linear, .halves = s.halves, .stride = s.stride};
     uint32_t size = p.size;
     bool store = in->kind == CPU_STORE, known = p.known, masked = e->version == PART || in->guard;
-    if (known && p.linear && e->version == FULL && !in->guard && in->space != MG_SPACE_generic) {
+    if (leaves_whole(e, in)) {
         access_all(e, &p);
         return;
     }
@@ -556,7 +585,7 @@ void emit_memory(struct emit *e)
         uint64_t span = s.stride ? (uint64_t)size * (s.halves ? 16 : 32) : size;
         for (int h = 0; h < (s.halves ? 2 : 1); h++) {
             a.at[h] = address(e, in, false, h);
-            val one = inside(e, &a, a.at[h], span, size);
+            val one = inside(e, &a, a.at[h], k64(e, span), size);
             ok = ok ? LLVMBuildAnd(B, ok, one, "") : one;
         }
         if (store && !s.stride && masked) ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntNE, active_bits(e), k32(e, 0), ""), "");
