@@ -80,7 +80,8 @@ struct cpu_block {
     uint64_t *front;      /* blocks that may be pending while this one runs */
     uint64_t *live;       /* registers live at its start */
     uint64_t *keep;       /* registers live in a block of front: inactive lanes' values count */
-    uint64_t *saved;      /* registers that ways out of this block save (the plugin says) */
+    uint64_t *saved;      /* registers that count where this block is left (the plugin says) */
+    uint64_t *dirty;      /* at its start: registers written since compiled code was entered */
 };
 
 struct cpu_func {
@@ -169,6 +170,8 @@ void cpu_each_def(const struct cpu_func *f, const struct cpu_inst *in, void (*fn
 bool cpu_find_blocks(struct cpu_func *f, char *why, size_t why_bytes);
 void cpu_find_fronts(struct cpu_func *f);
 void cpu_find_live(struct cpu_func *f);
+void cpu_find_dirty(struct cpu_func *f);
+void cpu_dirty_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *out);
 /* Registers live before operation ix of block b. */
 void cpu_live_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *out);
 /* shape.c */

@@ -70,6 +70,7 @@ bool cpu_find_blocks(struct cpu_func *f, char *why, size_t why_bytes)
         b->live = mg_arena_array(&f->arena, uint64_t, f->reg_words);
         b->keep = mg_arena_array(&f->arena, uint64_t, f->reg_words);
         b->saved = mg_arena_array(&f->arena, uint64_t, f->reg_words);
+        b->dirty = mg_arena_array(&f->arena, uint64_t, f->reg_words);
         f->block_of[i] = ++f->n_blocks;
     }
     for (uint32_t b = 0; b < f->n_blocks; b++) f->blocks[b].end = b + 1 < f->n_blocks ? f->blocks[b + 1].first : n;
@@ -291,6 +292,42 @@ void cpu_find_live(struct cpu_func *f)
         for (uint32_t b = f->n_blocks; b-- > 0;) {
             cpu_live_at(f, b, f->blocks[b].first, set);
             again |= join(f->blocks[b].live, set, f->reg_words);
+        }
+    }
+    free(set);
+}
+
+/* ---- what has been written ----------------------------------------------------------------------------- */
+
+static void note_def(void *user, uint32_t r, bool must)
+{
+    (void)must;
+    mg_put(user, r);
+}
+
+/* Registers written before operation ix of block b and since the function was entered: the others
+ * are outside compiled code as they are inside. */
+void cpu_dirty_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *out)
+{
+    memcpy(out, f->blocks[b].dirty, f->reg_words * sizeof *out);
+    for (uint32_t i = f->blocks[b].first; i < ix; i++) cpu_each_def(f, &f->insts[i], note_def, out);
+}
+
+void cpu_find_dirty(struct cpu_func *f)
+{
+    uint64_t *set = calloc(f->reg_words, sizeof *set);
+    uint32_t succ[260];
+    if (!set) abort();
+    for (bool again = true; again;) {
+        again = false;
+        for (uint32_t b = 0; b < f->n_blocks; b++) {
+            const struct cpu_inst *in = last_of(f, b);
+            uint32_t n = successors(f, b, succ, MG_COUNT_OF(succ));
+            cpu_dirty_at(f, b, f->blocks[b].end, set);
+            bool outside = in && (in->ctl == EMU_CTL_BAR || in->ctl == EMU_CTL_SYNC); /* goes on by way of an entry */
+            for (uint32_t k = 0; k < n && !outside; k++) again |= join(f->blocks[succ[k]].dirty, set, f->reg_words);
+            for (uint32_t x = 0; x < f->n_blocks; x++) /* lanes that waited come to run with what others wrote */
+                if (mg_has(f->blocks[b].front, x)) again |= join(f->blocks[x].dirty, set, f->reg_words);
         }
     }
     free(set);

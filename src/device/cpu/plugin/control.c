@@ -26,9 +26,12 @@ static struct leave *leave_here(struct emit *e)
         l->used = true;
         l->bb = emit_block(e, "leave");
         l->live = mg_arena_array(&e->f->arena, uint64_t, e->f->reg_words);
+        l->dirty = mg_arena_array(&e->f->arena, uint64_t, e->f->reg_words);
     }
     cpu_live_at(e->f, e->block, e->ix, e->scratch);
     for (uint32_t i = 0; i < e->f->reg_words; i++) l->live[i] |= e->scratch[i];
+    cpu_dirty_at(e->f, e->block, e->ix, e->scratch);
+    for (uint32_t i = 0; i < e->f->reg_words; i++) l->dirty[i] |= e->scratch[i];
     return l;
 }
 

@@ -20,7 +20,7 @@ typedef LLVMValueRef val;
 enum { FULL, PART };
 struct reg_var { val at[2]; }; /* allocas: base of lane 0, of lane 16 (halves) */
 
-struct leave { LLVMBasicBlockRef bb; uint64_t *live; bool used; };
+struct leave { LLVMBasicBlockRef bb; uint64_t *live, *dirty; bool used; }; /* over all places that leave the block */
 
 struct emit {
     struct cpu_func *f;
