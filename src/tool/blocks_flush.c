@@ -50,7 +50,8 @@ static void branch(struct mg_rfunc *f, mg_id p, bool not_p, mg_id label)
 
 static mg_id local_address(struct mg_rfunc *f, const struct mg_rc *c, int64_t *off)
 {
-    *off = 8 * (int64_t)(c->slot - f->n_bits - f->n_words);
+    uint32_t at = c->slot - f->n_bits - f->n_words;
+    *off = c->kind == MG_RC_LOCAL ? 8 * (int64_t)at : 7 * (int64_t)f->n_locals + at;
     return f->local_reg;
 }
 
@@ -93,14 +94,24 @@ void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s)
         EMIT("st.local.u64", mg_o_addr_reg(base, off), R(v));
         break;
     }
+    case MG_RC_FLAG: {
+        mg_id base = local_address(f, c, &off);
+        EMIT("st.local.u8", mg_o_addr_reg(base, off), I(1));
+        break;
+    }
     }
     mg_emit_guard(x, 0, false);
+}
+
+static bool in_memory(const struct mg_rc *c)
+{
+    return c->kind == MG_RC_LOCAL || c->kind == MG_RC_FLAG;
 }
 
 static bool any_local(const struct mg_rfunc *f, const uint64_t *set)
 {
     for (uint32_t i = 0; i < f->n; i++)
-        if (f->counters[i].kind == MG_RC_LOCAL && mg_rc_in(set, i)) return true;
+        if (in_memory(&f->counters[i]) && mg_rc_in(set, i)) return true;
     return false;
 }
 
@@ -115,11 +126,11 @@ static mg_id begin_locals(struct mg_rfunc *f)
     return again;
 }
 
-static void end_locals(struct mg_rfunc *f, mg_id again)
+static void end_locals(struct mg_rfunc *f, mg_id again, uint32_t n_words)
 {
     struct mg_emit *x = &f->x;
     EMIT("add.u64", R(t64(f, 1)), R(t64(f, 1)), I(8));
-    EMIT("setp.lt.u64", R(tp(f, 0)), R(t64(f, 1)), I(8 * (int64_t)f->n_locals));
+    EMIT("setp.lt.u64", R(tp(f, 0)), R(t64(f, 1)), I(8 * (int64_t)n_words));
     branch(f, tp(f, 0), false, again);
 }
 
@@ -136,13 +147,17 @@ void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set)
             int64_t off;
             mg_id base = local_address(f, c, &off);
             EMIT("st.local.u64", mg_o_addr_reg(base, off), I(0));
+        } else if (c->kind == MG_RC_FLAG && set) {
+            int64_t off;
+            mg_id base = local_address(f, c, &off);
+            EMIT("st.local.u8", mg_o_addr_reg(base, off), I(0));
         }
     }
-    if (set || !f->n_locals) return;
+    if (set || !f->local) return;
     EMIT("mov.u64", R(f->local_reg), (struct mg_opnd){.kind = MG_OPND_var, .id = f->local});
     mg_id again = begin_locals(f);
     EMIT("st.local.u64", mg_o_addr_reg(t64(f, 2), 0), I(0));
-    end_locals(f, again);
+    end_locals(f, again, f->n_locals + (f->n_flags + 7) / 8);
 }
 
 /* ---- lane by lane ------------------------------------------------------------------------------------ */
@@ -172,6 +187,13 @@ static void add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_i
         mg_id at = local_address(f, c, &off);
         EMIT("ld.local.u64", R(wide), mg_o_addr_reg(at, off));
         EMIT("setp.ne.u64", R(p), R(wide), I(0));
+        break;
+    }
+    case MG_RC_FLAG: {
+        mg_id at = local_address(f, c, &off);
+        EMIT("ld.local.u8", R(bit), mg_o_addr_reg(at, off));
+        EMIT("setp.ne.u32", R(p), R(bit), I(0));
+        v = I(1);
         break;
     }
     }
@@ -368,7 +390,7 @@ static void add_bank(struct mg_rfunc *f, const struct bank *k, mg_id base, const
     put_label(f, slow);
     for (uint32_t i = 0; i < f->n; i++) {
         const struct mg_rc *c = &f->counters[i];
-        if (c->kind != MG_RC_LOCAL && mg_rc_in(set, i) && c->slot >= k->slot && c->slot < k->slot + k->n) add_lane(f, c, base, k->lead);
+        if (!in_memory(c) && mg_rc_in(set, i) && c->slot >= k->slot && c->slot < k->slot + k->n) add_lane(f, c, base, k->lead);
     }
     put_label(f, done);
 }
@@ -401,7 +423,53 @@ static void add_locals(struct mg_rfunc *f, mg_id base)
     EMIT("red.global.add.u64", to, R(v));
     mg_emit_guard(x, 0, false);
     put_label(f, next);
-    end_locals(f, again);
+    end_locals(f, again, f->n_locals);
+}
+
+/* Bytes in local memory, four at a time: their sums over a warp stay below 256. */
+static void add_flags(struct mg_rfunc *f, mg_id base)
+{
+    struct mg_emit *x = &f->x;
+    mg_id again = begin_locals(f), next = new_label(f), slow = new_label(f), v = t32(f, VALUE), sum = t32(f, SHIFT), t = t32(f, 5), p = tp(f, 1), own = t64(f, 3);
+    int64_t slots = 8 * (int64_t)(f->n_bits + f->n_words + f->n_locals);
+    /* the loop's counter goes by words of 8 bytes: two halves a round, each 4 flags */
+    for (uint32_t half = 0; half < 2; half++) {
+        if (half) {
+            put_label(f, next);
+            next = new_label(f);
+            slow = new_label(f);
+            EMIT("add.u64", R(t64(f, 2)), R(f->local_reg), R(t64(f, 1)));
+        }
+        EMIT("ld.local.u32", R(v), mg_o_addr_reg(t64(f, 2), 8 * (int64_t)f->n_locals + 4 * half));
+        EMIT("setp.ne.u32", R(p), R(v), I(0));
+        vote_any(f, p);
+        branch(f, p, true, next);
+        EMIT("mad.lo.u64", R(own), R(t64(f, 1)), I(8), R(base));
+        EMIT("popc.b32", R(t), R(t32(f, MASK)));
+        EMIT("setp.lt.u32", R(p), R(t), I(f->redux ? 4 : 32));
+        branch(f, p, false, slow);
+        sum_lanes(f, sum, v, t32(f, MASK));
+        EMIT("shl.b32", R(t), R(t32(f, RANK)), I(3));
+        EMIT("shr.u32", R(sum), R(sum), R(t));
+        EMIT("and.b32", R(sum), R(sum), I(255));
+        EMIT("setp.ne.u32", R(p), R(sum), I(0));
+        EMIT("cvt.u64.u32", R(t64(f, 0)), R(sum));
+        EMIT("mad.wide.u32", R(t64(f, 2)), R(t32(f, RANK)), I(8), R(own));
+        mg_emit_guard(x, p, false);
+        EMIT("red.global.add.u64", mg_o_addr_reg(t64(f, 2), slots + 32 * half), R(t64(f, 0)));
+        mg_emit_guard(x, 0, false);
+        branch(f, 0, false, next);
+        put_label(f, slow);
+        for (uint32_t k = 0; k < 4; k++) {
+            EMIT("and.b32", R(t), R(v), I((int64_t)1 << 8 * k));
+            EMIT("setp.ne.u32", R(p), R(t), I(0));
+            mg_emit_guard(x, p, false);
+            EMIT("red.global.add.u64", mg_o_addr_reg(own, slots + 32 * half + 8 * k), I(1));
+            mg_emit_guard(x, 0, false);
+        }
+    }
+    put_label(f, next);
+    end_locals(f, again, (f->n_flags + 7) / 8);
 }
 
 static void emit_address(struct mg_rfunc *f, mg_id base)
@@ -431,7 +499,7 @@ static void skip_empty(struct mg_rfunc *f, const uint64_t *set, mg_id out)
     }
     for (uint32_t i = 0; i < f->n; i++) {
         const struct mg_rc *c = &f->counters[i];
-        if (!mg_rc_in(set, i) || c->kind == MG_RC_BIT || c->kind == MG_RC_LOCAL) continue;
+        if (!mg_rc_in(set, i) || c->kind == MG_RC_BIT || in_memory(c)) continue;
         bool is64 = c->kind == MG_RC_64, *any = is64 ? &any64 : &any32;
         mg_id acc = is64 ? wide : narrow;
         if (*any) EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(c->reg));
@@ -484,7 +552,7 @@ static void add_cohort_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_
         EMIT("add.u64", R(own), R(base), I(8 * ((int64_t)f->cohorts[k].at - (int64_t)f->at)));
         add_banks(f, words, own, lead, set);
         for (uint32_t i = 0; i < f->n_measured; i++)
-            if (f->counters[i].kind == MG_RC_LOCAL && mg_rc_in(set, i)) add_lane(f, &f->counters[i], own, lead);
+            if (in_memory(&f->counters[i]) && mg_rc_in(set, i)) add_lane(f, &f->counters[i], own, lead);
         put_label(f, next);
     }
 }
@@ -507,7 +575,8 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set)
         if (f->counters[i].slot >= f->n_bits && f->counters[i].slot < f->n_bits + f->n_words) words[f->counters[i].slot - f->n_bits] = &f->counters[i];
     add_banks(f, words, base, 0, set);
     add_cohort_banks(f, words, base, set);
-    if (any_local(f, set)) add_locals(f, base);
+    if (f->n_locals && any_local(f, set)) add_locals(f, base);
+    if (f->n_flags && any_local(f, set)) add_flags(f, base);
     put_label(f, out);
     free(words);
 }

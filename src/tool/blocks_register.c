@@ -4,7 +4,7 @@
  *   at most once in an activation     one bit of a packed register:   or.b32 K, K, bit
  *   in loops                          a register:                     add c, c, 1
  *   by an induction variable          nothing in the loop; at its entry  sub c, c, i;  at its exits  add c, c, i
- *   more than there are registers for a word of local memory
+ *   more than there are registers for a word of local memory; a byte where it happens at most once
  *
  * Code stands on edges of the CFG: behind the branch for the way that falls through, in a block of its
  * own for a cold one that is taken. Counters of 32 bits only where fewer than 2^32 events are proven.
@@ -151,6 +151,9 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
         if (all[i].width == MG_WIDTH_BIT && f->n_bits < MG_BANK * MG_BIT_BANKS) {
             f->counters[i].kind = MG_RC_BIT;
             f->counters[i].slot = f->n_bits++;
+        } else if (all[i].width == MG_WIDTH_BIT) {
+            f->counters[i].kind = MG_RC_FLAG;
+            f->n_flags++;
         } else {
             rest[n_rest++] = all[i];
         }
@@ -170,6 +173,8 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
         c->slot = c->kind == MG_RC_LOCAL ? local++ : word++;
     }
     f->n_locals = local - f->n_bits - f->n_words;
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->counters[i].kind == MG_RC_FLAG) f->counters[i].slot = local++;
     free(rest);
 }
 
@@ -181,7 +186,7 @@ static void add_local_array(struct mg_rfunc *f)
     snprintf(name, sizeof name, "__mg_local%u", (unsigned)var);
     struct mg_var v = {.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_local, .type = MG_TYPE_b64, .align = 8, .n_dims = 1, .func = f->x.func};
     v.dims = mg_arena_array(&m->arena, uint64_t, 1);
-    v.dims[0] = f->n_locals;
+    v.dims[0] = f->n_locals + (f->n_flags + 7) / 8;
     *mg_vec_push(&m->vars) = v;
     *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_local, .type = MG_TYPE_b64, .first = var, .n = 1};
     mg_node_insert_after(m, f->x.func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
@@ -201,11 +206,11 @@ static void assign_registers(struct mg_rfunc *f)
         if (c->kind == MG_RC_BIT) {
             c->reg = f->banks[c->slot / MG_BANK];
             c->bit = in_bank % 5 * 6 + in_bank / 5;
-        } else if (c->kind != MG_RC_LOCAL) {
+        } else if (c->kind != MG_RC_LOCAL && c->kind != MG_RC_FLAG) {
             c->reg = mg_emit_reg(&f->x, "__mg_c", c->kind == MG_RC_64 ? MG_TYPE_u64 : MG_TYPE_u32);
         }
     }
-    if (f->n_locals) add_local_array(f);
+    if (f->n_locals || f->n_flags) add_local_array(f);
 }
 
 static bool has_inner(const struct mg_loops *l, uint32_t loop)

@@ -9,7 +9,7 @@
 
 #define MG_BANK 30          /* bits in a packed register: 6 groups of 5, each summed over a warp by itself */
 #define MG_MAX_COHORTS 8   /* with counters of their own; blocks of others count warps one by one */
-#define MG_BIT_BANKS 16     /* packed registers at most */
+#define MG_BIT_BANKS 8      /* packed registers at most */
 #define MG_COUNTER_CELLS 32 /* 32-bit registers for other counters at most; what is left counts in local memory */
 
 enum mg_rc_kind {
@@ -17,7 +17,8 @@ enum mg_rc_kind {
     MG_RC_32,
     MG_RC_CARRY, /* 32 bits; on overflow 2^32 goes to memory at once */
     MG_RC_64,
-    MG_RC_LOCAL,
+    MG_RC_LOCAL, /* a word of local memory */
+    MG_RC_FLAG,  /* at most once, when there are too many for registers: a byte of local memory */
 };
 struct mg_rc { /* a counter of one function while it runs */
     enum mg_rc_kind kind;
@@ -35,7 +36,7 @@ struct mg_rfunc {
     struct mg_count_plan *plan;
     struct mg_placer place;
     struct mg_rc *counters; uint32_t n, n_measured; /* measured ones first */
-    uint32_t n_bits, n_words, n_locals; /* slots: bits, then registers, then local memory */
+    uint32_t n_bits, n_words, n_locals, n_flags; /* slots: bits, then registers, then local memory: words, bytes */
     uint32_t at;             /* counter of slot 0 */
     mg_id *banks; uint32_t n_banks; /* packed registers */
     mg_id local, local_reg;  /* variable, its address */
