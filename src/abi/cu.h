@@ -309,6 +309,9 @@ struct cu_memop_node { cu_ctx ctx; unsigned count; union cu_memop_params *params
 struct cu_alloc_node { struct cu_pool_props props; const struct cu_access *access; size_t n_access, bytes; cu_ptr ptr; };
 struct cu_child_node { cu_graph graph; int ownership; };
 struct cu_edge_data { unsigned char from_port, to_port, type, reserved[5]; };
+enum cu_cond_type { CUCOND_IF, CUCOND_WHILE, CUCOND_SWITCH };
+enum { CUCOND_ASSIGN_DEFAULT = 1 };
+struct cu_conditional_node { uint64_t handle; int type; unsigned count; cu_graph *bodies; cu_ctx ctx; };
 struct cu_node_params {
     int type, reserved0[3];
     union {
@@ -322,6 +325,7 @@ struct cu_node_params {
         struct cu_alloc_node alloc;
         struct { cu_ptr ptr; } free;
         struct cu_memop_node memop;
+        struct cu_conditional_node conditional;
     } u;
     long long reserved2;
 };

@@ -42,6 +42,10 @@ struct mg_fault { /* filled by launch; text is one clear line: what, kernel, PTX
 
 struct mg_dim3 { uint32_t x, y, z; };
 
+/* The value that decides about a conditional graph node: in device memory, its address is the handle. */
+struct mg_cond_value { uint64_t magic; uint32_t value, initial; bool assigns; };
+#define MG_COND_MAGIC 0x6c616e6f69746964ull
+
 struct mg_launch {
     struct mg_dkernel *kernel;
     struct mg_dim3 grid, block, cluster; /* cluster 0,0,0: none */

@@ -263,13 +263,16 @@ static cu_result end_capture(cu_stream h, cu_graph *out, int pt)
     struct CUstream_st *s;
     cu_result r = mg_stream_get(h, pt, &s);
     if (r) return r;
-    CHECK(out);
-    *out = NULL;
+    if (out) *out = NULL;
     mg_lock();
     struct mg_capture *c = s->capture;
     if (!c) {
         mg_unlock();
         return CUE_ILLEGAL_STATE;
+    }
+    if (!out && c->own_graph) { /* only a capture into a graph that the application has needs none */
+        mg_unlock();
+        return CUE_INVALID_VALUE;
     }
     if (c->origin != s) {
         r = mg_capture_break(s, CUE_STREAM_CAPTURE_UNMATCHED);
@@ -282,7 +285,7 @@ static cu_result end_capture(cu_stream h, cu_graph *out, int pt)
     }
     if (c->invalid) r = CUE_STREAM_CAPTURE_INVALIDATED;
     else if (!all_joined(c)) r = CUE_STREAM_CAPTURE_UNJOINED;
-    else *out = c->graph;
+    else if (out) *out = c->graph;
     end(c, !r);
     mg_unlock();
     mg_graph_run_destroyers();

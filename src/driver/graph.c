@@ -182,6 +182,7 @@ static void free_node(struct CUgraphNode_st *n)
 {
     mg_obj_del(n, MG_OBJ_NODE);
     if (n->op.kind == MG_OPK_CHILD) mg_graph_free(n->op.u.child.graph);
+    if (n->op.kind == MG_OPK_COND) mg_cond_drop_graphs(n->op.u.cond);
     mg_work_release(&n->op);
     mg_graph_mem_unref(n->mem);
     mg_vec_release(&n->deps);
@@ -198,6 +199,7 @@ void mg_graph_free(struct CUgraph_st *g)
     for (uint32_t i = 0; i < g->nodes.n; i++) free_node(g->nodes.at[i]);
     mg_graph_user_drop(g->users.at, g->users.n);
     mg_vec_release(&g->users);
+    mg_vec_release(&g->handles);
     mg_vec_release(&g->nodes);
     free(g);
 }
@@ -270,6 +272,7 @@ struct CUgraphNode_st *mg_graph_add(struct CUgraph_st *g, int type, struct CUctx
     n->ctx = ctx;
     n->op = *op;
     if (op->kind == MG_OPK_CHILD) op->u.child.graph->parent = n;
+    for (unsigned i = 0; op->kind == MG_OPK_COND && op->u.cond->graphs && i < op->u.cond->n; i++) op->u.cond->graphs[i]->parent = n;
     *mg_vec_push(&g->nodes) = n;
     for (size_t i = 0; i < n_deps; i++) add_edge(deps[i], n);
     mg_obj_add(n, MG_OBJ_NODE);
@@ -281,12 +284,17 @@ struct CUgraph_st *mg_graph_clone(const struct CUgraph_st *g)
     struct CUgraph_st *c = mg_graph_new();
     if (!c) return NULL;
     c->clone_of_id = g->id;
+    for (uint32_t i = 0; i < g->handles.n; i++) *mg_vec_push(&c->handles) = g->handles.at[i];
     struct mg_map index = MG_MAP_INIT; /* old node -> new node */
     for (uint32_t i = 0; i < g->nodes.n; i++) {
         const struct CUgraphNode_st *old = g->nodes.at[i];
         struct mg_work op;
         bool ok = mg_work_clone(&op, &old->op);
         if (ok && op.kind == MG_OPK_CHILD && !(op.u.child.graph = mg_graph_clone(op.u.child.graph))) ok = false;
+        if (ok && op.kind == MG_OPK_COND && op.u.cond->graphs) {
+            mg_cond_unref(op.u.cond);
+            if (!(op.u.cond = mg_cond_clone(old->op.u.cond))) ok = false;
+        }
         struct CUgraphNode_st *n = ok ? mg_graph_add(c, old->type, old->ctx, &op, NULL, 0) : NULL;
         if (!n) {
             mg_map_release(&index);

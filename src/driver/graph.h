@@ -25,10 +25,23 @@ struct CUgraphNode_st {
     union cu_launch_value *attrs; /* kernel node attributes that were set, [CULAUNCH_COUNT] or NULL */
     uint32_t mark;
 };
+/* What a conditional node does. In a graph it owns the graphs of its bodies; in an executable one, where
+ * launches share it, they are flat lists of ops that run one after the other. */
+struct mg_exec_node;
+struct mg_cond {
+    _Atomic uint32_t refs;
+    uint64_t handle; /* address of a struct mg_cond_value */
+    int type;        /* enum cu_cond_type */
+    unsigned n;
+    struct CUgraph_st **graphs;
+    struct mg_exec_nodes *bodies;
+    uint64_t *resets; uint32_t n_resets; /* handles that get their initial value: what a launch begins with */
+};
 struct mg_graph_user { struct CUuserObject_st *object; uint32_t count; };
 struct CUgraph_st {
     MG_VEC(struct CUgraphNode_st *) nodes; /* in order of creation */
     MG_VEC(struct mg_graph_user) users;
+    MG_VEC(uint64_t) handles; /* of conditional nodes, made for this graph */
     struct CUgraphNode_st *parent; /* the child node that owns it; NULL: the application does */
     uint64_t clone_of_id, id;
 };
@@ -42,13 +55,24 @@ struct mg_exec_node {
     MG_VEC(uint32_t) deps; /* earlier entries */
     uint32_t owner; /* entry of the child node it was expanded from + 1, 0: top level */
 };
+struct mg_exec_nodes { struct mg_exec_node *at; uint32_t n; };
 struct CUgraphExec_st {
     MG_VEC(struct mg_exec_node) nodes;
     MG_VEC(struct mg_graph_user) users;
     uint64_t flags;
+    struct mg_cond *reset; /* NULL: no conditional node wants it */
     struct mg_task *last; /* launches of one executable graph follow each other */
 };
 struct CUuserObject_st { uint64_t refs; cu_host_fn destroy; void *ptr; };
+
+/* graph_cond.c; lock held. NULL: out of memory. */
+struct mg_cond *mg_cond_new(const struct cu_conditional_node *p);
+struct mg_cond *mg_cond_clone(const struct mg_cond *c);   /* with graphs of its own */
+struct mg_cond *mg_cond_compile(struct mg_cond *c);       /* for an executable graph */
+struct mg_cond *mg_cond_reset(const struct CUgraph_st *g, bool *ok); /* NULL and ok: nothing to reset */
+void mg_cond_drop_graphs(struct mg_cond *c);
+bool mg_graph_flatten(struct mg_exec_nodes *out, const struct CUgraph_st *g);
+void mg_exec_nodes_free(struct mg_exec_nodes *n); /* lock not needed: no memory nodes */
 
 struct CUgraph_st *mg_graph_new(void);
 void mg_graph_free(struct CUgraph_st *g); /* lock held; frees owned children */

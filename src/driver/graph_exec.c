@@ -24,7 +24,7 @@ typedef MG_VEC(struct mg_exec_node) exec_nodes;
  * entry that ends the whole is appended last when it is a child (owner != 0). */
 static bool flatten(exec_nodes *out, const struct CUgraph_st *g, uint32_t before, uint32_t owner, uint32_t *end)
 {
-    uint32_t n = g->nodes.n, done = 0;
+    uint32_t n = g->nodes.n, done = 0, start = out->n;
     struct mg_map place = MG_MAP_INIT; /* node -> entry that ends it + 1 */
     uint32_t *waiting = calloc(n + 1, sizeof *waiting), *ready = calloc(n + 1, sizeof *ready), n_ready = 0;
     struct mg_map index = MG_MAP_INIT; /* node -> number in g */
@@ -39,7 +39,10 @@ static bool flatten(exec_nodes *out, const struct CUgraph_st *g, uint32_t before
         struct CUgraphNode_st *node = g->nodes.at[ready[done++]];
         struct mg_exec_node e = {.node_id = node->id, .type = node->type, .ctx = node->ctx, .mem = node->mem, .owner = owner};
         if (node->op.kind == MG_OPK_CHILD) e.op.kind = MG_OPK_EMPTY;
-        else ok = mg_work_clone(&e.op, &node->op);
+        else if (node->op.kind == MG_OPK_COND) {
+            e.op = (struct mg_work){.kind = MG_OPK_COND, .u.cond = mg_cond_compile(node->op.u.cond)};
+            if (!e.op.u.cond) ok = false, e.op.kind = MG_OPK_EMPTY;
+        } else ok = mg_work_clone(&e.op, &node->op);
         if (e.mem) e.mem->refs++;
         for (uint32_t k = 0; k < node->deps.n; k++) {
             uint64_t at = 0;
@@ -47,6 +50,8 @@ static bool flatten(exec_nodes *out, const struct CUgraph_st *g, uint32_t before
             *mg_vec_push(&e.deps) = (uint32_t)at - 1;
         }
         if (!node->deps.n && before) *mg_vec_push(&e.deps) = before - 1;
+        /* Also after what was made before it, edge or not: as on an H200, and NVIDIA's own sample needs it. */
+        for (uint32_t k = start; node->op.kind == MG_OPK_COND && k < out->n; k++) *mg_vec_push(&e.deps) = k;
         uint32_t here = out->n, last = here;
         *mg_vec_push(out) = e;
         if (ok && node->op.kind == MG_OPK_CHILD) ok = flatten(out, node->op.u.child.graph, here + 1, here + 1, &last);
@@ -73,6 +78,21 @@ static bool flatten(exec_nodes *out, const struct CUgraph_st *g, uint32_t before
     return ok && done == n;
 }
 
+bool mg_graph_flatten(struct mg_exec_nodes *out, const struct CUgraph_st *g)
+{
+    exec_nodes nodes = {0};
+    bool ok = flatten(&nodes, g, 0, 0, NULL);
+    *out = (struct mg_exec_nodes){nodes.at, nodes.n};
+    return ok;
+}
+
+void mg_exec_nodes_free(struct mg_exec_nodes *n)
+{
+    free_nodes(n->at, n->n);
+    free(n->at);
+    *n = (struct mg_exec_nodes){0};
+}
+
 /* Memory that nodes of this graph allocate once more than they free it outlives a launch. */
 static bool outlives(const struct CUgraphExec_st *x, const struct mg_graph_mem *m)
 {
@@ -97,6 +117,7 @@ static cu_result instantiate(cu_graph_exec *out, cu_graph g, uint64_t flags)
     exec_nodes nodes = {0};
     mg_lock();
     bool ok = flatten(&nodes, g, 0, 0, NULL);
+    if (ok) x->reset = mg_cond_reset(g, &ok);
     if (ok)
         for (uint32_t i = 0; i < g->users.n; i++) {
             g->users.at[i].object->refs += g->users.at[i].count;
@@ -141,6 +162,7 @@ static cu_result cuGraphExecDestroy(cu_graph_exec x)
     mg_lock();
     free_nodes(x->nodes.at, x->nodes.n); /* running launches have copies of their own */
     mg_graph_user_drop(x->users.at, x->users.n);
+    if (x->reset) mg_cond_unref(x->reset);
     mg_task_unref(x->last);
     mg_unlock();
     mg_vec_release(&x->nodes);
@@ -211,6 +233,10 @@ static cu_result launch(cu_graph_exec x, cu_stream h, int pt)
     if (!r) r = check_memory(x);
     struct mg_task **tasks = r ? NULL : calloc(x->nodes.n + 1, sizeof *tasks);
     struct mg_work none = {.kind = MG_OPK_EMPTY}, none2 = none;
+    if (tasks && x->reset) {
+        none = (struct mg_work){.kind = MG_OPK_COND, .u.cond = x->reset};
+        mg_cond_ref(x->reset);
+    }
     struct mg_task *first = tasks ? mg_task_new(s->ctx, &none) : NULL, *last = first ? mg_task_new(s->ctx, &none2) : NULL;
     if (!r && !last) r = CUE_OUT_OF_MEMORY;
     for (uint32_t i = 0; !r && i < x->nodes.n; i++) {
@@ -285,7 +311,7 @@ static cu_result change(cu_graph_exec x, cu_node n, struct cu_node_params *p)
 {
     cu_result r = enter_exec(x, n);
     if (r) return r;
-    CHECK(p->type == n->type && p->type != CUNODE_MEM_ALLOC && p->type != CUNODE_MEM_FREE && p->type != CUNODE_GRAPH);
+    CHECK(p->type == n->type && p->type != CUNODE_CONDITIONAL && p->type != CUNODE_MEM_ALLOC && p->type != CUNODE_MEM_FREE && p->type != CUNODE_GRAPH);
     struct mg_work op;
     struct CUctx_st *ctx;
     struct mg_graph_mem *mem = NULL;

@@ -88,7 +88,16 @@ cu_result mg_node_make(const struct cu_node_params *p, struct mg_work *op, struc
         *op = (struct mg_work){.kind = MG_OPK_FREE, .u.mem = {.ptr = p->u.free.ptr}};
         return CUE_SUCCESS;
     case CUNODE_BATCH_MEM_OP: return memop_op(&p->u.memop, op);
-    case CUNODE_CONDITIONAL: mg_say("conditional graph nodes are not supported"); return CUE_NOT_SUPPORTED;
+    case CUNODE_CONDITIONAL: {
+        const struct cu_conditional_node *c = &p->u.conditional;
+        CHECK(c->handle && c->type >= CUCOND_IF && c->type <= CUCOND_SWITCH && c->count && c->count <= (c->type == CUCOND_IF ? 2u : c->type == CUCOND_WHILE ? 1u : 1u << 16));
+        mg_lock();
+        *op = (struct mg_work){.kind = MG_OPK_COND, .u.cond = mg_cond_new(c)};
+        mg_unlock();
+        if (op->u.cond) return CUE_SUCCESS;
+        op->kind = MG_OPK_EMPTY;
+        return CUE_OUT_OF_MEMORY;
+    }
     case CUNODE_EXT_SEMAS_SIGNAL: case CUNODE_EXT_SEMAS_WAIT: mg_say("external semaphores are not supported"); return CUE_NOT_SUPPORTED;
     default: return CUE_INVALID_VALUE;
     }
@@ -122,6 +131,7 @@ static cu_result add(cu_node *out, cu_graph g, const cu_node *deps, size_t n, st
     }
     *out = mg_graph_add(g, p->type, ctx, &op, deps, n);
     if (*out) (*out)->mem = mem;
+    if (*out && op.kind == MG_OPK_COND) p->u.conditional.bodies = op.u.cond->graphs;
     mg_unlock();
     return *out ? CUE_SUCCESS : CUE_OUT_OF_MEMORY;
 }
@@ -230,7 +240,7 @@ static cu_result change(cu_node n, struct cu_node_params *p)
 {
     cu_result r = check_node(n, p->type);
     if (r) return r;
-    CHECK(p->type != CUNODE_GRAPH && p->type != CUNODE_MEM_ALLOC && p->type != CUNODE_MEM_FREE);
+    CHECK(p->type != CUNODE_GRAPH && p->type != CUNODE_CONDITIONAL && p->type != CUNODE_MEM_ALLOC && p->type != CUNODE_MEM_FREE);
     struct mg_work op;
     struct CUctx_st *ctx;
     struct mg_graph_mem *mem = NULL;

@@ -17,6 +17,7 @@ void mg_work_release(struct mg_work *op)
     } else if (op->kind == MG_OPK_COPY) free(op->u.copy.staged);
     else if (op->kind == MG_OPK_MEMOPS) free(op->u.memops.at);
     else if (op->kind == MG_OPK_ALLOC) free(op->u.mem.params);
+    else if (op->kind == MG_OPK_COND) mg_cond_unref(op->u.cond);
     op->kind = MG_OPK_EMPTY;
 }
 
@@ -37,6 +38,7 @@ bool mg_work_clone(struct mg_work *out, const struct mg_work *op)
     else if (op->kind == MG_OPK_MEMOPS) out->u.memops.at = copy_of(op->u.memops.at, op->u.memops.n * sizeof *op->u.memops.at, &ok);
     else if (op->kind == MG_OPK_ALLOC) out->u.mem.params = copy_of(op->u.mem.params, sizeof *op->u.mem.params, &ok);
     if (ok && op->kind == MG_OPK_KERNEL && op->u.kernel.life) atomic_fetch_add(&op->u.kernel.life->refs, 1);
+    if (op->kind == MG_OPK_COND) mg_cond_ref(op->u.cond);
     if (op->kind == MG_OPK_COPY) out->u.copy.staged = NULL; /* graphs never hold a snapshot */
     return ok;
 }
@@ -211,6 +213,9 @@ void mg_work_run(struct CUctx_st *ctx, const struct mg_work *op, uint64_t *start
         break;
     case MG_OPK_FREE:
         mg_dalloc_free(op->u.mem.ptr);
+        break;
+    case MG_OPK_COND:
+        if (!error) mg_cond_run(ctx, op->u.cond);
         break;
     default: break;
     }

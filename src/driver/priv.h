@@ -62,7 +62,7 @@ bool mg_obj_is(const void *handle, enum mg_obj_kind kind);
 
 enum mg_work_kind {
     MG_OPK_EMPTY, MG_OPK_KERNEL, MG_OPK_COPY, MG_OPK_FILL, MG_OPK_HOST, MG_OPK_CALLBACK, MG_OPK_RECORD, MG_OPK_WAIT,
-    MG_OPK_MEMOPS, MG_OPK_ALLOC, MG_OPK_FREE, MG_OPK_CHILD, MG_OPK_COUNT
+    MG_OPK_MEMOPS, MG_OPK_ALLOC, MG_OPK_FREE, MG_OPK_CHILD, MG_OPK_COND, MG_OPK_COUNT
 };
 struct mg_note_life { _Atomic uint32_t refs; void (*drop)(void *user); void *user; }; /* of a node's note: one reference an op */
 struct mg_kernel_op {
@@ -100,6 +100,7 @@ struct mg_work {
         struct mg_memops_op memops;
         struct { uint64_t ptr; struct CUmemPoolHandle_st *pool; size_t bytes; struct cu_alloc_node *params; } mem;
         struct { struct CUgraph_st *graph; } child;
+        struct mg_cond *cond; /* one reference; graph_cond.c */
     } u;
 };
 bool mg_work_clone(struct mg_work *out, const struct mg_work *op); /* false: out of memory */
@@ -261,6 +262,9 @@ cu_result mg_capture_add(struct CUstream_st *s, struct mg_work *op); /* takes ov
 cu_result mg_capture_break(struct CUstream_st *s, cu_result why);  /* the capture is invalid from now on; gives back why */
 cu_result mg_capture_implicit(struct CUctx_st *ctx); /* the legacy stream was used while a blocking stream captures */
 void mg_capture_drop(struct CUstream_st *s);         /* its stream is going away */
+void mg_cond_ref(struct mg_cond *c);
+void mg_cond_unref(struct mg_cond *c);
+void mg_cond_run(struct CUctx_st *ctx, const struct mg_cond *c);
 cu_result mg_memops_check(unsigned n, const union cu_memop_params *ops);
 cu_result mg_capture_record(struct CUstream_st *s, struct CUevent_st *e, bool external);
 cu_result mg_capture_wait(struct CUstream_st *s, struct CUevent_st *e, bool external);

@@ -58,7 +58,7 @@ static bool does_nothing(const struct mg_task *t)
 
 static bool may_block(const struct mg_task *t)
 {
-    return t->op.kind == MG_OPK_HOST || t->op.kind == MG_OPK_CALLBACK || t->op.kind == MG_OPK_MEMOPS;
+    return t->op.kind == MG_OPK_HOST || t->op.kind == MG_OPK_CALLBACK || t->op.kind == MG_OPK_MEMOPS || t->op.kind == MG_OPK_COND;
 }
 
 static void *worker(void *arg);

@@ -34,7 +34,7 @@ static const struct { const char *name; enum emu_builtin builtin; } entries[] = 
     {"GetLastError", EMU_BUILTIN_CHILD_ERROR}, {"PeekAtLastError", EMU_BUILTIN_CHILD_ERROR}, {"GetErrorString", EMU_BUILTIN_CHILD_TEXT}, {"GetErrorName", EMU_BUILTIN_CHILD_TEXT},
     {"MemcpyAsync", EMU_BUILTIN_CHILD_COPY}, {"MemsetAsync", EMU_BUILTIN_CHILD_FILL},
     {"Malloc", EMU_BUILTIN_CHILD_MALLOC}, {"Free", EMU_BUILTIN_CHILD_FREE},
-    {"GetDevice", EMU_BUILTIN_CHILD_DEVICE},
+    {"GetDevice", EMU_BUILTIN_CHILD_DEVICE}, {"GraphSetConditional", EMU_BUILTIN_SET_CONDITIONAL},
 };
 
 enum emu_builtin emu_child_find(const char *name)
@@ -158,6 +158,13 @@ void emu_child_builtin(struct emu_frame *f, const struct emu_op *op, uint32_t ma
             break;
         }
         case EMU_BUILTIN_CHILD_FREE: r = !a || emu_heap_free(f->wk->dev, a) ? CUDA_SUCCESS : CUDA_INVALID_VALUE; break;
+        case EMU_BUILTIN_SET_CONDITIONAL: {
+            struct mg_cond_value *v = (struct mg_cond_value *)a;
+            struct mg_alloc m;
+            if (!mg_mem_find(a, &m) || m.base != a || m.bytes < sizeof *v || v->magic != MG_COND_MAGIC) emu_fault(f, op, MG_FAULT_ADDRESS, (int)i, a, 0, "0x%" PRIx64 " is no handle of a conditional graph node", a);
+            __atomic_store_n(&v->value, (uint32_t)emu_argument(f, call, 1, i, NULL, 0), __ATOMIC_RELAXED);
+            break;
+        }
         case EMU_BUILTIN_CHILD_DEVICE: { /* device 0, an int */
             uint32_t zero = 0;
             struct emu_op to = *op;
