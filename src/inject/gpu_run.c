@@ -177,9 +177,9 @@ cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, 
     }
     struct mg_nv_launch l = {
         .stream = c->shape.stream, .per_thread = c->shape.per_thread,
-        .plain = !r->block || c->shape.cooperative || c->shape.programmatic || (r->inst->gpu && r->inst->gpu->early) ||
+        .plain = !r->block || c->shape.cooperative || c->shape.own_event || (r->inst->gpu && r->inst->gpu->early) ||
                  (c->config && c->config->n_attrs >= MAX_ATTRS),
-        .may_time = !c->shape.programmatic,
+        .may_time = !c->shape.programmatic && !c->shape.own_event,
         .wants_time = r->inst->n_timed < TIMED_FIRST || s->config.native_times,
         .only_timed = no_tool,
     };

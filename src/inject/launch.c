@@ -162,9 +162,10 @@ static void read_config(struct mg_shape *s, const struct cu_launch_config *c)
             s->cooperative = v->cooperative != 0;
         else if (c->attrs[k].id == CULAUNCH_CLUSTER_DIMENSION)
             s->cluster[0] = v->cluster.x, s->cluster[1] = v->cluster.y, s->cluster[2] = v->cluster.z;
-        else if ((c->attrs[k].id == CULAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION && v->serialization) || c->attrs[k].id == CULAUNCH_PROGRAMMATIC_EVENT ||
-                 c->attrs[k].id == CULAUNCH_LAUNCH_COMPLETION_EVENT)
-            s->programmatic = true;
+        else if (c->attrs[k].id == CULAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION)
+            s->programmatic = v->serialization != 0;
+        else if (c->attrs[k].id == CULAUNCH_PROGRAMMATIC_EVENT || c->attrs[k].id == CULAUNCH_LAUNCH_COMPLETION_EVENT)
+            s->own_event = true;
     }
 }
 

@@ -268,7 +268,8 @@ struct mg_shape { /* geometry of a launch */
     cu_stream stream; /* NULL: the default stream */
     bool cooperative;
     bool per_thread;  /* stream NULL is the thread's own */
-    bool programmatic; /* launch attributes about overlap with other kernels, or an event of its own */
+    bool programmatic; /* may begin before the kernel in front of it has ended */
+    bool own_event;    /* a launch attribute that records an event of the application's */
 };
 /* One launch, or one kernel node of a graph that is launched many times. */
 struct mg_run {

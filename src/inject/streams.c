@@ -93,10 +93,27 @@ MG_HOOK(cuCtxDestroy, cu_ctx c)
     context_ends(c, -1);
     return context_ended(MG_REAL(cuCtxDestroy)(c), c, -1, true);
 }
+/* How often the primary contexts are held: the last release ends one, and on a GPU alone that waits. */
+static int holders[64];
+
+MG_HOOK(cuDevicePrimaryCtxRetain, cu_ctx *c, cu_device d)
+{
+    cu_result rc = MG_REAL(cuDevicePrimaryCtxRetain)(c, d);
+    if (rc == CUE_SUCCESS && d >= 0 && d < (int)MG_COUNT_OF(holders))
+        __atomic_add_fetch(&holders[d], 1, __ATOMIC_RELAXED);
+    return rc;
+}
+static bool is_last(cu_device d)
+{
+    return d < 0 || d >= (int)MG_COUNT_OF(holders) || __atomic_sub_fetch(&holders[d], 1, __ATOMIC_RELAXED) <= 0;
+}
+
 #define PRIMARY(name, surely)             \
     MG_HOOK(name, cu_device d)            \
     {                                     \
-        context_ends(NULL, d);            \
+        bool ends = (surely) || is_last(d); \
+        if (ends || !mg_session.active || !mg_session.backend->context_ends) \
+            context_ends(NULL, d);        \
         return context_ended(MG_REAL(name)(d), NULL, d, surely); \
     }
 PRIMARY(cuDevicePrimaryCtxReset, true)
