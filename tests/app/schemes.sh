@@ -1,0 +1,34 @@
+#!/bin/sh
+# Every scheme of counters gives the thread counts that the emulator's own scheme gives, in every block
+# of every example; and weights of an earlier run change no count.
+set -u
+bad=0 ran=0
+for prog in saxpy reduce divergent matmul histogram stencil bfs; do
+    [ -x "$EX/$prog" ] || continue
+    ran=$((ran + 1))
+    "$MARGAY" run -q --device emu -t blocks -o "$prog.class" -- "$EX/$prog" >"$prog.out" 2>&1 || { echo "$prog under class: exit $?"; bad=1; }
+    "$MARGAY" report "$prog.class" --json >"$prog.class.json"
+    python3 -c '
+import json, sys
+for k in json.load(open(sys.argv[1]))["kernels"]:
+    for b in k["blocks"]: print(k["name"], b["id"], b["thread_entries"])' "$prog.class.json" >"$prog.weights"
+    for scheme in register register,warps=off,shards=8,sm=90 "register,weights=$prog.weights" thread flux atomic register,scope=cta,cta=1; do
+        "$MARGAY" run -q --device emu -t "blocks,counters=$scheme" -o "$prog.p" -- "$EX/$prog" >"$prog.out" 2>&1 || { echo "$prog under $scheme: exit $?"; cat "$prog.out"; bad=1; }
+        "$MARGAY" report "$prog.p" --json >"$prog.json"
+        base=$prog.class.json
+        case $scheme in *scope=cta*)
+            "$MARGAY" run -q --device emu -t blocks,scope=cta,cta=1 -o "$prog.cta" -- "$EX/$prog" >/dev/null 2>&1
+            "$MARGAY" report "$prog.cta" --json >"$prog.cta.json"
+            base=$prog.cta.json ;;
+        esac
+        python3 - "$base" "$prog.json" "$prog $scheme" <<'PY' || bad=1
+import json, sys
+a, b = ([(k["name"], x["id"], x["thread_entries"], x["warp_entries"]) for k in json.load(open(f))["kernels"] for x in k["blocks"]] for f in sys.argv[1:3])
+wrong = [(x, y) for x, y in zip(a, b) if x[:3] != y[:3] or (y[3] is not None and x[3] != y[3])]
+if wrong or len(a) != len(b) or not a: sys.exit("%s: %d blocks differ, first %s" % (sys.argv[3], len(wrong), wrong[:1]))
+PY
+        rm -rf "$prog.p" "$prog.cta"
+    done
+done
+[ $ran -gt 0 ] || { echo "no example was built"; exit 1; }
+exit $bad
