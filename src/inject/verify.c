@@ -13,20 +13,14 @@
  * what was handed a pointer to memory that is not known. Such launches run instrumented as ever. */
 #include "inject/verify.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "analysis/reach.h"
 #include "base/json.h"
 
-#define WAIT_NVIDIA_NS 10000000000u
-#define WAIT_OWN_NS 60000000000u
-#define WAIT_SHARED_NS 1000000000u /* handed memory of the host, it may wait for the host */
 #define CUDEV_PAGEABLE_MEMORY_ACCESS 88
 #define MORE_RUNS 2
 
@@ -71,99 +65,6 @@ void mg_verify_skip(const char *why)
         *mg_vec_push(&all.refused) = (struct refusal){why, 0};
     all.refused.at[k].n++;
     pthread_mutex_unlock(&all.lock);
-}
-
-/* ---- waiting: on a thread of its own, so that we can stop waiting ----------------------------------- */
-
-struct waiter { pthread_mutex_t lock; pthread_cond_t ended; cu_ctx ctx; cu_result rc; bool done; int refs; };
-static struct waiter *stuck; /* one that we stopped waiting for; under `launching` */
-
-static void waiter_drop(struct waiter *w) /* under its lock, which it releases */
-{
-    bool last = --w->refs == 0;
-    pthread_mutex_unlock(&w->lock);
-    if (last) {
-        pthread_cond_destroy(&w->ended);
-        pthread_mutex_destroy(&w->lock);
-        free(w);
-    }
-}
-
-static void *synchronise(void *arg)
-{
-    struct waiter *w = arg;
-    int mode = CUCAPTURE_RELAXED;
-    mg_inside++;
-    MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *)(&mode);
-    cu_result rc = MG_REAL_AS(cuCtxSetCurrent, cu_ctx)(w->ctx);
-    if (rc == CUE_SUCCESS)
-        rc = MG_REAL_AS(cuCtxSynchronize, void)();
-    pthread_mutex_lock(&w->lock);
-    w->rc = rc;
-    w->done = true;
-    pthread_cond_signal(&w->ended);
-    waiter_drop(w);
-    return NULL;
-}
-
-static bool thread_start(void *(*fn)(void *), void *arg)
-{
-    pthread_t thread;
-    pthread_attr_t attr;
-    sigset_t every, before;
-    sigfillset(&every); /* the application's handlers run on its own threads */
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_sigmask(SIG_SETMASK, &every, &before);
-    bool ok = !pthread_create(&thread, &attr, fn, arg);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return ok;
-}
-
-/* Everything of the current context has ended: *rc is what the driver says then. False: it has not. */
-static bool settle(cu_result *rc, bool shared)
-{
-    struct waiter *w = calloc(1, sizeof *w);
-    uint64_t limit = shared ? WAIT_SHARED_NS : mg_session.backend == &mg_backend_nvidia ? WAIT_NVIDIA_NS : WAIT_OWN_NS;
-    struct timespec until;
-    if (!w)
-        return false;
-    *w = (struct waiter){.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER, .refs = 2};
-    MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&w->ctx);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += (time_t)(limit / 1000000000u);
-    if (!thread_start(synchronise, w)) {
-        w->refs = 1;
-        pthread_mutex_lock(&w->lock);
-        waiter_drop(w);
-        return false;
-    }
-    pthread_mutex_lock(&w->lock);
-    while (!w->done && pthread_cond_timedwait(&w->ended, &w->lock, &until) != ETIMEDOUT) {}
-    bool done = w->done;
-    *rc = w->rc;
-    if (done) {
-        waiter_drop(w);
-    } else {
-        stuck = w;
-        pthread_mutex_unlock(&w->lock);
-    }
-    return done;
-}
-
-static bool is_stuck(void)
-{
-    if (!stuck)
-        return false;
-    pthread_mutex_lock(&stuck->lock);
-    if (!stuck->done) {
-        pthread_mutex_unlock(&stuck->lock);
-        return true;
-    }
-    waiter_drop(stuck);
-    stuck = NULL;
-    return false;
 }
 
 /* ---- what is not compared ------------------------------------------------------------------------------- */
@@ -262,7 +163,7 @@ static const char *why_not(const struct mg_run *r)
         return "another stream is being captured";
     if (mg_areas_peers())
         return "the memory of another device can be written";
-    return is_stuck() ? "earlier work has not ended" : NULL;
+    return mg_settle_is_stuck() ? "earlier work has not ended" : NULL;
 }
 
 /* ---- memory --------------------------------------------------------------------------------------------------- */
@@ -639,7 +540,7 @@ static bool run_native(const struct mg_verify *v, const struct mg_call *c, cu_re
     *rc = c->send(c, c->f, c->params, c->extra);
     if (*rc != CUE_SUCCESS)
         return false;
-    if (!settle(&end, v->shared))
+    if (!mg_settle(&end, v->shared))
         *why = "--verify: it did not end while its launch waited, so it ran once";
     else if (end != CUE_SUCCESS)
         *why = "--verify: the application's own code failed, so it ran once";
@@ -675,7 +576,7 @@ bool mg_verify_begin(const struct mg_call *c, const struct mg_run *r, struct mg_
     const char *skip = why_not(r);
     *out = NULL;
     *why = NULL;
-    if (!skip && !settle(&before, false))
+    if (!skip && !mg_settle(&before, false))
         skip = "earlier work has not ended";
     if (!skip && before != CUE_SUCCESS)
         skip = "the context has failed";
@@ -702,7 +603,7 @@ void mg_verify_end(struct mg_verify *v, const struct mg_call *c, cu_result rc)
     struct difference d = {0};
     const char *why = NULL, *error = NULL;
     cu_result end = CUE_SUCCESS;
-    bool ok = rc == CUE_SUCCESS && settle(&end, false);
+    bool ok = rc == CUE_SUCCESS && mg_settle(&end, false);
     if (!ok)
         mg_verify_skip(rc == CUE_SUCCESS ? "the instrumented code did not end" : "the driver did not take the launch");
     else if (end != CUE_SUCCESS)

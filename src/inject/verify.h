@@ -24,6 +24,13 @@ void mg_areas_forget_context(void *ctx, int device); /* ctx NULL: the primary on
 bool mg_areas_capturing(void);                /* some stream is being captured */
 bool mg_areas_peers(void);                    /* kernels may reach the memory of another device */
 
+/* ---- settle.c: between mg_verify_enter and mg_verify_leave --------------------------------------- */
+
+/* Everything of the current context has ended: *rc is what the driver says then. False: it has not, within
+ * a limit, which is short when the kernel was handed memory that the host shares. */
+bool mg_settle(cu_result *rc, bool shared);
+bool mg_settle_is_stuck(void); /* what we stopped waiting for has still not ended */
+
 /* ---- verify.c ------------------------------------------------------------------------------------ */
 
 struct mg_verify;

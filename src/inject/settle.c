@@ -1,0 +1,104 @@
+/* Waiting until a context is at rest, with a limit: cuCtxSynchronize has none, so a thread of its own makes
+ * that call, and may be left behind. For --verify: a kernel that waits for what its launching thread
+ * does next would never end otherwise. */
+#include "inject/verify.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define WAIT_NVIDIA_NS 10000000000u
+#define WAIT_OWN_NS 60000000000u
+#define WAIT_SHARED_NS 1000000000u /* handed memory of the host, it may wait for the host */
+
+struct waiter { pthread_mutex_t lock; pthread_cond_t ended; cu_ctx ctx; cu_result rc; bool done; int refs; };
+static struct waiter *stuck; /* one that we stopped waiting for; one launch at a time comes here */
+
+static void waiter_drop(struct waiter *w) /* under its lock, which it releases */
+{
+    bool last = --w->refs == 0;
+    pthread_mutex_unlock(&w->lock);
+    if (last) {
+        pthread_cond_destroy(&w->ended);
+        pthread_mutex_destroy(&w->lock);
+        free(w);
+    }
+}
+
+static void *synchronise(void *arg)
+{
+    struct waiter *w = arg;
+    int mode = CUCAPTURE_RELAXED;
+    mg_inside++;
+    MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *)(&mode);
+    cu_result rc = MG_REAL_AS(cuCtxSetCurrent, cu_ctx)(w->ctx);
+    if (rc == CUE_SUCCESS)
+        rc = MG_REAL_AS(cuCtxSynchronize, void)();
+    pthread_mutex_lock(&w->lock);
+    w->rc = rc;
+    w->done = true;
+    pthread_cond_signal(&w->ended);
+    waiter_drop(w);
+    return NULL;
+}
+
+static bool thread_start(void *(*fn)(void *), void *arg)
+{
+    pthread_t thread;
+    pthread_attr_t attr;
+    sigset_t every, before;
+    sigfillset(&every); /* the application's handlers run on its own threads */
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_sigmask(SIG_SETMASK, &every, &before);
+    bool ok = !pthread_create(&thread, &attr, fn, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return ok;
+}
+
+/* Everything of the current context has ended: *rc is what the driver says then. False: it has not. */
+bool mg_settle(cu_result *rc, bool shared)
+{
+    struct waiter *w = calloc(1, sizeof *w);
+    uint64_t limit = shared ? WAIT_SHARED_NS : mg_session.backend == &mg_backend_nvidia ? WAIT_NVIDIA_NS : WAIT_OWN_NS;
+    struct timespec until;
+    if (!w)
+        return false;
+    *w = (struct waiter){.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER, .refs = 2};
+    MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&w->ctx);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)(limit / 1000000000u);
+    if (!thread_start(synchronise, w)) {
+        w->refs = 1;
+        pthread_mutex_lock(&w->lock);
+        waiter_drop(w);
+        return false;
+    }
+    pthread_mutex_lock(&w->lock);
+    while (!w->done && pthread_cond_timedwait(&w->ended, &w->lock, &until) != ETIMEDOUT) {}
+    bool done = w->done;
+    *rc = w->rc;
+    if (done) {
+        waiter_drop(w);
+    } else {
+        stuck = w;
+        pthread_mutex_unlock(&w->lock);
+    }
+    return done;
+}
+
+bool mg_settle_is_stuck(void)
+{
+    if (!stuck)
+        return false;
+    pthread_mutex_lock(&stuck->lock);
+    if (!stuck->done) {
+        pthread_mutex_unlock(&stuck->lock);
+        return true;
+    }
+    waiter_drop(stuck);
+    stuck = NULL;
+    return false;
+}
