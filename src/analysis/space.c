@@ -241,8 +241,9 @@ static void classify(struct solver *s, struct mg_spaces *out, mg_id id)
     const struct mg_node *n = &s->m->nodes.at[id];
     const struct mg_form *f = mg_node_form(s->m, n);
     if (n->kind != MG_NODE_inst || !touches_memory(f)) return;
-    if (f->space) {
-        out->of_node[id] = (uint16_t)MG_SPACE_BIT(f->space);
+    if (f->space) { /* copies name two: where from and where to */
+        for (unsigned i = 0; i < f->n_mods; i++)
+            if (mg_mod_class((enum mg_mod)f->mods[i]) == MG_MC_SPACE) out->of_node[id] |= (uint16_t)MG_SPACE_BIT(mg_mod_space((enum mg_mod)f->mods[i]));
         return;
     }
     struct fact at = unknown;

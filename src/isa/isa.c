@@ -115,6 +115,11 @@ enum mg_mod_class mg_mod_class(enum mg_mod m)
     return m < MG_MOD_COUNT ? (enum mg_mod_class)mod_facts[m].class : MG_MC_NONE;
 }
 
+enum mg_space mg_mod_space(enum mg_mod m)
+{
+    return mg_mod_class(m) == MG_MC_SPACE ? (enum mg_space)mod_facts[m].value : MG_SPACE_generic;
+}
+
 const char *mg_type_name(enum mg_type t)
 {
     return t < MG_TYPE_COUNT ? type_names[t].s : "";

@@ -102,6 +102,7 @@ unsigned mg_op_flags(enum mg_op op);
 const char *mg_mod_text(enum mg_mod m);
 enum mg_mod mg_mod_find(const char *s, size_t len);
 enum mg_mod_class mg_mod_class(enum mg_mod m);
+enum mg_space mg_mod_space(enum mg_mod m); /* of a modifier of class SPACE; generic for others */
 const char *mg_type_name(enum mg_type t); /* "f32" */
 unsigned mg_type_bits(enum mg_type t);    /* 1 for pred, 0 for opaque */
 enum mg_type_kind mg_type_kind(enum mg_type t);

@@ -2,6 +2,7 @@
  * the formulas of the CUDA driver's manual and PTX ISA, element by element. */
 #include <stdlib.h>
 
+#include "analysis/space.h"
 #include "base/buf.h"
 #include "device/device.h"
 #include "device/mem.h"
@@ -141,6 +142,27 @@ MG_TEST(tensor_copies)
     mg_mem_free(at);
     mg_mem_free(out);
     close_world(&w);
+}
+
+/* A copy touches two state spaces, and the analysis says so. */
+MG_TEST(copies_have_two_spaces)
+{
+    struct mg_diag diag = MG_DIAG_INIT;
+    struct mg_module *m;
+    unsigned both = 0, waits = 0;
+    MG_CHECK(!mg_ptx_parse(tensor_ptx, strlen(tensor_ptx), "test", &m, &diag));
+    struct mg_spaces *s = mg_spaces_new(m);
+    for (mg_id id = 1; id < m->nodes.n; id++) {
+        const struct mg_node *n = &m->nodes.at[id];
+        if (n->kind != MG_NODE_inst) continue;
+        if (mg_node_form(m, n)->op == MG_OP_cp) both += s->of_node[id] == (MG_SPACE_BIT(MG_SPACE_shared) | MG_SPACE_BIT(MG_SPACE_global));
+        if (mg_node_form(m, n)->op == MG_OP_mbarrier) waits += s->of_node[id] == MG_SPACE_BIT(MG_SPACE_shared);
+    }
+    MG_CHECK_EQ(both, 4);
+    MG_CHECK_EQ(waits, 6);
+    mg_spaces_free(s);
+    mg_module_free(m);
+    mg_diag_release(&diag);
 }
 
 /* ---- wgmma -------------------------------------------------------------------------------------- */

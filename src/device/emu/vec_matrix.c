@@ -464,41 +464,58 @@ static void product(const struct emu_matrix *x, const uint8_t *const *a, const u
 
 /* ---- f64 -------------------------------------------------------------------------------------- */
 
-#if defined(__FMA__)
-#define FMA(a, b, c) __builtin_fma(a, b, c)
+/* Per 8 x 8 tile even columns are one register, odd ones the other; lane = 4 row + column / 2. One k
+ * after the other, fused. */
+#if defined(__AVX2__)
+typedef __m256d v4d;
+#define FMA4(a, b, c) _mm256_fmadd_pd(a, b, c)
+#define LOAD4(p) _mm256_load_pd(p)
+#define STORE4(p, v) _mm256_store_pd(p, _mm256_blendv_pd(v, _mm256_castsi256_pd(_mm256_set1_epi64x((long long)NAN64)), _mm256_cmp_pd(v, v, _CMP_UNORD_Q)))
+#define SPREAD4(v, k) _mm256_permute4x64_pd(v, (k) * 0x55)
 #else
-#define FMA(a, b, c) fma(a, b, c)
+typedef struct { double at[4]; } v4d;
+INLINE v4d FMA4(v4d a, v4d b, v4d c)
+{
+    for (int i = 0; i < 4; i++) c.at[i] = fma(a.at[i], b.at[i], c.at[i]);
+    return c;
+}
+INLINE v4d LOAD4(const double *p)
+{
+    v4d v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+INLINE void STORE4(double *p, v4d v)
+{
+    for (int i = 0; i < 4; i++) p[i] = v.at[i] == v.at[i] ? v.at[i] : float64(NAN64);
+}
+#define SPREAD4(v, k) (v4d){{(v).at[k], (v).at[k], (v).at[k], (v).at[k]}}
 #endif
 
-/* Per 8 x 8 tile: even columns are one register, odd ones the other; lane = 4 row + column / 2. */
 static void product_f64(const struct emu_matrix *x, char *regs)
 {
     const uint32_t *ra = x->reg, *rb = ra + x->n_a, *rc = rb + x->n_b, *rd = rc + x->n_c;
     uint32_t mt = x->m / 8u, kt = x->k / 4u;
-    double even[16][8], odd[16][8];
+    _Alignas(32) double b[16][2][4]; /* k, parity, column / 2 */
     for (uint32_t q = 0; q < kt; q++) {
-        const double *b = (const double *)(const void *)(regs + rb[q]); /* [column][k] */
-        for (uint32_t k = 0; k < 4; k++)
-            for (uint32_t j = 0; j < 8; j++) even[4 * q + k][j] = b[(2 * (j & 3)) * 4 + k], odd[4 * q + k][j] = b[(2 * (j & 3) + 1) * 4 + k];
+        const double *s = (const double *)(const void *)(regs + rb[q]); /* [column][k] */
+        for (uint32_t p = 0; p < 2; p++)
+            for (uint32_t k = 0; k < 4; k++)
+                for (uint32_t j = 0; j < 4; j++) b[4 * q + k][p][j] = s[(2 * j + p) * 4 + k];
     }
-    double held[4][32]; /* where a later tile may still read what an earlier one would overwrite */
+    _Alignas(32) double held[4][32]; /* where a later tile may still read what an earlier one would overwrite */
     for (uint32_t t = 0; t < mt; t++) {
         double *d0 = mt > 1 ? held[2 * t] : (double *)(void *)(regs + rd[2 * t]), *d1 = mt > 1 ? held[2 * t + 1] : (double *)(void *)(regs + rd[2 * t + 1]);
         const double *c0 = (const double *)(const void *)(regs + rc[2 * t]), *c1 = (const double *)(const void *)(regs + rc[2 * t + 1]);
-        for (uint32_t r = 0; r < 8; r += 2) { /* two rows are 8 lanes */
-            double s0[8], s1[8];
-            memcpy(s0, c0 + 4 * r, sizeof s0);
-            memcpy(s1, c1 + 4 * r, sizeof s1);
-            for (uint32_t k = 0; k < x->k; k++) {
-                const double *a = (const double *)(const void *)(regs + ra[t + mt * (k / 4)]) + 4 * r + k % 4;
-                double y[8];
-                for (int j = 0; j < 4; j++) y[j] = a[0];
-                for (int j = 4; j < 8; j++) y[j] = a[4];
-                for (int j = 0; j < 8; j++) s0[j] = FMA(y[j], even[k][j], s0[j]);
-                for (int j = 0; j < 8; j++) s1[j] = FMA(y[j], odd[k][j], s1[j]);
+        for (uint32_t r = 0; r < 8; r++) {
+            v4d even = LOAD4(c0 + 4 * r), odd = LOAD4(c1 + 4 * r);
+            for (uint32_t q = 0; q < kt; q++) {
+                v4d a = LOAD4((const double *)(const void *)(regs + ra[t + mt * q]) + 4 * r);
+#define STEP(k) even = FMA4(SPREAD4(a, k), LOAD4(b[4 * q + (k)][0]), even), odd = FMA4(SPREAD4(a, k), LOAD4(b[4 * q + (k)][1]), odd)
+                STEP(0), STEP(1), STEP(2), STEP(3);
             }
-            for (int j = 0; j < 8; j++) d0[4 * r + (uint32_t)j] = s0[j] == s0[j] ? s0[j] : float64(NAN64);
-            for (int j = 0; j < 8; j++) d1[4 * r + (uint32_t)j] = s1[j] == s1[j] ? s1[j] : float64(NAN64);
+            STORE4(d0 + 4 * r, even);
+            STORE4(d1 + 4 * r, odd);
         }
     }
     for (uint32_t t = 0; mt > 1 && t < 2 * mt; t++) memcpy(regs + rd[t], held[t], sizeof held[t]);
