@@ -118,7 +118,7 @@ static char *kernel_text(const struct form *f, unsigned na, unsigned nb, unsigne
     struct mg_buf b = MG_BUF_INIT;
     bool f64 = f->a == 'd';
     const char *reg = f64 ? "f64" : "b32", *c = f->c == 's' && !is_int(f->a) ? "f32" : reg, *d = f->d == 's' && !is_int(f->a) ? "f32" : reg;
-    mg_buf_printf(&b, ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n .reg .b64 %%p, %%q; .reg .b32 %%t, %%m;\n .reg .%s %%a<8>, %%b<8>; .reg .%s %%c<8>; .reg .%s %%d<8>;\n", reg, c, d);
+    mg_buf_printf(&b, ".version 8.5\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n .reg .b64 %%p, %%q; .reg .b32 %%t, %%m;\n .reg .%s %%a<8>, %%b<8>; .reg .%s %%c<8>; .reg .%s %%d<8>;\n", reg, c, d);
     mg_buf_printf(&b, " ld.param.u64 %%p, [p];\n mov.u32 %%t, %%laneid;\n mul.wide.u32 %%q, %%t, %u;\n add.u64 %%p, %%p, %%q;\n", f64 ? 8 : 4);
     for (unsigned i = 0; i < na; i++) mg_buf_printf(&b, " ld.global.%s %%a%u, [%%p+%u];\n", reg, i, A_AT + 256 * i);
     for (unsigned i = 0; i < nb; i++) mg_buf_printf(&b, " ld.global.%s %%b%u, [%%p+%u];\n", reg, i, B_AT + 256 * i);
@@ -200,9 +200,12 @@ static void check_form(struct mg_device *dev, const struct form *f, unsigned mod
     char *text = kernel_text(f, na, nb, nc, nd);
     struct mg_diag diag = MG_DIAG_INIT;
     struct mg_module *m;
-    struct mg_dmod *mod;
+    struct mg_dmod *mod = NULL;
     struct mg_fault fault = {0};
-    MG_CHECK(!mg_ptx_parse(text, strlen(text), "mma", &m, &diag) && !mg_emu_ops.module_load(dev, m, &mod, &diag));
+    if (mg_ptx_parse(text, strlen(text), "mma", &m, &diag) || mg_emu_ops.module_load(dev, m, &mod, &diag)) {
+        mg_test_fail(__FILE__, __LINE__, "%s: %s", f->text, mg_diag_first(&diag, MG_ERR_INPUT));
+        return;
+    }
     struct mg_launch l = {.kernel = mg_emu_ops.kernel(mod, "k"), .grid = {1, 1, 1}, .block = {32, 1, 1}, .params = &at, .param_bytes = 8};
     mg_emu_ops.launch(dev, &l, NULL, &fault);
     if (fault.kind) mg_test_fail(__FILE__, __LINE__, "%s: %s", f->text, fault.text);

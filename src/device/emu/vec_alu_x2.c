@@ -3,7 +3,7 @@
 #include "device/emu/alu_half.h"
 #include "device/emu/alu_priv.h"
 
-#define EACH _Pragma("GCC ivdep") for (int i = 0; i < 64; i++)
+#define EACH for (int i = 0; i < 64; i++)
 
 /* Keeps what lanes outside of mask had. */
 static void put(char *regs, uint32_t off, const float *r, uint32_t mask)
