@@ -96,7 +96,6 @@ struct cpu_func {
     uint32_t block_words, reg_words;
     uint32_t n_linear;
     bool is_kernel, suspects;
-    bool in_step;         /* warps of a CTA may communicate: they pause where they enter loops, as in the emulator */
     bool own_sregs;       /* needs special registers that compiled code does not know itself */
 };
 
@@ -104,12 +103,13 @@ struct cpu_func {
 
 enum cpu_leave {
     CPU_DONE, /* the warp has nothing more to run here (alone), or every warp has ended or waits */
-    CPU_AT,   /* the running set of warp `warp` stands at operation pc with mask; pending ones are in masks */
+    CPU_AT,   /* the running set of warp `warp` stands at operation pc with mask; pending ones are in its masks */
 };
 
 struct cpu_warp { /* in and out */
     struct emu_frame *frame;
     uint64_t (*linear)[2]; /* linear registers outside compiled code: their bases; vectors are in the frame */
+    uint32_t *masks;       /* pending lanes by block; zeros while compiled code runs */
     uint32_t entry;        /* block where it goes on */
     uint32_t mask, live;
     uint32_t at;           /* 1 + operation of the barrier it waits in */
@@ -117,8 +117,8 @@ struct cpu_warp { /* in and out */
     int32_t budget;
 };
 
-/* One call runs warps warp .. n_warps - 1, each until it ends, or stops at bar.sync 0 or a pause with
- * all its live lanes; or only the first of them (alone). */
+/* One call runs warps warp .. n_warps - 1, each until it ends, or stops at bar.sync 0 with all its live
+ * lanes or at a pause; or only the first of them (alone). */
 struct cpu_host;
 struct cpu_call {
     const struct emu_op *ops;
@@ -133,7 +133,6 @@ struct cpu_call {
     uint32_t pc, mask;   /* out, CPU_AT */
     uint32_t block;      /* out: the block it is in */
     struct cpu_warp warps[EMU_MAX_WARPS];
-    uint32_t masks[CPU_MAX_BLOCKS]; /* pending lanes by block */
 };
 typedef uint32_t (*cpu_code_fn)(struct cpu_call *c);
 

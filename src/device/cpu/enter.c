@@ -39,7 +39,8 @@ static bool is_entry(const struct emu_launch *l, const struct emu_op *op, const 
 struct own {
     struct cpu_call call;
     const struct emu_cta *for_cta; /* whose places the call holds */
-    uint64_t (*linear)[2]; uint32_t cap; /* linear registers of each warp */
+    uint64_t (*linear)[2]; uint32_t cap;    /* linear registers of each warp */
+    uint32_t *masks, n_masks;               /* and its pending lanes, by block */
 };
 
 static struct own *own_of(struct emu_worker *wk)
@@ -57,13 +58,23 @@ static struct own *own_of(struct emu_worker *wk)
     return o;
 }
 
-static bool make_room(struct own *o, uint32_t n)
+static bool make_room(struct own *o, const struct cpu_func *f, uint32_t warps)
 {
-    if (n <= o->cap) return true;
-    free(o->linear);
-    o->linear = calloc(n, sizeof *o->linear);
-    o->cap = o->linear ? n : 0;
-    return o->linear != NULL;
+    if (f->n_linear * warps > o->cap) {
+        free(o->linear);
+        o->cap = f->n_linear * warps;
+        o->linear = calloc(o->cap, sizeof *o->linear);
+        o->for_cta = NULL;
+    }
+    if (f->n_blocks * warps > o->n_masks) {
+        free(o->masks);
+        o->n_masks = f->n_blocks * warps;
+        o->masks = calloc(o->n_masks, sizeof *o->masks);
+        o->for_cta = NULL;
+    }
+    if ((o->linear || !o->cap) && o->masks) return true;
+    o->cap = o->n_masks = 0;
+    return false;
 }
 
 /* Linear registers of the set, from their bases into the frame. */
@@ -85,7 +96,7 @@ static void expand(const struct cpu_func *f, const uint64_t *set, struct emu_fra
 }
 
 /* The way back: the base from a lane where the register is live. */
-static void compress(const struct cpu_func *f, const struct cpu_block *b, const struct cpu_call *c, const struct cpu_warp *w)
+static void compress(const struct cpu_func *f, const struct cpu_block *b, const struct cpu_warp *w)
 {
     for (uint32_t k = 0; k < f->reg_words; k++)
         for (uint64_t m = b->live[k] | b->keep[k]; m; m &= m - 1) {
@@ -95,7 +106,7 @@ static void compress(const struct cpu_func *f, const struct cpu_block *b, const 
             for (uint32_t j = 0; j < f->block_words; j++)
                 for (uint64_t x = b->front[j]; x; x &= x - 1) {
                     uint32_t blk = 64 * j + (uint32_t)__builtin_ctzll(x);
-                    if (c->masks[blk] && mg_has(f->blocks[blk].live, ix)) of |= c->masks[blk];
+                    if (w->masks[blk] && mg_has(f->blocks[blk].live, ix)) of |= w->masks[blk];
                 }
             const char *s = w->frame->regs + r->off;
             for (uint32_t h = 0; h < 2; h++) {
@@ -116,7 +127,7 @@ static void places(struct cpu_call *c, const struct emu_frame *f)
 
 /* Takes the other lanes of the activation along; false when some stand where compiled code cannot
  * have them wait. */
-static bool take_pending(struct emu_warp *w, const struct emu_set *s, const struct cpu_func *f, const struct cpu_block *b, struct cpu_call *c)
+static bool take_pending(struct emu_warp *w, const struct emu_set *s, const struct cpu_func *f, const struct cpu_block *b, uint32_t *masks)
 {
     uint32_t n = w->n_sets;
     for (uint32_t i = 0; i < n; i++) {
@@ -125,28 +136,26 @@ static bool take_pending(struct emu_warp *w, const struct emu_set *s, const stru
         uint32_t x = f->block_of[o->pc - f->fn->ops];
         if (o->state != EMU_READY || o->turn != s->turn || !x || !mg_has(b->front, x - 1)) return false;
     }
-    for (uint32_t k = 0; k < f->block_words; k++)
-        for (uint64_t m = b->front[k]; m; m &= m - 1) c->masks[64 * k + (uint32_t)__builtin_ctzll(m)] = 0;
     for (uint32_t i = 0; i < w->n_sets;) {
         const struct emu_set *o = &w->sets[i];
         if (o->frame != s->frame) {
             i++;
             continue;
         }
-        c->masks[f->block_of[o->pc - f->fn->ops] - 1] |= o->mask;
+        masks[f->block_of[o->pc - f->fn->ops] - 1] |= o->mask;
         w->sets[i] = w->sets[--w->n_sets];
     }
     return true;
 }
 
-static void give_pending(struct emu_warp *w, const struct emu_set *s, const struct cpu_func *f, struct cpu_call *c)
+/* Pending lanes of a front become sets again. */
+static void give_pending(struct emu_warp *w, struct emu_frame *frame, uint32_t turn, const struct cpu_func *f, const uint64_t *front, uint32_t *masks)
 {
-    const uint64_t *front = f->blocks[c->block].front;
     for (uint32_t k = 0; k < f->block_words; k++)
         for (uint64_t m = front[k]; m; m &= m - 1) {
             uint32_t x = 64 * k + (uint32_t)__builtin_ctzll(m);
-            if (c->masks[x]) emu_set_add(w, f->fn->ops + f->blocks[x].first, s->frame, c->masks[x], s->turn);
-            c->masks[x] = 0;
+            if (masks[x]) emu_set_add(w, f->fn->ops + f->blocks[x].first, frame, masks[x], turn);
+            masks[x] = 0;
         }
 }
 
@@ -163,10 +172,10 @@ static bool enter(struct emu_warp *w, struct emu_set *s, bool *again)
     if (!ix || !f->blocks[ix - 1].entry || (w->suspect && !f->suspects)) return false;
     struct own *own = own_of(wk);
     struct cpu_call *c = own ? &own->call : NULL;
-    if (!c || !make_room(own, f->n_linear) || !take_pending(w, s, f, &f->blocks[ix - 1], c)) return false;
+    if (!c || !make_room(own, f, 1) || !take_pending(w, s, f, &f->blocks[ix - 1], own->masks)) return false;
     const struct emu_cta *cta = w->cta;
     struct cpu_warp *me = &c->warps[w->ix];
-    *me = (struct cpu_warp){frame, own->linear, ix - 1, s->mask, w->live, 0, w->pauses, w->budget};
+    *me = (struct cpu_warp){frame, own->linear, own->masks, ix - 1, s->mask, w->live, 0, w->pauses, w->budget};
     own->for_cta = NULL;
     c->ops = fn->ops;
     c->alone = 1;
@@ -175,13 +184,13 @@ static bool enter(struct emu_warp *w, struct emu_set *s, bool *again)
     c->n_warps = w->ix + 1;
     memcpy(c->ctaid, cta->id, sizeof c->ctaid);
     places(c, frame);
-    compress(f, &f->blocks[ix - 1], c, me);
+    compress(f, &f->blocks[ix - 1], me);
     uint32_t how = code(c);
     w->budget = me->budget;
     uint32_t gone = w->live & ~me->live;
     if (how == CPU_AT) {
         expand(f, f->blocks[c->block].saved, frame, me->linear);
-        give_pending(w, s, f, c);
+        give_pending(w, frame, s->turn, f, f->blocks[c->block].front, me->masks);
         s->pc = fn->ops + c->pc;
         s->mask = c->mask;
     }
@@ -211,12 +220,15 @@ static bool hand_over(struct emu_cta *c, uint64_t number, const struct cpu_func 
         struct emu_warp *w = &c->warps[i];
         if (!w->live) continue;
         expand(f, i == k ? f->blocks[call->block].saved : f->blocks[call->warps[i].entry].live, w->root, call->warps[i].linear);
+        if (i != k) expand(f, f->blocks[call->warps[i].entry].keep, w->root, call->warps[i].linear);
         if (i == k) {
-            struct emu_set s = {.frame = w->root};
-            give_pending(w, &s, f, call);
+            give_pending(w, w->root, 0, f, f->blocks[call->block].front, call->warps[i].masks);
             emu_set_add(w, ops + call->pc, w->root, call->mask, 0);
         } else if (call->warps[i].at) emu_bar_arrive(w, ops + call->warps[i].at - 1, w->root, w->live);
-        else emu_set_add(w, ops + f->blocks[call->warps[i].entry].first, w->root, w->live, 0);
+        else {
+            give_pending(w, w->root, 0, f, f->blocks[call->warps[i].entry].front, call->warps[i].masks);
+            emu_set_add(w, ops + f->blocks[call->warps[i].entry].first, w->root, call->warps[i].mask, 0);
+        }
     }
     return true;
 }
@@ -228,7 +240,7 @@ static int run_cta(struct emu_cta *c, uint64_t linear)
     struct cpu_unit *u = ((struct cpu_set *)l->compiled)->units;
     cpu_code_fn code = atomic_load_explicit(&u->code, memory_order_acquire);
     struct own *o = code && u->fn == c->code->entry && c->n_peers == 1 && !c->code->alloca_bytes && !l->deadline_ns ? own_of(wk) : NULL;
-    if (!o || !make_room(o, c->n_warps * u->f->n_linear) || (l->l->cancel && *l->l->cancel)) return EMU_CTA_NOT;
+    if (!o || !make_room(o, u->f, c->n_warps) || (l->l->cancel && *l->l->cancel)) return EMU_CTA_NOT;
     const struct cpu_func *f = u->f;
     struct cpu_call *call = &o->call;
     uint32_t n = c->n_warps;
@@ -238,6 +250,7 @@ static int run_cta(struct emu_cta *c, uint64_t linear)
             c->warps[k].root->mask = 0;
             call->warps[k].frame = c->warps[k].root;
             call->warps[k].linear = o->linear + (size_t)k * f->n_linear;
+            call->warps[k].masks = o->masks + (size_t)k * f->n_blocks;
         }
         o->for_cta = c;
         call->ops = f->fn->ops;
@@ -247,9 +260,10 @@ static int run_cta(struct emu_cta *c, uint64_t linear)
     }
     const struct mg_dim3 *g = &l->l->grid;
     c->linear = linear;
-    call->ctaid[0] = c->id[0] = (uint32_t)(linear % g->x);
-    call->ctaid[1] = c->id[1] = (uint32_t)(linear / g->x % g->y);
-    call->ctaid[2] = c->id[2] = (uint32_t)(linear / g->x / g->y);
+    bool first_row = linear < g->x;
+    call->ctaid[0] = c->id[0] = (uint32_t)(first_row ? linear : linear % g->x);
+    call->ctaid[1] = c->id[1] = first_row ? 0 : (uint32_t)(linear / g->x % g->y);
+    call->ctaid[2] = c->id[2] = first_row ? 0 : (uint32_t)(linear / g->x / g->y);
     for (uint32_t k = 0; k < n; k++) {
         struct emu_warp *w = &c->warps[k];
         struct cpu_warp *s = &call->warps[k];
@@ -286,7 +300,10 @@ static int run_cta(struct emu_cta *c, uint64_t linear)
 void cpu_enter_free(struct emu_worker *wk)
 {
     struct own *o = wk->compiled;
-    if (o) free(o->linear);
+    if (o) {
+        free(o->linear);
+        free(o->masks);
+    }
     free(o);
 }
 

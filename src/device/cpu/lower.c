@@ -209,7 +209,6 @@ static void lower_op(struct cpu_func *f, uint32_t ix)
     in->guard = cpu_reg_at(f, op->guard);
     if (op->ctl) {
         in->kind = CPU_CTL;
-        f->in_step |= op->ctl == EMU_CTL_BAR;
         for (int k = 0; k < 4; k++) in->s[k] = cpu_reg_at(f, op->a.s[k]);
         in->d = cpu_reg_at(f, op->a.d);
         in->d2 = cpu_reg_at(f, op->a.d2);
@@ -287,7 +286,6 @@ static void lower_op(struct cpu_func *f, uint32_t ix)
             for (unsigned k = 0; k < op->vec; k++)
                 if (!in->list[k]) in->kind = CPU_CALL;
     }
-    if (in->kind == CPU_LOAD || in->kind == CPU_STORE) f->in_step |= in->where == EMU_AT_SHARED || in->space == MG_SPACE_generic;
     static emu_alu_fn atomics;
     if (!atomics) atomics = atomic_fn();
     if (in->kind == CPU_CALL && op->vec <= 1 && (fn == atomics || fn == v->red_add_w || fn == v->red_add_d || fn == emu_red_add)) {
@@ -303,7 +301,6 @@ static void lower_op(struct cpu_func *f, uint32_t ix)
     }
     if (in->kind == CPU_CALL) {
         if (!in->known) name_all(f, op, in, ix);
-        f->in_step |= op->space == MG_SPACE_shared;
         f->suspects |= (op->flags & EMU_OF_SYNC) || fn == emu_mark_suspect || fn == emu_nanosleep || (op->flags & EMU_OF_READS && op->flags & EMU_OF_WRITES);
     }
 }

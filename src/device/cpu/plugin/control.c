@@ -200,10 +200,11 @@ static void exits(struct emit *e)
     next_pending(e);
 }
 
-/* Stops where warps wait for one another; the emulator sees to it when not all live lanes are here. */
+/* Stops at a barrier (1; the emulator sees to it when not all live lanes are here) or a pause (2). */
 static void step(struct emit *e, uint32_t kind, uint32_t next)
 {
-    val other = LLVMBuildOr(B, e->alone, LLVMBuildXor(B, LLVMBuildLoad2(B, e->i32, e->live, ""), emit_mask(e), ""), "");
+    val other = e->alone;
+    if (kind == 1) other = LLVMBuildOr(B, other, LLVMBuildXor(B, LLVMBuildLoad2(B, e->i32, e->live, ""), emit_mask(e), ""), "");
     leave_as(e, LLVMBuildSelect(B, is_zero(e, other), k32(e, kind), k32(e, 0), ""), next);
 }
 
@@ -217,14 +218,12 @@ static void barrier(struct emit *e)
 
 static void enter_loop(struct emit *e)
 {
-    if (e->f->in_step) { /* pause, when there are pauses left */
-        LLVMBasicBlockRef pause = emit_block(e, "pause");
-        branch_off(e, not_zero(e, emit_state(e, e->i32, offsetof(struct cpu_warp, pauses))), pause);
-        LLVMBasicBlockRef on = LLVMGetInsertBlock(B);
-        LLVMPositionBuilderAtEnd(B, pause);
-        step(e, 2, e->in->target);
-        LLVMPositionBuilderAtEnd(B, on);
-    }
+    LLVMBasicBlockRef pause = emit_block(e, "pause"); /* when there are pauses left */
+    branch_off(e, not_zero(e, emit_state(e, e->i32, offsetof(struct cpu_warp, pauses))), pause);
+    LLVMBasicBlockRef on = LLVMGetInsertBlock(B);
+    LLVMPositionBuilderAtEnd(B, pause);
+    step(e, 2, e->in->target);
+    LLVMPositionBuilderAtEnd(B, on);
     jump(e, e->in->target, emit_mask(e));
 }
 

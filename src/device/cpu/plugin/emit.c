@@ -65,6 +65,7 @@ static void begin_warp(struct emit *e)
     e->state = LLVMBuildGEP2(B, e->i8, first, &ix, 1, "");
     e->frame = emit_state(e, e->ptr, offsetof(struct cpu_warp, frame));
     e->linear = emit_state(e, e->ptr, offsetof(struct cpu_warp, linear));
+    e->masks = emit_state(e, e->ptr, offsetof(struct cpu_warp, masks));
     e->regs = emit_at(e, e->frame, offsetof(struct emu_frame, regs));
     LLVMBuildStore(B, emit_state(e, e->i32, offsetof(struct cpu_warp, live)), e->live);
     LLVMBuildStore(B, emit_state(e, e->i32, offsetof(struct cpu_warp, budget)), e->budget);
@@ -107,7 +108,10 @@ static void entry(struct emit *e, uint32_t b)
     val mask = emit_state(e, e->i32, offsetof(struct cpu_warp, mask));
     e->in = NULL;
     for (uint32_t x = 0; x < f->n_blocks; x++)
-        if (mg_has(blk->front, x) && e->pend[x]) LLVMBuildStore(B, emit_field(e, e->i32, offsetof(struct cpu_call, masks) + 4 * x), e->pend[x]);
+        if (mg_has(blk->front, x) && e->pend[x]) {
+            LLVMBuildStore(B, LLVMBuildLoad2(B, e->i32, emit_at(e, e->masks, 4 * x), ""), e->pend[x]);
+            LLVMBuildStore(B, k32(e, 0), emit_at(e, e->masks, 4 * x));
+        }
     for (uint32_t r = 0; r < f->n_regs; r++)
         if (mg_has(blk->live, r) || mg_has(blk->keep, r)) emit_restore(e, r + 1);
     LLVMBuildStore(B, mask, e->cur);
@@ -156,7 +160,7 @@ static void leave_block(struct emit *e, uint32_t b)
             mg_put(f->blocks[b].saved, r);
         }
     for (uint32_t x = 0; x < f->n_blocks; x++)
-        if (mg_has(f->blocks[b].front, x) && e->pend[x]) emit_set_field(e, offsetof(struct cpu_call, masks) + 4 * x, LLVMBuildLoad2(B, e->i32, e->pend[x], ""));
+        if (mg_has(f->blocks[b].front, x) && e->pend[x]) LLVMBuildStore(B, LLVMBuildLoad2(B, e->i32, e->pend[x], ""), emit_at(e, e->masks, 4 * x));
     LLVMBuildStore(B, k32(e, b), e->leave_from);
     LLVMBuildBr(B, e->tail);
 }

@@ -32,7 +32,7 @@ struct emit {
     LLVMTypeRef v1, v32, v64, vf32, vf64;
     val ops, ranges, params, shared, shared_bytes, outside, alone, n_warps;
     val at_warp;                    /* alloca: the warp that runs */
-    val warp, state, frame, regs, linear; /* of that warp */
+    val warp, state, frame, regs, linear, masks; /* of that warp */
     LLVMBasicBlockRef next_warp;
     struct reg_var *vars;
     LLVMBasicBlockRef *bb[2];
