@@ -536,7 +536,7 @@ int cmd_run(int argc, char **argv)
         MG_OPT_STR(0, "kernel", &r.kernel, "GLOB", "instrument only kernels of this name (see below)"),
         MG_OPT_STR(0, "launches", &r.launches, "SPEC", "instrument only these launches"),
         MG_OPT_FLAG(0, "verify", &r.verify, "compare what native and instrumented kernels write"),
-        MG_OPT_FLAG(0, "check", &r.check, "exact bounds: reads just before an allocation stop the launch, too"),
+        MG_OPT_FLAG(0, "check", &r.check, "find races, uninitialised shared memory, misused barriers; bounds to the byte"),
         MG_OPT_FLAG(0, "strict", &r.strict, "exit with 121 unless every selected launch was instrumented"),
         MG_OPT_FLAG(0, "eager", &r.eager, "instrument every kernel when its module is loaded"),
         MG_OPT_FLAG(0, "native-times", &r.native_times, "every other launch of a kernel and shape runs native, for its time"),

@@ -18,6 +18,13 @@ static const char *const fault_texts[] = {
 };
 _Static_assert(MG_COUNT_OF(fault_texts) == MG_FAULT_COUNT, "ORDER FAULT");
 
+const char *mg_finding_kind_text(enum mg_finding_kind k)
+{
+    static const char *const texts[] = {"none", "race", "uninitialised", "barrier"};
+    _Static_assert(MG_COUNT_OF(texts) == MG_FINDING_COUNT, "a word for each");
+    return (unsigned)k < MG_FINDING_COUNT ? texts[k] : "unknown";
+}
+
 const char *mg_fault_kind_text(enum mg_fault_kind k)
 {
     return (unsigned)k < MG_FAULT_COUNT ? fault_texts[k] : "unknown fault";

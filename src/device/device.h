@@ -34,7 +34,8 @@ const char *mg_fault_kind_text(enum mg_fault_kind k);
 
 struct mg_fault { /* filled by launch; text is one clear line: what, kernel, PTX line, source line, CTA, thread, address */
     enum mg_fault_kind kind;
-    uint32_t ptx_line;
+    uint32_t ptx_line, line; /* line 0: no source line is known */
+    const char *file;        /* owner: the module */
     uint32_t cta[3], thread[3];
     uint64_t address; uint32_t bytes; bool write;
     char text[1024];
@@ -70,12 +71,36 @@ struct mg_stray {
     char text[512];          /* one clear line, as of mg_fault */
 };
 
+/* What --check found; the launch went on. One for each pair of instructions: the first time in full,
+ * and how often. */
+enum mg_finding_kind { MG_FINDING_NONE, MG_FINDING_RACE, MG_FINDING_UNINIT, MG_FINDING_BARRIER, MG_FINDING_COUNT };
+const char *mg_finding_kind_text(enum mg_finding_kind k); /* as in the JSON */
+struct mg_finding_at {
+    uint32_t ptx_line, line; /* as in mg_stray; ptx_line 0: there is no such access */
+    const char *file;
+    uint32_t thread[3];
+    const char *access;      /* read, write, atomic, copy, barrier; static */
+};
+struct mg_finding {
+    enum mg_finding_kind kind;
+    struct mg_finding_at at, other; /* other: whom it races with, the other barrier */
+    uint32_t cta[3];
+    uint32_t address, bytes; /* in shared memory */
+    char allocation[160];    /* variable of shared memory, empty for barriers */
+    uint32_t allocation_address, allocation_bytes;
+    char what[128];          /* of a barrier: what is wrong */
+    uint64_t times;          /* thread accesses */
+    bool first;              /* no earlier launch told of it */
+    char text[1024];         /* one clear line */
+};
+
 struct mg_launch_stats {
     uint64_t start_ns, end_ns; /* mg_now_ns */
     uint64_t warp_instructions, thread_instructions; /* as executed by the device, probes included */
     bool schedule_dependent; /* warp counts depend on when turns ended (docs/schedule.md) */
     uint64_t device_launches; /* grids that kernels of this launch launched themselves, theirs included */
     struct mg_stray *strays; uint32_t n_strays; /* the caller frees them; the first 64 places of the launch */
+    struct mg_finding *findings; uint32_t n_findings; /* likewise; the first 256 pairs */
 };
 
 struct mg_kernel_info {
@@ -131,6 +156,7 @@ struct mg_device_opts {
     const struct mg_child_hooks *child_hooks; /* may be NULL */
     uint64_t printf_bytes;
     bool no_contract;       /* unrounded products and sums stay two operations (docs/arithmetic.md) */
+    bool check;             /* --check: findings on shared memory and barriers, its bounds to the byte */
     uint64_t stray_bytes;   /* reads that begin at most so far before an allocation pass, see mg_stray; 0: none does */
 };
 

@@ -30,7 +30,7 @@ struct mg_driver_config {
     uint32_t workers;
     bool count_positions;
     bool no_contract;        /* as in mg_device_opts */
-    bool check;              /* --check: exact bounds of every access */
+    bool check;              /* --check: as in mg_device_opts; and no read strays */
     void (*say)(const char *line); /* one line of chatter for the user (stderr) */
     const struct mg_driver_children *children; /* may be NULL */
     const struct mg_device_ops *ops; /* NULL: the device named above */
@@ -44,6 +44,7 @@ struct mg_launch_done { /* what the driver tells when a launch has ended */
     int cuda_error;        /* 0 when complete */
     bool schedule_dependent; /* as in mg_launch_stats */
     const struct mg_stray *strays; uint32_t n_strays; /* for the time of the call */
+    const struct mg_finding *findings; uint32_t n_findings; /* likewise */
 };
 typedef void (*mg_launch_done_fn)(void *user, const struct mg_launch_done *done);
 /* The next kernel launch that this thread makes (any form; captured launches keep the note in

@@ -73,6 +73,20 @@ static void set_error(struct CUctx_st *ctx, cu_result r)
     __atomic_compare_exchange_n(&ctx->error, &none, r, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
+enum { MOST_LINES = 20 };
+
+/* One line each, the first ones of the process. */
+static void say_findings(const struct mg_launch_stats *stats)
+{
+    static _Atomic uint32_t said;
+    for (uint32_t i = 0; i < stats->n_findings; i++) {
+        if (!stats->findings[i].first) continue;
+        uint32_t n = atomic_fetch_add(&said, 1);
+        if (n < MOST_LINES) mg_say("%s", stats->findings[i].text);
+        else if (n == MOST_LINES) mg_say("--check: more findings are in the profile");
+    }
+}
+
 static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, uint64_t *start_ns, uint64_t *end_ns)
 {
     struct mg_launch l = {
@@ -105,11 +119,15 @@ static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, uint6
         done.n_strays = stats.n_strays;
         for (uint32_t i = 0; i < stats.n_strays; i++)
             if (stats.strays[i].first) mg_say("%s", stats.strays[i].text);
+        done.findings = stats.findings;
+        done.n_findings = stats.n_findings;
+        say_findings(&stats);
     } else {
         done.fault.kind = MG_FAULT_CANCELLED;
     }
     if (k->note) k->note(k->note_user, &done);
     free(stats.strays);
+    free(stats.findings);
     *start_ns = done.start_ns;
     *end_ns = done.end_ns;
 }

@@ -110,6 +110,7 @@ static cu_result open_device(void)
         .print = keep_printed,
         .count_positions = c->count_positions,
         .no_contract = c->no_contract,
+        .check = c->check,
         .stray_bytes = c->check ? 0 : STRAY_BYTES,
         .heap_bytes = 8u << 20,
         .child_hooks = c->children ? &mg_child_hooks : NULL,

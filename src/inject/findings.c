@@ -94,7 +94,10 @@ static bool add(uint64_t kernel, uint64_t launch, const struct mg_stray *s)
 
 void mg_findings_add(uint64_t kernel, uint64_t launch, const struct mg_launch_done *d)
 {
-    if (!d || !d->n_strays)
+    if (!d)
+        return;
+    mg_checked_add(kernel, launch, d);
+    if (!d->n_strays)
         return;
     bool changed = false;
     pthread_mutex_lock(&findings.lock);
@@ -114,4 +117,5 @@ void mg_findings_write(void)
         free(findings.list.at[i].file);
     mg_vec_release(&findings.list);
     pthread_mutex_unlock(&findings.lock);
+    mg_checked_write();
 }

@@ -260,6 +260,9 @@ void mg_kernel_tell_other_ptx(void);
 /* Reads that the device let pass (findings.c); both while the store is open. */
 void mg_findings_add(uint64_t kernel, uint64_t launch, const struct mg_launch_done *d);
 void mg_findings_write(void);
+/* What --check found (checked.c), called by those. */
+void mg_checked_add(uint64_t kernel, uint64_t launch, const struct mg_launch_done *d);
+void mg_checked_write(void);
 
 /* ---- launches (launch.c, run.c) ----------------------------------------------------------------------- */
 

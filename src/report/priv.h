@@ -9,6 +9,10 @@
 void mg_report_tools_json(struct mg_json *j, const struct mg_profile *p, const struct mg_report_opts *o);
 /* True when text is exactly one JSON value. */
 bool mg_json_valid(const char *text);
+const char *mg_json_skip(const char *text); /* behind one value; NULL when there is none */
+
+/* ---- what --check found (checked.c): a table, nothing when the run had no --check ---------------------- */
+void mg_add_checked(const struct mg_profile *p, uint32_t columns, uint32_t max_rows, struct mg_buf *out);
 
 /* ---- words (words.c) ------------------------------------------------------------------------------ */
 void mg_add_grouped(struct mg_buf *out, uint64_t v);      /* 1,234,567 */

@@ -9,6 +9,7 @@
 #define TOP_KERNELS 10
 #define TOP_DETAILS 3
 #define TOP_ROWS 8
+#define CHECKED_ROWS 20
 #define BAR_WIDTH 24
 
 struct view { /* the report being written */
@@ -304,6 +305,7 @@ void mg_report_text(const struct mg_profile *p, const struct mg_report_opts *o, 
     write_title(&v);
     if (n) write_kernels(&v, hot, n, total);
     for (uint32_t i = 0; i < n && i < details; i++) write_kernel(&v, &hot[i]);
+    mg_add_checked(p, v.columns, v.o->top ? v.o->top : CHECKED_ROWS, out);
     if (v.o->per_launch) write_launches(&v);
     mg_buf_addc(out, '\n');
     mg_add_coverage(p, out, UINT32_MAX);

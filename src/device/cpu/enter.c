@@ -15,7 +15,7 @@ static const struct cpu_host host = {sync_exec};
 static void begin(struct emu_launch *l)
 {
     const uint32_t dims[3] = {l->l->block.x, l->l->block.y, l->l->block.z};
-    if (l->observe || (uint64_t)l->l->cluster.x * l->l->cluster.y * l->l->cluster.z > 1) return;
+    if (l->observe || l->dev->opts.check || (uint64_t)l->l->cluster.x * l->l->cluster.y * l->l->cluster.z > 1) return;
     l->compiled = cpu_tier_set(l->dev, l->code, dims);
 }
 

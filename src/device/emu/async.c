@@ -1,6 +1,7 @@
 /* Copies between global and shared memory that a thread starts and waits for later: cp.async, bulk
  * copies and reductions, st.async and red.async. Tensor copies are in tma.c. */
 #include "device/emu/async.h"
+#include "device/emu/check.h"
 
 #include <string.h>
 
@@ -64,6 +65,7 @@ void emu_copy_bulk(const struct emu_alu *o, char *regs, uint32_t mask)
             char *to = emu_peer_at(f, dst, r), *b = bar ? emu_peer_at(f, (const char *)bar, r) : NULL;
             if (!to) emu_fault(f, OP(o), MG_FAULT_TRAP, (int)i, 0, 0, "multicast to CTA rank %u in a cluster of %u", r, f->w->cta->n_peers);
             move(c, to, src, n, bytes);
+            if (f->w->cta->check) emu_check_filled(f, to, n);
             if (b) emu_mbar_complete((uint64_t *)(void *)b, n);
         }
     }

@@ -8,6 +8,7 @@
  * depend on how long it waits.
  */
 #include "device/emu/async.h"
+#include "device/emu/check.h"
 
 #include <string.h>
 
@@ -121,6 +122,7 @@ char *emu_at(struct emu_frame *f, const struct emu_op *place, const char *regs, 
     default: ok = !bytes || emu_check_one(f, place, (int)lane, a, n); break;
     }
     if (!ok) emu_fault_access(f, place, (int)lane, a, n);
+    if (MG_UNLIKELY(f->w->cta->check != NULL) && n) emu_check_at(f, place, lane, host, n);
     return (char *)host;
 }
 

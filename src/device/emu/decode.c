@@ -684,6 +684,7 @@ void emu_code_free(struct emu_code *c)
     mg_vec_release(&c->funcs);
     mg_map_release(&c->by_id);
     mg_map_release(&c->shared_at);
+    mg_vec_release(&c->sites);
     mg_arena_release(&c->arena);
     free(c);
 }

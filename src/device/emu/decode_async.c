@@ -1,5 +1,6 @@
 /* Decoding of asynchronous copies, mbarriers, tensor copies and cluster operations (async.h). */
 #include "device/emu/async.h"
+#include "device/emu/check.h"
 #include "device/emu/decode.h"
 
 #include <string.h>
@@ -26,6 +27,7 @@ static struct emu_op place(struct decoder *d, const struct mg_opnd *o, unsigned 
     dec_address(d, &p, o, (enum mg_space)space);
     p.flags = (uint8_t)(p.flags | flags | (cluster ? EMU_OF_CLUSTER : 0));
     p.node = d->node;
+    p.site = dec_check_site(d);
     return p;
 }
 
@@ -52,6 +54,7 @@ static void copy_small(struct decoder *d, const struct mg_form *f, const struct 
     uint32_t last = n - (mg_form_has(f, MG_MOD_L2__cache_hint) ? 1u : 0u); /* the policy changes nothing */
     if (last < 3 || o[2].kind != MG_OPND_imm) dec_refuse(d, "too few operands");
     c->dst = place(d, &o[0], MG_SPACE_shared, false, EMU_OF_WRITES);
+    c->dst.mode = EMU_CK_COPY;
     c->src = place(d, &o[1], MG_SPACE_global, false, EMU_OF_READS);
     c->bytes = (uint32_t)o[2].val;
     if (c->bytes != 4 && c->bytes != 8 && c->bytes != 16) dec_refuse(d, "copy of %u bytes", c->bytes);
@@ -61,6 +64,22 @@ static void copy_small(struct decoder *d, const struct mg_form *f, const struct 
         c->skip = dec_reg(d, &o[3]);
     } else if (last > 3) c->src_size = word(d, &o[3]);
     emit(d, emu_copy_small, c);
+}
+
+static struct emu_op barrier_place(struct decoder *d, const struct mg_opnd *o, unsigned space, bool cluster, unsigned flags)
+{
+    struct emu_op p = place(d, o, space, cluster, flags);
+    p.mode = EMU_CK_ATOMIC;
+    return p;
+}
+
+/* --check: what went before is ordered before what follows the end of the barrier's phase. */
+static void check_arrival(struct decoder *d, struct emu_op bar)
+{
+    if (!dec_checks(d) || !bar.node) return;
+    struct emu_mbar *b = mg_arena_new(&d->code->arena, struct emu_mbar);
+    b->at = bar;
+    dec_check_after(d, emu_check_mbar, &(struct emu_op){.ext = b});
 }
 
 static uint8_t reduction(struct decoder *d, const struct mg_form *f)
@@ -86,7 +105,7 @@ static void copy_bulk(struct decoder *d, const struct mg_form *f, const struct m
     else c->size = word(d, &o[2]);
     if (mg_form_has(f, MG_MOD_mbarrier__complete_tx__bytes)) {
         if (last < 4) dec_refuse(d, "too few operands");
-        c->bar = place(d, &o[next++], MG_SPACE_shared, s.cluster[0], EMU_OF_READS | EMU_OF_WRITES);
+        c->bar = barrier_place(d, &o[next++], MG_SPACE_shared, s.cluster[0], EMU_OF_READS | EMU_OF_WRITES);
     }
     if (mg_form_has(f, MG_MOD_multicast__cluster) && next < last) c->ctas = word(d, &o[next++]);
     if (mg_form_has(f, MG_MOD_cp_mask) && next < last) c->byte_mask = word(d, &o[next++]);
@@ -97,6 +116,7 @@ static void copy_bulk(struct decoder *d, const struct mg_form *f, const struct m
         c->type = f->types[0];
     }
     emit(d, emu_copy_bulk, c);
+    check_arrival(d, c->bar);
 }
 
 /* [tensorMap, {x, y}] */
@@ -126,7 +146,7 @@ static void copy_tensor(struct decoder *d, const struct mg_form *f, const struct
     else {
         if (n < 3) dec_refuse(d, "too few operands");
         c->dst = place(d, &o[0], MG_SPACE_shared, s.cluster[0], EMU_OF_WRITES);
-        c->bar = place(d, &o[2], MG_SPACE_shared, s.cluster[0], EMU_OF_READS | EMU_OF_WRITES);
+        c->bar = barrier_place(d, &o[2], MG_SPACE_shared, s.cluster[0], EMU_OF_READS | EMU_OF_WRITES);
         if (mg_form_has(f, MG_MOD_multicast__cluster)) {
             if (n < 4) dec_refuse(d, "too few operands");
             c->ctas = word(d, &o[3]);
@@ -134,6 +154,7 @@ static void copy_tensor(struct decoder *d, const struct mg_form *f, const struct
     }
     if (mg_form_has(f, MG_MOD_reduce)) c->reduce = reduction(d, f);
     emit(d, emu_copy_tensor, c);
+    check_arrival(d, c->bar);
 }
 
 /* st.async and red.async: [a], value, [mbarrier] in the shared memory of the cluster */
@@ -142,7 +163,7 @@ static void copy_value(struct decoder *d, const struct mg_form *f, const struct 
     struct emu_copy *c = new_copy(d);
     if (n < 3 || !f->n_types || !mg_form_has(f, MG_MOD_shared__cluster)) dec_refuse(d, "unsupported instruction");
     c->dst = place(d, &o[0], MG_SPACE_shared, true, EMU_OF_WRITES);
-    c->bar = place(d, &o[2], MG_SPACE_shared, true, EMU_OF_READS | EMU_OF_WRITES);
+    c->bar = barrier_place(d, &o[2], MG_SPACE_shared, true, EMU_OF_READS | EMU_OF_WRITES);
     c->type = f->types[0];
     c->values_wide = mg_type_bits(c->type) == 64;
     const struct mg_opnd *e = o[1].kind == MG_OPND_vec ? &d->m->opnds.at[o[1].id] : &o[1];
@@ -151,6 +172,7 @@ static void copy_value(struct decoder *d, const struct mg_form *f, const struct 
     for (unsigned k = 0; k < c->vec; k++) c->values[k] = dec_src(d, &e[k], c->values_wide ? EMU_D : EMU_W, c->type);
     if (red) c->reduce = reduction(d, f);
     emit(d, emu_copy_value, c);
+    check_arrival(d, c->bar);
 }
 
 /* ---- mbarriers --------------------------------------------------------------------------------- */
@@ -184,7 +206,7 @@ static void mbarrier(struct decoder *d, const struct mg_form *f, const struct mg
         else if (tests) dst = dec_slot(d, EMU_P);
     }
     if (n < at + 1 || (tests && (n < 3 || !dst))) dec_refuse(d, "too few operands");
-    b->at = place(d, &o[at], space, s.n && s.cluster[0], b->kind == EMU_MBAR_TEST ? EMU_OF_READS : EMU_OF_READS | EMU_OF_WRITES);
+    b->at = barrier_place(d, &o[at], space, s.n && s.cluster[0], b->kind == EMU_MBAR_TEST ? EMU_OF_READS : b->kind == EMU_MBAR_INIT ? EMU_OF_WRITES : EMU_OF_READS | EMU_OF_WRITES);
     b->parity = mg_form_has(f, MG_MOD_parity);
     if (tests) b->token = b->parity ? word(d, &o[2]) : dec_src(d, &o[2], EMU_D, MG_TYPE_b64);
     else if (n > at + 1) *(tx || b->kind == EMU_MBAR_COMPLETE ? &b->bytes : &b->count) = word(d, &o[at + 1]);
@@ -192,6 +214,8 @@ static void mbarrier(struct decoder *d, const struct mg_form *f, const struct mg
     op->sub = tries ? EMU_SYNC_MBAR : 0;
     op->ext = b;
     op->a.d = dst;
+    if (tests) dec_check_after(d, emu_check_mbar, &(struct emu_op){.ext = b, .a.d = dst});
+    else if (b->kind != EMU_MBAR_INIT && b->kind != EMU_MBAR_INVAL) check_arrival(d, b->at);
 }
 
 /* cp.async.mbarrier.arrive: earlier copies are complete, so without .noinc the arrival that it adds
@@ -199,19 +223,26 @@ static void mbarrier(struct decoder *d, const struct mg_form *f, const struct mg
 static void copy_arrives(struct decoder *d, const struct mg_form *f, const struct mg_opnd *o, uint32_t n)
 {
     if (n != 1) dec_refuse(d, "too few operands");
+    dec_check_after(d, emu_check_wait, &(struct emu_op){.off = -1});
     if (!mg_form_has(f, MG_MOD_noinc)) {
+        if (dec_checks(d)) check_arrival(d, barrier_place(d, &o[0], f->space, false, EMU_OF_READS | EMU_OF_WRITES));
         dec_emit_inst(d, emu_nop, EMU_CTL_NONE);
         return;
     }
     struct emu_mbar *b = mg_arena_new(&d->code->arena, struct emu_mbar);
     b->kind = EMU_MBAR_NOINC;
-    b->at = place(d, &o[0], f->space, false, EMU_OF_READS | EMU_OF_WRITES);
+    b->at = barrier_place(d, &o[0], f->space, false, EMU_OF_READS | EMU_OF_WRITES);
     emit(d, emu_mbar_run, b);
+    check_arrival(d, b->at);
 }
 
 static void copy(struct decoder *d, const struct mg_form *f, const struct mg_opnd *o, uint32_t n)
 {
     bool group = mg_form_has(f, MG_MOD_commit_group) || mg_form_has(f, MG_MOD_wait_group) || mg_form_has(f, MG_MOD_wait_all);
+    if (group && !mg_form_has(f, MG_MOD_bulk)) {
+        bool commits = mg_form_has(f, MG_MOD_commit_group), some = mg_form_has(f, MG_MOD_wait_group) && n && o[0].kind == MG_OPND_imm;
+        dec_check_after(d, commits ? emu_check_commit : emu_check_wait, &(struct emu_op){.off = some ? (int64_t)o[0].val : -1});
+    }
     if (group || mg_form_has(f, MG_MOD_prefetch)) dec_emit_inst(d, emu_nop, EMU_CTL_NONE);
     else if (mg_form_has(f, MG_MOD_mbarrier)) copy_arrives(d, f, o, n);
     else if (mg_form_has(f, MG_MOD_tensor)) copy_tensor(d, f, o, n);
@@ -252,6 +283,7 @@ static void cluster_barrier(struct decoder *d, const struct mg_form *f)
     }
     struct emu_op *op = dec_emit_inst(d, NULL, EMU_CTL_SYNC);
     op->sub = EMU_SYNC_CLUSTER;
+    dec_check_after(d, emu_check_cluster, &(struct emu_op){0});
 }
 
 static void cluster_map(struct decoder *d, const struct mg_form *f, const struct mg_opnd *o, uint32_t n)

@@ -1,5 +1,6 @@
 /* Decoding of single instructions: arithmetic through alu.h, moves, warp operations, barriers,
  * branches, calls. Memory is in decode_mem.c. */
+#include "device/emu/check.h"
 #include "device/emu/decode.h"
 
 #include <string.h>
@@ -219,6 +220,7 @@ static void warp_operation(struct decoder *d, const struct mg_form *form, const 
     op->a.imm = flip;
     if (form->op == MG_OP_redux) op->a.imm = (mg_form_has(form, MG_MOD_abs) ? 1 : 0) | (mg_form_has(form, MG_MOD_nan) ? 2 : 0);
     op->a.cc = members;
+    if (sync) dec_check_after(d, emu_check_synced, &(struct emu_op){.a.cc = members});
 }
 
 static void barrier(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n)
@@ -242,6 +244,7 @@ static void barrier(struct decoder *d, const struct mg_form *form, const struct 
     op->a.s[2] = s2;
     op->a.d = dst;
     op->a.imm = flip;
+    op->site = dec_check_site(d);
 }
 
 /* ---- control -------------------------------------------------------------------------------------- */

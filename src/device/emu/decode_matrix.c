@@ -1,5 +1,6 @@
 /* Decoding of matrix operations into struct emu_matrix: shapes and types from the form, registers
  * counted against what the shape needs. */
+#include "device/emu/check.h"
 #include "device/emu/decode.h"
 #include "device/emu/matrix.h"
 
@@ -58,6 +59,8 @@ static void finish(struct decoder *d, struct emu_matrix *x, const struct list *l
 {
     x->reg = mg_arena_copy(&d->code->arena, l->at, (l->n ? l->n : 1) * sizeof *l->at);
     x->at.node = d->node;
+    x->at.site = dec_check_site(d);
+    x->at.mode = x->kind == EMU_MAT_LOAD || x->kind == EMU_MAT_STORE ? EMU_CK_SELF : EMU_CK_WARP;
     uint32_t members = dec_const(d, EMU_W, UINT32_MAX);
     struct emu_op *op = dec_emit_inst(d, NULL, EMU_CTL_SYNC);
     op->sub = EMU_SYNC_MATRIX;

@@ -1,4 +1,5 @@
 /* Decoding of loads, stores, atomics and reductions. */
+#include "device/emu/check.h"
 #include "device/emu/decode.h"
 
 #include <string.h>
@@ -99,6 +100,20 @@ static uint32_t elements(struct decoder *d, const struct mg_opnd *o, struct mg_o
     return n;
 }
 
+/* For --check: what the access is. Strong ones do not race with their like, and order. */
+static void check_access(struct decoder *d, const struct mg_form *form, struct emu_op at, bool store, bool wide, uint32_t bytes, uint32_t count, const uint32_t *list, uint32_t value)
+{
+    bool volatile_ = mg_form_has(form, MG_MOD_volatile) || mg_form_has(form, MG_MOD_cv), strong = may_see_others(form) || mg_form_has(form, MG_MOD_release);
+    at.flags = (uint8_t)(at.flags | (wide ? EMU_OF_WIDE : 0));
+    at.sub = (uint8_t)((store ? EMU_CHECK_WRITE : EMU_CHECK_READ) | (strong ? EMU_CHECK_SYNC : 0));
+    at.mode = volatile_ ? EMU_CK_VOLATILE : strong ? EMU_CK_ATOMIC : EMU_CK_PLAIN;
+    at.bytes = (uint8_t)bytes;
+    at.vec = (uint8_t)count;
+    at.slots = list;
+    at.a.s[1] = store ? value : 0;
+    dec_check_access(d, &at);
+}
+
 static void load_store(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n, bool store)
 {
     if (n < 2 || !form->n_types) dec_refuse(d, "unsupported access");
@@ -130,6 +145,8 @@ static void load_store(struct decoder *d, const struct mg_form *form, const stru
     if (!fn) dec_refuse(d, "unsupported access");
     uint32_t bytes = mg_type_bits(t) / 8;
     if (where == EMU_AT_PARAM && (proto.off < 0 || (uint64_t)proto.off + bytes * count > d->code->kernel->param_bytes)) dec_refuse(d, "access outside the parameters");
+    const uint32_t *list = count > 1 ? mg_arena_copy(&d->code->arena, slots, count * sizeof *slots) : NULL;
+    if (dec_checks(d)) check_access(d, form, proto, store, c == EMU_D, bytes, count, list, slots[0]);
     if (!store && may_see_others(form)) dec_emit(d, emu_mark_suspect);
     struct emu_op *op = dec_emit_inst(d, fn, EMU_CTL_NONE);
     op->off = proto.off;
@@ -140,7 +157,7 @@ static void load_store(struct decoder *d, const struct mg_form *form, const stru
     op->bytes = (uint8_t)bytes;
     op->vec = (uint8_t)count;
     op->type = (uint8_t)t;
-    if (count > 1) op->slots = mg_arena_copy(&d->code->arena, slots, count * sizeof *slots);
+    if (count > 1) op->slots = list;
     else if (store) op->a.s[1] = slots[0];
     else op->a.d = slots[0];
 }
@@ -180,6 +197,15 @@ static void atomic(struct decoder *d, const struct mg_form *form, const struct m
     if (proto.space == MG_SPACE_local || proto.space == MG_SPACE_const || proto.space == MG_SPACE_param) dec_refuse(d, "unsupported instruction");
     if (fn == emu_red_add && (proto.space == MG_SPACE_global || proto.space == MG_SPACE_generic) && !(proto.flags & (EMU_OF_BASE_NONE | EMU_OF_BASE_W)))
         fn = c == EMU_D ? d->vec->red_add_d : d->vec->red_add_w;
+    if (dec_checks(d)) {
+        struct emu_op access = proto;
+        bool orders = sub == EMU_ATOM_CAS || sub == EMU_ATOM_EXCH || mg_form_has(form, MG_MOD_acquire) || mg_form_has(form, MG_MOD_release) || mg_form_has(form, MG_MOD_acq_rel);
+        access.sub = (uint8_t)(EMU_CHECK_READ | EMU_CHECK_WRITE | (orders ? EMU_CHECK_SYNC : 0));
+        access.mode = EMU_CK_ATOMIC;
+        access.bytes = bytes;
+        access.vec = vec;
+        dec_check_access(d, &access);
+    }
     struct emu_op *op = dec_emit_inst(d, fn, EMU_CTL_NONE);
     op->off = proto.off;
     op->space = proto.space;

@@ -90,7 +90,7 @@ struct emu_op { /* owner: the code's arena */
     uint32_t run;          /* straight operations from here to the next control operation */
     uint32_t insts;        /* PTX instructions from here to the end of that control operation */
     mg_id node;            /* 0: helper, not counted */
-    uint32_t site;         /* index of the instruction in its function, for the witness */
+    uint32_t site;         /* --check: the instruction's place in emu_code.sites; 0: none */
     uint32_t cache;        /* index of the access's cached range in the worker */
     uint8_t ctl;           /* enum emu_ctl */
     uint8_t sub;           /* enum emu_sync, emu_bar, emu_builtin, atomic operation */
@@ -151,6 +151,7 @@ struct emu_func { /* decoded function of one kernel; owner: struct emu_code */
     bool decoded;
 };
 
+struct emu_site { const struct emu_func *fn; mg_id node; };
 struct emu_code { /* a kernel ready to run */
     struct mg_arena arena;
     struct mg_dkernel *kernel;
@@ -165,6 +166,8 @@ struct emu_code { /* a kernel ready to run */
     uint32_t next_cache;          /* once ready: where functions that indirect calls bring in go on; 0 before */
     bool recursive, indirect, allocates;
     void *compiled;               /* the device's compiler's own */
+    MG_VEC(struct emu_site) sites; /* --check: instructions that findings may name, from 1 */
+    _Atomic uint8_t check_fine;   /* --check: cells of shared memory have 8 >> this bytes */
 };
 
 struct mg_dkernel {
@@ -223,7 +226,7 @@ struct mg_device {
     uint64_t print_lost;
     _Atomic(struct mg_trace_opts *) trace;
     _Atomic uint64_t launches;
-    struct mg_map strays;      /* (module, node) whose stray reads were told, under lock */
+    struct mg_map strays;      /* (module, node) whose stray reads or findings were told, under lock */
     struct emu_pool *pool;
     const struct emu_compiler *compiler; /* NULL: none; set before modules are loaded */
     void *compiler_own;
@@ -301,6 +304,7 @@ struct emu_cta {
     struct emu_cta **peers; /* by rank, this one included; owner: the first */
     uint32_t n_peers, rank;
     struct emu_cta *self[1]; /* peers of a CTA that is its own cluster */
+    struct emu_check *check; /* --check: what is known of its shared memory; NULL: off */
 };
 
 struct emu_worker { /* one thread working on one launch */
@@ -315,6 +319,7 @@ struct emu_worker { /* one thread working on one launch */
     struct emu_cta *idle;  /* for reuse */
     bool rotated;          /* a turn ended while other sets of the warp were ready */
     void *compiled;        /* the compiler's own */
+    struct emu_findings *found; /* --check */
     jmp_buf out;
 };
 
@@ -341,6 +346,7 @@ struct emu_launch {
     struct emu_child *children; uint64_t n_children; /* launched so far, latest first; under lock */
     _Atomic int child_error;
     _Atomic uint32_t n_handles;
+    struct emu_findings *found; /* --check, under lock */
 };
 
 enum emu_stop { EMU_STOP_DONE, EMU_STOP_WAIT, EMU_STOP_YIELD };
@@ -397,6 +403,7 @@ void emu_fault(struct emu_frame *f, const struct emu_op *op, enum mg_fault_kind 
 void emu_fault_access(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes) MG_NORETURN;
 /* A read just before an allocation: true when it may pass; it is on record then. */
 bool emu_stray(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes);
+const char *emu_source_of(const struct mg_module *m, mg_id func, mg_id node, uint32_t *line); /* file and line; NULL and 0 without */
 void emu_place(const struct mg_module *m, mg_id func, mg_id node, struct mg_buf *out); /* "PTX line 12, x.cu:3" */
 
 /* mem_check.c: slow paths of accesses. Return when the access is fine, fault when it is not. Addresses

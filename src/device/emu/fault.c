@@ -9,7 +9,7 @@
 #include "device/mem.h"
 
 /* The .loc in force at a node, the last one before it in the body: file and line, NULL without. */
-static const char *source_of(const struct mg_module *m, mg_id func, mg_id node, uint32_t *line)
+const char *emu_source_of(const struct mg_module *m, mg_id func, mg_id node, uint32_t *line)
 {
     const struct mg_loc *loc = NULL;
     MG_EACH_NODE(m, &m->funcs.at[func], id)
@@ -30,7 +30,7 @@ static const char *source_of(const struct mg_module *m, mg_id func, mg_id node, 
 void emu_place(const struct mg_module *m, mg_id func, mg_id node, struct mg_buf *out)
 {
     uint32_t line;
-    const char *file = source_of(m, func, node, &line);
+    const char *file = emu_source_of(m, func, node, &line);
     mg_buf_printf(out, "PTX line %u", m->nodes.at[node].line);
     if (file) mg_buf_printf(out, ", %s:%u", file, line);
 }
@@ -84,6 +84,7 @@ static void leave(struct emu_frame *f, const struct emu_op *op, enum mg_fault_ki
         tell(f, op, lane, text, &b);
         *o = (struct mg_fault){.kind = kind, .address = address, .bytes = bytes, .write = op->flags & EMU_OF_WRITES};
         o->ptx_line = f->fn->mod->ir->nodes.at[node_of(f, op)].line;
+        o->file = emu_source_of(f->fn->mod->ir, f->fn->id, node_of(f, op), &o->line);
         for (int k = 0; k < 3; k++) o->cta[k] = w->cta->id[k], o->thread[k] = w->tid[k][lane];
         if (kind == MG_FAULT_ADDRESS && is_global(op)) tell_nearest(address, &b);
         snprintf(o->text, sizeof o->text, "%s", b.at);
@@ -117,7 +118,7 @@ static void note_stray(struct emu_frame *f, const struct emu_op *op, int lane, u
     char text[128];
     snprintf(text, sizeof text, "out-of-bounds read of %u bytes at global address 0x%" PRIx64, bytes, address);
     *s = (struct mg_stray){.ptx_line = m->nodes.at[node].line, .address = address, .bytes = bytes, .allocation = above->base, .allocation_bytes = above->bytes, .times = 1};
-    s->file = source_of(m, f->fn->id, node, &s->line);
+    s->file = emu_source_of(m, f->fn->id, node, &s->line);
     for (int k = 0; k < 3; k++) s->cta[k] = w->cta->id[k], s->thread[k] = w->tid[k][lane];
     s->first = !told_before(f->wk->dev, f->fn, node);
     tell(f, op, lane, text, &b);

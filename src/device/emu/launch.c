@@ -6,7 +6,7 @@
  * A cooperative grid therefore runs with every CTA resumable; an ordinary one starts further CTAs
  * only when nothing else moves.
  */
-#include "device/emu/emu.h"
+#include "device/emu/check.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -53,6 +53,7 @@ static void cta_free_one(struct emu_cta *c)
         struct emu_warp *w = &c->warps[k];
         free_frames(w->all);
     }
+    emu_check_free(c->check);
     free(c->warps);
     if (c->shared_cap <= SMALL_SHARED) free(c->shared);
     else if (c->shared) munmap(c->shared, c->shared_cap);
@@ -100,7 +101,8 @@ static struct emu_cta *cta_new_one(struct emu_worker *wk)
         c->local_cap = ROUND_UP(c->local_stride * EMU_LANES * c->n_warps, 4096);
         c->local = map(c->local_cap);
     }
-    if (!c->warps || !c->shared || (l->code->local_bytes && !c->local)) {
+    if (l->dev->opts.check) c->check = emu_check_new(c);
+    if (!c->warps || !c->shared || (l->code->local_bytes && !c->local) || (l->dev->opts.check && !c->check)) {
         if (!c->warps) c->warps_cap = 0;
         cta_free_one(c);
         return NULL;
@@ -156,6 +158,7 @@ static bool cta_start_one(struct emu_cta *c, const uint32_t id[3])
     c->linear = id[0] + (uint64_t)g->x * (id[1] + (uint64_t)g->y * id[2]);
     c->n_live = c->n_warps;
     memset(c->bars, 0, sizeof c->bars);
+    if (c->check) emu_check_start(c->check);
     for (uint32_t k = 0; k < c->n_warps; k++) {
         struct emu_warp *w = &c->warps[k];
         uint32_t n = c->n_threads - k * EMU_LANES;
@@ -385,6 +388,7 @@ static void work(struct emu_launch *l, uint32_t ix)
     atomic_fetch_add(&l->warp_insts, wk->warp_insts);
     atomic_fetch_add(&l->thread_insts, wk->thread_insts);
     if (wk->compiled) wk->dev->compiler->worker_end(wk);
+    if (wk->found) emu_check_worker_end(wk);
     free(wk->ranges);
     free(wk);
 }
@@ -492,7 +496,7 @@ static bool prepare(struct mg_device *dev, const struct mg_launch *l, struct emu
     e->deadline_ns = l->time_limit_ns ? e->start_ns + l->time_limit_ns : 0;
     e->id = atomic_fetch_add(&dev->launches, 1) + 1;
     e->dyn_at = (uint32_t)ROUND_UP(code->static_shared, MG_MAX(code->shared_align, 16));
-    e->shared_bytes = (uint32_t)ROUND_UP(l->dyn_shared_bytes ? e->dyn_at + (uint64_t)l->dyn_shared_bytes : code->static_shared, 128);
+    e->shared_bytes = (uint32_t)ROUND_UP(l->dyn_shared_bytes ? e->dyn_at + (uint64_t)l->dyn_shared_bytes : code->static_shared, dev->opts.check ? 1 : 128);
     e->param_bytes = l->kernel->param_bytes;
     e->params = aligned_alloc(64, ROUND_UP(e->param_bytes + 16, 64));
     if (!e->params) return refuse(fault, MG_FAULT_MEMORY, l->kernel, "host memory ran out");
@@ -515,6 +519,7 @@ void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_la
     struct mg_fault none;
     struct emu_launch *e = calloc(1, sizeof *e);
     if (!fault) fault = &none;
+    if (stats) stats->findings = NULL, stats->n_findings = 0;
     memset(fault, 0, sizeof *fault);
     if (!e) {
         refuse(fault, MG_FAULT_MEMORY, l->kernel, "host memory ran out");
@@ -542,6 +547,7 @@ void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_la
         }
         emu_print_flush(dev);
         if (e->grid_workspace) mg_mem_free(e->grid_workspace);
+        if (e->found) emu_check_launch_end(e, stats);
     }
     if (stats) {
         stats->start_ns = e ? e->start_ns : 0;

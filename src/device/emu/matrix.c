@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "device/emu/async.h"
+#include "device/emu/check.h"
 
 static const uint32_t *regs_a(const struct emu_matrix *x) { return x->reg; }
 static const uint32_t *regs_b(const struct emu_matrix *x) { return x->reg + x->n_a; }
@@ -134,6 +135,14 @@ static void multiply_884(const struct emu_matrix *x, char *regs)
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
+/* --check: the warp's access, row by row; what lies between rows is not touched. */
+static void check_rows(struct emu_frame *f, const struct emu_matrix *x, uint32_t lane, const char *p, uint32_t n, uint32_t bytes, uint64_t step)
+{
+    struct emu_op place = x->at;
+    place.mode = EMU_CK_WARP;
+    for (uint32_t i = 0; i < n; i++) emu_check_at(f, &place, lane, (uint64_t)p + i * step, bytes);
+}
+
 /* wmma.load, wmma.store: element (row, column) of the tile matrix is at row * ld + column, or the
  * other way round (EMU_MF_TRANS); rows are those of A, of transposed B, of C. */
 static void transfer(const struct emu_matrix *x, struct emu_frame *f, char *regs, uint32_t lanes)
@@ -145,6 +154,7 @@ static void transfer(const struct emu_matrix *x, struct emu_frame *f, char *regs
     uint64_t last = trans ? (cols - 1) * ld + rows : (rows - 1) * ld + cols;
     char *p = emu_at(f, &x->at, regs, lane, (last * bits + 7) / 8, bits < 8 ? 4 : bits / 8);
     uint32_t rt = rows / 8, wide = bits == 64;
+    if (f->w->cta->check) check_rows(f, x, lane, p, trans ? cols : rows, ((trans ? rows : cols) * bits + 7) / 8, ld * bits / 8);
     if (x->role == 'c') { /* registers hold single 32- or 64-bit elements, or rows of 16-bit ones */
         uint32_t per = bits == 16 ? 1 : 2;
         for (uint32_t i = 0; i < x->n_a; i++) {

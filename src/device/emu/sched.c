@@ -4,6 +4,7 @@
  * of the same activation are one set. The next to run is the least by (turn, deeper call, older
  * activation, operation); operations of a function lie in rank order.
  */
+#include "device/emu/check.h"
 #include "device/emu/matrix.h"
 
 #include <stdlib.h>
@@ -56,8 +57,8 @@ void emu_frame_fill_sregs(struct emu_frame *f)
         case MG_SREG_gridid: v = c->l->id; break;
         case MG_SREG_WARP_SZ: v = EMU_LANES; break;
         case MG_SREG_dynamic_smem_size: v = l->dyn_shared_bytes; break;
-        case MG_SREG_total_smem_size: v = c->shared_bytes; break;
-        case MG_SREG_aggr_smem_size: v = c->shared_bytes; break;
+        case MG_SREG_total_smem_size: v = (c->shared_bytes + 127) & ~127ull; break; /* as allocated */
+        case MG_SREG_aggr_smem_size: v = (c->shared_bytes + 127) & ~127ull; break;
         case MG_SREG_envreg1: v = c->l->grid_workspace >> 32; break; /* cooperative groups read it there */
         case MG_SREG_envreg2: v = c->l->grid_workspace & UINT32_MAX; break;
         /* where no cluster was asked for every CTA is its own */
@@ -258,6 +259,7 @@ static void release_bar(struct emu_cta *c, uint32_t b)
     struct emu_barrier *bar = &c->bars[b];
     struct emu_barrier done = *bar;
     *bar = (struct emu_barrier){0};
+    if (c->check) emu_check_bar_done(c, b, done.warps);
     for (uint32_t k = 0; k < c->n_warps; k++) {
         struct emu_warp *w = &c->warps[k];
         if (!(done.warps >> k & 1) || w->at_bar != b + 1) continue;
@@ -313,6 +315,7 @@ static void warp_arrives(struct emu_warp *w, uint32_t b)
     uint32_t expect = 0, n_arrive = 0, n = w->n_sets;
     bool waits = false;
     if (!bar->warps) *bar = (struct emu_barrier){.red_and = 1};
+    if (c->check) emu_check_bar_arrive(w, b);
     for (uint32_t i = 0; i < n; i++) {
         struct emu_set *s = &w->sets[i];
         if (s->state != EMU_PARK_BAR || s->bar != b) continue;

@@ -5,6 +5,7 @@
  * written; an mbarrier is told the whole tile's bytes either way.
  */
 #include "device/emu/async.h"
+#include "device/emu/check.h"
 
 #include <string.h>
 
@@ -163,6 +164,7 @@ void emu_copy_tensor(const struct emu_alu *o, char *regs, uint32_t mask)
             if (!t.shared) wrong(&t, "multicast to a CTA rank outside the cluster");
             t.shared_address = (uint64_t)t.shared & 0xfffff; /* shared memory begins at a page */
             move_tile(&t);
+            if (f->w->cta->check && c->ctas) emu_check_filled(f, t.shared, (uint32_t)n);
             if (b) emu_mbar_complete((uint64_t *)(void *)b, (uint32_t)n);
         }
     }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "device/emu/async.h"
+#include "device/emu/check.h"
 #include "device/emu/matrix.h"
 
 struct operand { uint32_t start, leading, stride, base, width; };
@@ -28,6 +29,7 @@ static const char *element(const struct emu_matrix *x, struct emu_frame *f, cons
     uint32_t a = o->start + at, row = (a >> 7) - o->base;
     if (o->width) a ^= (row & (o->width / 16 - 1)) << 4;
     if ((uint64_t)a + bytes > f->shared_bytes) emu_fault_access(f, &x->at, 0, a, bytes);
+    if (f->w->cta->check) emu_check_at(f, &x->at, 0, (uint64_t)f->shared + a, bytes);
     return f->shared + a;
 }
 

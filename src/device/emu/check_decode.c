@@ -1,0 +1,64 @@
+/* --check, while decoding: numbers for the instructions that findings name, and operations of ours
+ * beside theirs. These are not instructions: they are counted nowhere and change no schedule. */
+#include "device/emu/check.h"
+#include "device/emu/decode.h"
+
+#include <string.h>
+
+bool dec_checks(const struct decoder *d)
+{
+    return d->mod->dev->opts.check && d->node && !(d->m->nodes.at[d->node].flags & MG_NF_META);
+}
+
+uint32_t dec_check_site(struct decoder *d)
+{
+    struct emu_code *c = d->code;
+    if (!dec_checks(d)) return 0;
+    if (!c->sites.n) *mg_vec_push(&c->sites) = (struct emu_site){0};
+    struct emu_site *last = &c->sites.at[c->sites.n - 1];
+    if (last->fn != d->fn || last->node != d->node) *mg_vec_push(&c->sites) = (struct emu_site){d->fn, d->node};
+    return c->sites.n - 1;
+}
+
+static struct emu_op *emit(struct decoder *d, emu_alu_fn fn)
+{
+    const struct mg_node *n = &d->m->nodes.at[d->node];
+    uint32_t guard = 0;
+    if (n->guard) {
+        struct mg_opnd g = mg_o_reg(n->guard);
+        guard = dec_reg(d, &g);
+    }
+    struct emu_op *op = dec_emit(d, fn); /* looks at its guard itself */
+    op->guard = guard;
+    op->guard_flip = n->flags & MG_NF_GUARD_NOT ? UINT32_MAX : 0;
+    op->site = dec_check_site(d);
+    return op;
+}
+
+void dec_check_access(struct decoder *d, const struct emu_op *access)
+{
+    if (!dec_checks(d) || (access->space != MG_SPACE_shared && access->space != MG_SPACE_generic)) return;
+    struct emu_op *op = emit(d, d->isa == EMU_ISA_AVX512 ? emu_check_access_avx512 : d->isa == EMU_ISA_AVX2 ? emu_check_access_avx2 : emu_check_access_base);
+    op->off = access->off;
+    op->space = access->space;
+    op->flags = access->flags;
+    op->a.s[0] = access->a.s[0];
+    op->a.s[1] = access->a.s[1];
+    op->slots = access->slots;
+    op->bytes = access->bytes;
+    op->vec = access->vec;
+    op->sub = access->sub;
+    op->mode = access->mode;
+    uint8_t fine = access->bytes >= 8 ? 0 : access->bytes >= 4 ? 1 : access->bytes >= 2 ? 2 : 3;
+    if (access->space == MG_SPACE_shared && fine > atomic_load(&d->code->check_fine)) atomic_store(&d->code->check_fine, fine);
+}
+
+void dec_check_after(struct decoder *d, emu_alu_fn fn, const struct emu_op *of)
+{
+    if (!dec_checks(d)) return;
+    struct emu_op *op = emit(d, fn);
+    op->ext = of->ext;
+    op->off = of->off;
+    op->a.cc = of->a.cc;
+    op->a.d = of->a.d;
+}

@@ -1,0 +1,185 @@
+/* What --check found, one entry for each pair of instructions of a kernel (docs/checks.md): into the profile
+ * as tools/check/findings. Written when something is new, so that a killed run keeps it, and with the
+ * final numbers when the session ends; an empty list says that the check ran. */
+#include "inject/priv.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+enum { MOST_ENTRIES = 1024 };
+struct entry { uint64_t kernel, launch, address; const char *kind; struct mg_finding f; char *file, *other_file; bool stopped; };
+
+static struct { pthread_mutex_t lock; MG_VEC(struct entry) list; } checked = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void write_number(struct mg_json *j, const char *key, uint64_t v)
+{
+    mg_json_key(j, key);
+    mg_json_u64(j, v);
+}
+
+static void write_text(struct mg_json *j, const char *key, const char *text)
+{
+    mg_json_key(j, key);
+    if (text && *text)
+        mg_json_str(j, text);
+    else
+        mg_json_null(j);
+}
+
+static void write_hex(struct mg_json *j, const char *key, uint64_t v)
+{
+    char text[24];
+    snprintf(text, sizeof text, "0x%" PRIx64, v);
+    write_text(j, key, text);
+}
+
+static void write_place(struct mg_json *j, const char *key, const uint32_t at[3])
+{
+    mg_json_key(j, key);
+    mg_json_arr(j);
+    for (int k = 0; k < 3; k++)
+        mg_json_u64(j, at[k]);
+    mg_json_end(j, ']');
+}
+
+static void write_at(struct mg_json *j, const struct mg_finding_at *at, const char *file)
+{
+    write_text(j, "access", at->access);
+    write_number(j, "ptx_line", at->ptx_line);
+    write_text(j, "file", file);
+    mg_json_key(j, "line");
+    if (at->line)
+        mg_json_u64(j, at->line);
+    else
+        mg_json_null(j);
+    write_place(j, "thread", at->thread);
+}
+
+static void write_entry(struct mg_json *j, const struct entry *e)
+{
+    const struct mg_finding *f = &e->f;
+    bool memory = f->bytes != 0;
+    mg_json_obj(j);
+    write_number(j, "kernel", e->kernel);
+    write_number(j, "launch", e->launch);
+    write_text(j, "kind", e->kind);
+    write_at(j, &f->at, e->file);
+    write_place(j, "cta", f->cta);
+    mg_json_key(j, "other");
+    if (f->other.ptx_line) {
+        mg_json_obj(j);
+        write_at(j, &f->other, e->other_file);
+        mg_json_end(j, '}');
+    } else {
+        mg_json_null(j);
+    }
+    if (memory)
+        write_hex(j, "address", e->address);
+    else
+        write_text(j, "address", NULL);
+    write_number(j, "bytes", f->bytes);
+    mg_json_key(j, "allocation");
+    if (memory && f->allocation[0]) {
+        mg_json_obj(j);
+        write_text(j, "name", f->allocation);
+        write_hex(j, "address", f->allocation_address);
+        write_number(j, "bytes", f->allocation_bytes);
+        mg_json_end(j, '}');
+    } else {
+        mg_json_null(j);
+    }
+    write_number(j, "times", f->times);
+    mg_json_key(j, "stopped");
+    mg_json_bool(j, e->stopped);
+    write_text(j, "text", f->text);
+    mg_json_end(j, '}');
+}
+
+static void write_all(void) /* under the lock, while the store is open */
+{
+    struct mg_buf b = MG_BUF_INIT;
+    struct mg_json j;
+    mg_json_init(&j, &b, 0);
+    mg_json_arr(&j);
+    for (uint32_t i = 0; i < checked.list.n; i++)
+        write_entry(&j, &checked.list.at[i]);
+    mg_json_end(&j, ']');
+    mg_store_tool_json(mg_session.store, "check", "findings", b.at);
+    mg_buf_release(&b);
+}
+
+static bool same(const struct entry *e, uint64_t kernel, const char *kind, const struct mg_finding *f)
+{
+    const struct mg_finding *o = &e->f;
+    if (e->kernel != kernel || strcmp(e->kind, kind) || strcmp(o->what, f->what))
+        return false;
+    return (o->at.ptx_line == f->at.ptx_line && o->other.ptx_line == f->other.ptx_line) || (o->at.ptx_line == f->other.ptx_line && o->other.ptx_line == f->at.ptx_line);
+}
+
+/* True: it is new. */
+static bool add(uint64_t kernel, uint64_t launch, const char *kind, const struct mg_finding *f, uint64_t address, bool stopped)
+{
+    for (uint32_t i = 0; i < checked.list.n; i++) {
+        struct entry *e = &checked.list.at[i];
+        if (same(e, kernel, kind, f)) {
+            e->f.times += f->times;
+            return false;
+        }
+    }
+    if (checked.list.n == MOST_ENTRIES)
+        return false;
+    *mg_vec_push(&checked.list) = (struct entry){kernel, launch, address, kind, *f, f->at.file ? strdup(f->at.file) : NULL, f->other.file ? strdup(f->other.file) : NULL, stopped};
+    return true;
+}
+
+/* What stopped the launch is a finding as well. */
+static bool add_fault(uint64_t kernel, uint64_t launch, const struct mg_fault *x)
+{
+    const char *kind = x->kind == MG_FAULT_ADDRESS ? "bounds" : x->kind == MG_FAULT_MISALIGNED ? "misaligned" : x->kind == MG_FAULT_DEADLOCK ? "deadlock" : NULL;
+    struct mg_finding f = {.times = 1, .bytes = x->kind == MG_FAULT_DEADLOCK ? 0 : x->bytes, .at = {.ptx_line = x->ptx_line, .line = x->line, .file = x->file, .access = x->kind == MG_FAULT_DEADLOCK ? "barrier" : x->write ? "write" : "read"}};
+    if (!kind)
+        return false;
+    memcpy(f.cta, x->cta, sizeof f.cta);
+    memcpy(f.at.thread, x->thread, sizeof f.at.thread);
+    snprintf(f.text, sizeof f.text, "%s", x->text);
+    return add(kernel, launch, kind, &f, x->address, true);
+}
+
+/* The software devices check; a GPU does not. */
+static bool runs(void)
+{
+    return mg_session.config.check && mg_session.backend == &mg_backend_own;
+}
+
+void mg_checked_add(uint64_t kernel, uint64_t launch, const struct mg_launch_done *d)
+{
+    bool changed = false;
+    if (!runs() || (!d->n_findings && !d->fault.kind))
+        return;
+    pthread_mutex_lock(&checked.lock);
+    for (uint32_t i = 0; i < d->n_findings; i++)
+        changed |= add(kernel, launch, mg_finding_kind_text(d->findings[i].kind), &d->findings[i], d->findings[i].address, false);
+    if (d->fault.kind)
+        changed |= add_fault(kernel, launch, &d->fault);
+    if (changed)
+        write_all();
+    pthread_mutex_unlock(&checked.lock);
+}
+
+void mg_checked_write(void)
+{
+    if (!runs())
+        return;
+    pthread_mutex_lock(&checked.lock);
+    write_all();
+    for (uint32_t i = 0; i < checked.list.n; i++) {
+        free(checked.list.at[i].file);
+        free(checked.list.at[i].other_file);
+    }
+    mg_vec_release(&checked.list);
+    pthread_mutex_unlock(&checked.lock);
+}
