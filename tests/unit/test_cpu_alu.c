@@ -144,6 +144,12 @@ static unsigned compare_all(const struct mg_device_ops *cpu, const struct mg_buf
 
 MG_TEST(cpu_alu)
 {
+#ifdef MG_ASAN
+    if (!getenv("MG_CPU_ASAN")) {
+        mg_test_skip("LLVM is not run under the address sanitizer");
+        return;
+    }
+#endif
     static const char *const isas[] = {"avx512", "avx2", "base"};
     const struct mg_device_ops *cpu = mg_cpu_ops();
     struct mg_diag diag = MG_DIAG_INIT;

@@ -314,6 +314,12 @@ MG_TEST(emu_exec)
 /* The same on compiled code, for each vector ISA of this CPU. */
 MG_TEST(cpu_exec)
 {
+#ifdef MG_ASAN
+    if (!getenv("MG_CPU_ASAN")) {
+        mg_test_skip("LLVM is not run under the address sanitizer");
+        return;
+    }
+#endif
     static const char *const isas[] = {"avx512", "avx2", "base"};
     struct mg_diag diag = MG_DIAG_INIT;
     struct mg_device *dev;
