@@ -157,6 +157,26 @@ INLINE uint32_t write_lanes(const struct emu_op *op, struct emu_frame *f, const 
     return 0;
 }
 
+/* Atomics of one cell each; the result is the lanes that are not clean. */
+INLINE uint32_t atomic_lanes(struct emu_check *k, const struct emu_check_warp *cw, const uint32_t *at, uint32_t lanes, uint32_t site)
+{
+    int32_t limit = cw->limit, own = cw->own, base = k->base;
+    uint32_t shift = k->shift, rest = 0;
+    EMU_FOR_LANES(i, lanes)
+    {
+        uint32_t c = at[i] >> shift;
+        int32_t self = cw->now + (int32_t)i, x = k->w[c], y = k->r[c], z = k->q[c];
+        bool like = (x >> 10 & 3) == EMU_CK_ATOMIC && x < EMU_STAMP(EMU_COPY_INTERVAL);
+        if ((x < base) | (!CLEAN(x, self) & !like) | !CLEAN(y, self) | !CLEAN(z, self)) {
+            rest |= 1u << i;
+            continue;
+        }
+        k->w[c] = self + EMU_STAMP_KIND(EMU_CK_ATOMIC);
+        k->ws[c] = site;
+    }
+    return rest;
+}
+
 /* Offsets in shared memory; the result is the lanes whose address is there. */
 INLINE uint32_t offsets(const struct emu_op *op, struct emu_frame *f, const char *regs, uint32_t mask, uint32_t *at)
 {
@@ -204,6 +224,11 @@ static void access(const struct emu_alu *o, char *regs, uint32_t mask)
     else ALL bad |= lanes >> i & 1 ? (at[i] > last) | (at[i] & align) : 0;
     if (bad) return; /* the operation itself will stop the launch */
     uint32_t cells = bytes >> k->shift;
+    if (op->mode == EMU_CK_ATOMIC && op->sub == (EMU_CHECK_READ | EMU_CHECK_WRITE) && cells == 1) {
+        lanes = atomic_lanes(k, cw, at, lanes, op->site);
+        if (lanes) emu_check_lanes_touch(op, f, at, lanes);
+        return;
+    }
     if (op->sub & EMU_CHECK_SYNC || op->mode != EMU_CK_PLAIN || !cells || cells & (cells - 1) || cells > 4) {
         emu_check_lanes_touch(op, f, at, lanes);
         return;
