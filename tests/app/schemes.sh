@@ -1,23 +1,24 @@
 #!/bin/sh
 # Every scheme of counters gives the thread counts that the emulator's own scheme gives, in every block
-# of every example; and weights of an earlier run change no count.
+# of every example; and weights of an earlier run change no count. One worker: in bfs the order of CTAs
+# decides who marks a node first.
 set -u
 bad=0 ran=0
 for prog in saxpy reduce divergent matmul histogram stencil bfs; do
     [ -x "$EX/$prog" ] || continue
     ran=$((ran + 1))
-    "$MARGAY" run -q --device emu -t blocks -o "$prog.class" -- "$EX/$prog" >"$prog.out" 2>&1 || { echo "$prog under class: exit $?"; bad=1; }
+    "$MARGAY" run -q --device emu --workers 1 -t blocks -o "$prog.class" -- "$EX/$prog" >"$prog.out" 2>&1 || { echo "$prog under class: exit $?"; bad=1; }
     "$MARGAY" report "$prog.class" --json >"$prog.class.json"
     python3 -c '
 import json, sys
 for k in json.load(open(sys.argv[1]))["kernels"]:
     for b in k["blocks"]: print(k["name"], b["id"], b["thread_entries"])' "$prog.class.json" >"$prog.weights"
     for scheme in register register,warps=off,shards=8,sm=90 "register,weights=$prog.weights" thread flux atomic register,scope=cta,cta=1; do
-        "$MARGAY" run -q --device emu -t "blocks,counters=$scheme" -o "$prog.p" -- "$EX/$prog" >"$prog.out" 2>&1 || { echo "$prog under $scheme: exit $?"; cat "$prog.out"; bad=1; }
+        "$MARGAY" run -q --device emu --workers 1 -t "blocks,counters=$scheme" -o "$prog.p" -- "$EX/$prog" >"$prog.out" 2>&1 || { echo "$prog under $scheme: exit $?"; cat "$prog.out"; bad=1; }
         "$MARGAY" report "$prog.p" --json >"$prog.json"
         base=$prog.class.json
         case $scheme in *scope=cta*)
-            "$MARGAY" run -q --device emu -t blocks,scope=cta,cta=1 -o "$prog.cta" -- "$EX/$prog" >/dev/null 2>&1
+            "$MARGAY" run -q --device emu --workers 1 -t blocks,scope=cta,cta=1 -o "$prog.cta" -- "$EX/$prog" >/dev/null 2>&1
             "$MARGAY" report "$prog.cta" --json >"$prog.cta.json"
             base=$prog.cta.json ;;
         esac

@@ -58,7 +58,8 @@ static void rectangles(void)
     for (size_t y = 0; y < 4; y++) {
         for (size_t x = 0; x < 5; x++) MUST(back[y][x] == place(x + 3, y + 2, 0));
     }
-    MUST(cudaMemcpy2D(back, 3, device, pitch, 4, 1, cudaMemcpyDeviceToHost) == cudaErrorInvalidPitchValue);
+    MUST(cudaMemcpy2D(back, 3, device, pitch, 4, 2, cudaMemcpyDeviceToHost) == cudaErrorInvalidPitchValue);
+    OK(cudaMemcpy2D(back, 0, device, pitch, 4, 1, cudaMemcpyDeviceToHost)); /* one row: no pitch is looked at */
     MUST(cudaMemcpy2D(back, 8, device, pitch, 4, 1, 9) == cudaErrorInvalidMemcpyDirection);
 }
 

@@ -93,7 +93,7 @@ static uint64_t hashed(uint32_t in, uint32_t out)
 /* The recorder's operands: per sign and exponent 256 significands, ends and single bits among them */
 static uint32_t sample(uint32_t i, uint64_t *random)
 {
-    uint32_t k = i & 255, m = k < 8 ? k : k < 16 ? 0x7fffff - (k - 8) : 1u << (k - 16);
+    uint32_t k = i & 255, m = k < 8 ? k : k < 16 ? 0x7fffff - (k - 8) : k < 39 ? 1u << (k - 16) : 0;
     if (k >= 39) {
         *random ^= *random << 13;
         *random ^= *random >> 7;
