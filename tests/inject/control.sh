@@ -63,8 +63,10 @@ rm -rf profile
 ran "from inside" 1110000111 "switched off"
 printf 'before -1 after 1\nwas 1\nwas 0\nok\n' | cmp - out || failed=1
 [ -z "$(ls profile | grep '^ctl')" ] || { echo "FAIL the page is left behind"; failed=1; }
-LD_LIBRARY_PATH=$B/lib/margay/driver ./control fill.ptx api > out 2>&1
-grep -q 'before -1 after -1' out && grep -q '^ok$' out || { echo "FAIL without margay"; cat out; failed=1; }
+if [ "$VARIANT" != asan ]; then # whose runtime only margay run puts in front
+    LD_LIBRARY_PATH=$B/lib/margay/driver ./control fill.ptx api > out 2>&1
+    grep -q 'before -1 after -1' out && grep -q '^ok$' out || { echo "FAIL without margay"; cat out; failed=1; }
+fi
 
 # from outside: by the pid of `margay run`, a parent of the program
 rm -rf profile

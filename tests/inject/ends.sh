@@ -3,6 +3,7 @@
 # tests/gpu/ends.sh): the program's own output and status, what had ended before is in the profile with
 # its counts, and the run says so in its usual lines.
 set -u
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_segv=0" # a program that ends by SIGSEGV ends by it, under the sanitizer as well
 failed=0
 export XDG_CACHE_HOME=$PWD/cache
 [ -n "${REAL_GPU:-}" ] || export LD_LIBRARY_PATH=$B/test/driver
