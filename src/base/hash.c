@@ -152,17 +152,27 @@ void mg_sha256_end(struct mg_sha256 *s, uint8_t out[32])
     for (int i = 0; i < 32; i++) out[i] = (uint8_t)(s->h[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-void mg_text_id(const char *text, size_t bytes, char out[33])
+void mg_sha256_of(const void *p, size_t bytes, uint8_t out[32])
 {
     struct mg_sha256 s;
-    uint8_t sum[32];
-    while (bytes && !text[bytes - 1]) bytes--;
     mg_sha256_init(&s);
-    mg_sha256_add(&s, text, bytes);
-    mg_sha256_end(&s, sum);
-    for (int i = 0; i < 16; i++) {
+    mg_sha256_add(&s, p, bytes);
+    mg_sha256_end(&s, out);
+}
+
+void mg_sha256_hex(const uint8_t sum[32], unsigned n, char *out)
+{
+    for (unsigned i = 0; i < n; i++) {
         out[2 * i] = "0123456789abcdef"[sum[i] >> 4];
         out[2 * i + 1] = "0123456789abcdef"[sum[i] & 15];
     }
-    out[32] = 0;
+    out[2 * n] = 0;
+}
+
+void mg_text_id(const char *text, size_t bytes, char out[33])
+{
+    uint8_t sum[32];
+    while (bytes && !text[bytes - 1]) bytes--;
+    mg_sha256_of(text, bytes, sum);
+    mg_sha256_hex(sum, 16, out);
 }

@@ -19,6 +19,9 @@ struct mg_sha256 {
 void mg_sha256_init(struct mg_sha256 *s);
 void mg_sha256_add(struct mg_sha256 *s, const void *p, size_t bytes);
 void mg_sha256_end(struct mg_sha256 *s, uint8_t out[32]);
+void mg_sha256_of(const void *p, size_t bytes, uint8_t out[32]);
+/* The first n bytes of a sum as 2 * n digits and NUL. */
+void mg_sha256_hex(const uint8_t sum[32], unsigned n, char *out);
 /* Identity of a PTX text: first 16 bytes of SHA-256 as 32 hex digits and NUL. Trailing NULs of the
  * text are not part of it. */
 void mg_text_id(const char *text, size_t bytes, char out[33]);

@@ -1,6 +1,7 @@
 /* Streaming JSON writer. */
 #include "base/json.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <stdio.h>
@@ -147,4 +148,44 @@ void mg_json_raw(struct mg_json *j, const char *json)
 {
     before_value(j);
     mg_buf_adds(j->out, json);
+}
+
+void mg_json_key_u64(struct mg_json *j, const char *key, uint64_t v)
+{
+    mg_json_key(j, key);
+    mg_json_u64(j, v);
+}
+
+void mg_json_key_u64_if(struct mg_json *j, const char *key, bool has, uint64_t v)
+{
+    mg_json_key(j, key);
+    if (has) mg_json_u64(j, v);
+    else mg_json_null(j);
+}
+
+void mg_json_key_str(struct mg_json *j, const char *key, const char *s)
+{
+    mg_json_key(j, key);
+    mg_json_str(j, s && *s ? s : NULL);
+}
+
+void mg_json_key_hex(struct mg_json *j, const char *key, uint64_t v)
+{
+    char text[24];
+    snprintf(text, sizeof text, "0x%" PRIx64, v);
+    mg_json_key_str(j, key, text);
+}
+
+void mg_json_key_bool(struct mg_json *j, const char *key, bool v)
+{
+    mg_json_key(j, key);
+    mg_json_bool(j, v);
+}
+
+void mg_json_key_dim(struct mg_json *j, const char *key, const uint32_t v[3])
+{
+    mg_json_key(j, key);
+    mg_json_arr(j);
+    for (int i = 0; i < 3; i++) mg_json_u64(j, v[i]);
+    mg_json_end(j, ']');
 }

@@ -28,19 +28,14 @@ enum { DEPTH = 3 }; /* inductor: torchinductor_<user>/triton/<device>/<hash>/ */
 
 static bool cache_path(const void *cubin, size_t bytes, char path[PATH_MAX], bool make)
 {
-    char dir[PATH_MAX];
-    struct mg_sha256 s;
+    char dir[PATH_MAX], name[65];
     uint8_t id[32];
     struct stat st;
     if (!mg_io_cache_dir("ptx", dir, make) || (!make && stat(dir, &st)))
         return false;
-    mg_sha256_init(&s);
-    mg_sha256_add(&s, cubin, bytes);
-    mg_sha256_end(&s, id);
-    int n = snprintf(path, PATH_MAX, "%s/", dir);
-    for (size_t i = 0; i < sizeof id && n > 0 && n + 8 < PATH_MAX; i++)
-        n += snprintf(path + n, PATH_MAX - (size_t)n, "%02x", id[i]);
-    return n > 0 && snprintf(path + n, PATH_MAX - (size_t)n, ".ptx") < PATH_MAX - n;
+    mg_sha256_of(cubin, bytes, id);
+    mg_sha256_hex(id, sizeof id, name);
+    return snprintf(path, PATH_MAX, "%s/%s.ptx", dir, name) < PATH_MAX;
 }
 
 enum mg_err mg_beside_keep(const void *cubin, size_t bytes, const char *ptx, size_t ptx_bytes, struct mg_diag *d)

@@ -20,14 +20,6 @@ struct known {
 static struct known *all;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void identify(const void *p, size_t bytes, uint8_t id[32])
-{
-    struct mg_sha256 s;
-    mg_sha256_init(&s);
-    mg_sha256_add(&s, p, bytes);
-    mg_sha256_end(&s, id);
-}
-
 static struct known *find(const uint8_t id[32], size_t bytes)
 {
     struct known *k = all;
@@ -39,7 +31,7 @@ bool mg_known_ptx_add(const void *cubin, size_t bytes, const char *ptx, size_t p
 {
     struct known *k = malloc(sizeof *k + ptx_bytes + 1);
     if (!k) return false;
-    identify(cubin, bytes, k->id);
+    mg_sha256_of(cubin, bytes, k->id);
     k->bytes = bytes;
     k->ptx_bytes = ptx_bytes;
     memcpy(k->text, ptx, ptx_bytes);
@@ -60,7 +52,7 @@ const char *mg_known_ptx_find(const void *cubin, size_t bytes, size_t *ptx_bytes
 {
     if (!__atomic_load_n(&all, __ATOMIC_ACQUIRE)) return NULL; /* most programs: nothing is hashed */
     uint8_t id[32];
-    identify(cubin, bytes, id);
+    mg_sha256_of(cubin, bytes, id);
     pthread_mutex_lock(&lock);
     struct known *k = find(id, bytes);
     pthread_mutex_unlock(&lock);

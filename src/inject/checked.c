@@ -3,7 +3,6 @@
  * final numbers when the session ends; an empty list says that the check ran. */
 #include "inject/priv.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,48 +14,13 @@ struct entry { uint64_t kernel, launch, address; const char *kind; struct mg_fin
 
 static struct { pthread_mutex_t lock; MG_VEC(struct entry) list; } checked = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void write_number(struct mg_json *j, const char *key, uint64_t v)
-{
-    mg_json_key(j, key);
-    mg_json_u64(j, v);
-}
-
-static void write_text(struct mg_json *j, const char *key, const char *text)
-{
-    mg_json_key(j, key);
-    if (text && *text)
-        mg_json_str(j, text);
-    else
-        mg_json_null(j);
-}
-
-static void write_hex(struct mg_json *j, const char *key, uint64_t v)
-{
-    char text[24];
-    snprintf(text, sizeof text, "0x%" PRIx64, v);
-    write_text(j, key, text);
-}
-
-static void write_place(struct mg_json *j, const char *key, const uint32_t at[3])
-{
-    mg_json_key(j, key);
-    mg_json_arr(j);
-    for (int k = 0; k < 3; k++)
-        mg_json_u64(j, at[k]);
-    mg_json_end(j, ']');
-}
-
 static void write_at(struct mg_json *j, const struct mg_finding_at *at, const char *file)
 {
-    write_text(j, "access", at->access);
-    write_number(j, "ptx_line", at->ptx_line);
-    write_text(j, "file", file);
-    mg_json_key(j, "line");
-    if (at->line)
-        mg_json_u64(j, at->line);
-    else
-        mg_json_null(j);
-    write_place(j, "thread", at->thread);
+    mg_json_key_str(j, "access", at->access);
+    mg_json_key_u64(j, "ptx_line", at->ptx_line);
+    mg_json_key_str(j, "file", file);
+    mg_json_key_u64_if(j, "line", at->line, at->line);
+    mg_json_key_dim(j, "thread", at->thread);
 }
 
 static void write_entry(struct mg_json *j, const struct entry *e)
@@ -64,11 +28,11 @@ static void write_entry(struct mg_json *j, const struct entry *e)
     const struct mg_finding *f = &e->f;
     bool memory = f->bytes != 0;
     mg_json_obj(j);
-    write_number(j, "kernel", e->kernel);
-    write_number(j, "launch", e->launch);
-    write_text(j, "kind", e->kind);
+    mg_json_key_u64(j, "kernel", e->kernel);
+    mg_json_key_u64(j, "launch", e->launch);
+    mg_json_key_str(j, "kind", e->kind);
     write_at(j, &f->at, e->file);
-    write_place(j, "cta", f->cta);
+    mg_json_key_dim(j, "cta", f->cta);
     mg_json_key(j, "other");
     if (f->other.ptx_line) {
         mg_json_obj(j);
@@ -78,24 +42,23 @@ static void write_entry(struct mg_json *j, const struct entry *e)
         mg_json_null(j);
     }
     if (memory)
-        write_hex(j, "address", e->address);
+        mg_json_key_hex(j, "address", e->address);
     else
-        write_text(j, "address", NULL);
-    write_number(j, "bytes", f->bytes);
+        mg_json_key_str(j, "address", NULL);
+    mg_json_key_u64(j, "bytes", f->bytes);
     mg_json_key(j, "allocation");
     if (memory && f->allocation[0]) {
         mg_json_obj(j);
-        write_text(j, "name", f->allocation);
-        write_hex(j, "address", f->allocation_address);
-        write_number(j, "bytes", f->allocation_bytes);
+        mg_json_key_str(j, "name", f->allocation);
+        mg_json_key_hex(j, "address", f->allocation_address);
+        mg_json_key_u64(j, "bytes", f->allocation_bytes);
         mg_json_end(j, '}');
     } else {
         mg_json_null(j);
     }
-    write_number(j, "times", f->times);
-    mg_json_key(j, "stopped");
-    mg_json_bool(j, e->stopped);
-    write_text(j, "text", f->text);
+    mg_json_key_u64(j, "times", f->times);
+    mg_json_key_bool(j, "stopped", e->stopped);
+    mg_json_key_str(j, "text", f->text);
     mg_json_end(j, '}');
 }
 

@@ -3,8 +3,6 @@
  * keeps it, and with the final numbers when the session ends. */
 #include "inject/priv.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -13,55 +11,27 @@ struct finding { uint64_t kernel, launch; char *file; struct mg_stray stray; };
 
 static struct { pthread_mutex_t lock; MG_VEC(struct finding) list; } findings = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void write_place(struct mg_json *j, const char *key, const uint32_t at[3])
-{
-    mg_json_key(j, key);
-    mg_json_arr(j);
-    for (int k = 0; k < 3; k++)
-        mg_json_u64(j, at[k]);
-    mg_json_end(j, ']');
-}
-
-static void write_number(struct mg_json *j, const char *key, uint64_t v)
-{
-    mg_json_key(j, key);
-    mg_json_u64(j, v);
-}
-
-static void write_address(struct mg_json *j, uint64_t address)
-{
-    char text[24];
-    snprintf(text, sizeof text, "0x%" PRIx64, address);
-    mg_json_key(j, "address");
-    mg_json_str(j, text);
-}
-
 static void write_finding(struct mg_json *j, const struct finding *f)
 {
     const struct mg_stray *s = &f->stray;
     mg_json_obj(j);
-    write_number(j, "kernel", f->kernel);
-    write_number(j, "launch", f->launch);
-    write_number(j, "ptx_line", s->ptx_line);
+    mg_json_key_u64(j, "kernel", f->kernel);
+    mg_json_key_u64(j, "launch", f->launch);
+    mg_json_key_u64(j, "ptx_line", s->ptx_line);
     mg_json_key(j, "file");
     mg_json_str(j, f->file);
-    mg_json_key(j, "line");
-    if (s->line)
-        mg_json_u64(j, s->line);
-    else
-        mg_json_null(j);
-    write_place(j, "cta", s->cta);
-    write_place(j, "thread", s->thread);
-    mg_json_key(j, "kind");
-    mg_json_str(j, "read");
-    write_address(j, s->address);
-    write_number(j, "bytes", s->bytes);
+    mg_json_key_u64_if(j, "line", s->line, s->line);
+    mg_json_key_dim(j, "cta", s->cta);
+    mg_json_key_dim(j, "thread", s->thread);
+    mg_json_key_str(j, "kind", "read");
+    mg_json_key_hex(j, "address", s->address);
+    mg_json_key_u64(j, "bytes", s->bytes);
     mg_json_key(j, "allocation");
     mg_json_obj(j);
-    write_address(j, s->allocation);
-    write_number(j, "bytes", s->allocation_bytes);
+    mg_json_key_hex(j, "address", s->allocation);
+    mg_json_key_u64(j, "bytes", s->allocation_bytes);
     mg_json_end(j, '}');
-    write_number(j, "times", s->times);
+    mg_json_key_u64(j, "times", s->times);
     mg_json_end(j, '}');
 }
 

@@ -401,22 +401,16 @@ static struct difference compare(const struct mg_verify *v)
 
 /* ---- telling -------------------------------------------------------------------------------------------------------- */
 
-static void put(struct mg_json *j, const char *key, uint64_t value)
-{
-    mg_json_key(j, key);
-    mg_json_u64(j, value);
-}
-
 static void write_all(struct mg_store *store) /* under the lock */
 {
     struct mg_buf b = MG_BUF_INIT;
     struct mg_json j;
     mg_json_init(&j, &b, 0);
     mg_json_obj(&j);
-    put(&j, "launches", all.launches);
-    put(&j, "bytes", all.bytes);
-    put(&j, "excluded_bytes", all.excluded);
-    put(&j, "differences", all.differences);
+    mg_json_key_u64(&j, "launches", all.launches);
+    mg_json_key_u64(&j, "bytes", all.bytes);
+    mg_json_key_u64(&j, "excluded_bytes", all.excluded);
+    mg_json_key_u64(&j, "differences", all.differences);
     mg_json_key(&j, "first");
     mg_json_raw(&j, all.first ? all.first : "null");
     mg_json_key(&j, "not_compared");
@@ -425,7 +419,7 @@ static void write_all(struct mg_store *store) /* under the lock */
         mg_json_obj(&j);
         mg_json_key(&j, "reason");
         mg_json_str(&j, all.refused.at[k].why);
-        put(&j, "launches", all.refused.at[k].n);
+        mg_json_key_u64(&j, "launches", all.refused.at[k].n);
         mg_json_end(&j, '}');
     }
     mg_json_end(&j, ']');
@@ -462,7 +456,7 @@ static char *describe(const struct mg_verify *v, const struct difference *at, co
     mg_json_obj(&j);
     mg_json_key(&j, "kernel");
     mg_json_str(&j, v->code->name);
-    put(&j, "launch", v->number);
+    mg_json_key_u64(&j, "launch", v->number);
     if (at) {
         const struct mg_area *a = &at->area->a;
         uint64_t where = a->at + at->at, id = a->id, offset = at->at;
@@ -477,10 +471,10 @@ static char *describe(const struct mg_verify *v, const struct difference *at, co
             mg_json_u64(&j, id);
         else
             mg_json_null(&j);
-        put(&j, "offset", offset);
-        put(&j, "native", (unsigned char)native_of(at->area)[at->at]);
-        put(&j, "instrumented", (unsigned char)at->area->twin[at->at]);
-        put(&j, "bytes", at->bytes);
+        mg_json_key_u64(&j, "offset", offset);
+        mg_json_key_u64(&j, "native", (unsigned char)native_of(at->area)[at->at]);
+        mg_json_key_u64(&j, "instrumented", (unsigned char)at->area->twin[at->at]);
+        mg_json_key_u64(&j, "bytes", at->bytes);
     }
     mg_json_key(&j, "atomics"); /* whose results are used: in which order threads come may show */
     mg_json_bool(&j, uses_atomics(v->code));

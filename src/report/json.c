@@ -7,36 +7,11 @@
 
 #include "report/priv.h"
 
-static void key_u64(struct mg_json *j, const char *key, uint64_t v)
-{
-    mg_json_key(j, key);
-    mg_json_u64(j, v);
-}
-
-static void key_u64_if(struct mg_json *j, const char *key, bool has, uint64_t v)
-{
-    mg_json_key(j, key);
-    if (has) mg_json_u64(j, v);
-    else mg_json_null(j);
-}
-
 static void key_i64_or_null(struct mg_json *j, const char *key, int64_t v)
 {
     mg_json_key(j, key);
     if (v >= 0) mg_json_i64(j, v);
     else mg_json_null(j);
-}
-
-static void key_str(struct mg_json *j, const char *key, const char *s)
-{
-    mg_json_key(j, key);
-    mg_json_str(j, s && *s ? s : NULL);
-}
-
-static void key_bool(struct mg_json *j, const char *key, bool v)
-{
-    mg_json_key(j, key);
-    mg_json_bool(j, v);
 }
 
 /* 1, 0 or unknown (-1) */
@@ -52,14 +27,6 @@ static void key_f64_if(struct mg_json *j, const char *key, bool has, double v)
     mg_json_key(j, key);
     if (has) mg_json_f64(j, v);
     else mg_json_null(j);
-}
-
-static void key_dim(struct mg_json *j, const char *key, const uint32_t v[3])
-{
-    mg_json_key(j, key);
-    mg_json_arr(j);
-    for (int i = 0; i < 3; i++) mg_json_u64(j, v[i]);
-    mg_json_end(j, ']');
 }
 
 static void key_argv(struct mg_json *j, const char *key, const char *const *argv, uint32_t argc)
@@ -94,11 +61,11 @@ static void write_device(struct mg_json *j, const struct mg_pprocess *p)
     if (!p) p = &none;
     mg_json_key(j, "device");
     int indent = one_line(j);
-    key_str(j, "kind", p->device_kind);
-    key_str(j, "name", p->device_name);
-    key_u64_if(j, "sms", p->sms != 0, p->sms);
-    key_u64_if(j, "sm", p->sm != 0, p->sm);
-    key_str(j, "properties", p->properties);
+    mg_json_key_str(j, "kind", p->device_kind);
+    mg_json_key_str(j, "name", p->device_name);
+    mg_json_key_u64_if(j, "sms", p->sms != 0, p->sms);
+    mg_json_key_u64_if(j, "sm", p->sm != 0, p->sm);
+    mg_json_key_str(j, "properties", p->properties);
     end_line(j, indent);
 }
 
@@ -109,15 +76,15 @@ static void write_processes(struct mg_json *j, const struct mg_profile *p)
     for (uint32_t i = 0; i < p->n_processes; i++) {
         const struct mg_pprocess *q = &p->processes[i];
         int indent = one_line(j);
-        key_u64(j, "id", i);
-        key_u64(j, "pid", q->pid);
+        mg_json_key_u64(j, "id", i);
+        mg_json_key_u64(j, "pid", q->pid);
         key_i64_or_null(j, "rank", q->rank);
         key_argv(j, "command", q->argv, q->argc);
         key_i64_or_null(j, "exit", q->exit_code);
-        key_bool(j, "closed", q->closed);
-        key_str(j, "device", q->device_name);
-        key_str(j, "tools", q->tools);
-        key_u64(j, "start_unix_ns", q->start_unix_ns);
+        mg_json_key_bool(j, "closed", q->closed);
+        mg_json_key_str(j, "device", q->device_name);
+        mg_json_key_str(j, "tools", q->tools);
+        mg_json_key_u64(j, "start_unix_ns", q->start_unix_ns);
         end_line(j, indent);
     }
     mg_json_end(j, ']');
@@ -130,11 +97,11 @@ static void write_coverage(struct mg_json *j, const struct mg_profile *p)
     mg_coverage_init(&c, p);
     mg_json_key(j, "coverage");
     mg_json_obj(j);
-    key_u64(j, "launches", c.launches);
-    key_u64(j, "instrumented", c.instrumented);
-    key_u64(j, "failed", c.failed);
-    key_u64(j, "unknown", c.unknown);
-    key_u64_if(j, "device_launches", !nvidia, c.device_launches); /* on a GPU nobody counts them */
+    mg_json_key_u64(j, "launches", c.launches);
+    mg_json_key_u64(j, "instrumented", c.instrumented);
+    mg_json_key_u64(j, "failed", c.failed);
+    mg_json_key_u64(j, "unknown", c.unknown);
+    mg_json_key_u64_if(j, "device_launches", !nvidia, c.device_launches); /* on a GPU nobody counts them */
     key_f64_if(j, "time_pct", c.timed, c.time_pct);
     key_f64_if(j, "timed_pct", c.launches != 0, c.timed ? c.timed_pct : 0);
     mg_json_key(j, "native");
@@ -143,7 +110,7 @@ static void write_coverage(struct mg_json *j, const struct mg_profile *p)
         int indent = one_line(j);
         mg_json_key(j, "kernel");
         mg_json_str(j, c.rows[i].kernel);
-        key_u64(j, "launches", c.rows[i].launches);
+        mg_json_key_u64(j, "launches", c.rows[i].launches);
         mg_json_key(j, "ran");
         mg_json_str(j, mg_ran_text(c.rows[i].ran));
         mg_json_key(j, "reason");
@@ -171,13 +138,13 @@ static void write_arguments(struct mg_json *j, const struct mg_plaunch *l)
     for (uint32_t i = 0; i < l->n_args; i++) {
         const struct mg_store_arg *a = &l->args[i];
         mg_json_obj(j);
-        key_u64(j, "offset", a->offset);
-        key_u64(j, "bytes", a->bytes);
+        mg_json_key_u64(j, "offset", a->offset);
+        mg_json_key_u64(j, "bytes", a->bytes);
         mg_json_key(j, "kind");
         mg_json_str(j, a->kind == MG_ARG_POINTER ? "pointer" : "value");
         if (a->kind == MG_ARG_POINTER) {
-            key_u64(j, "allocation", a->allocation);
-            key_u64(j, "allocation_offset", a->allocation_off);
+            mg_json_key_u64(j, "allocation", a->allocation);
+            mg_json_key_u64(j, "allocation_offset", a->allocation_off);
         } else {
             mg_json_key(j, "value");
             write_hex(j, a->value, a->bytes);
@@ -212,8 +179,8 @@ static void write_launch_opcodes(struct mg_json *j, const struct mg_pkernel *k, 
     for (uint32_t i = 0; i < s.n_ops; i++) {
         mg_json_key(j, s.ops[i].op);
         mg_json_obj(j);
-        key_u64(j, "thread", s.ops[i].threads);
-        key_u64_if(j, "warp", s.has_warps, s.ops[i].warps);
+        mg_json_key_u64(j, "thread", s.ops[i].threads);
+        mg_json_key_u64_if(j, "warp", s.has_warps, s.ops[i].warps);
         mg_json_end(j, '}');
     }
     mg_json_end(j, '}');
@@ -229,28 +196,28 @@ static void write_launches(struct mg_json *j, const struct mg_profile *p, const 
         if (!mg_report_shows(o, &p->kernels[l->kernel])) continue;
         bool ended = l->timed || l->start_ns;
         int indent = one_line(j);
-        key_u64(j, "id", l->id);
-        key_u64(j, "kernel", l->kernel);
-        key_dim(j, "grid", l->grid);
-        key_dim(j, "block", l->block);
-        key_dim(j, "cluster", l->cluster);
-        key_u64(j, "shared_bytes", (uint64_t)l->static_shared_bytes + l->dyn_shared_bytes);
-        key_u64(j, "dynamic_shared_bytes", l->dyn_shared_bytes);
-        key_u64(j, "process", l->process);
-        key_u64(j, "device", l->device);
-        key_u64(j, "stream", l->stream);
-        key_u64(j, "ctx", l->ctx);
-        key_u64(j, "graph", l->graph == MG_GRAPH_DEVICE ? 0 : l->graph);
-        key_bool(j, "by_kernel", l->graph == MG_GRAPH_DEVICE);
-        key_u64(j, "replays", l->replays);
-        key_bool(j, "cooperative", l->cooperative);
+        mg_json_key_u64(j, "id", l->id);
+        mg_json_key_u64(j, "kernel", l->kernel);
+        mg_json_key_dim(j, "grid", l->grid);
+        mg_json_key_dim(j, "block", l->block);
+        mg_json_key_dim(j, "cluster", l->cluster);
+        mg_json_key_u64(j, "shared_bytes", (uint64_t)l->static_shared_bytes + l->dyn_shared_bytes);
+        mg_json_key_u64(j, "dynamic_shared_bytes", l->dyn_shared_bytes);
+        mg_json_key_u64(j, "process", l->process);
+        mg_json_key_u64(j, "device", l->device);
+        mg_json_key_u64(j, "stream", l->stream);
+        mg_json_key_u64(j, "ctx", l->ctx);
+        mg_json_key_u64(j, "graph", l->graph == MG_GRAPH_DEVICE ? 0 : l->graph);
+        mg_json_key_bool(j, "by_kernel", l->graph == MG_GRAPH_DEVICE);
+        mg_json_key_u64(j, "replays", l->replays);
+        mg_json_key_bool(j, "cooperative", l->cooperative);
         mg_json_key(j, "ran");
         mg_json_str(j, mg_ran_text(l->ran));
-        key_str(j, "reason", l->reason);
-        key_u64_if(j, "start_ns", ended, l->start_ns);
-        key_u64_if(j, "time_ns", l->timed, l->time_ns);
-        key_bool(j, "complete", l->complete);
-        key_str(j, "why", l->why);
+        mg_json_key_str(j, "reason", l->reason);
+        mg_json_key_u64_if(j, "start_ns", ended, l->start_ns);
+        mg_json_key_u64_if(j, "time_ns", l->timed, l->time_ns);
+        mg_json_key_bool(j, "complete", l->complete);
+        mg_json_key_str(j, "why", l->why);
         key_maybe(j, "schedule_dependent", l->complete ? l->schedule_dependent : -1);
         if (o->per_launch) {
             write_counts(j, "thread_entries", l->threads, l->n_counts);
@@ -271,9 +238,9 @@ static void write_opcodes(struct mg_json *j, const struct mg_kernel_sums *s)
         const struct mg_opcount *op = &s->ops[i];
         mg_json_key(j, op->op);
         int indent = one_line(j);
-        key_u64_if(j, "thread", s->measured, op->threads);
-        key_u64_if(j, "warp", s->has_warps, op->warps);
-        key_u64_if(j, "lanes", s->measured && !op->guarded, op->threads);
+        mg_json_key_u64_if(j, "thread", s->measured, op->threads);
+        mg_json_key_u64_if(j, "warp", s->has_warps, op->warps);
+        mg_json_key_u64_if(j, "lanes", s->measured && !op->guarded, op->threads);
         end_line(j, indent);
     }
     mg_json_end(j, '}');
@@ -283,16 +250,16 @@ static void write_block(struct mg_json *j, const struct mg_pkernel *k, const str
 {
     bool first = !b->id || strcmp(k->blocks[b->id - 1].function, b->function);
     int indent = one_line(j);
-    key_u64(j, "id", b->id);
+    mg_json_key_u64(j, "id", b->id);
     mg_json_key(j, "function");
     mg_json_str(j, b->function);
-    key_str(j, "label", *b->label || !first ? b->label : "entry");
-    key_u64(j, "ptx_line", b->ptx_line);
-    key_str(j, "file", b->file);
-    key_u64_if(j, "line", b->line != 0, b->line);
-    key_u64(j, "instructions", b->n_insts);
-    key_u64_if(j, "thread_entries", b->has_threads, b->threads);
-    key_u64_if(j, "warp_entries", b->has_warps, b->warps);
+    mg_json_key_str(j, "label", *b->label || !first ? b->label : "entry");
+    mg_json_key_u64(j, "ptx_line", b->ptx_line);
+    mg_json_key_str(j, "file", b->file);
+    mg_json_key_u64_if(j, "line", b->line != 0, b->line);
+    mg_json_key_u64(j, "instructions", b->n_insts);
+    mg_json_key_u64_if(j, "thread_entries", b->has_threads, b->threads);
+    mg_json_key_u64_if(j, "warp_entries", b->has_warps, b->warps);
     mg_json_key(j, "succ");
     mg_json_arr(j);
     for (uint32_t i = 0; i < b->n_succs; i++) mg_json_u64(j, b->succs[i]);
@@ -311,7 +278,7 @@ static void write_scaled(struct mg_json *j, const struct mg_pkernel *k)
     int indent = one_line(j);
     mg_json_key(j, "scope");
     mg_json_str(j, k->scope == MG_COUNT_CTA ? "cta" : "warp");
-    key_u64(j, "measured_thread_instructions", k->measured_thread_insts);
+    mg_json_key_u64(j, "measured_thread_instructions", k->measured_thread_insts);
     key_f64_if(j, "error_pct", k->has_error, k->error_pct);
     end_line(j, indent);
 }
@@ -321,28 +288,28 @@ static void write_kernel(struct mg_json *j, const struct mg_pkernel *k)
     struct mg_kernel_sums s;
     mg_kernel_sums_init(&s, k);
     mg_json_obj(j);
-    key_u64(j, "id", k->id);
+    mg_json_key_u64(j, "id", k->id);
     mg_json_key(j, "name");
     mg_json_str(j, k->name);
     mg_json_key(j, "demangled");
     mg_json_str(j, k->demangled);
     mg_json_key(j, "module");
     mg_json_str(j, k->module);
-    key_u64(j, "launches", k->launches);
-    key_u64(j, "instrumented", k->instrumented);
-    key_u64(j, "incomplete", k->incomplete);
+    mg_json_key_u64(j, "launches", k->launches);
+    mg_json_key_u64(j, "instrumented", k->instrumented);
+    mg_json_key_u64(j, "incomplete", k->incomplete);
     mg_json_key(j, "registers");
     int indent = one_line(j);
     key_i64_or_null(j, "native", k->regs_native);
     key_i64_or_null(j, "instrumented", k->regs_instrumented);
-    key_bool(j, "estimate", k->regs_estimated);
+    mg_json_key_bool(j, "estimate", k->regs_estimated);
     end_line(j, indent);
-    key_u64(j, "threads", k->threads_launched);
-    key_u64_if(j, "time_ns", k->timed_launches != 0, k->time_ns);
-    key_u64_if(j, "thread_instructions", s.measured, s.thread_insts);
-    key_u64_if(j, "warp_instructions", s.has_warps, s.warp_insts);
+    mg_json_key_u64(j, "threads", k->threads_launched);
+    mg_json_key_u64_if(j, "time_ns", k->timed_launches != 0, k->time_ns);
+    mg_json_key_u64_if(j, "thread_instructions", s.measured, s.thread_insts);
+    mg_json_key_u64_if(j, "warp_instructions", s.has_warps, s.warp_insts);
     key_f64_if(j, "lane_use", s.measured && s.has_warps && s.warp_insts, (double)s.thread_insts / (32.0 * (double)(s.warp_insts ? s.warp_insts : 1)));
-    key_bool(j, "estimate", k->estimated);
+    mg_json_key_bool(j, "estimate", k->estimated);
     key_maybe(j, "schedule_dependent", k->schedule_dependent);
     write_scaled(j, k);
     write_opcodes(j, &s);
@@ -364,7 +331,7 @@ void mg_report_json(const struct mg_profile *p, const struct mg_report_opts *o, 
     if (!o) o = &defaults;
     mg_json_init(&j, out, 1);
     mg_json_obj(&j);
-    key_u64(&j, "margay_json", 1);
+    mg_json_key_u64(&j, "margay_json", 1);
     write_device(&j, p->n_processes ? &p->processes[0] : NULL);
     mg_report_command(p, &argv, &argc, &exit_code);
     key_argv(&j, "command", argv, argc);

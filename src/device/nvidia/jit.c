@@ -62,9 +62,7 @@ static bool cache_path(const char *ptx, size_t bytes, const struct mg_nv_jit *j,
     hash_text(&s, "level", j->opt_level);
     mg_sha256_add(&s, ptx, bytes);
     mg_sha256_end(&s, h);
-    int n = snprintf(to, room, "%s/", root);
-    for (unsigned i = 0; i < 32; i++)
-        n += snprintf(to + n, room - (size_t)n, "%02x", h[i]);
+    mg_sha256_hex(h, sizeof h, to + snprintf(to, room, "%s/", root));
     return true;
 }
 
