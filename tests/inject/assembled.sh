@@ -8,29 +8,6 @@ failed=0
 export MARGAY_CACHE="$PWD/cache" HOME="$PWD/home" TMPDIR="$PWD" USER=me
 mkdir -p home
 gcc -O1 -o assembled "$ROOT/tests/inject/assembled.c" -L"$B/lib/margay/driver" -lcuda || exit 1
-kernel() { # NAME-OF-PARAMETER: the same kernel as another text
-    cat <<P
-.version 8.0
-.target sm_80
-.address_size 64
-.visible .entry fill(.param .u64 $1, .param .u32 n)
-{
-    .reg .pred %p;
-    .reg .b32 %r<6>;
-    .reg .b64 %d<4>;
-    ld.param.u64 %d1, [$1];
-    ld.param.u32 %r1, [n];
-    mov.u32 %r2, %tid.x;
-    setp.ge.u32 %p, %r2, %r1;
-    @%p bra done;
-    mul.wide.u32 %d2, %r2, 4;
-    add.s64 %d3, %d1, %d2;
-    st.global.u32 [%d3], %r2;
-done:
-    ret;
-}
-P
-}
 counted() { # WHAT PROGRAM...
     what=$1
     shift
@@ -48,7 +25,7 @@ assert [b["thread_entries"] for b in r["kernels"][0]["blocks"]] == [256, 200, 25
         failed=1
     fi
 }
-kernel a > a.ptx
+cp "$ROOT/tests/inject/fill.ptx" a.ptx
 counted "assembled in the run" ./assembled run a.ptx a.cubin
 [ "$(ls cache/ptx | wc -l)" = 1 ] && cmp -s cache/ptx/*.ptx a.ptx || { echo "FAIL what the cache holds"; ls -l cache/ptx; failed=1; }
 counted "assembled by an earlier run" ./assembled load a.cubin
