@@ -1,0 +1,128 @@
+/* A kernel's twin while tools insert their probes, and where what they count lies.
+ *
+ *   tool.analyze     sees the application's code only; reserves cells for its sites
+ *   tool.instrument  inserts code at spots; code of several tools stands side by side, in order of -t
+ *
+ *   spot     a place in the code: before or after an instruction, a block's head, an edge, entry, exits
+ *   cell     a 64-bit word of device memory, 0 before each launch, merged by its rule after it: over the
+ *            copies that multiprocessors share out, then over launches. What cells mean is the tool's.
+ *   site     what a tool observes: an instruction, a block, a branch or the kernel, with its cells.
+ *            Sites go into the profile, so that `profile` needs no PTX.
+ *   table    a hash table of cells whose keys are known only on the device; bounded, loss is counted
+ *   sum      a register of every thread that is added to its cell when the thread leaves: costs almost
+ *            nothing inside loops
+ *   word     a word that the host fills anew for every launch
+ *
+ * Inserted code is MG_NF_META: it neither begins nor ends blocks and is never counted. It may branch
+ * inside itself. It must not use barriers, nor wait for lanes that are not there with it.
+ */
+#ifndef MG_TOOL_PATCH_H
+#define MG_TOOL_PATCH_H
+
+#include "tool/tool.h"
+
+struct mg_patch; /* one tool's view of one twin: valid during analyze and instrument */
+
+/* ---- what is under work ------------------------------------------------------------------------- */
+struct mg_module *mg_patch_module(struct mg_patch *p);            /* the twin: same ids as the application's module */
+const struct mg_sites *mg_patch_sites(const struct mg_patch *p);  /* functions, blocks, CFGs of the application's code */
+struct mg_twin *mg_patch_twin(struct mg_patch *p);
+uint32_t mg_patch_sm(const struct mg_patch *p);                   /* of the device, 90 */
+struct mg_arena *mg_patch_scratch(struct mg_patch *p);            /* freed with the patch */
+/* Analyses of the application's code, made once for all tools. */
+const struct mg_cfg *mg_patch_cfg(struct mg_patch *p, uint32_t func_ix);
+const struct mg_dom *mg_patch_dom(struct mg_patch *p, uint32_t func_ix);
+const struct mg_loops *mg_patch_loops(struct mg_patch *p, uint32_t func_ix);
+const struct mg_live *mg_patch_live(struct mg_patch *p, uint32_t func_ix);
+const struct mg_ssa *mg_patch_ssa(struct mg_patch *p, uint32_t func_ix);
+const struct mg_spaces *mg_patch_spaces(struct mg_patch *p, uint32_t func_ix);
+const struct mg_uniform *mg_patch_uniform(struct mg_patch *p, uint32_t func_ix);
+/* Instructions of the application in text order: function by function, block by block. */
+struct mg_patch_inst { mg_id node; uint32_t func_ix, block; /* in its CFG */ uint32_t id; /* dense block id */ };
+uint32_t mg_patch_insts(struct mg_patch *p, const struct mg_patch_inst **out); /* owner: the patch */
+
+/* What an instruction does to memory. */
+struct mg_access {
+    enum mg_space space;          /* generic where it cannot be known */
+    uint8_t bytes, vec;           /* of one element; elements */
+    bool reads, writes, atomic, is_async, is_volatile;
+    uint32_t addr;                /* which operand is the address */
+    uint32_t data;                /* which holds what is read or written; UINT32_MAX: none */
+};
+bool mg_access_of(const struct mg_module *m, mg_id node, struct mg_access *a); /* false: no access */
+
+/* ---- reserving, in analyze or instrument ----------------------------------------------------------- */
+enum mg_merge { MG_MERGE_SUM, MG_MERGE_MAX, MG_MERGE_OR }; /* a minimum: MAX of the complement */
+enum mg_site_kind { MG_SITE_KERNEL, MG_SITE_BLOCK, MG_SITE_INST, MG_SITE_EDGE };
+/* A new site with n cells behind one another, all of one rule; returns the number of the first cell.
+ * `note` is the tool's own and goes into the profile. node: INST; block (dense id): the others. */
+uint32_t mg_patch_site(struct mg_patch *p, enum mg_site_kind kind, mg_id node, uint32_t block, uint32_t n, enum mg_merge rule, uint32_t note);
+/* More cells for the last site, of another rule. */
+uint32_t mg_patch_cells(struct mg_patch *p, uint32_t n, enum mg_merge rule);
+/* Hash table of that site: `keys` words of key and n cells an entry, room for `entries` (a power of two). */
+uint32_t mg_patch_table(struct mg_patch *p, uint32_t keys, uint32_t n, enum mg_merge rule, uint32_t entries);
+/* Per-launch words, filled by tool.initialize: number of the first. The tool's own count from 0. */
+uint32_t mg_patch_words(struct mg_patch *p, uint32_t n);
+/* Asks that block counts be taken too (tool blocks); `profile` gets them. */
+void mg_patch_want_blocks(struct mg_patch *p, bool warps);
+
+/* ---- spots and code ------------------------------------------------------------------------------------ */
+struct mg_code_at; /* where code goes; owner: the patch */
+struct mg_code_at *mg_at_before(struct mg_patch *p, mg_id node);  /* reached by every lane that reaches it, guard true or not */
+struct mg_code_at *mg_at_after(struct mg_patch *p, mg_id node);   /* not behind what ends a block */
+struct mg_code_at *mg_at_block(struct mg_patch *p, uint32_t block);
+struct mg_code_at *mg_at_edge(struct mg_patch *p, uint32_t block, uint32_t succ);
+struct mg_code_at *mg_at_entry(struct mg_patch *p, uint32_t func_ix);
+/* Every way a thread leaves the kernel (func_ix 0: also by exit inside callees) or returns from the
+ * function: fn is called once for each. In front of barriers nobody waits for these lanes. */
+void mg_at_exits(struct mg_patch *p, uint32_t func_ix, void (*fn)(struct mg_code_at *at, void *user), void *user);
+
+/* Code is PTX by the instruction: form and operands (ir.h), new registers by type. All at one spot stand in
+ * the order in which they were emitted. */
+mg_id mg_code_reg(struct mg_code_at *at, enum mg_type type);
+void mg_code(struct mg_code_at *at, const char *form, const struct mg_opnd *opnds, uint32_t n);
+#define MG_CODE(at, form, ...) mg_code((at), (form), (const struct mg_opnd[]){__VA_ARGS__}, sizeof((const struct mg_opnd[]){__VA_ARGS__}) / sizeof(struct mg_opnd))
+mg_id mg_code_label(struct mg_code_at *at);                 /* a new label, not placed yet */
+void mg_code_place(struct mg_code_at *at, mg_id label);
+/* From here on code is guarded by this predicate; 0: no longer. Nests with push and pop (predicates are and-ed). */
+void mg_code_guard(struct mg_code_at *at, mg_id pred, bool negated);
+void mg_code_push_guard(struct mg_code_at *at, mg_id pred, bool negated);
+void mg_code_pop_guard(struct mg_code_at *at);
+/* The guard of an application instruction as predicate and negation; 0: none. */
+mg_id mg_node_guard(const struct mg_module *m, mg_id node, bool *negated);
+
+/* Values at a spot: registers that hold them. The same value asked for again at the same spot, or one
+ * that does not change in the function, is computed once. */
+mg_id mg_value_active(struct mg_code_at *at);               /* b32: lanes here, guard of the code included */
+mg_id mg_value_leader(struct mg_code_at *at);               /* pred: the lowest of these */
+mg_id mg_value_n_active(struct mg_code_at *at);             /* b32 */
+mg_id mg_value_lane(struct mg_code_at *at);                 /* b32 */
+mg_id mg_value_warp(struct mg_code_at *at);                 /* b32: in its CTA, linear thread id / 32 */
+mg_id mg_value_tid(struct mg_code_at *at);                  /* b32: linear in the CTA */
+mg_id mg_value_cta(struct mg_code_at *at);                  /* b64: linear in the grid */
+mg_id mg_value_sm(struct mg_code_at *at);                   /* b32 */
+mg_id mg_value_clock(struct mg_code_at *at);                /* b64: read here, every time */
+mg_id mg_value_globaltimer(struct mg_code_at *at);          /* b64 */
+mg_id mg_value_word(struct mg_code_at *at, uint32_t word);  /* b64: per-launch word */
+mg_id mg_value_address(struct mg_code_at *at, mg_id node);  /* b64: of an access, as the instruction has it (its space's) */
+mg_id mg_value_param(struct mg_code_at *at, uint32_t ix);   /* kernel argument, widened to 64 bits; entry function only: elsewhere 0 */
+
+/* Updates. v: register or immediate of 64 bits (b32: widened unsigned). */
+enum mg_spread {
+    MG_EACH,    /* every lane here has its own v */
+    MG_ONCE,    /* the lanes here have one v, counted once a warp */
+    MG_TIMES,   /* one v, counted once for every lane */
+};
+void mg_cell_update(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, enum mg_spread spread);       /* by the cell's rule */
+/* Cell `first` + ix of a run of n: ix beyond it is left out. */
+void mg_cell_update_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix, struct mg_opnd v, enum mg_spread spread);
+void mg_table_update(struct mg_code_at *at, uint32_t table, const mg_id *keys, const struct mg_opnd *v, uint32_t n, enum mg_spread spread); /* keys b64, each lane its own */
+/* A sum in registers: add to it anywhere in the kernel, functions included. */
+uint32_t mg_patch_sum(struct mg_patch *p, uint32_t cell);
+void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v); /* b32 or b64 */
+
+/* The instruction is executed only by lanes where pred is false; where it is left out, what it would
+ * have loaded (or an atomic returned) is 0. */
+void mg_patch_skip(struct mg_patch *p, mg_id node, mg_id pred);
+
+#endif
