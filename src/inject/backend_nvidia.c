@@ -90,6 +90,7 @@ const struct mg_backend mg_backend_nvidia = {
     .flush = flush,
     .adapt = mg_gpu_adapt,
     .table = mg_gpu_table,
+    .compile = mg_gpu_compile,
     .may_load = mg_gpu_may_load,
     .load = mg_gpu_load,
     .why_not = mg_gpu_why_not,

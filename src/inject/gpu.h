@@ -9,6 +9,7 @@ struct mg_gpu_fit { unsigned threads, shared_bytes; int native, twin; }; /* CTAs
 struct mg_gpu_inst {
     struct mg_nv_ctx *x;
     struct mg_nv_slots *slots;   /* one for every size of counters that a launch needs; under the session's lock */
+    pthread_mutex_t compiling;   /* the next four */
     void *code; size_t code_bytes; /* machine code, compiled and not loaded yet */
     bool compiled;
     cu_result rc;                /* of compiling */

@@ -29,6 +29,7 @@ struct mg_gpu_inst *mg_gpu_inst_get(struct mg_inst *i)
     if (!g)
         return NULL;
     g->x = x;
+    pthread_mutex_init(&g->compiling, NULL);
     g->early = i->code->text && strstr(i->code->text, "griddepcontrol.launch_dependents");
     pthread_mutex_lock(&mg_session.lock);
     if (i->gpu)
@@ -140,21 +141,31 @@ static struct mg_nv_jit options_of(const struct mg_inst *i)
     return (struct mg_nv_jit){.max_registers = cap, .opt_level = -1, .whole = strstr(i->code->text, ".func") != NULL};
 }
 
-/* Machine code is made first: that takes long and waits for nothing. Loading it waits for all work of the
- * context, so it is put off while another stream is busy; work of the launch's own stream is waited for,
- * within reason. */
+/* That takes long and waits for nothing; threads that launch other kernels do so at the same time. */
+void mg_gpu_compile(struct mg_inst *i)
+{
+    struct mg_gpu_inst *g = mg_gpu_inst_get(i);
+    if (!g)
+        return; /* load() says what is wrong */
+    pthread_mutex_lock(&g->compiling);
+    if (!g->compiled && (i->state == MG_STATE_NEW || g->cap)) {
+        struct mg_nv_jit j = options_of(i);
+        uint64_t start = mg_now_ns();
+        g->rc = mg_nv_compile(text_of(i), strlen(text_of(i)), &j, &g->code, &g->code_bytes, g->why, sizeof g->why);
+        g->compiled = true;
+        mg_jit_spent(mg_now_ns() - start);
+    }
+    pthread_mutex_unlock(&g->compiling);
+}
+
+/* Machine code is made first. Loading it waits for all work of the context, so it is put off while
+ * another stream is busy; work of the launch's own stream is waited for, within reason. */
 bool mg_gpu_may_load(struct mg_inst *i, const struct mg_shape *s)
 {
     struct mg_gpu_inst *g = mg_gpu_inst_get(i);
     if (!g)
         return true; /* load() says what is wrong */
-    if (!g->compiled) {
-        struct mg_nv_jit j = options_of(i);
-        uint64_t start = mg_now_ns();
-        g->rc = mg_nv_compile(text_of(i), strlen(text_of(i)), &j, &g->code, &g->code_bytes, g->why, sizeof g->why);
-        g->compiled = true;
-        mg_session.ns.jit += mg_now_ns() - start;
-    }
+    mg_gpu_compile(i);
     for (uint64_t start = mg_now_ns();;) {
         struct mg_nv_busy busy = mg_nv_is_busy(g->x, s->stream, s->per_thread);
         uint64_t waited = mg_now_ns() - start;
@@ -180,7 +191,7 @@ bool mg_gpu_load(struct mg_inst *i, void **twin, char *why, size_t room)
     uint64_t start = mg_now_ns();
     cu_result rc = mg_nv_load(text_of(i), g->code, &j, &m, why, room);
     if (!g->code) /* the driver has compiled it while loading */
-        mg_session.ns.jit += mg_now_ns() - start;
+        mg_jit_spent(mg_now_ns() - start);
     if (rc == CUE_SUCCESS && (rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module, const char *)(&f, m, i->code->name)) != CUE_SUCCESS)
         snprintf(why, room, "the instrumented code has no such kernel");
     int sm = 0;

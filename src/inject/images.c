@@ -152,31 +152,6 @@ const struct mg_module *mg_img_linked(struct mg_img *im)
 
 /* ---- loads ------------------------------------------------------------------------------------------ */
 
-/* --eager: the twins of all kernels at once, instead of each at its first launch. */
-static void make_twins(void *handle, struct mg_img *im, bool library)
-{
-    cu_ctx ctx = NULL;
-    if (MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&ctx) != CUE_SUCCESS || !ctx)
-        return; /* a library, before there is a context: at the first launch then */
-    for (uint32_t k = 0; k < im->n_ptx; k++) {
-        const struct mg_module *m = mg_img_parsed(im, k)->m;
-        for (mg_id f = 1; m && f < m->funcs.n; f++) {
-            void *h = NULL;
-            const char *name = mg_name(m, m->funcs.at[f].name);
-            if (m->funcs.at[f].kind != MG_FUNC_entry || !m->funcs.at[f].defined ||
-                !mg_kernel_matches(mg_session.config.kernel_glob, name))
-                continue;
-            int entry = library ? MG_FN_cuLibraryGetKernel : MG_FN_cuModuleGetFunction;
-            if (((cu_result(*)(void **, void *, const char *))mg_slots[entry])(&h, handle, name) != CUE_SUCCESS)
-                continue;
-            mg_kernel_note(h, im, name, library);
-            struct mg_inst *i = mg_kernel_get(h);
-            if (i)
-                mg_kernel_twin(i, &(struct mg_shape){.block = {1, 1, 1}});
-        }
-    }
-}
-
 static void loaded(void *handle, const void *data, size_t bytes, bool library)
 {
     const struct mg_session *s = &mg_session;
@@ -187,7 +162,7 @@ static void loaded(void *handle, const void *data, size_t bytes, bool library)
     if (im)
         image_set(handle, im);
     if (im && s->config.eager && s->tool && !(s->tool->flags & MG_TOOL_NATIVE) && !s->cannot)
-        make_twins(handle, im, library);
+        mg_eager_load(handle, im, library);
     mg_inside--;
 }
 

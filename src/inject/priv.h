@@ -89,6 +89,7 @@ struct mg_backend {
     void (*flush)(uint64_t timeout_ns);                           /* what has ended; for signal handlers, too */
     void (*adapt)(struct mg_twin *t);                             /* what the device asks of a twin's code */
     uint64_t (*table)(struct mg_inst *i, const uint64_t *values, uint32_t n); /* addresses onto the device */
+    void (*compile)(struct mg_inst *i);                           /* its text is there; any number of threads at once */
     /* May the twin be loaded now, without waiting for the application's work? */
     bool (*may_load)(struct mg_inst *i, const struct mg_shape *s);
     bool (*load)(struct mg_inst *i, void **twin, char *why, size_t room);
@@ -104,6 +105,7 @@ extern const struct mg_backend mg_backend_own, mg_backend_nvidia;
 
 /* The parts of NVIDIA's: gpu_twin.c, gpu_run.c. */
 void mg_gpu_adapt(struct mg_twin *t);
+void mg_gpu_compile(struct mg_inst *i);
 bool mg_gpu_global(void *function, const char *name, uint64_t *address);
 uint64_t mg_gpu_function_address(struct mg_inst *i, const char *name);
 uint64_t mg_gpu_table(struct mg_inst *i, const uint64_t *values, uint32_t n);
@@ -138,7 +140,7 @@ struct mg_session {
     pthread_mutex_t lock;            /* the maps of images.c, kernels.c and streams.c */
     pthread_rwlock_t closing;        /* read: a launch or its end talks to the store; write: the session ends */
     uint32_t generation;             /* grows when a context dies: twins loaded before are dead */
-    struct { uint64_t parse, analyse, instrument, print, jit, load; } ns; /* for --stats; under the lock of twin.c */
+    struct { uint64_t parse, analyse, instrument, print, jit, load; } ns; /* for --stats; under the lock of twin.c, jit atomic */
     uint32_t n_twins;                /* texts made */
     uint64_t n_launches;             /* looked at so far, for --launches */
 };
@@ -180,6 +182,7 @@ struct mg_img { /* what one load call was given; lives until the process ends, s
 struct mg_img *mg_img_of(void *handle);        /* of a module or library handle, NULL when unknown */
 const struct mg_module *mg_img_linked(struct mg_img *im); /* NULL: they do not link */
 struct mg_ptx *mg_img_parsed(struct mg_img *im, uint32_t ix); /* parses on first use */
+void mg_eager_load(void *handle, struct mg_img *im, bool library); /* eager.c */
 
 /* ---- kernels (kernels.c) --------------------------------------------------------------------------- */
 
@@ -238,9 +241,12 @@ void mg_kernel_alias(void *function, void *kernel);
 void mg_kernel_forget(struct mg_img *im);     /* its handles are dead */
 /* The instance that a launch of this handle runs in the current context; NULL: unknown handle. */
 struct mg_inst *mg_kernel_get(void *handle);
+uint64_t mg_jit_spent(uint64_t ns); /* adds to the session's; returns what this thread spent so far */
 struct mg_inst *mg_kernel_of_twin(void *function); /* NULL: no twin of ours */
 void mg_kernel_add_twin(struct mg_inst *i);
 void mg_twin_settings(struct mg_inst *i, void *twin); /* what the application set on the kernel so far */
+/* The part of making a twin that waits for nothing: its text, and machine code where the backend compiles apart. */
+void mg_kernel_prepare(struct mg_inst *i);
 /* Makes the twin on first use; false: it cannot have one, i->reason says why. */
 bool mg_kernel_twin(struct mg_inst *i, const struct mg_shape *s);
 /* Which PTX text the kernel is in, without parsing it: its identity in the profile. */

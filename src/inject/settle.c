@@ -4,9 +4,10 @@
 #include "inject/verify.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
+
+#include "base/thread.h"
 
 #define WAIT_NVIDIA_NS 10000000000u
 #define WAIT_OWN_NS 60000000000u
@@ -43,21 +44,6 @@ static void *synchronise(void *arg)
     return NULL;
 }
 
-static bool thread_start(void *(*fn)(void *), void *arg)
-{
-    pthread_t thread;
-    pthread_attr_t attr;
-    sigset_t every, before;
-    sigfillset(&every); /* the application's handlers run on its own threads */
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_sigmask(SIG_SETMASK, &every, &before);
-    bool ok = !pthread_create(&thread, &attr, fn, arg);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return ok;
-}
-
 /* Everything of the current context has ended: *rc is what the driver says then. False: it has not. */
 bool mg_settle(cu_result *rc, bool shared)
 {
@@ -70,7 +56,7 @@ bool mg_settle(cu_result *rc, bool shared)
     MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&w->ctx);
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += (time_t)(limit / 1000000000u);
-    if (!thread_start(synchronise, w)) {
+    if (!mg_thread_start(synchronise, w, 0, NULL)) {
         w->refs = 1;
         pthread_mutex_lock(&w->lock);
         waiter_drop(w);

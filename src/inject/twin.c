@@ -15,7 +15,7 @@
 #include "pass/stress.h"
 #include "ptx/ptx.h"
 
-static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER; /* one twin at a time */
+static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER; /* texts, and loading: one twin at a time */
 
 static bool fail(enum mg_state *state, char **reason, const char *fmt, ...) MG_PRINTF(3, 4);
 static bool fail(enum mg_state *state, char **reason, const char *fmt, ...)
@@ -232,6 +232,13 @@ void mg_twin_settings(struct mg_inst *i, void *twin)
     copy_attribute(i->function, twin, CUFUNC_CLUSTER_SCHEDULING_POLICY_PREFERENCE);
 }
 
+uint64_t mg_jit_spent(uint64_t ns)
+{
+    static __thread uint64_t here;
+    __atomic_fetch_add(&mg_session.ns.jit, ns, __ATOMIC_RELAXED);
+    return here += ns;
+}
+
 static bool load_text(struct mg_inst *i, void **twin, char *why, size_t room)
 {
     cu_module m = NULL;
@@ -253,9 +260,9 @@ static bool load(struct mg_inst *i)
     char why[500] = "";
     if (!fill_symbols(i))
         return false;
-    uint64_t start = mg_now_ns(), jit = mg_session.ns.jit;
+    uint64_t start = mg_now_ns(), jit = mg_jit_spent(0);
     bool ok = (mg_session.backend->load ? mg_session.backend->load : load_text)(i, &f, why, sizeof why);
-    mg_session.ns.load += mg_now_ns() - start - (mg_session.ns.jit - jit);
+    mg_session.ns.load += mg_now_ns() - start - (mg_jit_spent(0) - jit);
     if (!ok)
         return fail(&i->state, &i->reason, "%s", why);
     if (mg_session.backend->twin)
@@ -279,18 +286,28 @@ static void make(struct mg_inst *i, const struct mg_shape *s)
         mg_session_say("%s runs native: %s", i->code->name, i->reason);
 }
 
+void mg_kernel_prepare(struct mg_inst *i)
+{
+    pthread_mutex_lock(&building);
+    bool ok = i->state == MG_STATE_NEW && make_text(i);
+    pthread_mutex_unlock(&building);
+    if (ok && mg_session.backend->compile)
+        mg_session.backend->compile(i);
+}
+
 bool mg_kernel_twin(struct mg_inst *i, const struct mg_shape *s)
 {
     if (__atomic_load_n(&i->state, __ATOMIC_ACQUIRE) == MG_STATE_NEW) {
-        pthread_mutex_lock(&building);
         int mode = CUCAPTURE_RELAXED; /* the app may be capturing: our load must not spoil that */
         cu_result (*exchange)(int *) = MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *);
         bool relaxed = exchange(&mode) == CUE_SUCCESS;
+        mg_kernel_prepare(i); /* other threads make other twins meanwhile */
+        pthread_mutex_lock(&building);
         if (i->state == MG_STATE_NEW)
             make(i, s);
+        pthread_mutex_unlock(&building);
         if (relaxed)
             exchange(&mode);
-        pthread_mutex_unlock(&building);
     }
     return i->state == MG_STATE_READY;
 }

@@ -2,13 +2,13 @@
  * writes them. All file work, opening included, is done on that thread with every signal blocked:
  * a file size limit (SIGXFSZ) then fails a write instead of killing the application. */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/thread.h"
 #include "store/db.h"
 #include "store/priv.h"
 
@@ -126,20 +126,6 @@ static void *write_all(void *arg)
     return NULL;
 }
 
-static bool start_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
-{
-    sigset_t all, before;
-    pthread_attr_t attr;
-    sigfillset(&all);
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, (size_t)1 << 20);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool ok = !pthread_create(thread, &attr, fn, arg);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return ok;
-}
-
 /* ---- opening and closing --------------------------------------------------------------------- */
 
 static void push(struct mg_store *s, struct mg_row *r)
@@ -216,7 +202,7 @@ enum mg_err mg_store_open(const char *dir, const struct mg_store_process *p, voi
     s->say = say;
     s->dir = dir;
     s->diag = d;
-    if (!start_thread(&s->thread, write_all, s)) {
+    if (!mg_thread_start(write_all, s, (size_t)1 << 20, &s->thread)) {
         mg_queue_release(&s->queue);
         free(s);
         return mg_diag_err(d, MG_ERR_NO_MEMORY, "cannot create %s: no thread for the writer", dir);

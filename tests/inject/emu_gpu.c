@@ -56,7 +56,7 @@ WAITS(cuModuleUnload, (cu_module m), (m))
 WAITS(cuMemFree_v2, (cu_ptr p), (p))
 WAITS(cuMemFreeHost, (void *p), (p))
 
-static char *link_log; /* of the link under way: these tests run one at a time */
+static __thread char *link_log; /* of the link under way */
 
 static cu_result link_create(unsigned n, int *keys, void **values, cu_link *link)
 {

@@ -8,7 +8,6 @@
  * pays for waking it. It calls the driver with our own events and stream only. */
 #include "device/nvidia/priv.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -17,6 +16,7 @@
 
 #include "base/hash.h"
 #include "base/io.h"
+#include "base/thread.h"
 
 #define WINDOW_NS 500000u      /* launches of so long share an event */
 #define TIMED_EVERY_NS 10000000u
@@ -465,17 +465,7 @@ void mg_nv_thread_start(void)
     static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&starting);
     if (!mg_nv.thread_started) {
-        pthread_t thread;
-        pthread_attr_t attr;
-        sigset_t all, before;
-        sigfillset(&all); /* the application's handlers run on its own threads */
-        pthread_attr_init(&attr);
-        pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-        pthread_attr_setstacksize(&attr, (size_t)512 << 10);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        bool ok = !pthread_create(&thread, &attr, drain_for_ever, NULL);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-        pthread_attr_destroy(&attr);
+        bool ok = mg_thread_start(drain_for_ever, NULL, (size_t)512 << 10, NULL);
         if (!ok && mg_nv.config.say)
             mg_nv.config.say("no thread to collect counts with: they are collected when the program ends");
         __atomic_store_n(&mg_nv.thread_started, true, __ATOMIC_RELEASE);

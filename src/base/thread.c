@@ -1,0 +1,30 @@
+/* Starting threads of our own, see thread.h. */
+#include "base/thread.h"
+
+#include <sched.h>
+#include <signal.h>
+
+bool mg_thread_start(void *(*fn)(void *), void *arg, size_t stack_bytes, pthread_t *joinable)
+{
+    pthread_t thread;
+    pthread_attr_t attr;
+    sigset_t every, before;
+    sigfillset(&every);
+    pthread_attr_init(&attr);
+    if (!joinable)
+        pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    if (stack_bytes)
+        pthread_attr_setstacksize(&attr, stack_bytes);
+    pthread_sigmask(SIG_SETMASK, &every, &before);
+    bool ok = !pthread_create(joinable ? joinable : &thread, &attr, fn, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return ok;
+}
+
+unsigned mg_thread_cpus(void)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) ? 0 : CPU_COUNT(&set);
+    return n > 0 ? (unsigned)n : 1;
+}

@@ -1,0 +1,15 @@
+/* Threads inside somebody else's process: every signal is blocked on them, so that the application's
+ * handlers run on its own threads. */
+#ifndef MG_BASE_THREAD_H
+#define MG_BASE_THREAD_H
+
+#include <pthread.h>
+
+#include "base/compiler.h"
+
+/* joinable NULL: detached. stack_bytes 0: the system's. False: there is no thread. */
+bool mg_thread_start(void *(*fn)(void *), void *arg, size_t stack_bytes, pthread_t *joinable);
+/* Processors that this process may run on, at least 1. */
+unsigned mg_thread_cpus(void);
+
+#endif
