@@ -28,13 +28,19 @@ static const char *const texts[] = { /* ORDER STMT */
     [MG_STMT_block] = "INSERT INTO block VALUES(?,?,?,?,?,?,?,?,?,?)",
     [MG_STMT_module] = "INSERT OR IGNORE INTO module VALUES(?,?,?)",
     [MG_STMT_launch] = "INSERT INTO launch(id,kernel,grid_x,grid_y,grid_z,block_x,block_y,block_z,cluster_x,cluster_y,cluster_z,"
-                       "static_shared,dyn_shared,device,stream,ctx,graph,ran,reason,cooperative,args)"
-                       " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                       "static_shared,dyn_shared,device,stream,ctx,graph,ran,reason,cooperative,tools,args)"
+                       " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
     [MG_STMT_drop] = "DELETE FROM launch WHERE id=?",
     [MG_STMT_done] = "UPDATE launch SET complete=?2, why=?3, start_ns=?4, time_ns=?5, replays=?6, threads=?7, warps=?8, schedule_dependent=?9 WHERE id=?1",
     [MG_STMT_unknown] = "INSERT INTO unknown VALUES(?,?,?)",
     [MG_STMT_tool] = "INSERT OR REPLACE INTO tool VALUES(?,?,?)",
     [MG_STMT_run] = "INSERT OR REPLACE INTO run VALUES(?,?,?,?)",
+    [MG_STMT_use] = "INSERT INTO use VALUES(?,?,?,?)",
+    [MG_STMT_region] = "INSERT INTO region VALUES(?,?,?,?,?,?,?)",
+    [MG_STMT_site] = "INSERT INTO site VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    [MG_STMT_cells] = "INSERT OR REPLACE INTO cells VALUES(?,?,?,?)",
+    [MG_STMT_entries] = "INSERT OR REPLACE INTO entries VALUES(?,?,?,?,?,?)",
+    [MG_STMT_launch_cells] = "INSERT INTO launch_cells VALUES(?,?,?)",
 };
 _Static_assert(MG_COUNT_OF(texts) == MG_STMT_COUNT, "ORDER STMT");
 

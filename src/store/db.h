@@ -7,7 +7,8 @@
 
 enum mg_stmt { /* ORDER STMT: texts in db.c */
     MG_STMT_process, MG_STMT_exit, MG_STMT_kernel, MG_STMT_kernel_found, MG_STMT_block, MG_STMT_module,
-    MG_STMT_launch, MG_STMT_drop, MG_STMT_done, MG_STMT_unknown, MG_STMT_tool, MG_STMT_run, MG_STMT_COUNT
+    MG_STMT_launch, MG_STMT_drop, MG_STMT_done, MG_STMT_unknown, MG_STMT_tool, MG_STMT_run,
+    MG_STMT_use, MG_STMT_region, MG_STMT_site, MG_STMT_cells, MG_STMT_entries, MG_STMT_launch_cells, MG_STMT_COUNT
 };
 
 struct sqlite3;

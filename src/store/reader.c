@@ -10,58 +10,32 @@
 
 #include "base/buf.h"
 #include "base/demangle.h"
-#include "base/intern.h"
-#include "base/vec.h"
 #include "store/files.h"
-#include "store/priv.h"
-
-struct reading { /* all databases of one DIR */
-    struct mg_profile *p;
-    struct mg_intern names;   /* every text: equal text, one copy */
-    struct mg_map kernel_of;  /* interned "module\nname\nblocks" -> global kernel */
-    MG_VEC(struct mg_prun) runs;
-    MG_VEC(struct mg_pprocess) processes;
-    MG_VEC(struct mg_pkernel) kernels;
-    struct mg_plaunch *launches; /* 64-bit count */
-    uint64_t n_launches, cap_launches;
-    MG_VEC(struct mg_punknown) unknowns;
-    MG_VEC(struct mg_ptool) tools;
-    uint64_t run;             /* only what belongs to this one; 0: everything */
-    struct mg_diag *diag;
-};
-struct one { /* the database being read */
-    struct reading *r;
-    const char *path;
-    sqlite3 *sql;
-    int64_t version;
-    uint32_t process;
-    MG_VEC(uint32_t) kernels; /* local id -> global id */
-    MG_VEC(uint32_t) n_blocks;
-};
+#include "store/read.h"
 
 /* ---- one database ---------------------------------------------------------------------------- */
 
-static enum mg_err damaged(struct one *o, const char *what)
+enum mg_err mg_damaged(struct mg_one_db *o, const char *what)
 {
     return mg_diag_err(o->r->diag, MG_ERR_INPUT, "%s is damaged: %s", o->path, what);
 }
 
-static enum mg_err sql_failed(struct one *o)
+static enum mg_err sql_failed(struct mg_one_db *o)
 {
     int code = sqlite3_errcode(o->sql) & 255;
-    if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) return damaged(o, sqlite3_errmsg(o->sql));
+    if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) return mg_damaged(o, sqlite3_errmsg(o->sql));
     return mg_diag_err(o->r->diag, MG_ERR_IO, "cannot read %s: %s", o->path, sqlite3_errmsg(o->sql));
 }
 
-static const char *text_at(struct one *o, sqlite3_stmt *st, int col)
+const char *mg_text_at(struct mg_one_db *o, sqlite3_stmt *st, int col)
 {
     const char *s = (const char *)sqlite3_column_text(st, col);
     return s ? mg_intern_text(&o->r->names, mg_intern_adds(&o->r->names, s)) : NULL;
 }
 
-static const char *text_or_empty(struct one *o, sqlite3_stmt *st, int col)
+static const char *text_or_empty(struct mg_one_db *o, sqlite3_stmt *st, int col)
 {
-    const char *s = text_at(o, st, col);
+    const char *s = mg_text_at(o, st, col);
     return s ? s : "";
 }
 
@@ -76,7 +50,7 @@ static bool is_null(sqlite3_stmt *st, int col)
 }
 
 /* "a\0b\0" -> argv. */
-static void argv_at(struct one *o, sqlite3_stmt *st, int col, const char ***argv, uint32_t *argc)
+static void argv_at(struct mg_one_db *o, sqlite3_stmt *st, int col, const char ***argv, uint32_t *argc)
 {
     const char *p = sqlite3_column_blob(st, col);
     size_t bytes = (size_t)sqlite3_column_bytes(st, col);
@@ -88,16 +62,30 @@ static void argv_at(struct one *o, sqlite3_stmt *st, int col, const char ***argv
     *argc = n;
 }
 
-typedef enum mg_err (*row_fn)(struct one *o, sqlite3_stmt *st);
-
-/* SELECT columns, added rest; `added`: the column that version 2 brought, NULL: none. */
-static enum mg_err each_row_of(struct one *o, const char *columns, const char *added, const char *rest, row_fn fn)
+/* The column list for a database of this version. */
+static void pick_columns(const struct mg_one_db *o, const char *columns, struct mg_buf *out)
 {
-    char query[800];
+    for (const char *at = columns; *at;) {
+        size_t n = strcspn(at, ",");
+        const char *name = at + strspn(at, " ");
+        bool tagged = name[0] >= '2' && name[0] <= '9' && name[1] == ':';
+        if (at != columns) mg_buf_addc(out, ',');
+        if (tagged && o->version < name[0] - '0') mg_buf_adds(out, "NULL");
+        else if (tagged) mg_buf_add(out, name + 2, n - (size_t)(name + 2 - at));
+        else mg_buf_add(out, at, n);
+        at += n + (at[n] == ',');
+    }
+}
+
+enum mg_err mg_each_row(struct mg_one_db *o, const char *columns, const char *rest, mg_row_fn fn)
+{
+    struct mg_buf query = MG_BUF_INIT;
     sqlite3_stmt *st = NULL;
     enum mg_err err = MG_ERR_OK;
-    snprintf(query, sizeof query, "SELECT %s%s%s %s", columns, added ? ", " : "", added ? o->version >= 2 ? added : "NULL" : "", rest);
-    int rc = sqlite3_prepare_v2(o->sql, query, -1, &st, NULL);
+    mg_buf_adds(&query, "SELECT ");
+    pick_columns(o, columns, &query);
+    mg_buf_printf(&query, " %s", rest);
+    int rc = sqlite3_prepare_v2(o->sql, query.at, -1, &st, NULL);
     while (rc == SQLITE_OK || rc == SQLITE_ROW) {
         rc = sqlite3_step(st);
         if (rc == SQLITE_ROW && (err = fn(o, st)) != MG_ERR_OK) break;
@@ -105,17 +93,13 @@ static enum mg_err each_row_of(struct one *o, const char *columns, const char *a
     }
     if (!err && rc != SQLITE_DONE) err = sql_failed(o);
     sqlite3_finalize(st);
+    mg_buf_release(&query);
     return err;
 }
 
-static enum mg_err each_row(struct one *o, const char *columns, const char *rest, row_fn fn)
+static enum mg_err read_process(struct mg_one_db *o, sqlite3_stmt *st)
 {
-    return each_row_of(o, columns, NULL, rest, fn);
-}
-
-static enum mg_err read_process(struct one *o, sqlite3_stmt *st)
-{
-    if (o->process != UINT32_MAX) return damaged(o, "two process rows");
+    if (o->process != UINT32_MAX) return mg_damaged(o, "two process rows");
     o->process = o->r->processes.n;
     struct mg_pprocess *p = mg_vec_push(&o->r->processes);
     *p = (struct mg_pprocess){
@@ -128,7 +112,7 @@ static enum mg_err read_process(struct one *o, sqlite3_stmt *st)
     return MG_ERR_OK;
 }
 
-static enum mg_err read_run(struct one *o, sqlite3_stmt *st)
+static enum mg_err read_run(struct mg_one_db *o, sqlite3_stmt *st)
 {
     uint64_t id = (uint64_t)sqlite3_column_int64(st, 3);
     if (o->r->run && id != o->r->run) return MG_ERR_OK;
@@ -138,7 +122,7 @@ static enum mg_err read_run(struct one *o, sqlite3_stmt *st)
     return MG_ERR_OK;
 }
 
-static mg_str kernel_key(struct reading *r, const char *module, const char *name, uint32_t n_blocks)
+static mg_str kernel_key(struct mg_reading *r, const char *module, const char *name, uint32_t n_blocks)
 {
     struct mg_buf text = MG_BUF_INIT;
     mg_buf_printf(&text, "%s\n%s\n", module, name);
@@ -150,9 +134,9 @@ static mg_str kernel_key(struct reading *r, const char *module, const char *name
 
 /* The joined kernel of (module, name). One whose blocks are not known joins any of that name; only
  * when two processes know different blocks (two versions of margay) do they stay apart. */
-static uint32_t merged_kernel(struct one *o, const char *module, const char *name, uint32_t n_blocks)
+static uint32_t merged_kernel(struct mg_one_db *o, const char *module, const char *name, uint32_t n_blocks)
 {
-    struct reading *r = o->r;
+    struct mg_reading *r = o->r;
     mg_str any = kernel_key(r, module, name, 0), exact = kernel_key(r, module, name, n_blocks);
     uint64_t ix;
     if (mg_map_get(&r->kernel_of, exact, &ix)) return (uint32_t)ix;
@@ -165,7 +149,7 @@ static uint32_t merged_kernel(struct one *o, const char *module, const char *nam
     return (uint32_t)ix;
 }
 
-static const char *demangled(struct one *o, const char *name)
+static const char *demangled(struct mg_one_db *o, const char *name)
 {
     char *text = mg_demangle(name);
     const char *kept = text ? mg_intern_text(&o->r->names, mg_intern_adds(&o->r->names, text)) : name;
@@ -173,18 +157,18 @@ static const char *demangled(struct one *o, const char *name)
     return kept;
 }
 
-static enum mg_err read_kernel(struct one *o, sqlite3_stmt *st)
+static enum mg_err read_kernel(struct mg_one_db *o, sqlite3_stmt *st)
 {
-    if (sqlite3_column_int64(st, 0) != (int64_t)o->kernels.n) return damaged(o, "kernel ids are not dense");
+    if (sqlite3_column_int64(st, 0) != (int64_t)o->kernels.n) return mg_damaged(o, "kernel ids are not dense");
     const char *name = text_or_empty(o, st, 1), *module = text_or_empty(o, st, 3);
     bool has_sites = sqlite3_column_int(st, 7) != 0;
     int64_t blocks = sqlite3_column_int64(st, 8);
-    if (blocks < 0 || blocks > INT32_MAX) return damaged(o, "too many blocks");
+    if (blocks < 0 || blocks > INT32_MAX) return mg_damaged(o, "too many blocks");
     uint32_t ix = merged_kernel(o, module, name, (uint32_t)blocks);
     struct mg_pkernel *k = &o->r->kernels.at[ix];
     k->name = name;
     k->module = module;
-    if (!k->demangled) k->demangled = text_at(o, st, 2);
+    if (!k->demangled) k->demangled = mg_text_at(o, st, 2);
     if (!k->demangled) k->demangled = demangled(o, name);
     if (!is_null(st, 4)) k->regs_native = sqlite3_column_int(st, 4);
     if (!is_null(st, 5)) k->regs_instrumented = sqlite3_column_int(st, 5);
@@ -201,7 +185,7 @@ static enum mg_err read_kernel(struct one *o, sqlite3_stmt *st)
 }
 
 /* "1 2 5" -> ids below limit. */
-static bool parse_succs(struct one *o, const char *text, uint32_t limit, struct mg_pblock *b)
+static bool parse_succs(struct mg_one_db *o, const char *text, uint32_t limit, struct mg_pblock *b)
 {
     uint32_t n = 0, *at = mg_arena_array(&o->r->p->arena, uint32_t, strlen(text) / 2 + 1);
     b->succs = at;
@@ -217,7 +201,7 @@ static bool parse_succs(struct one *o, const char *text, uint32_t limit, struct 
 }
 
 /* "add.s32 3 0;bra 1 1" -> opcodes with how many and how many guarded. */
-static bool parse_ops(struct one *o, const char *text, struct mg_pblock *b)
+static bool parse_ops(struct mg_one_db *o, const char *text, struct mg_pblock *b)
 {
     uint32_t n = *text != 0;
     for (const char *c = text; *c; c++) n += *c == ';';
@@ -239,22 +223,22 @@ static bool parse_ops(struct one *o, const char *text, struct mg_pblock *b)
     return sum == b->n_insts;
 }
 
-static enum mg_err read_block(struct one *o, sqlite3_stmt *st)
+static enum mg_err read_block(struct mg_one_db *o, sqlite3_stmt *st)
 {
     int64_t local = sqlite3_column_int64(st, 0), id = sqlite3_column_int64(st, 1);
-    if (local < 0 || local >= o->kernels.n) return damaged(o, "a block of no kernel");
+    if (local < 0 || local >= o->kernels.n) return mg_damaged(o, "a block of no kernel");
     struct mg_pkernel *k = &o->r->kernels.at[o->kernels.at[local]];
-    if (id < 0 || id >= k->n_blocks) return damaged(o, "block ids are not dense");
+    if (id < 0 || id >= k->n_blocks) return mg_damaged(o, "block ids are not dense");
     struct mg_pblock *b = &k->blocks[id];
     if (b->id != UINT32_MAX) return MG_ERR_OK; /* the same kernel of another process */
     *b = (struct mg_pblock){.id = (uint32_t)id, .function = text_or_empty(o, st, 2), .label = text_or_empty(o, st, 3), .ptx_line = u32_at(st, 4),
-                            .file = text_at(o, st, 5), .line = u32_at(st, 6), .n_insts = u32_at(st, 7)};
-    if (!parse_succs(o, text_or_empty(o, st, 8), k->n_blocks, b)) return damaged(o, "a block's successors");
-    if (!parse_ops(o, text_or_empty(o, st, 9), b)) return damaged(o, "a block's opcodes");
+                            .file = mg_text_at(o, st, 5), .line = u32_at(st, 6), .n_insts = u32_at(st, 7)};
+    if (!parse_succs(o, text_or_empty(o, st, 8), k->n_blocks, b)) return mg_damaged(o, "a block's successors");
+    if (!parse_ops(o, text_or_empty(o, st, 9), b)) return mg_damaged(o, "a block's opcodes");
     return MG_ERR_OK;
 }
 
-static struct mg_plaunch *new_launch(struct reading *r)
+static struct mg_plaunch *new_launch(struct mg_reading *r)
 {
     if (r->n_launches == r->cap_launches) {
         r->cap_launches = r->cap_launches ? r->cap_launches * 2 : 64;
@@ -263,61 +247,62 @@ static struct mg_plaunch *new_launch(struct reading *r)
     return &r->launches[r->n_launches++];
 }
 
-static enum mg_err counts_at(struct one *o, sqlite3_stmt *st, int col, uint32_t n, const uint64_t **out)
+static enum mg_err counts_at(struct mg_one_db *o, sqlite3_stmt *st, int col, uint32_t n, const uint64_t **out)
 {
     *out = NULL;
     if (is_null(st, col)) return MG_ERR_OK;
     uint64_t *v = mg_arena_array(&o->r->p->arena, uint64_t, n + 1);
-    if (!mg_counts_decode(sqlite3_column_blob(st, col), (size_t)sqlite3_column_bytes(st, col), v, n)) return damaged(o, "a launch's block counts");
+    if (!mg_counts_decode(sqlite3_column_blob(st, col), (size_t)sqlite3_column_bytes(st, col), v, n)) return mg_damaged(o, "a launch's block counts");
     *out = v;
     return MG_ERR_OK;
 }
 
-static enum mg_err read_launch(struct one *o, sqlite3_stmt *st)
+static enum mg_err read_launch(struct mg_one_db *o, sqlite3_stmt *st)
 {
     int64_t local = sqlite3_column_int64(st, 0), ran = sqlite3_column_int64(st, 16);
-    if (local < 0 || local >= o->kernels.n) return damaged(o, "a launch of no kernel");
-    if (ran < 0 || ran >= MG_RAN_COUNT) return damaged(o, "how a launch ran");
+    if (local < 0 || local >= o->kernels.n) return mg_damaged(o, "a launch of no kernel");
+    if (ran < 0 || ran >= MG_RAN_COUNT) return mg_damaged(o, "how a launch ran");
     struct mg_plaunch *l = new_launch(o->r);
     *l = (struct mg_plaunch){
         .id = o->r->n_launches - 1, .process = o->process, .kernel = o->kernels.at[local], .static_shared_bytes = u32_at(st, 10), .dyn_shared_bytes = u32_at(st, 11),
         .device = u32_at(st, 12), .stream = (uint64_t)sqlite3_column_int64(st, 13), .ctx = (uint64_t)sqlite3_column_int64(st, 14),
-        .graph = (uint64_t)sqlite3_column_int64(st, 15), .ran = (enum mg_ran)ran, .reason = text_at(o, st, 17), .cooperative = sqlite3_column_int(st, 18) != 0,
-        .complete = sqlite3_column_int(st, 20) != 0, .why = text_at(o, st, 21), .start_ns = (uint64_t)sqlite3_column_int64(st, 22),
+        .graph = (uint64_t)sqlite3_column_int64(st, 15), .ran = (enum mg_ran)ran, .reason = mg_text_at(o, st, 17), .cooperative = sqlite3_column_int(st, 18) != 0,
+        .complete = sqlite3_column_int(st, 20) != 0, .why = mg_text_at(o, st, 21), .start_ns = (uint64_t)sqlite3_column_int64(st, 22),
         .time_ns = (uint64_t)sqlite3_column_int64(st, 23), .timed = !is_null(st, 23), .replays = (uint64_t)sqlite3_column_int64(st, 24),
-        .schedule_dependent = is_null(st, 27) ? -1 : sqlite3_column_int(st, 27) != 0};
+        .schedule_dependent = is_null(st, 27) ? -1 : sqlite3_column_int(st, 27) != 0, .tools = (uint64_t)sqlite3_column_int64(st, 28)};
+    mg_map_set(&o->launches, (uint64_t)sqlite3_column_int64(st, 29), l->id);
     for (int i = 0; i < 3; i++) {
         l->grid[i] = u32_at(st, 1 + i);
         l->block[i] = u32_at(st, 4 + i);
         l->cluster[i] = u32_at(st, 7 + i);
     }
     if (!mg_args_decode(sqlite3_column_blob(st, 19), (size_t)sqlite3_column_bytes(st, 19), &o->r->p->arena, &l->args, &l->n_args))
-        return damaged(o, "a launch's arguments");
+        return mg_damaged(o, "a launch's arguments");
     enum mg_err err = counts_at(o, st, 25, o->n_blocks.at[local], &l->threads);
     if (!err) err = counts_at(o, st, 26, o->n_blocks.at[local], &l->warps);
     l->n_counts = l->threads || l->warps ? o->n_blocks.at[local] : 0;
     return err;
 }
 
-static enum mg_err read_unknown(struct one *o, sqlite3_stmt *st)
+static enum mg_err read_unknown(struct mg_one_db *o, sqlite3_stmt *st)
 {
     *mg_vec_push(&o->r->unknowns) = (struct mg_punknown){text_or_empty(o, st, 0), text_or_empty(o, st, 2), (uint64_t)sqlite3_column_int64(st, 1)};
     return MG_ERR_OK;
 }
 
-static enum mg_err read_tool(struct one *o, sqlite3_stmt *st)
+static enum mg_err read_tool(struct mg_one_db *o, sqlite3_stmt *st)
 {
     *mg_vec_push(&o->r->tools) = (struct mg_ptool){text_or_empty(o, st, 0), text_or_empty(o, st, 1), text_or_empty(o, st, 2), o->process};
     return MG_ERR_OK;
 }
 
-static enum mg_err no_view(struct one *o, sqlite3_stmt *st)
+static enum mg_err no_view(struct mg_one_db *o, sqlite3_stmt *st)
 {
     (void)st;
-    return damaged(o, "its schema holds more than tables");
+    return mg_damaged(o, "its schema holds more than tables");
 }
 
-static int64_t pragma_at(struct one *o, const char *pragma)
+static int64_t pragma_at(struct mg_one_db *o, const char *pragma)
 {
     sqlite3_stmt *st = NULL;
     int64_t v = -1;
@@ -326,17 +311,17 @@ static int64_t pragma_at(struct one *o, const char *pragma)
     return v;
 }
 
-static enum mg_err check_complete(struct one *o)
+static enum mg_err check_complete(struct mg_one_db *o)
 {
     for (uint32_t i = 0; i < o->kernels.n; i++) {
         struct mg_pkernel *k = &o->r->kernels.at[o->kernels.at[i]];
         for (uint32_t b = 0; b < k->n_blocks; b++)
-            if (k->blocks[b].id == UINT32_MAX) return damaged(o, "a kernel's blocks are missing");
+            if (k->blocks[b].id == UINT32_MAX) return mg_damaged(o, "a kernel's blocks are missing");
     }
     return MG_ERR_OK;
 }
 
-static enum mg_err read_tables(struct one *o)
+static enum mg_err read_tables(struct mg_one_db *o)
 {
     sqlite3_exec(o->sql, "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0", NULL, NULL, NULL);
     if (sqlite3_exec(o->sql, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) return sql_failed(o);
@@ -349,30 +334,31 @@ static enum mg_err read_tables(struct one *o)
         return mg_diag_err(o->r->diag, MG_ERR_INPUT, "%s was written by a newer margay (profile version %lld, this one reads up to %d)", o->path,
                            (long long)version, MG_STORE_VERSION);
     o->version = version;
-    enum mg_err err = each_row(o, "1", "FROM sqlite_schema WHERE type NOT IN ('table','index') OR (type='index' AND name NOT LIKE 'sqlite_autoindex%') LIMIT 1", no_view);
-    if (!err) err = each_row_of(o, "pid, argv, exit", "id", "FROM run ORDER BY pid", read_run);
-    if (!err) err = each_row_of(o, "pid, ppid, rank, exe, argv, device_kind, device_name, sms, sm, properties, tools, start_unix_ns, exit, closed", "run", "FROM process", read_process);
+    enum mg_err err = mg_each_row(o, "1", "FROM sqlite_schema WHERE type NOT IN ('table','index') OR (type='index' AND name NOT LIKE 'sqlite_autoindex%') LIMIT 1", no_view);
+    if (!err) err = mg_each_row(o, "pid, argv, exit, 2:id", "FROM run ORDER BY pid", read_run);
+    if (!err) err = mg_each_row(o, "pid, ppid, rank, exe, argv, device_kind, device_name, sms, sm, properties, tools, start_unix_ns, exit, closed, 2:run", "FROM process", read_process);
     if (err || o->process == UINT32_MAX) return err;
     if (o->r->run && o->r->processes.at[o->process].run != o->r->run) { /* of another run: as if it were not there */
         o->r->processes.n--;
         return MG_ERR_OK;
     }
-    if (!err) err = each_row(o, "id, name, demangled, module, regs_native, regs_instrumented, regs_estimated, has_sites,"
+    if (!err) err = mg_each_row(o, "id, name, demangled, module, regs_native, regs_instrumented, regs_estimated, has_sites,"
                                 " (SELECT count(*) FROM block b WHERE b.kernel=k.id)", "FROM kernel k ORDER BY id", read_kernel);
-    if (!err) err = each_row(o, "kernel, id, function, label, ptx_line, file, line, n_insts, succs, ops", "FROM block ORDER BY kernel, id", read_block);
+    if (!err) err = mg_each_row(o, "kernel, id, function, label, ptx_line, file, line, n_insts, succs, ops", "FROM block ORDER BY kernel, id", read_block);
     if (!err) err = check_complete(o);
-    if (!err) err = each_row_of(o, "kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, cluster_x, cluster_y, cluster_z, static_shared, dyn_shared,"
-                                   " device, stream, ctx, graph, ran, reason, cooperative, args, complete, why, start_ns, time_ns, replays, threads, warps",
-                                "schedule_dependent", "FROM launch ORDER BY id", read_launch);
-    if (!err) err = each_row(o, "what, n, reason", "FROM unknown", read_unknown);
-    if (!err) err = each_row(o, "tool, key, json", "FROM tool ORDER BY tool, key", read_tool);
+    if (!err) err = mg_each_row(o, "kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, cluster_x, cluster_y, cluster_z, static_shared, dyn_shared,"
+                                   " device, stream, ctx, graph, ran, reason, cooperative, args, complete, why, start_ns, time_ns, replays, threads, warps,"
+                                   " 2:schedule_dependent, 3:tools, id", "FROM launch ORDER BY id", read_launch);
+    if (!err) err = mg_each_row(o, "what, n, reason", "FROM unknown", read_unknown);
+    if (!err) err = mg_each_row(o, "tool, key, json", "FROM tool ORDER BY tool, key", read_tool);
+    if (!err && version >= 3) err = mg_read_regions(o);
     return err;
 }
 
-static enum mg_err read_database(struct reading *r, const char *path)
+static enum mg_err read_database(struct mg_reading *r, const char *path)
 {
     char tmp[MG_FILE_TMP];
-    struct one o = {.r = r, .path = path, .process = UINT32_MAX};
+    struct mg_one_db o = {.r = r, .path = path, .process = UINT32_MAX};
     enum mg_err err = mg_dbfile_open(&o.sql, path, tmp, r->diag);
     if (err) return err;
     err = read_tables(&o);
@@ -380,6 +366,9 @@ static enum mg_err read_database(struct reading *r, const char *path)
     mg_dbfile_done(tmp);
     mg_vec_release(&o.kernels);
     mg_vec_release(&o.n_blocks);
+    mg_vec_release(&o.uses);
+    mg_map_release(&o.regions);
+    mg_map_release(&o.launches);
     return err;
 }
 
@@ -390,7 +379,7 @@ static enum mg_err read_files(const char *dir, uint64_t run, const struct mg_dbf
                               uint32_t *failed, struct mg_diag *d)
 {
     struct mg_profile *p = mg_xcalloc(1, sizeof *p);
-    struct reading r = {.p = p, .run = run, .diag = d};
+    struct mg_reading r = {.p = p, .run = run, .diag = d};
     enum mg_err err = MG_ERR_OK;
     mg_intern_init(&r.names);
     p->dir = mg_arena_strndup(&p->arena, dir, strlen(dir));
@@ -406,6 +395,10 @@ static enum mg_err read_files(const char *dir, uint64_t run, const struct mg_dbf
     p->launches = r.launches, p->n_launches = r.n_launches;
     p->unknowns = r.unknowns.at, p->n_unknowns = r.unknowns.n;
     p->tools = r.tools.at, p->n_tools = r.tools.n;
+    mg_regions_done(&r);
+    p->uses = r.uses.at, p->n_uses = r.uses.n;
+    p->regions = r.regions.at, p->n_regions = r.regions.n;
+    p->launch_cells = r.launch_cells.at, p->n_launch_cells = r.launch_cells.n;
     mg_map_release(&r.kernel_of);
     if (err) mg_profile_free(p);
     else *out = p;
@@ -465,6 +458,12 @@ void mg_profile_free(struct mg_profile *p)
     free(p->launches);
     free(p->unknowns);
     free(p->tools);
+    for (uint32_t i = 0; i < p->n_regions; i++) {
+        for (uint32_t t = 0; t < p->regions[i].n_tables; t++) free((void *)(uintptr_t)p->regions[i].tables[t].words);
+    }
+    free(p->uses);
+    free(p->regions);
+    free(p->launch_cells);
     mg_intern_release(&p->names);
     mg_arena_release(&p->arena);
     free(p);

@@ -1,4 +1,4 @@
-/* The tables of a profile database, version 2. docs/format-profile.md explains every column. */
+/* The tables of a profile database, version 3. docs/format-profile.md explains every column. */
 #include "store/priv.h"
 
 const char mg_store_schema[] =
@@ -12,8 +12,18 @@ const char mg_store_schema[] =
     " block_x INT, block_y INT, block_z INT, cluster_x INT, cluster_y INT, cluster_z INT, static_shared INT,"
     " dyn_shared INT, device INT, stream INT, ctx INT, graph INT, ran INT NOT NULL, reason TEXT, cooperative INT,"
     " args BLOB, complete INT NOT NULL DEFAULT 0, why TEXT, start_ns INT, time_ns INT, replays INT NOT NULL DEFAULT 1,"
-    " threads BLOB, warps BLOB, schedule_dependent INT);"
+    " threads BLOB, warps BLOB, schedule_dependent INT, tools INT);"
     "CREATE TABLE unknown(what TEXT, n INT NOT NULL, reason TEXT);"
     "CREATE TABLE tool(tool TEXT NOT NULL, key TEXT NOT NULL, json TEXT NOT NULL, PRIMARY KEY(tool, key)) WITHOUT ROWID;"
+    "CREATE TABLE use(id INTEGER PRIMARY KEY, name TEXT NOT NULL, args TEXT NOT NULL, path TEXT);"
+    "CREATE TABLE region(use INT NOT NULL, kernel INT NOT NULL, reason TEXT, n_sites INT NOT NULL, n_cells INT NOT NULL, rules BLOB,"
+    " tables BLOB, PRIMARY KEY(use, kernel)) WITHOUT ROWID;"
+    "CREATE TABLE site(use INT NOT NULL, kernel INT NOT NULL, id INT NOT NULL, kind INT NOT NULL, note INT, block INT, succ INT,"
+    " ptx_line INT, function TEXT, op TEXT, file TEXT, line INT, inlined TEXT, cell INT NOT NULL, n_cells INT NOT NULL,"
+    " PRIMARY KEY(use, kernel, id)) WITHOUT ROWID;"
+    "CREATE TABLE cells(use INT NOT NULL, kernel INT NOT NULL, counted INT NOT NULL, cells BLOB, PRIMARY KEY(use, kernel)) WITHOUT ROWID;"
+    "CREATE TABLE entries(use INT NOT NULL, kernel INT NOT NULL, tab INT NOT NULL, n INT NOT NULL, lost INT NOT NULL, entries BLOB,"
+    " PRIMARY KEY(use, kernel, tab)) WITHOUT ROWID;"
+    "CREATE TABLE launch_cells(launch INT NOT NULL, use INT NOT NULL, cells BLOB, PRIMARY KEY(launch, use)) WITHOUT ROWID;"
     "CREATE TABLE module(id TEXT PRIMARY KEY, bytes INT NOT NULL, ptx_zstd BLOB NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE run(pid INT PRIMARY KEY, argv BLOB, exit INT, id INT);";

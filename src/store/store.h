@@ -15,7 +15,7 @@
 
 #include "base/diag.h"
 #include "base/intern.h"
-#include "tool/tool.h"
+#include "tool/result.h"
 
 struct mg_store; /* writer */
 
@@ -69,6 +69,7 @@ struct mg_store_launch {
     enum mg_ran ran;
     const char *reason;    /* why not instrumented; NULL when it is */
     bool cooperative;
+    uint64_t tools;        /* bit u: ran with tool u of mg_store_use; from 63 on none is noted */
     const struct mg_store_arg *args; uint32_t n_args;
 };
 /* Written as incomplete at once; dense id from 0, in order of calls. Copies everything. */
@@ -92,6 +93,26 @@ void mg_store_unknown(struct mg_store *s, const char *what, uint64_t n, const ch
 /* Free-form result of a tool: JSON text kept under tools/<tool>/<key>. */
 void mg_store_tool_json(struct mg_store *s, const char *tool, const char *key, const char *json);
 
+/* ---- tools: what they placed in a kernel, and what that counted (cells.c) ------------------------ */
+/* A tool of the process; dense number from 0. path: of its shared object, NULL: built in. */
+uint32_t mg_store_use(struct mg_store *s, const char *name, const char *args, const char *path);
+struct mg_store_table { uint32_t site, n_keys, n_cells; enum mg_merge rule; };
+struct mg_store_region { /* the same in every twin of the kernel */
+    uint32_t use, kernel;
+    const char *reason;           /* why the tool left the kernel alone; NULL: it did not */
+    const struct mg_result_site *sites; uint32_t n_sites;
+    const uint8_t *rules; uint32_t n_cells; /* enum mg_merge of each */
+    const struct mg_store_table *tables; uint32_t n_tables;
+};
+/* Cells of one region, merged over launches and committed as often as launches are. Owner: the store,
+ * until it closes; NULL: not recorded. */
+struct mg_account;
+struct mg_account *mg_store_region(struct mg_store *s, const struct mg_store_region *r);
+/* Before mg_store_launch_done of the launch. keep: the launch's own cells, too. */
+void mg_account_add(struct mg_account *a, const uint64_t *cells, uint64_t launches, bool keep, uint64_t launch);
+void mg_account_entry(struct mg_account *a, uint32_t table, const uint64_t *keys, const uint64_t *cells);
+void mg_account_lost(struct mg_account *a, uint32_t table, uint64_t n);
+
 /* ---- reading (report/, study/): the join over all processes of DIR ---------------------------- */
 struct mg_profile; /* everything in memory, arena-owned, kernels merged by (module, name) in order of first use */
 struct mg_pblock { const char *function, *label, *file; uint32_t id, ptx_line, line, n_insts; const uint32_t *succs; uint32_t n_succs; const struct mg_site_op *ops; uint32_t n_ops;
@@ -103,11 +124,18 @@ struct mg_pkernel { uint32_t id; const char *name, *demangled /* never NULL */, 
                     bool has_error; double error_pct; /* of scaled thread instructions against launches of equal geometry that were counted in full; the worst geometry */ };
 struct mg_plaunch { uint64_t id; uint32_t process, kernel; uint32_t grid[3], block[3], cluster[3], static_shared_bytes, dyn_shared_bytes, device; uint64_t stream, ctx, graph; enum mg_ran ran; const char *reason;
                     bool complete, timed, cooperative; const char *why; uint64_t start_ns, time_ns, replays; int schedule_dependent; /* as in mg_store_done */ struct mg_store_arg *args; uint32_t n_args;
-                    const uint64_t *threads, *warps; uint32_t n_counts; };
+                    const uint64_t *threads, *warps; uint32_t n_counts;
+                    uint64_t tools; /* bit u: ran with mg_profile.uses[u] */ };
 struct mg_pprocess { const char *path; /* of its database */ uint32_t pid, ppid; int32_t rank; const char *exe; const char **argv; uint32_t argc; const char *device_kind, *device_name, *properties, *tools; uint32_t sms, sm; int exit_code; bool closed; enum mg_blocks_scope scope; uint64_t scope_cta; uint32_t scope_warp; /* what `tools` says of blocks */ uint64_t start_unix_ns, run; };
 struct mg_prun { uint64_t run; /* 0 before version 2 */ uint32_t pid; const char **argv; uint32_t argc; int exit_code; }; /* by a launcher; -1: not ended or unknown */
 struct mg_punknown { const char *what, *reason; uint64_t n; };
 struct mg_ptool { const char *tool, *key, *json; uint32_t process; };
+/* Tools: joined over processes by name, options and path; regions by tool and kernel while their shapes agree. */
+struct mg_puse { const char *name, *args, *path; };
+struct mg_ptable { uint32_t site, n_keys, n_cells; enum mg_merge rule; const uint64_t *words; /* n times keys, then cells; sorted by keys */ uint64_t n, lost; };
+struct mg_pregion { uint32_t use, kernel; const char *reason; const struct mg_result_site *sites; uint32_t n_sites; const uint8_t *rules; uint64_t *cells; uint32_t n_cells; uint64_t counted; /* launches */
+                    struct mg_ptable *tables; uint32_t n_tables; };
+struct mg_plaunch_cells { uint64_t launch; uint32_t region; const uint64_t *cells; };
 struct mg_profile {
     struct mg_arena arena;
     struct mg_intern names; /* texts of the rows */
@@ -118,6 +146,9 @@ struct mg_profile {
     struct mg_plaunch *launches; uint64_t n_launches;
     struct mg_punknown *unknowns; uint32_t n_unknowns;
     struct mg_ptool *tools; uint32_t n_tools;
+    struct mg_puse *uses; uint32_t n_uses;
+    struct mg_pregion *regions; uint32_t n_regions; /* by use, then kernel */
+    struct mg_plaunch_cells *launch_cells; uint64_t n_launch_cells; /* in order of launches */
     const char **damaged; uint32_t n_damaged; /* databases that could not be read: one line each, with path and cause */
 };
 /* Works on a live, killed or read-only DIR, without changing it. Block counts of kernels are the sum

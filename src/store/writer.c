@@ -9,6 +9,7 @@
 
 #include "base/io.h"
 #include "base/thread.h"
+#include "store/cells.h"
 #include "store/db.h"
 #include "store/priv.h"
 
@@ -23,6 +24,7 @@
 struct mg_store {
     struct mg_queue queue;
     struct mg_db db;
+    struct mg_accounts *accounts; /* cells.c */
     pthread_t thread;
     pid_t pid;                 /* of the process that opened it: a forked child must not write */
     void (*say)(const char *line);
@@ -31,7 +33,7 @@ struct mg_store {
     enum mg_err open_err;
     bool opened;
     bool left;                 /* under queue.lock, as what follows: mg_store_leave was called last */
-    uint32_t n_kernels;
+    uint32_t n_kernels, n_uses;
     uint64_t n_launches, n_lost; /* n_lost: since recording stopped */
     int exit_code;             /* set by close */
     char *stopped;             /* the writer's: why recording stopped */
@@ -109,6 +111,7 @@ static void *write_all(void *arg)
         bool end;
         struct mg_row *rows = mg_queue_take(&s->queue, interval, &ticket, &bytes, &end);
         uint64_t start = mg_now_ns();
+        if (!err && rows) mg_accounts_rows(s->accounts, rows);
         if (rows && !err) {
             struct mg_diag d = MG_DIAG_INIT;
             err = mg_db_write(&s->db, rows, &d);
@@ -194,7 +197,8 @@ enum mg_err mg_store_open(const char *dir, const struct mg_store_process *p, voi
 {
     struct mg_store *s = calloc(1, sizeof *s);
     *out = NULL;
-    if (!s || !mg_queue_init(&s->queue, QUEUE_CAP_BYTES)) {
+    if (!s || !(s->accounts = mg_accounts_new()) || !mg_queue_init(&s->queue, QUEUE_CAP_BYTES)) {
+        if (s) mg_accounts_free(s->accounts);
         free(s);
         return mg_diag_err(d, MG_ERR_NO_MEMORY, "cannot create %s: out of memory", dir);
     }
@@ -204,6 +208,7 @@ enum mg_err mg_store_open(const char *dir, const struct mg_store_process *p, voi
     s->diag = d;
     if (!mg_thread_start(write_all, s, (size_t)1 << 20, &s->thread)) {
         mg_queue_release(&s->queue);
+        mg_accounts_free(s->accounts);
         free(s);
         return mg_diag_err(d, MG_ERR_NO_MEMORY, "cannot create %s: no thread for the writer", dir);
     }
@@ -215,6 +220,7 @@ enum mg_err mg_store_open(const char *dir, const struct mg_store_process *p, voi
     if (err) {
         pthread_join(s->thread, NULL);
         mg_queue_release(&s->queue);
+        mg_accounts_free(s->accounts);
         free(s);
         return err;
     }
@@ -234,6 +240,7 @@ void mg_store_close(struct mg_store *s, int exit_code)
     pthread_mutex_unlock(&s->queue.lock);
     pthread_join(s->thread, NULL);
     mg_queue_release(&s->queue);
+    mg_accounts_free(s->accounts);
     free(s);
 }
 
@@ -382,6 +389,7 @@ uint64_t mg_store_launch(struct mg_store *s, const struct mg_store_launch *l)
         mg_row_int(r, l->ran);
         mg_row_text(r, l->reason);
         mg_row_int(r, l->cooperative);
+        mg_row_int(r, (int64_t)l->tools);
         mg_row_kept(r, mg_args_encode(l->args, l->n_args, mg_row_room(r)));
     }
     pthread_mutex_lock(&s->queue.lock);
@@ -450,6 +458,36 @@ void mg_store_tool_json(struct mg_store *s, const char *tool, const char *key, c
         mg_row_text(r, json);
     }
     lock_push(s, r);
+}
+
+/* ---- tools ---------------------------------------------------------------------------------------- */
+
+uint32_t mg_store_use(struct mg_store *s, const char *name, const char *args, const char *path)
+{
+    if (!is_ours(s)) return 0;
+    struct mg_row *r = mg_row_new(MG_STMT_use, strlen(name) + strlen(args) + mg_row_text_bytes(path));
+    if (r) {
+        mg_row_int(r, 0); /* the id, below */
+        mg_row_text(r, name);
+        mg_row_text(r, args);
+        mg_row_text(r, path);
+    }
+    pthread_mutex_lock(&s->queue.lock);
+    uint32_t id = s->n_uses++;
+    if (r) r->cells[0].i = id;
+    push(s, r);
+    pthread_mutex_unlock(&s->queue.lock);
+    return id;
+}
+
+/* The region and its sites are committed together. */
+struct mg_account *mg_store_region(struct mg_store *s, const struct mg_store_region *r)
+{
+    if (!is_ours(s)) return NULL;
+    struct mg_row *rows = mg_region_rows(r);
+    struct mg_account *a = rows ? mg_account_new(s->accounts, r) : NULL;
+    lock_push(s, rows);
+    return a;
 }
 
 /* ---- the launcher's record --------------------------------------------------------------------- */

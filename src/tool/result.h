@@ -8,6 +8,8 @@
 #include "base/json.h"
 #include "tool/patch.h"
 
+struct mg_table;
+
 struct mg_result_site {
     enum mg_site_kind kind;
     uint32_t note;                 /* the tool's own */
