@@ -139,17 +139,23 @@ $(EMU_GPU): $(CORE_OBJS) $(DEVICE_OBJS) $(call objs,driver) $(B)/obj/tests/injec
 	    -Wl,-Bsymbolic $(NODEFS) $(filter %.o,$^) $(STATIC_LIBS) $(SYS_LIBS) -o $@
 
 # ---- the CPU device's plugin: needs LLVM (19, also 22); left out where there is none --------------------
+# LLVM is linked into it, so that at run time it needs glibc alone; shared where its archives are not installed.
 LLVM_CONFIG ?= $(shell for v in 19 22; do command -v llvm-config-$$v && break; done 2>/dev/null)
 CPU_PLUGIN := $(if $(LLVM_CONFIG),$(B)/lib/margay/libmargay-cpu.so)
 PLUGIN_OBJS := $(patsubst src/%.c,$(B)/obj/%.o,$(wildcard src/device/cpu/plugin/*.c))
+archive = $(filter /%,$(shell $(CC) -print-file-name=$(1)))
+LLVM_ARCHIVES = $(and $(wildcard $(shell $(LLVM_CONFIG) --libdir)/libLLVMX86CodeGen.a),$(call archive,libstdc++.a),$(call archive,libz.a),$(call archive,libtinfo.a))
+LLVM_LIBS = $(if $(LLVM_ARCHIVES),-Wl$(comma)--gc-sections -static-libgcc $(shell $(LLVM_CONFIG) --link-static --libs passes x86) -l:libstdc++.a -l:libz.a -l:libzstd.a -l:libtinfo.a -lm -ldl,\
+    -lLLVM-$(firstword $(subst ., ,$(shell $(LLVM_CONFIG) --version))))
 $(B)/obj/device/cpu/plugin/%.o: src/device/cpu/plugin/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -isystem $(shell $(LLVM_CONFIG) --includedir) $(CFLAGS) -MMD -MP -c $< -o $@
 $(B)/lib/margay/libmargay-cpu.so: $(PLUGIN_OBJS) $(B)/obj/device/cpu/flow.o $(B)/obj/device/cpu/uses.o $(B)/obj/base/arena.o
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -shared -Wl,-soname,libmargay-cpu.so -Wl,-Bsymbolic $(NODEFS) $^ -L$(shell $(LLVM_CONFIG) --libdir) -lLLVM-$(firstword $(subst ., ,$(shell $(LLVM_CONFIG) --version))) -lpthread -o $@
+	$(CC) $(LDFLAGS) -shared -s -Wl,-soname,libmargay-cpu.so -Wl,-Bsymbolic -Wl,--exclude-libs,ALL $(NODEFS) $^ -L$(shell $(LLVM_CONFIG) --libdir) $(LLVM_LIBS) -lpthread -o $@
 
 plugin: $(CPU_PLUGIN)
+	@[ -n "$(CPU_PLUGIN)" ] || ! { command -v llvm-config-19 || command -v llvm-config-22; } > /dev/null || $(MAKE) plugin # installed since make began
 
 UNIT_OBJS := $(patsubst tests/unit/%.c,$(B)/obj/tests/%.o,$(wildcard tests/unit/*.c))
 $(B)/obj/tests/%.o: tests/unit/%.c
@@ -212,11 +218,11 @@ check: ## build and pass every test, sanitizer builds included
 # ---- fuzzing: tests/fuzz/fuzz_<target>.c with a seed corpus; replayed without libFuzzer by make check -----
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SECONDS ?= 60
-$(B)/bin/replay-%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(CORE_OBJS) $(call objs,report)
+$(B)/bin/replay-%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(CORE_OBJS) $(call objs,report) $(B)/obj/device/cpu/object.o
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-missing-prototypes $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 fuzz: $(FUZZ:%=fuzz-%) ## fuzz every parser of bytes for FUZZ_SECONDS each (60)
-build/fuzz/bin/%: tests/fuzz/fuzz_%.c $(wildcard $(addsuffix /*.c,$(addprefix src/,$(CORE) report)))
+build/fuzz/bin/%: tests/fuzz/fuzz_%.c $(wildcard $(addsuffix /*.c,$(addprefix src/,$(CORE) report))) src/device/cpu/object.c
 	@scripts/deps fuzz
 	@mkdir -p $(@D)
 	clang $(CPPFLAGS) -std=c17 -g -O1 -w -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -DMG_DEBUG -DMG_ASAN $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@

@@ -319,6 +319,7 @@ int main(int argc, char **argv)
     }
     if (optind >= argc || repeats < 1 || repeats > MAX_RUNS) return 2;
     setenv("MARGAY_CPU_TIER", "sync", 0);
+    setenv("MARGAY_CPU_STORE", "off", 0); /* first launches are cold ones */
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_device_opts opts = {.size = sizeof opts, .workers = (uint32_t)threads};
     char *text;

@@ -19,7 +19,7 @@ for p in "$EX"/saxpy "$EX"/reduce "$EX"/divergent "$EX"/matmul "$EX"/histogram "
     n=$(basename "$p")
     "$MARGAY" run -q --device emu -o "$n.emu" -- "$p" > "$n.emu.out" 2>&1 || { echo "FAIL $n on the emulator"; cat "$n.emu.out"; failed=1; continue; }
     "$MARGAY" report "$n.emu" --json > "$n.emu.json"
-    for how in sync/avx512 sync/avx2 sync/base async/avx512; do
+    for how in sync/avx512 sync/avx2 sync/base 0/avx512; do
         d=$n.$(echo $how | tr / .)
         MARGAY_CPU_TIER=${how%/*} MARGAY_ISA=${how#*/} "$MARGAY" run -q --device cpu -o "$d" -- "$p" > "$d.out" 2>&1
         rc=$?

@@ -1,6 +1,8 @@
 /* CPU device: kernels as x86 machine code over 32-lane vectors, on top of the emulator.
  *
- *   cpu.c      struct mg_device_ops: the emulator's device with a compiler attached; opens the plugin
+ *   cpu.c      struct mg_device_ops: the emulator's device with a compiler attached
+ *   tier.c     which kernels are compiled when: the emulator begins, compiler threads catch up
+ *   store.c    compiled functions kept between runs; object.c loads them; library.c finds and opens the plugin
  *   lower.c    a decoded function (emu_op) as instructions whose operation and operands are known
  *   flow.c     its blocks, which blocks may be pending where (thread frontiers), liveness
  *   shape.c    which registers are equal in all lanes or grow by a constant from lane to lane
@@ -142,20 +144,26 @@ struct cpu_host { /* what compiled code calls */
 
 /* ---- the plugin ------------------------------------------------------------------------------- */
 
-#define CPU_PLUGIN_VERSION 1
-struct cpu_object { /* one compiled function */
-    cpu_code_fn fn;
-    void *own;
-};
+#define CPU_PLUGIN_VERSION 2
+#define CPU_SYMBOL "mg_warps" /* of the object's function: a cpu_code_fn */
 struct cpu_plugin {
     uint32_t version;
     const char *llvm;
+    /* For one thread at a time; several may be open. */
     void *(*open)(enum emu_isa isa, char *why, size_t why_bytes);
-    bool (*compile)(void *jit, struct cpu_func *f, struct cpu_object *out, char *why, size_t why_bytes);
-    void (*release)(void *jit, struct cpu_object *o);
+    /* An ELF object, malloc'd. It depends on the function as lowered alone and holds no address of this process. */
+    bool (*compile)(void *jit, struct cpu_func *f, void **object, size_t *bytes, char *why, size_t why_bytes);
     void (*close)(void *jit);
 };
 typedef const struct cpu_plugin *(*cpu_plugin_fn)(void); /* exported as mg_cpu_plugin */
+
+/* object.c */
+struct cpu_object { /* one compiled function, ready to run */
+    cpu_code_fn fn;
+    void *image; size_t bytes;
+};
+bool cpu_object_load(const void *data, size_t bytes, struct cpu_object *out, char *why, size_t why_bytes);
+void cpu_object_free(struct cpu_object *o);
 
 /* uses.c */
 uint32_t cpu_reg_at(const struct cpu_func *f, uint32_t off); /* number + 1; 0: none */
@@ -190,13 +198,34 @@ struct cpu_set { /* a kernel's functions for one block shape */
     uint32_t dims[3];
     struct cpu_unit *units; uint32_t n_units;
     struct cpu_set *next;
+    struct emu_code *of;
+    uint32_t running;     /* launches, under the tier's lock as what follows */
+    uint64_t emulated_ns; /* spent in launches that have ended */
+    bool asked;           /* its units are in the queue, or were */
 };
-struct cpu_tier; /* tier.c: the device's plugin and its queue */
-/* tier.c: NULL when nothing is or will be compiled for the kernel. */
-struct cpu_set *cpu_tier_set(struct mg_device *dev, struct emu_code *code, const uint32_t dims[3]);
-void cpu_tier_forget(struct emu_code *code);
+/* tier.c: the device's compiler threads, and what they made. */
 bool cpu_tier_open(struct mg_device *dev, struct mg_diag *d);
 void cpu_tier_close(struct mg_device *dev);
+/* A launch begins, and ends. NULL when nothing is or will be compiled for it. */
+struct cpu_set *cpu_tier_begin(struct emu_launch *l);
+void cpu_tier_end(struct emu_launch *l);
+void cpu_tier_forget(struct emu_code *code);
+
+/* store.c: compiled functions kept between runs */
+bool cpu_store_find(struct cpu_func *f, const char *maker, void **object, size_t *bytes);
+void cpu_store_keep(const struct cpu_func *f, const char *maker, const void *object, size_t bytes);
+
+/* library.c: libmargay-cpu.so, found when the device opens and opened when something is to be compiled */
+struct cpu_library {
+    char path[4096];
+    char maker[128];      /* which one it is, for the store */
+    const struct cpu_plugin *plugin; /* NULL: not opened */
+    pthread_mutex_t lock;
+    bool failed;
+    char why[400];
+};
+bool cpu_library_find(struct cpu_library *lib, char *why, size_t why_bytes);
+const struct cpu_plugin *cpu_library_open(struct cpu_library *lib); /* NULL: lib->why */
 
 /* sets as arrays of 64-bit words */
 static inline bool mg_has(const uint64_t *set, uint32_t i) { return set[i >> 6] >> (i & 63) & 1; }

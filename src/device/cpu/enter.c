@@ -14,9 +14,13 @@ static const struct cpu_host host = {sync_exec};
 
 static void begin(struct emu_launch *l)
 {
-    const uint32_t dims[3] = {l->l->block.x, l->l->block.y, l->l->block.z};
     if (l->observe || l->dev->opts.check || (uint64_t)l->l->cluster.x * l->l->cluster.y * l->l->cluster.z > 1) return;
-    l->compiled = cpu_tier_set(l->dev, l->code, dims);
+    l->compiled = cpu_tier_begin(l);
+}
+
+static void end(struct emu_launch *l)
+{
+    if (l->compiled) cpu_tier_end(l);
 }
 
 static struct cpu_unit *unit_of(const struct emu_launch *l, const struct emu_func *fn)
@@ -307,4 +311,4 @@ void cpu_enter_free(struct emu_worker *wk)
     free(o);
 }
 
-const struct emu_compiler cpu_compiler = {.begin = begin, .enter = enter, .is_entry = is_entry, .forget = cpu_tier_forget, .worker_end = cpu_enter_free, .cta = run_cta};
+const struct emu_compiler cpu_compiler = {.begin = begin, .end = end, .enter = enter, .is_entry = is_entry, .forget = cpu_tier_forget, .worker_end = cpu_enter_free, .cta = run_cta};

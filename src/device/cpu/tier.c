@@ -1,112 +1,268 @@
-/* When kernels are compiled: the plugin, and what is compiled for which block shape.
+/* When kernels are compiled, and by whom.
  *
- * A launch asks for its kernel's code and goes on at once in the emulator; a thread of ours compiles,
- * and warps go over to compiled code at their next entry (enter.c). Small kernels that are launched
- * once never wait for LLVM. MARGAY_CPU_TIER=sync makes the launch wait, for tests and measurements.
+ * A launch begins in the emulator at once. When a kernel has been emulated for EMULATE_NS, this launch
+ * and earlier ones together, its functions go into the queue, and threads of ours take them: from the
+ * store where they were compiled in an earlier run, from LLVM otherwise. Warps go over to compiled code
+ * at their next entry (enter.c), CTAs that have not begun run in it from the start. Kernels that are
+ * launched once for a moment never see LLVM.
+ *
+ * MARGAY_CPU_TIER=sync compiles before a launch begins, a number is EMULATE_NS in milliseconds, for tests
+ * and measurements.
+ * MARGAY_CPU_VERBOSE says what was compiled. MARGAY_CPU_STORE=off leaves the store alone.
  */
 #include "device/cpu/cpu.h"
 
-#include <dlfcn.h>
-#include <limits.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/io.h"
 
 #define MAX_SETS 8 /* block shapes a kernel is compiled for; further ones are emulated */
+#define MAX_THREADS 8
+#define EMULATE_NS 1000000u
 
-struct cpu_job { struct cpu_set *set; const struct emu_code *code; };
+struct cpu_job { struct cpu_set *set; uint32_t unit; uint64_t due_ns; };
+struct compiler { /* one thread of ours; or the launching one (sync) */
+    struct cpu_tier *t;
+    void *jit;                 /* opened when first needed */
+    const struct emu_code *of; /* being compiled */
+    pthread_t thread;
+};
 struct cpu_tier {
-    void *library;
-    const struct cpu_plugin *plugin;
-    void *jit;
+    struct mg_device *dev;
+    struct cpu_library library;
     pthread_mutex_t lock;
     pthread_cond_t more, idle;
-    MG_VEC(struct cpu_job) jobs;  /* waiting, first in first out */
-    const struct emu_code *busy;  /* being compiled */
-    pthread_t thread; bool started, quit, sync, verbose;
+    MG_VEC(struct cpu_job) jobs; /* in the order of their due times */
+    struct compiler threads[MAX_THREADS], here; uint32_t n_threads, max_threads, n_busy;
+    bool quit, sync, verbose, store;
+    uint64_t delay_ns;
     pid_t pid;
 };
 
-/* ---- the plugin ----------------------------------------------------------------------------------------- */
+/* ---- compiling ------------------------------------------------------------------------------------------ */
 
-#ifdef MG_ASAN /* its runtime does not allow RTLD_DEEPBIND */
-#define OPEN_FLAGS (RTLD_NOW | RTLD_LOCAL)
-#else
-#define OPEN_FLAGS (RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND)
-#endif
-
-static void *try_path(const char *dir, const char *tail, char *tried, size_t bytes)
+static bool make_object(struct compiler *c, struct cpu_func *f, void **object, size_t *bytes, bool *stored, char *why, size_t why_bytes)
 {
-    char path[PATH_MAX + 64];
-    snprintf(path, sizeof path, "%s%s", dir, tail);
-    if (access(path, R_OK)) return NULL;
-    void *h = dlopen(path, OPEN_FLAGS);
-    if (!h) snprintf(tried, bytes, "%s", dlerror());
-    return h;
-}
-
-static void *open_library(char *why, size_t bytes)
-{
-    const char *wish = getenv("MARGAY_CPU_PLUGIN");
-    Dl_info info;
-    char dir[PATH_MAX];
-    snprintf(why, bytes, "libmargay-cpu.so is not installed: it needs llvm-19-dev when Margay is built");
-    if (wish) return try_path(wish, "", why, bytes);
-    if (!dladdr((void *)(uintptr_t)open_library, &info) || !realpath(info.dli_fname, dir)) {
-        ssize_t n = readlink("/proc/self/exe", dir, sizeof dir - 1);
-        if (n <= 0) return NULL;
-        dir[n] = 0;
+    struct cpu_tier *t = c->t;
+    *stored = t->store && cpu_store_find(f, t->library.maker, object, bytes);
+    if (*stored) return true;
+    const struct cpu_plugin *p = cpu_library_open(&t->library);
+    if (!p) {
+        snprintf(why, why_bytes, "%s", t->library.why);
+        return false;
     }
-    char *slash = strrchr(dir, '/');
-    if (slash) *slash = 0;
-    void *h = try_path(dir, "/../libmargay-cpu.so", why, bytes); /* beside lib/margay/driver */
-    return h ? h : try_path(dir, "/../lib/margay/libmargay-cpu.so", why, bytes);
+    if (!c->jit && !(c->jit = p->open(t->dev->isa, why, why_bytes))) return false;
+    if (!p->compile(c->jit, f, object, bytes, why, why_bytes)) return false;
+    if (t->store) cpu_store_keep(f, t->library.maker, *object, *bytes);
+    return true;
 }
 
-static void stop_thread(struct cpu_tier *t)
+static void compile(struct compiler *c, struct cpu_set *s, uint32_t ix)
 {
-    if (!t->started || t->pid != getpid()) return;
-    pthread_mutex_lock(&t->lock);
-    t->quit = true;
-    t->started = false;
-    pthread_cond_broadcast(&t->more);
-    pthread_mutex_unlock(&t->lock);
-    pthread_join(t->thread, NULL);
+    struct cpu_unit *u = &s->units[ix];
+    char why[600] = "";
+    void *object = NULL;
+    size_t bytes = 0;
+    bool stored = false;
+    uint64_t start = mg_now_ns();
+    u->f = cpu_lower(u->fn, s->dims, why, sizeof why);
+    bool ok = u->f && make_object(c, u->f, &object, &bytes, &stored, why, sizeof why) && cpu_object_load(object, bytes, &u->object, why, sizeof why);
+    free(object);
+    if (ok) atomic_store_explicit(&u->code, u->object.fn, memory_order_release);
+    if (c->t->verbose)
+        fprintf(stderr, "margay cpu: %s for %ux%ux%u: %s%s, %.1f ms\n", u->fn->code->kernel->name, s->dims[0], s->dims[1], s->dims[2], !ok ? "emulated: " : stored ? "from the store" : "compiled",
+                ok ? "" : why, (double)(mg_now_ns() - start) * 1e-6);
 }
+
+/* ---- the queue ------------------------------------------------------------------------------------------ */
+
+static void wait_until(struct cpu_tier *t, uint64_t due_ns)
+{
+    struct timespec at = {(time_t)(due_ns / 1000000000u), (long)(due_ns % 1000000000u)};
+    pthread_cond_timedwait(&t->more, &t->lock, &at);
+}
+
+static void *compile_jobs(void *arg)
+{
+    struct compiler *c = arg;
+    struct cpu_tier *t = c->t;
+    pthread_mutex_lock(&t->lock);
+    while (!t->quit) {
+        if (!t->jobs.n) {
+            pthread_cond_wait(&t->more, &t->lock);
+            continue;
+        }
+        struct cpu_job j = t->jobs.at[0];
+        if (j.due_ns > mg_now_ns()) {
+            wait_until(t, j.due_ns);
+            continue;
+        }
+        memmove(t->jobs.at, t->jobs.at + 1, --t->jobs.n * sizeof *t->jobs.at);
+        c->of = j.set->of;
+        t->n_busy++;
+        pthread_mutex_unlock(&t->lock);
+        compile(c, j.set, j.unit);
+        pthread_mutex_lock(&t->lock);
+        t->n_busy--;
+        c->of = NULL;
+        pthread_cond_broadcast(&t->idle);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return NULL;
+}
+
+/* One more thread where all have work. */
+static void add_thread(struct cpu_tier *t)
+{
+    sigset_t all, old; /* the application's signals are not for our threads */
+    if (t->quit || t->pid != getpid() || t->n_threads == t->max_threads || t->n_threads > t->n_busy + t->jobs.n - 1) return;
+    struct compiler *c = &t->threads[t->n_threads];
+    c->t = t;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    if (!pthread_create(&c->thread, NULL, compile_jobs, c)) t->n_threads++;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+/* The kernel itself first: callees go on in the emulator until their turn comes. */
+static void ask(struct cpu_tier *t, struct cpu_set *s, uint64_t due_ns)
+{
+    s->asked = true;
+    for (uint32_t i = 0; i < s->n_units; i++) {
+        uint32_t at = t->jobs.n;
+        mg_vec_push(&t->jobs);
+        for (; at && t->jobs.at[at - 1].due_ns > due_ns; at--) t->jobs.at[at] = t->jobs.at[at - 1];
+        t->jobs.at[at] = (struct cpu_job){s, i, due_ns};
+        add_thread(t);
+    }
+    pthread_cond_broadcast(&t->more);
+}
+
+/* Takes jobs of a set (or of all sets of some code) back. */
+static bool withdraw(struct cpu_tier *t, const struct cpu_set *s, const struct emu_code *of, uint64_t due_after_ns)
+{
+    uint32_t n = 0, before = t->jobs.n;
+    for (uint32_t i = 0; i < before; i++) {
+        const struct cpu_job *j = &t->jobs.at[i];
+        if ((j->set != s && j->set->of != of) || j->due_ns <= due_after_ns) t->jobs.at[n++] = *j;
+    }
+    t->jobs.n = n;
+    return n < before;
+}
+
+/* ---- launches ------------------------------------------------------------------------------------------- */
+
+static struct cpu_set *set_of(struct emu_code *code, const uint32_t dims[3])
+{
+    uint32_t n = 0;
+    struct cpu_set *s;
+    for (s = code->compiled; s; s = s->next, n++)
+        if (!memcmp(s->dims, dims, sizeof s->dims)) return s;
+    if (n == MAX_SETS || !(s = calloc(1, sizeof *s))) return NULL;
+    memcpy(s->dims, dims, sizeof s->dims);
+    s->of = code;
+    pthread_mutex_lock(&code->kernel->lock); /* indirect calls add functions while others run */
+    s->n_units = code->funcs.n;
+    s->units = calloc(s->n_units, sizeof *s->units);
+    for (uint32_t i = 0; s->units && i < s->n_units; i++) s->units[i].fn = code->funcs.at[i];
+    pthread_mutex_unlock(&code->kernel->lock);
+    if (!s->units) {
+        free(s);
+        return NULL;
+    }
+    s->next = code->compiled;
+    code->compiled = s;
+    return s;
+}
+
+struct cpu_set *cpu_tier_begin(struct emu_launch *l)
+{
+    const uint32_t dims[3] = {l->l->block.x, l->l->block.y, l->l->block.z};
+    struct cpu_tier *t = l->dev->compiler_own;
+    pthread_mutex_lock(&t->lock);
+    struct cpu_set *s = set_of(l->code, dims);
+    if (s) s->running++;
+    if (s && !s->asked && t->sync) {
+        s->asked = true;
+        t->here.t = t;
+        for (uint32_t i = 0; i < s->n_units; i++) compile(&t->here, s, i);
+    } else if (s && !s->asked) ask(t, s, mg_now_ns() + (s->emulated_ns < t->delay_ns ? t->delay_ns - s->emulated_ns : 0));
+    pthread_mutex_unlock(&t->lock);
+    return s;
+}
+
+void cpu_tier_end(struct emu_launch *l)
+{
+    struct cpu_tier *t = l->dev->compiler_own;
+    struct cpu_set *s = l->compiled;
+    uint64_t now = mg_now_ns();
+    pthread_mutex_lock(&t->lock);
+    s->running--;
+    s->emulated_ns += now - l->start_ns;
+    if (!s->running && s->emulated_ns < t->delay_ns && withdraw(t, s, NULL, now)) s->asked = false;
+    pthread_mutex_unlock(&t->lock);
+}
+
+static bool is_busy_with(const struct cpu_tier *t, const struct emu_code *code)
+{
+    for (uint32_t i = 0; i < t->n_threads; i++)
+        if (t->threads[i].of == code) return true;
+    return false;
+}
+
+void cpu_tier_forget(struct emu_code *code)
+{
+    struct cpu_tier *t = code->kernel->mod->dev->compiler_own;
+    if (t) {
+        pthread_mutex_lock(&t->lock);
+        withdraw(t, NULL, code, 0);
+        while (is_busy_with(t, code) && t->pid == getpid()) pthread_cond_wait(&t->idle, &t->lock);
+        pthread_mutex_unlock(&t->lock);
+    }
+    for (struct cpu_set *s = code->compiled, *next; s; s = next) {
+        next = s->next;
+        for (uint32_t i = 0; i < s->n_units; i++) {
+            cpu_object_free(&s->units[i].object);
+            cpu_func_free(s->units[i].f);
+        }
+        free(s->units);
+        free(s);
+    }
+    code->compiled = NULL;
+}
+
+/* ---- start and end -------------------------------------------------------------------------------------- */
 
 bool cpu_tier_open(struct mg_device *dev, struct mg_diag *d)
 {
     struct cpu_tier *t = calloc(1, sizeof *t);
-    char why[600];
-    if (!t) return false;
-    t->library = open_library(why, sizeof why);
-    cpu_plugin_fn get = NULL;
-    if (t->library) {
-        void *sym = dlsym(t->library, "mg_cpu_plugin");
-        memcpy(&get, &sym, sizeof get);
-    }
-    if (get) t->plugin = get();
-    if (t->plugin && t->plugin->version != CPU_PLUGIN_VERSION) {
-        snprintf(why, sizeof why, "libmargay-cpu.so is of another build");
-        t->plugin = NULL;
-    }
-    if (t->plugin) t->jit = t->plugin->open(dev->isa, why, sizeof why);
-    if (!t->jit) {
+    char why[400] = "host memory ran out";
+    if (!t || !cpu_library_find(&t->library, why, sizeof why)) {
         mg_diag_err(d, MG_ERR_UNSUPPORTED, "no CPU device: %s", why);
         free(t);
         return false;
     }
-    const char *tier = getenv("MARGAY_CPU_TIER");
+    const char *tier = getenv("MARGAY_CPU_TIER"), *store = getenv("MARGAY_CPU_STORE");
+    t->dev = dev;
     t->sync = tier && !strcmp(tier, "sync");
+    t->delay_ns = tier && *tier >= '0' && *tier <= '9' ? strtoul(tier, NULL, 10) * 1000000u : EMULATE_NS;
+    t->store = !store || strcmp(store, "off") != 0;
     t->verbose = getenv("MARGAY_CPU_VERBOSE") != NULL;
+    t->max_threads = MG_MIN(MG_MAX(dev->n_workers / 2, 1), MAX_THREADS);
     t->pid = getpid();
+    pthread_condattr_t clock; /* mg_now_ns */
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_mutex_init(&t->lock, NULL);
-    pthread_cond_init(&t->more, NULL);
+    pthread_cond_init(&t->more, &clock);
     pthread_cond_init(&t->idle, NULL);
+    pthread_condattr_destroy(&clock);
     dev->compiler_own = t;
     return true;
 }
@@ -116,115 +272,20 @@ void cpu_tier_close(struct mg_device *dev)
     struct cpu_tier *t = dev->compiler_own;
     if (!t) return;
     dev->compiler_own = NULL;
-    stop_thread(t);
-    t->plugin->close(t->jit);
+    if (t->pid == getpid()) { /* a forked child has no such threads */
+        pthread_mutex_lock(&t->lock);
+        t->quit = true;
+        pthread_cond_broadcast(&t->more);
+        pthread_mutex_unlock(&t->lock);
+        for (uint32_t i = 0; i < t->n_threads; i++) pthread_join(t->threads[i].thread, NULL);
+    }
+    for (uint32_t i = 0; i < t->n_threads; i++)
+        if (t->threads[i].jit) t->library.plugin->close(t->threads[i].jit);
+    if (t->here.jit) t->library.plugin->close(t->here.jit);
+    pthread_mutex_destroy(&t->library.lock);
     pthread_mutex_destroy(&t->lock);
     pthread_cond_destroy(&t->more);
     pthread_cond_destroy(&t->idle);
     mg_vec_release(&t->jobs);
-    free(t); /* the library stays: LLVM does not like to be unloaded */
-}
-
-/* ---- kernels -------------------------------------------------------------------------------------------- */
-
-static void compile(struct cpu_tier *t, struct cpu_unit *u, const uint32_t dims[3])
-{
-    char why[600] = "";
-    uint64_t start = mg_now_ns();
-    u->f = cpu_lower(u->fn, dims, why, sizeof why);
-    bool ok = u->f && t->plugin->compile(t->jit, u->f, &u->object, why, sizeof why);
-    if (ok) atomic_store_explicit(&u->code, u->object.fn, memory_order_release);
-    if (t->verbose)
-        fprintf(stderr, "margay cpu: %s for %ux%ux%u: %s%s, %.1f ms\n", u->fn->code->kernel->name, dims[0], dims[1], dims[2], ok ? "compiled" : "emulated: ", ok ? "" : why,
-                (double)(mg_now_ns() - start) * 1e-6);
-}
-
-/* The kernel itself first: callees go on in the emulator until their turn comes. */
-static void compile_set(struct cpu_tier *t, struct cpu_set *s)
-{
-    for (uint32_t i = 0; i < s->n_units && !t->quit; i++) compile(t, &s->units[i], s->dims);
-}
-
-static void *compile_jobs(void *arg)
-{
-    struct cpu_tier *t = arg;
-    pthread_mutex_lock(&t->lock);
-    while (!t->quit) {
-        if (!t->jobs.n) {
-            pthread_cond_wait(&t->more, &t->lock);
-            continue;
-        }
-        struct cpu_job j = t->jobs.at[0];
-        memmove(t->jobs.at, t->jobs.at + 1, --t->jobs.n * sizeof *t->jobs.at);
-        t->busy = j.code;
-        pthread_mutex_unlock(&t->lock);
-        compile_set(t, j.set);
-        pthread_mutex_lock(&t->lock);
-        t->busy = NULL;
-        pthread_cond_broadcast(&t->idle);
-    }
-    pthread_mutex_unlock(&t->lock);
-    return NULL;
-}
-
-static bool start_thread(struct cpu_tier *t)
-{
-    sigset_t all, old; /* the application's signals are not for our threads */
-    if (t->started || t->quit) return t->started && t->pid == getpid();
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    t->started = !pthread_create(&t->thread, NULL, compile_jobs, t);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return t->started;
-}
-
-struct cpu_set *cpu_tier_set(struct mg_device *dev, struct emu_code *code, const uint32_t dims[3])
-{
-    struct cpu_tier *t = dev->compiler_own;
-    uint32_t n = 0;
-    if (!t) return NULL;
-    pthread_mutex_lock(&t->lock);
-    struct cpu_set *s;
-    for (s = code->compiled; s && memcmp(s->dims, dims, sizeof s->dims); s = s->next) n++;
-    if (!s && n < MAX_SETS && (s = calloc(1, sizeof *s))) {
-        memcpy(s->dims, dims, sizeof s->dims);
-        pthread_mutex_lock(&code->kernel->lock); /* indirect calls add functions while others run */
-        s->n_units = code->funcs.n;
-        s->units = calloc(s->n_units, sizeof *s->units);
-        if (!s->units) s->n_units = 0;
-        for (uint32_t i = 0; i < s->n_units; i++) s->units[i].fn = code->funcs.at[i];
-        pthread_mutex_unlock(&code->kernel->lock);
-        s->next = code->compiled;
-        code->compiled = s;
-        if (t->sync) compile_set(t, s);
-        else if (start_thread(t)) {
-            *mg_vec_push(&t->jobs) = (struct cpu_job){s, code};
-            pthread_cond_signal(&t->more);
-        }
-    }
-    pthread_mutex_unlock(&t->lock);
-    return s && s->n_units ? s : NULL;
-}
-
-void cpu_tier_forget(struct emu_code *code)
-{
-    struct cpu_tier *t = code->kernel->mod->dev->compiler_own;
-    if (t) {
-        pthread_mutex_lock(&t->lock);
-        for (uint32_t i = 0; i < t->jobs.n;)
-            if (t->jobs.at[i].code == code) memmove(&t->jobs.at[i], &t->jobs.at[i + 1], (--t->jobs.n - i) * sizeof *t->jobs.at);
-            else i++;
-        while (t->busy == code && t->pid == getpid()) pthread_cond_wait(&t->idle, &t->lock);
-        pthread_mutex_unlock(&t->lock);
-    }
-    for (struct cpu_set *s = code->compiled, *next; s; s = next) {
-        next = s->next;
-        for (uint32_t i = 0; i < s->n_units; i++) {
-            if (t && atomic_load(&s->units[i].code)) t->plugin->release(t->jit, &s->units[i].object);
-            cpu_func_free(s->units[i].f);
-        }
-        free(s->units);
-        free(s);
-    }
-    code->compiled = NULL;
+    free(t);
 }

@@ -188,6 +188,7 @@ struct mg_dkernel {
 struct emu_set;
 struct emu_compiler {
     void (*begin)(struct emu_launch *l);  /* may set l->compiled */
+    void (*end)(struct emu_launch *l);
     /* The picked set *s goes on in compiled code when there is some for its place: true, and what
      * the warp does next is in its sets, or in *s when *again. */
     bool (*enter)(struct emu_warp *w, struct emu_set *s, bool *again);

@@ -545,6 +545,7 @@ void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_la
             while (atomic_load(&e->working)) pthread_cond_wait(&p->done, &p->lock);
             pthread_mutex_unlock(&p->lock);
         }
+        if (dev->compiler) dev->compiler->end(e);
         emu_print_flush(dev);
         if (e->grid_workspace) mg_mem_free(e->grid_workspace);
         if (e->found) emu_check_launch_end(e, stats);

@@ -1,23 +1,16 @@
 /* Machine code of twins: the driver's linker compiles the text, which waits for nothing, and what it
- * made is kept on disk under a hash of text, device, driver and options. A text that calls functions
+ * made is kept (base/cache.h, part "twins") under a hash of text, device, driver and options. A text that calls functions
  * is left to the driver's loader, whose whole-program compilation gives addresses of functions that the
- * linker's relocatable code has not (the driver caches those itself).
- *
- *   <cache folder>/twins/<64 hex>     magic, SHA-256 of the rest, machine code
- *
- * A file that is damaged or of another version is compiled again. */
+ * linker's relocatable code has not (the driver caches those itself). */
 #include "device/nvidia/priv.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/hash.h"
-#include "base/io.h"
+#include "base/cache.h"
 
 #define LOG_BYTES 8192u
 static const char magic[8] = "mgcubin1";
@@ -48,13 +41,10 @@ static void hash_place(struct mg_sha256 *s)
     }
 }
 
-static bool cache_path(const char *ptx, size_t bytes, const struct mg_nv_jit *j, bool make, char *to, size_t room)
+static bool cache_path(const char *ptx, size_t bytes, const struct mg_nv_jit *j, bool make, char *path)
 {
-    char root[PATH_MAX];
     uint8_t h[32];
     struct mg_sha256 s;
-    if (!mg_io_cache_dir("twins", root, make) || strlen(root) + 70 > room)
-        return false;
     mg_sha256_init(&s);
     mg_sha256_add(&s, magic, sizeof magic);
     hash_place(&s);
@@ -62,56 +52,7 @@ static bool cache_path(const char *ptx, size_t bytes, const struct mg_nv_jit *j,
     hash_text(&s, "level", j->opt_level);
     mg_sha256_add(&s, ptx, bytes);
     mg_sha256_end(&s, h);
-    mg_sha256_hex(h, sizeof h, to + snprintf(to, room, "%s/", root));
-    return true;
-}
-
-static void *cache_read(const char *path, size_t *out_bytes)
-{
-    char *data;
-    size_t bytes;
-    uint8_t h[32];
-    if (mg_io_read(path, &data, &bytes, NULL) != MG_ERR_OK)
-        return NULL;
-    struct mg_sha256 s;
-    bool ok = bytes > 40 && !memcmp(data, magic, 8);
-    if (ok) {
-        mg_sha256_init(&s);
-        mg_sha256_add(&s, data + 40, bytes - 40);
-        mg_sha256_end(&s, h);
-        ok = !memcmp(data + 8, h, 32);
-    }
-    if (!ok) {
-        free(data);
-        return NULL;
-    }
-    memmove(data, data + 40, bytes - 40);
-    *out_bytes = bytes - 40;
-    return data;
-}
-
-/* Written aside and renamed, so that a reader never sees half of one. Failing is no harm. */
-static void cache_write(const char *path, const void *code, size_t bytes)
-{
-    char temp[PATH_MAX + 24];
-    uint8_t h[32];
-    struct mg_sha256 s;
-    snprintf(temp, sizeof temp, "%s.%ld", path, (long)getpid());
-    int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return;
-    mg_sha256_init(&s);
-    mg_sha256_add(&s, code, bytes);
-    mg_sha256_end(&s, h);
-    bool ok = write(fd, magic, 8) == 8 && write(fd, h, 32) == 32;
-    for (size_t at = 0; at < bytes && ok;) {
-        ssize_t n = write(fd, (const char *)code + at, bytes - at);
-        ok = n > 0;
-        at += ok ? (size_t)n : 0;
-    }
-    ok &= !close(fd);
-    if (!ok || rename(temp, path))
-        unlink(temp);
+    return mg_cache_path("twins", h, make, path);
 }
 
 /* ---- compiling -------------------------------------------------------------------------------------------- */
@@ -180,7 +121,7 @@ cu_result mg_nv_compile(const char *ptx, size_t bytes, const struct mg_nv_jit *j
     *out = NULL;
     if (j->whole)
         return CUE_SUCCESS;
-    if (cache_path(ptx, bytes, j, false, path, sizeof path) && (*out = cache_read(path, out_bytes)))
+    if (cache_path(ptx, bytes, j, false, path) && (*out = mg_cache_read(path, magic, out_bytes)))
         return CUE_SUCCESS;
     struct options *o = calloc(1, sizeof *o);
     if (!o)
@@ -189,8 +130,8 @@ cu_result mg_nv_compile(const char *ptx, size_t bytes, const struct mg_nv_jit *j
     cu_result rc = link_text(ptx, bytes, o, out, out_bytes);
     if (rc != CUE_SUCCESS)
         explain(rc, o->log, why, why_room);
-    else if (cache_path(ptx, bytes, j, true, path, sizeof path))
-        cache_write(path, *out, *out_bytes);
+    else if (cache_path(ptx, bytes, j, true, path))
+        mg_cache_write(path, magic, *out, *out_bytes);
     free(o);
     return rc;
 }

@@ -12,7 +12,6 @@
 #include "device/cpu/cpu.h"
 
 #include <llvm-c/Core.h>
-#include <llvm-c/Orc.h>
 #include <llvm-c/TargetMachine.h>
 
 typedef LLVMValueRef val;

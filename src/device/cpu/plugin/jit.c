@@ -1,5 +1,6 @@
-/* libmargay-cpu.so: machine code through LLVM's C interface. Opened only by the CPU device, in a
- * namespace of its own; exports mg_cpu_plugin alone. */
+/* libmargay-cpu.so: functions to objects of machine code through LLVM's C interface. Opened only by the
+ * CPU device, in a namespace of its own; exports mg_cpu_plugin alone. What it makes is loaded by
+ * device/cpu/object.c. */
 #include "device/cpu/plugin/jit.h"
 
 #include <stdarg.h>
@@ -10,18 +11,12 @@
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
-#include <llvm-c/LLJIT.h>
-#include <llvm-c/Orc.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 
 struct jit {
-    LLVMOrcLLJITRef lljit;
     LLVMTargetMachineRef machine;
-    const char *cpu;
-    pthread_mutex_t lock;
-    unsigned n;
 };
 
 static bool say(char *why, size_t bytes, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -62,40 +57,28 @@ static LLVMTargetMachineRef machine_new(enum emu_isa isa, char *why, size_t byte
     return m;
 }
 
-static void *jit_open(enum emu_isa isa, char *why, size_t bytes)
+static void start_llvm(void)
 {
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+}
+
+static void *jit_open(enum emu_isa isa, char *why, size_t bytes)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start_llvm);
     struct jit *j = calloc(1, sizeof *j);
-    if (!j || !(j->machine = machine_new(isa, why, bytes))) {
-        free(j);
-        return NULL;
-    }
-    LLVMTargetMachineRef for_linker = machine_new(isa, why, bytes);
-    LLVMOrcLLJITBuilderRef b = LLVMOrcCreateLLJITBuilder();
-    LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(b, LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(for_linker));
-    if (failed(LLVMOrcCreateLLJIT(&j->lljit, b), why, bytes)) {
-        LLVMDisposeTargetMachine(j->machine);
-        free(j);
-        return NULL;
-    }
-    /* memcpy and the like, should code generation want them */
-    LLVMOrcDefinitionGeneratorRef process = NULL;
-    if (!LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(&process, LLVMOrcLLJITGetGlobalPrefix(j->lljit), NULL, NULL))
-        LLVMOrcJITDylibAddGenerator(LLVMOrcLLJITGetMainJITDylib(j->lljit), process);
-    pthread_mutex_init(&j->lock, NULL);
-    return j;
+    if (j && (j->machine = machine_new(isa, why, bytes))) return j;
+    free(j);
+    return NULL;
 }
 
 static void jit_close(void *p)
 {
     struct jit *j = p;
-    char ignored[200];
-    failed(LLVMOrcDisposeLLJIT(j->lljit), ignored, sizeof ignored);
     LLVMDisposeTargetMachine(j->machine);
-    pthread_mutex_destroy(&j->lock);
     free(j);
 }
 
@@ -129,21 +112,13 @@ static bool optimise(struct jit *j, LLVMModuleRef m, char *why, size_t bytes)
     return !bad;
 }
 
-static bool compile_locked(struct jit *j, struct cpu_func *f, struct cpu_object *out, char *why, size_t bytes)
+static bool jit_compile(void *p, struct cpu_func *f, void **object, size_t *object_bytes, char *why, size_t bytes)
 {
-    char name[32], *err = NULL;
-    const struct mg_module *ir = f->fn->mod->ir;
+    struct jit *j = p;
     const char *kernel = f->fn->code->kernel->name;
-    (void)ir;
-    snprintf(name, sizeof name, "mg%u", ++j->n);
-#if LLVM_VERSION_MAJOR >= 22
+    char *err = NULL;
     LLVMContextRef c = LLVMContextCreate();
-    LLVMOrcThreadSafeContextRef safe = LLVMOrcCreateNewThreadSafeContextFromLLVMContext(c);
-#else
-    LLVMOrcThreadSafeContextRef safe = LLVMOrcCreateNewThreadSafeContext();
-    LLVMContextRef c = LLVMOrcThreadSafeContextGetContext(safe);
-#endif
-    LLVMModuleRef m = LLVMModuleCreateWithNameInContext(name, c);
+    LLVMModuleRef m = LLVMModuleCreateWithNameInContext(CPU_SYMBOL, c);
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(j->machine);
     char *triple = LLVMGetTargetMachineTriple(j->machine);
     LLVMSetModuleDataLayout(m, layout);
@@ -152,7 +127,7 @@ static bool compile_locked(struct jit *j, struct cpu_func *f, struct cpu_object 
     LLVMDisposeTargetData(layout);
     double clock = 0;
     lap(&clock);
-    bool ok = mg_emit_function(m, f, name) != NULL;
+    bool ok = mg_emit_function(m, f, CPU_SYMBOL) != NULL;
     double t_emit = lap(&clock);
     if (!ok) say(why, bytes, "an operation has no code");
     dump(m, kernel, "0");
@@ -162,47 +137,25 @@ static bool compile_locked(struct jit *j, struct cpu_func *f, struct cpu_object 
     double t_passes = lap(&clock);
     unsigned n_ir = 0;
     if (getenv("MARGAY_CPU_VERBOSE"))
-        for (LLVMBasicBlockRef bb = LLVMGetFirstBasicBlock(LLVMGetNamedFunction(m, name)); bb; bb = LLVMGetNextBasicBlock(bb))
+        for (LLVMBasicBlockRef bb = LLVMGetFirstBasicBlock(LLVMGetNamedFunction(m, CPU_SYMBOL)); bb; bb = LLVMGetNextBasicBlock(bb))
             for (LLVMValueRef v = LLVMGetFirstInstruction(bb); v; v = LLVMGetNextInstruction(v)) n_ir++;
-    LLVMMemoryBufferRef object = NULL;
+    LLVMMemoryBufferRef code = NULL;
     if (ok) dump(m, kernel, "1");
     err = NULL;
-    if (ok && LLVMTargetMachineEmitToMemoryBuffer(j->machine, m, LLVMObjectFile, &err, &object)) {
+    if (ok && LLVMTargetMachineEmitToMemoryBuffer(j->machine, m, LLVMObjectFile, &err, &code)) {
         ok = say(why, bytes, "%.400s", err);
         LLVMDisposeMessage(err);
     }
     if (n_ir) fprintf(stderr, "margay cpu: %u operations, %u IR instructions: %.1f ms IR, %.1f passes, %.1f code\n", f->n_insts, n_ir, t_emit, t_passes, lap(&clock));
     LLVMDisposeModule(m);
-    LLVMOrcDisposeThreadSafeContext(safe);
+    LLVMContextDispose(c);
     if (!ok) return false;
-    LLVMOrcResourceTrackerRef rt = LLVMOrcJITDylibCreateResourceTracker(LLVMOrcLLJITGetMainJITDylib(j->lljit));
-    LLVMOrcExecutorAddress at = 0;
-    if (failed(LLVMOrcLLJITAddObjectFileWithRT(j->lljit, rt, object), why, bytes) || failed(LLVMOrcLLJITLookup(j->lljit, &at, name), why, bytes)) {
-        LLVMOrcReleaseResourceTracker(rt);
-        return false;
-    }
-    out->fn = (cpu_code_fn)(uintptr_t)at;
-    out->own = rt;
-    return true;
-}
-
-static bool jit_compile(void *p, struct cpu_func *f, struct cpu_object *out, char *why, size_t bytes)
-{
-    struct jit *j = p;
-    pthread_mutex_lock(&j->lock);
-    bool ok = compile_locked(j, f, out, why, bytes);
-    pthread_mutex_unlock(&j->lock);
+    *object_bytes = LLVMGetBufferSize(code);
+    *object = malloc(*object_bytes);
+    if (*object) memcpy(*object, LLVMGetBufferStart(code), *object_bytes);
+    else ok = say(why, bytes, "host memory ran out");
+    LLVMDisposeMemoryBuffer(code);
     return ok;
-}
-
-static void jit_release(void *p, struct cpu_object *o)
-{
-    struct jit *j = p;
-    char ignored[200];
-    pthread_mutex_lock(&j->lock);
-    failed(LLVMOrcResourceTrackerRemove(o->own), ignored, sizeof ignored);
-    LLVMOrcReleaseResourceTracker(o->own);
-    pthread_mutex_unlock(&j->lock);
 }
 
 /* LLVM's static objects are not destroyed at exit: a kernel may be being compiled just then. With
@@ -219,6 +172,6 @@ int __cxa_atexit(void (*fn)(void *), void *arg, void *dso)
 __attribute__((visibility("default"))) const struct cpu_plugin *mg_cpu_plugin(void);
 const struct cpu_plugin *mg_cpu_plugin(void)
 {
-    static const struct cpu_plugin plugin = {CPU_PLUGIN_VERSION, LLVM_VERSION_STRING, jit_open, jit_compile, jit_release, jit_close};
+    static const struct cpu_plugin plugin = {CPU_PLUGIN_VERSION, LLVM_VERSION_STRING, jit_open, jit_compile, jit_close};
     return &plugin;
 }

@@ -1,0 +1,31 @@
+#!/bin/sh
+# The store of compiled kernels, and LLVM only where it is needed: a first run compiles, a second one takes
+# the code from the store without opening the plugin, a damaged file is compiled again; emulated runs and
+# moments on the CPU device never open the plugin.
+set -u
+[ -e "$B/lib/margay/libmargay-cpu.so" ] || { echo "the CPU device is not built here (llvm-19-dev)"; exit 77; }
+export MARGAY_CACHE="$PWD/cache" MARGAY_CPU_VERBOSE=1
+failed=0
+# name, wanted in what it says, opens the plugin (yes|no), device, tier
+check()
+{
+    MARGAY_CPU_TIER=$5 LD_DEBUG=files LD_DEBUG_OUTPUT=$PWD/ld "$MARGAY" run -q --device "$4" -o p -- "$EX/$6" > out 2> said
+    rc=$?
+    opened=no
+    cat ld.* 2> /dev/null | grep -q 'libmargay-cpu' && opened=yes
+    rm -rf p ld.*
+    if [ $rc = 0 ] && grep -q PASSED out && { [ -z "$2" ] && ! grep -q 'margay cpu' said || grep -q "$2" said; } && [ $opened = "$3" ]; then echo "ok   $1"
+    else
+        echo "FAIL $1: exit $rc, plugin opened: $opened"
+        cat out said
+        failed=1
+    fi
+}
+check "emulator" '' no emu sync matmul
+check "compiled" ': compiled' yes cpu sync matmul
+check "again" 'from the store' no cpu sync matmul
+for f in cache/cpu/*; do printf 'x' | dd of="$f" bs=1 seek=200 conv=notrunc 2> /dev/null; done
+check "damaged" ': compiled' yes cpu sync matmul
+check "mended" 'from the store' no cpu sync matmul
+check "a moment" '' no cpu 60000 matmul
+exit $failed
