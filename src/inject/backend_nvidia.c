@@ -93,6 +93,7 @@ const struct mg_backend mg_backend_nvidia = {
     .compile = mg_gpu_compile,
     .may_load = mg_gpu_may_load,
     .load = mg_gpu_load,
+    .unload = mg_gpu_unload,
     .why_not = mg_gpu_why_not,
     .take = mg_gpu_take,
     .give = mg_gpu_give,

@@ -14,6 +14,7 @@ struct mg_gpu_inst {
     bool compiled;
     cu_result rc;                /* of compiling */
     char why[400];
+    cu_module modules[2]; uint32_t n_modules; /* the twin, and once more with a cap */
     char *text;                  /* the twin's text changed for this device, NULL: as it is */
     unsigned cap;                /* registers that the twin was told to keep to; 0: none */
     bool capped;                 /* tried */

@@ -51,6 +51,8 @@ static struct node *node_new(struct mg_run *r)
         n->slot = r->block ? r->room.slot : NULL;
         n->in_graph = n->slot != NULL; /* a native one belongs to its list alone */
         r->block = n->slot ? &r->room : NULL;
+        if (n->slot)
+            __atomic_add_fetch(&r->inst->n_nodes, 1, __ATOMIC_RELAXED);
     }
     return n;
 }
@@ -486,6 +488,8 @@ static void take_body(void *user, struct mg_nv_slot *slot, uint64_t *body)
 
 static void forget(struct node *n)
 {
+    if (n->run->block)
+        __atomic_sub_fetch(&n->run->inst->n_nodes, 1, __ATOMIC_RELEASE);
     n->run->block = NULL; /* its slot is free already */
     mg_run_free(n->run);
     free(n->before);

@@ -200,8 +200,41 @@ bool mg_gpu_load(struct mg_inst *i, void **twin, char *why, size_t room)
     free(g->code);
     g->code = NULL;
     g->compiled = false;
+    if (m && g->n_modules < MG_COUNT_OF(g->modules))
+        g->modules[g->n_modules++] = m;
     *twin = f;
     return rc == CUE_SUCCESS;
+}
+
+/* Everything that only this instance used. A node of a graph keeps it for ever, counts not handed over keep
+ * it a while, and so does work in flight, for which unloading would wait. */
+bool mg_gpu_unload(struct mg_inst *i)
+{
+    struct mg_gpu_inst *g = i->gpu;
+    cu_ctx was;
+    if (!g || mg_nv_ctx_is_broken(g->x))
+        return true; /* gone with its context */
+    bool ok = !__atomic_load_n(&i->n_nodes, __ATOMIC_ACQUIRE);
+    for (struct mg_nv_slots *s = g->slots; s && ok; s = mg_nv_slots_link(s))
+        ok = mg_nv_slots_are_free(s);
+    if (!ok || MG_REAL_AS(cuCtxPushCurrent_v2, cu_ctx)(i->ctx) != CUE_SUCCESS)
+        return false;
+    ok = mg_nv_ctx_is_idle(g->x);
+    for (uint32_t k = 0; k < g->n_modules && ok; k++)
+        MG_REAL_AS(cuModuleUnload, cu_module)(g->modules[k]);
+    MG_REAL_AS(cuCtxPopCurrent_v2, cu_ctx *)(&was);
+    if (!ok)
+        return false;
+    while (g->slots) {
+        struct mg_nv_slots *s = g->slots;
+        g->slots = mg_nv_slots_link(s);
+        mg_nv_slots_free(s);
+    }
+    if (i->symbols)
+        mg_nv_give_back(g->x, i->symbols, i->code->n_symbols * sizeof(uint64_t));
+    g->n_modules = 0;
+    i->symbols = 0;
+    return true;
 }
 
 /* ---- does this launch need the native code's occupancy? -------------------------------------------------------- */

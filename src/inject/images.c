@@ -152,6 +152,32 @@ const struct mg_module *mg_img_linked(struct mg_img *im)
 
 /* ---- loads ------------------------------------------------------------------------------------------ */
 
+/* A module loaded again has its texts and twins already. What was linked has not: its text is the driver's. */
+static void share(struct mg_img *im)
+{
+    static struct mg_map firsts; /* hash of the texts -> struct mg_img; under the session's lock */
+    uint64_t key = 0, v = 0;
+    if (im->linked || !im->n_ptx || im->why)
+        return;
+    for (uint32_t k = 0; k < im->n_ptx; k++)
+        key = mg_hash64(im->ptx[k].id, sizeof im->ptx[k].id, key + im->ptx[k].max_registers);
+    pthread_mutex_lock(&mg_session.lock);
+    if (!mg_map_get(&firsts, key, &v))
+        mg_map_set(&firsts, key, (uint64_t)(uintptr_t)im);
+    pthread_mutex_unlock(&mg_session.lock);
+    struct mg_img *first = (struct mg_img *)(uintptr_t)v;
+    bool same = first && first->n_ptx == im->n_ptx;
+    for (uint32_t k = 0; k < im->n_ptx && same; k++)
+        same = !strcmp(first->ptx[k].id, im->ptx[k].id) && first->ptx[k].max_registers == im->ptx[k].max_registers;
+    if (!same)
+        return;
+    for (uint32_t k = 0; k < im->n_ptx; k++)
+        free(im->ptx[k].text);
+    free(im->ptx);
+    im->ptx = first->ptx;
+    im->first = first;
+}
+
 static void loaded(void *handle, const void *data, size_t bytes, bool library)
 {
     const struct mg_session *s = &mg_session;
@@ -159,10 +185,13 @@ static void loaded(void *handle, const void *data, size_t bytes, bool library)
         return;
     mg_inside++;
     struct mg_img *im = read_image(data, bytes);
-    if (im)
+    if (im) {
+        share(im);
         image_set(handle, im);
+    }
     if (im && s->config.eager && s->tool && !(s->tool->flags & MG_TOOL_NATIVE) && !s->cannot)
         mg_eager_load(handle, im, library);
+    mg_leftover_unload();
     mg_inside--;
 }
 
@@ -276,15 +305,24 @@ static void unloading(void *handle)
     pthread_mutex_unlock(&mg_session.lock);
     mg_inside--;
 }
+static cu_result unloaded(cu_result rc)
+{
+    if (rc == CUE_SUCCESS && mg_session.active && !mg_inside) {
+        mg_inside++;
+        mg_leftover_unload();
+        mg_inside--;
+    }
+    return rc;
+}
 MG_HOOK(cuModuleUnload, cu_module m)
 {
     unloading(m);
-    return MG_REAL(cuModuleUnload)(m);
+    return unloaded(MG_REAL(cuModuleUnload)(m));
 }
 MG_HOOK(cuLibraryUnload, cu_library l)
 {
     unloading(l);
-    return MG_REAL(cuLibraryUnload)(l);
+    return unloaded(MG_REAL(cuLibraryUnload)(l));
 }
 
 /* ---- lookups ------------------------------------------------------------------------------------------ */

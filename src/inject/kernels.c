@@ -28,6 +28,7 @@ static struct mg_name *name_get(void *handle) /* under the lock */
 
 static struct mg_code *code_get(struct mg_img *im, const char *name) /* under the lock */
 {
+    im = im->first ? im->first : im;
     for (uint32_t i = 0; i < im->codes.n; i++)
         if (!strcmp(im->codes.at[i]->name, name))
             return im->codes.at[i];
@@ -99,6 +100,8 @@ void mg_kernel_forget(struct mg_img *im)
     for (uint32_t i = 0; i < dead.n; i++) {
         struct mg_name *n = name_get((void *)(uintptr_t)dead.at[i]);
         mg_map_del(&names, dead.at[i]);
+        for (uint32_t k = 0; n && k < n->insts.n; k++)
+            mg_leftover_add(n->insts.at[k]);
         if (n) {
             mg_vec_release(&n->insts);
             free(n);
@@ -223,6 +226,16 @@ void mg_kernel_add_twin(struct mg_inst *i)
 {
     pthread_mutex_lock(&mg_session.lock);
     mg_map_set(&twins, (uint64_t)(uintptr_t)i->twin, (uint64_t)(uintptr_t)i);
+    pthread_mutex_unlock(&mg_session.lock);
+}
+
+void mg_kernel_drop_twin(struct mg_inst *i)
+{
+    uint64_t key = (uint64_t)(uintptr_t)i->twin, v;
+    pthread_mutex_lock(&mg_session.lock);
+    if (mg_map_get(&twins, key, &v) && v == (uint64_t)(uintptr_t)i) /* the driver may have given the handle out again */
+        mg_map_del(&twins, key);
+    i->twin = NULL;
     pthread_mutex_unlock(&mg_session.lock);
 }
 

@@ -93,6 +93,7 @@ struct mg_backend {
     /* May the twin be loaded now, without waiting for the application's work? */
     bool (*may_load)(struct mg_inst *i, const struct mg_shape *s);
     bool (*load)(struct mg_inst *i, void **twin, char *why, size_t room);
+    bool (*unload)(struct mg_inst *i);                            /* false: not now, something may use it */
     const char *(*why_not)(struct mg_inst *i, const struct mg_shape *s); /* this launch's geometry asks for the native code */
     bool (*take)(struct mg_run *r);                               /* fills r->room; r->block is it then */
     void (*give)(struct mg_run *r);
@@ -106,6 +107,7 @@ extern const struct mg_backend mg_backend_own, mg_backend_nvidia;
 /* The parts of NVIDIA's: gpu_twin.c, gpu_run.c. */
 void mg_gpu_adapt(struct mg_twin *t);
 void mg_gpu_compile(struct mg_inst *i);
+bool mg_gpu_unload(struct mg_inst *i);
 bool mg_gpu_global(void *function, const char *name, uint64_t *address);
 uint64_t mg_gpu_function_address(struct mg_inst *i, const char *name);
 uint64_t mg_gpu_table(struct mg_inst *i, const uint64_t *values, uint32_t n);
@@ -171,6 +173,7 @@ struct mg_ptx { /* one PTX text of an image; owner: its image */
     char *why;               /* why m is NULL after parsing */
 };
 struct mg_img { /* what one load call was given; lives until the process ends, since launches name it */
+    struct mg_img *first;    /* the same texts were loaded before: texts and codes are that one's; else NULL */
     struct mg_ptx *ptx; uint32_t n_ptx;
     bool linked;             /* made of relocatable parts: the driver's linked module is the text */
     uint32_t seen;           /* witness counts were taken of instances of generation seen - 1 */
@@ -232,6 +235,8 @@ struct mg_inst { /* a kernel as one handle in one context names it */
     uint32_t static_shared;
     uint32_t device; uint64_t ctx_number;
     uint32_t n_timed;            /* launches that were timed on purpose */
+    uint32_t n_nodes;            /* NVIDIA: nodes of graphs that run the twin */
+    struct mg_inst *next_left;   /* see leftover.c */
     struct mg_legacy *legacy;    /* what the launch interface of CUDA 3 set on it, NULL: nothing */
 };
 /* Tells that a handle names a kernel of an image. */
@@ -244,6 +249,11 @@ struct mg_inst *mg_kernel_get(void *handle);
 uint64_t mg_jit_spent(uint64_t ns); /* adds to the session's; returns what this thread spent so far */
 struct mg_inst *mg_kernel_of_twin(void *function); /* NULL: no twin of ours */
 void mg_kernel_add_twin(struct mg_inst *i);
+void mg_kernel_drop_twin(struct mg_inst *i);  /* it is unloaded */
+void mg_leftover_add(struct mg_inst *i);      /* its kernel is gone; under the session's lock */
+/* Unloads twins that are left over, as far as nothing uses them: after a call of the application's that
+ * waited for all work, as ours will. */
+void mg_leftover_unload(void);
 void mg_twin_settings(struct mg_inst *i, void *twin); /* what the application set on the kernel so far */
 /* The part of making a twin that waits for nothing: its text, and machine code where the backend compiles apart. */
 void mg_kernel_prepare(struct mg_inst *i);

@@ -5,6 +5,7 @@
  *   EMU_GPU_PTX=NN      texts of a later .version than N.N are too new for its compiler
  *   EMU_GPU_ASSEMBLER   its linker takes no text, and says so in the log
  *   EMU_GPU_MEMORY=N    no single allocation of N bytes or more
+ *   EMU_GPU_COUNT       at the end: modules loaded, most at once, allocations made
  *   EMU_GPU_CTAS=N      a multiprocessor takes N CTAs of a twin
  *   EMU_GPU_VIRTUAL=NN  machine code is said to be made from PTX of compute_NN */
 #include <pthread.h>
@@ -56,6 +57,24 @@ WAITS(cuModuleUnload, (cu_module m), (m))
 WAITS(cuMemFree_v2, (cu_ptr p), (p))
 WAITS(cuMemFreeHost, (void *p), (p))
 
+static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER;
+static unsigned n_loaded, n_modules, most_modules, n_allocations;
+static cu_result count_module(cu_result rc, int by)
+{
+    pthread_mutex_lock(&counting);
+    if (!rc) {
+        n_loaded += by > 0;
+        n_modules += (unsigned)by;
+        most_modules = n_modules > most_modules ? n_modules : most_modules;
+    }
+    pthread_mutex_unlock(&counting);
+    return rc;
+}
+static cu_result load_data(cu_module *m, const void *p) { return count_module(wait_cuModuleLoadData(m, p), 1); }
+static cu_result load_data_ex(cu_module *m, const void *p, unsigned n, int *o, void **v) { return count_module(wait_cuModuleLoadDataEx(m, p, n, o, v), 1); }
+static cu_result unload(cu_module m) { return count_module(wait_cuModuleUnload(m), -1); }
+static void print_counts(void) { fprintf(stderr, "modules: %u %u %u\n", n_loaded, most_modules, n_allocations); }
+
 static __thread char *link_log; /* of the link under way */
 
 static cu_result link_create(unsigned n, int *keys, void **values, cu_link *link)
@@ -87,6 +106,7 @@ static cu_result function_attribute(int *v, int what, cu_function f)
 static cu_result mem_alloc(cu_ptr *p, size_t bytes)
 {
     const char *most = getenv("EMU_GPU_MEMORY");
+    __atomic_fetch_add(&n_allocations, 1, __ATOMIC_RELAXED);
     if (most && bytes >= strtoull(most, NULL, 10))
         return CUE_OUT_OF_MEMORY;
     return ((cu_result(*)(cu_ptr *, size_t))real[FN_cuMemAlloc_v2])(p, bytes);
@@ -120,7 +140,12 @@ static void fill(void)
     mg_slots[FN_cuMemAlloc_v2] = (void *)mem_alloc;
     mg_slots[FN_cuFuncGetAttribute] = (void *)function_attribute;
 #define SET(name) mg_slots[FN_##name] = (void *)wait_##name
-    SET(cuModuleLoadData), SET(cuModuleLoadDataEx), SET(cuModuleUnload), SET(cuMemFree_v2), SET(cuMemFreeHost);
+    SET(cuMemFree_v2), SET(cuMemFreeHost);
+    mg_slots[FN_cuModuleLoadData] = (void *)load_data;
+    mg_slots[FN_cuModuleLoadDataEx] = (void *)load_data_ex;
+    mg_slots[FN_cuModuleUnload] = (void *)unload;
+    if (getenv("EMU_GPU_COUNT"))
+        atexit(print_counts);
 }
 
 void mg_inject_ready(void)

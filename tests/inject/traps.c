@@ -10,6 +10,7 @@
  *   recapture  20000 graphs, each captured, instantiated, launched and destroyed
  *   endless    ends by exit() while a kernel runs for ever
  *   leave      ends by _exit with work in flight
+ *   reload     a module is loaded, used and unloaded, 300 times
  *   many       20000 launches without a synchronization */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -303,6 +304,19 @@ static void recapture(void)
     DO(cuStreamSynchronize, s);
     expect(p, 20000);
 }
+static void reload(void)
+{
+    for (int i = 0; i < 300; i++) {
+        DO(cuModuleUnload, module);
+        DO(cuModuleLoadData, &module, text);
+        DO(cuModuleGetFunction, &f_add, module, "add");
+        DO(add, p, NULL);
+        if (i % 3)
+            DO(cuCtxSynchronize);
+    }
+    DO(cuCtxSynchronize);
+    expect(p, 300);
+}
 static void many(void)
 {
     for (int i = 0; i < 20000; i++)
@@ -315,7 +329,7 @@ int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*fn)(void); } all[] = {
         {"spin", spin}, {"capture", capture}, {"incapture", incapture}, {"threads", threads}, {"contexts", contexts},
-        {"reset", reset}, {"update", update}, {"many", many}, {"recapture", recapture}};
+        {"reset", reset}, {"update", update}, {"many", many}, {"reload", reload}, {"recapture", recapture}};
     void *lib = dlopen("libcuda.so.1", RTLD_NOW);
     if (argc != 2 || !lib)
         return 1;

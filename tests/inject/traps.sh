@@ -4,7 +4,7 @@
 # threads at its entry and 1000 in its body.
 set -u
 failed=0
-export XDG_CACHE_HOME=$PWD/cache
+export XDG_CACHE_HOME=$PWD/cache EMU_GPU_COUNT=1
 [ -n "${REAL_GPU:-}" ] || export LD_LIBRARY_PATH=$B/test/driver
 gcc -O1 -o traps "$ROOT/tests/inject/traps.c" -ldl -lpthread || exit 1
 cat > see.py <<'P'
@@ -49,6 +49,13 @@ trap_ reset 0 51 50
 trap_ update 0 109
 trap_ leave 7 50
 trap_ many 0 20000
+trap_ reload 0 300
+[ -n "${REAL_GPU:-}" ] || { # 301 of the program's, and as many twins at most
+    read -r _ loaded most allocated <<EOF
+$(grep '^modules:' err)
+EOF
+    [ "$loaded" -gt 500 ] && [ "$most" -le 40 ] && [ "$allocated" -le 100 ] && echo "ok   unloaded" || { echo "FAIL unloaded: $loaded $most $allocated"; failed=1; }
+}
 trap_ recapture 0 20000
 trap_ endless 0 1
 exit $failed

@@ -64,12 +64,32 @@ bool mg_nv_staging(struct mg_nv_ctx *x, size_t bytes)
     return true;
 }
 
+/* A piece that was given back and is not much too large; 0: none. */
+static uint64_t take_piece(struct mg_nv_ctx *x, size_t bytes) /* holding x->copying */
+{
+    for (uint32_t i = 0; i < x->pieces.n; i++) {
+        struct mg_nv_piece p = x->pieces.at[i];
+        if (p.bytes < bytes || p.bytes > 4 * bytes)
+            continue;
+        x->pieces.at[i] = x->pieces.at[--x->pieces.n];
+        return p.at;
+    }
+    return 0;
+}
+
+void mg_nv_give_back(struct mg_nv_ctx *x, uint64_t at, size_t bytes)
+{
+    pthread_mutex_lock(&x->copying);
+    *mg_vec_push(&x->pieces) = (struct mg_nv_piece){at, bytes};
+    pthread_mutex_unlock(&x->copying);
+}
+
 uint64_t mg_nv_upload(struct mg_nv_ctx *x, const void *data, size_t bytes)
 {
-    cu_ptr at = 0;
     int mode = mg_nv_relax();
     pthread_mutex_lock(&x->copying);
-    bool ok = mg_nv.cuMemAlloc_v2(&at, bytes) == CUE_SUCCESS && mg_nv_staging(x, bytes);
+    cu_ptr at = take_piece(x, bytes);
+    bool ok = (at || mg_nv.cuMemAlloc_v2(&at, bytes) == CUE_SUCCESS) && mg_nv_staging(x, bytes);
     if (ok) {
         memcpy(x->staging, data, bytes);
         ok = mg_nv.cuMemcpyHtoDAsync_v2(at, x->staging, bytes, x->copy) == CUE_SUCCESS && mg_nv_copies_wait(x);
@@ -146,6 +166,11 @@ struct mg_nv_ctx *mg_nv_ctx_current(void)
     }
     pthread_mutex_unlock(&making);
     return x && !x->error ? x : NULL;
+}
+
+bool mg_nv_ctx_is_broken(const struct mg_nv_ctx *x)
+{
+    return x->error != CUE_SUCCESS;
 }
 
 bool mg_nv_ctx_is_active(cu_device device)

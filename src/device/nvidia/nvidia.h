@@ -9,8 +9,9 @@
  *     completion event is an attribute of the launch itself where the launch allows one;
  *   - the drain thread touches only events and a stream of its own, never a stream of the application:
  *     querying a stream that another thread captures breaks the capture;
- *   - memory is never freed and modules are never unloaded while the context lives: both wait for all
- *     work in flight. Loading a module waits too, so mg_nv_is_busy is asked first.
+ *   - memory is never freed while the context lives, since that waits for all work in flight: what is not
+ *     needed any more is used again. Loading and unloading a module wait too, so mg_nv_is_busy is asked
+ *     first.
  * Knows neither tools nor PTX: counters are bytes, twins are text. */
 #ifndef MG_DEVICE_NVIDIA_NVIDIA_H
 #define MG_DEVICE_NVIDIA_NVIDIA_H
@@ -40,8 +41,12 @@ void mg_nv_ctx_ends(cu_ctx ctx, uint64_t timeout_ns);
 void mg_nv_ctx_gone(cu_ctx ctx);
 cu_ctx mg_nv_ctx_primary(cu_device device); /* NULL: not met */
 bool mg_nv_ctx_is_active(cu_device device); /* is the device's primary context there? */
-/* Memory that stays as long as the context, with this content; 0: none left. */
+/* Memory with this content, until it is given back or the context ends; 0: none left. */
 uint64_t mg_nv_upload(struct mg_nv_ctx *x, const void *data, size_t bytes);
+void mg_nv_give_back(struct mg_nv_ctx *x, uint64_t at, size_t bytes); /* nothing uses it any more */
+bool mg_nv_ctx_is_broken(const struct mg_nv_ctx *x); /* or gone: nothing may be called in it */
+/* Is nothing that was followed running in it? */
+bool mg_nv_ctx_is_idle(struct mg_nv_ctx *x);
 bool mg_nv_read(struct mg_nv_ctx *x, void *to, uint64_t from, size_t bytes);
 
 /* ---- slots: a header and a zeroed body in device memory, one a launch ---------------------------- */
@@ -56,6 +61,8 @@ struct mg_nv_slots *mg_nv_slots_link(const struct mg_nv_slots *s);
 /* NULL: neither memory nor a slot that comes back soon. */
 struct mg_nv_slot *mg_nv_slot_take(struct mg_nv_slots *s);
 void mg_nv_slot_give(struct mg_nv_slot *slot); /* as it was taken: nothing has run with it */
+bool mg_nv_slots_are_free(const struct mg_nv_slots *s); /* every one */
+void mg_nv_slots_free(struct mg_nv_slots *s); /* when every one is free; their memory serves others */
 
 /* ---- launches ------------------------------------------------------------------------------------ */
 

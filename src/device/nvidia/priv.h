@@ -59,6 +59,7 @@ struct mg_nv_lane { /* a stream, or a thread's default stream */
     struct mg_nv_window *first, *open;
     uint64_t timed_ns;       /* when a launch was last timed */
 };
+struct mg_nv_piece { uint64_t at; size_t bytes; };
 struct mg_nv_ctx {
     cu_ctx ctx;
     cu_device device;
@@ -75,6 +76,8 @@ struct mg_nv_ctx {
     void *staging;           /* pinned */
     size_t staging_bytes;
     pthread_mutex_t copying; /* owner of copy, copied and staging */
+    struct mg_nv_chunk *spare; /* memory of slots that are no more */
+    MG_VEC(struct mg_nv_piece) pieces; /* given back */
     struct mg_nv_ctx *next;
 };
 

@@ -17,6 +17,7 @@
 struct mg_nv_chunk {
     uint64_t at;
     uint8_t *pristine; /* pinned */
+    size_t bytes;
     uint32_t n;
     struct mg_nv_slot *slots;
     struct mg_nv_chunk *next;
@@ -27,7 +28,7 @@ struct mg_nv_slots {
     size_t head, body, stride;
     struct mg_nv_chunk *chunks;
     struct mg_nv_slot *free, **free_last; /* first in, first out */
-    uint32_t n, cap;
+    uint32_t n, n_free, cap;
     struct mg_nv_slots *link;
 };
 
@@ -78,6 +79,7 @@ static void push_free(struct mg_nv_slots *s, struct mg_nv_slot *slot) /* under t
     slot->next = NULL;
     *s->free_last = slot;
     s->free_last = &slot->next;
+    s->n_free++;
 }
 
 static struct mg_nv_slot *pop_free(struct mg_nv_slots *s)
@@ -86,6 +88,7 @@ static struct mg_nv_slot *pop_free(struct mg_nv_slots *s)
     struct mg_nv_slot *slot = s->free;
     if (slot && !(s->free = slot->next))
         s->free_last = &s->free;
+    s->n_free -= slot != NULL;
     pthread_mutex_unlock(&mg_nv.lock);
     return slot;
 }
@@ -106,23 +109,45 @@ static bool fill_chunk(struct mg_nv_slots *s, struct mg_nv_chunk *c)
     return ok;
 }
 
+/* Memory of slots that are no more, for at least one slot; NULL: none. */
+static struct mg_nv_chunk *take_spare(struct mg_nv_slots *s)
+{
+    pthread_mutex_lock(&mg_nv.lock);
+    struct mg_nv_chunk **at = &s->x->spare, *c;
+    while (*at && (*at)->bytes < s->stride)
+        at = &(*at)->next;
+    if ((c = *at))
+        *at = c->next;
+    pthread_mutex_unlock(&mg_nv.lock);
+    return c;
+}
+
+static bool allocate(struct mg_nv_chunk *c, size_t bytes)
+{
+    void *host = NULL;
+    c->bytes = bytes;
+    bool ok = mg_nv.cuMemAlloc_v2(&c->at, bytes) == CUE_SUCCESS && mg_nv.cuMemHostAlloc(&host, bytes, 0) == CUE_SUCCESS;
+    c->pristine = host;
+    return ok;
+}
+
 /* A chunk more: none of these calls waits for the application's work. */
 static bool grow(struct mg_nv_slots *s)
 {
     uint32_t n = (uint32_t)MG_MAX(CHUNK_BYTES / s->stride, (size_t)1);
     n = MG_MIN(MG_MAX(MG_MIN(n, 64u), s->n), s->cap - s->n); /* twice as many each time */
-    struct mg_nv_chunk *c = n ? calloc(1, sizeof *c) : NULL;
+    struct mg_nv_chunk *c = n ? take_spare(s) : NULL;
+    if (c)
+        n = (uint32_t)MG_MIN(c->bytes / s->stride, (size_t)(s->cap - s->n));
+    else
+        c = n ? calloc(1, sizeof *c) : NULL;
     if (!c || !(c->slots = calloc(n, sizeof *c->slots))) {
         free(c);
         return false;
     }
     c->n = n;
     int mode = mg_nv_relax();
-    void *host = NULL;
-    bool ok = mg_nv.cuMemAlloc_v2(&c->at, n * s->stride) == CUE_SUCCESS &&
-              mg_nv.cuMemHostAlloc(&host, n * s->stride, 0) == CUE_SUCCESS;
-    c->pristine = host;
-    ok = ok && fill_chunk(s, c);
+    bool ok = (c->at || allocate(c, n * s->stride)) && fill_chunk(s, c);
     mg_nv_unrelax(mode);
     if (!ok) { /* what was allocated stays with the context: freeing waits */
         free(c->slots);
@@ -162,6 +187,30 @@ void mg_nv_slot_give(struct mg_nv_slot *slot)
     pthread_mutex_lock(&mg_nv.lock);
     push_free(slot->owner, slot);
     pthread_mutex_unlock(&mg_nv.lock);
+}
+
+bool mg_nv_slots_are_free(const struct mg_nv_slots *s)
+{
+    pthread_mutex_lock(&mg_nv.lock);
+    bool all = s->n_free == s->n;
+    pthread_mutex_unlock(&mg_nv.lock);
+    return all;
+}
+
+void mg_nv_slots_free(struct mg_nv_slots *s)
+{
+    pthread_mutex_lock(&mg_nv.lock);
+    while (s->chunks) {
+        struct mg_nv_chunk *c = s->chunks;
+        s->chunks = c->next;
+        free(c->slots);
+        c->slots = NULL;
+        c->next = s->x->spare;
+        s->x->spare = c;
+    }
+    pthread_mutex_unlock(&mg_nv.lock);
+    free(s->header);
+    free(s);
 }
 
 void mg_nv_slots_restore(struct mg_nv_ctx *x, struct mg_nv_slot **slots, uint32_t n)

@@ -171,6 +171,12 @@ void mg_nv_launch_end(struct mg_nv_launch *l, bool taken, struct mg_nv_slot *slo
         mg_nv_thread_start();
 }
 
+bool mg_nv_ctx_is_idle(struct mg_nv_ctx *x)
+{
+    struct mg_nv_busy busy = mg_nv_is_busy(x, NULL, false);
+    return !busy.same && !busy.other;
+}
+
 struct mg_nv_busy mg_nv_is_busy(struct mg_nv_ctx *x, cu_stream stream, bool per_thread)
 {
     struct mg_nv_busy busy = {0};
