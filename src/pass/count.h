@@ -74,6 +74,7 @@ struct mg_count_plan {
 struct mg_count_opts {
     bool entries_known;       /* somebody else counts how often the function is entered */
     const bool *may_leave;    /* block -> its call may end the lane; may be NULL */
+    const bool *calls_back;   /* block -> its call may enter the function again: no induction variable is used around it; may be NULL */
     const uint64_t *measured; /* block -> count of an earlier run, or NULL */
 };
 struct mg_count_plan *mg_count_plan_new(const struct mg_cfg *c, const struct mg_count_opts *o);

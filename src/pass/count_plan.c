@@ -165,7 +165,7 @@ static double rim_cost(const struct planner *x, uint32_t loop)
         const struct mg_block *k = &c->blocks[b];
         if (!c->reachable[b]) continue;
         bool inside = mg_loops_contains(l, loop, b);
-        if (inside && leaves_in_call(x, b)) return NEVER;
+        if (inside && (leaves_in_call(x, b) || (x->o->calls_back && x->o->calls_back[b]))) return NEVER;
         if (inside && k->leaves && end_op(c, b) != MG_OP_trap) sum += k->n_succs ? x->p->freq->block[b] : x->p->freq->leave[b];
         for (uint32_t s = 0; s < k->n_succs; s++) {
             uint32_t to = c->edges[k->succ_at + s];

@@ -43,6 +43,11 @@ enum mg_err mg_twin_rewrite_calls(struct mg_twin_func *f) MG_MUST_CHECK;
 /* Appends the hidden parameter to a function, declaration or prototype; returns its var. */
 mg_id mg_twin_add_param(struct mg_twin_build *b, mg_id func);
 
+/* Appends a parameter to a function, declaration or prototype; returns its var. */
+mg_id mg_func_add_param(struct mg_module *m, mg_id func, mg_str name, enum mg_type type);
+/* Appends a register to a call's arguments. */
+void mg_call_add_arg(struct mg_module *m, mg_id node, const struct mg_call *call, mg_id reg);
+
 /* Inserts `form opnds` in front of `at` (0: at the end) as ours. Returns the node. */
 mg_id mg_insert(struct mg_module *m, mg_id func, mg_id at, const char *form, const struct mg_opnd *opnds, uint32_t n);
 #define MG_INSERT(m, func, at, form, ...)                                   \

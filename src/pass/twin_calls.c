@@ -33,19 +33,19 @@ static mg_id longer_run(struct mg_module *m, mg_id first, uint32_t n, struct mg_
     return at;
 }
 
-/* Appends the context register to the call's argument list, making one when there is none. */
-static void pass_ctx(struct mg_module *m, mg_id node, const struct mg_call *call, mg_id ctx)
+/* Appends a register to the call's argument list, making one when there is none. */
+void mg_call_add_arg(struct mg_module *m, mg_id node, const struct mg_call *call, mg_id reg)
 {
     struct mg_node *n = &m->nodes.at[node];
     if (call->args != MG_NO_OPND) {
         struct mg_opnd list = m->opnds.at[n->opnd + call->args];
-        list.id = longer_run(m, list.id, list.n, mg_o_reg(ctx));
+        list.id = longer_run(m, list.id, list.n, mg_o_reg(reg));
         list.n++;
         m->opnds.at[m->nodes.at[node].opnd + call->args] = list;
         return;
     }
     /* [rets] callee [target]: the list comes right after the callee */
-    struct mg_opnd list = {.kind = MG_OPND_list, .n = 1, .id = longer_run(m, 0, 0, mg_o_reg(ctx))};
+    struct mg_opnd list = {.kind = MG_OPND_list, .n = 1, .id = longer_run(m, 0, 0, mg_o_reg(reg))};
     mg_id at = longer_run(m, m->nodes.at[node].opnd, m->nodes.at[node].n_opnds, list);
     n = &m->nodes.at[node];
     uint32_t last = n->n_opnds++;
@@ -56,7 +56,12 @@ static void pass_ctx(struct mg_module *m, mg_id node, const struct mg_call *call
 
 mg_id mg_twin_add_param(struct mg_twin_build *b, mg_id func)
 {
-    struct mg_module *m = b->m;
+    mg_str name = b->m->funcs.at[func].kind == MG_FUNC_proto ? mg_intern_adds(&b->m->names, "_") : b->ctx_name;
+    return mg_func_add_param(b->m, func, name, MG_TYPE_u64);
+}
+
+mg_id mg_func_add_param(struct mg_module *m, mg_id func, mg_str name, enum mg_type type)
+{
     struct mg_func *f = &m->funcs.at[func];
     mg_id old = f->first_param, first = m->vars.n;
     uint32_t n = f->n_params;
@@ -66,15 +71,14 @@ mg_id mg_twin_add_param(struct mg_twin_build *b, mg_id func)
         m->vars.at[first + i] = m->vars.at[old + i];
         in_reg |= f->kind != MG_FUNC_entry && m->vars.at[old + i].is_reg_param;
     }
-    mg_str name = f->kind == MG_FUNC_proto ? mg_intern_adds(&m->names, "_") : b->ctx_name;
-    m->vars.at[first + n] = (struct mg_var){.name = name, .space = MG_SPACE_param, .type = MG_TYPE_u64, .func = func, .is_param = 1};
+    m->vars.at[first + n] = (struct mg_var){.name = name, .space = MG_SPACE_param, .type = (uint8_t)type, .func = func, .is_param = 1};
     m->vars.n += n + 1;
     struct mg_var *v = &m->vars.at[first + n];
     if (in_reg) {
         v->space = MG_SPACE_reg;
         v->is_reg_param = 1;
         v->reg = m->regs.n;
-        *mg_vec_push(&m->regs) = (struct mg_reg){.name = name, .number = UINT32_MAX, .type = MG_TYPE_u64, .func = func};
+        *mg_vec_push(&m->regs) = (struct mg_reg){.name = name, .number = UINT32_MAX, .type = (uint8_t)type, .func = func};
     }
     f->first_param = first;
     f->n_params = n + 1;
@@ -188,7 +192,7 @@ static enum mg_err rewrite_indirect(struct mg_twin_func *f, mg_id node, const st
         m->nodes.at[node].flags &= (uint8_t)~MG_NF_GUARD_NOT;
     }
     m->opnds.at[opnd + call->callee] = mg_o_reg(t);
-    pass_ctx(m, node, call, f->ctx);
+    mg_call_add_arg(m, node, call, f->ctx);
     return MG_ERR_OK;
 }
 
@@ -201,7 +205,7 @@ static enum mg_err rewrite_call(struct mg_twin_func *f, mg_id node)
     mg_id body = call.func ? mg_func_body(m, call.func) : 0;
     if (body && m->funcs.at[body].kind == MG_FUNC_entry) return refuse(f, node, "call of a kernel:", mg_name(m, m->funcs.at[body].name));
     if (body) {
-        pass_ctx(m, node, &call, f->ctx);
+        mg_call_add_arg(m, node, &call, f->ctx);
         return MG_ERR_OK;
     }
     const struct mg_opnd *o = call.callee == MG_NO_OPND ? NULL : &m->opnds.at[m->nodes.at[node].opnd + call.callee];

@@ -82,6 +82,7 @@ void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s)
     mg_emit_guard(x, s.guard, s.guard_not);
     switch (c->kind) {
     case MG_RC_BIT: EMIT("or.b32", R(c->reg), R(c->reg), I((int64_t)1 << c->bit)); break;
+    case MG_RC_FIELD: EMIT("add.u32", R(c->reg), R(c->reg), I((int64_t)1 << c->bit)); break;
     case MG_RC_32: EMIT("add.u32", R(c->reg), R(c->reg), I(1)); break;
     case MG_RC_CARRY: mg_rc_add_carry(f, counter, I(1)); break;
     case MG_RC_64:
@@ -141,7 +142,7 @@ void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set)
     for (uint32_t i = 0; i < f->n; i++) {
         const struct mg_rc *c = &f->counters[i];
         if (!mg_rc_in(set, i)) continue;
-        if (c->kind == MG_RC_32 || c->kind == MG_RC_CARRY) EMIT("mov.u32", R(c->reg), I(0));
+        if (c->kind == MG_RC_32 || c->kind == MG_RC_CARRY || (c->kind == MG_RC_FIELD && !c->bit)) EMIT("mov.u32", R(c->reg), I(0));
         else if (c->kind == MG_RC_64) EMIT("mov.u64", R(c->reg), I(0));
         else if (c->kind == MG_RC_LOCAL && set) { /* in front of a call: no branch */
             int64_t off;
@@ -179,6 +180,11 @@ static void add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_i
         EMIT("setp.ne.u32", R(p), R(c->reg), I(0));
         EMIT("cvt.u64.u32", R(wide), R(c->reg));
         break;
+    case MG_RC_FIELD:
+        EMIT("bfe.u32", R(bit), R(c->reg), I(c->bit), I(8));
+        EMIT("setp.ne.u32", R(p), R(bit), I(0));
+        EMIT("cvt.u64.u32", R(wide), R(bit));
+        break;
     case MG_RC_64:
         EMIT("setp.ne.u64", R(p), R(c->reg), I(0));
         v = R(c->reg);
@@ -210,6 +216,30 @@ static void add_lanes(struct mg_rfunc *f, const uint64_t *set, uint32_t n, uint3
     EMIT("add.u64", R(base), R(x->ctx), I(MG_CTX_BYTES + 8 * (int64_t)at));
     for (uint32_t i = 0; i < n; i++)
         if (mg_rc_in(set, i)) add_lane(f, &f->counters[i], base, guard);
+}
+
+void mg_rc_spill_fields(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    mg_id full = t32(f, 5), p = tp(f, 1), base = t64(f, 3), skip = 0, mine;
+    for (uint32_t i = 0; i < f->n_measured; i++) {
+        const struct mg_rc *c = &f->counters[i];
+        if (c->kind != MG_RC_FIELD || c->bit) continue;
+        if (skip) EMIT("or.b32", R(full), R(full), R(c->reg));
+        else EMIT("mov.b32", R(full), R(c->reg));
+        if (!skip) skip = new_label(f);
+    }
+    if (!skip) return;
+    EMIT("and.b32", R(full), R(full), I(0x80808080));
+    EMIT("setp.eq.u32", R(p), R(full), I(0));
+    branch(f, p, false, skip);
+    mine = mg_emit_mine(x);
+    EMIT("add.u64", R(base), R(x->ctx), I(MG_CTX_BYTES + 8 * (int64_t)f->at));
+    for (uint32_t i = 0; i < f->n_measured; i++)
+        if (f->counters[i].kind == MG_RC_FIELD) add_lane(f, &f->counters[i], base, mine);
+    for (uint32_t i = 0; i < f->n_measured; i++)
+        if (f->counters[i].kind == MG_RC_FIELD && !f->counters[i].bit) EMIT("mov.u32", R(f->counters[i].reg), I(0));
+    put_label(f, skip);
 }
 
 /* Is this lane the cohort's first? */
@@ -284,6 +314,24 @@ static void sum_lanes(struct mg_rfunc *f, mg_id d, mg_id s, mg_id mask)
 
 enum { MASK, RANK, LANES, SHIFT, VALUE }; /* t32 */
 
+/* Fields of 8 bits are summed in pairs, 16 bits apart. */
+static void add_field(struct mg_rfunc *f, const struct bank *k, uint32_t w, mg_id v, mg_id i)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_rc *c = k->words[w], *before = w ? k->words[w - 1] : NULL;
+    mg_id pair = t32(f, 8), one = t32(f, 7);
+    bool summed = before && before->kind == MG_RC_FIELD && before->reg == c->reg && before->bit + 16 == c->bit;
+    if (!summed) {
+        if (c->bit % 16) EMIT("shr.u32", R(pair), R(c->reg), I(8));
+        EMIT("and.b32", R(pair), R(c->bit % 16 ? pair : c->reg), I(0x00ff00ff));
+        sum_lanes(f, pair, pair, t32(f, MASK));
+    }
+    if (c->bit >= 16) EMIT("shr.u32", R(one), R(pair), I(16));
+    else EMIT("and.b32", R(one), R(pair), I(0xffff));
+    EMIT("setp.eq.u32", R(tp(f, 1)), R(i), I(k->n_bits + w));
+    EMIT("selp.b32", R(v), R(one), R(v), R(tp(f, 1)));
+}
+
 /* One round for as many counters as there are lanes; sums are taken anew in each, so that none has to
  * be kept while the others are made. */
 static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
@@ -319,6 +367,10 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
     }
     for (uint32_t w = 0; w < k->n_words; w++) {
         mg_id low = k->words[w]->reg;
+        if (k->words[w]->kind == MG_RC_FIELD) {
+            add_field(f, k, w, v, i);
+            continue;
+        }
         if (k->words[w]->kind == MG_RC_64) EMIT("cvt.u32.u64", R(low = sum), R(k->words[w]->reg));
         if (k->lead) {
             EMIT("selp.b32", R(sum), R(low), I(0), R(k->lead));
@@ -356,6 +408,7 @@ static bool test_size(struct mg_rfunc *f, const struct bank *k, mg_id p)
         const struct mg_rc *c = k->words[w];
         bool is64 = c->kind == MG_RC_64, *any = is64 ? &any64 : &any32;
         mg_id acc = is64 ? wide : narrow;
+        if (c->kind == MG_RC_FIELD) continue; /* below 256 */
         if (*any) EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(c->reg));
         else EMIT(is64 ? "mov.u64" : "mov.u32", R(acc), R(c->reg));
         *any = true;
@@ -499,7 +552,7 @@ static void skip_empty(struct mg_rfunc *f, const uint64_t *set, mg_id out)
     }
     for (uint32_t i = 0; i < f->n; i++) {
         const struct mg_rc *c = &f->counters[i];
-        if (!mg_rc_in(set, i) || c->kind == MG_RC_BIT || in_memory(c)) continue;
+        if (!mg_rc_in(set, i) || c->kind == MG_RC_BIT || in_memory(c) || (c->kind == MG_RC_FIELD && c->bit)) continue;
         bool is64 = c->kind == MG_RC_64, *any = is64 ? &any64 : &any32;
         mg_id acc = is64 ? wide : narrow;
         if (*any) EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(c->reg));

@@ -35,6 +35,7 @@ struct kernel {
     struct mg_rfunc *funcs;
     bool *may_exit;
     uint32_t *order; /* callers before callees */
+    struct mg_carry *carry; /* NULL: no function's counters travel */
 };
 
 static mg_id direct_callee(const struct mg_module *m, mg_id node)
@@ -77,10 +78,10 @@ static void order_funcs(struct kernel *k)
     k->order[done++] = 0;
     placed[0] = true;
     while (done < n) {
-        uint32_t found = UINT32_MAX, first = UINT32_MAX;
+        uint32_t found = UINT32_MAX, first = UINT32_MAX; /* first: of a circle, where one is known */
         for (uint32_t i = 1; i < n && found == UINT32_MAX; i++) {
             if (placed[i]) continue;
-            if (first == UINT32_MAX) first = i;
+            if (first == UINT32_MAX || (k->carry && k->carry->cyclic[i] && !k->carry->cyclic[first])) first = i;
             bool ready = true;
             for (uint32_t c = 0; c < k->funcs[i].n_callers && k->funcs[i].from_calls; c++)
                 ready = ready && placed[k->s->blocks[k->funcs[i].callers[c]].func_ix];
@@ -139,14 +140,19 @@ static int by_events(const void *a, const void *b)
 static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
 {
     struct wanted *rest = mg_xcalloc(f->n + 1, sizeof *rest);
-    uint32_t n_rest = 0, cells = 0;
+    uint32_t n_rest = 0, cells = 0, n_own = f->n - f->n_sources;
     bool *placed = mg_xcalloc(f->n + 1, sizeof *placed);
+    for (uint32_t i = n_own; i < f->n; i++) { /* what comes from callees has its registers already */
+        placed[i] = true;
+        if (f->counters[i].kind != MG_RC_BIT) f->counters[i].slot = f->n_words++; /* among words, for now */
+        cells += f->counters[i].kind == MG_RC_64 ? 2 : f->counters[i].kind == MG_RC_32;
+    }
     for (uint32_t k = 0; k < f->n_cohorts; k++) /* flags of cohorts have to be bits */
         if (f->cohorts[k].flag != UINT32_MAX) {
             placed[f->cohorts[k].flag] = true;
             f->counters[f->cohorts[k].flag] = (struct mg_rc){.kind = MG_RC_BIT, .slot = f->n_bits++};
         }
-    for (uint32_t i = 0; i < f->n; i++) {
+    for (uint32_t i = 0; i < n_own; i++) {
         if (placed[i]) continue;
         if (all[i].width == MG_WIDTH_BIT && f->n_bits < MG_BANK * MG_BIT_BANKS) {
             f->counters[i].kind = MG_RC_BIT;
@@ -168,12 +174,14 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
         if (c->kind != MG_RC_LOCAL) cells += need, f->n_words++;
     }
     uint32_t word = f->n_bits, local = f->n_bits + f->n_words;
+    for (uint32_t i = n_own; i < f->n; i++)
+        if (f->counters[i].kind != MG_RC_BIT) f->counters[i].slot += f->n_bits, word++;
     for (uint32_t k = 0; k < n_rest; k++) {
         struct mg_rc *c = &f->counters[rest[k].counter];
         c->slot = c->kind == MG_RC_LOCAL ? local++ : word++;
     }
     f->n_locals = local - f->n_bits - f->n_words;
-    for (uint32_t i = 0; i < f->n; i++)
+    for (uint32_t i = 0; i < n_own; i++)
         if (f->counters[i].kind == MG_RC_FLAG) f->counters[i].slot = local++;
     free(rest);
 }
@@ -194,18 +202,19 @@ static void add_local_array(struct mg_rfunc *f)
     f->local_reg = mg_emit_reg(&f->x, "__mg_locals", MG_TYPE_b64);
 }
 
-static void assign_registers(struct mg_rfunc *f)
+/* shared: the packed register that callees know, 0: none. */
+static void assign_registers(struct mg_rfunc *f, mg_id shared)
 {
     f->n_banks = (f->n_bits + MG_BANK - 1) / MG_BANK;
     f->banks = mg_xcalloc(f->n_banks + 1, sizeof *f->banks);
-    mg_id first = f->n_banks ? mg_module_add_regs(f->x.m, f->x.func, "__mg_k", MG_TYPE_b32, f->n_banks) : 0;
-    for (uint32_t k = 0; k < f->n_banks; k++) f->banks[k] = first + k;
-    for (uint32_t i = 0; i < f->n; i++) {
+    uint32_t had = shared ? 1 : 0;
+    mg_id first = f->n_banks > had ? mg_module_add_regs(f->x.m, f->x.func, "__mg_k", MG_TYPE_b32, f->n_banks - had) : 0;
+    for (uint32_t k = 0; k < f->n_banks; k++) f->banks[k] = k < had ? shared : first + k - had;
+    for (uint32_t i = 0; i < f->n - f->n_sources; i++) {
         struct mg_rc *c = &f->counters[i];
-        uint32_t in_bank = c->slot % MG_BANK;
         if (c->kind == MG_RC_BIT) {
             c->reg = f->banks[c->slot / MG_BANK];
-            c->bit = in_bank % 5 * 6 + in_bank / 5;
+            c->bit = mg_rc_bit(c->slot);
         } else if (c->kind != MG_RC_LOCAL && c->kind != MG_RC_FLAG) {
             c->reg = mg_emit_reg(&f->x, "__mg_c", c->kind == MG_RC_64 ? MG_TYPE_u64 : MG_TYPE_u32);
         }
@@ -230,13 +239,25 @@ static bool is_rare(const struct mg_rfunc *f, const struct mg_count *k)
     return has_inner(l, loop);
 }
 
-static void plan_counters(struct mg_rfunc *f)
+/* What callees send back, in the registers in which it comes. */
+static void add_sources(const struct kernel *k, struct mg_rfunc *f)
+{
+    for (uint32_t i = 0; i < f->n_sources; i++) {
+        const struct mg_rsource *from = &f->sources[i];
+        struct mg_rc *c = &f->counters[f->n - f->n_sources + i];
+        *c = k->funcs[from->func].counters[from->counter];
+        c->reg = k->carry->regs[(size_t)f->x.ix * k->carry->n_cells + c->cell];
+    }
+}
+
+static void plan_counters(const struct kernel *kernel, struct mg_rfunc *f)
 {
     const struct mg_count_plan *p = f->plan;
+    const struct mg_carry *y = kernel->carry;
     uint32_t n_lowest = 0;
     for (uint32_t b = 0; b < f->x.c->n_blocks; b++) n_lowest += f->rule[b] == MG_WR_LOWEST;
     f->n_measured = p->n;
-    f->n = p->n + n_lowest;
+    f->n = p->n + n_lowest + f->n_sources;
     f->counters = mg_xcalloc(f->n + 1, sizeof *f->counters);
     struct wanted *all = mg_xcalloc(f->n + 1, sizeof *all);
     for (uint32_t i = 0; i < p->n; i++) all[i] = (struct wanted){p->list[i].width, is_rare(f, &p->list[i]), p->list[i].events, i};
@@ -249,9 +270,10 @@ static void plan_counters(struct mg_rfunc *f)
         all[at] = (struct wanted){mg_count_block_width(p, b), has_inner(p->loops, p->loops->loop_of[b]), p->freq->block[b], at};
         at++;
     }
+    if (f->n_sources) add_sources(kernel, f);
     assign_kinds(f, all);
     free(all);
-    assign_registers(f);
+    assign_registers(f, y ? y->regs[(size_t)f->x.ix * y->n_cells] : 0);
 }
 
 /* ---- which counters may have counted --------------------------------------------------------------------- */
@@ -266,6 +288,14 @@ static void note_rim(struct mg_rfunc *f, uint32_t loop, uint32_t counter)
     const struct mg_cfg *c = f->x.c;
     for (uint32_t b = 0; b < c->n_blocks; b++) /* from the loop's entry on: the register holds what is taken off */
         if (mg_loops_contains(f->plan->loops, loop, b)) note(f, b, counter);
+}
+
+/* Behind a call, what it sends back. */
+static void note_sources(struct mg_rfunc *f)
+{
+    const struct mg_cfg *c = f->x.c;
+    for (uint32_t b = 0; b < c->n_blocks; b++)
+        for (uint32_t i = 0; f->n_sources && direct_callee(c->m, c->blocks[b].last) && i < f->n_sources; i++) note(f, b, f->n - f->n_sources + i);
 }
 
 static void find_live(struct mg_rfunc *f)
@@ -286,6 +316,7 @@ static void find_live(struct mg_rfunc *f)
     }
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (f->rule[b] == MG_WR_LOWEST) note(f, b, f->warp_counter[b]);
+    note_sources(f);
     for (bool again = true; again;) {
         again = false;
         for (uint32_t i = 0; i < c->n_blocks; i++) {
@@ -312,7 +343,7 @@ static mg_id iv_temp(struct mg_rfunc *f, unsigned bits)
 static bool is_direct(const struct mg_rfunc *f, uint32_t i)
 {
     const struct mg_count *k = &f->plan->list[i];
-    return k->one_run && !k->carries && f->counters[i].kind == (f->plan->ivs->list[k->iv].bits == 64 ? MG_RC_64 : MG_RC_32);
+    return k->one_run && !k->carries && !f->adds && f->counters[i].kind == (f->plan->ivs->list[k->iv].bits == 64 ? MG_RC_64 : MG_RC_32);
 }
 
 /* Where the loop is entered. */
@@ -447,12 +478,13 @@ static void emit_lowest(struct mg_rfunc *f, uint32_t b)
     mg_rc_event(f, f->warp_counter[b], s);
 }
 
-static void emit_entry(struct mg_rfunc *f)
+static void emit_entry(struct mg_carry *y, struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     x->at = x->t->entry_at[x->ix];
-    mg_rc_clear(f, NULL);
-    if (f->n == f->n_measured) return;
+    if (f->carried) mg_carry_enter(y, f);
+    else mg_rc_clear(f, NULL);
+    if (f->n == f->n_measured + f->n_sources) return;
     f->mask = mg_emit_reg(x, "__mg_m", MG_TYPE_b32);
     f->below = mg_emit_reg(x, "__mg_t", MG_TYPE_b32);
     f->lt = mg_emit_reg(x, "__mg_lt", MG_TYPE_b32);
@@ -463,14 +495,16 @@ static void emit_entry(struct mg_rfunc *f)
     EMIT("setp.eq.u32", R(f->always), R(f->lt), R(f->lt));
 }
 
-static void emit_end(struct mg_rfunc *f, uint32_t b)
+static void emit_end(struct mg_carry *y, struct mg_rfunc *f, uint32_t b)
 {
     struct mg_module *m = f->x.m;
     mg_id last = f->x.c->blocks[b].last;
     const struct mg_node *n = &m->nodes.at[last];
     unsigned op = mg_node_form(m, n)->op;
     f->x.at = last;
-    if (op == MG_OP_ret || op == MG_OP_exit) {
+    if (f->carried) {
+        if (op == MG_OP_ret) mg_carry_return(y, f, last);
+    } else if (op == MG_OP_ret || op == MG_OP_exit) {
         mg_rc_flush(f, f->live[b], n->guard, n->guard && (n->flags & MG_NF_GUARD_NOT));
     } else if (f->may_leave[b]) {
         mg_rc_flush_lanes(f, f->live[b]);
@@ -478,13 +512,13 @@ static void emit_end(struct mg_rfunc *f, uint32_t b)
     }
 }
 
-static void emit_func(struct mg_rfunc *f)
+static void emit_func(struct mg_carry *y, struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     const struct mg_cfg *c = x->c;
     bool falls = mg_body_falls_off(x->m, c);
     mg_id ret = 0;
-    emit_entry(f);
+    emit_entry(y, f);
     if (falls) { /* blocks of their own come behind the body: close it */
         x->at = 0;
         ret = mg_emit(x, "ret", NULL, 0);
@@ -493,10 +527,11 @@ static void emit_func(struct mg_rfunc *f)
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (f->rule[b] == MG_WR_LOWEST) emit_lowest(f, b);
     for (uint32_t b = 0; b < c->n_blocks; b++)
-        if (c->reachable[b]) emit_end(f, b);
-    if (!falls) return;
+        if (c->reachable[b]) emit_end(y, f, b);
     x->at = ret;
-    mg_rc_flush(f, NULL, 0, false);
+    if (falls && f->carried) mg_carry_return(y, f, ret);
+    else if (falls) mg_rc_flush(f, NULL, 0, false);
+    if (f->carried) mg_carry_check(y, f);
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------------------- */
@@ -511,10 +546,30 @@ static bool plan_func(struct kernel *k, uint32_t i, const uint64_t *measured)
         mg_id last = c->blocks[b].last;
         f->may_leave[b] = mg_node_form(f->x.m, &f->x.m->nodes.at[last])->op == MG_OP_call && mg_callee_may_exit(f->x.m, k->may_exit, last);
     }
-    struct mg_count_opts o = {.entries_known = i == 0 || f->from_calls, .may_leave = f->may_leave, .measured = measured ? measured + k->s->first_block[i] : NULL};
+    f->back = mg_carry_cycles(k->carry, i);
+    struct mg_count_opts o = {.entries_known = i == 0 || f->from_calls, .may_leave = f->may_leave, .calls_back = f->back, .measured = measured ? measured + k->s->first_block[i] : NULL};
     f->plan = mg_count_plan_new(c, &o);
     f->place = (struct mg_placer){.m = f->x.m, .func = f->x.func, .c = c, .f = f->plan->freq};
     return !f->plan->fails;
+}
+
+/* Where a function's counters arrive: in the arrays of those that add them to memory. */
+static void place_copies(struct kernel *k, uint32_t i, struct mg_counter_flow *out)
+{
+    struct mg_rfunc *f = &k->funcs[i];
+    out->slots = mg_xcalloc((size_t)k->s->n_funcs * f->n_measured + 1, sizeof *out->slots);
+    for (uint32_t r = 0; r < k->s->n_funcs; r++) {
+        const struct mg_rfunc *to = &k->funcs[r];
+        bool any = false;
+        for (uint32_t q = 0; q < to->n_sources; q++) {
+            if (to->sources[q].func != i) continue;
+            uint32_t slot = to->counters[to->n - to->n_sources + q].slot, counter = to->sources[q].counter;
+            out->slots[out->n_copies * f->n_measured + counter] = to->at + slot;
+            if (!out->n_copies) f->counters[counter].slot = slot; /* what fills up goes there at once */
+            any = true;
+        }
+        if (any && !out->n_copies++) f->at = to->at;
+    }
 }
 
 /* Counters of the function in the launch's array, and how its blocks follow from them. */
@@ -522,18 +577,17 @@ static void place_counters(struct kernel *k, uint32_t i, struct mg_counter_flow 
 {
     struct mg_rfunc *f = &k->funcs[i];
     struct mg_counter_layout *l = k->l;
-    f->at = l->n_counters;
-    l->n_counters += f->n;
     *out = (struct mg_counter_flow){.first_block = k->s->first_block[i], .at = f->at, .n = f->n_measured, .by_launch = i == 0};
     out->flow = f->plan->flow;
     f->plan->flow = (struct mg_flow){0};
-    for (uint32_t e = 0; e < out->flow.n_edges; e++) /* measured numbers become slots */
+    for (uint32_t e = 0; !f->carried && e < out->flow.n_edges; e++) /* measured numbers become slots */
         if (out->flow.edges[e].from < MG_FLOW_LOOP) out->flow.edges[e].from = f->counters[out->flow.edges[e].from].slot;
     if (f->from_calls) {
         out->callers = f->callers;
         out->n_callers = f->n_callers;
         f->callers = NULL;
     }
+    if (f->carried) place_copies(k, i, out);
     out->cohorts = mg_xcalloc(f->n_cohorts + 1, sizeof *out->cohorts);
     out->n_cohorts = f->n_cohorts;
     for (uint32_t q = 0; q < f->n_cohorts; q++) {
@@ -560,6 +614,8 @@ static void release_func(struct mg_rfunc *f)
     free(f->warp_counter);
     free(f->cohorts);
     free(f->may_leave);
+    free(f->back);
+    free(f->sources);
     free(f->callers);
     mg_placer_release(&f->place);
     mg_count_plan_free(f->plan);
@@ -588,19 +644,25 @@ static void emit_kernel(struct kernel *k)
     bool ballot;
     if (!k->o->warps || !mg_choose_mask(k->t->m, &ballot)) ballot = false;
     l->flows = mg_xcalloc(k->s->n_funcs + 1, sizeof *l->flows);
+    if (k->carry) mg_carry_assign(k->carry, k->funcs, k->order);
     for (uint32_t n = 0; n < k->s->n_funcs; n++) {
         struct mg_rfunc *f = &k->funcs[k->order[n]];
         f->sync = f->x.m->sm >= 70;
         f->redux = f->x.m->sm >= 80;
         f->ballot = ballot;
         find_rules(f);
-        plan_counters(f);
+        mg_carry_receive(k->carry, k->funcs, k->order[n]);
+        if (f->carried) continue;
+        plan_counters(k, f);
         find_live(f);
-        place_counters(k, k->order[n], &l->flows[l->n_flows++]);
+        f->at = l->n_counters;
+        l->n_counters += f->n;
     }
+    for (uint32_t n = 0; n < k->s->n_funcs; n++) place_counters(k, k->order[n], &l->flows[l->n_flows++]);
     l->copy_words = (l->n_counters + 15) / 16 * 16;
     for (uint32_t i = 0; i < k->s->n_funcs; i++)
-        if (k->s->cfgs[i]->n_blocks) emit_func(&k->funcs[i]);
+        if (k->s->cfgs[i]->n_blocks) emit_func(k->carry, &k->funcs[i]);
+    for (uint32_t i = 0; k->carry && i < k->s->n_funcs; i++) mg_carry_calls(k->carry, k->funcs, i);
     mg_emit_others(k->t, l);
 }
 
@@ -618,6 +680,7 @@ enum mg_err mg_blocks_register(const struct mg_blocks_opts *o, const struct mg_s
     raise_target(t->m, o->sm);
     k.funcs = mg_xcalloc(s->n_funcs + 1, sizeof *k.funcs);
     k.may_exit = mg_funcs_may_exit(t->m, t);
+    if (!k.o->warps) k.carry = mg_carry_new(s, t, k.may_exit);
     order_funcs(&k);
     uint64_t *measured = mg_blocks_weights_of(o->weights, s->kernel, s->n_blocks);
     bool ok = true;
@@ -631,6 +694,7 @@ enum mg_err mg_blocks_register(const struct mg_blocks_opts *o, const struct mg_s
     free(k.funcs);
     free(k.may_exit);
     free(k.order);
+    mg_carry_free(k.carry);
     if (ok) return MG_ERR_OK;
     mg_counter_layout_release(l);
     return mg_blocks_class(o, s, t, l, d); /* a branch through a table with a guard: nothing can be put on its ways */

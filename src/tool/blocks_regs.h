@@ -19,11 +19,13 @@ enum mg_rc_kind {
     MG_RC_64,
     MG_RC_LOCAL, /* a word of local memory */
     MG_RC_FLAG,  /* at most once, when there are too many for registers: a byte of local memory */
+    MG_RC_FIELD, /* 8 bits of a register that travels with calls (blocks_carry.c) */
 };
 struct mg_rc { /* a counter of one function while it runs */
     enum mg_rc_kind kind;
     mg_id reg;      /* BIT: the packed register */
-    uint32_t bit;   /* BIT: position in it */
+    uint32_t bit;   /* BIT, FIELD: position in it */
+    uint32_t cell;  /* of a counter that travels: the register in which it does */
     uint32_t slot;  /* among the function's counters in memory: bits first */
     mg_id from;     /* where an induction variable stood when its loop was entered */
     mg_id high;     /* carries of its steps since */
@@ -35,7 +37,12 @@ struct mg_rfunc {
     struct mg_emit x;
     struct mg_count_plan *plan;
     struct mg_placer place;
-    struct mg_rc *counters; uint32_t n, n_measured; /* measured ones first */
+    struct mg_rc *counters; uint32_t n, n_measured; /* measured ones first, then those of warps, then those that callees send back */
+    struct mg_rsource { uint32_t func, counter; } *sources; uint32_t n_sources; /* of the latter */
+    bool carried;            /* its counters travel to its callers */
+    bool adds;               /* and come with what earlier activations have counted */
+    bool *back;              /* block -> its call may come back to this function; NULL: none */
+    uint32_t result_bytes;   /* of its own result */
     uint32_t n_bits, n_words, n_locals, n_flags; /* slots: bits, then registers, then local memory: words, bytes */
     uint32_t at;             /* counter of slot 0 */
     mg_id *banks; uint32_t n_banks; /* packed registers */
@@ -49,9 +56,42 @@ struct mg_rfunc {
     bool from_calls;         /* entered by calls that are counted */
     uint32_t *callers, n_callers;
     mg_id mask, below, lt, low, always; /* of the lowest active lane */
-    struct { mg_id b32[8], b64[5], p[5], base; } t; /* temporaries of flushes */
+    struct { mg_id b32[9], b64[5], p[5], base; } t; /* temporaries of flushes */
 };
 
+/* ---- counters that travel with calls (blocks_carry.c) --------------------------------------------- */
+
+struct mg_cell { uint32_t func; enum mg_type type; }; /* a register of this function's counters; UINT32_MAX: bits of several */
+struct mg_carry {
+    uint32_t n;               /* functions */
+    const struct mg_sites *s;
+    bool *calls;              /* [i * n + j]: i calls j by name */
+    bool *carried;            /* by function */
+    bool *cyclic;             /* it may call itself, perhaps through others */
+    uint32_t *times;          /* entered at most so often by a thread of the kernel; UINT32_MAX: no bound */
+    bool *through;            /* [i * n + j]: counters of j pass through i */
+    struct mg_cell *cells; uint32_t n_cells;
+    uint32_t n_bits;          /* given out in cell 0, which is there if there are any */
+    mg_id *regs;              /* [i * n_cells + cell], 0: does not pass through i */
+};
+/* Which functions can send their counters to their callers. NULL: none. */
+struct mg_carry *mg_carry_new(const struct mg_sites *s, const struct mg_twin *t, const bool *may_exit);
+void mg_carry_free(struct mg_carry *y);
+/* Blocks whose call may come back to the function before it returns. NULL: none; to be freed. */
+bool *mg_carry_cycles(const struct mg_carry *y, uint32_t func);
+/* Of planned functions: settles which counters travel, and in what. */
+void mg_carry_assign(struct mg_carry *y, struct mg_rfunc *funcs, const uint32_t *order);
+/* Of a function whose counters do not travel: lists those that come to it, gives it registers. */
+void mg_carry_receive(struct mg_carry *y, struct mg_rfunc *funcs, uint32_t func);
+/* Code: parameters and registers at the entry, what is sent back at a return, checks of fields. */
+void mg_carry_enter(struct mg_carry *y, struct mg_rfunc *f);
+void mg_carry_return(struct mg_carry *y, struct mg_rfunc *f, mg_id at);
+void mg_carry_check(struct mg_carry *y, struct mg_rfunc *f);
+/* All calls in a function of those whose counters travel. After everything else in it. */
+void mg_carry_calls(struct mg_carry *y, struct mg_rfunc *funcs, uint32_t func);
+
+/* Counter number k of what is counted at most once: its bit in a packed register. */
+static inline uint32_t mg_rc_bit(uint32_t k) { return k % MG_BANK % 5 * 6 + k % MG_BANK / 5; }
 static inline bool mg_rc_in(const uint64_t *set, uint32_t i) { return !set || (set[i / 64] >> i % 64 & 1); }
 /* Counts one event at the spot. */
 void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s);
@@ -63,5 +103,7 @@ void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set);
  * a warp; or lane by lane without a branch, where there must be none. */
 void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guard_not);
 void mg_rc_flush_lanes(struct mg_rfunc *f, const uint64_t *set);
+/* In front of x.at: fields that could not take another 127 events go to memory. */
+void mg_rc_spill_fields(struct mg_rfunc *f);
 
 #endif

@@ -11,6 +11,7 @@ void mg_counter_layout_release(struct mg_counter_layout *l)
         for (uint32_t k = 0; k < f->n_cohorts; k++) free(f->cohorts[k].blocks);
         free(f->cohorts);
         free(f->callers);
+        free(f->slots);
     }
     free(l->flows);
     free(l->threads);
@@ -83,7 +84,14 @@ static void read_flow(const struct reader *r, const struct mg_counter_flow *f)
 {
     uint64_t entries = f->by_launch ? r->n_threads : 0;
     for (uint32_t i = 0; i < f->n_callers; i++) entries += r->threads[f->callers[i]];
-    mg_flow_solve(&f->flow, entries, r->sums + f->at, r->threads + f->first_block);
+    if (f->slots) {
+        uint64_t *measured = mg_xcalloc(f->n + 1, sizeof *measured);
+        for (uint32_t i = 0; i < f->n_copies * f->n; i++) measured[i % f->n] += r->sums[f->slots[i]];
+        mg_flow_solve(&f->flow, entries, measured, r->threads + f->first_block);
+        free(measured);
+    } else {
+        mg_flow_solve(&f->flow, entries, r->sums + f->at, r->threads + f->first_block);
+    }
     if (!f->n_cohorts) return;
     uint64_t *leaders = mg_xcalloc(f->flow.n_blocks + 1, sizeof *leaders);
     for (uint32_t i = 0; i < f->n_cohorts; i++) {

@@ -18,6 +18,7 @@ struct mg_counter_flow {
     uint32_t first_block;    /* dense id of the function's block 0 */
     uint32_t at;             /* counter of measured[0] */
     uint32_t n;              /* measured */
+    uint32_t *slots, n_copies; /* else (at unused): measured[i] is the sum of counters slots[k * n + i] over the copies k */
     bool by_launch;          /* the kernel: entered once by every thread that counts */
     uint32_t *callers, n_callers; /* else, with flow.needs_entries: blocks (dense) each entry of which calls it once */
     struct mg_counter_cohort *cohorts; uint32_t n_cohorts;

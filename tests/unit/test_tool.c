@@ -395,7 +395,7 @@ MG_TEST(tool_blocks_schemes)
 /* Random kernels: loops that count up and down, by one and by four, to constants and to data, tested
  * before and after the step, in 32 and 64 bits; data-dependent loops; branches, some twice on one
  * predicate; ways out of loops and out of the kernel. */
-struct gen { struct mg_buf b; uint32_t seed, regs, labels, budget; };
+struct gen { struct mg_buf b; uint32_t seed, regs, labels, budget; const char *result; /* of a function that never ends a lane */ };
 
 static uint32_t draw(struct gen *g, uint32_t below)
 {
@@ -480,6 +480,7 @@ static void gen_body(struct gen *g, unsigned depth, uint32_t out)
         g->budget--;
         if (what < 5) gen_loop(g, depth);
         else if (what < 8) gen_branch(g, depth, out);
+        else if (what == 8 && g->result) mg_buf_printf(&g->b, "%s and.b32 %%v%u, %%r4, 7; setp.eq.u32 %%q%u, %%v%u, 2; @%%q%u ret;\n", g->result, g->regs, g->regs, g->regs, g->regs), g->regs++;
         else if (what == 8) mg_buf_printf(&g->b, "and.b32 %%v%u, %%r4, 31; setp.eq.u32 %%q%u, %%v%u, 9; @%%q%u %s;\n", g->regs, g->regs, g->regs, g->regs, draw(g, 2) ? "ret" : "exit"), g->regs++;
         else if (out) mg_buf_printf(&g->b, "and.b32 %%v%u, %%r4, 15; setp.gt.u32 %%q%u, %%v%u, 12; @%%q%u bra X%u;\n", g->regs, g->regs, g->regs, g->regs, out), g->regs++;
     }
@@ -498,6 +499,59 @@ MG_TEST(tool_blocks_random)
             char what[120];
             snprintf(what, sizeof what, "random kernel %u, %s", seed, some[k]);
             if (run_both(&r, g.b.at, "k", 2, 72, 5, some[k])) check_witness(&r, what);
+            release(&r);
+        }
+        mg_buf_release(&g.b);
+    }
+}
+
+/* Functions whose counters travel with calls: entered once, a few times, in loops, recursive, in a circle,
+ * with bodies at random; one of them ends lanes now and then, and so cannot pass counters on. */
+static void gen_func(struct gen *g, const char *name, const char *result, const char *first, const char *last, bool may_end)
+{
+    mg_buf_printf(&g->b, ".func %s %s (.param .u32 a, .param .u32 n)\n{\n", *result ? "(.param .u32 r)" : "", name);
+    mg_buf_adds(&g->b, REGS ".reg .b32 %v<300>; .reg .b64 %w<300>; .reg .pred %q<300>;\nld.param.u32 %r4, [a]; ld.param.u32 %r10, [n]; setp.ne.u32 %p1, %r4, 3;\n");
+    mg_buf_adds(&g->b, first);
+    g->regs = g->labels = 1;
+    g->budget = 8;
+    g->result = may_end ? NULL : result;
+    gen_body(g, 0, 0);
+    mg_buf_adds(&g->b, last);
+    mg_buf_printf(&g->b, "%s ret;\n}\n", result);
+}
+
+#define CALL(f, x, n) "{ .param .u32 x; .param .u32 y; .param .u32 z; st.param.u32 [x], " x "; st.param.u32 [y], " n "; call (z), " f ", (x, y); ld.param.u32 %r4, [z]; }\n"
+#define QUIET(f, x) "{ .param .u32 x; .param .u32 y; st.param.u32 [x], " x "; st.param.u32 [y], " x "; call " f ", (x, y); }\n"
+
+MG_TEST(tool_blocks_random_calls)
+{
+    static const char *const some[] = {"counters=register,sm=90,shards=2,warps=off", "counters=register,warps=off", "counters=register,sm=80"};
+    static const char result[] = "st.param.u32 [r], %r4;", down[] = "setp.eq.u32 %p3, %r10, 0; @%p3 bra DONE; sub.u32 %r10, %r10, 1;\n";
+    for (uint32_t seed = 0; seed < 40; seed++) {
+        struct gen g = {.seed = seed * 7919};
+        mg_buf_adds(&g.b, HEAD ".func (.param .u32 r) ring (.param .u32 a, .param .u32 n);\n");
+        gen_func(&g, "leaf", result, "", "", false);
+        gen_func(&g, "quiet", "", "", "", false);
+        gen_func(&g, "ends", result, CALL("leaf", "%r4", "%r10"), "", seed % 4 == 0);
+        gen_func(&g, "mid", result, CALL("leaf", "%r4", "%r10"), seed % 3 ? QUIET("quiet", "%r4") : CALL("ends", "%r4", "%r10"), false);
+        gen_func(&g, "self", result, down, CALL("self", "%r4", "%r10") QUIET("quiet", "%r4") "DONE:\n", false);
+        gen_func(&g, "round", result, down, CALL("ring", "%r4", "%r10") "DONE:\n", false);
+        gen_func(&g, "ring", result, down, "mov.u32 %r11, 0;\nAGAIN: and.b32 %r12, %r10, 1;\n" CALL("round", "%r4", "%r12") "add.u32 %r11, %r11, 1; setp.lt.u32 %p2, %r11, 2; @%p2 bra AGAIN;\nDONE:\n", false);
+        mg_buf_adds(&g.b, ENTRY("k") ".reg .b32 %v<300>; .reg .b64 %w<300>; .reg .pred %q<300>;\n" GID "mul.lo.u32 %r4, %r1, 2654435; setp.ne.u32 %p1, %r1, 3; and.b32 %r13, %r1, 3;\n");
+        if (seed % 2) mg_buf_adds(&g.b, CALL("mid", "%r4", "%r13"));
+        g.regs = g.labels = 1;
+        g.budget = 8;
+        g.result = NULL;
+        gen_body(&g, 0, 0);
+        mg_buf_adds(&g.b, CALL("self", "%r4", "150") CALL("ring", "%r4", "%r13") "mov.u32 %r14, 0;\nMORE:\n" CALL("leaf", "%r4", "%r13"));
+        if (seed % 3 == 1) mg_buf_adds(&g.b, CALL("mid", "%r4", "%r13"));
+        mg_buf_adds(&g.b, "add.u32 %r14, %r14, 1; setp.lt.u32 %p2, %r14, 3; @%p2 bra MORE;\nst.global.u32 [%rd1], %r4; ret;\n}\n");
+        for (unsigned k = 0; k < MG_COUNT_OF(some); k++) {
+            struct run r;
+            char what[120];
+            snprintf(what, sizeof what, "random calls %u, %s", seed, some[k]);
+            if (run_both(&r, g.b.at, "k", 2, 72, 5, some[k])) check_witness(&r, what);
+            if (k < 2) MG_CHECK(strstr(r.text, "__mg_in") != NULL);
             release(&r);
         }
         mg_buf_release(&g.b);
