@@ -2,10 +2,12 @@
  * Fields are only ever added. What was not measured is null, never 0. */
 #include "base/json.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/priv.h"
+#include "store/sample.h"
 
 static void key_i64_or_null(struct mg_json *j, const char *key, int64_t v)
 {
@@ -283,7 +285,42 @@ static void write_scaled(struct mg_json *j, const struct mg_pkernel *k)
     end_line(j, indent);
 }
 
-static void write_kernel(struct mg_json *j, const struct mg_pkernel *k)
+static void key_estimate(struct mg_json *j, const char *name, struct mg_estimate e)
+{
+    mg_json_key_u64(j, name, (uint64_t)(e.value + 0.5));
+    mg_json_key_u64_if(j, "bound", e.bound >= 0, e.bound >= 0 ? (uint64_t)ceil(e.bound) : 0);
+}
+
+/* What all launches would have counted, when only some were; else null. */
+static void write_sampled(struct mg_json *j, const struct mg_profile *p, const struct mg_pkernel *k)
+{
+    struct mg_sample s;
+    mg_json_key(j, "sampled");
+    if (!mg_sample_of(p, k, &s)) {
+        mg_json_null(j);
+        return;
+    }
+    mg_json_obj(j);
+    mg_json_key_bool(j, "estimate", true);
+    mg_json_key_u64(j, "launches", s.launches);
+    mg_json_key_u64(j, "counted", s.counted);
+    mg_json_key_str(j, "method", s.method == MG_SAMPLE_GEOMETRY ? "geometry" : "threads");
+    key_f64_if(j, "confidence", true, 0.95);
+    key_estimate(j, "thread_instructions", s.insts);
+    mg_json_key(j, "blocks");
+    mg_json_arr(j);
+    for (uint32_t b = 0; b < k->n_blocks; b++) {
+        int indent = one_line(j);
+        mg_json_key_u64(j, "id", k->blocks[b].id);
+        key_estimate(j, "thread_entries", s.blocks[b]);
+        end_line(j, indent);
+    }
+    mg_json_end(j, ']');
+    mg_json_end(j, '}');
+    mg_sample_release(&s);
+}
+
+static void write_kernel(struct mg_json *j, const struct mg_profile *p, const struct mg_pkernel *k)
 {
     struct mg_kernel_sums s;
     mg_kernel_sums_init(&s, k);
@@ -312,6 +349,7 @@ static void write_kernel(struct mg_json *j, const struct mg_pkernel *k)
     mg_json_key_bool(j, "estimate", k->estimated);
     key_maybe(j, "schedule_dependent", k->schedule_dependent);
     write_scaled(j, k);
+    write_sampled(j, p, k);
     write_opcodes(j, &s);
     mg_json_key(j, "blocks");
     mg_json_arr(j);
@@ -342,7 +380,7 @@ void mg_report_json(const struct mg_profile *p, const struct mg_report_opts *o, 
     mg_json_key(&j, "kernels");
     mg_json_arr(&j);
     for (uint32_t i = 0; i < p->n_kernels; i++)
-        if (mg_report_shows(o, &p->kernels[i])) write_kernel(&j, &p->kernels[i]);
+        if (mg_report_shows(o, &p->kernels[i])) write_kernel(&j, p, &p->kernels[i]);
     mg_json_end(&j, ']');
     mg_report_tools_json(&j, p, o);
     mg_json_end(&j, '}');

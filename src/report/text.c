@@ -5,6 +5,7 @@
 
 #include "isa/isa.h"
 #include "report/priv.h"
+#include "store/sample.h"
 
 #define TOP_KERNELS 10
 #define TOP_DETAILS 3
@@ -189,6 +190,19 @@ static int by_op_heat(const void *a, const void *b)
     return strcmp(x->op, y->op);
 }
 
+/* Only some launches were counted: what all of them would have. */
+static void write_sampled(struct view *v, const struct mg_pkernel *k)
+{
+    struct mg_sample s;
+    if (!mg_sample_of(v->p, k, &s)) return;
+    mg_buf_printf(v->out, "  %llu of %llu launches counted below; all of them about ", (unsigned long long)s.counted, (unsigned long long)s.launches);
+    mg_add_grouped(v->out, (uint64_t)(s.insts.value + 0.5));
+    mg_buf_adds(v->out, " thread instructions");
+    if (s.insts.bound < 0) mg_buf_adds(v->out, ", with no bound: too few were counted\n");
+    else mg_buf_printf(v->out, ", +- %.2g %% (95 %%, were they drawn at random)\n", s.insts.value > 0 ? 100 * s.insts.bound / s.insts.value : 0);
+    mg_sample_release(&s);
+}
+
 static void write_opcodes(struct view *v, const struct mg_pkernel *k, const struct mg_kernel_sums *s)
 {
     static const char *const names[KIND_COUNT] = {"memory", "float", "integer and moves", "control", "warp and barrier"};
@@ -250,6 +264,7 @@ static void write_kernel(struct view *v, const struct mg_hot_kernel *h)
         if (k->has_error) mg_buf_printf(v->out, ": off by %.3g %% from the launches counted in full\n", k->error_pct);
         else mg_buf_adds(v->out, "; how far that is off is known only beside a full count (margay merge)\n");
     }
+    write_sampled(v, k);
     write_blocks(v, k, &h->s);
     write_opcodes(v, k, &h->s);
 }

@@ -66,7 +66,21 @@ if [ -w /dev/full ]; then expect 3 'cannot write' bash -c "'$MARGAY' report p1 -
 
 # docs/json.md: every documented field is printed, every printed field is documented
 "$MARGAY" report joined --json --per-launch > all.json
-python3 - "$ROOT/docs/json.md" all.json <<'PY'
+# what 4 of the 13 launches of a kernel counted, and what all 13 would have: within the bound
+for o in '--launches %4' '--launches 0-'; do
+    rm -rf part && "$MARGAY" run -q --device emu $o -o part -- "$EX/bfs" > /dev/null 2> err && "$MARGAY" report part --json > "part.$(( ${n:-0} ))" || { cat err; fail "$o"; }
+    n=1
+done
+python3 - <<'PY' || fail 'the estimate of a sample'
+import json
+some, full = (json.load(open(f))['kernels'][0] for f in ('part.0', 'part.1'))
+s = some['sampled']
+assert full['sampled'] is None and s['launches'] == 13 and s['counted'] == 4 and s['method'] == 'geometry', s
+assert some['thread_instructions'] < full['thread_instructions'], 'it counted all'
+assert 0 < s['bound'] < s['thread_instructions'] and abs(s['thread_instructions'] - full['thread_instructions']) <= s['bound'], (s['thread_instructions'], s['bound'])
+assert s['blocks'][0]['thread_entries'] == full['blocks'][0]['thread_entries'] and s['blocks'][0]['bound'] == 0, s['blocks'][0]
+PY
+python3 - "$ROOT/docs/json.md" all.json part.0 <<'PY'
 import json, re, sys
 text = open(sys.argv[1]).read()
 documented = set(re.findall(r'^\| `([^`]+)`', text, re.M))
@@ -84,7 +98,7 @@ def walk(v, path):
             walk(x, q)
     elif isinstance(v, list):
         for x in v: walk(x, path + '[]')
-walk(json.load(open(sys.argv[2])), '')
+for f in sys.argv[2:]: walk(json.load(open(f)), '')
 documented = {p for p in documented if not re.match(r'tools\.\w', p)} # a tool's own results: tools.<tool>.<key>
 for p in sorted(printed - documented): print('printed, not documented:', p)
 for p in sorted(documented - printed): print('documented, not printed:', p)
