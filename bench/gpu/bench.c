@@ -147,7 +147,7 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
     mg_id k = mg_module_find_func(ptx_module, l->kernel);
     struct mg_sites *sites = mg_sites_new(ptx_module, k);
     struct mg_twin *t = NULL;
-    if (mg_twin_new(ptx_module, k, &t, &d) || tool->configure(args, &conf, &d) || tool->instrument(conf, sites, t, &b->layout, &d) || mg_module_verify(t->m, &d)) {
+    if (mg_twin_new(ptx_module, k, &t, &d) || tool->configure(args, &conf, &d) || (tool->count && tool->count(conf, sites, t, &b->layout, &d)) || mg_module_verify(t->m, &d)) {
         fprintf(stderr, "bench-gpu: %s, %s: %s\n", l->kernel, s->name, mg_diag_first(&d, MG_ERR_STATE));
         exit(3);
     }
@@ -160,7 +160,6 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
     if (!b->failed && cu.alloc(&b->block, MG_CTX_BYTES + 8 * b->words + 8 * (t->n_symbols + 1))) b->failed = "no memory for counters";
     if (!b->failed) {
         uint64_t head[MG_CTX_BYTES / 8] = {0}, table[64] = {0};
-        if (tool->initialize) tool->initialize(conf, head + MG_CTX_WORDS / 8);
         head[MG_CTX_COUNTERS / 8] = b->block + MG_CTX_BYTES;
         head[MG_CTX_SYMBOLS / 8] = b->block + MG_CTX_BYTES + 8 * b->words;
         for (uint32_t i = 0; i < t->n_symbols && i < 64; i++) {
@@ -173,7 +172,7 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
         measure_function(b, l);
     }
     mg_buf_release(&text);
-    if (conf) tool->release(conf);
+    if (conf && tool->release) tool->release(conf);
     mg_twin_free(t);
     mg_sites_free(sites);
     mg_diag_release(&d);

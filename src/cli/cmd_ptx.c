@@ -183,7 +183,8 @@ int cmd_ptx(int argc, char **argv)
     const struct mg_opt opts[] = {MG_OPT_FLAG(0, "stress", &r.stress, "print: rewrite everything that may be rewritten first (for tests)"),
                                   MG_OPT_STR(0, "kernel", &r.o.kernel, "GLOB", "cfg, stat, instrument: only functions of this name"),
                                   MG_OPT_FLAG(0, "dot", &r.o.dot, "cfg: for Graphviz"),
-                                  MG_OPT_STR('t', "tool", &r.o.tool, "TOOL[,k=v...]", "instrument: with this tool (blocks)"),
+                                  MG_OPT_LIST('t', "tool", &r.o.tools, "TOOL[,k=v...]", "instrument: with this tool (blocks); may be repeated"),
+                                  MG_OPT_U64(0, "sm", &r.o.sm, "N", "instrument: as for a GPU of this compute capability, 90; else as for emu and cpu"),
                                   MG_OPT_STR(0, "pass", &r.o.pass, "PASS", "instrument: run this pass over the module instead"),
                                   MG_OPT_STR(0, "dump", &r.o.dump, "PASS", "instrument: print the module after this pass, or after all"),
                                   MG_OPT_END};
@@ -204,6 +205,7 @@ int cmd_ptx(int argc, char **argv)
     if (mg_cli_out(&r.out)) worsen(&r, MG_EXIT_INPUT);
     status = r.status;
 out:
+    free(r.o.tools.at);
     mg_buf_release(&r.out);
     mg_buf_release(&more);
     return status;

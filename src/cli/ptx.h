@@ -3,19 +3,20 @@
 #define MG_CLI_PTX_H
 
 #include "base/buf.h"
+#include "cli/opt.h"
 #include "ir/ir.h"
 
 struct ptx_opts {
     const char *kernel; /* glob over function names; NULL: all */
     bool dot;           /* cfg: for Graphviz */
-    const char *tool;   /* instrument: "blocks,warps=off"; NULL: blocks */
+    struct mg_opt_list tools; /* instrument: "blocks,warps=off"; none: blocks */
+    uint64_t sm;        /* instrument: of the GPU; 0: emu and cpu */
     const char *pass;   /* instrument: run this pass over the module instead of a tool */
     const char *dump;   /* instrument: print the module after this pass, too ("all") */
 };
 bool ptx_wants(const struct ptx_opts *o, const struct mg_module *m, mg_id func);
 void ptx_cfg(const struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out);
 void ptx_stat(const struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out);
-struct mg_opt_page;
 /* The tool, its options and the passes exist; else one line of usage. */
 bool ptx_opts_check(const struct ptx_opts *o, const char *action, const struct mg_opt_page *page);
 /* The twin of every kernel asked for, or the module after the pass. Changes m when a pass runs. */

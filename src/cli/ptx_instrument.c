@@ -1,4 +1,4 @@
-/* margay ptx instrument: the text a device would get: a tool's twin of each kernel, or the module
+/* margay ptx instrument: the text a device would get: the tools' twin of each kernel, or the module
  * after a pass. */
 #include "cli/ptx.h"
 
@@ -7,24 +7,81 @@
 
 #include "cli/opt.h"
 #include "ptx/ptx.h"
-#include "tool/tool.h"
+#include "tool/layout.h"
 
-static enum mg_err run_tool(const struct mg_module *m, mg_id kernel, const struct mg_tool *tool, const void *conf,
-                            const struct ptx_opts *o, struct mg_buf *out, struct mg_diag *d)
+enum { GPU_COPIES = 64 };
+
+struct tools { struct mg_tool_use *uses; void **confs; uint32_t n; };
+
+static void release_tools(struct tools *t)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        if (t->confs[i] && t->uses[i].tool->release) t->uses[i].tool->release(t->confs[i]);
+    free(t->uses);
+    free(t->confs);
+}
+
+/* "NAME,k=v": what a GPU's run puts in front of the options, then those. */
+static enum mg_err add_tool(struct tools *t, const char *given, uint64_t sm, struct mg_diag *d)
+{
+    const char *comma = strchr(given, ',');
+    char *name = comma ? mg_xstrdup(given) : NULL;
+    if (name) name[comma - given] = 0;
+    const struct mg_tool *tool = mg_tool_find(name ? name : given);
+    enum mg_err err = tool ? MG_ERR_OK : mg_diag_err(d, MG_ERR_NOT_FOUND, "there is no tool named %s (margay tools lists them)", name ? name : given);
+    struct mg_buf args = MG_BUF_INIT;
+    if (tool && sm && tool->gpu_args) mg_buf_printf(&args, "%s,sm=%u,", tool->gpu_args, (unsigned)sm);
+    mg_buf_adds(&args, comma ? comma + 1 : "");
+    if (tool) {
+        t->uses[t->n].tool = tool;
+        if (tool->configure) err = tool->configure(args.n ? args.at : "", &t->confs[t->n], d);
+        else if (comma) err = mg_diag_err(d, MG_ERR_INPUT, "tool %s has no options", tool->name);
+        t->uses[t->n].conf = t->confs[t->n];
+        t->n++;
+    }
+    mg_buf_release(&args);
+    free(name);
+    return err;
+}
+
+static enum mg_err find_tools(const struct ptx_opts *o, struct tools *t, struct mg_diag *d)
+{
+    enum mg_err err = MG_ERR_OK;
+    t->uses = mg_xcalloc(o->tools.n + 1, sizeof *t->uses);
+    t->confs = mg_xcalloc(o->tools.n + 1, sizeof *t->confs);
+    if (!o->tools.n) err = add_tool(t, "blocks", o->sm, d);
+    for (uint32_t i = 0; i < o->tools.n && !err; i++) err = add_tool(t, o->tools.at[i], o->sm, d);
+    return err;
+}
+
+static void add_head(const struct mg_sites *sites, const struct mg_twin *t, const struct mg_layout *l, struct mg_buf *out)
+{
+    const struct mg_counter_launch one = {.grid = {1, 1, 1}, .block = {1, 1, 1}};
+    mg_buf_printf(out, "// %s: %u counters for %u blocks", sites->kernel, l->blocks.n_counters, sites->n_blocks);
+    for (uint32_t i = 0; i < l->n_regions; i++) {
+        const struct mg_region *r = &l->regions[i];
+        if (r->reason) mg_buf_printf(out, "; %s: %s", r->tool, r->reason);
+        else if (r->n_words) mg_buf_printf(out, "; %s: %u cells in %u copies, %u tables", r->tool, r->n_cells, r->n_copies, r->n_tables);
+    }
+    if (l->n_region_words) mg_buf_printf(out, "; %llu words", (unsigned long long)mg_layout_words(l, &one));
+    for (uint32_t i = 0; i < t->n_symbols; i++) mg_buf_printf(out, "%s%s", i ? ", " : "; symbols ", t->symbols[i].name);
+    mg_buf_addc(out, '\n');
+}
+
+static enum mg_err run_tools(const struct mg_module *m, mg_id kernel, const struct tools *tools, const struct ptx_opts *o, struct mg_buf *out, struct mg_diag *d)
 {
     struct mg_twin *t = NULL;
     struct mg_sites *sites = mg_sites_new(m, kernel);
-    struct mg_counter_layout layout = {.other_at = UINT32_MAX}; /* what a tool leaves alone */
+    struct mg_layout layout = {.n_regions = 0};
     struct mg_pass_opts passes = {.size = sizeof passes, .dump = o->dump, .dump_to = out, .verify = true};
+    struct mg_tools_opts opts = {.size = sizeof opts, .sm = (uint32_t)o->sm, .max_copies = o->sm ? GPU_COPIES : 1, .reduce = o->sm != 0, .passes = &passes};
     enum mg_err err = mg_twin_new(m, kernel, &t, d);
-    if (!err) err = mg_tool_instrument(tool, conf, sites, t, &layout, &passes, d);
+    if (!err) err = mg_tools_instrument(tools->uses, tools->n, sites, t, &opts, &layout, d);
     if (!err) {
-        mg_buf_printf(out, "// %s: %u counters for %u blocks", sites->kernel, layout.n_counters, sites->n_blocks);
-        for (uint32_t i = 0; i < t->n_symbols; i++) mg_buf_printf(out, "%s%s", i ? ", " : "; symbols ", t->symbols[i].name);
-        mg_buf_addc(out, '\n');
+        add_head(sites, t, &layout, out);
         mg_ptx_print(t->m, out);
     }
-    mg_counter_layout_release(&layout);
+    mg_layout_release(&layout);
     mg_twin_free(t);
     mg_sites_free(sites);
     return err;
@@ -44,23 +101,19 @@ static enum mg_err run_pass(struct mg_module *m, const struct ptx_opts *o, struc
 enum mg_err ptx_instrument(struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out, struct mg_diag *d)
 {
     if (o->pass) return run_pass(m, o, out, d);
-    char *spec = mg_xstrdup(o->tool ? o->tool : "blocks"), *args = strchr(spec, ',');
-    if (args) *args++ = 0;
-    const struct mg_tool *tool = mg_tool_find(spec);
-    void *conf = NULL;
-    enum mg_err err = tool ? tool->configure(args ? args : "", &conf, d) : mg_diag_err(d, MG_ERR_NOT_FOUND, "no tool \"%s\"", spec);
+    struct tools tools = {.n = 0};
+    enum mg_err err = find_tools(o, &tools, d);
     for (mg_id f = 1; !err && f < m->funcs.n; f++)
-        if (m->funcs.at[f].kind == MG_FUNC_entry && ptx_wants(o, m, f)) err = run_tool(m, f, tool, conf, o, out, d);
-    if (conf) tool->release(conf);
-    free(spec);
+        if (m->funcs.at[f].kind == MG_FUNC_entry && ptx_wants(o, m, f)) err = run_tools(m, f, &tools, o, out, d);
+    release_tools(&tools);
     return err;
 }
 
 bool ptx_opts_check(const struct ptx_opts *o, const char *action, const struct mg_opt_page *page)
 {
     bool instrument = !strcmp(action, "instrument");
-    if (!instrument && (o->tool || o->pass || o->dump)) {
-        mg_opt_usage(page, 0, "%s is for instrument", o->tool ? "-t" : o->pass ? "--pass" : "--dump");
+    if (!instrument && (o->tools.n || o->pass || o->dump || o->sm)) {
+        mg_opt_usage(page, 0, "%s is for instrument", o->tools.n ? "-t" : o->pass ? "--pass" : o->dump ? "--dump" : "--sm");
         return false;
     }
     if (o->pass && !mg_pass_find(o->pass)) {
@@ -68,15 +121,11 @@ bool ptx_opts_check(const struct ptx_opts *o, const char *action, const struct m
         return false;
     }
     struct mg_diag d = MG_DIAG_INIT;
-    char *spec = mg_xstrdup(o->tool ? o->tool : "blocks"), *args = strchr(spec, ',');
-    if (args) *args++ = 0;
-    const struct mg_tool *tool = mg_tool_find(spec);
-    void *conf = NULL;
-    enum mg_err err = MG_ERR_OK;
-    if (!tool) mg_opt_usage(page, 0, "there is no tool named %s (margay tools lists them)", spec);
-    else if (tool->configure && (err = tool->configure(args ? args : "", &conf, &d))) mg_opt_usage(page, 0, "-t %s: %s", o->tool, mg_diag_first(&d, err));
-    if (conf && tool->release) tool->release(conf);
+    struct tools tools = {.n = 0};
+    enum mg_err err = find_tools(o, &tools, &d);
+    if (err == MG_ERR_NOT_FOUND) mg_opt_usage(page, 0, "%s", mg_diag_first(&d, err));
+    else if (err) mg_opt_usage(page, 0, "-t %s: %s", tools.n && o->tools.n ? o->tools.at[tools.n - 1] : "blocks", mg_diag_first(&d, err));
+    release_tools(&tools);
     mg_diag_release(&d);
-    free(spec);
-    return tool && !err;
+    return !err;
 }

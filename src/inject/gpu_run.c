@@ -34,8 +34,6 @@ static struct mg_nv_slots *find_slots(struct mg_inst *i, struct mg_gpu_inst *g, 
     if (!s) {
         uint64_t header[MG_CTX_BYTES / 8] = {0};
         header[MG_CTX_SYMBOLS / 8] = i->symbols;
-        if (mg_session.tool->initialize)
-            mg_session.tool->initialize(mg_session.tool_conf, header + MG_CTX_WORDS / 8);
         s = mg_nv_slots_new(g->x, header, sizeof header, body);
         if (s) {
             mg_nv_slots_next(s, g->slots);

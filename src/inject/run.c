@@ -53,8 +53,6 @@ static struct mg_block_mem *block_take(struct mg_run *r)
     uint64_t *ctx = (uint64_t *)(uintptr_t)b->at;
     ctx[MG_CTX_COUNTERS / 8] = b->at + MG_CTX_BYTES;
     ctx[MG_CTX_SYMBOLS / 8] = i->symbols;
-    if (mg_session.tool->initialize)
-        mg_session.tool->initialize(mg_session.tool_conf, ctx + MG_CTX_WORDS / 8);
     return b;
 }
 

@@ -117,7 +117,7 @@ static bool instrument(struct mg_code *c, struct mg_twin *t, struct mg_diag *d)
 {
     struct mg_session *s = &mg_session;
     uint64_t start = mg_now_ns();
-    enum mg_err err = s->tool->instrument(s->tool_conf, c->sites, t, &c->layout, d);
+    enum mg_err err = s->tool->count ? s->tool->count(s->tool_conf, c->sites, t, &c->layout, d) : mg_diag_err(d, MG_ERR_UNSUPPORTED, "tool %s cannot run yet", s->tool->name);
     if (err)
         return fail(&c->state, &c->reason, "the tool cannot instrument it: %s", mg_diag_first(d, err));
     if (s->config.stress)

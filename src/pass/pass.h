@@ -74,6 +74,7 @@ struct mg_twin {
     mg_id *ctx_reg;                      /* per function: .u64 register that holds the context block's address */
     mg_id *entry_at;                     /* per function: entry code of tools goes in front of this node (0: at the end);
                                           * ctx_reg is loaded before it */
+    mg_id *closing;                      /* per function: the ret that tools put behind a body that runs off its end; 0: none */
     mg_id *native_calls; mg_id *native_guards; uint32_t n_native_calls; /* calls of functions without a clone, and
                                           * the predicate that tells which lanes make them */
 };

@@ -21,9 +21,10 @@ static mg_id behind(const struct mg_module *m, const struct mg_cfg *c, uint32_t 
         mg_id at = c->blocks[block + 1].first;
         bool label = false; /* what was inserted at the next block's head stands behind its labels */
         for (; id && id != last; id = m->nodes.at[id].prev) {
-            unsigned kind = m->nodes.at[id].kind;
-            if (kind == MG_NODE_label && m->labels.at[m->nodes.at[id].ref].targeted) label = true, at = id;
-            else if (kind == MG_NODE_inst && label) return m->nodes.at[id].next;
+            const struct mg_node *n = &m->nodes.at[id];
+            bool ours = n->flags & MG_NF_META; /* labels inside of inserted code */
+            if (n->kind == MG_NODE_label && !ours && m->labels.at[n->ref].targeted) label = true, at = id;
+            else if (label && (n->kind == MG_NODE_inst || (n->kind == MG_NODE_label && ours))) return n->next;
             else if (!label) at = id;
         }
         return label ? m->nodes.at[last].next : at;

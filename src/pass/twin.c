@@ -247,6 +247,7 @@ enum mg_err mg_twin_new_as(const struct mg_module *m, mg_id kernel, unsigned fla
     memcpy(t->funcs, b.graph->funcs, t->n_funcs * sizeof *t->funcs);
     t->ctx_reg = mg_xcalloc(t->n_funcs, sizeof *t->ctx_reg);
     t->entry_at = mg_xcalloc(t->n_funcs, sizeof *t->entry_at);
+    t->closing = mg_xcalloc(t->n_funcs, sizeof *t->closing);
     b.reached = mg_xcalloc(m->funcs.n, sizeof *b.reached);
     for (uint32_t i = 0; i < t->n_funcs; i++) b.reached[t->funcs[i]] = true;
     enum mg_err err = build(&b);
@@ -273,6 +274,7 @@ void mg_twin_free(struct mg_twin *t)
     free(t->funcs);
     free(t->ctx_reg);
     free(t->entry_at);
+    free(t->closing);
     free(t->native_calls);
     free(t->native_guards);
     mg_module_free(t->m);

@@ -119,13 +119,8 @@ static enum mg_err blocks_configure(const char *args, void **conf, struct mg_dia
     return MG_ERR_OK;
 }
 
-static void blocks_initialize(const void *conf, uint64_t words[MG_CTX_N_WORDS])
-{
-    (void)conf, (void)words; /* which CTA and warp count stands in the text */
-}
-
-static enum mg_err blocks_instrument(const void *conf, const struct mg_sites *sites, struct mg_twin *twin,
-                                     struct mg_counter_layout *layout, struct mg_diag *d)
+static enum mg_err blocks_count(const void *conf, const struct mg_sites *sites, struct mg_twin *twin,
+                                struct mg_counter_layout *layout, struct mg_diag *d)
 {
     const struct mg_blocks_opts *o = conf;
     if (sites->n_funcs != twin->n_funcs) return mg_diag_err(d, MG_ERR_STATE, "sites and twin are of different kernels");
@@ -202,6 +197,6 @@ extern const struct mg_tool mg_tool_blocks;
 const struct mg_tool mg_tool_blocks = {
     .name = "blocks", .summary = "count how often each basic block is entered, by threads and by warps",
     .opts = blocks_opts, .configure = blocks_configure, .release = blocks_release,
-    .instrument = blocks_instrument, .initialize = blocks_initialize,
+    .count = blocks_count,
     .gpu_args = "counters=register,warps=off,shards=64",
 };

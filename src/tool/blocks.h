@@ -44,6 +44,10 @@ bool mg_callee_may_exit(const struct mg_module *m, const bool *may_exit, mg_id n
 bool *mg_funcs_may_exit(const struct mg_module *m, const struct mg_twin *t);
 /* A body may end without ret: by its last instruction, or by a branch to a label behind it. */
 bool mg_body_falls_off(const struct mg_module *m, const struct mg_cfg *c);
+/* Ends such a body by a ret; every later caller gets the same. 0: it needs none. */
+mg_id mg_body_close(struct mg_twin *t, uint32_t ix, const struct mg_cfg *c);
+/* From sm_70 on a newer target means the same: it only allows more. sm: of the device, 0: as the PTX has it. */
+void mg_raise_target(struct mg_module *m, uint32_t sm);
 /* Sets how the active lanes are asked for; false: this PTX has no way. */
 bool mg_choose_mask(struct mg_module *m, bool *ballot);
 

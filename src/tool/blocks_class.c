@@ -357,7 +357,6 @@ static void emit_end(struct emitter *e, uint32_t b, bool *reach)
 static void instrument_func(struct emitter *e, const struct mg_sites *s, uint32_t zero_at)
 {
     bool *reach = mg_xmalloc(e->x.c->n_blocks + 1);
-    bool falls = mg_body_falls_off(e->x.m, e->x.c);
     e->plans = mg_xcalloc(e->x.c->n_blocks + 1, sizeof *e->plans);
     e->may_leave = mg_xcalloc(e->x.c->n_blocks + 1, sizeof *e->may_leave);
     for (uint32_t b = 0; b < e->x.c->n_blocks; b++) {
@@ -371,9 +370,9 @@ static void instrument_func(struct emitter *e, const struct mg_sites *s, uint32_
         emit_head(e, b);
         emit_end(e, b, reach);
     }
-    if (falls) {
+    e->x.at = mg_body_close(e->x.t, e->x.ix, e->x.c);
+    if (e->x.at) {
         memset(reach, 1, e->x.c->n_blocks);
-        e->x.at = 0;
         emit_flush(e, reach, 0, false);
     }
     free(e->classes);

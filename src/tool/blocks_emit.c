@@ -2,6 +2,7 @@
  * ends. */
 #include "tool/blocks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,7 +144,7 @@ bool mg_body_falls_off(const struct mg_module *m, const struct mg_cfg *c)
     const struct mg_form *f = mg_node_form(m, n);
     if (!(f->op_flags & MG_OPF_ENDS_BLOCK) || n->guard || f->op == MG_OP_call) return true;
     for (mg_id id = n->next; id; id = m->nodes.at[id].next)
-        if (m->nodes.at[id].kind == MG_NODE_label && m->labels.at[m->nodes.at[id].ref].targeted) return true;
+        if (m->nodes.at[id].kind == MG_NODE_label && !(m->nodes.at[id].flags & MG_NF_META) && m->labels.at[m->nodes.at[id].ref].targeted) return true;
     return false;
 }
 
@@ -157,4 +158,27 @@ bool mg_choose_mask(struct mg_module *m, bool *ballot)
     m->version_major = 6; /* sm_70 came with 6.0, activemask with 6.2 */
     m->version_minor = 2;
     return true;
+}
+
+mg_id mg_body_close(struct mg_twin *t, uint32_t ix, const struct mg_cfg *c)
+{
+    if (t->closing[ix]) return t->closing[ix];
+    if (!mg_body_falls_off(t->m, c)) return 0;
+    return t->closing[ix] = mg_insert(t->m, t->funcs[ix], 0, "ret", NULL, 0);
+}
+
+void mg_raise_target(struct mg_module *m, uint32_t sm)
+{
+    if (sm >= 80 && m->sm >= 70 && m->sm < 80 && !m->sm_suffix) {
+        const char *rest = strchr(mg_name(m, m->target), ',');
+        char text[128];
+        snprintf(text, sizeof text, "sm_80%.100s", rest ? rest : "");
+        m->target = mg_intern_adds(&m->names, text);
+        m->sm = 80;
+    }
+    unsigned need = m->sm >= 80 ? 70 : 62, version = m->version_major * 10u + m->version_minor;
+    if (m->sm >= 70 && version < need) {
+        m->version_major = (uint16_t)(need / 10);
+        m->version_minor = (uint16_t)(need % 10);
+    }
 }

@@ -26,6 +26,7 @@ static mg_id temp(struct mg_rfunc *f, mg_id *at, const char *name, enum mg_type 
 
 static mg_id t32(struct mg_rfunc *f, unsigned i) { return temp(f, &f->t.b32[i], "__mg_t", MG_TYPE_b32); }
 static mg_id t64(struct mg_rfunc *f, unsigned i) { return temp(f, &f->t.b64[i], "__mg_d", MG_TYPE_b64); }
+mg_id mg_rc_temp64(struct mg_rfunc *f) { return t64(f, 0); }
 static mg_id tp(struct mg_rfunc *f, unsigned i) { return temp(f, &f->t.p[i], "__mg_p", MG_TYPE_pred); }
 
 static mg_id new_label(struct mg_rfunc *f)

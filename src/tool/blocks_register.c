@@ -186,7 +186,7 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
     free(rest);
 }
 
-static void add_local_array(struct mg_rfunc *f)
+void mg_rc_add_local_array(struct mg_rfunc *f)
 {
     struct mg_module *m = f->x.m;
     char name[32];
@@ -219,7 +219,7 @@ static void assign_registers(struct mg_rfunc *f, mg_id shared)
             c->reg = mg_emit_reg(&f->x, "__mg_c", c->kind == MG_RC_64 ? MG_TYPE_u64 : MG_TYPE_u32);
         }
     }
-    if (f->n_locals || f->n_flags) add_local_array(f);
+    if (f->n_locals || f->n_flags) mg_rc_add_local_array(f);
 }
 
 static bool has_inner(const struct mg_loops *l, uint32_t loop)
@@ -516,21 +516,16 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     const struct mg_cfg *c = x->c;
-    bool falls = mg_body_falls_off(x->m, c);
-    mg_id ret = 0;
     emit_entry(y, f);
-    if (falls) { /* blocks of their own come behind the body: close it */
-        x->at = 0;
-        ret = mg_emit(x, "ret", NULL, 0);
-    }
+    mg_id ret = mg_body_close(x->t, x->ix, c); /* blocks of their own come behind the body */
     for (uint32_t i = 0; i < f->n_measured; i++) emit_measured(f, i);
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (f->rule[b] == MG_WR_LOWEST) emit_lowest(f, b);
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (c->reachable[b]) emit_end(y, f, b);
     x->at = ret;
-    if (falls && f->carried) mg_carry_return(y, f, ret);
-    else if (falls) mg_rc_flush(f, NULL, 0, false);
+    if (ret && f->carried) mg_carry_return(y, f, ret);
+    else if (ret) mg_rc_flush(f, NULL, 0, false);
     if (f->carried) mg_carry_check(y, f);
 }
 
@@ -621,23 +616,6 @@ static void release_func(struct mg_rfunc *f)
     mg_count_plan_free(f->plan);
 }
 
-/* From sm_70 on a newer target means the same: it only allows more. */
-static void raise_target(struct mg_module *m, uint32_t sm)
-{
-    if (sm >= 80 && m->sm >= 70 && m->sm < 80 && !m->sm_suffix) {
-        const char *rest = strchr(mg_name(m, m->target), ',');
-        char text[128];
-        snprintf(text, sizeof text, "sm_80%.100s", rest ? rest : "");
-        m->target = mg_intern_adds(&m->names, text);
-        m->sm = 80;
-    }
-    unsigned need = m->sm >= 80 ? 70 : 62, version = m->version_major * 10u + m->version_minor;
-    if (m->sm >= 70 && version < need) {
-        m->version_major = (uint16_t)(need / 10);
-        m->version_minor = (uint16_t)(need % 10);
-    }
-}
-
 static void emit_kernel(struct kernel *k)
 {
     struct mg_counter_layout *l = k->l;
@@ -677,7 +655,7 @@ enum mg_err mg_blocks_register(const struct mg_blocks_opts *o, const struct mg_s
     }
     *l = (struct mg_counter_layout){.n_blocks = s->n_blocks, .n_copies = o->shards, .counter_words = 1, .other_at = UINT32_MAX};
     if (t->n_native_calls) l->other_at = l->n_counters++;
-    raise_target(t->m, o->sm);
+    mg_raise_target(t->m, o->sm);
     k.funcs = mg_xcalloc(s->n_funcs + 1, sizeof *k.funcs);
     k.may_exit = mg_funcs_may_exit(t->m, t);
     if (!k.o->warps) k.carry = mg_carry_new(s, t, k.may_exit);

@@ -1,4 +1,5 @@
-/* Scheme register of the tool blocks: shared by its two files. Not for others. */
+/* Scheme register of the tool blocks: shared by its two files, and by the sums of other tools
+ * (patch_sum.c). Not for others. */
 #ifndef MG_TOOL_BLOCKS_REGS_H
 #define MG_TOOL_BLOCKS_REGS_H
 
@@ -105,5 +106,8 @@ void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guar
 void mg_rc_flush_lanes(struct mg_rfunc *f, const uint64_t *set);
 /* In front of x.at: fields that could not take another 127 events go to memory. */
 void mg_rc_spill_fields(struct mg_rfunc *f);
+/* The array for counters in local memory. */
+void mg_rc_add_local_array(struct mg_rfunc *f);
+mg_id mg_rc_temp64(struct mg_rfunc *f);
 
 #endif

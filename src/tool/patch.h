@@ -21,7 +21,8 @@
 
 #include "tool/tool.h"
 
-struct mg_patch; /* one tool's view of one twin: valid during analyze and instrument */
+/* struct mg_patch: one tool's view of one twin, valid during analyze and instrument. Functions that cannot do
+ * what they are asked for make the tool fail, with their reason, when it is done. */
 
 /* ---- what is under work ------------------------------------------------------------------------- */
 struct mg_module *mg_patch_module(struct mg_patch *p);            /* the twin: same ids as the application's module */
@@ -55,7 +56,8 @@ bool mg_access_of(const struct mg_module *m, mg_id node, struct mg_access *a); /
 enum mg_merge { MG_MERGE_SUM, MG_MERGE_MAX, MG_MERGE_OR }; /* a minimum: MAX of the complement */
 enum mg_site_kind { MG_SITE_KERNEL, MG_SITE_BLOCK, MG_SITE_INST, MG_SITE_EDGE };
 /* A new site with n cells behind one another, all of one rule; returns the number of the first cell.
- * `note` is the tool's own and goes into the profile. node: INST; block (dense id): the others. */
+ * `note` is the tool's own and goes into the profile. node: INST, and which successor for EDGE; block (dense
+ * id): the others. n may be 0. */
 uint32_t mg_patch_site(struct mg_patch *p, enum mg_site_kind kind, mg_id node, uint32_t block, uint32_t n, enum mg_merge rule, uint32_t note);
 /* More cells for the last site, of another rule. */
 uint32_t mg_patch_cells(struct mg_patch *p, uint32_t n, enum mg_merge rule);
@@ -63,7 +65,7 @@ uint32_t mg_patch_cells(struct mg_patch *p, uint32_t n, enum mg_merge rule);
 uint32_t mg_patch_table(struct mg_patch *p, uint32_t keys, uint32_t n, enum mg_merge rule, uint32_t entries);
 /* Per-launch words, filled by tool.initialize: number of the first. The tool's own count from 0. */
 uint32_t mg_patch_words(struct mg_patch *p, uint32_t n);
-/* Asks that block counts be taken too (tool blocks); `profile` gets them. */
+/* Asks, in analyze, that block counts be taken too (tool blocks); `profile` gets them. */
 void mg_patch_want_blocks(struct mg_patch *p, bool warps);
 
 /* ---- spots and code ------------------------------------------------------------------------------------ */
@@ -79,20 +81,22 @@ void mg_at_exits(struct mg_patch *p, uint32_t func_ix, void (*fn)(struct mg_code
 
 /* Code is PTX by the instruction: form and operands (ir.h), new registers by type. All at one spot stand in
  * the order in which they were emitted. */
-mg_id mg_code_reg(struct mg_code_at *at, enum mg_type type);
+mg_id mg_code_reg(struct mg_code_at *at, enum mg_type type);  /* the function's: may be read at other spots of it, too */
+mg_id mg_code_temp(struct mg_code_at *at, enum mg_type type); /* of this spot alone; others use it again: prefer it */
 void mg_code(struct mg_code_at *at, const char *form, const struct mg_opnd *opnds, uint32_t n);
 #define MG_CODE(at, form, ...) mg_code((at), (form), (const struct mg_opnd[]){__VA_ARGS__}, sizeof((const struct mg_opnd[]){__VA_ARGS__}) / sizeof(struct mg_opnd))
 mg_id mg_code_label(struct mg_code_at *at);                 /* a new label, not placed yet */
 void mg_code_place(struct mg_code_at *at, mg_id label);
-/* From here on code is guarded by this predicate; 0: no longer. Nests with push and pop (predicates are and-ed). */
+/* From here on code is guarded by this predicate, too, which must not change meanwhile; 0: no longer. Nests with
+ * push and pop (predicates are and-ed). */
 void mg_code_guard(struct mg_code_at *at, mg_id pred, bool negated);
 void mg_code_push_guard(struct mg_code_at *at, mg_id pred, bool negated);
 void mg_code_pop_guard(struct mg_code_at *at);
 /* The guard of an application instruction as predicate and negation; 0: none. */
 mg_id mg_node_guard(const struct mg_module *m, mg_id node, bool *negated);
 
-/* Values at a spot: registers that hold them. The same value asked for again at the same spot, or one
- * that does not change in the function, is computed once. */
+/* Values at a spot: registers that hold them, at this spot alone. The same value asked for again at the same
+ * spot, or one that does not change in the function, is computed once. */
 mg_id mg_value_active(struct mg_code_at *at);               /* b32: lanes here, guard of the code included */
 mg_id mg_value_leader(struct mg_code_at *at);               /* pred: the lowest of these */
 mg_id mg_value_n_active(struct mg_code_at *at);             /* b32 */
@@ -105,13 +109,15 @@ mg_id mg_value_clock(struct mg_code_at *at);                /* b64: read here, e
 mg_id mg_value_globaltimer(struct mg_code_at *at);          /* b64 */
 mg_id mg_value_word(struct mg_code_at *at, uint32_t word);  /* b64: per-launch word */
 mg_id mg_value_address(struct mg_code_at *at, mg_id node);  /* b64: of an access, as the instruction has it (its space's) */
-mg_id mg_value_param(struct mg_code_at *at, uint32_t ix);   /* kernel argument, widened to 64 bits; entry function only: elsewhere 0 */
+mg_id mg_value_param(struct mg_code_at *at, uint32_t ix);   /* kernel argument, widened to 64 bits; entry function only: elsewhere, and of structs and arrays, 0 */
+mg_id mg_value_wide(struct mg_code_at *at, struct mg_opnd v); /* b64: the bits of an operand of an instruction here */
 
 /* Updates. v: register or immediate of 64 bits (b32: widened unsigned). */
 enum mg_spread {
     MG_EACH,    /* every lane here has its own v */
     MG_ONCE,    /* the lanes here have one v, counted once a warp */
     MG_TIMES,   /* one v, counted once for every lane */
+    MG_ALONE,   /* the guard has left one lane at most: nothing is asked of the others */
 };
 void mg_cell_update(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, enum mg_spread spread);       /* by the cell's rule */
 /* Cell `first` + ix of a run of n: ix beyond it is left out. */

@@ -77,24 +77,54 @@ uint64_t mg_counters_other(const struct mg_counter_layout *l, const struct mg_co
 /* Scheme thread: how often one thread (linear id in the grid) entered a block. */
 uint64_t mg_counters_thread(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw, uint32_t block, uint64_t thread);
 
+/* ---- tools ------------------------------------------------------------------------------------- */
+
+struct mg_patch;       /* tool/patch.h: one tool's view of a kernel */
+struct mg_json;
+struct mg_table;       /* tool/result.h: what becomes text and CSV */
+struct mg_tool_result; /* tool/result.h: what was counted, by kernel and site */
+struct mg_tool_host;   /* tool/host.h: what a tool may ask of the measured process */
+
 struct mg_tool_opt { const char *key, *value, *help; };
+struct mg_tool_launch { /* what a tool may know of one launch */
+    const char *kernel;
+    uint64_t id;        /* number of the launch in its process */
+    struct mg_counter_launch shape;
+    const void *args; uint32_t args_bytes; /* as the kernel sees them; NULL: not known */
+    bool complete;      /* finalize */
+};
+/* analyze -> instrument (once per kernel) -> initialize -> finalize (per launch) -> profile (per report). Any
+ * but name and instrument may be NULL. conf is what configure made; hooks may run on any thread, analyze
+ * and instrument on one at a time, and must not call CUDA. */
 struct mg_tool {
     const char *name, *summary;
     const struct mg_tool_opt *opts; /* documented keys with defaults, ends with key NULL */
     /* Parses "k=v,..." into a heap struct. */
     enum mg_err (*configure)(const char *args, void **conf, struct mg_diag *d);
     void (*release)(void *conf);
-    /* Inserts probes into the twin. A pure function of its input. layout says what was placed where. */
-    enum mg_err (*instrument)(const void *conf, const struct mg_sites *sites, struct mg_twin *twin, struct mg_counter_layout *layout, struct mg_diag *d);
-    /* Fills the context block's words for one launch. */
-    void (*initialize)(const void *conf, uint64_t words[MG_CTX_N_WORDS]);
+    /* Looks at the application's code, reserves sites and cells. Pure functions of their input: the
+     * kernel's text, conf, the device's compute capability. An error leaves the kernel to the other tools,
+     * with the reason in the coverage. */
+    enum mg_err (*analyze)(const void *conf, struct mg_patch *p, struct mg_diag *d);
+    enum mg_err (*instrument)(const void *conf, struct mg_patch *p, struct mg_diag *d);
+    /* Fills its words (mg_patch_words) of one launch. */
+    void (*initialize)(const void *conf, const struct mg_tool_launch *l, uint64_t *words);
+    /* Cells of one launch, merged over copies. On a thread of ours: it may print or send them. */
+    void (*finalize)(void *conf, const struct mg_tool_launch *l, const uint64_t *cells, uint32_t n);
+    /* What was counted, as tables and as JSON (the value of tools.<name>). In the process that reports. */
+    void (*profile)(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j);
+    /* Once in a measured process: before its first kernel, and when it ends. */
+    void (*begin)(void *conf, const struct mg_tool_host *host);
+    void (*end)(void *conf);
+    /* The block counter alone (tool blocks), in the place of instrument: its counters have a layout of their own. */
+    enum mg_err (*count)(const void *conf, const struct mg_sites *sites, struct mg_twin *twin, struct mg_counter_layout *layout, struct mg_diag *d);
     unsigned flags;
     const char *gpu_args; /* options a GPU's run puts in front of the user's; NULL: none */
 };
-enum mg_tool_flags { MG_TOOL_NATIVE = 1 /* never instruments: every launch runs native, reason "no tool" */ };
-/* tool->instrument as a pass: verified after it in debug builds (or on demand), dumpable, timed. */
-enum mg_err mg_tool_instrument(const struct mg_tool *tool, const void *conf, const struct mg_sites *sites, struct mg_twin *twin,
-                               struct mg_counter_layout *layout, const struct mg_pass_opts *opts, struct mg_diag *d) MG_MUST_CHECK;
+enum mg_tool_flags {
+    MG_TOOL_NATIVE = 1,     /* never instruments: every launch runs native, reason "no tool" */
+    MG_TOOL_PER_LAUNCH = 2, /* the profile keeps its cells launch by launch, too */
+};
 const struct mg_tool *mg_tool_find(const char *name);
 const struct mg_tool *mg_tool_at(uint32_t ix); /* NULL past the last: the list of tools.def */
 

@@ -85,17 +85,16 @@ enum { OUT_WORDS = 4096 };
 
 static char *preset(char *text);
 
-static bool instrument(struct run *r, const char *kernel, const char *args, struct mg_counter_layout *layout, struct mg_twin **twin, uint64_t *words)
+static bool instrument(struct run *r, const char *kernel, const char *args, struct mg_counter_layout *layout, struct mg_twin **twin)
 {
     struct mg_diag d = MG_DIAG_INIT;
     const struct mg_tool *tool = mg_tool_find("blocks");
     void *conf = NULL;
     mg_id k = mg_module_find_func(r->m, kernel);
     r->sites = mg_sites_new(r->m, k);
-    bool ok = !mg_twin_new(r->m, k, twin, &d) && !tool->configure(args, &conf, &d) && !tool->instrument(conf, r->sites, *twin, layout, &d) &&
+    bool ok = !mg_twin_new(r->m, k, twin, &d) && !tool->configure(args, &conf, &d) && !tool->count(conf, r->sites, *twin, layout, &d) &&
               !mg_module_verify((*twin)->m, &d);
     if (!ok) mg_test_fail(__FILE__, __LINE__, "%s: %s", kernel, mg_diag_first(&d, MG_ERR_STATE));
-    if (conf) tool->initialize(conf, words);
     if (conf) tool->release(conf);
     mg_diag_release(&d);
     if (!ok) return false;
@@ -113,7 +112,7 @@ static bool run_both(struct run *r, const char *text, const char *kernel, uint32
     struct mg_counter_layout layout = {0};
     struct mg_twin *twin = NULL;
     uint64_t words[MG_CTX_N_WORDS] = {0};
-    if (!r->m || !native || !instrument(r, kernel, args, &layout, &twin, words)) return false;
+    if (!r->m || !native || !instrument(r, kernel, args, &layout, &twin)) return false;
     struct mg_counter_launch shape = {{grid, 1, 1}, {block, 1, 1}};
     uint64_t n_words = mg_counters_words(&layout, &shape);
     uint64_t ctx = mg_mem_alloc(MG_CTX_BYTES + 8 * n_words + 8, 256, MG_ALLOC_INTERNAL), *c = (uint64_t *)(uintptr_t)ctx;

@@ -1,0 +1,74 @@
+/* Where what a twin counts lies in a launch's memory, how it is read back, and what was observed.
+ *
+ *   +0                  context block (pass.h); words of tools in its words[]
+ *   +MG_CTX_BYTES       block counters, where blocks are counted
+ *   then                one region for each tool: copies of its cells, then its hash tables
+ *
+ * All u64, all 0 before the launch. Outlives the module. */
+#ifndef MG_TOOL_LAYOUT_H
+#define MG_TOOL_LAYOUT_H
+
+#include "tool/patch.h"
+
+struct mg_layout_site {
+    enum mg_site_kind kind;
+    uint32_t note;                    /* the tool's own */
+    uint32_t block;                   /* dense id; of an instruction, too; the kernel: 0 */
+    uint32_t succ;                    /* EDGE: which of the block's successors */
+    uint32_t ptx_line;                /* of the instruction, or the block's first; 0: the kernel */
+    const char *function, *op;        /* op: dotted text of an instruction, else "" */
+    const char *file; uint32_t line;  /* source; NULL: not known */
+    const char *inlined;              /* "file:line <- file:line"; NULL: not inlined */
+    uint32_t cell, n_cells;
+};
+struct mg_layout_table { uint32_t site, n_keys, n_cells, n_entries; enum mg_merge rule; uint64_t at; /* word in the region */ };
+struct mg_layout_sum { uint32_t cell; uint32_t slot; }; /* a word behind the cells of a copy that belongs to a cell */
+
+struct mg_region { /* of one tool; strings and arrays live as long as the layout */
+    const char *tool;
+    const char *reason;               /* why the tool left this kernel alone; NULL: it did not */
+    uint64_t at, n_words;             /* words, behind the context block */
+    uint32_t n_cells, n_copies, copy_words;
+    uint8_t *rules;                   /* cell -> enum mg_merge */
+    struct mg_layout_sum *sums; uint32_t n_sums;
+    struct mg_layout_site *sites; uint32_t n_sites;
+    struct mg_layout_table *tables; uint32_t n_tables;
+    uint32_t first_word, n_launch_words; /* in the context block's words[]: what initialize fills */
+};
+struct mg_layout {
+    struct mg_arena arena;
+    struct mg_counter_layout blocks; bool has_blocks; /* counted: by the tool blocks or because a tool asked for it */
+    struct mg_region *regions; uint32_t n_regions;    /* one for each tool in use, in their order; the tool blocks has an empty one */
+    uint64_t n_region_words;                          /* of all regions */
+};
+void mg_layout_release(struct mg_layout *l);
+/* Words behind the context block. Depends on the launch only where the block counter's scheme is `thread`. */
+uint64_t mg_layout_words(const struct mg_layout *l, const struct mg_counter_launch *g);
+/* raw: the words behind the context block; cells: r->n_cells, copies merged. */
+void mg_layout_read(const struct mg_region *r, const uint64_t *raw, uint64_t *cells);
+/* Calls fn for each entry of a table; returns how many updates found no room. */
+uint64_t mg_layout_read_table(const struct mg_region *r, uint32_t table, const uint64_t *raw,
+                              void (*fn)(const uint64_t *keys, const uint64_t *cells, void *user), void *user);
+/* into = into merged with from, by rule. */
+static inline uint64_t mg_merge_word(enum mg_merge rule, uint64_t into, uint64_t from)
+{
+    return rule == MG_MERGE_SUM ? into + from : rule == MG_MERGE_OR ? into | from : into > from ? into : from;
+}
+
+/* ---- instrumenting ------------------------------------------------------------------------------- */
+
+struct mg_tool_use { const struct mg_tool *tool; const void *conf; };
+struct mg_tools_opts {
+    size_t size;
+    uint32_t sm;          /* compute capability of the device, 90; 0: what the PTX names */
+    uint32_t max_copies;  /* of cells, a power of two: multiprocessors share them out; 0 and 1: one */
+    bool reduce;          /* add up over a warp before memory (a GPU); else lanes go to memory one by one (emu, cpu) */
+    const struct mg_pass_opts *passes; /* NULL: none */
+};
+/* Runs all tools over the twin, each a pass that is verified and dumped like any other. A tool that
+ * fails leaves the kernel to the others: reason in its region. Error: none of them stands, or the
+ * module is broken. The layout is the caller's, to be released in any case. */
+enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, const struct mg_sites *sites, struct mg_twin *twin,
+                                const struct mg_tools_opts *o, struct mg_layout *layout, struct mg_diag *d) MG_MUST_CHECK;
+
+#endif

@@ -1,0 +1,185 @@
+/* Updates of cells and tables: by atomics on memory, with as few of them as the spread allows. */
+#include "tool/patch_priv.h"
+
+#define R(r) mg_o_reg(r)
+#define I(n) mg_o_imm(n)
+
+mg_id mg_value_base(struct mg_code_at *at)
+{
+    struct mg_patch_own *own = &at->p->own[at->func_ix];
+    if (!own->base) own->base = mg_code_reg(at, MG_TYPE_b64);
+    return own->base;
+}
+
+static const char *red_form(enum mg_merge rule)
+{
+    return rule == MG_MERGE_SUM ? "red.global.add.u64" : rule == MG_MERGE_MAX ? "red.global.max.u64" : "red.global.or.b64";
+}
+
+static bool is_zero(struct mg_opnd v) { return v.kind == MG_OPND_imm && !v.val; }
+
+/* v as an operand of 64 bits. */
+static struct mg_opnd wide(struct mg_code_at *at, struct mg_opnd v)
+{
+    if (v.kind == MG_OPND_imm) return I((int64_t)v.val);
+    if (v.kind == MG_OPND_reg && !v.sub && !v.val && mg_type_bits((enum mg_type)mg_at_module(at)->regs.at[v.id].type) == 64 &&
+        mg_type_kind((enum mg_type)mg_at_module(at)->regs.at[v.id].type) != MG_TK_FLOAT)
+        return v;
+    return R(mg_value_wide(at, v));
+}
+
+/* n times v, n in 32 bits. */
+static mg_id times(struct mg_code_at *at, mg_id n, struct mg_opnd v)
+{
+    mg_id r = mg_code_temp(at, MG_TYPE_b64);
+    if (v.kind == MG_OPND_imm && v.val <= UINT32_MAX) {
+        if (v.val == 1) MG_PURE(at, "cvt.u64.u32", R(r), R(n));
+        else MG_PURE(at, "mul.wide.u32", R(r), R(n), v);
+        return r;
+    }
+    MG_PURE(at, "cvt.u64.u32", R(r), R(n));
+    MG_PURE(at, "mul.lo.u64", R(r), R(r), wide(at, v));
+    return r;
+}
+
+static void update(struct mg_code_at *at, mg_id base, int64_t off, enum mg_merge rule, struct mg_opnd v, enum mg_spread spread)
+{
+    struct mg_opnd to = mg_o_addr_reg(base, off);
+    if (is_zero(v)) return;
+    if (spread == MG_EACH || spread == MG_ALONE) {
+        struct mg_opnd w = wide(at, v);
+        MG_CODE(at, red_form(rule), to, w);
+        return;
+    }
+    mg_id lead = mg_value_leader(at);
+    struct mg_opnd w = spread == MG_TIMES && rule == MG_MERGE_SUM ? R(times(at, mg_value_n_active(at), v)) : wide(at, v);
+    MG_GUARDED(at, lead, red_form(rule), to, w);
+}
+
+static enum mg_merge rule_of(struct mg_code_at *at, uint32_t cell)
+{
+    if (cell < at->p->rules.n) return (enum mg_merge)at->p->rules.at[cell];
+    mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)cell);
+    return MG_MERGE_SUM;
+}
+
+void mg_cell_update(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, enum mg_spread spread)
+{
+    update(at, mg_value_base(at), 8 * (int64_t)cell, rule_of(at, cell), v, spread);
+}
+
+void mg_cell_update_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix, struct mg_opnd v, enum mg_spread spread)
+{
+    enum mg_merge rule = rule_of(at, first);
+    mg_id inside = mg_code_temp(at, MG_TYPE_pred), a = mg_code_temp(at, MG_TYPE_b64);
+    if (!n || n > at->p->rules.n - first) mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)(first + n));
+    MG_PURE(at, "setp.lt.u32", R(inside), R(ix), I(n));
+    MG_PURE(at, "mad.wide.u32", R(a), R(ix), I(8), R(mg_value_base(at)));
+    mg_code_push_guard(at, inside, false);
+    update(at, a, 8 * (int64_t)first, rule, v, spread == MG_TIMES ? MG_EACH : spread); /* each lane has its own index */
+    mg_code_pop_guard(at);
+}
+
+void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v)
+{
+    const struct mg_code_guard *g = mg_at_guard(at);
+    if (sum >= at->p->sums.n) {
+        mg_patch_refuse(at->p, MG_ERR_STATE, "sum %u was not reserved", (unsigned)sum);
+        return;
+    }
+    if (is_zero(v)) return;
+    struct mg_opnd w = wide(at, v);
+    *mg_vec_push(&at->items) = (struct mg_code_item){.guard = g->pred, .guard_not = g->is_not, .sum = sum, .v = w};
+}
+
+/* ---- tables ------------------------------------------------------------------------------------------------
+ *
+ *   word 0            updates that found no room
+ *   entry i, at 1 + i * (1 + keys + cells):   mark, keys, cells
+ *
+ * The mark is a mix of the keys, never 0: of one key it is a bijection, so that the mark is the key; of
+ * several it is 64 bits that two sets of keys share once in 2^64. An entry is taken by the lane that puts
+ * its mark there, in one step; the keys are written for the host alone. Nobody waits for anybody. */
+
+enum { MOST_PROBES = 64 };
+
+mg_id mg_value_table(struct mg_code_at *at, uint32_t table)
+{
+    struct mg_patch_own *own = &at->p->own[at->func_ix];
+    if (!own->tables) own->tables = mg_arena_array(&at->p->scratch, mg_id, at->p->tables.n + 64);
+    if (!own->tables[table]) own->tables[table] = mg_code_reg(at, MG_TYPE_b64);
+    return own->tables[table];
+}
+
+/* Of Stafford's thirteenth variant of MurmurHash3's finaliser: x ^= x >> 30, x *= a, x ^= x >> 27, x *= b, x ^= x >> 31. */
+static void mix(struct mg_code_at *at, mg_id h)
+{
+    mg_id t = mg_code_temp(at, MG_TYPE_b64);
+    static const struct { unsigned shift; uint64_t by; } steps[] = {{30, 0xbf58476d1ce4e5b9}, {27, 0x94d049bb133111eb}, {31, 0}};
+    for (unsigned i = 0; i < MG_COUNT_OF(steps); i++) {
+        MG_PURE(at, "shr.u64", R(t), R(h), I(steps[i].shift));
+        MG_PURE(at, "xor.b64", R(h), R(h), R(t));
+        if (steps[i].by) MG_PURE(at, "mul.lo.u64", R(h), R(h), I((int64_t)steps[i].by));
+    }
+}
+
+static mg_id mark_of(struct mg_code_at *at, const mg_id *keys, uint32_t n)
+{
+    mg_id h = mg_code_temp(at, MG_TYPE_b64), none = mg_code_temp(at, MG_TYPE_pred);
+    for (uint32_t i = 0; i < n; i++) {
+        if (i) MG_PURE(at, "add.u64", R(h), R(h), R(keys[i]));
+        else MG_PURE(at, "mov.b64", R(h), R(keys[i]));
+        mix(at, h);
+    }
+    MG_PURE(at, "setp.eq.u64", R(none), R(h), I(0));
+    MG_PURE(at, "selp.b64", R(h), I((int64_t)0x9e3779b97f4a7c15), R(h), R(none));
+    return h;
+}
+
+void mg_table_update(struct mg_code_at *at, uint32_t table, const mg_id *keys, const struct mg_opnd *v, uint32_t n, enum mg_spread spread)
+{
+    if (table >= at->p->tables.n || n > at->p->tables.at[table].n_cells) {
+        mg_patch_refuse(at->p, MG_ERR_STATE, "table %u was not reserved for that", (unsigned)table);
+        return;
+    }
+    const struct mg_layout_table t = at->p->tables.at[table];
+    int64_t entry = 8 * (1 + (int64_t)t.n_keys + (int64_t)t.n_cells);
+    struct mg_opnd w[32];
+    if (n > MG_COUNT_OF(w)) {
+        mg_patch_refuse(at->p, MG_ERR_LIMIT, "more than %d cells an entry", (int)MG_COUNT_OF(w));
+        return;
+    }
+    mg_id base = mg_value_table(at, table), h = mark_of(at, keys, t.n_keys), slot = mg_code_temp(at, MG_TYPE_b32), a = mg_code_temp(at, MG_TYPE_b64);
+    mg_id tries = mg_code_temp(at, MG_TYPE_b32), old = mg_code_temp(at, MG_TYPE_b64), p = mg_code_temp(at, MG_TYPE_pred);
+    for (uint32_t i = 0; i < n; i++) w[i] = wide(at, v[i]);
+    const struct mg_code_guard g = spread == MG_ONCE ? (struct mg_code_guard){mg_value_leader(at), false} : *mg_at_guard(at);
+    mg_id again = mg_code_label(at), found = mg_code_label(at), out = mg_code_label(at), next = mg_code_label(at);
+    MG_PURE(at, "cvt.u32.u64", R(slot), R(h));
+    MG_PURE(at, "mov.u32", R(tries), I(0));
+    if (g.pred) mg_code_emit(at, g.pred, !g.is_not, "bra", (const struct mg_opnd[]){mg_o_label(out)}, 1);
+    mg_code_place(at, again);
+    MG_PURE(at, "and.b32", R(slot), R(slot), I(t.n_entries - 1));
+    MG_PURE(at, "mad.wide.u32", R(a), R(slot), I(entry), R(base));
+    MG_PURE(at, "ld.global.u64", R(old), mg_o_addr_reg(a, 8));
+    MG_PURE(at, "setp.eq.u64", R(p), R(old), R(h));
+    MG_GUARDED(at, p, "bra", mg_o_label(found));
+    MG_PURE(at, "setp.ne.u64", R(p), R(old), I(0));
+    MG_GUARDED(at, p, "bra", mg_o_label(next));
+    MG_PURE(at, "atom.global.cas.b64", R(old), mg_o_addr_reg(a, 8), I(0), R(h));
+    MG_PURE(at, "setp.eq.u64", R(p), R(old), I(0));
+    for (uint32_t i = 0; i < t.n_keys; i++) MG_GUARDED(at, p, "st.global.u64", mg_o_addr_reg(a, 16 + 8 * (int64_t)i), R(keys[i]));
+    MG_GUARDED(at, p, "bra", mg_o_label(found));
+    MG_PURE(at, "setp.eq.u64", R(p), R(old), R(h));
+    MG_GUARDED(at, p, "bra", mg_o_label(found));
+    mg_code_place(at, next);
+    MG_PURE(at, "add.u32", R(slot), R(slot), I(1));
+    MG_PURE(at, "add.u32", R(tries), R(tries), I(1));
+    MG_PURE(at, "setp.lt.u32", R(p), R(tries), I(MG_MIN((uint32_t)MOST_PROBES, t.n_entries)));
+    MG_GUARDED(at, p, "bra", mg_o_label(again));
+    MG_PURE(at, "red.global.add.u64", mg_o_addr_reg(base, 0), I(1));
+    MG_PURE(at, "bra", mg_o_label(out));
+    mg_code_place(at, found);
+    for (uint32_t i = 0; i < n; i++)
+        if (!is_zero(w[i])) MG_PURE(at, red_form(t.rule), mg_o_addr_reg(a, 16 + 8 * ((int64_t)t.n_keys + i)), w[i]);
+    mg_code_place(at, out);
+}
