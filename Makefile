@@ -256,7 +256,7 @@ $(B)/bin/bench-emu: bench/emu/bench_emu.c $(B)/obj/bench/native.scalar.o $(B)/ob
 bench-emu: $(B)/bin/bench-emu
 	$<
 
-# ---- counters on a GPU: make bench-gpu [ROUNDS=15] [ONLY=a,b] ---------------------------------------
+# ---- counters on a GPU: make bench-gpu [ROUNDS=15] [ONLY=a,b] [SUITE=folder] ---------------------------------------
 $(B)/bin/bench-gpu: bench/gpu/bench.c bench/gpu/works.c bench/gpu/bench.h $(call objs,base isa ir ptx analysis pass tool)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-missing-prototypes $(LDFLAGS) $(filter-out %.h,$^) $(SYS_LIBS) -lm -o $@
@@ -264,7 +264,7 @@ $(B)/bench/gpu/kernels.%.ptx: bench/gpu/kernels.cu
 	@mkdir -p $(@D)
 	$(NVCC) -O3 -lineinfo -arch=compute_$* -ptx $< -o $@
 bench-gpu: $(B)/bin/bench-gpu $(B)/bench/gpu/kernels.90.ptx $(B)/bench/gpu/kernels.75.ptx ## what counting costs on a GPU: every scheme against native code
-	bench/gpu/run $(B) $(or $(ROUNDS),15) $(ONLY)
+	SUITE=$(SUITE) bench/gpu/run $(B) $(or $(ROUNDS),15) $(ONLY)
 
 # ---- the CPU device against native C ----------------------------------------------------------------
 $(B)/obj/bench/cpu.%.o: bench/cpu/native.c bench/cpu/native.h
