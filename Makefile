@@ -49,7 +49,7 @@ STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
 .PHONY: all plugin help deps unit examples demo check check-gpu bench fuzz bench-ptx bench-emu bench-blocks bench-gpu format lint install clean
-all: deps $(B)/bin/margay $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so plugin ## build the program and its libraries
+all: deps $(B)/bin/margay $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-core.a plugin ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 deps:
@@ -58,6 +58,13 @@ deps:
 $(B)/obj/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+# What a tool in a shared object was built with: refused where it differs (src/tool/plugin.h).
+STAMPED := base isa ir analysis pass ptx tool
+$(B)/gen/margay-stamp.h: $(wildcard $(addsuffix /*.[ch],$(addprefix src/,$(STAMPED))))
+	@mkdir -p $(@D)
+	@echo "#define MG_TOOL_STAMP \"$$(cat $(sort $^) | sha256sum | cut -c1-32)\"" > $@
+$(B)/obj/tool/spec.o $(B)/obj/inject/tools.o: $(B)/gen/margay-stamp.h
 
 VEC_FLAGS := $(if $(filter release,$(VARIANT)),-O3) -fno-trapping-math
 VEC_AVX2 := -mavx2 -mfma -mf16c -mbmi -mbmi2
@@ -71,6 +78,13 @@ $(B)/obj/%.avx2.o: src/%.c
 $(B)/obj/%.avx512.o: src/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(VEC_FLAGS) $(VEC_AVX512) -DEMU_ISA=EMU_ISA_AVX512 -DEMU_SUF=_avx512 -MMD -MP -c $< -o $@
+
+# ---- what tools outside the tree are linked with ---------------------------------------------------------
+PLUGIN_CORE := $(B)/lib/margay/libmargay-core.a
+$(PLUGIN_CORE): $(call objs,base isa ir ptx analysis pass tool)
+	@mkdir -p $(@D)
+	@rm -f $@
+	ar rcs $@ $^
 
 $(B)/bin/margay: $(CORE_OBJS) $(CLI_OBJS)
 	@mkdir -p $(@D) $(B)/lib/margay/tools
@@ -256,7 +270,7 @@ $(B)/bin/bench-emu: bench/emu/bench_emu.c $(B)/obj/bench/native.scalar.o $(B)/ob
 bench-emu: $(B)/bin/bench-emu
 	$<
 
-# ---- counters on a GPU: make bench-gpu [ROUNDS=15] [ONLY=a,b] [SUITE=folder] ---------------------------------------
+# ---- counters on a GPU: make bench-gpu [ROUNDS=15] [ONLY=a,b] ---------------------------------------
 $(B)/bin/bench-gpu: bench/gpu/bench.c bench/gpu/works.c bench/gpu/bench.h $(call objs,base isa ir ptx analysis pass tool)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-missing-prototypes $(LDFLAGS) $(filter-out %.h,$^) $(SYS_LIBS) -lm -o $@
@@ -264,7 +278,7 @@ $(B)/bench/gpu/kernels.%.ptx: bench/gpu/kernels.cu
 	@mkdir -p $(@D)
 	$(NVCC) -O3 -lineinfo -arch=compute_$* -ptx $< -o $@
 bench-gpu: $(B)/bin/bench-gpu $(B)/bench/gpu/kernels.90.ptx $(B)/bench/gpu/kernels.75.ptx ## what counting costs on a GPU: every scheme against native code
-	SUITE=$(SUITE) bench/gpu/run $(B) $(or $(ROUNDS),15) $(ONLY)
+	bench/gpu/run $(B) $(or $(ROUNDS),15) $(ONLY)
 
 # ---- the CPU device against native C ----------------------------------------------------------------
 $(B)/obj/bench/cpu.%.o: bench/cpu/native.c bench/cpu/native.h
@@ -297,6 +311,10 @@ install: all ## install under PREFIX
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	scripts/gen-man $(B)/bin/margay $(B)/man && install -m 644 $(B)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	scripts/gen-completion $(B)/bin/margay > $(B)/completion && install -m 644 $(B)/completion $(DESTDIR)$(PREFIX)/share/bash-completion/completions/margay
+
+	install -m 644 $(PLUGIN_CORE) $(DESTDIR)$(PREFIX)/lib/margay/
+	@set -e; for d in $(STAMPED); do install -d $(DESTDIR)$(PREFIX)/include/margay/core/$$d; install -m 644 src/$$d/*.h src/$$d/*.def $(DESTDIR)$(PREFIX)/include/margay/core/$$d/ 2>/dev/null || install -m 644 src/$$d/*.h $(DESTDIR)$(PREFIX)/include/margay/core/$$d/; done
+	install -m 644 $(B)/gen/margay-stamp.h $(DESTDIR)$(PREFIX)/include/margay/core/
 
 lint: ## compile with clang's warnings and check layers
 	@$(MAKE) --no-print-directory -s CC=clang B=build/lint all

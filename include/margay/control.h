@@ -3,6 +3,8 @@
  *   #include <margay/control.h>
  *   mg_control_set(0);      from the next launch on, kernels run native
  *   mg_control_set(1);      instrumented again
+ *   mg_control_tool("memory", 0);   from the next launch on without this tool
+ *   mg_control_tool("memory", 1);   with it; one that was not given with -t is added
  *
  * Nothing needs to be linked: the library maps one page of a file DIR/ctl.<pid> into the process, which
  * is found by name in /proc/self/maps. Without Margay the calls return -1 and do nothing. Graphs that
@@ -14,13 +16,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MG_CONTROL_MAGIC 0x314c5443474d0a00ull
+#define MG_CONTROL_MAGIC 0x324c5443474d0a00ull
+#define MG_CONTROL_TOOLS 32
 struct mg_control_page {
     uint64_t magic;
     uint32_t on;          /* written by anybody, read at every launch */
     uint32_t pid;
     uint64_t launches;    /* seen so far */
     uint64_t selected;    /* of them: to be instrumented */
+    uint32_t n_tools;     /* names that stand */
+    uint32_t tools_off;   /* bit t: tool t is switched off; written by anybody, read at every launch */
+    char tools[MG_CONTROL_TOOLS][64];
+    uint32_t busy;        /* somebody writes a wish */
+    uint32_t asked, answered; /* wishes; the program grants them at its next launch */
+    char wish[1024];      /* a tool to be added, as -t takes it */
+    char answer[200];     /* why the last one was not granted; "": it was */
 };
 
 static inline volatile struct mg_control_page *mg_control_page(void)
@@ -47,6 +57,40 @@ static inline int mg_control_set(int on)
 {
     volatile struct mg_control_page *p = mg_control_page();
     return p ? (int)__atomic_exchange_n(&p->on, (uint32_t)!!on, __ATOMIC_ACQ_REL) : -1;
+}
+static inline int mg_control_tool_in(volatile struct mg_control_page *p, const char *tool, int on)
+{
+    size_t n = strcspn(tool, ",");
+    uint32_t known = __atomic_load_n(&p->n_tools, __ATOMIC_ACQUIRE);
+    for (uint32_t t = 0; t < known && t < MG_CONTROL_TOOLS; t++) {
+        const char *name = (const char *)(uintptr_t)p->tools[t];
+        if (strncmp(name, tool, n) || name[n])
+            continue;
+        if (on)
+            __atomic_and_fetch(&p->tools_off, ~(1u << t), __ATOMIC_ACQ_REL);
+        else
+            __atomic_or_fetch(&p->tools_off, 1u << t, __ATOMIC_ACQ_REL);
+        return 0;
+    }
+    uint32_t nobody = 0;
+    if (!on || strlen(tool) >= sizeof p->wish)
+        return -1;
+    if (!__atomic_compare_exchange_n(&p->busy, &nobody, 1u, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return -1;
+    int free_now = __atomic_load_n(&p->asked, __ATOMIC_ACQUIRE) == __atomic_load_n(&p->answered, __ATOMIC_ACQUIRE);
+    if (free_now) {
+        strcpy((char *)(uintptr_t)p->wish, tool);
+        __atomic_add_fetch(&p->asked, 1, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&p->busy, 0, __ATOMIC_RELEASE);
+    return free_now ? 0 : -1;
+}
+/* One tool, as -t names it ("lanes", "./mine.so,depth=3"). 0: done, or (a tool that is not there yet) asked
+ * for at the next launch; -1: Margay is not there, or somebody else asks for a tool this very moment. */
+static inline int mg_control_tool(const char *tool, int on)
+{
+    volatile struct mg_control_page *p = mg_control_page();
+    return p ? mg_control_tool_in(p, tool, on) : -1;
 }
 static inline int mg_control_get(void)
 {

@@ -11,16 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "margay/control.h"
 
 static const struct mg_opt_page page_help = {
-    "ctl", "PID on|off|status", "switch instrumentation of a running program",
+    "ctl", "PID on|off|status|tool NAME on|off", "switch instrumentation of a running program",
     "PID is the program's process, or a parent of it such as `margay run`: all its processes are switched. It takes\n"
     "effect at the next launch; graphs that were instantiated keep the code they were made with. Launches while it is\n"
-    "off run native, with the reason \"switched off\".\n"};
+    "off run native, with the reason \"switched off\".\n"
+    "`tool NAME off` leaves one tool out from the next launch on, `tool NAME[,k=v...] on` brings it back, or adds one\n"
+    "that was not given with -t; NAME is what -t takes. A tool that is to be added is opened at the next launch.\n"};
+
+#define WAIT_MS 2000 /* for an answer: a program that launches nothing gives none */
 
 static long parent_of(long pid)
 {
@@ -65,15 +70,64 @@ static bool is_below(long pid, long root)
     return pid == root;
 }
 
-static bool act(long pid, const char *what)
+static void print_status(long pid, const struct mg_control_page *p)
+{
+    printf("%ld: %s, %llu launches seen, %llu selected", pid, p->on ? "on" : "off", (unsigned long long)p->launches, (unsigned long long)p->selected);
+    for (uint32_t t = 0; t < p->n_tools && t < MG_CONTROL_TOOLS; t++)
+        printf("%s %.63s%s", t ? "," : "; tools", p->tools[t], p->tools_off >> t & 1 ? " (off)" : "");
+    putchar('\n');
+}
+
+/* Who asked for a tool waits a little for what became of it. */
+static bool switch_tool(long pid, struct mg_control_page *p, const char *tool, bool on)
+{
+    uint32_t asked = p->asked;
+    if (mg_control_tool_in(p, tool, on)) {
+        fprintf(stderr, on ? "margay ctl: %ld is about to add another tool: try again\n" : "margay ctl: %ld has no tool %s\n", pid, tool);
+        return false;
+    }
+    if (__atomic_load_n(&p->asked, __ATOMIC_ACQUIRE) == asked) return true;
+    for (int ms = 0; ms < WAIT_MS && __atomic_load_n(&p->answered, __ATOMIC_ACQUIRE) != p->asked; ms++) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    if (__atomic_load_n(&p->answered, __ATOMIC_ACQUIRE) != p->asked) {
+        fprintf(stderr, "margay ctl: %ld adds %s at its next launch\n", pid, tool);
+        return true;
+    }
+    if (p->answer[0]) fprintf(stderr, "margay ctl: %ld: %.199s\n", pid, p->answer);
+    return !p->answer[0];
+}
+
+struct order { const char *what, *tool; bool on, failed; };
+
+static bool act(long pid, struct order *o)
 {
     struct mg_control_page *p = open_page(pid);
     if (!p) return false;
-    if (strcmp(what, "status")) __atomic_store_n(&p->on, !strcmp(what, "on"), __ATOMIC_RELEASE);
-    printf("%ld: %s, %llu launches seen, %llu selected\n", pid, p->on ? "on" : "off", (unsigned long long)p->launches,
-           (unsigned long long)p->selected);
+    if (o->tool) o->failed |= !switch_tool(pid, p, o->tool, o->on);
+    else if (strcmp(o->what, "status")) __atomic_store_n(&p->on, o->on, __ATOMIC_RELEASE);
+    print_status(pid, p);
     munmap(p, sizeof *p);
     return true;
+}
+
+/* Paths are the caller's, not the program's. */
+static char *absolute(const char *tool)
+{
+    size_t n = strcspn(tool, ",");
+    char *name = strndup(tool, n), *path = name && (strchr(name, '/') || strstr(name, ".so")) ? realpath(name, NULL) : NULL, *full = NULL;
+    if (!path || asprintf(&full, "%s%s", path, tool + n) < 0) full = strdup(tool);
+    free(name);
+    free(path);
+    return full;
+}
+
+static bool read_order(int n, char **argv, struct order *o)
+{
+    bool tool = n == 4 && !strcmp(argv[1], "tool");
+    if (n != 2 && !tool) return false;
+    o->what = tool ? argv[3] : argv[1];
+    o->tool = tool ? absolute(argv[2]) : NULL;
+    o->on = !strcmp(o->what, "on");
+    return o->on || !strcmp(o->what, "off") || (!tool && !strcmp(o->what, "status"));
 }
 
 int cmd_ctl(int argc, char **argv)
@@ -83,15 +137,17 @@ int cmd_ctl(int argc, char **argv)
     const struct mg_opt opts[] = {MG_OPT_END};
     int n = mg_opt_parse(&page_help, opts, 0, argc, argv, &status);
     if (n < 0) return status;
-    long root = n == 2 ? strtol(argv[0], &end, 10) : 0;
-    if (n != 2 || root <= 0 || *end || (strcmp(argv[1], "on") && strcmp(argv[1], "off") && strcmp(argv[1], "status")))
-        return mg_opt_usage(&page_help, MG_EXIT_USAGE, "takes a process and what to do: PID on|off|status");
+    struct order o = {0};
+    long root = n ? strtol(argv[0], &end, 10) : 0;
+    if (n < 2 || root <= 0 || *end || !read_order(n, argv, &o))
+        return mg_opt_usage(&page_help, MG_EXIT_USAGE, "takes a process and what to do: PID on|off|status, or PID tool NAME on|off");
     bool any = false;
     DIR *d = opendir("/proc");
     for (struct dirent *e; d && (e = readdir(d));)
-        if (isdigit((unsigned char)e->d_name[0]) && is_below(atol(e->d_name), root)) any |= act(atol(e->d_name), argv[1]);
+        if (isdigit((unsigned char)e->d_name[0]) && is_below(atol(e->d_name), root)) any |= act(atol(e->d_name), &o);
     if (d) closedir(d);
-    if (any) return fflush(stdout) ? MG_EXIT_INPUT : MG_EXIT_OK;
+    free((void *)(uintptr_t)o.tool);
+    if (any) return fflush(stdout) || o.failed ? MG_EXIT_INPUT : MG_EXIT_OK;
     if (kill((pid_t)root, 0) && errno == ESRCH)
         fprintf(stderr, "margay ctl: there is no process %ld\n", root);
     else

@@ -49,7 +49,7 @@ int cmd_report(int argc, char **argv)
     const struct mg_opt opts[] = {
         MG_OPT_FLAG(0, "json", &json, "everything, as JSON"),
         MG_OPT_FLAG(0, "csv", &csv, "one table, as CSV"),
-        MG_OPT_CHOICE(0, "table", &o.table, "kernels|blocks|opcodes|launches", "which table --csv prints (blocks; launches with --per-launch)"),
+        MG_OPT_STR(0, "table", &o.table, "NAME", "which table --csv prints: kernels, blocks, opcodes, launches, or one of a tool (blocks; launches with --per-launch)"),
         MG_OPT_FLAG(0, "per-launch", &o.per_launch, "with the counts and arguments of every launch"),
         MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only kernels whose name matches, mangled or not"),
         MG_OPT_STR(0, "tool", &o.tool, "NAME", "only the result of this tool"),
@@ -67,6 +67,9 @@ int cmd_report(int argc, char **argv)
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     } else if (o.tool && !mg_report_has_tool(p, o.tool)) {
         (void)mg_diag_err(&d, MG_ERR_INPUT, "%s has no result of a tool named %s", argv[0], o.tool);
+        status = mg_cli_fail(&d, MG_EXIT_INPUT);
+    } else if (csv && !mg_report_has_table(p, &o)) {
+        (void)mg_diag_err(&d, MG_ERR_INPUT, "%s has no table named %s", argv[0], o.table);
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     } else {
         o.top = top > UINT32_MAX ? UINT32_MAX : (uint32_t)top;

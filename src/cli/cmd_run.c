@@ -26,6 +26,7 @@
 #include "cli/cli.h"
 #include "cli/place.h"
 #include "cli/run_tell.h"
+#include "cli/run_tools.h"
 #include "image/image.h"
 #include "inject/choice.h"
 #include "inject/config.h"
@@ -67,46 +68,17 @@ static const struct mg_opt_page page = {
 
 /* ---- checks -------------------------------------------------------------------------------------------------- */
 
-static const struct mg_tool *find_tool(const char *given) /* "name,option=value" */
-{
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)MG_MIN(strcspn(given, ","), sizeof name - 1), given);
-    return mg_tool_find(name);
-}
-
-/* The tool and its options, checked here so that a typing error stops before the program starts. */
+/* The tools and their options. */
 static int check_tools(struct run *r)
 {
+    bool native;
     if (r->one_liner || r->probe)
         return mg_opt_usage(&page, STATUS_USAGE, "%s is not in this version", r->one_liner ? "-e" : "--probe");
-    const char *given = r->tools.n ? r->tools.at[0] : r->witness ? "none" : "blocks";
-    size_t n = strcspn(given, ",");
-    const struct mg_tool *tool = find_tool(given);
-    for (uint32_t i = 0; i < r->tools.n; i++)
-        if (!find_tool(r->tools.at[i]))
-            return mg_opt_usage(&page, STATUS_USAGE, "there is no tool named %.*s (margay tools lists them)",
-                                (int)strcspn(r->tools.at[i], ","), r->tools.at[i]);
-    for (uint32_t i = 1; i < r->tools.n; i++) {
-        const struct mg_tool *other = find_tool(r->tools.at[i]);
-        if (other == tool)
-            return mg_opt_usage(&page, STATUS_USAGE, "-t %s is given twice", tool->name);
-        if ((other->flags | tool->flags) & MG_TOOL_NATIVE)
-            return mg_opt_usage(&page, STATUS_USAGE, "-t %s runs everything native: no other tool goes with it",
-                                other->flags & MG_TOOL_NATIVE ? other->name : tool->name);
-        return mg_opt_usage(&page, STATUS_USAGE, "-t %s and -t %s: one tool at a time in this version", tool->name, other->name);
-    }
-    if (r->strict && tool->flags & MG_TOOL_NATIVE)
+    int status = mg_run_tools(&page, &r->tools, r->witness ? "none" : "blocks", &native, &r->config.tools);
+    if (!status && native && r->strict)
         return mg_opt_usage(&page, STATUS_USAGE, "--strict wants instrumented launches, %s has none", r->witness ? "--witness" : "-t none");
-    if (r->verify && tool->flags & MG_TOOL_NATIVE)
+    if (!status && native && r->verify)
         return mg_opt_usage(&page, STATUS_USAGE, "--verify compares instrumented launches, %s has none", r->witness ? "--witness" : "-t none");
-    struct mg_diag d = MG_DIAG_INIT;
-    void *conf = NULL;
-    enum mg_err err = tool->configure ? tool->configure(given[n] ? given + n + 1 : "", &conf, &d) : MG_ERR_OK;
-    int status = err ? mg_opt_usage(&page, STATUS_USAGE, "-t %s: %s", given, mg_diag_first(&d, err)) : 0;
-    if (!err && tool->release)
-        tool->release(conf);
-    mg_diag_release(&d);
-    r->config.tools = strdup(given);
     return status;
 }
 
@@ -527,7 +499,7 @@ int cmd_run(int argc, char **argv)
     struct run r = {0};
     int status = STATUS_USAGE, why;
     const struct mg_opt opts[] = {
-        MG_OPT_LIST('t', "tool", &r.tools, "TOOL[,k=v...]", "what to measure (blocks); none: nothing; one tool at a time in this version"),
+        MG_OPT_LIST('t', "tool", &r.tools, "TOOL[,k=v...]", "what to measure (blocks): a name of margay tools, or the path of a tool's shared object; may be given several times"),
         MG_OPT_STR('e', "expr", &r.one_liner, "ONE-LINER", "a probe written on the command line; refused in this version"),
         MG_OPT_STR(0, "probe", &r.probe, "FILE.c", "a probe written in C; refused in this version"),
         MG_OPT_STR('o', "output", &r.dir, "DIR", "write the profile there (margay-APP-PID)"),

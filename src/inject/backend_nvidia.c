@@ -97,6 +97,7 @@ const struct mg_backend mg_backend_nvidia = {
     .why_not = mg_gpu_why_not,
     .take = mg_gpu_take,
     .give = mg_gpu_give,
+    .words = mg_gpu_put_words,
     .send = mg_gpu_send,
     .context_ends = context_ends,
     .context_ended = context_ended,

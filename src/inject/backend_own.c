@@ -59,9 +59,9 @@ static bool global_own(void *function, const char *name, uint64_t *address)
     return mg_driver_global_address(function, name, address, &bytes);
 }
 
-static uint64_t function_own(struct mg_inst *i, const char *name)
+static uint64_t function_own(struct mg_body *b, const char *name)
 {
-    return mg_driver_function_address(i->handle, name);
+    return mg_driver_function_address(b->inst->handle, name);
 }
 
 static bool allocation_own(uint64_t address, uint64_t *id, uint64_t *offset)

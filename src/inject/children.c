@@ -20,13 +20,13 @@ static struct mg_inst *instance(void *function, void *container, const char *nam
 /* The twin's parameter block: the kernel's, and the context block's address. */
 static bool put_twin(struct child *c, struct mg_launch *l)
 {
-    uint32_t at = c->run->inst->code->ctx_offset;
+    uint32_t at = c->run->body->variant->ctx_offset;
     c->params = calloc(1, at + 8 + 16);
     if (!c->params)
         return false;
     memcpy(c->params, l->params, MG_MIN(l->param_bytes, at));
     memcpy(c->params + at, &c->run->block->at, 8);
-    l->kernel = mg_driver_kernel(c->run->inst->twin);
+    l->kernel = mg_driver_kernel(c->run->body->twin);
     l->params = c->params;
     l->param_bytes = at + 8;
     return true;

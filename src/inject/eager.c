@@ -8,7 +8,7 @@
 #define THREADS_MAX 16u
 
 struct crew { /* one module's kernels; lives on the stack of who loads it */
-    struct mg_inst **at;
+    struct mg_body **at;
     uint32_t n, next;
     cu_ctx ctx;
 };
@@ -45,8 +45,9 @@ static void compile_all(struct crew *c)
 void mg_eager_load(void *handle, struct mg_img *im, bool library)
 {
     struct crew c = {0};
-    MG_VEC(struct mg_inst *) all = {0};
-    if (MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&c.ctx) != CUE_SUCCESS || !c.ctx)
+    MG_VEC(struct mg_body *) all = {0};
+    uint32_t set = mg_tools_active(NULL);
+    if (!set || MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&c.ctx) != CUE_SUCCESS || !c.ctx)
         return; /* a library, before there is a context: at the first launch then */
     for (uint32_t k = 0; k < im->n_ptx; k++) {
         const struct mg_module *m = mg_img_parsed(im, k)->m;
@@ -61,8 +62,9 @@ void mg_eager_load(void *handle, struct mg_img *im, bool library)
                 continue;
             mg_kernel_note(h, im, name, library);
             struct mg_inst *i = mg_kernel_get(h);
-            if (i)
-                *mg_vec_push(&all) = i;
+            struct mg_body *b = i ? mg_kernel_body(i, set) : NULL;
+            if (b)
+                *mg_vec_push(&all) = b;
         }
     }
     c.at = all.at;

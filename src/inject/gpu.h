@@ -1,4 +1,4 @@
-/* What gpu_twin.c, gpu_run.c and gpu_graph.c share: the state of a kernel instance on a real GPU. */
+/* What gpu_twin.c, gpu_run.c and gpu_graph.c share: the state of a twin on a real GPU. */
 #ifndef MG_INJECT_GPU_H
 #define MG_INJECT_GPU_H
 
@@ -6,7 +6,7 @@
 #include "inject/launch.h"
 
 struct mg_gpu_fit { unsigned threads, shared_bytes; int native, twin; }; /* CTAs a multiprocessor takes */
-struct mg_gpu_inst {
+struct mg_gpu_body {
     struct mg_nv_ctx *x;
     struct mg_nv_slots *slots;   /* one for every size of counters that a launch needs; under the session's lock */
     pthread_mutex_t compiling;   /* the next four */
@@ -23,9 +23,9 @@ struct mg_gpu_inst {
     uint32_t n_fits;
 };
 /* NULL: out of memory, or the context cannot be used. */
-struct mg_gpu_inst *mg_gpu_inst_get(struct mg_inst *i);
-void mg_gpu_widen_stack(struct mg_inst *i); /* before its twin is loaded; gpu_stack.c */
+struct mg_gpu_body *mg_gpu_body_get(struct mg_body *b);
+void mg_gpu_widen_stack(const struct mg_inst *i); /* before its twin is loaded; gpu_stack.c */
 void mg_gpu_forget_stack(void *ctx);
-uint64_t mg_gpu_words(const struct mg_inst *i, const struct mg_shape *s); /* of the counters of a launch */
+uint64_t mg_gpu_words(const struct mg_body *b, const struct mg_shape *s); /* of the counters of a launch */
 
 #endif

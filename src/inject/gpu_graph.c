@@ -52,7 +52,7 @@ static struct node *node_new(struct mg_run *r)
         n->in_graph = n->slot != NULL; /* a native one belongs to its list alone */
         r->block = n->slot ? &r->room : NULL;
         if (n->slot)
-            __atomic_add_fetch(&r->inst->n_nodes, 1, __ATOMIC_RELAXED);
+            __atomic_add_fetch(&r->body->n_nodes, 1, __ATOMIC_RELAXED);
     }
     return n;
 }
@@ -71,14 +71,14 @@ void mg_gpu_node_add(struct mg_run *r)
 }
 
 /* Its twin's last parameter is the address of the context block. */
-static struct node *node_of_twin(const struct mg_inst *i, const struct cu_kernel_node *p)
+static struct node *node_of_twin(const struct mg_body *b, const struct cu_kernel_node *p)
 {
     uint64_t at = 0, v = 0;
-    if (p->params && p->params[i->n_params])
-        memcpy(&at, p->params[i->n_params], sizeof at);
+    if (p->params && p->params[b->inst->n_params])
+        memcpy(&at, p->params[b->inst->n_params], sizeof at);
     for (void **e = p->params ? NULL : p->extra; e && *e != CULAUNCH_PARAM_END; e += 2)
         if (*e == CULAUNCH_PARAM_BUFFER_POINTER)
-            memcpy(&at, (const char *)e[1] + i->code->ctx_offset, sizeof at);
+            memcpy(&at, (const char *)e[1] + b->variant->ctx_offset, sizeof at);
     pthread_mutex_lock(&lock);
     mg_map_get(&nodes, at, &v);
     pthread_mutex_unlock(&lock);
@@ -149,7 +149,7 @@ static void read_graph(struct list *l, cu_graph g, unsigned depth)
             l->unknown = "graph with a conditional node";
         if (type != CUNODE_KERNEL || MG_REAL_AS(cuGraphKernelNodeGetParams_v2, cu_node, struct cu_kernel_node *)(all[k], &p) != CUE_SUCCESS)
             continue;
-        struct mg_inst *twin = mg_kernel_of_twin(p.func);
+        struct mg_body *twin = mg_kernel_of_twin(p.func);
         struct node *node = twin ? node_of_twin(twin, &p) : node_of_native(&p);
         if (node) {
             pthread_mutex_lock(&lock);
@@ -248,7 +248,7 @@ static void each_node(cu_graph g, bool deep, void (*fn)(struct node *))
             each_node(child, deep, fn);
         if (type != CUNODE_KERNEL || MG_REAL_AS(cuGraphKernelNodeGetParams_v2, cu_node, struct cu_kernel_node *)(all[k], &p) != CUE_SUCCESS)
             continue;
-        struct mg_inst *twin = mg_kernel_of_twin(p.func);
+        struct mg_body *twin = mg_kernel_of_twin(p.func);
         struct node *node = twin ? node_of_twin(twin, &p) : NULL;
         pthread_mutex_lock(&lock);
         if (node)
@@ -448,12 +448,12 @@ MG_HOOK(cuGraphLaunch_ptsz, cu_graph_exec x, cu_stream s)
 struct work { struct node *node; struct mg_nv_slot *slot; uint64_t launched; };
 struct pass { struct work *list; uint32_t n; };
 
-static void tell(struct node *n, uint64_t replays, uint64_t *raw)
+static void tell(struct node *n, uint64_t replays, uint64_t *raw, const uint64_t *before)
 {
     struct mg_launch_done d = {.cuda_error = n->run->block && !raw ? CUE_UNKNOWN : CUE_SUCCESS};
     if (d.cuda_error)
         strcpy(d.fault.text, "its context failed or was destroyed before it ended");
-    mg_run_replays(n->run, replays, &d, raw);
+    mg_run_replays(n->run, replays, &d, raw, before);
 }
 
 static int by_slot(const void *a, const void *b)
@@ -475,12 +475,10 @@ static void take_body(void *user, struct mg_nv_slot *slot, uint64_t *body)
     bool still = n->launched == w->launched;
     pthread_mutex_unlock(&lock);
     uint64_t *raw = still ? malloc(bytes + 8) : NULL;
-    for (size_t k = 0; raw && k < bytes / 8; k++) {
-        raw[k] = body[k] - n->before[k];
-        n->before[k] = body[k];
-    }
     if (raw) {
-        tell(n, w->launched - n->told, raw);
+        memcpy(raw, body, bytes);
+        tell(n, w->launched - n->told, raw, n->before);
+        memcpy(n->before, body, bytes);
         n->told = w->launched;
     }
     free(raw);
@@ -489,7 +487,7 @@ static void take_body(void *user, struct mg_nv_slot *slot, uint64_t *body)
 static void forget(struct node *n)
 {
     if (n->run->block)
-        __atomic_sub_fetch(&n->run->inst->n_nodes, 1, __ATOMIC_RELEASE);
+        __atomic_sub_fetch(&n->run->body->n_nodes, 1, __ATOMIC_RELEASE);
     n->run->block = NULL; /* its slot is free already */
     mg_run_free(n->run);
     free(n->before);
@@ -506,13 +504,13 @@ static void sweep(struct node *garbage)
         slots.n = 0;
         for (struct node *n = garbage, *next; n; n = next) {
             next = n->next;
-            if (n->slot && x && n->run->inst->gpu->x != x) {
+            if (n->slot && x && n->run->body->gpu->x != x) {
                 n->next = rest;
                 rest = n;
                 continue;
             }
             if (n->slot) {
-                x = n->run->inst->gpu->x;
+                x = n->run->body->gpu->x;
                 *mg_vec_push(&slots) = n->slot;
             }
             forget(n);
@@ -560,7 +558,7 @@ void mg_gpu_graph_pass(void)
             list.at[n_slots++] = w;
             continue;
         }
-        tell(w.node, w.launched - w.node->told, NULL);
+        tell(w.node, w.launched - w.node->told, NULL, NULL);
         w.node->told = w.launched;
     }
     struct mg_nv_slot **slots = calloc(n_slots + 1, sizeof *slots);
@@ -568,13 +566,13 @@ void mg_gpu_graph_pass(void)
         qsort(list.at, n_slots, sizeof *list.at, by_slot);
     for (uint32_t from = 0, to; slots && from < n_slots; from = to) { /* a context at a time */
         struct pass p = {list.at + from, 0};
-        const struct mg_inst *first = list.at[from].node->run->inst;
-        for (to = from; to < n_slots && list.at[to].node->run->inst->gpu->x == first->gpu->x; to++)
+        const struct mg_body *first = list.at[from].node->run->body;
+        for (to = from; to < n_slots && list.at[to].node->run->body->gpu->x == first->gpu->x; to++)
             slots[p.n++] = list.at[to].slot;
         if (!mg_nv_slots_read(slots, p.n, take_body, &p))
             for (uint32_t i = 0; i < p.n; i++)
                 if (p.list[i].node->told < p.list[i].launched) {
-                    tell(p.list[i].node, p.list[i].launched - p.list[i].node->told, NULL);
+                    tell(p.list[i].node, p.list[i].launched - p.list[i].node->told, NULL, NULL);
                     p.list[i].node->told = p.list[i].launched;
                 }
     }

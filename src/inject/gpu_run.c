@@ -19,13 +19,13 @@
 
 /* ---- slots -------------------------------------------------------------------------------------------------- */
 
-uint64_t mg_gpu_words(const struct mg_inst *i, const struct mg_shape *s)
+uint64_t mg_gpu_words(const struct mg_body *b, const struct mg_shape *s)
 {
     struct mg_counter_launch g = mg_run_launch(s);
-    return mg_counters_words(&i->code->layout, &g);
+    return mg_layout_words(&b->variant->layout, &g);
 }
 
-static struct mg_nv_slots *find_slots(struct mg_inst *i, struct mg_gpu_inst *g, size_t body)
+static struct mg_nv_slots *find_slots(struct mg_body *b, struct mg_gpu_body *g, size_t body)
 {
     pthread_mutex_lock(&mg_session.lock);
     struct mg_nv_slots *s = g->slots;
@@ -33,7 +33,7 @@ static struct mg_nv_slots *find_slots(struct mg_inst *i, struct mg_gpu_inst *g, 
         s = mg_nv_slots_link(s);
     if (!s) {
         uint64_t header[MG_CTX_BYTES / 8] = {0};
-        header[MG_CTX_SYMBOLS / 8] = i->symbols;
+        header[MG_CTX_SYMBOLS / 8] = b->symbols;
         s = mg_nv_slots_new(g->x, header, sizeof header, body);
         if (s) {
             mg_nv_slots_next(s, g->slots);
@@ -46,12 +46,17 @@ static struct mg_nv_slots *find_slots(struct mg_inst *i, struct mg_gpu_inst *g, 
 
 bool mg_gpu_take(struct mg_run *r)
 {
-    struct mg_gpu_inst *g = mg_gpu_inst_get(r->inst);
-    struct mg_nv_slots *s = g ? find_slots(r->inst, g, mg_gpu_words(r->inst, &r->shape) * sizeof(uint64_t)) : NULL;
+    struct mg_gpu_body *g = mg_gpu_body_get(r->body);
+    struct mg_nv_slots *s = g ? find_slots(r->body, g, mg_gpu_words(r->body, &r->shape) * sizeof(uint64_t)) : NULL;
     struct mg_nv_slot *slot = s ? mg_nv_slot_take(s) : NULL;
     if (slot)
         r->room = (struct mg_block_mem){.at = slot->at, .slot = slot};
     return slot != NULL;
+}
+
+void mg_gpu_put_words(struct mg_run *r, const uint64_t *words)
+{
+    mg_nv_slot_write(r->room.slot, MG_CTX_WORDS, words, MG_CTX_N_WORDS * sizeof *words);
 }
 
 void mg_gpu_give(struct mg_run *r)
@@ -161,9 +166,9 @@ static cu_result send_with_event(const struct mg_call *c, void *f, void **params
 
 cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, void **extra)
 {
-    void *f = r->block ? r->inst->twin : c->f;
+    void *f = r->block ? r->body->twin : c->f;
     const struct mg_session *s = &mg_session;
-    bool no_tool = !s->tool || s->tool->flags & MG_TOOL_NATIVE;
+    bool no_tool = !mg_tools_any();
     find_pointers(r);
     if (r->node || s->cannot) {
         cu_result rc = c->send(c, f, params, extra);
@@ -175,7 +180,7 @@ cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, 
     }
     struct mg_nv_launch l = {
         .stream = c->shape.stream, .per_thread = c->shape.per_thread,
-        .plain = !r->block || c->shape.cooperative || c->shape.own_event || (r->inst->gpu && r->inst->gpu->early) ||
+        .plain = !r->block || c->shape.cooperative || c->shape.own_event || (r->body->gpu && r->body->gpu->early) ||
                  (c->config && c->config->n_attrs >= MAX_ATTRS),
         .may_time = !c->shape.programmatic && !c->shape.own_event,
         .wants_time = r->inst->n_timed < TIMED_FIRST || s->config.native_times,

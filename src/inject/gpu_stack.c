@@ -34,7 +34,7 @@ static void believe(uint64_t ctx, uint64_t value)
     pthread_mutex_unlock(&lock);
 }
 
-void mg_gpu_widen_stack(struct mg_inst *i)
+void mg_gpu_widen_stack(const struct mg_inst *i)
 {
     struct mg_callgraph *g = mg_callgraph_new(i->code->m, i->code->kernel);
     bool deep = g->has_recursion || g->has_indirect;

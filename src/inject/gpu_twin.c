@@ -20,24 +20,24 @@
 #define WAIT_SAME_NS 500000000u /* for work of the launch's own stream, which the launch waits for anyhow */
 #define WAIT_OTHER_NS 1000000u
 
-struct mg_gpu_inst *mg_gpu_inst_get(struct mg_inst *i)
+struct mg_gpu_body *mg_gpu_body_get(struct mg_body *b)
 {
-    if (__atomic_load_n(&i->gpu, __ATOMIC_ACQUIRE))
-        return i->gpu;
+    if (__atomic_load_n(&b->gpu, __ATOMIC_ACQUIRE))
+        return b->gpu;
     struct mg_nv_ctx *x = mg_nv_ctx_current();
-    struct mg_gpu_inst *g = x ? calloc(1, sizeof *g) : NULL;
+    struct mg_gpu_body *g = x ? calloc(1, sizeof *g) : NULL;
     if (!g)
         return NULL;
     g->x = x;
     pthread_mutex_init(&g->compiling, NULL);
-    g->early = i->code->text && strstr(i->code->text, "griddepcontrol.launch_dependents");
+    g->early = b->variant->text && strstr(b->variant->text, "griddepcontrol.launch_dependents");
     pthread_mutex_lock(&mg_session.lock);
-    if (i->gpu)
+    if (b->gpu)
         free(g);
     else
-        __atomic_store_n(&i->gpu, g, __ATOMIC_RELEASE);
+        __atomic_store_n(&b->gpu, g, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&mg_session.lock);
-    return i->gpu;
+    return b->gpu;
 }
 
 /* ---- text ------------------------------------------------------------------------------------------------- */
@@ -91,67 +91,67 @@ static int64_t offset_in(const struct mg_module *m, const struct mg_var *v, cons
     return -1;
 }
 
-uint64_t mg_gpu_function_address(struct mg_inst *i, const char *name)
+uint64_t mg_gpu_function_address(struct mg_body *b, const char *name)
 {
-    const struct mg_module *m = i->code->m;
-    struct mg_gpu_inst *g = mg_gpu_inst_get(i);
+    const struct mg_module *m = b->inst->code->m;
+    struct mg_gpu_body *g = mg_gpu_body_get(b);
     uint64_t value = 0, at;
     for (mg_id v = 1; g && v < m->vars.n && !value; v++) {
         const struct mg_var *var = &m->vars.at[v];
         if ((var->space != MG_SPACE_global && var->space != MG_SPACE_const) || var->func || !var->n_inits)
             continue;
         int64_t off = offset_in(m, var, name);
-        if (off >= 0 && mg_gpu_global(i->function, mg_name(m, var->name), &at) && !mg_nv_read(g->x, &value, at + (uint64_t)off, 8))
+        if (off >= 0 && mg_gpu_global(b->inst->function, mg_name(m, var->name), &at) && !mg_nv_read(g->x, &value, at + (uint64_t)off, 8))
             value = 0;
     }
     return value;
 }
 
-uint64_t mg_gpu_table(struct mg_inst *i, const uint64_t *values, uint32_t n)
+uint64_t mg_gpu_table(struct mg_body *b, const uint64_t *values, uint32_t n)
 {
-    struct mg_gpu_inst *g = mg_gpu_inst_get(i);
+    struct mg_gpu_body *g = mg_gpu_body_get(b);
     return g ? mg_nv_upload(g->x, values, n * sizeof *values) : 0;
 }
 
 /* ---- loading ------------------------------------------------------------------------------------------------- */
 
-static const char *text_of(const struct mg_inst *i)
+static const char *text_of(const struct mg_body *b)
 {
-    return i->gpu->text ? i->gpu->text : i->code->text;
+    return b->gpu->text ? b->gpu->text : b->variant->text;
 }
 
 /* A kernel with launch bounds ignores a register cap: there the bound itself says how many CTAs must fit. */
-static void bound_ctas(struct mg_inst *i, int ctas)
+static void bound_ctas(struct mg_body *b, int ctas)
 {
-    const char *text = i->code->text, *entry = strstr(text, ".entry"), *body = entry ? strchr(entry, '{') : NULL;
+    const char *text = b->variant->text, *entry = strstr(text, ".entry"), *body = entry ? strchr(entry, '{') : NULL;
     const char *max = body ? strstr(entry, ".maxntid") : NULL, *min = body ? strstr(entry, ".minnctapersm") : NULL;
     if (!max || max > body || (min && min < body))
         return;
-    struct mg_buf b = MG_BUF_INIT;
-    mg_buf_add(&b, text, (size_t)(body - text));
-    mg_buf_printf(&b, ".minnctapersm %d\n%s", ctas, body);
-    i->gpu->text = mg_buf_take(&b);
+    struct mg_buf text_now = MG_BUF_INIT;
+    mg_buf_add(&text_now, text, (size_t)(body - text));
+    mg_buf_printf(&text_now, ".minnctapersm %d\n%s", ctas, body);
+    b->gpu->text = mg_buf_take(&text_now);
 }
 
-static struct mg_nv_jit options_of(const struct mg_inst *i)
+static struct mg_nv_jit options_of(const struct mg_body *b)
 {
-    unsigned cap = i->code->ptx ? i->code->ptx->max_registers : 0;
-    if (i->gpu->cap && (!cap || i->gpu->cap < cap))
-        cap = i->gpu->cap;
-    return (struct mg_nv_jit){.max_registers = cap, .opt_level = -1, .whole = strstr(i->code->text, ".func") != NULL};
+    unsigned cap = b->inst->code->ptx ? b->inst->code->ptx->max_registers : 0;
+    if (b->gpu->cap && (!cap || b->gpu->cap < cap))
+        cap = b->gpu->cap;
+    return (struct mg_nv_jit){.max_registers = cap, .opt_level = -1, .whole = strstr(b->variant->text, ".func") != NULL};
 }
 
 /* That takes long and waits for nothing; threads that launch other kernels do so at the same time. */
-void mg_gpu_compile(struct mg_inst *i)
+void mg_gpu_compile(struct mg_body *b)
 {
-    struct mg_gpu_inst *g = mg_gpu_inst_get(i);
+    struct mg_gpu_body *g = mg_gpu_body_get(b);
     if (!g)
         return; /* load() says what is wrong */
     pthread_mutex_lock(&g->compiling);
-    if (!g->compiled && (i->state == MG_STATE_NEW || g->cap)) {
-        struct mg_nv_jit j = options_of(i);
+    if (!g->compiled && (b->state == MG_STATE_NEW || g->cap)) {
+        struct mg_nv_jit j = options_of(b);
         uint64_t start = mg_now_ns();
-        g->rc = mg_nv_compile(text_of(i), strlen(text_of(i)), &j, &g->code, &g->code_bytes, g->why, sizeof g->why);
+        g->rc = mg_nv_compile(text_of(b), strlen(text_of(b)), &j, &g->code, &g->code_bytes, g->why, sizeof g->why);
         g->compiled = true;
         mg_jit_spent(mg_now_ns() - start);
     }
@@ -160,12 +160,12 @@ void mg_gpu_compile(struct mg_inst *i)
 
 /* Machine code is made first. Loading it waits for all work of the context, so it is put off while
  * another stream is busy; work of the launch's own stream is waited for, within reason. */
-bool mg_gpu_may_load(struct mg_inst *i, const struct mg_shape *s)
+bool mg_gpu_may_load(struct mg_body *b, const struct mg_shape *s)
 {
-    struct mg_gpu_inst *g = mg_gpu_inst_get(i);
+    struct mg_gpu_body *g = mg_gpu_body_get(b);
     if (!g)
         return true; /* load() says what is wrong */
-    mg_gpu_compile(i);
+    mg_gpu_compile(b);
     for (uint64_t start = mg_now_ns();;) {
         struct mg_nv_busy busy = mg_nv_is_busy(g->x, s->stream, s->per_thread);
         uint64_t waited = mg_now_ns() - start;
@@ -177,26 +177,26 @@ bool mg_gpu_may_load(struct mg_inst *i, const struct mg_shape *s)
     }
 }
 
-bool mg_gpu_load(struct mg_inst *i, void **twin, char *why, size_t room)
+bool mg_gpu_load(struct mg_body *b, void **twin, char *why, size_t room)
 {
-    struct mg_gpu_inst *g = i->gpu;
+    struct mg_gpu_body *g = b->gpu;
     cu_module m = NULL;
     cu_function f = NULL;
     if (!g || g->rc != CUE_SUCCESS) {
         snprintf(why, room, "%s", g ? g->why : "out of memory");
         return false;
     }
-    struct mg_nv_jit j = options_of(i);
-    mg_gpu_widen_stack(i);
+    struct mg_nv_jit j = options_of(b);
+    mg_gpu_widen_stack(b->inst);
     uint64_t start = mg_now_ns();
-    cu_result rc = mg_nv_load(text_of(i), g->code, &j, &m, why, room);
+    cu_result rc = mg_nv_load(text_of(b), g->code, &j, &m, why, room);
     if (!g->code) /* the driver has compiled it while loading */
         mg_jit_spent(mg_now_ns() - start);
-    if (rc == CUE_SUCCESS && (rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module, const char *)(&f, m, i->code->name)) != CUE_SUCCESS)
+    if (rc == CUE_SUCCESS && (rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module, const char *)(&f, m, b->inst->code->name)) != CUE_SUCCESS)
         snprintf(why, room, "the instrumented code has no such kernel");
     int sm = 0;
-    if (MG_REAL_AS(cuFuncGetAttribute, int *, int, cu_function)(&sm, CUFUNC_PTX_VERSION, i->function) == CUE_SUCCESS)
-        i->code->native_sm = (uint16_t)sm;
+    if (MG_REAL_AS(cuFuncGetAttribute, int *, int, cu_function)(&sm, CUFUNC_PTX_VERSION, b->inst->function) == CUE_SUCCESS)
+        b->inst->code->native_sm = (uint16_t)sm;
     free(g->code);
     g->code = NULL;
     g->compiled = false;
@@ -208,16 +208,16 @@ bool mg_gpu_load(struct mg_inst *i, void **twin, char *why, size_t room)
 
 /* Everything that only this instance used. A node of a graph keeps it for ever, counts not handed over keep
  * it a while, and so does work in flight, for which unloading would wait. */
-bool mg_gpu_unload(struct mg_inst *i)
+bool mg_gpu_unload(struct mg_body *b)
 {
-    struct mg_gpu_inst *g = i->gpu;
+    struct mg_gpu_body *g = b->gpu;
     cu_ctx was;
     if (!g || mg_nv_ctx_is_broken(g->x))
         return true; /* gone with its context */
-    bool ok = !__atomic_load_n(&i->n_nodes, __ATOMIC_ACQUIRE);
+    bool ok = !__atomic_load_n(&b->n_nodes, __ATOMIC_ACQUIRE);
     for (struct mg_nv_slots *s = g->slots; s && ok; s = mg_nv_slots_link(s))
         ok = mg_nv_slots_are_free(s);
-    if (!ok || MG_REAL_AS(cuCtxPushCurrent_v2, cu_ctx)(i->ctx) != CUE_SUCCESS)
+    if (!ok || MG_REAL_AS(cuCtxPushCurrent_v2, cu_ctx)(b->inst->ctx) != CUE_SUCCESS)
         return false;
     ok = mg_nv_ctx_is_idle(g->x);
     for (uint32_t k = 0; k < g->n_modules && ok; k++)
@@ -230,10 +230,10 @@ bool mg_gpu_unload(struct mg_inst *i)
         g->slots = mg_nv_slots_link(s);
         mg_nv_slots_free(s);
     }
-    if (i->symbols)
-        mg_nv_give_back(g->x, i->symbols, i->code->n_symbols * sizeof(uint64_t));
+    if (b->symbols)
+        mg_nv_give_back(g->x, b->symbols, b->variant->n_symbols * sizeof(uint64_t));
     g->n_modules = 0;
-    i->symbols = 0;
+    b->symbols = 0;
     return true;
 }
 
@@ -247,15 +247,15 @@ static int ctas_of(void *function, unsigned threads, unsigned shared_bytes)
     return n;
 }
 
-static const struct mg_gpu_fit *fit_of(struct mg_inst *i, const struct mg_shape *s, struct mg_gpu_fit *room)
+static const struct mg_gpu_fit *fit_of(struct mg_body *b, const struct mg_shape *s, struct mg_gpu_fit *room)
 {
-    struct mg_gpu_inst *g = i->gpu;
+    struct mg_gpu_body *g = b->gpu;
     unsigned threads = s->block[0] * s->block[1] * s->block[2];
     uint32_t n = __atomic_load_n(&g->n_fits, __ATOMIC_ACQUIRE);
     for (uint32_t k = 0; k < n; k++)
         if (g->fits[k].threads == threads && g->fits[k].shared_bytes == s->shared_bytes)
             return &g->fits[k];
-    *room = (struct mg_gpu_fit){threads, s->shared_bytes, ctas_of(i->function, threads, s->shared_bytes), ctas_of(i->twin, threads, s->shared_bytes)};
+    *room = (struct mg_gpu_fit){threads, s->shared_bytes, ctas_of(b->inst->function, threads, s->shared_bytes), ctas_of(b->twin, threads, s->shared_bytes)};
     pthread_mutex_lock(&mg_session.lock);
     if (g->n_fits < MG_COUNT_OF(g->fits)) {
         g->fits[g->n_fits] = *room;
@@ -291,9 +291,9 @@ static bool fits(const struct mg_gpu_fit *f, const struct mg_shape *s)
 }
 
 /* Once more with as many registers as the native number of CTAs leaves. */
-static bool load_capped(struct mg_inst *i, const struct mg_shape *s, const struct mg_gpu_fit *f)
+static bool load_capped(struct mg_body *b, const struct mg_shape *s, const struct mg_gpu_fit *f)
 {
-    struct mg_gpu_inst *g = i->gpu;
+    struct mg_gpu_body *g = b->gpu;
     static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
     unsigned threads = (f->threads + 31) / 32 * 32, regs = attribute(CUDEV_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536);
     unsigned cap = regs / (threads * (unsigned)MG_MAX(f->native, 1)) / 8 * 8;
@@ -304,16 +304,16 @@ static bool load_capped(struct mg_inst *i, const struct mg_shape *s, const struc
     if (!g->capped && cap >= 16) {
         g->cap = cap;
         if (!g->text)
-            bound_ctas(i, f->native);
-        ok = mg_gpu_may_load(i, s);
+            bound_ctas(b, f->native);
+        ok = mg_gpu_may_load(b, s);
         if (ok) {
             g->capped = true;
-            ok = mg_gpu_load(i, &twin, why, sizeof why);
+            ok = mg_gpu_load(b, &twin, why, sizeof why);
         }
         if (ok) {
-            mg_twin_settings(i, twin);
-            i->twin = twin;
-            mg_kernel_add_twin(i);
+            mg_twin_settings(b->inst, twin);
+            b->twin = twin;
+            mg_kernel_add_twin(b);
             __atomic_store_n(&g->n_fits, 0, __ATOMIC_RELEASE);
         }
     }
@@ -321,16 +321,16 @@ static bool load_capped(struct mg_inst *i, const struct mg_shape *s, const struc
     return ok;
 }
 
-const char *mg_gpu_why_not(struct mg_inst *i, const struct mg_shape *s)
+const char *mg_gpu_why_not(struct mg_body *b, const struct mg_shape *s)
 {
     struct mg_gpu_fit room;
     for (int attempt = 0; attempt < 2; attempt++) {
-        const struct mg_gpu_fit *f = fit_of(i, s, &room);
+        const struct mg_gpu_fit *f = fit_of(b, s, &room);
         if (fits(f, s))
             return NULL;
         if (f->native == 0)
             return NULL; /* the driver will say what is wrong with the launch */
-        if (attempt || !load_capped(i, s, f))
+        if (attempt || !load_capped(b, s, f))
             return f->twin ? "the launch may need as many CTAs at once as the native code has" : "too many registers for blocks of this size";
     }
     return NULL;

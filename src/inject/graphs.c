@@ -44,7 +44,7 @@ static void prepare(struct node_work *w, const struct cu_kernel_node *given, boo
     if (w->run->block && mg_session.config.verify)
         mg_verify_skip("a node of a graph");
     if (w->run->block && mg_params_extend(&w->room, w->run, w->p.params, w->p.extra)) {
-        w->p.func = i->twin;
+        w->p.func = w->run->body->twin;
         w->p.kernel = NULL;
         w->p.params = w->room.params;
         w->p.extra = w->room.extra;
@@ -183,9 +183,9 @@ MG_HOOK(cuGraphExecNodeSetParams, cu_graph_exec x, cu_node node, struct cu_node_
 
 static cu_result read_back(cu_result rc, struct cu_kernel_node *p)
 {
-    struct mg_inst *i = rc == CUE_SUCCESS && p && mg_session.active ? mg_kernel_of_twin(p->func) : NULL;
-    if (i) /* a cu_kernel is taken wherever a function is */
-        p->func = i->handle;
+    struct mg_body *b = rc == CUE_SUCCESS && p && mg_session.active ? mg_kernel_of_twin(p->func) : NULL;
+    if (b) /* a cu_kernel is taken wherever a function is */
+        p->func = b->inst->handle;
     return rc;
 }
 MG_HOOK(cuGraphKernelNodeGetParams, cu_node node, struct cu_kernel_node *p)

@@ -105,6 +105,27 @@ static struct mg_img *read_image(const void *data, size_t bytes)
     return im;
 }
 
+void mg_img_each_ptx(void (*fn)(const struct mg_host_module *m, void *user), void *user)
+{
+    uint64_t key, v;
+    MG_VEC(struct mg_host_module) all = {0};
+    pthread_mutex_lock(&mg_session.lock);
+    for (uint32_t at = 0; mg_map_next(&images, &at, &key, &v);) {
+        const struct mg_img *im = (const struct mg_img *)(uintptr_t)v;
+        for (uint32_t k = 0; k < im->n_ptx; k++) {
+            uint32_t i = 0;
+            while (i < all.n && strcmp(all.at[i].id, im->ptx[k].id))
+                i++;
+            if (i == all.n) /* texts live until the process ends */
+                *mg_vec_push(&all) = (struct mg_host_module){im->ptx[k].id, im->ptx[k].text, im->ptx[k].bytes};
+        }
+    }
+    pthread_mutex_unlock(&mg_session.lock);
+    for (uint32_t i = 0; i < all.n; i++)
+        fn(&all.at[i], user);
+    mg_vec_release(&all);
+}
+
 struct mg_ptx *mg_img_parsed(struct mg_img *im, uint32_t ix)
 {
     struct mg_ptx *p = &im->ptx[ix];
@@ -189,7 +210,7 @@ static void loaded(void *handle, const void *data, size_t bytes, bool library)
         share(im);
         image_set(handle, im);
     }
-    if (im && s->config.eager && s->tool && !(s->tool->flags & MG_TOOL_NATIVE) && !s->cannot)
+    if (im && s->config.eager && !s->cannot)
         mg_eager_load(handle, im, library);
     mg_leftover_unload();
     mg_inside--;

@@ -1,8 +1,9 @@
 /* Kernels: from the handle of a launch to the instance that may run in its place.
  *
- *   handle ──► struct mg_name { image, kernel name } ── + current context ──► struct mg_inst { twin } ──► struct mg_code { twin's text }
+ *   handle ──► struct mg_name { image, kernel name } ── + current context ──► struct mg_inst ──► struct mg_code
+ *                                                        + set of tools ──► struct mg_body { twin } ──► struct mg_variant { its text }
  *
- * A twin's text is made once per kernel and image (twin.c), loaded once per instance. An instance
+ * A twin's text is made once per kernel, image and set of tools (twin.c), loaded once per instance. An instance
  * has its own table of symbol addresses, since every instance of a module has its own variables.
  * Instances and codes live until the process ends: launches in flight point to them. */
 #include "inject/priv.h"
@@ -101,7 +102,8 @@ void mg_kernel_forget(struct mg_img *im)
         struct mg_name *n = name_get((void *)(uintptr_t)dead.at[i]);
         mg_map_del(&names, dead.at[i]);
         for (uint32_t k = 0; n && k < n->insts.n; k++)
-            mg_leftover_add(n->insts.at[k]);
+            for (struct mg_body *b = n->insts.at[k]->bodies; b; b = b->next)
+                mg_leftover_add(b);
         if (n) {
             mg_vec_release(&n->insts);
             free(n);
@@ -220,57 +222,58 @@ struct mg_inst *mg_kernel_get(void *handle)
     return found;
 }
 
-static struct mg_map twins; /* function -> struct mg_inst; under the session's lock */
+static struct mg_map twins; /* function -> struct mg_body; under the session's lock */
 
-void mg_kernel_add_twin(struct mg_inst *i)
+void mg_kernel_add_twin(struct mg_body *b)
 {
     pthread_mutex_lock(&mg_session.lock);
-    mg_map_set(&twins, (uint64_t)(uintptr_t)i->twin, (uint64_t)(uintptr_t)i);
+    mg_map_set(&twins, (uint64_t)(uintptr_t)b->twin, (uint64_t)(uintptr_t)b);
     pthread_mutex_unlock(&mg_session.lock);
 }
 
-void mg_kernel_drop_twin(struct mg_inst *i)
+void mg_kernel_drop_twin(struct mg_body *b)
 {
-    uint64_t key = (uint64_t)(uintptr_t)i->twin, v;
+    uint64_t key = (uint64_t)(uintptr_t)b->twin, v;
     pthread_mutex_lock(&mg_session.lock);
-    if (mg_map_get(&twins, key, &v) && v == (uint64_t)(uintptr_t)i) /* the driver may have given the handle out again */
+    if (mg_map_get(&twins, key, &v) && v == (uint64_t)(uintptr_t)b) /* the driver may have given the handle out again */
         mg_map_del(&twins, key);
-    i->twin = NULL;
+    b->twin = NULL;
     pthread_mutex_unlock(&mg_session.lock);
 }
 
-struct mg_inst *mg_kernel_of_twin(void *function)
+struct mg_body *mg_kernel_of_twin(void *function)
 {
     uint64_t v = 0;
     pthread_mutex_lock(&mg_session.lock);
     mg_map_get(&twins, (uint64_t)(uintptr_t)function, &v);
     pthread_mutex_unlock(&mg_session.lock);
-    return (struct mg_inst *)(uintptr_t)v;
+    return (struct mg_body *)(uintptr_t)v;
 }
 
 /* Calls fn for every twin that exists of what a handle names. */
 void mg_kernel_each_twin(void *handle, void (*fn)(void *twin, void *user), void *user)
 {
-    void *list[16];
-    uint32_t n_twins = 0;
+    MG_VEC(void *) list = {0};
     pthread_mutex_lock(&mg_session.lock);
     struct mg_name *n = name_get(handle);
-    for (uint32_t i = 0; n && i < n->insts.n && n_twins < MG_COUNT_OF(list); i++)
-        if (n->insts.at[i]->state == MG_STATE_READY)
-            list[n_twins++] = n->insts.at[i]->twin;
+    for (uint32_t i = 0; n && i < n->insts.n; i++)
+        for (const struct mg_body *b = n->insts.at[i]->bodies; b; b = b->next)
+            if (b->state == MG_STATE_READY)
+                *mg_vec_push(&list) = b->twin;
     pthread_mutex_unlock(&mg_session.lock);
-    for (uint32_t i = 0; i < n_twins; i++)
-        fn(list[i], user);
+    for (uint32_t i = 0; i < list.n; i++)
+        fn(list.at[i], user);
+    mg_vec_release(&list);
 }
 
 /* ---- the store's view ----------------------------------------------------------------------------------- */
 
 /* Tells the store about the kernel on its first launch; its sites are known when a tool needed them. */
-uint32_t mg_kernel_store_id(struct mg_inst *i)
+uint32_t mg_kernel_store_id(struct mg_inst *i, struct mg_body *b)
 {
     struct mg_code *c = i->code;
     bool news = c->store_id == UINT32_MAX || (c->sites && !c->sites_stored);
-    int32_t regs_twin = news && i->twin ? attribute_of(i->twin, CUFUNC_NUM_REGS, -1) : -1;
+    int32_t regs_twin = news && b && b->twin ? attribute_of(b->twin, CUFUNC_NUM_REGS, -1) : -1;
     bool (*ask)(void *) = mg_session.backend->registers_estimated;
     bool estimated = ask && ask(i->handle);
     pthread_mutex_lock(&mg_session.lock);
@@ -290,6 +293,8 @@ uint32_t mg_kernel_store_id(struct mg_inst *i)
             mg_store_kernel_found(mg_session.store, c->store_id, &k);
         c->sites_stored = c->sites != NULL;
     }
+    if (b && b->variant->state == MG_STATE_READY && !b->variant->told)
+        mg_tools_tell(b->variant);
     pthread_mutex_unlock(&mg_session.lock);
     return c->store_id;
 }

@@ -24,7 +24,7 @@ static cu_result send_twin(const struct mg_call *c, struct mg_run *r)
     struct mg_params p;
     if (!mg_params_extend(&p, r, c->params, c->extra))
         return CUE_OUT_OF_MEMORY;
-    void *twin = r->inst->twin;
+    void *twin = r->body->twin;
     mg_run_begin(r);
     cu_result rc = mg_session.backend->send ? mg_session.backend->send(c, r, p.params, p.extra)
                                             : c->send(c, twin, p.params, p.extra);

@@ -4,34 +4,34 @@
  * the store. */
 #include "inject/priv.h"
 
-static struct mg_inst *left; /* under the session's lock */
+static struct mg_body *left; /* under the session's lock */
 
-void mg_leftover_add(struct mg_inst *i)
+void mg_leftover_add(struct mg_body *b)
 {
-    if (!i->twin || !mg_session.backend->unload)
+    if (!b->twin || !mg_session.backend->unload)
         return;
-    i->next_left = left;
-    left = i;
+    b->next_left = left;
+    left = b;
 }
 
 void mg_leftover_unload(void)
 {
-    struct mg_inst *later = NULL, **last = &later;
+    struct mg_body *later = NULL, **last = &later;
     if (!__atomic_load_n(&left, __ATOMIC_RELAXED))
         return;
     pthread_mutex_lock(&mg_session.lock);
-    struct mg_inst *i = left;
+    struct mg_body *b = left;
     left = NULL;
     pthread_mutex_unlock(&mg_session.lock);
-    while (i) {
-        struct mg_inst *next = i->next_left;
-        if (mg_session.backend->unload(i)) {
-            mg_kernel_drop_twin(i);
+    while (b) {
+        struct mg_body *next = b->next_left;
+        if (mg_session.backend->unload(b)) {
+            mg_kernel_drop_twin(b);
         } else {
-            *last = i;
-            last = &i->next_left;
+            *last = b;
+            last = &b->next_left;
         }
-        i = next;
+        b = next;
     }
     pthread_mutex_lock(&mg_session.lock);
     *last = left;

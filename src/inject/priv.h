@@ -21,7 +21,8 @@
 #include "image/image.h"
 #include "inject/config.h"
 #include "store/store.h"
-#include "tool/tool.h"
+#include "tool/host.h"
+#include "tool/layout.h"
 
 /* ---- entries and slots (slots.c, generated thunks) ------------------------------------------- */
 
@@ -64,6 +65,8 @@ struct mg_run;
 struct mg_shape;
 struct mg_call;
 struct mg_twin;
+struct mg_body;
+struct mg_variant;
 
 /* Everything that differs between our own driver and NVIDIA's. Our own addresses context blocks like
  * the host does and tells when a launch has ended (alloc, free, note); NVIDIA's has the other half. */
@@ -78,7 +81,7 @@ struct mg_backend {
     /* The same for a graph node: drop is called once nothing can call fn any more. NULL: as note, for ever. */
     bool (*note_node)(mg_launch_done_fn fn, void *user, void (*drop)(void *user));
     bool (*global)(void *function, const char *name, uint64_t *address);
-    uint64_t (*function_address)(struct mg_inst *i, const char *name); /* in the app's image; 0: not known */
+    uint64_t (*function_address)(struct mg_body *b, const char *name); /* in the app's image; 0: not known */
     bool (*registers_estimated)(void *function); /* NULL: never */
     bool (*allocation)(uint64_t address, uint64_t *id, uint64_t *offset);
     const struct mg_module *(*module)(void *function); /* linked IR behind a function, or NULL */
@@ -88,15 +91,16 @@ struct mg_backend {
     /* NVIDIA's alone from here (gpu_*.c); NULL elsewhere. */
     void (*flush)(uint64_t timeout_ns);                           /* what has ended; for signal handlers, too */
     void (*adapt)(struct mg_twin *t);                             /* what the device asks of a twin's code */
-    uint64_t (*table)(struct mg_inst *i, const uint64_t *values, uint32_t n); /* addresses onto the device */
-    void (*compile)(struct mg_inst *i);                           /* its text is there; any number of threads at once */
+    uint64_t (*table)(struct mg_body *b, const uint64_t *values, uint32_t n); /* addresses onto the device */
+    void (*compile)(struct mg_body *b);                           /* its text is there; any number of threads at once */
     /* May the twin be loaded now, without waiting for the application's work? */
-    bool (*may_load)(struct mg_inst *i, const struct mg_shape *s);
-    bool (*load)(struct mg_inst *i, void **twin, char *why, size_t room);
-    bool (*unload)(struct mg_inst *i);                            /* false: not now, something may use it */
-    const char *(*why_not)(struct mg_inst *i, const struct mg_shape *s); /* this launch's geometry asks for the native code */
+    bool (*may_load)(struct mg_body *b, const struct mg_shape *s);
+    bool (*load)(struct mg_body *b, void **twin, char *why, size_t room);
+    bool (*unload)(struct mg_body *b);                            /* false: not now, something may use it */
+    const char *(*why_not)(struct mg_body *b, const struct mg_shape *s); /* this launch's geometry asks for the native code */
     bool (*take)(struct mg_run *r);                               /* fills r->room; r->block is it then */
     void (*give)(struct mg_run *r);
+    void (*words)(struct mg_run *r, const uint64_t *words);       /* into its context block, before the launch */
     /* Makes the driver's call and sees to everything that follows it. */
     cu_result (*send)(const struct mg_call *c, struct mg_run *r, void **params, void **extra);
     void (*context_ends)(void *ctx, int device);                  /* ctx NULL: the device's primary one */
@@ -106,16 +110,17 @@ extern const struct mg_backend mg_backend_own, mg_backend_nvidia;
 
 /* The parts of NVIDIA's: gpu_twin.c, gpu_run.c. */
 void mg_gpu_adapt(struct mg_twin *t);
-void mg_gpu_compile(struct mg_inst *i);
-bool mg_gpu_unload(struct mg_inst *i);
+void mg_gpu_compile(struct mg_body *b);
+bool mg_gpu_unload(struct mg_body *b);
 bool mg_gpu_global(void *function, const char *name, uint64_t *address);
-uint64_t mg_gpu_function_address(struct mg_inst *i, const char *name);
-uint64_t mg_gpu_table(struct mg_inst *i, const uint64_t *values, uint32_t n);
-bool mg_gpu_may_load(struct mg_inst *i, const struct mg_shape *s);
-bool mg_gpu_load(struct mg_inst *i, void **twin, char *why, size_t room);
-const char *mg_gpu_why_not(struct mg_inst *i, const struct mg_shape *s);
+uint64_t mg_gpu_function_address(struct mg_body *b, const char *name);
+uint64_t mg_gpu_table(struct mg_body *b, const uint64_t *values, uint32_t n);
+bool mg_gpu_may_load(struct mg_body *b, const struct mg_shape *s);
+bool mg_gpu_load(struct mg_body *b, void **twin, char *why, size_t room);
+const char *mg_gpu_why_not(struct mg_body *b, const struct mg_shape *s);
 bool mg_gpu_take(struct mg_run *r);
 void mg_gpu_give(struct mg_run *r);
+void mg_gpu_put_words(struct mg_run *r, const uint64_t *words);
 cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, void **extra);
 /* gpu_graph.c: the run of a node that the driver took (it is ours from now on); the same for a node of an
  * executable graph. */
@@ -128,12 +133,19 @@ void mg_gpu_announce(void);
 
 /* ---- the session (session.c) ------------------------------------------------------------------- */
 
+#define MG_MAX_USES 32
+struct mg_use { /* a tool of the session (tools.c) */
+    const struct mg_tool *tool;
+    void *conf;
+    char *name, *args, *path;        /* path: of its shared object, NULL: built in */
+    uint32_t store_id;
+};
 struct mg_session {
     struct mg_config config;
     const struct mg_backend *backend;
     struct mg_store *store;          /* NULL: nothing is recorded */
-    const struct mg_tool *tool;      /* NULL: none */
-    void *tool_conf;
+    struct mg_use uses[MG_MAX_USES]; /* tools; only ever added to */
+    uint32_t n_uses;
     const char *cannot;              /* why nothing can be instrumented; NULL: it can */
     bool active;                     /* launches are looked at */
     uint32_t pid;                    /* of the process that opened the profile */
@@ -148,6 +160,21 @@ struct mg_session {
 };
 extern struct mg_session mg_session;
 extern __thread int mg_inside; /* > 0: this thread is in a hook, or in a call that we make ourselves */
+
+/* Tools (tools.c). The set that launches run with from now on; 0: native, for this reason. */
+uint32_t mg_tools_active(const char **why);
+bool mg_tools_any(void);      /* one that instruments was given */
+void mg_tools_begin(void);    /* those of the configuration, and those that announced themselves */
+/* One more, as -t names it; effective from the next launch. False: `why` says why not. */
+bool mg_tools_add(const char *spec, char *why, size_t room);
+void mg_tools_end(void);
+const struct mg_tool_host *mg_tools_host(void); /* host.c */
+uint32_t mg_tools_list(uint32_t set, struct mg_use *uses, uint32_t *at); /* of a set; at: number in the session */
+void mg_tools_tell(struct mg_variant *v); /* to the store: what they placed; under the session's lock */
+/* Fills the words of tools; per launch. */
+bool mg_tools_words(const struct mg_run *r, uint64_t *words); /* false: nobody wants any */
+/* Cells of one launch, or of n replays since `before` was read (NULL: since they were 0). */
+void mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t *raw, const uint64_t *before, uint64_t replays, bool complete);
 
 void mg_session_begin(void);  /* at cuInit, after the driver's: opens DIR */
 void mg_session_end(void);    /* at process end; later calls pass straight through */
@@ -184,6 +211,8 @@ struct mg_img { /* what one load call was given; lives until the process ends, s
 };
 struct mg_img *mg_img_of(void *handle);        /* of a module or library handle, NULL when unknown */
 const struct mg_module *mg_img_linked(struct mg_img *im); /* NULL: they do not link */
+/* Calls fn for every text that was loaded, once each. */
+void mg_img_each_ptx(void (*fn)(const struct mg_host_module *m, void *user), void *user);
 struct mg_ptx *mg_img_parsed(struct mg_img *im, uint32_t ix); /* parses on first use */
 void mg_eager_load(void *handle, struct mg_img *im, bool library); /* eager.c */
 
@@ -191,7 +220,7 @@ void mg_eager_load(void *handle, struct mg_img *im, bool library); /* eager.c */
 
 enum mg_state { MG_STATE_NEW, MG_STATE_READY, MG_STATE_FAILED };
 
-struct mg_code { /* one kernel of one image: text of the twin, the same for every context */
+struct mg_code { /* one kernel of one image, the same for every context */
     struct mg_img *im;
     struct mg_ptx *ptx;          /* where it was found, NULL: nowhere */
     char *name;
@@ -199,22 +228,35 @@ struct mg_code { /* one kernel of one image: text of the twin, the same for ever
     mg_id kernel;                /* in m; 0: not found */
     uint32_t store_id;           /* UINT32_MAX: not told to the store yet */
     bool sites_stored;           /* else it ran native so far */
-    enum mg_state state;         /* of what follows */
+    enum mg_state state;         /* READY: it can have twins */
     char *reason;                /* FAILED: why */
     uint16_t native_sm;          /* virtual architecture that the native machine code was made from; 0: not known */
     bool launches;               /* FAILED because it launches kernels itself: nobody counts those */
     bool no_ptx;                 /* FAILED because there is nothing to instrument */
     bool located;                /* ptx was looked for */
     struct mg_sites *sites;
-    char *text;                  /* the twin's PTX */
-    uint32_t *line_of; uint32_t n_lines; /* line of text -> line of the app's PTX */
-    struct mg_counter_layout layout;
-    struct mg_twin_symbol *symbols; uint32_t n_symbols;
-    uint32_t ctx_offset;
+    struct mg_variant *variants; /* newest first; only ever added to, under the lock of twin.c */
+    bool told[MG_MAX_USES];      /* the store knows what this tool placed in it; under the session's lock */
+    struct mg_account *accounts[MG_MAX_USES];
     uint64_t n_ended, n_timed, timed_ns; /* launches and replays, of them those whose time is known; for --stats */
     uint64_t other_calls;        /* thread calls that left for a function without a clone */
     bool verify_known; const char *verify_why; /* --verify: why it cannot run three times, NULL: it can */
     struct mg_reach *reach;      /* --verify: what it may write; NULL: anything */
+};
+struct mg_variant { /* text of a twin: the kernel with one set of tools */
+    struct mg_variant *next;
+    struct mg_code *code;
+    uint32_t set;                /* bit u: with tool u of the session */
+    enum mg_state state;         /* of what follows */
+    char *reason;                /* FAILED: why */
+    char *text;                  /* PTX */
+    uint32_t *line_of; uint32_t n_lines; /* line of text -> line of the app's PTX */
+    struct mg_layout layout;
+    uint32_t uses[MG_MAX_USES];  /* region -> tool of the session */
+    struct mg_twin_symbol *symbols; uint32_t n_symbols;
+    uint32_t ctx_offset;
+    uint64_t tools;              /* as the store numbers those that stand in the text */
+    bool told;                   /* the store knows of all regions */
 };
 struct mg_block_mem { struct mg_block_mem *next; uint64_t at, words; void *slot; }; /* context block, then its counters */
 struct mg_inst { /* a kernel as one handle in one context names it */
@@ -222,12 +264,7 @@ struct mg_inst { /* a kernel as one handle in one context names it */
     void *handle, *ctx;
     void *function;              /* of the context, for queries; the handle itself when that is one */
     bool is_kernel;              /* a cu_kernel: one handle for all contexts */
-    enum mg_state state;
-    char *reason;
-    void *twin;                  /* cu_function */
-    uint64_t symbols;            /* table of addresses on the device */
-    struct mg_block_mem *blocks; /* free ones; under the session's lock */
-    struct mg_gpu_inst *gpu;     /* of the NVIDIA backend, NULL: nothing yet */
+    struct mg_body *bodies;      /* newest first; only ever added to, under the session's lock */
     uint32_t generation;
     int32_t regs_native;         /* -1: not asked yet */
     uint32_t n_params, param_bytes;
@@ -235,9 +272,20 @@ struct mg_inst { /* a kernel as one handle in one context names it */
     uint32_t static_shared;
     uint32_t device; uint64_t ctx_number;
     uint32_t n_timed;            /* launches that were timed on purpose */
-    uint32_t n_nodes;            /* NVIDIA: nodes of graphs that run the twin */
-    struct mg_inst *next_left;   /* see leftover.c */
     struct mg_legacy *legacy;    /* what the launch interface of CUDA 3 set on it, NULL: nothing */
+};
+struct mg_body { /* a variant as it is loaded in one context; lives until the process ends */
+    struct mg_body *next;
+    struct mg_inst *inst;
+    struct mg_variant *variant;
+    enum mg_state state;
+    char *reason;
+    void *twin;                  /* cu_function */
+    uint64_t symbols;            /* table of addresses on the device */
+    struct mg_block_mem *blocks; /* free ones; under the session's lock */
+    struct mg_gpu_body *gpu;     /* of the NVIDIA backend, NULL: nothing yet */
+    uint32_t n_nodes;            /* NVIDIA: nodes of graphs that run the twin */
+    struct mg_body *next_left;   /* see leftover.c */
 };
 /* Tells that a handle names a kernel of an image. */
 void mg_kernel_note(void *handle, struct mg_img *im, const char *name, bool is_kernel);
@@ -247,22 +295,25 @@ void mg_kernel_forget(struct mg_img *im);     /* its handles are dead */
 /* The instance that a launch of this handle runs in the current context; NULL: unknown handle. */
 struct mg_inst *mg_kernel_get(void *handle);
 uint64_t mg_jit_spent(uint64_t ns); /* adds to the session's; returns what this thread spent so far */
-struct mg_inst *mg_kernel_of_twin(void *function); /* NULL: no twin of ours */
-void mg_kernel_add_twin(struct mg_inst *i);
-void mg_kernel_drop_twin(struct mg_inst *i);  /* it is unloaded */
-void mg_leftover_add(struct mg_inst *i);      /* its kernel is gone; under the session's lock */
+struct mg_body *mg_kernel_of_twin(void *function); /* NULL: no twin of ours */
+void mg_kernel_add_twin(struct mg_body *b);
+/* The kernel with this set of tools, in this context; NULL: out of memory. */
+struct mg_body *mg_kernel_body(struct mg_inst *i, uint32_t set);
+void mg_kernel_drop_twin(struct mg_body *b);  /* it is unloaded */
+void mg_leftover_add(struct mg_body *b);      /* its kernel is gone; under the session's lock */
 /* Unloads twins that are left over, as far as nothing uses them: after a call of the application's that
  * waited for all work, as ours will. */
 void mg_leftover_unload(void);
 void mg_twin_settings(struct mg_inst *i, void *twin); /* what the application set on the kernel so far */
 /* The part of making a twin that waits for nothing: its text, and machine code where the backend compiles apart. */
-void mg_kernel_prepare(struct mg_inst *i);
-/* Makes the twin on first use; false: it cannot have one, i->reason says why. */
-bool mg_kernel_twin(struct mg_inst *i, const struct mg_shape *s);
+void mg_kernel_prepare(struct mg_body *b);
+/* Makes the twin on first use; false: it cannot have one, b->reason says why. */
+bool mg_kernel_twin(struct mg_body *b, const struct mg_shape *s);
 /* Which PTX text the kernel is in, without parsing it: its identity in the profile. */
 void mg_kernel_find(struct mg_inst *i);
 void mg_kernel_each_twin(void *handle, void (*fn)(void *twin, void *user), void *user);
-uint32_t mg_kernel_store_id(struct mg_inst *i);
+/* Tells the store of the kernel, and of what the tools of this body placed in it. */
+uint32_t mg_kernel_store_id(struct mg_inst *i, struct mg_body *b);
 /* Collects the witness counts of an image before it goes away. */
 void mg_witness_collect(struct mg_img *im, void *function);
 void mg_witness_end(void);                    /* of every image that ran: before its context dies */
@@ -295,6 +346,7 @@ struct mg_run {
     uint32_t refs;               /* a launch: 1; a node: the call that makes it, and the driver's note */
     struct mg_run *next_dead;
     struct mg_inst *inst;
+    struct mg_body *body;        /* NULL: native */
     struct mg_shape shape;
     enum mg_ran ran;
     const char *reason;          /* owner: the instance, or static */
@@ -328,13 +380,16 @@ void mg_run_announce(struct mg_run *r);
 struct mg_run *mg_run_child(struct mg_inst *i, const struct mg_shape *s, void **extra);
 void mg_run_child_ended(struct mg_run *r, const struct mg_launch_done *d);
 extern const struct mg_driver_children mg_children; /* children.c */
-void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_done *d, uint64_t *raw);
+/* raw: now; before: when told last. */
+void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_done *d, uint64_t *raw, const uint64_t *before);
 struct mg_run *mg_run_native_node(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra);
 void mg_run_record(struct mg_inst *i, const struct mg_shape *s, const char *reason); /* ran native, not prepared */
 void mg_run_unknown(const char *reason); /* a launch of nobody knows what */
 /* The user's choice (select.c). NULL: instrument it; else why not. `number`: of the launch. */
 void mg_select_begin(void);
 void mg_select_end(void);
+void mg_select_name(uint32_t at, const char *name); /* tells the control page of a tool */
+uint32_t mg_select_tools(uint32_t n); /* those of the first n that are switched on */
 const char *mg_select_why_not(const struct mg_run *r, uint64_t number);
 void mg_select_ended(const struct mg_run *r, const uint64_t *threads, uint32_t n, bool timed, uint64_t time_ns);
 /* Parameters for the twin: those given and the context block. `room` is the caller's. */

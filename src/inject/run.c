@@ -26,13 +26,13 @@ struct mg_counter_launch mg_run_launch(const struct mg_shape *s)
 
 static struct mg_block_mem *block_take(struct mg_run *r)
 {
-    struct mg_inst *i = r->inst;
+    struct mg_body *body = r->body;
     if (mg_session.backend->take)
         return mg_session.backend->take(r) ? &r->room : NULL;
     struct mg_counter_launch g = mg_run_launch(&r->shape);
-    uint64_t words = mg_counters_words(&i->code->layout, &g);
+    uint64_t words = mg_layout_words(&body->variant->layout, &g);
     pthread_mutex_lock(&mg_session.lock);
-    struct mg_block_mem **at = &i->blocks;
+    struct mg_block_mem **at = &body->blocks;
     while (*at && (*at)->words < words) /* launches of other shapes may have had fewer */
         at = &(*at)->next;
     struct mg_block_mem *b = *at;
@@ -52,13 +52,13 @@ static struct mg_block_mem *block_take(struct mg_run *r)
     }
     uint64_t *ctx = (uint64_t *)(uintptr_t)b->at;
     ctx[MG_CTX_COUNTERS / 8] = b->at + MG_CTX_BYTES;
-    ctx[MG_CTX_SYMBOLS / 8] = i->symbols;
+    ctx[MG_CTX_SYMBOLS / 8] = body->symbols;
     return b;
 }
 
 static void block_give(struct mg_run *r)
 {
-    struct mg_inst *i = r->inst;
+    struct mg_body *body = r->body;
     struct mg_block_mem *b = r->block;
     r->block = NULL;
     if (!b)
@@ -69,8 +69,8 @@ static void block_give(struct mg_run *r)
     }
     memset(counters_of(b), 0, b->words * sizeof(uint64_t));
     pthread_mutex_lock(&mg_session.lock);
-    b->next = i->blocks;
-    i->blocks = b;
+    b->next = body->blocks;
+    body->blocks = b;
     pthread_mutex_unlock(&mg_session.lock);
 }
 
@@ -81,22 +81,23 @@ static bool select_kernel(struct mg_run *r)
     struct mg_session *s = &mg_session;
     uint64_t number = r->child ? 0 : __atomic_fetch_add(&s->n_launches, 1, __ATOMIC_RELAXED);
     const char *why;
+    uint32_t set = mg_tools_active(&why);
     r->number = number;
     r->ran = MG_RAN_NATIVE;
-    if (!s->tool || s->tool->flags & MG_TOOL_NATIVE)
-        r->reason = "no tool";
+    if (!set)
+        r->reason = why;
     else if (s->cannot)
         r->reason = s->cannot;
     else if (!mg_kernel_matches(s->config.kernel_glob, r->inst->code->name))
         r->reason = "filtered";
     else if (!r->child && (why = mg_select_why_not(r, number))) /* launches of the host are numbered */
         r->reason = why;
-    else if (!mg_kernel_twin(r->inst, &r->shape)) {
-        bool later = r->inst->state == MG_STATE_NEW; /* nothing is wrong with it */
-        r->reason = later ? "loading its instrumented code would wait for work in flight" : r->inst->reason ? r->inst->reason : "out of memory";
+    else if (!(r->body = mg_kernel_body(r->inst, set)) || !mg_kernel_twin(r->body, &r->shape)) {
+        bool later = r->body && r->body->state == MG_STATE_NEW; /* nothing is wrong with it */
+        r->reason = later ? "loading its instrumented code would wait for work in flight" : r->body && r->body->reason ? r->body->reason : "out of memory";
         bool cannot = r->inst->code->no_ptx || (s->backend->send && r->inst->code->launches);
         r->ran = cannot || later ? MG_RAN_NATIVE : MG_RAN_FAILED;
-    } else if (s->backend->why_not && (r->reason = s->backend->why_not(r->inst, &r->shape))) {
+    } else if (s->backend->why_not && (r->reason = s->backend->why_not(r->body, &r->shape))) {
         return false;
     } else
         return true;
@@ -132,11 +133,12 @@ static void tell_kernel(struct mg_run *r)
 {
     const struct mg_code *c = r->inst->code;
     r->kernel = __atomic_load_n(&c->store_id, __ATOMIC_ACQUIRE);
-    if (r->kernel != UINT32_MAX && (!c->sites || c->sites_stored))
+    struct mg_body *b = r->block ? r->body : NULL;
+    if (r->kernel != UINT32_MAX && (!c->sites || c->sites_stored) && (!b || __atomic_load_n(&b->variant->told, __ATOMIC_ACQUIRE)))
         return; /* the warm way takes no lock */
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store)
-        r->kernel = mg_kernel_store_id(r->inst);
+        r->kernel = mg_kernel_store_id(r->inst, b);
     pthread_rwlock_unlock(&mg_session.closing);
 }
 
@@ -176,6 +178,18 @@ static void bury(void)
     }
 }
 
+/* What tools want the kernel to know of this launch. */
+static void fill_words(struct mg_run *r)
+{
+    uint64_t words[MG_CTX_N_WORDS] = {0};
+    if (!mg_tools_words(r, words))
+        return;
+    if (mg_session.backend->words)
+        mg_session.backend->words(r, words);
+    else
+        memcpy((char *)(uintptr_t)r->block->at + MG_CTX_WORDS, words, sizeof words);
+}
+
 static struct mg_run *new_run(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra, bool node, bool child)
 {
     bury();
@@ -198,6 +212,8 @@ static struct mg_run *new_run(struct mg_inst *i, const struct mg_shape *s, void 
         mg_kernel_find(i);
     tell_kernel(r);
     copy_arguments(r, params, extra);
+    if (r->block)
+        fill_words(r);
     return r;
 }
 
@@ -257,6 +273,7 @@ static uint64_t store_launch(const struct mg_run *r) /* under closing */
         .static_shared_bytes = i->static_shared, .dyn_shared_bytes = s->shared_bytes,
         .device = r->device, .stream = r->stream, .ctx = r->ctx, .graph = r->graph, .ran = r->ran,
         .reason = r->ran == MG_RAN_INSTRUMENTED ? NULL : r->reason, .cooperative = s->cooperative,
+        .tools = r->ran == MG_RAN_INSTRUMENTED && r->body ? r->body->variant->tools : 0,
         .args = args, .n_args = n,
     };
     uint64_t id = mg_store_launch(mg_session.store, &l);
@@ -274,10 +291,21 @@ static void count_time(struct mg_code *c, const struct mg_store_done *done)
     }
 }
 
-static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, uint64_t *raw, uint64_t replays)
+/* Block counters of replays since `before`; the words behind them are the tools'. */
+static uint64_t *counted_since(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw, const uint64_t *before)
 {
-    const struct mg_counter_layout *layout = &r->inst->code->layout;
-    uint32_t n = r->block && raw ? layout->n_blocks : 0;
+    uint64_t n = mg_counters_words(l, g), *since = malloc((n + 1) * sizeof *since);
+    for (uint64_t k = 0; since && k < n; k++)
+        since[k] = raw[k] - before[k];
+    return since;
+}
+
+/* raw: what was counted; before: what of it has been told already, NULL: nothing. */
+static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, const uint64_t *raw, const uint64_t *before, uint64_t replays)
+{
+    const struct mg_layout *all = r->block && raw ? &r->body->variant->layout : NULL;
+    const struct mg_counter_layout *layout = all && all->has_blocks ? &all->blocks : NULL;
+    uint32_t n = layout ? layout->n_blocks : 0;
     uint64_t *counts = n ? malloc(2 * (size_t)n * sizeof *counts) : NULL;
     struct mg_store_done done = {
         .complete = !d || (d->fault.kind == MG_FAULT_NONE && !d->cuda_error), .replays = replays,
@@ -294,14 +322,21 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
     if (counts) {
         struct mg_counter_launch g = mg_run_launch(&r->shape);
         g.times = replays;
-        mg_counters_read(layout, &g, raw, counts, counts + n);
-        done.threads = counts;
-        done.warps = layout->warps ? counts + n : NULL;
-        done.n_blocks = n;
-        __atomic_fetch_add(&r->inst->code->other_calls, mg_counters_other(layout, &g, raw), __ATOMIC_RELAXED);
+        uint64_t *since = before ? counted_since(layout, &g, raw, before) : NULL;
+        const uint64_t *counters = before ? since : raw;
+        if (counters) {
+            mg_counters_read(layout, &g, counters, counts, counts + n);
+            done.threads = counts;
+            done.warps = layout->warps ? counts + n : NULL;
+            done.n_blocks = n;
+            __atomic_fetch_add(&r->inst->code->other_calls, mg_counters_other(layout, &g, counters), __ATOMIC_RELAXED);
+        }
+        free(since);
     }
+    if (all)
+        mg_tools_ended(r, launch, raw, before, replays, done.complete);
     mg_store_launch_done(mg_session.store, launch, &done);
-    if (counts && done.complete)
+    if (done.threads && done.complete)
         mg_select_ended(r, counts, n, done.timed, done.time_ns);
     free(counts);
 }
@@ -310,7 +345,7 @@ static void ended_launch(struct mg_run *r, const struct mg_launch_done *d)
 {
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store) {
-        store_done(r, r->launch, d, r->block ? counters_of(r->block) : NULL, 1);
+        store_done(r, r->launch, d, r->block ? counters_of(r->block) : NULL, NULL, 1);
         mg_findings_add(r->kernel, r->launch, d);
     }
     pthread_rwlock_unlock(&mg_session.closing);
@@ -328,7 +363,7 @@ static void ended_node(struct mg_run *r, const struct mg_launch_done *d)
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store && (raw || !n)) {
         uint64_t launch = store_launch(r);
-        store_done(r, launch, d, raw, 1);
+        store_done(r, launch, d, raw, NULL, 1);
         mg_findings_add(r->kernel, launch, d);
     }
     pthread_rwlock_unlock(&mg_session.closing);
@@ -350,7 +385,7 @@ void mg_run_ended(struct mg_run *r, const struct mg_launch_done *d, uint64_t *ra
 {
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store)
-        store_done(r, r->launch, d, raw, 1);
+        store_done(r, r->launch, d, raw, NULL, 1);
     pthread_rwlock_unlock(&mg_session.closing);
     r->block = NULL; /* its slot is seen to by who calls this */
     mg_run_free(r);
@@ -367,11 +402,11 @@ void mg_run_announce(struct mg_run *r)
 }
 
 /* n replays of a graph's node have ended; raw: what they counted together, NULL: nothing. */
-void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_done *d, uint64_t *raw)
+void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_done *d, uint64_t *raw, const uint64_t *before)
 {
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store)
-        store_done(r, store_launch(r), d, raw, n);
+        store_done(r, store_launch(r), d, raw, before, n);
     pthread_rwlock_unlock(&mg_session.closing);
 }
 
@@ -440,7 +475,7 @@ void mg_run_record(struct mg_inst *i, const struct mg_shape *s, const char *reas
     tell_kernel(r);
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store)
-        store_done(r, store_launch(r), NULL, NULL, 1);
+        store_done(r, store_launch(r), NULL, NULL, NULL, 1);
     pthread_rwlock_unlock(&mg_session.closing);
     mg_run_free(r);
 }
@@ -469,7 +504,7 @@ static bool extend_params(struct mg_params *p, uint32_t n, void **params)
 
 static bool extend_extra(struct mg_params *p, const struct mg_run *r)
 {
-    uint32_t at = r->inst->code->ctx_offset;
+    uint32_t at = r->body->variant->ctx_offset;
     char *buffer = p->heap = calloc(1, (size_t)at + 8);
     if (!buffer)
         return false;

@@ -25,8 +25,27 @@ static struct mg_choice choice;
 static struct mg_control_page nobody = {.on = 1}, *page = &nobody;
 static char page_path[PATH_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t granting = PTHREAD_MUTEX_INITIALIZER;
 static struct mg_map shapes; /* under lock */
 static uint64_t n_timed, timed_ns, n_ended; /* instrumented launches */
+
+/* A tool that somebody wants to be added. */
+static void grant_wish(void)
+{
+    if (__atomic_load_n(&page->asked, __ATOMIC_ACQUIRE) == __atomic_load_n(&page->answered, __ATOMIC_RELAXED))
+        return;
+    char wish[sizeof page->wish];
+    pthread_mutex_lock(&granting);
+    uint32_t asked = __atomic_load_n(&page->asked, __ATOMIC_ACQUIRE);
+    if (asked != page->answered) {
+        memcpy(wish, page->wish, sizeof wish);
+        wish[sizeof wish - 1] = 0;
+        page->answer[0] = 0;
+        mg_tools_add(wish, page->answer, sizeof page->answer);
+        __atomic_store_n(&page->answered, asked, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&granting);
+}
 
 void mg_select_begin(void)
 {
@@ -50,6 +69,19 @@ void mg_select_end(void)
 {
     if (page != &nobody)
         unlink(page_path);
+}
+
+uint32_t mg_select_tools(uint32_t n)
+{
+    grant_wish();
+    uint32_t all = n < 32 ? (1u << n) - 1 : UINT32_MAX;
+    return all & ~__atomic_load_n(&page->tools_off, __ATOMIC_ACQUIRE);
+}
+
+void mg_select_name(uint32_t at, const char *name)
+{
+    snprintf(page->tools[at], sizeof page->tools[at], "%s", name);
+    __atomic_store_n(&page->n_tools, at + 1, __ATOMIC_RELEASE);
 }
 
 static struct shape *find_shape(const struct mg_code *code, const struct mg_shape *s) /* under lock */

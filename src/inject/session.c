@@ -45,34 +45,6 @@ static int find_rank(void)
     return -1;
 }
 
-static bool pick_tool(struct mg_session *s)
-{
-    char name[64];
-    const char *given = s->config.tools ? s->config.tools : "none";
-    size_t n = strcspn(given, ",;");
-    snprintf(name, sizeof name, "%.*s", (int)MG_MIN(n, sizeof name - 1), given);
-    s->tool = mg_tool_find(name);
-    if (!s->tool) {
-        mg_session_say("there is no tool named %s; nothing is instrumented", name);
-        return false;
-    }
-    struct mg_diag d = MG_DIAG_INIT;
-    struct mg_buf b = MG_BUF_INIT;
-    if (s->backend == &mg_backend_nvidia && s->tool->gpu_args)
-        mg_buf_printf(&b, "%s,sm=%u,", s->tool->gpu_args, (unsigned)s->sm);
-    if (given[n] == ',')
-        mg_buf_add(&b, given + n + 1, strcspn(given + n + 1, ";"));
-    char *args = b.n ? mg_buf_take(&b) : strdup("");
-    enum mg_err err = s->tool->configure ? s->tool->configure(args, &s->tool_conf, &d) : MG_ERR_OK;
-    if (err) {
-        mg_session_say("tool %s: %s; nothing is instrumented", name, mg_diag_first(&d, err));
-        s->tool = NULL;
-    }
-    free(args);
-    mg_diag_release(&d);
-    return s->tool != NULL;
-}
-
 static void read_device(struct mg_store_process *p, char name[256])
 {
     int dev = 0, v = 0, minor = 0;
@@ -148,8 +120,8 @@ static void begin(void)
     mg_inside++;
     open_profile(s);
     if (s->store) {
-        pick_tool(s);
         mg_select_begin();
+        mg_tools_begin();
         on_exit(note_exit, NULL);
         at_quick_exit(mg_session_end);
         pthread_atfork(NULL, NULL, leave_child);
@@ -207,6 +179,7 @@ void mg_session_end(void)
     mg_kernel_tell_other_calls();
     mg_kernel_tell_other_ptx();
     mg_findings_write();
+    mg_tools_end();
     struct mg_store *store = s->store;
     s->store = NULL;
     pthread_rwlock_unlock(&s->closing);

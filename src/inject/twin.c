@@ -1,5 +1,5 @@
-/* The twin of a kernel: parse, find the sites, clone, instrument, verify, print (once per kernel and
- * image), then load the text through the driver and fill its symbol table (once per instance).
+/* The twin of a kernel: parse, find the sites (once per kernel and image), clone, instrument, verify,
+ * print (once per set of tools), then load the text through the driver and fill its symbol table (once per instance).
  *
  *   app's PTX ── mg_ptx_parse ── mg_twin_new ── tool ── mg_module_verify ── mg_ptx_print ──► text
  *   text ── cuModuleLoadData (the driver's) ──► twin; symbols[i] = address in the app's own image
@@ -14,6 +14,8 @@
 #include "pass/plant.h"
 #include "pass/stress.h"
 #include "ptx/ptx.h"
+
+#define GPU_COPIES 64u /* of cells, at most: multiprocessors share them out */
 
 static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER; /* texts, and loading: one twin at a time */
 
@@ -70,7 +72,7 @@ static bool find_kernel(struct mg_inst *i)
 
 /* Lines of the printed text -> lines of the app's PTX, so that messages about the twin name what the
  * user wrote: both bodies hold the same nodes in the same order. */
-static void map_lines(struct mg_code *c, const struct mg_twin *t, size_t bytes)
+static void map_lines(struct mg_variant *c, const struct mg_twin *t, size_t bytes)
 {
     struct mg_module *p = NULL;
     if (mg_ptx_parse(c->text, bytes, NULL, &p, NULL) || !p)
@@ -101,7 +103,7 @@ static void map_lines(struct mg_code *c, const struct mg_twin *t, size_t bytes)
     mg_module_free(p);
 }
 
-static bool keep_symbols(struct mg_code *c, const struct mg_twin *t)
+static bool keep_symbols(struct mg_variant *c, const struct mg_twin *t)
 {
     c->symbols = calloc(t->n_symbols + 1, sizeof *c->symbols);
     for (uint32_t k = 0; c->symbols && k < t->n_symbols; k++) {
@@ -113,47 +115,55 @@ static bool keep_symbols(struct mg_code *c, const struct mg_twin *t)
     return c->symbols != NULL;
 }
 
-static bool instrument(struct mg_code *c, struct mg_twin *t, struct mg_diag *d)
+static bool instrument(struct mg_variant *v, struct mg_twin *t, struct mg_diag *d)
 {
     struct mg_session *s = &mg_session;
     uint64_t start = mg_now_ns();
-    enum mg_err err = s->tool->count ? s->tool->count(s->tool_conf, c->sites, t, &c->layout, d) : mg_diag_err(d, MG_ERR_UNSUPPORTED, "tool %s cannot run yet", s->tool->name);
+    struct mg_use uses[MG_MAX_USES];
+    struct mg_tool_use given[MG_MAX_USES];
+    uint32_t n = mg_tools_list(v->set, uses, v->uses);
+    for (uint32_t k = 0; k < n; k++)
+        given[k] = (struct mg_tool_use){uses[k].tool, uses[k].conf};
+    bool gpu = s->backend->send != NULL;
+    const struct mg_tools_opts opts = {.size = sizeof opts, .sm = s->sm, .max_copies = gpu ? GPU_COPIES : 1, .reduce = gpu};
+    enum mg_err err = mg_tools_instrument(given, n, v->code->sites, t, &opts, &v->layout, d);
     if (err)
-        return fail(&c->state, &c->reason, "the tool cannot instrument it: %s", mg_diag_first(d, err));
+        return fail(&v->state, &v->reason, "the tool cannot instrument it: %s", mg_diag_first(d, err));
     if (s->config.stress)
         mg_stress(t->m);
     if (s->config.plant)
         mg_plant(t->m, t->kernel);
     err = mg_module_verify(t->m, d);
     if (err)
-        return fail(&c->state, &c->reason, "the instrumented code is not well-formed: %s", mg_diag_first(d, err));
+        return fail(&v->state, &v->reason, "the instrumented code is not well-formed: %s", mg_diag_first(d, err));
     s->ns.instrument += mg_now_ns() - start;
     start = mg_now_ns();
     struct mg_buf text = MG_BUF_INIT;
     mg_ptx_print(t->m, &text);
     size_t bytes = text.n;
-    c->text = mg_buf_take(&text);
-    c->ctx_offset = t->ctx_offset;
-    if (!c->text || !keep_symbols(c, t))
-        return fail(&c->state, &c->reason, "out of memory");
+    v->text = mg_buf_take(&text);
+    v->ctx_offset = t->ctx_offset;
+    if (!v->text || !keep_symbols(v, t))
+        return fail(&v->state, &v->reason, "out of memory");
     if (s->backend->twin) /* who else asks for lines? */
-        map_lines(c, t, bytes);
+        map_lines(v, t, bytes);
     s->ns.print += mg_now_ns() - start;
     s->n_twins++;
     return true;
 }
 
-static void dump_text(const struct mg_code *c)
+static void dump_text(const struct mg_variant *v)
 {
     char path[4400];
     if (!mg_session.config.dump || !mg_session.config.dir)
         return;
-    snprintf(path, sizeof path, "%s/%.200s.ptx", mg_session.config.dir, c->name);
-    if (mg_io_write(path, c->text, strlen(c->text), NULL))
+    snprintf(path, sizeof path, "%s/%.200s.ptx", mg_session.config.dir, v->code->name);
+    if (mg_io_write(path, v->text, strlen(v->text), NULL))
         mg_session_say("%s cannot be written", path);
 }
 
-static bool make_text(struct mg_inst *i)
+/* Sites and reasons are the kernel's own, whatever tools it runs with. */
+static bool look_at(struct mg_inst *i)
 {
     struct mg_code *c = i->code;
     if (c->state != MG_STATE_NEW)
@@ -161,32 +171,78 @@ static bool make_text(struct mg_inst *i)
     if (!find_kernel(i))
         return false;
     uint64_t start = mg_now_ns();
+    struct mg_sites *sites = mg_sites_new(c->m, c->kernel);
+    mg_session.ns.analyse += mg_now_ns() - start;
+    if (!sites)
+        return fail(&c->state, &c->reason, "out of memory");
+    c->sites = sites;
+    c->state = MG_STATE_READY;
+    return true;
+}
+
+static bool make_text(struct mg_body *b)
+{
+    struct mg_code *c = b->inst->code;
+    struct mg_variant *v = b->variant;
+    if (v->state != MG_STATE_NEW)
+        return v->state == MG_STATE_READY;
+    if (!look_at(b->inst))
+        return fail(&v->state, &v->reason, "%s", c->reason ? c->reason : "out of memory");
+    uint64_t start = mg_now_ns();
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_twin *t = NULL;
-    c->sites = mg_sites_new(c->m, c->kernel);
-    uint64_t analysed = mg_now_ns();
-    mg_session.ns.analyse += analysed - start;
-    enum mg_err err = c->sites ? mg_twin_new_as(c->m, c->kernel, mg_session.backend->send ? 0 : MG_TWIN_LAUNCHES, &t, &d) : MG_ERR_NO_MEMORY;
+    enum mg_err err = mg_twin_new_as(c->m, c->kernel, mg_session.backend->send ? 0 : MG_TWIN_LAUNCHES, &t, &d);
     bool ok = !err && t;
     if (ok && mg_session.backend->adapt)
         mg_session.backend->adapt(t);
-    mg_session.ns.instrument += mg_now_ns() - analysed;
+    mg_session.ns.instrument += mg_now_ns() - start;
     if (!ok) {
-        fail(&c->state, &c->reason, "%s", mg_diag_first(&d, err));
-        c->launches = !strncmp(c->reason, "device-side launch", 18) || !strncmp(c->reason, "address of a kernel", 19);
+        fail(&v->state, &v->reason, "%s", mg_diag_first(&d, err));
+        c->launches = !strncmp(v->reason, "device-side launch", 18) || !strncmp(v->reason, "address of a kernel", 19);
     } else
-        ok = instrument(c, t, &d);
+        ok = instrument(v, t, &d);
     if (t)
         mg_twin_free(t);
     mg_diag_release(&d);
     if (ok) {
-        c->state = MG_STATE_READY;
-        dump_text(c);
+        v->state = MG_STATE_READY;
+        dump_text(v);
     }
     return ok;
 }
 
-/* ---- the instance ---------------------------------------------------------------------------------------------- */
+/* ---- the body: a variant in a context ---------------------------------------------------------------------------- */
+
+static struct mg_variant *variant_get(struct mg_code *c, uint32_t set) /* under the session's lock */
+{
+    struct mg_variant *v = c->variants;
+    while (v && v->set != set)
+        v = v->next;
+    if (!v && (v = calloc(1, sizeof *v))) {
+        *v = (struct mg_variant){.next = c->variants, .code = c, .set = set};
+        c->variants = v;
+    }
+    return v;
+}
+
+struct mg_body *mg_kernel_body(struct mg_inst *i, uint32_t set)
+{
+    struct mg_body *b = __atomic_load_n(&i->bodies, __ATOMIC_ACQUIRE);
+    while (b && b->variant->set != set)
+        b = b->next;
+    if (b)
+        return b; /* the warm way takes no lock */
+    pthread_mutex_lock(&mg_session.lock);
+    for (b = i->bodies; b && b->variant->set != set;)
+        b = b->next;
+    struct mg_variant *v = b ? b->variant : variant_get(i->code, set);
+    if (v && !b && (b = calloc(1, sizeof *b))) {
+        *b = (struct mg_body){.next = i->bodies, .inst = i, .variant = v};
+        __atomic_store_n(&i->bodies, b, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&mg_session.lock);
+    return b;
+}
 
 static uint64_t own_table(const uint64_t *values, uint32_t n)
 {
@@ -196,25 +252,25 @@ static uint64_t own_table(const uint64_t *values, uint32_t n)
     return at;
 }
 
-static bool fill_symbols(struct mg_inst *i)
+static bool fill_symbols(struct mg_body *b)
 {
-    struct mg_code *c = i->code;
-    const struct mg_backend *b = mg_session.backend;
+    const struct mg_variant *c = b->variant;
+    const struct mg_backend *of = mg_session.backend;
     if (!c->n_symbols)
         return true;
     uint64_t *values = calloc(c->n_symbols, sizeof *values);
     for (uint32_t k = 0; values && k < c->n_symbols; k++) {
         const struct mg_twin_symbol *s = &c->symbols[k];
-        bool ok = s->is_func ? (values[k] = b->function_address(i, s->name)) != 0 : b->global(i->function, s->name, &values[k]);
+        bool ok = s->is_func ? (values[k] = of->function_address(b, s->name)) != 0 : of->global(b->inst->function, s->name, &values[k]);
         if (!ok) {
             free(values);
-            return fail(&i->state, &i->reason, "the address of %s is not known", s->name);
+            return fail(&b->state, &b->reason, "the address of %s is not known", s->name);
         }
     }
     if (values)
-        i->symbols = b->table ? b->table(i, values, c->n_symbols) : own_table(values, c->n_symbols);
+        b->symbols = of->table ? of->table(b, values, c->n_symbols) : own_table(values, c->n_symbols);
     free(values);
-    return i->symbols || fail(&i->state, &i->reason, "out of device memory for the table of symbols");
+    return b->symbols || fail(&b->state, &b->reason, "out of device memory for the table of symbols");
 }
 
 static void copy_attribute(void *from, void *to, int attribute)
@@ -239,13 +295,13 @@ uint64_t mg_jit_spent(uint64_t ns)
     return here += ns;
 }
 
-static bool load_text(struct mg_inst *i, void **twin, char *why, size_t room)
+static bool load_text(struct mg_body *b, void **twin, char *why, size_t room)
 {
     cu_module m = NULL;
     cu_function f = NULL;
-    cu_result rc = MG_REAL_AS(cuModuleLoadData, cu_module *, const void *)(&m, i->code->text);
+    cu_result rc = MG_REAL_AS(cuModuleLoadData, cu_module *, const void *)(&m, b->variant->text);
     if (rc == CUE_SUCCESS)
-        rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module, const char *)(&f, m, i->code->name);
+        rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module, const char *)(&f, m, b->inst->code->name);
     const char *name = mg_cu_result_name(rc);
     if (rc != CUE_SUCCESS)
         snprintf(why, room, "the driver does not take the instrumented code (%s)", name ? name : "unknown error");
@@ -253,63 +309,62 @@ static bool load_text(struct mg_inst *i, void **twin, char *why, size_t room)
     return rc == CUE_SUCCESS;
 }
 
-static bool load(struct mg_inst *i)
+static bool load(struct mg_body *b)
 {
-    struct mg_code *c = i->code;
     void *f = NULL;
     char why[500] = "";
-    if (!fill_symbols(i))
+    if (!fill_symbols(b))
         return false;
     uint64_t start = mg_now_ns(), jit = mg_jit_spent(0);
-    bool ok = (mg_session.backend->load ? mg_session.backend->load : load_text)(i, &f, why, sizeof why);
+    bool ok = (mg_session.backend->load ? mg_session.backend->load : load_text)(b, &f, why, sizeof why);
     mg_session.ns.load += mg_now_ns() - start - (mg_jit_spent(0) - jit);
     if (!ok)
-        return fail(&i->state, &i->reason, "%s", why);
+        return fail(&b->state, &b->reason, "%s", why);
     if (mg_session.backend->twin)
-        mg_session.backend->twin(f, i->handle, c->line_of, c->n_lines);
-    mg_twin_settings(i, f);
-    i->twin = f;
-    mg_kernel_add_twin(i);
+        mg_session.backend->twin(f, b->inst->handle, b->variant->line_of, b->variant->n_lines);
+    mg_twin_settings(b->inst, f);
+    b->twin = f;
+    mg_kernel_add_twin(b);
     return true;
 }
 
 /* One attempt; the state stays NEW when the twin may not be loaded now. */
-static void make(struct mg_inst *i, const struct mg_shape *s)
+static void make(struct mg_body *b, const struct mg_shape *s)
 {
-    if (!make_text(i))
-        fail(&i->state, &i->reason, "%s", i->code->reason ? i->code->reason : "out of memory");
-    else if (mg_session.backend->may_load && !mg_session.backend->may_load(i, s))
+    if (!make_text(b))
+        fail(&b->state, &b->reason, "%s", b->variant->reason ? b->variant->reason : "out of memory");
+    else if (mg_session.backend->may_load && !mg_session.backend->may_load(b, s))
         return;
-    else if (load(i))
-        __atomic_store_n(&i->state, MG_STATE_READY, __ATOMIC_RELEASE);
-    if (i->state == MG_STATE_FAILED && mg_session.config.verbose)
-        mg_session_say("%s runs native: %s", i->code->name, i->reason);
+    else if (load(b))
+        __atomic_store_n(&b->state, MG_STATE_READY, __ATOMIC_RELEASE);
+    if (b->state == MG_STATE_FAILED && mg_session.config.verbose)
+        mg_session_say("%s runs native: %s", b->inst->code->name, b->reason);
 }
 
-void mg_kernel_prepare(struct mg_inst *i)
+void mg_kernel_prepare(struct mg_body *b)
 {
     pthread_mutex_lock(&building);
-    bool ok = i->state == MG_STATE_NEW && make_text(i);
+    bool ok = b->state == MG_STATE_NEW && make_text(b);
     pthread_mutex_unlock(&building);
     if (ok && mg_session.backend->compile)
-        mg_session.backend->compile(i);
+        mg_session.backend->compile(b);
 }
 
-bool mg_kernel_twin(struct mg_inst *i, const struct mg_shape *s)
+bool mg_kernel_twin(struct mg_body *b, const struct mg_shape *s)
 {
-    if (__atomic_load_n(&i->state, __ATOMIC_ACQUIRE) == MG_STATE_NEW) {
+    if (__atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == MG_STATE_NEW) {
         int mode = CUCAPTURE_RELAXED; /* the app may be capturing: our load must not spoil that */
         cu_result (*exchange)(int *) = MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *);
         bool relaxed = exchange(&mode) == CUE_SUCCESS;
-        mg_kernel_prepare(i); /* other threads make other twins meanwhile */
+        mg_kernel_prepare(b); /* other threads make other twins meanwhile */
         pthread_mutex_lock(&building);
-        if (i->state == MG_STATE_NEW)
-            make(i, s);
+        if (b->state == MG_STATE_NEW)
+            make(b, s);
         pthread_mutex_unlock(&building);
         if (relaxed)
             exchange(&mode);
     }
-    return i->state == MG_STATE_READY;
+    return b->state == MG_STATE_READY;
 }
 
 void mg_kernel_find(struct mg_inst *i)

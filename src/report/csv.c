@@ -4,7 +4,7 @@
 
 #include "report/priv.h"
 
-static void add_text(struct mg_buf *out, const char *s)
+void mg_add_csv_text(struct mg_buf *out, const char *s)
 {
     if (!s) s = "";
     if (!strpbrk(s, ",\"\r\n")) {
@@ -21,7 +21,7 @@ static void add_text(struct mg_buf *out, const char *s)
 
 static void text(struct mg_buf *out, const char *s)
 {
-    add_text(out, s);
+    mg_add_csv_text(out, s);
     mg_buf_addc(out, ',');
 }
 
@@ -168,9 +168,20 @@ static void write_launches(const struct mg_profile *p, const struct mg_report_op
     }
 }
 
+static bool is_own(const char *table)
+{
+    return !strcmp(table, "kernels") || !strcmp(table, "opcodes") || !strcmp(table, "launches") || !strcmp(table, "blocks");
+}
+
+bool mg_report_has_table(const struct mg_profile *p, const struct mg_report_opts *o)
+{
+    return !o->table || is_own(o->table) || mg_add_tools_csv(p, o, NULL);
+}
+
 void mg_report_csv(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
     const char *table = o && o->table ? o->table : o && o->per_launch ? "launches" : "blocks";
+    if (o && (o->tool || !is_own(table)) && mg_add_tools_csv(p, o, out)) return;
     if (!strcmp(table, "kernels")) write_kernels(p, o, out);
     else if (!strcmp(table, "opcodes") && o->per_launch) write_launch_opcodes(p, o, out);
     else if (!strcmp(table, "opcodes")) write_opcodes(p, o, out);

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "report/report.h"
+#include "tool/table.h"
 
 /* "tools": {...}: every tool that the run named or that left a result, sorted by name. */
 void mg_report_tools_json(struct mg_json *j, const struct mg_profile *p, const struct mg_report_opts *o);
@@ -13,6 +14,19 @@ const char *mg_json_skip(const char *text); /* behind one value; NULL when there
 
 /* ---- what --check found (checked.c): a table, nothing when the run had no --check ---------------------- */
 void mg_add_checked(const struct mg_profile *p, uint32_t columns, uint32_t max_rows, struct mg_buf *out);
+
+/* ---- what tools counted (result.c), as tables (table.c) ------------------------------------------------- */
+/* Calls the tool's `profile`; j stands inside an object that is open. */
+void mg_tool_tell(const struct mg_profile *p, uint32_t use, const struct mg_report_opts *o, struct mg_table *t, struct mg_json *j);
+/* The tables of every tool, an empty line before each; rows 0: all of them. */
+void mg_add_tools(const struct mg_profile *p, const struct mg_report_opts *o, uint32_t rows, bool first_only, struct mg_buf *out);
+/* The table that --tool and --table name; false: there is none. out NULL: only asks. */
+bool mg_add_tools_csv(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out);
+/* Kernels that a tool left alone, and why. */
+void mg_add_left_alone(const struct mg_profile *p, struct mg_buf *out, uint32_t max_rows);
+void mg_add_table(const struct mg_one_table *t, const struct mg_report_opts *o, uint32_t rows, struct mg_buf *out);
+void mg_add_table_csv(const struct mg_one_table *t, struct mg_buf *out);
+void mg_add_csv_text(struct mg_buf *out, const char *s);
 
 /* ---- words (words.c) ------------------------------------------------------------------------------ */
 void mg_add_grouped(struct mg_buf *out, uint64_t v);      /* 1,234,567 */

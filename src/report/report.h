@@ -16,7 +16,7 @@ struct mg_report_opts {
     const char *kernel_glob;  /* matches the name or the demangled name; NULL: all */
     const char *tool;         /* only this tool's result; NULL: all */
     uint32_t top;             /* text: kernels and blocks shown; 0: 10 */
-    const char *table;        /* csv: "kernels", "blocks", "opcodes" or "launches"; NULL: blocks, or launches with per_launch */
+    const char *table;        /* csv: "kernels", "blocks", "opcodes", "launches" or one of a tool; NULL: the tool's first, blocks, or launches with per_launch */
     bool per_launch;          /* json, csv: counts and arguments of every launch */
     uint32_t columns;         /* text: width of the terminal; 0: 100 */
     bool color, ascii;        /* text: escape sequences; no UTF-8 bars */
@@ -58,6 +58,8 @@ void mg_launch_sums_init(struct mg_kernel_sums *s, const struct mg_pkernel *k, c
 void mg_kernel_sums_release(struct mg_kernel_sums *s);
 
 bool mg_report_shows(const struct mg_report_opts *o, const struct mg_pkernel *k);
+/* What --csv would print is there (o->tool, o->table). */
+bool mg_report_has_table(const struct mg_profile *p, const struct mg_report_opts *o);
 /* The run named this tool, or it left a result. */
 bool mg_report_has_tool(const struct mg_profile *p, const char *name);
 const char *mg_ran_text(enum mg_ran r); /* "instrumented" "native" "failed" "unknown" */

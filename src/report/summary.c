@@ -3,6 +3,7 @@
 
 #define SUMMARY_KERNELS 8
 #define SUMMARY_REASONS 6
+#define SUMMARY_ROWS 6
 
 void mg_report_summary(const struct mg_profile *p, struct mg_buf *out)
 {
@@ -21,6 +22,7 @@ void mg_report_summary(const struct mg_profile *p, struct mg_buf *out)
         mg_buf_addc(out, '\n');
     }
     if (n > SUMMARY_KERNELS) mg_buf_printf(out, "  and %u more kernels\n", n - SUMMARY_KERNELS);
+    mg_add_tools(p, &(struct mg_report_opts){.size = sizeof(struct mg_report_opts)}, SUMMARY_ROWS, true, out);
     if (!p->n_processes) mg_buf_adds(out, "no CUDA call was seen\n");
     mg_add_coverage(p, out, SUMMARY_REASONS);
     mg_hot_release(hot, n);

@@ -318,8 +318,9 @@ void mg_report_text(const struct mg_profile *p, const struct mg_report_opts *o, 
     details = v.o->top ? v.o->top : v.o->kernel_glob ? TOP_KERNELS : TOP_DETAILS;
     for (uint32_t i = 0; i < n; i++) total += (double)hot[i].s.thread_insts;
     write_title(&v);
-    if (n) write_kernels(&v, hot, n, total);
-    for (uint32_t i = 0; i < n && i < details; i++) write_kernel(&v, &hot[i]);
+    if (n && !v.o->tool) write_kernels(&v, hot, n, total);
+    for (uint32_t i = 0; i < n && i < details && !v.o->tool; i++) write_kernel(&v, &hot[i]);
+    mg_add_tools(p, v.o, v.o->top ? v.o->top : v.o->tool ? 0 : CHECKED_ROWS, false, out);
     mg_add_checked(p, v.columns, v.o->top ? v.o->top : CHECKED_ROWS, out);
     if (v.o->per_launch) write_launches(&v);
     mg_buf_addc(out, '\n');

@@ -100,6 +100,7 @@ void mg_add_coverage(const struct mg_profile *p, struct mg_buf *out, uint32_t ma
             mg_add_grouped(out, p->kernels[i].incomplete);
             mg_buf_adds(out, " did not complete: not in the counts\n");
         }
+    mg_add_left_alone(p, out, max_rows);
     add_other_ptx(p, out);
     mg_buf_adds(out, "coverage: ");
     mg_add_grouped(out, c.instrumented);

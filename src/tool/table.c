@@ -130,12 +130,19 @@ void mg_table_note(struct mg_table *t, const char *fmt, ...)
     *mg_vec_push(&last(t)->notes) = keep(t, text);
 }
 
+void mg_table_chart(struct mg_table *t, const char *name, const char *title, const char *svg, size_t n)
+{
+    if (!t->tables.n) mg_table_begin(t, "", "");
+    *mg_vec_push(&last(t)->charts) = (struct mg_table_chart){keep(t, name), keep(t, title), mg_arena_strndup(&t->arena, svg, n), n};
+}
+
 void mg_table_release(struct mg_table *t)
 {
     for (uint32_t i = 0; i < t->tables.n; i++) {
         mg_vec_release(&t->tables.at[i].columns);
         mg_vec_release(&t->tables.at[i].values);
         mg_vec_release(&t->tables.at[i].notes);
+        mg_vec_release(&t->tables.at[i].charts);
     }
     mg_vec_release(&t->tables);
     mg_arena_release(&t->arena);

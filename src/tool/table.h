@@ -13,6 +13,7 @@ struct mg_table_value { /* text: owner is the arena */
     double f;
 };
 struct mg_table_column { const char *name, *unit; enum mg_column_kind kind; };
+struct mg_table_chart { const char *name, *title, *svg; size_t n; };
 struct mg_one_table {
     const char *name, *title;
     MG_VEC(struct mg_table_column) columns;
@@ -20,6 +21,7 @@ struct mg_one_table {
     uint32_t n_rows;
     uint32_t *order;           /* row at each place, NULL: as they came */
     MG_VEC(const char *) notes;
+    MG_VEC(struct mg_table_chart) charts;
 };
 struct mg_table { /* all tables of one tool */
     struct mg_arena arena;

@@ -61,6 +61,7 @@ struct mg_nv_slots *mg_nv_slots_link(const struct mg_nv_slots *s);
 /* NULL: neither memory nor a slot that comes back soon. */
 struct mg_nv_slot *mg_nv_slot_take(struct mg_nv_slots *s);
 void mg_nv_slot_give(struct mg_nv_slot *slot); /* as it was taken: nothing has run with it */
+bool mg_nv_slot_write(struct mg_nv_slot *slot, size_t offset, const void *p, size_t bytes); /* before its launch */
 bool mg_nv_slots_are_free(const struct mg_nv_slots *s); /* every one */
 void mg_nv_slots_free(struct mg_nv_slots *s); /* when every one is free; their memory serves others */
 

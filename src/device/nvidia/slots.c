@@ -182,6 +182,19 @@ struct mg_nv_slot *mg_nv_slot_take(struct mg_nv_slots *s)
     return NULL;
 }
 
+/* Into a slot that was taken and not launched yet: waits for this copy alone, which no stream of the
+ * application's knows of. */
+bool mg_nv_slot_write(struct mg_nv_slot *slot, size_t offset, const void *p, size_t bytes)
+{
+    struct mg_nv_ctx *x = slot->owner->x;
+    int mode = mg_nv_relax();
+    pthread_mutex_lock(&x->copying);
+    bool ok = mg_nv.cuMemcpyHtoDAsync_v2(slot->at + offset, p, bytes, x->copy) == CUE_SUCCESS && mg_nv_copies_wait(x);
+    pthread_mutex_unlock(&x->copying);
+    mg_nv_unrelax(mode);
+    return ok;
+}
+
 void mg_nv_slot_give(struct mg_nv_slot *slot)
 {
     pthread_mutex_lock(&mg_nv.lock);

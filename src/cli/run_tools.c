@@ -1,0 +1,67 @@
+/* The tools of `margay run`: checked before the program starts, so that a typing error stops here, and
+ * joined for the processes of the run, with paths of shared objects made absolute. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/run_tools.h"
+#include "tool/spec.h"
+
+#define USAGE 120
+
+/* One -t: opened, configured, and put behind the list. */
+static int check_one(const struct mg_opt_page *page, const char *given, struct mg_buf *list, unsigned *flags, char **name)
+{
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_tool_spec t;
+    void *conf = NULL;
+    enum mg_err err = mg_tool_spec_open(given, &t, &d);
+    if (err) {
+        int status = mg_opt_usage(page, USAGE, "-t: %s", mg_diag_first(&d, err));
+        mg_diag_release(&d);
+        return status;
+    }
+    if (t.tool->configure) err = t.tool->configure(t.args, &conf, &d);
+    int status = err ? mg_opt_usage(page, USAGE, "-t %s: %s", given, mg_diag_first(&d, err)) : 0;
+    if (!err) {
+        struct mg_buf spec = MG_BUF_INIT;
+        mg_buf_printf(&spec, "%s%s%s", t.path ? t.path : t.name, *t.args ? "," : "", t.args);
+        mg_tool_spec_join(list, spec.at);
+        mg_buf_release(&spec);
+        *flags = t.tool->flags;
+        *name = mg_xstrdup(t.name);
+        if (t.tool->release) t.tool->release(conf);
+    }
+    mg_tool_spec_close(&t);
+    mg_diag_release(&d);
+    return status;
+}
+
+static bool is_twice(char *const *names, uint32_t n)
+{
+    for (uint32_t i = 0; i + 1 < n; i++)
+        if (!strcmp(names[i], names[n - 1])) return true;
+    return false;
+}
+
+int mg_run_tools(const struct mg_opt_page *page, const struct mg_opt_list *given, const char *otherwise, bool *native, char **out)
+{
+    struct mg_buf list = MG_BUF_INIT;
+    uint32_t n = given->n ? given->n : 1, n_names = 0;
+    char **names = mg_xcalloc(n + 1, sizeof *names);
+    int status = 0;
+    *native = false;
+    for (uint32_t i = 0; i < n && !status; i++) {
+        unsigned flags = 0;
+        status = check_one(page, given->n ? given->at[i] : otherwise, &list, &flags, &names[n_names]);
+        n_names += !status;
+        *native |= flags & MG_TOOL_NATIVE;
+        if (!status && is_twice(names, n_names)) status = mg_opt_usage(page, USAGE, "-t %s is given twice", names[i]);
+        if (!status && *native && n_names > 1)
+            status = mg_opt_usage(page, USAGE, "-t %s runs everything native: no other tool goes with it", flags & MG_TOOL_NATIVE ? names[i] : names[0]);
+    }
+    for (uint32_t i = 0; i < n_names; i++) free(names[i]);
+    free(names);
+    if (!status) *out = mg_buf_take(&list);
+    mg_buf_release(&list);
+    return status;
+}

@@ -1,0 +1,11 @@
+/* run_tools.c: for cmd_run.c. */
+#ifndef MG_CLI_RUN_TOOLS_H
+#define MG_CLI_RUN_TOOLS_H
+
+#include "cli/opt.h"
+
+/* 0, or an exit status after a message. otherwise: the tool when none is given. native: nothing is
+ * instrumented. out: MARGAY_TOOLS, to be freed. */
+int mg_run_tools(const struct mg_opt_page *page, const struct mg_opt_list *given, const char *otherwise, bool *native, char **out);
+
+#endif

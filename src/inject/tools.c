@@ -1,0 +1,341 @@
+/* The tools of a session: those that the configuration names, and those that came later. Each launch
+ * runs with the set of tools that are switched on when it is made; a set has a twin of its own
+ * (struct mg_variant), so a launch pays for its tools alone and a running one is never altered.
+ *
+ *   set of tools ──► variant ── launch ends ──► cells merged over copies ──► tool.finalize
+ *                                                                      └──► account of the store
+ *
+ * Tools are only ever added and never freed: launches in flight point to them. */
+#include "inject/priv.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool/plugin.h"
+#include "tool/spec.h"
+
+/* ---- which -------------------------------------------------------------------------------------------- */
+
+bool mg_tools_any(void)
+{
+    const struct mg_session *s = &mg_session;
+    uint32_t n = __atomic_load_n(&s->n_uses, __ATOMIC_ACQUIRE);
+    for (uint32_t u = 0; u < n; u++)
+        if (!(s->uses[u].tool->flags & MG_TOOL_NATIVE))
+            return true;
+    return false;
+}
+
+uint32_t mg_tools_active(const char **why)
+{
+    const struct mg_session *s = &mg_session;
+    uint32_t n = __atomic_load_n(&s->n_uses, __ATOMIC_ACQUIRE), set = mg_select_tools(n), all = 0;
+    for (uint32_t u = 0; u < n; u++)
+        if (!(s->uses[u].tool->flags & MG_TOOL_NATIVE))
+            all |= 1u << u;
+    if (why)
+        *why = all ? "switched off" : "no tool";
+    return set & all;
+}
+
+uint32_t mg_tools_list(uint32_t set, struct mg_use *uses, uint32_t *at)
+{
+    uint32_t n = 0;
+    for (uint32_t u = 0; u < mg_session.n_uses; u++)
+        if (set >> u & 1) {
+            uses[n] = mg_session.uses[u];
+            at[n++] = u;
+        }
+    return n;
+}
+
+/* Its options: what a GPU's run puts in front, then the user's. To be freed. */
+static char *options_of(const struct mg_tool *tool, const char *given)
+{
+    struct mg_buf b = MG_BUF_INIT;
+    if (mg_session.backend == &mg_backend_nvidia && tool->gpu_args)
+        mg_buf_printf(&b, "%s,sm=%u%s", tool->gpu_args, (unsigned)mg_session.sm, *given ? "," : "");
+    mg_buf_adds(&b, given);
+    return b.n ? mg_buf_take(&b) : strdup("");
+}
+
+static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
+
+/* t is the session's from now on, or closed. */
+static enum mg_err add(struct mg_tool_spec t, struct mg_diag *d)
+{
+    struct mg_session *s = &mg_session;
+    enum mg_err err = MG_ERR_OK;
+    void *conf = NULL;
+    pthread_mutex_lock(&adding);
+    for (uint32_t u = 0; !err && u < s->n_uses; u++)
+        if (!strcmp(s->uses[u].name, t.name))
+            err = mg_diag_err(d, MG_ERR_INPUT, "tool %s is there already", t.name);
+    if (!err && s->n_uses == MG_MAX_USES)
+        err = mg_diag_err(d, MG_ERR_INPUT, "more than %d tools", MG_MAX_USES);
+    char *options = err ? NULL : options_of(t.tool, t.args);
+    if (!err && t.tool->configure)
+        err = t.tool->configure(options, &conf, d);
+    free(options);
+    if (err) {
+        mg_tool_spec_close(&t);
+    } else {
+        s->uses[s->n_uses] = (struct mg_use){.tool = t.tool, .conf = conf, .name = t.name, .args = t.args, .path = t.path,
+                                             .store_id = mg_store_use(s->store, t.name, t.args, t.path)};
+        mg_select_name(s->n_uses, t.name);
+        if (t.tool->begin)
+            t.tool->begin(conf, mg_tools_host());
+        __atomic_store_n(&s->n_uses, s->n_uses + 1, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&adding);
+    return err;
+}
+
+bool mg_tools_add(const char *spec, char *why, size_t room)
+{
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_tool_spec t;
+    enum mg_err err = mg_tool_spec_open(spec, &t, &d);
+    if (!err)
+        err = add(t, &d);
+    if (err)
+        snprintf(why, room, "%s", mg_diag_first(&d, err));
+    mg_diag_release(&d);
+    return !err;
+}
+
+static bool is_there(const struct mg_tool *tool)
+{
+    for (uint32_t u = 0; u < mg_session.n_uses; u++)
+        if (mg_session.uses[u].tool == tool)
+            return true;
+    return false;
+}
+
+/* Tools that are linked into the program or preloaded: "pid:address,..." (tool/plugin.h). */
+static void add_announced(void)
+{
+    const char *at = getenv(MG_TOOL_HERE);
+    char *end;
+    if (!at || strtol(at, &end, 10) != (long)getpid() || *end != ':')
+        return;
+    for (at = end + 1; *at; at = end + (*end == ',')) {
+        const struct mg_tool_plugin *p = (const struct mg_tool_plugin *)(uintptr_t)strtoull(at, &end, 16);
+        if (end == at || !p)
+            return;
+        if (is_there(p->tool))
+            continue; /* -t has opened it */
+        struct mg_diag d = MG_DIAG_INIT;
+        enum mg_err err = strcmp(p->stamp, MG_TOOL_STAMP) ? mg_diag_err(&d, MG_ERR_INPUT, "a tool in the program was built with other headers than this margay") : MG_ERR_OK;
+        Dl_info where = {0};
+        dladdr(p, &where);
+        if (!err)
+            err = add((struct mg_tool_spec){.name = strdup(p->tool->name), .args = strdup(""), .path = where.dli_fname ? realpath(where.dli_fname, NULL) : NULL, .tool = p->tool}, &d);
+        if (err)
+            mg_session_say("%s; it is left out", mg_diag_first(&d, err));
+        mg_diag_release(&d);
+    }
+}
+
+void mg_tools_begin(void)
+{
+    char why[600];
+    const char *at = mg_session.config.tools ? mg_session.config.tools : "none";
+    while (*at) {
+        char *spec = mg_tool_spec_next(&at);
+        if (spec && *spec && !mg_tools_add(spec, why, sizeof why))
+            mg_session_say("%s; the tool is left out", why);
+        free(spec);
+    }
+    add_announced();
+    if (!mg_session.n_uses)
+        mg_session_say("nothing is instrumented");
+}
+
+void mg_tools_end(void)
+{
+    for (uint32_t u = 0; u < mg_session.n_uses; u++)
+        if (mg_session.uses[u].tool->end)
+            mg_session.uses[u].tool->end(mg_session.uses[u].conf);
+}
+
+/* ---- what they placed ------------------------------------------------------------------------------------- */
+
+static struct mg_account *tell_region(const struct mg_code *c, const struct mg_use *use, const struct mg_region *g)
+{
+    struct mg_result_site *sites = calloc((size_t)g->n_sites + 1, sizeof *sites);
+    struct mg_store_table *tables = calloc((size_t)g->n_tables + 1, sizeof *tables);
+    struct mg_account *a = NULL;
+    for (uint32_t i = 0; sites && i < g->n_sites; i++) {
+        const struct mg_layout_site *f = &g->sites[i];
+        sites[i] = (struct mg_result_site){.kind = f->kind, .note = f->note, .block = f->block, .succ = f->succ, .ptx_line = f->ptx_line, .function = f->function, .op = f->op,
+                                           .file = f->file, .line = f->line, .inlined = f->inlined, .cell = f->cell, .n_cells = f->n_cells};
+    }
+    for (uint32_t i = 0; tables && i < g->n_tables; i++)
+        tables[i] = (struct mg_store_table){g->tables[i].site, g->tables[i].n_keys, g->tables[i].n_cells, g->tables[i].rule};
+    if (sites && tables)
+        a = mg_store_region(mg_session.store, &(struct mg_store_region){
+            .use = use->store_id, .kernel = c->store_id, .reason = g->reason, .sites = sites, .n_sites = g->n_sites,
+            .rules = g->rules, .n_cells = g->n_cells, .tables = tables, .n_tables = g->n_tables});
+    free(sites);
+    free(tables);
+    return a;
+}
+
+void mg_tools_tell(struct mg_variant *v)
+{
+    struct mg_code *c = v->code;
+    for (uint32_t k = 0; k < v->layout.n_regions; k++) {
+        const struct mg_region *g = &v->layout.regions[k];
+        uint32_t u = v->uses[k];
+        if (!g->reason && mg_session.uses[u].store_id < 63)
+            v->tools |= 1ull << mg_session.uses[u].store_id;
+        if (c->told[u])
+            continue;
+        c->accounts[u] = tell_region(c, &mg_session.uses[u], g);
+        c->told[u] = true;
+    }
+    __atomic_store_n(&v->told, true, __ATOMIC_RELEASE);
+}
+
+/* ---- one launch --------------------------------------------------------------------------------------------- */
+
+static struct mg_tool_launch describe(const struct mg_run *r)
+{
+    return (struct mg_tool_launch){.kernel = r->inst->code->name, .id = r->number, .shape = mg_run_launch(&r->shape),
+                                   .args = r->values, .args_bytes = r->values ? r->inst->param_bytes : 0};
+}
+
+bool mg_tools_words(const struct mg_run *r, uint64_t *words)
+{
+    const struct mg_variant *v = r->body->variant;
+    const struct mg_tool_launch l = describe(r);
+    bool any = false;
+    for (uint32_t k = 0; k < v->layout.n_regions; k++) {
+        const struct mg_region *g = &v->layout.regions[k];
+        const struct mg_use *use = &mg_session.uses[v->uses[k]];
+        if (g->reason || !g->n_launch_words || !use->tool->initialize)
+            continue;
+        use->tool->initialize(use->conf, &l, words + g->first_word);
+        any = true;
+    }
+    return any;
+}
+
+/* Entries of a table that replays added to: what was told already, by keys. */
+struct entries { const struct mg_layout_table *t; struct mg_account *account; uint32_t table; uint64_t *told, n, cap; };
+
+static int by_keys(const void *a, const void *b, void *n)
+{
+    const uint64_t *x = a, *y = b;
+    for (uint32_t i = 0; i < *(const uint32_t *)n; i++)
+        if (x[i] != y[i])
+            return x[i] < y[i] ? -1 : 1;
+    return 0;
+}
+
+static void remember(const uint64_t *keys, const uint64_t *cells, void *user)
+{
+    struct entries *e = user;
+    uint32_t nk = e->t->n_keys, width = nk + e->t->n_cells;
+    if (e->n == e->cap) {
+        uint64_t *more = realloc(e->told, (e->cap ? 2 * e->cap : 64) * width * sizeof *more);
+        if (!more)
+            return;
+        e->told = more;
+        e->cap = e->cap ? 2 * e->cap : 64;
+    }
+    memcpy(e->told + e->n * width, keys, nk * sizeof *keys);
+    memcpy(e->told + e->n++ * width + nk, cells, e->t->n_cells * sizeof *cells);
+}
+
+static const uint64_t *find_told(const struct entries *e, const uint64_t *keys)
+{
+    uint64_t width = e->t->n_keys + e->t->n_cells, low = 0, high = e->n;
+    while (low < high) {
+        uint64_t mid = (low + high) / 2;
+        int c = by_keys(keys, e->told + mid * width, (void *)(uintptr_t)&e->t->n_keys);
+        if (!c)
+            return e->told + mid * width;
+        if (c < 0)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return NULL;
+}
+
+static void tell_entry(const uint64_t *keys, const uint64_t *cells, void *user)
+{
+    struct entries *e = user;
+    uint32_t nk = e->t->n_keys, nc = e->t->n_cells;
+    const uint64_t *was = e->t->rule == MG_MERGE_SUM ? find_told(e, keys) : NULL;
+    uint64_t few[16] = {0}, *since = few;
+    if (!was) {
+        mg_account_entry(e->account, e->table, keys, cells);
+        return;
+    }
+    if (nc > MG_COUNT_OF(few) && !(since = malloc(nc * sizeof *since)))
+        return;
+    for (uint32_t c = 0; c < nc; c++)
+        since[c] = cells[c] - was[nk + c];
+    mg_account_entry(e->account, e->table, keys, since);
+    if (since != few)
+        free(since);
+}
+
+static void tell_tables(const struct mg_region *g, struct mg_account *a, const uint64_t *raw, const uint64_t *before)
+{
+    for (uint32_t t = 0; t < g->n_tables; t++) {
+        struct entries e = {.t = &g->tables[t], .account = a, .table = t};
+        uint64_t lost = before ? mg_layout_read_table(g, t, before, remember, &e) : 0;
+        if (e.n)
+            qsort_r(e.told, e.n, (e.t->n_keys + e.t->n_cells) * sizeof *e.told, by_keys, (void *)(uintptr_t)&e.t->n_keys);
+        mg_account_lost(a, t, mg_layout_read_table(g, t, raw, tell_entry, &e) - lost);
+        free(e.told);
+    }
+}
+
+/* The region's cells; of sums, what has not been told. To be freed. */
+static uint64_t *cells_since(const struct mg_region *g, const uint64_t *raw, const uint64_t *before)
+{
+    uint64_t *cells = calloc((size_t)g->n_cells + 1, sizeof *cells), *told = before ? calloc((size_t)g->n_cells + 1, sizeof *told) : NULL;
+    if (!cells || (before && !told)) {
+        free(cells);
+        return NULL;
+    }
+    mg_layout_read(g, raw, cells);
+    if (before)
+        mg_layout_read(g, before, told);
+    for (uint32_t i = 0; before && i < g->n_cells; i++)
+        cells[i] -= g->rules[i] == MG_MERGE_SUM ? told[i] : 0;
+    free(told);
+    return cells;
+}
+
+void mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t *raw, const uint64_t *before, uint64_t replays, bool complete)
+{
+    const struct mg_variant *v = r->body->variant;
+    for (uint32_t k = 0; k < v->layout.n_regions; k++) {
+        const struct mg_region *g = &v->layout.regions[k];
+        const struct mg_use *use = &mg_session.uses[v->uses[k]];
+        struct mg_account *a = v->code->accounts[v->uses[k]];
+        uint64_t *cells = g->reason || use->tool->count ? NULL : cells_since(g, raw, before);
+        if (!cells)
+            continue;
+        if (complete && a) {
+            tell_tables(g, a, raw, before);
+            mg_account_add(a, cells, replays, use->tool->flags & MG_TOOL_PER_LAUNCH, launch);
+        }
+        if (use->tool->finalize) {
+            struct mg_tool_launch l = describe(r);
+            l.shape.times = replays;
+            l.complete = complete;
+            use->tool->finalize(use->conf, &l, cells, g->n_cells);
+        }
+        free(cells);
+    }
+}

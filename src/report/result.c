@@ -1,0 +1,220 @@
+/* From a profile to what a tool's `profile` sees (tool/result.h), and calling it: the tool is found by
+ * its name, or opened again by the path that the profile recorded. Where it is not to be had any more,
+ * its sites and cells are shown as they are, and the reason is said. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/priv.h"
+#include "tool/spec.h"
+
+struct making {
+    const struct mg_profile *p;
+    const struct mg_report_opts *o;
+    struct mg_arena *arena;
+    uint32_t use;
+};
+
+/* ---- a kernel ------------------------------------------------------------------------------------------ */
+
+static const struct mg_site_block *blocks_of(struct making *m, const struct mg_pkernel *k)
+{
+    struct mg_site_block *b = mg_arena_array(m->arena, struct mg_site_block, k->n_blocks + 1);
+    for (uint32_t i = 0; i < k->n_blocks; i++) {
+        const struct mg_pblock *f = &k->blocks[i];
+        b[i] = (struct mg_site_block){.id = f->id, .function = f->function, .label = f->label, .ptx_line = f->ptx_line, .file = f->file, .line = f->line,
+                                      .n_insts = f->n_insts, .succs = f->succs, .n_succs = f->n_succs, .ops = f->ops, .n_ops = f->n_ops};
+    }
+    return b;
+}
+
+/* Block counts of the launches that ran with this tool. Those that are estimates are none. */
+static void sum_blocks(struct making *m, struct mg_result_kernel *r)
+{
+    const struct mg_pkernel *k = &m->p->kernels[r->id];
+    uint64_t *threads = mg_arena_array(m->arena, uint64_t, k->n_blocks + 1), *warps = mg_arena_array(m->arena, uint64_t, k->n_blocks + 1);
+    bool has_threads = false, has_warps = false, all_warps = true;
+    for (uint64_t i = 0; i < m->p->n_launches && m->use < 63; i++) {
+        const struct mg_plaunch *l = &m->p->launches[i];
+        if (l->kernel != k->id || !l->complete || !l->threads || !(l->tools >> m->use & 1) || m->p->processes[l->process].scope != MG_COUNT_FULL) continue;
+        for (uint32_t b = 0; b < k->n_blocks && b < l->n_counts; b++) {
+            threads[b] += l->threads[b];
+            if (l->warps) warps[b] += l->warps[b];
+        }
+        has_threads = true;
+        has_warps |= l->warps != NULL;
+        all_warps &= l->warps != NULL;
+    }
+    if (has_threads) r->threads = threads;
+    if (has_warps && all_warps) r->warps = warps;
+}
+
+static void add_launches(struct making *m, uint32_t region, struct mg_result_kernel *r)
+{
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < m->p->n_launch_cells; i++) n += m->p->launch_cells[i].region == region;
+    struct mg_result_launch *to = mg_arena_array(m->arena, struct mg_result_launch, n + 1);
+    r->of_launch = to;
+    for (uint64_t i = 0; i < m->p->n_launch_cells; i++) {
+        const struct mg_plaunch_cells *c = &m->p->launch_cells[i];
+        const struct mg_plaunch *l = &m->p->launches[c->launch];
+        if (c->region != region) continue;
+        struct mg_result_launch *at = &to[r->n_of_launch++];
+        *at = (struct mg_result_launch){.id = l->id, .cells = c->cells, .timed = l->timed, .time_ns = l->time_ns, .complete = l->complete};
+        memcpy(at->grid, l->grid, sizeof at->grid);
+        memcpy(at->block, l->block, sizeof at->block);
+    }
+}
+
+static void add_tables(struct making *m, const struct mg_pregion *g, struct mg_result_kernel *r)
+{
+    struct mg_result_table *tables = mg_arena_array(m->arena, struct mg_result_table, g->n_tables + 1);
+    for (uint32_t t = 0; t < g->n_tables; t++) {
+        const struct mg_ptable *from = &g->tables[t];
+        struct mg_result_entry *e = mg_arena_array(m->arena, struct mg_result_entry, from->n + 1);
+        for (uint64_t i = 0; i < from->n; i++) {
+            e[i].keys = from->words + i * (from->n_keys + from->n_cells);
+            e[i].cells = e[i].keys + from->n_keys;
+        }
+        tables[t] = (struct mg_result_table){from->site, from->n_keys, from->n_cells, e, from->n, from->lost};
+    }
+    r->tables = tables;
+    r->n_tables = g->n_tables;
+}
+
+static void fill(struct making *m, struct mg_tool_result *r)
+{
+    const struct mg_pprocess *first = m->p->n_processes ? &m->p->processes[0] : NULL;
+    struct mg_result_kernel *kernels = mg_arena_array(m->arena, struct mg_result_kernel, m->p->n_regions + 1);
+    *r = (struct mg_tool_result){.device_kind = first ? first->device_kind : "", .device_name = first ? first->device_name : "", .sms = first ? first->sms : 0,
+                                 .sm = first ? first->sm : 0, .kernels = kernels, .columns = m->o->columns, .top = m->o->top};
+    for (uint32_t i = 0; i < m->p->n_regions; i++) {
+        const struct mg_pregion *g = &m->p->regions[i];
+        const struct mg_pkernel *k = &m->p->kernels[g->kernel];
+        if (g->use != m->use || g->reason || !mg_report_shows(m->o, k)) continue;
+        struct mg_result_kernel *to = &kernels[r->n_kernels++];
+        *to = (struct mg_result_kernel){.id = k->id, .name = k->name, .demangled = k->demangled, .module = k->module, .launches = k->launches, .counted = g->counted,
+                                        .sites = g->sites, .n_sites = g->n_sites, .cells = g->cells, .n_cells = g->n_cells, .n_blocks = k->n_blocks};
+        to->blocks = blocks_of(m, k);
+        sum_blocks(m, to);
+        add_launches(m, i, to);
+        add_tables(m, g, to);
+    }
+}
+
+/* ---- without the tool ------------------------------------------------------------------------------------ */
+
+static void show_raw(const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
+{
+    struct mg_buf cells = MG_BUF_INIT;
+    mg_table_begin(t, "sites", NULL);
+    mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
+    mg_table_column(t, "place", MG_COL_PLACE, NULL);
+    mg_table_column(t, "op", MG_COL_TEXT, NULL);
+    mg_table_column(t, "note", MG_COL_COUNT, NULL);
+    mg_table_column(t, "cells", MG_COL_TEXT, NULL);
+    mg_json_key(j, "sites");
+    mg_json_arr(j);
+    for (uint32_t k = 0; k < r->n_kernels; k++)
+        for (uint32_t i = 0; i < r->kernels[k].n_sites; i++) {
+            const struct mg_result_site *s = &r->kernels[k].sites[i];
+            mg_buf_reset(&cells);
+            mg_json_obj(j);
+            mg_json_key_u64(j, "kernel", r->kernels[k].id);
+            mg_json_key_u64_if(j, "ptx_line", s->ptx_line != 0, s->ptx_line);
+            mg_json_key_str(j, "op", s->op);
+            mg_json_key_u64(j, "note", s->note);
+            mg_json_key(j, "cells");
+            mg_json_arr(j);
+            for (uint32_t c = 0; c < s->n_cells; c++) {
+                mg_buf_printf(&cells, c ? " %llu" : "%llu", (unsigned long long)r->kernels[k].cells[s->cell + c]);
+                mg_json_u64(j, r->kernels[k].cells[s->cell + c]);
+            }
+            mg_json_end(j, ']');
+            mg_json_end(j, '}');
+            mg_table_row(t);
+            mg_table_text(t, r->kernels[k].demangled);
+            mg_table_place(t, s);
+            mg_table_text(t, s->op);
+            mg_table_u64(t, s->note);
+            mg_table_text(t, cells.n ? cells.at : "");
+        }
+    mg_json_end(j, ']');
+    mg_buf_release(&cells);
+}
+
+void mg_tool_tell(const struct mg_profile *p, uint32_t use, const struct mg_report_opts *o, struct mg_table *t, struct mg_json *j)
+{
+    static const struct mg_report_opts defaults = {.size = sizeof defaults};
+    struct mg_arena arena = MG_ARENA_INIT;
+    struct making m = {p, o ? o : &defaults, &arena, use};
+    struct mg_tool_result r;
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_tool_spec spec = {0};
+    void *conf = NULL;
+    const struct mg_puse *u = &p->uses[use];
+    enum mg_err err = mg_tool_spec_find(u->name, u->path, &spec, &d);
+    if (!err && spec.tool->configure) err = spec.tool->configure(u->args, &conf, &d);
+    fill(&m, &r);
+    if (!err && spec.tool->profile) {
+        spec.tool->profile(conf, &r, t, j);
+    } else if (err || !(spec.tool->count || spec.tool->flags & MG_TOOL_NATIVE)) {
+        show_raw(&r, t, j);
+        if (err) mg_table_note(t, "%s; its sites and cells are shown as they are", mg_diag_first(&d, err));
+    }
+    if (!err && spec.tool->release) spec.tool->release(conf);
+    mg_tool_spec_close(&spec);
+    mg_diag_release(&d);
+    mg_arena_release(&arena);
+}
+
+/* ---- all tools -------------------------------------------------------------------------------------------- */
+
+void mg_add_tools(const struct mg_profile *p, const struct mg_report_opts *o, uint32_t rows, bool first_only, struct mg_buf *out)
+{
+    for (uint32_t u = 0; u < p->n_uses; u++) {
+        struct mg_table t = {0};
+        struct mg_buf text = MG_BUF_INIT;
+        struct mg_json j;
+        if (o->tool && strcmp(o->tool, p->uses[u].name)) continue;
+        mg_json_init(&j, &text, 0);
+        mg_json_obj(&j);
+        mg_tool_tell(p, u, o, &t, &j);
+        for (uint32_t i = 0; i < t.tables.n && (i == 0 || !first_only); i++) {
+            mg_buf_addc(out, '\n');
+            mg_add_table(&t.tables.at[i], o, rows, out);
+        }
+        mg_table_release(&t);
+        mg_buf_release(&text);
+    }
+}
+
+bool mg_add_tools_csv(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out)
+{
+    bool found = false;
+    for (uint32_t u = 0; u < p->n_uses && !found; u++) {
+        struct mg_table t = {0};
+        struct mg_buf text = MG_BUF_INIT;
+        struct mg_json j;
+        if (o->tool && strcmp(o->tool, p->uses[u].name)) continue;
+        mg_json_init(&j, &text, 0);
+        mg_json_obj(&j);
+        mg_tool_tell(p, u, o, &t, &j);
+        for (uint32_t i = 0; i < t.tables.n && !found; i++) {
+            found = !o->table || !strcmp(o->table, t.tables.at[i].name);
+            if (found && out) mg_add_table_csv(&t.tables.at[i], out);
+        }
+        mg_table_release(&t);
+        mg_buf_release(&text);
+    }
+    return found;
+}
+
+void mg_add_left_alone(const struct mg_profile *p, struct mg_buf *out, uint32_t max_rows)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_regions; i++) {
+        const struct mg_pregion *g = &p->regions[i];
+        if (g->reason && n++ < max_rows) mg_buf_printf(out, "  %s: without tool %s, %s\n", p->kernels[g->kernel].demangled, p->uses[g->use].name, g->reason);
+    }
+    if (n > max_rows) mg_buf_printf(out, "  and %u more that a tool left alone (margay report --json names all)\n", n - max_rows);
+}

@@ -1,0 +1,26 @@
+/* What a tool may ask of the measured process, given to tool.begin. Valid until tool.end; any thread may
+ * call it. Callbacks must not call back into it. */
+#ifndef MG_TOOL_HOST_H
+#define MG_TOOL_HOST_H
+
+#include "base/compiler.h"
+
+enum mg_host_kind { MG_HOST_DEVICE, MG_HOST_MANAGED, MG_HOST_PINNED, MG_HOST_VARIABLE /* of a module */ };
+struct mg_host_allocation { uint64_t address, bytes, id; /* id: as arguments of launches name it in the profile */ enum mg_host_kind kind; };
+struct mg_host_module { const char *id; /* as in the profile */ const char *ptx; size_t bytes; };
+struct mg_host_symbol { const char *module, *name; uint64_t bytes; bool is_const, is_kernel; };
+struct mg_tool_host {
+    size_t size;
+    const char *device_kind;   /* "nvidia" "cpu" "emu" */
+    uint32_t sm;               /* 90 */
+    /* Live allocations, in order of address; modules that were loaded, their variables and kernels. */
+    void (*allocations)(void (*fn)(const struct mg_host_allocation *a, void *user), void *user);
+    void (*modules)(void (*fn)(const struct mg_host_module *m, void *user), void *user);
+    void (*symbols)(void (*fn)(const struct mg_host_symbol *s, void *user), void *user);
+    /* One line on stderr, "margay: " in front; nothing with -q. */
+    void (*say)(const char *line);
+    /* Keeps JSON under tools.<tool>.<key>: the last one stays. */
+    void (*result)(const char *tool, const char *key, const char *json);
+};
+
+#endif

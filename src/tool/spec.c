@@ -1,0 +1,97 @@
+/* From the name of a tool to its struct: the list of tools.def, or a shared object (plugin.h) whose
+ * stamp says that it was built with the same headers. In the application as well: no message here. */
+#include "tool/spec.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool/plugin.h"
+
+char *mg_tool_spec_next(const char **at)
+{
+    char *text = malloc(strlen(*at) + 1), *to = text;
+    if (!text) {
+        *at += strlen(*at);
+        return NULL;
+    }
+    for (; **at && **at != ';'; ++*at) {
+        if (**at == '\\' && (*at)[1]) ++*at;
+        *to++ = **at;
+    }
+    *to = 0;
+    *at += **at == ';';
+    return text;
+}
+
+void mg_tool_spec_join(struct mg_buf *list, const char *spec)
+{
+    if (list->n) mg_buf_addc(list, ';');
+    for (; *spec; spec++) {
+        if (*spec == ';' || *spec == '\\') mg_buf_addc(list, '\\');
+        mg_buf_addc(list, *spec);
+    }
+}
+
+static bool is_path(const char *name)
+{
+    size_t n = strlen(name);
+    return strchr(name, '/') || (n > 3 && !strcmp(name + n - 3, ".so"));
+}
+
+static enum mg_err open_library(struct mg_tool_spec *t, struct mg_diag *d)
+{
+    t->library = dlopen(t->path, RTLD_NOW | RTLD_LOCAL);
+    if (!t->library) return mg_diag_err(d, MG_ERR_INPUT, "tool %s cannot be opened: %s", t->path, dlerror());
+    const struct mg_tool *const *tool = dlsym(t->library, "mg_tool");
+    const char *stamp = dlsym(t->library, "mg_tool_stamp");
+    if (!tool || !stamp) return mg_diag_err(d, MG_ERR_INPUT, "%s is no tool: it has no mg_tool and mg_tool_stamp (MG_TOOL_PLUGIN)", t->path);
+    if (strcmp(stamp, MG_TOOL_STAMP))
+        return mg_diag_err(d, MG_ERR_INPUT, "tool %s was built with other headers than this margay (%.32s, not %s): build it again", t->path, stamp, MG_TOOL_STAMP);
+    t->tool = *tool;
+    return MG_ERR_OK;
+}
+
+enum mg_err mg_tool_spec_find(const char *name, const char *path, struct mg_tool_spec *out, struct mg_diag *d)
+{
+    *out = (struct mg_tool_spec){.name = strdup(name), .args = strdup(""), .path = path ? strdup(path) : NULL};
+    enum mg_err err = MG_ERR_OK;
+    if (!out->name || !out->args || (path && !out->path)) err = mg_diag_err(d, MG_ERR_NO_MEMORY, "out of memory");
+    else if (path) err = open_library(out, d);
+    else if (!(out->tool = mg_tool_find(name))) err = mg_diag_err(d, MG_ERR_INPUT, "there is no tool named %s (margay tools)", name);
+    if (err) mg_tool_spec_close(out);
+    return err;
+}
+
+enum mg_err mg_tool_spec_open(const char *spec, struct mg_tool_spec *out, struct mg_diag *d)
+{
+    size_t n = strcspn(spec, ",");
+    char *name = strndup(spec, n), *path = name && is_path(name) ? realpath(name, NULL) : NULL;
+    if (name && is_path(name) && !path) path = strdup(name); /* dlopen says what is wrong with it */
+    *out = (struct mg_tool_spec){0};
+    enum mg_err err = name ? mg_tool_spec_find(name, path, out, d) : mg_diag_err(d, MG_ERR_NO_MEMORY, "out of memory");
+    free(path);
+    if (!err && out->path) { /* a plugin says how it is called */
+        free(out->name);
+        out->name = strdup(out->tool->name);
+    }
+    if (!err) {
+        free(out->args);
+        out->args = strdup(spec[n] ? spec + n + 1 : "");
+    }
+    if (!err && (!out->name || !out->args)) {
+        mg_tool_spec_close(out);
+        err = mg_diag_err(d, MG_ERR_NO_MEMORY, "out of memory");
+    }
+    free(name);
+    return err;
+}
+
+void mg_tool_spec_close(struct mg_tool_spec *t)
+{
+    if (t->library) dlclose(t->library);
+    free(t->name);
+    free(t->args);
+    free(t->path);
+    *t = (struct mg_tool_spec){0};
+}
