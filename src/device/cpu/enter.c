@@ -99,8 +99,25 @@ static void expand(const struct cpu_func *f, const uint64_t *set, struct emu_fra
         }
 }
 
-/* The way back: the base from a lane where the register is live. */
-static void compress(const struct cpu_func *f, const struct cpu_block *b, const struct cpu_warp *w)
+static uint64_t lane_value(const struct cpu_reg *r, const char *at, uint32_t lane)
+{
+    return r->cls == EMU_P ? *(const uint32_t *)at >> lane & 1 : r->cls == EMU_W ? ((const uint32_t *)at)[lane] : ((const uint64_t *)at)[lane];
+}
+
+/* The base of a linear register whose value counts in these lanes; false: they do not lie on one line. */
+static bool find_base(const struct cpu_reg *r, const char *at, uint32_t lanes, uint64_t *base)
+{
+    uint64_t all = r->cls == EMU_P ? 1 : r->cls == EMU_W ? UINT32_MAX : UINT64_MAX, bad = 0;
+    uint32_t first = lanes ? (uint32_t)emu_first(lanes) : 0, low = r->shape.halves ? 15 : 31;
+    uint64_t v = lane_value(r, at, first) - (uint64_t)((int64_t)r->shape.stride * (int64_t)(first & low));
+    EMU_FOR_LANES(i, lanes) bad |= (lane_value(r, at, i) - (uint64_t)((int64_t)r->shape.stride * (int64_t)(i & low)) - v) & all;
+    *base = v;
+    return !bad && (!r->shape.aligned || !(v & 31) || !lanes);
+}
+
+/* The way back. Compiled code counts on lanes that wait for one another (shape.c); lanes that the emulator
+ * let run apart, over turns or .sync operations, may meet again with values that do not fit: false. */
+static bool compress(const struct cpu_func *f, const struct cpu_block *b, const struct cpu_warp *w)
 {
     for (uint32_t k = 0; k < f->reg_words; k++)
         for (uint64_t m = b->live[k] | b->keep[k]; m; m &= m - 1) {
@@ -113,13 +130,10 @@ static void compress(const struct cpu_func *f, const struct cpu_block *b, const 
                     if (w->masks[blk] && mg_has(f->blocks[blk].live, ix)) of |= w->masks[blk];
                 }
             const char *s = w->frame->regs + r->off;
-            for (uint32_t h = 0; h < 2; h++) {
-                uint32_t lanes = r->shape.halves ? h ? of & 0xffff0000 : of & 0xffff : of;
-                uint32_t lane = lanes ? (uint32_t)emu_first(lanes) : 0, step = r->shape.halves ? lane & 15 : lane;
-                uint64_t v = r->cls == EMU_P ? *(const uint32_t *)s >> lane & 1 : r->cls == EMU_W ? ((const uint32_t *)s)[lane] : ((const uint64_t *)s)[lane];
-                w->linear[r->linear - 1][h] = v - (uint64_t)((int64_t)r->shape.stride * (int64_t)step);
-            }
+            for (uint32_t h = 0; h < (r->shape.halves ? 2 : 1); h++)
+                if (!find_base(r, s, r->shape.halves ? of & (h ? 0xffff0000 : 0xffff) : of, &w->linear[r->linear - 1][h])) return false;
         }
+    return true;
 }
 
 static void places(struct cpu_call *c, const struct emu_frame *f)
@@ -188,7 +202,10 @@ static bool enter(struct emu_warp *w, struct emu_set *s, bool *again)
     c->n_warps = w->ix + 1;
     memcpy(c->ctaid, cta->id, sizeof c->ctaid);
     places(c, frame);
-    compress(f, &f->blocks[ix - 1], me);
+    if (!compress(f, &f->blocks[ix - 1], me)) {
+        give_pending(w, frame, s->turn, f, f->blocks[ix - 1].front, own->masks);
+        return false;
+    }
     uint32_t how = code(c);
     w->budget = me->budget;
     uint32_t gone = w->live & ~me->live;
@@ -211,11 +228,14 @@ static bool hand_over(struct emu_cta *c, uint64_t number, const struct cpu_func 
 {
     uint32_t k = call->warp;
     const struct emu_op *ops = f->fn->ops;
+    uint8_t suspect[EMU_MAX_WARPS];
+    for (uint32_t i = 0; i < c->n_warps; i++) suspect[i] = c->warps[i].suspect;
     if (!emu_cta_start(c, number)) return false;
     for (uint32_t i = 0; i < c->n_warps; i++) { /* who has left, first: nobody waits for them */
         struct emu_warp *w = &c->warps[i];
         uint32_t gone = w->live & ~call->warps[i].live;
         w->budget = call->warps[i].budget;
+        w->suspect = suspect[i];
         w->pauses = (uint8_t)call->warps[i].pauses;
         w->n_sets = 0;
         if (gone) emu_exit_lanes(w, w->root, gone);
