@@ -132,6 +132,11 @@ mg_id mg_code_temp(struct mg_code_at *at, enum mg_type type)
     return f->temps[kind].at[n];
 }
 
+uint32_t mg_code_func(const struct mg_code_at *at)
+{
+    return at->func_ix;
+}
+
 /* ---- code --------------------------------------------------------------------------------------------- */
 
 void mg_code_forget(struct mg_code_at *at)

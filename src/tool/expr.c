@@ -1,0 +1,42 @@
+/* expr: counts what one-liners ask for (`margay run -e`). The tool's options are the program's text as it
+ * was written, so that whoever reports knows the maps without the kernels. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool/expr_place.h"
+
+enum { DEFAULT_ENTRIES = 1 << 14 };
+
+static enum mg_err expr_configure(const char *args, void **conf, struct mg_diag *d)
+{
+    struct mg_expr_conf *c = mg_xcalloc(1, sizeof *c);
+    *conf = NULL;
+    c->entries = DEFAULT_ENTRIES;
+    enum mg_err err = mg_expr_parse(args ? args : "", args ? strlen(args) : 0, "-e", &c->e, d);
+    if (err) free(c);
+    else *conf = c;
+    return err;
+}
+
+static void expr_release(void *conf)
+{
+    struct mg_expr_conf *c = conf;
+    if (!c) return;
+    mg_expr_free(c->e);
+    free(c);
+}
+
+static void expr_initialize(const void *conf, const struct mg_tool_launch *l, uint64_t *words)
+{
+    const struct mg_expr_conf *c = conf;
+    if (c->e->uses[MG_EV_launch]) words[0] = l->id;
+}
+
+static const struct mg_tool_opt expr_opts[] = {{"CLAUSES", "", "as in -e: SITE, SITE /predicate/ { @map[keys] = count() } ..."}, {0}};
+
+extern const struct mg_tool mg_tool_expr;
+const struct mg_tool mg_tool_expr = {
+    .name = "expr", .summary = "count what one-liners ask for: see -e and docs/probe-language.md",
+    .opts = expr_opts, .configure = expr_configure, .release = expr_release,
+    .analyze = mg_expr_analyze, .instrument = mg_expr_instrument, .initialize = expr_initialize, .profile = mg_expr_profile,
+};

@@ -1,0 +1,38 @@
+/* How updates of maps become sites, cells and tables of a kernel, and back: what a site's note says. */
+#ifndef MG_TOOL_EXPR_PLACE_H
+#define MG_TOOL_EXPR_PLACE_H
+
+#include "tool/expr_code.h"
+#include "tool/result.h"
+
+/*   note:  31 .. 25 update   24 23 kind   22 .. 0 payload */
+enum mg_expr_note {
+    MG_EN_CELLS,   /* the site's cells are the update's entry */
+    MG_EN_DERIVED, /* payload times the thread count of the site's block */
+    MG_EN_TABLE,   /* the site has a table of the update; payload: which of its keys the site tells, a bit each */
+    MG_EN_NAME,    /* payload: number of these site keys in the update's table */
+};
+enum { MG_EXPR_PAYLOAD = 1 << 23 };
+static inline uint32_t mg_expr_note(uint32_t update, enum mg_expr_note kind, uint32_t payload) { return update << 25 | (uint32_t)kind << 23 | payload; }
+static inline uint32_t mg_expr_note_update(uint32_t note) { return note >> 25; }
+static inline enum mg_expr_note mg_expr_note_kind(uint32_t note) { return (enum mg_expr_note)(note >> 23 & 3); }
+static inline uint32_t mg_expr_note_payload(uint32_t note) { return note & (MG_EXPR_PAYLOAD - 1); }
+
+/* Which of an update's keys the site tells: the rest are words of a table's key, behind the number of the
+ * NAME site where there are any that the site tells. */
+uint32_t mg_expr_site_keys(const struct mg_expr_update *up, const struct mg_expr_env *env); /* a bit each */
+/* Cells hold 0 for "nothing yet", so what is kept of a value is this; both ways. */
+static inline uint64_t mg_expr_from_cell(uint8_t agg, uint64_t cell)
+{
+    uint64_t biased = agg == MG_EA_min ? ~(cell - 1) : cell - 1;
+    return biased ^ (uint64_t)1 << 63;
+}
+/* Does the update keep its entries in a table, whatever its keys? */
+static inline bool mg_expr_wants_table(const struct mg_expr_map *m) { return m->agg == MG_EA_topk; }
+
+struct mg_expr_conf { struct mg_expr *e; uint32_t entries; };
+enum mg_err mg_expr_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d);
+enum mg_err mg_expr_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d);
+void mg_expr_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j);
+
+#endif
