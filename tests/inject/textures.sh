@@ -1,5 +1,6 @@
 #!/bin/sh
-# Texture and surface references and objects on the emulator: results, and every launch instrumented.
+# Texture and surface references and objects on the emulator: results, and every launch instrumented. On a
+# real GPU: tests/gpu/textures.sh.
 set -u
 gcc -O1 -Wall -Werror -I"$ROOT/src" -o textures "$ROOT/tests/inject/textures.c" -L"$B/lib/margay/driver" -lcuda || exit 1
 cat > kernels.ptx <<'P'
@@ -91,6 +92,12 @@ cat > kernels.ptx <<'P'
     ret;
 }
 P
+if [ -n "${REAL_GPU:-}" ]; then # references are shared with the native code, or their kernels run native and say why
+    [ "$(./textures kernels.ptx)" = ok ] || { ./textures kernels.ptx; echo "this driver has no texture references any more"; exit 77; }
+    [ "$("$MARGAY" run -q --device nvidia -o profile -- ./textures kernels.ptx 2> err)" = ok ] || { cat err; "$MARGAY" run --device nvidia -o again -- ./textures kernels.ptx; exit 1; }
+    "$MARGAY" report profile --json | python3 -c 'import json, sys; c = json.load(sys.stdin)["coverage"]; print(c["instrumented"], "of", c["launches"], *(n["kernel"] + ": " + n["reason"] for n in c["native"]), sep="; "); sys.exit(c["launches"] != 8 or c["failed"] > 4 or not c["instrumented"])'
+    exit
+fi
 [ "$("$MARGAY" run -q --device emu -o profile -- ./textures kernels.ptx)" = ok ] || { "$MARGAY" run --device emu -o again -- ./textures kernels.ptx; exit 1; }
 "$MARGAY" report profile --json > out.json && python3 - <<'P'
 import json
