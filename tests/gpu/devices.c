@@ -1,7 +1,7 @@
 /* Two contexts at once, on two devices or on one: every kernel runs in both, with variables of each one's
  * own, through a module's function and through a library's kernel, from two threads; one context's kernel
  * reads the other's memory where the devices can; modules are unloaded and loaded again, after
- * allocations that put everything elsewhere.   usage: devices DEVICE DEVICE */
+ * allocations that put everything elsewhere.   usage: devices DEVICE DEVICE [MIB]: so much is allocated first */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -85,7 +85,8 @@ int main(int argc, char **argv)
     void *lib = dlopen("libcuda.so.1", RTLD_NOW);
     pthread_t t[2];
     handle library;
-    if (argc != 3 || !lib)
+    size_t first = argc > 3 ? (size_t)atoi(argv[3]) << 20 : 0;
+    if (argc < 3 || !lib)
         return 1;
 #define F(name, args) *(void **)&name = dlsym(lib, #name);
     LIST
@@ -103,7 +104,7 @@ int main(int argc, char **argv)
     for (int round = 0; round < 2; round++) { /* the second time all is somewhere else */
         for (int k = 0; k < 2; k++) {
             DO(cuCtxSetCurrent, side[k].ctx);
-            load(&side[k], (size_t)(k + 1 + 2 * round) << 21);
+            load(&side[k], first + ((size_t)(k + 1 + 2 * round) << 21));
         }
         for (int k = 0; k < 2; k++)
             pthread_create(&t[k], NULL, work, &side[k]);
