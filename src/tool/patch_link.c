@@ -24,27 +24,29 @@ static bool is_call_param(const struct mg_module *m, mg_id node, enum mg_op op)
     return false;
 }
 
-/* Where code that branches may stand instead of in front of node: not between the arguments of a call and
- * the call, nor between it and its results. */
-static mg_id outside_call(const struct mg_module *m, const struct mg_cfg *c, mg_id node)
+/* Code that branches stands neither between the arguments of a call and the call nor between it and its
+ * results, as PTX asks for: in front of which node instead of at. node: that it belongs to, in its block. */
+static mg_id outside_call(const struct mg_module *m, const struct mg_cfg *c, mg_id node, mg_id at)
 {
     uint32_t b = mg_cfg_block_of(c, node);
-    if (b == MG_NO_BLOCK) return node;
-    const struct mg_block *k = &c->blocks[b];
-    mg_id at = node;
-    for (mg_id id = node; id; id = m->nodes.at[id].next) { /* results: behind the last of them */
-        if (is_call_param(m, id, MG_OP_ld)) continue;
-        at = id;
-        if (is_app(&m->nodes.at[id]) || id == k->last) break;
+    const struct mg_block *k = b == MG_NO_BLOCK ? NULL : &c->blocks[b];
+    if (!k) return at;
+    if (is_call_param(m, node, MG_OP_ld)) { /* behind the last result */
+        mg_id last = node;
+        for (mg_id id = node;; id = m->nodes.at[id].next) {
+            if (is_call_param(m, id, MG_OP_ld)) last = id;
+            else if (is_app(&m->nodes.at[id])) break;
+            if (id == k->last) break;
+        }
+        return m->nodes.at[last].next;
     }
-    if (at != node && is_call_param(m, node, MG_OP_ld)) node = at;
-    if (mg_node_form(m, &m->nodes.at[k->last])->op != MG_OP_call) return node;
+    if (mg_node_form(m, &m->nodes.at[k->last])->op != MG_OP_call) return at;
     mg_id first = 0;
     for (mg_id id = node;; id = m->nodes.at[id].prev) {
         if (is_call_param(m, id, MG_OP_st)) first = id;
         if (id == k->first || !m->nodes.at[id].prev) break;
     }
-    return first ? first : node;
+    return first ? first : at;
 }
 
 static mg_id in_front_of(const struct mg_module *m, mg_id at)
@@ -53,20 +55,27 @@ static mg_id in_front_of(const struct mg_module *m, mg_id at)
     return at;
 }
 
-/* In front of which node the spot's code goes now; 0: at the end of the body. */
-static mg_id place(struct mg_code_at *at)
+/* The last node that stands behind the spot's by order of tools. */
+static mg_id tail_of(const struct mg_code_at *at)
 {
-    struct mg_patches *s = at->p->all;
+    uint64_t tail = at->node;
+    mg_map_get(&at->p->all->behind, at->node, &tail);
+    return (mg_id)tail;
+}
+
+/* In front of which node the spot's code goes now; 0: at the end of the body. */
+static mg_id place(const struct mg_code_at *at)
+{
+    const struct mg_patches *s = at->p->all;
     const struct mg_module *m = s->m;
-    uint64_t tail;
+    mg_id to;
     switch (at->kind) {
-    case MG_AT_BEFORE: return in_front_of(m, at->flows ? outside_call(m, s->sites->cfgs[at->func_ix], at->node) : at->node);
-    case MG_AT_AFTER:
-        tail = at->node;
-        mg_map_get(&s->behind, at->node, &tail);
-        return m->nodes.at[tail].next;
+    case MG_AT_BEFORE: to = at->node; break;
+    case MG_AT_AFTER: to = m->nodes.at[tail_of(at)].next; break;
     default: return at->node;
     }
+    if (at->flows) to = outside_call(m, s->sites->cfgs[at->func_ix], at->node, to);
+    return at->kind == MG_AT_BEFORE ? in_front_of(m, to) : to;
 }
 
 static void link_spot(struct mg_code_at *at, struct mg_sums *sums)
@@ -74,12 +83,13 @@ static void link_spot(struct mg_code_at *at, struct mg_sums *sums)
     struct mg_patches *s = at->p->all;
     if (!at->items.n) return;
     mg_id to = place(at), func = s->twin->funcs[at->func_ix];
+    bool behind = at->kind == MG_AT_AFTER && s->m->nodes.at[tail_of(at)].next == to;
     for (uint32_t i = 0; i < at->items.n; i++) {
         const struct mg_code_item *it = &at->items.at[i];
         if (it->node) mg_node_insert_before(s->m, func, to, it->node);
         else mg_sums_add(sums, to, it);
     }
-    if (at->kind == MG_AT_AFTER) mg_map_set(&s->behind, at->node, to ? s->m->nodes.at[to].prev : s->m->funcs.at[func].last_node);
+    if (behind) mg_map_set(&s->behind, at->node, to ? s->m->nodes.at[to].prev : s->m->funcs.at[func].last_node);
 }
 
 /* ---- the function's own --------------------------------------------------------------------------------- */

@@ -6,14 +6,10 @@
 #include "device/device.h"
 #include "device/mem.h"
 #include "ptx/ptx.h"
+#include "kernels.h"
 #include "test.h"
 #include "tool/layout.h"
 
-#define HEAD ".version 7.0\n.target sm_70\n.address_size 64\n"
-#define GID "ld.param.u64 %rd1, [o]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.u32 %r1, %r2, %r3, %r1;\n" \
-            "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2;\n"
-#define REGS ".reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .pred %p<8>;\n"
-#define ENTRY(name) ".visible .entry " name " (.param .u64 o, .param .u32 n)\n{\n" REGS
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
 
@@ -53,7 +49,8 @@ struct run { /* of kernel k, native and instrumented */
     uint64_t words[MG_CTX_N_WORDS];
     uint32_t grid, block, n;
     uint32_t sm, copies;
-    bool reduce;
+    bool reduce, changes; /* changes: the tool alters what the kernel computes */
+    uint32_t *out;         /* of the twin */
     char *text;
 };
 
@@ -121,7 +118,9 @@ static bool run(struct run *r, const char *text, const struct mg_tool_use *uses,
     mg_emu_ops.positions(native, note_position, r);
     struct mg_dmod *code = load(r->text);
     ok = ok && code && launch(r, code, &params, 24);
-    if (memcmp((void *)(uintptr_t)out, left, OUT_WORDS * 4)) mg_test_fail(__FILE__, __LINE__, "the twin computes something else:\n%s", r->text);
+    r->out = malloc(OUT_WORDS * 4);
+    memcpy(r->out, (void *)(uintptr_t)out, OUT_WORDS * 4);
+    if (!r->changes && memcmp(r->out, left, OUT_WORDS * 4)) mg_test_fail(__FILE__, __LINE__, "the twin computes something else:\n%s", r->text);
     r->raw = malloc(8 * n_words + 8);
     memcpy(r->raw, c + MG_CTX_BYTES / 8, 8 * n_words);
     for (uint32_t i = 0; i < n; i++)
@@ -144,6 +143,7 @@ static void release(struct run *r)
     mg_sites_free(r->sites);
     mg_module_free(r->m);
     free(r->raw);
+    free(r->out);
     free(r->w_threads);
     free(r->w_warps);
     free(r->threads);
@@ -340,6 +340,309 @@ MG_TEST(patch_spots)
         MG_CHECK_EQ(c[2], r->w_threads[s->cfgs[1]->blocks[0].first]);
         mg_id add = s->cfgs[0]->blocks[2].first; /* behind the call */
         MG_CHECK_EQ(c[3], r->w_threads[add]);
+    }
+    drop(r);
+}
+
+/* ---- edges, sums, tables, code that branches --------------------------------------------------------------- */
+
+/* At each block: a cell counts its entries by way of a hash table, a sum, and code that branches. On each edge a cell. */
+static enum mg_err mixed(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    (void)d;
+    const unsigned *what = conf;
+    const struct mg_sites *s = mg_patch_sites(p);
+    uint32_t table_site = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, 0, MG_MERGE_SUM, 0), table = mg_patch_table(p, 2, 2, MG_MERGE_SUM, 4096);
+    (void)table_site;
+    for (uint32_t b = 0; b < s->n_blocks; b++) {
+        uint32_t cell = mg_patch_site(p, MG_SITE_BLOCK, 0, b, 4, MG_MERGE_SUM, b);
+        struct mg_code_at *at = mg_at_block(p, b);
+        if (*what & 1) {
+            mg_id keys[2] = {mg_code_temp(at, MG_TYPE_b64), mg_code_temp(at, MG_TYPE_b64)}, low = mg_code_temp(at, MG_TYPE_b32);
+            MG_CODE(at, "mov.u64", R(keys[0]), I(b));
+            MG_CODE(at, "and.b32", R(low), R(mg_value_tid(at)), I(3));
+            MG_CODE(at, "cvt.u64.u32", R(keys[1]), R(low));
+            struct mg_opnd v[2] = {I(1), R(keys[1])};
+            mg_table_update(at, table, keys, v, 2, MG_EACH);
+        }
+        if (*what & 2) {
+            uint32_t sum = mg_patch_sum(p, cell);
+            mg_id p1 = mg_code_temp(at, MG_TYPE_pred), odd = mg_code_temp(at, MG_TYPE_b32);
+            mg_sum_add(at, sum, I(1));
+            MG_CODE(at, "and.b32", R(odd), R(mg_value_lane(at)), I(1));
+            MG_CODE(at, "setp.ne.u32", R(p1), R(odd), I(0));
+            mg_code_push_guard(at, p1, false);
+            mg_sum_add(at, mg_patch_sum(p, cell + 1), R(mg_value_lane(at)));
+            mg_code_pop_guard(at);
+        }
+        if (*what & 4) { /* lanes part, and are together again behind it */
+            mg_id skip = mg_code_label(at), p1 = mg_code_temp(at, MG_TYPE_pred);
+            MG_CODE(at, "setp.lt.u32", R(p1), R(mg_value_lane(at)), I(10));
+            mg_code_push_guard(at, p1, false);
+            MG_CODE(at, "bra", mg_o_label(skip));
+            mg_code_pop_guard(at);
+            mg_cell_update(at, cell + 2, I(1), MG_TIMES);
+            mg_code_place(at, skip);
+            mg_cell_update(at, cell + 3, I(1), MG_ONCE);
+        }
+        if (!(*what & 8)) continue;
+        for (uint32_t k = 0; k < s->blocks[b].n_succs; k++) {
+            uint32_t edge = mg_patch_site(p, MG_SITE_EDGE, k, b, 1, MG_MERGE_SUM, 0);
+            mg_cell_update(mg_at_edge(p, b, k), edge, I(1), MG_TIMES);
+        }
+    }
+    return MG_ERR_OK;
+}
+static const struct mg_tool mixed_tool = {.name = "mixed", .instrument = mixed};
+
+struct entries { uint64_t *counts, *values; uint32_t n_blocks; };
+
+static void add_entry(const uint64_t *keys, const uint64_t *cells, void *user)
+{
+    struct entries *e = user;
+    MG_CHECK(keys[0] < e->n_blocks && keys[1] < 4);
+    MG_CHECK_EQ(cells[1], cells[0] * keys[1]);
+    e->counts[keys[0]] += cells[0];
+}
+
+static bool ends_lanes(const struct run *r, const struct mg_site_block *s) /* lanes may not come out of its call */
+{
+    const struct mg_cfg *c = r->sites->cfgs[s->func_ix];
+    return mg_node_form(r->m, &r->m->nodes.at[c->blocks[s->block_ix].last])->op == MG_OP_call || c->blocks[s->block_ix].leaves;
+}
+
+static void check_mixed(const struct run *r, unsigned what, const char *name)
+{
+    const struct mg_region *g = &r->layout.regions[0];
+    const uint64_t *c = r->cells[0];
+    uint32_t n = r->sites->n_blocks, bad = 0;
+    uint64_t *want = calloc(n, 8), *out = calloc(n, 8);
+    struct entries e = {.counts = calloc(n, 8), .n_blocks = n};
+    for (uint32_t i = 0; i < n; i++) {
+        const struct mg_site_block *s = &r->sites->blocks[i];
+        want[i] = r->w_threads[r->sites->cfgs[s->func_ix]->blocks[s->block_ix].first];
+    }
+    if (what & 1) MG_CHECK_EQ(mg_layout_read_table(g, 0, r->raw, add_entry, &e), 0);
+    for (uint32_t i = 1; i < g->n_sites; i++) {
+        const struct mg_layout_site *s = &g->sites[i];
+        if (s->kind == MG_SITE_EDGE) out[s->block] += c[s->cell];
+        else if (what & 2) bad += c[s->cell] != want[s->block];
+        if (s->kind == MG_SITE_BLOCK && what & 4) {
+            const struct mg_site_block *b = &r->sites->blocks[s->block];
+            bad += c[s->cell + 3] != r->w_warps[r->sites->cfgs[b->func_ix]->blocks[b->block_ix].first];
+            bad += c[s->cell + 2] > want[s->block];
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (what & 1) bad += e.counts[i] != want[i];
+        if (what & 8 && r->sites->blocks[i].n_succs) bad += ends_lanes(r, &r->sites->blocks[i]) ? out[i] > want[i] : out[i] != want[i];
+        const struct mg_site_block *s = &r->sites->blocks[i];
+        if (r->layout.has_blocks) bad += r->threads[i] != want[i] || r->warps[i] != r->w_warps[r->sites->cfgs[s->func_ix]->blocks[s->block_ix].first];
+    }
+    if (bad) mg_test_fail(__FILE__, __LINE__, "%s, %u: %u blocks are counted wrong", name, what, (unsigned)bad);
+    free(want);
+    free(out);
+    free(e.counts);
+}
+
+/* Random kernels under all kinds of code at once: counts of threads are the witness's, and so are counts
+ * of warps, which inserted code must not change. */
+MG_TEST(patch_random)
+{
+    struct mg_diag d = MG_DIAG_INIT;
+    const struct mg_tool *blocks = mg_tool_find("blocks");
+    void *conf = NULL;
+    MG_CHECK(!blocks->configure("counters=class", &conf, &d));
+    for (uint32_t seed = 0; seed < 60; seed++) {
+        static const unsigned whats[] = {1, 2, 4, 8, 15};
+        struct mg_buf b;
+        char name[40];
+        unsigned what = whats[seed / 2 % 5];
+        snprintf(name, sizeof name, "random %s %u", seed % 2 ? "calls" : "kernel", (unsigned)seed);
+        if (seed % 2) random_calls(seed, &b);
+        else random_kernel(seed, &b);
+        struct run *r = new_run(2, 72, 5);
+        if (seed % 4 >= 2) r->sm = 90, r->copies = 64, r->reduce = true;
+        struct mg_tool_use uses[] = {{&mixed_tool, &what}, {blocks, conf}};
+        if (run(r, b.at, uses, 2)) check_mixed(r, what, name);
+        drop(r);
+        mg_buf_release(&b);
+    }
+    blocks->release(conf);
+    mg_diag_release(&d);
+}
+
+/* ---- values, skipping, refusals ------------------------------------------------------------------------------ */
+
+static void time_exit(struct mg_code_at *at, void *user)
+{
+    const uint32_t *u = user; /* cell, register of the clock at the entry */
+    mg_id t = mg_code_temp(at, MG_TYPE_b64), later = mg_code_temp(at, MG_TYPE_pred), one = mg_code_temp(at, MG_TYPE_b64);
+    MG_CODE(at, "sub.u64", R(t), R(mg_value_clock(at)), R(u[1]));
+    MG_CODE(at, "setp.ge.s64", R(later), R(t), I(0));
+    MG_CODE(at, "selp.b64", R(one), I(1), I(0), R(later));
+    mg_cell_update(at, u[0], R(one), MG_EACH);
+}
+
+static enum mg_err values(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    (void)conf, (void)d;
+    uint32_t word = mg_patch_words(p, 2), c = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, 16, MG_MERGE_SUM, 0), m = mg_patch_cells(p, 4, MG_MERGE_MAX);
+    struct mg_code_at *at = mg_at_entry(p, 0);
+    mg_id t0 = mg_code_reg(at, MG_TYPE_b64), ix = mg_code_temp(at, MG_TYPE_b32);
+    MG_CODE(at, "mov.b64", R(t0), R(mg_value_clock(at)));
+    mg_cell_update(at, c, R(mg_value_param(at, 1)), MG_ONCE);
+    mg_cell_update(at, c + 1, R(mg_value_cta(at)), MG_EACH);
+    mg_cell_update(at, c + 2, R(mg_value_word(at, word + 1)), MG_ALONE);
+    mg_cell_update(at, c + 3, R(mg_value_param(at, 7)), MG_EACH);
+    mg_cell_update(at, m, R(mg_value_warp(at)), MG_EACH);
+    mg_cell_update(at, m + 1, R(mg_value_sm(at)), MG_EACH);
+    MG_CODE(at, "and.b32", R(ix), R(mg_value_lane(at)), I(15)); /* 0 to 15; beyond 6 cells nothing is counted */
+    mg_cell_update_at(at, c + 4, 6, ix, I(2), MG_EACH);
+    uint32_t u[2] = {c + 10, t0};
+    mg_at_exits(p, 0, time_exit, u);
+    const struct mg_patch_inst *insts;
+    for (uint32_t i = 0, n = mg_patch_insts(p, &insts); i < n; i++) {
+        struct mg_access a;
+        if (!mg_access_of(mg_patch_module(p), insts[i].node, &a) || a.space != MG_SPACE_global) continue;
+        at = mg_at_before(p, insts[i].node);
+        mg_id out = mg_value_param(at, 0), off = mg_code_temp(at, MG_TYPE_b64);
+        MG_CODE(at, "sub.u64", R(off), R(mg_value_address(at, insts[i].node)), R(out));
+        mg_cell_update(at, c + 11 + a.reads, R(off), MG_EACH);
+        const struct mg_node *node = &mg_patch_module(p)->nodes.at[insts[i].node];
+        if (a.writes) mg_cell_update(at, m + 2, mg_patch_module(p)->opnds.at[node->opnd + a.data], MG_EACH);
+    }
+    return MG_ERR_OK;
+}
+static const struct mg_tool values_tool = {.name = "values", .analyze = values};
+
+MG_TEST(patch_values)
+{
+    static const char text[] = HEAD ENTRY("k") GID "mov.u32 %r5, 70; sub.u32 %r5, %r5, %r1; st.global.u32 [%rd1+8], %r5; ret;\n}\n";
+    struct run *r = new_run(3, 40, 11);
+    r->words[1] = 5;
+    if (run(r, text, &(struct mg_tool_use){&values_tool, NULL}, 1)) {
+        const uint64_t *c = r->cells[0];
+        MG_CHECK_EQ(c[0], 11 * 6);        /* the argument, once a warp */
+        MG_CHECK_EQ(c[1], 40 * (0 + 1 + 2));
+        MG_CHECK_EQ(c[2], 5 * 120);
+        MG_CHECK_EQ(c[3], 0);             /* there is no such argument */
+        for (unsigned i = 0; i < 5; i++) MG_CHECK_EQ(c[4 + i], 2 * 3 * (i < 8 ? 3 : 2));
+        MG_CHECK_EQ(c[10], 120);          /* clocks go on */
+        uint64_t offs = 0;
+        for (uint64_t t = 0; t < 120; t++) offs += 4 * t + 8;
+        MG_CHECK_EQ(c[11], offs);
+        MG_CHECK_EQ(c[12], 0);
+        MG_CHECK_EQ(c[16], 1);            /* highest warp of a CTA */
+        MG_CHECK_EQ(c[18], 4294967295u);  /* highest value stored, as bits */
+        MG_CHECK_EQ(r->layout.regions[0].n_launch_words, 2);
+    }
+    drop(r);
+}
+
+/* Loads of odd threads are left out: they give 0. */
+static enum mg_err skip_odd(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    (void)conf, (void)d;
+    const struct mg_patch_inst *insts;
+    for (uint32_t i = 0, n = mg_patch_insts(p, &insts); i < n; i++) {
+        struct mg_access a;
+        if (!mg_access_of(mg_patch_module(p), insts[i].node, &a) || a.space != MG_SPACE_global || !a.reads) continue;
+        struct mg_code_at *at = mg_at_before(p, insts[i].node);
+        mg_id odd = mg_code_reg(at, MG_TYPE_pred), t = mg_code_temp(at, MG_TYPE_b32);
+        MG_CODE(at, "and.b32", R(t), R(mg_value_tid(at)), I(1));
+        MG_CODE(at, "setp.ne.u32", R(odd), R(t), I(0));
+        mg_patch_skip(p, insts[i].node, odd);
+    }
+    return MG_ERR_OK;
+}
+static const struct mg_tool skip_tool = {.name = "skip", .instrument = skip_odd};
+
+MG_TEST(patch_skip)
+{
+    /* a plain load, one under a guard (threads below 20) and its negation, a pair, an atomic */
+    static const char text[] = HEAD ENTRY("k") GID
+        "mov.u32 %r4, 9; st.global.u32 [%rd1+1024], %r4; setp.lt.u32 %p1, %r1, 20; mov.u32 %r5, 100; mov.u32 %r6, 100;\n"
+        "ld.global.u32 %r7, [%rd1+1024]; @%p1 ld.global.u32 %r5, [%rd1+1024]; @!%p1 ld.global.u32 %r6, [%rd1+1024];\n"
+        "mul.wide.u32 %rd3, %r1, 4; add.u64 %rd3, %rd3, %rd1; ld.global.v2.u32 {%r8, %r9}, [%rd3+1024]; atom.global.add.u32 %r10, [%rd3+1024], 1;\n"
+        "add.u32 %r8, %r8, %r9; mad.lo.u32 %r7, %r5, 1000, %r7; mad.lo.u32 %r7, %r6, 1000000, %r7; st.global.u32 [%rd1], %r7; st.global.u32 [%rd1+8192], %r10;\n"
+        "st.global.u32 [%rd1+4096], %r8; ret;\n}\n";
+    struct run *r = new_run(1, 32, 0);
+    r->changes = true;
+    if (run(r, text, &(struct mg_tool_use){&skip_tool, NULL}, 1))
+        for (uint32_t t = 0; t < 32; t++) {
+            uint32_t v = t & 1 ? 0 : 9, r5 = t < 20 ? v : 100, r6 = t < 20 ? 100 : v;
+            MG_CHECK_EQ(r->out[t], v + 1000 * r5 + 1000000 * r6);
+            if (t & 1) MG_CHECK_EQ(r->out[1024 + t], 0);
+            if (t & 1) MG_CHECK_EQ(r->out[2048 + t], 0);
+        }
+    drop(r);
+}
+
+static enum mg_err wrong(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    (void)d;
+    switch (*(const unsigned *)conf) {
+    case 0: mg_cell_update(mg_at_block(p, 0), 7, I(1), MG_EACH); break;
+    case 1: mg_at_after(p, mg_patch_cfg(p, 0)->blocks[0].last); break;
+    case 2: mg_patch_want_blocks(p, false); break;
+    case 3: mg_patch_site(p, MG_SITE_EDGE, 3, 0, 1, MG_MERGE_SUM, 0); break;
+    case 4: mg_code_pop_guard(mg_at_block(p, 0)); break;
+    case 5: mg_patch_words(p, 15); break;
+    case 6: return mg_diag_err(d, MG_ERR_UNSUPPORTED, "not this one");
+    default: mg_patch_table(p, 1, 1, MG_MERGE_SUM, 128); break;
+    }
+    return MG_ERR_OK;
+}
+static const struct mg_tool wrong_tool = {.name = "wrong", .instrument = wrong};
+
+/* A tool that fails leaves nothing behind, and the kernel to the others. */
+MG_TEST(patch_refusals)
+{
+    static const char *const why[] = {"cell 7 was not reserved", "behind what ends a block", "asked for by analyze", "not of this kernel", "was not set",
+                                      "more than 14 words", "not this one", "cells without a site"};
+    for (unsigned i = 0; i < MG_COUNT_OF(why); i++) {
+        struct run *r = new_run(2, 33, 5);
+        struct mg_tool_use uses[] = {{&spreads_tool, NULL}, {&wrong_tool, &i}};
+        if (run(r, loops, uses, 2)) {
+            check_spreads(r, 0);
+            const char *reason = r->layout.regions[1].reason;
+            if (!reason || !strstr(reason, why[i])) mg_test_fail(__FILE__, __LINE__, "%u: %s", i, reason ? reason : "no reason");
+        }
+        drop(r);
+    }
+}
+
+/* A table that is too small loses updates and says how many. */
+static enum mg_err crowd(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    (void)conf, (void)d;
+    mg_patch_site(p, MG_SITE_KERNEL, 0, 0, 0, MG_MERGE_SUM, 0);
+    uint32_t table = mg_patch_table(p, 1, 1, MG_MERGE_SUM, 16);
+    struct mg_code_at *at = mg_at_entry(p, 0);
+    mg_id key = mg_value_wide(at, R(mg_value_tid(at)));
+    mg_table_update(at, table, &key, (const struct mg_opnd[]){I(1)}, 1, MG_EACH);
+    return MG_ERR_OK;
+}
+static const struct mg_tool crowd_tool = {.name = "crowd", .instrument = crowd};
+
+static void add_up(const uint64_t *keys, const uint64_t *cells, void *user)
+{
+    uint64_t *sum = user;
+    MG_CHECK(keys[0] < 64);
+    MG_CHECK_EQ(cells[0], 3);
+    sum[0]++;
+    sum[1] += cells[0];
+}
+
+MG_TEST(patch_table_loses)
+{
+    struct run *r = new_run(3, 64, 5);
+    uint64_t sum[2] = {0, 0};
+    if (run(r, loops, &(struct mg_tool_use){&crowd_tool, NULL}, 1)) {
+        uint64_t lost = mg_layout_read_table(&r->layout.regions[0], 0, r->raw, add_up, sum);
+        MG_CHECK_EQ(sum[0], 16);
+        MG_CHECK_EQ(sum[1] + lost, 3 * 64);
     }
     drop(r);
 }
