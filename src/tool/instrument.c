@@ -170,6 +170,7 @@ static enum mg_err run_tool(struct mg_pass_ctx *c, void *user, mg_id func, uint3
     if (p->region->reason) return MG_ERR_OK;
     if (counts->n_counters && !counts->n_copies) mg_patch_refuse(p, MG_ERR_UNSUPPORTED, "counters=thread of tool blocks counts alone");
     enum mg_err err = p->err || !p->tool->instrument ? p->err : p->tool->instrument(p->conf, p, &p->d);
+    if (!err && !p->err && p->channel) mg_channel_end(p);
     if (!err && !p->err) make_region(s->x, p);
     if (!err && !p->err) mg_patch_link(p);
     if (err || p->err) give_up(s->x, p->region, &p->d, err ? err : p->err);

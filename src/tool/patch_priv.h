@@ -88,6 +88,7 @@ struct mg_patch {
     MG_VEC(struct mg_patch_skips) skips;
     MG_VEC(struct mg_code_at *) spots; /* in order of the first asking */
     struct mg_map spot_of;             /* kind and place -> index in spots */
+    struct mg_channel_func *channel; uint32_t every; /* by func_ix; NULL: no channel */
     struct mg_patch_own {              /* by func_ix */
         struct mg_code_at *prologue;   /* values that do not change */
         mg_id base;                    /* address of the cells, of this multiprocessor's copy; 0: not needed */
@@ -111,6 +112,8 @@ mg_id mg_value_table(struct mg_code_at *at, uint32_t table);
 struct mg_placer *mg_patch_placer(struct mg_patches *s, uint32_t func_ix);
 /* The ret behind the body, made where it would run off its end; 0: it does not. */
 mg_id mg_patch_close(struct mg_patches *s, uint32_t func_ix);
+/* A channel's code where threads leave (channel_code.c). */
+void mg_channel_end(struct mg_patch *p);
 /* Puts the tool's code into the twin; the region's layout is known by then. */
 void mg_patch_link(struct mg_patch *p);
 /* Slots of sums, function by function, behind the cells of a copy (patch_sum.c). */

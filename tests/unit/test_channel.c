@@ -1,0 +1,287 @@
+/* Channels: what a kernel on the emulator writes into its segments, read back and compared with what each
+ * thread does by closed form. */
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "device/device.h"
+#include "device/mem.h"
+#include "ptx/ptx.h"
+#include "test.h"
+#include "tool/channel.h"
+#include "tool/layout.h"
+
+#define R(r) mg_o_reg(r)
+
+enum { RINGS = 2, CHUNK = 1 << 16, CHUNKS = 8, SLOTS = 1024, THREADS = 4 * 80, MOST = 64, OUT_BYTES = 1 << 20 };
+
+/* Thread t stores to o + 4t, o + 4t + 4096 * 1, ... in round i of t % 11 + 1 rounds (alike within a warp or not), lanes
+ * with an odd number of rounds left also load from o + 8 * (t ^ i); then all store 8 bytes at o + 16 * (t / 3). */
+static const char kernel[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
+    ".visible .entry k (.param .u64 o, .param .u32 n)\n{\n.reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .pred %p<8>;\n"
+    "ld.param.u64 %rd1, [o]; ld.param.u32 %r9, [n]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.u32 %r1, %r2, %r3, %r1;\n"
+    "rem.u32 %r4, %r1, %r9; mov.u32 %r5, 0;\n"
+    "LOOP: mad.lo.u32 %r6, %r5, 1024, %r1; mul.wide.u32 %rd2, %r6, 4; add.u64 %rd3, %rd1, %rd2;\n"
+    "st.global.u32 [%rd3], %r5;\n"
+    "sub.u32 %r7, %r4, %r5; and.b32 %r7, %r7, 1; setp.eq.u32 %p1, %r7, 1; xor.b32 %r8, %r1, %r5; mul.wide.u32 %rd4, %r8, 8; add.u64 %rd4, %rd4, %rd1;\n"
+    "@!%p1 bra NEXT;\n ld.global.u32 %r10, [%rd4];\n"
+    "NEXT: add.u32 %r5, %r5, 1; setp.le.u32 %p2, %r5, %r4; @%p2 bra LOOP;\n"
+    "div.u32 %r11, %r1, 3; mul.wide.u32 %rd5, %r11, 16; add.u64 %rd5, %rd5, %rd1; st.global.u64 [%rd5], %rd5;\n"
+    "setp.ge.u32 %p3, %r1, 0; @!%p3 bra END; ret;\nEND: exit;\n}\n";
+
+static enum mg_err wants(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    (void)d;
+    mg_patch_channel(p, *(const uint32_t *)conf);
+    return MG_ERR_OK;
+}
+
+/* Sites: accesses in text order; then 8: lanes' thread number and clock at the loop's store, 9: once at its load. */
+static enum mg_err records(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    (void)conf, (void)d;
+    const struct mg_patch_inst *insts;
+    uint32_t n = mg_patch_insts(p, &insts), site = 0;
+    struct mg_access a;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!mg_access_of(mg_patch_module(p), insts[i].node, &a) || a.space == MG_SPACE_param) continue;
+        struct mg_code_at *at = mg_at_before(p, insts[i].node);
+        bool negated;
+        mg_id guard = mg_node_guard(mg_patch_module(p), insts[i].node, &negated);
+        mg_code_push_guard(at, guard, negated);
+        mg_channel_access(at, site, insts[i].node);
+        if (!site) {
+            mg_id words[2] = {mg_value_cta(at), mg_code_reg(at, MG_TYPE_b64)};
+            MG_CODE(at, "cvt.u64.u32", R(words[1]), R(mg_value_tid(at)));
+            mg_channel_lanes(at, 8, words, 2);
+        }
+        if (site == 1) {
+            mg_id words[1] = {mg_value_cta(at)};
+            mg_channel_once(at, 9, words, 1);
+        }
+        mg_code_pop_guard(at);
+        site++;
+    }
+    return MG_ERR_OK;
+}
+static const struct mg_tool records_tool = {.name = "records", .analyze = wants, .instrument = records};
+
+struct seen {
+    uint64_t out;
+    uint32_t n[THREADS];                                    /* records of accesses, by thread */
+    struct { uint32_t number, site; uint64_t address; } at[THREADS][MOST];
+    uint64_t lanes, once, accesses, wrong, kinds[16];
+    uint32_t block;
+};
+
+static void see(void *user, const struct mg_record *r)
+{
+    struct seen *s = user;
+    s->kinds[r->kind]++;
+    if (r->launch != 77) s->wrong++;
+    if (r->kind == MG_RECORD_ONCE) {
+        s->once++;
+        if (r->n_words != 1 || r->words[0] != r->cta || r->site != 9) s->wrong++;
+        return;
+    }
+    uint32_t rank = 0;
+    for (uint32_t lane = 0; lane < 32; lane++) {
+        if (!(r->mask >> lane & 1)) continue;
+        uint32_t tid = 32 * r->warp + lane, thread = (uint32_t)r->cta * s->block + tid;
+        if (r->kind == MG_RECORD_LANES) {
+            if (r->words[2 * rank] != r->cta || r->words[2 * rank + 1] != tid || r->site != 8) s->wrong++;
+            s->lanes++;
+        } else if (thread >= THREADS || s->n[thread] == MOST) {
+            s->wrong++;
+        } else {
+            s->at[thread][s->n[thread]].number = r->number;
+            s->at[thread][s->n[thread]].site = r->site;
+            s->at[thread][s->n[thread]++].address = r->address[lane] - s->out;
+            s->accesses++;
+        }
+        rank++;
+    }
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Every thread's accesses, in the order of their numbers, are what it does. */
+static void check_thread(struct seen *s, uint32_t t, uint32_t n)
+{
+    uint32_t k = 0, rounds = t % n;
+    qsort(s->at[t], s->n[t], sizeof s->at[t][0], by_number);
+#define IS(what, where) (k < s->n[t] && s->at[t][k].site == (what) && s->at[t][k].address == (where) && (!k || s->at[t][k].number > s->at[t][k - 1].number))
+    for (uint32_t i = 0; i <= rounds; i++) {
+        if (!IS(0, 4 * (t + 1024ull * i))) s->wrong++;
+        k++;
+        if (!((rounds - i) & 1)) continue;
+        if (!IS(1, 8ull * (t ^ i))) s->wrong++;
+        k++;
+    }
+    if (!IS(2, 16ull * (t / 3))) s->wrong++;
+    if (k + 1 != s->n[t]) s->wrong++;
+}
+
+struct channel { struct mg_channel_control *c; uint64_t *full; char *data; };
+
+static struct channel new_channel(uint64_t limit, uint32_t drops)
+{
+    size_t bytes = mg_channel_slots_at(RINGS) + 8 * SLOTS;
+    struct channel ch = {.c = (void *)(uintptr_t)mg_mem_alloc(bytes, 256, MG_ALLOC_INTERNAL), .full = (void *)(uintptr_t)mg_mem_alloc(8 * RINGS * MG_CHANNEL_CHUNKS, 256, MG_ALLOC_INTERNAL)};
+    ch.data = (void *)(uintptr_t)mg_mem_alloc((size_t)RINGS * CHUNK * CHUNKS, 4096, MG_ALLOC_INTERNAL);
+    memset(ch.c, 0, bytes);
+    memset(ch.full, 0, 8 * RINGS * MG_CHANNEL_CHUNKS);
+    memset(ch.data, 0xee, (size_t)RINGS * CHUNK * CHUNKS);
+    *ch.c = (struct mg_channel_control){.data = (uintptr_t)ch.data, .full = (uintptr_t)ch.full, .ring_mask = RINGS - 1, .ring_shift = 19, .chunk_shift = 16, .chunk_mask = CHUNKS - 1, .slot_mask = SLOTS - 1, .drops = drops};
+    for (uint32_t r = 0; r < RINGS; r++) ((uint64_t *)((char *)ch.c + mg_channel_ring_at(r)))[1] = limit;
+    return ch;
+}
+
+static uint64_t drain(const struct channel *ch, struct seen *s, uint64_t *dropped)
+{
+    static const uint8_t width[16] = {4, 4, 8};
+    const uint64_t *slots = (uint64_t *)((char *)ch->c + mg_channel_slots_at(RINGS));
+    uint64_t segments = 0;
+    *dropped = 0;
+    for (uint32_t r = 0; r < RINGS; r++) {
+        const uint64_t *ring = (uint64_t *)((char *)ch->c + mg_channel_ring_at(r));
+        *dropped += ring[2];
+        for (uint64_t at = 0; at < ring[0]; at += MG_CHANNEL_SEGMENT, segments++) {
+            const uint64_t *seg = (uint64_t *)(ch->data + ((size_t)r << 19) + at);
+            uint64_t bytes = seg[0];
+            for (uint32_t k = 0; !bytes && k < SLOTS; k++)
+                if (slots[k] - (uintptr_t)seg < MG_CHANNEL_SEGMENT) bytes = slots[k] - (uintptr_t)seg;
+            if (!bytes || !mg_channel_read(seg, (uint32_t)bytes, width, 16, see, s)) s->wrong++;
+        }
+        uint64_t closed = 0;
+        for (uint32_t k = 0; k < CHUNKS; k++) closed += ring[4 + k];
+        if (closed > ring[0]) s->wrong++;
+        for (uint32_t k = 0; k < CHUNKS; k++)
+            if (ch->full[r * MG_CHANNEL_CHUNKS + k] != (ring[4 + k] & ~(uint64_t)(CHUNK - 1))) s->wrong++;
+    }
+    return segments;
+}
+
+static void run(uint32_t grid, uint32_t block, uint32_t n, uint32_t every, const struct channel *ch, struct seen *s)
+{
+    static struct mg_device *dev;
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_device_opts o = {.size = sizeof o, .properties = "h200", .workers = 2};
+    mg_mem_init(0);
+    if (!dev && mg_emu_ops.open(&dev, &o, &d)) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_DEVICE));
+    struct mg_module *m = NULL, *again = NULL;
+    struct mg_twin *t = NULL;
+    struct mg_layout layout = {0};
+    struct mg_dmod *mod = NULL;
+    if (mg_ptx_parse(kernel, strlen(kernel), "k.ptx", &m, &d)) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_INPUT));
+    mg_id k = mg_module_find_func(m, "k");
+    struct mg_sites *sites = mg_sites_new(m, k);
+    struct mg_pass_opts passes = {.size = sizeof passes, .verify = true};
+    struct mg_tools_opts to = {.size = sizeof to, .sm = 90, .max_copies = 1, .passes = &passes};
+    struct mg_tool_use use = {&records_tool, &every};
+    if (mg_twin_new(m, k, &t, &d) || mg_tools_instrument(&use, 1, sites, t, &to, &layout, &d) || layout.regions[0].reason)
+        mg_test_fail(__FILE__, __LINE__, "%s", layout.regions && layout.regions[0].reason ? layout.regions[0].reason : mg_diag_first(&d, MG_ERR_STATE));
+    struct mg_buf text = MG_BUF_INIT;
+    mg_ptx_print(t->m, &text);
+    if (mg_ptx_parse(text.at, text.n, "twin.ptx", &again, &d) || mg_emu_ops.module_load(dev, again, &mod, &d))
+        mg_test_fail(__FILE__, __LINE__, "%s\n%s", mg_diag_first(&d, MG_ERR_INPUT), text.at);
+    uint64_t ctx = mg_mem_alloc(MG_CTX_BYTES + 4096, 256, MG_ALLOC_INTERNAL), *c = (uint64_t *)(uintptr_t)ctx;
+    memset(c, 0, MG_CTX_BYTES + 4096);
+    c[MG_CTX_WORDS / 8 + layout.regions[0].first_word + layout.regions[0].channel_word] = (uintptr_t)ch->c;
+    c[MG_CTX_WORDS / 8 + layout.regions[0].first_word + layout.regions[0].channel_word + 1] = 77;
+    s->out = mg_mem_alloc(OUT_BYTES, 256, MG_ALLOC_DEVICE);
+    s->block = block;
+    memset((void *)(uintptr_t)s->out, 0, OUT_BYTES);
+    struct { uint64_t out; uint32_t n, pad; uint64_t ctx; } params = {s->out, n, 0, ctx};
+    struct mg_launch l = {.kernel = mg_emu_ops.kernel(mod, "k"), .grid = {grid, 1, 1}, .block = {block, 1, 1}, .params = &params, .param_bytes = 24, .time_limit_ns = 10000000000u};
+    struct mg_launch_stats stats;
+    struct mg_fault f;
+    mg_emu_ops.launch(dev, &l, &stats, &f);
+    if (f.kind) mg_test_fail(__FILE__, __LINE__, "%s", f.text);
+    mg_emu_ops.module_unload(mod);
+    mg_mem_free(ctx);
+    mg_mem_free(s->out);
+    mg_buf_release(&text);
+    mg_layout_release(&layout);
+    mg_twin_free(t);
+    mg_sites_free(sites);
+    mg_module_free(m);
+    mg_diag_release(&d);
+}
+
+static void free_channel(struct channel *ch)
+{
+    mg_mem_free((uintptr_t)ch->c);
+    mg_mem_free((uintptr_t)ch->full);
+    mg_mem_free((uintptr_t)ch->data);
+}
+
+MG_TEST(channel_records)
+{
+    static const uint32_t shapes[][3] = {{4, 80, 11}, {2, 160, 1}, {10, 32, 7}, {5, 1, 3}};
+    for (unsigned i = 0; i < MG_COUNT_OF(shapes); i++) {
+        uint32_t threads = shapes[i][0] * shapes[i][1], n = shapes[i][2];
+        struct seen *s = calloc(1, sizeof *s);
+        mg_mem_init(0);
+        struct channel ch = new_channel((uint64_t)CHUNK * CHUNKS, 0);
+        uint64_t dropped, expect = 0, stores = 0;
+        run(shapes[i][0], shapes[i][1], n, 1, &ch, s);
+        drain(&ch, s, &dropped);
+        for (uint32_t t = 0; t < threads; t++) {
+            check_thread(s, t, n);
+            expect += t % n + 2 + (t % n + 1) / 2;
+            stores += t % n + 1;
+        }
+        MG_CHECK_EQ(s->wrong, 0);
+        MG_CHECK_EQ(dropped, 0);
+        MG_CHECK_EQ(s->accesses, expect);
+        MG_CHECK_EQ(s->lanes, stores);
+        if (n == 1) MG_CHECK(s->kinds[MG_RECORD_FULL] >= threads / 32);
+        if (n > 1 && threads > 32) MG_CHECK(s->once && s->kinds[MG_RECORD_NEAR]);
+        free_channel(&ch);
+        free(s);
+    }
+}
+
+/* No room: records are dropped and counted, those that are there are right. Sampling: every third number of a warp. */
+MG_TEST(channel_drops_and_samples)
+{
+    struct seen *s = calloc(1, sizeof *s);
+    uint64_t dropped;
+    mg_mem_init(0);
+    struct channel ch = new_channel(2 * MG_CHANNEL_SEGMENT, 1);
+    run(4, 80, 11, 1, &ch, s);
+    MG_CHECK(drain(&ch, s, &dropped) <= 2 * RINGS);
+    MG_CHECK_EQ(s->wrong, 0);
+    MG_CHECK(dropped > 0);
+    free_channel(&ch);
+    memset(s, 0, sizeof *s);
+    ch = new_channel((uint64_t)CHUNK * CHUNKS, 0);
+    run(2, 160, 1, 3, &ch, s);
+    drain(&ch, s, &dropped);
+    MG_CHECK_EQ(s->wrong, 0);
+    MG_CHECK_EQ(s->accesses + s->lanes, 320); /* numbers 0 (store), 1 (its lanes), 2 (the last store): one of three */
+    free_channel(&ch);
+    free(s);
+}
+
+/* What is not a segment is told. */
+MG_TEST(channel_damaged)
+{
+    struct seen s = {0};
+    uint64_t seg[8] = {16, (uint64_t)MG_RECORD_FULL << 60};
+    MG_CHECK(!mg_channel_read(seg, 16, (const uint8_t[]){4}, 1, see, &s)); /* of no warp */
+    seg[1] = (uint64_t)MG_RECORD_WARP << 60;
+    MG_CHECK(!mg_channel_read(seg, 16, (const uint8_t[]){4}, 1, see, &s)); /* cut off */
+    seg[4] = (uint64_t)MG_RECORD_FULL << 60 | 5ull << 49;
+    MG_CHECK(!mg_channel_read(seg, 40, (const uint8_t[]){4}, 1, see, &s)); /* a site beyond the last */
+    seg[4] = (uint64_t)MG_RECORD_LANES << 60 | 9ull << 32 | 1;
+    MG_CHECK(!mg_channel_read(seg, 48, (const uint8_t[]){4}, 1, see, &s)); /* more words than a lane can have */
+    seg[4] = 0;
+    MG_CHECK(!mg_channel_read(seg, 40, (const uint8_t[]){4}, 1, see, &s));
+    MG_CHECK(mg_channel_read(seg, 32, (const uint8_t[]){4}, 1, see, &s));
+    MG_CHECK_EQ(s.accesses + s.lanes + s.once, 0);
+}
