@@ -389,7 +389,7 @@ void mg_run_unknown(const char *reason); /* a launch of nobody knows what */
 void mg_select_begin(void);
 void mg_select_end(void);
 void mg_select_name(uint32_t at, const char *name); /* tells the control page of a tool */
-uint32_t mg_select_tools(uint32_t n); /* those of the first n that are switched on */
+uint32_t mg_select_tools(void); /* those that are switched on; adds what somebody wishes first */
 const char *mg_select_why_not(const struct mg_run *r, uint64_t number);
 void mg_select_ended(const struct mg_run *r, const uint64_t *threads, uint32_t n, bool timed, uint64_t time_ns);
 /* Parameters for the twin: those given and the context block. `room` is the caller's. */

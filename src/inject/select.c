@@ -71,11 +71,10 @@ void mg_select_end(void)
         unlink(page_path);
 }
 
-uint32_t mg_select_tools(uint32_t n)
+uint32_t mg_select_tools(void)
 {
     grant_wish();
-    uint32_t all = n < 32 ? (1u << n) - 1 : UINT32_MAX;
-    return all & ~__atomic_load_n(&page->tools_off, __ATOMIC_ACQUIRE);
+    return ~__atomic_load_n(&page->tools_off, __ATOMIC_ACQUIRE);
 }
 
 void mg_select_name(uint32_t at, const char *name)

@@ -32,7 +32,7 @@ bool mg_tools_any(void)
 uint32_t mg_tools_active(const char **why)
 {
     const struct mg_session *s = &mg_session;
-    uint32_t n = __atomic_load_n(&s->n_uses, __ATOMIC_ACQUIRE), set = mg_select_tools(n), all = 0;
+    uint32_t set = mg_select_tools(), n = __atomic_load_n(&s->n_uses, __ATOMIC_ACQUIRE), all = 0; /* in this order: a wish adds one */
     for (uint32_t u = 0; u < n; u++)
         if (!(s->uses[u].tool->flags & MG_TOOL_NATIVE))
             all |= 1u << u;
@@ -77,8 +77,8 @@ static enum mg_err add(struct mg_tool_spec t, struct mg_diag *d)
     if (!err && s->n_uses == MG_MAX_USES)
         err = mg_diag_err(d, MG_ERR_INPUT, "more than %d tools", MG_MAX_USES);
     char *options = err ? NULL : options_of(t.tool, t.args);
-    if (!err && t.tool->configure)
-        err = t.tool->configure(options, &conf, d);
+    if (!err)
+        err = options ? mg_tool_configure(t.tool, options, &conf, d) : MG_ERR_NO_MEMORY;
     free(options);
     if (err) {
         mg_tool_spec_close(&t);

@@ -87,6 +87,13 @@ enum mg_err mg_tool_spec_open(const char *spec, struct mg_tool_spec *out, struct
     return err;
 }
 
+enum mg_err mg_tool_configure(const struct mg_tool *tool, const char *args, void **conf, struct mg_diag *d)
+{
+    *conf = NULL;
+    if (tool->configure) return tool->configure(args, conf, d);
+    return *args ? mg_diag_err(d, MG_ERR_INPUT, "tool %s has no options, but got \"%s\"", tool->name, args) : MG_ERR_OK;
+}
+
 void mg_tool_spec_close(struct mg_tool_spec *t)
 {
     if (t->library) dlclose(t->library);
