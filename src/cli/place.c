@@ -46,18 +46,26 @@ static bool is_ours(const struct mg_place *p, const char *path)
 }
 
 /* The kernel's side of a GPU opens for us: with a driver library there is no need to initialise it, which
- * takes a tenth of a second. Not when the environment may hide the GPU. */
+ * takes a tenth of a second, and which a profiler that watches every process takes for a program's. Not
+ * when the environment may hide the GPU: a number there that is none of a node's is asked of the driver. */
 static bool has_device_nodes(void)
 {
     char path[32];
-    bool gpu = false;
-    if (getenv("CUDA_VISIBLE_DEVICES") || access("/dev/nvidiactl", R_OK | W_OK))
+    unsigned long n = 0, first = 0;
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    if (access("/dev/nvidiactl", R_OK | W_OK))
         return false;
-    for (int i = 0; i < 64 && !gpu; i++) {
+    for (int i = 0; i < 64; i++) {
         snprintf(path, sizeof path, "/dev/nvidia%d", i);
-        gpu = access(path, R_OK | W_OK) == 0;
+        n += access(path, R_OK | W_OK) == 0;
     }
-    return gpu;
+    if (visible) {
+        char *end;
+        first = strtoul(visible, &end, 10);
+        if (end == visible || *visible < '0' || *visible > '9' || (*end && *end != ','))
+            return false;
+    }
+    return first < n;
 }
 
 static bool try_driver(const struct mg_place *p, const char *name, bool quick, struct mg_gpu *g)

@@ -32,7 +32,7 @@ KERNEL switches ARGS {
         switch ((lane + k) % 6) {
         case 0: for (unsigned j = 0; j < 3; j++) s += in[i + j]; break;
         case 1: atomicAdd(&sum[i], s); break;
-        case 2: for (unsigned j = 0; j < lane % 4; j++) out[i + j] = s; break;
+        case 2: for (unsigned j = 0; j < lane % 4; j++) out[i] = s + j; break;
         case 3: s += atomicExch(&sum[i], s); break;
         case 4: s ^= 5; break;
         default: s += atomicCAS(&sum[i], s, k); break;
@@ -52,7 +52,7 @@ KERNEL barrier_votes ARGS { ID; unsigned k = 0; while (__syncthreads_or(in[i + k
 KERNEL named_barriers ARGS { ID; unsigned half = t / 64 % 2; for (unsigned k = 0; k < 3 + half; k++) { asm volatile("bar.sync %0, 64;" ::"r"(1 + half) : "memory"); out[i] = k; } }
 KERNEL shuffles ARGS { ID; unsigned v = in[i]; for (unsigned d = 16; d; d /= 2) v += __shfl_xor_sync(ALL, v, d); out[i] = v; }
 KERNEL scans ARGS { ID; unsigned v = in[i]; for (unsigned d = 1; d < 32; d *= 2) { unsigned u = __shfl_up_sync(ALL, v, d); if (lane >= d) v += u; } out[i] = v; }
-KERNEL some_shuffle ARGS { ID; if (lane < 8 + 8 * (t / 32 % 2)) { unsigned m = (1u << (8 + 8 * (t / 32 % 2))) - 1, v = in[i]; for (unsigned k = 0; k < 5; k++) v += __shfl_sync(m, v, (lane + k) % 8); out[i] = v; } }
+KERNEL some_shuffle ARGS { ID; if (lane < 8) { unsigned v = in[i]; for (unsigned k = 0; k < 5 + n % 2; k++) v += __shfl_sync(0xff, v, (lane + k) % 8); out[i] = v; } }
 KERNEL ballots ARGS { ID; unsigned s = 0; for (unsigned k = 0; k < 9; k++) s += __popc(__ballot_sync(ALL, in[i + k] & 1)); out[i] = s; }
 KERNEL matches ARGS { ID; unsigned s = 0; for (unsigned k = 0; k < 4; k++) s += __popc(__match_any_sync(ALL, in[i + k] % 4)); out[i] = s + __reduce_add_sync(ALL, s); }
 KERNEL shared_atomics ARGS { ID; __shared__ unsigned bins[64]; if (t < 64) bins[t] = 0; __syncthreads(); for (unsigned k = 0; k < 1 + lane % 3; k++) atomicAdd(&bins[in[i + k] % 64], k); __syncthreads(); if (t < 64) atomicAdd(&sum[blockIdx.x * 64 + t], bins[t]); }

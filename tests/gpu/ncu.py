@@ -22,7 +22,7 @@ def ncu_counts(path):
     for r in rows[rows.index(head) + 1:]:
         if len(r) == len(head) and r[name]:
             found[re.match(r'\w+', r[name])[0]] = [
-                {m[1]: int(m[2].replace(',', '')) for m in re.finditer(r'([A-Z][\w.]*): ([\d,]+)', r[c])} for c in columns]
+                {m[1]: int(float(m[2].replace(',', ''))) for m in re.finditer(r'\b([A-Z][A-Z0-9_.]*)\s*[:=]\s*([\d,.]*\d)', r[c])} for c in columns]
     return found
 
 
