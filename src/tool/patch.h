@@ -79,6 +79,8 @@ struct mg_code_at *mg_at_entry(struct mg_patch *p, uint32_t func_ix);
  * function: fn is called once for each. In front of barriers nobody waits for these lanes. */
 void mg_at_exits(struct mg_patch *p, uint32_t func_ix, void (*fn)(struct mg_code_at *at, void *user), void *user);
 
+uint32_t mg_at_func(const struct mg_code_at *at);                 /* func_ix: registers are a function's own */
+
 /* Code is PTX by the instruction: form and operands (ir.h), new registers by type. All at one spot stand in
  * the order in which they were emitted. */
 mg_id mg_code_reg(struct mg_code_at *at, enum mg_type type);  /* the function's: may be read at other spots of it, too */
@@ -91,7 +93,7 @@ void mg_code_place(struct mg_code_at *at, mg_id label);
 /* From here on code is guarded by this predicate, too, which must not change meanwhile; 0: no longer. Nests with
  * push and pop (predicates are and-ed). */
 void mg_code_guard(struct mg_code_at *at, mg_id pred, bool negated);
-void mg_code_push_guard(struct mg_code_at *at, mg_id pred, bool negated);
+void mg_code_push_guard(struct mg_code_at *at, mg_id pred, bool negated); /* pred must keep its value at this spot: what lanes it leaves is asked once */
 void mg_code_pop_guard(struct mg_code_at *at);
 /* The guard of an application instruction as predicate and negation; 0: none. */
 mg_id mg_node_guard(const struct mg_module *m, mg_id node, bool *negated);

@@ -113,6 +113,8 @@ void mg_at_exits(struct mg_patch *p, uint32_t func_ix, void (*fn)(struct mg_code
     }
 }
 
+uint32_t mg_at_func(const struct mg_code_at *at) { return at->func_ix; }
+
 /* ---- registers ---------------------------------------------------------------------------------------- */
 
 mg_id mg_code_reg(struct mg_code_at *at, enum mg_type type)

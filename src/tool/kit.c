@@ -1,0 +1,69 @@
+/* Options as a table, and what several tools print alike. */
+#include "tool/kit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool set_field(const struct mg_field *f, void *conf, const char *value)
+{
+    char *at = (char *)conf + f->at, *end;
+    if (f->kind == MG_FIELD_FLAG) {
+        bool on = !strcmp(value, "on");
+        if (!on && strcmp(value, "off")) return false;
+        memcpy(at, &on, sizeof on);
+        return true;
+    }
+    if (f->kind == MG_FIELD_CHOICE) {
+        for (uint32_t i = 0; f->words[i]; i++)
+            if (!strcmp(f->words[i], value)) {
+                memcpy(at, &i, sizeof i);
+                return true;
+            }
+        return false;
+    }
+    if (*value < '0' || *value > '9') return false;
+    uint64_t n = strtoull(value, &end, 0);
+    if (*end || n < f->least || n > f->most) return false;
+    memcpy(at, &n, sizeof n);
+    return true;
+}
+
+enum mg_err mg_fields_parse(const char *tool, const struct mg_field *fields, const void *defaults, size_t bytes, const char *args, void **conf, struct mg_diag *d)
+{
+    char *copy = mg_xstrdup(args ? args : ""), *save = NULL;
+    enum mg_err err = MG_ERR_OK;
+    void *made = mg_xcalloc(1, bytes ? bytes : 1);
+    memcpy(made, defaults, bytes);
+    for (char *kv = strtok_r(copy, ",", &save); kv && !err; kv = strtok_r(NULL, ",", &save)) {
+        char *eq = strchr(kv, '=');
+        if (eq) *eq = 0;
+        const struct mg_field *f = fields;
+        while (f->key && strcmp(f->key, kv)) f++;
+        if (!f->key) err = mg_diag_err(d, MG_ERR_INPUT, "tool %s has no option \"%s\"", tool, kv);
+        else if (!set_field(f, made, eq ? eq + 1 : "on")) err = mg_diag_err(d, MG_ERR_INPUT, "tool %s: bad option \"%s%s%s\"", tool, kv, eq ? "=" : "", eq ? eq + 1 : "");
+    }
+    free(copy);
+    *conf = err ? NULL : made;
+    if (err) free(made);
+    return err;
+}
+
+void mg_kit_site_json(struct mg_json *j, const struct mg_result_kernel *k, const struct mg_result_site *s)
+{
+    mg_json_key_u64(j, "kernel", k->id);
+    mg_json_key_u64(j, "block", s->block);
+    mg_json_key_u64(j, "ptx_line", s->ptx_line);
+    mg_json_key_str(j, "file", s->file);
+    mg_json_key_u64_if(j, "line", s->file != NULL, s->line);
+    mg_json_key_str(j, "function", s->function);
+    mg_json_key_str(j, "op", s->op);
+    if (s->inlined) mg_json_key_str(j, "inlined", s->inlined);
+}
+
+void mg_kit_kernel_name(const struct mg_result_kernel *k, uint32_t most, struct mg_buf *out)
+{
+    const char *name = k->demangled ? k->demangled : k->name;
+    size_t n = strlen(name);
+    if (n > most) n = MG_MIN(n, strcspn(name, "(<"));
+    mg_buf_add(out, name, MG_MIN(n, most));
+}

@@ -1,0 +1,23 @@
+/* What tools share: options as a table, places in JSON, quantities that several of them print.
+ * Convenience only: an out-of-tree tool can use it too, or do without. */
+#ifndef MG_TOOL_KIT_H
+#define MG_TOOL_KIT_H
+
+#include "tool/result.h"
+
+/* ---- options: one row per key, in the order of the tool's mg_tool_opt list --------------------------- */
+enum mg_field_kind { MG_FIELD_FLAG /* bool, on|off */, MG_FIELD_NUMBER /* uint64_t up to most */, MG_FIELD_CHOICE /* uint32_t, index into words */ };
+struct mg_field { const char *key; enum mg_field_kind kind; size_t at; uint64_t least, most; const char *const *words; };
+/* Parses "k=v,k" into *conf: a heap copy of `defaults`. fields end with key NULL. A flag alone is on. */
+enum mg_err mg_fields_parse(const char *tool, const struct mg_field *fields, const void *defaults, size_t bytes, const char *args, void **conf, struct mg_diag *d);
+
+/* ---- results ------------------------------------------------------------------------------------------ */
+/* "kernel", "block", "ptx_line", "file", "line", "function", "op" and, where inlined, "inlined": members of an open object. */
+void mg_kit_site_json(struct mg_json *j, const struct mg_result_kernel *k, const struct mg_result_site *s);
+static inline const uint64_t *mg_kit_cells(const struct mg_result_kernel *k, const struct mg_result_site *s) { return k->cells + s->cell; }
+static inline double mg_kit_share(uint64_t part, uint64_t whole) { return whole ? (double)part / (double)whole : 0; }
+static inline double mg_kit_percent(uint64_t part, uint64_t whole) { return 100 * mg_kit_share(part, whole); } /* as columns of tables have it */
+/* Kernel's name for people: demangled, without template and function arguments when longer than `most`. */
+void mg_kit_kernel_name(const struct mg_result_kernel *k, uint32_t most, struct mg_buf *out);
+
+#endif

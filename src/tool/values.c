@@ -1,0 +1,353 @@
+/* values: what memory instructions carry: constant, uniform, affine, narrow, redundant values, zeros and NaNs.
+ *
+ *   counted    values: one for every lane, element and execution     zero, nan: of these
+ *   redundant  the same as the value before it at this place in this thread
+ *   uniform    warp executions in which all lanes held one value; affine: one step between neighbours
+ *              (differences of the bits; uniform ones are not affine again)
+ *   range      least and largest bits, as an unsigned or as a signed number, as the type says (floats:
+ *              in their order): equal when the instruction only ever carried one value
+ *
+ * Loads are looked at after, stores before. A value is up to 64 bits wide. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/space.h"
+#include "tool/kit.h"
+
+enum { cell_values, cell_zeros, cell_nans, cell_redundant, cell_warps, cell_uniform, cell_affine, n_sums, cell_least = n_sums /* complement */, cell_most, n_cells };
+
+static const struct mg_tool_opt values_opts[] = {{"space", "any", "which accesses: any, global, shared, local"}, {0}};
+struct conf { uint32_t space; };
+static const char *const spaces[] = {"any", "global", "shared", "local", NULL};
+static const struct mg_field values_fields[] = {{"space", MG_FIELD_CHOICE, offsetof(struct conf, space), 0, 0, spaces}, {0}};
+
+static enum mg_err values_configure(const char *args, void **conf, struct mg_diag *d)
+{
+    const struct conf defaults = {0};
+    return mg_fields_parse("values", values_fields, &defaults, sizeof defaults, args, conf, d);
+}
+
+static enum mg_err values_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    (void)conf;
+    if (mg_patch_module(p)->sm < 70) return mg_diag_err(d, MG_ERR_UNSUPPORTED, "tool values: the PTX is for sm_%u, warps are matched from sm_70 on", mg_patch_module(p)->sm);
+    return MG_ERR_OK;
+}
+
+/* ---- instrument ---------------------------------------------------------------------------------------- */
+
+#define R mg_o_reg
+#define I mg_o_imm
+#define EMIT(form, ...) MG_CODE(at, form, __VA_ARGS__)
+
+enum shape { SHAPE_UNSIGNED, SHAPE_SIGNED, SHAPE_F32, SHAPE_F64 };
+
+static enum shape shape_of(enum mg_type t)
+{
+    if (t == MG_TYPE_f32) return SHAPE_F32;
+    if (t == MG_TYPE_f64) return SHAPE_F64;
+    if (mg_type_kind(t) == MG_TK_SINT) return SHAPE_SIGNED;
+    return SHAPE_UNSIGNED;
+}
+
+/* The bits of one element, without what lies above its width. */
+static mg_id bits_of(struct mg_code_at *at, struct mg_opnd v, unsigned bits)
+{
+    mg_id wide = mg_value_wide(at, v);
+    if (bits >= 64) return wide;
+    mg_id r = mg_code_temp(at, MG_TYPE_b64);
+    EMIT("and.b64", R(r), R(wide), I((int64_t)(((uint64_t)1 << bits) - 1)));
+    return r;
+}
+
+/* Bits in an order in which unsigned comparison is the type's: sign bit flipped, negative floats complemented. */
+static mg_id ordered(struct mg_code_at *at, mg_id v, enum shape shape, unsigned bits)
+{
+    mg_id r = mg_code_temp(at, MG_TYPE_b64), sign = mg_code_temp(at, MG_TYPE_b64), p = mg_code_temp(at, MG_TYPE_pred);
+    uint64_t top = (uint64_t)1 << (bits - 1), all = top | (top - 1);
+    if (shape == SHAPE_UNSIGNED) return v;
+    if (shape == SHAPE_SIGNED) {
+        EMIT("xor.b64", R(r), R(v), I((int64_t)top));
+        return r;
+    }
+    EMIT("and.b64", R(sign), R(v), I((int64_t)top));
+    EMIT("setp.ne.u64", R(p), R(sign), I(0));
+    EMIT("selp.b64", R(sign), I((int64_t)all), I((int64_t)top), R(p));
+    EMIT("xor.b64", R(r), R(v), R(sign));
+    return r;
+}
+
+static mg_id all_equal(struct mg_patch *p, struct mg_code_at *at, mg_id v)
+{
+    struct mg_module *m = mg_patch_module(p);
+    mg_id same = mg_code_temp(at, MG_TYPE_pred), mask = mg_code_temp(at, MG_TYPE_b32), pair = mg_opnd_alloc(m, 2);
+    m->opnds.at[pair] = R(mask);
+    m->opnds.at[pair + 1] = R(same);
+    EMIT("match.all.sync.b64", (struct mg_opnd){.kind = MG_OPND_pair, .id = pair, .n = 2}, R(v), R(mg_value_active(at)));
+    return same;
+}
+
+static void count_if(struct mg_code_at *at, mg_id p, uint32_t cell, enum mg_spread spread)
+{
+    mg_code_push_guard(at, p, false);
+    mg_cell_update(at, cell, I(1), spread);
+    mg_code_pop_guard(at);
+}
+
+/* All lanes one value, or one step between lanes: v - lane * (second - first) alike, by the two lowest lanes. */
+static void count_warp(struct mg_patch *p, struct mg_code_at *at, mg_id v, unsigned bits, uint32_t cell)
+{
+    mg_id active = mg_value_active(at), lane = mg_value_lane(at), low = mg_code_temp(at, MG_TYPE_b32), rest = mg_code_temp(at, MG_TYPE_b32), next = mg_code_temp(at, MG_TYPE_b32);
+    mg_id step = mg_code_temp(at, MG_TYPE_b64), base = mg_code_temp(at, MG_TYPE_b64), other = mg_code_temp(at, MG_TYPE_pred), two = mg_code_temp(at, MG_TYPE_pred);
+    mg_id part[2][2], wide[2];
+    struct mg_module *m = mg_patch_module(p);
+    mg_cell_update(at, cell + cell_warps, I(1), MG_ONCE);
+    mg_id same = all_equal(p, at, v);
+    count_if(at, same, cell + cell_uniform, MG_ONCE);
+    EMIT("brev.b32", R(low), R(active));
+    EMIT("clz.b32", R(low), R(low));
+    EMIT("add.u32", R(rest), R(active), I(-1));
+    EMIT("and.b32", R(rest), R(rest), R(active));
+    EMIT("setp.ne.u32", R(two), R(rest), I(0));
+    EMIT("brev.b32", R(next), R(rest));
+    EMIT("clz.b32", R(next), R(next));
+    EMIT("selp.b32", R(next), R(next), R(low), R(two));
+    for (int i = 0; i < 2; i++) { /* the values of the two lowest lanes */
+        part[i][0] = mg_code_temp(at, MG_TYPE_b32), part[i][1] = mg_code_temp(at, MG_TYPE_b32);
+        wide[i] = mg_code_temp(at, MG_TYPE_b64);
+        mg_id vec = mg_opnd_alloc(m, 2);
+        m->opnds.at[vec] = R(part[i][0]), m->opnds.at[vec + 1] = R(part[i][1]);
+        EMIT("mov.b64", (struct mg_opnd){.kind = MG_OPND_vec, .id = vec, .n = 2}, R(v));
+        for (int h = 0; h < 2; h++) EMIT("shfl.sync.idx.b32", R(part[i][h]), R(part[i][h]), R(i ? next : low), I(31), R(active));
+        vec = mg_opnd_alloc(m, 2);
+        m->opnds.at[vec] = R(part[i][0]), m->opnds.at[vec + 1] = R(part[i][1]);
+        EMIT("mov.b64", R(wide[i]), (struct mg_opnd){.kind = MG_OPND_vec, .id = vec, .n = 2});
+    }
+    /* step * (next - low) is what they differ by: compare v * distance with lane * difference, without dividing. */
+    mg_id distance = mg_code_temp(at, MG_TYPE_b32), far = mg_code_temp(at, MG_TYPE_b64), mine = mg_code_temp(at, MG_TYPE_b64);
+    EMIT("sub.u32", R(distance), R(next), R(low));
+    EMIT("cvt.u64.u32", R(far), R(distance));
+    EMIT("sub.u64", R(step), R(wide[1]), R(wide[0]));
+    EMIT("sub.u32", R(rest), R(lane), R(low));
+    EMIT("cvt.u64.u32", R(base), R(rest));
+    EMIT("mul.lo.u64", R(base), R(base), R(step));
+    EMIT("mul.lo.u64", R(mine), R(v), R(far));
+    EMIT("sub.u64", R(base), R(mine), R(base));
+    if (bits < 64) EMIT("and.b64", R(base), R(base), I((int64_t)(((uint64_t)1 << bits) - 1)));
+    mg_id affine = all_equal(p, at, base);
+    EMIT("not.pred", R(other), R(same));
+    EMIT("and.pred", R(affine), R(affine), R(other));
+    EMIT("and.pred", R(affine), R(affine), R(two));
+    count_if(at, affine, cell + cell_affine, MG_ONCE);
+}
+
+static uint64_t low_bits(unsigned bits)
+{
+    return bits >= 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
+}
+
+/* The same as this thread's value before? Registers hold it and whether there was one. */
+static void count_redundant(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_code_at *at, mg_id v, uint32_t cell)
+{
+    struct mg_code_at *entry = mg_at_entry(p, i->func_ix);
+    mg_id before = mg_code_reg(at, MG_TYPE_b64), had = mg_code_reg(at, MG_TYPE_b32), is = mg_code_temp(at, MG_TYPE_pred), seen = mg_code_temp(at, MG_TYPE_pred);
+    MG_CODE(entry, "mov.u32", R(had), I(0));
+    MG_CODE(entry, "mov.u64", R(before), I(0));
+    EMIT("setp.ne.u32", R(seen), R(had), I(0));
+    EMIT("setp.eq.and.u64", R(is), R(before), R(v), R(seen));
+    count_if(at, is, cell + cell_redundant, MG_TIMES);
+    EMIT("mov.u32", R(had), I(1));
+    EMIT("mov.b64", R(before), R(v));
+}
+
+static void count_value(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_code_at *at, struct mg_opnd data, enum mg_type type, uint32_t cell)
+{
+    unsigned bits = mg_type_bits(type);
+    enum shape shape = shape_of(type);
+    bool is_float = shape == SHAPE_F32 || shape == SHAPE_F64;
+    mg_id v = bits_of(at, data, bits), is = mg_code_temp(at, MG_TYPE_pred), size = v;
+    mg_cell_update(at, cell + cell_values, I(1), MG_TIMES);
+    if (is_float) EMIT("and.b64", R(size = mg_code_temp(at, MG_TYPE_b64)), R(v), I((int64_t)low_bits(bits - 1)));
+    EMIT("setp.eq.u64", R(is), R(size), I(0));
+    count_if(at, is, cell + cell_zeros, MG_TIMES);
+    if (is_float) {
+        mg_id nan = mg_code_temp(at, MG_TYPE_pred);
+        EMIT("setp.gt.u64", R(nan), R(size), I(shape == SHAPE_F32 ? 0x7f800000 : 0x7ff0000000000000));
+        count_if(at, nan, cell + cell_nans, MG_TIMES);
+    }
+    mg_id key = ordered(at, v, shape, bits), complement = mg_code_temp(at, MG_TYPE_b64);
+    EMIT("not.b64", R(complement), R(key));
+    mg_cell_update(at, cell + cell_most, R(key), MG_EACH);
+    mg_cell_update(at, cell + cell_least, R(complement), MG_EACH);
+    count_redundant(p, i, at, v, cell);
+    count_warp(p, at, v, bits, cell);
+}
+
+static void count_site(struct mg_patch *p, const struct mg_patch_inst *i, const struct mg_access *a)
+{
+    struct mg_module *m = mg_patch_module(p);
+    const struct mg_form *f = mg_node_form(m, &m->nodes.at[i->node]);
+    enum mg_type type = (enum mg_type)f->types[f->n_types - 1];
+    struct mg_opnd o = m->opnds.at[m->nodes.at[i->node].opnd + a->data];
+    bool negated = false, atomic = a->atomic;
+    mg_id guard = mg_node_guard(m, i->node, &negated);
+    uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, n_sums, MG_MERGE_SUM, (uint32_t)shape_of(type) | mg_type_bits(type) << 8);
+    mg_patch_cells(p, n_cells - n_sums, MG_MERGE_MAX);
+    struct mg_code_at *at = a->reads && !(atomic && f->op == MG_OP_red) ? mg_at_after(p, i->node) : mg_at_before(p, i->node);
+    mg_code_push_guard(at, guard, negated);
+    uint32_t n = o.kind == MG_OPND_vec ? o.n : 1;
+    for (uint32_t e = 0; e < n; e++) {
+        struct mg_opnd one = o.kind == MG_OPND_vec ? m->opnds.at[o.id + e] : o;
+        if (one.kind != MG_OPND_sink && one.kind != MG_OPND_none) count_value(p, i, at, one, type, cell);
+    }
+    mg_code_pop_guard(at);
+}
+
+static enum mg_err values_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    static const enum mg_space only[] = {MG_SPACE_generic, MG_SPACE_global, MG_SPACE_shared, MG_SPACE_local};
+    const struct conf *c = conf;
+    const struct mg_patch_inst *insts;
+    uint32_t n = mg_patch_insts(p, &insts);
+    (void)d;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct mg_module *m = mg_patch_module(p);
+        struct mg_access a;
+        if (!mg_access_of(m, insts[i].node, &a) || a.space == MG_SPACE_param || a.is_async || a.data == UINT32_MAX || a.bytes > 8) continue;
+        enum mg_space space = a.space ? a.space : mg_spaces_one(mg_spaces_of(mg_patch_spaces(p, insts[i].func_ix), insts[i].node));
+        if (!c->space || space == only[c->space]) count_site(p, &insts[i], &a);
+    }
+    return MG_ERR_OK;
+}
+
+/* ---- profile ------------------------------------------------------------------------------------------- */
+
+struct figure { enum shape shape; unsigned bits; uint64_t least, most; /* as the type's bits */ const uint64_t *c; unsigned narrow; /* bits that the range needs */ };
+
+static uint64_t disordered(uint64_t key, enum shape shape, unsigned bits)
+{
+    uint64_t top = (uint64_t)1 << (bits - 1);
+    if (shape == SHAPE_SIGNED) return key ^ top;
+    if (shape == SHAPE_UNSIGNED) return key;
+    return key & top ? key ^ top : ~key & low_bits(bits);
+}
+
+static int64_t sign_extended(uint64_t v, unsigned bits)
+{
+    return bits < 64 && v >> (bits - 1) & 1 ? (int64_t)(v | ~low_bits(bits)) : (int64_t)v;
+}
+
+static void figure_init(struct figure *f, const struct mg_result_kernel *k, const struct mg_result_site *s)
+{
+    f->c = mg_kit_cells(k, s);
+    f->shape = (enum shape)(s->note & 255);
+    f->bits = s->note >> 8;
+    f->least = disordered(~f->c[cell_least] & low_bits(f->bits), f->shape, f->bits);
+    f->most = disordered(f->c[cell_most], f->shape, f->bits);
+    uint64_t widest = f->most;
+    if (f->shape == SHAPE_SIGNED) { /* two's complement: magnitude and a sign */
+        int64_t lo = sign_extended(f->least, f->bits), hi = sign_extended(f->most, f->bits);
+        widest = (uint64_t)MG_MAX(hi < 0 ? ~hi : hi, lo < 0 ? ~lo : lo);
+    }
+    for (f->narrow = f->shape == SHAPE_SIGNED; widest; widest >>= 1) f->narrow++;
+    if (f->shape == SHAPE_F32 || f->shape == SHAPE_F64) f->narrow = f->bits;
+}
+
+static void add_value(struct mg_buf *out, const struct figure *f, uint64_t v)
+{
+    if (f->shape == SHAPE_SIGNED) {
+        mg_buf_printf(out, "%lld", (long long)sign_extended(v, f->bits));
+    } else if (f->shape == SHAPE_F32) {
+        float x;
+        uint32_t b = (uint32_t)v;
+        memcpy(&x, &b, sizeof x);
+        mg_buf_printf(out, "%.9g", (double)x);
+    } else if (f->shape == SHAPE_F64) {
+        double x;
+        memcpy(&x, &v, sizeof x);
+        mg_buf_printf(out, "%.17g", x);
+    } else {
+        mg_buf_printf(out, "%llu", (unsigned long long)v);
+    }
+}
+
+static void site_json(const struct figure *f, const struct mg_result_kernel *k, const struct mg_result_site *s, struct mg_json *j)
+{
+    static const char *const names[] = {"values", "zeros", "nans", "redundant", "warps", "uniform", "affine"};
+    bool is_float = f->shape == SHAPE_F32 || f->shape == SHAPE_F64;
+    mg_json_obj(j);
+    mg_kit_site_json(j, k, s);
+    for (uint32_t i = 0; i < n_sums; i++) mg_json_key_u64_if(j, names[i], i != cell_nans || is_float, f->c[i]);
+    struct mg_buf text = MG_BUF_INIT;
+    add_value(&text, f, f->least);
+    mg_json_key_str(j, "least", f->c[cell_values] ? text.at : NULL);
+    mg_buf_reset(&text);
+    add_value(&text, f, f->most);
+    mg_json_key_str(j, "most", f->c[cell_values] ? text.at : NULL);
+    mg_json_key_u64(j, "bits", f->bits);
+    mg_json_key_u64_if(j, "bits_needed", f->c[cell_values] > 0, f->narrow);
+    mg_json_key_bool(j, "constant", f->c[cell_values] && f->least == f->most);
+    mg_json_end(j, '}');
+    mg_buf_release(&text);
+}
+
+static void site_row(const struct figure *f, const struct mg_result_kernel *k, const struct mg_result_site *s, struct mg_table *t)
+{
+    struct mg_buf text = MG_BUF_INIT;
+    const uint64_t *c = f->c;
+    mg_table_row(t);
+    mg_table_place(t, s);
+    mg_table_text(t, s->op);
+    mg_table_u64(t, c[cell_values]);
+    mg_table_f64(t, mg_kit_percent(c[cell_redundant], c[cell_values]));
+    mg_table_f64(t, mg_kit_percent(c[cell_zeros], c[cell_values]));
+    mg_table_u64(t, c[cell_nans]);
+    mg_table_f64(t, mg_kit_percent(c[cell_uniform], c[cell_warps]));
+    mg_table_f64(t, mg_kit_percent(c[cell_affine], c[cell_warps]));
+    mg_table_u64(t, f->narrow);
+    if (c[cell_values]) {
+        add_value(&text, f, f->least);
+        if (f->least != f->most) mg_buf_adds(&text, " .. "), add_value(&text, f, f->most);
+        mg_table_text(t, text.at);
+    } else {
+        mg_table_null(t);
+    }
+    mg_table_text(t, k->demangled);
+    mg_buf_release(&text);
+}
+
+static void values_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
+{
+    (void)conf;
+    mg_table_begin(t, "values", "values of memory instructions, by those that repeat");
+    mg_table_column(t, "line", MG_COL_PLACE, NULL);
+    mg_table_column(t, "instruction", MG_COL_TEXT, NULL);
+    mg_table_column(t, "values", MG_COL_COUNT, NULL);
+    mg_table_column(t, "redundant", MG_COL_PERCENT, NULL);
+    mg_table_column(t, "zero", MG_COL_PERCENT, NULL);
+    mg_table_column(t, "NaN", MG_COL_COUNT, NULL);
+    mg_table_column(t, "uniform", MG_COL_PERCENT, NULL);
+    mg_table_column(t, "affine", MG_COL_PERCENT, NULL);
+    mg_table_column(t, "bits", MG_COL_COUNT, NULL);
+    mg_table_column(t, "range", MG_COL_TEXT, NULL);
+    mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
+    mg_json_key(j, "sites");
+    mg_json_arr(j);
+    for (uint32_t k = 0; k < r->n_kernels; k++)
+        for (uint32_t i = 0; i < r->kernels[k].n_sites; i++) {
+            struct figure f;
+            if (r->kernels[k].sites[i].n_cells != n_cells) continue;
+            figure_init(&f, &r->kernels[k], &r->kernels[k].sites[i]);
+            site_json(&f, &r->kernels[k], &r->kernels[k].sites[i], j);
+            site_row(&f, &r->kernels[k], &r->kernels[k].sites[i], t);
+        }
+    mg_json_end(j, ']');
+    mg_table_sort(t, 3);
+}
+
+extern const struct mg_tool mg_tool_values;
+const struct mg_tool mg_tool_values = {
+    .name = "values", .summary = "constant, uniform, affine, narrow and redundant values of memory instructions, zeros and NaNs",
+    .opts = values_opts, .configure = values_configure, .release = free,
+    .analyze = values_analyze, .instrument = values_instrument, .profile = values_profile,
+};

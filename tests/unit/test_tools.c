@@ -1,0 +1,160 @@
+/* The tools of the list against closed forms, on the emulator: as for emu and cpu, and as for a GPU (copies
+ * of cells, warp reductions). */
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "test.h"
+#include "tool_run.h"
+
+static const struct tool_shape full = {.grid = 3, .block = 96, .n = 7}, as_gpu = {.grid = 3, .block = 96, .n = 7, .sm = 90};
+
+static void expect(const char *tool, const char *args, const char *ptx, const struct tool_shape *s, bool rows, const char *const *want, unsigned n)
+{
+    char *got = rows ? tool_run_rows(tool, args, ptx, s) : tool_run_json(tool, args, ptx, s);
+    for (unsigned i = 0; got && i < n; i++)
+        if (!strstr(got, want[i])) mg_test_fail(__FILE__, __LINE__, "tool %s%s%s: no %s in\n%s", tool, *args ? "," : "", args, want[i], got);
+    free(got);
+}
+#define EXPECT(tool, args, ptx, s, ...) expect(tool, args, ptx, s, false, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+#define EXPECT_ROWS(tool, args, ptx, s, ...) expect(tool, args, ptx, s, true, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+/* Threads below 40 store; lanes loop (lane & 3) + 1 times. One line a block. */
+static const char loop[] = TOOL_HEAD TOOL_ENTRY
+    "and.b32 %r4, %r1, 3; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; setp.lt.u32 %p1, %r1, 40;\n"
+    "LOOP: sub.s32 %r4, %r4, 1; setp.ge.s32 %p2, %r4, 0; @%p2 bra LOOP;\n"
+    "@%p1 st.global.u32 [%rd3], %r1; @%p1 st.global.u32 [%rd3], %r9; ret;\n}\n";
+
+MG_TEST(tools_opcodes_counts)
+{
+    /* 288 threads; the loop's three instructions 288 * 2.5 = 720 times; two guarded stores for 40 lanes. */
+    const struct tool_shape *const shapes[] = {&full, &as_gpu};
+    for (int i = 0; i < 2; i++) {
+        EXPECT("opcodes", "lanes=on", loop, shapes[i], "{\"name\":\"st.global.u32\",\"static\":2,\"thread\":576,\"lanes\":80}", "{\"name\":\"sub.s32\",\"static\":1,\"thread\":720,\"lanes\":720}",
+               "{\"name\":\"bra\",\"static\":1,\"thread\":720,\"lanes\":432}", "{\"name\":\"send\",\"static\":4,\"thread\":1152,\"lanes\":656}");
+        EXPECT("opcodes", "", loop, shapes[i], "{\"name\":\"st.global.u32\",\"static\":2,\"thread\":576,\"lanes\":null}", "{\"name\":\"compare\",\"static\":2,\"thread\":1008,\"lanes\":1008}");
+    }
+}
+
+MG_TEST(tools_lanes_distribution)
+{
+    /* Every warp: loop entered by 32, 24, 16, 8 lanes. 9 warps. The back branch splits the first three times. */
+    const struct tool_shape *const shapes[] = {&full, &as_gpu};
+    for (int i = 0; i < 2; i++)
+        EXPECT("lanes", "", loop, shapes[i], "\"lanes\":[0,0,0,0,0,0,0,0,9,0,0,0,0,0,0,0,9,0,0,0,0,0,0,0,9,0,0,0,0,0,0,0,9]", "\"taken\":432,\"not_taken\":288,\"divergent\":27,\"idle_slots\":1296");
+}
+
+/* Loads: neighbours aligned; all one address; 16 bytes apart; neighbours 4 bytes off; a permutation of 128-byte lines. */
+static const char loads[] = TOOL_HEAD TOOL_ENTRY
+    "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; mul.wide.u32 %rd4, %r1, 16; add.u64 %rd5, %rd1, %rd4; mov.u32 %r5, %laneid;\n"
+    "mul.lo.u32 %r6, %r5, 5; and.b32 %r6, %r6, 31; mul.wide.u32 %rd6, %r6, 128; add.u64 %rd7, %rd1, %rd6; setp.lt.u32 %p1, %r5, 8;\n"
+    "ld.global.u32 %r7, [%rd3];\n"      /* line 10 */
+    "ld.global.u32 %r7, [%rd1];\n"      /* 11 */
+    "ld.global.u32 %r7, [%rd5];\n"      /* 12: 16 sectors, 4 lines */
+    "ld.global.u32 %r7, [%rd3+4];\n"    /* 13: 5 sectors, 2 lines */
+    "ld.global.u32 %r7, [%rd7];\n"      /* 14: 32 sectors, 32 lines; lane * 5 mod 32: no one stride */
+    "@%p1 ld.global.u32 %r7, [%rd5];\n" /* 15: 8 lanes 16 bytes apart: 4 sectors, 1 line */
+    "ld.global.v2.u32 {%r7, %r8}, [%rd1];\n"
+    "ret;\n}\n";
+
+MG_TEST(tools_memory_sectors)
+{
+    const struct tool_shape *const shapes[] = {&full, &as_gpu};
+    for (int i = 0; i < 2; i++)
+        EXPECT("memory", "", loads, shapes[i],
+               "\"ptx_line\":10,\"file\":null,\"line\":null,\"function\":\"k\",\"op\":\"ld.global.u32\",\"space\":\"global\",\"width\":4,\"accesses\":288,\"bytes_read\":1152,\"bytes_written\":0,\"requests\":9,\"sectors\":36,\"lines\":9,\"bank_conflicts\":null,\"patterns\":{\"same\":0,\"aligned\":9,",
+               "\"requests\":9,\"sectors\":9,\"lines\":9,\"bank_conflicts\":null,\"patterns\":{\"same\":9,\"aligned\":0,",
+               "\"requests\":9,\"sectors\":144,\"lines\":36,\"bank_conflicts\":null,\"patterns\":{\"same\":0,\"aligned\":0,\"unit\":0,\"stride_32\":9,",
+               "\"requests\":9,\"sectors\":45,\"lines\":18,\"bank_conflicts\":null,\"patterns\":{\"same\":0,\"aligned\":0,\"unit\":9,",
+               "\"requests\":9,\"sectors\":288,\"lines\":288,\"bank_conflicts\":null,\"patterns\":{\"same\":0,\"aligned\":0,\"unit\":0,\"stride_32\":0,\"stride_128\":0,\"stride_more\":0,\"irregular\":9}",
+               "\"accesses\":72,\"bytes_read\":288,\"bytes_written\":0,\"requests\":9,\"sectors\":36,\"lines\":9,\"bank_conflicts\":null,\"patterns\":{\"same\":0,\"aligned\":0,\"unit\":0,\"stride_32\":0,\"stride_128\":0,\"stride_more\":0,\"irregular\":9}",
+               "\"width\":8,\"accesses\":288,\"bytes_read\":2304");
+    EXPECT("memory", "level=bytes", loads, &full, "\"accesses\":72,\"bytes_read\":288,\"bytes_written\":0,\"requests\":null,\"sectors\":null", "\"bytes_read\":8352,\"bytes_written\":0}");
+    EXPECT_ROWS("memory", "", loads, &full, "global|:14|ld.global.u32|252|288|32|12.5|9|irregular|k\nglobal|:12|");
+}
+
+/* Shared memory: neighbours; stride of 2, 32 words; all one word; 8 bytes a lane in order and 16 bytes apart; 16 bytes a lane. */
+static const char banks[] = TOOL_HEAD ".shared .align 16 .b8 s[8192];\n" TOOL_ENTRY
+    "mov.u32 %r5, %laneid; mov.u32 %r4, s; shl.b32 %r6, %r5, 2; add.u32 %r10, %r4, %r6; add.u32 %r11, %r10, %r6; shl.b32 %r7, %r5, 7; add.u32 %r12, %r4, %r7; shl.b32 %r8, %r5, 4; add.u32 %r13, %r4, %r8;\n"
+    "st.shared.u32 [%r10], %r1;\n"                      /* 10: 0 */
+    "st.shared.u32 [%r11], %r1;\n"                      /* 11: 1 */
+    "st.shared.u32 [%r12], %r1;\n"                      /* 12: 31 */
+    "ld.shared.u32 %r14, [s];\n"                        /* 13: 0 */
+    "st.shared.u64 [%r11], %rd1;\n"                     /* 14: halves in order: 0 */
+    "st.shared.u64 [%r13], %rd1;\n"                     /* 15: two 8-byte words a bank pair in each half: 2 */
+    "ld.shared.v4.u32 {%r14, %r15, %r16, %r17}, [%r13];\n" /* 16: 0 */
+    "ld.shared.v4.u32 {%r14, %r15, %r16, %r17}, [%r12];\n" /* 17: 128 apart: 8 lanes of a quarter in one group of banks: 4 * 7 */
+    "ret;\n}\n";
+
+MG_TEST(tools_memory_banks)
+{
+    const struct tool_shape *const shapes[] = {&full, &as_gpu};
+    for (int i = 0; i < 2; i++)
+        EXPECT_ROWS("memory", "", banks, shapes[i], "shared|:12|st.shared.u32|279|31|9|stride_128|k\nshared|:17|ld.shared.v4.u32|252|28|9|stride_128|k\nshared|:15|st.shared.u64|18|2|9|stride_32|k\nshared|:11|st.shared.u32|9|1|9|stride_32|k\n",
+                    "shared|:10|st.shared.u32|0|0|9|aligned|k", "shared|:13|ld.shared.u32|0|0|9|same|k", "shared|:14|st.shared.u64|0|0|9|aligned|k", "shared|:16|ld.shared.v4.u32|0|0|9|aligned|k");
+}
+
+/* Stores: thread number (affine); n (uniform, constant, redundant the second time); zero for odd lanes; NaN. */
+static const char stores[] = TOOL_HEAD TOOL_ENTRY
+    "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; and.b32 %r4, %r1, 1; sub.s32 %r5, 5, %r1; mov.f32 %f1, 0f7fc00000; mov.f32 %f2, 0fc0000000; mov.u32 %r6, 0;\n"
+    "st.global.u32 [%rd3], %r1;\n"  /* 10 */
+    "L: st.global.u32 [%rd3], %r9;\n" /* 11: twice */
+    "add.u32 %r6, %r6, 1; setp.lt.u32 %p1, %r6, 2; @%p1 bra L;\n"
+    "st.global.u32 [%rd3], %r4;\n"  /* 13 */
+    "st.global.s32 [%rd3], %r5;\n"  /* 14: 5 .. -282 */
+    "st.global.f32 [%rd3], %f1;\n"
+    "st.global.f32 [%rd3], %f2;\n"
+    "ret;\n}\n";
+
+MG_TEST(tools_values_kinds)
+{
+    const struct tool_shape *const shapes[] = {&full, &as_gpu};
+    for (int i = 0; i < 2; i++)
+        EXPECT("values", "", stores, shapes[i],
+               "\"ptx_line\":9,\"file\":null,\"line\":null,\"function\":\"k\",\"op\":\"st.global.u32\",\"values\":288,\"zeros\":1,\"nans\":null,\"redundant\":0,\"warps\":9,\"uniform\":0,\"affine\":9,\"least\":\"0\",\"most\":\"287\",\"bits\":32,\"bits_needed\":9,\"constant\":false",
+               "\"values\":576,\"zeros\":0,\"nans\":null,\"redundant\":288,\"warps\":18,\"uniform\":18,\"affine\":0,\"least\":\"7\",\"most\":\"7\",\"bits\":32,\"bits_needed\":3,\"constant\":true",
+               "\"values\":288,\"zeros\":144,\"nans\":null,\"redundant\":0,\"warps\":9,\"uniform\":0,\"affine\":0,\"least\":\"0\",\"most\":\"1\",\"bits\":32,\"bits_needed\":1,",
+               "\"op\":\"st.global.s32\",\"values\":288,\"zeros\":1,\"nans\":null,\"redundant\":0,\"warps\":9,\"uniform\":0,\"affine\":9,\"least\":\"-282\",\"most\":\"5\",\"bits\":32,\"bits_needed\":10,",
+               "\"nans\":288,", "\"least\":\"-2\",\"most\":\"-2\",\"bits\":32,\"bits_needed\":32,\"constant\":true");
+}
+
+static const char longer[] = TOOL_HEAD TOOL_ENTRY
+    "and.b32 %r4, %r1, 3; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; mov.u32 %r5, 0;\n"
+    "LOOP: sub.s32 %r4, %r4, 1; add.u32 %r5, %r5, 3; xor.b32 %r5, %r5, 1; setp.ge.s32 %p2, %r4, 0; @%p2 bra LOOP;\n"
+    "st.global.u32 [%rd3], %r5; ret;\n}\n";
+
+MG_TEST(tools_hot_region)
+{
+    EXPECT("hot", "", longer, &full, "\"hottest\":{\"blocks\":[1],\"loop\":true,\"file\":null,\"line\":null,\"thread_instructions\":3600,", "{\"id\":1,\"depth\":1,\"loop\":1,\"thread_entries\":720,\"thread_instructions\":3600}");
+    EXPECT_ROWS("hot", "", longer, &as_gpu, "hot|k|| LOOP <hottest>|:9|5|720|51.02|####################|2 1^");
+}
+
+MG_TEST(tools_clock_counts)
+{
+    EXPECT("clock", "", loop, &as_gpu, "\"launches\":1,\"ctas\":3,", "\"ctas\":3,\"estimate\":false}", "{\"sm\":2,\"ctas\":1,", "{\"sm\":3,\"ctas\":0,\"busy\":0");
+    const struct tool_shape many = {.grid = 300, .block = 33, .n = 1};
+    EXPECT("clock", "ctas=64", loop, &many, "\"ctas\":300,", "\"ctas\":38,\"estimate\":true}", "{\"sm\":0,\"ctas\":3,", "{\"sm\":131,\"ctas\":2,");
+}
+
+/* f is called by even threads, twice by those; the kernel's own cycles hold those of f. */
+static const char calls[] = TOOL_HEAD
+    ".func (.param .b32 r) f (.param .b32 a)\n{\n" TOOL_REGS "ld.param.u32 %r1, [a]; add.u32 %r1, %r1, 1; st.param.b32 [r], %r1; ret;\n}\n" TOOL_ENTRY
+    "and.b32 %r4, %r1, 1; setp.ne.u32 %p1, %r4, 0; mov.u32 %r5, 0;\n"
+    "@%p1 bra END;\n"
+    "L: { .param .b32 a; .param .b32 r; st.param.b32 [a], %r5; call (r), f, (a); ld.param.b32 %r5, [r]; }\n"
+    "setp.lt.u32 %p2, %r5, 2; @%p2 bra L;\n"
+    "END: ret;\n}\n";
+
+MG_TEST(tools_functions_calls)
+{
+    const struct tool_shape *const shapes[] = {&full, &as_gpu};
+    for (int i = 0; i < 2; i++) {
+        EXPECT("functions", "", calls, shapes[i], "\"function\":\"k\",\"op\":null,\"calls\":288,", "\"function\":\"f\",\"op\":null,\"calls\":288,", "\"op\":\"call\",\"calls\":288,");
+    }
+}
+
+MG_TEST(tools_latency_warps)
+{
+    const struct tool_shape *const shapes[] = {&full, &as_gpu};
+    for (int i = 0; i < 2; i++)
+        EXPECT("latency", "", loads, shapes[i], "\"ptx_line\":10,\"file\":null,\"line\":null,\"function\":\"k\",\"op\":\"ld.global.u32\",\"warps\":9,", "\"serialised\":true");
+}
