@@ -298,6 +298,7 @@ bench-cpu: $(B)/bin/bench-cpu $(B)/obj/bench/cpu.ptx plugin
 bench-blocks: all
 	bench/blocks $(B)/bin/margay $(PROGRAMS) --suite $(SUITE)
 
+CORE_INCLUDE = $(DESTDIR)$(PREFIX)/include/margay/core
 install: all ## install under PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/margay/driver $(DESTDIR)$(PREFIX)/lib/margay/cudart
 	install -m 755 $(B)/bin/margay $(DESTDIR)$(PREFIX)/bin/margay
@@ -313,8 +314,8 @@ install: all ## install under PREFIX
 	scripts/gen-completion $(B)/bin/margay > $(B)/completion && install -m 644 $(B)/completion $(DESTDIR)$(PREFIX)/share/bash-completion/completions/margay
 
 	install -m 644 $(PLUGIN_CORE) $(DESTDIR)$(PREFIX)/lib/margay/
-	@set -e; for d in $(STAMPED); do install -d $(DESTDIR)$(PREFIX)/include/margay/core/$$d; install -m 644 src/$$d/*.h src/$$d/*.def $(DESTDIR)$(PREFIX)/include/margay/core/$$d/ 2>/dev/null || install -m 644 src/$$d/*.h $(DESTDIR)$(PREFIX)/include/margay/core/$$d/; done
-	install -m 644 $(B)/gen/margay-stamp.h $(DESTDIR)$(PREFIX)/include/margay/core/
+	$(foreach d,$(STAMPED),install -d $(CORE_INCLUDE)/$(d) && install -m 644 $(wildcard src/$(d)/*.h src/$(d)/*.def) $(CORE_INCLUDE)/$(d)/ &&) :
+	install -m 644 $(B)/gen/margay-stamp.h $(CORE_INCLUDE)/
 
 lint: ## compile with clang's warnings and check layers
 	@$(MAKE) --no-print-directory -s CC=clang B=build/lint all

@@ -21,5 +21,18 @@ gcc -O1 -o client "$ROOT/tests/inject/client.c" -ldl || exit 1
 # without `margay run` the library is a plain libcuda.so.1: nothing is recorded, nothing is said
 LD_LIBRARY_PATH=$PWD/prefix/lib/margay/driver ./client dlopen libcuda.so.1 > out 2> err && grep -q 'client: ok' out &&
     [ ! -s err ] || { cat out err; exit 1; }
-./prefix/bin/margay doctor > out || { cat out; exit 1; }
-grep -q '^emu device *ok' out
+./prefix/bin/margay doctor > out && grep -q '^emu device *ok' out || { cat out; exit 1; }
+# tools outside the tree build against what was installed, and count what theirs built in the tree count
+cp "$ROOT"/examples/tools/*.c "$ROOT/examples/tools/Makefile" . && make -s CC=gcc CFLAGS="-Werror $(sed -n 's/^CFLAGS := //p' Makefile | sed 's|\$(CORE)|prefix/include/margay/core|')" PREFIX=prefix > log 2>&1 || { cat log; exit 1; }
+./prefix/bin/margay run -o profile3 -t ./none.so -t ./zeros.so --device emu -- "$B/examples/reduce" > out 2> err || { cat out err; exit 1; }
+./prefix/bin/margay report profile3 --json > tools.json && python3 - <<'P' || { cat err tools.json; exit 1; }
+import json
+t = json.load(open('tools.json'))['tools']
+assert t['mine']['launches'] and all(n >= 1 for n in t['mine']['launches']), t
+loads = t['zeros']['loads']
+state, zeros = 1, 0
+for i in range(1 << 18): # the input of examples/reduce: pick() of examples/common/host.h
+    state = (state * 1664525 + 1013904223) & 0xffffffff
+    zeros += (state >> 4) * 1000 >> 28 == 500
+assert loads[0]['reads'] == 1 << 18 and loads[0]['zeros'] == zeros > 0, (loads[0], zeros)
+P

@@ -57,6 +57,7 @@ static int toggle(const char *tool)
         if (mg_control_tool("blocks", i & 1) || mg_control_tool(tool, i >> 1 & 1)) return 3;
         if (i == 200) before = resident_kb();
         if (launch(NULL) || check()) return 4;
+        usleep(300); /* else what grows is what waits to be written */
     }
     long grown = resident_kb() - before;
     printf("grown by %ld KB\n", grown > 2048 ? grown : 0);
