@@ -646,3 +646,44 @@ MG_TEST(patch_table_loses)
     }
     drop(r);
 }
+
+/* Loops and atomics of inserted code take no turns: lanes that wait for others, behind a loop in which every
+ * round puts a new key into a table, go on together with them. */
+static enum mg_err new_keys(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    (void)conf, (void)d;
+    const struct mg_patch_inst *insts;
+    mg_patch_site(p, MG_SITE_KERNEL, 0, 0, 0, MG_MERGE_SUM, 0);
+    uint32_t table = mg_patch_table(p, 1, 1, MG_MERGE_SUM, 1024);
+    for (uint32_t i = 0, n = mg_patch_insts(p, &insts); i < n; i++) {
+        const struct mg_node *node = &mg_patch_module(p)->nodes.at[insts[i].node];
+        if (mg_node_form(mg_patch_module(p), node)->op != MG_OP_sub) continue;
+        struct mg_code_at *at = mg_at_before(p, insts[i].node);
+        mg_id key = mg_value_wide(at, mg_patch_module(p)->opnds.at[node->opnd + 1]);
+        mg_table_update(at, table, &key, (const struct mg_opnd[]){I(1)}, 1, MG_EACH);
+    }
+    return MG_ERR_OK;
+}
+static const struct mg_tool new_keys_tool = {.name = "keys", .instrument = new_keys};
+
+MG_TEST(patch_takes_no_turns)
+{
+    static const char text[] = HEAD ENTRY("k") GID
+        "and.b32 %r4, %r1, 1; setp.eq.u32 %p1, %r4, 0; @%p1 bra JOIN; mov.u32 %r5, 900;\n"
+        "LOOP: sub.u32 %r5, %r5, 1; setp.ne.u32 %p2, %r5, 0; @%p2 bra LOOP;\n"
+        "JOIN: add.u32 %r5, %r5, %r1; st.global.u32 [%rd1], %r4; ret;\n}\n";
+    struct mg_diag d = MG_DIAG_INIT;
+    const struct mg_tool *blocks = mg_tool_find("blocks");
+    void *conf = NULL;
+    MG_CHECK(!blocks->configure("counters=class", &conf, &d));
+    struct run *r = new_run(1, 32, 0);
+    struct mg_tool_use uses[] = {{&new_keys_tool, NULL}, {blocks, conf}};
+    if (run(r, text, uses, 2)) {
+        MG_CHECK_EQ(r->w_warps[r->sites->cfgs[0]->blocks[3].first], 1);
+        MG_CHECK_EQ(r->warps[3], 1);
+        MG_CHECK_EQ(r->threads[2], 16 * 900);
+    }
+    drop(r);
+    blocks->release(conf);
+    mg_diag_release(&d);
+}

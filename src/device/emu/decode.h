@@ -71,6 +71,7 @@ bool dec_matrix(struct decoder *d, const struct mg_form *form, const struct mg_o
 void dec_find_fusions(struct decoder *d);
 bool dec_fused(struct decoder *d, mg_id node); /* emits it; false: not one of those */
 mg_id dec_probe(struct decoder *d, mg_id node, mg_id last); /* decode_probe.c */
+bool dec_is_probes(const struct decoder *d, const struct mg_opnd *o); /* a register or label that instrumentation brought along */
 void dec_call(struct decoder *d, const struct mg_opnd *o, uint32_t n);
 struct emu_func *dec_callee(struct decoder *d, mg_id func);
 

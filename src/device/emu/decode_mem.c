@@ -210,7 +210,7 @@ static void atomic(struct decoder *d, const struct mg_form *form, const struct m
     op->off = proto.off;
     op->space = proto.space;
     op->cache = proto.cache;
-    op->flags = (uint8_t)(proto.flags | EMU_OF_READS | EMU_OF_WRITES | (result ? EMU_OF_SYNC : 0) | (c == EMU_D ? EMU_OF_WIDE : 0));
+    op->flags = (uint8_t)(proto.flags | EMU_OF_READS | EMU_OF_WRITES | (result && !dec_is_probes(d, &o[0]) ? EMU_OF_SYNC : 0) | (c == EMU_D ? EMU_OF_WIDE : 0));
     op->a.s[0] = proto.a.s[0];
     op->a.s[1] = s[0];
     op->a.s[2] = s[1];

@@ -62,7 +62,7 @@ void emit_leave_if(struct emit *e, val cond)
 /* A jump back costs budget; when it is used up the emulator makes the warp give way. */
 static void pay(struct emit *e, uint32_t target)
 {
-    if (target > e->block) return;
+    if (target > e->block || (e->in->ctl == EMU_CTL_BRA && e->in->sub)) return; /* a loop of inserted code costs nothing */
     val budget = LLVMBuildLoad2(B, e->i32, e->budget, ""), cost = k32(e, 1), at = NULL;
     if (e->f->suspects) {
         val w = LLVMBuildLoad2(B, e->ptr, emit_at(e, e->frame, offsetof(struct emu_frame, w)), "");
