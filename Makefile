@@ -271,7 +271,7 @@ bench-emu: $(B)/bin/bench-emu
 	$<
 
 # ---- counters on a GPU: make bench-gpu [ROUNDS=15] [ONLY=a,b] ---------------------------------------
-$(B)/bin/bench-gpu: bench/gpu/bench.c bench/gpu/works.c bench/gpu/bench.h $(call objs,base isa ir ptx analysis pass tool)
+$(B)/bin/bench-gpu: bench/gpu/bench.c bench/gpu/works.c bench/gpu/probes.c bench/gpu/bench.h bench/gpu/probes.h $(call objs,base isa ir ptx analysis pass tool)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-missing-prototypes $(LDFLAGS) $(filter-out %.h,$^) $(SYS_LIBS) -lm -o $@
 $(B)/bench/gpu/kernels.%.ptx: bench/gpu/kernels.cu

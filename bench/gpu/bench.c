@@ -4,7 +4,7 @@
  * the counts of a small size (--counts-out) that the GPU's are compared with (--counts). Talks to the
  * driver alone, by dlopen; instruments by itself, in process.
  *
- *   bench-gpu PTX [--size full|small] [--rounds N] [--only a,b] [--styles a,b] [--counts FILE] [--counts-out FILE] [--json FILE] [--check]
+ *   bench-gpu PTX [--size full|small] [--rounds N] [--only a,b] [--styles a,b] [--counts FILE] [--counts-out FILE] [--json FILE] [--check] [--keep DIR]
  *   bench-gpu PTX --long N     one thread, N rounds of a loop (8589934602): every block against what few rounds predict
  */
 #include <dlfcn.h>
@@ -16,8 +16,9 @@
 #include "base/buf.h"
 #include "base/io.h"
 #include "bench.h"
+#include "probes.h"
 #include "ptx/ptx.h"
-#include "tool/tool.h"
+#include "tool/layout.h"
 
 struct cuda cu;
 
@@ -71,15 +72,16 @@ static const struct style styles[] = {
     {"warps", "blocks", "counters=register,warps=on,shards=64", false},
     {"cta", "blocks", "counters=register,warps=off,shards=64,scope=cta,cta=0", false},
     {"warp", "blocks", "counters=register,warps=off,shards=64,scope=warp,cta=0,warp=0", false},
+    {"probe-sum", "probe-sum", "", false}, {"probe-sums", "probe-sums", "", false}, {"probe-cells", "probe-cells", "", true},
     {"class", "blocks", "counters=class,warps=off", true},
     {"thread", "blocks", "counters=thread", true}, {"flux", "blocks", "counters=flux", true}, {"atomic", "blocks", "counters=atomic", true},
 };
-enum { N_STYLES = sizeof styles / sizeof *styles, NATIVE = 0, TWIN = 1, REGISTER = 2, MEASURED = 3, THREAD = 8, MOST_ROUNDS = 64 };
+enum { N_STYLES = sizeof styles / sizeof *styles, NATIVE = 0, TWIN = 1, REGISTER = 2, MEASURED = 3, MOST_ROUNDS = 64, COPIES = 64 };
 
 struct built { /* one style of one kernel */
     void *module, *function;
-    struct mg_counter_layout layout;
-    bool counts;
+    struct mg_layout layout;
+    uint32_t n_blocks; /* counted; 0: none */
     uint64_t block; /* context block and what is behind it; 0: native */
     uint64_t words;
     int registers, local_bytes, resident;
@@ -90,7 +92,7 @@ struct built { /* one style of one kernel */
 
 struct result { const struct work *w; struct built b[N_STYLES]; uint64_t *totals; uint32_t n_blocks; bool counts_checked, counts_wrong, output_wrong; };
 
-static struct { const char *ptx, *only, *styles, *counts_in, *counts_out, *json; int rounds, sm; bool small, check_only; uint64_t far; } o = {.rounds = 15};
+static struct { const char *ptx, *only, *styles, *counts_in, *counts_out, *json, *keep; int rounds, sm; bool small, check_only; uint64_t far; } o = {.rounds = 15};
 static char *ptx_text;
 static struct mg_module *ptx_module;
 static void *native_module;
@@ -128,6 +130,13 @@ static void measure_function(struct built *b, const struct launch *l)
     if (cu.occupancy) cu.occupancy(&b->resident, b->function, (int)volume(l->block), 0);
 }
 
+static void keep_text(const char *work, const char *style, const char *text, size_t n)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%.400s/%s.%s.ptx", o.keep, work, style);
+    if (mg_io_write(path, text, n, NULL)) fprintf(stderr, "bench-gpu: %s cannot be written\n", path);
+}
+
 /* Instruments the kernel anew and loads it; fills the symbol table from the native module. */
 static void build(struct built *b, const struct style *s, const struct work *w, const char *weights, int cap)
 {
@@ -139,23 +148,26 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
         return;
     }
     struct mg_diag d = MG_DIAG_INIT;
-    const struct mg_tool *tool = mg_tool_find(s->tool);
+    const struct mg_tool *probe = probe_find(s->tool), *tool = probe ? probe : mg_tool_find(s->tool);
     void *conf = NULL;
+    struct mg_tools_opts opts = {.size = sizeof opts, .sm = (uint32_t)o.sm, .max_copies = COPIES, .reduce = true};
     char args[512];
     snprintf(args, sizeof args, "%s%s", s->args, weights);
     if (!strcmp(s->tool, "blocks")) snprintf(args + strlen(args), sizeof args - strlen(args), ",sm=%d", o.sm);
     mg_id k = mg_module_find_func(ptx_module, l->kernel);
     struct mg_sites *sites = mg_sites_new(ptx_module, k);
     struct mg_twin *t = NULL;
-    if (mg_twin_new(ptx_module, k, &t, &d) || tool->configure(args, &conf, &d) || (tool->count && tool->count(conf, sites, t, &b->layout, &d)) || mg_module_verify(t->m, &d)) {
+    if (mg_twin_new(ptx_module, k, &t, &d) || (tool->configure && tool->configure(args, &conf, &d)) ||
+        mg_tools_instrument(&(struct mg_tool_use){tool, conf}, 1, sites, t, &opts, &b->layout, &d) || mg_module_verify(t->m, &d)) {
         fprintf(stderr, "bench-gpu: %s, %s: %s\n", l->kernel, s->name, mg_diag_first(&d, MG_ERR_STATE));
         exit(3);
     }
-    b->counts = b->layout.n_blocks != 0;
+    b->n_blocks = b->layout.has_blocks || b->layout.regions[0].n_cells >= sites->n_blocks ? sites->n_blocks : 0;
     struct mg_counter_launch g = shape_of(l);
-    b->words = b->counts ? mg_counters_words(&b->layout, &g) : 0;
+    b->words = mg_layout_words(&b->layout, &g);
     struct mg_buf text = MG_BUF_INIT;
     mg_ptx_print(t->m, &text);
+    if (o.keep) keep_text(w->name, s->name, text.at, text.n);
     load_style(b, l->kernel, text.at, cap);
     if (!b->failed && cu.alloc(&b->block, MG_CTX_BYTES + 8 * b->words + 8 * (t->n_symbols + 1))) b->failed = "no memory for counters";
     if (!b->failed) {
@@ -172,7 +184,7 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
         measure_function(b, l);
     }
     mg_buf_release(&text);
-    if (conf && tool->release) tool->release(conf);
+    if (conf) tool->release(conf);
     mg_twin_free(t);
     mg_sites_free(sites);
     mg_diag_release(&d);
@@ -182,8 +194,8 @@ static void release(struct built *b)
 {
     if (b->module && b->module != native_module) cu.unload(b->module);
     if (b->block) cu.free(b->block);
-    mg_counter_layout_release(&b->layout);
-    *b = (struct built){.layout.other_at = UINT32_MAX};
+    mg_layout_release(&b->layout);
+    *b = (struct built){.n_blocks = 0};
 }
 
 static void send(const struct built *b, const struct launch *l)
@@ -204,7 +216,7 @@ static void reset_data(const struct work *w)
 
 static uint64_t *count_blocks(const struct built *b, const struct work *w)
 {
-    uint32_t n = b->layout.n_blocks;
+    uint32_t n = b->n_blocks;
     uint64_t *totals = mg_xcalloc(n + 1, sizeof *totals), *one = mg_xcalloc(n + 1, sizeof *one), *raw = mg_xcalloc(b->words + 1, sizeof *raw);
     reset_data(w);
     for (unsigned i = 0; i < w->n_launches; i++) {
@@ -213,7 +225,8 @@ static uint64_t *count_blocks(const struct built *b, const struct work *w)
         send(b, &w->launches[i]);
         check(cu.sync(), w->name);
         check(cu.to_host(raw, b->block + MG_CTX_BYTES, 8 * b->words), "counters");
-        mg_counters_read(&b->layout, &g, raw, one, NULL);
+        if (b->layout.has_blocks) mg_counters_read(&b->layout.blocks, &g, raw, one, NULL);
+        else mg_layout_read(&b->layout.regions[0], raw, one);
         for (uint32_t k = 0; k < n; k++) totals[k] += one[k];
     }
     free(one);
@@ -262,7 +275,7 @@ static void check_counts(struct result *r)
     check(cu.sync(), w->name);
     check(cu.to_host(want, w->out, w->out_bytes), "output");
     for (unsigned s = 0; s < N_STYLES; s++) {
-        if (!r->b[s].counts || r->b[s].failed || r->b[s].layout.scope != MG_COUNT_FULL) continue;
+        if (!r->b[s].n_blocks || r->b[s].failed || r->b[s].layout.blocks.scope != MG_COUNT_FULL) continue;
         uint64_t *totals = count_blocks(&r->b[s], w);
         check(cu.to_host(got, w->out, w->out_bytes), "output");
         bool output = !o.small || !memcmp(want, got, w->out_bytes); /* large data are not restored between runs */
@@ -270,7 +283,7 @@ static void check_counts(struct result *r)
         r->output_wrong |= !output;
         if (!r->totals) {
             r->totals = totals;
-            r->n_blocks = r->b[s].layout.n_blocks;
+            r->n_blocks = r->b[s].n_blocks;
             continue;
         }
         for (uint32_t b = 0; b < r->n_blocks; b++)
@@ -387,7 +400,7 @@ static void write_json(const struct result *all, unsigned n, const char *device)
             if (b->failed) fprintf(f, "{\"failed\": \"%s\"}", b->failed);
             else if (!b->function) fprintf(f, "null");
             else fprintf(f, "{\"ms\": %.5f, \"registers\": %d, \"local_bytes\": %d, \"resident_ctas\": %d, \"load_ms\": %.2f, \"counters\": %u}", b->median,
-                         b->registers, b->local_bytes, b->resident, b->load_ms, b->layout.n_counters);
+                         b->registers, b->local_bytes, b->resident, b->load_ms, b->layout.blocks.n_counters);
         }
         fprintf(f, "}}");
     }
@@ -416,7 +429,7 @@ static void run_work(struct result *r)
 static int run_far(void)
 {
     struct work w;
-    struct built b = {.layout.other_at = UINT32_MAX};
+    struct built b = {.n_blocks = 0};
     uint64_t *few[2], bad = 0;
     work_long(&w, 10);
     build(&b, &styles[REGISTER], &w, "", 0);
@@ -427,7 +440,7 @@ static int run_far(void)
     }
     w.launches[0].args[1] = o.far;
     uint64_t start = mg_now_ns(), *got = count_blocks(&b, &w);
-    for (uint32_t k = 0; k < b.layout.n_blocks; k++) {
+    for (uint32_t k = 0; k < b.n_blocks; k++) {
         uint64_t want = few[0][k] + (few[1][k] - few[0][k]) * ((o.far - 10) / 10) + (few[1][k] - few[0][k]) * ((o.far - 10) % 10) / 10;
         printf("block %u: %llu%s\n", k, (unsigned long long)got[k], got[k] == want ? "" : " WRONG");
         bad += got[k] != want;
@@ -449,6 +462,7 @@ static void parse_options(int argc, char **argv)
         else if (!strcmp(argv[i], "--counts")) o.counts_in = v, i++;
         else if (!strcmp(argv[i], "--counts-out")) o.counts_out = v, i++;
         else if (!strcmp(argv[i], "--json")) o.json = v, i++;
+        else if (!strcmp(argv[i], "--keep")) o.keep = v, i++;
         else if (!strcmp(argv[i], "--long")) o.far = strtoull(v, NULL, 10), i++;
         else o.ptx = NULL, argc = 0;
     }
@@ -497,9 +511,9 @@ int main(int argc, char **argv)
         printf(o.check_only ? "%-14s %s\n" : "", r->w->name, r->counts_wrong ? "COUNTS DIFFER" : r->output_wrong ? "OUTPUT DIFFERS" : "ok");
         for (unsigned s = 0; s < N_STYLES; s++) {
             struct built keep = r->b[s];
-            uint32_t counters = keep.layout.n_counters;
+            uint32_t counters = keep.layout.blocks.n_counters;
             release(&r->b[s]);
-            keep.layout = (struct mg_counter_layout){.n_counters = counters};
+            keep.layout = (struct mg_layout){.blocks.n_counters = counters};
             r->b[s] = keep;
         }
         work_release(&works[i]);

@@ -1,0 +1,9 @@
+/* Tools of the benchmark. */
+#ifndef MG_BENCH_GPU_PROBES_H
+#define MG_BENCH_GPU_PROBES_H
+
+#include "tool/patch.h"
+
+const struct mg_tool *probe_find(const char *name); /* NULL: none of these */
+
+#endif
