@@ -123,7 +123,7 @@ enum mg_spread {
     MG_ALONE,   /* the guard has left one lane at most: nothing is asked of the others */
 };
 void mg_cell_update(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, enum mg_spread spread);       /* by the cell's rule */
-/* Cell `first` + ix of a run of n: ix beyond it is left out. */
+/* Cell `first` + ix of a run of n, ix b32 and each lane's own (MG_ONCE: the lowest lane's): beyond it nothing is counted. */
 void mg_cell_update_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix, struct mg_opnd v, enum mg_spread spread);
 void mg_table_update(struct mg_code_at *at, uint32_t table, const mg_id *keys, const struct mg_opnd *v, uint32_t n, enum mg_spread spread); /* keys b64, each lane its own */
 /* A sum in registers: add to it anywhere in the kernel, functions included. */

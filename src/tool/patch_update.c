@@ -42,18 +42,108 @@ static mg_id times(struct mg_code_at *at, mg_id n, struct mg_opnd v)
     return r;
 }
 
+/* ---- over a warp -------------------------------------------------------------------------------------------
+ *
+ * redux.sync works on 32 bits. A sum over 32 lanes is exact where each has at most 27: wider values are
+ * taken in pieces. A maximum of 64 bits is that of the high halves, then of the low ones that go with it. */
+
+static mg_id redux(struct mg_code_at *at, const char *form, mg_id v)
+{
+    const struct mg_code_guard *g = mg_at_guard(at);
+    mg_id r = mg_code_temp(at, MG_TYPE_b32), mask = mg_value_active(at);
+    mg_code_emit(at, g->pred, g->is_not, form, (const struct mg_opnd[]){R(r), R(v), R(mask)}, 3);
+    return r;
+}
+
+/* Bits [from, from + n) of a value of 32 or 64 bits. */
+static mg_id piece(struct mg_code_at *at, struct mg_opnd v, bool is64, unsigned from, unsigned n)
+{
+    mg_id r = mg_code_temp(at, MG_TYPE_b32), t = is64 ? mg_code_temp(at, MG_TYPE_b64) : r;
+    if (is64) {
+        MG_PURE(at, "shr.u64", R(t), v, I(from));
+        MG_PURE(at, "cvt.u32.u64", R(r), R(t));
+    } else {
+        MG_PURE(at, "shr.u32", R(r), v, I(from));
+    }
+    if (n < 32) MG_PURE(at, "and.b32", R(r), R(r), I(((int64_t)1 << n) - 1));
+    return r;
+}
+
+/* into = into + x * 2^shift */
+static void add_piece(struct mg_code_at *at, mg_id into, mg_id x, unsigned shift)
+{
+    mg_id w = mg_code_temp(at, MG_TYPE_b64);
+    MG_PURE(at, "cvt.u64.u32", R(w), R(x));
+    MG_PURE(at, "shl.b64", R(w), R(w), I(shift));
+    MG_PURE(at, "add.u64", R(into), R(into), R(w));
+}
+
+static mg_id sum_of_warp(struct mg_code_at *at, struct mg_opnd v, bool is64)
+{
+    mg_id sum = mg_code_temp(at, MG_TYPE_b64);
+    unsigned width = is64 ? 27 : 16;
+    MG_PURE(at, "cvt.u64.u32", R(sum), R(redux(at, "redux.sync.add.u32", piece(at, v, is64, 0, width))));
+    for (unsigned from = width; from < (is64 ? 64u : 32u); from += width)
+        add_piece(at, sum, redux(at, "redux.sync.add.u32", piece(at, v, is64, from, width)), from);
+    return sum;
+}
+
+static mg_id max_of_warp(struct mg_code_at *at, struct mg_opnd v, bool is64)
+{
+    mg_id r = mg_code_temp(at, MG_TYPE_b64);
+    if (!is64) {
+        mg_id bare = mg_code_temp(at, MG_TYPE_b32);
+        MG_PURE(at, "mov.b32", R(bare), v);
+        MG_PURE(at, "cvt.u64.u32", R(r), R(redux(at, "redux.sync.max.u32", bare)));
+        return r;
+    }
+    mg_id high = piece(at, v, true, 32, 32), low = piece(at, v, true, 0, 32), top = redux(at, "redux.sync.max.u32", high), mine = mg_code_temp(at, MG_TYPE_pred);
+    MG_PURE(at, "setp.eq.u32", R(mine), R(high), R(top));
+    MG_PURE(at, "selp.b32", R(low), R(low), I(0), R(mine));
+    MG_PURE(at, "cvt.u64.u32", R(r), R(redux(at, "redux.sync.max.u32", low)));
+    add_piece(at, r, top, 32);
+    return r;
+}
+
+static mg_id or_of_warp(struct mg_code_at *at, struct mg_opnd v, bool is64)
+{
+    mg_id r = mg_code_temp(at, MG_TYPE_b64);
+    MG_PURE(at, "cvt.u64.u32", R(r), R(redux(at, "redux.sync.or.b32", piece(at, v, is64, 0, 32))));
+    if (is64) add_piece(at, r, redux(at, "redux.sync.or.b32", piece(at, v, true, 32, 32)), 32);
+    return r;
+}
+
+static bool reduces(const struct mg_code_at *at) { return at->p->all->o->reduce && at->p->all->m->sm >= 80; }
+
 static void update(struct mg_code_at *at, mg_id base, int64_t off, enum mg_merge rule, struct mg_opnd v, enum mg_spread spread)
 {
     struct mg_opnd to = mg_o_addr_reg(base, off);
     if (is_zero(v)) return;
-    if (spread == MG_EACH || spread == MG_ALONE) {
+    if (spread == MG_EACH && v.kind == MG_OPND_imm) spread = MG_TIMES;
+    if (spread == MG_ALONE || (spread == MG_EACH && !reduces(at))) {
         struct mg_opnd w = wide(at, v);
         MG_CODE(at, red_form(rule), to, w);
         return;
     }
     mg_id lead = mg_value_leader(at);
-    struct mg_opnd w = spread == MG_TIMES && rule == MG_MERGE_SUM ? R(times(at, mg_value_n_active(at), v)) : wide(at, v);
+    struct mg_opnd w;
+    if (spread == MG_EACH) {
+        const struct mg_reg *r = v.kind == MG_OPND_reg && !v.sub && !v.val ? &mg_at_module(at)->regs.at[v.id] : NULL;
+        bool is32 = r && mg_type_bits((enum mg_type)r->type) == 32 && mg_type_kind((enum mg_type)r->type) != MG_TK_FLOAT;
+        struct mg_opnd x = is32 ? v : wide(at, v);
+        w = R(rule == MG_MERGE_SUM ? sum_of_warp(at, x, !is32) : rule == MG_MERGE_MAX ? max_of_warp(at, x, !is32) : or_of_warp(at, x, !is32));
+    } else {
+        w = spread == MG_TIMES && rule == MG_MERGE_SUM ? R(times(at, mg_value_n_active(at), v)) : wide(at, v);
+    }
     MG_GUARDED(at, lead, red_form(rule), to, w);
+}
+
+/* Each lane has an address of its own. */
+static void update_each(struct mg_code_at *at, mg_id base, int64_t off, enum mg_merge rule, struct mg_opnd v)
+{
+    if (is_zero(v)) return;
+    struct mg_opnd w = wide(at, v);
+    MG_CODE(at, red_form(rule), mg_o_addr_reg(base, off), w);
 }
 
 static enum mg_merge rule_of(struct mg_code_at *at, uint32_t cell)
@@ -76,7 +166,8 @@ void mg_cell_update_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id 
     MG_PURE(at, "setp.lt.u32", R(inside), R(ix), I(n));
     MG_PURE(at, "mad.wide.u32", R(a), R(ix), I(8), R(mg_value_base(at)));
     mg_code_push_guard(at, inside, false);
-    update(at, a, 8 * (int64_t)first, rule, v, spread == MG_TIMES ? MG_EACH : spread); /* each lane has its own index */
+    if (spread == MG_ONCE) update(at, a, 8 * (int64_t)first, rule, v, spread);
+    else update_each(at, a, 8 * (int64_t)first, rule, v);
     mg_code_pop_guard(at);
 }
 

@@ -198,6 +198,7 @@ static enum mg_err spreads(const void *conf, struct mg_patch *p, struct mg_diag 
     (void)conf, (void)d;
     for (uint32_t b = 0; b < mg_patch_sites(p)->n_blocks; b++) {
         uint32_t cell = mg_patch_site(p, MG_SITE_BLOCK, 0, b, 4, MG_MERGE_SUM, b), max = mg_patch_cells(p, 1, MG_MERGE_MAX), ored = mg_patch_cells(p, 1, MG_MERGE_OR);
+        uint32_t wide = mg_patch_cells(p, 1, MG_MERGE_SUM), high = mg_patch_cells(p, 1, MG_MERGE_MAX), either = mg_patch_cells(p, 1, MG_MERGE_OR);
         struct mg_code_at *at = mg_at_block(p, b);
         mg_cell_update(at, cell, I(1), MG_EACH);
         mg_cell_update(at, cell + 1, I(1), MG_TIMES);
@@ -205,6 +206,15 @@ static enum mg_err spreads(const void *conf, struct mg_patch *p, struct mg_diag 
         mg_cell_update(at, cell + 3, R(mg_value_lane(at)), MG_EACH);
         mg_cell_update(at, max, R(mg_value_tid(at)), MG_EACH);
         mg_cell_update(at, ored, R(mg_value_active(at)), MG_ONCE);
+        mg_id big = mg_code_temp(at, MG_TYPE_b64), low = mg_code_temp(at, MG_TYPE_pred); /* of lanes below 20: tid * (2^58 + 2^31 + 7) */
+        MG_CODE(at, "mul.wide.u32", R(big), R(mg_value_tid(at)), I(1));
+        MG_CODE(at, "mul.lo.u64", R(big), R(big), I((1ll << 58) + (1ll << 31) + 7));
+        MG_CODE(at, "setp.lt.u32", R(low), R(mg_value_lane(at)), I(20));
+        mg_code_push_guard(at, low, false);
+        mg_cell_update(at, wide, R(big), MG_EACH);
+        mg_cell_update(at, high, R(big), MG_EACH);
+        mg_cell_update(at, either, R(big), MG_EACH);
+        mg_code_pop_guard(at);
     }
     return MG_ERR_OK;
 }
@@ -214,7 +224,7 @@ static void check_spreads(const struct run *r, uint32_t tool)
 {
     const struct mg_region *g = &r->layout.regions[tool];
     MG_CHECK_EQ(g->n_sites, r->sites->n_blocks);
-    MG_CHECK_EQ(g->n_cells, 6 * r->sites->n_blocks);
+    MG_CHECK_EQ(g->n_cells, 9 * r->sites->n_blocks);
     for (uint32_t b = 0; b < r->sites->n_blocks; b++) {
         const struct mg_site_block *s = &r->sites->blocks[b];
         mg_id first = r->sites->cfgs[s->func_ix]->blocks[s->block_ix].first;
@@ -228,6 +238,17 @@ static void check_spreads(const struct run *r, uint32_t tool)
     uint64_t lanes = 0;
     for (uint32_t i = 0; i < r->block; i++) lanes += i % 32;
     MG_CHECK_EQ(r->cells[tool][3], r->grid * lanes);
+    uint64_t sum = 0, max = 0, either = 0;
+    for (uint64_t i = 0; i < r->block; i++) {
+        if (i % 32 >= 20) continue;
+        uint64_t v = i * ((1ull << 58) + (1ull << 31) + 7);
+        sum += r->grid * v;
+        max = v > max ? v : max;
+        either |= v;
+    }
+    MG_CHECK_EQ(r->cells[tool][6], sum);
+    MG_CHECK_EQ(r->cells[tool][7], max);
+    MG_CHECK_EQ(r->cells[tool][8], either);
 }
 
 MG_TEST(patch_cells)
