@@ -38,7 +38,8 @@ enum { STATUS_USAGE = 120, STATUS_STRICT = 121, STATUS_STATIC = 122, STATUS_DEVI
 
 struct run {
     struct mg_opt_list tools;
-    const char *one_liner, *probe, *dir, *device, *properties, *kernel, *launches;
+    struct mg_opt_list one_liners;
+    const char *probe, *dir, *device, *properties, *kernel, *launches;
     bool verify, check, strict, eager, native_times, audit, stats, quiet, verbose, keep_ptx, witness, no_contract;
     double time_limit;
     uint64_t workers;
@@ -60,6 +61,8 @@ static const struct mg_opt_page page = {
     "  random=F[:SEED]    each with probability F\n"
     "  budget=P%          limit: while instrumented kernels took at most P per cent of the run time\n"
     "  steady[=N]         limit: until N launches in a row of a kernel and shape had equal counts (3)\n"
+    "ONE-LINER is SITES /predicate/ { @map[keys] = count() }, see docs/probe-language.md:\n"
+    "  -e 'ld.global { @bytes[kernel, line] = sum(width) }'\n"
     "GLOB is matched with a kernel's mangled name, its C++ name, and its function name with or without namespaces and\n"
     "template arguments: 'reduce', 'ns::reduce', 'reduce<float>', 'reduce*'.\n"
     "Exit status: the program's own (128 + signal when killed); 120 bad usage, 121 --strict and something was not\n"
@@ -72,9 +75,11 @@ static const struct mg_opt_page page = {
 static int check_tools(struct run *r)
 {
     bool native;
-    if (r->one_liner || r->probe)
-        return mg_opt_usage(&page, STATUS_USAGE, "%s is not in this version", r->one_liner ? "-e" : "--probe");
-    int status = mg_run_tools(&page, &r->tools, r->witness ? "none" : "blocks", &native, &r->config.tools);
+    if (r->probe)
+        return mg_opt_usage(&page, STATUS_USAGE, "--probe is not in this version");
+    int status = mg_run_expr(&page, &r->one_liners, &r->tools);
+    if (!status)
+        status = mg_run_tools(&page, &r->tools, r->witness ? "none" : "blocks", &native, &r->config.tools);
     if (!status && native && r->strict)
         return mg_opt_usage(&page, STATUS_USAGE, "--strict wants instrumented launches, %s has none", r->witness ? "--witness" : "-t none");
     if (!status && native && r->verify)
@@ -500,7 +505,7 @@ int cmd_run(int argc, char **argv)
     int status = STATUS_USAGE, why;
     const struct mg_opt opts[] = {
         MG_OPT_LIST('t', "tool", &r.tools, "TOOL[,k=v...]", "what to measure (blocks): a name of margay tools, or the path of a tool's shared object; may be given several times"),
-        MG_OPT_STR('e', "expr", &r.one_liner, "ONE-LINER", "a probe written on the command line; refused in this version"),
+        MG_OPT_LIST('e', "expr", &r.one_liners, "ONE-LINER", "count with a one-liner, or with those of a @FILE; may be repeated"),
         MG_OPT_STR(0, "probe", &r.probe, "FILE.c", "a probe written in C; refused in this version"),
         MG_OPT_STR('o', "output", &r.dir, "DIR", "write the profile there (margay-APP-PID)"),
         MG_OPT_CHOICE(0, "device", &r.device, "auto|nvidia|cpu|emu", "where the kernels run (auto); cpu is refused in this version"),

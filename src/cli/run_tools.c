@@ -1,9 +1,12 @@
 /* The tools of `margay run`: checked before the program starts, so that a typing error stops here, and
  * joined for the processes of the run, with paths of shared objects made absolute. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/io.h"
 #include "cli/run_tools.h"
+#include "tool/expr.h"
 #include "tool/spec.h"
 
 #define USAGE 120
@@ -63,5 +66,45 @@ int mg_run_tools(const struct mg_opt_page *page, const struct mg_opt_list *given
     free(names);
     if (!status) *out = mg_buf_take(&list);
     mg_buf_release(&list);
+    return status;
+}
+
+/* The text of one -e: as given, or of the file behind '@'. */
+static int add_one_liner(const struct mg_opt_page *page, const char *given, struct mg_buf *text)
+{
+    char *file = NULL;
+    size_t bytes;
+    struct mg_diag d = MG_DIAG_INIT;
+    enum mg_err err = *given == '@' && !strpbrk(given, "{ ") ? mg_io_read(given + 1, &file, &bytes, &d) : MG_ERR_OK;
+    int status = err ? mg_opt_usage(page, USAGE, "-e: %s", mg_diag_first(&d, err)) : 0;
+    mg_buf_printf(text, "%s%s", text->n ? "\n" : "", file ? file : given);
+    while (text->n && text->at[text->n - 1] == '\n') text->at[--text->n] = 0;
+    free(file);
+    mg_diag_release(&d);
+    return status;
+}
+
+int mg_run_expr(const struct mg_opt_page *page, const struct mg_opt_list *one_liners, struct mg_opt_list *tools)
+{
+    struct mg_buf text = MG_BUF_INIT, messages = MG_BUF_INIT;
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_expr *e = NULL;
+    int status = 0;
+    for (uint32_t i = 0; i < one_liners->n && !status; i++) status = add_one_liner(page, one_liners->at[i], &text);
+    if (!status && one_liners->n && mg_expr_parse(text.at, text.n, "-e", &e, &d)) {
+        mg_diag_print(&d, &messages);
+        fputs(messages.at, stderr);
+        status = USAGE;
+    }
+    if (!status && one_liners->n) {
+        struct mg_buf spec = MG_BUF_INIT;
+        mg_buf_printf(&spec, "expr,%s", text.at);
+        tools->at = mg_xrealloc(tools->at, (tools->n + 1) * sizeof *tools->at);
+        tools->at[tools->n++] = mg_buf_take(&spec); /* as long as the program runs */
+    }
+    mg_expr_free(e);
+    mg_diag_release(&d);
+    mg_buf_release(&text);
+    mg_buf_release(&messages);
     return status;
 }

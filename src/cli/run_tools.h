@@ -8,4 +8,7 @@
  * instrumented. out: MARGAY_TOOLS, to be freed. */
 int mg_run_tools(const struct mg_opt_page *page, const struct mg_opt_list *given, const char *otherwise, bool *native, char **out);
 
+/* Puts the tool expr with these one-liners behind the tools. 0, or an exit status after messages. */
+int mg_run_expr(const struct mg_opt_page *page, const struct mg_opt_list *one_liners, struct mg_opt_list *tools);
+
 #endif

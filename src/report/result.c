@@ -7,6 +7,8 @@
 #include "report/priv.h"
 #include "tool/spec.h"
 
+#define ASKED_ROWS 24 /* of a table in the summary of a run */
+
 struct making {
     const struct mg_profile *p;
     const struct mg_report_opts *o;
@@ -176,12 +178,14 @@ void mg_add_tools(const struct mg_profile *p, const struct mg_report_opts *o, ui
         struct mg_buf text = MG_BUF_INIT;
         struct mg_json j;
         if (o->tool && strcmp(o->tool, p->uses[u].name)) continue;
+        const struct mg_tool *tool = mg_tool_find(p->uses[u].name);
+        bool asked = first_only && tool && tool->flags & MG_TOOL_ASKED; /* what was asked for is shown */
         mg_json_init(&j, &text, 0);
         mg_json_obj(&j);
         mg_tool_tell(p, u, o, &t, &j);
-        for (uint32_t i = 0; i < t.tables.n && (i == 0 || !first_only); i++) {
+        for (uint32_t i = 0; i < t.tables.n && (i == 0 || !first_only || asked); i++) {
             mg_buf_addc(out, '\n');
-            mg_add_table(&t.tables.at[i], o, rows, out);
+            mg_add_table(&t.tables.at[i], o, asked ? ASKED_ROWS : rows, out);
         }
         mg_table_release(&t);
         mg_buf_release(&text);

@@ -39,4 +39,5 @@ const struct mg_tool mg_tool_expr = {
     .name = "expr", .summary = "count what one-liners ask for: see -e and docs/probe-language.md",
     .opts = expr_opts, .configure = expr_configure, .release = expr_release,
     .analyze = mg_expr_analyze, .instrument = mg_expr_instrument, .initialize = expr_initialize, .profile = mg_expr_profile,
+    .flags = MG_TOOL_ASKED,
 };

@@ -287,7 +287,7 @@ static void show_value(struct mg_table *t, const struct gathered *g, const struc
     if (g->m->agg == MG_EA_avg) mg_table_u64(t, e->cells[1]);
 }
 
-static void show_map(struct mg_table *t, const struct mg_tool_result *r, const struct gathered *g)
+static void show_map(struct mg_table *t, const struct gathered *g)
 {
     const struct mg_expr_map *m = g->m;
     uint32_t n;
@@ -305,11 +305,10 @@ static void show_map(struct mg_table *t, const struct mg_tool_result *r, const s
         mg_table_column(t, m->agg == MG_EA_topk ? "count" : mg_expr_agg_text((enum mg_expr_agg)m->agg), m->agg == MG_EA_avg ? MG_COL_REAL : MG_COL_COUNT, NULL);
         if (m->agg == MG_EA_avg) mg_table_column(t, "of", MG_COL_COUNT, NULL);
     }
-    for (uint32_t i = 0; i < n && (!r->top || i < r->top); i++) {
+    for (uint32_t i = 0; i < n; i++) {
         if (o[i].e->buckets) show_buckets(t, g, o[i].e);
         else show_value(t, g, o[i].e);
     }
-    if (r->top && n > r->top) mg_table_note(t, "%u more entries", n - r->top);
     if (g->lost) mg_table_note(t, "%" PRIu64 " updates found no room in the table of their kernel and are missing", g->lost);
     if (!g->has_site) mg_table_note(t, "nothing counted: no kernel that ran instrumented has a site of %s (line %u, column %u)", m->name, m->line, m->col);
     free(o);
@@ -388,7 +387,7 @@ void mg_expr_profile(const void *conf, const struct mg_tool_result *r, struct mg
     mg_json_key(j, "maps");
     mg_json_arr(j);
     for (uint32_t i = 0; i < e->n_maps; i++) {
-        show_map(t, r, &s.maps[i]);
+        show_map(t, &s.maps[i]);
         write_map(j, &s.maps[i]);
         mg_intern_release(&s.maps[i].ids);
         mg_vec_release(&s.maps[i].entries);

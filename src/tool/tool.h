@@ -124,6 +124,7 @@ struct mg_tool {
 enum mg_tool_flags {
     MG_TOOL_NATIVE = 1,     /* never instruments: every launch runs native, reason "no tool" */
     MG_TOOL_PER_LAUNCH = 2, /* the profile keeps its cells launch by launch, too */
+    MG_TOOL_ASKED = 4,      /* each of its tables was asked for by name: the summary of a run shows them all */
 };
 const struct mg_tool *mg_tool_find(const char *name);
 const struct mg_tool *mg_tool_at(uint32_t ix); /* NULL past the last: the list of tools.def */
