@@ -274,10 +274,14 @@ bench-emu: $(B)/bin/bench-emu
 $(B)/bin/bench-gpu: bench/gpu/bench.c bench/gpu/works.c bench/gpu/probes.c bench/gpu/bench.h bench/gpu/probes.h $(call objs,base isa ir ptx analysis pass tool)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-missing-prototypes $(LDFLAGS) $(filter-out %.h,$^) $(SYS_LIBS) -lm -o $@
-$(B)/bench/gpu/kernels.%.ptx: bench/gpu/kernels.cu
+$(B)/bench/gpu/kernels.%.ptx: bench/gpu/kernels.cu bench/gpu/hand.h
 	@mkdir -p $(@D)
 	$(NVCC) -O3 -lineinfo -arch=compute_$* -ptx $< -o $@
-bench-gpu: $(B)/bin/bench-gpu $(B)/bench/gpu/kernels.90.ptx $(B)/bench/gpu/kernels.75.ptx ## what counting costs on a GPU: every scheme against native code
+HAND_PTX := $(foreach n,1 2 3 4 5 6,$(B)/bench/gpu/hand.$(n).ptx)
+$(B)/bench/gpu/hand.%.ptx: bench/gpu/kernels.cu bench/gpu/hand.h
+	@mkdir -p $(@D)
+	$(NVCC) -O3 -lineinfo -DHAND=$* -arch=compute_90 -ptx $< -o $@
+bench-gpu: $(B)/bin/bench-gpu $(B)/bench/gpu/kernels.90.ptx $(B)/bench/gpu/kernels.75.ptx $(HAND_PTX) ## what counting costs on a GPU: every scheme against native code
 	bench/gpu/run $(B) $(or $(ROUNDS),15) $(ONLY)
 
 # ---- the CPU device against native C ----------------------------------------------------------------

@@ -5,6 +5,7 @@
  * driver alone, by dlopen; instruments by itself, in process.
  *
  *   bench-gpu PTX [--size full|small] [--rounds N] [--only a,b] [--styles a,b] [--counts FILE] [--counts-out FILE] [--json FILE] [--check] [--keep DIR]
+ *   bench-gpu PTX --hand DIR   six probes, put in by tools and written by hand into the source (DIR/hand.1.ptx ...; hand.h)
  *   bench-gpu PTX --long N     one thread, N rounds of a loop (8589934602): every block against what few rounds predict
  */
 #include <dlfcn.h>
@@ -92,7 +93,7 @@ struct built { /* one style of one kernel */
 
 struct result { const struct work *w; struct built b[N_STYLES]; uint64_t *totals; uint32_t n_blocks; bool counts_checked, counts_wrong, output_wrong; };
 
-static struct { const char *ptx, *only, *styles, *counts_in, *counts_out, *json, *keep; int rounds, sm; bool small, check_only; uint64_t far; } o = {.rounds = 15};
+static struct { const char *ptx, *only, *styles, *counts_in, *counts_out, *json, *keep, *hand; int rounds, sm; bool small, check_only; uint64_t far; } o = {.rounds = 15};
 static char *ptx_text;
 static struct mg_module *ptx_module;
 static void *native_module;
@@ -449,6 +450,98 @@ static int run_far(void)
     return bad != 0;
 }
 
+/* ---- probes written by hand --------------------------------------------------------------------------- */
+
+enum { HAND_WORDS = 64 };
+
+static void build_hand(struct built *b, const struct work *w, void **module, unsigned n)
+{
+    char path[600];
+    char *text = NULL;
+    size_t len;
+    snprintf(path, sizeof path, "%.500s/hand.%u.ptx", o.hand, n + 1);
+    if (!*module && (mg_io_read(path, &text, &len, NULL) || cu.load(module, text, 0, NULL, NULL))) {
+        fprintf(stderr, "bench-gpu: %s cannot be loaded\n", path);
+        exit(3);
+    }
+    free(text);
+    check(cu.function(&b->function, *module, w->launches[0].kernel), path);
+    check(cu.alloc(&b->block, 8 * HAND_WORDS), "words");
+    check(cu.set(b->block, 0, 2 * HAND_WORDS), "words");
+    measure_function(b, &w->launches[0]);
+}
+
+/* Both have counted the same? Of maxima, the larger one; cycles are never the same twice. */
+static bool equal_words(const struct work *w, struct built *hand, struct built *ours)
+{
+    uint64_t by_hand[HAND_WORDS], cells[HAND_WORDS] = {0}, *raw = mg_xcalloc(ours->words + 1, sizeof *raw);
+    check(cu.set(hand->block, 0, 2 * HAND_WORDS), "words");
+    check(cu.set(ours->block + MG_CTX_BYTES, 0, 2 * ours->words), "words");
+    reset_data(w);
+    for (unsigned i = 0; i < w->n_launches; i++) send(hand, &w->launches[i]);
+    reset_data(w);
+    check(cu.sync(), w->name);
+    for (unsigned i = 0; i < w->n_launches; i++) send(ours, &w->launches[i]);
+    check(cu.sync(), w->name);
+    check(cu.to_host(by_hand, hand->block, sizeof by_hand), "words");
+    check(cu.to_host(raw, ours->block + MG_CTX_BYTES, 8 * ours->words), "words");
+    mg_layout_read(&ours->layout.regions[0], raw, cells);
+    free(raw);
+    return !memcmp(by_hand, cells, 8 * ours->layout.regions[0].n_cells);
+}
+
+static double median_of(struct built *b)
+{
+    qsort(b->times, b->n_times, sizeof *b->times, by_value);
+    return b->times[b->n_times / 2];
+}
+
+static int run_hand(void)
+{
+    static const char *const probes[] = {"bytes", "values", "warps", "max", "cycles", "lanes"}; /* ORDER hand.h */
+    static const char *const kernels = "saxpy,nbody,reduce,histogram,stencil";
+    void *modules[MG_COUNT_OF(probes)] = {0}, *start, *end;
+    double sum[2] = {0};
+    unsigned n = 0, bad = 0;
+    check(cu.event_create(&start, 0), "event");
+    check(cu.event_create(&end, 0), "event");
+    printf("%-12s %-8s %9s %8s %8s %8s  registers\n", "kernel", "probe", "native ms", "by hand", "by tool", "ratio");
+    for (unsigned i = 0; i < n_works; i++) {
+        if (!wanted(kernels, works[i].name) || !wanted(o.only, works[i].name)) continue;
+        works[i].setup(&works[i], o.small, native_module);
+        for (unsigned k = 0; k < MG_COUNT_OF(probes); k++) {
+            struct built b[3] = {{0}};
+            const struct style native = {"native", NULL, NULL, false}, tool = {probes[k], probes[k], "", false};
+            build(&b[0], &native, &works[i], "", 0);
+            build_hand(&b[1], &works[i], &modules[k], k);
+            build(&b[2], &tool, &works[i], "", 0);
+            bool same = k == 4 || equal_words(&works[i], &b[1], &b[2]);
+            for (int round = -2; round < o.rounds && !o.check_only; round++)
+                for (unsigned s = 0; s < 3; s++) {
+                    double ms = run_once(&b[s], &works[i], start, end);
+                    if (round >= 0) b[s].times[b[s].n_times++] = ms;
+                }
+            if (o.check_only) printf("%-12s %-8s %s\n", works[i].name, probes[k], same ? "equal" : "WORDS DIFFER");
+            if (b[0].n_times) {
+                double t[3] = {median_of(&b[0]), median_of(&b[1]), median_of(&b[2])};
+                printf("%-12s %-8s %9.4f %8.3f %8.3f %8.3f  %d/%d/%d%s\n", works[i].name, probes[k], t[0], t[1] / t[0], t[2] / t[0], t[2] / t[1], b[0].registers,
+                       b[1].registers, b[2].registers, same ? "" : " WORDS DIFFER");
+                sum[0] += log(t[2] / t[1]);
+                sum[1] += log(t[2] / t[0]);
+                n++;
+            }
+            bad += !same;
+            check(cu.free(b[1].block), "cuMemFree");
+            b[1].block = 0;
+            b[0].module = b[1].module = NULL;
+            release(&b[2]);
+        }
+        work_release(&works[i]);
+    }
+    if (n) printf("geomean: by tool / by hand %.3f, by tool / native %.3f\n", exp(sum[0] / n), exp(sum[1] / n));
+    return bad != 0;
+}
+
 static void parse_options(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -463,6 +556,7 @@ static void parse_options(int argc, char **argv)
         else if (!strcmp(argv[i], "--counts-out")) o.counts_out = v, i++;
         else if (!strcmp(argv[i], "--json")) o.json = v, i++;
         else if (!strcmp(argv[i], "--keep")) o.keep = v, i++;
+        else if (!strcmp(argv[i], "--hand")) o.hand = v, i++;
         else if (!strcmp(argv[i], "--long")) o.far = strtoull(v, NULL, 10), i++;
         else o.ptx = NULL, argc = 0;
     }
@@ -494,6 +588,7 @@ int main(int argc, char **argv)
     }
     check(cu.load(&native_module, ptx_text, 0, NULL, NULL), "cuModuleLoadDataEx of the kernels");
     if (o.far) return run_far();
+    if (o.hand) return run_hand();
     snprintf(weights_path, sizeof weights_path, "/tmp/bench-gpu-%ld", (long)getpid());
     if (o.counts_out) remove(o.counts_out);
     printf("%s, %s, %s sizes, median of %d interleaved rounds, kernel time over native\n", name, o.ptx, o.small ? "small" : "full", o.rounds);
