@@ -61,7 +61,7 @@ $(B)/obj/%.o: src/%.c
 
 # What a tool in a shared object was built with: refused where it differs (src/tool/plugin.h).
 STAMPED := base isa ir analysis pass ptx tool
-$(B)/gen/margay-stamp.h: $(wildcard $(addsuffix /*.[ch],$(addprefix src/,$(STAMPED))))
+$(B)/gen/margay-stamp.h: $(wildcard $(foreach d,$(STAMPED),src/$(d)/*.h src/$(d)/*.def))
 	@mkdir -p $(@D)
 	@echo "#define MG_TOOL_STAMP \"$$(cat $(sort $^) | sha256sum | cut -c1-32)\"" > $@
 $(B)/obj/tool/spec.o $(B)/obj/inject/tools.o: $(B)/gen/margay-stamp.h

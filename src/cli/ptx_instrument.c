@@ -8,39 +8,31 @@
 #include "cli/opt.h"
 #include "ptx/ptx.h"
 #include "tool/layout.h"
+#include "tool/spec.h"
 
 enum { GPU_COPIES = 64 };
 
-struct tools { struct mg_tool_use *uses; void **confs; uint32_t n; };
+struct tools { struct mg_tool_use *uses; void **confs; struct mg_tool_spec *specs; uint32_t n; };
 
 static void release_tools(struct tools *t)
 {
-    for (uint32_t i = 0; i < t->n; i++)
+    for (uint32_t i = 0; i < t->n; i++) {
         if (t->confs[i] && t->uses[i].tool->release) t->uses[i].tool->release(t->confs[i]);
+        mg_tool_spec_close(&t->specs[i]);
+    }
     free(t->uses);
     free(t->confs);
+    free(t->specs);
 }
 
-/* "NAME,k=v": what a GPU's run puts in front of the options, then those. */
 static enum mg_err add_tool(struct tools *t, const char *given, uint64_t sm, struct mg_diag *d)
 {
-    const char *comma = strchr(given, ',');
-    char *name = comma ? mg_xstrdup(given) : NULL;
-    if (name) name[comma - given] = 0;
-    const struct mg_tool *tool = mg_tool_find(name ? name : given);
-    enum mg_err err = tool ? MG_ERR_OK : mg_diag_err(d, MG_ERR_NOT_FOUND, "there is no tool named %s (margay tools lists them)", name ? name : given);
-    struct mg_buf args = MG_BUF_INIT;
-    if (tool && sm && tool->gpu_args) mg_buf_printf(&args, "%s,sm=%u,", tool->gpu_args, (unsigned)sm);
-    mg_buf_adds(&args, comma ? comma + 1 : "");
-    if (tool) {
-        t->uses[t->n].tool = tool;
-        if (tool->configure) err = tool->configure(args.n ? args.at : "", &t->confs[t->n], d);
-        else if (comma) err = mg_diag_err(d, MG_ERR_INPUT, "tool %s has no options", tool->name);
-        t->uses[t->n].conf = t->confs[t->n];
-        t->n++;
-    }
-    mg_buf_release(&args);
-    free(name);
+    struct mg_tool_spec *spec = &t->specs[t->n];
+    enum mg_err err = mg_tool_spec_open(given, spec, d);
+    if (err) return err;
+    err = mg_tool_configure(spec->tool, spec->args, (uint32_t)sm, &t->confs[t->n], d);
+    t->uses[t->n] = (struct mg_tool_use){spec->tool, t->confs[t->n]};
+    t->n++;
     return err;
 }
 
@@ -49,6 +41,7 @@ static enum mg_err find_tools(const struct ptx_opts *o, struct tools *t, struct 
     enum mg_err err = MG_ERR_OK;
     t->uses = mg_xcalloc(o->tools.n + 1, sizeof *t->uses);
     t->confs = mg_xcalloc(o->tools.n + 1, sizeof *t->confs);
+    t->specs = mg_xcalloc(o->tools.n + 1, sizeof *t->specs);
     if (!o->tools.n) err = add_tool(t, "blocks", o->sm, d);
     for (uint32_t i = 0; i < o->tools.n && !err; i++) err = add_tool(t, o->tools.at[i], o->sm, d);
     return err;
@@ -123,8 +116,7 @@ bool ptx_opts_check(const struct ptx_opts *o, const char *action, const struct m
     struct mg_diag d = MG_DIAG_INIT;
     struct tools tools = {.n = 0};
     enum mg_err err = find_tools(o, &tools, &d);
-    if (err == MG_ERR_NOT_FOUND) mg_opt_usage(page, 0, "%s", mg_diag_first(&d, err));
-    else if (err) mg_opt_usage(page, 0, "-t %s: %s", tools.n && o->tools.n ? o->tools.at[tools.n - 1] : "blocks", mg_diag_first(&d, err));
+    if (err) mg_opt_usage(page, 0, "-t: %s", mg_diag_first(&d, err));
     release_tools(&tools);
     mg_diag_release(&d);
     return !err;

@@ -52,16 +52,6 @@ uint32_t mg_tools_list(uint32_t set, struct mg_use *uses, uint32_t *at)
     return n;
 }
 
-/* Its options: what a GPU's run puts in front, then the user's. To be freed. */
-static char *options_of(const struct mg_tool *tool, const char *given)
-{
-    struct mg_buf b = MG_BUF_INIT;
-    if (mg_session.backend == &mg_backend_nvidia && tool->gpu_args)
-        mg_buf_printf(&b, "%s,sm=%u%s", tool->gpu_args, (unsigned)mg_session.sm, *given ? "," : "");
-    mg_buf_adds(&b, given);
-    return b.n ? mg_buf_take(&b) : strdup("");
-}
-
 static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
 
 /* t is the session's from now on, or closed. */
@@ -76,10 +66,8 @@ static enum mg_err add(struct mg_tool_spec t, struct mg_diag *d)
             err = mg_diag_err(d, MG_ERR_INPUT, "tool %s is there already", t.name);
     if (!err && s->n_uses == MG_MAX_USES)
         err = mg_diag_err(d, MG_ERR_INPUT, "more than %d tools", MG_MAX_USES);
-    char *options = err ? NULL : options_of(t.tool, t.args);
     if (!err)
-        err = options ? mg_tool_configure(t.tool, options, &conf, d) : MG_ERR_NO_MEMORY;
-    free(options);
+        err = mg_tool_configure(t.tool, t.args, s->backend == &mg_backend_nvidia ? s->sm : 0, &conf, d);
     if (err) {
         mg_tool_spec_close(&t);
     } else {

@@ -155,7 +155,7 @@ void mg_tool_tell(const struct mg_profile *p, uint32_t use, const struct mg_repo
     void *conf = NULL;
     const struct mg_puse *u = &p->uses[use];
     enum mg_err err = mg_tool_spec_find(u->name, u->path, &spec, &d);
-    if (!err) err = mg_tool_configure(spec.tool, u->args, &conf, &d);
+    if (!err) err = mg_tool_configure(spec.tool, u->args, 0, &conf, &d);
     fill(&m, &r);
     if (!err && spec.tool->profile) {
         spec.tool->profile(conf, &r, t, j);

@@ -87,11 +87,16 @@ enum mg_err mg_tool_spec_open(const char *spec, struct mg_tool_spec *out, struct
     return err;
 }
 
-enum mg_err mg_tool_configure(const struct mg_tool *tool, const char *args, void **conf, struct mg_diag *d)
+enum mg_err mg_tool_configure(const struct mg_tool *tool, const char *args, uint32_t gpu_sm, void **conf, struct mg_diag *d)
 {
     *conf = NULL;
-    if (tool->configure) return tool->configure(args, conf, d);
-    return *args ? mg_diag_err(d, MG_ERR_INPUT, "tool %s has no options, but got \"%s\"", tool->name, args) : MG_ERR_OK;
+    if (!tool->configure) return *args ? mg_diag_err(d, MG_ERR_INPUT, "tool %s has no options, but got \"%s\"", tool->name, args) : MG_ERR_OK;
+    if (!gpu_sm || !tool->gpu_args) return tool->configure(args, conf, d);
+    struct mg_buf b = MG_BUF_INIT;
+    mg_buf_printf(&b, "%s,sm=%u%s%s", tool->gpu_args, (unsigned)gpu_sm, *args ? "," : "", args);
+    enum mg_err err = tool->configure(b.at, conf, d);
+    mg_buf_release(&b);
+    return err;
 }
 
 void mg_tool_spec_close(struct mg_tool_spec *t)

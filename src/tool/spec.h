@@ -11,8 +11,9 @@ struct mg_tool_spec { char *name, *args, *path; const struct mg_tool *tool; void
 enum mg_err mg_tool_spec_open(const char *spec, struct mg_tool_spec *out, struct mg_diag *d) MG_MUST_CHECK;
 /* A tool by its parts, as a profile records them. */
 enum mg_err mg_tool_spec_find(const char *name, const char *path, struct mg_tool_spec *out, struct mg_diag *d) MG_MUST_CHECK;
-/* tool.configure, or no options where it has none. */
-enum mg_err mg_tool_configure(const struct mg_tool *tool, const char *args, void **conf, struct mg_diag *d) MG_MUST_CHECK;
+/* tool.configure with these options, on a GPU (gpu_sm != 0) with the tool's own for a GPU in front. A tool
+ * without configure takes none. */
+enum mg_err mg_tool_configure(const struct mg_tool *tool, const char *args, uint32_t gpu_sm, void **conf, struct mg_diag *d) MG_MUST_CHECK;
 void mg_tool_spec_close(struct mg_tool_spec *t);
 /* The next of a joined list as heap text, *at behind it; NULL: out of memory. */
 char *mg_tool_spec_next(const char **at);
