@@ -74,6 +74,8 @@ static const struct style styles[] = {
     {"cta", "blocks", "counters=register,warps=off,shards=64,scope=cta,cta=0", false},
     {"warp", "blocks", "counters=register,warps=off,shards=64,scope=warp,cta=0,warp=0", false},
     {"probe-sum", "probe-sum", "", false}, {"probe-sums", "probe-sums", "", false}, {"probe-cells", "probe-cells", "", true},
+    {"opcodes", "opcodes", "", false}, {"guards", "opcodes", "lanes=on", false}, {"bytes", "memory", "level=bytes", false}, {"clock", "clock", "", false},
+    {"lanes", "lanes", "", true}, {"memory", "memory", "", true}, {"latency", "latency", "", true}, {"functions", "functions", "", true}, {"values", "values", "", true},
     {"class", "blocks", "counters=class,warps=off", true},
     {"thread", "blocks", "counters=thread", true}, {"flux", "blocks", "counters=flux", true}, {"atomic", "blocks", "counters=atomic", true},
 };

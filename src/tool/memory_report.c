@@ -104,45 +104,31 @@ static const char *worst_pattern(const struct figures *f)
     return f->requests ? patterns[at] : "";
 }
 
-static void global_table(struct mg_table *t, const struct figures *f, uint32_t n)
+/* What the transfers of a request carried that nobody asked for: sectors of 32 bytes, passes of 128. */
+static uint64_t wasted(const struct figures *f)
 {
-    mg_table_begin(t, "global", "global memory by sectors beyond what the bytes would fill");
-    place_columns(t);
-    mg_table_column(t, "extra sectors", MG_COL_COUNT, NULL);
-    mg_table_column(t, "sectors", MG_COL_COUNT, NULL);
-    mg_table_column(t, "a request", MG_COL_REAL, NULL);
-    mg_table_column(t, "efficiency", MG_COL_PERCENT, NULL);
-    mg_table_column(t, "requests", MG_COL_COUNT, NULL);
-    mg_table_column(t, "mostly", MG_COL_TEXT, NULL);
-    mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
-    for (uint32_t i = 0; i < n; i++) {
-        if (!f[i].has_sectors || !f[i].requests) continue;
-        place_values(t, &f[i]);
-        mg_table_u64(t, f[i].sectors - f[i].least);
-        mg_table_u64(t, f[i].sectors);
-        mg_table_f64(t, mg_kit_share(f[i].sectors, f[i].requests));
-        mg_table_f64(t, MG_MIN(100.0, mg_kit_percent(f[i].accesses * f[i].note.bytes, f[i].sectors * 32)));
-        mg_table_u64(t, f[i].requests);
-        mg_table_text(t, worst_pattern(&f[i]));
-        mg_table_text(t, f[i].k->demangled);
-    }
-    mg_table_sort(t, 2);
+    return (f->has_sectors ? 32 * (f->sectors - f->least) : 0) + (f->has_conflicts ? 128 * f->conflicts : 0);
 }
 
-static void shared_table(struct mg_table *t, const struct figures *f, uint32_t n)
+static void request_table(struct mg_table *t, const struct figures *f, uint32_t n)
 {
-    mg_table_begin(t, "shared", "shared memory by bank conflicts");
+    mg_table_begin(t, "memory", "memory instructions by wasted transfers: sectors beyond what the bytes would fill, passes of bank conflicts");
     place_columns(t);
-    mg_table_column(t, "conflicts", MG_COL_COUNT, NULL);
-    mg_table_column(t, "a request", MG_COL_REAL, NULL);
+    mg_table_column(t, "wasted", MG_COL_BYTES, NULL);
+    mg_table_column(t, "sectors", MG_COL_REAL, "a request");
+    mg_table_column(t, "efficiency", MG_COL_PERCENT, NULL);
+    mg_table_column(t, "conflicts", MG_COL_REAL, "a request");
     mg_table_column(t, "requests", MG_COL_COUNT, NULL);
     mg_table_column(t, "mostly", MG_COL_TEXT, NULL);
     mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
     for (uint32_t i = 0; i < n; i++) {
-        if (f[i].note.space != MG_SPACE_shared || !f[i].requests) continue;
+        if (!f[i].requests) continue;
         place_values(t, &f[i]);
-        mg_table_u64(t, f[i].conflicts);
-        mg_table_f64(t, mg_kit_share(f[i].conflicts, f[i].requests));
+        mg_table_u64(t, wasted(&f[i]));
+        if (f[i].has_sectors) mg_table_f64(t, mg_kit_share(f[i].sectors, f[i].requests)), mg_table_f64(t, MG_MIN(100.0, mg_kit_percent(f[i].accesses * f[i].note.bytes, f[i].sectors * 32)));
+        else mg_table_null(t), mg_table_null(t);
+        if (f[i].has_conflicts) mg_table_f64(t, mg_kit_share(f[i].conflicts, f[i].requests));
+        else mg_table_null(t);
         mg_table_u64(t, f[i].requests);
         mg_table_text(t, worst_pattern(&f[i]));
         mg_table_text(t, f[i].k->demangled);
@@ -218,7 +204,7 @@ void mg_memory_profile(const void *conf, const struct mg_tool_result *r, struct 
     mg_json_end(j, ']');
     bool requests = false;
     for (uint32_t i = 0; i < n; i++) requests = requests || f[i].has_requests;
-    if (requests) global_table(t, f, n), shared_table(t, f, n);
+    if (requests) request_table(t, f, n);
     bytes_table(t, f, n);
     if (requests) stride_chart(t, f, n);
     free(f);
