@@ -6,6 +6,7 @@
  *   lower.c    a decoded function (emu_op) as instructions whose operation and operands are known
  *   flow.c     its blocks, which blocks may be pending where (thread frontiers), liveness
  *   shape.c    which registers are equal in all lanes or grow by a constant from lane to lane
+ *   region.c   what code for whole CTAs needs: its regions, which registers are the CTA's
  *   enter.c    warps go from the emulator into compiled code and back
  *   plugin/    libmargay-cpu.so: struct cpu_func to machine code through LLVM's C interface
  *
@@ -41,6 +42,8 @@ struct cpu_reg {
     struct cpu_shape shape;
     uint32_t linear;    /* 1 + place among the linear registers; 0: a vector */
     uint8_t known;      /* CPU_REG_PLAIN whose only definition is mov of `value` */
+    bool cta;           /* linear, and the CTA's: what it is in warp 0 plus step * the warp's number */
+    int64_t step;
     uint64_t value;     /* CPU_REG_CONST, known */
 };
 
@@ -86,6 +89,14 @@ struct cpu_block {
     uint64_t *dirty;      /* at its start: registers written since compiled code was entered */
 };
 
+/* Where all warps of a CTA begin a region, in whole-CTA code. */
+struct cpu_start {
+    uint32_t block;
+    uint64_t *reach;        /* blocks up to the next stop */
+    uint32_t n_stops, stop; /* stops it may come to (2: several), the first of them */
+};
+#define CPU_STOP(block, barrier) (2 * (block) + 2 + (barrier)) /* number of a stop; 0: none */
+
 struct cpu_func {
     const struct emu_func *fn;
     uint32_t dims[3];     /* of the block it is made for */
@@ -98,6 +109,15 @@ struct cpu_func {
     uint32_t block_words, reg_words;
     uint32_t n_linear;
     bool is_kernel, suspects;
+    /* region.c */
+    bool whole;           /* there is to be whole-CTA code; what follows is only known then */
+    bool lossy;           /* some warps may end while others go on */
+    bool splits;          /* lanes may part */
+    uint32_t n_warps, whole_ops;
+    struct cpu_start *starts; uint32_t n_starts;
+    uint32_t *start_of;   /* by block: 1 + start */
+    bool *paused;         /* by block: a start where warps pause */
+    bool loops;           /* there are jumps back */
     bool own_sregs;       /* needs special registers that compiled code does not know itself */
 };
 
@@ -105,6 +125,7 @@ struct cpu_func {
 
 enum cpu_leave {
     CPU_DONE, /* the warp has nothing more to run here (alone), or every warp has ended or waits */
+    CPU_SOME, /* whole CTAs: warps before `warp` came to stops, some to others than the first; the rest is to run */
     CPU_AT,   /* the running set of warp `warp` stands at operation pc with mask; pending ones are in its masks */
 };
 
@@ -132,6 +153,12 @@ struct cpu_call {
     uint32_t alone;      /* stops are the emulator's: CPU_AT */
     uint32_t outside;    /* the warp has other sets */
     uint32_t ctaid[3], nctaid[3];
+    /* whole CTAs: from `number` on, the last one is number_end - 1. On the way out number and ctaid are those of the CTA it is in;
+     * all its warps were at `start`, those before `own` have come to `common` */
+    uint64_t number, number_end;
+    uint32_t *place;      /* ctaid of the CTA that runs, for who asks */
+    uint32_t own, start, common, turns; /* turns: pauses left */
+    uint64_t (*uniform[2])[2];     /* the CTA's registers, warp 0: at start, at common */
     uint32_t pc, mask;   /* out, CPU_AT */
     uint32_t block;      /* out: the block it is in */
     struct cpu_warp warps[EMU_MAX_WARPS];
@@ -144,15 +171,15 @@ struct cpu_host { /* what compiled code calls */
 
 /* ---- the plugin ------------------------------------------------------------------------------- */
 
-#define CPU_PLUGIN_VERSION 2
+#define CPU_PLUGIN_VERSION 3
 #define CPU_SYMBOL "mg_warps" /* of the object's function: a cpu_code_fn */
 struct cpu_plugin {
     uint32_t version;
     const char *llvm;
     /* For one thread at a time; several may be open. */
     void *(*open)(enum emu_isa isa, char *why, size_t why_bytes);
-    /* An ELF object, malloc'd. It depends on the function as lowered alone and holds no address of this process. */
-    bool (*compile)(void *jit, struct cpu_func *f, void **object, size_t *bytes, char *why, size_t why_bytes);
+    /* An ELF object, malloc'd: code for warps, or for whole CTAs. It depends on the function as lowered alone and holds no address of this process. */
+    bool (*compile)(void *jit, struct cpu_func *f, bool whole, void **object, size_t *bytes, char *why, size_t why_bytes);
     void (*close)(void *jit);
 };
 typedef const struct cpu_plugin *(*cpu_plugin_fn)(void); /* exported as mg_cpu_plugin */
@@ -181,6 +208,11 @@ void cpu_find_dirty(struct cpu_func *f);
 void cpu_dirty_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *out);
 /* Registers live before operation ix of block b. */
 void cpu_live_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *out);
+uint32_t cpu_successors(const struct cpu_func *f, uint32_t b, uint32_t *out, uint32_t max);
+bool cpu_plain_barrier(const struct cpu_func *f, const struct cpu_inst *in); /* uses.c: bar.sync 0 of all */
+uint32_t cpu_stop_of(const struct cpu_func *f, uint32_t b); /* uses.c: where whole-CTA code stops at the end of block b; 0: nowhere */
+/* region.c */
+void cpu_find_regions(struct cpu_func *f);
 /* shape.c */
 void cpu_find_shapes(struct cpu_func *f);
 bool cpu_uniform_guard(const struct cpu_func *f, const struct cpu_inst *in); /* uses.c */
@@ -191,8 +223,8 @@ void cpu_enter_free(struct emu_worker *wk);
 struct cpu_unit { /* one function, for one block shape */
     const struct emu_func *fn;
     struct cpu_func *f;
-    struct cpu_object object;
-    _Atomic(cpu_code_fn) code; /* NULL: not ready */
+    struct cpu_object object, whole_object;
+    _Atomic(cpu_code_fn) code, whole; /* NULL: not ready */
 };
 struct cpu_set { /* a kernel's functions for one block shape */
     uint32_t dims[3];
@@ -212,8 +244,8 @@ void cpu_tier_end(struct emu_launch *l);
 void cpu_tier_forget(struct emu_code *code);
 
 /* store.c: compiled functions kept between runs */
-bool cpu_store_find(struct cpu_func *f, const char *maker, void **object, size_t *bytes);
-void cpu_store_keep(const struct cpu_func *f, const char *maker, const void *object, size_t bytes);
+bool cpu_store_find(struct cpu_func *f, bool whole, const char *maker, void **object, size_t *bytes);
+void cpu_store_keep(const struct cpu_func *f, bool whole, const char *maker, const void *object, size_t bytes);
 
 /* library.c: libmargay-cpu.so, found when the device opens and opened when something is to be compiled */
 struct cpu_library {

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/io.h"
+
 static void sync_exec(const struct emu_op *op, char *regs, uint32_t mask)
 {
     struct emu_part part = {op, regs, mask};
@@ -43,7 +45,7 @@ static bool is_entry(const struct emu_launch *l, const struct emu_op *op, const 
 struct own {
     struct cpu_call call;
     const struct emu_cta *for_cta; /* whose places the call holds */
-    uint64_t (*linear)[2]; uint32_t cap;    /* linear registers of each warp */
+    uint64_t (*linear)[2]; uint32_t cap;    /* linear registers of each warp; twice more for those of the CTA */
     uint32_t *masks, n_masks;               /* and its pending lanes, by block */
 };
 
@@ -64,9 +66,9 @@ static struct own *own_of(struct emu_worker *wk)
 
 static bool make_room(struct own *o, const struct cpu_func *f, uint32_t warps)
 {
-    if (f->n_linear * warps > o->cap) {
+    if (f->n_linear * (warps + 2) > o->cap) {
         free(o->linear);
-        o->cap = f->n_linear * warps;
+        o->cap = f->n_linear * (warps + 2);
         o->linear = calloc(o->cap, sizeof *o->linear);
         o->for_cta = NULL;
     }
@@ -222,11 +224,10 @@ static bool enter(struct emu_warp *w, struct emu_set *s, bool *again)
 
 /* ---- whole CTAs ------------------------------------------------------------------------------------------ */
 
-/* Compiled code cannot go on: puts the CTA where the emulator would have it. One warp stopped inside (call
- * holds where), the others ended, wait at a barrier or are to go on at an entry. */
-static bool hand_over(struct emu_cta *c, uint64_t number, const struct cpu_func *f, struct cpu_call *call)
+/* Compiled code cannot go on: puts the CTA where the emulator would have it. Warp k stopped inside (call
+ * holds where; none: past the last), the others ended, wait at a barrier or are to go on at an entry. */
+static bool hand_over(struct emu_cta *c, uint64_t number, const struct cpu_func *f, struct cpu_call *call, uint32_t k)
 {
-    uint32_t k = call->warp;
     const struct emu_op *ops = f->fn->ops;
     uint8_t suspect[EMU_MAX_WARPS];
     for (uint32_t i = 0; i < c->n_warps; i++) suspect[i] = c->warps[i].suspect;
@@ -257,66 +258,150 @@ static bool hand_over(struct emu_cta *c, uint64_t number, const struct cpu_func 
     return true;
 }
 
-static int run_cta(struct emu_cta *c, uint64_t linear)
+/* Warps all begin at the kernel's entry. */
+static void begin_warps(struct emu_cta *c, const struct cpu_func *f, struct cpu_call *call)
 {
-    struct emu_worker *wk = c->wk;
-    const struct emu_launch *l = c->l;
-    struct cpu_unit *u = ((struct cpu_set *)l->compiled)->units;
-    cpu_code_fn code = atomic_load_explicit(&u->code, memory_order_acquire);
-    struct own *o = code && u->fn == c->code->entry && c->n_peers == 1 && !c->code->alloca_bytes && !l->deadline_ns ? own_of(wk) : NULL;
-    if (!o || !make_room(o, u->f, c->n_warps) || (l->l->cancel && *l->l->cancel)) return EMU_CTA_NOT;
-    const struct cpu_func *f = u->f;
-    struct cpu_call *call = &o->call;
-    uint32_t n = c->n_warps;
-    if (o->for_cta != c) {
-        if (!c->warps[0].root && !emu_cta_start(c, linear)) return EMU_CTA_NOT;
-        for (uint32_t k = 0; k < n; k++) {
-            c->warps[k].root->mask = 0;
-            call->warps[k].frame = c->warps[k].root;
-            call->warps[k].linear = o->linear + (size_t)k * f->n_linear;
-            call->warps[k].masks = o->masks + (size_t)k * f->n_blocks;
-        }
-        o->for_cta = c;
-        call->ops = f->fn->ops;
-        call->outside = call->alone = 0;
-        call->n_warps = n;
-        places(call, c->warps[0].root);
-    }
-    const struct mg_dim3 *g = &l->l->grid;
-    c->linear = linear;
-    bool first_row = linear < g->x;
-    call->ctaid[0] = c->id[0] = (uint32_t)(first_row ? linear : linear % g->x);
-    call->ctaid[1] = c->id[1] = first_row ? 0 : (uint32_t)(linear / g->x % g->y);
-    call->ctaid[2] = c->id[2] = first_row ? 0 : (uint32_t)(linear / g->x / g->y);
-    for (uint32_t k = 0; k < n; k++) {
+    for (uint32_t k = 0; k < c->n_warps; k++) {
         struct emu_warp *w = &c->warps[k];
         struct cpu_warp *s = &call->warps[k];
         uint32_t lanes = c->n_threads - k * EMU_LANES;
         s->live = s->mask = w->live = lanes >= EMU_LANES ? UINT32_MAX : (1u << lanes) - 1;
         s->entry = f->entry;
         s->at = 0;
-        s->pauses = n > 1 ? EMU_LOOP_PAUSES : 0;
+        s->pauses = c->n_warps > 1 ? EMU_LOOP_PAUSES : 0;
         s->budget = EMU_TURN_BUDGET;
         w->suspect = 0;
         w->n_sets = 0;
         if (f->own_sregs) emu_frame_fill_sregs(w->root);
     }
-    for (uint32_t first = 0; first < n;) {
+}
+
+/* Goes on warp by warp from warp `first` of this round. */
+static int run_rounds(struct emu_cta *c, const struct cpu_func *f, cpu_code_fn code, struct cpu_call *call, uint32_t first)
+{
+    uint32_t n = c->n_warps;
+    for (;;) {
         call->warp = first;
-        if (code(call) == CPU_AT) return hand_over(c, linear, f, call) ? EMU_CTA_GOES_ON : EMU_CTA_NOT;
+        if (first < n && code(call) == CPU_AT) return hand_over(c, c->linear, f, call, call->warp) ? EMU_CTA_GOES_ON : EMU_CTA_NOT;
         uint32_t ready = n, alive = n;
         for (uint32_t k = n; k-- > 0;) {
             if (!call->warps[k].live) continue;
             alive = k;
             if (!call->warps[k].at) ready = k;
         }
+        if (alive == n) return EMU_CTA_RAN;
         first = ready;
-        if (alive == n || ready < n) continue;
+        if (ready < n) continue;
         for (uint32_t k = alive; k < n; k++) { /* all that live have come to the barrier */
             call->warps[k].at = 0;
             if (n > 1 && call->warps[k].pauses < EMU_BAR_PAUSES) call->warps[k].pauses = EMU_BAR_PAUSES;
         }
         first = alive;
+    }
+}
+
+/* Whole-CTA code has returned in the middle of one: what it kept for all warps becomes each one's. Warp call->own
+ * wrote its state itself, but not where it stopped when it stands inside. */
+static void spread(struct emu_cta *c, const struct cpu_func *f, struct cpu_call *call, bool inside)
+{
+    uint32_t own = call->own, next = call->common / 2 - 1;
+    bool barrier = call->common & 1, first = call->start == f->entry;
+    if (inside) {
+        call->warps[own].at = 0;
+        call->warps[own].pauses = call->turns;
+    }
+    for (uint32_t k = 0; k < c->n_warps; k++) {
+        struct cpu_warp *s = &call->warps[k];
+        bool came = k < own;
+        uint32_t block = came ? next : call->start;
+        if (k == own) continue;
+        if (came && !call->common) s->live = 0;
+        else if (!f->lossy || (!came && first)) s->live = UINT32_MAX;
+        if (!s->live) continue;
+        if (!f->loops || (!came && first)) s->budget = EMU_TURN_BUDGET;
+        if (!f->splits || !f->paused[block]) s->mask = s->live;
+        s->entry = block;
+        s->at = came && barrier ? f->blocks[block].first : 0; /* 1 + the barrier's operation */
+        s->pauses = call->turns - (came && !barrier);
+        for (uint32_t r = 0; r < f->n_regs; r++) {
+            const struct cpu_reg *reg = &f->regs[r];
+            for (int h = 0; h < 2 && reg->cta; h++) s->linear[reg->linear - 1][h] = call->uniform[came][reg->linear - 1][h] + (uint64_t)(reg->step * (int64_t)k);
+        }
+    }
+}
+
+static void place(struct emu_cta *c, uint64_t linear, struct cpu_call *call)
+{
+    const struct mg_dim3 *g = &c->l->l->grid;
+    c->linear = linear;
+    bool first_row = linear < g->x;
+    call->ctaid[0] = c->id[0] = (uint32_t)(first_row ? linear : linear % g->x);
+    call->ctaid[1] = c->id[1] = first_row ? 0 : (uint32_t)(linear / g->x % g->y);
+    call->ctaid[2] = c->id[2] = first_row ? 0 : (uint32_t)(linear / g->x / g->y);
+}
+
+/* Whole-CTA code for CTAs *at .. end - 1. */
+static int run_whole(struct emu_cta *c, const struct cpu_unit *u, cpu_code_fn whole, struct cpu_call *call, uint64_t *at, uint64_t end)
+{
+    const struct cpu_func *f = u->f;
+    while (*at < end) {
+        place(c, *at, call);
+        begin_warps(c, f, call);
+        call->number = *at;
+        call->number_end = f->own_sregs || f->suspects ? *at + 1 : end;
+        uint32_t how = whole(call);
+        *at = call->number;
+        if (how == CPU_DONE) continue;
+        c->linear = *at;
+        spread(c, f, call, how == CPU_AT);
+        if (how == CPU_AT) return hand_over(c, *at, f, call, call->warp) ? EMU_CTA_GOES_ON : EMU_CTA_NOT;
+        cpu_code_fn code = atomic_load_explicit(&u->code, memory_order_acquire);
+        if (!code) return hand_over(c, *at, f, call, c->n_warps) ? EMU_CTA_GOES_ON : EMU_CTA_NOT;
+        int r = run_rounds(c, f, code, call, call->warp);
+        if (r != EMU_CTA_RAN) return r;
+        ++*at;
+    }
+    return EMU_CTA_RAN;
+}
+
+static int run_ctas(struct emu_cta *c, uint64_t *at, uint64_t end)
+{
+    struct emu_worker *wk = c->wk;
+    const struct emu_launch *l = c->l;
+    struct cpu_unit *u = ((struct cpu_set *)l->compiled)->units;
+    cpu_code_fn code = atomic_load_explicit(&u->code, memory_order_acquire), whole = atomic_load_explicit(&u->whole, memory_order_acquire);
+    bool can = (code || whole) && u->fn == c->code->entry && c->n_peers == 1 && !c->code->alloca_bytes && (!l->deadline_ns || mg_now_ns() < l->deadline_ns);
+    struct own *o = can ? own_of(wk) : NULL;
+    if (!o || !make_room(o, u->f, c->n_warps) || (l->l->cancel && *l->l->cancel)) return EMU_CTA_NOT;
+    const struct cpu_func *f = u->f;
+    struct cpu_call *call = &o->call;
+    uint32_t n = c->n_warps;
+    if (o->for_cta != c) {
+        if (!c->warps[0].root && !emu_cta_start(c, *at)) return EMU_CTA_NOT;
+        for (uint32_t k = 0; k < n; k++) {
+            c->warps[k].root->mask = 0;
+            call->warps[k].frame = c->warps[k].root;
+            call->warps[k].linear = o->linear + (size_t)k * f->n_linear;
+            call->warps[k].masks = o->masks + (size_t)k * f->n_blocks;
+        }
+        for (uint32_t k = 0; k < 2; k++) call->uniform[k] = o->linear + (size_t)(n + k) * f->n_linear;
+        o->for_cta = c;
+        call->ops = f->fn->ops;
+        call->outside = call->alone = 0;
+        call->n_warps = n;
+        call->place = c->id;
+        places(call, c->warps[0].root);
+    }
+    if (whole) return run_whole(c, u, whole, call, at, end);
+    for (; *at < end; ++*at) {
+        place(c, *at, call);
+        begin_warps(c, f, call);
+        int how = run_rounds(c, f, code, call, 0);
+        if (how != EMU_CTA_RAN) return how;
+        if (l->l->cancel && *l->l->cancel && *at + 1 < end) {
+            ++*at;
+            return EMU_CTA_NOT;
+        }
     }
     return EMU_CTA_RAN;
 }
@@ -331,4 +416,4 @@ void cpu_enter_free(struct emu_worker *wk)
     free(o);
 }
 
-const struct emu_compiler cpu_compiler = {.begin = begin, .end = end, .enter = enter, .is_entry = is_entry, .forget = cpu_tier_forget, .worker_end = cpu_enter_free, .cta = run_cta};
+const struct emu_compiler cpu_compiler = {.begin = begin, .end = end, .enter = enter, .is_entry = is_entry, .forget = cpu_tier_forget, .worker_end = cpu_enter_free, .cta = run_ctas};

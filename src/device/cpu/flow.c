@@ -129,7 +129,7 @@ static const struct cpu_inst *last_of(const struct cpu_func *f, uint32_t b)
 }
 
 /* Where control may go from the end of b. */
-static uint32_t successors(const struct cpu_func *f, uint32_t b, uint32_t *out, uint32_t max)
+uint32_t cpu_successors(const struct cpu_func *f, uint32_t b, uint32_t *out, uint32_t max)
 {
     const struct cpu_inst *in = last_of(f, b);
     const struct emu_op *op = &f->fn->ops[f->blocks[b].end - 1];
@@ -181,7 +181,7 @@ static bool park_front(struct cpu_func *f, uint32_t b, uint64_t *reach, uint32_t
             stack[n++] = x;
         }
     while (n) {
-        uint32_t x = stack[--n], m = successors(f, x, succ, MG_COUNT_OF(succ));
+        uint32_t x = stack[--n], m = cpu_successors(f, x, succ, MG_COUNT_OF(succ));
         for (uint32_t k = 0; k < m; k++)
             if (!mg_has(reach, succ[k])) {
                 mg_put(reach, succ[k]);
@@ -189,7 +189,7 @@ static bool park_front(struct cpu_func *f, uint32_t b, uint64_t *reach, uint32_t
             }
     }
     bool grew = false;
-    uint32_t m = successors(f, b, succ, MG_COUNT_OF(succ));
+    uint32_t m = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
     for (uint32_t x = 0; x < f->n_blocks; x++) {
         if (!mg_has(reach, x)) continue;
         uint64_t *front = f->blocks[x].front;
@@ -209,7 +209,7 @@ void cpu_find_fronts(struct cpu_func *f)
         again = false;
         for (uint32_t b = 0; b < f->n_blocks; b++) {
             const struct cpu_inst *in = last_of(f, b);
-            uint32_t n = successors(f, b, succ, MG_COUNT_OF(succ));
+            uint32_t n = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
             bool split = in && in->guard && !cpu_uniform_guard(f, in);
             if (in && in->ctl == EMU_CTL_BRX) split = true;
             for (uint32_t k = 0; k < n; k++) { /* all lanes go one way */
@@ -271,7 +271,7 @@ static void step_back(struct live *l, uint32_t ix)
 
 static void live_out(const struct cpu_func *f, uint32_t b, uint64_t *out)
 {
-    uint32_t succ[260], n = successors(f, b, succ, MG_COUNT_OF(succ));
+    uint32_t succ[260], n = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
     memset(out, 0, f->reg_words * sizeof *out);
     for (uint32_t k = 0; k < n; k++) join(out, f->blocks[succ[k]].live, f->reg_words);
 }
@@ -322,7 +322,7 @@ void cpu_find_dirty(struct cpu_func *f)
         again = false;
         for (uint32_t b = 0; b < f->n_blocks; b++) {
             const struct cpu_inst *in = last_of(f, b);
-            uint32_t n = successors(f, b, succ, MG_COUNT_OF(succ));
+            uint32_t n = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
             cpu_dirty_at(f, b, f->blocks[b].end, set);
             bool outside = in && (in->ctl == EMU_CTL_BAR || in->ctl == EMU_CTL_SYNC); /* goes on by way of an entry */
             for (uint32_t k = 0; k < n && !outside; k++) again |= join(f->blocks[succ[k]].dirty, set, f->reg_words);

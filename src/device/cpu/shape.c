@@ -74,9 +74,11 @@ static struct value join(struct value a, struct value b)
     return a;
 }
 
-static struct value times(struct shapes *z, struct value a, uint32_t ra, struct value b, uint32_t rb)
+static struct value times(struct shapes *z, const struct cpu_inst *in, struct value a, uint32_t ra, struct value b, uint32_t rb)
 {
     int64_t c;
+    bool unsigned_wide = in->key == K_WIDE && (in->t[0] == MG_TYPE_u32 || in->t[0] == MG_TYPE_u16);
+    if (unsigned_wide && ((constant(z, rb, &c) && c < 0 && a.s.stride) || (constant(z, ra, &c) && c < 0 && b.s.stride))) return vary;
     if (constant(z, rb, &c)) return linear(a.s.stride * c, a.s.halves);
     if (constant(z, ra, &c)) return linear(b.s.stride * c, b.s.halves);
     if (a.s.stride || b.s.stride) return vary;
@@ -118,10 +120,10 @@ static struct value alu(struct shapes *z, const struct cpu_inst *in)
     case MG_OP_neg: return integer ? linear(-(int64_t)s[0].s.stride, s[0].s.halves) : vary;
     case MG_OP_mul:
         if (!integer || in->key == K_HI) return vary;
-        return times(z, s[0], in->s[0], s[1], in->s[1]);
+        return times(z, in, s[0], in->s[0], s[1], in->s[1]);
     case MG_OP_mad: {
         if (!integer) return vary;
-        struct value p = times(z, s[0], in->s[0], s[1], in->s[1]);
+        struct value p = times(z, in, s[0], in->s[0], s[1], in->s[1]);
         return p.state == LINEAR ? plus(p, s[2], 1) : vary;
     }
     case MG_OP_shl:

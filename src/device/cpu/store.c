@@ -17,11 +17,11 @@ static const char magic[8] = "mgcpu001";
 
 static void add_words(struct mg_sha256 *s, const uint64_t *set, uint32_t words) { mg_sha256_add(s, set, words * sizeof *set); }
 
-static bool find_path(const struct cpu_func *f, const char *maker, bool make, char *path)
+static bool find_path(const struct cpu_func *f, bool whole, const char *maker, bool make, char *path)
 {
     struct mg_sha256 s;
     uint8_t h[32];
-    const uint32_t head[] = {(uint32_t)f->isa, f->dims[0], f->dims[1], f->dims[2], f->is_kernel, f->suspects, f->own_sregs, f->n_regs, f->n_insts, f->n_blocks, f->entry, f->n_linear};
+    const uint32_t head[] = {(uint32_t)f->isa, f->dims[0], f->dims[1], f->dims[2], f->is_kernel, f->suspects, f->own_sregs, f->n_regs, f->n_insts, f->n_blocks, f->entry, f->n_linear, whole};
     mg_sha256_init(&s);
     mg_sha256_add(&s, magic, sizeof magic);
     mg_sha256_add(&s, maker, strlen(maker) + 1);
@@ -48,11 +48,11 @@ static bool find_path(const struct cpu_func *f, const char *maker, bool make, ch
 
 static size_t prefix_bytes(const struct cpu_func *f) { return 8 + (size_t)f->n_blocks * f->reg_words * sizeof(uint64_t); }
 
-bool cpu_store_find(struct cpu_func *f, const char *maker, void **object, size_t *bytes)
+bool cpu_store_find(struct cpu_func *f, bool whole, const char *maker, void **object, size_t *bytes)
 {
     char path[PATH_MAX];
     size_t n, prefix = prefix_bytes(f);
-    char *data = find_path(f, maker, false, path) ? mg_cache_read(path, magic, &n) : NULL;
+    char *data = find_path(f, whole, maker, false, path) ? mg_cache_read(path, magic, &n) : NULL;
     const uint32_t want[2] = {f->n_blocks, f->reg_words};
     if (!data || n <= prefix || memcmp(data, want, sizeof want)) {
         free(data);
@@ -65,11 +65,11 @@ bool cpu_store_find(struct cpu_func *f, const char *maker, void **object, size_t
     return true;
 }
 
-void cpu_store_keep(const struct cpu_func *f, const char *maker, const void *object, size_t bytes)
+void cpu_store_keep(const struct cpu_func *f, bool whole, const char *maker, const void *object, size_t bytes)
 {
     char path[PATH_MAX];
     size_t prefix = prefix_bytes(f);
-    char *data = find_path(f, maker, true, path) ? malloc(prefix + bytes) : NULL;
+    char *data = find_path(f, whole, maker, true, path) ? malloc(prefix + bytes) : NULL;
     if (!data) return;
     memcpy(data, (uint32_t[2]){f->n_blocks, f->reg_words}, 8);
     for (uint32_t b = 0; b < f->n_blocks; b++) memcpy(data + 8 + (size_t)b * f->reg_words * 8, f->blocks[b].saved, f->reg_words * sizeof(uint64_t));

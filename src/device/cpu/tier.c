@@ -8,7 +8,8 @@
  *
  * MARGAY_CPU_TIER=sync compiles before a launch begins, a number is EMULATE_NS in milliseconds, for tests
  * and measurements.
- * MARGAY_CPU_VERBOSE says what was compiled. MARGAY_CPU_STORE=off leaves the store alone.
+ * MARGAY_CPU_VERBOSE says what was compiled. MARGAY_CPU_STORE=off leaves the store alone,
+ * MARGAY_CPU_WHOLE=off runs CTAs warp by warp.
  */
 #include "device/cpu/cpu.h"
 
@@ -40,17 +41,17 @@ struct cpu_tier {
     pthread_cond_t more, idle;
     MG_VEC(struct cpu_job) jobs; /* in the order of their due times */
     struct compiler threads[MAX_THREADS], here; uint32_t n_threads, max_threads, n_busy;
-    bool quit, sync, verbose, store;
+    bool quit, sync, verbose, store, whole;
     uint64_t delay_ns;
     pid_t pid;
 };
 
 /* ---- compiling ------------------------------------------------------------------------------------------ */
 
-static bool make_object(struct compiler *c, struct cpu_func *f, void **object, size_t *bytes, bool *stored, char *why, size_t why_bytes)
+static bool make_object(struct compiler *c, struct cpu_func *f, bool whole, void **object, size_t *bytes, bool *stored, char *why, size_t why_bytes)
 {
     struct cpu_tier *t = c->t;
-    *stored = t->store && cpu_store_find(f, t->library.maker, object, bytes);
+    *stored = t->store && cpu_store_find(f, whole, t->library.maker, object, bytes);
     if (*stored) return true;
     const struct cpu_plugin *p = cpu_library_open(&t->library);
     if (!p) {
@@ -58,26 +59,38 @@ static bool make_object(struct compiler *c, struct cpu_func *f, void **object, s
         return false;
     }
     if (!c->jit && !(c->jit = p->open(t->dev->isa, why, why_bytes))) return false;
-    if (!p->compile(c->jit, f, object, bytes, why, why_bytes)) return false;
-    if (t->store) cpu_store_keep(f, t->library.maker, *object, *bytes);
+    if (!p->compile(c->jit, f, whole, object, bytes, why, why_bytes)) return false;
+    if (t->store) cpu_store_keep(f, whole, t->library.maker, *object, *bytes);
     return true;
 }
 
-static void compile(struct compiler *c, struct cpu_set *s, uint32_t ix)
+static bool compile_one(struct compiler *c, struct cpu_unit *u, bool whole, struct cpu_object *out)
 {
-    struct cpu_unit *u = &s->units[ix];
     char why[600] = "";
     void *object = NULL;
     size_t bytes = 0;
     bool stored = false;
     uint64_t start = mg_now_ns();
-    u->f = cpu_lower(u->fn, s->dims, why, sizeof why);
-    bool ok = u->f && make_object(c, u->f, &object, &bytes, &stored, why, sizeof why) && cpu_object_load(object, bytes, &u->object, why, sizeof why);
+    bool ok = make_object(c, u->f, whole, &object, &bytes, &stored, why, sizeof why) && cpu_object_load(object, bytes, out, why, sizeof why);
     free(object);
-    if (ok) atomic_store_explicit(&u->code, u->object.fn, memory_order_release);
     if (c->t->verbose)
-        fprintf(stderr, "margay cpu: %s for %ux%ux%u: %s%s, %.1f ms\n", u->fn->code->kernel->name, s->dims[0], s->dims[1], s->dims[2], !ok ? "emulated: " : stored ? "from the store" : "compiled",
-                ok ? "" : why, (double)(mg_now_ns() - start) * 1e-6);
+        fprintf(stderr, "margay cpu: %s for %ux%ux%u, %s: %s%s, %.1f ms\n", u->fn->code->kernel->name, u->f->dims[0], u->f->dims[1], u->f->dims[2], whole ? "whole CTAs" : "warps",
+                !ok ? "emulated: " : stored ? "from the store" : "compiled", ok ? "" : why, (double)(mg_now_ns() - start) * 1e-6);
+    return ok;
+}
+
+/* Code for whole CTAs first: often it is all that runs. */
+static void compile(struct compiler *c, struct cpu_set *s, uint32_t ix)
+{
+    struct cpu_unit *u = &s->units[ix];
+    char why[600] = "";
+    u->f = cpu_lower(u->fn, s->dims, why, sizeof why);
+    if (!u->f) {
+        if (c->t->verbose) fprintf(stderr, "margay cpu: %s: emulated: %s\n", u->fn->code->kernel->name, why);
+        return;
+    }
+    if (u->f->whole && c->t->whole && compile_one(c, u, true, &u->whole_object)) atomic_store_explicit(&u->whole, u->whole_object.fn, memory_order_release);
+    if (compile_one(c, u, false, &u->object)) atomic_store_explicit(&u->code, u->object.fn, memory_order_release);
 }
 
 /* ---- the queue ------------------------------------------------------------------------------------------ */
@@ -229,6 +242,7 @@ void cpu_tier_forget(struct emu_code *code)
         next = s->next;
         for (uint32_t i = 0; i < s->n_units; i++) {
             cpu_object_free(&s->units[i].object);
+            cpu_object_free(&s->units[i].whole_object);
             cpu_func_free(s->units[i].f);
         }
         free(s->units);
@@ -248,11 +262,12 @@ bool cpu_tier_open(struct mg_device *dev, struct mg_diag *d)
         free(t);
         return false;
     }
-    const char *tier = getenv("MARGAY_CPU_TIER"), *store = getenv("MARGAY_CPU_STORE");
+    const char *tier = getenv("MARGAY_CPU_TIER"), *store = getenv("MARGAY_CPU_STORE"), *whole = getenv("MARGAY_CPU_WHOLE");
     t->dev = dev;
     t->sync = tier && !strcmp(tier, "sync");
     t->delay_ns = tier && *tier >= '0' && *tier <= '9' ? strtoul(tier, NULL, 10) * 1000000u : EMULATE_NS;
     t->store = !store || strcmp(store, "off") != 0;
+    t->whole = !whole || strcmp(whole, "off") != 0;
     t->verbose = getenv("MARGAY_CPU_VERBOSE") != NULL;
     t->max_threads = MG_MIN(MG_MAX(dev->n_workers / 2, 1), MAX_THREADS);
     t->pid = getpid();

@@ -75,3 +75,17 @@ bool cpu_uniform_guard(const struct cpu_func *f, const struct cpu_inst *in)
 {
     return !in->guard || cpu_is_uniform(f->regs[in->guard - 1].shape);
 }
+
+bool cpu_plain_barrier(const struct cpu_func *f, const struct cpu_inst *in)
+{
+    const struct cpu_reg *number = in->s[0] ? &f->regs[in->s[0] - 1] : NULL;
+    return !in->guard && in->sub == EMU_BAR_SYNC && !in->s[1] && number && number->kind == CPU_REG_CONST && !number->value;
+}
+
+uint32_t cpu_stop_of(const struct cpu_func *f, uint32_t b)
+{
+    const struct cpu_inst *in = &f->insts[f->blocks[b].end - 1];
+    if (in->kind != CPU_CTL) return 0;
+    if (in->ctl == EMU_CTL_BAR) return CPU_STOP(in->fall, 1);
+    return in->ctl == EMU_CTL_LOOP && f->n_warps > 1 ? CPU_STOP(in->target, 0) : 0;
+}

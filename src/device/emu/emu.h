@@ -195,9 +195,10 @@ struct emu_compiler {
     bool (*is_entry)(const struct emu_launch *l, const struct emu_op *op, const struct emu_func *fn);
     void (*forget)(struct emu_code *c);   /* before the code is freed */
     void (*worker_end)(struct emu_worker *wk);
-    /* Runs a CTA that was not started: EMU_CTA_NOT: it was not; EMU_CTA_RAN; EMU_CTA_GOES_ON: it is
-     * started now, and the emulator goes on where compiled code stopped. */
-    int (*cta)(struct emu_cta *c, uint64_t linear);
+    /* Runs CTAs *at .. end - 1, none of them started, one after the other. EMU_CTA_RAN: all have ended. Else *at is
+     * the first that has not: EMU_CTA_NOT: it was not begun; EMU_CTA_GOES_ON: it is started now, and the
+     * emulator goes on where compiled code stopped. */
+    int (*cta)(struct emu_cta *c, uint64_t *at, uint64_t end);
 };
 
 struct emu_global { uint64_t address, bytes; };

@@ -307,36 +307,60 @@ static MG_NOINLINE struct emu_cta *pop(struct queue *q)
     return c;
 }
 
+/* CTAs that a worker takes at once: few where they take long, and towards the end. */
+struct share { uint64_t at, end, size, since; };
+
+#define SHARE_SHORT_NS 50000
+#define SHARE_LONG_NS 400000
+
+static bool take_share(struct emu_launch *l, struct share *s)
+{
+    uint64_t workers = l->dev->n_workers, next = atomic_load_explicit(&l->next_cta, memory_order_relaxed), now = 0;
+    if (next >= l->n_ctas) return false;
+    if (l->compiled && !l->l->cooperative) {
+        now = mg_now_ns();
+        if (!s->size) s->size = 1;
+        else if (now - s->since < SHARE_SHORT_NS) s->size *= 4;
+        else if (now - s->since > SHARE_LONG_NS && s->size > 1) s->size /= 2;
+        s->since = now;
+    }
+    uint64_t n = MG_MAX(s->size, 1), left = workers > 1 ? (l->n_ctas - next) / (2 * workers) : l->n_ctas - next;
+    n = MG_MAX(MG_MIN(n, left), 1);
+    s->at = atomic_fetch_add(&l->next_cta, n);
+    s->end = MG_MIN(s->at + n, l->n_ctas);
+    return s->at < l->n_ctas;
+}
+
 static void work_loop(struct emu_worker *wk, struct queue *suspended)
 {
     struct emu_launch *l = wk->l;
+    struct share mine = {0};
     uint64_t spins = 0;
     while (!atomic_load_explicit(&l->stop, memory_order_relaxed)) {
         struct emu_cta *c = NULL;
-        if (!suspended->n || spins >= suspended->n + (l->l->cooperative ? 0 : 16)) {
-            uint64_t at = atomic_load_explicit(&l->next_cta, memory_order_relaxed) < l->n_ctas ? atomic_fetch_add(&l->next_cta, 1) : l->n_ctas;
-            if (at < l->n_ctas) {
-                c = wk->idle;
-                if (c) wk->idle = c->next;
-                else c = cta_new(wk);
-                wk->cta = c;
-                int how = EMU_CTA_NOT;
-                if (c && l->compiled) {
-                    emu_epoch(wk);
-                    how = l->dev->compiler->cta(c, at);
-                }
-                if (!c || (how == EMU_CTA_NOT && !cta_start(c, at))) {
-                    no_memory(l);
-                    return;
-                }
-                spins = 0;
-                if (how == EMU_CTA_RAN) {
-                    wk->cta = NULL;
-                    c->next = wk->idle;
-                    wk->idle = c;
-                    continue;
-                }
+        if ((!suspended->n || spins >= suspended->n + (l->l->cooperative ? 0 : 16)) && (mine.at < mine.end || take_share(l, &mine))) {
+            c = wk->idle;
+            if (c) wk->idle = c->next;
+            else c = cta_new(wk);
+            wk->cta = c;
+            int how = EMU_CTA_NOT;
+            if (c && l->compiled) {
+                emu_epoch(wk);
+                how = l->dev->compiler->cta(c, &mine.at, mine.end);
             }
+            if (!c || (how == EMU_CTA_NOT && !cta_start(c, mine.at))) {
+                no_memory(l);
+                return;
+            }
+            spins = 0;
+            if (how == EMU_CTA_RAN) {
+                mine.at = mine.end;
+                wk->cta = NULL;
+                c->next = wk->idle;
+                wk->idle = c;
+                continue;
+            }
+            mine.at++;
         }
         if (!c) c = pop(suspended);
         if (!c) return;
@@ -492,8 +516,6 @@ static bool prepare(struct mg_device *dev, const struct mg_launch *l, struct emu
     e->cluster = k;
     e->cluster_ctas = (uint32_t)per_cluster;
     e->n_ctas = (uint64_t)l->grid.x * l->grid.y * l->grid.z / per_cluster;
-    e->start_ns = mg_now_ns();
-    e->deadline_ns = l->time_limit_ns ? e->start_ns + l->time_limit_ns : 0;
     e->id = atomic_fetch_add(&dev->launches, 1) + 1;
     e->dyn_at = (uint32_t)ROUND_UP(code->static_shared, MG_MAX(code->shared_align, 16));
     e->shared_bytes = (uint32_t)ROUND_UP(l->dyn_shared_bytes ? e->dyn_at + (uint64_t)l->dyn_shared_bytes : code->static_shared, dev->opts.check ? 1 : 128);
@@ -510,6 +532,8 @@ static bool prepare(struct mg_device *dev, const struct mg_launch *l, struct emu
     e->trace = atomic_load(&dev->trace);
     e->observe = e->trace || dev->opts.count_positions;
     if (dev->compiler) dev->compiler->begin(e);
+    e->start_ns = mg_now_ns();
+    e->deadline_ns = l->time_limit_ns ? e->start_ns + l->time_limit_ns : 0;
     pthread_mutex_init(&e->lock, NULL);
     return true;
 }

@@ -80,7 +80,7 @@ static void pay(struct emit *e, uint32_t target)
 static void go(struct emit *e, uint32_t t, val mask)
 {
     if (e->version == FULL) {
-        LLVMBuildBr(B, e->bb[FULL][t]);
+        LLVMBuildBr(B, emit_target(e, FULL, t));
         return;
     }
     for (uint32_t x = e->block + 1; x < t; x++) {
@@ -90,11 +90,11 @@ static void go(struct emit *e, uint32_t t, val mask)
         LLVMPositionBuilderAtEnd(B, first);
         LLVMBuildStore(B, LLVMBuildOr(B, LLVMBuildLoad2(B, e->i32, e->pend[t], ""), mask, ""), e->pend[t]);
         LLVMBuildStore(B, k32(e, 0), e->cur);
-        LLVMBuildBr(B, e->bb[PART][x]);
+        LLVMBuildBr(B, emit_target(e, PART, x));
         LLVMPositionBuilderAtEnd(B, next);
     }
     LLVMBuildStore(B, mask, e->cur);
-    LLVMBuildBr(B, e->bb[PART][t]);
+    LLVMBuildBr(B, emit_target(e, PART, t));
 }
 
 static void jump(struct emit *e, uint32_t t, val mask)
@@ -112,8 +112,12 @@ static void next_pending(struct emit *e)
         branch_off(e, is_zero(e, LLVMBuildLoad2(B, e->i32, e->pend[x], "")), take);
         /* pending: go there; nothing waits before it */
         LLVMBuildStore(B, k32(e, 0), e->cur);
-        LLVMBuildBr(B, e->bb[PART][x]);
+        LLVMBuildBr(B, emit_target(e, PART, x));
         LLVMPositionBuilderAtEnd(B, take);
+    }
+    if (e->whole) {
+        emit_ended(e);
+        return;
     }
     emit_set_state(e, offsetof(struct cpu_warp, live), LLVMBuildLoad2(B, e->i32, e->live, ""));
     emit_set_state(e, offsetof(struct cpu_warp, budget), LLVMBuildLoad2(B, e->i32, e->budget, ""));
@@ -130,7 +134,7 @@ static void split(struct emit *e, uint32_t t, val mask, uint32_t other, val rest
     if (rest) LLVMBuildStore(B, version == PART ? LLVMBuildOr(B, LLVMBuildLoad2(B, e->i32, e->pend[other], ""), rest, "") : rest, e->pend[other]);
     if (version == FULL) {
         LLVMBuildStore(B, mask, e->cur);
-        LLVMBuildBr(B, e->bb[PART][t]);
+        LLVMBuildBr(B, emit_target(e, PART, t));
         return;
     }
     go(e, t, mask);
@@ -193,7 +197,7 @@ static void exits(struct emit *e)
         branch_off(e, is_zero(e, rest), gone);
         if (e->version == FULL) {
             LLVMBuildStore(B, rest, e->cur);
-            LLVMBuildBr(B, e->bb[PART][in->fall]);
+            LLVMBuildBr(B, emit_target(e, PART, in->fall));
         } else go(e, in->fall, rest);
         LLVMPositionBuilderAtEnd(B, gone);
     }
@@ -211,13 +215,25 @@ static void step(struct emit *e, uint32_t kind, uint32_t next)
 static void barrier(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
-    const struct cpu_reg *number = in->s[0] ? &e->f->regs[in->s[0] - 1] : NULL;
-    if (in->guard || in->sub != EMU_BAR_SYNC || in->s[1] || !number || number->kind != CPU_REG_CONST || number->value) emit_leave(e);
+    if (!cpu_plain_barrier(e->f, in)) emit_leave(e);
+    else if (e->whole) emit_stop(e, true, in->fall);
     else step(e, 1, in->fall);
 }
 
 static void enter_loop(struct emit *e)
 {
+    if (e->whole && e->f->n_warps == 1) { /* nobody to wait for */
+        jump(e, e->in->target, emit_mask(e));
+        return;
+    }
+    if (e->whole) {
+        LLVMBasicBlockRef none = emit_block(e, "none");
+        branch_off(e, is_zero(e, emit_turns(e)), none);
+        emit_stop(e, false, e->in->target);
+        LLVMPositionBuilderAtEnd(B, none);
+        emit_pass_on(e, e->in->target);
+        return;
+    }
     LLVMBasicBlockRef pause = emit_block(e, "pause"); /* when there are pauses left */
     branch_off(e, not_zero(e, emit_state(e, e->i32, offsetof(struct cpu_warp, pauses))), pause);
     LLVMBasicBlockRef on = LLVMGetInsertBlock(B);

@@ -30,7 +30,7 @@ static void types(struct emit *e)
 static val slot(struct emit *e, LLVMTypeRef t) { return LLVMBuildAlloca(e->b, t, ""); }
 
 /* Once per call. */
-static void prologue(struct emit *e)
+void emit_state_vars(struct emit *e)
 {
     struct cpu_func *f = e->f;
     e->ops = emit_field(e, e->ptr, offsetof(struct cpu_call, ops));
@@ -38,9 +38,9 @@ static void prologue(struct emit *e)
     e->params = emit_field(e, e->ptr, offsetof(struct cpu_call, params));
     e->shared = emit_field(e, e->ptr, offsetof(struct cpu_call, shared));
     e->shared_bytes = emit_field(e, e->i64, offsetof(struct cpu_call, shared_bytes));
-    e->outside = emit_field(e, e->i32, offsetof(struct cpu_call, outside));
-    e->alone = emit_field(e, e->i32, offsetof(struct cpu_call, alone));
-    e->n_warps = emit_field(e, e->i32, offsetof(struct cpu_call, n_warps));
+    e->outside = e->whole ? k32(e, 0) : emit_field(e, e->i32, offsetof(struct cpu_call, outside));
+    e->alone = e->whole ? k32(e, 0) : emit_field(e, e->i32, offsetof(struct cpu_call, alone));
+    e->n_warps = e->whole ? k32(e, f->n_warps) : emit_field(e, e->i32, offsetof(struct cpu_call, n_warps));
     val *const all[] = {&e->live, &e->budget, &e->cur, &e->leave_pc, &e->leave_mask, &e->leave_next, &e->leave_stop, &e->leave_from};
     for (unsigned i = 0; i < MG_COUNT_OF(all); i++) *all[i] = slot(e, e->i32);
     for (uint32_t b = 0; b < f->n_blocks; b++)
@@ -52,13 +52,10 @@ static void prologue(struct emit *e)
         for (int h = 0; h < (reg->shape.halves && !reg->shape.varying ? 2 : 1); h++) e->vars[r].at[h] = slot(e, t);
     }
     e->at_warp = slot(e, e->i32);
-    LLVMBuildStore(B, emit_field(e, e->i32, offsetof(struct cpu_call, warp)), e->at_warp);
 }
 
-/* Once per warp: nothing of the one before is left. */
-static void begin_warp(struct emit *e)
+void emit_place(struct emit *e)
 {
-    struct cpu_func *f = e->f;
     e->warp = LLVMBuildLoad2(B, e->i32, e->at_warp, "");
     val ix = LLVMBuildMul(B, LLVMBuildZExt(B, e->warp, e->i64, ""), LLVMConstInt(e->i64, sizeof(struct cpu_warp), 0), "");
     val first = emit_at(e, e->call, offsetof(struct cpu_call, warps));
@@ -67,8 +64,11 @@ static void begin_warp(struct emit *e)
     e->linear = emit_state(e, e->ptr, offsetof(struct cpu_warp, linear));
     e->masks = emit_state(e, e->ptr, offsetof(struct cpu_warp, masks));
     e->regs = emit_at(e, e->frame, offsetof(struct emu_frame, regs));
-    LLVMBuildStore(B, emit_state(e, e->i32, offsetof(struct cpu_warp, live)), e->live);
-    LLVMBuildStore(B, emit_state(e, e->i32, offsetof(struct cpu_warp, budget)), e->budget);
+}
+
+void emit_clear(struct emit *e)
+{
+    struct cpu_func *f = e->f;
     val *const clear[] = {&e->cur, &e->leave_pc, &e->leave_mask, &e->leave_next, &e->leave_stop, &e->leave_from};
     for (unsigned i = 0; i < MG_COUNT_OF(clear); i++) LLVMBuildStore(B, k32(e, 0), *clear[i]);
     for (uint32_t b = 0; b < f->n_blocks; b++)
@@ -100,6 +100,15 @@ static void end_warp(struct emit *e)
     LLVMBuildRet(B, k32(e, CPU_DONE));
 }
 
+/* Once per warp. */
+static void begin_warp(struct emit *e)
+{
+    emit_place(e);
+    emit_clear(e);
+    LLVMBuildStore(B, emit_state(e, e->i32, offsetof(struct cpu_warp, live)), e->live);
+    LLVMBuildStore(B, emit_state(e, e->i32, offsetof(struct cpu_warp, budget)), e->budget);
+}
+
 /* From the emulator into block b. */
 static void entry(struct emit *e, uint32_t b)
 {
@@ -115,7 +124,7 @@ static void entry(struct emit *e, uint32_t b)
     for (uint32_t r = 0; r < f->n_regs; r++)
         if (mg_has(blk->live, r) || mg_has(blk->keep, r)) emit_restore(e, r + 1);
     LLVMBuildStore(B, mask, e->cur);
-    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, mask, k32(e, UINT32_MAX), ""), e->bb[FULL][b], e->bb[PART][b]);
+    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, mask, k32(e, UINT32_MAX), ""), emit_target(e, FULL, b), emit_target(e, PART, b));
 }
 
 static void begin_part(struct emit *e, uint32_t b)
@@ -130,7 +139,7 @@ static void begin_part(struct emit *e, uint32_t b)
     LLVMPositionBuilderAtEnd(B, full);
     for (uint32_t x = 0; x < f->n_blocks; x++) /* all zero now: let the compiler know */
         if (e->pend[x]) LLVMBuildStore(B, k32(e, 0), e->pend[x]);
-    LLVMBuildBr(B, e->bb[FULL][b]);
+    LLVMBuildBr(B, emit_target(e, FULL, b));
     LLVMPositionBuilderAtEnd(B, rest);
 }
 
@@ -156,7 +165,7 @@ static void leave_block(struct emit *e, uint32_t b)
     LLVMPositionBuilderAtEnd(B, l->bb);
     for (uint32_t r = 0; r < f->n_regs; r++)
         if (mg_has(l->live, r) || mg_has(f->blocks[b].keep, r)) {
-            if (mg_has(l->dirty, r)) emit_save(e, r + 1);
+            if (mg_has(l->dirty, r) || (e->whole && f->regs[r].cta)) emit_save(e, r + 1);
             mg_put(f->blocks[b].saved, r);
         }
     for (uint32_t x = 0; x < f->n_blocks; x++)
@@ -197,6 +206,7 @@ static bool body(struct emit *e, int version, uint32_t b)
     e->version = version;
     e->block = b;
     e->mask = e->lanes = NULL;
+    for (uint32_t i = blk->first; i < blk->end; i++) e->checked[i] = 0;
     LLVMPositionBuilderAtEnd(B, e->bb[version][b]);
     if (version == PART) begin_part(e, b);
     for (e->ix = blk->first; e->ix < blk->end; e->ix++) {
@@ -208,9 +218,38 @@ static bool body(struct emit *e, int version, uint32_t b)
     return true;
 }
 
-val mg_emit_function(LLVMModuleRef m, struct cpu_func *f, const char *name)
+LLVMBasicBlockRef emit_target(struct emit *e, int version, uint32_t b)
 {
-    struct emit em = {.f = f, .m = m, .c = LLVMGetModuleContext(m)}, *e = &em;
+    LLVMBasicBlockRef *bb = &e->bb[version][b];
+    if (!*bb) *bb = emit_block(e, version == FULL ? "full" : "part");
+    return *bb;
+}
+
+bool emit_bodies(struct emit *e)
+{
+    for (bool again = true; again;) {
+        again = false;
+        for (int v = 0; v < 2; v++)
+            for (uint32_t b = 0; b < e->f->n_blocks; b++) {
+                if (!e->bb[v][b] || e->built[v][b]) continue;
+                e->built[v][b] = 1;
+                again = true;
+                if (!body(e, v, b)) return false;
+            }
+    }
+    return true;
+}
+
+void emit_leave_blocks(struct emit *e)
+{
+    for (uint32_t b = 0; b < e->f->n_blocks; b++) leave_block(e, b);
+}
+
+bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char *name)
+{
+    e->f = f;
+    e->m = m;
+    e->c = LLVMGetModuleContext(m);
     e->b = LLVMCreateBuilderInContext(e->c);
     types(e);
     e->fn = LLVMAddFunction(m, name, LLVMFunctionType(e->i32, &e->ptr, 1, 0));
@@ -223,40 +262,19 @@ val mg_emit_function(LLVMModuleRef m, struct cpu_func *f, const char *name)
     e->leaves = calloc(f->n_blocks + 1, sizeof *e->leaves);
     e->checked = calloc(f->n_insts + 1, sizeof *e->checked);
     e->group = calloc(f->n_insts + 1, sizeof *e->group);
+    bool ok = e->vars && e->pend && e->scratch && e->leaves && e->checked && e->group;
     for (int v = 0; v < 2; v++) {
-        e->bb[v] = calloc(f->n_blocks + 1, sizeof(LLVMBasicBlockRef));
+        e->bb[v] = calloc(f->n_blocks + 1, sizeof *e->bb[v]);
+        e->built[v] = calloc(f->n_blocks + 1, 1);
+        ok &= e->bb[v] && e->built[v];
     }
-    LLVMBasicBlockRef start = emit_block(e, "start");
-    for (int v = 0; v < 2; v++)
-        for (uint32_t b = 0; b < f->n_blocks; b++) e->bb[v][b] = emit_block(e, v ? "part" : "full");
-    e->done = emit_block(e, "done");
-    e->tail = emit_block(e, "tail");
-    LLVMPositionBuilderAtEnd(B, start);
     e->version = FULL;
-    prologue(e);
-    e->next_warp = emit_block(e, "warp");
-    LLVMBuildBr(B, e->next_warp);
-    LLVMPositionBuilderAtEnd(B, e->next_warp);
-    begin_warp(e);
-    val which = emit_state(e, e->i32, offsetof(struct cpu_warp, entry));
-    LLVMBasicBlockRef bad = emit_block(e, "bad");
-    val sw = LLVMBuildSwitch(B, which, bad, 8);
-    LLVMPositionBuilderAtEnd(B, bad);
-    LLVMBuildUnreachable(B);
-    for (uint32_t b = 0; b < f->n_blocks; b++) {
-        if (!f->blocks[b].entry) continue;
-        LLVMBasicBlockRef in = emit_block(e, "enter");
-        LLVMAddCase(sw, k32(e, b), in);
-        LLVMPositionBuilderAtEnd(B, in);
-        entry(e, b);
-    }
-    bool ok = true;
-    for (int v = 0; v < 2; v++)
-        for (uint32_t b = 0; b < f->n_blocks && ok; b++) ok = body(e, v, b);
-    for (uint32_t b = 0; b < f->n_blocks; b++) leave_block(e, b);
-    leave_tail(e);
-    LLVMPositionBuilderAtEnd(B, e->done);
-    end_warp(e);
+    LLVMPositionBuilderAtEnd(B, emit_block(e, "start"));
+    return ok;
+}
+
+void emit_finish(struct emit *e)
+{
     free(e->vars);
     free(e->pend);
     free(e->scratch);
@@ -265,7 +283,42 @@ val mg_emit_function(LLVMModuleRef m, struct cpu_func *f, const char *name)
     free(e->group);
     for (int v = 0; v < 2; v++) {
         free(e->bb[v]);
+        free(e->built[v]);
     }
     LLVMDisposeBuilder(e->b);
-    return ok ? e->fn : NULL;
+}
+
+bool mg_emit_function(LLVMModuleRef m, struct cpu_func *f, const char *name)
+{
+    struct emit em = {.f = f}, *e = &em;
+    bool ok = emit_begin(e, m, f, name);
+    if (ok) {
+        e->done = emit_block(e, "done");
+        e->tail = emit_block(e, "tail");
+        emit_state_vars(e);
+        LLVMBuildStore(B, emit_field(e, e->i32, offsetof(struct cpu_call, warp)), e->at_warp);
+        e->next_warp = emit_block(e, "warp");
+        LLVMBuildBr(B, e->next_warp);
+        LLVMPositionBuilderAtEnd(B, e->next_warp);
+        begin_warp(e);
+        val which = emit_state(e, e->i32, offsetof(struct cpu_warp, entry));
+        LLVMBasicBlockRef bad = emit_block(e, "bad");
+        val sw = LLVMBuildSwitch(B, which, bad, 8);
+        LLVMPositionBuilderAtEnd(B, bad);
+        LLVMBuildUnreachable(B);
+        for (uint32_t b = 0; b < f->n_blocks; b++) {
+            if (!f->blocks[b].entry) continue;
+            LLVMBasicBlockRef in = emit_block(e, "enter");
+            LLVMAddCase(sw, k32(e, b), in);
+            LLVMPositionBuilderAtEnd(B, in);
+            entry(e, b);
+        }
+        ok = emit_bodies(e);
+        emit_leave_blocks(e);
+        leave_tail(e);
+        LLVMPositionBuilderAtEnd(B, e->done);
+        end_warp(e);
+    }
+    emit_finish(e);
+    return ok;
 }

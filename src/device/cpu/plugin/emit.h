@@ -34,12 +34,15 @@ struct emit {
     val warp, state, frame, regs, linear, masks; /* of that warp */
     LLVMBasicBlockRef next_warp;
     struct reg_var *vars;
-    LLVMBasicBlockRef *bb[2];
+    LLVMBasicBlockRef *bb[2];       /* by block; NULL: nobody goes there so far */
+    uint8_t *built[2];
     struct leave *leaves;           /* by block, for both versions */
     val *pend;
     val cur, live, budget;
     val leave_pc, leave_mask, leave_next, leave_stop, leave_from; /* allocas; stop: 0 out, 1 barrier, 2 pause */
     LLVMBasicBlockRef done, tail;
+    /* whole CTAs (whole.c); NULL otherwise */
+    struct whole *whole;
     /* where we are */
     int version;
     uint32_t block;
@@ -91,6 +94,25 @@ void emit_sync(struct emit *e);
 void emit_end(struct emit *e);
 void emit_leave(struct emit *e);
 void emit_leave_if(struct emit *e, val cond); /* the emulator does this operation when cond holds */
+
+/* emit.c */
+LLVMBasicBlockRef emit_target(struct emit *e, int version, uint32_t b); /* where block b begins */
+bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char *name);
+void emit_state_vars(struct emit *e);
+void emit_place(struct emit *e);      /* of the warp at_warp */
+void emit_clear(struct emit *e);      /* nothing of the warp before is left */
+bool emit_bodies(struct emit *e);     /* every block that has been asked for */
+void emit_leave_blocks(struct emit *e);
+void emit_finish(struct emit *e);
+
+/* whole.c */
+/* The warp has come to a stop, with all its lanes when at a barrier. */
+void emit_stop(struct emit *e, bool barrier, uint32_t next);
+/* ... to one that whole-CTA code does not see to: it goes on from block `next` elsewhere. */
+void emit_pass_on(struct emit *e, uint32_t next);
+void emit_ended(struct emit *e);      /* no lane goes on */
+val emit_ctaid(struct emit *e, unsigned comp);
+val emit_turns(struct emit *e);
 
 #define emit_is(e, k) ((e)->f->isa >= (k))
 

@@ -82,12 +82,12 @@ static void jit_close(void *p)
     free(j);
 }
 
-static void dump(LLVMModuleRef m, const char *kernel, const char *what)
+static void dump(LLVMModuleRef m, const char *kernel, bool whole, const char *what)
 {
     const char *dir = getenv("MARGAY_CPU_DUMP");
     char path[600], *err = NULL;
     if (!dir) return;
-    snprintf(path, sizeof path, "%s/%.200s.%s.ll", dir, kernel, what);
+    snprintf(path, sizeof path, "%s/%.200s.%s%s.ll", dir, kernel, whole ? "w" : "", what);
     LLVMPrintModuleToFile(m, path, &err);
 }
 
@@ -112,7 +112,7 @@ static bool optimise(struct jit *j, LLVMModuleRef m, char *why, size_t bytes)
     return !bad;
 }
 
-static bool jit_compile(void *p, struct cpu_func *f, void **object, size_t *object_bytes, char *why, size_t bytes)
+static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, size_t *object_bytes, char *why, size_t bytes)
 {
     struct jit *j = p;
     const char *kernel = f->fn->code->kernel->name;
@@ -127,10 +127,10 @@ static bool jit_compile(void *p, struct cpu_func *f, void **object, size_t *obje
     LLVMDisposeTargetData(layout);
     double clock = 0;
     lap(&clock);
-    bool ok = mg_emit_function(m, f, CPU_SYMBOL) != NULL;
+    bool ok = whole ? mg_emit_whole(m, f, CPU_SYMBOL) : mg_emit_function(m, f, CPU_SYMBOL);
     double t_emit = lap(&clock);
     if (!ok) say(why, bytes, "an operation has no code");
-    dump(m, kernel, "0");
+    dump(m, kernel, whole, "0");
     if (ok && LLVMVerifyModule(m, LLVMReturnStatusAction, &err)) ok = say(why, bytes, "%.400s", err);
     if (err) LLVMDisposeMessage(err);
     ok = ok && optimise(j, m, why, bytes);
@@ -140,13 +140,13 @@ static bool jit_compile(void *p, struct cpu_func *f, void **object, size_t *obje
         for (LLVMBasicBlockRef bb = LLVMGetFirstBasicBlock(LLVMGetNamedFunction(m, CPU_SYMBOL)); bb; bb = LLVMGetNextBasicBlock(bb))
             for (LLVMValueRef v = LLVMGetFirstInstruction(bb); v; v = LLVMGetNextInstruction(v)) n_ir++;
     LLVMMemoryBufferRef code = NULL;
-    if (ok) dump(m, kernel, "1");
+    if (ok) dump(m, kernel, whole, "1");
     err = NULL;
     if (ok && LLVMTargetMachineEmitToMemoryBuffer(j->machine, m, LLVMObjectFile, &err, &code)) {
         ok = say(why, bytes, "%.400s", err);
         LLVMDisposeMessage(err);
     }
-    if (n_ir) fprintf(stderr, "margay cpu: %u operations, %u IR instructions: %.1f ms IR, %.1f passes, %.1f code\n", f->n_insts, n_ir, t_emit, t_passes, lap(&clock));
+    if (n_ir) fprintf(stderr, "margay cpu: %s, %u operations, %u IR instructions: %.1f ms IR, %.1f passes, %.1f code\n", whole ? "whole CTAs" : "warps", whole ? f->whole_ops : f->n_insts, n_ir, t_emit, t_passes, lap(&clock));
     LLVMDisposeModule(m);
     LLVMContextDispose(c);
     if (!ok) return false;

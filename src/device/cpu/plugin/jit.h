@@ -6,6 +6,8 @@
 
 #include <llvm-c/Core.h>
 
-LLVMValueRef mg_emit_function(LLVMModuleRef m, struct cpu_func *f, const char *name); /* emit.c; NULL: something it does not know */
+/* false: something it does not know */
+bool mg_emit_function(LLVMModuleRef m, struct cpu_func *f, const char *name); /* emit.c: warp by warp, from any entry */
+bool mg_emit_whole(LLVMModuleRef m, struct cpu_func *f, const char *name);    /* whole.c: CTAs from their start */
 
 #endif

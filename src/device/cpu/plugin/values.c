@@ -126,7 +126,9 @@ static val special(struct emit *e, const struct cpu_reg *r, int half)
         if (c > 2) return LLVMConstInt(e->i32, 0, 0);
         if (e->f->dims[0]) return LLVMConstInt(e->i32, e->f->dims[c], 0);
         break;
-    case MG_SREG_ctaid: return c > 2 ? LLVMConstInt(e->i32, 0, 0) : emit_field(e, e->i32, offsetof(struct cpu_call, ctaid) + 4 * c);
+    case MG_SREG_ctaid:
+        if (e->whole && c <= 2) return emit_ctaid(e, c);
+        return c > 2 ? LLVMConstInt(e->i32, 0, 0) : emit_field(e, e->i32, offsetof(struct cpu_call, ctaid) + 4 * c);
     case MG_SREG_nctaid: return c > 2 ? LLVMConstInt(e->i32, 0, 0) : emit_field(e, e->i32, offsetof(struct cpu_call, nctaid) + 4 * c);
     default: break;
     }

@@ -1,0 +1,381 @@
+/* Code for whole CTAs, many in one call: region after region (device/cpu/region.c), in each a loop over
+ * the warps. Blocks that several regions reach are emitted once for each. Between regions registers of
+ * the CTA are scalars, those of a warp lie in its frame. What cannot go on like that (warps at
+ * different stops, an operation for the emulator) returns, and enter.c puts the CTA together. */
+#include "device/cpu/plugin/emit.h"
+#include "device/cpu/plugin/jit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define B e->b
+
+struct whole {
+    const struct cpu_start *s; /* the region being emitted */
+    uint64_t *after;           /* registers that count at one of its stops */
+    val common, turns, number, id[3], grid[3]; /* allocas but grid; common: where warps of this round have stopped */
+    struct reg_var *old, *now; /* allocas: registers of the CTA, in warp 0, when the round began and where it stops */
+    LLVMBasicBlockRef *round;  /* by start */
+    LLVMBasicBlockRef over;    /* the CTA has ended */
+};
+
+static val k32(struct emit *e, uint64_t v) { return LLVMConstInt(e->i32, v, 0); }
+static val load32(struct emit *e, val at) { return LLVMBuildLoad2(B, e->i32, at, ""); }
+static val is_zero(struct emit *e, val v) { return LLVMBuildICmp(B, LLVMIntEQ, v, k32(e, 0), ""); }
+
+val emit_ctaid(struct emit *e, unsigned comp) { return load32(e, e->whole->id[comp]); }
+val emit_turns(struct emit *e) { return load32(e, e->whole->turns); }
+
+static unsigned parts(const struct cpu_reg *r) { return r->shape.halves ? 2 : 1; }
+
+/* Do warps come to this start with some of their lanes? */
+static bool masked(const struct emit *e, uint32_t block) { return e->f->paused[block] && e->f->splits; }
+
+static bool counts(const struct emit *e, uint32_t block, uint32_t r)
+{
+    const struct cpu_block *b = &e->f->blocks[block];
+    return mg_has(b->live, r) || (masked(e, block) && mg_has(b->keep, r));
+}
+
+/* What the register differs by between the running warp and warp 0. */
+static val ahead(struct emit *e, const struct cpu_reg *r)
+{
+    LLVMTypeRef t = emit_type(e, (enum emu_class)r->cls, false);
+    if (!r->step) return NULL;
+    val w = r->cls == EMU_D ? LLVMBuildZExt(B, e->warp, e->i64, "") : e->warp;
+    return LLVMBuildMul(B, w, LLVMConstInt(t, (uint64_t)r->step, 0), "");
+}
+
+static val as64(struct emit *e, val v) { return LLVMTypeOf(v) == e->i64 ? v : LLVMBuildZExt(B, v, e->i64, ""); }
+
+/* ---- stops -------------------------------------------------------------------------------------------------- */
+
+static void save_masks(struct emit *e)
+{
+    for (uint32_t x = 0; x < e->f->n_blocks && e->version == PART; x++)
+        if (mg_has(e->f->blocks[e->block].front, x) && e->pend[x]) LLVMBuildStore(B, load32(e, e->pend[x]), emit_at(e, e->masks, 4 * x));
+}
+
+static void dirty_here(struct emit *e) { cpu_dirty_at(e->f, e->block, e->ix, e->scratch); }
+
+/* The warp's whole state in memory; `first` is the next to run. */
+static void pass(struct emit *e, uint32_t next, val at, val pauses, val first)
+{
+    struct cpu_func *f = e->f;
+    dirty_here(e);
+    for (uint32_t r = 0; r < f->n_regs; r++)
+        if ((mg_has(f->blocks[next].live, r) || mg_has(f->blocks[next].keep, r)) && (mg_has(e->scratch, r) || f->regs[r].cta)) emit_save(e, r + 1);
+    save_masks(e);
+    emit_set_state(e, offsetof(struct cpu_warp, mask), emit_mask(e));
+    emit_set_state(e, offsetof(struct cpu_warp, entry), k32(e, next));
+    emit_set_state(e, offsetof(struct cpu_warp, at), at);
+    emit_set_state(e, offsetof(struct cpu_warp, pauses), pauses);
+    LLVMBuildStore(B, k32(e, 3), e->leave_stop);
+    LLVMBuildStore(B, first, e->leave_next);
+    LLVMBuildBr(B, e->tail);
+}
+
+static void pass_stop(struct emit *e, bool barrier, uint32_t next)
+{
+    val turns = emit_turns(e);
+    pass(e, next, k32(e, barrier ? e->ix + 1 : 0), barrier ? turns : LLVMBuildSub(B, turns, k32(e, 1), ""), LLVMBuildAdd(B, e->warp, k32(e, 1), ""));
+}
+
+void emit_pass_on(struct emit *e, uint32_t next) { pass(e, next, k32(e, 0), emit_turns(e), e->warp); }
+
+void emit_stop(struct emit *e, bool barrier, uint32_t next)
+{
+    struct whole *w = e->whole;
+    struct cpu_func *f = e->f;
+    val id = k32(e, CPU_STOP(next, barrier));
+    if (barrier && e->version == PART) {
+        emit_leave_if(e, LLVMBuildICmp(B, LLVMIntNE, load32(e, e->live), emit_mask(e), ""));
+        pass_stop(e, barrier, next);
+        return;
+    }
+    if (w->s->n_stops > 1) {
+        LLVMBasicBlockRef same = emit_block(e, "same"), differs = emit_block(e, "differs");
+        val c = load32(e, w->common);
+        LLVMBuildCondBr(B, LLVMBuildOr(B, is_zero(e, c), LLVMBuildICmp(B, LLVMIntEQ, c, id, ""), ""), same, differs);
+        LLVMPositionBuilderAtEnd(B, differs);
+        pass_stop(e, barrier, next);
+        LLVMPositionBuilderAtEnd(B, same);
+    }
+    LLVMBuildStore(B, id, w->common);
+    dirty_here(e);
+    for (uint32_t r = 0; r < f->n_regs; r++) {
+        const struct cpu_reg *reg = &f->regs[r];
+        if (!counts(e, next, r)) continue;
+        if (!reg->cta) {
+            if (mg_has(e->scratch, r)) emit_save(e, r + 1);
+            continue;
+        }
+        val step = ahead(e, reg);
+        for (unsigned h = 0; h < parts(reg); h++) {
+            val v = emit_scalar(e, r + 1, (int)h, false);
+            LLVMBuildStore(B, step ? LLVMBuildSub(B, v, step, "") : v, w->now[r].at[h]);
+        }
+    }
+    if (masked(e, next)) {
+        save_masks(e);
+        emit_set_state(e, offsetof(struct cpu_warp, mask), emit_mask(e));
+    }
+    if (f->lossy) emit_set_state(e, offsetof(struct cpu_warp, live), load32(e, e->live));
+    if (f->loops) emit_set_state(e, offsetof(struct cpu_warp, budget), load32(e, e->budget));
+    LLVMBuildBr(B, e->done);
+}
+
+void emit_ended(struct emit *e)
+{
+    if (e->f->lossy) emit_set_state(e, offsetof(struct cpu_warp, live), k32(e, 0));
+    LLVMBuildBr(B, e->done);
+}
+
+/* Out of the function, with what the CTA has for registers. */
+static void tail(struct emit *e)
+{
+    struct whole *w = e->whole;
+    struct cpu_func *f = e->f;
+    val uniform[2];
+    LLVMPositionBuilderAtEnd(B, e->tail);
+    emit_set_state(e, offsetof(struct cpu_warp, live), load32(e, e->live));
+    emit_set_state(e, offsetof(struct cpu_warp, budget), load32(e, e->budget));
+    val inside = is_zero(e, load32(e, e->leave_stop));
+    emit_set_field(e, offsetof(struct cpu_call, pc), load32(e, e->leave_pc));
+    emit_set_field(e, offsetof(struct cpu_call, mask), load32(e, e->leave_mask));
+    emit_set_field(e, offsetof(struct cpu_call, block), load32(e, e->leave_from));
+    emit_set_field(e, offsetof(struct cpu_call, warp), LLVMBuildSelect(B, inside, e->warp, load32(e, e->leave_next), ""));
+    emit_set_field(e, offsetof(struct cpu_call, own), e->warp);
+    emit_set_field(e, offsetof(struct cpu_call, start), k32(e, w->s->block));
+    emit_set_field(e, offsetof(struct cpu_call, common), load32(e, w->common));
+    emit_set_field(e, offsetof(struct cpu_call, turns), emit_turns(e));
+    emit_set_field(e, offsetof(struct cpu_call, number), LLVMBuildLoad2(B, e->i64, w->number, ""));
+    for (unsigned k = 0; k < 3; k++) emit_set_field(e, offsetof(struct cpu_call, ctaid) + 4 * k, emit_ctaid(e, k));
+    for (unsigned k = 0; k < 2; k++) uniform[k] = emit_field(e, e->ptr, offsetof(struct cpu_call, uniform) + 8 * k);
+    for (uint32_t r = 0; r < f->n_regs; r++) {
+        const struct cpu_reg *reg = &f->regs[r];
+        if (!reg->cta) continue;
+        bool before = counts(e, w->s->block, r), after = mg_has(w->after, r);
+        for (unsigned h = 0; h < parts(reg); h++) {
+            uint64_t at = (uint64_t)(reg->linear - 1) * 16 + 8 * h;
+            LLVMTypeRef t = emit_type(e, (enum emu_class)reg->cls, false);
+            if (before) LLVMBuildStore(B, as64(e, LLVMBuildLoad2(B, t, w->old[r].at[h], "")), emit_at(e, uniform[0], at));
+            if (after) LLVMBuildStore(B, as64(e, LLVMBuildLoad2(B, t, w->now[r].at[h], "")), emit_at(e, uniform[1], at));
+        }
+    }
+    LLVMBuildRet(B, LLVMBuildSelect(B, inside, k32(e, CPU_AT), k32(e, CPU_SOME), ""));
+}
+
+/* ---- regions -------------------------------------------------------------------------------------------------- */
+
+/* The running warp begins at the region's start. */
+static void begin(struct emit *e)
+{
+    struct whole *w = e->whole;
+    struct cpu_func *f = e->f;
+    uint32_t s = w->s->block;
+    bool first = w->s == f->starts, some = masked(e, s); /* a kernel's entry is no loop's */
+    emit_place(e);
+    emit_clear(e);
+    if (first || !f->lossy) {
+        LLVMBuildStore(B, k32(e, UINT32_MAX), e->live);
+    } else {
+        LLVMBasicBlockRef here = emit_block(e, "alive");
+        val live = emit_state(e, e->i32, offsetof(struct cpu_warp, live));
+        LLVMBuildStore(B, live, e->live);
+        LLVMBuildCondBr(B, is_zero(e, live), e->done, here);
+        LLVMPositionBuilderAtEnd(B, here);
+    }
+    LLVMBuildStore(B, first || !f->loops ? k32(e, EMU_TURN_BUDGET) : emit_state(e, e->i32, offsetof(struct cpu_warp, budget)), e->budget);
+    e->in = NULL;
+    for (uint32_t r = 0; r < f->n_regs; r++) {
+        const struct cpu_reg *reg = &f->regs[r];
+        if (!counts(e, s, r)) continue;
+        if (!reg->cta) {
+            emit_restore(e, r + 1);
+            continue;
+        }
+        val step = ahead(e, reg);
+        for (unsigned h = 0; h < parts(reg); h++) {
+            val v = LLVMBuildLoad2(B, emit_type(e, (enum emu_class)reg->cls, false), w->old[r].at[h], "");
+            LLVMBuildStore(B, step ? LLVMBuildAdd(B, v, step, "") : v, e->vars[r].at[h]);
+        }
+    }
+    if (!some) {
+        LLVMBuildStore(B, k32(e, UINT32_MAX), e->cur);
+        LLVMBuildBr(B, emit_target(e, FULL, s));
+        return;
+    }
+    for (uint32_t x = 0; x < f->n_blocks; x++)
+        if (mg_has(f->blocks[s].front, x) && e->pend[x]) {
+            LLVMBuildStore(B, load32(e, emit_at(e, e->masks, 4 * x)), e->pend[x]);
+            LLVMBuildStore(B, k32(e, 0), emit_at(e, e->masks, 4 * x));
+        }
+    val mask = emit_state(e, e->i32, offsetof(struct cpu_warp, mask));
+    LLVMBuildStore(B, mask, e->cur);
+    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, mask, k32(e, UINT32_MAX), ""), emit_target(e, FULL, s), emit_target(e, PART, s));
+}
+
+/* All warps have come to stop `id`: the next region. */
+static void go_on(struct emit *e, uint32_t id)
+{
+    struct whole *w = e->whole;
+    struct cpu_func *f = e->f;
+    bool barrier = id & 1;
+    uint32_t next = id / 2 - 1;
+    val turns = emit_turns(e);
+    if (f->n_warps > 1 && !barrier) turns = LLVMBuildSub(B, turns, k32(e, 1), "");
+    if (f->n_warps > 1 && barrier) turns = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntULT, turns, k32(e, EMU_BAR_PAUSES), ""), k32(e, EMU_BAR_PAUSES), turns, "");
+    LLVMBuildStore(B, turns, w->turns);
+    for (uint32_t r = 0; r < f->n_regs; r++) {
+        if (!f->regs[r].cta || !counts(e, next, r)) continue;
+        for (unsigned h = 0; h < parts(&f->regs[r]); h++)
+            LLVMBuildStore(B, LLVMBuildLoad2(B, emit_type(e, (enum emu_class)f->regs[r].cls, false), w->now[r].at[h], ""), w->old[r].at[h]);
+    }
+    LLVMBuildBr(B, w->round[f->start_of[next] - 1]);
+}
+
+static void round_over(struct emit *e)
+{
+    struct whole *w = e->whole;
+    struct cpu_func *f = e->f;
+    val sw = NULL;
+    if (w->s->n_stops > 1) {
+        sw = LLVMBuildSwitch(B, load32(e, w->common), w->over, w->s->n_stops);
+    } else if (w->s->n_stops) {
+        LLVMBasicBlockRef next = emit_block(e, "next");
+        LLVMBuildCondBr(B, is_zero(e, load32(e, w->common)), w->over, next);
+        LLVMPositionBuilderAtEnd(B, next);
+        go_on(e, w->s->stop);
+    } else LLVMBuildBr(B, w->over);
+    for (uint32_t id = 2; sw && id < CPU_STOP(f->n_blocks, 0); id++) {
+        bool possible = false;
+        for (uint32_t b = 0; b < f->n_blocks && !possible; b++) possible = mg_has(w->s->reach, b) && cpu_stop_of(f, b) == id;
+        if (!possible) continue;
+        LLVMBasicBlockRef next = emit_block(e, "next");
+        LLVMAddCase(sw, k32(e, id), next);
+        LLVMPositionBuilderAtEnd(B, next);
+        go_on(e, id);
+    }
+}
+
+static bool region(struct emit *e, uint32_t which)
+{
+    struct whole *w = e->whole;
+    struct cpu_func *f = e->f;
+    LLVMBasicBlockRef warp = emit_block(e, "warp"), end = emit_block(e, "end");
+    w->s = &f->starts[which];
+    for (int v = 0; v < 2; v++) {
+        memset(e->bb[v], 0, f->n_blocks * sizeof *e->bb[v]);
+        memset(e->built[v], 0, f->n_blocks);
+    }
+    memset(e->leaves, 0, f->n_blocks * sizeof *e->leaves);
+    memset(w->after, 0, f->reg_words * sizeof *w->after);
+    for (uint32_t b = 0; b < f->n_blocks; b++) {
+        uint32_t id = mg_has(w->s->reach, b) ? cpu_stop_of(f, b) : 0;
+        for (uint32_t r = 0; id && r < f->n_regs; r++)
+            if (counts(e, id / 2 - 1, r)) mg_put(w->after, r);
+    }
+    e->done = emit_block(e, "done");
+    e->tail = emit_block(e, "tail");
+    LLVMPositionBuilderAtEnd(B, w->round[which]);
+    LLVMBuildStore(B, k32(e, 0), w->common);
+    LLVMBuildStore(B, k32(e, 0), e->at_warp);
+    LLVMBuildBr(B, warp);
+    LLVMPositionBuilderAtEnd(B, warp);
+    begin(e);
+    if (!emit_bodies(e)) return false;
+    emit_leave_blocks(e);
+    tail(e);
+    LLVMPositionBuilderAtEnd(B, e->done);
+    val k = LLVMBuildAdd(B, e->warp, k32(e, 1), "");
+    LLVMBuildStore(B, k, e->at_warp);
+    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, k, k32(e, f->n_warps), ""), warp, end);
+    LLVMPositionBuilderAtEnd(B, end);
+    round_over(e);
+    return true;
+}
+
+/* ---- CTAs --------------------------------------------------------------------------------------------------------- */
+
+static void prologue(struct emit *e)
+{
+    struct whole *w = e->whole;
+    struct cpu_func *f = e->f;
+    emit_state_vars(e);
+    w->common = LLVMBuildAlloca(B, e->i32, "");
+    w->turns = LLVMBuildAlloca(B, e->i32, "");
+    w->number = LLVMBuildAlloca(B, e->i64, "");
+    for (unsigned k = 0; k < 3; k++) {
+        w->id[k] = LLVMBuildAlloca(B, e->i32, "");
+        w->grid[k] = emit_field(e, e->i32, offsetof(struct cpu_call, nctaid) + 4 * k);
+        LLVMBuildStore(B, emit_field(e, e->i32, offsetof(struct cpu_call, ctaid) + 4 * k), w->id[k]);
+    }
+    for (uint32_t r = 0; r < f->n_regs; r++)
+        for (unsigned h = 0; f->regs[r].cta && h < parts(&f->regs[r]); h++) {
+            LLVMTypeRef t = emit_type(e, (enum emu_class)f->regs[r].cls, false);
+            w->old[r].at[h] = LLVMBuildAlloca(B, t, "");
+            w->now[r].at[h] = LLVMBuildAlloca(B, t, "");
+        }
+    LLVMBuildStore(B, emit_field(e, e->i64, offsetof(struct cpu_call, number)), w->number);
+}
+
+static void each_cta(struct emit *e)
+{
+    struct whole *w = e->whole;
+    val place = emit_field(e, e->ptr, offsetof(struct cpu_call, place)), end = emit_field(e, e->i64, offsetof(struct cpu_call, number_end));
+    LLVMBasicBlockRef begin_cta = emit_block(e, "cta"), next = emit_block(e, "next"), out = emit_block(e, "out"), carry[3];
+    LLVMBuildBr(B, begin_cta);
+    LLVMPositionBuilderAtEnd(B, begin_cta);
+    for (unsigned k = 0; k < 3; k++) LLVMBuildStore(B, emit_ctaid(e, k), emit_at(e, place, 4 * k));
+    LLVMBuildStore(B, k32(e, e->f->n_warps > 1 ? EMU_LOOP_PAUSES : 0), w->turns);
+    for (uint32_t r = 0; r < e->f->n_regs; r++)
+        for (int h = 0; h < 2; h++)
+            if (w->old[r].at[h]) {
+                LLVMBuildStore(B, LLVMConstNull(LLVMGetAllocatedType(w->old[r].at[h])), w->old[r].at[h]);
+                LLVMBuildStore(B, LLVMConstNull(LLVMGetAllocatedType(w->old[r].at[h])), w->now[r].at[h]);
+            }
+    LLVMBuildBr(B, w->round[0]);
+    LLVMPositionBuilderAtEnd(B, w->over);
+    val n = LLVMBuildAdd(B, LLVMBuildLoad2(B, e->i64, w->number, ""), LLVMConstInt(e->i64, 1, 0), "");
+    LLVMBuildStore(B, n, w->number);
+    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, n, end, ""), next, out);
+    LLVMPositionBuilderAtEnd(B, out);
+    emit_set_field(e, offsetof(struct cpu_call, number), n);
+    LLVMBuildRet(B, k32(e, CPU_DONE));
+    LLVMPositionBuilderAtEnd(B, next);
+    for (unsigned k = 0; k < 3; k++) { /* the next place in the grid, x first */
+        val x = LLVMBuildAdd(B, emit_ctaid(e, k), k32(e, 1), "");
+        LLVMBuildStore(B, x, w->id[k]);
+        if (k == 2) break;
+        carry[k] = emit_block(e, "row");
+        LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, x, w->grid[k], ""), begin_cta, carry[k]);
+        LLVMPositionBuilderAtEnd(B, carry[k]);
+        LLVMBuildStore(B, k32(e, 0), w->id[k]);
+    }
+    LLVMBuildBr(B, begin_cta);
+}
+
+bool mg_emit_whole(LLVMModuleRef m, struct cpu_func *f, const char *name)
+{
+    struct whole wh = {0};
+    struct emit em = {.f = f, .whole = &wh}, *e = &em;
+    wh.after = calloc(f->reg_words, sizeof *wh.after);
+    wh.old = calloc(f->n_regs + 1, sizeof *wh.old);
+    wh.now = calloc(f->n_regs + 1, sizeof *wh.now);
+    wh.round = calloc(f->n_starts + 1, sizeof *wh.round);
+    bool ok = emit_begin(e, m, f, name) && wh.after && wh.old && wh.now && wh.round;
+    if (ok) {
+        prologue(e);
+        for (uint32_t i = 0; i < f->n_starts; i++) wh.round[i] = emit_block(e, "round");
+        wh.over = emit_block(e, "over");
+        each_cta(e);
+        for (uint32_t i = 0; i < f->n_starts && ok; i++) ok = region(e, i);
+    }
+    emit_finish(e);
+    free(wh.after);
+    free(wh.old);
+    free(wh.now);
+    free(wh.round);
+    return ok;
+}

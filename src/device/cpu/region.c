@@ -1,0 +1,324 @@
+/* What whole-CTA code needs to know of a kernel (plugin/whole.c).
+ *
+ * Such code runs region after region: from a start (the kernel's entry, what stands behind a barrier,
+ * a loop where warps pause) all warps in turn up to the next stop; when all came to the same stop that
+ * is the next start. Which one it is, is looked at while it runs, so nothing here has to prove that
+ * barriers are met together. What is found here: the starts, where each may stop, and which registers
+ * are the CTA's: in warp w they have what they have in warp 0 plus wstride * w, so one scalar stands
+ * for all warps between regions. That holds for what is computed from parameters, constants and
+ * thread numbers in blocks that all warps execute equally often (not tainted).
+ */
+#include "device/cpu/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/emu/alu_priv.h"
+
+enum state { NONE, CTA, OWN };
+struct value { enum state state; int64_t step; };
+struct find {
+    struct cpu_func *f;
+    struct value *v;     /* by register */
+    uint64_t *tainted;   /* blocks that warps may execute differently often in a region */
+    uint64_t *post;      /* by block: the blocks on all its ways to a stop */
+    uint32_t block;
+    bool changed;
+};
+
+static const struct value own = {OWN, 0};
+
+static struct value cta(int64_t step) { return (struct value){CTA, step}; }
+
+static struct value special(const struct cpu_func *f, const struct cpu_reg *r)
+{
+    uint32_t x = f->dims[0], y = f->dims[1], z = f->dims[2];
+    bool line = y == 1 && z == 1;
+    switch (r->sreg) {
+    case MG_SREG_tid:
+        if (r->comp > 2) return cta(0);
+        if (r->comp == 0) return line ? cta(32) : x == 32 || x == 16 ? cta(0) : own;
+        if (r->comp == 1) return line ? cta(0) : z == 1 && (x == 32 || x == 16) ? cta(32 / x) : own;
+        return z == 1 ? cta(0) : own;
+    case MG_SREG_warpid: return cta(1);
+    case MG_SREG_laneid: case MG_SREG_ctaid: case MG_SREG_nctaid: case MG_SREG_ntid: case MG_SREG_WARP_SZ: return cta(0);
+    default: return own;
+    }
+}
+
+static struct value get(const struct find *z, uint32_t reg)
+{
+    if (!reg) return cta(0);
+    const struct cpu_reg *r = &z->f->regs[reg - 1];
+    if (cpu_is_constant(r)) return cta(0);
+    if (r->shape.varying) return own;
+    return r->kind == CPU_REG_SREG ? special(z->f, r) : z->v[reg - 1];
+}
+
+static bool constant(const struct find *z, uint32_t reg, int64_t *out)
+{
+    if (!reg || !cpu_is_constant(&z->f->regs[reg - 1])) return false;
+    const struct cpu_reg *r = &z->f->regs[reg - 1];
+    *out = r->cls == EMU_D ? (int64_t)r->value : (int32_t)r->value;
+    return true;
+}
+
+static struct value times(const struct find *z, const struct cpu_inst *in, struct value a, struct value b)
+{
+    int64_t c;
+    if (!a.step && !b.step) return cta(0);
+    bool first = constant(z, in->s[1], &c);
+    if ((!first && !constant(z, in->s[0], &c)) || llabs(c) > INT32_MAX || (c < 0 && in->key == K_WIDE)) return own;
+    int64_t step = first ? a.step : b.step;
+    return llabs(step) < 1 << 30 ? cta(step * c) : own;
+}
+
+static bool is_integer(unsigned t) { return t == MG_TYPE_u32 || t == MG_TYPE_s32 || t == MG_TYPE_b32 || t == MG_TYPE_u64 || t == MG_TYPE_s64 || t == MG_TYPE_b64; }
+
+static struct value alu(const struct find *z, const struct cpu_inst *in)
+{
+    struct value s[3];
+    bool flat = true;
+    int64_t c;
+    for (int k = 0; k < 3; k++) {
+        s[k] = get(z, in->s[k]);
+        if (s[k].state == NONE) return s[k];
+        if (s[k].state == OWN) return own;
+        flat &= !s[k].step;
+    }
+    if (flat) return cta(0);
+    if (!is_integer(in->t[0])) return own;
+    switch (in->op) {
+    case MG_OP_mov: return s[0];
+    case MG_OP_add: return cta(s[0].step + s[1].step);
+    case MG_OP_sub: return cta(s[0].step - s[1].step);
+    case MG_OP_neg: return cta(-s[0].step);
+    case MG_OP_mul: return in->key == K_HI ? own : times(z, in, s[0], s[1]);
+    case MG_OP_mad: {
+        struct value p = in->key == K_HI ? own : times(z, in, s[0], s[1]);
+        return p.state == CTA ? cta(p.step + s[2].step) : own;
+    }
+    case MG_OP_shl: return !s[1].step && constant(z, in->s[1], &c) && c >= 0 && c <= 30 && llabs(s[0].step) < 1 << 30 ? cta(s[0].step << c) : own;
+    case MG_OP_cvt: return is_integer(in->t[1]) ? s[0] : own;
+    default: return own;
+    }
+}
+
+static struct value result(const struct find *z, const struct cpu_inst *in)
+{
+    struct value a = get(z, in->s[0]), b;
+    switch ((enum cpu_kind)in->kind) {
+    case CPU_ALU: return alu(z, in);
+    case CPU_MOV: case CPU_LOW: case CPU_ZEXT: case CPU_SEXT: case CPU_CVTA: return a;
+    case CPU_NOT_P: case CPU_SEXT8: case CPU_SEXT16: case CPU_SEXT8H: case CPU_UNPACK: return a.state == CTA && a.step ? own : a;
+    case CPU_PACK:
+        b = get(z, in->s[1]);
+        if (a.state == NONE || b.state == NONE) return (struct value){NONE, 0};
+        return a.state == CTA && b.state == CTA && !a.step && !b.step ? a : own;
+    case CPU_PARAM: case CPU_CLEAR: return cta(0);
+    default: return own;
+    }
+}
+
+static bool guard_is_cta(const struct find *z, const struct cpu_inst *in)
+{
+    struct value g = get(z, in->guard);
+    return !in->guard || (cpu_uniform_guard(z->f, in) && g.state != OWN && !g.step);
+}
+
+struct visit { struct find *z; const struct cpu_inst *in; };
+
+static void visit_def(void *user, uint32_t r, bool must)
+{
+    struct visit *v = user;
+    struct find *z = v->z;
+    struct value *to = &z->v[r], got;
+    (void)must;
+    if (to->state == OWN) return;
+    got = mg_has(z->tainted, z->block) || z->f->regs[r].shape.varying || !guard_is_cta(z, v->in) ? own : result(z, v->in);
+    if (got.state == NONE) return;
+    if (to->state == NONE) *to = got;
+    else if (got.state == OWN || got.step != to->step) *to = own;
+    else return;
+    z->changed = true;
+}
+
+/* ---- which blocks all warps execute alike ------------------------------------------------------------ */
+
+static uint32_t inner_successors(const struct cpu_func *f, uint32_t b, uint32_t *out, uint32_t max) { return cpu_stop_of(f, b) ? 0 : cpu_successors(f, b, out, max); }
+
+static void find_post(struct find *z)
+{
+    struct cpu_func *f = z->f;
+    uint32_t words = f->block_words, succ[260];
+    uint64_t *now = calloc(words, sizeof *now);
+    if (!now) abort();
+    memset(z->post, 0xff, (size_t)f->n_blocks * words * sizeof *z->post);
+    for (bool again = true; again;) {
+        again = false;
+        for (uint32_t b = f->n_blocks; b-- > 0;) {
+            uint32_t n = inner_successors(f, b, succ, MG_COUNT_OF(succ));
+            memset(now, n ? 0xff : 0, words * sizeof *now);
+            for (uint32_t k = 0; k < n; k++)
+                for (uint32_t w = 0; w < words; w++) now[w] &= z->post[(size_t)succ[k] * words + w];
+            mg_put(now, b);
+            if (!memcmp(now, z->post + (size_t)b * words, words * sizeof *now)) continue;
+            memcpy(z->post + (size_t)b * words, now, words * sizeof *now);
+            again = true;
+        }
+    }
+    free(now);
+}
+
+/* From a branch that warps may take differently: everything before the blocks that all of them come to. */
+static bool taint(struct find *z, uint32_t b)
+{
+    struct cpu_func *f = z->f;
+    const uint64_t *post = z->post + (size_t)b * f->block_words;
+    uint32_t *stack = calloc(f->n_blocks + 260, sizeof *stack), n = 0, succ[260];
+    uint64_t *seen = calloc(f->block_words, sizeof *seen);
+    bool grew = false;
+    if (!stack || !seen) abort();
+    stack[n++] = b;
+    while (n) {
+        uint32_t x = stack[--n], m = inner_successors(f, x, succ, MG_COUNT_OF(succ));
+        for (uint32_t k = 0; k < m; k++) {
+            uint32_t s = succ[k];
+            if ((s != b && mg_has(post, s)) || mg_has(seen, s)) continue;
+            mg_put(seen, s);
+            stack[n++] = s;
+        }
+    }
+    for (uint32_t w = 0; w < f->block_words; w++) {
+        grew |= (seen[w] & ~z->tainted[w]) != 0;
+        z->tainted[w] |= seen[w];
+    }
+    free(stack);
+    free(seen);
+    return grew;
+}
+
+static bool find_taint(struct find *z)
+{
+    bool grew = false;
+    for (uint32_t b = 0; b < z->f->n_blocks; b++) {
+        const struct cpu_inst *in = &z->f->insts[z->f->blocks[b].end - 1];
+        if (in->kind == CPU_CTL && in->ctl == EMU_CTL_BRA && !guard_is_cta(z, in)) grew |= taint(z, b);
+    }
+    return grew;
+}
+
+/* ---- starts -------------------------------------------------------------------------------------------- */
+
+/* Blocks that run from `start` on up to the next stop. */
+static void find_reach(const struct cpu_func *f, uint32_t start, uint64_t *reach, uint32_t *stack)
+{
+    uint32_t n = 0, succ[260];
+    memset(reach, 0, f->block_words * sizeof *reach);
+    mg_put(reach, start);
+    stack[n++] = start;
+    while (n) {
+        uint32_t x = stack[--n], m = inner_successors(f, x, succ, MG_COUNT_OF(succ));
+        for (uint32_t k = 0; k < m; k++)
+            if (!mg_has(reach, succ[k])) {
+                mg_put(reach, succ[k]);
+                stack[n++] = succ[k];
+            }
+    }
+}
+
+static void find_starts(struct find *z)
+{
+    struct cpu_func *f = z->f;
+    uint32_t *stack = calloc(f->n_blocks + 260, sizeof *stack), ops = 0;
+    if (!stack) abort();
+    f->starts = mg_arena_array(&f->arena, struct cpu_start, f->n_blocks);
+    f->paused = mg_arena_array(&f->arena, bool, f->n_blocks);
+    f->start_of = mg_arena_array(&f->arena, uint32_t, f->n_blocks);
+    f->starts[f->n_starts++].block = f->entry;
+    f->start_of[f->entry] = 1;
+    bool lost = false; /* some warps may end while others go on */
+    f->whole = true;
+    for (uint32_t i = 0; i < f->n_starts; i++) {
+        struct cpu_start *s = &f->starts[i];
+        s->reach = mg_arena_array(&f->arena, uint64_t, f->block_words);
+        find_reach(f, s->block, s->reach, stack);
+        bool ends = false;
+        for (uint32_t b = 0; b < f->n_blocks; b++) {
+            if (!mg_has(s->reach, b)) continue;
+            const struct cpu_inst *in = &f->insts[f->blocks[b].end - 1];
+            ops += f->blocks[b].end - f->blocks[b].first;
+            if (in->kind == CPU_CTL && (in->ctl == EMU_CTL_EXIT || in->ctl == EMU_CTL_RET)) ends |= in->guard || mg_has(z->tainted, b);
+            if (in->kind == CPU_CTL && in->ctl == EMU_CTL_BRA && !cpu_uniform_guard(f, in)) f->splits = true;
+            uint32_t id = cpu_stop_of(f, b), next = id / 2 - 1, succ[260], n = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
+            for (uint32_t k = 0; k < n; k++) f->loops |= succ[k] <= b;
+            if (!id) continue;
+            f->whole &= next != f->entry;
+            f->paused[next] |= !(id & 1);
+            if (!s->n_stops) s->stop = id;
+            if (!s->n_stops || s->stop != id) s->n_stops++;
+            if (f->start_of[next]) continue;
+            f->starts[f->n_starts].block = next;
+            f->start_of[next] = ++f->n_starts;
+        }
+        lost |= ends && s->n_stops;
+        f->splits |= ends;
+    }
+    f->lossy = lost;
+    f->whole_ops = ops;
+    free(stack);
+}
+
+/* Is whole-CTA code worth having? Not where it would leave at once, or grow too much. */
+static bool suits(const struct cpu_func *f)
+{
+    for (uint32_t i = 0; i < f->n_insts; i++) {
+        const struct cpu_inst *in = &f->insts[i];
+        if (in->kind != CPU_CTL) continue;
+        switch ((enum emu_ctl)in->ctl) {
+        case EMU_CTL_BRX: case EMU_CTL_CALL: case EMU_CTL_CALLI: return false;
+        case EMU_CTL_SYNC:
+            if (in->sub > EMU_SYNC_ELECT) return false;
+            break;
+        case EMU_CTL_BAR:
+            if (!cpu_plain_barrier(f, in)) return false;
+            break;
+        default: break;
+        }
+    }
+    return true;
+}
+
+#define WHOLE_MAX_OPS 4000
+
+void cpu_find_regions(struct cpu_func *f)
+{
+    uint64_t threads = (uint64_t)f->dims[0] * f->dims[1] * f->dims[2];
+    f->n_warps = (uint32_t)(threads / 32);
+    if (!f->is_kernel || !threads || threads % 32 || f->n_warps > EMU_MAX_WARPS || !suits(f)) return;
+    struct find z = {.f = f, .v = calloc(f->n_regs + 1, sizeof *z.v), .tainted = calloc(f->block_words, sizeof *z.tainted),
+                     .post = calloc((size_t)f->n_blocks * f->block_words, sizeof *z.post)};
+    if (!z.v || !z.tainted || !z.post) abort();
+    find_post(&z);
+    for (uint32_t r = 0; r < f->n_regs; r++)
+        if (mg_has(f->blocks[f->entry].live, r)) z.v[r] = own;
+    do {
+        do {
+            z.changed = false;
+            for (uint32_t b = z.block = 0; b < f->n_blocks; z.block = ++b)
+                for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
+                    struct visit v = {&z, &f->insts[i]};
+                    cpu_each_def(f, v.in, visit_def, &v);
+                }
+        } while (z.changed);
+    } while (find_taint(&z));
+    for (uint32_t r = 0; r < f->n_regs; r++) {
+        f->regs[r].cta = f->regs[r].linear && z.v[r].state != OWN;
+        f->regs[r].step = z.v[r].step;
+    }
+    find_starts(&z);
+    f->whole &= f->whole_ops <= WHOLE_MAX_OPS && f->whole_ops <= 4 * f->n_insts;
+    free(z.v);
+    free(z.tainted);
+    free(z.post);
+}
