@@ -210,13 +210,16 @@ static bool find_taint(struct find *z)
 
 /* ---- starts -------------------------------------------------------------------------------------------- */
 
-/* Blocks that run from `start` on up to the next stop. */
+/* Blocks that run from `start` on up to the next stop, those where lanes may be waiting when it begins included. */
 static void find_reach(const struct cpu_func *f, uint32_t start, uint64_t *reach, uint32_t *stack)
 {
     uint32_t n = 0, succ[260];
     memset(reach, 0, f->block_words * sizeof *reach);
-    mg_put(reach, start);
-    stack[n++] = start;
+    for (uint32_t x = 0; x < f->n_blocks; x++)
+        if (x == start || (f->paused[start] && mg_has(f->blocks[start].front, x))) {
+            mg_put(reach, x);
+            stack[n++] = x;
+        }
     while (n) {
         uint32_t x = stack[--n], m = inner_successors(f, x, succ, MG_COUNT_OF(succ));
         for (uint32_t k = 0; k < m; k++)
@@ -234,6 +237,10 @@ static void find_starts(struct find *z)
     if (!stack) abort();
     f->starts = mg_arena_array(&f->arena, struct cpu_start, f->n_blocks);
     f->paused = mg_arena_array(&f->arena, bool, f->n_blocks);
+    for (uint32_t b = 0; b < f->n_blocks; b++) {
+        uint32_t id = cpu_stop_of(f, b);
+        if (id && !(id & 1)) f->paused[id / 2 - 1] = true;
+    }
     f->start_of = mg_arena_array(&f->arena, uint32_t, f->n_blocks);
     f->starts[f->n_starts++].block = f->entry;
     f->start_of[f->entry] = 1;
@@ -254,7 +261,6 @@ static void find_starts(struct find *z)
             for (uint32_t k = 0; k < n; k++) f->loops |= succ[k] <= b;
             if (!id) continue;
             f->whole &= next != f->entry;
-            f->paused[next] |= !(id & 1);
             if (!s->n_stops) s->stop = id;
             if (!s->n_stops || s->stop != id) s->n_stops++;
             if (f->start_of[next]) continue;
