@@ -1,10 +1,28 @@
-/* margay tools: what `-t` takes. The list is tools.def's; nothing is loaded. */
+/* margay tools: what `-t` takes: the tools of tools.def, or those that are named, shared objects included. */
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "tool/tool.h"
+#include "tool/spec.h"
 
-static const struct mg_opt_page page = {"tools", "[OPTIONS]", "list the tools and their options", NULL};
+static const struct mg_opt_page page = {
+    "tools", "[TOOL]... [OPTIONS]", "list the tools and their options",
+    "TOOL is a name, or the path of a tool's shared object. With -v: the options with what they are when left out, what\n"
+    "the tool keeps, and what it costs.\n"};
+
+static void add_tool(struct mg_buf *out, const struct mg_tool *t, bool verbose)
+{
+    mg_buf_printf(out, "%-10s %s\n", t->name, t->summary ? t->summary : "");
+    if (!verbose) return;
+    for (const struct mg_tool_opt *o = t->opts; o && o->key; o++) {
+        char given[80];
+        snprintf(given, sizeof given, "%s=%s", o->key, o->value);
+        mg_buf_printf(out, "    %-16s %s\n", given, o->help);
+    }
+    mg_buf_printf(out, "    keeps: %s\n", t->flags & MG_TOOL_NATIVE ? "launches and their times alone"
+                                        : t->count ? "block counts of every launch"
+                                        : t->flags & MG_TOOL_PER_LAUNCH ? "sites and cells of every kernel, and of each of its launches" : "sites and cells of every kernel");
+    if (t->cost) mg_buf_printf(out, "    costs: %s\n", t->cost);
+}
 
 int cmd_tools(int argc, char **argv)
 {
@@ -12,15 +30,19 @@ int cmd_tools(int argc, char **argv)
     struct mg_buf out = MG_BUF_INIT;
     const struct mg_tool *t;
     int status = MG_EXIT_USAGE;
-    const struct mg_opt opts[] = {MG_OPT_FLAG('v', "verbose", &verbose, "with the options of each"), MG_OPT_END};
+    const struct mg_opt opts[] = {MG_OPT_FLAG('v', "verbose", &verbose, "with the options, keeps and costs of each"), MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) return status;
-    if (n) return mg_opt_usage(&page, MG_EXIT_USAGE, "takes no operand, not '%s'", argv[0]);
-    for (uint32_t i = 0; (t = mg_tool_at(i)); i++) {
-        mg_buf_printf(&out, "%-10s %s\n", t->name, t->summary);
-        for (const struct mg_tool_opt *o = t->opts; verbose && o && o->key; o++) mg_buf_printf(&out, "    %s=%-14s %s\n", o->key, o->value, o->help);
+    status = MG_EXIT_OK;
+    for (uint32_t i = 0; !n && (t = mg_tool_at(i)); i++) add_tool(&out, t, verbose);
+    for (int i = 0; i < n && !status; i++) {
+        struct mg_tool_spec spec;
+        struct mg_diag d = MG_DIAG_INIT;
+        if (mg_tool_spec_open(argv[i], &spec, &d)) status = mg_cli_fail(&d, MG_EXIT_INPUT);
+        else add_tool(&out, spec.tool, verbose), mg_tool_spec_close(&spec);
+        mg_diag_release(&d);
     }
-    status = mg_cli_out(&out);
+    if (!status) status = mg_cli_out(&out);
     mg_buf_release(&out);
     return status;
 }

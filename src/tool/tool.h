@@ -120,6 +120,7 @@ struct mg_tool {
     enum mg_err (*count)(const void *conf, const struct mg_sites *sites, struct mg_twin *twin, struct mg_counter_layout *layout, struct mg_diag *d);
     unsigned flags;
     const char *gpu_args; /* options a GPU's run puts in front of the user's; NULL: none */
+    const char *cost;     /* one line for `margay tools -v`: kernel time on which device, by which measurement; NULL: not measured */
 };
 enum mg_tool_flags {
     MG_TOOL_NATIVE = 1,     /* never instruments: every launch runs native, reason "no tool" */

@@ -97,7 +97,13 @@ P
 
 what="killed: what had ended is there"
 rm -rf p
-"$MARGAY" run -q -o p -t blocks -t ./every.so --device emu -- ./tools fill.ptx die > out 2> err
+"$MARGAY" run -q -o p -t blocks -t ./every.so --device emu -- ./tools fill.ptx die > out 2> err &
+for i in 1 2 3 4 5 6 7 8; do # meanwhile another process asks
+    sleep 0.2
+    "$MARGAY" report p --tool every > live 2> /dev/null && grep -q 'fill *1,280' live && break
+done
+grep -q 'has not ended' live && grep -q 'fill *1,280' live || { fail "while it runs"; cat live; }
+wait $!
 [ $? = 137 ] || { fail "$what"; cat out err; }
 json p <<'P'
 import json
@@ -127,6 +133,7 @@ for bad in "./fill.ptx cannot be opened" "nothing there is no tool named nothing
     "$MARGAY" run -t "${bad%% *}" -- ./tools fill.ptx plain > out 2> err
     [ $? = 120 ] && grep -q "${bad#* }" err || { fail "$bad"; cat err; }
 done
+"$MARGAY" tools -v ./every.so blocks > out && grep -q 'refuse=off' out && grep -q 'keeps: .* each of its launches' out && grep -q 'keeps: block counts' out || { fail "margay tools"; cat out; }
 printf '#include "tool/plugin.h"\n#undef MG_TOOL_STAMP\n#define MG_TOOL_STAMP "older"\nstatic const struct mg_tool t = {.name = "t"};\nMG_TOOL_PLUGIN(t)\n' > old.c
 tool old.c old.so
 "$MARGAY" run -t ./old.so -- ./tools fill.ptx plain > out 2> err
