@@ -1,12 +1,15 @@
-/* margay report: a profile as text, JSON or CSV on stdout. */
+/* margay report: a profile as text, JSON or CSV on stdout, as a page or as pictures in files. */
+#include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "cli/cli.h"
 #include "report/report.h"
 
@@ -14,7 +17,8 @@ static const struct mg_opt_page page = {
     "report", "DIR [OPTIONS]", "show or export a profile",
     "The text shows the hottest kernels, and of these the hottest blocks with their source lines, the\n"
     "opcodes and the share of lanes in use; it ends with the coverage line. JSON is stable and documented\n"
-    "in docs/json.md: what was not measured is null there, an empty cell in CSV. A profile may be read\n"
+    "in docs/json.md: what was not measured is null there, an empty cell in CSV. --html writes one page that\n"
+    "needs nothing beside it: tables and pictures of all tools. A profile may be read\n"
     "while its program still runs, and after it was killed.\n"};
 
 static uint32_t terminal_columns(void)
@@ -40,16 +44,48 @@ static bool any_shown(const struct mg_profile *p, const struct mg_report_opts *o
     return any;
 }
 
+/* ---- files ------------------------------------------------------------------------------------------ */
+
+struct charts { const char *dir; struct mg_diag *d; enum mg_err err; };
+
+static void write_chart(const char *name, const char *svg, size_t n, void *user)
+{
+    struct charts *c = user;
+    struct mg_buf path = MG_BUF_INIT;
+    mg_buf_printf(&path, "%s/%s.svg", c->dir, name);
+    if (!c->err) c->err = mg_io_write(path.at, svg, n, c->d);
+    mg_buf_release(&path);
+}
+
+static enum mg_err write_files(const struct mg_profile *p, const struct mg_report_opts *o, const char *html, const char *charts, struct mg_diag *d)
+{
+    struct charts c = {charts, d, MG_ERR_OK};
+    struct mg_buf text = MG_BUF_INIT;
+    if (html) {
+        mg_report_html(p, o, &text);
+        c.err = mg_io_write(html, text.at, text.n, d);
+    }
+    if (charts && !c.err) {
+        if (mkdir(charts, 0777) && errno != EEXIST) c.err = mg_diag_err(d, MG_ERR_IO, "%s: %s", charts, strerror(errno));
+        if (!c.err) mg_report_charts(p, o, write_chart, &c);
+    }
+    mg_buf_release(&text);
+    return c.err;
+}
+
 int cmd_report(int argc, char **argv)
 {
     struct mg_report_opts o = {.size = sizeof o};
     bool json = false, csv = false;
+    const char *html = NULL, *charts = NULL;
     uint64_t top = 0;
     int status = MG_EXIT_USAGE;
     const struct mg_opt opts[] = {
         MG_OPT_FLAG(0, "json", &json, "everything, as JSON"),
         MG_OPT_FLAG(0, "csv", &csv, "one table, as CSV"),
         MG_OPT_STR(0, "table", &o.table, "NAME", "which table --csv prints: kernels, blocks, opcodes, launches, or one of a tool (blocks; launches with --per-launch)"),
+        MG_OPT_STR(0, "html", &html, "FILE", "one self-contained page: tables and pictures"),
+        MG_OPT_STR(0, "charts", &charts, "DIR", "the tools' pictures, as DIR/NAME.svg"),
         MG_OPT_FLAG(0, "per-launch", &o.per_launch, "with the counts and arguments of every launch"),
         MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only kernels whose name matches, mangled or not"),
         MG_OPT_STR(0, "tool", &o.tool, "NAME", "only the result of this tool"),
@@ -59,6 +95,7 @@ int cmd_report(int argc, char **argv)
     if (n < 0) return status;
     if (n != 1) return mg_opt_usage(&page, MG_EXIT_USAGE, n ? "takes one profile directory" : "needs a profile directory");
     if (json && csv) return mg_opt_usage(&page, MG_EXIT_USAGE, "--json and --csv exclude each other");
+    if ((html || charts) && (json || csv)) return mg_opt_usage(&page, MG_EXIT_USAGE, "--html and --charts write files: they go without --json and --csv");
     if (o.table && !csv) return mg_opt_usage(&page, MG_EXIT_USAGE, "--table needs --csv");
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_profile *p;
@@ -76,10 +113,11 @@ int cmd_report(int argc, char **argv)
         o.columns = terminal_columns();
         o.color = isatty(1) && !getenv("NO_COLOR");
         o.ascii = !locale_is_utf8();
-        if (json) mg_report_json(p, &o, &out);
+        if (html || charts) status = write_files(p, &o, html, charts, &d) ? mg_cli_fail(&d, MG_EXIT_INPUT) : 0;
+        else if (json) mg_report_json(p, &o, &out);
         else if (csv) mg_report_csv(p, &o, &out);
         else mg_report_text(p, &o, &out);
-        status = mg_cli_out(&out);
+        if (!html && !charts) status = mg_cli_out(&out);
         if (!any_shown(p, &o)) fprintf(stderr, "margay: --kernel %s matches none of the %u kernels of %s\n", o.kernel_glob, p->n_kernels, argv[0]);
         for (uint32_t i = 0; i < p->n_damaged; i++) {
             fprintf(stderr, "margay: %s; the report is of the other processes\n", p->damaged[i]);

@@ -25,6 +25,7 @@ bool mg_add_tools_csv(const struct mg_profile *p, const struct mg_report_opts *o
 /* Kernels that a tool left alone, and why. */
 void mg_add_left_alone(const struct mg_profile *p, struct mg_buf *out, uint32_t max_rows);
 void mg_add_table(const struct mg_one_table *t, const struct mg_report_opts *o, uint32_t rows, struct mg_buf *out);
+void mg_format_value(struct mg_buf *out, const struct mg_table_value *v, enum mg_column_kind kind); /* out is emptied first */
 void mg_add_table_csv(const struct mg_one_table *t, struct mg_buf *out);
 void mg_add_csv_text(struct mg_buf *out, const char *s);
 

@@ -23,7 +23,7 @@ static void add_number(struct mg_buf *out, const struct mg_table_value *v)
     else mg_buf_printf(out, "%.4g", v->f);
 }
 
-static void format_value(struct mg_buf *out, const struct mg_table_value *v, enum mg_column_kind kind)
+void mg_format_value(struct mg_buf *out, const struct mg_table_value *v, enum mg_column_kind kind)
 {
     double number = v->kind == MG_TV_U64 ? (double)v->u : v->f;
     mg_buf_reset(out);
@@ -91,7 +91,7 @@ void mg_add_table(const struct mg_one_table *t, const struct mg_report_opts *o, 
         widths[c] = (uint32_t)strlen(t->columns.at[c].name);
         for (uint32_t r = 0; r < shown; r++) {
             struct mg_table_value v = mg_table_value(t, r, c);
-            format_value(&cell, &v, t->columns.at[c].kind);
+            mg_format_value(&cell, &v, t->columns.at[c].kind);
             widths[c] = MG_MAX(widths[c], (uint32_t)cell.n);
         }
     }
@@ -100,7 +100,7 @@ void mg_add_table(const struct mg_one_table *t, const struct mg_report_opts *o, 
     for (uint32_t r = 0; r < shown; r++) {
         for (uint32_t c = 0; c < t->columns.n; c++) {
             struct mg_table_value v = mg_table_value(t, r, c);
-            format_value(&cell, &v, t->columns.at[c].kind);
+            mg_format_value(&cell, &v, t->columns.at[c].kind);
             add_cell(out, cell.at, widths[c], is_left(t->columns.at[c].kind));
         }
         trim(out);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static const double font = 12, glyph = 6.6; /* monospace: width of a character */
+static const double font = 12, glyph = 7.3; /* monospace: width of a character */
 
 void mg_chart_text(struct mg_buf *out, const char *text)
 {
@@ -136,8 +136,9 @@ void mg_chart_bars(struct mg_buf *out, const char *title, const struct mg_chart_
 
 void mg_chart_stacked(struct mg_buf *out, const char *title, const char *const *labels, uint32_t n, const char *const *series, uint32_t n_series, const double *values)
 {
-    double left = longest(labels, n) + 16, row = font + 6, wide = 500, x = left;
-    mg_chart_begin(out, title, left + wide + 16, 52 + row * n);
+    double left = longest(labels, n) + 16, row = font + 6, wide = 500, x = left, legend = 0;
+    for (uint32_t s = 0; s < n_series; s++) legend += 26 + (double)strlen(series[s]) * glyph;
+    mg_chart_begin(out, title, left + MG_MAX(wide, legend) + 16, 52 + row * n);
     for (uint32_t s = 0; s < n_series; s++) {
         mg_chart_rect(out, x, 24, 10, 10, mg_chart_series_color(s));
         mg_chart_label(out, x + 14, 33, "start", series[s]);

@@ -12,7 +12,7 @@
 #include "base/vec.h"
 
 enum { sweeps = 8 };
-static const double font = 11, glyph = 6.2, gap = 22, layer_gap = 34;
+static const double font = 11, glyph = 6.7, gap = 22, layer_gap = 34;
 
 struct place { /* a node, or a point of a long edge */
     uint32_t layer, node; /* node UINT32_MAX: a point */
@@ -39,7 +39,7 @@ static void size_of(const char *text, double *w, double *h)
 
 static uint32_t add_point(struct layout *l, uint32_t layer)
 {
-    *mg_vec_push(&l->places) = (struct place){.layer = layer, .node = UINT32_MAX, .w = 4, .h = 2};
+    *mg_vec_push(&l->places) = (struct place){.layer = layer, .node = UINT32_MAX, .w = 4};
     return l->places.n - 1;
 }
 
@@ -206,7 +206,7 @@ void mg_chart_graph(struct mg_buf *out, const char *title, const struct mg_chart
     }
     for (uint32_t i = 0; i < l.places.n; i++) l.places.at[i].x += 12 - left;
     right += 12 - left;
-    mg_chart_begin(out, title, MG_MAX(n ? right + 70 : 0, (double)strlen(title) * 6.6 + 12), high);
+    mg_chart_begin(out, title, MG_MAX(n ? right + 70 : 0, (double)strlen(title) * 7.3 + 12), high);
     mg_buf_adds(out, "<defs><marker id=\"mg-tip\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">"
                      "<path d=\"M0 0 8 4 0 8z\" fill=\"#777\"/></marker></defs>\n<g fill=\"none\" stroke=\"#777\">\n");
     for (uint32_t i = 0; i < l.links.n; i++) draw_link(out, &l.places.at[l.links.at[i].from], &l.places.at[l.links.at[i].to]);
