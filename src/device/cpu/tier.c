@@ -1,12 +1,12 @@
 /* When kernels are compiled, and by whom.
  *
- * A launch begins in the emulator at once. When a kernel has been emulated for EMULATE_NS, this launch
- * and earlier ones together, its functions go into the queue, and threads of ours take them: from the
+ * A launch begins in the emulator at once. When a kernel has been emulated for a while (1 ms, more for large
+ * ones, which take LLVM longer), this launch and earlier ones together, its functions go into the queue, and threads of ours take them: from the
  * store where they were compiled in an earlier run, from LLVM otherwise. Warps go over to compiled code
  * at their next entry (enter.c), CTAs that have not begun run in it from the start. Kernels that are
  * launched once for a moment never see LLVM.
  *
- * MARGAY_CPU_TIER=sync compiles before a launch begins, a number is EMULATE_NS in milliseconds, for tests
+ * MARGAY_CPU_TIER=sync compiles before a launch begins, a number is that while in milliseconds, for tests
  * and measurements.
  * MARGAY_CPU_VERBOSE says what was compiled. MARGAY_CPU_STORE=off leaves the store alone,
  * MARGAY_CPU_WHOLE=off runs CTAs warp by warp.
@@ -25,7 +25,6 @@
 
 #define MAX_SETS 8 /* block shapes a kernel is compiled for; further ones are emulated */
 #define MAX_THREADS 8
-#define EMULATE_NS 1000000u
 
 struct cpu_job { struct cpu_set *set; uint32_t unit; uint64_t due_ns; };
 struct compiler { /* one thread of ours; or the launching one (sync) */
@@ -41,7 +40,7 @@ struct cpu_tier {
     pthread_cond_t more, idle;
     MG_VEC(struct cpu_job) jobs; /* in the order of their due times */
     struct compiler threads[MAX_THREADS], here; uint32_t n_threads, max_threads, n_busy;
-    bool quit, sync, verbose, store, whole;
+    bool quit, sync, verbose, store, whole, fixed_delay;
     uint64_t delay_ns;
     pid_t pid;
 };
@@ -169,6 +168,15 @@ static bool withdraw(struct cpu_tier *t, const struct cpu_set *s, const struct e
     return n < before;
 }
 
+/* How long a kernel is emulated before it is compiled: about the share of the compiler's time that pays in
+ * the end. Compiling takes 10 ms for 100 operations, seconds for 1,000. */
+static uint64_t patience(const struct cpu_tier *t, const struct cpu_set *s)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < s->n_units; i++) n += s->units[i].fn->n_ops;
+    return t->fixed_delay ? t->delay_ns : 1000000u + 200u * n * n;
+}
+
 /* ---- launches ------------------------------------------------------------------------------------------- */
 
 static struct cpu_set *set_of(struct emu_code *code, const uint32_t dims[3])
@@ -205,7 +213,7 @@ struct cpu_set *cpu_tier_begin(struct emu_launch *l)
         s->asked = true;
         t->here.t = t;
         for (uint32_t i = 0; i < s->n_units; i++) compile(&t->here, s, i);
-    } else if (s && !s->asked) ask(t, s, mg_now_ns() + (s->emulated_ns < t->delay_ns ? t->delay_ns - s->emulated_ns : 0));
+    } else if (s && !s->asked) ask(t, s, mg_now_ns() + (s->emulated_ns < patience(t, s) ? patience(t, s) - s->emulated_ns : 0));
     pthread_mutex_unlock(&t->lock);
     return s;
 }
@@ -218,7 +226,7 @@ void cpu_tier_end(struct emu_launch *l)
     pthread_mutex_lock(&t->lock);
     s->running--;
     s->emulated_ns += now - l->start_ns;
-    if (!s->running && s->emulated_ns < t->delay_ns && withdraw(t, s, NULL, now)) s->asked = false;
+    if (!s->running && s->emulated_ns < patience(t, s) && withdraw(t, s, NULL, now)) s->asked = false;
     pthread_mutex_unlock(&t->lock);
 }
 
@@ -265,7 +273,8 @@ bool cpu_tier_open(struct mg_device *dev, struct mg_diag *d)
     const char *tier = getenv("MARGAY_CPU_TIER"), *store = getenv("MARGAY_CPU_STORE"), *whole = getenv("MARGAY_CPU_WHOLE");
     t->dev = dev;
     t->sync = tier && !strcmp(tier, "sync");
-    t->delay_ns = tier && *tier >= '0' && *tier <= '9' ? strtoul(tier, NULL, 10) * 1000000u : EMULATE_NS;
+    t->fixed_delay = tier && *tier >= '0' && *tier <= '9';
+    if (t->fixed_delay) t->delay_ns = strtoul(tier, NULL, 10) * 1000000u;
     t->store = !store || strcmp(store, "off") != 0;
     t->whole = !whole || strcmp(whole, "off") != 0;
     t->verbose = getenv("MARGAY_CPU_VERBOSE") != NULL;

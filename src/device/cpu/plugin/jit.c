@@ -15,8 +15,13 @@
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 
+/* Code generation takes more than its share of time for large functions; above this many IR instructions
+ * it is done quickly rather than well, and far above it not at all. */
+#define QUICK_IR 12000
+#define MAX_IR 200000
+
 struct jit {
-    LLVMTargetMachineRef machine;
+    LLVMTargetMachineRef machine, quick;
 };
 
 static bool say(char *why, size_t bytes, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -41,7 +46,7 @@ static bool failed(LLVMErrorRef err, char *why, size_t bytes)
 static const char *const cpus[EMU_ISA_COUNT] = {"x86-64", "x86-64-v3", "x86-64-v4"};
 static const char *const features[EMU_ISA_COUNT] = {"", "+prefer-256-bit", "-prefer-256-bit,+avx512cd"};
 
-static LLVMTargetMachineRef machine_new(enum emu_isa isa, char *why, size_t bytes)
+static LLVMTargetMachineRef machine_new(enum emu_isa isa, LLVMCodeGenOptLevel usual, char *why, size_t bytes)
 {
     char *triple = LLVMGetDefaultTargetTriple(), *err = NULL;
     LLVMTargetRef t;
@@ -51,7 +56,7 @@ static LLVMTargetMachineRef machine_new(enum emu_isa isa, char *why, size_t byte
         LLVMDisposeMessage(err);
     } else {
         const char *level = getenv("MARGAY_CPU_CODEGEN");
-        m = LLVMCreateTargetMachine(t, triple, cpus[isa], features[isa], level ? (LLVMCodeGenOptLevel)atoi(level) : LLVMCodeGenLevelLess, LLVMRelocPIC, LLVMCodeModelDefault);
+        m = LLVMCreateTargetMachine(t, triple, cpus[isa], features[isa], level ? (LLVMCodeGenOptLevel)atoi(level) : usual, LLVMRelocPIC, LLVMCodeModelDefault);
     }
     LLVMDisposeMessage(triple);
     return m;
@@ -65,21 +70,25 @@ static void start_llvm(void)
     LLVMInitializeX86AsmPrinter();
 }
 
+static void jit_close(void *p)
+{
+    struct jit *j = p;
+    if (j->machine) LLVMDisposeTargetMachine(j->machine);
+    if (j->quick) LLVMDisposeTargetMachine(j->quick);
+    free(j);
+}
+
 static void *jit_open(enum emu_isa isa, char *why, size_t bytes)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, start_llvm);
     struct jit *j = calloc(1, sizeof *j);
-    if (j && (j->machine = machine_new(isa, why, bytes))) return j;
-    free(j);
+    if (!j) return NULL;
+    j->machine = machine_new(isa, LLVMCodeGenLevelLess, why, bytes);
+    j->quick = machine_new(isa, LLVMCodeGenLevelNone, why, bytes);
+    if (j->machine && j->quick) return j;
+    jit_close(j);
     return NULL;
-}
-
-static void jit_close(void *p)
-{
-    struct jit *j = p;
-    LLVMDisposeTargetMachine(j->machine);
-    free(j);
 }
 
 static void dump(LLVMModuleRef m, const char *kernel, bool whole, const char *what)
@@ -112,6 +121,15 @@ static bool optimise(struct jit *j, LLVMModuleRef m, char *why, size_t bytes)
     return !bad;
 }
 
+static unsigned count_instructions(LLVMModuleRef m)
+{
+    unsigned n = 0;
+    for (LLVMValueRef fn = LLVMGetFirstFunction(m); fn; fn = LLVMGetNextFunction(fn))
+        for (LLVMBasicBlockRef bb = LLVMGetFirstBasicBlock(fn); bb; bb = LLVMGetNextBasicBlock(bb))
+            for (LLVMValueRef v = LLVMGetFirstInstruction(bb); v; v = LLVMGetNextInstruction(v)) n++;
+    return n;
+}
+
 static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, size_t *object_bytes, char *why, size_t bytes)
 {
     struct jit *j = p;
@@ -130,23 +148,22 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
     bool ok = whole ? mg_emit_whole(m, f, CPU_SYMBOL) : mg_emit_function(m, f, CPU_SYMBOL);
     double t_emit = lap(&clock);
     if (!ok) say(why, bytes, "an operation has no code");
+    else if (count_instructions(m) > MAX_IR) ok = say(why, bytes, "%u instructions are more than the compiler takes", count_instructions(m));
     dump(m, kernel, whole, "0");
     if (ok && LLVMVerifyModule(m, LLVMReturnStatusAction, &err)) ok = say(why, bytes, "%.400s", err);
     if (err) LLVMDisposeMessage(err);
     ok = ok && optimise(j, m, why, bytes);
     double t_passes = lap(&clock);
-    unsigned n_ir = 0;
-    if (getenv("MARGAY_CPU_VERBOSE"))
-        for (LLVMBasicBlockRef bb = LLVMGetFirstBasicBlock(LLVMGetNamedFunction(m, CPU_SYMBOL)); bb; bb = LLVMGetNextBasicBlock(bb))
-            for (LLVMValueRef v = LLVMGetFirstInstruction(bb); v; v = LLVMGetNextInstruction(v)) n_ir++;
+    unsigned n_ir = ok ? count_instructions(m) : 0;
     LLVMMemoryBufferRef code = NULL;
     if (ok) dump(m, kernel, whole, "1");
     err = NULL;
-    if (ok && LLVMTargetMachineEmitToMemoryBuffer(j->machine, m, LLVMObjectFile, &err, &code)) {
+    if (ok && LLVMTargetMachineEmitToMemoryBuffer(n_ir > QUICK_IR ? j->quick : j->machine, m, LLVMObjectFile, &err, &code)) {
         ok = say(why, bytes, "%.400s", err);
         LLVMDisposeMessage(err);
     }
-    if (n_ir) fprintf(stderr, "margay cpu: %s, %u operations, %u IR instructions: %.1f ms IR, %.1f passes, %.1f code\n", whole ? "whole CTAs" : "warps", whole ? f->whole_ops : f->n_insts, n_ir, t_emit, t_passes, lap(&clock));
+    if (n_ir && getenv("MARGAY_CPU_VERBOSE"))
+        fprintf(stderr, "margay cpu: %s, %u operations, %u IR instructions: %.1f ms IR, %.1f passes, %.1f code\n", whole ? "whole CTAs" : "warps", whole ? f->whole_ops : f->n_insts, n_ir, t_emit, t_passes, lap(&clock));
     LLVMDisposeModule(m);
     LLVMContextDispose(c);
     if (!ok) return false;
