@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "cpu_maker.h"
 
 #ifdef MG_ASAN /* its runtime does not allow RTLD_DEEPBIND */
 #define OPEN_FLAGS (RTLD_NOW | RTLD_LOCAL)
@@ -40,14 +41,12 @@ static bool find_path(struct cpu_library *lib)
 
 bool cpu_library_find(struct cpu_library *lib, char *why, size_t why_bytes)
 {
-    struct stat st;
-    if (!find_path(lib) || stat(lib->path, &st)) {
+    if (!find_path(lib)) {
         snprintf(why, why_bytes, "libmargay-cpu.so is not installed: it needs llvm-19-dev when Margay is built");
         return false;
     }
     const char *passes = getenv("MARGAY_CPU_PASSES"), *level = getenv("MARGAY_CPU_CODEGEN");
-    snprintf(lib->maker, sizeof lib->maker, "%d %lld %lld.%09ld %.40s %.8s", CPU_PLUGIN_VERSION, (long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec, passes ? passes : "",
-             level ? level : "");
+    snprintf(lib->maker, sizeof lib->maker, CPU_MAKER " %.40s %.8s", passes ? passes : "", level ? level : "");
     pthread_mutex_init(&lib->lock, NULL);
     return true;
 }
