@@ -3,6 +3,8 @@
  * its sites and cells are shown as they are, and the reason is said. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "report/priv.h"
 #include "tool/spec.h"
@@ -144,6 +146,14 @@ static void show_raw(const struct mg_tool_result *r, struct mg_table *t, struct 
     mg_buf_release(&cells);
 }
 
+/* A profile names the file that will be opened, and may come from anywhere. */
+static bool is_safe(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st)) return true; /* opening says why */
+    return (st.st_uid == geteuid() || !st.st_uid) && !(st.st_mode & S_IWOTH);
+}
+
 void mg_tool_tell(const struct mg_profile *p, uint32_t use, const struct mg_report_opts *o, struct mg_table *t, struct mg_json *j)
 {
     static const struct mg_report_opts defaults = {.size = sizeof defaults};
@@ -154,7 +164,7 @@ void mg_tool_tell(const struct mg_profile *p, uint32_t use, const struct mg_repo
     struct mg_tool_spec spec = {0};
     void *conf = NULL;
     const struct mg_puse *u = &p->uses[use];
-    enum mg_err err = mg_tool_spec_find(u->name, u->path, &spec, &d);
+    enum mg_err err = u->path && !is_safe(u->path) ? mg_diag_err(&d, MG_ERR_INPUT, "%s is not opened: others may write it", u->path) : mg_tool_spec_find(u->name, u->path, &spec, &d);
     if (!err) err = mg_tool_configure(spec.tool, u->args, 0, &conf, &d);
     fill(&m, &r);
     if (!err && spec.tool->profile) {

@@ -10,6 +10,7 @@
 #include "store/read.h"
 
 #define MAX_CELLS (1u << 27)
+#define SLACK 4096 /* zeros behind cells and sites: a tool that trusts a damaged profile reads those */
 
 static uint64_t u64_at(sqlite3_stmt *st, int col) { return (uint64_t)sqlite3_column_int64(st, col); }
 static uint32_t u32_at(sqlite3_stmt *st, int col) { return (uint32_t)sqlite3_column_int64(st, col); }
@@ -100,11 +101,14 @@ static enum mg_err read_region(struct mg_one_db *o, sqlite3_stmt *st)
     uint8_t *rules = mg_arena_zalloc(arena, (size_t)cells + 1);
     if (!parse_rules(st, 5, rules, g.n_cells)) return mg_damaged(o, "rules of a tool's cells");
     g.rules = rules;
+    struct mg_result_site *none = mg_arena_array(arena, struct mg_result_site, g.n_sites + 1);
+    for (uint32_t i = 0; i <= g.n_sites; i++) none[i].function = none[i].op = "";
+    g.sites = none;
     if (!parse_tables(o, st, 6, &g)) return mg_damaged(o, "a tool's tables");
     uint32_t ix = 0;
     while (ix < o->r->regions.n && (o->r->regions.at[ix].use != g.use || o->r->regions.at[ix].kernel != g.kernel || !same_shape(&o->r->regions.at[ix], &g))) ix++;
     if (ix == o->r->regions.n) {
-        g.cells = mg_arena_array(arena, uint64_t, g.n_cells + 1);
+        g.cells = mg_arena_array(arena, uint64_t, g.n_cells + SLACK);
         *mg_vec_push(&o->r->regions) = g;
     }
     mg_map_set(&o->regions, key_of(use, kernel), ix);
@@ -120,8 +124,7 @@ static enum mg_err read_site(struct mg_one_db *o, sqlite3_stmt *st)
     uint32_t n_blocks = o->r->kernels.at[g->kernel].n_blocks;
     if (kind < 0 || kind > MG_SITE_EDGE || (kind != MG_SITE_KERNEL && (block < 0 || block >= n_blocks))) return mg_damaged(o, "what a tool's site is");
     if (cell < 0 || n < 0 || n > g->n_cells || cell > (int64_t)g->n_cells - n) return mg_damaged(o, "the cells of a tool's site");
-    struct mg_result_site *sites = (struct mg_result_site *)(uintptr_t)g->sites;
-    if (!sites) g->sites = sites = mg_arena_array(&o->r->p->arena, struct mg_result_site, g->n_sites);
+    struct mg_result_site *sites = (struct mg_result_site *)(uintptr_t)g->sites; /* of our arena */
     sites[id] = (struct mg_result_site){
         .kind = (enum mg_site_kind)kind, .note = u32_at(st, 4), .block = (uint32_t)block, .succ = u32_at(st, 6), .ptx_line = u32_at(st, 7),
         .function = or_empty(mg_text_at(o, st, 8)), .op = or_empty(mg_text_at(o, st, 9)), .file = mg_text_at(o, st, 10), .line = u32_at(st, 11),
@@ -166,7 +169,7 @@ static enum mg_err read_launch_cells(struct mg_one_db *o, sqlite3_stmt *st)
     int64_t use = sqlite3_column_int64(st, 1), local = sqlite3_column_int64(st, 3);
     if (!mg_map_get(&o->launches, u64_at(st, 0), &launch)) return MG_ERR_OK; /* dropped since */
     if (use < 0 || use >= o->uses.n || !mg_map_get(&o->regions, key_of(use, local), &ix)) return mg_damaged(o, "a launch's cells of no region");
-    uint64_t *v = mg_arena_array(&o->r->p->arena, uint64_t, o->r->regions.at[ix].n_cells + 1);
+    uint64_t *v = mg_arena_array(&o->r->p->arena, uint64_t, o->r->regions.at[ix].n_cells + SLACK);
     if (!mg_counts_decode(sqlite3_column_blob(st, 2), (size_t)sqlite3_column_bytes(st, 2), v, o->r->regions.at[ix].n_cells)) return mg_damaged(o, "a launch's cells");
     *mg_vec_push(&o->r->launch_cells) = (struct mg_plaunch_cells){launch, (uint32_t)ix, v};
     return MG_ERR_OK;

@@ -16,7 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "margay-stamp.h" /* MG_TOOL_STAMP: made by the build */
+#ifndef MG_TOOL_STAMP
+#include "margay-stamp.h" /* made by the build */
+#endif
 #include "tool/tool.h"
 
 /* Tools that announced themselves: "pid:address of struct mg_tool_plugin,..." */

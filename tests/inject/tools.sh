@@ -134,7 +134,7 @@ for bad in "./fill.ptx cannot be opened" "nothing there is no tool named nothing
     [ $? = 120 ] && grep -q "${bad#* }" err || { fail "$bad"; cat err; }
 done
 "$MARGAY" tools -v ./every.so blocks > out && grep -q 'refuse=off' out && grep -q 'keeps: .* each of its launches' out && grep -q 'keeps: block counts' out || { fail "margay tools"; cat out; }
-printf '#include "tool/plugin.h"\n#undef MG_TOOL_STAMP\n#define MG_TOOL_STAMP "older"\nstatic const struct mg_tool t = {.name = "t"};\nMG_TOOL_PLUGIN(t)\n' > old.c
+printf '#define MG_TOOL_STAMP "older"\n#include "tool/plugin.h"\nstatic const struct mg_tool t = {.name = "t"};\nMG_TOOL_PLUGIN(t)\n' > old.c
 tool old.c old.so
 "$MARGAY" run -t ./old.so -- ./tools fill.ptx plain > out 2> err
 [ $? = 120 ] && grep -q 'built with other headers' err || { fail "another stamp"; cat err; }
