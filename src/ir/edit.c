@@ -76,7 +76,43 @@ void mg_node_remove(struct mg_module *m, mg_id func, mg_id node)
         (to)->n = (to)->cap = (from)->n;                                         \
     } while (0)
 
+static void copy_opnds(struct mg_module *c, const struct mg_module *m, mg_id first, uint32_t n)
+{
+    if (n) memcpy(&c->opnds.at[first], &m->opnds.at[first], n * sizeof *m->opnds.at);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct mg_opnd *o = &m->opnds.at[first + i];
+        if (o->kind == MG_OPND_vec || o->kind == MG_OPND_list || o->kind == MG_OPND_tensor || o->kind == MG_OPND_pair) copy_opnds(c, m, o->id, o->n);
+    }
+}
+
+/* Bodies of the functions to keep, at the same ids. Pages that nothing is written to are never made: the
+ * copy of one kernel of a large module costs what the kernel costs. */
+static void copy_bodies(struct mg_module *c, const struct mg_module *m, const bool *keep)
+{
+    c->nodes.cap = m->nodes.n + m->nodes.n / 8 + 1024;
+    c->opnds.cap = m->opnds.n + m->opnds.n / 8 + 4096;
+    c->nodes.at = mg_xcalloc(c->nodes.cap, sizeof *c->nodes.at);
+    c->opnds.at = mg_xcalloc(c->opnds.cap, sizeof *c->opnds.at);
+    for (mg_id f = 1; f < m->funcs.n; f++) {
+        if (!keep[f]) {
+            c->funcs.at[f].first_node = c->funcs.at[f].last_node = 0;
+            continue;
+        }
+        MG_EACH_NODE(m, &m->funcs.at[f], id) {
+            const struct mg_node *n = &m->nodes.at[id];
+            c->nodes.at[id] = *n;
+            if (n->kind == MG_NODE_inst) copy_opnds(c, m, n->opnd, n->n_opnds);
+            if (n->kind == MG_NODE_target) copy_opnds(c, m, m->targets.at[n->ref].first_opnd, m->targets.at[n->ref].n_opnds);
+        }
+    }
+}
+
 struct mg_module *mg_module_clone(const struct mg_module *m)
+{
+    return mg_module_clone_part(m, NULL);
+}
+
+struct mg_module *mg_module_clone_part(const struct mg_module *m, const bool *keep)
 {
     struct mg_module *c = mg_xcalloc(1, sizeof *c);
     *c = *m;
@@ -96,8 +132,12 @@ struct mg_module *mg_module_clone(const struct mg_module *m)
     COPY_VEC(&c->decls, &m->decls);
     COPY_VEC(&c->labels, &m->labels);
     COPY_VEC(&c->targets, &m->targets);
-    COPY_VEC(&c->nodes, &m->nodes);
-    COPY_VEC(&c->opnds, &m->opnds);
+    if (keep) {
+        copy_bodies(c, m, keep);
+    } else {
+        COPY_VEC(&c->nodes, &m->nodes);
+        COPY_VEC(&c->opnds, &m->opnds);
+    }
     COPY_VEC(&c->inits, &m->inits);
     COPY_VEC(&c->locs, &m->locs);
     COPY_VEC(&c->files, &m->files);

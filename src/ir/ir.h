@@ -278,5 +278,7 @@ static inline struct mg_opnd mg_o_not(mg_id r) { return (struct mg_opnd){.kind =
 enum mg_err mg_module_verify(const struct mg_module *m, struct mg_diag *d) MG_MUST_CHECK;
 /* Deep copy of the whole module; ids stay equal. */
 struct mg_module *mg_module_clone(const struct mg_module *m);
+/* The same with the bodies of some functions alone (keep[id]); the others are there without. */
+struct mg_module *mg_module_clone_part(const struct mg_module *m, const bool *keep);
 
 #endif

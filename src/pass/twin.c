@@ -240,7 +240,6 @@ enum mg_err mg_twin_new_as(const struct mg_module *m, mg_id kernel, unsigned fla
     struct mg_twin *t = mg_xcalloc(1, sizeof *t);
     struct mg_twin_build b = {.t = t, .d = d, .app = m, .graph = mg_callgraph_new(m, kernel), .flags = flags};
     *out = NULL;
-    t->m = b.m = mg_module_clone(m);
     t->kernel = kernel;
     t->n_funcs = b.graph->n_funcs;
     t->funcs = mg_xcalloc(t->n_funcs, sizeof *t->funcs);
@@ -250,6 +249,7 @@ enum mg_err mg_twin_new_as(const struct mg_module *m, mg_id kernel, unsigned fla
     t->closing = mg_xcalloc(t->n_funcs, sizeof *t->closing);
     b.reached = mg_xcalloc(m->funcs.n, sizeof *b.reached);
     for (uint32_t i = 0; i < t->n_funcs; i++) b.reached[t->funcs[i]] = true;
+    t->m = b.m = mg_module_clone_part(m, b.reached);
     enum mg_err err = build(&b);
     t->symbols = b.symbols.at;
     t->n_symbols = b.symbols.n;
