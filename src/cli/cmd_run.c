@@ -370,6 +370,8 @@ static bool is_strictly_good(const struct mg_profile *p)
         good = good && p->processes[i].closed;
     for (uint32_t i = 0; i < c.n_rows; i++)
         good = good && is_users_choice(c.rows[i].reason);
+    for (uint32_t i = 0; i < p->n_regions; i++)
+        good = good && !p->regions[i].reason; /* a tool left the kernel alone */
     mg_coverage_release(&c);
     return good;
 }

@@ -77,6 +77,6 @@ const struct mg_tool_host *mg_tools_host(void)
 {
     static struct mg_tool_host host;
     host = (struct mg_tool_host){.size = sizeof host, .device_kind = mg_session.backend->kind, .sm = mg_session.sm, .allocations = allocations,
-                                 .modules = modules, .symbols = symbols, .say = mg_session_say_line, .result = result};
+                                 .objects = mg_objects_each, .modules = modules, .symbols = symbols, .say = mg_session_say_line, .result = result};
     return &host;
 }

@@ -169,6 +169,7 @@ void mg_tools_begin(void);    /* those of the configuration, and those that anno
 bool mg_tools_add(const char *spec, char *why, size_t room);
 void mg_tools_end(void);
 const struct mg_tool_host *mg_tools_host(void); /* host.c */
+void mg_objects_each(void (*fn)(const struct mg_host_object *o, void *user), void *user); /* objects.c */
 uint32_t mg_tools_list(uint32_t set, struct mg_use *uses, uint32_t *at); /* of a set; at: number in the session */
 void mg_tools_tell(struct mg_variant *v); /* to the store: what they placed; under the session's lock */
 /* Fills the words of tools; per launch. */

@@ -3,7 +3,7 @@
 
 #define SUMMARY_KERNELS 8
 #define SUMMARY_REASONS 6
-#define SUMMARY_ROWS 6
+#define SUMMARY_LINES 20 /* of tables of tools, two of each being its title and its heading */
 
 void mg_report_summary(const struct mg_profile *p, struct mg_buf *out)
 {
@@ -22,7 +22,8 @@ void mg_report_summary(const struct mg_profile *p, struct mg_buf *out)
         mg_buf_addc(out, '\n');
     }
     if (n > SUMMARY_KERNELS) mg_buf_printf(out, "  and %u more kernels\n", n - SUMMARY_KERNELS);
-    mg_add_tools(p, &(struct mg_report_opts){.size = sizeof(struct mg_report_opts)}, SUMMARY_ROWS, true, out);
+    uint32_t lines = SUMMARY_LINES / MG_MAX(p->n_uses, 1u), rows = lines > 4 ? MG_MIN(lines - 4, 8u) : 1;
+    mg_add_tools(p, &(struct mg_report_opts){.size = sizeof(struct mg_report_opts)}, rows, true, out);
     if (!p->n_processes) mg_buf_adds(out, "no CUDA call was seen\n");
     mg_add_coverage(p, out, SUMMARY_REASONS);
     mg_hot_release(hot, n);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-struct conf { char out[512]; bool refuse; uint32_t launches, allocations, modules, kernels; const struct mg_tool_host *host; };
+struct conf { char out[512]; bool refuse; uint32_t launches, allocations, modules, kernels, arrays, textures; const struct mg_tool_host *host; };
 
 static const struct mg_tool_opt opts[] = {{"out", "", "file for finalize"}, {"refuse", "off", "leave every kernel alone"}, {0}};
 
@@ -76,6 +76,13 @@ static void count_allocation(const struct mg_host_allocation *a, void *user) { (
 static void count_module(const struct mg_host_module *m, void *user) { ((struct conf *)user)->modules += strstr(m->ptx, "fill") != NULL; }
 static void count_symbol(const struct mg_host_symbol *s, void *user) { ((struct conf *)user)->kernels += s->is_kernel; }
 
+static void count_object(const struct mg_host_object *o, void *user)
+{
+    struct conf *c = user;
+    c->arrays += o->kind == MG_HOST_ARRAY && o->width == 16 && o->height == 8;
+    c->textures += o->kind == MG_HOST_TEXTURE && o->of;
+}
+
 static void end(void *conf)
 {
     struct conf *c = conf;
@@ -83,7 +90,9 @@ static void end(void *conf)
     c->host->allocations(count_allocation, c);
     c->host->modules(count_module, c);
     c->host->symbols(count_symbol, c);
-    snprintf(json, sizeof json, "{\"finalized\": %u, \"allocations\": %u, \"modules\": %u, \"kernels\": %u}", c->launches, c->allocations, c->modules, c->kernels);
+    c->host->objects(count_object, c);
+    snprintf(json, sizeof json, "{\"finalized\": %u, \"allocations\": %u, \"modules\": %u, \"kernels\": %u, \"arrays\": %u, \"textures\": %u}", c->launches, c->allocations, c->modules,
+             c->kernels, c->arrays, c->textures);
     c->host->result("every", "host", json);
 }
 

@@ -45,7 +45,7 @@ assert r['kernels'][0]['blocks'][0]['thread_entries'] == 2560 and r['coverage'][
 lines = [l.split() for l in open('finalized')]
 assert all(l[1] == '1' and l[3] == '4' for l in lines) and sum(int(l[2]) for l in lines) == 2560, lines
 h = e['host']
-assert h['finalized'] == len(lines) and h['allocations'] == 1 and h['modules'] == 1 and h['kernels'] == 1, h
+assert h['finalized'] == len(lines) and h['allocations'] == 1 and h['modules'] == 1 and h['kernels'] == 1 and h['arrays'] == 1 and h['textures'] == 1, h
 P
     done
 done
@@ -118,6 +118,9 @@ import json
 r = json.load(open('p.json'))
 assert r['tools']['every']['left_alone'] == [{'kernel': 0, 'reason': 'it refuses every kernel'}] and r['coverage']['instrumented'] == 10, r['tools']
 P
+
+"$MARGAY" run -q --strict -o strict -t blocks -t ./every.so,refuse --device emu -- ./tools fill.ptx plain > out 2> err
+[ $? = 121 ] || { fail "--strict"; cat err; }
 
 what="its table as CSV, and the raw one when the tool is gone"
 run p -t ./every.so --device emu -- ./tools fill.ptx plain

@@ -182,14 +182,18 @@ struct mg_nv_slot *mg_nv_slot_take(struct mg_nv_slots *s)
     return NULL;
 }
 
-/* Into a slot that was taken and not launched yet: waits for this copy alone, which no stream of the
- * application's knows of. */
+/* Into a slot that was taken and not launched yet, and into every later life of it. Waits for this copy
+ * alone, which no stream of the application's knows of; nothing is copied when it holds that already. */
 bool mg_nv_slot_write(struct mg_nv_slot *slot, size_t offset, const void *p, size_t bytes)
 {
     struct mg_nv_ctx *x = slot->owner->x;
+    uint8_t *kept = slot->chunk->pristine + slot->ix * slot->owner->stride + offset; /* what it is made new with */
+    if (!memcmp(kept, p, bytes))
+        return true;
+    memcpy(kept, p, bytes);
     int mode = mg_nv_relax();
     pthread_mutex_lock(&x->copying);
-    bool ok = mg_nv.cuMemcpyHtoDAsync_v2(slot->at + offset, p, bytes, x->copy) == CUE_SUCCESS && mg_nv_copies_wait(x);
+    bool ok = mg_nv.cuMemcpyHtoDAsync_v2(slot->at + offset, kept, bytes, x->copy) == CUE_SUCCESS && mg_nv_copies_wait(x);
     pthread_mutex_unlock(&x->copying);
     mg_nv_unrelax(mode);
     return ok;
