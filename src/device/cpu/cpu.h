@@ -55,6 +55,7 @@ enum cpu_kind {
     CPU_MOV, CPU_NOT_P, CPU_LOW, CPU_ZEXT, CPU_SEXT, CPU_SEXT8, CPU_SEXT16, CPU_SEXT8H,
     CPU_PACK, CPU_UNPACK, /* two halves of 64 bits */
     CPU_LOAD, CPU_STORE, CPU_PARAM,
+    CPU_ATOM,   /* of 32 bits in shared memory; sub: enum emu_atom */
     CPU_CVTA,   /* of shared memory; mode 1: .to */
     CPU_ACTIVEMASK,
     CPU_LEADER, CPU_CLEAR, /* of probes: the registers are in list */
@@ -72,6 +73,7 @@ struct cpu_inst { /* one emu_op; registers are numbers into regs plus one, 0: no
     uint32_t d, d2, s[4], guard;
     int64_t off;
     uint8_t base_w, base_none, space;
+    uint8_t waits;        /* CPU_ATOM: a loop with it may wait for others */
     uint8_t known;        /* CPU_CALL: s and guard are read, d and d2 written, nothing else */
     uint32_t *list; uint32_t n_list; /* vector elements; or all registers a CPU_CALL may name */
     uint32_t cache;

@@ -75,6 +75,7 @@ static bool inline_cvt(const struct alu_row *r, const struct cpu_inst *in)
     if (di && !si) /* truncation, the common one */
         return r->key == K_RZI && s == MG_TYPE_f32 && (d == MG_TYPE_s32 || d == MG_TYPE_u32);
     if (d == MG_TYPE_f64 && s == MG_TYPE_f32) return r->key == 0;
+    if (d == MG_TYPE_f32 && s == MG_TYPE_f32) return r->key == K_SAT && !in->imm;
     return d == MG_TYPE_f32 && s == MG_TYPE_f64 && r->key == K_RN && !in->imm;
 }
 
@@ -83,16 +84,18 @@ static bool in_line(const struct alu_row *r, const struct cpu_inst *in, enum emu
 {
     unsigned t = r->t[0];
     bool f32 = t == MG_TYPE_f32, f64 = t == MG_TYPE_f64, i = is_int(t), i32 = i && mg_type_bits((enum mg_type)t) == 32;
+    bool wide = isa == EMU_ISA_AVX512 && f32; /* plugin/approx.c */
+    bool approx = wide && (r->key & ~(uint32_t)K_FTZ) == K_APPROX && !in->imm, directed = wide && in->imm >= MX_RM && in->imm <= MX_RZ && !(r->key & ~(uint32_t)K_ROUND);
     bool nearest = (r->key & K_ROUND) == K_RN && !in->imm && !(r->key & K_FTZ);
     switch (r->op) {
     case MG_OP_add: case MG_OP_sub:
-        return (i && !r->key) || ((f32 || f64) && nearest);
+        return (i && !r->key) || ((f32 || f64) && (nearest || directed));
     case MG_OP_mul:
-        if (f32 || f64) return nearest;
+        if (f32 || f64) return nearest || directed;
         if (r->key == K_WIDE) return t != MG_TYPE_none;
         return (i && r->key == K_LO) || (i32 && r->key == K_HI);
     case MG_OP_mad: case MG_OP_fma:
-        if (f32 || f64) return nearest && isa != EMU_ISA_BASE;
+        if (f32 || f64) return directed || (nearest && isa != EMU_ISA_BASE);
         if (r->key == K_WIDE) return true;
         return i && r->key == K_LO;
     case MG_OP_min: case MG_OP_max:
@@ -108,8 +111,11 @@ static bool in_line(const struct alu_row *r, const struct cpu_inst *in, enum emu
     case MG_OP_mov:
         return t != MG_TYPE_b128;
     case MG_OP_div:
-    case MG_OP_rcp: case MG_OP_sqrt: /* the approx forms are calls: alu_approx.h says their bits */
-        return (f32 || f64) && nearest;
+        return (f32 || f64) && (nearest || directed);
+    case MG_OP_rcp: case MG_OP_sqrt:
+        return ((f32 || f64) && nearest) || approx;
+    case MG_OP_ex2: case MG_OP_rsqrt:
+        return approx;
     case MG_OP_setp: {
         if (in->imm & 3 && !in->s[2]) return false;
         unsigned sub = (r->key & K_SUB) >> K_SUB_SHIFT;
@@ -163,6 +169,13 @@ static bool find_access(const struct emu_vec_ops *v, emu_alu_fn fn, struct cpu_i
                 return true;
             }
     return false;
+}
+
+/* Integer atomics of 32 bits on shared memory have code of their own. */
+static bool shared_atomic(const struct emu_op *op)
+{
+    bool word = op->type == MG_TYPE_u32 || op->type == MG_TYPE_s32 || op->type == MG_TYPE_b32;
+    return op->space == MG_SPACE_shared && op->bytes == 4 && word && !(op->flags & EMU_OF_CLUSTER) && op->sub != EMU_ATOM_INC && op->sub != EMU_ATOM_DEC && op->sub != EMU_ATOM_CAS;
 }
 
 /* Registers of a CPU_CALL: everything the instruction names, and the operands of this operation. */
@@ -288,6 +301,17 @@ static void lower_op(struct cpu_func *f, uint32_t ix)
     }
     static emu_alu_fn atomics;
     if (!atomics) atomics = atomic_fn();
+    if (in->kind == CPU_CALL && op->vec <= 1 && (fn == atomics || fn == emu_red_add) && shared_atomic(op)) {
+        in->kind = CPU_ATOM;
+        in->where = EMU_AT_SHARED;
+        in->bytes = 4;
+        in->off = op->off;
+        in->waits = (op->flags & EMU_OF_SYNC) != 0;
+        for (int k = 0; k < 2; k++) in->s[k] = k || !(op->flags & EMU_OF_BASE_NONE) ? cpu_reg_at(f, op->a.s[k]) : 0;
+        in->d = cpu_reg_at(f, op->a.d);
+        f->suspects |= in->waits;
+        if (!in->s[1]) in->kind = CPU_CALL;
+    }
     if (in->kind == CPU_CALL && op->vec <= 1 && (fn == atomics || fn == v->red_add_w || fn == v->red_add_d || fn == emu_red_add)) {
         in->known = 1;
         for (int k = 0; k < 3; k++) in->s[k] = cpu_reg_at(f, op->a.s[k]);

@@ -112,7 +112,16 @@ static val arithmetic(struct work *w)
     val x = as_float(w, w->x[0], wide), y = w->x[1] ? as_float(w, w->x[1], wide) : NULL, z = w->x[2] ? as_float(w, w->x[2], wide) : NULL, r;
     val args[3] = {x, y, z}, from[3] = {x, y, NULL};
     unsigned n = 2;
-    switch (w->in->op) {
+    if (w->in->key & K_APPROX || w->in->imm) { /* vectors only */
+        val v[3];
+        for (unsigned k = 0; k < 3; k++) {
+            v[k] = w->in->key & K_APPROX ? w->x[k] : args[k];
+            if (v[k] && !w->vec) v[k] = emit_splat(e, v[k]);
+        }
+        r = w->in->key & K_APPROX ? LLVMBuildBitCast(B, emit_approx(e, (enum mg_op)w->in->op, w->in->key & K_FTZ, v[0]), e->vf32, "") :
+                                    emit_rounded(e, (enum mg_op)w->in->op, w->in->imm, v);
+        if (!w->vec) r = LLVMBuildExtractElement(B, r, LLVMConstInt(e->i32, 0, 0), "");
+    } else switch (w->in->op) {
     case MG_OP_add: r = LLVMBuildFAdd(B, x, y, ""); break;
     case MG_OP_sub: r = LLVMBuildFSub(B, x, y, ""); break;
     case MG_OP_mul: r = LLVMBuildFMul(B, x, y, ""); break;
@@ -204,6 +213,10 @@ static val convert(struct work *w)
                               LLVMBuildShl(B, LLVMBuildAnd(B, u, lit(w, EMU_D, 0x7fffff), ""), lit(w, EMU_D, 29), ""), "");
         nan = LLVMBuildOr(B, nan, lit(w, EMU_D, 0x7ff8000000000000ull), "");
         return LLVMBuildSelect(B, ordered(w, v), as_bits(w, r, true), nan, "");
+    }
+    if (d == MG_TYPE_f32 && s == MG_TYPE_f32) { /* .sat */
+        val v = as_float(w, x, false), top = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOLT, v, flit(w, false, 1), ""), v, flit(w, false, 1), "");
+        return as_bits(w, LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOGT, v, flit(w, false, 0), ""), top, flit(w, false, 0), ""), false);
     }
     if (d == MG_TYPE_f32 && s == MG_TYPE_f64) {
         val v = as_float(w, x, true), r = LLVMBuildFPTrunc(B, v, ftype(w, false), "");

@@ -41,6 +41,8 @@ struct emit {
     val cur, live, budget;
     val leave_pc, leave_mask, leave_next, leave_stop, leave_from; /* allocas; stop: 0 out, 1 barrier, 2 pause */
     LLVMBasicBlockRef done, tail;
+    val lane_room[3];          /* lanes.c */
+    LLVMBasicBlockRef few_end;
     /* whole CTAs (whole.c); NULL otherwise */
     struct whole *whole;
     /* where we are */
@@ -84,6 +86,16 @@ val emit_active(struct emit *e); /* lanes that run and whose guard holds; NULL: 
 LLVMBasicBlockRef emit_block(struct emit *e, const char *name);
 void emit_save(struct emit *e, uint32_t reg);
 void emit_restore(struct emit *e, uint32_t reg);
+
+/* approx.c, where there is AVX-512: 32 lanes as bits; 2 or 3 vectors of floats, MXCSR's rounding */
+val emit_approx(struct emit *e, enum mg_op op, bool ftz, val x);
+val emit_rounded(struct emit *e, enum mg_op op, unsigned mode, const val *x);
+/* memory.c: the program's addresses, zero-extended; are all (active) lanes in [lo, lo + size) and aligned? */
+val emit_address(struct emit *e, const struct cpu_inst *in, bool vec, int half);
+val emit_all_inside(struct emit *e, val many, val lo, val limit, uint32_t bytes, val lanes);
+/* lanes.c */
+void emit_shared_atomic(struct emit *e);
+LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val value, val *loaded);
 
 /* alu.c, memory.c, control.c */
 bool emit_alu(struct emit *e);

@@ -211,7 +211,7 @@ static bool is_wide(unsigned elem) { return elem >= EMU_E_U8D && elem <= EMU_E_B
 static bool sign_extends(unsigned elem) { return elem == EMU_E_S8W || elem == EMU_E_S8H || elem == EMU_E_S16W || elem == EMU_E_S8D || elem == EMU_E_S16D || elem == EMU_E_S32D; }
 
 /* The program's address as 64 bits. */
-static val address(struct emit *e, const struct cpu_inst *in, bool vec, int half)
+val emit_address(struct emit *e, const struct cpu_inst *in, bool vec, int half)
 {
     enum emu_class c = !in->s[0] ? EMU_D : (enum emu_class)e->f->regs[in->s[0] - 1].cls;
     val a = in->s[0] ? vec ? emit_vec(e, in->s[0], false) : emit_scalar(e, in->s[0], half, false) : emit_int(e, EMU_D, 0, vec);
@@ -245,6 +245,19 @@ static val inside(struct emit *e, const struct access *a, val from, val span, un
         ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntEQ, low, k64(e, 0), ""), "");
     }
     return ok;
+}
+
+val emit_all_inside(struct emit *e, val many, val lo, val limit, uint32_t bytes, val lanes)
+{
+    val off = LLVMBuildSub(B, many, emit_splat(e, lo), ""), two[2] = {limit, k64(e, bytes - 1)};
+    val good = LLVMBuildICmp(B, LLVMIntULT, off, emit_splat(e, emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, two, 2)), "");
+    if (bytes > 1) {
+        val low = LLVMBuildAnd(B, many, emit_int(e, EMU_D, bytes - 1, true), "");
+        good = LLVMBuildAnd(B, good, LLVMBuildICmp(B, LLVMIntEQ, low, emit_int(e, EMU_D, 0, true), ""), "");
+    }
+    val bad = LLVMBuildNot(B, good, "");
+    if (lanes) bad = LLVMBuildAnd(B, bad, lanes, "");
+    return LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildBitCast(B, bad, e->i32, ""), k32(e, 0), "");
 }
 
 static val host_pointer(struct emit *e, const struct cpu_inst *in, val at)
@@ -415,7 +428,17 @@ static void gather(struct emit *e, val at)
 {
     const struct cpu_inst *in = e->in;
     LLVMTypeRef vt = LLVMVectorType(mem_type(e, in->bytes), 32), types[2] = {vt, LLVMVectorType(e->ptr, 32)};
-    val lanes = in->guard ? emit_active(e) : emit_lanes(e);
+    val lanes = in->guard ? emit_active(e) : emit_lanes(e), loaded = NULL;
+    LLVMBasicBlockRef both_end = NULL;
+    if (in->vec == 1 && (in->kind == CPU_STORE || in->list[0]))
+        both_end = emit_few(e, mem_type(e, in->bytes), at, lanes, in->kind == CPU_STORE ? value(e, in->list[0], in->bytes, true, 0) : NULL, &loaded);
+    if (both_end) { /* few lanes: done; the builder stands where there are many */
+        LLVMBasicBlockRef many = LLVMGetInsertBlock(B);
+        LLVMPositionBuilderAtEnd(B, e->few_end);
+        if (loaded) set_loaded(e, in->list[0], extend(e, in, loaded, true));
+        LLVMBuildBr(B, both_end);
+        LLVMPositionBuilderAtEnd(B, many);
+    }
     if (!lanes) lanes = emit_int(e, EMU_P, 1, true);
     for (unsigned k = 0; k < in->vec; k++) {
         val off = k64(e, (uint64_t)k * in->bytes), p;
@@ -442,6 +465,10 @@ static void gather(struct emit *e, val at)
             emit_intrinsic(e, "llvm.masked.scatter", types, 2, args, 4);
 #endif
         }
+    }
+    if (both_end) {
+        LLVMBuildBr(B, both_end);
+        LLVMPositionBuilderAtEnd(B, both_end);
     }
 }
 
@@ -524,7 +551,7 @@ static void access_all(struct emit *e, const struct plan *p)
     const struct cpu_inst *in = e->in;
     struct access a = {.bytes = in->bytes, .vec = in->vec, .linear = true, .halves = p->s.halves, .exact = exact(e, p, in), .stride = p->s.stride};
     bool done = e->checked[e->ix] && e->checked[e->ix] != e->ix + 1;
-    for (int h = 0; h < (p->s.halves ? 2 : 1) && !done; h++) a.at[h] = address(e, in, false, h);
+    for (int h = 0; h < (p->s.halves ? 2 : 1) && !done; h++) a.at[h] = emit_address(e, in, false, h);
     if (!done) {
         int64_t lo, hi;
         uint64_t span = p->s.stride ? (uint64_t)p->size * (p->s.halves ? 16 : 32) : p->size;
@@ -584,24 +611,14 @@ void emit_memory(struct emit *e)
     if (a.linear) {
         uint64_t span = s.stride ? (uint64_t)size * (s.halves ? 16 : 32) : size;
         for (int h = 0; h < (s.halves ? 2 : 1); h++) {
-            a.at[h] = address(e, in, false, h);
+            a.at[h] = emit_address(e, in, false, h);
             val one = inside(e, &a, a.at[h], k64(e, span), size);
             ok = ok ? LLVMBuildAnd(B, ok, one, "") : one;
         }
         if (store && !s.stride && masked) ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntNE, active_bits(e), k32(e, 0), ""), "");
     } else {
-        a.many = address(e, in, true, 0);
-        val off = LLVMBuildSub(B, a.many, emit_splat(e, a.lo), "");
-        val two[2] = {a.size, k64(e, size - 1)};
-        val limit = emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, two, 2);
-        val good = LLVMBuildICmp(B, LLVMIntULT, off, emit_splat(e, limit), "");
-        if (size > 1) {
-            val low = LLVMBuildAnd(B, a.many, emit_int(e, EMU_D, size - 1, true), "");
-            good = LLVMBuildAnd(B, good, LLVMBuildICmp(B, LLVMIntEQ, low, emit_int(e, EMU_D, 0, true), ""), "");
-        }
-        val bad = LLVMBuildNot(B, good, ""), lanes = in->guard ? emit_active(e) : emit_lanes(e);
-        if (lanes) bad = LLVMBuildAnd(B, bad, lanes, "");
-        ok = LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildBitCast(B, bad, e->i32, ""), k32(e, 0), "");
+        a.many = emit_address(e, in, true, 0);
+        ok = emit_all_inside(e, a.many, a.lo, a.size, size, in->guard ? emit_active(e) : emit_lanes(e));
     }
     LLVMBasicBlockRef fast = emit_block(e, "access"), slow = emit_block(e, "elsewhere"), next = emit_block(e, "accessed");
     LLVMBuildCondBr(B, ok, fast, slow);
