@@ -152,21 +152,30 @@ LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val
     if (!lanes) return NULL;
     struct loop l;
     LLVMBasicBlockRef few = emit_block(e, "few"), more = emit_block(e, "more"), next = emit_block(e, "accessed");
-    val mask = LLVMBuildBitCast(B, lanes, e->i32, ""), addresses = room(e, 0), values = room(e, value ? 1 : 2);
+    LLVMTypeRef vt = LLVMVectorType(t, 32);
+    val mask = LLVMBuildBitCast(B, lanes, e->i32, ""), addresses = room(e, 0), values = value ? room(e, 1) : NULL;
     val n = emit_intrinsic(e, "llvm.ctpop", &e->i32, 1, &mask, 1), less = LLVMBuildSub(B, n, k32(e, 1), "");
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, less, k32(e, FEW), ""), few, more);
     LLVMPositionBuilderAtEnd(B, few);
     store_room(e, at, addresses);
     if (value) store_room(e, value, values);
-    val lane = begin_lanes(e, &l, mask), a = LLVMBuildLoad2(B, e->i64, lane_of(e, e->i64, addresses, lane), "");
-    val p = e->in->where == EMU_AT_SHARED ? LLVMBuildGEP2(B, e->i8, e->shared, &a, 1, "") : LLVMBuildIntToPtr(B, a, e->ptr, "");
-    val from = value ? lane_of(e, t, values, lane) : p, to = value ? p : lane_of(e, t, values, lane);
-    LLVMBuildStore(B, LLVMBuildLoad2(B, t, from, ""), to);
-    end_lanes(e, &l);
-    if (!value) {
-        *loaded = LLVMBuildLoad2(B, LLVMVectorType(t, 32), values, "");
-        LLVMSetAlignment(*loaded, 64);
+    val lane = begin_lanes(e, &l, mask), so_far = NULL;
+    if (!value) { /* a vector that lanes are put into: reading back what they stored would wait for all of it */
+        LLVMPositionBuilderBefore(B, LLVMGetFirstInstruction(l.head));
+        so_far = LLVMBuildPhi(B, vt, "");
+        LLVMPositionBuilderAtEnd(B, l.head);
     }
+    val a = LLVMBuildLoad2(B, e->i64, lane_of(e, e->i64, addresses, lane), "");
+    val p = e->in->where == EMU_AT_SHARED ? LLVMBuildGEP2(B, e->i8, e->shared, &a, 1, "") : LLVMBuildIntToPtr(B, a, e->ptr, "");
+    if (value) LLVMBuildStore(B, LLVMBuildLoad2(B, t, lane_of(e, t, values, lane), ""), p);
+    else {
+        val one = LLVMBuildBitCast(B, LLVMBuildAnd(B, l.mask, LLVMBuildNeg(B, l.mask, ""), ""), e->v1, ""), none = LLVMConstNull(vt);
+        *loaded = LLVMBuildSelect(B, one, emit_splat(e, LLVMBuildLoad2(B, t, p, "")), so_far, "");
+        LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
+        LLVMAddIncoming(so_far, &none, &few, 1);
+        LLVMAddIncoming(so_far, loaded, &here, 1);
+    }
+    end_lanes(e, &l);
     e->few_end = LLVMGetInsertBlock(B);
     LLVMPositionBuilderAtEnd(B, more);
     return next;
