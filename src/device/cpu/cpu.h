@@ -44,6 +44,8 @@ struct cpu_reg {
     uint8_t known;      /* CPU_REG_PLAIN whose only definition is mov of `value` */
     bool cta;           /* linear, and the CTA's: what it is in warp 0 plus step * the warp's number */
     int64_t step;
+    bool fixed;         /* its value in warp 0 is known: base, in lanes 0 and 16 */
+    uint64_t base[2];
     uint64_t value;     /* CPU_REG_CONST, known */
 };
 
@@ -110,6 +112,7 @@ struct cpu_func {
     uint32_t *block_of;   /* by operation: 1 + block that begins there, or 0 */
     uint32_t block_words, reg_words;
     uint32_t n_linear;
+    uint32_t static_shared; /* there is at least so much shared memory */
     bool is_kernel, suspects;
     /* region.c */
     bool whole;           /* there is to be whole-CTA code; what follows is only known then */

@@ -365,6 +365,7 @@ struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], ch
     f->fn = fn;
     f->isa = fn->mod->dev->isa;
     f->is_kernel = fn == fn->code->entry;
+    f->static_shared = fn->code->static_shared;
     memcpy(f->dims, dims, sizeof f->dims);
     list_regs(f);
     f->n_insts = fn->n_ops;

@@ -16,7 +16,7 @@
 #include "device/emu/alu_priv.h"
 
 enum state { NONE, CTA, OWN };
-struct value { enum state state; int64_t step; };
+struct value { enum state state; int64_t step; bool fixed; uint64_t base[2]; };
 struct find {
     struct cpu_func *f;
     struct value *v;     /* by register */
@@ -26,9 +26,10 @@ struct find {
     bool changed;
 };
 
-static const struct value own = {OWN, 0};
+static const struct value own = {.state = OWN};
 
-static struct value cta(int64_t step) { return (struct value){CTA, step}; }
+static struct value cta(int64_t step) { return (struct value){.state = CTA, .step = step}; }
+static struct value fixed(int64_t step, uint64_t low, uint64_t high) { return (struct value){CTA, step, true, {low, high}}; }
 
 static struct value special(const struct cpu_func *f, const struct cpu_reg *r)
 {
@@ -36,12 +37,14 @@ static struct value special(const struct cpu_func *f, const struct cpu_reg *r)
     bool line = y == 1 && z == 1;
     switch (r->sreg) {
     case MG_SREG_tid:
-        if (r->comp > 2) return cta(0);
-        if (r->comp == 0) return line ? cta(32) : x == 32 || x == 16 ? cta(0) : own;
-        if (r->comp == 1) return line ? cta(0) : z == 1 && (x == 32 || x == 16) ? cta(32 / x) : own;
-        return z == 1 ? cta(0) : own;
-    case MG_SREG_warpid: return cta(1);
-    case MG_SREG_laneid: case MG_SREG_ctaid: case MG_SREG_nctaid: case MG_SREG_ntid: case MG_SREG_WARP_SZ: return cta(0);
+        if (r->comp > 2) return fixed(0, 0, 0);
+        if (r->comp == 0) return line ? fixed(32, 0, 16) : x == 32 || x == 16 ? fixed(0, 0, x == 32 ? 16 : 0) : own;
+        if (r->comp == 1) return line ? fixed(0, 0, 0) : z == 1 && (x == 32 || x == 16) ? fixed(32 / x, 0, x == 16) : own;
+        return z == 1 ? fixed(0, 0, 0) : own;
+    case MG_SREG_warpid: return fixed(1, 0, 0);
+    case MG_SREG_laneid: return fixed(0, 0, 16);
+    case MG_SREG_ntid: return r->comp > 2 ? fixed(0, 0, 0) : fixed(0, f->dims[r->comp], f->dims[r->comp]);
+    case MG_SREG_ctaid: case MG_SREG_nctaid: case MG_SREG_WARP_SZ: return cta(0);
     default: return own;
     }
 }
@@ -50,7 +53,7 @@ static struct value get(const struct find *z, uint32_t reg)
 {
     if (!reg) return cta(0);
     const struct cpu_reg *r = &z->f->regs[reg - 1];
-    if (cpu_is_constant(r)) return cta(0);
+    if (cpu_is_constant(r)) return fixed(0, r->value, r->value);
     if (r->shape.varying) return own;
     return r->kind == CPU_REG_SREG ? special(z->f, r) : z->v[reg - 1];
 }
@@ -104,7 +107,67 @@ static struct value alu(const struct find *z, const struct cpu_inst *in)
     }
 }
 
+static uint64_t extended(unsigned t, uint64_t v)
+{
+    unsigned n = mg_type_bits((enum mg_type)t);
+    if (n >= 64) return v;
+    v &= (1ull << n) - 1;
+    return mg_type_kind((enum mg_type)t) == MG_TK_SINT && v >> (n - 1) ? v | ~0ull << n : v;
+}
+
+/* What the operation makes of known bases; false: not said here. */
+static bool evaluate(const struct find *z, const struct cpu_inst *in, const struct value *s, uint64_t out[2])
+{
+    unsigned t = in->t[0];
+    for (int h = 0; h < 2; h++) {
+        uint64_t a = s[0].base[h], b = s[1].base[h], c = s[2].base[h];
+        bool wide = in->key == K_WIDE;
+        if (wide) a = extended(t, a), b = extended(t, b);
+        if (in->kind == CPU_ALU && in->op != MG_OP_cvt && !is_integer(t) && !wide) return false;
+        if (in->kind != CPU_ALU) {
+            if (in->kind == CPU_SEXT) a = extended(MG_TYPE_s32, a);
+            else if (in->kind != CPU_MOV && in->kind != CPU_LOW && in->kind != CPU_ZEXT) return false;
+            out[h] = a;
+        } else switch (in->op) {
+        case MG_OP_mov: out[h] = a; break;
+        case MG_OP_add: out[h] = a + b; break;
+        case MG_OP_sub: out[h] = a - b; break;
+        case MG_OP_neg: out[h] = -a; break;
+        case MG_OP_mul:
+            if (in->key == K_HI) return false;
+            out[h] = a * b;
+            break;
+        case MG_OP_mad:
+            if (in->key == K_HI) return false;
+            out[h] = a * b + c;
+            break;
+        case MG_OP_shl: out[h] = b < 32 ? a << b : 0; break;
+        case MG_OP_cvt:
+            if (!is_integer(t) || !is_integer(in->t[1])) return false;
+            out[h] = extended(in->t[1], a);
+            break;
+        default: return false;
+        }
+        if (z->f->regs[in->d - 1].cls != EMU_D) out[h] = (uint32_t)out[h];
+    }
+    return true;
+}
+
+static struct value result_of(const struct find *z, const struct cpu_inst *in);
 static struct value result(const struct find *z, const struct cpu_inst *in)
+{
+    struct value v = result_of(z, in), s[3];
+    bool known = v.state == CTA && in->d && z->f->regs[in->d - 1].cls != EMU_P && (in->kind == CPU_ALU || in->kind == CPU_MOV || in->kind == CPU_LOW || in->kind == CPU_ZEXT || in->kind == CPU_SEXT);
+    for (int k = 0; k < 3; k++) {
+        s[k] = get(z, in->s[k]);
+        known &= !in->s[k] || s[k].fixed;
+    }
+    v.fixed = known && evaluate(z, in, s, v.base);
+    if (!v.fixed) v.base[0] = v.base[1] = 0;
+    return v;
+}
+
+static struct value result_of(const struct find *z, const struct cpu_inst *in)
 {
     struct value a = get(z, in->s[0]), b;
     switch ((enum cpu_kind)in->kind) {
@@ -113,7 +176,7 @@ static struct value result(const struct find *z, const struct cpu_inst *in)
     case CPU_NOT_P: case CPU_SEXT8: case CPU_SEXT16: case CPU_SEXT8H: case CPU_UNPACK: return a.state == CTA && a.step ? own : a;
     case CPU_PACK:
         b = get(z, in->s[1]);
-        if (a.state == NONE || b.state == NONE) return (struct value){NONE, 0};
+        if (a.state == NONE || b.state == NONE) return (struct value){.state = NONE};
         return a.state == CTA && b.state == CTA && !a.step && !b.step ? a : own;
     case CPU_PARAM: case CPU_CLEAR: return cta(0);
     default: return own;
@@ -139,6 +202,7 @@ static void visit_def(void *user, uint32_t r, bool must)
     if (got.state == NONE) return;
     if (to->state == NONE) *to = got;
     else if (got.state == OWN || got.step != to->step) *to = own;
+    else if (to->fixed && (!got.fixed || got.base[0] != to->base[0] || got.base[1] != to->base[1])) to->fixed = false;
     else return;
     z->changed = true;
 }
@@ -321,6 +385,8 @@ void cpu_find_regions(struct cpu_func *f)
     for (uint32_t r = 0; r < f->n_regs; r++) {
         f->regs[r].cta = f->regs[r].linear && z.v[r].state != OWN;
         f->regs[r].step = z.v[r].step;
+        f->regs[r].fixed = f->regs[r].cta && z.v[r].fixed;
+        for (int h = 0; h < 2; h++) f->regs[r].base[h] = z.v[r].base[h];
     }
     find_starts(&z);
     f->whole &= f->whole_ops <= WHOLE_MAX_OPS && f->whole_ops <= 4 * f->n_insts;

@@ -3,6 +3,8 @@
  * target is looked at; a jump back never passes one. */
 #include "device/cpu/plugin/emit.h"
 
+#include "device/emu/alu_priv.h"
+
 #define B e->b
 
 static val k32(struct emit *e, uint64_t v) { return LLVMConstInt(e->i32, v, 0); }
@@ -140,6 +142,62 @@ static void split(struct emit *e, uint32_t t, val mask, uint32_t other, val rest
     go(e, t, mask);
 }
 
+/* The comparison that the guard of the branch at the end of the block comes from: of a 32-bit register that
+ * grows from lane to lane with one that is equal in all; NULL: none. */
+static const struct cpu_inst *compared(struct emit *e)
+{
+    const struct cpu_func *f = e->f;
+    const struct cpu_inst *br = e->in, *found = NULL;
+    uint32_t i = e->ix;
+    while (!found && i-- > f->blocks[e->block].first) {
+        const struct cpu_inst *in = &f->insts[i];
+        if (in->d == br->guard || in->d2 == br->guard) found = in;
+        else if (in->kind == CPU_CALL || in->kind == CPU_CTL) return NULL;
+    }
+    if (!found || found->kind != CPU_ALU || found->op != MG_OP_setp || found->d != br->guard || found->guard || found->imm & 3 || !found->s[0] || !found->s[1]) return NULL;
+    if (found->t[0] != MG_TYPE_s32 && found->t[0] != MG_TYPE_u32) return NULL;
+    for (uint32_t k = i + 1; k < e->ix; k++)
+        for (int s = 0; s < 2; s++)
+            if (f->insts[k].d == found->s[s] || f->insts[k].d2 == found->s[s] || f->insts[k].n_list) return NULL;
+    const struct cpu_reg *a = &f->regs[found->s[0] - 1], *b = &f->regs[found->s[1] - 1];
+    bool flat = cpu_is_constant(b) || (b->cls == EMU_W && cpu_is_uniform(b->shape));
+    return flat && !cpu_is_constant(a) && a->cls == EMU_W && !a->shape.varying && !a->shape.halves && a->shape.stride ? found : NULL;
+}
+
+/* Branches on what the first and the last lane say, where all say the same. */
+static void branch_whole(struct emit *e, LLVMBasicBlockRef all, LLVMBasicBlockRef none)
+{
+    const struct cpu_inst *in = compared(e);
+    if (!in || e->version != FULL) return;
+    bool sign = in->t[0] == MG_TYPE_s32;
+    int32_t stride = e->f->regs[in->s[0] - 1].shape.stride;
+    unsigned sub = (in->key & K_SUB) >> K_SUB_SHIFT;
+    val from = emit_scalar(e, in->s[0], 0, true), to = emit_scalar(e, in->s[1], 0, true);
+    val first = sign ? LLVMBuildSExt(B, from, e->i64, "") : LLVMBuildZExt(B, from, e->i64, ""), limit = sign ? LLVMBuildSExt(B, to, e->i64, "") : LLVMBuildZExt(B, to, e->i64, "");
+    val last = LLVMBuildAdd(B, first, LLVMConstInt(e->i64, (uint64_t)(31 * (int64_t)stride), 0), ""), cut = LLVMBuildTrunc(B, last, e->i32, "");
+    val fits = LLVMBuildICmp(B, LLVMIntEQ, last, sign ? LLVMBuildSExt(B, cut, e->i64, "") : LLVMBuildZExt(B, cut, e->i64, ""), "");
+    val low = stride > 0 ? first : last, high = stride > 0 ? last : first, yes, no;
+    switch (sub) {
+    case CMP_lt: yes = LLVMBuildICmp(B, LLVMIntSLT, high, limit, ""), no = LLVMBuildICmp(B, LLVMIntSGE, low, limit, ""); break;
+    case CMP_le: yes = LLVMBuildICmp(B, LLVMIntSLE, high, limit, ""), no = LLVMBuildICmp(B, LLVMIntSGT, low, limit, ""); break;
+    case CMP_gt: yes = LLVMBuildICmp(B, LLVMIntSGT, low, limit, ""), no = LLVMBuildICmp(B, LLVMIntSLE, high, limit, ""); break;
+    case CMP_ge: yes = LLVMBuildICmp(B, LLVMIntSGE, low, limit, ""), no = LLVMBuildICmp(B, LLVMIntSLT, high, limit, ""); break;
+    case CMP_eq: case CMP_ne:
+        yes = LLVMConstInt(e->i1, 0, 0);
+        no = LLVMBuildOr(B, LLVMBuildICmp(B, LLVMIntSLT, limit, low, ""), LLVMBuildICmp(B, LLVMIntSGT, limit, high, ""), "");
+        if (sub == CMP_ne) yes = no, no = LLVMConstInt(e->i1, 0, 0);
+        break;
+    default: return;
+    }
+    if (e->in->guard_not) {
+        val swap = yes;
+        yes = no;
+        no = swap;
+    }
+    branch_off(e, LLVMBuildAnd(B, fits, yes, ""), all);
+    branch_off(e, LLVMBuildAnd(B, fits, no, ""), none);
+}
+
 static void branch(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -156,8 +214,9 @@ static void branch(struct emit *e)
         jump(e, t, emit_mask(e));
         return;
     }
-    val m = emit_mask(e), taken = bits(e, emit_active(e));
     LLVMBasicBlockRef all = emit_block(e, "all"), none = emit_block(e, "none");
+    branch_whole(e, all, none);
+    val m = emit_mask(e), taken = bits(e, emit_active(e));
     branch_off(e, is_zero(e, taken), none);
     branch_off(e, LLVMBuildICmp(B, LLVMIntEQ, taken, m, ""), all);
     val rest = LLVMBuildXor(B, m, taken, "");

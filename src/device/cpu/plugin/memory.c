@@ -545,14 +545,32 @@ static void gather_group(struct emit *e, int64_t *lo, int64_t *hi)
 /* Does the check look at the active lanes only? */
 static bool exact(struct emit *e, const struct plan *p, const struct cpu_inst *in) { return e->version == PART && p->s.stride && !p->s.halves && in->vec == 1; }
 
+/* Is the access inside shared memory whatever the warp? Known of addresses that come from thread numbers and
+ * constants alone. */
+static bool surely_inside(struct emit *e, const struct plan *p, const struct cpu_inst *in)
+{
+    const struct cpu_reg *r = in->s[0] ? &e->f->regs[in->s[0] - 1] : NULL;
+    int64_t size = p->size, warps = (r ? r->step : 0) * ((int64_t)e->f->n_warps - 1), lanes = (int64_t)p->s.stride * (p->s.halves ? 15 : 31);
+    if (in->where != EMU_AT_SHARED || !e->whole || (r && !cpu_is_constant(r) && !r->fixed)) return false;
+    for (int h = 0; h < (p->s.halves ? 2 : 1); h++) {
+        int64_t at = (r ? cpu_is_constant(r) ? (int32_t)r->value : (int32_t)r->base[h] : 0) + in->off;
+        if (at + MG_MIN(warps, 0) + MG_MIN(lanes, 0) < 0 || at + MG_MAX(warps, 0) + MG_MAX(lanes, 0) + size > e->f->static_shared) return false;
+        if (at % size || (r && r->step % size) || p->s.stride % size) return false;
+    }
+    return true;
+}
+
 /* A linear access that is checked here or was by one before it. */
 static void access_all(struct emit *e, const struct plan *p)
 {
     const struct cpu_inst *in = e->in;
     struct access a = {.bytes = in->bytes, .vec = in->vec, .linear = true, .halves = p->s.halves, .exact = exact(e, p, in), .stride = p->s.stride};
-    bool done = e->checked[e->ix] && e->checked[e->ix] != e->ix + 1;
+    bool done = e->checked[e->ix] && e->checked[e->ix] != e->ix + 1, sure = !done && surely_inside(e, p, in);
     for (int h = 0; h < (p->s.halves ? 2 : 1) && !done; h++) a.at[h] = emit_address(e, in, false, h);
-    if (!done) {
+    if (sure) {
+        a.exact = a.exact && in->kind == CPU_STORE; /* idle lanes may be loaded */
+        for (int h = 0; h < (p->s.halves ? 2 : 1); h++) a.p[h] = host_pointer(e, in, a.at[h]);
+    } else if (!done) {
         int64_t lo, hi;
         uint64_t span = p->s.stride ? (uint64_t)p->size * (p->s.halves ? 16 : 32) : p->size;
         val ok = NULL;
