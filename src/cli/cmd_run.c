@@ -321,6 +321,18 @@ static void exec_program(struct run *r, int report_fd, const struct sigaction ol
     _exit(n > 0 ? STATUS_NOT_FOUND : STATUS_CANNOT_EXEC);
 }
 
+/* Profilers attach to what they start themselves, and find our driver where they look for NVIDIA's. */
+static void warn_of_profiler(const struct run *r)
+{
+    static const char *const known[] = {"ncu", "nv-nsight-cu-cli", "compute-sanitizer", "nsys"};
+    const char *base = strrchr(r->app[0], '/');
+    base = base ? base + 1 : r->app[0];
+    for (size_t i = 0; i < MG_COUNT_OF(known) && !r->quiet && !strcmp(r->config.device, "nvidia"); i++)
+        if (!strcmp(base, known[i]))
+            fail(0, "%s sees nothing of a program that margay runs under it; put it in front: %s%s margay run ...", base, base,
+                 i == 3 ? " profile" : " --target-processes all");
+}
+
 /* The exit status of the program; *why: errno when it could not be started, else 0. */
 static int run_program(struct run *r, int *why)
 {
@@ -546,6 +558,7 @@ int cmd_run(int argc, char **argv)
     if (!status) {
         if (r.verbose)
             fail(0, "device %s, profile %s", r.config.device, r.path);
+        warn_of_profiler(&r);
         status = run_program(&r, &why);
         if (why)
             fail(0, "%s: %s", r.app[0], why == ENOENT && !strchr(r.app[0], '/') ? "command not found" : strerror(why));

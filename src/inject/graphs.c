@@ -184,8 +184,8 @@ MG_HOOK(cuGraphExecNodeSetParams, cu_graph_exec x, cu_node node, struct cu_node_
 static cu_result read_back(cu_result rc, struct cu_kernel_node *p)
 {
     struct mg_body *b = rc == CUE_SUCCESS && p && mg_session.active ? mg_kernel_of_twin(p->func) : NULL;
-    if (b) /* a cu_kernel is taken wherever a function is */
-        p->func = b->inst->handle;
+    if (b) /* the function, also of what the application named by its cu_kernel: a runtime knows no other */
+        p->func = b->inst->function;
     return rc;
 }
 MG_HOOK(cuGraphKernelNodeGetParams, cu_node node, struct cu_kernel_node *p)

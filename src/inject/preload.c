@@ -8,6 +8,8 @@
 #include "inject/priv.h"
 
 #include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,23 +17,61 @@
 const char *mg_preload_name(const char *name);
 void *mg_preload_symbol(void *handle, const char *name);
 MG_HIDDEN void *mg_real_dlopen, *mg_real_dlmopen, *mg_real_dlsym;
+MG_HIDDEN extern const char mg_own_dlopen[], mg_own_dlmopen[], mg_own_dlsym[];
 
 static char self[4096]; /* path of this library */
 
-/* The C library's own, whatever else interposes: by version, since dlsym itself is ours. */
-static void *libc_function(const char *name, const char *older)
+/* A function of the C library as its own tables have it: the default version of the name. */
+static void *find_in(const struct link_map *l, const char *name)
+{
+    const Elf64_Sym *symbols = NULL;
+    const char *texts = NULL;
+    const uint32_t *hash = NULL;
+    const Elf64_Half *versions = NULL;
+    for (const Elf64_Dyn *d = l->l_ld; d->d_tag != DT_NULL; d++) {
+        if (d->d_tag == DT_SYMTAB) symbols = (const Elf64_Sym *)d->d_un.d_ptr;
+        if (d->d_tag == DT_STRTAB) texts = (const char *)d->d_un.d_ptr;
+        if (d->d_tag == DT_GNU_HASH) hash = (const uint32_t *)d->d_un.d_ptr;
+        if (d->d_tag == DT_VERSYM) versions = (const Elf64_Half *)d->d_un.d_ptr;
+    }
+    if (!symbols || !texts || !hash || !hash[0])
+        return NULL;
+    const uint32_t *buckets = hash + 4 + 2 * hash[2], *chain = buckets + hash[0];
+    uint32_t h = 5381;
+    for (const char *c = name; *c; c++)
+        h = h * 33 + (unsigned char)*c;
+    for (uint32_t i = buckets[h % hash[0]]; i >= hash[1]; i++) {
+        uint32_t one = chain[i - hash[1]];
+        bool hidden = versions && versions[i] & 0x8000;
+        if ((one | 1) == (h | 1) && !hidden && symbols[i].st_shndx != SHN_UNDEF && !strcmp(texts + symbols[i].st_name, name))
+            return (char *)l->l_addr + symbols[i].st_value;
+        if (one & 1)
+            break;
+    }
+    return NULL;
+}
+
+/* Whatever else interposes: by version, since dlsym itself is ours. A profiler that stands in for dlvsym,
+ * too, and looks behind itself, finds us: then the C library's tables are asked. */
+static void *libc_function(const char *name, const char *older, const void *ours)
 {
     void *f = dlvsym(RTLD_NEXT, name, "GLIBC_2.34");
-    return f ? f : dlvsym(RTLD_NEXT, name, older);
+    f = f ? f : dlvsym(RTLD_NEXT, name, older);
+    for (const struct link_map *l = f == ours ? _r_debug.r_map : NULL; l && f == ours; l = l->l_next) {
+        const char *base = l->l_name ? strrchr(l->l_name, '/') : NULL;
+        if (base && (!strcmp(base, "/libc.so.6") || !strcmp(base, "/libdl.so.2")) && (f = find_in(l, name)) == NULL)
+            f = (void *)(uintptr_t)ours;
+    }
+    return f;
 }
 
 static void find_real(void)
 {
     if (mg_real_dlsym)
         return;
-    mg_real_dlopen = libc_function("dlopen", "GLIBC_2.2.5");
-    mg_real_dlmopen = libc_function("dlmopen", "GLIBC_2.3.4");
-    mg_real_dlsym = libc_function("dlsym", "GLIBC_2.2.5");
+    mg_real_dlopen = libc_function("dlopen", "GLIBC_2.2.5", mg_own_dlopen);
+    mg_real_dlmopen = libc_function("dlmopen", "GLIBC_2.3.4", mg_own_dlmopen);
+    mg_real_dlsym = libc_function("dlsym", "GLIBC_2.2.5", mg_own_dlsym);
 }
 
 void *mg_real_symbol(void *handle, const char *name)
@@ -88,17 +128,18 @@ void *mg_preload_symbol(void *handle, const char *name)
 /* In assembly, because a compiler makes tail calls only when it optimises. */
 __asm__(".text\n"
         ".globl dlopen\n.type dlopen,@function\n"
-        "dlopen: push %rsi\n"
+        ".hidden mg_own_dlopen, mg_own_dlmopen, mg_own_dlsym\n"
+        "mg_own_dlopen: dlopen: push %rsi\n"
         " call mg_preload_name\n"
         " pop %rsi\n mov %rax,%rdi\n"
         " jmp *mg_real_dlopen(%rip)\n.size dlopen,.-dlopen\n"
         ".globl dlmopen\n.type dlmopen,@function\n"
-        "dlmopen: push %rdi\n push %rdx\n sub $8,%rsp\n mov %rsi,%rdi\n"
+        "mg_own_dlmopen: dlmopen: push %rdi\n push %rdx\n sub $8,%rsp\n mov %rsi,%rdi\n"
         " call mg_preload_name\n"
         " add $8,%rsp\n pop %rdx\n pop %rdi\n mov %rax,%rsi\n"
         " jmp *mg_real_dlmopen(%rip)\n.size dlmopen,.-dlmopen\n"
         ".globl dlsym\n.type dlsym,@function\n"
-        "dlsym: push %rdi\n push %rsi\n sub $8,%rsp\n"
+        "mg_own_dlsym: dlsym: push %rdi\n push %rsi\n sub $8,%rsp\n"
         " call mg_preload_symbol\n"
         " add $8,%rsp\n pop %rsi\n pop %rdi\n test %rax,%rax\n jz 1f\n ret\n"
         "1: jmp *mg_real_dlsym(%rip)\n.size dlsym,.-dlsym\n");

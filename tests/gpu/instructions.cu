@@ -12,27 +12,28 @@ typedef volatile unsigned *vp;
 #define KERNEL extern "C" __global__ void
 #define ARGS (vp in, vp out, unsigned *sum, unsigned n)
 #define ID unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t, lane = t & 31
-#define ONCE for (unsigned once = 0; once < 1 + (n == 0); once++) /* a branch that stays one: no predicate replaces a loop */
+#define LOOP _Pragma("unroll 1") for /* ends of unrolled loops would be predicates, too */
+#define ONCE LOOP (unsigned once = 0; once < 1 + (n == 0); once++) /* a branch that stays one: no predicate replaces a loop */
 #define ALL 0xffffffffu
 
 KERNEL straight ARGS { ID; out[i] = in[i] + 1; }
 KERNEL early ARGS { ID; if (i >= n) return; out[i] = in[i] + 1; }
-KERNEL uniform_loop ARGS { ID; unsigned s = 0; for (unsigned k = 0; k < 37; k++) s += in[i + k]; out[i] = s; }
-KERNEL lane_loop ARGS { ID; unsigned s = 0; for (unsigned k = 0; k < lane; k++) s += in[i + k]; out[i] = s; }
+KERNEL uniform_loop ARGS { ID; unsigned s = 0; LOOP (unsigned k = 0; k < 37; k++) s += in[i + k]; out[i] = s; }
+KERNEL lane_loop ARGS { ID; unsigned s = 0; LOOP (unsigned k = 0; k < lane; k++) s += in[i + k]; out[i] = s; }
 KERNEL data_loop ARGS { ID; unsigned x = in[i], s = 0; while (x != 1 && s < 500) { x = x & 1 ? 3 * x + 1 : x / 2; out[i] = ++s; } }
-KERNEL leavers ARGS { ID; for (unsigned k = 0; k < 64; k++) { if (in[i + k] % 61 == 7) return; out[i] = k; } atomicAdd(&sum[i], 1); }
-KERNEL nested ARGS { ID; unsigned s = 0; for (unsigned j = 0; j <= t % 5; j++) for (unsigned k = j; k < t % 7; k++) s += in[i + j * k]; out[i] = s; }
-KERNEL breaks ARGS { ID; unsigned s = 0; for (unsigned k = 0; k < 50; k++) { unsigned v = in[i * 3 + k]; if (v % 17 == 0) break; if (v % 5 == 0) continue; s += v; out[i] = s; } atomicAdd(&sum[i], s); }
-KERNEL either ARGS { ID; if (lane & 1) { for (unsigned k = 0; k < 1 + lane / 2; k++) atomicAdd(&sum[i], k); } else { out[i] = in[i]; } }
-KERNEL warps_apart ARGS { ID; if ((t >> 5) & 1) for (unsigned k = 0; k < 1 + t / 32; k++) out[i] = in[i + k]; else ONCE atomicMax(&sum[i], t); }
+KERNEL leavers ARGS { ID; LOOP (unsigned k = 0; k < 64; k++) { if (in[i + k] % 61 == 7) return; out[i] = k; } atomicAdd(&sum[i], 1); }
+KERNEL nested ARGS { ID; unsigned s = 0; LOOP (unsigned j = 0; j <= t % 5; j++) LOOP (unsigned k = j; k < t % 7; k++) s += in[i + j * k]; out[i] = s; }
+KERNEL breaks ARGS { ID; unsigned s = 0; LOOP (unsigned k = 0; k < 50; k++) { unsigned v = in[i * 3 + k]; if (v % 17 == 0) break; if (v % 5 == 0) continue; ONCE { s += v; out[i] = s; } } atomicAdd(&sum[i], s); }
+KERNEL either ARGS { ID; if (lane & 1) { LOOP (unsigned k = 0; k < 1 + lane / 2; k++) atomicAdd(&sum[i], k); } else { out[i] = in[i]; } }
+KERNEL warps_apart ARGS { ID; if ((t >> 5) & 1) LOOP (unsigned k = 0; k < 1 + t / 32; k++) out[i] = in[i + k]; else ONCE atomicMax(&sum[i], t); }
 KERNEL switches ARGS {
     ID;
     unsigned s = 0;
-    for (unsigned k = 0; k < 12; k++)
+    LOOP (unsigned k = 0; k < 12; k++)
         switch ((lane + k) % 6) {
-        case 0: for (unsigned j = 0; j < 3; j++) s += in[i + j]; break;
+        case 0: LOOP (unsigned j = 0; j < 3; j++) s += in[i + j]; break;
         case 1: atomicAdd(&sum[i], s); break;
-        case 2: for (unsigned j = 0; j < lane % 4; j++) out[i] = s + j; break;
+        case 2: LOOP (unsigned j = 0; j < lane % 4; j++) out[i] = s + j; break;
         case 3: s += atomicExch(&sum[i], s); break;
         case 4: s ^= 5; break;
         default: s += atomicCAS(&sum[i], s, k); break;
@@ -42,26 +43,26 @@ KERNEL barriers ARGS {
     ID;
     volatile __shared__ unsigned tile[256];
     tile[t] = in[i];
-    for (unsigned step = blockDim.x / 2; step; step /= 2) {
+    LOOP (unsigned step = blockDim.x / 2; step; step /= 2) {
         __syncthreads();
         if (t < step) ONCE { unsigned v = tile[t] + tile[t + step]; tile[t] = v; }
     }
     if (t == 0) ONCE out[blockIdx.x] = tile[0];
 }
 KERNEL barrier_votes ARGS { ID; unsigned k = 0; while (__syncthreads_or(in[i + k] % 29 < 28 && k < 20)) k++; out[i] = k; atomicAdd(&sum[i], __syncthreads_count(t & 1)); }
-KERNEL named_barriers ARGS { ID; unsigned half = t / 64 % 2; for (unsigned k = 0; k < 3 + half; k++) { asm volatile("bar.sync %0, 64;" ::"r"(1 + half) : "memory"); out[i] = k; } }
-KERNEL shuffles ARGS { ID; unsigned v = in[i]; for (unsigned d = 16; d; d /= 2) v += __shfl_xor_sync(ALL, v, d); out[i] = v; }
-KERNEL scans ARGS { ID; unsigned v = in[i]; for (unsigned d = 1; d < 32; d *= 2) { unsigned u = __shfl_up_sync(ALL, v, d); if (lane >= d) v += u; } out[i] = v; }
-KERNEL some_shuffle ARGS { ID; if (lane < 8) { unsigned v = in[i]; for (unsigned k = 0; k < 5 + n % 2; k++) v += __shfl_sync(0xff, v, (lane + k) % 8); out[i] = v; } }
-KERNEL ballots ARGS { ID; unsigned s = 0; for (unsigned k = 0; k < 9; k++) s += __popc(__ballot_sync(ALL, in[i + k] & 1)); out[i] = s; }
-KERNEL matches ARGS { ID; unsigned s = 0; for (unsigned k = 0; k < 4; k++) s += __popc(__match_any_sync(ALL, in[i + k] % 4)); out[i] = s + __reduce_add_sync(ALL, s); }
-KERNEL shared_atomics ARGS { ID; __shared__ unsigned bins[64]; if (t < 64) bins[t] = 0; __syncthreads(); for (unsigned k = 0; k < 1 + lane % 3; k++) atomicAdd(&bins[in[i + k] % 64], k); __syncthreads(); if (t < 64) atomicAdd(&sum[blockIdx.x * 64 + t], bins[t]); }
+KERNEL named_barriers ARGS { ID; unsigned half = t / 64 % 2; LOOP (unsigned k = 0; k < 3 + half; k++) { asm volatile("bar.sync %0, 64;" ::"r"(1 + half) : "memory"); out[i] = k; } }
+KERNEL shuffles ARGS { ID; unsigned v = in[i]; LOOP (unsigned d = 16; d; d /= 2) v += __shfl_xor_sync(ALL, v, d); out[i] = v; }
+KERNEL scans ARGS { ID; unsigned v = in[i]; LOOP (unsigned d = 1; d < 32; d *= 2) { unsigned u = __shfl_up_sync(ALL, v, d); if (lane >= d) v += u; } out[i] = v; }
+KERNEL some_shuffle ARGS { ID; if (lane < 8) { unsigned v = in[i]; LOOP (unsigned k = 0; k < 5 + n % 2; k++) v += __shfl_sync(0xff, v, (lane + k) % 8); out[i] = v; } }
+KERNEL ballots ARGS { ID; unsigned s = 0; LOOP (unsigned k = 0; k < 9; k++) s += __popc(__ballot_sync(ALL, in[i + k] & 1)); out[i] = s; }
+KERNEL matches ARGS { ID; unsigned s = 0; LOOP (unsigned k = 0; k < 4; k++) s += __popc(__match_any_sync(ALL, in[i + k] % 4)); out[i] = s + __reduce_add_sync(ALL, s); }
+KERNEL shared_atomics ARGS { ID; __shared__ unsigned bins[64]; if (t < 64) bins[t] = 0; __syncthreads(); LOOP (unsigned k = 0; k < 1 + lane % 3; k++) atomicAdd(&bins[in[i + k] % 64], k); __syncthreads(); if (t < 64) atomicAdd(&sum[blockIdx.x * 64 + t], bins[t]); }
 KERNEL counted_by_atomics ARGS { ID; unsigned old; do old = atomicAdd(&sum[i], 1); while (old < t % 11); out[i] = old; }
-__device__ __noinline__ unsigned callee(vp in, unsigned i, unsigned n) { unsigned s = 0; for (unsigned k = 0; k < n % 6; k++) s += in[i + k]; return s; }
+__device__ __noinline__ unsigned callee(vp in, unsigned i, unsigned n) { unsigned s = 0; LOOP (unsigned k = 0; k < n % 6; k++) s += in[i + k]; return s; }
 KERNEL calls ARGS { ID; unsigned s = callee(in, i, t); if (s & 1) s += callee(in, i + 1, s); out[i] = s; }
 __device__ __noinline__ unsigned descend(vp out, unsigned i, unsigned n) { out[i] = n; return n < 2 ? n : descend(out, i, n - 1) + descend(out, i, n - 2); }
 KERNEL recursion ARGS { ID; atomicAdd(&sum[i], descend(out, i, 3 + lane % 5)); }
-KERNEL vectors ARGS { ID; for (unsigned k = 0; k < 3 + lane % 2; k++) { unsigned a, b; asm volatile("ld.volatile.global.v2.u32 {%0, %1}, [%2];" : "=r"(a), "=r"(b) : "l"((const void *)(in + 2 * i))); asm volatile("st.volatile.global.v2.u32 [%0], {%1, %2};" ::"l"((void *)(out + 2 * i)), "r"(a + k), "r"(b) : "memory"); } }
+KERNEL vectors ARGS { ID; LOOP (unsigned k = 0; k < 3 + lane % 2; k++) { unsigned a, b; asm volatile("ld.volatile.global.v2.u32 {%0, %1}, [%2];" : "=r"(a), "=r"(b) : "l"((const void *)(in + 2 * i))); asm volatile("st.volatile.global.v2.u32 [%0], {%1, %2};" ::"l"((void *)(out + 2 * i)), "r"(a + k), "r"(b) : "memory"); } }
 
 static void check(cudaError_t e) { if (e) { printf("%s\n", cudaGetErrorString(e)); exit(1); } }
 
