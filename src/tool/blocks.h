@@ -37,6 +37,8 @@ void mg_emit_others(struct mg_twin *t, const struct mg_counter_layout *l);
 
 /* In front of the block's first instruction, and of the pragmas that belong to it. */
 mg_id mg_block_head(const struct mg_module *m, const struct mg_block *k);
+/* The function with a body that this node calls by name, or 0. */
+mg_id mg_direct_callee(const struct mg_module *m, mg_id node);
 /* May the lane end in what this call calls? */
 bool mg_callee_may_exit(const struct mg_module *m, const bool *may_exit, mg_id node);
 /* Which functions may end a lane by `exit`, themselves or in what they call. Index 0: some

@@ -27,19 +27,10 @@
 
 /* ---- who calls whom ------------------------------------------------------------------------------ */
 
-static mg_id direct_callee(const struct mg_module *m, mg_id node)
-{
-    const struct mg_node *n = &m->nodes.at[node];
-    if (n->kind != MG_NODE_inst || mg_node_form(m, n)->op != MG_OP_call) return 0;
-    struct mg_call c;
-    mg_call_read(m, node, &c);
-    return c.func ? mg_func_body(m, c.func) : 0;
-}
-
 static uint32_t callee_of(const struct mg_carry *y, uint32_t i, uint32_t block)
 {
     const struct mg_cfg *c = y->s->cfgs[i];
-    mg_id func = direct_callee(c->m, c->blocks[block].last);
+    mg_id func = mg_direct_callee(c->m, c->blocks[block].last);
     for (uint32_t j = 0; func && j < y->n; j++)
         if (y->s->funcs[j] == func) return j;
     return UINT32_MAX;
@@ -362,6 +353,9 @@ void mg_carry_receive(struct mg_carry *y, struct mg_rfunc *funcs, uint32_t func)
 
 struct place { uint32_t cell; uint32_t off; };
 
+/* A recursive function sends the context's address back, too: nobody has to keep it during the call. */
+static bool returns_context(const struct mg_carry *y, uint32_t func) { return y->cyclic[func]; }
+
 /* Where cells lie behind a result of so many bytes; returns the whole. Those of 64 bits come first, behind
  * a narrow one that fills a hole. */
 static uint32_t lay_out(const struct mg_carry *y, uint32_t func, uint32_t bytes, struct place *out, uint32_t *n)
@@ -435,7 +429,7 @@ void mg_carry_enter(struct mg_carry *y, struct mg_rfunc *f)
             mg_id var = mg_func_add_param(m, other, mg_intern_adds(&m->names, name), y->cells[to[k].cell].type);
             if (other == x->func) EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "ld.param.b64" : "ld.param.b32", R(*reg_of(y, x->ix, to[k].cell)), mg_o_addr_var(var, 0));
         }
-        widen_result(m, other, bytes);
+        widen_result(m, other, bytes + 8 * returns_context(y, x->ix));
     }
     free(to);
 }
@@ -444,12 +438,13 @@ void mg_carry_return(struct mg_carry *y, struct mg_rfunc *f, mg_id at)
 {
     struct mg_emit *x = &f->x;
     struct place *to = mg_xcalloc(y->n_cells + 1, sizeof *to);
-    uint32_t n;
-    lay_out(y, x->ix, f->result_bytes, to, &n);
+    mg_id result = x->m->funcs.at[x->func].first_ret;
+    uint32_t n, bytes = lay_out(y, x->ix, f->result_bytes, to, &n);
     x->at = at;
     if (y->cyclic[x->ix]) mg_rc_spill_fields(f);
     for (uint32_t k = 0; k < n; k++)
-        EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "st.param.b64" : "st.param.b32", mg_o_addr_var(x->m->funcs.at[x->func].first_ret, to[k].off), R(*reg_of(y, x->ix, to[k].cell)));
+        EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "st.param.b64" : "st.param.b32", mg_o_addr_var(result, to[k].off), R(*reg_of(y, x->ix, to[k].cell)));
+    if (returns_context(y, x->ix)) EMIT("st.param.b64", mg_o_addr_var(result, bytes), R(x->ctx));
     free(to);
 }
 
@@ -506,7 +501,7 @@ static void rewrite_call(struct mg_carry *y, struct mg_rfunc *f, const struct mg
     find_result(m, node, &var);
     if (!var) var = add_result(m, x->func, node);
     else find_decl(m, x->func, var)->type = MG_TYPE_b8;
-    widen(m, var, bytes);
+    widen(m, var, bytes + 8 * returns_context(y, callee->x.ix));
     x->at = after;
     for (uint32_t k = 0; k < n; k++) {
         struct mg_call c;
@@ -515,6 +510,7 @@ static void rewrite_call(struct mg_carry *y, struct mg_rfunc *f, const struct mg
         mg_call_add_arg(m, node, &c, reg);
         EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "ld.param.b64" : "ld.param.b32", R(reg), mg_o_addr_var(var, to[k].off));
     }
+    if (returns_context(y, callee->x.ix) && x->ix) EMIT("ld.param.b64", R(x->ctx), mg_o_addr_var(var, bytes));
     free(to);
 }
 

@@ -100,6 +100,15 @@ mg_id mg_block_head(const struct mg_module *m, const struct mg_block *k)
     return at;
 }
 
+mg_id mg_direct_callee(const struct mg_module *m, mg_id node)
+{
+    const struct mg_node *n = &m->nodes.at[node];
+    if (n->kind != MG_NODE_inst || mg_node_form(m, n)->op != MG_OP_call) return 0;
+    struct mg_call c;
+    mg_call_read(m, node, &c);
+    return c.func ? mg_func_body(m, c.func) : 0;
+}
+
 bool mg_callee_may_exit(const struct mg_module *m, const bool *may_exit, mg_id node)
 {
     struct mg_call call;

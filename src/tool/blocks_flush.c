@@ -219,28 +219,59 @@ static void add_lanes(struct mg_rfunc *f, const uint64_t *set, uint32_t n, uint3
         if (mg_rc_in(set, i)) add_lane(f, &f->counters[i], base, guard);
 }
 
-void mg_rc_spill_fields(struct mg_rfunc *f)
+static bool in_scope(const struct mg_rfunc *f, mg_id node)
+{
+    uint32_t depth = 0;
+    MG_EACH_NODE(f->x.m, &f->x.m->funcs.at[f->x.func], id) {
+        if (id == node) return depth != 0;
+        depth += f->x.m->nodes.at[id].kind == MG_NODE_open;
+        depth -= f->x.m->nodes.at[id].kind == MG_NODE_close && depth;
+    }
+    return false;
+}
+
+static void empty_fields(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
-    mg_id full = t32(f, 5), p = tp(f, 1), base = t64(f, 3), skip = 0, mine;
-    for (uint32_t i = 0; i < f->n_measured; i++) {
-        const struct mg_rc *c = &f->counters[i];
-        if (c->kind != MG_RC_FIELD || c->bit) continue;
-        if (skip) EMIT("or.b32", R(full), R(full), R(c->reg));
-        else EMIT("mov.b32", R(full), R(c->reg));
-        if (!skip) skip = new_label(f);
-    }
-    if (!skip) return;
-    EMIT("and.b32", R(full), R(full), I(0x80808080));
-    EMIT("setp.eq.u32", R(p), R(full), I(0));
-    branch(f, p, false, skip);
-    mine = mg_emit_mine(x);
+    mg_id base = t64(f, 3), mine = mg_emit_mine(x);
     EMIT("add.u64", R(base), R(x->ctx), I(MG_CTX_BYTES + 8 * (int64_t)f->at));
     for (uint32_t i = 0; i < f->n_measured; i++)
         if (f->counters[i].kind == MG_RC_FIELD) add_lane(f, &f->counters[i], base, mine);
     for (uint32_t i = 0; i < f->n_measured; i++)
         if (f->counters[i].kind == MG_RC_FIELD && !f->counters[i].bit) EMIT("mov.u32", R(f->counters[i].reg), I(0));
-    put_label(f, skip);
+}
+
+void mg_rc_spill_fields(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    mg_id full = t32(f, 5), p = tp(f, 1), at = x->at;
+    bool any = false;
+    for (uint32_t i = 0; i < f->n_measured; i++) {
+        const struct mg_rc *c = &f->counters[i];
+        if (c->kind != MG_RC_FIELD || c->bit) continue;
+        if (any) EMIT("or.b32", R(full), R(full), R(c->reg));
+        else EMIT("mov.b32", R(full), R(c->reg));
+        any = true;
+    }
+    if (!any) return;
+    mg_id back = new_label(f);
+    bool inside = in_scope(f, at);
+    EMIT("and.b32", R(full), R(full), I(0x80808080));
+    EMIT("setp.ne.u32", R(p), R(full), I(0));
+    if (inside) { /* a label in a scope cannot be seen from behind the body */
+        branch(f, p, true, back);
+        empty_fields(f);
+        put_label(f, back);
+        return;
+    }
+    mg_id spill = new_label(f);
+    branch(f, p, false, spill);
+    put_label(f, back);
+    x->at = 0;
+    put_label(f, spill);
+    empty_fields(f);
+    branch(f, 0, false, back);
+    x->at = at;
 }
 
 /* Is this lane the cohort's first? */

@@ -38,15 +38,6 @@ struct kernel {
     struct mg_carry *carry; /* NULL: no function's counters travel */
 };
 
-static mg_id direct_callee(const struct mg_module *m, mg_id node)
-{
-    const struct mg_node *n = &m->nodes.at[node];
-    if (n->kind != MG_NODE_inst || mg_node_form(m, n)->op != MG_OP_call) return 0;
-    struct mg_call c;
-    mg_call_read(m, node, &c);
-    return c.func ? mg_func_body(m, c.func) : 0;
-}
-
 /* Blocks that call function i, each once in each of its entries; false: entries do not follow from them. */
 static bool find_callers(struct kernel *k, uint32_t i, const bool *taken)
 {
@@ -58,7 +49,7 @@ static bool find_callers(struct kernel *k, uint32_t i, const bool *taken)
         for (uint32_t j = 0; j < k->s->n_funcs; j++)
             for (uint32_t b = 0; b < k->s->cfgs[j]->n_blocks; b++) {
                 mg_id last = k->s->cfgs[j]->blocks[b].last;
-                if (!k->s->cfgs[j]->reachable[b] || direct_callee(m, last) != k->s->funcs[i]) continue;
+                if (!k->s->cfgs[j]->reachable[b] || mg_direct_callee(m, last) != k->s->funcs[i]) continue;
                 if (m->nodes.at[last].guard) return false;
                 if (pass) f->callers[f->n_callers] = k->s->first_block[j] + b;
                 f->n_callers++;
@@ -295,7 +286,7 @@ static void note_sources(struct mg_rfunc *f)
 {
     const struct mg_cfg *c = f->x.c;
     for (uint32_t b = 0; b < c->n_blocks; b++)
-        for (uint32_t i = 0; f->n_sources && direct_callee(c->m, c->blocks[b].last) && i < f->n_sources; i++) note(f, b, f->n - f->n_sources + i);
+        for (uint32_t i = 0; f->n_sources && mg_direct_callee(c->m, c->blocks[b].last) && i < f->n_sources; i++) note(f, b, f->n - f->n_sources + i);
 }
 
 static void find_live(struct mg_rfunc *f)
