@@ -23,7 +23,8 @@ static int check_one(const struct mg_opt_page *page, const char *given, struct m
         mg_diag_release(&d);
         return status;
     }
-    err = mg_tool_configure(t.tool, t.args, 0, &conf, &d);
+    if (!t.path && !strcmp(t.name, "blocks")) err = mg_run_weights(&t.args, &d);
+    if (!err) err = mg_tool_configure(t.tool, t.args, 0, &conf, &d);
     int status = err ? mg_opt_usage(page, USAGE, "-t %s: %s", given, mg_diag_first(&d, err)) : 0;
     if (!err) {
         struct mg_buf spec = MG_BUF_INIT;

@@ -2,11 +2,14 @@
 #ifndef MG_CLI_RUN_TOOLS_H
 #define MG_CLI_RUN_TOOLS_H
 
+#include "base/diag.h"
 #include "cli/opt.h"
 
 /* 0, or an exit status after a message. otherwise: the tool when none is given. native: nothing is
  * instrumented. out: MARGAY_TOOLS, to be freed. */
 int mg_run_tools(const struct mg_opt_page *page, const struct mg_opt_list *given, const char *otherwise, bool *native, char **out);
+/* run_weights.c: in the options of blocks, a profile after weights= becomes a file of its block counts. */
+enum mg_err mg_run_weights(char **args, struct mg_diag *d) MG_MUST_CHECK;
 
 /* Puts the tool expr with these one-liners behind the tools. 0, or an exit status after messages. */
 int mg_run_expr(const struct mg_opt_page *page, const struct mg_opt_list *one_liners, struct mg_opt_list *tools);

@@ -18,7 +18,7 @@ static const struct mg_tool_opt blocks_opts[] = {
     {"scope", "full", "which threads count: full, cta (one CTA) or warp (one warp of one CTA)"},
     {"cta", "0", "linear id of the CTA for scope=cta and scope=warp"},
     {"warp", "0", "linear id of the warp in its CTA for scope=warp"},
-    {"weights", "", "counters=register: file with an earlier run's counts, one line \"KERNEL BLOCK COUNT\" each: puts counters where they cost least"},
+    {"weights", "", "counters=register: profile directory of an earlier run, or a file with its counts, one line \"KERNEL BLOCK COUNT\" each: puts counters where they cost least"},
     {"shards", "1", "counters=register: copies of the counters, a power of two; multiprocessors share them out (a GPU's run takes 64)"},
     {"sm", "0", "compute capability of the device, as 90 for 9.0; 0: what the PTX names"},
     {0},

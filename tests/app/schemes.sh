@@ -13,7 +13,7 @@ for prog in saxpy reduce divergent matmul histogram stencil bfs; do
 import json, sys
 for k in json.load(open(sys.argv[1]))["kernels"]:
     for b in k["blocks"]: print(k["name"], b["id"], b["thread_entries"])' "$prog.class.json" >"$prog.weights"
-    for scheme in register register,warps=off,shards=8,sm=90 "register,weights=$prog.weights" thread flux atomic register,scope=cta,cta=1; do
+    for scheme in register register,warps=off,shards=8,sm=90 "register,weights=$prog.weights" "register,weights=$prog.class" thread flux atomic register,scope=cta,cta=1; do
         "$MARGAY" run -q --device emu --workers 1 -t "blocks,counters=$scheme" -o "$prog.p" -- "$EX/$prog" >"$prog.out" 2>&1 || { echo "$prog under $scheme: exit $?"; cat "$prog.out"; bad=1; }
         "$MARGAY" report "$prog.p" --json >"$prog.json"
         base=$prog.class.json
@@ -31,5 +31,11 @@ PY
         rm -rf "$prog.p" "$prog.cta"
     done
 done
+# Weights that are not there are refused before the program starts.
+"$MARGAY" run -q --device emu -t "blocks,counters=register,weights=nowhere" -o n.p -- "$EX/saxpy" >n.out 2>&1
+[ $? -eq 120 ] || { echo "weights=nowhere is taken"; bad=1; }
+mkdir -p empty.d
+"$MARGAY" run -q --device emu -t "blocks,counters=register,weights=empty.d" -o n.p -- "$EX/saxpy" >n.out 2>&1
+[ $? -eq 120 ] && grep -q 'empty.d' n.out || { echo "a directory without a profile as weights:"; cat n.out; bad=1; }
 [ $ran -gt 0 ] || { echo "no example was built"; exit 1; }
 exit $bad
