@@ -17,6 +17,7 @@ struct ptx_run {
     bool stress;          /* print: through the stress pass */
     uint32_t n_ptx, n_wanted; /* texts; functions in them that --kernel matches */
     struct ptx_opts o;    /* of cfg, stat, instrument */
+    struct mg_json json;  /* writes to out */
     int status;           /* worst so far */
 };
 struct ptx_action {
@@ -85,6 +86,10 @@ static void cfg(struct ptx_run *r, const char *label, struct mg_module *m)
 
 static void stat(struct ptx_run *r, const char *label, struct mg_module *m)
 {
+    if (r->o.json) {
+        ptx_stat_json(m, &r->o, label, &r->json);
+        return;
+    }
     if (r->many) mg_buf_printf(&r->out, "%s:\n", label);
     ptx_stat(m, &r->o, &r->out);
 }
@@ -101,7 +106,7 @@ static const struct ptx_action actions[] = {
     {"check", check, "parse; report errors, unknown opcodes and modifiers"},
     {"print", print, "parse and print the PTX as Margay understands it"},
     {"cfg", cfg, "blocks, edges, dominators, loops of each function"},
-    {"stat", stat, "size, loops, registers, memory operations, opcodes of each function"},
+    {"stat", stat, "size, loops, registers, memory operations, opcodes of each function; counts that follow from a launch's shape and arguments"},
     {"instrument", instrument, "print what a device would get under a tool"},
 };
 
@@ -183,6 +188,7 @@ int cmd_ptx(int argc, char **argv)
     const struct mg_opt opts[] = {MG_OPT_FLAG(0, "stress", &r.stress, "print: rewrite everything that may be rewritten first (for tests)"),
                                   MG_OPT_STR(0, "kernel", &r.o.kernel, "GLOB", "cfg, stat, instrument: only functions of this name"),
                                   MG_OPT_FLAG(0, "dot", &r.o.dot, "cfg: for Graphviz"),
+                                  MG_OPT_FLAG(0, "json", &r.o.json, "stat: blocks and their counts as JSON"),
                                   MG_OPT_LIST('t', "tool", &r.o.tools, "TOOL[,k=v...]", "instrument: with this tool (blocks); may be repeated"),
                                   MG_OPT_U64(0, "sm", &r.o.sm, "N", "instrument: as for a GPU of this compute capability, 90; else as for emu and cpu"),
                                   MG_OPT_STR(0, "pass", &r.o.pass, "PASS", "instrument: run this pass over the module instead"),
@@ -200,7 +206,19 @@ int cmd_ptx(int argc, char **argv)
     }
     if (!ptx_opts_check(&r.o, a->name, &page)) goto out;
     r.many = n > 2;
+    if (r.o.json) {
+        mg_json_init(&r.json, &r.out, 1);
+        mg_json_obj(&r.json);
+        mg_json_key_u64(&r.json, "margay_json", 1);
+        mg_json_key(&r.json, "modules");
+        mg_json_arr(&r.json);
+    }
     for (int i = 1; i < n; i++) run_file(&r, a, argv[i]);
+    if (r.o.json) {
+        mg_json_end(&r.json, ']');
+        mg_json_end(&r.json, '}');
+        mg_buf_addc(&r.out, '\n');
+    }
     if (r.o.kernel && r.n_ptx && !r.n_wanted) fprintf(stderr, "margay: --kernel %s matches no function\n", r.o.kernel);
     if (mg_cli_out(&r.out)) worsen(&r, MG_EXIT_INPUT);
     status = r.status;

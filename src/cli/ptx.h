@@ -3,12 +3,14 @@
 #define MG_CLI_PTX_H
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "cli/opt.h"
 #include "ir/ir.h"
 
 struct ptx_opts {
     const char *kernel; /* glob over function names; NULL: all */
     bool dot;           /* cfg: for Graphviz */
+    bool json;          /* stat: as JSON */
     struct mg_opt_list tools; /* instrument: "blocks,warps=off"; none: blocks */
     uint64_t sm;        /* instrument: of the GPU; 0: emu and cpu */
     const char *pass;   /* instrument: run this pass over the module instead of a tool */
@@ -17,6 +19,8 @@ struct ptx_opts {
 bool ptx_wants(const struct ptx_opts *o, const struct mg_module *m, mg_id func);
 void ptx_cfg(const struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out);
 void ptx_stat(const struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out);
+/* The same as one object, inside a list. */
+void ptx_stat_json(const struct mg_module *m, const struct ptx_opts *o, const char *label, struct mg_json *j);
 /* The tool, its options and the passes exist; else one line of usage. */
 bool ptx_opts_check(const struct ptx_opts *o, const char *action, const struct mg_opt_page *page);
 /* The twin of every kernel asked for, or the module after the pass. Changes m when a pass runs. */

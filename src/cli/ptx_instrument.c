@@ -109,6 +109,10 @@ bool ptx_opts_check(const struct ptx_opts *o, const char *action, const struct m
         mg_opt_usage(page, 0, "%s is for instrument", o->tools.n ? "-t" : o->pass ? "--pass" : o->dump ? "--dump" : "--sm");
         return false;
     }
+    if (o->json && strcmp(action, "stat")) {
+        mg_opt_usage(page, 0, "--json is for stat");
+        return false;
+    }
     if (o->pass && !mg_pass_find(o->pass)) {
         mg_opt_usage(page, 0, "no pass '%s'", o->pass);
         return false;

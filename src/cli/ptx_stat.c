@@ -6,6 +6,7 @@
 
 #include "analysis/callgraph.h"
 #include "analysis/equiv.h"
+#include "analysis/formula.h"
 #include "analysis/live.h"
 #include "analysis/loop.h"
 #include "analysis/space.h"
@@ -51,6 +52,19 @@ static void print_memory(const struct mg_module *m, const struct mg_spaces *s, m
     mg_buf_addc(out, '\n');
 }
 
+static const char *block_label(const struct mg_cfg *c, uint32_t b)
+{
+    return c->blocks[b].label ? mg_name(c->m, c->m->labels.at[c->blocks[b].label].name) : b ? "" : "entry";
+}
+
+static void print_formulas(const struct mg_cfg *c, struct mg_buf *out)
+{
+    struct mg_formulas *f = mg_formulas_new(c);
+    mg_buf_printf(out, "  thread entries that follow from geometry and arguments: %u of %u blocks\n", f->n_known, f->n_blocks);
+    for (uint32_t b = 0; b < f->n_blocks && f->n_known; b++) mg_buf_printf(out, "    %4u %-12s %s\n", b, block_label(c, b), f->text[b] ? f->text[b] : "-");
+    mg_formulas_free(f);
+}
+
 static void print_func(const struct mg_module *m, const struct mg_spaces *s, mg_id func, struct mg_buf *out)
 {
     struct mg_cfg *c = mg_cfg_new(m, func);
@@ -80,6 +94,7 @@ static void print_func(const struct mg_module *m, const struct mg_spaces *s, mg_
         mg_buf_printf(out, "  functions reached: %u%s%s\n", g->n_funcs - 1, g->has_indirect ? ", some through pointers" : "",
                       g->has_recursion ? ", with recursion" : "");
         mg_callgraph_free(g);
+        print_formulas(c, out);
     }
     print_memory(m, s, func, out);
     print_mix(m, func, out);
@@ -97,4 +112,43 @@ void ptx_stat(const struct mg_module *m, const struct ptx_opts *o, struct mg_buf
         if (ptx_wants(o, m, f)) print_func(m, s, f, out);
     mg_buf_printf(out, "generic accesses: %u, of one known space: %u\n", s->n_generic, s->n_resolved);
     mg_spaces_free(s);
+}
+
+static void func_json(const struct mg_module *m, mg_id func, struct mg_json *j)
+{
+    struct mg_cfg *c = mg_cfg_new(m, func);
+    struct mg_loops *l = mg_loops_new(c);
+    struct mg_formulas *f = m->funcs.at[func].kind == MG_FUNC_entry ? mg_formulas_new(c) : NULL;
+    mg_json_obj(j);
+    mg_json_key_str(j, "name", mg_name(m, m->funcs.at[func].name));
+    mg_json_key_bool(j, "kernel", f != NULL);
+    mg_json_key(j, "blocks");
+    mg_json_arr(j);
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        mg_json_obj(j);
+        mg_json_key_u64(j, "id", b);
+        mg_json_key_str(j, "label", block_label(c, b));
+        mg_json_key_u64(j, "ptx_line", m->nodes.at[c->blocks[b].first].line);
+        mg_json_key_u64(j, "instructions", c->blocks[b].n_insts);
+        mg_json_key_u64(j, "loop_depth", mg_loops_depth(l, b));
+        mg_json_key_str(j, "thread_entries", f ? f->text[b] : NULL);
+        mg_json_end(j, '}');
+    }
+    mg_json_end(j, ']');
+    mg_json_end(j, '}');
+    mg_formulas_free(f);
+    mg_loops_free(l);
+    mg_cfg_free(c);
+}
+
+void ptx_stat_json(const struct mg_module *m, const struct ptx_opts *o, const char *label, struct mg_json *j)
+{
+    mg_json_obj(j);
+    mg_json_key_str(j, "module", label);
+    mg_json_key(j, "functions");
+    mg_json_arr(j);
+    for (mg_id f = 1; f < m->funcs.n; f++)
+        if (ptx_wants(o, m, f)) func_json(m, f, j);
+    mg_json_end(j, ']');
+    mg_json_end(j, '}');
 }
