@@ -18,305 +18,11 @@
 #define I(n) mg_o_imm(n)
 #define FIELDS 0x01041041
 
-static mg_id temp(struct mg_rfunc *f, mg_id *at, const char *name, enum mg_type type)
-{
-    if (!*at) *at = mg_emit_reg(&f->x, name, type);
-    return *at;
-}
-
-static mg_id t32(struct mg_rfunc *f, unsigned i) { return temp(f, &f->t.b32[i], "__mg_t", MG_TYPE_b32); }
-static mg_id t64(struct mg_rfunc *f, unsigned i) { return temp(f, &f->t.b64[i], "__mg_d", MG_TYPE_b64); }
-mg_id mg_rc_temp64(struct mg_rfunc *f) { return t64(f, 0); }
-static mg_id tp(struct mg_rfunc *f, unsigned i) { return temp(f, &f->t.p[i], "__mg_p", MG_TYPE_pred); }
-
-static mg_id new_label(struct mg_rfunc *f)
-{
-    mg_id label = mg_module_add_label(f->x.m, f->x.func, "$__mg_flush");
-    f->x.m->labels.at[label].targeted = 1;
-    return label;
-}
-
-static void put_label(struct mg_rfunc *f, mg_id label)
-{
-    mg_node_insert_before(f->x.m, f->x.func, f->x.at, mg_node_new_kind(f->x.m, MG_NODE_label, label));
-}
-
-static void branch(struct mg_rfunc *f, mg_id p, bool not_p, mg_id label)
-{
-    struct mg_emit *x = &f->x;
-    mg_emit_guard(x, p, not_p);
-    EMIT("bra", mg_o_label(label));
-    mg_emit_guard(x, 0, false);
-}
-
-static mg_id local_address(struct mg_rfunc *f, const struct mg_rc *c, int64_t *off)
-{
-    uint32_t at = c->slot - f->n_bits - f->n_words;
-    *off = c->kind == MG_RC_LOCAL ? 8 * (int64_t)at : 7 * (int64_t)f->n_locals + at;
-    return f->local_reg;
-}
-
-/* ---- counting --------------------------------------------------------------------------------------- */
-
-void mg_rc_add_carry(struct mg_rfunc *f, uint32_t counter, struct mg_opnd n)
-{
-    struct mg_emit *x = &f->x;
-    const struct mg_rc *c = &f->counters[counter];
-    mg_id p = tp(f, 0), big = t64(f, 0), guard = x->guard;
-    bool one = n.kind == MG_OPND_imm, not_guard = x->guard_not;
-    EMIT("add.u32", R(c->reg), R(c->reg), n);
-    mg_emit_guard(x, 0, false);
-    if (!guard) EMIT(one ? "setp.eq.u32" : "setp.lt.u32", R(p), R(c->reg), one ? I(0) : n);
-    else EMIT(one ? "setp.eq.and.u32" : "setp.lt.and.u32", R(p), R(c->reg), one ? I(0) : n, not_guard ? mg_o_not(guard) : R(guard));
-    EMIT("mov.u64", R(big), I((int64_t)1 << 32));
-    mg_emit_guard(x, p, false);
-    EMIT("red.global.add.u64", mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)), R(big));
-    mg_emit_guard(x, guard, not_guard);
-}
-
-void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s)
-{
-    struct mg_emit *x = &f->x;
-    const struct mg_rc *c = &f->counters[counter];
-    int64_t off;
-    x->at = s.at;
-    mg_emit_guard(x, s.guard, s.guard_not);
-    switch (c->kind) {
-    case MG_RC_BIT: EMIT("or.b32", R(c->reg), R(c->reg), I((int64_t)1 << c->bit)); break;
-    case MG_RC_FIELD: EMIT("add.u32", R(c->reg), R(c->reg), I((int64_t)1 << c->bit)); break;
-    case MG_RC_32: EMIT("add.u32", R(c->reg), R(c->reg), I(1)); break;
-    case MG_RC_CARRY: mg_rc_add_carry(f, counter, I(1)); break;
-    case MG_RC_64:
-        EMIT("add.u64", R(c->reg), R(c->reg), I(1));
-        break;
-    case MG_RC_LOCAL: {
-        mg_id base = local_address(f, c, &off), v = t64(f, 0);
-        EMIT("ld.local.u64", R(v), mg_o_addr_reg(base, off));
-        EMIT("add.u64", R(v), R(v), I(1));
-        EMIT("st.local.u64", mg_o_addr_reg(base, off), R(v));
-        break;
-    }
-    case MG_RC_FLAG: {
-        mg_id base = local_address(f, c, &off);
-        EMIT("st.local.u8", mg_o_addr_reg(base, off), I(1));
-        break;
-    }
-    }
-    mg_emit_guard(x, 0, false);
-}
-
-static bool in_memory(const struct mg_rc *c)
-{
-    return c->kind == MG_RC_LOCAL || c->kind == MG_RC_FLAG;
-}
-
 static bool any_local(const struct mg_rfunc *f, const uint64_t *set)
 {
     for (uint32_t i = 0; i < f->n; i++)
-        if (in_memory(&f->counters[i]) && mg_rc_in(set, i)) return true;
+        if (mg_rc_in_memory(&f->counters[i]) && mg_rc_in(set, i)) return true;
     return false;
-}
-
-/* A loop over the local array: i from 0, address in t64(1). */
-static mg_id begin_locals(struct mg_rfunc *f)
-{
-    struct mg_emit *x = &f->x;
-    mg_id again = new_label(f);
-    EMIT("mov.u64", R(t64(f, 1)), I(0));
-    put_label(f, again);
-    EMIT("add.u64", R(t64(f, 2)), R(f->local_reg), R(t64(f, 1)));
-    return again;
-}
-
-static void end_locals(struct mg_rfunc *f, mg_id again, uint32_t n_words)
-{
-    struct mg_emit *x = &f->x;
-    EMIT("add.u64", R(t64(f, 1)), R(t64(f, 1)), I(8));
-    EMIT("setp.lt.u64", R(tp(f, 0)), R(t64(f, 1)), I(8 * (int64_t)n_words));
-    branch(f, tp(f, 0), false, again);
-}
-
-void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set)
-{
-    struct mg_emit *x = &f->x;
-    for (uint32_t k = 0; k < f->n_banks; k++) EMIT("mov.u32", R(f->banks[k]), I(0));
-    for (uint32_t i = 0; i < f->n; i++) {
-        const struct mg_rc *c = &f->counters[i];
-        if (!mg_rc_in(set, i)) continue;
-        if (c->kind == MG_RC_32 || c->kind == MG_RC_CARRY || (c->kind == MG_RC_FIELD && !c->bit)) EMIT("mov.u32", R(c->reg), I(0));
-        else if (c->kind == MG_RC_64) EMIT("mov.u64", R(c->reg), I(0));
-        else if (c->kind == MG_RC_LOCAL && set) { /* in front of a call: no branch */
-            int64_t off;
-            mg_id base = local_address(f, c, &off);
-            EMIT("st.local.u64", mg_o_addr_reg(base, off), I(0));
-        } else if (c->kind == MG_RC_FLAG && set) {
-            int64_t off;
-            mg_id base = local_address(f, c, &off);
-            EMIT("st.local.u8", mg_o_addr_reg(base, off), I(0));
-        }
-    }
-    if (set || !f->local) return;
-    EMIT("mov.u64", R(f->local_reg), (struct mg_opnd){.kind = MG_OPND_var, .id = f->local});
-    mg_id again = begin_locals(f);
-    EMIT("st.local.u64", mg_o_addr_reg(t64(f, 2), 0), I(0));
-    end_locals(f, again, f->n_locals + (f->n_flags + 7) / 8);
-}
-
-/* ---- lane by lane ------------------------------------------------------------------------------------ */
-
-/* Counter c of this lane to [base + 8 * slot], for lanes with the guard. */
-static void add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_id guard)
-{
-    struct mg_emit *x = &f->x;
-    mg_id p = tp(f, 1), wide = t64(f, 0), bit = t32(f, 7);
-    struct mg_opnd to = mg_o_addr_reg(base, 8 * (int64_t)c->slot), v = R(wide);
-    int64_t off;
-    switch (c->kind) {
-    case MG_RC_BIT:
-        EMIT("and.b32", R(bit), R(c->reg), I((int64_t)1 << c->bit));
-        EMIT("setp.ne.u32", R(p), R(bit), I(0));
-        v = I(1);
-        break;
-    case MG_RC_32: case MG_RC_CARRY:
-        EMIT("setp.ne.u32", R(p), R(c->reg), I(0));
-        EMIT("cvt.u64.u32", R(wide), R(c->reg));
-        break;
-    case MG_RC_FIELD:
-        EMIT("bfe.u32", R(bit), R(c->reg), I(c->bit), I(8));
-        EMIT("setp.ne.u32", R(p), R(bit), I(0));
-        EMIT("cvt.u64.u32", R(wide), R(bit));
-        break;
-    case MG_RC_64:
-        EMIT("setp.ne.u64", R(p), R(c->reg), I(0));
-        v = R(c->reg);
-        break;
-    case MG_RC_LOCAL: {
-        mg_id at = local_address(f, c, &off);
-        EMIT("ld.local.u64", R(wide), mg_o_addr_reg(at, off));
-        EMIT("setp.ne.u64", R(p), R(wide), I(0));
-        break;
-    }
-    case MG_RC_FLAG: {
-        mg_id at = local_address(f, c, &off);
-        EMIT("ld.local.u8", R(bit), mg_o_addr_reg(at, off));
-        EMIT("setp.ne.u32", R(p), R(bit), I(0));
-        v = I(1);
-        break;
-    }
-    }
-    if (guard) EMIT("and.pred", R(p), R(p), R(guard));
-    mg_emit_guard(x, p, false);
-    EMIT("red.global.add.u64", to, v);
-    mg_emit_guard(x, 0, false);
-}
-
-static void add_lanes(struct mg_rfunc *f, const uint64_t *set, uint32_t n, uint32_t at, mg_id guard)
-{
-    struct mg_emit *x = &f->x;
-    mg_id base = t64(f, 3);
-    EMIT("add.u64", R(base), R(x->ctx), I(MG_CTX_BYTES + 8 * (int64_t)at));
-    for (uint32_t i = 0; i < n; i++)
-        if (mg_rc_in(set, i)) add_lane(f, &f->counters[i], base, guard);
-}
-
-static bool in_scope(const struct mg_rfunc *f, mg_id node)
-{
-    uint32_t depth = 0;
-    MG_EACH_NODE(f->x.m, &f->x.m->funcs.at[f->x.func], id) {
-        if (id == node) return depth != 0;
-        depth += f->x.m->nodes.at[id].kind == MG_NODE_open;
-        depth -= f->x.m->nodes.at[id].kind == MG_NODE_close && depth;
-    }
-    return false;
-}
-
-static void empty_fields(struct mg_rfunc *f)
-{
-    struct mg_emit *x = &f->x;
-    mg_id base = t64(f, 3), mine = mg_emit_mine(x);
-    EMIT("add.u64", R(base), R(x->ctx), I(MG_CTX_BYTES + 8 * (int64_t)f->at));
-    for (uint32_t i = 0; i < f->n_measured; i++)
-        if (f->counters[i].kind == MG_RC_FIELD) add_lane(f, &f->counters[i], base, mine);
-    for (uint32_t i = 0; i < f->n_measured; i++)
-        if (f->counters[i].kind == MG_RC_FIELD && !f->counters[i].bit) EMIT("mov.u32", R(f->counters[i].reg), I(0));
-}
-
-void mg_rc_spill_fields(struct mg_rfunc *f)
-{
-    struct mg_emit *x = &f->x;
-    mg_id full = t32(f, 5), p = tp(f, 1), at = x->at;
-    bool any = false;
-    for (uint32_t i = 0; i < f->n_measured; i++) {
-        const struct mg_rc *c = &f->counters[i];
-        if (c->kind != MG_RC_FIELD || c->bit) continue;
-        if (any) EMIT("or.b32", R(full), R(full), R(c->reg));
-        else EMIT("mov.b32", R(full), R(c->reg));
-        any = true;
-    }
-    if (!any) return;
-    mg_id back = new_label(f);
-    bool inside = in_scope(f, at);
-    EMIT("and.b32", R(full), R(full), I(0x80808080));
-    EMIT("setp.ne.u32", R(p), R(full), I(0));
-    if (inside) { /* a label in a scope cannot be seen from behind the body */
-        branch(f, p, true, back);
-        empty_fields(f);
-        put_label(f, back);
-        return;
-    }
-    mg_id spill = new_label(f);
-    branch(f, p, false, spill);
-    put_label(f, back);
-    x->at = 0;
-    put_label(f, spill);
-    empty_fields(f);
-    branch(f, 0, false, back);
-    x->at = at;
-}
-
-/* Is this lane the cohort's first? */
-static mg_id emit_lead(struct mg_rfunc *f, const struct mg_rcohort *q)
-{
-    struct mg_emit *x = &f->x;
-    mg_id lead = tp(f, 4), t = t32(f, 6);
-    if (q->flag == UINT32_MAX) {
-        EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_laneid, 0));
-        EMIT("setp.eq.u32", R(lead), R(t), I(0));
-    } else {
-        EMIT("and.b32", R(t), R(f->counters[q->flag].reg), I((int64_t)1 << f->counters[q->flag].bit));
-        EMIT("setp.ne.u32", R(lead), R(t), I(0));
-    }
-    return lead;
-}
-
-/* First lanes of cohorts add once more, to counters of their own. */
-static void add_cohorts(struct mg_rfunc *f, const uint64_t *set, mg_id guard)
-{
-    struct mg_emit *x = &f->x;
-    for (uint32_t k = 0; k < f->n_cohorts; k++) {
-        const struct mg_rcohort *q = &f->cohorts[k];
-        mg_id lead = emit_lead(f, q), skip = 0;
-        if (guard) {
-            EMIT("and.pred", R(lead), R(lead), R(guard));
-        } else {
-            branch(f, lead, true, skip = new_label(f));
-            lead = 0;
-        }
-        add_lanes(f, set, f->n_measured, q->at, lead);
-        if (skip) put_label(f, skip);
-    }
-}
-
-void mg_rc_flush_lanes(struct mg_rfunc *f, const uint64_t *set)
-{
-    struct mg_emit *x = &f->x;
-    mg_id mine = mg_emit_mine(x), all = mine;
-    if (!mine && f->n_cohorts) { /* straight code only: a guard that always holds */
-        all = tp(f, 3);
-        EMIT("setp.eq.u32", R(all), I(0), I(0));
-    }
-    add_cohorts(f, set, all);
-    add_lanes(f, set, f->n, f->at, mine);
 }
 
 /* ---- by warps ---------------------------------------------------------------------------------------- */
@@ -336,7 +42,7 @@ static void sum_lanes(struct mg_rfunc *f, mg_id d, mg_id s, mg_id mask)
         EMIT("redux.sync.add.u32", R(d), R(s), R(mask));
         return;
     }
-    mg_id t = t32(f, 5);
+    mg_id t = mg_rc_t32(f, 5);
     if (d != s) EMIT("mov.u32", R(d), R(s));
     for (unsigned apart = 16; apart; apart /= 2) {
         EMIT("shfl.sync.bfly.b32", R(t), R(d), I(apart), I(31), I(-1));
@@ -351,17 +57,17 @@ static void add_field(struct mg_rfunc *f, const struct bank *k, uint32_t w, mg_i
 {
     struct mg_emit *x = &f->x;
     const struct mg_rc *c = k->words[w], *before = w ? k->words[w - 1] : NULL;
-    mg_id pair = t32(f, 8), one = t32(f, 7);
+    mg_id pair = mg_rc_t32(f, 8), one = mg_rc_t32(f, 7);
     bool summed = before && before->kind == MG_RC_FIELD && before->reg == c->reg && before->bit + 16 == c->bit;
     if (!summed) {
         if (c->bit % 16) EMIT("shr.u32", R(pair), R(c->reg), I(8));
         EMIT("and.b32", R(pair), R(c->bit % 16 ? pair : c->reg), I(0x00ff00ff));
-        sum_lanes(f, pair, pair, t32(f, MASK));
+        sum_lanes(f, pair, pair, mg_rc_t32(f, MASK));
     }
     if (c->bit >= 16) EMIT("shr.u32", R(one), R(pair), I(16));
     else EMIT("and.b32", R(one), R(pair), I(0xffff));
-    EMIT("setp.eq.u32", R(tp(f, 1)), R(i), I(k->n_bits + w));
-    EMIT("selp.b32", R(v), R(one), R(v), R(tp(f, 1)));
+    EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(i), I(k->n_bits + w));
+    EMIT("selp.b32", R(v), R(one), R(v), R(mg_rc_tp(f, 1)));
 }
 
 /* One round for as many counters as there are lanes; sums are taken anew in each, so that none has to
@@ -370,13 +76,13 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
 {
     struct mg_emit *x = &f->x;
     uint32_t groups = (k->n_bits + 4) / 5;
-    mg_id mask = t32(f, MASK), i = t32(f, LANES), shift = t32(f, SHIFT), v = t32(f, VALUE), t = t32(f, 5), r = t32(f, RANK), first = t32(f, 6), sum = t32(f, 7);
+    mg_id mask = mg_rc_t32(f, MASK), i = mg_rc_t32(f, LANES), shift = mg_rc_t32(f, SHIFT), v = mg_rc_t32(f, VALUE), t = mg_rc_t32(f, 5), r = mg_rc_t32(f, RANK), first = mg_rc_t32(f, 6), sum = mg_rc_t32(f, 7);
     bool loops = k->n > 1;
     mg_id again = 0;
     EMIT("mov.u32", R(i), R(r));
     if (loops) {
         EMIT("mov.u32", R(first), I(0));
-        put_label(f, again = new_label(f));
+        mg_rc_put_label(f, again = mg_rc_label(f));
     }
     if (groups) EMIT("mul.lo.u32", R(shift), R(i), I(6));
     else EMIT("mov.u32", R(v), I(0));
@@ -409,32 +115,32 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
             low = sum;
         }
         sum_lanes(f, sum, low, mask);
-        EMIT("setp.eq.u32", R(tp(f, 1)), R(i), I(k->n_bits + w));
-        EMIT("selp.b32", R(v), R(sum), R(v), R(tp(f, 1)));
+        EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(i), I(k->n_bits + w));
+        EMIT("selp.b32", R(v), R(sum), R(v), R(mg_rc_tp(f, 1)));
     }
-    EMIT("mad.wide.u32", R(t64(f, 1)), R(i), I(8), R(base));
-    EMIT("cvt.u64.u32", R(t64(f, 2)), R(v));
-    EMIT("setp.ne.u32", R(tp(f, 1)), R(v), I(0));
-    mg_emit_guard(x, tp(f, 1), false);
-    EMIT("red.global.add.u64", mg_o_addr_reg(t64(f, 1), 8 * (int64_t)k->slot), R(t64(f, 2)));
+    EMIT("mad.wide.u32", R(mg_rc_t64(f, 1)), R(i), I(8), R(base));
+    EMIT("cvt.u64.u32", R(mg_rc_t64(f, 2)), R(v));
+    EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(v), I(0));
+    mg_emit_guard(x, mg_rc_tp(f, 1), false);
+    EMIT("red.global.add.u64", mg_o_addr_reg(mg_rc_t64(f, 1), 8 * (int64_t)k->slot), R(mg_rc_t64(f, 2)));
     mg_emit_guard(x, 0, false);
     if (!loops) return;
-    mg_id done = new_label(f); /* a whole warp needs no second round */
-    EMIT("setp.eq.u32", R(tp(f, 1)), R(mask), I(-1));
-    branch(f, tp(f, 1), false, done);
+    mg_id done = mg_rc_label(f); /* a whole warp needs no second round */
+    EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(mask), I(-1));
+    mg_rc_branch(f, mg_rc_tp(f, 1), false, done);
     EMIT("popc.b32", R(t), R(mask));
     EMIT("add.u32", R(i), R(i), R(t));
     EMIT("add.u32", R(first), R(first), R(t));
-    EMIT("setp.lt.u32", R(tp(f, 1)), R(first), I(k->n));
-    branch(f, tp(f, 1), false, again);
-    put_label(f, done);
+    EMIT("setp.lt.u32", R(mg_rc_tp(f, 1)), R(first), I(k->n));
+    mg_rc_branch(f, mg_rc_tp(f, 1), false, again);
+    mg_rc_put_label(f, done);
 }
 
 /* Sets p: some lane's word counter does not fit a sum of 32 bits. */
 static bool test_size(struct mg_rfunc *f, const struct bank *k, mg_id p)
 {
     struct mg_emit *x = &f->x;
-    mg_id wide = t64(f, 1), narrow = t32(f, 5);
+    mg_id wide = mg_rc_t64(f, 1), narrow = mg_rc_t32(f, 5);
     bool any64 = false, any32 = false;
     for (uint32_t w = 0; w < k->n_words; w++) {
         const struct mg_rc *c = k->words[w];
@@ -446,105 +152,105 @@ static bool test_size(struct mg_rfunc *f, const struct bank *k, mg_id p)
         *any = true;
     }
     if (any64) EMIT("setp.gt.u64", R(p), R(wide), I((1 << 27) - 1));
-    if (any32) EMIT("setp.gt.u32", R(any64 ? tp(f, 2) : p), R(narrow), I((1 << 27) - 1));
-    if (any64 && any32) EMIT("or.pred", R(p), R(p), R(tp(f, 2)));
+    if (any32) EMIT("setp.gt.u32", R(any64 ? mg_rc_tp(f, 2) : p), R(narrow), I((1 << 27) - 1));
+    if (any64 && any32) EMIT("or.pred", R(p), R(p), R(mg_rc_tp(f, 2)));
     return any64 || any32;
 }
 
 static void vote_any(struct mg_rfunc *f, mg_id p)
 {
     struct mg_emit *x = &f->x;
-    EMIT("vote.sync.any.pred", R(p), R(p), R(t32(f, MASK)));
+    EMIT("vote.sync.any.pred", R(p), R(p), R(mg_rc_t32(f, MASK)));
 }
 
 static void add_bank(struct mg_rfunc *f, const struct bank *k, mg_id base, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
-    mg_id slow = 0, done = 0, p = tp(f, 1);
+    mg_id slow = 0, done = 0, p = mg_rc_tp(f, 1);
     if (!f->redux) {
-        EMIT("setp.ne.u32", R(p), R(t32(f, MASK)), I(-1));
-        branch(f, p, false, slow = new_label(f));
+        EMIT("setp.ne.u32", R(p), R(mg_rc_t32(f, MASK)), I(-1));
+        mg_rc_branch(f, p, false, slow = mg_rc_label(f));
     }
     if (test_size(f, k, p)) {
         vote_any(f, p);
-        branch(f, p, false, slow = slow ? slow : new_label(f));
+        mg_rc_branch(f, p, false, slow = slow ? slow : mg_rc_label(f));
     }
     add_fast(f, k, base);
     if (!slow) return;
-    branch(f, 0, false, done = new_label(f));
-    put_label(f, slow);
+    mg_rc_branch(f, 0, false, done = mg_rc_label(f));
+    mg_rc_put_label(f, slow);
     for (uint32_t i = 0; i < f->n; i++) {
         const struct mg_rc *c = &f->counters[i];
-        if (!in_memory(c) && mg_rc_in(set, i) && c->slot >= k->slot && c->slot < k->slot + k->n) add_lane(f, c, base, k->lead);
+        if (!mg_rc_in_memory(c) && mg_rc_in(set, i) && c->slot >= k->slot && c->slot < k->slot + k->n) mg_rc_add_lane(f, c, base, k->lead);
     }
-    put_label(f, done);
+    mg_rc_put_label(f, done);
 }
 
 /* Local memory: counter by counter. */
 static void add_locals(struct mg_rfunc *f, mg_id base)
 {
     struct mg_emit *x = &f->x;
-    mg_id again = begin_locals(f), next = new_label(f), slow = new_label(f), v = t64(f, 0), p = tp(f, 1), q = tp(f, 2), one = tp(f, 3);
-    struct mg_opnd to = mg_o_addr_reg(t64(f, 2), 8 * (int64_t)(f->n_bits + f->n_words));
-    EMIT("ld.local.u64", R(v), mg_o_addr_reg(t64(f, 2), 0));
-    EMIT("add.u64", R(t64(f, 2)), R(base), R(t64(f, 1)));
+    mg_id again = mg_rc_begin_locals(f), next = mg_rc_label(f), slow = mg_rc_label(f), v = mg_rc_t64(f, 0), p = mg_rc_tp(f, 1), q = mg_rc_tp(f, 2), one = mg_rc_tp(f, 3);
+    struct mg_opnd to = mg_o_addr_reg(mg_rc_t64(f, 2), 8 * (int64_t)(f->n_bits + f->n_words));
+    EMIT("ld.local.u64", R(v), mg_o_addr_reg(mg_rc_t64(f, 2), 0));
+    EMIT("add.u64", R(mg_rc_t64(f, 2)), R(base), R(mg_rc_t64(f, 1)));
     EMIT("setp.ne.u64", R(one), R(v), I(0));
     EMIT("mov.pred", R(p), R(one));
     vote_any(f, p);
-    branch(f, p, true, next);
+    mg_rc_branch(f, p, true, next);
     EMIT("setp.gt.u64", R(q), R(v), I((1 << 27) - 1));
     vote_any(f, q);
     if (!f->redux) {
-        EMIT("setp.ne.u32", R(p), R(t32(f, MASK)), I(-1));
+        EMIT("setp.ne.u32", R(p), R(mg_rc_t32(f, MASK)), I(-1));
         EMIT("or.pred", R(q), R(q), R(p));
     }
-    branch(f, q, false, slow);
-    EMIT("cvt.u32.u64", R(t32(f, SHIFT)), R(v));
-    sum_lanes(f, t32(f, VALUE), t32(f, SHIFT), t32(f, MASK));
-    EMIT("cvt.u64.u32", R(v), R(t32(f, VALUE)));
-    EMIT("setp.eq.u32", R(one), R(t32(f, RANK)), I(0));
-    put_label(f, slow);
+    mg_rc_branch(f, q, false, slow);
+    EMIT("cvt.u32.u64", R(mg_rc_t32(f, SHIFT)), R(v));
+    sum_lanes(f, mg_rc_t32(f, VALUE), mg_rc_t32(f, SHIFT), mg_rc_t32(f, MASK));
+    EMIT("cvt.u64.u32", R(v), R(mg_rc_t32(f, VALUE)));
+    EMIT("setp.eq.u32", R(one), R(mg_rc_t32(f, RANK)), I(0));
+    mg_rc_put_label(f, slow);
     mg_emit_guard(x, one, false);
     EMIT("red.global.add.u64", to, R(v));
     mg_emit_guard(x, 0, false);
-    put_label(f, next);
-    end_locals(f, again, f->n_locals);
+    mg_rc_put_label(f, next);
+    mg_rc_end_locals(f, again, f->n_locals);
 }
 
 /* Bytes in local memory, four at a time: their sums over a warp stay below 256. */
 static void add_flags(struct mg_rfunc *f, mg_id base)
 {
     struct mg_emit *x = &f->x;
-    mg_id again = begin_locals(f), next = new_label(f), slow = new_label(f), v = t32(f, VALUE), sum = t32(f, SHIFT), t = t32(f, 5), p = tp(f, 1), own = t64(f, 3);
+    mg_id again = mg_rc_begin_locals(f), next = mg_rc_label(f), slow = mg_rc_label(f), v = mg_rc_t32(f, VALUE), sum = mg_rc_t32(f, SHIFT), t = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), own = mg_rc_t64(f, 3);
     int64_t slots = 8 * (int64_t)(f->n_bits + f->n_words + f->n_locals);
     /* the loop's counter goes by words of 8 bytes: two halves a round, each 4 flags */
     for (uint32_t half = 0; half < 2; half++) {
         if (half) {
-            put_label(f, next);
-            next = new_label(f);
-            slow = new_label(f);
-            EMIT("add.u64", R(t64(f, 2)), R(f->local_reg), R(t64(f, 1)));
+            mg_rc_put_label(f, next);
+            next = mg_rc_label(f);
+            slow = mg_rc_label(f);
+            EMIT("add.u64", R(mg_rc_t64(f, 2)), R(f->local_reg), R(mg_rc_t64(f, 1)));
         }
-        EMIT("ld.local.u32", R(v), mg_o_addr_reg(t64(f, 2), 8 * (int64_t)f->n_locals + 4 * half));
+        EMIT("ld.local.u32", R(v), mg_o_addr_reg(mg_rc_t64(f, 2), 8 * (int64_t)f->n_locals + 4 * half));
         EMIT("setp.ne.u32", R(p), R(v), I(0));
         vote_any(f, p);
-        branch(f, p, true, next);
-        EMIT("mad.lo.u64", R(own), R(t64(f, 1)), I(8), R(base));
-        EMIT("popc.b32", R(t), R(t32(f, MASK)));
+        mg_rc_branch(f, p, true, next);
+        EMIT("mad.lo.u64", R(own), R(mg_rc_t64(f, 1)), I(8), R(base));
+        EMIT("popc.b32", R(t), R(mg_rc_t32(f, MASK)));
         EMIT("setp.lt.u32", R(p), R(t), I(f->redux ? 4 : 32));
-        branch(f, p, false, slow);
-        sum_lanes(f, sum, v, t32(f, MASK));
-        EMIT("shl.b32", R(t), R(t32(f, RANK)), I(3));
+        mg_rc_branch(f, p, false, slow);
+        sum_lanes(f, sum, v, mg_rc_t32(f, MASK));
+        EMIT("shl.b32", R(t), R(mg_rc_t32(f, RANK)), I(3));
         EMIT("shr.u32", R(sum), R(sum), R(t));
         EMIT("and.b32", R(sum), R(sum), I(255));
         EMIT("setp.ne.u32", R(p), R(sum), I(0));
-        EMIT("cvt.u64.u32", R(t64(f, 0)), R(sum));
-        EMIT("mad.wide.u32", R(t64(f, 2)), R(t32(f, RANK)), I(8), R(own));
+        EMIT("cvt.u64.u32", R(mg_rc_t64(f, 0)), R(sum));
+        EMIT("mad.wide.u32", R(mg_rc_t64(f, 2)), R(mg_rc_t32(f, RANK)), I(8), R(own));
         mg_emit_guard(x, p, false);
-        EMIT("red.global.add.u64", mg_o_addr_reg(t64(f, 2), slots + 32 * half), R(t64(f, 0)));
+        EMIT("red.global.add.u64", mg_o_addr_reg(mg_rc_t64(f, 2), slots + 32 * half), R(mg_rc_t64(f, 0)));
         mg_emit_guard(x, 0, false);
-        branch(f, 0, false, next);
-        put_label(f, slow);
+        mg_rc_branch(f, 0, false, next);
+        mg_rc_put_label(f, slow);
         for (uint32_t k = 0; k < 4; k++) {
             EMIT("and.b32", R(t), R(v), I((int64_t)1 << 8 * k));
             EMIT("setp.ne.u32", R(p), R(t), I(0));
@@ -553,8 +259,8 @@ static void add_flags(struct mg_rfunc *f, mg_id base)
             mg_emit_guard(x, 0, false);
         }
     }
-    put_label(f, next);
-    end_locals(f, again, (f->n_flags + 7) / 8);
+    mg_rc_put_label(f, next);
+    mg_rc_end_locals(f, again, (f->n_flags + 7) / 8);
 }
 
 static void emit_address(struct mg_rfunc *f, mg_id base)
@@ -565,9 +271,9 @@ static void emit_address(struct mg_rfunc *f, mg_id base)
         EMIT("add.u64", R(base), R(x->ctx), I(MG_CTX_BYTES + 8 * (int64_t)f->at));
         return;
     }
-    EMIT("mov.u32", R(t32(f, 5)), mg_o_sreg(MG_SREG_smid, 0));
-    EMIT("and.b32", R(t32(f, 5)), R(t32(f, 5)), I(shards - 1));
-    EMIT("mad.wide.u32", R(base), R(t32(f, 5)), I(8 * (int64_t)f->x.layout->copy_words), R(x->ctx));
+    EMIT("mov.u32", R(mg_rc_t32(f, 5)), mg_o_sreg(MG_SREG_smid, 0));
+    EMIT("and.b32", R(mg_rc_t32(f, 5)), R(mg_rc_t32(f, 5)), I(shards - 1));
+    EMIT("mad.wide.u32", R(base), R(mg_rc_t32(f, 5)), I(8 * (int64_t)f->x.layout->copy_words), R(x->ctx));
     EMIT("add.u64", R(base), R(base), I(MG_CTX_BYTES + 8 * (int64_t)f->at));
 }
 
@@ -575,7 +281,7 @@ static void emit_address(struct mg_rfunc *f, mg_id base)
 static void skip_empty(struct mg_rfunc *f, const uint64_t *set, mg_id out)
 {
     struct mg_emit *x = &f->x;
-    mg_id narrow = t32(f, 5), wide = t64(f, 1), p = tp(f, 1);
+    mg_id narrow = mg_rc_t32(f, 5), wide = mg_rc_t64(f, 1), p = mg_rc_tp(f, 1);
     bool any32 = false, any64 = false;
     for (uint32_t k = 0; k < f->n_banks; k++) {
         if (any32) EMIT("or.b32", R(narrow), R(narrow), R(f->banks[k]));
@@ -584,7 +290,7 @@ static void skip_empty(struct mg_rfunc *f, const uint64_t *set, mg_id out)
     }
     for (uint32_t i = 0; i < f->n; i++) {
         const struct mg_rc *c = &f->counters[i];
-        if (!mg_rc_in(set, i) || c->kind == MG_RC_BIT || in_memory(c) || (c->kind == MG_RC_FIELD && c->bit)) continue;
+        if (!mg_rc_in(set, i) || c->kind == MG_RC_BIT || mg_rc_in_memory(c) || (c->kind == MG_RC_FIELD && c->bit)) continue;
         bool is64 = c->kind == MG_RC_64, *any = is64 ? &any64 : &any32;
         mg_id acc = is64 ? wide : narrow;
         if (*any) EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(c->reg));
@@ -592,11 +298,11 @@ static void skip_empty(struct mg_rfunc *f, const uint64_t *set, mg_id out)
         *any = true;
     }
     if (any64) EMIT("setp.ne.u64", R(p), R(wide), I(0));
-    if (any32) EMIT("setp.ne.u32", R(any64 ? tp(f, 2) : p), R(narrow), I(0));
-    if (any64 && any32) EMIT("or.pred", R(p), R(p), R(tp(f, 2)));
+    if (any32) EMIT("setp.ne.u32", R(any64 ? mg_rc_tp(f, 2) : p), R(narrow), I(0));
+    if (any64 && any32) EMIT("or.pred", R(p), R(p), R(mg_rc_tp(f, 2)));
     if (!any64 && !any32) return;
     vote_any(f, p);
-    branch(f, p, true, out);
+    mg_rc_branch(f, p, true, out);
 }
 
 /* All counters but local ones to [base + 8 * slot]. */
@@ -612,12 +318,12 @@ static void add_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_id base
     for (uint32_t b = 0; b < f->n_banks; b++) {
         struct bank k = {.bits = f->banks[b], .slot = b * MG_BANK, .lead = lead};
         k.n = k.n_bits = MG_MIN(f->n_bits - k.slot, MG_BANK);
-        mg_id next = new_label(f);
-        EMIT("setp.ne.u32", R(tp(f, 1)), R(k.bits), I(0));
-        vote_any(f, tp(f, 1));
-        branch(f, tp(f, 1), true, next);
+        mg_id next = mg_rc_label(f);
+        EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(k.bits), I(0));
+        vote_any(f, mg_rc_tp(f, 1));
+        mg_rc_branch(f, mg_rc_tp(f, 1), true, next);
         add_bank(f, &k, base, set);
-        put_label(f, next);
+        mg_rc_put_label(f, next);
     }
     for (uint32_t w = 0; w < n_words; w += 32) {
         struct bank k = {.words = words + w, .n_words = MG_MIN(n_words - w, 32u), .slot = f->n_bits + w, .lead = lead};
@@ -630,15 +336,15 @@ static void add_cohort_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_
 {
     struct mg_emit *x = &f->x;
     for (uint32_t k = 0; k < f->n_cohorts; k++) {
-        mg_id lead = emit_lead(f, &f->cohorts[k]), next = new_label(f), own = t64(f, 3);
-        EMIT("mov.pred", R(tp(f, 1)), R(lead));
-        vote_any(f, tp(f, 1));
-        branch(f, tp(f, 1), true, next);
+        mg_id lead = mg_rc_lead(f, &f->cohorts[k]), next = mg_rc_label(f), own = mg_rc_t64(f, 3);
+        EMIT("mov.pred", R(mg_rc_tp(f, 1)), R(lead));
+        vote_any(f, mg_rc_tp(f, 1));
+        mg_rc_branch(f, mg_rc_tp(f, 1), true, next);
         EMIT("add.u64", R(own), R(base), I(8 * ((int64_t)f->cohorts[k].at - (int64_t)f->at)));
         add_banks(f, words, own, lead, set);
         for (uint32_t i = 0; i < f->n_measured; i++)
-            if (in_memory(&f->counters[i]) && mg_rc_in(set, i)) add_lane(f, &f->counters[i], own, lead);
-        put_label(f, next);
+            if (mg_rc_in_memory(&f->counters[i]) && mg_rc_in(set, i)) mg_rc_add_lane(f, &f->counters[i], own, lead);
+        mg_rc_put_label(f, next);
     }
 }
 
@@ -646,11 +352,11 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
     const struct mg_rc **words = mg_xcalloc(f->n_words + 1, sizeof *words);
-    mg_id base = temp(f, &f->t.base, "__mg_base", MG_TYPE_b64), mask = t32(f, MASK), rank = t32(f, RANK), out = new_label(f);
+    mg_id base = mg_rc_temp(f, &f->t.base, "__mg_base", MG_TYPE_b64), mask = mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK), out = mg_rc_label(f);
     EMIT("activemask.b32", R(mask));
     if (!any_local(f, set)) skip_empty(f, set, out);
     mg_id mine = mg_emit_mine(x);
-    if (mine) branch(f, mine, true, out);
+    if (mine) mg_rc_branch(f, mine, true, out);
     emit_address(f, base);
     EMIT("mov.u32", R(rank), mg_o_sreg(MG_SREG_lanemask_lt, 0));
     EMIT("and.b32", R(rank), R(rank), R(mask));
@@ -662,7 +368,7 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set)
     add_cohort_banks(f, words, base, set);
     if (f->n_locals && any_local(f, set)) add_locals(f, base);
     if (f->n_flags && any_local(f, set)) add_flags(f, base);
-    put_label(f, out);
+    mg_rc_put_label(f, out);
     free(words);
 }
 
@@ -673,14 +379,13 @@ void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guar
     for (uint32_t i = 0; i < f->n; i++) any |= mg_rc_in(set, i);
     if (!any) return;
     mg_id out = 0;
-    if (guard) branch(f, guard, !guard_not, out = new_label(f));
+    if (guard) mg_rc_branch(f, guard, !guard_not, out = mg_rc_label(f));
     if (f->sync) {
         flush_warps(f, set);
     } else {
         mg_id mine = mg_emit_mine(x);
-        if (mine) branch(f, mine, true, out = out ? out : new_label(f));
-        add_cohorts(f, set, 0);
-        add_lanes(f, set, f->n, f->at, 0);
+        if (mine) mg_rc_branch(f, mine, true, out = out ? out : mg_rc_label(f));
+        mg_rc_add_all(f, set, 0);
     }
-    if (out) put_label(f, out);
+    if (out) mg_rc_put_label(f, out);
 }

@@ -60,6 +60,27 @@ struct mg_rfunc {
     struct { mg_id b32[9], b64[5], p[5], base; } t; /* temporaries of flushes */
 };
 
+static inline bool mg_rc_in_memory(const struct mg_rc *c) { return c->kind == MG_RC_LOCAL || c->kind == MG_RC_FLAG; }
+/* Parts of flushes (blocks_count.c): temporaries by number; labels and branches in front of x.at. */
+mg_id mg_rc_temp(struct mg_rfunc *f, mg_id *at, const char *name, enum mg_type type);
+mg_id mg_rc_t32(struct mg_rfunc *f, unsigned i);
+mg_id mg_rc_t64(struct mg_rfunc *f, unsigned i);
+mg_id mg_rc_tp(struct mg_rfunc *f, unsigned i);
+mg_id mg_rc_label(struct mg_rfunc *f);
+void mg_rc_put_label(struct mg_rfunc *f, mg_id label);
+void mg_rc_branch(struct mg_rfunc *f, mg_id p, bool not_p, mg_id label);
+/* Where a counter in local memory lies: register, and offset from it. */
+mg_id mg_rc_local(struct mg_rfunc *f, const struct mg_rc *c, int64_t *off);
+/* A loop over the local array: offset in t64(1), address in t64(2); returns its label. */
+mg_id mg_rc_begin_locals(struct mg_rfunc *f);
+void mg_rc_end_locals(struct mg_rfunc *f, mg_id again, uint32_t n_words);
+/* Counter c of this lane to [base + 8 * slot], for lanes with the guard. */
+void mg_rc_add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_id guard);
+/* All counters in the set of this lane, for lanes with the guard (0: all). */
+void mg_rc_add_all(struct mg_rfunc *f, const uint64_t *set, mg_id guard);
+/* Is this lane the cohort's first? */
+mg_id mg_rc_lead(struct mg_rfunc *f, const struct mg_rcohort *q);
+
 /* ---- counters that travel with calls (blocks_carry.c) --------------------------------------------- */
 
 struct mg_cell { uint32_t func; enum mg_type type; }; /* a register of this function's counters; UINT32_MAX: bits of several */
