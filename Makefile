@@ -61,6 +61,10 @@ $(B)/obj/%.o: src/%.c
 
 # What a tool in a shared object was built with: refused where it differs (src/tool/plugin.h).
 STAMPED := base isa ir analysis pass ptx tool
+$(B)/gen/probe-header.h: include/margay/probe.h
+	@mkdir -p $(@D)
+	@sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/\\n"/' $< > $@
+$(B)/obj/cli/probe_compile.o: $(B)/gen/probe-header.h
 $(B)/gen/margay-stamp.h: $(wildcard $(foreach d,$(STAMPED),src/$(d)/*.h src/$(d)/*.def))
 	@mkdir -p $(@D)
 	@echo "#define MG_TOOL_STAMP \"$$(cat $(sort $^) | sha256sum | cut -c1-32)\"" > $@

@@ -75,9 +75,7 @@ static const struct mg_opt_page page = {
 static int check_tools(struct run *r)
 {
     bool native;
-    if (r->probe)
-        return mg_opt_usage(&page, STATUS_USAGE, "--probe is not in this version");
-    int status = mg_run_expr(&page, &r->one_liners, &r->tools);
+    int status = mg_run_expr(&page, r->probe, &r->one_liners, &r->tools);
     if (!status)
         status = mg_run_tools(&page, &r->tools, r->witness ? "none" : "blocks", &native, &r->config.tools);
     if (!status && native && r->strict)
@@ -520,7 +518,7 @@ int cmd_run(int argc, char **argv)
     const struct mg_opt opts[] = {
         MG_OPT_LIST('t', "tool", &r.tools, "TOOL[,k=v...]", "what to measure (blocks): a name of margay tools, or the path of a tool's shared object; may be given several times"),
         MG_OPT_LIST('e', "expr", &r.one_liners, "ONE-LINER", "count with a one-liner, or with those of a @FILE; may be repeated"),
-        MG_OPT_STR(0, "probe", &r.probe, "FILE.c", "a probe written in C; refused in this version"),
+        MG_OPT_STR(0, "probe", &r.probe, "FILE", "count with probes written in C: FILE.c, or FILE.ptx of margay probe compile"),
         MG_OPT_STR('o', "output", &r.dir, "DIR", "write the profile there (margay-APP-PID)"),
         MG_OPT_CHOICE(0, "device", &r.device, "auto|nvidia|cpu|emu", "where the kernels run (auto); cpu is refused in this version"),
         MG_OPT_STR(0, "as", &r.properties, "PROPERTIES", "device whose properties cpu and emu answer (h200)"),

@@ -21,6 +21,7 @@ static const struct mg_cmd cmds[] = { /* the only list of commands */
     {"merge", cmd_merge, "join profiles into one"},
     {"tools", cmd_tools, "list the tools and their options"},
     {"doctor", cmd_doctor, "say what works here and what does not"},
+    {"probe", cmd_probe, "compile probes written in C"},
     {"ptx", cmd_ptx, "check, print, analyse PTX without a device"},
 };
 

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "cli/cli.h"
+#include "cli/probe_compile.h"
 #include "cli/run_tools.h"
 #include "tool/expr.h"
 #include "tool/spec.h"
@@ -85,20 +87,23 @@ static int add_one_liner(const struct mg_opt_page *page, const char *given, stru
     return status;
 }
 
-int mg_run_expr(const struct mg_opt_page *page, const struct mg_opt_list *one_liners, struct mg_opt_list *tools)
+static int add_probe(const char *file, struct mg_buf *text)
 {
-    struct mg_buf text = MG_BUF_INIT, messages = MG_BUF_INIT;
+    struct mg_diag d = MG_DIAG_INIT;
+    int status = mg_probe_program(file, text, &d) ? mg_cli_fail(&d, USAGE) : 0;
+    mg_diag_release(&d);
+    return status;
+}
+
+int mg_run_expr(const struct mg_opt_page *page, const char *probe, const struct mg_opt_list *one_liners, struct mg_opt_list *tools)
+{
+    struct mg_buf text = MG_BUF_INIT, spec = MG_BUF_INIT;
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_expr *e = NULL;
-    int status = 0;
+    int status = probe ? add_probe(probe, &text) : 0;
     for (uint32_t i = 0; i < one_liners->n && !status; i++) status = add_one_liner(page, one_liners->at[i], &text);
-    if (!status && one_liners->n && mg_expr_parse(text.at, text.n, "-e", &e, &d)) {
-        mg_diag_print(&d, &messages);
-        fputs(messages.at, stderr);
-        status = USAGE;
-    }
-    if (!status && one_liners->n) {
-        struct mg_buf spec = MG_BUF_INIT;
+    if (!status && one_liners->n && mg_expr_parse(text.at, text.n, "-e", &e, &d)) status = mg_cli_fail(&d, USAGE);
+    if (!status && text.n) {
         mg_buf_printf(&spec, "expr,%s", text.at);
         tools->at = mg_xrealloc(tools->at, (tools->n + 1) * sizeof *tools->at);
         tools->at[tools->n++] = mg_buf_take(&spec); /* as long as the program runs */
@@ -106,6 +111,5 @@ int mg_run_expr(const struct mg_opt_page *page, const struct mg_opt_list *one_li
     mg_expr_free(e);
     mg_diag_release(&d);
     mg_buf_release(&text);
-    mg_buf_release(&messages);
     return status;
 }

@@ -11,7 +11,7 @@ int mg_run_tools(const struct mg_opt_page *page, const struct mg_opt_list *given
 /* run_weights.c: in the options of blocks, a profile after weights= becomes a file of its block counts. */
 enum mg_err mg_run_weights(char **args, struct mg_diag *d) MG_MUST_CHECK;
 
-/* Puts the tool expr with these one-liners behind the tools. 0, or an exit status after messages. */
-int mg_run_expr(const struct mg_opt_page *page, const struct mg_opt_list *one_liners, struct mg_opt_list *tools);
+/* Puts the tool expr with these one-liners and a probe in C (NULL: none) behind the tools. 0, or an exit status after messages. */
+int mg_run_expr(const struct mg_opt_page *page, const char *probe, const struct mg_opt_list *one_liners, struct mg_opt_list *tools);
 
 #endif

@@ -3,9 +3,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/io.h"
 #include "tool/expr_place.h"
 
 enum { DEFAULT_ENTRIES = 1 << 14 };
+
+static void expr_release(void *conf)
+{
+    struct mg_expr_conf *c = conf;
+    if (!c) return;
+    mg_expr_free(c->e);
+    mg_probe_free(c->probe);
+    free(c);
+}
+
+/* Whoever only reports does not need the probes themselves: they may be gone. */
+static enum mg_err read_probe(struct mg_expr_conf *c, struct mg_diag *d)
+{
+    char *ptx;
+    size_t bytes;
+    if (mg_io_read(c->e->probe, &ptx, &bytes, NULL)) return MG_ERR_OK;
+    enum mg_err err = mg_probe_parse(ptx, bytes, c->e->probe, &c->probe, d);
+    free(ptx);
+    return err ? err : mg_expr_join(c->e, c->probe, "-e", d);
+}
 
 static enum mg_err expr_configure(const char *args, void **conf, struct mg_diag *d)
 {
@@ -13,17 +34,13 @@ static enum mg_err expr_configure(const char *args, void **conf, struct mg_diag 
     *conf = NULL;
     c->entries = DEFAULT_ENTRIES;
     enum mg_err err = mg_expr_parse(args ? args : "", args ? strlen(args) : 0, "-e", &c->e, d);
-    if (err) free(c);
-    else *conf = c;
-    return err;
-}
-
-static void expr_release(void *conf)
-{
-    struct mg_expr_conf *c = conf;
-    if (!c) return;
-    mg_expr_free(c->e);
-    free(c);
+    if (!err && c->e->probe) err = read_probe(c, d);
+    if (err) {
+        expr_release(c);
+        return err;
+    }
+    *conf = c;
+    return MG_ERR_OK;
 }
 
 static void expr_initialize(const void *conf, const struct mg_tool_launch *l, uint64_t *words)

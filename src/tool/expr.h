@@ -55,7 +55,7 @@ struct mg_expr_node {
 
 enum mg_expr_agg { MG_EA_none, MG_EA_count, MG_EA_sum, MG_EA_min, MG_EA_max, MG_EA_avg, MG_EA_hist, MG_EA_lhist, MG_EA_topk, MG_EA_COUNT };
 const char *mg_expr_agg_text(enum mg_expr_agg a);
-enum { MG_EXPR_HIST = 65 /* buckets: below 0, 0, then one for each power of two */, MG_EXPR_KEYS = 8, MG_EXPR_UPDATES = 127, MG_EXPR_BUCKETS = 1024 };
+enum { MG_EXPR_HIST = 65 /* buckets: below 0, 0, then one for each power of two */, MG_EXPR_KEYS = 8, MG_EXPR_C_VARS = 16, MG_EXPR_UPDATES = 127, MG_EXPR_BUCKETS = 1024 };
 
 struct mg_expr_map {
     const char *name; /* with its '@' */
@@ -78,14 +78,15 @@ struct mg_expr_update {
     struct mg_expr_node *keys[MG_EXPR_KEYS]; uint32_t n_keys;
     struct mg_expr_node *value; /* NULL: count */
 };
-enum mg_expr_stmt_kind { MG_ES_UPDATE, MG_ES_SET, MG_ES_IF, MG_ES_SKIP };
+enum mg_expr_stmt_kind { MG_ES_UPDATE, MG_ES_SET, MG_ES_IF, MG_ES_SKIP, MG_ES_CALL /* a probe in C */ };
 struct mg_expr_stmt {
     uint8_t kind;
     uint32_t line, col;
     struct mg_expr_stmt *next, *then, *other;
     struct mg_expr_node *expr; /* SET: value; IF: condition */
     uint32_t var;
-    struct mg_expr_update up;
+    const char *name;          /* CALL */
+    struct mg_expr_update up;  /* UPDATE */
 };
 
 enum mg_expr_where { MG_EW_INST, MG_EW_BLOCK, MG_EW_EDGE, MG_EW_BACK_EDGE, MG_EW_LOOP, MG_EW_KERNEL_ENTRY, MG_EW_KERNEL_EXIT, MG_EW_FUNC_ENTRY, MG_EW_FUNC_EXIT, MG_EW_CTA_ENTRY };
@@ -105,7 +106,7 @@ struct mg_expr_clause {
     struct mg_expr_stmt *body;
     struct mg_expr_clause *next;
     bool uses[MG_EV_COUNT];    /* values it reads */
-    bool skips;
+    bool skips, calls;         /* calls: of probes in C */
     uint32_t line, col;
 };
 struct mg_expr {
@@ -113,12 +114,18 @@ struct mg_expr {
     struct mg_expr_clause *clauses;
     struct mg_expr_map *maps; uint32_t n_maps;
     struct mg_expr_update **updates; uint32_t n_updates;
-    const char **vars; uint32_t n_vars; /* with their '$' */
+    const char **vars; uint32_t n_vars; /* with their '$'; those of probes in C come first: $c0 .. */
+    const char *probe;                 /* file of probes in C, compiled; NULL: none */
     bool uses[MG_EV_COUNT];
 };
 /* Parses and checks a program; `name` stands in messages ("-e"). Several errors are reported at once. */
 enum mg_err mg_expr_parse(const char *text, size_t bytes, const char *name, struct mg_expr **out, struct mg_diag *d) MG_MUST_CHECK;
 void mg_expr_free(struct mg_expr *e);
+struct mg_probe;
+/* Joins a program with the probes in C that it calls. */
+enum mg_err mg_expr_join(struct mg_expr *e, struct mg_probe *p, const char *name, struct mg_diag *d) MG_MUST_CHECK;
+/* Once more, when clauses have learnt what their probes in C look at. */
+enum mg_err mg_expr_recheck(struct mg_expr *e, const char *name, struct mg_diag *d) MG_MUST_CHECK;
 /* Is an instruction's dotted text one that the pattern means? "ld.global" fits "ld.relaxed.gpu.global.u32":
  * the first word names the opcode, the others modifiers in that order; each may be a glob. */
 bool mg_expr_fits(const char *pattern, const char *op);

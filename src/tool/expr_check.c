@@ -104,7 +104,7 @@ static bool shows_hex(const struct mg_expr_node *n)
     return n->kind == MG_EK_VALUE && values[n->value].flags & MG_EVF_HEX;
 }
 
-static void check_update(struct mg_expr_parser *p, struct mg_expr_update *up)
+void mg_expr_check_update(struct mg_expr_parser *p, struct mg_expr_update *up)
 {
     struct mg_expr_map *m = &p->e->maps[up->map];
     if (up->value) check_number(p, up->value);
@@ -122,7 +122,7 @@ static void check_update(struct mg_expr_parser *p, struct mg_expr_update *up)
 static void check_body(struct mg_expr_parser *p, struct mg_expr_stmt *s)
 {
     for (; s; s = s->next) {
-        if (s->kind == MG_ES_UPDATE) check_update(p, &s->up);
+        if (s->kind == MG_ES_UPDATE) mg_expr_check_update(p, &s->up);
         if (s->expr) check_number(p, s->expr);
         check_body(p, s->then);
         check_body(p, s->other);
@@ -155,4 +155,11 @@ void mg_expr_check(struct mg_expr_parser *p)
         if (c->pred) check_number(p, c->pred);
         check_body(p, c->body);
     }
+}
+
+enum mg_err mg_expr_recheck(struct mg_expr *e, const char *name, struct mg_diag *d)
+{
+    struct mg_expr_parser p = {.e = e, .name = name, .d = d};
+    mg_expr_check(&p);
+    return p.n_errors ? MG_ERR_INPUT : MG_ERR_OK;
 }

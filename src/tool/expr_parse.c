@@ -295,6 +295,12 @@ static struct mg_expr_stmt *parse_stmt(struct mg_expr_parser *p)
     } else if (is(p, "if")) {
         parse_if(p, s);
         return s;
+    } else if (p->e->probe && eat(p, "call")) {
+        s->kind = MG_ES_CALL;
+        p->clause->calls = true;
+        if (p->lex.tok.kind != MG_TOK_NAME) mg_expr_err(p, t.line, t.col, "expected the name of a probe");
+        s->name = mg_arena_strndup(&p->e->arena, p->lex.tok.text, p->lex.tok.len);
+        mg_lex_next(&p->lex);
     } else if (eat(p, "skip")) {
         s->kind = MG_ES_SKIP;
         p->clause->skips = true;
@@ -351,10 +357,38 @@ static struct mg_expr_clause *parse_clause(struct mg_expr_parser *p)
     return c;
 }
 
+/* What `margay run --probe` puts in front of the clauses that call probes in C:
+ *   probe "FILE"        map @name[keys] = aggregate() */
+static void parse_probe(struct mg_expr_parser *p)
+{
+    struct mg_expr *e = p->e;
+    struct mg_tok t = p->lex.tok;
+    if (eat(p, "map")) {
+        struct mg_expr_stmt *s = mg_arena_new(&e->arena, struct mg_expr_stmt);
+        p->inputs = true;
+        t = p->lex.tok;
+        if (t.kind == MG_TOK_MAP) parse_update(p, s);
+        else mg_expr_err(p, t.line, t.col, "expected a map");
+        p->inputs = false;
+        if (!p->n_errors) mg_expr_check_update(p, &s->up);
+        return;
+    }
+    mg_lex_next(&p->lex);
+    if (p->lex.tok.kind != MG_TOK_STR) {
+        mg_expr_err(p, t.line, t.col, "expected the file of a probe");
+        return;
+    }
+    e->probe = mg_arena_strndup(&e->arena, p->lex.tok.text, p->lex.tok.len);
+    for (unsigned i = 0; i < MG_EXPR_C_VARS; i++) e->vars[e->n_vars++] = mg_arena_printf(&e->arena, "$c%u", i);
+    mg_lex_next(&p->lex);
+}
+
 static void parse_program(struct mg_expr_parser *p)
 {
     struct mg_expr_clause **to = &p->e->clauses;
-    if (p->lex.tok.kind == MG_TOK_END) mg_expr_err(p, 1, 1, "no clause: SITE { @map = count() }");
+    if (mg_tok_is(&p->lex.tok, "probe")) parse_probe(p);
+    while (p->e->probe && mg_tok_is(&p->lex.tok, "map") && !p->n_errors) parse_probe(p);
+    if (p->lex.tok.kind == MG_TOK_END && !p->n_errors) mg_expr_err(p, 1, 1, "no clause: SITE { @map = count() }");
     while (p->lex.tok.kind != MG_TOK_END && p->n_errors < MAX_ERRORS) {
         uint32_t before = p->n_errors;
         struct mg_expr_clause *c = *to = parse_clause(p);

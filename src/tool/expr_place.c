@@ -7,40 +7,12 @@
  *
  * analyze walks the clauses without emitting, to learn whether block counts are wanted; instrument walks
  * them again. */
-#include "tool/expr_place.h"
-
-#include "base/intern.h"
-#include "base/map.h"
-#include "base/vec.h"
+#include "tool/expr_walk.h"
 
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
 
 enum { MAX_SUMS = 12, NO_SUM = UINT32_MAX };
-
-struct entry { uint32_t cell; uint32_t sums[2]; }; /* cells of one update and its site keys */
-struct placer {
-    const struct mg_expr_conf *conf;
-    const struct mg_expr *e;
-    struct mg_patch *p;
-    bool dry;                        /* analyze */
-    bool wants_blocks;
-    uint32_t n_sums;
-    struct mg_map tables;            /* update << 8 | its site keys -> table */
-    struct mg_intern tuples;         /* "update|keys": entry, name or derived record, one space for all */
-    MG_VEC(struct entry) entries;    /* by tuple */
-    mg_id **vars;                    /* by func_ix */
-};
-struct walk { /* of one spot */
-    struct placer *pl;
-    const struct mg_expr_spot *spot;
-    struct mg_expr_here here;
-    struct mg_code_at *given;        /* an exit */
-    bool begun, ok;                  /* `here` is made: something is emitted; there is something to look at */
-    mg_id skip;                      /* pred: lanes that leave the instruction out */
-    bool counted;                    /* by the block counter */
-    bool always;                     /* no condition so far */
-};
 
 /* ---- what the site tells --------------------------------------------------------------------------- */
 
@@ -66,7 +38,7 @@ uint32_t mg_expr_site_keys(const struct mg_expr_update *up, const struct mg_expr
 }
 
 /* Number of an update's tuple of site keys; *fresh: it is new. */
-static uint32_t tuple_of(struct placer *pl, const struct mg_expr_update *up, const struct mg_expr_env *env, uint32_t keys, bool *fresh)
+static uint32_t tuple_of(struct mg_expr_placer *pl, const struct mg_expr_update *up, const struct mg_expr_env *env, uint32_t keys, bool *fresh)
 {
     struct mg_buf text = MG_BUF_INIT;
     mg_buf_printf(&text, "%u/%x", up->ix, keys);
@@ -78,14 +50,14 @@ static uint32_t tuple_of(struct placer *pl, const struct mg_expr_update *up, con
     }
     mg_str id = mg_intern_add(&pl->tuples, text.at, text.n);
     *fresh = pl->entries.n <= id;
-    while (pl->entries.n <= id) *mg_vec_push(&pl->entries) = (struct entry){0};
+    while (pl->entries.n <= id) *mg_vec_push(&pl->entries) = (struct mg_expr_entry){0};
     mg_buf_release(&text);
     return id;
 }
 
 /* ---- reserving ---------------------------------------------------------------------------------------- */
 
-static uint32_t reserve_site(struct walk *w, const struct mg_expr_update *up, uint32_t n, enum mg_merge rule, enum mg_expr_note kind, uint32_t payload)
+static uint32_t reserve_site(struct mg_expr_walk *w, const struct mg_expr_update *up, uint32_t n, enum mg_merge rule, enum mg_expr_note kind, uint32_t payload)
 {
     const struct mg_expr_spot *s = w->spot;
     uint8_t where = s->site->where;
@@ -100,12 +72,12 @@ static enum mg_merge rule_of(const struct mg_expr_map *m)
     return m->agg == MG_EA_min || m->agg == MG_EA_max ? MG_MERGE_MAX : MG_MERGE_SUM;
 }
 
-static struct entry *entry_of(struct walk *w, const struct mg_expr_update *up, const struct mg_expr_map *m, uint32_t keys)
+static struct mg_expr_entry *entry_of(struct mg_expr_walk *w, const struct mg_expr_update *up, const struct mg_expr_map *m, uint32_t keys)
 {
-    struct placer *pl = w->pl;
+    struct mg_expr_placer *pl = w->pl;
     bool fresh;
     uint32_t id = tuple_of(pl, up, &w->spot->env, keys, &fresh), n = mg_expr_map_cells(m);
-    struct entry *e = &pl->entries.at[id];
+    struct mg_expr_entry *e = &pl->entries.at[id];
     if (!fresh) return e;
     e->cell = reserve_site(w, up, n, rule_of(m), MG_EN_CELLS, 0);
     bool sums = m->agg == MG_EA_count || m->agg == MG_EA_sum || m->agg == MG_EA_avg;
@@ -120,8 +92,14 @@ static struct entry *entry_of(struct walk *w, const struct mg_expr_update *up, c
 
 /* ---- updates ---------------------------------------------------------------------------------------------- */
 
+static struct mg_expr_val value_of(struct mg_expr_walk *w, const struct mg_expr_update *up)
+{
+    if (up->value) return mg_expr_code(&w->here, up->value);
+    return w->given && w->pl->e->maps[up->map].agg != MG_EA_count ? *w->given : mg_expr_imm(1);
+}
+
 /* Bucket of a value, as b32. */
-static mg_id bucket_of(struct walk *w, const struct mg_expr_map *m, struct mg_expr_val v)
+static mg_id bucket_of(struct mg_expr_walk *w, const struct mg_expr_map *m, struct mg_expr_val v)
 {
     struct mg_code_at *at = w->here.at;
     mg_id x = mg_expr_reg(&w->here, v), b = mg_code_temp(at, MG_TYPE_b32), p = mg_code_temp(at, MG_TYPE_pred);
@@ -145,7 +123,7 @@ static mg_id bucket_of(struct walk *w, const struct mg_expr_map *m, struct mg_ex
 }
 
 /* Smallest and largest: 64 unsigned bits of which the largest stays, none of them 0. */
-static struct mg_opnd kept_of(struct walk *w, const struct mg_expr_map *m, struct mg_expr_val v)
+static struct mg_opnd kept_of(struct mg_expr_walk *w, const struct mg_expr_map *m, struct mg_expr_val v)
 {
     struct mg_code_at *at = w->here.at;
     mg_id r = mg_code_temp(at, MG_TYPE_b64);
@@ -156,7 +134,7 @@ static struct mg_opnd kept_of(struct walk *w, const struct mg_expr_map *m, struc
 }
 
 /* Words of key: number of the site keys, keys known here only, bucket or value. */
-static uint32_t table_of(struct placer *pl, const struct mg_expr_update *up, const struct mg_expr_map *m, uint32_t site_keys)
+static uint32_t table_of(struct mg_expr_placer *pl, const struct mg_expr_update *up, const struct mg_expr_map *m, uint32_t site_keys)
 {
     uint64_t table, key = (uint64_t)up->ix << 8 | site_keys;
     if (mg_map_get(&pl->tables, key, &table)) return (uint32_t)table;
@@ -168,15 +146,15 @@ static uint32_t table_of(struct placer *pl, const struct mg_expr_update *up, con
     return (uint32_t)table;
 }
 
-static void update_table(struct walk *w, const struct mg_expr_update *up, const struct mg_expr_map *m, uint32_t site_keys)
+static void update_table(struct mg_expr_walk *w, const struct mg_expr_update *up, const struct mg_expr_map *m, uint32_t site_keys)
 {
-    struct placer *pl = w->pl;
+    struct mg_expr_placer *pl = w->pl;
     struct mg_expr_here *h = &w->here;
     mg_id keys[MG_EXPR_KEYS + 2];
     struct mg_opnd v[2];
     uint32_t n = 0, n_v = 0, table = table_of(pl, up, m, site_keys);
     bool fresh, warp;
-    struct mg_expr_val value = up->value ? mg_expr_code(h, up->value) : mg_expr_imm(1);
+    struct mg_expr_val value = value_of(w, up);
     warp = value.warp;
     if (site_keys) {
         uint32_t name = tuple_of(pl, up, &w->spot->env, site_keys, &fresh);
@@ -202,18 +180,18 @@ static void update_table(struct walk *w, const struct mg_expr_update *up, const 
     mg_table_update(h->at, table, keys, v, n_v, warp ? (rule_of(m) == MG_MERGE_MAX ? MG_ONCE : MG_TIMES) : MG_EACH);
 }
 
-static void add(struct walk *w, const struct entry *e, uint32_t which, struct mg_expr_val v)
+static void add(struct mg_expr_walk *w, const struct mg_expr_entry *e, uint32_t which, struct mg_expr_val v)
 {
     struct mg_opnd o = mg_expr_opnd(&w->here, v);
     if (e->sums[which] != NO_SUM) mg_sum_add(w->here.at, e->sums[which], o);
     else mg_cell_update(w->here.at, e->cell + which, o, v.warp ? MG_TIMES : MG_EACH);
 }
 
-static void update_cells(struct walk *w, const struct mg_expr_update *up, const struct mg_expr_map *m, uint32_t site_keys)
+static void update_cells(struct mg_expr_walk *w, const struct mg_expr_update *up, const struct mg_expr_map *m, uint32_t site_keys)
 {
     struct mg_expr_here *h = &w->here;
-    struct entry e = *entry_of(w, up, m, site_keys);
-    struct mg_expr_val value = up->value ? mg_expr_code(h, up->value) : mg_expr_imm(1);
+    struct mg_expr_entry e = *entry_of(w, up, m, site_keys);
+    struct mg_expr_val value = value_of(w, up);
     switch (m->agg) {
     case MG_EA_hist: case MG_EA_lhist:
         mg_cell_update_at(h->at, e.cell, mg_expr_map_cells(m), bucket_of(w, m, value), I(1), value.warp ? MG_TIMES : MG_EACH);
@@ -225,9 +203,10 @@ static void update_cells(struct walk *w, const struct mg_expr_update *up, const 
 }
 
 /* Everything known beforehand: the block counter tells. */
-static bool derive(struct walk *w, const struct mg_expr_update *up, const struct mg_expr_map *m, uint32_t site_keys)
+static bool derive(struct mg_expr_walk *w, const struct mg_expr_update *up, const struct mg_expr_map *m, uint32_t site_keys)
 {
     struct mg_expr_const v = up->value ? mg_expr_eval(up->value, &w->spot->env) : (struct mg_expr_const){.known = true, .num = 1};
+    if (w->given && m->agg != MG_EA_count) v = (struct mg_expr_const){.known = w->given->kind == MG_VAL_IMM, .num = w->given->num};
     bool keys = site_keys + 1 == (uint64_t)1 << up->n_keys;
     if (!w->counted || !w->always || !keys || mg_expr_wants_table(m) || !v.known || v.num < 0 || v.num >= MG_EXPR_PAYLOAD) return false;
     w->pl->wants_blocks = true;
@@ -237,24 +216,24 @@ static bool derive(struct walk *w, const struct mg_expr_update *up, const struct
 
 /* ---- code at a spot -------------------------------------------------------------------------------------- */
 
-static struct mg_code_at *spot_at(struct walk *w)
+static struct mg_code_at *spot_at(struct mg_expr_walk *w)
 {
     const struct mg_expr_spot *s = w->spot;
     struct mg_patch *p = w->pl->p;
     switch (s->site->where) {
     case MG_EW_BLOCK: case MG_EW_LOOP: return mg_at_block(p, s->block);
     case MG_EW_EDGE: case MG_EW_BACK_EDGE: return mg_at_edge(p, s->block, s->succ);
-    default: return w->given ? w->given : mg_at_entry(p, s->func_ix);
+    default: return w->exit_at ? w->exit_at : mg_at_entry(p, s->func_ix);
     }
 }
 
 /* Registers of the function's variables, 0 as the function begins. */
-static const mg_id *vars_of(struct placer *pl, uint32_t func_ix)
+static const mg_id *vars_of(struct mg_expr_placer *pl, uint32_t func_ix)
 {
     return pl->vars ? pl->vars[func_ix] : NULL;
 }
 
-static void make_vars(struct placer *pl)
+static void make_vars(struct mg_expr_placer *pl)
 {
     uint32_t n_funcs = mg_patch_sites(pl->p)->n_funcs, n = pl->e->n_vars;
     if (!n) return;
@@ -270,7 +249,7 @@ static void make_vars(struct placer *pl)
 }
 
 /* Once a spot, when the first code is wanted: guards for the lanes in which the clause fires. */
-static bool begin_code(struct walk *w)
+bool mg_expr_begin(struct mg_expr_walk *w)
 {
     static const enum mg_expr_value of_lanes[] = {MG_EV_active, MG_EV_lanes, MG_EV_leader};
     struct mg_expr_here *h = &w->here;
@@ -295,11 +274,13 @@ static bool begin_code(struct walk *w)
     }
     for (unsigned i = 0; i < MG_COUNT_OF(of_lanes); i++) /* before any condition parts them */
         if (c->uses[of_lanes[i]]) mg_expr_value_at(h, of_lanes[i]);
+    for (unsigned v = 1; v < MG_EV_COUNT && c->calls; v++) /* a probe in C asks for them behind branches of its own */
+        if (c->uses[v] && v != MG_EV_clock && v != MG_EV_time) mg_expr_value_at(h, (enum mg_expr_value)v);
     if (c->pred && !mg_expr_eval(c->pred, &w->spot->env).known) mg_code_push_guard(h->at, mg_expr_pred(h, mg_expr_code(h, c->pred)), false);
     return true;
 }
 
-static void end_code(struct walk *w)
+static void end_code(struct mg_expr_walk *w)
 {
     const struct mg_expr_clause *c = w->spot->clause;
     if (!w->ok) return;
@@ -309,20 +290,20 @@ static void end_code(struct walk *w)
     if (w->skip) mg_patch_skip(w->pl->p, w->spot->node, w->skip);
 }
 
-static void place_update(struct walk *w, const struct mg_expr_update *up)
+void mg_expr_update(struct mg_expr_walk *w, const struct mg_expr_update *up)
 {
     const struct mg_expr_map *m = &w->pl->e->maps[up->map];
     uint32_t keys = mg_expr_site_keys(up, &w->spot->env);
-    if (derive(w, up, m, keys) || w->pl->dry || !begin_code(w)) return;
+    if (derive(w, up, m, keys) || w->pl->dry || !mg_expr_begin(w)) return;
     if (keys + 1 == (uint64_t)1 << up->n_keys && !mg_expr_wants_table(m)) update_cells(w, up, m, keys);
     else update_table(w, up, m, keys);
 }
 
 /* ---- statements ------------------------------------------------------------------------------------------- */
 
-static void place_body(struct walk *w, const struct mg_expr_stmt *s);
+static void place_body(struct mg_expr_walk *w, const struct mg_expr_stmt *s);
 
-static void place_if(struct walk *w, const struct mg_expr_stmt *s)
+static void place_if(struct mg_expr_walk *w, const struct mg_expr_stmt *s)
 {
     struct mg_expr_const c = mg_expr_eval(s->expr, &w->spot->env);
     if (c.known) {
@@ -330,7 +311,7 @@ static void place_if(struct walk *w, const struct mg_expr_stmt *s)
         return;
     }
     bool always = w->always;
-    if (w->pl->dry || !begin_code(w)) return;
+    if (w->pl->dry || !mg_expr_begin(w)) return;
     w->always = false;
     struct mg_code_at *at = w->here.at;
     mg_id p = mg_expr_pred(&w->here, mg_expr_code(&w->here, s->expr));
@@ -345,24 +326,26 @@ static void place_if(struct walk *w, const struct mg_expr_stmt *s)
     w->always = always;
 }
 
-static void place_skip(struct walk *w)
+void mg_expr_skip(struct mg_expr_walk *w)
 {
     mg_id zero = mg_code_temp(w->here.at, MG_TYPE_b32);
     MG_CODE(w->here.at, "mov.u32", R(zero), I(0));
     MG_CODE(w->here.at, "setp.eq.u32", R(w->skip), R(zero), I(0));
 }
 
-static void place_body(struct walk *w, const struct mg_expr_stmt *s)
+static void place_body(struct mg_expr_walk *w, const struct mg_expr_stmt *s)
 {
     for (; s; s = s->next) {
         if (s->kind == MG_ES_UPDATE) {
-            place_update(w, &s->up);
+            mg_expr_update(w, &s->up);
         } else if (s->kind == MG_ES_IF) {
             place_if(w, s);
-        } else if (w->pl->dry || !begin_code(w)) {
+        } else if (s->kind == MG_ES_CALL) {
+            mg_probe_place(w, mg_probe_find(w->pl->conf->probe, s->name));
+        } else if (w->pl->dry || !mg_expr_begin(w)) {
             continue;
         } else if (s->kind == MG_ES_SKIP) {
-            place_skip(w);
+            mg_expr_skip(w);
         } else {
             struct mg_opnd v = mg_expr_opnd(&w->here, mg_expr_code(&w->here, s->expr));
             MG_CODE(w->here.at, v.kind == MG_OPND_imm ? "mov.u64" : "mov.b64", R(w->here.vars[s->var]), v);
@@ -373,7 +356,7 @@ static void place_body(struct walk *w, const struct mg_expr_stmt *s)
 /* ---- spots --------------------------------------------------------------------------------------------------- */
 
 /* Are the spot's executions those of its block, for every thread? */
-static bool is_counted(struct placer *pl, const struct mg_expr_spot *s)
+static bool is_counted(struct mg_expr_placer *pl, const struct mg_expr_spot *s)
 {
     bool is_not;
     switch (s->site->where) {
@@ -387,9 +370,9 @@ static bool is_counted(struct placer *pl, const struct mg_expr_spot *s)
     }
 }
 
-static void place_at(struct placer *pl, const struct mg_expr_spot *s, struct mg_code_at *given)
+static void place_at(struct mg_expr_placer *pl, const struct mg_expr_spot *s, struct mg_code_at *exit_at)
 {
-    struct walk w = {.pl = pl, .spot = s, .given = given, .always = true, .counted = is_counted(pl, s)};
+    struct mg_expr_walk w = {.pl = pl, .spot = s, .exit_at = exit_at, .always = true, .counted = is_counted(pl, s)};
     if (s->clause->pred) {
         struct mg_expr_const c = mg_expr_eval(s->clause->pred, &s->env);
         if (c.known && !c.num) return;
@@ -399,7 +382,7 @@ static void place_at(struct placer *pl, const struct mg_expr_spot *s, struct mg_
     end_code(&w);
 }
 
-struct at_exit { struct placer *pl; const struct mg_expr_spot *s; };
+struct at_exit { struct mg_expr_placer *pl; const struct mg_expr_spot *s; };
 
 static void place_exit(struct mg_code_at *at, void *user)
 {
@@ -409,7 +392,7 @@ static void place_exit(struct mg_code_at *at, void *user)
 
 static void place_spot(const struct mg_expr_spot *s, void *user)
 {
-    struct placer *pl = user;
+    struct mg_expr_placer *pl = user;
     struct at_exit x = {pl, s};
     bool leaves = s->site->where == MG_EW_KERNEL_EXIT || s->site->where == MG_EW_FUNC_EXIT;
     if (!leaves) place_at(pl, s, NULL);
@@ -419,9 +402,11 @@ static void place_spot(const struct mg_expr_spot *s, void *user)
 enum mg_err mg_expr_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     const struct mg_expr_conf *c = conf;
-    struct placer pl = {.conf = c, .e = c->e, .p = p, .dry = true};
-    (void)d;
+    struct mg_expr_placer pl = {.conf = c, .e = c->e, .p = p, .dry = true};
+    if (c->e->probe && !c->probe) return mg_diag_err(d, MG_ERR_NOT_FOUND, "%s cannot be read", c->e->probe);
+    mg_intern_init(&pl.tuples);
     mg_expr_each_spot(c->e, p, place_spot, &pl);
+    mg_intern_release(&pl.tuples);
     if (pl.wants_blocks) mg_patch_want_blocks(p, false);
     if (c->e->uses[MG_EV_launch]) mg_patch_words(p, 1); /* the first of the tool's own: number 0 */
     return MG_ERR_OK;
@@ -430,7 +415,7 @@ enum mg_err mg_expr_analyze(const void *conf, struct mg_patch *p, struct mg_diag
 enum mg_err mg_expr_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     const struct mg_expr_conf *c = conf;
-    struct placer pl = {.conf = c, .e = c->e, .p = p};
+    struct mg_expr_placer pl = {.conf = c, .e = c->e, .p = p};
     (void)d;
     mg_intern_init(&pl.tuples);
     make_vars(&pl);

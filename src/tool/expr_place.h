@@ -3,6 +3,7 @@
 #define MG_TOOL_EXPR_PLACE_H
 
 #include "tool/expr_code.h"
+#include "tool/probe.h"
 #include "tool/result.h"
 
 /*   note:  31 .. 25 update   24 23 kind   22 .. 0 payload */
@@ -30,7 +31,11 @@ static inline uint64_t mg_expr_from_cell(uint8_t agg, uint64_t cell)
 /* Does the update keep its entries in a table, whatever its keys? */
 static inline bool mg_expr_wants_table(const struct mg_expr_map *m) { return m->agg == MG_EA_topk; }
 
-struct mg_expr_conf { struct mg_expr *e; uint32_t entries; };
+struct mg_expr_conf {
+    struct mg_expr *e;
+    struct mg_probe *probe; /* NULL: none, or not to be read here */
+    uint32_t entries;
+};
 enum mg_err mg_expr_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d);
 enum mg_err mg_expr_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d);
 void mg_expr_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j);

@@ -19,6 +19,7 @@ void mg_expr_err(struct mg_expr_parser *p, uint32_t line, uint32_t col, const ch
 struct mg_expr_node *mg_expr_parse_node(struct mg_expr_parser *p); /* expr_node.c; never NULL */
 /* Types, places where values may stand, aggregates. */
 void mg_expr_check(struct mg_expr_parser *p);
+void mg_expr_check_update(struct mg_expr_parser *p, struct mg_expr_update *up);
 void mg_expr_check_node(struct mg_expr_parser *p, struct mg_expr_node *n);
 
 #endif

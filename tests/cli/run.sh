@@ -54,8 +54,6 @@ expect 0 'filtered' $run --strict --launches 5- -o s2c -- ./client dlopen
 expect 0 'kernel nosuch matches none of the 1 kernels of s2' "$MARGAY" report --kernel nosuch s2
 expect 120 "1:21: error: 'widht' is nothing that a probe sees" $run -e 'ld.global { @ = sum(widht) }' -- ./client dlopen
 expect 120 'nosuchfile' $run -e @nosuchfile -- ./client dlopen
-$run --help > help
-for o in --probe; do grep -q -- "$o .*refused in this version" help || { echo "FAIL --help does not say that $o is refused"; failed=1; }; done
 expect 0 'filtered' $run --launches 5- -o s3 -- ./client dlopen
 expect 0 '^coverage: 1 of 1' $run --launches 0,7-9 --kernel 'fi*' -o s4 -- ./client dlopen
 expect 0 'no tool' $run -t none -o s5 -- ./client dlopen
