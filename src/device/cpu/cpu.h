@@ -98,6 +98,7 @@ struct cpu_start {
     uint32_t block;
     uint64_t *reach;        /* blocks up to the next stop */
     uint32_t n_stops, stop; /* stops it may come to (2: several), the first of them */
+    uint64_t *constant, *value; /* registers that are known to hold one constant in all lanes (set), which (by register) */
 };
 #define CPU_STOP(block, barrier) (2 * (block) + 2 + (barrier)) /* number of a stop; 0: none */
 
@@ -176,7 +177,7 @@ struct cpu_host { /* what compiled code calls */
 
 /* ---- the plugin ------------------------------------------------------------------------------- */
 
-#define CPU_PLUGIN_VERSION 3
+#define CPU_PLUGIN_VERSION ((uint32_t)(4 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 + sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
 #define CPU_SYMBOL "mg_warps" /* of the object's function: a cpu_code_fn */
 struct cpu_plugin {
     uint32_t version;

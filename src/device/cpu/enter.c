@@ -300,6 +300,21 @@ static int run_rounds(struct emu_cta *c, const struct cpu_func *f, cpu_code_fn c
     }
 }
 
+/* Vectors that whole-CTA code knows where the region begins, into the frame. */
+static void fill_constants(const struct cpu_func *f, const struct cpu_start *s, struct emu_frame *frame)
+{
+    for (uint32_t k = 0; k < f->reg_words; k++)
+        for (uint64_t m = s->constant[k]; m; m &= m - 1) {
+            const uint32_t r = 64 * k + (uint32_t)__builtin_ctzll(m);
+            char *d = frame->regs + f->regs[r].off;
+            if (f->regs[r].cls == EMU_P) *(uint32_t *)d = s->value[r] & 1 ? UINT32_MAX : 0;
+            for (uint32_t i = 0; i < EMU_LANES && f->regs[r].cls != EMU_P; i++) {
+                if (f->regs[r].cls == EMU_W) ((uint32_t *)d)[i] = (uint32_t)s->value[r];
+                else ((uint64_t *)d)[i] = s->value[r];
+            }
+        }
+}
+
 /* Whole-CTA code has returned in the middle of one: what it kept for all warps becomes each one's. Warp call->own
  * wrote its state itself, but not where it stopped when it stands inside. */
 static void spread(struct emu_cta *c, const struct cpu_func *f, struct cpu_call *call, bool inside)
@@ -323,6 +338,7 @@ static void spread(struct emu_cta *c, const struct cpu_func *f, struct cpu_call 
         s->entry = block;
         s->at = came && barrier ? f->blocks[block].first : 0; /* 1 + the barrier's operation */
         s->pauses = call->turns - (came && !barrier);
+        fill_constants(f, &f->starts[f->start_of[block] - 1], s->frame);
         for (uint32_t r = 0; r < f->n_regs; r++) {
             const struct cpu_reg *reg = &f->regs[r];
             for (int h = 0; h < 2 && reg->cta; h++) s->linear[reg->linear - 1][h] = call->uniform[came][reg->linear - 1][h] + (uint64_t)(reg->step * (int64_t)k);

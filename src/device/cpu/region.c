@@ -339,6 +339,69 @@ static void find_starts(struct find *z)
     free(stack);
 }
 
+/* ---- constants ------------------------------------------------------------------------------------------- */
+
+/* What a register holds in every lane that comes to a block: nothing known so far, one constant, anything. */
+enum { CONST_NONE, CONST_ONE, CONST_ANY };
+struct cell { uint8_t is; uint64_t v; };
+struct constants { struct cpu_func *f; struct cell *now; const struct cpu_inst *in; };
+
+static void meet(struct cell *to, struct cell from, bool *grew)
+{
+    if (from.is == CONST_NONE || to->is == CONST_ANY) return;
+    if (to->is == CONST_ONE && from.is == CONST_ONE && to->v == from.v) return;
+    if (to->is == CONST_NONE) *to = from;
+    else to->is = CONST_ANY;
+    *grew = true;
+}
+
+static void write_cell(void *user, uint32_t r, bool must)
+{
+    struct constants *c = user;
+    const struct cpu_inst *in = c->in;
+    const struct cpu_reg *s = in->s[0] ? &c->f->regs[in->s[0] - 1] : NULL;
+    bool move = must && !in->guard && s && (in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov)) && s->cls == c->f->regs[r].cls && !s->lazy;
+    if (move && cpu_is_constant(s)) c->now[r] = (struct cell){CONST_ONE, s->value};
+    else if (move && s->kind == CPU_REG_PLAIN) c->now[r] = c->now[in->s[0] - 1];
+    else c->now[r].is = CONST_ANY;
+}
+
+/* Vectors that hold a constant where a region begins need not be kept between regions. */
+static void find_constants(struct cpu_func *f)
+{
+    uint32_t n = f->n_regs, succ[260];
+    struct cell *at = calloc((size_t)f->n_blocks * n, sizeof *at), *now = calloc(n, sizeof *now);
+    if (!at || !now) abort();
+    for (uint32_t r = 0; r < n; r++) at[(size_t)f->entry * n + r].is = CONST_ANY;
+    for (bool again = true; again;) {
+        again = false;
+        for (uint32_t b = 0; b < f->n_blocks; b++) {
+            memcpy(now, at + (size_t)b * n, n * sizeof *now);
+            for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
+                struct constants c = {f, now, &f->insts[i]};
+                cpu_each_def(f, c.in, write_cell, &c);
+            }
+            uint32_t m = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
+            for (uint32_t k = 0; k < m; k++)
+                for (uint32_t r = 0; r < n; r++) meet(&at[(size_t)succ[k] * n + r], now[r], &again);
+        }
+    }
+    for (uint32_t i = 0; i < f->n_starts; i++) {
+        struct cpu_start *s = &f->starts[i];
+        s->constant = mg_arena_array(&f->arena, uint64_t, f->reg_words);
+        s->value = mg_arena_array(&f->arena, uint64_t, n);
+        if (f->paused[s->block]) continue; /* lanes that wait elsewhere may have others */
+        for (uint32_t r = 0; r < n; r++) {
+            const struct cell *c = &at[(size_t)s->block * n + r];
+            if (c->is != CONST_ONE || f->regs[r].kind != CPU_REG_PLAIN || !f->regs[r].shape.varying || f->regs[r].cls == EMU_Q) continue;
+            mg_put(s->constant, r);
+            s->value[r] = c->v;
+        }
+    }
+    free(at);
+    free(now);
+}
+
 /* Is whole-CTA code worth having? Not where it would leave at once, or grow too much. */
 static bool suits(const struct cpu_func *f)
 {
@@ -389,6 +452,7 @@ void cpu_find_regions(struct cpu_func *f)
         for (int h = 0; h < 2; h++) f->regs[r].base[h] = z.v[r].base[h];
     }
     find_starts(&z);
+    find_constants(f);
     f->whole &= f->whole_ops <= WHOLE_MAX_OPS && f->whole_ops <= 4 * f->n_insts;
     free(z.v);
     free(z.tainted);

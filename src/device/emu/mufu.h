@@ -22,15 +22,15 @@ extern const int32_t mg_mufu_ex2[3][64], mg_mufu_lg2[3][64], mg_mufu_sin[3][64],
 #define MUFU_INF 0x7f800000u
 #define MUFU_ONE 0x800000u /* the significand 1.0 */
 
-/* x * x / 2^19 for x < 2^17, each partial product cut */
+/* x * x / 2^19 for x < 2^17, each partial product cut: those of bits i and j with i + j >= 18 count. With x = 2^9 * high + low
+ * these are all of high's own, none of low's, and twice those of high and low that reach 2^9. */
 static inline uint32_t mufu_square(uint32_t x)
 {
-    uint32_t sum = 0;
-#define PART(i) sum += (x & 1u << (i)) ? x >> (18 - (i)) : 0;
-    PART(2) PART(3) PART(4) PART(5) PART(6) PART(7) PART(8) PART(9)
-    PART(10) PART(11) PART(12) PART(13) PART(14) PART(15) PART(16)
+    uint32_t high = x >> 9, sum = 0;
+#define PART(i) sum += (x & 1u << (i)) ? high >> (9 - (i)) : 0;
+    PART(2) PART(3) PART(4) PART(5) PART(6) PART(7) PART(8)
 #undef PART
-    return sum >> 1;
+    return (high * high >> 1) + sum;
 }
 /* (c0 << A) + c1 * x + (c2 * square << C) + bias; below 2^50 and exact. wide: 2^A, twice: 2^C. */
 static inline double mufu_sum(int32_t c0, int32_t c1, int32_t c2, uint32_t x, uint32_t square, double wide, double twice, double bias)

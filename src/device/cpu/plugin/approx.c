@@ -82,12 +82,12 @@ static val look_up(struct emit *e, const int32_t *row, unsigned n, val k)
 
 static val square(struct emit *e, val x)
 {
-    val sum = emit_int(e, EMU_W, 0, true), zero = sum;
-    for (unsigned i = 2; i <= 16; i++) {
+    val high = shr(e, x, 9), sum = shr(e, LLVMBuildMul(B, high, high, ""), 1), zero = emit_int(e, EMU_W, 0, true);
+    for (unsigned i = 2; i <= 8; i++) {
         val set = LLVMBuildICmp(B, LLVMIntNE, and32(e, x, 1u << i), zero, "");
-        sum = LLVMBuildAdd(B, sum, LLVMBuildSelect(B, set, shr(e, x, 18 - i), zero, ""), "");
+        sum = LLVMBuildAdd(B, sum, LLVMBuildSelect(B, set, shr(e, high, 9 - i), zero, ""), "");
     }
-    return shr(e, sum, 1);
+    return sum;
 }
 
 /* (t >> S) & 0x1ffffff; A and C as shifts, x and sq as mufu_sum takes them */

@@ -166,7 +166,7 @@ static void leave_block(struct emit *e, uint32_t b)
     LLVMPositionBuilderAtEnd(B, l->bb);
     for (uint32_t r = 0; r < f->n_regs; r++)
         if (mg_has(l->live, r) || mg_has(f->blocks[b].keep, r)) {
-            if (mg_has(l->dirty, r) || (e->whole && f->regs[r].cta)) emit_save(e, r + 1);
+            if (mg_has(l->dirty, r) || (e->whole && emit_unsaved(e, r))) emit_save(e, r + 1);
             mg_put(f->blocks[b].saved, r);
         }
     for (uint32_t x = 0; x < f->n_blocks; x++)

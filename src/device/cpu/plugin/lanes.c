@@ -95,6 +95,8 @@ void emit_shared_atomic(struct emit *e)
     const struct cpu_inst *in = e->in;
     val many = emit_address(e, in, true, 0), lanes = in->guard ? emit_active(e) : emit_lanes(e);
     val ok = emit_all_inside(e, many, k64(e, 0), e->shared_bytes, 4, lanes), cached = e->lanes;
+    if (e->f->static_shared >= 4) /* masked addresses are surely inside: that is seen from the constant */
+        ok = LLVMBuildOr(B, emit_all_inside(e, many, k64(e, 0), k64(e, e->f->static_shared), 4, lanes), ok, "");
     LLVMBasicBlockRef fast = emit_block(e, "atomic"), slow = emit_block(e, "elsewhere"), next = emit_block(e, "done");
     LLVMBuildCondBr(B, ok, fast, slow);
     LLVMPositionBuilderAtEnd(B, slow);

@@ -58,13 +58,15 @@ static void save_masks(struct emit *e)
 
 static void dirty_here(struct emit *e) { cpu_dirty_at(e->f, e->block, e->ix, e->scratch); }
 
+bool emit_unsaved(struct emit *e, uint32_t r) { return e->f->regs[r].cta || mg_has(e->whole->s->constant, r); }
+
 /* The warp's whole state in memory; `first` is the next to run. */
 static void pass(struct emit *e, uint32_t next, val at, val pauses, val first)
 {
     struct cpu_func *f = e->f;
     dirty_here(e);
     for (uint32_t r = 0; r < f->n_regs; r++)
-        if ((mg_has(f->blocks[next].live, r) || mg_has(f->blocks[next].keep, r)) && (mg_has(e->scratch, r) || f->regs[r].cta)) emit_save(e, r + 1);
+        if ((mg_has(f->blocks[next].live, r) || mg_has(f->blocks[next].keep, r)) && (mg_has(e->scratch, r) || emit_unsaved(e, r))) emit_save(e, r + 1);
     save_masks(e);
     emit_set_state(e, offsetof(struct cpu_warp, mask), emit_mask(e));
     emit_set_state(e, offsetof(struct cpu_warp, entry), k32(e, next));
@@ -107,7 +109,7 @@ void emit_stop(struct emit *e, bool barrier, uint32_t next)
         const struct cpu_reg *reg = &f->regs[r];
         if (!counts(e, next, r)) continue;
         if (!reg->cta) {
-            if (mg_has(e->scratch, r)) emit_save(e, r + 1);
+            if ((mg_has(e->scratch, r) || emit_unsaved(e, r)) && !mg_has(f->starts[f->start_of[next] - 1].constant, r)) emit_save(e, r + 1);
             continue;
         }
         val step = ahead(e, reg);
@@ -191,6 +193,10 @@ static void begin(struct emit *e)
     for (uint32_t r = 0; r < f->n_regs; r++) {
         const struct cpu_reg *reg = &f->regs[r];
         if (!counts(e, s, r)) continue;
+        if (mg_has(w->s->constant, r)) {
+            LLVMBuildStore(B, emit_int(e, (enum emu_class)reg->cls, w->s->value[r], true), e->vars[r].at[0]);
+            continue;
+        }
         if (!reg->cta) {
             emit_restore(e, r + 1);
             continue;
