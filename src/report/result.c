@@ -31,38 +31,44 @@ static const struct mg_site_block *blocks_of(struct making *m, const struct mg_p
     return b;
 }
 
-/* Block counts of the launches that ran with this tool. Those that are estimates are none. */
-static void sum_blocks(struct making *m, struct mg_result_kernel *r)
+struct counted { uint64_t *threads, *warps; bool all_warps; }; /* of a kernel's blocks */
+
+/* Block counts of the launches that ran with this tool, by kernel. Those that are estimates are none. */
+static struct counted *sum_blocks(struct making *m)
 {
-    const struct mg_pkernel *k = &m->p->kernels[r->id];
-    uint64_t *threads = mg_arena_array(m->arena, uint64_t, k->n_blocks + 1), *warps = mg_arena_array(m->arena, uint64_t, k->n_blocks + 1);
-    bool has_threads = false, has_warps = false, all_warps = true;
+    struct counted *of = mg_arena_array(m->arena, struct counted, m->p->n_kernels + 1);
     for (uint64_t i = 0; i < m->p->n_launches && m->use < 63; i++) {
         const struct mg_plaunch *l = &m->p->launches[i];
-        if (l->kernel != k->id || !l->complete || !l->threads || !(l->tools >> m->use & 1) || m->p->processes[l->process].scope != MG_COUNT_FULL) continue;
-        for (uint32_t b = 0; b < k->n_blocks && b < l->n_counts; b++) {
-            threads[b] += l->threads[b];
-            if (l->warps) warps[b] += l->warps[b];
+        struct counted *c = &of[l->kernel];
+        uint32_t n = m->p->kernels[l->kernel].n_blocks;
+        if (!l->complete || !l->threads || !(l->tools >> m->use & 1) || m->p->processes[l->process].scope != MG_COUNT_FULL) continue;
+        if (!c->threads) {
+            c->threads = mg_arena_array(m->arena, uint64_t, n + 1);
+            c->warps = mg_arena_array(m->arena, uint64_t, n + 1);
+            c->all_warps = true;
         }
-        has_threads = true;
-        has_warps |= l->warps != NULL;
-        all_warps &= l->warps != NULL;
+        for (uint32_t b = 0; b < n && b < l->n_counts; b++) {
+            c->threads[b] += l->threads[b];
+            if (l->warps) c->warps[b] += l->warps[b];
+        }
+        c->all_warps &= l->warps != NULL;
     }
-    if (has_threads) r->threads = threads;
-    if (has_warps && all_warps) r->warps = warps;
+    return of;
 }
 
-static void add_launches(struct making *m, uint32_t region, struct mg_result_kernel *r)
+/* Cells of single launches, each to the kernel of its region (region -> kernel, NULL: not shown). */
+static void add_launches(struct making *m, struct mg_result_kernel *const *kernels)
 {
-    uint64_t n = 0;
-    for (uint64_t i = 0; i < m->p->n_launch_cells; i++) n += m->p->launch_cells[i].region == region;
-    struct mg_result_launch *to = mg_arena_array(m->arena, struct mg_result_launch, n + 1);
-    r->of_launch = to;
+    uint64_t *room = mg_arena_array(m->arena, uint64_t, m->p->n_regions + 1);
+    for (uint64_t i = 0; i < m->p->n_launch_cells; i++) room[m->p->launch_cells[i].region]++;
+    for (uint32_t g = 0; g < m->p->n_regions; g++)
+        if (kernels[g] && room[g]) kernels[g]->of_launch = mg_arena_array(m->arena, struct mg_result_launch, room[g]);
     for (uint64_t i = 0; i < m->p->n_launch_cells; i++) {
         const struct mg_plaunch_cells *c = &m->p->launch_cells[i];
         const struct mg_plaunch *l = &m->p->launches[c->launch];
-        if (c->region != region) continue;
-        struct mg_result_launch *at = &to[r->n_of_launch++];
+        struct mg_result_kernel *k = kernels[c->region];
+        if (!k) continue;
+        struct mg_result_launch *at = (struct mg_result_launch *)(uintptr_t)&k->of_launch[k->n_of_launch++]; /* of our arena */
         *at = (struct mg_result_launch){.id = l->id, .cells = c->cells, .timed = l->timed, .time_ns = l->time_ns, .complete = l->complete};
         memcpy(at->grid, l->grid, sizeof at->grid);
         memcpy(at->block, l->block, sizeof at->block);
@@ -89,6 +95,8 @@ static void fill(struct making *m, struct mg_tool_result *r)
 {
     const struct mg_pprocess *first = m->p->n_processes ? &m->p->processes[0] : NULL;
     struct mg_result_kernel *kernels = mg_arena_array(m->arena, struct mg_result_kernel, m->p->n_regions + 1);
+    struct mg_result_kernel **of_region = mg_arena_array(m->arena, struct mg_result_kernel *, m->p->n_regions + 1);
+    const struct counted *counted = sum_blocks(m);
     *r = (struct mg_tool_result){.device_kind = first ? first->device_kind : "", .device_name = first ? first->device_name : "", .sms = first ? first->sms : 0,
                                  .sm = first ? first->sm : 0, .kernels = kernels, .columns = m->o->columns, .top = m->o->top};
     for (uint32_t i = 0; i < m->p->n_regions; i++) {
@@ -99,10 +107,12 @@ static void fill(struct making *m, struct mg_tool_result *r)
         *to = (struct mg_result_kernel){.id = k->id, .name = k->name, .demangled = k->demangled, .module = k->module, .launches = k->launches, .counted = g->counted,
                                         .sites = g->sites, .n_sites = g->n_sites, .cells = g->cells, .n_cells = g->n_cells, .n_blocks = k->n_blocks};
         to->blocks = blocks_of(m, k);
-        sum_blocks(m, to);
-        add_launches(m, i, to);
+        to->threads = counted[k->id].threads;
+        to->warps = counted[k->id].all_warps ? counted[k->id].warps : NULL;
         add_tables(m, g, to);
+        of_region[i] = to;
     }
+    add_launches(m, of_region);
 }
 
 /* ---- without the tool ------------------------------------------------------------------------------------ */

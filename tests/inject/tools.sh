@@ -87,6 +87,28 @@ r = json.load(open('p.json'))
 assert r['tools']['every']['kernels'][0]['counted'] == 5 and r['kernels'][0]['blocks'][0]['thread_entries'] == 2560
 P
 
+what="switched by margay ctl"
+rm -rf p
+gcc -O1 -Wall -Werror -I"$ROOT/include" -o control "$ROOT/tests/inject/control.c" -L"$B/lib/margay/driver" -lcuda || exit 1
+mkfifo in out.fifo
+"$MARGAY" run -q -o p -t blocks -t ./every.so --device emu -- ./control fill.ptx wait < in > out.fifo 2> err &
+pid=$!
+exec 3> in 4< out.fifo
+read -r line <&4
+read -r line <&4
+"$MARGAY" ctl $pid tool every off > status && grep -q 'tools blocks, every (off)' status || { fail "$what"; cat status; }
+"$MARGAY" ctl $pid tool nothing off > status 2>&1 && fail "a tool that is not there"
+"$MARGAY" ctl $pid tool ./zeros.so on > status 2>&1 && grep -q 'adds .*zeros.so at its next launch' status || { fail "ctl adds"; cat status; }
+echo go >&3
+cat <&4 > rest
+wait $pid
+json p <<'P'
+import json
+r = json.load(open('p.json'))
+assert r['tools']['every']['kernels'][0]['counted'] == 5 and r['kernels'][0]['blocks'][0]['thread_entries'] == 2560, r['tools']
+assert r['tools']['zeros']['loads'] == [], r['tools']
+P
+
 what="announced by itself"
 rm -rf p
 "$MARGAY" run -q -o p -t blocks --device emu -- env LD_PRELOAD="$PWD/every.so:${LD_PRELOAD:-}:$B/lib/margay/driver/libcuda.so.1" ./tools fill.ptx plain > out 2> err && grep -q '^ok$' out || { fail "$what"; cat out err; }
