@@ -132,6 +132,8 @@ void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set)
     }
     if (set || !f->local) return;
     EMIT("mov.u64", R(f->local_reg), (struct mg_opnd){.kind = MG_OPND_var, .id = f->local});
+    if (f->n_cuts) EMIT("mov.u32", R(f->row), I(0));
+    if (!f->n_locals && !f->n_flags) return;
     mg_id again = mg_rc_begin_locals(f);
     EMIT("st.local.u64", mg_o_addr_reg(mg_rc_t64(f, 2), 0), I(0));
     mg_rc_end_locals(f, again, f->n_locals + (f->n_flags + 7) / 8);

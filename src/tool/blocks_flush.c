@@ -288,6 +288,7 @@ static void skip_empty(struct mg_rfunc *f, const uint64_t *set, mg_id out)
         else EMIT("mov.u32", R(narrow), R(f->banks[k]));
         any32 = true;
     }
+    if (f->n_cuts) EMIT("or.b32", R(narrow), R(narrow), R(f->row));
     for (uint32_t i = 0; i < f->n; i++) {
         const struct mg_rc *c = &f->counters[i];
         if (!mg_rc_in(set, i) || c->kind == MG_RC_BIT || mg_rc_in_memory(c) || (c->kind == MG_RC_FIELD && c->bit)) continue;
@@ -305,17 +306,50 @@ static void skip_empty(struct mg_rfunc *f, const uint64_t *set, mg_id out)
     mg_rc_branch(f, p, true, out);
 }
 
+/* Row after row, as far as some lane has come. */
+static void add_rows(struct mg_rfunc *f, mg_id base)
+{
+    struct mg_emit *x = &f->x;
+    mg_id off = mg_rc_temp(f, &f->t.rows[0], "__mg_o", MG_TYPE_b32), last = mg_rc_temp(f, &f->t.rows[1], "__mg_o", MG_TYPE_b32), bits = mg_rc_temp(f, &f->t.rows[2], "__mg_o", MG_TYPE_b32);
+    mg_id own = mg_rc_temp(f, &f->t.row_base, "__mg_o", MG_TYPE_b64), at = mg_rc_t64(f, 1), p = mg_rc_tp(f, 1), again = mg_rc_label(f), next = mg_rc_label(f);
+    struct bank k = {.bits = bits, .n_bits = MG_BANK, .n = MG_BANK};
+    EMIT("cvt.u64.u32", R(at), R(f->row));
+    EMIT("add.u64", R(at), R(at), R(f->local_reg));
+    EMIT("st.local.u32", mg_o_addr_reg(at, f->rows_at), R(f->banks[0]));
+    EMIT("redux.sync.max.u32", R(last), R(f->row), R(mg_rc_t32(f, MASK)));
+    EMIT("mov.u32", R(off), I(0));
+    EMIT("mov.b64", R(own), R(base));
+    mg_rc_put_label(f, again);
+    EMIT("setp.le.u32", R(p), R(off), R(f->row));
+    EMIT("cvt.u64.u32", R(at), R(off));
+    EMIT("add.u64", R(at), R(at), R(f->local_reg));
+    EMIT("mov.u32", R(bits), I(0));
+    mg_emit_guard(x, p, false);
+    EMIT("ld.local.u32", R(bits), mg_o_addr_reg(at, f->rows_at));
+    mg_emit_guard(x, 0, false);
+    EMIT("setp.ne.u32", R(p), R(bits), I(0));
+    vote_any(f, p);
+    mg_rc_branch(f, p, true, next);
+    add_fast(f, &k, own);
+    mg_rc_put_label(f, next);
+    EMIT("add.u64", R(own), R(own), I(8 * MG_BANK));
+    EMIT("add.u32", R(off), R(off), I(4));
+    EMIT("setp.le.u32", R(p), R(off), R(last));
+    mg_rc_branch(f, p, false, again);
+}
+
 /* All counters but local ones to [base + 8 * slot]. */
 static void add_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_id base, mg_id lead, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
-    uint32_t n_words = f->n_words;
+    uint32_t n_words = f->n_words, n_banks = f->n_cuts ? 0 : f->n_banks;
+    if (f->n_cuts) add_rows(f, base);
     if (f->n_bits <= MG_BANK && f->n_bits + n_words <= 32) {
         struct bank k = {.bits = f->n_banks ? f->banks[0] : 0, .n_bits = f->n_bits, .words = words, .n_words = n_words, .n = f->n_bits + n_words, .lead = lead};
         if (k.n) add_bank(f, &k, base, set);
         return;
     }
-    for (uint32_t b = 0; b < f->n_banks; b++) {
+    for (uint32_t b = 0; b < n_banks; b++) {
         struct bank k = {.bits = f->banks[b], .slot = b * MG_BANK, .lead = lead};
         k.n = k.n_bits = MG_MIN(f->n_bits - k.slot, MG_BANK);
         mg_id next = mg_rc_label(f);

@@ -143,9 +143,11 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
             placed[f->cohorts[k].flag] = true;
             f->counters[f->cohorts[k].flag] = (struct mg_rc){.kind = MG_RC_BIT, .slot = f->n_bits++};
         }
+    bool rows = mg_rows_plan(f, placed);
+    if (rows) f->n_bits = MG_BANK * (f->n_cuts + 1);
     for (uint32_t i = 0; i < n_own; i++) {
         if (placed[i]) continue;
-        if (all[i].width == MG_WIDTH_BIT && f->n_bits < MG_BANK * MG_BIT_BANKS) {
+        if (all[i].width == MG_WIDTH_BIT && !rows && f->n_bits < MG_BANK * MG_BIT_BANKS) {
             f->counters[i].kind = MG_RC_BIT;
             f->counters[i].slot = f->n_bits++;
         } else if (all[i].width == MG_WIDTH_BIT) {
@@ -186,6 +188,8 @@ void mg_rc_add_local_array(struct mg_rfunc *f)
     struct mg_var v = {.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_local, .type = MG_TYPE_b64, .align = 8, .n_dims = 1, .func = f->x.func};
     v.dims = mg_arena_array(&m->arena, uint64_t, 1);
     v.dims[0] = f->n_locals + (f->n_flags + 7) / 8;
+    f->rows_at = (uint32_t)(8 * v.dims[0]);
+    if (f->n_cuts) v.dims[0] += f->n_cuts / 2 + 1;
     *mg_vec_push(&m->vars) = v;
     *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_local, .type = MG_TYPE_b64, .first = var, .n = 1};
     mg_node_insert_after(m, f->x.func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
@@ -196,7 +200,8 @@ void mg_rc_add_local_array(struct mg_rfunc *f)
 /* shared: the packed register that callees know, 0: none. */
 static void assign_registers(struct mg_rfunc *f, mg_id shared)
 {
-    f->n_banks = (f->n_bits + MG_BANK - 1) / MG_BANK;
+    f->n_banks = f->n_cuts ? 1 : (f->n_bits + MG_BANK - 1) / MG_BANK;
+    if (f->n_cuts) f->row = mg_emit_reg(&f->x, "__mg_row", MG_TYPE_u32);
     f->banks = mg_xcalloc(f->n_banks + 1, sizeof *f->banks);
     uint32_t had = shared ? 1 : 0;
     mg_id first = f->n_banks > had ? mg_module_add_regs(f->x.m, f->x.func, "__mg_k", MG_TYPE_b32, f->n_banks - had) : 0;
@@ -204,13 +209,13 @@ static void assign_registers(struct mg_rfunc *f, mg_id shared)
     for (uint32_t i = 0; i < f->n - f->n_sources; i++) {
         struct mg_rc *c = &f->counters[i];
         if (c->kind == MG_RC_BIT) {
-            c->reg = f->banks[c->slot / MG_BANK];
+            c->reg = f->banks[f->n_cuts ? 0 : c->slot / MG_BANK];
             c->bit = mg_rc_bit(c->slot);
         } else if (c->kind != MG_RC_LOCAL && c->kind != MG_RC_FLAG) {
             c->reg = mg_emit_reg(&f->x, "__mg_c", c->kind == MG_RC_64 ? MG_TYPE_u64 : MG_TYPE_u32);
         }
     }
-    if (f->n_locals || f->n_flags) mg_rc_add_local_array(f);
+    if (f->n_locals || f->n_flags || f->n_cuts) mg_rc_add_local_array(f);
 }
 
 static bool has_inner(const struct mg_loops *l, uint32_t loop)
@@ -509,6 +514,7 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f)
     const struct mg_cfg *c = x->c;
     emit_entry(y, f);
     mg_id ret = mg_body_close(x->t, x->ix, c); /* blocks of their own come behind the body */
+    mg_rows_emit(f);
     for (uint32_t i = 0; i < f->n_measured; i++) emit_measured(f, i);
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (f->rule[b] == MG_WR_LOWEST) emit_lowest(f, b);
@@ -580,7 +586,7 @@ static void place_counters(struct kernel *k, uint32_t i, struct mg_counter_flow 
         struct mg_counter_cohort *to = &out->cohorts[q];
         struct mg_rcohort *from = &f->cohorts[q];
         to->at = from->at = l->n_counters;
-        l->n_counters += f->n;
+        l->n_counters += f->n_bits + f->n_words + f->n_locals + f->n_flags;
         to->entries_at = from->flag == UINT32_MAX ? UINT32_MAX : f->at + f->counters[from->flag].slot;
         to->blocks = mg_xcalloc(f->x.c->n_blocks + 1, sizeof *to->blocks);
         for (uint32_t b = 0; b < f->x.c->n_blocks; b++)
@@ -596,6 +602,7 @@ static void release_func(struct mg_rfunc *f)
     free(f->live);
     free(f->counters);
     free(f->banks);
+    free(f->cuts);
     free(f->rule);
     free(f->warp_counter);
     free(f->cohorts);
@@ -625,7 +632,7 @@ static void emit_kernel(struct kernel *k)
         plan_counters(k, f);
         find_live(f);
         f->at = l->n_counters;
-        l->n_counters += f->n;
+        l->n_counters += f->n_bits + f->n_words + f->n_locals + f->n_flags;
     }
     for (uint32_t n = 0; n < k->s->n_funcs; n++) place_counters(k, k->order[n], &l->flows[l->n_flows++]);
     l->copy_words = (l->n_counters + 15) / 16 * 16;

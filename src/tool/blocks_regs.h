@@ -47,6 +47,8 @@ struct mg_rfunc {
     uint32_t n_bits, n_words, n_locals, n_flags; /* slots: bits, then registers, then local memory: words, bytes */
     uint32_t at;             /* counter of slot 0 */
     mg_id *banks; uint32_t n_banks; /* packed registers */
+    uint32_t *cuts, n_cuts;  /* blocks at whose head the packed register goes to its row (blocks_rows.c) */
+    uint32_t rows_at; mg_id row; /* rows in local memory: offset; register with 4 * the row at hand */
     mg_id local, local_reg;  /* variable, its address */
     uint64_t **live;         /* block -> set of counters that may not be 0 at its end */
     uint32_t n_words_live;
@@ -57,7 +59,7 @@ struct mg_rfunc {
     bool from_calls;         /* entered by calls that are counted */
     uint32_t *callers, n_callers;
     mg_id mask, below, lt, low, always; /* of the lowest active lane */
-    struct { mg_id b32[9], b64[5], p[5], base; } t; /* temporaries of flushes */
+    struct { mg_id b32[9], b64[5], p[5], base, rows[3], row_base; } t; /* temporaries of flushes */
 };
 
 static inline bool mg_rc_in_memory(const struct mg_rc *c) { return c->kind == MG_RC_LOCAL || c->kind == MG_RC_FLAG; }
@@ -80,6 +82,11 @@ void mg_rc_add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_id
 void mg_rc_add_all(struct mg_rfunc *f, const uint64_t *set, mg_id guard);
 /* Is this lane the cohort's first? */
 mg_id mg_rc_lead(struct mg_rfunc *f, const struct mg_rcohort *q);
+
+/* Rows of bits (blocks_rows.c): gives bits their slots and marks them taken; false: not worth it here. */
+bool mg_rows_plan(struct mg_rfunc *f, bool *taken);
+/* The cuts. Before any other code at the heads of blocks. */
+void mg_rows_emit(struct mg_rfunc *f);
 
 /* ---- counters that travel with calls (blocks_carry.c) --------------------------------------------- */
 

@@ -140,3 +140,21 @@ void random_calls(uint32_t seed, struct mg_buf *out)
     mg_buf_adds(&g.b, "add.u32 %r14, %r14, 1; setp.lt.u32 %p2, %r14, 3; @%p2 bra MORE;\nst.global.u32 [%rd1], %r4; ret;\n}\n");
     *out = g.b;
 }
+
+void random_rows(uint32_t n, uint32_t seed, struct mg_buf *out)
+{
+    *out = (struct mg_buf)MG_BUF_INIT;
+    struct gen g = {.seed = seed};
+    mg_buf_adds(out, HEAD ENTRY("k") GID "mul.lo.u32 %r4, %r1, 2654435; setp.eq.u32 %p1, %r1, 7; @%p1 bra OUT;\n");
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t what = draw(&g, 20);
+        mg_buf_printf(out, "and.b32 %%r5, %%r4, %u; setp.eq.u32 %%p2, %%r5, 0; @%%p2 bra L%u;\nmad.lo.u32 %%r4, %%r4, %u, 1;\n", 1u << draw(&g, 7), i, 2 * draw(&g, 900) + 1);
+        if (what < 3) mg_buf_printf(out, "and.b32 %%r5, %%r4, 8; setp.eq.u32 %%p3, %%r5, 0; @%%p3 bra L%u;\nmad.lo.u32 %%r4, %%r4, 5, 3;\n", i);
+        mg_buf_printf(out, "L%u: mad.lo.u32 %%r4, %%r4, 1664525, %u;\n", i, 2 * draw(&g, 900) + 1);
+        if (what == 3) mg_buf_adds(out, "and.b32 %r5, %r4, 255; setp.eq.u32 %p2, %r5, 17; @%p2 bra OUT;\n");
+        if (what == 4) mg_buf_adds(out, "and.b32 %r5, %r4, 255; setp.eq.u32 %p2, %r5, 33; @%p2 exit;\n");
+        if (what == 5) mg_buf_printf(out, "and.b32 %%r6, %%r4, 3; add.u32 %%r6, %%r6, 1;\nA%u: mad.lo.u32 %%r4, %%r4, 5, 1; sub.u32 %%r6, %%r6, 1; setp.ne.u32 %%p2, %%r6, 0; @%%p2 bra A%u;\n", i, i);
+        if (what == 6) mg_buf_printf(out, "and.b32 %%r5, %%r4, 64; setp.eq.u32 %%p2, %%r5, 0; @%%p2 bra L%u;\nmad.lo.u32 %%r4, %%r4, 3, 5;\n", i + 1 < n ? i + 1 : i);
+    }
+    mg_buf_adds(out, "OUT: st.global.u32 [%rd1], %r4; ret;\n}\n");
+}

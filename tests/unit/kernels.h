@@ -18,4 +18,8 @@ void random_kernel(uint32_t seed, struct mg_buf *out);
  * one of them ends lanes now and then. */
 void random_calls(uint32_t seed, struct mg_buf *out);
 
+/* Kernel k: so many branches that bits go to rows of local memory: a guard in front, nested ones, a loop between, ways
+ * out in the middle of a warp. */
+void random_rows(uint32_t n, uint32_t seed, struct mg_buf *out);
+
 #endif

@@ -422,6 +422,21 @@ MG_TEST(tool_blocks_random_calls)
     }
 }
 
+MG_TEST(tool_blocks_rows)
+{
+    for (uint32_t seed = 0; seed < 8; seed++) {
+        struct run r;
+        struct mg_buf b;
+        random_rows(200 + 20 * seed, seed + 3, &b);
+        if (run_both(&r, b.at, "k", 2, 72, 0, "counters=register,warps=off,sm=90")) {
+            check_witness(&r, "rows");
+            MG_CHECK(strstr(r.text, "__mg_row") != NULL);
+        }
+        release(&r);
+        mg_buf_release(&b);
+    }
+}
+
 /* What counters hold after 2^40 events of each lane, put there before the first: sums are exact in
  * either way of adding, and what 32 bits cannot hold goes to memory at once. */
 static const char *preset_from, *preset_to;

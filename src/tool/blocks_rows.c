@@ -1,0 +1,136 @@
+/* Rows of bits: a function with so many branches that their bits would fill more registers than are good
+ * for it counts all of them in one. Where everything counted so far lies behind for good, the register goes
+ * to a word of local memory, a row, and begins anew:
+ *
+ *     cut D    every later bit's place is dominated by D; none of an earlier bit can be reached from it
+ *              st.local [rows + 4 * row], K;  K = 0;  at = 4 * (row + 1)
+ *
+ * At the end the flush stores K where `at` says and adds row after row (blocks_flush.c). What does not fit
+ * the 30 bits of its row is counted in a byte, as without rows. */
+#include "tool/blocks_regs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
+#define R(r) mg_o_reg(r)
+#define I(n) mg_o_imm(n)
+#define FEW (4 * MG_BANK) /* bits that registers hold well */
+
+struct rows {
+    struct mg_rfunc *f;
+    uint32_t *bits, n_bits; /* counters that take a bit */
+};
+
+/* The block behind whose head a bit's code stands. */
+static uint32_t place_of(const struct rows *r, uint32_t counter)
+{
+    const struct mg_count *k = &r->f->plan->list[counter];
+    return k->kind == MG_COUNT_ENTRY ? 0 : k->block;
+}
+
+static bool is_behind(const struct rows *r, uint32_t cut, uint32_t counter)
+{
+    return mg_dom_over(r->f->plan->dom, cut, place_of(r, counter));
+}
+
+static uint32_t count_behind(const struct rows *r, uint32_t cut)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->n_bits; i++) n += is_behind(r, cut, r->bits[i]);
+    return n;
+}
+
+/* Can no bit that does not stand behind the cut be counted after it? */
+static bool is_final(const struct rows *r, uint32_t cut)
+{
+    const struct mg_cfg *c = r->f->x.c;
+    bool *seen = mg_xcalloc(c->n_blocks + 1, sizeof *seen), final = true;
+    uint32_t *stack = mg_xcalloc(c->n_blocks + 1, sizeof *stack), n = 0;
+    stack[n++] = cut;
+    seen[cut] = true;
+    while (n) {
+        const struct mg_block *b = &c->blocks[stack[--n]];
+        for (uint32_t s = 0; s < b->n_succs; s++) {
+            uint32_t to = c->edges[b->succ_at + s];
+            if (seen[to]) continue;
+            seen[to] = true;
+            stack[n++] = to;
+        }
+    }
+    for (uint32_t i = 0; i < r->n_bits && final; i++) final = is_behind(r, cut, r->bits[i]) || !seen[place_of(r, r->bits[i])];
+    free(seen);
+    free(stack);
+    return final;
+}
+
+/* Blocks that may be cuts, in an order in which each dominates the next: outside loops, where ways join. */
+static uint32_t list_candidates(const struct rows *r, uint32_t *out)
+{
+    const struct mg_cfg *c = r->f->x.c;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->n_blocks; i++) {
+        uint32_t b = c->rpo[i];
+        if (!c->reachable[b] || b == 0 || c->blocks[b].n_preds < 2 || r->f->plan->loops->loop_of[b] != MG_NO_LOOP) continue;
+        if (n && !mg_dom_over(r->f->plan->dom, out[n - 1], b)) continue;
+        out[n++] = b;
+    }
+    return n;
+}
+
+/* Greedy: every row as full as it gets. */
+static void choose_cuts(struct rows *r)
+{
+    struct mg_rfunc *f = r->f;
+    uint32_t *at = mg_xcalloc(f->x.c->n_blocks + 1, sizeof *at), n = list_candidates(r, at), before = r->n_bits, k = 0;
+    f->cuts = mg_xcalloc(n + 1, sizeof *f->cuts);
+    while (k < n) {
+        uint32_t best = UINT32_MAX, left = 0;
+        for (uint32_t i = k; i < n; i++) {
+            uint32_t behind = count_behind(r, at[i]);
+            if (best != UINT32_MAX && before - behind > MG_BANK) break;
+            if (behind == before || !is_final(r, at[i])) continue;
+            best = i;
+            left = behind;
+            if (before - behind >= MG_BANK) break;
+        }
+        if (best == UINT32_MAX || !left) break;
+        f->cuts[f->n_cuts++] = at[best];
+        before = left;
+        k = best + 1;
+    }
+    free(at);
+}
+
+bool mg_rows_plan(struct mg_rfunc *f, bool *taken)
+{
+    struct rows r = {.f = f, .bits = mg_xcalloc(f->n_measured + 1, sizeof *r.bits)};
+    for (uint32_t i = 0; i < f->n_measured; i++)
+        if (f->plan->list[i].width == MG_WIDTH_BIT) r.bits[r.n_bits++] = i;
+    bool plain = f->redux && !f->n_sources && f->n == f->n_measured;
+    for (uint32_t b = 0; b < f->x.c->n_blocks; b++) plain = plain && !f->may_leave[b];
+    if (plain && r.n_bits > FEW) choose_cuts(&r);
+    uint32_t *used = mg_xcalloc(f->n_cuts + 2, sizeof *used);
+    for (uint32_t i = 0; f->n_cuts && i < r.n_bits; i++) {
+        uint32_t row = 0;
+        while (row < f->n_cuts && is_behind(&r, f->cuts[row], r.bits[i])) row++;
+        if (used[row] == MG_BANK) continue;
+        taken[r.bits[i]] = true;
+        f->counters[r.bits[i]].kind = MG_RC_BIT;
+        f->counters[r.bits[i]].slot = row * MG_BANK + used[row]++;
+    }
+    free(used);
+    free(r.bits);
+    return f->n_cuts != 0;
+}
+
+void mg_rows_emit(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    for (uint32_t k = 0; k < f->n_cuts; k++) {
+        x->at = mg_block_head(x->m, &x->c->blocks[f->cuts[k]]);
+        EMIT("st.local.u32", mg_o_addr_reg(f->local_reg, f->rows_at + 4 * (int64_t)k), R(f->banks[0]));
+        EMIT("mov.u32", R(f->banks[0]), I(0));
+        EMIT("mov.u32", R(f->row), I(4 * ((int64_t)k + 1)));
+    }
+}
