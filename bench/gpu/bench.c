@@ -160,7 +160,7 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
     mg_id k = mg_module_find_func(ptx_module, l->kernel);
     struct mg_sites *sites = mg_sites_new(ptx_module, k);
     struct mg_twin *t = NULL;
-    if (mg_twin_new(ptx_module, k, &t, &d) || (tool->configure && tool->configure(args, &conf, &d)) ||
+    if (mg_twin_new_as(ptx_module, k, probe ? 0 : MG_TWIN_CONSTANTS, &t, &d) || (tool->configure && tool->configure(args, &conf, &d)) ||
         mg_tools_instrument(&(struct mg_tool_use){tool, conf}, 1, sites, t, &opts, &b->layout, &d) || mg_module_verify(t->m, &d)) {
         fprintf(stderr, "bench-gpu: %s, %s: %s\n", l->kernel, s->name, mg_diag_first(&d, MG_ERR_STATE));
         exit(3);

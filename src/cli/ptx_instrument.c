@@ -68,7 +68,10 @@ static enum mg_err run_tools(const struct mg_module *m, mg_id kernel, const stru
     struct mg_layout layout = {.n_regions = 0};
     struct mg_pass_opts passes = {.size = sizeof passes, .dump = o->dump, .dump_to = out, .verify = true};
     struct mg_tools_opts opts = {.size = sizeof opts, .sm = (uint32_t)o->sm, .max_copies = o->sm ? GPU_COPIES : 1, .reduce = o->sm != 0, .passes = &passes};
-    enum mg_err err = mg_twin_new(m, kernel, &t, d);
+    unsigned flags = o->sm ? MG_TWIN_CONSTANTS : 0;
+    for (uint32_t i = 0; i < tools->n; i++)
+        if (!tools->uses[i].tool->count) flags = 0; /* as a run does: others may look at loads */
+    enum mg_err err = mg_twin_new_as(m, kernel, flags, &t, d);
     if (!err) err = mg_tools_instrument(tools->uses, tools->n, sites, t, &opts, &layout, d);
     if (!err) {
         add_head(sites, t, &layout, out);

@@ -180,6 +180,17 @@ static bool look_at(struct mg_inst *i)
     return true;
 }
 
+/* Do all tools of the variant count blocks only, so that no load is looked at? */
+static bool only_counts(struct mg_variant *v)
+{
+    struct mg_use uses[MG_MAX_USES];
+    uint32_t n = mg_tools_list(v->set, uses, v->uses);
+    for (uint32_t k = 0; k < n; k++)
+        if (!uses[k].tool->count)
+            return false;
+    return true;
+}
+
 static bool make_text(struct mg_body *b)
 {
     struct mg_code *c = b->inst->code;
@@ -191,7 +202,8 @@ static bool make_text(struct mg_body *b)
     uint64_t start = mg_now_ns();
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_twin *t = NULL;
-    enum mg_err err = mg_twin_new_as(c->m, c->kernel, mg_session.backend->send ? 0 : MG_TWIN_LAUNCHES, &t, &d);
+    unsigned flags = !mg_session.backend->send ? MG_TWIN_LAUNCHES : only_counts(v) ? MG_TWIN_CONSTANTS : 0;
+    enum mg_err err = mg_twin_new_as(c->m, c->kernel, flags, &t, &d);
     bool ok = !err && t;
     if (ok && mg_session.backend->adapt)
         mg_session.backend->adapt(t);

@@ -81,7 +81,10 @@ struct mg_twin {
 /* Fails with MG_ERR_UNSUPPORTED (reason in d) when the kernel cannot have a twin alone: sampler
  * references, device-side launches. The handle of a texture or surface reference is read from its variable. */
 enum mg_err mg_twin_new(const struct mg_module *m, mg_id kernel, struct mg_twin **out, struct mg_diag *d) MG_MUST_CHECK;
-enum mg_twin_flags { MG_TWIN_LAUNCHES = 1 /* the device sees to launches that kernels make: they are no reason to refuse */ };
+enum mg_twin_flags {
+    MG_TWIN_LAUNCHES = 1,  /* the device sees to launches that kernels make: they are no reason to refuse */
+    MG_TWIN_CONSTANTS = 2, /* loads of constants may be rewritten for speed: nobody looks at them in the twin */
+};
 enum mg_err mg_twin_new_as(const struct mg_module *m, mg_id kernel, unsigned flags, struct mg_twin **out, struct mg_diag *d) MG_MUST_CHECK;
 void mg_twin_free(struct mg_twin *t);
 

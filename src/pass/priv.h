@@ -38,6 +38,10 @@ uint32_t mg_twin_symbol_of_func(struct mg_twin_build *b, mg_id func);
 mg_id mg_twin_symbol_reg(struct mg_twin_func *f, uint32_t symbol);
 /* Replaces every reference to module-scope state and every function address in the body. */
 enum mg_err mg_twin_rewrite_symbols(struct mg_twin_func *f) MG_MUST_CHECK;
+/* Gives the node the form whose text has ".const" (and a bank behind it) replaced by `with`. */
+void mg_twin_replace_const(struct mg_module *m, mg_id node, const char *with);
+/* Small tables of constants that the kernel reads at fixed places: from copies in shared memory (twin_const.c). */
+void mg_twin_cache_constants(struct mg_twin_func *f);
 /* Passes the hidden argument at every call of a clone. */
 enum mg_err mg_twin_rewrite_calls(struct mg_twin_func *f) MG_MUST_CHECK;
 /* Appends the hidden parameter to a function, declaration or prototype; returns its var. */

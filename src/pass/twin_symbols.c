@@ -153,8 +153,7 @@ static enum mg_err fix_run(struct mg_twin_func *f, mg_id node, mg_id first, uint
     return MG_ERR_OK;
 }
 
-/* Gives the node the form whose text has ".const" (and a bank behind it) replaced by `with`. */
-static void replace_const(struct mg_module *m, mg_id node, const char *with)
+void mg_twin_replace_const(struct mg_module *m, mg_id node, const char *with)
 {
     const char *text = mg_name(m, m->forms.at[m->nodes.at[node].ref].text);
     const char *at = strstr(text, ".const");
@@ -177,8 +176,8 @@ static enum mg_err fix_const_space(struct mg_twin_func *f, mg_id node)
     if (!mg_form_has(form, MG_MOD_const)) return MG_ERR_OK;
     bool has_nc = m->sm >= 35 && (m->version_major > 3 || (m->version_major == 3 && m->version_minor >= 1));
     switch (form->op) {
-    case MG_OP_ld: replace_const(m, node, has_nc ? ".global.nc" : ".global"); return MG_ERR_OK;
-    case MG_OP_cvta: case MG_OP_prefetch: replace_const(m, node, ".global"); return MG_ERR_OK;
+    case MG_OP_ld: mg_twin_replace_const(m, node, has_nc ? ".global.nc" : ".global"); return MG_ERR_OK;
+    case MG_OP_cvta: case MG_OP_prefetch: mg_twin_replace_const(m, node, ".global"); return MG_ERR_OK;
     default: return refuse(f, node, "constant window asked for by", mg_name(m, form->text));
     }
 }

@@ -80,6 +80,8 @@ enum { OUT_WORDS = 4096 };
 
 static char *preset(char *text);
 
+static unsigned twin_flags; /* enum mg_twin_flags */
+
 static bool instrument(struct run *r, const char *kernel, const char *args, struct mg_counter_layout *layout, struct mg_twin **twin)
 {
     struct mg_diag d = MG_DIAG_INIT;
@@ -87,7 +89,7 @@ static bool instrument(struct run *r, const char *kernel, const char *args, stru
     void *conf = NULL;
     mg_id k = mg_module_find_func(r->m, kernel);
     r->sites = mg_sites_new(r->m, k);
-    bool ok = !mg_twin_new(r->m, k, twin, &d) && !tool->configure(args, &conf, &d) && !tool->count(conf, r->sites, *twin, layout, &d) &&
+    bool ok = !mg_twin_new_as(r->m, k, twin_flags, twin, &d) && !tool->configure(args, &conf, &d) && !tool->count(conf, r->sites, *twin, layout, &d) &&
               !mg_module_verify((*twin)->m, &d);
     if (!ok) mg_test_fail(__FILE__, __LINE__, "%s: %s", kernel, mg_diag_first(&d, MG_ERR_STATE));
     if (conf) tool->release(conf);
@@ -420,6 +422,42 @@ MG_TEST(tool_blocks_random_calls)
         }
         mg_buf_release(&b);
     }
+}
+
+/* Constants at fixed places come from copies in shared memory: words, pairs and a guarded one, of two tables, in a
+ * kernel that has shared memory of its own; one table is read at places that are not fixed, too. */
+static const char constants[] = HEAD
+    ".const .align 4 .b32 one[12] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};\n.const .align 8 .b8 two[96] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24};\n"
+    ENTRY("k") ".shared .align 4 .b32 own[64]; .reg .f32 %f<4>;\n" GID
+    "ld.const.u32 %r4, [one+4]; ld.const.u32 %r5, [one+20]; mad.lo.u32 %r4, %r4, 7, %r5; setp.gt.u32 %p1, %r1, 60; @%p1 bra SKIP;\n"
+    "ld.const.u32 %r5, [one+28]; mad.lo.u32 %r4, %r4, 7, %r5; ld.const.b32 %r5, [one+32]; mad.lo.u32 %r4, %r4, 7, %r5; ld.const.f32 %f1, [one+36]; mov.b32 %r5, %f1; mad.lo.u32 %r4, %r4, 7, %r5;\n"
+    "SKIP: setp.eq.u32 %p2, %r2, 1; mov.u32 %r5, 77; @%p2 ld.const.u32 %r5, [one+44]; mad.lo.u32 %r4, %r4, 7, %r5; ld.const.u32 %r5, [one]; mad.lo.u32 %r4, %r4, 7, %r5;\n"
+    "ld.const.u32 %r5, [one+8]; mad.lo.u32 %r4, %r4, 7, %r5; ld.const.u32 %r5, [one+12]; mad.lo.u32 %r4, %r4, 7, %r5;\n"
+    "ld.const.v2.u32 {%r5, %r6}, [two+8]; mad.lo.u32 %r4, %r4, 7, %r5; mad.lo.u32 %r4, %r4, 7, %r6; ld.const.u64 %rd5, [two+16]; cvt.u32.u64 %r5, %rd5; mad.lo.u32 %r4, %r4, 7, %r5;\n"
+    "ld.const.u8 %r5, [two+19]; mad.lo.u32 %r4, %r4, 7, %r5; ld.const.u16 %r5, [two+22]; mad.lo.u32 %r4, %r4, 7, %r5; ld.const.u32 %r5, [two+12]; mad.lo.u32 %r4, %r4, 7, %r5;\n"
+    "ld.const.u32 %r5, [two]; mad.lo.u32 %r4, %r4, 7, %r5; ld.const.u32 %r5, [two+4]; mad.lo.u32 %r4, %r4, 7, %r5; ld.const.u32 %r5, [two+20]; mad.lo.u32 %r4, %r4, 7, %r5;\n"
+    "and.b32 %r6, %r1, 3; mul.lo.u32 %r6, %r6, 4; cvt.u64.u32 %rd6, %r6; mov.u64 %rd7, one; add.u64 %rd7, %rd7, %rd6; ld.const.u32 %r5, [%rd7]; mad.lo.u32 %r4, %r4, 7, %r5;\n"
+    "st.global.u32 [%rd1], %r4; ret;\n}\n";
+
+MG_TEST(twin_constants)
+{
+    struct run r;
+    const char *text = constants;
+    for (twin_flags = 0; twin_flags <= MG_TWIN_CONSTANTS; twin_flags += MG_TWIN_CONSTANTS) {
+        if (run_both(&r, text, "k", 2, 72, 0, "counters=register,warps=off,sm=90")) {
+            check_witness(&r, "constants");
+            MG_CHECK_EQ(strstr(r.text, "ld.shared.v4.b32") != NULL, twin_flags != 0);
+            MG_CHECK_EQ(strstr(r.text, "ld.shared.v2.u32") != NULL, twin_flags != 0);
+        }
+        release(&r);
+    }
+    twin_flags = MG_TWIN_CONSTANTS; /* dynamic shared memory would move */
+    struct mg_buf b = MG_BUF_INIT;
+    mg_buf_printf(&b, "%.*s.extern .shared .align 16 .b8 more[];\n%s", (int)(strstr(text, ".const") - text), text, strstr(text, ".const"));
+    if (run_both(&r, b.at, "k", 2, 72, 0, "counters=register,warps=off,sm=90")) MG_CHECK(!strstr(r.text, "ld.shared.v4.b32"));
+    release(&r);
+    twin_flags = 0;
+    mg_buf_release(&b);
 }
 
 MG_TEST(tool_blocks_rows)
