@@ -1,5 +1,4 @@
-/* zeros: which loads read nothing but zeros? A tool in one file, told step by step in
- * docs/howto-add-a-tool.md: `make zeros.so`, then `margay run -t ./zeros.so -- ./app`. */
+/* zeros: which loads read nothing but zeros? docs/howto-add-a-tool.md tells it step by step. */
 #include "tool/plugin.h"
 #include "tool/result.h"
 
@@ -53,7 +52,7 @@ static void profile(const void *conf, const struct mg_tool_result *r, struct mg_
             mg_json_obj(j), mg_json_key_u64(j, "kernel", k->id), mg_json_key_u64(j, "ptx_line", s->ptx_line);
             mg_json_key_u64(j, "reads", reads), mg_json_key_u64(j, "zeros", zeros), mg_json_end(j, '}');
         }
-    mg_json_end(j, ']'), mg_table_sort(t, ZEROS);
+    mg_json_end(j, ']'), mg_table_sort(t, 1); /* most zeros first */
 }
 
 static const struct mg_tool zeros = {.name = "zeros", .summary = "loads and the zeros that they read", .analyze = analyze, .instrument = instrument, .profile = profile};

@@ -171,6 +171,7 @@ void mg_session_end(void)
     if (s->config.witness)
         mg_witness_end();
     s->active = false;
+    mg_tools_end(); /* they may leave results */
     pthread_rwlock_wrlock(&s->closing);
     if (s->config.stats)
         write_stats(s);
@@ -179,7 +180,6 @@ void mg_session_end(void)
     mg_kernel_tell_other_calls();
     mg_kernel_tell_other_ptx();
     mg_findings_write();
-    mg_tools_end();
     struct mg_store *store = s->store;
     s->store = NULL;
     pthread_rwlock_unlock(&s->closing);

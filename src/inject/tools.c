@@ -143,8 +143,13 @@ void mg_tools_begin(void)
         mg_session_say("nothing is instrumented");
 }
 
+static bool over; /* nothing more is finalized; under mg_session.closing */
+
 void mg_tools_end(void)
 {
+    pthread_rwlock_wrlock(&mg_session.closing); /* no tool is at work on the end of a launch */
+    over = true;
+    pthread_rwlock_unlock(&mg_session.closing);
     for (uint32_t u = 0; u < mg_session.n_uses; u++)
         if (mg_session.uses[u].tool->end)
             mg_session.uses[u].tool->end(mg_session.uses[u].conf);
@@ -318,7 +323,7 @@ void mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t *raw
             tell_tables(g, a, raw, before);
             mg_account_add(a, cells, replays, use->tool->flags & MG_TOOL_PER_LAUNCH, launch);
         }
-        if (use->tool->finalize) {
+        if (use->tool->finalize && !over) {
             struct mg_tool_launch l = describe(r);
             l.shape.times = replays;
             l.complete = complete;
