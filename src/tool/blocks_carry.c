@@ -230,7 +230,6 @@ static enum mg_rc_kind kind_of(const struct mg_carry *y, const struct mg_rfunc *
 /* Counters of one function; its registers are cells of its own but for the bits. */
 static void place_own(struct mg_carry *y, struct mg_rfunc *f)
 {
-    static const uint32_t shifts[] = {0, 16, 8, 24};
     uint32_t n_fields = 0, cell = 0;
     f->n = f->n_measured = f->plan->n;
     free(f->counters);
@@ -243,7 +242,7 @@ static void place_own(struct mg_carry *y, struct mg_rfunc *f)
             c->bit = mg_rc_bit(c->slot);
         } else if (c->kind == MG_RC_FIELD) {
             if (n_fields % 4 == 0) cell = new_cell(y, f->x.ix, MG_TYPE_b32);
-            c->bit = shifts[n_fields++ % 4];
+            c->bit = 8 * (n_fields++ % 4);
             c->cell = cell;
         } else {
             c->cell = new_cell(y, f->x.ix, c->kind == MG_RC_64 ? MG_TYPE_b64 : MG_TYPE_b32);
@@ -323,7 +322,7 @@ static void make_regs(struct mg_carry *y, struct mg_rfunc *funcs, struct mg_rfun
         if (passes(y, funcs, f->x.ix, c)) *reg_of(y, f->x.ix, c) = mg_emit_reg(&f->x, "__mg_c", y->cells[c].type);
 }
 
-/* Fields first, those of one register side by side: they are summed in pairs. */
+/* Fields first, those of one register side by side: they are summed in pairs, and emptied in a row. */
 static void list_sources(const struct mg_carry *y, const struct mg_rfunc *funcs, struct mg_rfunc *f)
 {
     uint32_t most = 0;

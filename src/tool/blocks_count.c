@@ -207,15 +207,31 @@ static bool in_scope(const struct mg_rfunc *f, mg_id node)
     return false;
 }
 
+/* Register by register, field by field in a loop: rarely run, and in few registers, which a function would
+ * else save at every entry. */
 static void empty_fields(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
-    mg_id base = mg_rc_t64(f, 3), mine = mg_emit_mine(x);
-    EMIT("add.u64", R(base), R(x->ctx), I(MG_CTX_BYTES + 8 * (int64_t)f->at));
-    for (uint32_t i = 0; i < f->n_measured; i++)
-        if (f->counters[i].kind == MG_RC_FIELD) mg_rc_add_lane(f, &f->counters[i], base, mine);
-    for (uint32_t i = 0; i < f->n_measured; i++)
-        if (f->counters[i].kind == MG_RC_FIELD && !f->counters[i].bit) EMIT("mov.u32", R(f->counters[i].reg), I(0));
+    mg_id base = mg_rc_t64(f, 3), wide = mg_rc_t64(f, 0), mine = mg_emit_mine(x), p = mg_rc_tp(f, 1), v = mg_rc_t32(f, 5);
+    for (uint32_t i = 0; i < f->n_measured; i++) {
+        const struct mg_rc *c = &f->counters[i];
+        if (c->kind != MG_RC_FIELD || c->bit) continue;
+        mg_id again = mg_rc_label(f);
+        EMIT("add.u64", R(base), R(x->ctx), I(MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)));
+        mg_rc_put_label(f, again);
+        mg_node_insert_before(x->m, x->func, x->at, mg_node_new_kind(x->m, MG_NODE_pragma, mg_intern_adds(&x->m->names, "nounroll")));
+        EMIT("and.b32", R(v), R(c->reg), I(255));
+        EMIT("setp.ne.u32", R(p), R(v), I(0));
+        if (mine) EMIT("and.pred", R(p), R(p), R(mine));
+        EMIT("cvt.u64.u32", R(wide), R(v));
+        mg_emit_guard(x, p, false);
+        EMIT("red.global.add.u64", mg_o_addr_reg(base, 0), R(wide));
+        mg_emit_guard(x, 0, false);
+        EMIT("shr.u32", R(c->reg), R(c->reg), I(8));
+        EMIT("add.u64", R(base), R(base), I(8));
+        EMIT("setp.ne.u32", R(p), R(c->reg), I(0));
+        mg_rc_branch(f, p, false, again);
+    }
 }
 
 void mg_rc_spill_fields(struct mg_rfunc *f)

@@ -52,13 +52,13 @@ static void sum_lanes(struct mg_rfunc *f, mg_id d, mg_id s, mg_id mask)
 
 enum { MASK, RANK, LANES, SHIFT, VALUE }; /* t32 */
 
-/* Fields of 8 bits are summed in pairs, 16 bits apart. */
+/* Fields of 8 bits are summed in pairs, 16 bits apart; the lower one of a pair comes two words earlier. */
 static void add_field(struct mg_rfunc *f, const struct bank *k, uint32_t w, mg_id v, mg_id i)
 {
     struct mg_emit *x = &f->x;
-    const struct mg_rc *c = k->words[w], *before = w ? k->words[w - 1] : NULL;
-    mg_id pair = mg_rc_t32(f, 8), one = mg_rc_t32(f, 7);
-    bool summed = before && before->kind == MG_RC_FIELD && before->reg == c->reg && before->bit + 16 == c->bit;
+    const struct mg_rc *c = k->words[w], *lower = w > 1 ? k->words[w - 2] : NULL;
+    mg_id pair = mg_rc_t32(f, c->bit % 16 ? 9 : 8), one = mg_rc_t32(f, 7);
+    bool summed = lower && lower->kind == MG_RC_FIELD && lower->reg == c->reg && lower->bit + 16 == c->bit;
     if (!summed) {
         if (c->bit % 16) EMIT("shr.u32", R(pair), R(c->reg), I(8));
         EMIT("and.b32", R(pair), R(c->bit % 16 ? pair : c->reg), I(0x00ff00ff));
