@@ -2,6 +2,7 @@
  * after a pass. */
 #include "cli/ptx.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,20 +84,38 @@ static enum mg_err run_tools(const struct mg_module *m, mg_id kernel, const stru
     return err;
 }
 
-static enum mg_err run_pass(struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out, struct mg_diag *d)
+enum { MOST_PASSES = 16 };
+
+/* "ssa,regs": passes in order; false: one of them is none, named in `bad`. */
+static bool find_passes(const char *list, struct mg_pipeline_step steps[MOST_PASSES], uint32_t *n, char bad[64])
 {
-    const struct mg_pass *p = mg_pass_find(o->pass);
-    if (!p) return mg_diag_err(d, MG_ERR_NOT_FOUND, "no pass \"%s\"", o->pass);
-    struct mg_pipeline_step step = {p, NULL};
-    struct mg_pass_opts opts = {.size = sizeof opts, .verify = true};
-    enum mg_err err = mg_pass_run(m, &step, 1, &opts, d);
+    *n = 0;
+    for (const char *at = list; *at && *n < MOST_PASSES;) {
+        size_t len = strcspn(at, ",");
+        snprintf(bad, 64, "%.*s", (int)MG_MIN(len, (size_t)63), at);
+        const struct mg_pass *p = mg_pass_find(bad);
+        if (!p) return false;
+        steps[(*n)++] = (struct mg_pipeline_step){p, NULL};
+        at += len + (at[len] == ',');
+    }
+    return *n != 0;
+}
+
+static enum mg_err run_passes(struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out, struct mg_diag *d)
+{
+    struct mg_pipeline_step steps[MOST_PASSES];
+    struct mg_pass_opts opts = {.size = sizeof opts, .verify = true, .dump = o->dump, .dump_to = out};
+    uint32_t n;
+    char bad[64] = "";
+    if (!find_passes(o->pass, steps, &n, bad)) return mg_diag_err(d, MG_ERR_NOT_FOUND, "no pass \"%s\"", bad);
+    enum mg_err err = mg_pass_run(m, steps, n, &opts, d);
     if (!err) mg_ptx_print(m, out);
     return err;
 }
 
 enum mg_err ptx_instrument(struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out, struct mg_diag *d)
 {
-    if (o->pass) return run_pass(m, o, out, d);
+    if (o->pass) return run_passes(m, o, out, d);
     struct tools tools = {.n = 0};
     enum mg_err err = find_tools(o, &tools, d);
     for (mg_id f = 1; !err && f < m->funcs.n; f++)
@@ -116,8 +135,11 @@ bool ptx_opts_check(const struct ptx_opts *o, const char *action, const struct m
         mg_opt_usage(page, 0, "--json is for stat");
         return false;
     }
-    if (o->pass && !mg_pass_find(o->pass)) {
-        mg_opt_usage(page, 0, "no pass '%s'", o->pass);
+    struct mg_pipeline_step steps[MOST_PASSES];
+    uint32_t n;
+    char bad[64] = "";
+    if (o->pass && !find_passes(o->pass, steps, &n, bad)) {
+        mg_opt_usage(page, 0, "no pass '%s'", bad);
         return false;
     }
     struct mg_diag d = MG_DIAG_INIT;

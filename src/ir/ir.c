@@ -217,3 +217,37 @@ uint32_t mg_node_defs(const struct mg_module *m, mg_id node, mg_id *ids, uint32_
     if (has_dst(m, n)) note_dst(m, &m->opnds.at[n->opnd], false, &s);
     return s.n;
 }
+
+static void rename_opnd(struct mg_module *m, mg_id at, bool is_dst, const struct mg_reg_renamer *r)
+{
+    struct mg_opnd o = m->opnds.at[at];
+    switch ((enum mg_opnd_kind)o.kind) {
+    case MG_OPND_reg:
+    case MG_OPND_not:
+    case MG_OPND_neg:
+    case MG_OPND_sel:
+        o.id = is_dst ? r->def(o.id, r->user) : r->use(o.id, r->user);
+        break;
+    case MG_OPND_addr:
+        if (o.sub == MG_OPND_reg) o.id = r->use(o.id, r->user);
+        break;
+    case MG_OPND_vec:
+    case MG_OPND_list:
+    case MG_OPND_tensor:
+    case MG_OPND_pair:
+        for (uint32_t i = 0; i < o.n; i++) rename_opnd(m, o.id + i, is_dst, r);
+        return;
+    default:
+        return;
+    }
+    m->opnds.at[at].id = o.id;
+}
+
+void mg_node_rename(struct mg_module *m, mg_id node, const struct mg_reg_renamer *r)
+{
+    const struct mg_node n = m->nodes.at[node];
+    if (n.kind != MG_NODE_inst) return;
+    bool dst = has_dst(m, &n);
+    if (n.guard) m->nodes.at[node].guard = r->use(n.guard, r->user);
+    for (uint32_t i = 0; i < n.n_opnds; i++) rename_opnd(m, n.opnd + i, i == 0 && dst, r);
+}

@@ -250,6 +250,11 @@ void mg_reg_text(const struct mg_module *m, mg_id reg, struct mg_buf *out);
 uint32_t mg_node_uses(const struct mg_module *m, mg_id node, mg_id *ids, uint32_t cap);
 uint32_t mg_node_defs(const struct mg_module *m, mg_id node, mg_id *ids, uint32_t cap);
 
+/* Gives every register that the instruction reads or writes the one that the functions answer for it: the
+ * guard, bases of addresses and components of vectors included. */
+struct mg_reg_renamer { mg_id (*use)(mg_id reg, void *user), (*def)(mg_id reg, void *user); void *user; };
+void mg_node_rename(struct mg_module *m, mg_id node, const struct mg_reg_renamer *r);
+
 /* ---- building and editing (ir/build.c, ir/edit.c) ------------------------------------------- */
 
 mg_id mg_form_intern(struct mg_module *m, const char *text, size_t len);

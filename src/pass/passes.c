@@ -24,6 +24,9 @@ static const struct mg_pass mg_pass_verify = {
     .name = "verify", .summary = "check what every pass must leave true", .scope = MG_SCOPE_IMMUTABLE, .keeps = MG_AN_ALL, .run = run_verify,
 };
 
+/* In files of their own. */
+extern const struct mg_pass mg_pass_into_ssa, mg_pass_regs;
+
 static const struct mg_pass *const passes[] = {
 #define PASS(name) &mg_pass_##name,
 #include "pass/passes.def"

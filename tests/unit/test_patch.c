@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
-#include "device/device.h"
 #include "device/mem.h"
 #include "ptx/ptx.h"
+#include "emu_run.h"
 #include "kernels.h"
 #include "test.h"
 #include "tool/layout.h"
@@ -14,29 +14,6 @@
 #define I(n) mg_o_imm(n)
 
 enum { OUT_WORDS = 4096, MOST_CELLS = 4096, MOST_TOOLS = 4 };
-
-static struct mg_device *device(void)
-{
-    static struct mg_device *dev;
-    if (dev) return dev;
-    struct mg_device_opts o = {.size = sizeof o, .properties = "h200", .workers = 2, .count_positions = true};
-    struct mg_diag d = MG_DIAG_INIT;
-    mg_mem_init(0);
-    if (mg_emu_ops.open(&dev, &o, &d)) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_DEVICE));
-    mg_diag_release(&d);
-    return dev;
-}
-
-static struct mg_dmod *load(const char *text)
-{
-    struct mg_diag d = MG_DIAG_INIT;
-    struct mg_dmod *mod = NULL;
-    struct mg_module *m = NULL;
-    if (mg_ptx_parse(text, strlen(text), "t.ptx", &m, &d) || mg_emu_ops.module_load(device(), m, &mod, &d))
-        mg_test_fail(__FILE__, __LINE__, "%s\n%s", mg_diag_first(&d, MG_ERR_INPUT), text);
-    mg_diag_release(&d);
-    return mod;
-}
 
 struct run { /* of kernel k, native and instrumented */
     struct mg_module *m;
@@ -63,17 +40,6 @@ static void note_position(void *user, mg_id func, mg_id node, uint64_t threads, 
     r->w_warps[node] = warps;
 }
 
-static bool launch(struct run *r, struct mg_dmod *mod, const void *params, uint32_t bytes)
-{
-    struct mg_launch l = {.kernel = mg_emu_ops.kernel(mod, "k"), .grid = {r->grid, 1, 1}, .block = {r->block, 1, 1},
-                          .params = params, .param_bytes = bytes, .time_limit_ns = 10000000000u};
-    struct mg_launch_stats s;
-    struct mg_fault f;
-    mg_emu_ops.launch(device(), &l, &s, &f);
-    if (f.kind) mg_test_fail(__FILE__, __LINE__, "%s", f.text);
-    return !f.kind;
-}
-
 static struct mg_twin *instrument(struct run *r, const struct mg_tool_use *uses, uint32_t n)
 {
     struct mg_diag d = MG_DIAG_INIT;
@@ -97,7 +63,7 @@ static bool run(struct run *r, const char *text, const struct mg_tool_use *uses,
     struct mg_diag d = MG_DIAG_INIT;
     if (mg_ptx_parse(text, strlen(text), "t.ptx", &r->m, &d)) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_INPUT));
     mg_diag_release(&d);
-    struct mg_dmod *native = load(text);
+    struct mg_dmod *native = emu_load(text);
     struct mg_twin *t = r->m ? instrument(r, uses, n) : NULL;
     if (!native || !t) return false;
     struct mg_counter_launch shape = {.grid = {r->grid, 1, 1}, .block = {r->block, 1, 1}};
@@ -109,15 +75,15 @@ static bool run(struct run *r, const char *text, const struct mg_tool_use *uses,
     memcpy(c + MG_CTX_WORDS / 8, r->words, sizeof r->words);
     c[MG_CTX_COUNTERS / 8] = ctx + MG_CTX_BYTES;
     memset((void *)(uintptr_t)out, 0, OUT_WORDS * 4);
-    bool ok = launch(r, native, &params, 12);
+    bool ok = emu_launch(native, r->grid, r->block, &params, 12);
     uint32_t *left = malloc(OUT_WORDS * 4);
     memcpy(left, (void *)(uintptr_t)out, OUT_WORDS * 4);
     memset((void *)(uintptr_t)out, 0, OUT_WORDS * 4);
     r->w_threads = calloc(r->m->nodes.n, 8);
     r->w_warps = calloc(r->m->nodes.n, 8);
     mg_emu_ops.positions(native, note_position, r);
-    struct mg_dmod *code = load(r->text);
-    ok = ok && code && launch(r, code, &params, 24);
+    struct mg_dmod *code = emu_load(r->text);
+    ok = ok && code && emu_launch(code, r->grid, r->block, &params, 24);
     r->out = malloc(OUT_WORDS * 4);
     memcpy(r->out, (void *)(uintptr_t)out, OUT_WORDS * 4);
     if (!r->changes && memcmp(r->out, left, OUT_WORDS * 4)) mg_test_fail(__FILE__, __LINE__, "the twin computes something else:\n%s", r->text);
