@@ -11,7 +11,7 @@
 #include "tool/layout.h"
 #include "tool/spec.h"
 
-enum { GPU_COPIES = 64 };
+enum { GPU_COPIES = 256 };
 
 struct tools { struct mg_tool_use *uses; void **confs; struct mg_tool_spec *specs; uint32_t n; };
 

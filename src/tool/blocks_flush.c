@@ -144,6 +144,7 @@ static bool test_size(struct mg_rfunc *f, const struct bank *k, mg_id p)
     bool any64 = false, any32 = false;
     for (uint32_t w = 0; w < k->n_words; w++) {
         const struct mg_rc *c = k->words[w];
+        if (c->small) continue;
         bool is64 = c->kind == MG_RC_64, *any = is64 ? &any64 : &any32;
         mg_id acc = is64 ? wide : narrow;
         if (c->kind == MG_RC_FIELD) continue; /* below 256 */

@@ -197,8 +197,7 @@ void mg_rc_add_local_array(struct mg_rfunc *f)
     f->local_reg = mg_emit_reg(&f->x, "__mg_locals", MG_TYPE_b64);
 }
 
-/* shared: the packed register that callees know, 0: none. */
-static void assign_registers(struct mg_rfunc *f, mg_id shared)
+void mg_rc_assign_registers(struct mg_rfunc *f, mg_id shared)
 {
     f->n_banks = f->n_cuts ? 1 : (f->n_bits + MG_BANK - 1) / MG_BANK;
     if (f->n_cuts) f->row = mg_emit_reg(&f->x, "__mg_row", MG_TYPE_u32);
@@ -269,7 +268,7 @@ static void plan_counters(const struct kernel *kernel, struct mg_rfunc *f)
     if (f->n_sources) add_sources(kernel, f);
     assign_kinds(f, all);
     free(all);
-    assign_registers(f, y ? y->regs[(size_t)f->x.ix * y->n_cells] : 0);
+    mg_rc_assign_registers(f, y ? y->regs[(size_t)f->x.ix * y->n_cells] : 0);
 }
 
 /* ---- which counters may have counted --------------------------------------------------------------------- */

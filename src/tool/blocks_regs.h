@@ -27,6 +27,7 @@ struct mg_rc { /* a counter of one function while it runs */
     mg_id reg;      /* BIT: the packed register */
     uint32_t bit;   /* BIT, FIELD: position in it */
     uint32_t cell;  /* of a counter that travels: the register in which it does */
+    bool small;     /* never as much as 2^27 in a lane */
     uint32_t slot;  /* among the function's counters in memory: bits first */
     mg_id from;     /* where an induction variable stood when its loop was entered */
     mg_id high;     /* carries of its steps since */
@@ -136,6 +137,8 @@ void mg_rc_flush_lanes(struct mg_rfunc *f, const uint64_t *set);
 void mg_rc_spill_fields(struct mg_rfunc *f);
 /* The array for counters in local memory. */
 void mg_rc_add_local_array(struct mg_rfunc *f);
+/* Registers of all counters, whose kinds and slots are known. shared: the packed register that callees know; 0: none. */
+void mg_rc_assign_registers(struct mg_rfunc *f, mg_id shared);
 mg_id mg_rc_temp64(struct mg_rfunc *f);
 
 #endif

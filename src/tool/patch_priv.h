@@ -70,6 +70,7 @@ struct mg_code_at {
     MG_VEC(struct mg_known) known;
     MG_VEC(struct mg_code_item) items;
 };
+struct mg_patch_sum_use { uint32_t sum; unsigned kind; /* enum mg_rc_kind */ double weight; uint64_t most; /* in an activation */ };
 struct mg_patch_skips { mg_id node, pred; };
 struct mg_patch {
     struct mg_patches *all;
@@ -93,7 +94,7 @@ struct mg_patch {
         struct mg_code_at *prologue;   /* values that do not change */
         mg_id base;                    /* address of the cells, of this multiprocessor's copy; 0: not needed */
         mg_id *tables;                 /* addresses of tables; NULL: not needed */
-        uint32_t *sums, n_sums, first_sum; /* that its code adds to, the most frequent first; slot of the first */
+        struct mg_patch_sum_use *sums; uint32_t n_sums, first_sum; /* that its code adds to, in order of their slots; the first one */
     } *own;
 };
 
@@ -107,6 +108,7 @@ mg_id mg_code_emit(struct mg_code_at *at, mg_id guard, bool guard_not, const cha
 static inline const struct mg_code_guard *mg_at_guard(const struct mg_code_at *at) { return &at->guards[at->depth]; }
 struct mg_code_at *mg_at_prologue(struct mg_patch *p, uint32_t func_ix);
 void mg_code_forget(struct mg_code_at *at); /* what is known of lanes no longer holds */
+mg_id mg_value_lt(struct mg_code_at *at);   /* lanes below */
 mg_id mg_value_base(struct mg_code_at *at); /* address of cell 0 */
 mg_id mg_value_table(struct mg_code_at *at, uint32_t table);
 struct mg_placer *mg_patch_placer(struct mg_patches *s, uint32_t func_ix);

@@ -1,10 +1,16 @@
 /* Sums: registers of each thread, added to memory where the thread leaves the function, by the same
  * machinery as the block counter's (blocks_flush.c). Those of one function lie behind one another in
- * every copy of the region, and each belongs to a cell. */
+ * every copy of the region, and each belongs to a cell.
+ *
+ *   at most one addition of 1 in an activation    a bit of a packed register
+ *   small: constants outside of loops             32 bits, whose sum over a warp fits 32 bits, too
+ *   other                                         64 bits; beyond what registers there are: a word of local memory */
+#include <stdlib.h>
+
 #include "tool/blocks_regs.h"
 #include "tool/patch_priv.h"
 
-enum { MOST_REGISTERS = 16 }; /* sums in registers; others are words of local memory */
+enum { MOST_CELLS = 40 /* registers of 32 bits for sums that are no bits */, SMALL = 1 << 27 };
 
 struct mg_sums {
     struct mg_patch *p;
@@ -16,26 +22,57 @@ struct mg_sums {
     uint64_t *all;       /* set of all counters */
 };
 
-/* Sums that the code of a function adds to, in order of their weight: the most frequent first. */
-static uint32_t find_used(const struct mg_patch *p, uint32_t func_ix, uint32_t *order)
+/* May code at the spot run more than once in an activation of its function? */
+static bool repeats(const struct mg_patch *p, const struct mg_code_at *at)
 {
-    double *weight = mg_xcalloc(p->sums.n + 1, sizeof *weight);
+    if (at->kind == MG_AT_PROLOGUE || at->kind == MG_AT_ENTRY || at->kind == MG_AT_EXIT) return false;
+    uint32_t b = mg_cfg_block_of(p->all->sites->cfgs[at->func_ix], at->node);
+    return b == MG_NO_BLOCK || p->all->funcs[at->func_ix].loops->loop_of[b] != MG_NO_LOOP;
+}
+
+static int by_kind_and_weight(const void *a, const void *b)
+{
+    const struct mg_patch_sum_use *x = a, *y = b;
+    bool bit_x = x->kind == MG_RC_BIT, bit_y = y->kind == MG_RC_BIT;
+    if (bit_x != bit_y) return bit_x ? -1 : 1;
+    if (x->weight != y->weight) return x->weight > y->weight ? -1 : 1;
+    return x->sum < y->sum ? -1 : x->sum > y->sum;
+}
+
+/* The sums that the code of a function adds to: bits first, then the most frequent. */
+static uint32_t find_used(const struct mg_patch *p, uint32_t func_ix, struct mg_patch_sum_use *list)
+{
+    struct mg_patch_sum_use *all = mg_xcalloc(p->sums.n + 1, sizeof *all);
     const struct mg_freq *q = p->all->funcs[func_ix].freq;
-    uint32_t n = 0;
+    uint32_t n = 0, n_bits = 0, cells = 0;
     for (uint32_t i = 0; i < p->spots.n; i++) {
         const struct mg_code_at *at = p->spots.at[i];
-        uint32_t b = at->func_ix == func_ix ? mg_cfg_block_of(p->all->sites->cfgs[func_ix], at->node) : MG_NO_BLOCK;
         if (at->func_ix != func_ix) continue;
-        for (uint32_t k = 0; k < at->items.n; k++)
-            if (!at->items.at[k].node) weight[at->items.at[k].sum] += 1e-9 + (q && b != MG_NO_BLOCK ? q->block[b] : 1);
+        uint32_t b = mg_cfg_block_of(p->all->sites->cfgs[func_ix], at->node);
+        for (uint32_t k = 0; k < at->items.n; k++) {
+            const struct mg_code_item *it = &at->items.at[k];
+            if (it->node) continue;
+            struct mg_patch_sum_use *u = &all[it->sum];
+            uint64_t v = it->v.kind == MG_OPND_imm && !repeats(p, at) ? it->v.val : SMALL;
+            u->weight += 1e-9 + (b != MG_NO_BLOCK ? q->block[b] : 1);
+            u->most = v >= SMALL || u->most >= SMALL ? SMALL : u->most + v;
+        }
     }
     for (uint32_t s = 0; s < p->sums.n; s++) {
-        if (weight[s] == 0) continue;
-        uint32_t at = n++;
-        while (at && weight[order[at - 1]] < weight[s]) order[at] = order[at - 1], at--;
-        order[at] = s;
+        struct mg_patch_sum_use u = all[s];
+        if (u.weight == 0) continue;
+        u.sum = s;
+        u.kind = u.most == 1 && n_bits < MG_BANK * MG_BIT_BANKS ? MG_RC_BIT : u.most < SMALL ? MG_RC_32 : MG_RC_64;
+        n_bits += u.kind == MG_RC_BIT;
+        list[n++] = u;
     }
-    free(weight);
+    qsort(list, n, sizeof *list, by_kind_and_weight);
+    for (uint32_t i = n_bits; i < n; i++) {
+        uint32_t need = list[i].kind == MG_RC_64 ? 2 : 1;
+        cells += need;
+        if (cells > MOST_CELLS) list[i].kind = MG_RC_LOCAL; /* from here on all: slots are in order of kinds */
+    }
+    free(all);
     return n;
 }
 
@@ -44,31 +81,39 @@ void mg_sums_place(struct mg_patch *p)
     struct mg_region *r = p->region;
     uint32_t n_funcs = p->all->sites->n_funcs;
     if (!p->sums.n) return;
-    r->sums = mg_arena_array(&p->all->layout->arena, struct mg_layout_sum, (size_t)p->sums.n * n_funcs);
+    struct mg_patch_sum_use *list = mg_xcalloc(p->sums.n, sizeof *list);
+    MG_VEC(struct mg_layout_sum) slots = {0};
     for (uint32_t f = 0; f < n_funcs; f++) {
         struct mg_patch_own *own = &p->own[f];
         if (!p->all->sites->cfgs[f]->n_blocks) continue;
-        mg_patch_placer(p->all, f); /* knows how often blocks run */
-        own->sums = mg_arena_array(&p->scratch, uint32_t, p->sums.n);
-        own->first_sum = r->n_sums;
-        own->n_sums = find_used(p, f, own->sums);
-        for (uint32_t k = 0; k < own->n_sums; k++, r->n_sums++)
-            r->sums[r->n_sums] = (struct mg_layout_sum){.cell = p->sums.at[own->sums[k]], .slot = r->n_cells + r->n_sums};
+        mg_patch_placer(p->all, f); /* knows of loops, and how often blocks run */
+        own->n_sums = find_used(p, f, list);
+        own->sums = mg_arena_copy(&p->scratch, list, own->n_sums * sizeof *list);
+        own->first_sum = slots.n;
+        for (uint32_t k = 0; k < own->n_sums; k++) {
+            uint32_t slot = r->n_cells + slots.n;
+            *mg_vec_push(&slots) = (struct mg_layout_sum){.cell = p->sums.at[list[k].sum], .slot = slot};
+        }
     }
+    r->sums = mg_arena_copy(&p->all->layout->arena, slots.at, slots.n * sizeof *r->sums);
+    r->n_sums = slots.n;
+    mg_vec_release(&slots);
+    free(list);
 }
 
-static void give_registers(struct mg_sums *s, const uint32_t *order, uint32_t n)
+static void give_registers(struct mg_sums *s, const struct mg_patch_sum_use *list, uint32_t n)
 {
     struct mg_rfunc *f = &s->f;
     f->n = f->n_measured = n;
     f->counters = mg_xcalloc(n + 1, sizeof *f->counters);
     for (uint32_t i = 0; i < n; i++) {
-        s->counter[order[i]] = i;
-        f->counters[i] = (struct mg_rc){.kind = i < MOST_REGISTERS ? MG_RC_64 : MG_RC_LOCAL, .slot = i};
-        if (i < MOST_REGISTERS) f->counters[i].reg = mg_emit_reg(&f->x, "__mg_c", MG_TYPE_u64), f->n_words++;
-        else f->n_locals++;
+        s->counter[list[i].sum] = i;
+        f->counters[i] = (struct mg_rc){.kind = list[i].kind, .slot = i, .small = list[i].kind == MG_RC_32};
+        f->n_bits += list[i].kind == MG_RC_BIT;
+        f->n_words += list[i].kind == MG_RC_32 || list[i].kind == MG_RC_64;
+        f->n_locals += list[i].kind == MG_RC_LOCAL;
     }
-    if (f->n_locals) mg_rc_add_local_array(f);
+    mg_rc_assign_registers(f, 0);
 }
 
 struct mg_sums *mg_sums_begin(struct mg_patch *p, uint32_t func_ix)
@@ -104,14 +149,15 @@ void mg_sums_add(struct mg_sums *s, mg_id in_front, const struct mg_code_item *i
     x->at = in_front;
     if (c->kind == MG_RC_LOCAL) {
         mg_id v = mg_rc_temp64(&s->f);
-        int64_t off = 8 * (int64_t)(c->slot - s->f.n_words);
+        int64_t off = 8 * (int64_t)(c->slot - s->f.n_bits - s->f.n_words);
         EMIT_AT(x, "ld.local.u64", mg_o_reg(v), mg_o_addr_reg(s->f.local_reg, off));
         EMIT_AT(x, "add.u64", mg_o_reg(v), mg_o_reg(v), it->v);
         mg_emit_guard(x, it->guard, it->guard_not);
         EMIT_AT(x, "st.local.u64", mg_o_addr_reg(s->f.local_reg, off), mg_o_reg(v));
     } else {
         mg_emit_guard(x, it->guard, it->guard_not);
-        EMIT_AT(x, "add.u64", mg_o_reg(c->reg), mg_o_reg(c->reg), it->v);
+        if (c->kind == MG_RC_BIT) EMIT_AT(x, "or.b32", mg_o_reg(c->reg), mg_o_reg(c->reg), mg_o_imm((int64_t)1 << c->bit));
+        else EMIT_AT(x, c->kind == MG_RC_32 ? "add.u32" : "add.u64", mg_o_reg(c->reg), mg_o_reg(c->reg), it->v);
     }
     mg_emit_guard(x, 0, false);
 }
@@ -135,6 +181,7 @@ void mg_sums_end(struct mg_sums *s)
     f->x.at = mg_patch_close(s->p->all, s->func_ix);
     if (f->x.at) mg_rc_flush(f, NULL, 0, false);
     free(f->counters);
+    free(f->banks);
     free(s->counter);
     free(s->all);
     free(s);

@@ -138,10 +138,22 @@ static void update(struct mg_code_at *at, mg_id base, int64_t off, enum mg_merge
     MG_GUARDED(at, lead, red_form(rule), to, w);
 }
 
-/* Each lane has an address of its own. */
-static void update_each(struct mg_code_at *at, mg_id base, int64_t off, enum mg_merge rule, struct mg_opnd v)
+/* Each lane has an address of its own. Lanes that add one constant to one address do it together: `same` is
+ * what tells their addresses apart. */
+static void update_each(struct mg_code_at *at, mg_id base, int64_t off, enum mg_merge rule, struct mg_opnd v, mg_id same)
 {
     if (is_zero(v)) return;
+    if (v.kind == MG_OPND_imm && reduces(at)) {
+        const struct mg_code_guard *g = mg_at_guard(at);
+        mg_id mask = mg_value_active(at), lt = mg_value_lt(at), mates = mg_code_temp(at, MG_TYPE_b32), below = mg_code_temp(at, MG_TYPE_b32), lead = mg_code_temp(at, MG_TYPE_pred);
+        mg_code_emit(at, g->pred, g->is_not, "match.any.sync.b32", (const struct mg_opnd[]){R(mates), R(same), R(mask)}, 3);
+        MG_PURE(at, "and.b32", R(below), R(lt), R(mates));
+        if (g->pred) MG_PURE(at, "setp.eq.and.u32", R(lead), R(below), I(0), g->is_not ? mg_o_not(g->pred) : R(g->pred));
+        else MG_PURE(at, "setp.eq.u32", R(lead), R(below), I(0));
+        if (rule == MG_MERGE_SUM) MG_PURE(at, "popc.b32", R(below), R(mates));
+        MG_GUARDED(at, lead, red_form(rule), mg_o_addr_reg(base, off), rule == MG_MERGE_SUM ? R(times(at, below, v)) : wide(at, v));
+        return;
+    }
     struct mg_opnd w = wide(at, v);
     MG_CODE(at, red_form(rule), mg_o_addr_reg(base, off), w);
 }
@@ -167,7 +179,7 @@ void mg_cell_update_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id 
     MG_PURE(at, "mad.wide.u32", R(a), R(ix), I(8), R(mg_value_base(at)));
     mg_code_push_guard(at, inside, false);
     if (spread == MG_ONCE) update(at, a, 8 * (int64_t)first, rule, v, spread);
-    else update_each(at, a, 8 * (int64_t)first, rule, v);
+    else update_each(at, a, 8 * (int64_t)first, rule, v, ix);
     mg_code_pop_guard(at);
 }
 

@@ -120,6 +120,7 @@ static mg_id of_function(struct mg_code_at *at, enum mg_value_kind kind, uint32_
     return note(pro, kind, arg, NULL, r);
 }
 
+mg_id mg_value_lt(struct mg_code_at *at) { return of_function(at, MG_V_LT, 0); }
 mg_id mg_value_lane(struct mg_code_at *at) { return of_function(at, MG_V_LANE, 0); }
 mg_id mg_value_sm(struct mg_code_at *at) { return of_function(at, MG_V_SM, 0); }
 mg_id mg_value_tid(struct mg_code_at *at) { return of_function(at, MG_V_TID, 0); }
@@ -161,7 +162,7 @@ mg_id mg_value_leader(struct mg_code_at *at)
     const struct mg_code_guard *g = mg_at_guard(at);
     mg_id r = known(at, MG_V_LEADER, 0, g);
     if (r) return r;
-    mg_id lt = of_function(at, MG_V_LT, 0), mask = mg_value_active(at), below = mg_code_temp(at, MG_TYPE_b32);
+    mg_id lt = mg_value_lt(at), mask = mg_value_active(at), below = mg_code_temp(at, MG_TYPE_b32);
     r = mg_code_temp(at, MG_TYPE_pred);
     MG_PURE(at, "and.b32", R(below), R(lt), R(mask)); /* in this order: decode_probe.c takes the other one for a pattern that drops the mask */
     if (g->pred) MG_PURE(at, "setp.eq.and.u32", R(r), R(below), I(0), g->is_not ? mg_o_not(g->pred) : R(g->pred));
