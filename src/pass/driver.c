@@ -17,6 +17,7 @@
 #include "analysis/loop.h"
 #include "analysis/space.h"
 #include "analysis/ssa.h"
+#include "analysis/uniform.h"
 #include "base/io.h"
 #include "pass/pass.h"
 #include "ptx/ptx.h"
@@ -27,6 +28,7 @@ struct func_facts { /* owner: the context; NULL: not computed */
     struct mg_loops *loops;
     struct mg_live *live;
     struct mg_ssa *ssa;
+    struct mg_uniform *uniform;
 };
 
 struct mg_pass_ctx {
@@ -106,6 +108,13 @@ const struct mg_ssa *mg_pass_ssa(struct mg_pass_ctx *c, mg_id func)
     return f->ssa;
 }
 
+const struct mg_uniform *mg_pass_uniform(struct mg_pass_ctx *c, mg_id func)
+{
+    struct func_facts *f = facts_of(c, func);
+    if (!f->uniform) f->uniform = mg_uniform_new(mg_pass_cfg(c, func), mg_pass_loops(c, func));
+    return f->uniform;
+}
+
 const struct mg_spaces *mg_pass_spaces(struct mg_pass_ctx *c)
 {
     if (!c->spaces) c->spaces = mg_spaces_new(c->m);
@@ -117,6 +126,11 @@ static void drop(struct mg_pass_ctx *c, struct func_facts *f, unsigned keeps)
 {
     if (!(keeps & MG_AN_CFG)) keeps = 0; /* everything rests on the graph */
     if (!(keeps & MG_AN_DOM) || !(keeps & MG_AN_LIVE)) keeps &= ~(unsigned)MG_AN_SSA;
+    if (!(keeps & MG_AN_LOOP)) keeps &= ~(unsigned)MG_AN_UNIFORM;
+    if (!(keeps & MG_AN_UNIFORM)) {
+        mg_uniform_free(f->uniform);
+        f->uniform = NULL;
+    }
     if (!(keeps & MG_AN_SSA)) {
         mg_ssa_free(f->ssa);
         f->ssa = NULL;
@@ -160,6 +174,7 @@ static void compute(struct mg_pass_ctx *c, unsigned needs, mg_id func)
     if (needs & MG_AN_LOOP) mg_pass_loops(c, func);
     if (needs & MG_AN_LIVE) mg_pass_live(c, func);
     if (needs & MG_AN_SSA) mg_pass_ssa(c, func);
+    if (needs & MG_AN_UNIFORM) mg_pass_uniform(c, func);
     if (needs & MG_AN_SPACE) mg_pass_spaces(c);
 }
 

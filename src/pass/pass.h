@@ -7,7 +7,7 @@
 #include "analysis/analysis.h"
 #include "base/buf.h"
 
-enum mg_analysis { MG_AN_CFG = 1, MG_AN_DOM = 2, MG_AN_LOOP = 4, MG_AN_LIVE = 8, MG_AN_SSA = 16, MG_AN_SPACE = 32, MG_AN_ALL = 63 };
+enum mg_analysis { MG_AN_CFG = 1, MG_AN_DOM = 2, MG_AN_LOOP = 4, MG_AN_LIVE = 8, MG_AN_SSA = 16, MG_AN_SPACE = 32, MG_AN_UNIFORM = 64, MG_AN_ALL = 127 };
 enum mg_pass_scope { MG_SCOPE_IMMUTABLE, MG_SCOPE_MODULE, MG_SCOPE_KERNEL, MG_SCOPE_BLOCK };
 
 struct mg_pass_ctx; /* module under work, analyses so far, scratch arena, diag */
@@ -21,13 +21,14 @@ struct mg_module *mg_pass_module(struct mg_pass_ctx *c);
 struct mg_arena *mg_pass_scratch(struct mg_pass_ctx *c);
 struct mg_diag *mg_pass_diag(struct mg_pass_ctx *c);
 /* Analyses, computed when first asked for and kept until a pass does not keep them. MG_AN_DOM stands
- * for dominators and postdominators; SSA goes when any of CFG, DOM, LIVE goes. Borrowed. */
+ * for dominators and postdominators; SSA goes when any of CFG, DOM, LIVE goes, uniformity with CFG or LOOP. Borrowed. */
 const struct mg_cfg *mg_pass_cfg(struct mg_pass_ctx *c, mg_id func);
 const struct mg_dom *mg_pass_dom(struct mg_pass_ctx *c, mg_id func);
 const struct mg_dom *mg_pass_postdom(struct mg_pass_ctx *c, mg_id func);
 const struct mg_loops *mg_pass_loops(struct mg_pass_ctx *c, mg_id func);
 const struct mg_live *mg_pass_live(struct mg_pass_ctx *c, mg_id func);
 const struct mg_ssa *mg_pass_ssa(struct mg_pass_ctx *c, mg_id func);
+const struct mg_uniform *mg_pass_uniform(struct mg_pass_ctx *c, mg_id func);
 const struct mg_spaces *mg_pass_spaces(struct mg_pass_ctx *c);
 
 struct mg_pipeline_step { const struct mg_pass *pass; void *user; };

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "analysis/dom.h"
+#include "analysis/uniform.h"
 #include "base/buf.h"
 #include "pass/pass.h"
 #include "ptx/ptx.h"
@@ -52,7 +53,7 @@ static enum mg_err look(struct mg_pass_ctx *c, void *u, mg_id f, uint32_t b)
     (void)b;
     const struct mg_cfg *now = mg_pass_cfg(c, f);
     if (!strcmp(mg_name(mg_pass_module(c), mg_pass_module(c)->funcs.at[f].name), "a")) {
-        l->kept = l->cfg == now && now->n_blocks == mg_pass_dom(c, f)->n_blocks;
+        l->kept = l->cfg == now && now->n_blocks == mg_pass_dom(c, f)->n_blocks && now->n_blocks == mg_pass_uniform(c, f)->n_blocks;
         l->cfg = now;
     }
     return MG_ERR_OK;
