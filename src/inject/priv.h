@@ -174,8 +174,8 @@ uint32_t mg_tools_list(uint32_t set, struct mg_use *uses, uint32_t *at); /* of a
 void mg_tools_tell(struct mg_variant *v); /* to the store: what they placed; under the session's lock */
 /* Fills the words of tools; per launch. */
 bool mg_tools_words(const struct mg_run *r, uint64_t *words); /* false: nobody wants any */
-/* Cells of one launch, or of n replays since `before` was read (NULL: since they were 0). */
-void mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t *raw, const uint64_t *before, uint64_t replays, bool complete);
+/* Cells of one launch, or of n replays since `before` was read (NULL: since they were 0). Their hash. */
+uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t *raw, const uint64_t *before, uint64_t replays, bool complete);
 
 void mg_session_begin(void);  /* at cuInit, after the driver's: opens DIR */
 void mg_session_end(void);    /* at process end; later calls pass straight through */
@@ -392,7 +392,7 @@ void mg_select_end(void);
 void mg_select_name(uint32_t at, const char *name); /* tells the control page of a tool */
 uint32_t mg_select_tools(void); /* those that are switched on; adds what somebody wishes first */
 const char *mg_select_why_not(const struct mg_run *r, uint64_t number);
-void mg_select_ended(const struct mg_run *r, const uint64_t *threads, uint32_t n, bool timed, uint64_t time_ns);
+void mg_select_ended(const struct mg_run *r, uint64_t hash, bool timed, uint64_t time_ns); /* hash: of all that it counted */
 /* Parameters for the twin: those given and the context block. `room` is the caller's. */
 struct mg_params { void **params, **extra; void *heap; uint64_t ctx; size_t size; void *extra_at[5]; void *params_at[64]; };
 bool mg_params_extend(struct mg_params *p, const struct mg_run *r, void **params, void **extra);

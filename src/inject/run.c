@@ -333,11 +333,10 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
         }
         free(since);
     }
-    if (all)
-        mg_tools_ended(r, launch, raw, before, replays, done.complete);
+    uint64_t hash = all ? mg_tools_ended(r, launch, raw, before, replays, done.complete) : 0;
     mg_store_launch_done(mg_session.store, launch, &done);
-    if (done.threads && done.complete)
-        mg_select_ended(r, counts, n, done.timed, done.time_ns);
+    if (all && done.complete)
+        mg_select_ended(r, done.threads ? mg_hash64(counts, n * sizeof *counts, hash) : hash, done.timed, done.time_ns);
     free(counts);
 }
 

@@ -128,11 +128,10 @@ const char *mg_select_why_not(const struct mg_run *r, uint64_t number)
     return why;
 }
 
-void mg_select_ended(const struct mg_run *r, const uint64_t *threads, uint32_t n, bool timed, uint64_t time_ns)
+void mg_select_ended(const struct mg_run *r, uint64_t hash, bool timed, uint64_t time_ns)
 {
     if (r->ran != MG_RAN_INSTRUMENTED || (choice.budget < 0 && !choice.steady))
         return;
-    uint64_t counts = mg_hash64(threads, n * sizeof *threads, 1);
     pthread_mutex_lock(&lock);
     n_ended++;
     if (timed) {
@@ -141,8 +140,8 @@ void mg_select_ended(const struct mg_run *r, const uint64_t *threads, uint32_t n
     }
     struct shape *h = choice.steady ? find_shape(r->inst->code, &r->shape) : NULL;
     if (h) {
-        h->equal = h->equal && h->counts == counts ? h->equal + 1 : 1;
-        h->counts = counts;
+        h->equal = h->equal && h->counts == hash ? h->equal + 1 : 1;
+        h->counts = hash;
     }
     pthread_mutex_unlock(&lock);
 }

@@ -309,9 +309,10 @@ static uint64_t *cells_since(const struct mg_region *g, const uint64_t *raw, con
     return cells;
 }
 
-void mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t *raw, const uint64_t *before, uint64_t replays, bool complete)
+uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t *raw, const uint64_t *before, uint64_t replays, bool complete)
 {
     const struct mg_variant *v = r->body->variant;
+    uint64_t hash = 1;
     for (uint32_t k = 0; k < v->layout.n_regions; k++) {
         const struct mg_region *g = &v->layout.regions[k];
         const struct mg_use *use = &mg_session.uses[v->uses[k]];
@@ -329,6 +330,8 @@ void mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t *raw
             l.complete = complete;
             use->tool->finalize(use->conf, &l, cells, g->n_cells);
         }
+        hash = mg_hash64(cells, g->n_cells * sizeof *cells, hash);
         free(cells);
     }
+    return hash;
 }

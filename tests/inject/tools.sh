@@ -87,6 +87,14 @@ r = json.load(open('p.json'))
 assert r['tools']['every']['kernels'][0]['counted'] == 5 and r['kernels'][0]['blocks'][0]['thread_entries'] == 2560
 P
 
+what="until its cells do not change any more"
+run p -t ./zeros.so --launches steady --device emu -- ./tools fill.ptx plain
+json p <<'P'
+import json
+r = json.load(open('p.json'))
+assert r['coverage']['instrumented'] == 3 and 'steady' in r['coverage']['native'][0]['reason'], r['coverage']
+P
+
 what="switched by margay ctl"
 rm -rf p
 gcc -O1 -Wall -Werror -I"$ROOT/include" -o control "$ROOT/tests/inject/control.c" -L"$B/lib/margay/driver" -lcuda || exit 1
