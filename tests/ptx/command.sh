@@ -48,3 +48,16 @@ for o in '-t nosuch' '-t blocks,nosuch=1' '--pass nosuch'; do
     [ $rc = 2 ] && ! grep -q nonexistent err || { echo "$o: exit $rc"; exit 1; }
 done
 "$MARGAY" ptx stat --kernel nosuch "$corpus/ptx/loop.ptx" 2> err > /dev/null && grep -q 'kernel nosuch matches no function' err
+
+# several tools, as for a GPU and not; a dump shows the module between them; passes in order; each text assembles
+"$MARGAY" ptx instrument -t opcodes -t lanes "$corpus/ptx/loop.ptx" > emu.ptx
+"$MARGAY" ptx instrument -t opcodes -t lanes --sm 90 "$corpus/ptx/loop.ptx" > gpu.ptx
+head -1 gpu.ptx | grep -q 'lanes: .* cells in [0-9]* copies' && ! grep -q '%smid' emu.ptx && grep -q '%smid' gpu.ptx
+"$MARGAY" ptx instrument -t opcodes -t lanes --dump opcodes "$corpus/ptx/loop.ptx" > dump.ptx
+[ "$(grep -c '^\.version' dump.ptx)" = 2 ] && grep -q '^// after pass opcodes' dump.ptx
+"$MARGAY" ptx instrument -t opcodes -t blocks,counters=thread "$corpus/ptx/loop.ptx" | head -1 | grep -q 'opcodes: counters=thread of tool blocks counts alone'
+"$MARGAY" ptx instrument --pass ssa,regs "$corpus/ptx/loop.ptx" > regs.ptx
+rc=0; "$MARGAY" ptx instrument --pass ssa,nosuch "$corpus/ptx/loop.ptx" 2> err || rc=$?; [ $rc = 2 ] && grep -q "no pass 'nosuch'" err
+if [ -n "${NVCC:-}" ]; then
+    for f in gpu regs; do "$(dirname "$NVCC")/ptxas" -arch=sm_90a $f.ptx -o $f.cubin; done
+fi
