@@ -338,6 +338,10 @@ MG_TEST(cpu_exec)
         if (!wish) unsetenv("MARGAY_ISA");
         setenv("MARGAY_CPU_TIER", "0", 1); /* some launches end in the emulator, some go over */
         run_files();
+        setenv("MARGAY_CPU_TIER", "sync", 1);
+        setenv("MARGAY_CPU_LIVE", "0", 1); /* no register is a value across blocks */
+        run_files();
+        unsetenv("MARGAY_CPU_LIVE");
     }
     mg_diag_release(&diag);
 }

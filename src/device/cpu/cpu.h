@@ -38,6 +38,7 @@ struct cpu_reg {
     uint8_t cls;        /* enum emu_class */
     uint8_t kind;
     uint8_t sreg, comp; /* CPU_REG_SREG */
+    uint8_t settled;    /* stays in the frame, or among the linear registers, while compiled code runs */
     uint8_t lazy;       /* NaNs of arithmetic are not yet canonical: readers of bits see to it */
     struct cpu_shape shape;
     uint32_t linear;    /* 1 + place among the linear registers; 0: a vector */
@@ -124,6 +125,7 @@ struct cpu_func {
     uint32_t *start_of;   /* by block: 1 + start */
     bool *paused;         /* by block: a start where warps pause */
     bool loops;           /* there are jumps back */
+    bool masks_settled;   /* pending lanes stay in cpu_warp.masks while compiled code runs */
     bool own_sregs;       /* needs special registers that compiled code does not know itself */
 };
 
@@ -211,6 +213,7 @@ bool cpu_find_blocks(struct cpu_func *f, char *why, size_t why_bytes);
 void cpu_find_fronts(struct cpu_func *f);
 void cpu_find_live(struct cpu_func *f);
 void cpu_find_dirty(struct cpu_func *f);
+void cpu_find_settled(struct cpu_func *f);
 void cpu_dirty_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *out);
 /* Registers live before operation ix of block b. */
 void cpu_live_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *out);

@@ -242,7 +242,7 @@ static void mark_lazy(void *user, uint32_t r, bool must)
 {
     struct visit *v = user;
     (void)must;
-    if (makes_lazy(v->in)) v->z->f->regs[r].lazy = 1;
+    if (makes_lazy(v->in) && !v->z->f->regs[r].settled) v->z->f->regs[r].lazy = 1; /* what is in memory the emulator may see */
 }
 
 static void each_def(struct shapes *z, void (*fn)(void *, uint32_t, bool))
@@ -264,7 +264,7 @@ static void find_lazy(struct shapes *z)
         for (uint32_t i = 0; i < z->f->n_insts; i++) {
             const struct cpu_inst *in = &z->f->insts[i];
             bool mov = in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov);
-            if (mov && in->d && in->s[0] && z->f->regs[in->s[0] - 1].lazy && z->f->regs[in->d - 1].cls == EMU_W) z->f->regs[in->d - 1].lazy = 1;
+            if (mov && in->d && in->s[0] && z->f->regs[in->s[0] - 1].lazy && z->f->regs[in->d - 1].cls == EMU_W && !z->f->regs[in->d - 1].settled) z->f->regs[in->d - 1].lazy = 1;
         }
     do {
         z->changed = false;
@@ -291,6 +291,7 @@ void cpu_find_shapes(struct cpu_func *f)
             publish(&z);
         } while (z.changed);
     }
+    cpu_find_settled(f);
     find_lazy(&z);
     for (uint32_t i = 0; i < f->n_regs; i++)
         if (f->regs[i].kind == CPU_REG_PLAIN && !f->regs[i].shape.varying) f->regs[i].linear = ++f->n_linear;

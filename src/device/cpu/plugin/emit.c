@@ -44,10 +44,10 @@ void emit_state_vars(struct emit *e)
     val *const all[] = {&e->live, &e->budget, &e->cur, &e->leave_pc, &e->leave_mask, &e->leave_next, &e->leave_stop, &e->leave_from};
     for (unsigned i = 0; i < MG_COUNT_OF(all); i++) *all[i] = slot(e, e->i32);
     for (uint32_t b = 0; b < f->n_blocks; b++)
-        if (f->blocks[b].merges) e->pend[b] = slot(e, e->i32);
+        if (f->blocks[b].merges && !f->masks_settled) e->pend[b] = slot(e, e->i32);
     for (uint32_t r = 0; r < f->n_regs; r++) {
         const struct cpu_reg *reg = &f->regs[r];
-        if (reg->kind != CPU_REG_PLAIN || reg->cls == EMU_Q) continue;
+        if (reg->kind != CPU_REG_PLAIN || reg->cls == EMU_Q || reg->settled) continue;
         LLVMTypeRef t = emit_type(e, (enum emu_class)reg->cls, reg->shape.varying);
         for (int h = 0; h < (reg->shape.halves && !reg->shape.varying ? 2 : 1); h++) e->vars[r].at[h] = slot(e, t);
     }
@@ -64,6 +64,13 @@ void emit_place(struct emit *e)
     e->linear = emit_state(e, e->ptr, offsetof(struct cpu_warp, linear));
     e->masks = emit_state(e, e->ptr, offsetof(struct cpu_warp, masks));
     e->regs = emit_at(e, e->frame, offsetof(struct emu_frame, regs));
+    for (uint32_t b = 0; b < e->f->n_blocks && e->f->masks_settled; b++)
+        if (e->f->blocks[b].merges) e->pend[b] = emit_at(e, e->masks, 4 * b);
+    for (uint32_t r = 0; r < e->f->n_regs; r++) {
+        const struct cpu_reg *reg = &e->f->regs[r];
+        if (!reg->settled) continue;
+        for (int h = 0; h < (reg->linear && reg->shape.halves ? 2 : 1); h++) e->vars[r].at[h] = reg->linear ? emit_linear_place(e, reg, h) : emit_slot(e, r + 1);
+    }
 }
 
 void emit_clear(struct emit *e)
@@ -71,11 +78,11 @@ void emit_clear(struct emit *e)
     struct cpu_func *f = e->f;
     val *const clear[] = {&e->cur, &e->leave_pc, &e->leave_mask, &e->leave_next, &e->leave_stop, &e->leave_from};
     for (unsigned i = 0; i < MG_COUNT_OF(clear); i++) LLVMBuildStore(B, k32(e, 0), *clear[i]);
-    for (uint32_t b = 0; b < f->n_blocks; b++)
+    for (uint32_t b = 0; b < f->n_blocks && !f->masks_settled; b++)
         if (e->pend[b]) LLVMBuildStore(B, k32(e, 0), e->pend[b]);
     for (uint32_t r = 0; r < f->n_regs; r++)
         for (int h = 0; h < 2; h++)
-            if (e->vars[r].at[h]) LLVMBuildStore(B, LLVMConstNull(LLVMGetAllocatedType(e->vars[r].at[h])), e->vars[r].at[h]);
+            if (e->vars[r].at[h] && !f->regs[r].settled) LLVMBuildStore(B, LLVMConstNull(LLVMGetAllocatedType(e->vars[r].at[h])), e->vars[r].at[h]);
 }
 
 /* The warp stops or has ended: the next one that can run, if any. */
@@ -116,7 +123,7 @@ static void entry(struct emit *e, uint32_t b)
     const struct cpu_block *blk = &f->blocks[b];
     val mask = emit_state(e, e->i32, offsetof(struct cpu_warp, mask));
     e->in = NULL;
-    for (uint32_t x = 0; x < f->n_blocks; x++)
+    for (uint32_t x = 0; x < f->n_blocks && !f->masks_settled; x++)
         if (mg_has(blk->front, x) && e->pend[x]) {
             LLVMBuildStore(B, LLVMBuildLoad2(B, e->i32, emit_at(e, e->masks, 4 * x), ""), e->pend[x]);
             LLVMBuildStore(B, k32(e, 0), emit_at(e, e->masks, 4 * x));
@@ -137,7 +144,7 @@ static void begin_part(struct emit *e, uint32_t b)
     LLVMBasicBlockRef full = emit_block(e, "whole"), rest = emit_block(e, "");
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, e->mask, k32(e, UINT32_MAX), ""), full, rest);
     LLVMPositionBuilderAtEnd(B, full);
-    for (uint32_t x = 0; x < f->n_blocks; x++) /* all zero now: let the compiler know */
+    for (uint32_t x = 0; x < f->n_blocks && !f->masks_settled; x++) /* all zero now: let the compiler know */
         if (e->pend[x]) LLVMBuildStore(B, k32(e, 0), e->pend[x]);
     LLVMBuildBr(B, emit_target(e, FULL, b));
     LLVMPositionBuilderAtEnd(B, rest);
@@ -169,7 +176,7 @@ static void leave_block(struct emit *e, uint32_t b)
             if (mg_has(l->dirty, r) || (e->whole && emit_unsaved(e, r))) emit_save(e, r + 1);
             mg_put(f->blocks[b].saved, r);
         }
-    for (uint32_t x = 0; x < f->n_blocks; x++)
+    for (uint32_t x = 0; x < f->n_blocks && !f->masks_settled; x++)
         if (mg_has(f->blocks[b].front, x) && e->pend[x]) LLVMBuildStore(B, LLVMBuildLoad2(B, e->i32, e->pend[x], ""), emit_at(e, e->masks, 4 * x));
     LLVMBuildStore(B, k32(e, b), e->leave_from);
     LLVMBuildBr(B, e->tail);

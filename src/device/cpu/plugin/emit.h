@@ -17,7 +17,7 @@
 typedef LLVMValueRef val;
 
 enum { FULL, PART };
-struct reg_var { val at[2]; }; /* allocas: base of lane 0, of lane 16 (halves) */
+struct reg_var { val at[2]; }; /* base of lane 0, of lane 16 (halves): allocas, places in the frame where settled */
 
 struct leave { LLVMBasicBlockRef bb; uint64_t *live, *dirty; bool used; }; /* over all places that leave the block */
 
@@ -76,6 +76,7 @@ void emit_set_vec(struct emit *e, uint32_t reg, val v, val active);
 void emit_set_scalar(struct emit *e, uint32_t reg, int half, val v, val guard);
 void emit_spill(struct emit *e, uint32_t reg);                  /* to the frame */
 void emit_reload(struct emit *e, uint32_t reg, val lane, val low, val high); /* from it */
+val emit_linear_place(struct emit *e, const struct cpu_reg *r, int half);
 val emit_slot(struct emit *e, uint32_t reg);                    /* its address in the frame */
 val emit_canon(struct emit *e, val bits);
 val emit_mask(struct emit *e);   /* of the running set as i32 */

@@ -15,13 +15,10 @@
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 
-/* Code generation takes more than its share of time for large functions; above this many IR instructions
- * it is done quickly rather than well, and far above it not at all. */
-#define QUICK_IR 12000
-#define MAX_IR 200000
+#define MAX_IR 40000 /* of a function; more take LLVM many seconds */
 
 struct jit {
-    LLVMTargetMachineRef machine, quick;
+    LLVMTargetMachineRef machine;
 };
 
 static bool say(char *why, size_t bytes, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -46,7 +43,7 @@ static bool failed(LLVMErrorRef err, char *why, size_t bytes)
 static const char *const cpus[EMU_ISA_COUNT] = {"x86-64", "x86-64-v3", "x86-64-v4"};
 static const char *const features[EMU_ISA_COUNT] = {"", "+prefer-256-bit", "-prefer-256-bit,+avx512cd"};
 
-static LLVMTargetMachineRef machine_new(enum emu_isa isa, LLVMCodeGenOptLevel usual, char *why, size_t bytes)
+static LLVMTargetMachineRef machine_new(enum emu_isa isa, char *why, size_t bytes)
 {
     char *triple = LLVMGetDefaultTargetTriple(), *err = NULL;
     LLVMTargetRef t;
@@ -56,7 +53,7 @@ static LLVMTargetMachineRef machine_new(enum emu_isa isa, LLVMCodeGenOptLevel us
         LLVMDisposeMessage(err);
     } else {
         const char *level = getenv("MARGAY_CPU_CODEGEN");
-        m = LLVMCreateTargetMachine(t, triple, cpus[isa], features[isa], level ? (LLVMCodeGenOptLevel)atoi(level) : usual, LLVMRelocPIC, LLVMCodeModelDefault);
+        m = LLVMCreateTargetMachine(t, triple, cpus[isa], features[isa], level ? (LLVMCodeGenOptLevel)atoi(level) : LLVMCodeGenLevelLess, LLVMRelocPIC, LLVMCodeModelDefault);
     }
     LLVMDisposeMessage(triple);
     return m;
@@ -73,8 +70,7 @@ static void start_llvm(void)
 static void jit_close(void *p)
 {
     struct jit *j = p;
-    if (j->machine) LLVMDisposeTargetMachine(j->machine);
-    if (j->quick) LLVMDisposeTargetMachine(j->quick);
+    LLVMDisposeTargetMachine(j->machine);
     free(j);
 }
 
@@ -83,11 +79,8 @@ static void *jit_open(enum emu_isa isa, char *why, size_t bytes)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, start_llvm);
     struct jit *j = calloc(1, sizeof *j);
-    if (!j) return NULL;
-    j->machine = machine_new(isa, LLVMCodeGenLevelLess, why, bytes);
-    j->quick = machine_new(isa, LLVMCodeGenLevelNone, why, bytes);
-    if (j->machine && j->quick) return j;
-    jit_close(j);
+    if (j && (j->machine = machine_new(isa, why, bytes))) return j;
+    free(j);
     return NULL;
 }
 
@@ -158,7 +151,7 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
     LLVMMemoryBufferRef code = NULL;
     if (ok) dump(m, kernel, whole, "1");
     err = NULL;
-    if (ok && LLVMTargetMachineEmitToMemoryBuffer(n_ir > QUICK_IR ? j->quick : j->machine, m, LLVMObjectFile, &err, &code)) {
+    if (ok && LLVMTargetMachineEmitToMemoryBuffer(j->machine, m, LLVMObjectFile, &err, &code)) {
         ok = say(why, bytes, "%.400s", err);
         LLVMDisposeMessage(err);
     }

@@ -160,6 +160,24 @@ static val tid_array(struct emit *e, unsigned comp)
 
 /* ---- reading ------------------------------------------------------------------------------------------ */
 
+/* Variables are allocas, or of settled registers, places in the frame. */
+static unsigned var_alignment(const struct cpu_reg *r) { return !r->shape.varying ? r->cls == EMU_P ? 1 : r->cls == EMU_W ? 4 : 8 : r->cls == EMU_P ? 4 : 64; }
+
+static val read_var(struct emit *e, uint32_t reg, LLVMTypeRef t, int half)
+{
+    const struct cpu_reg *r = &e->f->regs[reg - 1];
+    val v = LLVMBuildLoad2(B, t, e->vars[reg - 1].at[half], "");
+    if (r->settled) LLVMSetAlignment(v, var_alignment(r));
+    return v;
+}
+
+static void write_var(struct emit *e, uint32_t reg, int half, val v)
+{
+    const struct cpu_reg *r = &e->f->regs[reg - 1];
+    val s = LLVMBuildStore(B, v, e->vars[reg - 1].at[half]);
+    if (r->settled) LLVMSetAlignment(s, var_alignment(r));
+}
+
 bool emit_is_linear(struct emit *e, uint32_t reg)
 {
     return e->f->regs[reg - 1].kind == CPU_REG_CONST || !e->f->regs[reg - 1].shape.varying;
@@ -172,7 +190,7 @@ val emit_scalar(struct emit *e, uint32_t reg, int half, bool raw)
     if (cpu_is_constant(r)) return emit_int(e, (enum emu_class)r->cls, r->value, false);
     if (r->kind == CPU_REG_SREG && (r->shape.halves || !half || r->sreg == MG_SREG_laneid || r->sreg == MG_SREG_tid)) return special(e, r, half);
     if (r->kind == CPU_REG_SREG) return special(e, r, 0);
-    val v = LLVMBuildLoad2(B, t, e->vars[reg - 1].at[half && r->shape.halves], "");
+    val v = read_var(e, reg, t, half && r->shape.halves);
     if (half && !r->shape.halves && r->shape.stride) v = LLVMBuildAdd(B, v, LLVMConstInt(t, (uint64_t)(16 * (int64_t)r->shape.stride), 0), "");
     return r->lazy && !raw ? emit_canon(e, v) : v;
 }
@@ -199,7 +217,7 @@ val emit_vec(struct emit *e, uint32_t reg, bool raw)
     if (cpu_is_constant(r)) return emit_int(e, (enum emu_class)r->cls, r->value, true);
     if (r->kind == CPU_REG_SREG && r->shape.varying) return r->sreg == MG_SREG_tid ? tid_array(e, r->comp) : lanemask(e, r->sreg);
     if (!r->shape.varying) return spread(e, r, emit_scalar(e, reg, 0, raw), r->shape.halves ? emit_scalar(e, reg, 1, raw) : NULL);
-    val v = LLVMBuildLoad2(B, emit_type(e, (enum emu_class)r->cls, true), e->vars[reg - 1].at[0], "");
+    val v = read_var(e, reg, emit_type(e, (enum emu_class)r->cls, true), 0);
     return r->lazy && !raw ? emit_canon(e, v) : v;
 }
 
@@ -207,17 +225,15 @@ val emit_vec(struct emit *e, uint32_t reg, bool raw)
 
 void emit_set_scalar(struct emit *e, uint32_t reg, int half, val v, val guard)
 {
-    val at = e->vars[reg - 1].at[half];
-    if (guard) v = LLVMBuildSelect(B, guard, v, LLVMBuildLoad2(B, LLVMTypeOf(v), at, ""), "");
-    LLVMBuildStore(B, v, at);
+    if (guard) v = LLVMBuildSelect(B, guard, v, read_var(e, reg, LLVMTypeOf(v), half), "");
+    write_var(e, reg, half, v);
 }
 
 void emit_set_vec(struct emit *e, uint32_t reg, val v, val active)
 {
-    val at = e->vars[reg - 1].at[0];
     if (!active && mg_has(e->f->blocks[e->block].keep, reg - 1)) active = emit_lanes(e);
-    if (active) v = LLVMBuildSelect(B, active, v, LLVMBuildLoad2(B, LLVMTypeOf(v), at, ""), "");
-    LLVMBuildStore(B, v, at);
+    if (active) v = LLVMBuildSelect(B, active, v, read_var(e, reg, LLVMTypeOf(v), 0), "");
+    write_var(e, reg, 0, v);
 }
 
 /* ---- the frame ------------------------------------------------------------------------------------------ */
@@ -233,13 +249,14 @@ void emit_spill(struct emit *e, uint32_t reg)
                      (r->sreg >= MG_SREG_lanemask_eq && r->shape.varying);
         if (!known) return; /* in the frame already */
     }
+    if (r->settled && r->shape.varying) return; /* that is where it lives */
     val v = emit_vec(e, reg, false);
     if (r->cls == EMU_P) v = LLVMBuildBitCast(B, v, e->i32, "");
     val s = LLVMBuildStore(B, v, emit_slot(e, reg));
     LLVMSetAlignment(s, r->cls == EMU_P ? 4 : 64);
 }
 
-static val linear_place(struct emit *e, const struct cpu_reg *r, int half)
+val emit_linear_place(struct emit *e, const struct cpu_reg *r, int half)
 {
     return emit_at(e, e->linear, (uint64_t)(r->linear - 1) * 16 + 8 * (unsigned)half);
 }
@@ -248,27 +265,27 @@ static val linear_place(struct emit *e, const struct cpu_reg *r, int half)
 void emit_save(struct emit *e, uint32_t reg)
 {
     const struct cpu_reg *r = &e->f->regs[reg - 1];
-    if (r->cls == EMU_Q || r->kind != CPU_REG_PLAIN) return;
+    if (r->cls == EMU_Q || r->kind != CPU_REG_PLAIN || r->settled) return;
     if (!r->linear) {
         emit_spill(e, reg);
         return;
     }
     for (int h = 0; h < (r->shape.halves ? 2 : 1); h++)
-        LLVMBuildStore(B, LLVMBuildZExt(B, emit_scalar(e, reg, h, false), e->i64, ""), linear_place(e, r, h));
+        LLVMBuildStore(B, LLVMBuildZExt(B, emit_scalar(e, reg, h, false), e->i64, ""), emit_linear_place(e, r, h));
 }
 
 void emit_restore(struct emit *e, uint32_t reg)
 {
     const struct cpu_reg *r = &e->f->regs[reg - 1];
-    if (r->cls == EMU_Q || r->kind != CPU_REG_PLAIN) return;
+    if (r->cls == EMU_Q || r->kind != CPU_REG_PLAIN || r->settled) return;
     if (!r->linear) {
         emit_reload(e, reg, NULL, NULL, NULL);
         return;
     }
     LLVMTypeRef t = emit_type(e, (enum emu_class)r->cls, false);
     for (int h = 0; h < (r->shape.halves ? 2 : 1); h++) {
-        val v = LLVMBuildLoad2(B, e->i64, linear_place(e, r, h), "");
-        LLVMBuildStore(B, r->cls == EMU_D ? v : LLVMBuildTrunc(B, v, t, ""), e->vars[reg - 1].at[h]);
+        val v = LLVMBuildLoad2(B, e->i64, emit_linear_place(e, r, h), "");
+        write_var(e, reg, h, r->cls == EMU_D ? v : LLVMBuildTrunc(B, v, t, ""));
     }
 }
 
@@ -276,14 +293,14 @@ void emit_restore(struct emit *e, uint32_t reg)
 void emit_reload(struct emit *e, uint32_t reg, val lane, val low, val high)
 {
     const struct cpu_reg *r = &e->f->regs[reg - 1];
-    if (r->cls == EMU_Q || r->kind != CPU_REG_PLAIN) return;
+    if (r->cls == EMU_Q || r->kind != CPU_REG_PLAIN || (r->settled && r->shape.varying)) return;
     val slot = emit_slot(e, reg);
     LLVMTypeRef t = emit_type(e, (enum emu_class)r->cls, false);
     if (r->shape.varying) {
         val v = LLVMBuildLoad2(B, r->cls == EMU_P ? e->i32 : emit_type(e, (enum emu_class)r->cls, true), slot, "");
         LLVMSetAlignment(v, r->cls == EMU_P ? 4 : 64);
         if (r->cls == EMU_P) v = LLVMBuildBitCast(B, v, e->v1, "");
-        LLVMBuildStore(B, v, e->vars[reg - 1].at[0]);
+        write_var(e, reg, 0, v);
         return;
     }
     for (int h = 0; h < (r->shape.halves ? 2 : 1); h++) {
@@ -299,6 +316,6 @@ void emit_reload(struct emit *e, uint32_t reg, val lane, val low, val high)
                 v = LLVMBuildSub(B, v, LLVMBuildMul(B, step, LLVMConstInt(t, (uint64_t)(int64_t)r->shape.stride, 0), ""), "");
             }
         }
-        LLVMBuildStore(B, v, e->vars[reg - 1].at[h]);
+        write_var(e, reg, h, v);
     }
 }

@@ -52,7 +52,7 @@ static val as64(struct emit *e, val v) { return LLVMTypeOf(v) == e->i64 ? v : LL
 
 static void save_masks(struct emit *e)
 {
-    for (uint32_t x = 0; x < e->f->n_blocks && e->version == PART; x++)
+    for (uint32_t x = 0; x < e->f->n_blocks && e->version == PART && !e->f->masks_settled; x++)
         if (mg_has(e->f->blocks[e->block].front, x) && e->pend[x]) LLVMBuildStore(B, load32(e, e->pend[x]), emit_at(e, e->masks, 4 * x));
 }
 
@@ -212,7 +212,7 @@ static void begin(struct emit *e)
         LLVMBuildBr(B, emit_target(e, FULL, s));
         return;
     }
-    for (uint32_t x = 0; x < f->n_blocks; x++)
+    for (uint32_t x = 0; x < f->n_blocks && !f->masks_settled; x++)
         if (mg_has(f->blocks[s].front, x) && e->pend[x]) {
             LLVMBuildStore(B, load32(e, emit_at(e, e->masks, 4 * x)), e->pend[x]);
             LLVMBuildStore(B, k32(e, 0), emit_at(e, e->masks, 4 * x));
