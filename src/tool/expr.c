@@ -49,7 +49,7 @@ static void expr_initialize(const void *conf, const struct mg_tool_launch *l, ui
     if (c->e->uses[MG_EV_launch]) words[0] = l->id;
 }
 
-static const struct mg_tool_opt expr_opts[] = {{"CLAUSES", "", "as in -e: SITE, SITE /predicate/ { @map[keys] = count() } ..."}, {0}};
+static const struct mg_tool_opt expr_opts[] = {{"CLAUSES", "", "the text of one-liners takes the place of options: SITES /predicate/ { @map[keys] = count() }"}, {0}};
 
 extern const struct mg_tool mg_tool_expr;
 const struct mg_tool mg_tool_expr = {

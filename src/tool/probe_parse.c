@@ -179,7 +179,20 @@ static void check_inst(struct checker *c, const struct mg_probe_fold *f, mg_id i
     } else if (!is_arithmetic(form)) {
         refuse(c, id, NULL, "%s is not for probes", mg_name(m, form->text));
     }
-    bool moves = form->op == MG_OP_mov || form->op == MG_OP_cvta, single = n->n_opnds && o[0].kind == MG_OPND_reg && o[0].id >= c->fn->reg_lo && c->fn->n_defs[o[0].id - c->fn->reg_lo] == 1;
+    mg_id regs[16], guard = n->guard;
+    uint32_t n_regs = mg_node_uses(m, id, regs, 16), n_all = n_regs + mg_node_defs(m, id, regs + MG_MIN(n_regs, 16u), 16 - MG_MIN(n_regs, 16u));
+    bool own = n_all <= 16 && (!guard || (guard >= c->fn->reg_lo && guard < c->fn->reg_hi));
+    for (uint32_t i = 0; i < MG_MIN(n_all, 16u); i++) own &= regs[i] >= c->fn->reg_lo && regs[i] < c->fn->reg_hi;
+    if (!own) {
+        refuse(c, id, NULL, "%s with registers that are not the probe's own", mg_name(m, form->text));
+        return;
+    }
+    bool moves = form->op == MG_OP_mov || form->op == MG_OP_cvta, single = n->n_opnds && o[0].kind == MG_OPND_reg && c->fn->n_defs[o[0].id - c->fn->reg_lo] == 1;
+    if (is_arithmetic(form) && (n->n_opnds < 2 || n->n_opnds > 5 || o[0].kind != MG_OPND_reg || o[0].sub || m->regs.at[o[0].id].vec))
+        refuse(c, id, NULL, "%s with these operands is not for probes", mg_name(m, form->text));
+    if (param && (form->op == MG_OP_ld ? o[0].kind != MG_OPND_reg || mg_type_bits((enum mg_type)m->regs.at[o[0].id].type) != 64
+                                       : o[1].kind == MG_OPND_reg && mg_type_bits((enum mg_type)m->regs.at[o[1].id].type) != 64))
+        refuse(c, id, NULL, "%s: what functions of margay/probe.h take and give has 64 bits", mg_name(m, form->text));
     for (uint32_t i = 1; i < n->n_opnds && is_arithmetic(form); i++)
         if (mg_probe_operand(f, &o[i], 64).kind == MG_PK_MAP && !(moves && single)) refuse(c, id, NULL, "arithmetic on the address of a map");
     for (uint32_t i = 0; i < n->n_opnds; i++)
