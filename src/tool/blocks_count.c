@@ -196,7 +196,7 @@ static void add_lanes(struct mg_rfunc *f, const uint64_t *set, uint32_t n, uint3
         if (mg_rc_in(set, i)) mg_rc_add_lane(f, &f->counters[i], base, guard);
 }
 
-static bool in_scope(const struct mg_rfunc *f, mg_id node)
+bool mg_rc_in_scope(const struct mg_rfunc *f, mg_id node)
 {
     uint32_t depth = 0;
     MG_EACH_NODE(f->x.m, &f->x.m->funcs.at[f->x.func], id) {
@@ -248,7 +248,7 @@ void mg_rc_spill_fields(struct mg_rfunc *f)
     }
     if (!any) return;
     mg_id back = mg_rc_label(f);
-    bool inside = in_scope(f, at);
+    bool inside = mg_rc_in_scope(f, at);
     EMIT("and.b32", R(full), R(full), I(0x80808080));
     EMIT("setp.ne.u32", R(p), R(full), I(0));
     if (inside) { /* a label in a scope cannot be seen from behind the body */

@@ -164,10 +164,42 @@ static void vote_any(struct mg_rfunc *f, mg_id p)
     EMIT("vote.sync.any.pred", R(p), R(p), R(mg_rc_t32(f, MASK)));
 }
 
+/* What does not fit sums of 32 bits goes to memory lane by lane, and is 0 in the sums: out of the way, behind the
+ * body, where its labels can be seen from there. */
+static void add_big(struct mg_rfunc *f, const struct bank *k, mg_id base)
+{
+    struct mg_emit *x = &f->x;
+    mg_id p = mg_rc_tp(f, 1), back = mg_rc_label(f), big = mg_rc_label(f), at = x->at;
+    bool inside = mg_rc_in_scope(f, at);
+    mg_rc_branch(f, p, inside, inside ? back : big);
+    if (!inside) {
+        mg_rc_put_label(f, back);
+        x->at = 0;
+        mg_rc_put_label(f, big);
+    }
+    for (uint32_t w = 0; w < k->n_words; w++) {
+        const struct mg_rc *c = k->words[w];
+        if (c->kind == MG_RC_FIELD) continue;
+        mg_rc_add_lane(f, c, base, 0);
+        EMIT(c->kind == MG_RC_64 ? "mov.u64" : "mov.u32", R(c->reg), I(0));
+    }
+    if (inside) mg_rc_put_label(f, back);
+    else mg_rc_branch(f, 0, false, back);
+    x->at = at;
+}
+
 static void add_bank(struct mg_rfunc *f, const struct bank *k, mg_id base, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
     mg_id slow = 0, done = 0, p = mg_rc_tp(f, 1);
+    if (f->redux && !f->n_cohorts) {
+        if (test_size(f, k, p)) {
+            vote_any(f, p);
+            add_big(f, k, base);
+        }
+        add_fast(f, k, base);
+        return;
+    }
     if (!f->redux) {
         EMIT("setp.ne.u32", R(p), R(mg_rc_t32(f, MASK)), I(-1));
         mg_rc_branch(f, p, false, slow = mg_rc_label(f));

@@ -72,6 +72,8 @@ mg_id mg_rc_tp(struct mg_rfunc *f, unsigned i);
 mg_id mg_rc_label(struct mg_rfunc *f);
 void mg_rc_put_label(struct mg_rfunc *f, mg_id label);
 void mg_rc_branch(struct mg_rfunc *f, mg_id p, bool not_p, mg_id label);
+/* Does the node stand in a scope, whose labels cannot be seen from behind the body? */
+bool mg_rc_in_scope(const struct mg_rfunc *f, mg_id node);
 /* Where a counter in local memory lies: register, and offset from it. */
 mg_id mg_rc_local(struct mg_rfunc *f, const struct mg_rc *c, int64_t *off);
 /* A loop over the local array: offset in t64(1), address in t64(2); returns its label. */
