@@ -206,10 +206,26 @@ uint32_t mg_patch_sum(struct mg_patch *p, uint32_t cell)
     return p->sums.n - 1;
 }
 
+/* Can this result be set to 0 by one move, or is there none? */
+static bool can_zero(const struct mg_module *m, const struct mg_opnd *d)
+{
+    if (d->kind != MG_OPND_reg) return true;
+    unsigned bits = mg_type_bits((enum mg_type)m->regs.at[d->id].type);
+    return !m->regs.at[d->id].vec && (bits == 16 || bits == 32 || bits == 64);
+}
+
 void mg_patch_skip(struct mg_patch *p, mg_id node, mg_id pred)
 {
-    if (mg_node_form(p->all->m, &p->all->m->nodes.at[node])->op_flags & MG_OPF_ENDS_BLOCK) {
-        mg_patch_refuse(p, MG_ERR_STATE, "an instruction that ends a block cannot be skipped");
+    const struct mg_module *m = p->all->m;
+    const struct mg_node *n = &m->nodes.at[node];
+    bool can = !(mg_node_form(m, n)->op_flags & MG_OPF_ENDS_BLOCK);
+    if (can && n->n_opnds && !(mg_node_form(m, n)->op_flags & MG_OPF_NO_DST)) {
+        const struct mg_opnd *d = &m->opnds.at[n->opnd];
+        can = can_zero(m, d);
+        for (uint32_t i = 0; d->kind == MG_OPND_vec && i < d->n; i++) can = can && can_zero(m, &m->opnds.at[d->id + i]);
+    }
+    if (!can) {
+        mg_patch_refuse(p, MG_ERR_UNSUPPORTED, "%s cannot be skipped", mg_name(m, mg_node_form(m, n)->text));
         return;
     }
     *mg_vec_push(&p->skips) = (struct mg_patch_skips){node, pred};

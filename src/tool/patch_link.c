@@ -137,16 +137,9 @@ static void link_func(struct mg_patch *p, uint32_t ix)
 static void zero(struct mg_patch *p, mg_id func, mg_id node, struct mg_opnd d, mg_id pred)
 {
     struct mg_module *m = p->all->m;
-    enum mg_type type = (enum mg_type)m->regs.at[d.id].type;
-    unsigned bits = mg_type_bits(type);
-    char form[16] = "mov.b";
-    if (d.kind != MG_OPND_reg || m->regs.at[d.id].vec) return;
-    if (bits != 16 && bits != 32 && bits != 64) {
-        mg_patch_refuse(p, MG_ERR_UNSUPPORTED, "skipping an instruction with a result of %u bits", bits);
-        return;
-    }
-    form[5] = (char)('0' + (bits == 16 ? 1 : bits == 32 ? 3 : 6));
-    form[6] = (char)('0' + (bits == 16 ? 6 : bits == 32 ? 2 : 4));
+    if (d.kind != MG_OPND_reg) return;
+    unsigned bits = mg_type_bits((enum mg_type)m->regs.at[d.id].type);
+    const char *form = bits == 16 ? "mov.b16" : bits == 32 ? "mov.b32" : "mov.b64";
     m->nodes.at[MG_INSERT(m, func, in_front_of(m, node), form, d, I(0))].guard = pred;
 }
 

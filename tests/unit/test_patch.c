@@ -577,6 +577,7 @@ static enum mg_err wrong(const void *conf, struct mg_patch *p, struct mg_diag *d
     case 4: mg_code_pop_guard(mg_at_block(p, 0)); break;
     case 5: mg_patch_words(p, 15); break;
     case 6: return mg_diag_err(d, MG_ERR_UNSUPPORTED, "not this one");
+    case 7: mg_patch_skip(p, mg_patch_cfg(p, 0)->blocks[0].last, mg_code_reg(mg_at_entry(p, 0), MG_TYPE_pred)); break;
     default: mg_patch_table(p, 1, 1, MG_MERGE_SUM, 128); break;
     }
     return MG_ERR_OK;
@@ -587,7 +588,7 @@ static const struct mg_tool wrong_tool = {.name = "wrong", .instrument = wrong};
 MG_TEST(patch_refusals)
 {
     static const char *const why[] = {"cell 7 was not reserved", "behind what ends a block", "asked for by analyze", "not of this kernel", "was not set",
-                                      "more than 14 words", "not this one", "cells without a site"};
+                                      "more than 14 words", "not this one", "bra cannot be skipped", "cells without a site"};
     for (unsigned i = 0; i < MG_COUNT_OF(why); i++) {
         struct run *r = new_run(2, 33, 5);
         struct mg_tool_use uses[] = {{&spreads_tool, NULL}, {&wrong_tool, &i}};
