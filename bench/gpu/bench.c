@@ -165,7 +165,7 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
         fprintf(stderr, "bench-gpu: %s, %s: %s\n", l->kernel, s->name, mg_diag_first(&d, MG_ERR_STATE));
         exit(3);
     }
-    b->n_blocks = b->layout.has_blocks || b->layout.regions[0].n_cells >= sites->n_blocks ? sites->n_blocks : 0;
+    b->n_blocks = b->layout.has_blocks || (probe && b->layout.regions[0].n_cells >= sites->n_blocks) ? sites->n_blocks : 0;
     struct mg_counter_launch g = shape_of(l);
     b->words = mg_layout_words(&b->layout, &g);
     struct mg_buf text = MG_BUF_INIT;

@@ -54,9 +54,9 @@ bool mg_gpu_take(struct mg_run *r)
     return slot != NULL;
 }
 
-void mg_gpu_put_words(struct mg_run *r, const uint64_t *words)
+void mg_gpu_write(struct mg_run *r, uint64_t offset, const uint64_t *words, uint32_t n)
 {
-    mg_nv_slot_write(r->room.slot, MG_CTX_WORDS, words, MG_CTX_N_WORDS * sizeof *words);
+    mg_nv_slot_write(r->room.slot, offset, words, n * sizeof *words);
 }
 
 void mg_gpu_give(struct mg_run *r)

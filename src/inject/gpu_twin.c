@@ -65,6 +65,7 @@ bool mg_gpu_global(void *function, const char *name, uint64_t *address)
         MG_REAL_AS(cuModuleGetGlobal_v2, cu_ptr *, size_t *, cu_module, const char *)(&at, &bytes, m, name) != CUE_SUCCESS)
         return false;
     *address = at;
+    mg_host_variable(at, bytes);
     return true;
 }
 

@@ -21,6 +21,46 @@ static void give_own(void *user, const struct mg_alloc *a)
         w->fn(&(struct mg_host_allocation){a->base, a->bytes, a->id, kinds[a->kind]}, w->user);
 }
 
+/* ---- variables of modules, on a GPU: those that somebody asked the driver for ---------------------------- */
+
+static pthread_mutex_t variables_lock = PTHREAD_MUTEX_INITIALIZER;
+static MG_VEC(struct mg_host_allocation) variables;
+
+void mg_host_variable(uint64_t at, uint64_t bytes)
+{
+    uint32_t k = 0;
+    if (!at || !bytes || mg_session.backend == &mg_backend_own)
+        return;
+    pthread_mutex_lock(&variables_lock);
+    while (k < variables.n && variables.at[k].address != at)
+        k++;
+    if (k == variables.n)
+        (void)mg_vec_push(&variables);
+    variables.at[k] = (struct mg_host_allocation){at, bytes, UINT64_MAX, MG_HOST_VARIABLE};
+    pthread_mutex_unlock(&variables_lock);
+}
+
+static cu_result found(cu_result rc, const cu_ptr *at, const size_t *bytes)
+{
+    if (rc == CUE_SUCCESS && !mg_inside && at && bytes)
+        mg_host_variable(*at, *bytes);
+    return rc;
+}
+
+MG_HOOK(cuModuleGetGlobal_v2, cu_ptr *at, size_t *bytes, cu_module m, const char *name)
+{
+    size_t own;
+    bytes = bytes ? bytes : &own;
+    return found(MG_REAL(cuModuleGetGlobal_v2)(at, bytes, m, name), at, bytes);
+}
+
+MG_HOOK(cuLibraryGetGlobal, cu_ptr *at, size_t *bytes, cu_library lib, const char *name)
+{
+    size_t own;
+    bytes = bytes ? bytes : &own;
+    return found(MG_REAL(cuLibraryGetGlobal)(at, bytes, lib, name), at, bytes);
+}
+
 static void allocations(void (*fn)(const struct mg_host_allocation *a, void *user), void *user)
 {
     if (mg_session.backend == &mg_backend_own) {
@@ -33,6 +73,10 @@ static void allocations(void (*fn)(const struct mg_host_allocation *a, void *use
     for (uint32_t i = 0; all && i < n; i++)
         fn(&(struct mg_host_allocation){all[i].at, all[i].bytes, all[i].id, kinds[all[i].kind]}, user);
     free(all);
+    pthread_mutex_lock(&variables_lock);
+    for (uint32_t i = 0; i < variables.n; i++)
+        fn(&variables.at[i], user);
+    pthread_mutex_unlock(&variables_lock);
 }
 
 static void modules(void (*fn)(const struct mg_host_module *m, void *user), void *user)

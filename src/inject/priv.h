@@ -70,6 +70,8 @@ struct mg_variant;
 
 /* Everything that differs between our own driver and NVIDIA's. Our own addresses context blocks like
  * the host does and tells when a launch has ended (alloc, free, note); NVIDIA's has the other half. */
+/* Puts words at an offset of a launch's context block, before it runs. */
+typedef void (*mg_write_fn)(struct mg_run *r, uint64_t offset, const uint64_t *words, uint32_t n);
 struct mg_backend {
     const char *kind;                       /* "nvidia" "cpu" "emu": goes into the profile */
     bool (*open)(const struct mg_config *c); /* says why not */
@@ -100,7 +102,7 @@ struct mg_backend {
     const char *(*why_not)(struct mg_body *b, const struct mg_shape *s); /* this launch's geometry asks for the native code */
     bool (*take)(struct mg_run *r);                               /* fills r->room; r->block is it then */
     void (*give)(struct mg_run *r);
-    void (*words)(struct mg_run *r, const uint64_t *words);       /* into its context block, before the launch */
+    mg_write_fn write;
     /* Makes the driver's call and sees to everything that follows it. */
     cu_result (*send)(const struct mg_call *c, struct mg_run *r, void **params, void **extra);
     void (*context_ends)(void *ctx, int device);                  /* ctx NULL: the device's primary one */
@@ -120,7 +122,7 @@ bool mg_gpu_load(struct mg_body *b, void **twin, char *why, size_t room);
 const char *mg_gpu_why_not(struct mg_body *b, const struct mg_shape *s);
 bool mg_gpu_take(struct mg_run *r);
 void mg_gpu_give(struct mg_run *r);
-void mg_gpu_put_words(struct mg_run *r, const uint64_t *words);
+void mg_gpu_write(struct mg_run *r, uint64_t offset, const uint64_t *words, uint32_t n);
 cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, void **extra);
 /* gpu_graph.c: the run of a node that the driver took (it is ours from now on); the same for a node of an
  * executable graph. */
@@ -174,6 +176,8 @@ uint32_t mg_tools_list(uint32_t set, struct mg_use *uses, uint32_t *at); /* of a
 void mg_tools_tell(struct mg_variant *v); /* to the store: what they placed; under the session's lock */
 /* Fills the words of tools; per launch. */
 bool mg_tools_words(const struct mg_run *r, uint64_t *words); /* false: nobody wants any */
+void mg_host_variable(uint64_t at, uint64_t bytes);           /* a module's variable that is now known (host.c) */
+void mg_tools_lists(struct mg_run *r, mg_write_fn write);     /* the same of their lists */
 /* Cells of one launch, or of n replays since `before` was read (NULL: since they were 0). Their hash. */
 uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t *raw, const uint64_t *before, uint64_t replays, bool complete);
 

@@ -178,16 +178,19 @@ static void bury(void)
     }
 }
 
+static void write_words(struct mg_run *r, uint64_t offset, const uint64_t *words, uint32_t n)
+{
+    memcpy((char *)(uintptr_t)r->block->at + offset, words, n * sizeof *words);
+}
+
 /* What tools want the kernel to know of this launch. */
 static void fill_words(struct mg_run *r)
 {
     uint64_t words[MG_CTX_N_WORDS] = {0};
-    if (!mg_tools_words(r, words))
-        return;
-    if (mg_session.backend->words)
-        mg_session.backend->words(r, words);
-    else
-        memcpy((char *)(uintptr_t)r->block->at + MG_CTX_WORDS, words, sizeof words);
+    mg_write_fn write = mg_session.backend->write ? mg_session.backend->write : write_words;
+    if (mg_tools_words(r, words))
+        write(r, MG_CTX_WORDS, words, MG_CTX_N_WORDS);
+    mg_tools_lists(r, write);
 }
 
 static struct mg_run *new_run(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra, bool node, bool child)

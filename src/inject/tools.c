@@ -218,6 +218,23 @@ bool mg_tools_words(const struct mg_run *r, uint64_t *words)
     return any;
 }
 
+void mg_tools_lists(struct mg_run *r, mg_write_fn write)
+{
+    const struct mg_variant *v = r->body->variant;
+    const struct mg_tool_launch l = describe(r);
+    for (uint32_t k = 0; k < v->layout.n_regions; k++) {
+        const struct mg_region *g = &v->layout.regions[k];
+        const struct mg_use *use = &mg_session.uses[v->uses[k]];
+        if (g->reason || !g->n_list || !use->tool->list)
+            continue;
+        uint64_t *words = calloc(g->n_list, sizeof *words);
+        uint32_t n = words ? use->tool->list(use->conf, &l, words, g->n_list) : 0;
+        if (n)
+            write(r, MG_CTX_BYTES + 8 * (g->at + g->list_at), words, n < g->n_list ? n : g->n_list);
+        free(words);
+    }
+}
+
 /* Entries of a table that replays added to: what was told already, by keys. */
 struct entries { const struct mg_layout_table *t; struct mg_account *account; uint32_t table; uint64_t *told, n, cap; };
 

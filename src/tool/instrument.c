@@ -120,6 +120,8 @@ static void make_region(struct run *x, struct mg_patch *p)
         t->at = r->n_words;
         r->n_words = round_up(r->n_words + 1 + (uint64_t)t->n_entries * (1 + t->n_keys + t->n_cells));
     }
+    r->list_at = r->n_words;
+    r->n_words = round_up(r->n_words + r->n_list);
     l->n_region_words += r->n_words;
 }
 

@@ -6,8 +6,8 @@
  * there, which it would not otherwise: loads that used to overlap follow one another. Sites whose block
  * has another site before the value's first use are labelled `serialised`.
  *
- * What two reads of the clock take without anything between them is measured at each kernel's entry, and
- * its minimum is taken off. Bins are quarters of an octave: [2^(b/4), 2^((b+1)/4)). */
+ * What the two reads and the comparison take without a load between them is measured at each kernel's
+ * entry, and its minimum is taken off. Bins are quarters of an octave: [2^(b/4), 2^((b+1)/4)). */
 #include <stdlib.h>
 
 #include "analysis/space.h"
@@ -83,8 +83,9 @@ static void count_load(struct mg_patch *p, const struct mg_patch_inst *i, struct
     struct mg_code_at *before = mg_at_before(p, i->node), *at = mg_at_after(p, i->node);
     mg_id begin = mg_code_reg(before, MG_TYPE_b64), end = mg_code_temp(at, MG_TYPE_b64), known = mg_code_temp(at, MG_TYPE_pred);
     read_clock(before, begin);
-    mg_id value = mg_value_wide(at, result);
-    EMIT("setp.lt.u64", R(known), R(value), I(0x40000000));
+    mg_id value = mg_value_wide(at, result), low = mg_code_temp(at, MG_TYPE_b32);
+    EMIT("cvt.u32.u64", R(low), R(value));
+    EMIT("setp.lt.u32", R(known), R(low), I(0x40000000));
     mg_code_push_guard(at, known, false);
     read_clock(at, end);
     mg_code_pop_guard(at);
@@ -102,7 +103,7 @@ static void count_clock(struct mg_patch *p)
     uint32_t cell = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, 1, MG_MERGE_MAX, note_kernel);
     struct mg_code_at *at = mg_at_entry(p, 0);
     mg_id begin = read_clock(at, mg_code_temp(at, MG_TYPE_b64)), end = mg_code_temp(at, MG_TYPE_b64), known = mg_code_temp(at, MG_TYPE_pred), took = mg_code_temp(at, MG_TYPE_b64);
-    EMIT("setp.lt.u64", R(known), R(begin), I(0x40000000));
+    EMIT("setp.lt.u32", R(known), R(mg_value_lane(at)), I(16));
     mg_code_push_guard(at, known, false);
     read_clock(at, end);
     mg_code_pop_guard(at);

@@ -189,6 +189,11 @@ uint32_t mg_patch_words(struct mg_patch *p, uint32_t n)
     return first;
 }
 
+void mg_patch_list(struct mg_patch *p, uint32_t n)
+{
+    p->region->n_list += n;
+}
+
 void mg_patch_want_blocks(struct mg_patch *p, bool warps)
 {
     if (!p->in_analyze) mg_patch_refuse(p, MG_ERR_STATE, "block counts have to be asked for by analyze");

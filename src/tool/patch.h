@@ -65,6 +65,8 @@ uint32_t mg_patch_cells(struct mg_patch *p, uint32_t n, enum mg_merge rule);
 uint32_t mg_patch_table(struct mg_patch *p, uint32_t keys, uint32_t n, enum mg_merge rule, uint32_t entries);
 /* Per-launch words, filled by tool.initialize: number of the first. The tool's own count from 0. */
 uint32_t mg_patch_words(struct mg_patch *p, uint32_t n);
+/* A list of up to n more words a launch, in the kernel's memory like cells: filled by tool.list. */
+void mg_patch_list(struct mg_patch *p, uint32_t n);
 /* Asks, in analyze, that block counts be taken too (tool blocks); `profile` gets them. */
 void mg_patch_want_blocks(struct mg_patch *p, bool warps);
 
@@ -111,6 +113,7 @@ mg_id mg_value_sm(struct mg_code_at *at);                   /* b32 */
 mg_id mg_value_clock(struct mg_code_at *at);                /* b64: read here, every time */
 mg_id mg_value_globaltimer(struct mg_code_at *at);          /* b64 */
 mg_id mg_value_word(struct mg_code_at *at, uint32_t word);  /* b64: per-launch word */
+mg_id mg_value_list(struct mg_code_at *at);                 /* b64: address of the list's first word, in global memory */
 mg_id mg_value_address(struct mg_code_at *at, mg_id node);  /* b64: of an access, as the instruction has it (its space's) */
 mg_id mg_value_param(struct mg_code_at *at, uint32_t ix);   /* kernel argument, widened to 64 bits; entry function only: elsewhere, and of structs and arrays, 0 */
 mg_id mg_value_wide(struct mg_code_at *at, struct mg_opnd v); /* b64: the bits of an operand of an instruction here */

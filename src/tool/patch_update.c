@@ -11,6 +11,13 @@ mg_id mg_value_base(struct mg_code_at *at)
     return own->base;
 }
 
+mg_id mg_value_list(struct mg_code_at *at)
+{
+    struct mg_patch_own *own = &at->p->own[at->func_ix];
+    if (!own->list) own->list = mg_code_reg(at, MG_TYPE_b64);
+    return own->list;
+}
+
 static const char *red_form(enum mg_merge rule)
 {
     return rule == MG_MERGE_SUM ? "red.global.add.u64" : rule == MG_MERGE_MAX ? "red.global.max.u64" : "red.global.or.b64";

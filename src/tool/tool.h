@@ -109,6 +109,8 @@ struct mg_tool {
     enum mg_err (*instrument)(const void *conf, struct mg_patch *p, struct mg_diag *d);
     /* Fills its words (mg_patch_words) of one launch. */
     void (*initialize)(const void *conf, const struct mg_tool_launch *l, uint64_t *words);
+    /* Fills its list (mg_patch_list) of one launch; returns how many words are used. */
+    uint32_t (*list)(const void *conf, const struct mg_tool_launch *l, uint64_t *words, uint32_t n);
     /* Cells of one launch, merged over copies. On a thread of ours: it may print or send them. */
     void (*finalize)(void *conf, const struct mg_tool_launch *l, const uint64_t *cells, uint32_t n);
     /* What was counted, as tables and as JSON (the value of tools.<name>). In the process that reports. */

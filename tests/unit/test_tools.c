@@ -159,3 +159,31 @@ MG_TEST(tools_latency_warps)
     for (int i = 0; i < 2; i++)
         EXPECT("latency", "", loads, shapes[i], "\"ptx_line\":10,\"file\":null,\"line\":null,\"function\":\"k\",\"op\":\"ld.global.u32\",\"warps\":9,", "\"serialised\":true");
 }
+
+/* Thread 37 writes behind the end, thread 70 reads before the beginning twice, all read inside; thread 5 of
+ * each CTA writes behind shared memory, others inside. What is left out leaves 0 behind. */
+static const char faults[] = ".version 8.0\n.target sm_90\n.address_size 64\n.shared .align 4 .b8 s[512];\n" TOOL_ENTRY
+    "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; mov.u32 %r5, 7; mov.u32 %r10, %tid.x; setp.eq.u32 %p1, %r1, 37; setp.eq.u32 %p2, %r1, 70; mov.u32 %r6, 0;\n"
+    "ld.global.u32 %r7, [%rd3];\n"
+    "@%p1 st.global.u32 [%rd3+262144], %r5;\n"
+    "L: mov.u32 %r8, 9; @%p2 ld.global.u32 %r8, [%rd1+-8]; add.u32 %r6, %r6, 1; setp.lt.u32 %p3, %r6, 2; @%p3 bra L;\n"
+    "mov.u32 %r11, s; setp.eq.u32 %p4, %r10, 5; selp.u32 %r12, 640, 508, %p4; add.u32 %r11, %r11, %r12; st.shared.u32 [%r11], %r5;\n"
+    "st.global.u32 [%rd3], %r8; ret;\n}\n";
+
+MG_TEST(tools_bounds_findings)
+{
+    const struct tool_shape shapes[] = {{.grid = 3, .block = 96, .n = 7, .faulty = true}, {.grid = 3, .block = 96, .n = 7, .sm = 90, .faulty = true}};
+    for (int i = 0; i < 2; i++) {
+        EXPECT("bounds", "", faults, &shapes[i], "\"kind\":\"write\",\"space\":\"global\"", "\"cta\":[0,0,0],\"thread\":[37,0,0],\"kind\":\"write\"", "\"bytes\":262144},\"times\":1}",
+               "\"thread\":[70,0,0],\"kind\":\"read\"", "\"times\":2}", "\"thread\":[5,0,0],\"kind\":\"write\",\"space\":\"shared\"", "\"cta\":[2,0,0]", "\"more\":0");
+        EXPECT_ROWS("bounds", "", faults, &shapes[i], "|CTA 0,0,0 thread 37,0,0|148 bytes behind the end of ", "|CTA 0,0,0 thread 70,0,0|8 bytes before 0x");
+        char *got = tool_run_rows("bounds", "", faults, &shapes[i]);
+        unsigned rows = 0;
+        for (const char *at = got; at && (at = strstr(at, "bounds|")); at++) rows++;
+        MG_CHECK_EQ(rows, 5);
+        free(got);
+        got = tool_run_json("bounds", "", loads, &full);
+        if (got && strcmp(got, "{\"findings\":[],\"more\":0}")) mg_test_fail(__FILE__, __LINE__, "a program without faults: %s", got);
+        free(got);
+    }
+}

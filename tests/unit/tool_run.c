@@ -8,6 +8,7 @@
 #include "device/mem.h"
 #include "ptx/ptx.h"
 #include "test.h"
+#include "tool/host.h"
 #include "tool/layout.h"
 #include "tool/table.h"
 
@@ -20,6 +21,7 @@ struct ran {
     struct mg_sites *sites;
     struct mg_layout layout;
     uint64_t *raw, *cells, *threads, *warps;
+    struct mg_result_table *tables; uint32_t n_tables;
     struct mg_result_site *result_sites;
     struct mg_result_kernel kernel;
     struct mg_result_launch launch;
@@ -73,6 +75,45 @@ static bool instrument(struct ran *r, const char *args, const char *ptx, const s
     return ok;
 }
 
+static uint64_t live; /* address of `out` */
+
+static void allocations(void (*fn)(const struct mg_host_allocation *a, void *user), void *user)
+{
+    fn(&(struct mg_host_allocation){live, OUT_BYTES, 0, MG_HOST_DEVICE}, user);
+}
+
+static void read_table(const uint64_t *keys, const uint64_t *cells, void *user)
+{
+    struct ran *r = user;
+    const struct mg_layout_table *t = &r->layout.regions[0].tables[r->n_tables - 1];
+    struct mg_result_table *to = &r->tables[r->n_tables - 1];
+    uint64_t *copy = malloc(8 * (t->n_keys + t->n_cells));
+    struct mg_result_entry *entries = realloc((void *)(uintptr_t)to->entries, (to->n + 1) * sizeof *entries);
+    memcpy(copy, keys, 8 * t->n_keys);
+    memcpy(copy + t->n_keys, cells, 8 * t->n_cells);
+    entries[to->n++] = (struct mg_result_entry){copy, copy + t->n_keys};
+    to->entries = entries;
+}
+
+static void read_tables(struct ran *r)
+{
+    const struct mg_region *g = &r->layout.regions[0];
+    r->tables = calloc(g->n_tables + 1, sizeof *r->tables);
+    for (uint32_t i = 0; i < g->n_tables; i++) {
+        r->tables[r->n_tables++] = (struct mg_result_table){.site = g->tables[i].site, .n_keys = g->tables[i].n_keys, .n_cells = g->tables[i].n_cells};
+        r->tables[i].lost = mg_layout_read_table(g, i, r->raw, read_table, r);
+    }
+}
+
+static void free_tables(struct ran *r)
+{
+    for (uint32_t i = 0; i < r->n_tables; i++) {
+        for (uint64_t e = 0; e < r->tables[i].n; e++) free((void *)(uintptr_t)r->tables[i].entries[e].keys);
+        free((void *)(uintptr_t)r->tables[i].entries);
+    }
+    free(r->tables);
+}
+
 static bool run_twin(struct ran *r, struct mg_twin *t, const char *ptx, const struct tool_shape *s)
 {
     struct mg_tool_launch l = {.kernel = "k", .shape = {.grid = {s->grid, 1, 1}, .block = {s->block, 1, 1}}};
@@ -85,16 +126,21 @@ static bool run_twin(struct ran *r, struct mg_twin *t, const char *ptx, const st
     memset(c, 0, bytes);
     c[MG_CTX_COUNTERS / 8] = ctx + MG_CTX_BYTES;
     if (r->tool->initialize) r->tool->initialize(r->conf, &l, c + MG_CTX_WORDS / 8 + r->layout.regions[0].first_word);
+    live = out;
+    static const struct mg_tool_host host = {.size = sizeof host, .device_kind = "emu", .sm = 90, .allocations = allocations};
+    if (r->tool->begin) r->tool->begin(r->conf, &host);
+    if (r->tool->list) r->tool->list(r->conf, &l, c + MG_CTX_BYTES / 8 + r->layout.regions[0].at + r->layout.regions[0].list_at, r->layout.regions[0].n_list);
     memset(at, 0, OUT_BYTES);
-    bool ok = launch(ptx, s, &params, 12);
+    bool ok = s->faulty || launch(ptx, s, &params, 12);
     memcpy(left, at, OUT_BYTES);
     memset(at, 0, OUT_BYTES);
     ok = ok && launch(text.at, s, &params, 24);
-    if (ok && memcmp(at, left, OUT_BYTES)) mg_test_fail(__FILE__, __LINE__, "the twin computes something else:\n%s", text.at);
+    if (ok && !s->faulty && memcmp(at, left, OUT_BYTES)) mg_test_fail(__FILE__, __LINE__, "the twin computes something else:\n%s", text.at);
     r->raw = malloc(8 * n_words + 8);
     memcpy(r->raw, c + MG_CTX_BYTES / 8, 8 * n_words);
     r->cells = calloc(r->layout.regions[0].n_cells + 1, 8);
     mg_layout_read(&r->layout.regions[0], r->raw, r->cells);
+    read_tables(r);
     r->threads = calloc(r->sites->n_blocks + 1, 8);
     r->warps = calloc(r->sites->n_blocks + 1, 8);
     if (r->layout.has_blocks) mg_counters_read(&r->layout.blocks, &l.shape, r->raw, r->threads, r->warps);
@@ -115,7 +161,7 @@ static void fill_result(struct ran *r, const struct tool_shape *s)
     }
     r->launch = (struct mg_result_launch){.cells = r->cells, .grid = {s->grid, 1, 1}, .block = {s->block, 1, 1}, .complete = true};
     r->kernel = (struct mg_result_kernel){.name = "k", .demangled = "k", .module = "m", .launches = 1, .counted = 1, .sites = r->result_sites, .n_sites = g->n_sites,
-        .cells = r->cells, .n_cells = g->n_cells, .of_launch = &r->launch, .n_of_launch = 1, .threads = r->layout.has_blocks ? r->threads : NULL,
+        .cells = r->cells, .n_cells = g->n_cells, .tables = r->tables, .n_tables = r->n_tables, .of_launch = &r->launch, .n_of_launch = 1, .threads = r->layout.has_blocks ? r->threads : NULL,
         .n_blocks = r->sites->n_blocks, .blocks = r->sites->blocks};
     r->result = (struct mg_tool_result){.device_kind = "emu", .device_name = "emulator", .sms = 132, .sm = 90, .kernels = &r->kernel, .n_kernels = 1, .columns = 100};
 }
@@ -161,6 +207,7 @@ static char *tool_run(const char *tool, const char *args, const char *ptx, const
     mg_sites_free(r.sites);
     mg_module_free(r.m);
     if (r.tool && r.tool->release) r.tool->release(r.conf);
+    free_tables(&r);
     free(r.raw), free(r.cells), free(r.threads), free(r.warps), free(r.result_sites);
     mg_buf_addc(&json, 0), mg_buf_addc(&text, 0);
     char *keep = ok ? mg_buf_take(rows ? &text : &json) : NULL;

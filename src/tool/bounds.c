@@ -1,0 +1,395 @@
+/* bounds: accesses to global memory outside of every live allocation, and to shared memory outside of the
+ * CTA's, are reported and not performed; the launch goes on.
+ *
+ * The host writes the live allocations behind each launch's cells, sorted. An access looks first at the
+ * range that its instruction hit last in this thread (two registers), and searches the list only where
+ * that fails. A finding is an entry of a small hash table of its instruction: who, where, how often.
+ *
+ * list: n, steps of the search, then pairs (begin, bytes); n = all ones: more allocations than fit, the
+ * launch is not checked. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/space.h"
+#include "tool/host.h"
+#include "tool/kit.h"
+
+enum { most_ranges = 1024, head_words = 2, entries = 32 };
+enum { key_launch, key_cta, key_thread, key_address, key_begin, key_bytes, n_keys };
+enum { note_write = 1, note_atomic = 2, note_shared = 4, note_bytes = 8 /* shift */ };
+
+struct conf { const struct mg_tool_host *host; };
+static const struct mg_tool_opt bounds_opts[] = {{0}};
+
+static enum mg_err bounds_configure(const char *args, void **conf, struct mg_diag *d)
+{
+    static const struct mg_field none[] = {{0}};
+    const struct conf defaults = {0};
+    return mg_fields_parse("bounds", none, &defaults, sizeof defaults, args, conf, d);
+}
+
+static void bounds_begin(void *conf, const struct mg_tool_host *host)
+{
+    ((struct conf *)conf)->host = host;
+}
+
+/* ---- one launch ---------------------------------------------------------------------------------------- */
+
+static void bounds_initialize(const void *conf, const struct mg_tool_launch *l, uint64_t *words)
+{
+    (void)conf;
+    words[0] = l->id;
+}
+
+struct ranges { uint64_t (*at)[2]; uint32_t n, most; bool more; };
+
+static void add_range(const struct mg_host_allocation *a, void *user)
+{
+    struct ranges *r = user;
+    if (r->n == r->most) r->more = true;
+    else r->at[r->n][0] = a->address, r->at[r->n++][1] = a->bytes;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (x[0] > y[0]) - (x[0] < y[0]);
+}
+
+static uint32_t bounds_list(const void *conf, const struct mg_tool_launch *l, uint64_t *words, uint32_t n)
+{
+    const struct conf *c = conf;
+    struct ranges r = {.at = (uint64_t (*)[2])(void *)(words + head_words), .most = (n - head_words) / 2};
+    (void)l;
+    if (c->host && c->host->allocations) c->host->allocations(add_range, &r);
+    else r.more = true;
+    if (r.more) {
+        words[0] = UINT64_MAX;
+        return head_words;
+    }
+    qsort(r.at, r.n, sizeof *r.at, by_begin);
+    words[0] = r.n;
+    while (r.n >> words[1]) words[1]++;
+    return head_words + 2 * r.n;
+}
+
+/* ---- instrument ---------------------------------------------------------------------------------------- */
+
+#define R mg_o_reg
+#define I mg_o_imm
+#define EMIT(form, ...) MG_CODE(c->at, form, __VA_ARGS__)
+
+struct check { /* of one access */
+    struct mg_patch *p;
+    const struct mg_patch_inst *i;
+    struct mg_code_at *at;
+    uint32_t bytes, table;
+    mg_id here, makes; bool makes_not; /* lanes at the spot; predicate of those that make the access, 0: all */
+    mg_id addr, bad;
+    mg_id begin, size;                 /* of the allocation below a bad address */
+};
+
+static mg_id reg32(struct check *c) { return mg_code_temp(c->at, MG_TYPE_b32); }
+static mg_id reg64(struct check *c) { return mg_code_temp(c->at, MG_TYPE_b64); }
+static mg_id pred(struct check *c) { return mg_code_temp(c->at, MG_TYPE_pred); }
+static void set_false(struct check *c, mg_id p) { EMIT("setp.ne.u32", R(p), R(c->here), R(c->here)); }
+static void push(struct check *c, mg_id p, bool negated) { mg_code_push_guard(c->at, p, negated); }
+static void pop(struct check *c) { mg_code_pop_guard(c->at); }
+
+static void jump(struct check *c, mg_id p, bool negated, mg_id to)
+{
+    push(c, p, negated);
+    EMIT("bra", mg_o_label(to));
+    pop(c);
+}
+
+static void load(struct check *c, mg_id into, mg_id from, int64_t off)
+{
+    EMIT("ld.global.u64", R(into), mg_o_addr_reg(from, off));
+}
+
+/* How many ranges begin at or below the address, in b32: a search of as many steps for every lane. */
+static mg_id search(struct check *c, mg_id list, mg_id n, mg_id in)
+{
+    mg_id low = reg32(c), high = reg32(c), steps = reg64(c), left = reg32(c), mid = reg32(c), next = reg32(c), at = reg64(c), begin = reg64(c), p = pred(c), goes = pred(c), below = pred(c);
+    mg_id again = mg_code_label(c->at), end = mg_code_label(c->at);
+    load(c, steps, list, 8);
+    EMIT("cvt.u32.u64", R(left), R(steps));
+    EMIT("mov.u32", R(low), I(0));
+    EMIT("cvt.u32.u64", R(high), R(n));
+    mg_code_place(c->at, again);
+    EMIT("setp.eq.u32", R(p), R(left), I(0));
+    jump(c, p, false, end);
+    EMIT("add.u32", R(left), R(left), I(-1));
+    EMIT("add.u32", R(mid), R(low), R(high));
+    EMIT("shr.u32", R(mid), R(mid), I(1));
+    EMIT("setp.lt.u32", R(goes), R(low), R(high));
+    EMIT("and.pred", R(goes), R(goes), R(in));
+    EMIT("mad.wide.u32", R(at), R(mid), I(16), R(list));
+    EMIT("mov.u64", R(begin), I(0));
+    push(c, goes, false);
+    load(c, begin, at, 8 * head_words);
+    pop(c);
+    EMIT("setp.le.u64", R(below), R(begin), R(c->addr));
+    EMIT("add.u32", R(next), R(mid), I(1));
+    push(c, goes, false);
+    EMIT("selp.u32", R(low), R(next), R(low), R(below));
+    EMIT("selp.u32", R(high), R(high), R(mid), R(below));
+    pop(c);
+    EMIT("bra", mg_o_label(again));
+    mg_code_place(c->at, end);
+    return low;
+}
+
+/* bad: not inside of one live allocation. */
+static void check_global(struct check *c)
+{
+    struct mg_code_at *entry = mg_at_entry(c->p, c->i->func_ix);
+    mg_id last = mg_code_reg(c->at, MG_TYPE_b64), room = mg_code_reg(c->at, MG_TYPE_b64); /* begin and bytes - width of the range hit last */
+    mg_id off = reg64(c), miss = pred(c), any = pred(c), list = mg_value_list(c->at), n = reg64(c), at = reg64(c), has = pred(c), p = pred(c), inside = pred(c), ix = reg32(c), done = mg_code_label(c->at);
+    MG_CODE(entry, "mov.u64", R(last), I(1)); /* nothing but address 1 is inside, and that is no address */
+    MG_CODE(entry, "mov.u64", R(room), I(0));
+    c->begin = reg64(c), c->size = reg64(c);
+    set_false(c, c->bad);
+    set_false(c, miss);
+    push(c, c->makes, c->makes_not);
+    EMIT("sub.u64", R(off), R(c->addr), R(last));
+    EMIT("setp.gt.u64", R(miss), R(off), R(room));
+    pop(c);
+    EMIT("vote.sync.any.pred", R(any), R(miss), R(c->here));
+    jump(c, any, true, done);
+    load(c, n, list, 0);
+    EMIT("setp.eq.u64", R(p), R(n), I(-1));
+    jump(c, p, false, done);
+    mg_id below = search(c, list, n, miss);
+    EMIT("setp.ne.u32", R(has), R(below), I(0));
+    EMIT("max.u32", R(ix), R(below), I(1));
+    EMIT("add.u32", R(ix), R(ix), I(-1));
+    EMIT("mad.wide.u32", R(at), R(ix), I(16), R(list));
+    load(c, c->begin, at, 8 * head_words); /* without any range: zeroes */
+    load(c, c->size, at, 8 * head_words + 8);
+    EMIT("sub.u64", R(off), R(c->addr), R(c->begin));
+    EMIT("add.u64", R(off), R(off), I(c->bytes));
+    EMIT("setp.le.and.u64", R(inside), R(off), R(c->size), R(has));
+    EMIT("not.pred", R(p), R(inside));
+    EMIT("and.pred", R(c->bad), R(miss), R(p));
+    EMIT("and.pred", R(inside), R(inside), R(miss));
+    push(c, inside, false);
+    EMIT("mov.b64", R(last), R(c->begin));
+    EMIT("sub.u64", R(room), R(c->size), I(c->bytes));
+    pop(c);
+    mg_code_place(c->at, done);
+}
+
+/* bad: outside of what the CTA has, which lies behind what the system keeps. */
+static void check_shared(struct check *c)
+{
+    mg_id from = reg32(c), size = reg32(c), off = reg64(c), wide = reg64(c);
+    c->begin = reg64(c), c->size = reg64(c);
+    EMIT("mov.u32", R(from), mg_o_sreg(MG_SREG_reserved_smem_offset_end, 0));
+    EMIT("mov.u32", R(size), mg_o_sreg(MG_SREG_total_smem_size, 0));
+    EMIT("cvt.u64.u32", R(c->begin), R(from));
+    EMIT("cvt.u64.u32", R(c->size), R(size));
+    set_false(c, c->bad);
+    push(c, c->makes, c->makes_not);
+    EMIT("sub.u64", R(off), R(c->addr), R(c->begin));
+    EMIT("sub.u64", R(wide), R(c->size), I(c->bytes));
+    EMIT("setp.gt.u64", R(c->bad), R(off), R(wide));
+    pop(c);
+}
+
+static mg_id packed(struct check *c, enum mg_sreg s, int64_t y_at, int64_t z_at)
+{
+    mg_id all = reg64(c), part = reg32(c), wide = reg64(c);
+    EMIT("mov.u32", R(part), mg_o_sreg(s, 1));
+    EMIT("cvt.u64.u32", R(all), R(part));
+    for (uint8_t k = 2; k <= 3; k++) {
+        EMIT("mov.u32", R(part), mg_o_sreg(s, k));
+        EMIT("cvt.u64.u32", R(wide), R(part));
+        EMIT("shl.b64", R(wide), R(wide), I(k == 2 ? y_at : z_at));
+        EMIT("or.b64", R(all), R(all), R(wide));
+    }
+    return all;
+}
+
+static void report(struct check *c)
+{
+    mg_id any = pred(c), done = mg_code_label(c->at), keys[n_keys];
+    const struct mg_opnd one = I(1);
+    EMIT("vote.sync.any.pred", R(any), R(c->bad), R(c->here));
+    jump(c, any, true, done);
+    keys[key_launch] = mg_value_word(c->at, 0);
+    keys[key_cta] = packed(c, MG_SREG_ctaid, 32, 48);
+    keys[key_thread] = packed(c, MG_SREG_tid, 16, 32);
+    keys[key_address] = c->addr;
+    keys[key_begin] = c->begin;
+    keys[key_bytes] = c->size;
+    push(c, c->bad, false);
+    mg_table_update(c->at, c->table, keys, &one, 1, MG_EACH);
+    pop(c);
+    mg_code_place(c->at, done);
+}
+
+static bool has_shared_sizes(const struct mg_module *m)
+{
+    return m->sm >= 80 && m->version_major * 10u + m->version_minor >= 76;
+}
+
+static void check_site(struct mg_patch *p, const struct mg_patch_inst *i, const struct mg_access *a, enum mg_space space)
+{
+    struct check c = {.p = p, .i = i, .bytes = (uint32_t)a->bytes * a->vec, .at = mg_at_before(p, i->node)};
+    mg_patch_site(p, MG_SITE_INST, i->node, i->id, 0, MG_MERGE_SUM, (a->writes ? note_write : 0) | (a->atomic ? note_atomic : 0) | (space == MG_SPACE_shared ? note_shared : 0) | c.bytes << note_bytes);
+    c.table = mg_patch_table(p, n_keys, 1, MG_MERGE_SUM, entries);
+    c.makes = mg_node_guard(mg_patch_module(p), i->node, &c.makes_not);
+    c.here = mg_value_active(c.at);
+    c.addr = mg_value_address(c.at, i->node);
+    c.bad = mg_code_reg(c.at, MG_TYPE_pred);
+    if (a->space == MG_SPACE_generic) { /* what is in another window than global memory's is not looked at */
+        mg_id global = mg_code_reg(c.at, MG_TYPE_pred);
+        MG_CODE(c.at, "isspacep.global", R(global), R(c.addr));
+        if (c.makes) {
+            mg_id own = c.makes;
+            if (c.makes_not) MG_CODE(c.at, "not.pred", R(own = mg_code_temp(c.at, MG_TYPE_pred)), R(c.makes));
+            MG_CODE(c.at, "and.pred", R(global), R(global), R(own));
+        }
+        c.makes = global, c.makes_not = false;
+    }
+    if (space == MG_SPACE_shared) check_shared(&c);
+    else check_global(&c);
+    report(&c);
+    mg_patch_skip(p, i->node, c.bad);
+}
+
+static enum mg_err bounds_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    (void)conf;
+    if (mg_patch_module(p)->sm < 30) return mg_diag_err(d, MG_ERR_UNSUPPORTED, "tool bounds: the PTX is for sm_%u, votes are there from sm_30 on", mg_patch_module(p)->sm);
+    mg_patch_words(p, 1);
+    mg_patch_list(p, head_words + 2 * most_ranges);
+    return MG_ERR_OK;
+}
+
+static enum mg_err bounds_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    const struct mg_patch_inst *insts;
+    uint32_t n = mg_patch_insts(p, &insts);
+    (void)conf, (void)d;
+    for (uint32_t i = 0; i < n; i++) {
+        struct mg_access a;
+        const struct mg_module *m = mg_patch_module(p);
+        if (!mg_access_of(m, insts[i].node, &a) || a.is_async) continue;
+        unsigned set = a.space == MG_SPACE_generic ? mg_spaces_of(mg_patch_spaces(p, insts[i].func_ix), insts[i].node) : MG_SPACE_BIT(a.space);
+        if (a.space == MG_SPACE_shared && has_shared_sizes(m)) check_site(p, &insts[i], &a, MG_SPACE_shared);
+        else if (set & MG_SPACE_BIT(MG_SPACE_global)) check_site(p, &insts[i], &a, MG_SPACE_global);
+    }
+    return MG_ERR_OK;
+}
+
+/* ---- profile ------------------------------------------------------------------------------------------- */
+
+static const char *kind_of(const struct mg_result_site *s)
+{
+    return s->note & note_atomic ? "atomic" : s->note & note_write ? "write" : "read";
+}
+
+static void key_triple(struct mg_json *j, const char *key, uint64_t v, unsigned y_at, unsigned z_at)
+{
+    const uint32_t xyz[3] = {(uint32_t)(v & (((uint64_t)1 << y_at) - 1)), (uint32_t)(v >> y_at & 0xffff), (uint32_t)(v >> z_at & 0xffff)};
+    mg_json_key_dim(j, key, xyz);
+}
+
+static void finding_json(const struct mg_result_kernel *k, const struct mg_result_site *s, const struct mg_result_entry *e, struct mg_json *j)
+{
+    mg_json_obj(j);
+    mg_kit_site_json(j, k, s);
+    mg_json_key_u64(j, "launch", e->keys[key_launch]);
+    key_triple(j, "cta", e->keys[key_cta], 32, 48);
+    key_triple(j, "thread", e->keys[key_thread], 16, 32);
+    mg_json_key_str(j, "kind", kind_of(s));
+    mg_json_key_str(j, "space", s->note & note_shared ? "shared" : "global");
+    mg_json_key_hex(j, "address", e->keys[key_address]);
+    mg_json_key_u64(j, "bytes", s->note >> note_bytes);
+    mg_json_key(j, "allocation"); /* the one below, or the lowest */
+    if (e->keys[key_bytes]) {
+        mg_json_obj(j);
+        mg_json_key_hex(j, "address", e->keys[key_begin]);
+        mg_json_key_u64(j, "bytes", e->keys[key_bytes]);
+        mg_json_end(j, '}');
+    } else {
+        mg_json_null(j);
+    }
+    mg_json_key_u64(j, "times", e->cells[0]);
+    mg_json_end(j, '}');
+}
+
+static void finding_row(const struct mg_result_kernel *k, const struct mg_result_site *s, const struct mg_result_entry *e, struct mg_table *t)
+{
+    struct mg_buf who = MG_BUF_INIT;
+    uint64_t c = e->keys[key_cta], x = e->keys[key_thread], at = e->keys[key_address], begin = e->keys[key_begin], bytes = e->keys[key_bytes];
+    mg_table_row(t);
+    mg_table_place(t, s);
+    mg_table_text(t, kind_of(s));
+    mg_table_u64(t, at);
+    mg_buf_printf(&who, "CTA %u,%u,%u thread %u,%u,%u", (unsigned)(c & UINT32_MAX), (unsigned)(c >> 32 & 0xffff), (unsigned)(c >> 48), (unsigned)(x & 0xffff), (unsigned)(x >> 16 & 0xffff), (unsigned)(x >> 32 & 0xffff));
+    mg_table_text(t, who.at);
+    mg_buf_reset(&who);
+    if (!bytes) mg_buf_adds(&who, "nothing is allocated");
+    else if (at >= begin) mg_buf_printf(&who, "%llu bytes behind the end of 0x%llx + %llu", (unsigned long long)(at - begin >= bytes ? at - begin - bytes : 0), (unsigned long long)begin, (unsigned long long)bytes);
+    else mg_buf_printf(&who, "%llu bytes before 0x%llx", (unsigned long long)(begin - at), (unsigned long long)begin);
+    mg_table_text(t, who.at);
+    mg_table_u64(t, e->keys[key_launch]);
+    mg_table_u64(t, e->cells[0]);
+    mg_table_text(t, k->demangled);
+    mg_buf_release(&who);
+}
+
+static int by_who(const void *a, const void *b)
+{
+    const struct mg_result_entry *x = *(const struct mg_result_entry *const *)a, *y = *(const struct mg_result_entry *const *)b;
+    for (int i = 0; i < n_keys; i++)
+        if (x->keys[i] != y->keys[i]) return x->keys[i] < y->keys[i] ? -1 : 1;
+    return 0;
+}
+
+static uint64_t tell_table(const struct mg_result_kernel *k, const struct mg_result_table *table, struct mg_table *t, struct mg_json *j)
+{
+    const struct mg_result_entry **order = mg_xcalloc(table->n + 1, sizeof *order);
+    const struct mg_result_site *s = &k->sites[table->site];
+    for (uint64_t i = 0; i < table->n; i++) order[i] = &table->entries[i];
+    if (table->n) qsort(order, table->n, sizeof *order, by_who);
+    for (uint64_t i = 0; i < table->n; i++) {
+        finding_json(k, s, order[i], j);
+        finding_row(k, s, order[i], t);
+    }
+    free(order);
+    return table->lost;
+}
+
+static void bounds_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
+{
+    uint64_t lost = 0;
+    (void)conf;
+    mg_table_begin(t, "bounds", "accesses outside of live allocations: left out");
+    mg_table_column(t, "line", MG_COL_PLACE, NULL);
+    mg_table_column(t, "kind", MG_COL_TEXT, NULL);
+    mg_table_column(t, "address", MG_COL_HEX, NULL);
+    mg_table_column(t, "by", MG_COL_TEXT, NULL);
+    mg_table_column(t, "where", MG_COL_TEXT, NULL);
+    mg_table_column(t, "launch", MG_COL_COUNT, NULL);
+    mg_table_column(t, "times", MG_COL_COUNT, NULL);
+    mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
+    mg_json_key(j, "findings");
+    mg_json_arr(j);
+    for (uint32_t k = 0; k < r->n_kernels; k++)
+        for (uint32_t i = 0; i < r->kernels[k].n_tables; i++) lost += tell_table(&r->kernels[k], &r->kernels[k].tables[i], t, j);
+    mg_json_end(j, ']');
+    mg_json_key_u64(j, "more", lost);
+    if (lost) mg_table_note(t, "and %llu more accesses of instructions that have %d findings each", (unsigned long long)lost, (int)entries);
+}
+
+extern const struct mg_tool mg_tool_bounds;
+const struct mg_tool mg_tool_bounds = {
+    .name = "bounds", .summary = "accesses outside of live allocations: reported and left out",
+    .opts = bounds_opts, .configure = bounds_configure, .release = free, .begin = bounds_begin,
+    .analyze = bounds_analyze, .instrument = bounds_instrument, .initialize = bounds_initialize, .list = bounds_list, .profile = bounds_profile,
+};

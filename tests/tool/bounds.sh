@@ -1,0 +1,30 @@
+#!/bin/sh
+# bounds: each of ten planted faults gives one finding that names its line, thread and kind; it is not performed, the
+# launch goes on, and a program without faults has no findings. DEVICES: which (emu cpu).
+set -e
+[ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
+src=$ROOT/tests/tool/bounds.cu
+"$NVCC" -cudart shared -lineinfo -O1 -gencode arch=compute_90,code=compute_90 -o faults "$src"
+for device in ${DEVICES:-emu cpu}; do
+    for n in 0 1 2 3 4 5 6 7 8 9 10; do
+        rm -rf d
+        "$MARGAY" run -q --device "$device" -t bounds -o d -- ./faults $n > out 2> err || { echo "$device, fault $n: status $?"; cat out err; exit 1; }
+        grep -q 'no error' out || { echo "$device, fault $n: the launch did not go on"; cat out; exit 1; }
+        line=$(grep -n "/\* $n \*/" "$src" | cut -d: -f1)
+        "$MARGAY" report d --json > json
+        python3 - "$device" $n "${line:-0}" <<'P'
+import json, sys
+device, n, line = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+kinds = [None, 'write', 'read', 'read', 'write', 'read', 'atomic', 'read', 'write', 'write', 'write']
+found = json.load(open('json'))['tools']['bounds']['findings']
+if not n:
+    assert not found, (device, found)
+    sys.exit()
+assert len(found) == 1, (device, n, found)
+f = found[0]
+at = f['inlined'].split(' <- ')[-1].rsplit(':', 1) if f.get('inlined') else [f['file'], f['line']] # atomics are inlined from a header
+assert (f['kind'], int(at[1]), f['thread'], f['cta'], f['times'], f['launch']) == (kinds[n], line, [n + 2, 0, 0], [0, 0, 0], 1, 1), (device, n, f)
+assert at[0].endswith('bounds.cu') and f['bytes'] == {5: 16, 10: 1}.get(n, 4), (device, n, f)
+P
+    done
+done
