@@ -19,6 +19,7 @@
 #include "bench.h"
 #include "probes.h"
 #include "ptx/ptx.h"
+#include "tool/host.h"
 #include "tool/layout.h"
 
 struct cuda cu;
@@ -75,7 +76,7 @@ static const struct style styles[] = {
     {"warp", "blocks", "counters=register,warps=off,shards=64,scope=warp,cta=0,warp=0", false},
     {"probe-sum", "probe-sum", "", false}, {"probe-sums", "probe-sums", "", false}, {"probe-cells", "probe-cells", "", true},
     {"opcodes", "opcodes", "", false}, {"guards", "opcodes", "lanes=on", false}, {"bytes", "memory", "level=bytes", false}, {"clock", "clock", "", false},
-    {"lanes", "lanes", "", true}, {"memory", "memory", "", true}, {"latency", "latency", "", true}, {"functions", "functions", "", true}, {"values", "values", "", true},
+    {"lanes", "lanes", "", true}, {"memory", "memory", "", true}, {"bounds", "bounds", "", true}, {"latency", "latency", "", true}, {"functions", "functions", "", true}, {"values", "values", "", true},
     {"class", "blocks", "counters=class,warps=off", true},
     {"thread", "blocks", "counters=thread", true}, {"flux", "blocks", "counters=flux", true}, {"atomic", "blocks", "counters=atomic", true},
 };
@@ -140,6 +141,26 @@ static void keep_text(const char *work, const char *style, const char *text, siz
     if (mg_io_write(path, text, n, NULL)) fprintf(stderr, "bench-gpu: %s cannot be written\n", path);
 }
 
+/* Allocations as bounds is to see them: all memory in one, and fifteen more to search among. */
+static void allocations(void (*fn)(const struct mg_host_allocation *a, void *user), void *user)
+{
+    for (uint64_t k = 1; k < 16; k++) fn(&(struct mg_host_allocation){4096 * k, 256, k, MG_HOST_DEVICE}, user);
+    fn(&(struct mg_host_allocation){1 << 20, UINT64_MAX >> 1, 16, MG_HOST_DEVICE}, user);
+}
+
+static void put_list(const struct built *b, const struct mg_tool *tool, void *conf)
+{
+    static const struct mg_tool_host host = {.size = sizeof host, .device_kind = "nvidia", .allocations = allocations};
+    const struct mg_region *r = &b->layout.regions[0];
+    if (!tool->list) return;
+    uint64_t *words = mg_xcalloc(r->n_list + 1, sizeof *words);
+    const struct mg_tool_launch l = {.kernel = "", .id = 0};
+    if (tool->begin) tool->begin(conf, &host);
+    tool->list(conf, &l, words, r->n_list);
+    check(cu.to_device(b->block + MG_CTX_BYTES + 8 * (r->at + r->list_at), words, 8 * (size_t)r->n_list), "list");
+    free(words);
+}
+
 /* Instruments the kernel anew and loads it; fills the symbol table from the native module. */
 static void build(struct built *b, const struct style *s, const struct work *w, const char *weights, int cap)
 {
@@ -183,6 +204,7 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
         }
         check(cu.to_device(b->block, head, sizeof head), "context block");
         check(cu.set(b->block + MG_CTX_BYTES, 0, 2 * b->words), "counters");
+        put_list(b, tool, conf);
         if (t->n_symbols) check(cu.to_device(head[MG_CTX_SYMBOLS / 8], table, 8 * t->n_symbols), "symbols");
         measure_function(b, l);
     }
