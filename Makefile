@@ -280,6 +280,11 @@ $(B)/bin/bench-emu: bench/emu/bench_emu.c $(B)/obj/bench/native.scalar.o $(B)/ob
 bench-emu: $(B)/bin/bench-emu
 	$<
 
+# ---- pictures of several profiles at once (docs/gallery) --------------------------------------------
+$(B)/bin/gallery: bench/gallery.c $(call objs,base isa) $(B)/obj/tool/chart.o
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ $(SYS_LIBS) -o $@
+
 # ---- counters on a GPU: make bench-gpu [ROUNDS=15] [ONLY=a,b] ---------------------------------------
 $(B)/bin/bench-gpu: bench/gpu/bench.c bench/gpu/works.c bench/gpu/probes.c bench/gpu/bench.h bench/gpu/probes.h $(call objs,base isa ir ptx analysis pass tool)
 	@mkdir -p $(@D)
