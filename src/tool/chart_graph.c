@@ -166,8 +166,9 @@ static void draw_link(struct mg_buf *out, const struct place *a, const struct pl
 static void draw_back(struct mg_buf *out, const struct place *a, const struct place *b, double side)
 {
     mg_buf_adds(out, "<path stroke-dasharray=\"5 3\" d=\"M");
-    add_xy(out, a->x + a->w / 2, a->y);
-    mg_buf_addc(out, 'C'), add_xy(out, side, a->y), add_xy(out, side, b->y), add_xy(out, b->x + b->w / 2, b->y);
+    double from = a->y + a->h / 4, to = b->y - b->h / 4; /* apart where a block leads to itself */
+    add_xy(out, a->x + a->w / 2, from);
+    mg_buf_addc(out, 'C'), add_xy(out, side, from), add_xy(out, side, to), add_xy(out, b->x + b->w / 2, to);
     mg_buf_adds(out, "\" marker-end=\"url(#mg-tip)\"/>\n");
 }
 
