@@ -59,6 +59,7 @@ MG_PROBE_FN(mg_int) mg_value(void);
 MG_PROBE_FN(mg_int) mg_bits(void);
 MG_PROBE_FN(mg_int) mg_nan(void);
 MG_PROBE_FN(mg_int) mg_old(void);
+MG_PROBE_FN(mg_int) mg_new(void);
 MG_PROBE_FN(mg_int) mg_guard(void);
 MG_PROBE_FN(mg_int) mg_active(void);
 MG_PROBE_FN(mg_int) mg_lanes(void);

@@ -6,8 +6,6 @@
 #include "base/io.h"
 #include "tool/expr_place.h"
 
-enum { DEFAULT_ENTRIES = 1 << 14 };
-
 static void expr_release(void *conf)
 {
     struct mg_expr_conf *c = conf;
@@ -32,7 +30,6 @@ static enum mg_err expr_configure(const char *args, void **conf, struct mg_diag 
 {
     struct mg_expr_conf *c = mg_xcalloc(1, sizeof *c);
     *conf = NULL;
-    c->entries = DEFAULT_ENTRIES;
     enum mg_err err = mg_expr_parse(args ? args : "", args ? strlen(args) : 0, "-e", &c->e, d);
     if (!err && c->e->probe) err = read_probe(c, d);
     if (err) {

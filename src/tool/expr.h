@@ -55,7 +55,7 @@ struct mg_expr_node {
 
 enum mg_expr_agg { MG_EA_none, MG_EA_count, MG_EA_sum, MG_EA_min, MG_EA_max, MG_EA_avg, MG_EA_hist, MG_EA_lhist, MG_EA_topk, MG_EA_COUNT };
 const char *mg_expr_agg_text(enum mg_expr_agg a);
-enum { MG_EXPR_HIST = 65 /* buckets: below 0, 0, then one for each power of two */, MG_EXPR_KEYS = 8, MG_EXPR_C_VARS = 16, MG_EXPR_UPDATES = 127, MG_EXPR_BUCKETS = 1024 };
+enum { MG_EXPR_HIST = 65 /* buckets: below 0, 0, then one for each power of two */, MG_EXPR_KEYS = 8, MG_EXPR_C_VARS = 16, MG_EXPR_UPDATES = 127, MG_EXPR_BUCKETS = 1024, MG_EXPR_ENTRIES = 1 << 14, MG_EXPR_MOST_ENTRIES = 1 << 20 };
 
 struct mg_expr_map {
     const char *name; /* with its '@' */
@@ -115,6 +115,7 @@ struct mg_expr {
     struct mg_expr_map *maps; uint32_t n_maps;
     struct mg_expr_update **updates; uint32_t n_updates;
     const char **vars; uint32_t n_vars; /* with their '$'; those of probes in C come first: $c0 .. */
+    uint32_t entries;                  /* room in each hash table, a power of two */
     const char *probe;                 /* file of probes in C, compiled; NULL: none */
     bool uses[MG_EV_COUNT];
 };

@@ -150,6 +150,38 @@ static struct mg_expr_val carry(struct mg_expr_here *h, struct mg_expr_val v)
     return v;
 }
 
+static struct mg_expr_val carried_operand(struct mg_expr_here *h, enum mg_expr_value v);
+
+static enum mg_mod atom_of(const struct mg_form *f)
+{
+    static const enum mg_mod known[] = {MG_MOD_add, MG_MOD_min, MG_MOD_max, MG_MOD_and, MG_MOD_or, MG_MOD_xor, MG_MOD_exch};
+    enum mg_type t = f->n_types ? (enum mg_type)f->types[f->n_types - 1] : MG_TYPE_none;
+    if (f->op != MG_OP_atom || (mg_type_bits(t) != 32 && mg_type_bits(t) != 64) || mg_type_kind(t) == MG_TK_FLOAT || mg_type_kind(t) == MG_TK_PACKED) return MG_MOD_none;
+    for (unsigned i = 0; i < MG_COUNT_OF(known); i++)
+        if (mg_form_has(f, known[i])) return known[i];
+    return MG_MOD_none;
+}
+
+static struct mg_expr_val new_value(struct mg_expr_here *h)
+{
+    struct mg_module *m = mg_patch_module(h->p);
+    const struct mg_form f = *mg_node_form(m, &m->nodes.at[h->spot->node]);
+    enum mg_type t = (enum mg_type)f.types[f.n_types - 1];
+    bool is_signed = mg_type_kind(t) == MG_TK_SINT;
+    enum mg_mod how = atom_of(&f);
+    struct mg_expr_val b = carried_operand(h, MG_EV_value), old = mg_expr_value_at(h, MG_EV_old);
+    if (how == MG_MOD_exch) return b;
+    const char *form = how == MG_MOD_add ? "add.u64" : how == MG_MOD_and ? "and.b64" : how == MG_MOD_or ? "or.b64" : how == MG_MOD_xor ? "xor.b64"
+        : how == MG_MOD_min ? (is_signed ? "min.s64" : "min.u64") : is_signed ? "max.s64" : "max.u64";
+    mg_id r = temp64(h);
+    MG_CODE(h->at, form, R(r), R(mg_expr_reg(h, old)), mg_expr_opnd(h, b));
+    if (mg_type_bits(t) == 32) { /* it wraps around at 32 bits */
+        MG_CODE(h->at, "shl.b64", R(r), R(r), I(32));
+        MG_CODE(h->at, is_signed ? "shr.s64" : "shr.u64", R(r), R(r), I(32));
+    }
+    return in_reg(r, false);
+}
+
 /* ---- values of the place ------------------------------------------------------------------------------ */
 
 static struct mg_expr_val special(struct mg_expr_here *h, enum mg_expr_value v)
@@ -173,6 +205,17 @@ static struct mg_expr_val guard_value(struct mg_expr_here *h)
     return carry(h, in_reg(r, false));
 }
 
+/* An operand or a result of the instruction, readable at the clause's place. */
+static struct mg_expr_val carried_operand(struct mg_expr_here *h, enum mg_expr_value v)
+{
+    struct mg_opnd o;
+    enum mg_type type;
+    bool is_result = false, is_old = v == MG_EV_old;
+    if (h->has[v]) return h->values[v];
+    struct mg_expr_val got = operand_value(h, v);
+    return find_value(h, is_old, &o, &type, &is_result) && !is_result ? carry(h, got) : got;
+}
+
 static struct mg_expr_val make_value(struct mg_expr_here *h, enum mg_expr_value v)
 {
     struct mg_code_at *at = h->at;
@@ -181,13 +224,8 @@ static struct mg_expr_val make_value(struct mg_expr_here *h, enum mg_expr_value 
     if (c.known && !c.is_str) return mg_expr_imm(c.num);
     switch (v) {
     case MG_EV_addr: return carry(h, in_reg(mg_value_address(h->before, h->spot->node), false));
-    case MG_EV_value: case MG_EV_bits: case MG_EV_nan: case MG_EV_old: {
-        struct mg_opnd o;
-        enum mg_type type;
-        bool is_result = false;
-        struct mg_expr_val got = operand_value(h, v);
-        return find_value(h, v == MG_EV_old, &o, &type, &is_result) && !is_result ? carry(h, got) : got;
-    }
+    case MG_EV_value: case MG_EV_bits: case MG_EV_nan: case MG_EV_old: return carried_operand(h, v);
+    case MG_EV_new: return new_value(h);
     case MG_EV_guard: return guard_value(h);
     case MG_EV_active: return in_reg(widen32(at, mg_value_active(at)), warp);
     case MG_EV_lanes: return in_reg(widen32(at, mg_value_n_active(at)), warp);
@@ -236,6 +274,11 @@ bool mg_expr_here_init(struct mg_expr_here *h, struct mg_patch *p, const struct 
         if (!spot->clause->uses[of_inst[i]]) continue;
         if (!find_value(h, of_inst[i] == MG_EV_old, &o, &type, &is_result)) return false;
         wants_result |= is_result;
+    }
+    if (spot->clause->uses[MG_EV_new]) {
+        bool is_result;
+        if (!atom_of(mg_node_form(m, &m->nodes.at[spot->node])) || !find_value(h, true, &o, &type, &is_result)) return false;
+        wants_result = true;
     }
     bool ends = mg_node_form(m, &m->nodes.at[spot->node])->op_flags & MG_OPF_ENDS_BLOCK;
     h->after = spot->site->position == MG_EP_AFTER || (spot->site->position == MG_EP_AUTO && wants_result);

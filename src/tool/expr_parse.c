@@ -383,6 +383,18 @@ static void parse_probe(struct mg_expr_parser *p)
     mg_lex_next(&p->lex);
 }
 
+/* entries N: room in each hash table, rounded up to a power of two. */
+static void parse_entries(struct mg_expr_parser *p)
+{
+    mg_lex_next(&p->lex);
+    struct mg_tok t = p->lex.tok;
+    if (t.kind != MG_TOK_NUM || t.num < 1 || t.num > MG_EXPR_MOST_ENTRIES) mg_expr_err(p, t.line, t.col, "expected room for 1 to %d entries", MG_EXPR_MOST_ENTRIES);
+    else
+        for (p->e->entries = 16; p->e->entries < t.num;) p->e->entries *= 2;
+    if (t.kind != MG_TOK_END) mg_lex_next(&p->lex);
+    eat(p, ";");
+}
+
 static void parse_program(struct mg_expr_parser *p)
 {
     struct mg_expr_clause **to = &p->e->clauses;
@@ -391,6 +403,10 @@ static void parse_program(struct mg_expr_parser *p)
     if (p->lex.tok.kind == MG_TOK_END && !p->n_errors) mg_expr_err(p, 1, 1, "no clause: SITE { @map = count() }");
     while (p->lex.tok.kind != MG_TOK_END && p->n_errors < MAX_ERRORS) {
         uint32_t before = p->n_errors;
+        if (mg_tok_is(&p->lex.tok, "entries")) {
+            parse_entries(p);
+            continue;
+        }
         struct mg_expr_clause *c = *to = parse_clause(p);
         to = &c->next;
         c->body = parse_body(p);
@@ -405,6 +421,7 @@ enum mg_err mg_expr_parse(const char *text, size_t bytes, const char *name, stru
     struct mg_expr *e = mg_xcalloc(1, sizeof *e);
     struct mg_expr_parser p = {.e = e, .name = name, .d = d};
     *out = NULL;
+    e->entries = MG_EXPR_ENTRIES;
     e->maps = mg_arena_array(&e->arena, struct mg_expr_map, MAX_MAPS);
     e->vars = mg_arena_array(&e->arena, const char *, MAX_VARS);
     e->updates = mg_arena_array(&e->arena, struct mg_expr_update *, MG_EXPR_UPDATES);

@@ -141,7 +141,7 @@ static uint32_t table_of(struct mg_expr_placer *pl, const struct mg_expr_update 
     bool bucket = m->agg == MG_EA_hist || m->agg == MG_EA_lhist || m->agg == MG_EA_topk;
     uint32_t n_keys = up->n_keys - (uint32_t)__builtin_popcount(site_keys) + (site_keys != 0) + bucket;
     mg_patch_site(pl->p, MG_SITE_KERNEL, 0, 0, 0, MG_MERGE_SUM, mg_expr_note(up->ix, MG_EN_TABLE, site_keys));
-    table = mg_patch_table(pl->p, n_keys, m->agg == MG_EA_avg ? 2 : 1, rule_of(m), pl->conf->entries);
+    table = mg_patch_table(pl->p, n_keys, m->agg == MG_EA_avg ? 2 : 1, rule_of(m), pl->e->entries);
     mg_map_set(&pl->tables, key, table);
     return (uint32_t)table;
 }

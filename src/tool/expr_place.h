@@ -34,7 +34,6 @@ static inline bool mg_expr_wants_table(const struct mg_expr_map *m) { return m->
 struct mg_expr_conf {
     struct mg_expr *e;
     struct mg_probe *probe; /* NULL: none, or not to be read here */
-    uint32_t entries;
 };
 enum mg_err mg_expr_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d);
 enum mg_err mg_expr_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d);

@@ -18,7 +18,7 @@ bra { @bra[kernel, ptx, lane / 8] = count() }
 edge { @edges[block, to] = count() }
 loop /warp == 1/ { @loops[block] = sum(popc(active)) }
 cta:entry { @ctas = sum(arg0 + ctaid.x * nctaid.y + ntid.x) }
-after atom.shared { @old[op, old & 1] = count() }
+after atom.shared { @old[op, old & 1] = count(); @grows = sum(new - old); @new = max(new) }
 setp { @true[ptx] = sum(value) }
 END
 maps() { # DEVICE NAME-OF-OUTPUT OPTION... -- APP...

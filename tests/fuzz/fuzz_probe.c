@@ -48,7 +48,7 @@ static void put_in(struct mg_expr_conf *conf)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    struct mg_expr_conf conf = {.entries = 64};
+    struct mg_expr_conf conf = {0};
     struct mg_diag d = MG_DIAG_INIT;
     enum mg_err err = mg_probe_parse((const char *)data, bytes, "fuzz", &conf.probe, &d);
     if (!err != !!conf.probe || !err != !d.n_errors) abort();

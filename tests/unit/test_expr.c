@@ -50,6 +50,17 @@ MG_TEST(expr_parses_clauses)
     mg_expr_free(e);
 }
 
+MG_TEST(expr_entries)
+{
+    struct mg_expr *e = parse("entries 100k; ld { @[addr] = count() }");
+    if (e) MG_CHECK_EQ(e->entries, 1 << 17);
+    mg_expr_free(e);
+    e = parse("ld { @[addr] = count() }");
+    if (e) MG_CHECK_EQ(e->entries, MG_EXPR_ENTRIES);
+    mg_expr_free(e);
+    MG_CHECK_STR(refusal("entries 2M ld { @ = count() }"), "1:9: expected room for 1 to 1048576 entries");
+}
+
 MG_TEST(expr_predicate_may_divide)
 {
     struct mg_expr *e = parse("ld /addr / 128 == 3/ { @ = count() }");
