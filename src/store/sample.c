@@ -12,9 +12,9 @@ struct record { /* one row of launches: a launch, or replays that were counted t
 };
 struct records { struct record *at; uint64_t n; double times, times_counted; };
 
-static bool is_counted(const struct mg_plaunch *l)
+static bool is_counted(const struct mg_plaunch *l, const struct mg_pkernel *k)
 {
-    return l->ran == MG_RAN_INSTRUMENTED && l->complete && l->threads && l->n_counts;
+    return l->ran == MG_RAN_INSTRUMENTED && l->complete && l->threads && l->n_counts >= k->n_blocks;
 }
 
 static int by_geometry(const void *a, const void *b)
@@ -31,9 +31,9 @@ static struct records records_of(const struct mg_profile *p, const struct mg_pke
     struct records r = {.at = calloc(k->launches + 1, sizeof *r.at)};
     for (uint64_t i = 0; r.at && i < p->n_launches && r.n <= k->launches; i++) {
         const struct mg_plaunch *l = &p->launches[i];
-        if (l->kernel != k->id || l->ran == MG_RAN_UNKNOWN || (l->ran == MG_RAN_INSTRUMENTED && !is_counted(l))) continue;
+        if (l->kernel != k->id || l->ran == MG_RAN_UNKNOWN || (l->ran == MG_RAN_INSTRUMENTED && !is_counted(l, k))) continue;
         struct record *to = &r.at[r.n++];
-        *to = (struct record){.l = l, .times = (double)(l->replays ? l->replays : 1), .threads = 1, .counted = is_counted(l)};
+        *to = (struct record){.l = l, .times = (double)(l->replays ? l->replays : 1), .threads = 1, .counted = is_counted(l, k)};
         for (int d = 0; d < 3; d++) to->threads *= (double)l->grid[d] * l->block[d];
         r.times += to->times;
         r.times_counted += to->counted ? to->times : 0;
