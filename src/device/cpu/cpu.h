@@ -22,6 +22,7 @@
 #include "device/emu/emu.h"
 
 #define CPU_MAX_BLOCKS 2048
+#define CPU_MAX_SUMS 512 /* places that probes of a kernel add to */
 #define CPU_MAX_OPS 6000 /* of a function; larger ones take LLVM seconds and are emulated */
 
 /* A register's value in lane i is base + stride * i where affine; in a register of halves it is
@@ -45,6 +46,7 @@ struct cpu_reg {
     uint8_t known;      /* CPU_REG_PLAIN whose only definition is mov of `value` */
     bool cta;           /* linear, and the CTA's: what it is in warp 0 plus step * the warp's number */
     int64_t step;
+    bool sum;           /* a counter: only what its lanes have together is ever seen (region.c) */
     bool fixed;         /* its value in warp 0 is known: base, in lanes 0 and 16 */
     uint64_t base[2];
     uint64_t value;     /* CPU_REG_CONST, known */
@@ -78,6 +80,8 @@ struct cpu_inst { /* one emu_op; registers are numbers into regs plus one, 0: no
     uint8_t base_w, base_none, space;
     uint8_t waits;        /* CPU_ATOM: a loop with it may wait for others */
     uint8_t known;        /* CPU_CALL: s and guard are read, d and d2 written, nothing else */
+    uint32_t span;        /* with offs: bytes from off on */
+    uint32_t *offs;       /* CPU_CALL that adds a list of probes' registers to memory at s[0]: where each goes; n_list is 0 for one alone */
     uint32_t *list; uint32_t n_list; /* vector elements; or all registers a CPU_CALL may name */
     uint32_t cache;
     uint32_t target, fall;           /* blocks */
@@ -114,6 +118,7 @@ struct cpu_func {
     uint32_t *block_of;   /* by operation: 1 + block that begins there, or 0 */
     uint32_t block_words, reg_words;
     uint32_t n_linear;
+    bool sums;            /* some registers are: all CPU_RED are deferred to the end of the call */
     uint32_t static_shared; /* there is at least so much shared memory */
     bool is_kernel, suspects;
     /* region.c */

@@ -338,6 +338,8 @@ static void spread(struct emu_cta *c, const struct cpu_func *f, struct cpu_call 
         s->entry = block;
         s->at = came && barrier ? f->blocks[block].first : 0; /* 1 + the barrier's operation */
         s->pauses = call->turns - (came && !barrier);
+        for (uint32_t r = 0; r < f->n_regs && f->sums; r++)
+            if (f->regs[r].sum) memset(s->frame->regs + f->regs[r].off, 0, sizeof(uint64_t) * EMU_LANES);
         fill_constants(f, &f->starts[f->start_of[block] - 1], s->frame);
         for (uint32_t r = 0; r < f->n_regs; r++) {
             const struct cpu_reg *reg = &f->regs[r];

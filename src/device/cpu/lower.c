@@ -178,6 +178,14 @@ static bool shared_atomic(const struct emu_op *op)
     return op->space == MG_SPACE_shared && op->bytes == 4 && word && !(op->flags & EMU_OF_CLUSTER) && op->sub != EMU_ATOM_INC && op->sub != EMU_ATOM_DEC && op->sub != EMU_ATOM_CAS;
 }
 
+/* Is the address of this access a probe's own? */
+static bool is_probes(const struct cpu_func *f, const struct emu_op *op)
+{
+    const struct mg_module *m = f->fn->mod->ir;
+    const struct mg_opnd *o = op->node ? &m->opnds.at[m->nodes.at[op->node].opnd] : NULL;
+    return o && o->kind == MG_OPND_addr && o->sub == MG_OPND_reg && strstr(mg_name(m, m->regs.at[o->id].name), "__mg_");
+}
+
 /* Registers of a CPU_CALL: everything the instruction names, and the operands of this operation. */
 static void name_all(struct cpu_func *f, const struct emu_op *op, struct cpu_inst *in, uint32_t ix)
 {
@@ -316,12 +324,27 @@ static void lower_op(struct cpu_func *f, uint32_t ix)
         in->known = 1;
         for (int k = 0; k < 3; k++) in->s[k] = cpu_reg_at(f, op->a.s[k]);
         in->d = cpu_reg_at(f, op->a.d);
+        if (fn == v->red_add_d && op->off >= 0 && op->off <= INT32_MAX && in->s[0] && in->s[1] && is_probes(f, op)) {
+            in->offs = mg_arena_array(&f->arena, uint32_t, 1);
+            in->offs[0] = (uint32_t)op->off;
+            in->off = op->off;
+            in->bytes = in->span = 8;
+            in->cache = op->cache;
+        }
     } else if (fn == v->red_run) {
         const struct emu_red *list = op->ext;
         in->known = 1;
         in->s[0] = cpu_reg_at(f, op->a.s[0]);
         in->list = mg_arena_array(&f->arena, uint32_t, op->a.imm);
-        for (uint32_t k = 0; k < op->a.imm; k++) in->list[in->n_list++] = cpu_reg_at(f, list[k].from);
+        in->offs = mg_arena_array(&f->arena, uint32_t, op->a.imm);
+        for (uint32_t k = 0; k < op->a.imm; k++) {
+            in->offs[in->n_list] = list[k].off;
+            in->list[in->n_list++] = cpu_reg_at(f, list[k].from);
+        }
+        in->off = op->off;
+        in->bytes = 8;
+        in->cache = op->cache;
+        in->span = op->a.cc;
     }
     if (in->kind == CPU_CALL) {
         if (!in->known) name_all(f, op, in, ix);

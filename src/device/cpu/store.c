@@ -29,8 +29,9 @@ static bool find_path(const struct cpu_func *f, bool whole, const char *maker, b
     mg_sha256_add(&s, f->regs, f->n_regs * sizeof *f->regs);
     for (uint32_t i = 0; i < f->n_insts; i++) {
         struct cpu_inst in = f->insts[i];
-        in.list = NULL;
+        in.list = in.offs = NULL;
         mg_sha256_add(&s, &in, sizeof in);
+        if (f->insts[i].offs) mg_sha256_add(&s, f->insts[i].offs, MG_MAX(in.n_list, 1) * sizeof *f->insts[i].offs);
         if (in.n_list) mg_sha256_add(&s, f->insts[i].list, in.n_list * sizeof *f->insts[i].list);
     }
     for (uint32_t i = 0; i < f->n_blocks; i++) {

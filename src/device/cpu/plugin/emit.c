@@ -152,6 +152,7 @@ static void begin_part(struct emit *e, uint32_t b)
 
 static bool instruction(struct emit *e)
 {
+    if (e->whole && e->f->sums && emit_sums(e)) return true;
     switch ((enum cpu_kind)e->in->kind) {
     case CPU_NOP: return true;
     case CPU_CALL: emit_call(e); return true;
@@ -172,7 +173,8 @@ static void leave_block(struct emit *e, uint32_t b)
     if (!l->used) return;
     LLVMPositionBuilderAtEnd(B, l->bb);
     for (uint32_t r = 0; r < f->n_regs; r++)
-        if (mg_has(l->live, r) || mg_has(f->blocks[b].keep, r)) {
+        if (e->whole && f->regs[r].sum) continue; /* whole.c */
+        else if (mg_has(l->live, r) || mg_has(f->blocks[b].keep, r)) {
             if (mg_has(l->dirty, r) || (e->whole && emit_unsaved(e, r))) emit_save(e, r + 1);
             mg_put(f->blocks[b].saved, r);
         }

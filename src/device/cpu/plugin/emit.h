@@ -124,6 +124,8 @@ void emit_stop(struct emit *e, bool barrier, uint32_t next);
 /* ... to one that whole-CTA code does not see to: it goes on from block `next` elsewhere. */
 void emit_pass_on(struct emit *e, uint32_t next);
 bool emit_unsaved(struct emit *e, uint32_t r); /* register r (from 0) may lie nowhere but in a variable, though not written here */
+/* Counters of which only the sum counts: true when the instruction was all about them. */
+bool emit_sums(struct emit *e);
 void emit_ended(struct emit *e);      /* no lane goes on */
 val emit_ctaid(struct emit *e, unsigned comp);
 val emit_turns(struct emit *e);

@@ -520,7 +520,7 @@ static void defines(void *user, uint32_t reg, bool must)
 static bool leaves_whole(struct emit *e, const struct cpu_inst *in)
 {
     struct plan p = plan_of(e, in, e->version);
-    return p.known && p.linear && !in->guard && in->space != MG_SPACE_generic && (e->version == FULL || !p.s.stride || emit_is(e, EMU_ISA_AVX512));
+    return p.known && p.linear && !in->guard && in->space != MG_SPACE_generic && (e->version == FULL || !p.s.stride || (emit_is(e, EMU_ISA_AVX512) && !p.s.halves));
 }
 
 /* The accesses behind this one in the block that its check may stand for: least and greatest offset. */

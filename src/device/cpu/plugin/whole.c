@@ -17,6 +17,12 @@ struct whole {
     struct reg_var *old, *now; /* allocas: registers of the CTA, in warp 0, when the round began and where it stops */
     LLVMBasicBlockRef *round;  /* by start */
     LLVMBasicBlockRef over;    /* the CTA has ended */
+    LLVMBasicBlockRef leave;   /* out of the function, from all tails; how: */
+    val how;
+    uint32_t *sum_off;         /* by register: where it is added */
+    val *sum, base;            /* allocas: by register, sums of all CTAs of this call so far; where they go */
+    val added[CPU_MAX_SUMS]; uint32_t added_off[CPU_MAX_SUMS]; unsigned n_added; /* allocas: what is to be added there when the call ends */
+    val frame, out_regs;       /* alloca: the registers of the warp that stands inside */
 };
 
 static val k32(struct emit *e, uint64_t v) { return LLVMConstInt(e->i32, v, 0); }
@@ -34,6 +40,7 @@ static bool masked(const struct emit *e, uint32_t block) { return e->f->paused[b
 static bool counts(const struct emit *e, uint32_t block, uint32_t r)
 {
     const struct cpu_block *b = &e->f->blocks[block];
+    if (e->f->regs[r].sum) return false; /* one for all warps */
     return mg_has(b->live, r) || (masked(e, block) && mg_has(b->keep, r));
 }
 
@@ -66,12 +73,13 @@ static void pass(struct emit *e, uint32_t next, val at, val pauses, val first)
     struct cpu_func *f = e->f;
     dirty_here(e);
     for (uint32_t r = 0; r < f->n_regs; r++)
-        if ((mg_has(f->blocks[next].live, r) || mg_has(f->blocks[next].keep, r)) && (mg_has(e->scratch, r) || emit_unsaved(e, r))) emit_save(e, r + 1);
+        if ((mg_has(f->blocks[next].live, r) || mg_has(f->blocks[next].keep, r)) && (mg_has(e->scratch, r) || emit_unsaved(e, r)) && !f->regs[r].sum) emit_save(e, r + 1);
     save_masks(e);
     emit_set_state(e, offsetof(struct cpu_warp, mask), emit_mask(e));
     emit_set_state(e, offsetof(struct cpu_warp, entry), k32(e, next));
     emit_set_state(e, offsetof(struct cpu_warp, at), at);
     emit_set_state(e, offsetof(struct cpu_warp, pauses), pauses);
+    LLVMBuildStore(B, emit_mask(e), e->leave_mask);
     LLVMBuildStore(B, k32(e, 3), e->leave_stop);
     LLVMBuildStore(B, first, e->leave_next);
     LLVMBuildBr(B, e->tail);
@@ -142,6 +150,7 @@ static void tail(struct emit *e)
     LLVMPositionBuilderAtEnd(B, e->tail);
     emit_set_state(e, offsetof(struct cpu_warp, live), load32(e, e->live));
     emit_set_state(e, offsetof(struct cpu_warp, budget), load32(e, e->budget));
+    LLVMBuildStore(B, e->regs, w->frame);
     val inside = is_zero(e, load32(e, e->leave_stop));
     emit_set_field(e, offsetof(struct cpu_call, pc), load32(e, e->leave_pc));
     emit_set_field(e, offsetof(struct cpu_call, mask), load32(e, e->leave_mask));
@@ -165,7 +174,143 @@ static void tail(struct emit *e)
             if (after) LLVMBuildStore(B, as64(e, LLVMBuildLoad2(B, t, w->now[r].at[h], "")), emit_at(e, uniform[1], at));
         }
     }
-    LLVMBuildRet(B, LLVMBuildSelect(B, inside, k32(e, CPU_AT), k32(e, CPU_SOME), ""));
+    LLVMBuildStore(B, LLVMBuildSelect(B, inside, k32(e, CPU_AT), k32(e, CPU_SOME), ""), w->how);
+    LLVMBuildBr(B, w->leave);
+}
+
+/* ---- sums --------------------------------------------------------------------------------------------------------- */
+
+/* What is to be added at an offset from the probes' base. */
+static val added_at(struct emit *e, uint32_t off)
+{
+    struct whole *w = e->whole;
+    for (unsigned k = 0; k < w->n_added; k++)
+        if (w->added_off[k] == off) return w->added[k];
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
+    LLVMPositionBuilderBefore(B, LLVMGetBasicBlockTerminator(LLVMGetEntryBasicBlock(e->fn)));
+    val at = LLVMBuildAlloca(B, e->i64, "");
+    LLVMBuildStore(B, LLVMConstInt(e->i64, 0, 0), at);
+    LLVMPositionBuilderAtEnd(B, here);
+    w->added_off[w->n_added] = off;
+    return w->added[w->n_added++] = at;
+}
+
+static void add_to(struct emit *e, val at, val v) { LLVMBuildStore(B, LLVMBuildAdd(B, LLVMBuildLoad2(B, e->i64, at, ""), v, ""), at); }
+
+/* How many lanes run and have the guard. */
+static val lanes_here(struct emit *e)
+{
+    val m = e->in->guard ? LLVMBuildBitCast(B, emit_active(e), e->i32, "") : emit_mask(e);
+    return LLVMBuildZExt(B, emit_intrinsic(e, "llvm.ctpop", &e->i32, 1, &m, 1), e->i64, "");
+}
+
+static bool is_sum(const struct emit *e, uint32_t reg) { return reg && e->f->regs[reg - 1].sum; }
+
+static val times_constant(struct emit *e, val n, uint32_t reg) { return LLVMBuildMul(B, n, LLVMConstInt(e->i64, e->f->regs[reg - 1].value, 0), ""); }
+
+/* A register's active lanes together. */
+static val together(struct emit *e, uint32_t reg)
+{
+    const struct cpu_reg *r = &e->f->regs[reg - 1];
+    if (cpu_is_constant(r)) return times_constant(e, lanes_here(e), reg);
+    val v = emit_vec(e, reg, false), act = e->in->guard ? emit_active(e) : emit_lanes(e);
+    if (act) v = LLVMBuildSelect(B, act, v, LLVMConstNull(e->v64), "");
+    return emit_intrinsic(e, "llvm.vector.reduce.add", &e->v64, 1, &v, 1);
+}
+
+/* Probes add to memory: later, the place is checked now. */
+static bool defer(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    struct whole *w = e->whole;
+    val base = emit_scalar(e, in->s[0], 0, false), r = emit_at(e, e->ranges, (uint64_t)in->cache * sizeof(struct emu_range)), zero = LLVMConstInt(e->i64, 0, 0);
+    val lo = LLVMBuildLoad2(B, e->i64, emit_at(e, r, offsetof(struct emu_range, lo)), ""), hi = LLVMBuildLoad2(B, e->i64, emit_at(e, r, offsetof(struct emu_range, hi)), "");
+    val off = LLVMBuildSub(B, LLVMBuildAdd(B, base, LLVMConstInt(e->i64, (uint64_t)in->off, 0), ""), lo, ""), args[2] = {LLVMBuildSub(B, hi, lo, ""), LLVMConstInt(e->i64, in->span - 1, 0)};
+    val bad = LLVMBuildICmp(B, LLVMIntUGE, off, emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, args, 2), ""), known = LLVMBuildLoad2(B, e->i64, w->base, "");
+    bad = LLVMBuildOr(B, bad, LLVMBuildICmp(B, LLVMIntNE, LLVMBuildAnd(B, LLVMBuildAdd(B, base, LLVMConstInt(e->i64, (uint64_t)in->off, 0), ""), LLVMConstInt(e->i64, 7, 0), ""), zero, ""), "");
+    bad = LLVMBuildOr(B, bad, LLVMBuildAnd(B, LLVMBuildICmp(B, LLVMIntNE, known, zero, ""), LLVMBuildICmp(B, LLVMIntNE, known, base, ""), ""), ""); /* one place for all */
+    if (in->guard) bad = LLVMBuildAnd(B, bad, LLVMBuildICmp(B, LLVMIntNE, LLVMBuildBitCast(B, emit_active(e), e->i32, ""), k32(e, 0), ""), "");
+    emit_leave_if(e, bad);
+    LLVMBuildStore(B, base, w->base);
+    for (uint32_t k = 0; k < MG_MAX(in->n_list, 1); k++) {
+        uint32_t reg = in->n_list ? in->list[k] : in->s[1];
+        val at = added_at(e, in->offs[k]);
+        if (!is_sum(e, reg)) add_to(e, at, together(e, reg));
+    }
+    return true;
+}
+
+bool emit_sums(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    struct whole *w = e->whole;
+    if (in->offs) return defer(e);
+    if (in->kind == CPU_LEADER) {
+        if (is_sum(e, in->s[0])) add_to(e, w->sum[in->s[0] - 1], lanes_here(e));
+        if (is_sum(e, in->d2)) {
+            val some = LLVMConstInt(e->i1, 1, 0);
+            if (in->guard) some = LLVMBuildICmp(B, LLVMIntNE, LLVMBuildBitCast(B, emit_active(e), e->i32, ""), k32(e, 0), "");
+            add_to(e, w->sum[in->d2 - 1], LLVMBuildZExt(B, some, e->i64, ""));
+        }
+        return false; /* the predicate, and what is no sum: emit_move */
+    }
+    if (in->kind == CPU_CLEAR) {
+        for (uint32_t k = 0; k < in->n_list; k++)
+            if (!is_sum(e, in->list[k])) return false;
+        return true;
+    }
+    if (!is_sum(e, in->d)) return false;
+    if (in->op == MG_OP_add && in->kind == CPU_ALU) add_to(e, w->sum[in->d - 1], times_constant(e, lanes_here(e), in->s[1]));
+    return true;
+}
+
+/* What is left for the way out: where nobody knows yet where sums go, they lie in one lane of those that go on elsewhere
+ * and will say so; else they are added now, and these lanes begin at zero. */
+static void leave_sums(struct emit *e)
+{
+    struct whole *w = e->whole;
+    struct cpu_func *f = e->f;
+    val first = load32(e, e->leave_mask), lane = LLVMBuildBitCast(B, LLVMBuildAnd(B, first, LLVMBuildNeg(B, first, ""), ""), e->v1, "");
+    val zero = LLVMConstInt(e->i64, 0, 0), unknown = LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildLoad2(B, e->i64, w->base, ""), zero, "");
+    for (uint32_t r = 0; r < f->n_regs; r++) {
+        if (!f->regs[r].sum) continue;
+        val s = LLVMBuildLoad2(B, e->i64, w->sum[r], ""), v = LLVMBuildSelect(B, lane, emit_splat(e, LLVMBuildSelect(B, unknown, s, zero, "")), LLVMConstNull(e->v64), "");
+        LLVMSetAlignment(LLVMBuildStore(B, v, emit_at(e, w->out_regs, f->regs[r].off)), 64);
+        LLVMBuildStore(B, LLVMBuildSelect(B, unknown, zero, s, ""), w->sum[r]);
+    }
+}
+
+static void add_one(struct emit *e, uint32_t off, val sum)
+{
+    LLVMBasicBlockRef some = emit_block(e, "add"), on = emit_block(e, "added");
+    val v = LLVMBuildLoad2(B, e->i64, sum, ""), base = LLVMBuildIntToPtr(B, LLVMBuildLoad2(B, e->i64, e->whole->base, ""), e->ptr, "");
+    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, v, LLVMConstInt(e->i64, 0, 0), ""), some, on);
+    LLVMPositionBuilderAtEnd(B, some);
+    LLVMBuildAtomicRMW(B, LLVMAtomicRMWBinOpAdd, emit_at(e, base, off), v, LLVMAtomicOrderingSequentiallyConsistent, 0);
+    LLVMBuildBr(B, on);
+    LLVMPositionBuilderAtEnd(B, on);
+}
+
+/* The one way out. */
+static void leave(struct emit *e)
+{
+    struct whole *w = e->whole;
+    struct cpu_func *f = e->f;
+    LLVMPositionBuilderAtEnd(B, w->leave);
+    val how = load32(e, w->how);
+    if (f->sums) {
+        LLVMBasicBlockRef early = emit_block(e, "early"), on = emit_block(e, "sums");
+        LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, how, k32(e, CPU_DONE), ""), on, early);
+        LLVMPositionBuilderAtEnd(B, early);
+        w->out_regs = LLVMBuildLoad2(B, e->ptr, w->frame, "");
+        leave_sums(e);
+        LLVMBuildBr(B, on);
+        LLVMPositionBuilderAtEnd(B, on);
+        for (uint32_t r = 0; r < f->n_regs; r++)
+            if (f->regs[r].sum) add_to(e, added_at(e, w->sum_off[r]), LLVMBuildLoad2(B, e->i64, w->sum[r], ""));
+        for (unsigned k = 0; k < w->n_added; k++) add_one(e, w->added_off[k], w->added[k]);
+    }
+    LLVMBuildRet(B, how);
 }
 
 /* ---- regions -------------------------------------------------------------------------------------------------- */
@@ -312,6 +457,17 @@ static void prologue(struct emit *e)
     w->common = LLVMBuildAlloca(B, e->i32, "");
     w->turns = LLVMBuildAlloca(B, e->i32, "");
     w->number = LLVMBuildAlloca(B, e->i64, "");
+    w->how = LLVMBuildAlloca(B, e->i32, "");
+    w->base = LLVMBuildAlloca(B, e->i64, "");
+    w->frame = LLVMBuildAlloca(B, e->ptr, "");
+    LLVMBuildStore(B, LLVMConstInt(e->i64, 0, 0), w->base);
+    for (uint32_t r = 0; r < f->n_regs; r++) {
+        if (!f->regs[r].sum) continue;
+        w->sum[r] = LLVMBuildAlloca(B, e->i64, "");
+        LLVMBuildStore(B, LLVMConstInt(e->i64, 0, 0), w->sum[r]);
+    }
+    for (uint32_t i = 0; i < f->n_insts; i++)
+        for (uint32_t k = 0; f->insts[i].offs && k < MG_MAX(f->insts[i].n_list, 1); k++) w->sum_off[(f->insts[i].n_list ? f->insts[i].list[k] : f->insts[i].s[1]) - 1] = f->insts[i].offs[k];
     for (unsigned k = 0; k < 3; k++) {
         w->id[k] = LLVMBuildAlloca(B, e->i32, "");
         w->grid[k] = emit_field(e, e->i32, offsetof(struct cpu_call, nctaid) + 4 * k);
@@ -330,6 +486,7 @@ static void each_cta(struct emit *e)
 {
     struct whole *w = e->whole;
     val place = emit_field(e, e->ptr, offsetof(struct cpu_call, place)), end = emit_field(e, e->i64, offsetof(struct cpu_call, number_end));
+    w->leave = emit_block(e, "leave");
     LLVMBasicBlockRef begin_cta = emit_block(e, "cta"), next = emit_block(e, "next"), out = emit_block(e, "out"), carry[3];
     LLVMBuildBr(B, begin_cta);
     LLVMPositionBuilderAtEnd(B, begin_cta);
@@ -348,7 +505,8 @@ static void each_cta(struct emit *e)
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, n, end, ""), next, out);
     LLVMPositionBuilderAtEnd(B, out);
     emit_set_field(e, offsetof(struct cpu_call, number), n);
-    LLVMBuildRet(B, k32(e, CPU_DONE));
+    LLVMBuildStore(B, k32(e, CPU_DONE), w->how);
+    LLVMBuildBr(B, w->leave);
     LLVMPositionBuilderAtEnd(B, next);
     for (unsigned k = 0; k < 3; k++) { /* the next place in the grid, x first */
         val x = LLVMBuildAdd(B, emit_ctaid(e, k), k32(e, 1), "");
@@ -369,19 +527,24 @@ bool mg_emit_whole(LLVMModuleRef m, struct cpu_func *f, const char *name)
     wh.after = calloc(f->reg_words, sizeof *wh.after);
     wh.old = calloc(f->n_regs + 1, sizeof *wh.old);
     wh.now = calloc(f->n_regs + 1, sizeof *wh.now);
+    wh.sum = calloc(f->n_regs + 1, sizeof *wh.sum);
+    wh.sum_off = calloc(f->n_regs + 1, sizeof *wh.sum_off);
     wh.round = calloc(f->n_starts + 1, sizeof *wh.round);
-    bool ok = emit_begin(e, m, f, name) && wh.after && wh.old && wh.now && wh.round;
+    bool ok = emit_begin(e, m, f, name) && wh.after && wh.old && wh.now && wh.round && wh.sum && wh.sum_off;
     if (ok) {
         prologue(e);
         for (uint32_t i = 0; i < f->n_starts; i++) wh.round[i] = emit_block(e, "round");
         wh.over = emit_block(e, "over");
         each_cta(e);
         for (uint32_t i = 0; i < f->n_starts && ok; i++) ok = region(e, i);
+        leave(e);
     }
     emit_finish(e);
     free(wh.after);
     free(wh.old);
     free(wh.now);
     free(wh.round);
+    free(wh.sum);
+    free(wh.sum_off);
     return ok;
 }
