@@ -15,7 +15,7 @@
 #include "pass/stress.h"
 #include "ptx/ptx.h"
 
-#define GPU_COPIES 64u /* of cells, at most: multiprocessors share them out */
+#define GPU_COPIES 256u /* of cells, at most: multiprocessors share them out */
 
 static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER; /* texts, and loading: one twin at a time */
 
