@@ -172,7 +172,7 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
         return;
     }
     struct mg_diag d = MG_DIAG_INIT;
-    const struct mg_tool *probe = probe_find(s->tool), *tool = probe ? probe : mg_tool_find(s->tool);
+    const struct mg_tool *listed = mg_tool_find(s->tool), *probe = listed ? NULL : probe_find(s->tool), *tool = listed ? listed : probe; /* a probe may have a tool's name */
     void *conf = NULL;
     struct mg_tools_opts opts = {.size = sizeof opts, .sm = (uint32_t)o.sm, .max_copies = COPIES, .reduce = true};
     char args[512];
