@@ -57,11 +57,12 @@ enum mg_merge { MG_MERGE_SUM, MG_MERGE_MAX, MG_MERGE_OR }; /* a minimum: MAX of 
 enum mg_site_kind { MG_SITE_KERNEL, MG_SITE_BLOCK, MG_SITE_INST, MG_SITE_EDGE };
 /* A new site with n cells behind one another, all of one rule; returns the number of the first cell.
  * `note` is the tool's own and goes into the profile. node: INST, and which successor for EDGE; block (dense
- * id): the others. n may be 0. */
+ * id): the others. n may be 0. A kernel has at most 2^22 cells of one tool. */
 uint32_t mg_patch_site(struct mg_patch *p, enum mg_site_kind kind, mg_id node, uint32_t block, uint32_t n, enum mg_merge rule, uint32_t note);
 /* More cells for the last site, of another rule. */
 uint32_t mg_patch_cells(struct mg_patch *p, uint32_t n, enum mg_merge rule);
-/* Hash table of that site: `keys` words of key and n cells an entry, room for `entries` (a power of two). */
+/* Hash table of that site: `keys` words of key and n cells an entry, room for `entries` (a power of two, at most
+ * 2^20). Keys of several words are told apart by a hash of 64 bits. */
 uint32_t mg_patch_table(struct mg_patch *p, uint32_t keys, uint32_t n, enum mg_merge rule, uint32_t entries);
 /* Per-launch words, filled by tool.initialize: number of the first. The tool's own count from 0. */
 uint32_t mg_patch_words(struct mg_patch *p, uint32_t n);
