@@ -48,7 +48,7 @@ RUNTIME_OBJS := $(call objs,runtime)
 STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
-.PHONY: all plugin help deps unit examples demo check check-gpu bench fuzz bench-ptx bench-emu bench-blocks bench-gpu format lint install clean
+.PHONY: all plugin help deps unit examples demo check check-gpu bench fuzz bench-ptx bench-emu bench-blocks bench-cpu bench-cpu-tools bench-gpu format lint install clean
 all: deps $(B)/bin/margay $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-core.a plugin ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -312,6 +312,14 @@ $(B)/bin/bench-cpu: bench/cpu/bench_cpu.c $(B)/obj/bench/cpu.strict.o $(B)/obj/b
 bench-cpu: $(B)/bin/bench-cpu $(B)/obj/bench/cpu.ptx plugin
 	$< $(B)/obj/bench/cpu.ptx
 	$< -t $(shell nproc) $(B)/obj/bench/cpu.ptx
+
+# ---- what counting costs on the CPU device, kernel by kernel: CPU time under blocks over that under none ----
+$(B)/bin/bench-cpu-kernels: bench/cpu/kernels.c all
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -D_GNU_SOURCE $< -L$(B)/lib/margay/driver -lcuda -o $@
+bench-cpu-tools: $(B)/bin/bench-cpu-kernels $(B)/obj/bench/cpu.ptx
+	@for t in none blocks; do MARGAY_CPU_TIER=sync $(B)/bin/margay run -q --device cpu --workers=1 -t $$t -o $(B)/bench-cpu.$$t -- $< $(B)/obj/bench/cpu.ptx > $(B)/bench-cpu.$$t.tsv || exit 1; done
+	@paste $(B)/bench-cpu.none.tsv $(B)/bench-cpu.blocks.tsv | awk '{r = $$4 / $$2; s += log(r); printf "%-13s %9.3f ms %9.3f ms  %5.2f\n", $$1, $$2, $$4, r} END {printf "geomean %.2f\n", exp(s / NR)}'
 
 # ---- cost of the tool blocks over programs: make bench-blocks PROGRAMS=folder SUITE=folder --------------
 bench-blocks: all
