@@ -171,7 +171,8 @@ static void parse_agg(struct mg_expr_parser *p, struct mg_expr_map *m, struct mg
         m->hi = parse_constant(p);
         want(p, ",", "and the width of a bucket");
         m->step = parse_constant(p);
-        if (m->hi <= m->lo || m->step <= 0 || (uint64_t)m->hi - (uint64_t)m->lo > INT64_MAX || (m->hi - m->lo + m->step - 1) / m->step > MG_EXPR_BUCKETS - 2)
+        const int64_t far = (int64_t)1 << 60; /* sums of these stay in range */
+        if (m->lo < -far || m->hi > far || m->hi <= m->lo || m->step <= 0 || m->step > m->hi - m->lo || (m->hi - m->lo + m->step - 1) / m->step > MG_EXPR_BUCKETS - 2)
             mg_expr_err(p, t.line, t.col, "lhist needs a range and at most %d buckets in it", MG_EXPR_BUCKETS - 2);
     } else if (m->agg == MG_EA_topk && (p->inputs ? !is(p, ")") : eat(p, ","))) {
         t = p->lex.tok;
