@@ -1,11 +1,13 @@
 #!/bin/sh
 # bounds: each of ten planted faults gives one finding that names its line, thread and kind; it is not performed, the
-# launch goes on, and a program without faults has no findings. DEVICES: which (emu cpu).
+# launch goes on, and a program without faults has no findings. As on emulator and CPU device so through the nvidia backend,
+# with a driver over the emulator in NVIDIA's place (DEVICES=nvidia by itself: a GPU).
 set -e
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
 src=$ROOT/tests/tool/bounds.cu
 "$NVCC" -cudart shared -lineinfo -O1 -gencode arch=compute_90,code=compute_90 -o faults "$src"
-for device in ${DEVICES:-emu cpu}; do
+for device in ${DEVICES:-emu cpu nvidia}; do
+    [ $device = nvidia ] && [ -z "$DEVICES" ] && export XDG_CACHE_HOME="$PWD/cache" LD_LIBRARY_PATH="$B/test/driver:$B/lib/margay/cudart"
     for n in 0 1 2 3 4 5 6 7 8 9 10; do
         rm -rf d
         "$MARGAY" run -q --device "$device" -t bounds -o d -- ./faults $n > out 2> err || { echo "$device, fault $n: status $?"; cat out err; exit 1; }
