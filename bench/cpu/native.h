@@ -14,6 +14,7 @@ struct body { float x, y, z, w; };
     void mandelbrot_##v(int n, int limit, int *out);                                            \
     void bfs_##v(int n, const int *first, const int *edges, int *depth, int level);             \
     void scan_##v(int n, const unsigned *in, unsigned *out);                                    \
+    void shuffles_##v(int n, const float *x, float *out);                                       \
     int threads_##v(int n);
 NATIVE_DECLARE(strict)
 NATIVE_DECLARE(fast)
