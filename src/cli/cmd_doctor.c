@@ -95,7 +95,7 @@ int cmd_doctor(int argc, char **argv)
     line("arithmetic", true, "cpu and emu contract unrounded mul and add as ptxas does; margay run --no-contract does not");
     check_loader();
     check_tools();
-    puts(gpu ? "margay run uses the GPU." : good ? "margay run uses the emulator; statically linked CUDA runtimes need a GPU."
-                                                  : "margay run cannot run programs here.");
+    puts(gpu ? "margay run uses the GPU." : !good ? "margay run cannot run programs here." : mg_place_has(p.cpu) ? "margay run uses the CPU device; statically linked CUDA runtimes need a GPU." :
+                                                  "margay run uses the emulator; statically linked CUDA runtimes need a GPU.");
     return gpu || good ? MG_EXIT_OK : MG_EXIT_DEVICE;
 }

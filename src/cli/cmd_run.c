@@ -133,7 +133,7 @@ static int fail(int status, const char *fmt, ...)
     return status;
 }
 
-/* auto: a GPU that answers, else the emulator. */
+/* auto: a GPU that answers, else the CPU device where it was built, else the emulator. */
 static int pick_device(struct run *r)
 {
     const char *want = r->device ? r->device : "auto";
@@ -144,12 +144,12 @@ static int pick_device(struct run *r)
         r->config.device = strdup("nvidia");
         r->config.real = strdup(gpu.path);
     } else if (!strcmp(want, "nvidia")) {
-        return fail(STATUS_DEVICE, "no NVIDIA GPU answers (%s): leave --device out to run on the emulator",
+        return fail(STATUS_DEVICE, "no NVIDIA GPU answers (%s): leave --device out to run without one",
                     gpu.path[0] ? "the driver is there but finds no device" : "there is no driver");
     } else if (!strcmp(want, "cpu") && !mg_place_has(r->place.cpu)) {
         return fail(STATUS_DEVICE, "the CPU device is not there: install llvm-19-dev and build again, or use --device emu");
     } else {
-        r->config.device = strdup(strcmp(want, "cpu") ? "emu" : "cpu");
+        r->config.device = strdup(strcmp(want, "emu") && mg_place_has(r->place.cpu) ? "cpu" : "emu");
     }
     bool software = strcmp(r->config.device, "nvidia") != 0;
     if (!software && (r->time_limit > 0 || r->no_contract))
@@ -520,7 +520,7 @@ int cmd_run(int argc, char **argv)
         MG_OPT_LIST('e', "expr", &r.one_liners, "ONE-LINER", "count with a one-liner, or with those of a @FILE; may be repeated"),
         MG_OPT_STR(0, "probe", &r.probe, "FILE", "count with probes written in C: FILE.c, or FILE.ptx of margay probe compile"),
         MG_OPT_STR('o', "output", &r.dir, "DIR", "write the profile there (margay-APP-PID)"),
-        MG_OPT_CHOICE(0, "device", &r.device, "auto|nvidia|cpu|emu", "where the kernels run (auto); cpu is refused in this version"),
+        MG_OPT_CHOICE(0, "device", &r.device, "auto|nvidia|cpu|emu", "where the kernels run (auto: a GPU, else cpu, else emu)"),
         MG_OPT_STR(0, "as", &r.properties, "PROPERTIES", "device whose properties cpu and emu answer (h200)"),
         MG_OPT_STR(0, "kernel", &r.kernel, "GLOB", "instrument only kernels of this name (see below)"),
         MG_OPT_STR(0, "launches", &r.launches, "SPEC", "instrument only these launches"),

@@ -28,4 +28,9 @@ for f in cache/cpu/*; do printf 'x' | dd of="$f" bs=1 seek=200 conv=notrunc 2> /
 check "damaged" ': compiled' yes cpu sync matmul
 check "mended" 'from the store' no cpu sync matmul
 check "a moment" '' no cpu 60000 matmul
+# Without a GPU it is the device that runs are given.
+if [ ! -e /dev/nvidiactl ]; then
+    "$MARGAY" run -q -o auto -- "$EX/saxpy" > /dev/null 2>&1
+    "$MARGAY" report auto --json | grep -q '"kind": *"cpu"' || { echo "FAIL auto does not choose the CPU device"; failed=1; }
+fi
 exit $failed
