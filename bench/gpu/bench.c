@@ -241,8 +241,8 @@ static void reset_data(const struct work *w)
 
 static uint64_t *count_blocks(const struct built *b, const struct work *w)
 {
-    uint32_t n = b->n_blocks;
-    uint64_t *totals = mg_xcalloc(n + 1, sizeof *totals), *one = mg_xcalloc(n + 1, sizeof *one), *raw = mg_xcalloc(b->words + 1, sizeof *raw);
+    uint32_t n = b->n_blocks, n_cells = b->layout.has_blocks ? n : MG_MAX(n, b->layout.regions[0].n_cells);
+    uint64_t *totals = mg_xcalloc(n + 1, sizeof *totals), *one = mg_xcalloc(n_cells + 1, sizeof *one), *raw = mg_xcalloc(b->words + 1, sizeof *raw);
     reset_data(w);
     for (unsigned i = 0; i < w->n_launches; i++) {
         struct mg_counter_launch g = shape_of(&w->launches[i]);
