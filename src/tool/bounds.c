@@ -2,11 +2,12 @@
  * CTA's, are reported and not performed; the launch goes on.
  *
  * The host writes the live allocations behind each launch's cells, sorted. An access looks first at the
- * range that its instruction hit last in this thread (two registers), and searches the list only where
- * that fails. A finding is an entry of a small hash table of its instruction: who, where, how often.
+ * range that its instruction hit last in this thread (two registers), then at the one that any thread hit
+ * last there (a word in memory), and searches the list only where both fail. A finding is an entry of a
+ * small hash table of its instruction: who, where, how often.
  *
  * list: n, steps of the search, then pairs (begin, bytes); n = all ones: more allocations than fit, the
- * launch is not checked. */
+ * launch is not checked. Behind room for all of them, one word an instruction: the pair hit last. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,7 +60,7 @@ static int by_begin(const void *a, const void *b)
 static uint32_t bounds_list(const void *conf, const struct mg_tool_launch *l, uint64_t *words, uint32_t n)
 {
     const struct conf *c = conf;
-    struct ranges r = {.at = (uint64_t (*)[2])(void *)(words + head_words), .most = (n - head_words) / 2};
+    struct ranges r = {.at = (uint64_t (*)[2])(void *)(words + head_words), .most = MG_MIN((n - head_words) / 2, (uint32_t)most_ranges)};
     (void)l;
     if (c->host && c->host->allocations) c->host->allocations(add_range, &r);
     else r.more = true;
@@ -84,6 +85,7 @@ struct check { /* of one access */
     const struct mg_patch_inst *i;
     struct mg_code_at *at;
     uint32_t bytes, table;
+    int64_t hint;                      /* place of its word in the list */
     mg_id here, makes; bool makes_not; /* lanes at the spot; predicate of those that make the access, 0: all */
     mg_id addr, bad;
     mg_id begin, size;                 /* of the allocation below a bad address */
@@ -141,12 +143,29 @@ static mg_id search(struct check *c, mg_id list, mg_id n, mg_id in)
     return low;
 }
 
+/* inside: the lanes' addresses lie in their pair's range; these lanes remember it. */
+static void try_range(struct check *c, mg_id list, mg_id ix, mg_id lanes, mg_id last, mg_id room, mg_id inside)
+{
+    mg_id at = reg64(c), off = reg64(c);
+    EMIT("mad.wide.u32", R(at), R(ix), I(16), R(list));
+    load(c, c->begin, at, 8 * head_words); /* without any range: zeroes */
+    load(c, c->size, at, 8 * head_words + 8);
+    EMIT("sub.u64", R(off), R(c->addr), R(c->begin));
+    EMIT("add.u64", R(off), R(off), I(c->bytes));
+    EMIT("setp.le.and.u64", R(inside), R(off), R(c->size), R(lanes));
+    push(c, inside, false);
+    EMIT("mov.b64", R(last), R(c->begin));
+    EMIT("sub.u64", R(room), R(c->size), I(c->bytes));
+    pop(c);
+}
+
 /* bad: not inside of one live allocation. */
 static void check_global(struct check *c)
 {
     struct mg_code_at *entry = mg_at_entry(c->p, c->i->func_ix);
     mg_id last = mg_code_reg(c->at, MG_TYPE_b64), room = mg_code_reg(c->at, MG_TYPE_b64); /* begin and bytes - width of the range hit last */
-    mg_id off = reg64(c), miss = pred(c), any = pred(c), list = mg_value_list(c->at), n = reg64(c), at = reg64(c), has = pred(c), p = pred(c), inside = pred(c), ix = reg32(c), done = mg_code_label(c->at);
+    mg_id off = reg64(c), miss = pred(c), any = pred(c), still = pred(c), list = mg_value_list(c->at), n = reg64(c), wide = reg64(c), has = pred(c), p = pred(c);
+    mg_id inside = pred(c), found = pred(c), ix = reg32(c), done = mg_code_label(c->at);
     MG_CODE(entry, "mov.u64", R(last), I(1)); /* nothing but address 1 is inside, and that is no address */
     MG_CODE(entry, "mov.u64", R(room), I(0));
     c->begin = reg64(c), c->size = reg64(c);
@@ -158,26 +177,28 @@ static void check_global(struct check *c)
     pop(c);
     EMIT("vote.sync.any.pred", R(any), R(miss), R(c->here));
     jump(c, any, true, done);
+    load(c, wide, list, c->hint);
+    EMIT("cvt.u32.u64", R(ix), R(wide));
+    try_range(c, list, ix, miss, last, room, inside);
+    EMIT("not.pred", R(p), R(inside));
+    EMIT("and.pred", R(miss), R(miss), R(p));
+    EMIT("vote.sync.any.pred", R(still), R(miss), R(c->here));
+    jump(c, still, true, done);
     load(c, n, list, 0);
     EMIT("setp.eq.u64", R(p), R(n), I(-1));
     jump(c, p, false, done);
     mg_id below = search(c, list, n, miss);
     EMIT("setp.ne.u32", R(has), R(below), I(0));
+    EMIT("and.pred", R(has), R(has), R(miss));
     EMIT("max.u32", R(ix), R(below), I(1));
     EMIT("add.u32", R(ix), R(ix), I(-1));
-    EMIT("mad.wide.u32", R(at), R(ix), I(16), R(list));
-    load(c, c->begin, at, 8 * head_words); /* without any range: zeroes */
-    load(c, c->size, at, 8 * head_words + 8);
-    EMIT("sub.u64", R(off), R(c->addr), R(c->begin));
-    EMIT("add.u64", R(off), R(off), I(c->bytes));
-    EMIT("setp.le.and.u64", R(inside), R(off), R(c->size), R(has));
-    EMIT("not.pred", R(p), R(inside));
-    EMIT("and.pred", R(c->bad), R(miss), R(p));
-    EMIT("and.pred", R(inside), R(inside), R(miss));
-    push(c, inside, false);
-    EMIT("mov.b64", R(last), R(c->begin));
-    EMIT("sub.u64", R(room), R(c->size), I(c->bytes));
+    try_range(c, list, ix, has, last, room, found);
+    EMIT("cvt.u64.u32", R(wide), R(ix));
+    push(c, found, false);
+    EMIT("st.global.u64", mg_o_addr_reg(list, c->hint), R(wide));
     pop(c);
+    EMIT("not.pred", R(p), R(found));
+    EMIT("and.pred", R(c->bad), R(miss), R(p));
     mg_code_place(c->at, done);
 }
 
@@ -235,9 +256,9 @@ static bool has_shared_sizes(const struct mg_module *m)
     return m->sm >= 80 && m->version_major * 10u + m->version_minor >= 76;
 }
 
-static void check_site(struct mg_patch *p, const struct mg_patch_inst *i, const struct mg_access *a, enum mg_space space)
+static void check_site(struct mg_patch *p, const struct mg_patch_inst *i, const struct mg_access *a, enum mg_space space, uint32_t number)
 {
-    struct check c = {.p = p, .i = i, .bytes = (uint32_t)a->bytes * a->vec, .at = mg_at_before(p, i->node)};
+    struct check c = {.p = p, .i = i, .bytes = (uint32_t)a->bytes * a->vec, .at = mg_at_before(p, i->node), .hint = 8 * (head_words + 2 * most_ranges + (int64_t)number)};
     mg_patch_site(p, MG_SITE_INST, i->node, i->id, 0, MG_MERGE_SUM, (a->writes ? note_write : 0) | (a->atomic ? note_atomic : 0) | (space == MG_SPACE_shared ? note_shared : 0) | c.bytes << note_bytes);
     c.table = mg_patch_table(p, n_keys, 1, MG_MERGE_SUM, entries);
     c.makes = mg_node_guard(mg_patch_module(p), i->node, &c.makes_not);
@@ -272,16 +293,17 @@ static enum mg_err bounds_analyze(const void *conf, struct mg_patch *p, struct m
 static enum mg_err bounds_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     const struct mg_patch_inst *insts;
-    uint32_t n = mg_patch_insts(p, &insts);
+    uint32_t n = mg_patch_insts(p, &insts), sites = 0;
     (void)conf, (void)d;
     for (uint32_t i = 0; i < n; i++) {
         struct mg_access a;
         const struct mg_module *m = mg_patch_module(p);
         if (!mg_access_of(m, insts[i].node, &a) || a.is_async) continue;
         unsigned set = a.space == MG_SPACE_generic ? mg_spaces_of(mg_patch_spaces(p, insts[i].func_ix), insts[i].node) : MG_SPACE_BIT(a.space);
-        if (a.space == MG_SPACE_shared && has_shared_sizes(m)) check_site(p, &insts[i], &a, MG_SPACE_shared);
-        else if (set & MG_SPACE_BIT(MG_SPACE_global)) check_site(p, &insts[i], &a, MG_SPACE_global);
+        if (a.space == MG_SPACE_shared && has_shared_sizes(m)) check_site(p, &insts[i], &a, MG_SPACE_shared, sites++);
+        else if (set & MG_SPACE_BIT(MG_SPACE_global)) check_site(p, &insts[i], &a, MG_SPACE_global, sites++);
     }
+    mg_patch_list(p, sites);
     return MG_ERR_OK;
 }
 
