@@ -223,8 +223,7 @@ static struct mg_opnd address_base(struct mg_code_at *at, const struct mg_opnd *
     struct mg_module *m = mg_at_module(at);
     if (o->sub == MG_OPND_reg && mg_type_bits((enum mg_type)m->regs.at[o->id].type) == 64) return (struct mg_opnd){.kind = MG_OPND_reg, .id = o->id, .sub = o->n & 7};
     mg_id r = mg_code_temp(at, MG_TYPE_b64);
-    if (o->sub == MG_OPND_reg) MG_PURE(at, "cvt.u64.u32", R(r), ((struct mg_opnd){.kind = MG_OPND_reg, .id = o->id, .sub = o->n & 7}));
-    else if (o->sub == MG_OPND_var && m->vars.at[o->id].space != MG_SPACE_param) MG_PURE(at, "mov.u64", R(r), ((struct mg_opnd){.kind = MG_OPND_var, .id = o->id}));
+    if (o->sub == MG_OPND_var && m->vars.at[o->id].space != MG_SPACE_param) MG_PURE(at, "mov.u64", R(r), ((struct mg_opnd){.kind = MG_OPND_var, .id = o->id}));
     else MG_PURE(at, "mov.u64", R(r), I(0)); /* absolute, or a place among parameters */
     return R(r);
 }
@@ -241,6 +240,13 @@ mg_id mg_value_address(struct mg_code_at *at, mg_id node)
     }
     const struct mg_opnd o = m->opnds.at[m->nodes.at[node].opnd + a.addr];
     if (o.kind == MG_OPND_addr && o.sub == MG_OPND_reg && !o.val && !(o.n & 7) && mg_type_bits((enum mg_type)m->regs.at[o.id].type) == 64) return o.id;
+    if (o.kind == MG_OPND_addr && o.sub == MG_OPND_reg && mg_type_bits((enum mg_type)m->regs.at[o.id].type) == 32) { /* wraps around at 32 bits */
+        mg_id sum = mg_code_temp(at, MG_TYPE_b32);
+        r = mg_code_temp(at, MG_TYPE_b64);
+        MG_PURE(at, "add.s32", R(sum), ((struct mg_opnd){.kind = MG_OPND_reg, .id = o.id, .sub = o.n & 7}), I((int32_t)o.val));
+        MG_PURE(at, "cvt.u64.u32", R(r), R(sum));
+        return note(at, MG_V_ADDRESS, node, NULL, r);
+    }
     struct mg_opnd base = address_base(at, &o);
     r = mg_code_temp(at, MG_TYPE_b64);
     MG_PURE(at, "add.s64", R(r), base, I((int64_t)o.val));

@@ -35,3 +35,27 @@ same() {
 same ./matmul 48
 same ./histogram 5000
 same ./divergent 1000
+
+# An address of 32 bits wraps around: a base below 0 and an offset that brings it back.
+gcc -O1 -o ptxrun "$ROOT/tests/cli/ptxrun.c" -ldl
+cat > wrap.ptx <<'END'
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry wrap(.param .u64 p, .param .u32 n)
+{
+    .reg .b32 %r<5>;
+    .shared .align 4 .b8 s[256];
+    mov.u32 %r1, %tid.x;
+    shl.b32 %r2, %r1, 2;
+    mov.u32 %r3, s;
+    add.s32 %r2, %r2, %r3;
+    add.s32 %r2, %r2, -4096;
+    st.shared.u32 [%r2+4096], %r1;
+    ret;
+}
+END
+"$MARGAY" run --device emu -q -o w -e 'st.shared { @a = max(addr - value * 4); @n = count() }' -- ./ptxrun load=wrap.ptx wrap:1,1,1:32,1,1:0
+"$MARGAY" report w --json | python3 -c 'import json, sys
+maps = {m["name"]: m["entries"][0]["value"] for m in json.load(sys.stdin)["tools"]["expr"]["maps"]}
+assert maps["@n"] == 32 and 0 <= maps["@a"] < 4096, maps'
