@@ -181,18 +181,20 @@ MG_HOOK(cuGraphExecNodeSetParams, cu_graph_exec x, cu_node node, struct cu_node_
 
 /* ---- reading back: the twin's name becomes the application's, the extra parameter is simply behind ------------- */
 
-static cu_result read_back(cu_result rc, struct cu_kernel_node *p)
+static cu_result read_back(cu_result rc, struct cu_kernel_node *p, bool is_v2)
 {
     struct mg_body *b = rc == CUE_SUCCESS && p && mg_session.active ? mg_kernel_of_twin(p->func) : NULL;
     if (b) /* the function, also of what the application named by its cu_kernel: a runtime knows no other */
         p->func = b->inst->function;
+    if (b && is_v2 && b->inst->is_kernel)
+        p->kernel = b->inst->handle;
     return rc;
 }
 MG_HOOK(cuGraphKernelNodeGetParams, cu_node node, struct cu_kernel_node *p)
 {
-    return read_back(MG_REAL(cuGraphKernelNodeGetParams)(node, p), p);
+    return read_back(MG_REAL(cuGraphKernelNodeGetParams)(node, p), p, false);
 }
 MG_HOOK(cuGraphKernelNodeGetParams_v2, cu_node node, struct cu_kernel_node *p)
 {
-    return read_back(MG_REAL(cuGraphKernelNodeGetParams_v2)(node, p), p);
+    return read_back(MG_REAL(cuGraphKernelNodeGetParams_v2)(node, p), p, true);
 }

@@ -51,17 +51,26 @@ static void *find_in(const struct link_map *l, const char *name)
     return NULL;
 }
 
+/* The C library's own, past everybody who stands in for it. NULL: it is not found. */
+void *mg_libc_symbol(const char *name)
+{
+    void *f = NULL;
+    for (const struct link_map *l = _r_debug.r_map; l && !f; l = l->l_next) {
+        const char *base = l->l_name ? strrchr(l->l_name, '/') : NULL;
+        if (base && (!strcmp(base, "/libc.so.6") || !strcmp(base, "/libdl.so.2")))
+            f = find_in(l, name);
+    }
+    return f;
+}
+
 /* Whatever else interposes: by version, since dlsym itself is ours. A profiler that stands in for dlvsym,
  * too, and looks behind itself, finds us: then the C library's tables are asked. */
 static void *libc_function(const char *name, const char *older, const void *ours)
 {
     void *f = dlvsym(RTLD_NEXT, name, "GLIBC_2.34");
     f = f ? f : dlvsym(RTLD_NEXT, name, older);
-    for (const struct link_map *l = f == ours ? _r_debug.r_map : NULL; l && f == ours; l = l->l_next) {
-        const char *base = l->l_name ? strrchr(l->l_name, '/') : NULL;
-        if (base && (!strcmp(base, "/libc.so.6") || !strcmp(base, "/libdl.so.2")) && (f = find_in(l, name)) == NULL)
-            f = (void *)(uintptr_t)ours;
-    }
+    if (f == ours && mg_libc_symbol(name))
+        f = mg_libc_symbol(name);
     return f;
 }
 
