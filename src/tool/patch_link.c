@@ -119,7 +119,7 @@ static void link_addresses(struct mg_patch *p, uint32_t ix)
         MG_INSERT(m, func, at, "add.u64", R(own->base), R(from), I(MG_CTX_BYTES + 8 * (int64_t)r->at));
     }
     if (own->list) MG_INSERT(m, func, at, "add.u64", R(own->list), R(ctx), I(MG_CTX_BYTES + 8 * (int64_t)(r->at + r->list_at)));
-    for (uint32_t k = 0; own->tables && k < p->tables.n; k++)
+    for (uint32_t k = 0; k < own->n_tables && k < p->tables.n; k++)
         if (own->tables[k]) MG_INSERT(m, func, at, "add.u64", R(own->tables[k]), R(ctx), I(MG_CTX_BYTES + 8 * (int64_t)(r->at + r->tables[k].at)));
 }
 

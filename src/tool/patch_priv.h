@@ -94,7 +94,7 @@ struct mg_patch {
         struct mg_code_at *prologue;   /* values that do not change */
         mg_id base;                    /* address of the cells, of this multiprocessor's copy; 0: not needed */
         mg_id list;                    /* address of the list; 0: not needed */
-        mg_id *tables;                 /* addresses of tables; NULL: not needed */
+        mg_id *tables; uint32_t n_tables; /* addresses of tables, as far as they are needed here */
         struct mg_patch_sum_use *sums; uint32_t n_sums, first_sum; /* that its code adds to, in order of their slots; the first one */
     } *own;
 };

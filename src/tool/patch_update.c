@@ -1,6 +1,8 @@
 /* Updates of cells and tables: by atomics on memory, with as few of them as the spread allows. */
 #include "tool/patch_priv.h"
 
+#include <string.h>
+
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
 
@@ -216,7 +218,13 @@ enum { MOST_PROBES = 64 };
 mg_id mg_value_table(struct mg_code_at *at, uint32_t table)
 {
     struct mg_patch_own *own = &at->p->own[at->func_ix];
-    if (!own->tables) own->tables = mg_arena_array(&at->p->scratch, mg_id, at->p->tables.n + 64);
+    if (table >= own->n_tables) { /* tables come while code is made */
+        uint32_t n = MG_MAX(at->p->tables.n, table + 1) + 64;
+        mg_id *more = mg_arena_array(&at->p->scratch, mg_id, n);
+        if (own->n_tables) memcpy(more, own->tables, own->n_tables * sizeof *more);
+        own->tables = more;
+        own->n_tables = n;
+    }
     if (!own->tables[table]) own->tables[table] = mg_code_reg(at, MG_TYPE_b64);
     return own->tables[table];
 }

@@ -187,3 +187,15 @@ MG_TEST(tools_bounds_findings)
         free(got);
     }
 }
+
+/* A table each: more of them than there was room for at once. */
+MG_TEST(tools_bounds_many_sites)
+{
+    char text[16384] = TOOL_HEAD TOOL_ENTRY "setp.eq.u32 %p1, %r1, 3;\n";
+    for (int i = 0; i < 200; i++) snprintf(text + strlen(text), sizeof text - strlen(text), "@%%p1 st.global.u32 [%%rd1+%d], %%r9;\n", i == 150 ? 262144 : 4 * i);
+    strcat(text, "ret;\n}\n");
+    const struct tool_shape shape = {.grid = 1, .block = 32, .n = 7, .faulty = true};
+    char *got = tool_run_rows("bounds", "", text, &shape);
+    if (got && (strncmp(got, "bounds|", 7) || strstr(got + 1, "bounds|") || !strstr(got, "|0 bytes behind the end of"))) mg_test_fail(__FILE__, __LINE__, "%s", got);
+    free(got);
+}
