@@ -21,6 +21,7 @@
     ROW(text, launches,      "MARGAY_LAUNCHES")      \
     ROW(text, real,          "MARGAY_REAL")          \
     ROW(text, dump,          "MARGAY_DUMP")          \
+    ROW(text, channel,       "MARGAY_CHANNEL")       \
     ROW(u64,  time_limit_ns, "MARGAY_TIME_LIMIT_NS") \
     ROW(u32,  workers,       "MARGAY_WORKERS")       \
     ROW(flag, strict,        "MARGAY_STRICT")        \

@@ -70,6 +70,23 @@ struct mg_twin;
 struct mg_body;
 struct mg_variant;
 
+/* What channels (channel.c) need of a device; `where`: its memory, of one context. */
+struct mg_channel_io {
+    uint32_t n_rings, chunk, n_chunks, n_slots; /* powers of two; a chunk of 256 segments at most */
+    bool in_place;                           /* the host reads what kernels write where it is */
+    void *(*where)(void);                    /* of the current context; NULL: none */
+    bool (*is_of)(void *where, void *ctx, int device); /* ctx NULL: the device's primary one */
+    uint64_t (*memory)(void *where, size_t bytes); /* in the current context; 0: none left */
+    void *(*host)(void *where, size_t bytes); /* zeroed; kernels write to it at the same address */
+    bool (*fill)(void *where, uint64_t to, const void *data, size_t bytes);
+    /* A thread's copies: `which` of two at a time. put and write are behind what was started. */
+    void *(*open)(void *where, size_t bytes);
+    bool (*start)(void *pipe, unsigned which, uint64_t from, size_t bytes);
+    const void *(*wait)(void *pipe, unsigned which);
+    bool (*put)(void *pipe, uint64_t to, uint64_t word);
+    bool (*write)(void *pipe, uint64_t to, const void *data, size_t bytes);
+};
+
 /* Everything that differs between our own driver and NVIDIA's. Our own addresses context blocks like
  * the host does and tells when a launch has ended (alloc, free, note); NVIDIA's has the other half. */
 /* Puts words at an offset of a launch's context block, before it runs. */
@@ -82,6 +99,7 @@ struct mg_backend {
     void (*free)(uint64_t block);
     /* The next launch (or graph node) of this thread calls fn when it has ended; false: never will. */
     bool (*note)(mg_launch_done_fn fn, void *user);
+    const struct mg_channel_io *channel;    /* NULL: kernels have no channels */
     /* The same for a graph node: drop is called once nothing can call fn any more. NULL: as note, for ever. */
     bool (*note_node)(mg_launch_done_fn fn, void *user, void (*drop)(void *user));
     bool (*global)(void *function, const char *name, uint64_t *address);
@@ -370,6 +388,7 @@ struct mg_run {
     struct mg_run *next;         /* NVIDIA: not yet told to the store, newest first */
     bool announced, over;        /* told to the store; ended already, nobody will tell */
     struct mg_found { uint64_t id, off; bool is; } *found; /* NVIDIA: by parameter, the allocation it points to; or NULL */
+    struct mg_run_channel { struct mg_chan *chan; uint32_t number; } *channels; /* by region; NULL: none */
     uint64_t *values;            /* argument bytes laid out as the kernel sees them, 8-byte units; or NULL */
 };
 /* Decides and prepares: a run with its context block, or one that stays native with the reason.
@@ -392,6 +411,12 @@ void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_d
 struct mg_run *mg_run_native_node(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra);
 void mg_run_record(struct mg_inst *i, const struct mg_shape *s, const char *reason); /* ran native, not prepared */
 void mg_run_unknown(const char *reason); /* a launch of nobody knows what */
+/* Channels of a launch's tools (channel.c). False: no memory for them. */
+bool mg_channels_take(struct mg_run *r);
+void mg_channels_words(const struct mg_run *r, uint32_t region, uint64_t *words);
+void mg_channels_give(struct mg_run *r);
+void mg_channels_context_ends(void *ctx, int device); /* behind the backend's: its launches have ended */
+void mg_channels_end(void);                           /* what is there goes to the tools */
 /* The user's choice (select.c). NULL: instrument it; else why not. `number`: of the launch. */
 void mg_select_begin(void);
 void mg_select_end(void);

@@ -144,6 +144,7 @@ static void tell_kernel(struct mg_run *r)
 
 static void destroy(struct mg_run *r)
 {
+    mg_channels_give(r);
     block_give(r);
     free(r->found);
     free(r->values);
@@ -209,6 +210,11 @@ static struct mg_run *new_run(struct mg_inst *i, const struct mg_shape *s, void 
         r->reason = "out of device memory for counters";
         r->ran = MG_RAN_FAILED;
     }
+    if (r->block && !mg_channels_take(r)) {
+        block_give(r);
+        r->reason = "out of device memory for records";
+        r->ran = MG_RAN_FAILED;
+    }
     if (r->block)
         r->ran = MG_RAN_INSTRUMENTED;
     else
@@ -235,6 +241,7 @@ struct mg_run *mg_run_child(struct mg_inst *i, const struct mg_shape *s, void **
 
 struct mg_run *mg_run_native(struct mg_run *r, const char *reason)
 {
+    mg_channels_give(r);
     block_give(r);
     r->ran = MG_RAN_FAILED;
     r->reason = reason;

@@ -171,6 +171,7 @@ void mg_session_end(void)
     if (s->config.witness)
         mg_witness_end();
     s->active = false;
+    mg_channels_end();
     mg_tools_end(); /* they may leave results */
     pthread_rwlock_wrlock(&s->closing);
     if (s->config.stats)

@@ -210,10 +210,13 @@ bool mg_tools_words(const struct mg_run *r, uint64_t *words)
     for (uint32_t k = 0; k < v->layout.n_regions; k++) {
         const struct mg_region *g = &v->layout.regions[k];
         const struct mg_use *use = &mg_session.uses[v->uses[k]];
-        if (g->reason || !g->n_launch_words || !use->tool->initialize)
+        if (g->reason || !g->n_launch_words)
             continue;
-        use->tool->initialize(use->conf, &l, words + g->first_word);
-        any = true;
+        if (use->tool->initialize)
+            use->tool->initialize(use->conf, &l, words + g->first_word);
+        if (g->has_channel)
+            mg_channels_words(r, k, words + g->first_word + g->channel_word);
+        any |= use->tool->initialize || g->has_channel;
     }
     return any;
 }

@@ -125,7 +125,9 @@ static bool instrument(struct mg_variant *v, struct mg_twin *t, struct mg_diag *
     for (uint32_t k = 0; k < n; k++)
         given[k] = (struct mg_tool_use){uses[k].tool, uses[k].conf};
     bool gpu = s->backend->send != NULL;
-    const struct mg_tools_opts opts = {.size = sizeof opts, .sm = s->sm, .max_copies = gpu ? GPU_COPIES : 1, .reduce = gpu};
+    const char *channel = s->config.channel;
+    const struct mg_tools_opts opts = {.size = sizeof opts, .sm = s->sm, .max_copies = gpu ? GPU_COPIES : 1, .reduce = gpu,
+                                       .channel_every = channel && !strncmp(channel, "1/", 2) ? (uint32_t)strtoul(channel + 2, NULL, 10) : 0};
     enum mg_err err = mg_tools_instrument(given, n, v->code->sites, t, &opts, &v->layout, d);
     if (err)
         return fail(&v->state, &v->reason, "the tool cannot instrument it: %s", mg_diag_first(d, err));

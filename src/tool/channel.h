@@ -7,10 +7,15 @@
  * have different leaders, hence different segments, and never touch each other's. A lane that leaves (or
  * calls a function) puts its open segment into a slot of its multiprocessor, where the next one takes it up.
  * Segments are taken from a ring by one compare-and-swap; a chunk whose segments are all closed is handed
- * to the host by one word in host memory. Where a ring is full the writer waits for the host, or drops the
- * record and counts it: the host never waits for the device, so neither can block the other.
+ * to the host by one word in host memory, and given out again by the host, whichever of the ring's chunks it
+ * is: an open segment keeps its own chunk from the host, no other.
  *
- * Order: records that lanes took part in carry, implicitly, a sequence number of the warp: one more than the
+ * Why nothing blocks for ever: the host never waits for the device. A writer that finds no room closes what lies
+ * in slots, one in each round; after MG_CHANNEL_ROUNDS of them (about a second) it drops its record and counts
+ * it, as it does at once where the user wants that. So a lane that holds a segment and itself waits for the
+ * writer, at a barrier say, can cost records, and that is told, but never the program's progress.
+ *
+ * Order: what a lane wrote as leader comes in order. Records that lanes took part in carry, implicitly, a sequence number of the warp: one more than the
  * highest that any of the lanes has seen. It is written only where it does not follow from the record before.
  *
  * Words of a segment, 64 bits each: bytes in use (0 while open), then records.
@@ -37,16 +42,27 @@ enum {
     MG_CHANNEL_RING = 128,          /* bytes of a ring's words */
     MG_CHANNEL_MOST_SITES = 2047,
     MG_CHANNEL_MOST_WORDS = 8,      /* of a lane */
+    MG_CHANNEL_ROUNDS = 1 << 19,
 };
 
-/* The control block, in device memory; then for each ring `head, limit, dropped, unused, closed[8]` (the limit
- * is the host's), then the slots. */
+/* Words of a ring. Positions count bytes from 0 on; chunk L of them lies in the ring's memory where
+ * map[L % MG_CHANNEL_CHUNKS] says. */
+struct mg_channel_ring {
+    uint64_t head;                  /* position of the next segment */
+    uint64_t limit;                 /* the host's: positions below may be taken */
+    uint64_t dropped;               /* records */
+    uint64_t sweep;                 /* slots looked at by writers that wait */
+    uint64_t closed[MG_CHANNEL_CHUNKS]; /* by chunk of the memory: bytes of closed segments, from the beginning */
+    uint32_t map[MG_CHANNEL_CHUNKS];    /* the host's */
+};
+_Static_assert(sizeof(struct mg_channel_ring) == MG_CHANNEL_RING, "one line of memory");
+/* The control block, in device memory; then the rings' words, then the slots. */
 struct mg_channel_control {
     uint64_t data;                  /* of ring 0; ring r is at data + (r << ring_shift) */
-    uint64_t full;                  /* in host memory: by ring and chunk, bytes closed in it so far when that filled it */
+    uint64_t full;                  /* in host memory: by ring and chunk, `closed` when that filled it */
     uint32_t ring_mask, ring_shift, chunk_shift, chunk_mask;
     uint32_t slot_mask;             /* slots - 1; that of a warp: (multiprocessor * 64 + %warpid) & slot_mask */
-    uint32_t drops;                 /* 1: writers that find no room drop their record */
+    uint32_t rounds;                /* of waiting, before a record is dropped */
 };
 static inline uint64_t mg_channel_ring_at(uint32_t ring) { return MG_CHANNEL_HEAD + (uint64_t)ring * MG_CHANNEL_RING; }
 static inline uint64_t mg_channel_slots_at(uint32_t n_rings) { return mg_channel_ring_at(n_rings); }
@@ -55,9 +71,11 @@ enum mg_record_kind { MG_RECORD_NONE, MG_RECORD_WARP, MG_RECORD_NUMBER, MG_RECOR
 
 /* ---- in a tool ---------------------------------------------------------------------------------------- */
 
-/* In analyze: the kernel gets a channel. every: of a warp's records only each n-th is written; 0, 1: all. */
-void mg_patch_channel(struct mg_patch *p, uint32_t every);
-/* Records of the lanes at the spot. site: a number of the tool's own, from 0; MG_CHANNEL_MOST_SITES of them. */
+/* In analyze: the kernel gets a channel. Where the user wants samples (mg_tools_opts.channel_every), each n-th
+ * record of a warp is written. */
+void mg_patch_channel(struct mg_patch *p);
+/* Records of the lanes at the spot. site: a number of the tool's own, from 0; MG_CHANNEL_MOST_SITES of them.
+ * Where it is that of a site of mg_patch_site, in their order, the reader knows what it was. */
 void mg_channel_access(struct mg_code_at *at, uint32_t site, mg_id node); /* addresses of an access of so many bytes a lane */
 void mg_channel_lanes(struct mg_code_at *at, uint32_t site, const mg_id *words, uint32_t n); /* b64 registers, each lane its own */
 void mg_channel_once(struct mg_code_at *at, uint32_t site, const mg_id *words, uint32_t n);
@@ -68,13 +86,35 @@ struct mg_record {
     enum mg_record_kind kind;       /* what it was written as; accesses are FULL to FAR */
     uint32_t site, launch, warp, mask, number;
     uint64_t cta;
+    uint32_t width;                 /* accesses: bytes of a lane's */
+    uint64_t first;                 /* accesses: address of the lowest lane */
     uint32_t n_words;               /* LANES: of a lane, ONCE */
-    uint64_t address[32];           /* accesses: by lane; of lanes in the mask */
     const uint64_t *words;          /* LANES: n_words for each lane in the mask, lowest first; ONCE: n_words */
 };
-/* Reads one segment: `bytes` of it are in use, its first word included. width[site]: bytes of a lane's access
- * (n_sites of them). False: it is damaged; what came before was given to fn. */
-bool mg_channel_read(const uint64_t *segment, uint32_t bytes, const uint8_t *width, uint32_t n_sites,
+/* Accesses: by lane, of lanes in the mask. */
+void mg_record_addresses(const struct mg_record *r, uint64_t address[32]);
+/* Bytes of a lane's access by site of a launch's kernel, *n of them; NULL: no such launch. */
+typedef const uint8_t *(*mg_channel_widths_fn)(void *user, uint32_t launch, uint32_t *n);
+/* Reads one segment: `bytes` of it are in use, its first word included. False: it is damaged; what came
+ * before was given to fn. */
+bool mg_channel_read(const uint64_t *segment, uint32_t bytes, mg_channel_widths_fn widths, void *widths_user,
                      void (*fn)(void *user, const struct mg_record *r), void *user);
+
+/* ---- a tool that reads: tool.stream is called with each segment, on several threads at once; what one warp
+ * wrote comes in order, on one thread. ---------------------------------------------------------------------- */
+
+struct mg_stream_launch { /* lives until tool.end */
+    const char *kernel;
+    uint64_t id;                    /* number of the launch in its process */
+    struct mg_counter_launch shape;
+    const struct mg_layout_site *sites; uint32_t n_sites; /* those of mg_patch_site */
+    const uint8_t *widths; uint32_t n_widths;
+};
+struct mg_stream {
+    uint32_t worker, n_workers;     /* which thread of the reader's */
+    const struct mg_stream_launch *(*launch)(const struct mg_stream *s, uint32_t number); /* of a record; NULL: none such */
+};
+/* The records of a segment that tool.stream got. */
+bool mg_stream_read(const struct mg_stream *s, const uint64_t *segment, uint32_t bytes, void (*fn)(void *user, const struct mg_record *r), void *user);
 
 #endif

@@ -16,17 +16,18 @@
 #define UNLESS(p, form, ...) mg_code_emit(at, (p), true, (form), (const struct mg_opnd[]){__VA_ARGS__}, sizeof((const struct mg_opnd[]){__VA_ARGS__}) / sizeof(struct mg_opnd))
 #define CONTROL(field) ((int64_t)offsetof(struct mg_channel_control, field))
 
-enum { SEGMENT = MG_CHANNEL_SEGMENT, WARP_BYTES = 24, NUMBER_BYTES = 8, LIMIT = 8, DROPPED = 16, CLOSED = 32 };
+#define RING(field) ((int64_t)(MG_CHANNEL_HEAD + offsetof(struct mg_channel_ring, field)))
+
+enum { SEGMENT = MG_CHANNEL_SEGMENT, WARP_BYTES = 24, NUMBER_BYTES = 8 };
 
 struct mg_channel_func { mg_id next, seen, follows; };
 
-void mg_patch_channel(struct mg_patch *p, uint32_t every)
+void mg_patch_channel(struct mg_patch *p)
 {
     if (!p->in_analyze) mg_patch_refuse(p, MG_ERR_STATE, "a channel has to be asked for by analyze");
     if (mg_patch_sm(p) < 80) mg_patch_refuse(p, MG_ERR_UNSUPPORTED, "records for the host need a device of compute capability 8.0");
     p->region->has_channel = true;
     p->region->channel_word = mg_patch_words(p, 2);
-    p->every = every;
     p->channel = mg_arena_array(&p->scratch, struct mg_channel_func, p->all->sites->n_funcs + 1);
 }
 
@@ -69,7 +70,8 @@ static void close_segment(struct mg_code_at *at, const struct lane *l, mg_id nex
 {
     P("and.b64", R(l->a), R(next), I(SEGMENT - 1));
     P("sub.u64", R(l->b), R(next), R(l->a));
-    P("st.global.u64", AT(l->b, 0), R(l->a));
+    P("membar.gl"); /* the records are there before it says so */
+    P("st.volatile.global.u64", AT(l->b, 0), R(l->a));
     P("ld.global.u64", R(l->a), AT(l->control, CONTROL(data)));
     P("sub.u64", R(l->b), R(l->b), R(l->a));
     field(at, l, l->x, CONTROL(ring_shift));
@@ -84,7 +86,7 @@ static void close_segment(struct mg_code_at *at, const struct lane *l, mg_id nex
     P("mad.wide.u32", R(l->a), R(l->x), I(8), R(l->a));
     P("mad.lo.u32", R(l->y), R(l->y), I(MG_CHANNEL_CHUNKS), R(l->x));
     P("membar.gl");
-    P("atom.global.add.u64", R(l->b), AT(l->a, MG_CHANNEL_HEAD + CLOSED), I(SEGMENT));
+    P("atom.global.add.u64", R(l->b), AT(l->a, RING(closed)), I(SEGMENT));
     P("add.u64", R(l->b), R(l->b), I(SEGMENT));
     field(at, l, l->x, CONTROL(chunk_shift));
     P("shr.u64", R(l->c), R(l->b), R(l->x));
@@ -96,8 +98,8 @@ static void close_segment(struct mg_code_at *at, const struct lane *l, mg_id nex
     IF(l->p, "st.volatile.global.u64", AT(l->a, 0), R(l->b));
 }
 
-/* a = address of the slot of this warp's place on its multiprocessor. */
-static void slot_address(struct mg_code_at *at, const struct lane *l)
+/* x = number of the slot of this warp's place on its multiprocessor. */
+static void slot_number(struct mg_code_at *at, const struct lane *l)
 {
     P("mov.u32", R(l->x), mg_o_sreg(MG_SREG_smid, 0));
     P("mov.u32", R(l->y), mg_o_sreg(MG_SREG_warpid, 0));
@@ -105,10 +107,15 @@ static void slot_address(struct mg_code_at *at, const struct lane *l)
     P("mad.lo.u32", R(l->x), R(l->x), I(64), R(l->y));
     field(at, l, l->y, CONTROL(slot_mask));
     P("and.b32", R(l->x), R(l->x), R(l->y));
-    P("mad.wide.u32", R(l->a), R(l->x), I(8), R(l->control));
-    field(at, l, l->x, CONTROL(ring_mask));
-    P("add.u32", R(l->x), R(l->x), I(1));
-    P("mad.wide.u32", R(l->a), R(l->x), I(MG_CHANNEL_RING), R(l->a));
+}
+
+/* a = address of a slot, less MG_CHANNEL_HEAD. */
+static void slot_address(struct mg_code_at *at, const struct lane *l, mg_id number)
+{
+    P("mad.wide.u32", R(l->a), R(number), I(8), R(l->control));
+    field(at, l, l->y, CONTROL(ring_mask));
+    P("add.u32", R(l->y), R(l->y), I(1));
+    P("mad.wide.u32", R(l->a), R(l->y), I(MG_CHANNEL_RING), R(l->a));
 }
 
 /* Lanes with an open segment leave it to whom comes next. */
@@ -123,13 +130,13 @@ static void put_back(struct mg_code_at *at, void *user)
     P("setp.eq.u64", R(none), R(f->next), I(0));
     if (g.pred) mg_code_emit(at, g.pred, !g.is_not, "bra", (const struct mg_opnd[]){mg_o_label(out)}, 1);
     IF(none, "bra", mg_o_label(out));
-    slot_address(at, &l);
+    slot_number(at, &l);
+    slot_address(at, &l, l.x);
     P("membar.gl");
     P("atom.global.exch.b64", R(old), AT(l.a, MG_CHANNEL_HEAD), R(f->next));
     P("mov.u64", R(f->next), I(0));
     P("setp.eq.u64", R(none), R(old), I(0));
     IF(none, "bra", mg_o_label(out));
-    P("membar.gl");
     close_segment(at, &l, old);
     mg_code_place(at, out);
 }
@@ -137,8 +144,14 @@ static void put_back(struct mg_code_at *at, void *user)
 /* f->next = a segment with room for what a warp's first record needs; 0: there is none and it drops. */
 static void take_segment(struct mg_code_at *at, const struct lane *l, struct mg_channel_func *f, mg_id need, mg_id number)
 {
-    mg_id again = mg_code_label(at), got = mg_code_label(at), wait = mg_code_label(at), out = mg_code_label(at), fresh = mg_code_label(at), d = t64(at), e = t64(at), z = t32(at);
-    slot_address(at, l);
+    mg_id again = mg_code_label(at), got = mg_code_label(at), wait = mg_code_label(at), out = mg_code_label(at), fresh = mg_code_label(at), drop = mg_code_label(at);
+    mg_id d = t64(at), e = t64(at), z = t32(at), rounds = t32(at);
+    slot_number(at, l);
+    P("mov.u32", R(z), R(l->x));
+    P("mov.u64", R(f->next), I(0));
+    P("setp.ne.u32", R(l->p), R(f->follows), I(0)); /* what it wrote already stands in front of nothing older */
+    IF(l->p, "bra", mg_o_label(fresh));
+    slot_address(at, l, z);
     P("atom.global.exch.b64", R(f->next), AT(l->a, MG_CHANNEL_HEAD), I(0));
     P("setp.eq.u64", R(l->p), R(f->next), I(0));
     IF(l->p, "bra", mg_o_label(fresh));
@@ -151,38 +164,62 @@ static void take_segment(struct mg_code_at *at, const struct lane *l, struct mg_
     P("mov.u64", R(e), R(f->next));
     close_segment(at, l, e);
     mg_code_place(at, fresh);
-    P("mov.u32", R(l->x), mg_o_sreg(MG_SREG_smid, 0));
     field(at, l, l->y, CONTROL(ring_mask));
-    P("and.b32", R(z), R(l->x), R(l->y));
+    P("and.b32", R(z), R(z), R(l->y)); /* a slot's segments are of one ring: they come to the host in order */
     P("mad.wide.u32", R(l->a), R(z), I(MG_CHANNEL_RING), R(l->control));
+    P("mov.u32", R(rounds), I(0));
     mg_code_place(at, again);
-    P("ld.volatile.global.u64", R(l->b), AT(l->a, MG_CHANNEL_HEAD));
-    P("add.u64", R(l->c), R(l->b), I(SEGMENT));
-    P("ld.volatile.global.u64", R(d), AT(l->a, MG_CHANNEL_HEAD + LIMIT));
-    P("setp.gt.u64", R(l->p), R(l->c), R(d));
+    P("ld.volatile.global.u64", R(l->b), AT(l->a, RING(head)));
+    P("ld.volatile.global.u64", R(d), AT(l->a, RING(limit)));
+    P("setp.ge.u64", R(l->p), R(l->b), R(d));
     IF(l->p, "bra", mg_o_label(wait));
-    P("atom.global.cas.b64", R(d), AT(l->a, MG_CHANNEL_HEAD), R(l->b), R(l->c));
+    field(at, l, l->y, CONTROL(chunk_shift));
+    P("shr.u64", R(l->c), R(l->b), R(l->y));
+    P("cvt.u32.u64", R(l->x), R(l->c));
+    P("and.b32", R(l->x), R(l->x), I(MG_CHANNEL_CHUNKS - 1));
+    P("mad.wide.u32", R(l->c), R(l->x), I(4), R(l->a));
+    P("ld.volatile.global.u32", R(l->x), AT(l->c, RING(map))); /* holds as long as the chunk is not taken as a whole */
+    P("add.u64", R(l->c), R(l->b), I(SEGMENT));
+    P("atom.global.cas.b64", R(d), AT(l->a, RING(head)), R(l->b), R(l->c));
     P("setp.ne.u64", R(l->p), R(d), R(l->b));
     IF(l->p, "bra", mg_o_label(again));
-    P("cvt.u64.u32", R(l->a), R(z));
-    field(at, l, l->y, CONTROL(ring_shift));
-    P("shl.b64", R(l->a), R(l->a), R(l->y));
+    P("cvt.u64.u32", R(l->c), R(l->x));
+    P("shl.b64", R(l->c), R(l->c), R(l->y)); /* the chunk in the ring's memory */
     P("mov.u64", R(d), I(1));
     P("shl.b64", R(d), R(d), R(l->y));
     P("sub.u64", R(d), R(d), I(1));
-    P("and.b64", R(l->b), R(l->b), R(d));
+    P("and.b64", R(l->b), R(l->b), R(d)); /* the segment in the chunk */
+    P("cvt.u64.u32", R(d), R(z));
+    field(at, l, l->y, CONTROL(ring_shift));
+    P("shl.b64", R(d), R(d), R(l->y));
+    P("add.u64", R(l->b), R(l->b), R(l->c));
+    P("add.u64", R(l->b), R(l->b), R(d));
     P("ld.global.u64", R(d), AT(l->control, CONTROL(data)));
-    P("add.u64", R(l->a), R(l->a), R(d));
-    P("add.u64", R(f->next), R(l->a), R(l->b));
-    P("st.global.u64", AT(f->next, 0), I(0));
+    P("add.u64", R(f->next), R(l->b), R(d));
+    P("st.volatile.global.u64", AT(f->next, 0), I(0));
     P("add.u64", R(f->next), R(f->next), I(8));
     P("bra", mg_o_label(got));
     mg_code_place(at, wait);
-    field(at, l, l->x, CONTROL(drops));
-    P("setp.eq.u32", R(l->p), R(l->x), I(0));
-    IF(l->p, "nanosleep.u32", I(200));
+    field(at, l, l->x, CONTROL(rounds));
+    P("add.u32", R(rounds), R(rounds), I(1));
+    P("setp.gt.u32", R(l->p), R(rounds), R(l->x));
+    IF(l->p, "bra", mg_o_label(drop));
+    P("nanosleep.u32", I(100));
+    P("atom.global.add.u64", R(d), AT(l->a, RING(sweep)), I(1)); /* a slot: nobody holds what lies there */
+    P("cvt.u32.u64", R(l->x), R(d));
+    field(at, l, l->y, CONTROL(slot_mask));
+    P("and.b32", R(l->x), R(l->x), R(l->y));
+    P("mov.u64", R(d), R(l->a));
+    slot_address(at, l, l->x);
+    P("atom.global.exch.b64", R(e), AT(l->a, MG_CHANNEL_HEAD), I(0));
+    P("mov.u64", R(l->a), R(d));
+    P("setp.eq.u64", R(l->p), R(e), I(0));
     IF(l->p, "bra", mg_o_label(again));
-    P("red.global.add.u64", AT(l->a, MG_CHANNEL_HEAD + DROPPED), I(1));
+    close_segment(at, l, e);
+    P("mov.u64", R(l->a), R(d));
+    P("bra", mg_o_label(again));
+    mg_code_place(at, drop);
+    P("red.global.add.u64", AT(l->a, RING(dropped)), I(1));
     P("mov.u64", R(f->next), I(0));
     P("bra", mg_o_label(out));
     mg_code_place(at, got); /* whose records follow */
@@ -211,11 +248,13 @@ struct write {
     mg_id lead;                /* pred */
 };
 
-static struct write begin(struct mg_code_at *at, uint32_t site)
+static struct write begin(struct mg_code_at *at, uint32_t site, uint32_t width)
 {
     struct write w = {.f = of_function(at), .out = mg_code_label(at)};
     const struct mg_code_guard g = *mg_at_guard(at);
     if (site >= MG_CHANNEL_MOST_SITES) mg_patch_refuse(at->p, MG_ERR_LIMIT, "more than %d places that write records", (int)MG_CHANNEL_MOST_SITES);
+    while (at->p->widths.n <= MG_MIN(site, (uint32_t)MG_CHANNEL_MOST_SITES)) *mg_vec_push(&at->p->widths) = 0;
+    at->p->widths.at[MG_MIN(site, (uint32_t)MG_CHANNEL_MOST_SITES)] = (uint8_t)width;
     w.mask = mg_value_active(at);
     w.lead = mg_value_leader(at);
     w.n = t32(at);
@@ -231,9 +270,9 @@ static struct write begin(struct mg_code_at *at, uint32_t site)
     P("popc.b32", R(w.rank), R(w.rank));
     P("redux.sync.max.u32", R(w.number), R(w.f->seen), R(w.mask));
     P("add.u32", R(w.f->seen), R(w.number), I(1));
-    if (at->p->every > 1) {
+    if (at->p->all->o->channel_every > 1) {
         mg_id part = t32(at), p = tp(at);
-        P("rem.u32", R(part), R(w.number), I(at->p->every));
+        P("rem.u32", R(part), R(w.number), I(at->p->all->o->channel_every));
         P("setp.ne.u32", R(p), R(part), I(0));
         IF(p, "bra", mg_o_label(w.out));
     }
@@ -302,8 +341,8 @@ void mg_channel_access(struct mg_code_at *at, uint32_t site, mg_id node)
         return;
     }
     mg_id addr = mg_value_address(at, node);
-    struct write w = begin(at, site);
     int64_t width = (int64_t)a.bytes * MG_MAX(a.vec, 1);
+    struct write w = begin(at, site, (uint32_t)width);
     mg_id first = from_leader(at, &w, addr), expect = t64(at), head = t64(at), need = t32(at), pad = t32(at), form = t32(at);
     mg_id unit = tp(at), same = tp(at), full = tp(at), near = tp(at), far = tp(at), p = tp(at), word = t64(at), low = t32(at);
     P("mad.wide.u32", R(expect), R(w.rank), I(width), R(first));
@@ -365,7 +404,7 @@ void mg_channel_lanes(struct mg_code_at *at, uint32_t site, const mg_id *words, 
         mg_patch_refuse(at->p, MG_ERR_LIMIT, "a record of %u words a lane", (unsigned)n);
         return;
     }
-    struct write w = begin(at, site);
+    struct write w = begin(at, site, 0);
     mg_id need = t32(at), mine = tp(at), head = t64(at), tail = mg_code_label(at), each = t64(at), p = tp(at);
     P("mad.lo.u32", R(need), R(w.n), I(8 * (int64_t)n), I(8));
     mg_id dst = make_room(at, &w, need);
@@ -389,7 +428,7 @@ void mg_channel_once(struct mg_code_at *at, uint32_t site, const mg_id *words, u
         mg_patch_refuse(at->p, MG_ERR_LIMIT, "a record of %u words", (unsigned)n);
         return;
     }
-    struct write w = begin(at, site);
+    struct write w = begin(at, site, 0);
     mg_id need = t32(at), mine = tp(at), head = t64(at);
     P("mov.u32", R(need), I(8 + 8 * (int64_t)n));
     mg_id dst = make_room(at, &w, need);

@@ -24,33 +24,31 @@ static uint32_t words_behind(uint64_t head, uint64_t second, bool has_second)
     }
 }
 
-static void read_addresses(struct mg_record *r, uint64_t head, const uint64_t *behind, uint32_t width)
+void mg_record_addresses(const struct mg_record *r, uint64_t address[32])
 {
-    uint64_t first = head & 0x1ffffffffffff;
     uint32_t rank = 0;
-    r->mask = r->kind == MG_RECORD_FULL ? UINT32_MAX : (uint32_t)behind[0];
     for (uint32_t lane = 0; lane < 32; lane++) {
         if (!(r->mask >> lane & 1)) continue;
         int32_t near;
         switch (r->kind) {
-        case MG_RECORD_SAME: r->address[lane] = first; break;
+        case MG_RECORD_SAME: address[lane] = r->first; break;
         case MG_RECORD_NEAR:
-            memcpy(&near, (const char *)(behind + 1) + 4 * (size_t)rank, sizeof near);
-            r->address[lane] = first + (uint64_t)(int64_t)near;
+            memcpy(&near, (const char *)r->words + 4 * (size_t)rank, sizeof near);
+            address[lane] = r->first + (uint64_t)(int64_t)near;
             break;
-        case MG_RECORD_FAR: r->address[lane] = behind[1 + rank]; break;
-        default: r->address[lane] = first + (uint64_t)rank * width; break;
+        case MG_RECORD_FAR: address[lane] = r->words[rank]; break;
+        default: address[lane] = r->first + (uint64_t)rank * r->width; break;
         }
         rank++;
     }
 }
 
-bool mg_channel_read(const uint64_t *segment, uint32_t bytes, const uint8_t *width, uint32_t n_sites,
+bool mg_channel_read(const uint64_t *segment, uint32_t bytes, mg_channel_widths_fn widths, void *widths_user,
                      void (*fn)(void *user, const struct mg_record *r), void *user)
 {
     struct mg_record r = {.n_words = 0};
-    bool of_warp = false;
-    uint32_t n = MG_MIN(bytes, (uint32_t)MG_CHANNEL_SEGMENT) / 8;
+    const uint8_t *width = NULL;
+    uint32_t n_sites = 0, n = MG_MIN(bytes, (uint32_t)MG_CHANNEL_SEGMENT) / 8;
     for (uint32_t i = 1; i < n;) {
         uint64_t head = segment[i];
         uint32_t behind = words_behind(head, i + 1 < n ? segment[i + 1] : 0, i + 1 < n);
@@ -59,8 +57,8 @@ bool mg_channel_read(const uint64_t *segment, uint32_t bytes, const uint8_t *wid
         i += 1 + behind;
         r.kind = (enum mg_record_kind)(head >> 60);
         if (r.kind == MG_RECORD_WARP) {
-            of_warp = true;
             r.launch = (uint32_t)(head >> 16);
+            width = widths(widths_user, r.launch, &n_sites);
             r.warp = (uint32_t)(head >> 5 & 0x7ff);
             r.cta = w[0];
             r.number = (uint32_t)w[1];
@@ -71,11 +69,13 @@ bool mg_channel_read(const uint64_t *segment, uint32_t bytes, const uint8_t *wid
             continue;
         }
         r.site = (uint32_t)(head >> 49 & 0x7ff);
-        if (!of_warp || r.site >= n_sites) return false;
-        r.n_words = 0;
-        r.words = NULL;
+        if (!width || r.site >= n_sites) return false;
         if (r.kind <= MG_RECORD_FAR) {
-            read_addresses(&r, head, w, width[r.site]);
+            r.first = head & 0x1ffffffffffff;
+            r.width = width[r.site];
+            r.mask = r.kind == MG_RECORD_FULL ? UINT32_MAX : (uint32_t)w[0];
+            r.n_words = 0;
+            r.words = w + 1;
         } else {
             r.mask = (uint32_t)head;
             r.n_words = (uint32_t)(head >> 32 & 0xffff);
@@ -85,4 +85,17 @@ bool mg_channel_read(const uint64_t *segment, uint32_t bytes, const uint8_t *wid
         r.number++;
     }
     return true;
+}
+
+static const uint8_t *widths_of(void *user, uint32_t launch, uint32_t *n)
+{
+    const struct mg_stream *s = user;
+    const struct mg_stream_launch *l = s->launch(s, launch);
+    *n = l ? l->n_widths : 0;
+    return l ? l->widths : NULL;
+}
+
+bool mg_stream_read(const struct mg_stream *s, const uint64_t *segment, uint32_t bytes, void (*fn)(void *user, const struct mg_record *r), void *user)
+{
+    return mg_channel_read(segment, bytes, widths_of, (void *)(uintptr_t)s, fn, user);
 }

@@ -113,6 +113,8 @@ static void make_region(struct run *x, struct mg_patch *p)
     while (words && r->n_copies * 2 <= x->all.o->max_copies && r->n_copies * 2 * r->copy_words * 8ull <= REGION_BYTES) r->n_copies *= 2;
     r->at = round_up(l->has_blocks ? mg_counters_words(&l->blocks, NULL) : 0) + l->n_region_words;
     r->n_words = words ? (uint64_t)r->n_copies * r->copy_words : 0;
+    r->channel_widths = mg_arena_copy(&l->arena, p->widths.at, p->widths.n);
+    r->n_channel_widths = p->widths.n;
     r->tables = mg_arena_copy(&l->arena, p->tables.at, p->tables.n * sizeof *r->tables);
     r->n_tables = p->tables.n;
     for (uint32_t i = 0; i < r->n_tables; i++) {
@@ -154,6 +156,7 @@ static void release_patch(struct mg_patch *p)
     mg_vec_release(&p->sites);
     mg_vec_release(&p->site_nodes);
     mg_vec_release(&p->tables);
+    mg_vec_release(&p->widths);
     mg_vec_release(&p->sums);
     mg_vec_release(&p->skips);
     mg_map_release(&p->spot_of);

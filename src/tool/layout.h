@@ -35,7 +35,8 @@ struct mg_region { /* of one tool; strings and arrays live as long as the layout
     struct mg_layout_table *tables; uint32_t n_tables;
     uint32_t n_list; uint64_t list_at;   /* words of tool.list: how many, and where in the region */
     uint32_t first_word, n_launch_words; /* in the context block's words[]: what initialize fills */
-    bool has_channel; uint32_t channel_word; /* of its words: address of the channel, number of the launch: filled by who makes channels */
+    bool has_channel; uint8_t *channel_widths; uint32_t n_channel_widths; /* bytes of a lane's access, by site of the channel */
+    uint32_t channel_word; /* of its words: address of the channel, number of the launch: filled by who makes channels */
 };
 struct mg_layout {
     struct mg_arena arena;
@@ -64,6 +65,7 @@ struct mg_tools_opts {
     size_t size;
     uint32_t sm;          /* compute capability of the device, 90; 0: what the PTX names */
     uint32_t max_copies;  /* of cells, a power of two: multiprocessors share them out; 0 and 1: one */
+    uint32_t channel_every; /* records of channels: each n-th of a warp; 0, 1: all */
     bool reduce;          /* add up over a warp before memory (a GPU); else lanes go to memory one by one (emu, cpu) */
     const struct mg_pass_opts *passes; /* NULL: none */
 };

@@ -89,7 +89,8 @@ struct mg_patch {
     MG_VEC(struct mg_patch_skips) skips;
     MG_VEC(struct mg_code_at *) spots; /* in order of the first asking */
     struct mg_map spot_of;             /* kind and place -> index in spots */
-    struct mg_channel_func *channel; uint32_t every; /* by func_ix; NULL: no channel */
+    struct mg_channel_func *channel;   /* by func_ix; NULL: no channel */
+    MG_VEC(uint8_t) widths;            /* of the accesses it records, by its sites */
     struct mg_patch_own {              /* by func_ix */
         struct mg_code_at *prologue;   /* values that do not change */
         mg_id base;                    /* address of the cells, of this multiprocessor's copy; 0: not needed */

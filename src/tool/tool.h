@@ -81,6 +81,7 @@ uint64_t mg_counters_thread(const struct mg_counter_layout *l, const struct mg_c
 
 struct mg_patch;       /* tool/patch.h: one tool's view of a kernel */
 struct mg_json;
+struct mg_stream;      /* tool/channel.h */
 struct mg_table;       /* tool/result.h: what becomes text and CSV */
 struct mg_tool_result; /* tool/result.h: what was counted, by kernel and site */
 struct mg_tool_host;   /* tool/host.h: what a tool may ask of the measured process */
@@ -113,6 +114,8 @@ struct mg_tool {
     uint32_t (*list)(const void *conf, const struct mg_tool_launch *l, uint64_t *words, uint32_t n);
     /* Cells of one launch, merged over copies. On a thread of ours: it may print or send them. */
     void (*finalize)(void *conf, const struct mg_tool_launch *l, const uint64_t *cells, uint32_t n);
+    /* Records of its channels (tool/channel.h), while kernels run; by several threads. */
+    void (*stream)(void *conf, const struct mg_stream *s, const uint64_t *segment, uint32_t bytes);
     /* What was counted, as tables and as JSON (the value of tools.<name>). In the process that reports. */
     void (*profile)(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j);
     /* Once in a measured process: before its first kernel, and when it ends. */

@@ -31,7 +31,8 @@ static const char kernel[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
 static enum mg_err wants(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     (void)d;
-    mg_patch_channel(p, *(const uint32_t *)conf);
+    (void)conf;
+    mg_patch_channel(p);
     return MG_ERR_OK;
 }
 
@@ -73,6 +74,14 @@ struct seen {
     uint32_t block;
 };
 
+static const uint8_t *widths(void *user, uint32_t launch, uint32_t *n)
+{
+    static const uint8_t width[16] = {4, 4, 8};
+    (void)user;
+    *n = launch == 0 || launch == 77 ? 16 : 0;
+    return *n ? width : NULL;
+}
+
 static void see(void *user, const struct mg_record *r)
 {
     struct seen *s = user;
@@ -84,6 +93,8 @@ static void see(void *user, const struct mg_record *r)
         return;
     }
     uint32_t rank = 0;
+    uint64_t address[32];
+    if (r->kind <= MG_RECORD_FAR) mg_record_addresses(r, address);
     for (uint32_t lane = 0; lane < 32; lane++) {
         if (!(r->mask >> lane & 1)) continue;
         uint32_t tid = 32 * r->warp + lane, thread = (uint32_t)r->cta * s->block + tid;
@@ -95,7 +106,7 @@ static void see(void *user, const struct mg_record *r)
         } else {
             s->at[thread][s->n[thread]].number = r->number;
             s->at[thread][s->n[thread]].site = r->site;
-            s->at[thread][s->n[thread]++].address = r->address[lane] - s->out;
+            s->at[thread][s->n[thread]++].address = address[lane] - s->out;
             s->accesses++;
         }
         rank++;
@@ -135,32 +146,35 @@ static struct channel new_channel(uint64_t limit, uint32_t drops)
     memset(ch.c, 0, bytes);
     memset(ch.full, 0, 8 * RINGS * MG_CHANNEL_CHUNKS);
     memset(ch.data, 0xee, (size_t)RINGS * CHUNK * CHUNKS);
-    *ch.c = (struct mg_channel_control){.data = (uintptr_t)ch.data, .full = (uintptr_t)ch.full, .ring_mask = RINGS - 1, .ring_shift = 19, .chunk_shift = 16, .chunk_mask = CHUNKS - 1, .slot_mask = SLOTS - 1, .drops = drops};
-    for (uint32_t r = 0; r < RINGS; r++) ((uint64_t *)((char *)ch.c + mg_channel_ring_at(r)))[1] = limit;
+    *ch.c = (struct mg_channel_control){.data = (uintptr_t)ch.data, .full = (uintptr_t)ch.full, .ring_mask = RINGS - 1, .ring_shift = 19, .chunk_shift = 16, .chunk_mask = CHUNKS - 1, .slot_mask = SLOTS - 1, .rounds = drops ? 20 : MG_CHANNEL_ROUNDS};
+    for (uint32_t r = 0; r < RINGS; r++) {
+        struct mg_channel_ring *ring = (void *)((char *)ch.c + mg_channel_ring_at(r));
+        ring->limit = limit;
+        for (uint32_t k = 0; k < CHUNKS; k++) ring->map[k] = CHUNKS - 1 - k;
+    }
     return ch;
 }
 
 static uint64_t drain(const struct channel *ch, struct seen *s, uint64_t *dropped)
 {
-    static const uint8_t width[16] = {4, 4, 8};
     const uint64_t *slots = (uint64_t *)((char *)ch->c + mg_channel_slots_at(RINGS));
     uint64_t segments = 0;
     *dropped = 0;
     for (uint32_t r = 0; r < RINGS; r++) {
-        const uint64_t *ring = (uint64_t *)((char *)ch->c + mg_channel_ring_at(r));
-        *dropped += ring[2];
-        for (uint64_t at = 0; at < ring[0]; at += MG_CHANNEL_SEGMENT, segments++) {
-            const uint64_t *seg = (uint64_t *)(ch->data + ((size_t)r << 19) + at);
+        const struct mg_channel_ring *ring = (void *)((char *)ch->c + mg_channel_ring_at(r));
+        *dropped += ring->dropped;
+        for (uint64_t at = 0; at < ring->head; at += MG_CHANNEL_SEGMENT, segments++) {
+            const uint64_t *seg = (uint64_t *)(ch->data + ((size_t)r << 19) + (size_t)(CHUNKS - 1 - at / CHUNK) * CHUNK + at % CHUNK);
             uint64_t bytes = seg[0];
             for (uint32_t k = 0; !bytes && k < SLOTS; k++)
                 if (slots[k] - (uintptr_t)seg < MG_CHANNEL_SEGMENT) bytes = slots[k] - (uintptr_t)seg;
-            if (!bytes || !mg_channel_read(seg, (uint32_t)bytes, width, 16, see, s)) s->wrong++;
+            if (!bytes || !mg_channel_read(seg, (uint32_t)bytes, widths, NULL, see, s)) s->wrong++;
         }
         uint64_t closed = 0;
-        for (uint32_t k = 0; k < CHUNKS; k++) closed += ring[4 + k];
-        if (closed > ring[0]) s->wrong++;
+        for (uint32_t k = 0; k < CHUNKS; k++) closed += ring->closed[k];
+        if (closed > ring->head) s->wrong++;
         for (uint32_t k = 0; k < CHUNKS; k++)
-            if (ch->full[r * MG_CHANNEL_CHUNKS + k] != (ring[4 + k] & ~(uint64_t)(CHUNK - 1))) s->wrong++;
+            if (ch->full[r * MG_CHANNEL_CHUNKS + k] != (ring->closed[k] & ~(uint64_t)(CHUNK - 1))) s->wrong++;
     }
     return segments;
 }
@@ -180,8 +194,8 @@ static void run(uint32_t grid, uint32_t block, uint32_t n, uint32_t every, const
     mg_id k = mg_module_find_func(m, "k");
     struct mg_sites *sites = mg_sites_new(m, k);
     struct mg_pass_opts passes = {.size = sizeof passes, .verify = true};
-    struct mg_tools_opts to = {.size = sizeof to, .sm = 90, .max_copies = 1, .passes = &passes};
-    struct mg_tool_use use = {&records_tool, &every};
+    struct mg_tools_opts to = {.size = sizeof to, .sm = 90, .max_copies = 1, .channel_every = every, .passes = &passes};
+    struct mg_tool_use use = {&records_tool, NULL};
     if (mg_twin_new(m, k, &t, &d) || mg_tools_instrument(&use, 1, sites, t, &to, &layout, &d) || layout.regions[0].reason)
         mg_test_fail(__FILE__, __LINE__, "%s", layout.regions && layout.regions[0].reason ? layout.regions[0].reason : mg_diag_first(&d, MG_ERR_STATE));
     struct mg_buf text = MG_BUF_INIT;
@@ -273,15 +287,15 @@ MG_TEST(channel_damaged)
 {
     struct seen s = {0};
     uint64_t seg[8] = {16, (uint64_t)MG_RECORD_FULL << 60};
-    MG_CHECK(!mg_channel_read(seg, 16, (const uint8_t[]){4}, 1, see, &s)); /* of no warp */
+    MG_CHECK(!mg_channel_read(seg, 16, widths, NULL, see, &s)); /* of no warp */
     seg[1] = (uint64_t)MG_RECORD_WARP << 60;
-    MG_CHECK(!mg_channel_read(seg, 16, (const uint8_t[]){4}, 1, see, &s)); /* cut off */
-    seg[4] = (uint64_t)MG_RECORD_FULL << 60 | 5ull << 49;
-    MG_CHECK(!mg_channel_read(seg, 40, (const uint8_t[]){4}, 1, see, &s)); /* a site beyond the last */
+    MG_CHECK(!mg_channel_read(seg, 16, widths, NULL, see, &s)); /* cut off */
+    seg[4] = (uint64_t)MG_RECORD_FULL << 60 | 16ull << 49;
+    MG_CHECK(!mg_channel_read(seg, 40, widths, NULL, see, &s)); /* a site beyond the last */
     seg[4] = (uint64_t)MG_RECORD_LANES << 60 | 9ull << 32 | 1;
-    MG_CHECK(!mg_channel_read(seg, 48, (const uint8_t[]){4}, 1, see, &s)); /* more words than a lane can have */
+    MG_CHECK(!mg_channel_read(seg, 48, widths, NULL, see, &s)); /* more words than a lane can have */
     seg[4] = 0;
-    MG_CHECK(!mg_channel_read(seg, 40, (const uint8_t[]){4}, 1, see, &s));
-    MG_CHECK(mg_channel_read(seg, 32, (const uint8_t[]){4}, 1, see, &s));
+    MG_CHECK(!mg_channel_read(seg, 40, widths, NULL, see, &s));
+    MG_CHECK(mg_channel_read(seg, 32, widths, NULL, see, &s));
     MG_CHECK_EQ(s.accesses + s.lanes + s.once, 0);
 }

@@ -1,0 +1,215 @@
+/* accesses: every access to memory as a record that the host receives while the kernel runs, through a
+ * channel (tool/channel.h). What arrives is added up, checked for order and compared with what the kernel
+ * counted itself; out=FILE keeps it as text. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool/channel.h"
+#include "tool/host.h"
+#include "tool/layout.h"
+
+static const struct mg_tool_opt accesses_opts[] = {
+    {"form", "coded", "coded: 8 bytes for a coalesced access of a warp; lanes: 64 bytes for every lane"},
+    {"out", "", "file that gets each access as a line: launch kernel cta warp number ptx-line address..."},
+    {0},
+};
+
+enum { RECENT = 1 << 14, LANE_WORDS = 8 };
+
+struct part { /* of one reader */
+    uint64_t records, lanes, bytes, disorder, sum;
+    struct { uint64_t key; uint32_t next; } recent[RECENT]; /* lanes that led, by what they should number on from */
+};
+struct conf {
+    bool by_lane;
+    char *out;
+    FILE *file;
+    pthread_mutex_t lock;
+    struct part *parts[64];
+    uint64_t expected;
+    const struct mg_tool_host *host;
+};
+
+static enum mg_err accesses_configure(const char *args, void **conf, struct mg_diag *d)
+{
+    struct conf *c = mg_xcalloc(1, sizeof *c);
+    char *copy = mg_xstrdup(args ? args : ""), *save = NULL;
+    enum mg_err err = MG_ERR_OK;
+    pthread_mutex_init(&c->lock, NULL);
+    for (char *kv = strtok_r(copy, ",", &save); kv && !err; kv = strtok_r(NULL, ",", &save)) {
+        if (!strcmp(kv, "form=lanes") || !strcmp(kv, "form=coded")) c->by_lane = kv[5] == 'l';
+        else if (!strncmp(kv, "out=", 4) && kv[4]) {
+            free(c->out);
+            c->out = mg_xstrdup(kv + 4);
+        } else err = mg_diag_err(d, MG_ERR_INPUT, "tool accesses: bad option \"%s\"", kv);
+    }
+    free(copy);
+    *conf = c;
+    return err;
+}
+
+static void accesses_release(void *conf)
+{
+    struct conf *c = conf;
+    if (!c) return;
+    for (unsigned i = 0; i < MG_COUNT_OF(c->parts); i++) free(c->parts[i]);
+    free(c->out);
+    free(c);
+}
+
+static enum mg_err accesses_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    (void)conf, (void)d;
+    mg_patch_channel(p);
+    return MG_ERR_OK;
+}
+
+static enum mg_err accesses_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    const struct conf *c = conf;
+    const struct mg_module *m = mg_patch_module(p);
+    const struct mg_patch_inst *insts;
+    uint32_t n = mg_patch_insts(p, &insts), site = 0;
+    struct mg_access a;
+    (void)d;
+    for (uint32_t i = 0; i < n; i++) {
+        mg_id node = insts[i].node;
+        if (!mg_access_of(m, node, &a) || (a.space != MG_SPACE_global && a.space != MG_SPACE_generic)) continue;
+        bool negated;
+        mg_id guard = mg_node_guard(m, node, &negated);
+        uint32_t cell = mg_patch_site(p, MG_SITE_INST, node, 0, 1, MG_MERGE_SUM, site);
+        struct mg_code_at *at = mg_at_before(p, node);
+        mg_code_push_guard(at, guard, negated);
+        mg_sum_add(at, mg_patch_sum(p, cell), mg_o_imm(1));
+        if (c->by_lane) {
+            mg_id words[LANE_WORDS] = {mg_value_address(at, node), mg_value_cta(at), mg_value_clock(at)};
+            for (unsigned k = 3; k < LANE_WORDS; k++) words[k] = mg_code_temp(at, MG_TYPE_b64);
+            MG_CODE(at, "cvt.u64.u32", mg_o_reg(words[3]), mg_o_reg(mg_value_tid(at)));
+            MG_CODE(at, "cvt.u64.u32", mg_o_reg(words[4]), mg_o_reg(mg_value_sm(at)));
+            MG_CODE(at, "cvt.u64.u32", mg_o_reg(words[5]), mg_o_reg(mg_value_active(at)));
+            MG_CODE(at, "add.u64", mg_o_reg(words[6]), mg_o_reg(words[0]), mg_o_reg(words[1]));
+            MG_CODE(at, "add.u64", mg_o_reg(words[6]), mg_o_reg(words[6]), mg_o_reg(words[2]));
+            MG_CODE(at, "add.u64", mg_o_reg(words[6]), mg_o_reg(words[6]), mg_o_reg(words[3])); /* a checksum */
+            MG_CODE(at, "mov.u64", mg_o_reg(words[7]), mg_o_imm(site));
+            mg_channel_lanes(at, site, words, LANE_WORDS);
+        } else {
+            mg_channel_access(at, site, node);
+        }
+        mg_code_pop_guard(at);
+        site++;
+    }
+    return MG_ERR_OK;
+}
+
+/* ---- what arrives ----------------------------------------------------------------------------------- */
+
+struct reading { struct conf *c; const struct mg_stream *s; struct part *p; };
+
+static void write_line(struct conf *c, const struct mg_stream *s, const struct mg_record *r, const uint64_t *address)
+{
+    const struct mg_stream_launch *l = s->launch(s, r->launch);
+    pthread_mutex_lock(&c->lock);
+    fprintf(c->file, "%llu %s %llu %u %u %u", (unsigned long long)l->id, l->kernel, (unsigned long long)r->cta, (unsigned)r->warp, (unsigned)r->number,
+            r->site < l->n_sites ? (unsigned)l->sites[r->site].ptx_line : 0u);
+    for (unsigned lane = 0; lane < 32; lane++)
+        if (r->mask >> lane & 1) fprintf(c->file, " %u:0x%llx", lane, (unsigned long long)address[lane]);
+    fputc('\n', c->file);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Numbers of a lane that leads grow; one that is not remembered any more is not compared. */
+static void check_order(struct part *p, const struct mg_record *r)
+{
+    uint64_t key = ((uint64_t)r->launch << 40 ^ r->cta << 16 ^ (uint64_t)r->warp << 5 ^ (unsigned)__builtin_ctz(r->mask)) + 1;
+    uint32_t at = (uint32_t)((key * 0x9e3779b97f4a7c15u) >> 50);
+    if (p->recent[at].key == key && r->number < p->recent[at].next) p->disorder++;
+    p->recent[at].key = key;
+    p->recent[at].next = r->number + 1;
+}
+
+static void take(void *user, const struct mg_record *r)
+{
+    struct reading *x = user;
+    uint32_t n = (uint32_t)__builtin_popcount(r->mask);
+    uint64_t address[32];
+    x->p->records++;
+    x->p->lanes += n;
+    if (!n) return;
+    check_order(x->p, r);
+    if (r->kind == MG_RECORD_LANES) {
+        for (uint32_t i = 0, lane = 0; i < n && r->n_words == LANE_WORDS; i++, lane++) {
+            const uint64_t *w = r->words + (size_t)LANE_WORDS * i;
+            while (!(r->mask >> lane & 1)) lane++;
+            if (w[6] != w[0] + w[1] + w[2] + w[3] || w[7] != r->site || w[1] != r->cta) x->p->disorder++;
+            x->p->sum += w[0];
+            address[lane] = w[0];
+        }
+    } else if (r->kind <= MG_RECORD_UNIT) {
+        x->p->sum += r->first * n + (uint64_t)r->width * (n * (n - 1) / 2);
+    } else if (r->kind == MG_RECORD_SAME) {
+        x->p->sum += r->first * n;
+    } else {
+        mg_record_addresses(r, address);
+        for (uint32_t lane = 0; lane < 32; lane++) x->p->sum += r->mask >> lane & 1 ? address[lane] : 0;
+    }
+    if (!x->c->file) return;
+    if (r->kind <= MG_RECORD_SAME) mg_record_addresses(r, address);
+    write_line(x->c, x->s, r, address);
+}
+
+static void accesses_stream(void *conf, const struct mg_stream *s, const uint64_t *segment, uint32_t bytes)
+{
+    struct conf *c = conf;
+    struct reading x = {c, s, NULL};
+    if (s->worker >= MG_COUNT_OF(c->parts)) return;
+    if (!c->parts[s->worker] && !(c->parts[s->worker] = calloc(1, sizeof(struct part)))) return;
+    x.p = c->parts[s->worker];
+    x.p->bytes += bytes;
+    if (!mg_stream_read(s, segment, bytes, take, &x)) x.p->disorder++;
+}
+
+static void accesses_begin(void *conf, const struct mg_tool_host *host)
+{
+    struct conf *c = conf;
+    c->host = host;
+    if (c->out && !(c->file = fopen(c->out, "we"))) host->say("tool accesses: the file of out= cannot be written");
+}
+
+static void accesses_finalize(void *conf, const struct mg_tool_launch *l, const uint64_t *cells, uint32_t n)
+{
+    uint64_t sum = 0;
+    (void)l;
+    for (uint32_t i = 0; i < n; i++) sum += cells[i];
+    __atomic_fetch_add(&((struct conf *)conf)->expected, sum, __ATOMIC_RELAXED);
+}
+
+static void accesses_end(void *conf)
+{
+    struct conf *c = conf;
+    char text[400];
+    struct part all = {0};
+    for (unsigned i = 0; i < MG_COUNT_OF(c->parts); i++) {
+        const struct part *p = c->parts[i];
+        if (!p) continue;
+        all.records += p->records;
+        all.lanes += p->lanes;
+        all.bytes += p->bytes;
+        all.disorder += p->disorder;
+        all.sum += p->sum;
+    }
+    if (c->file) fclose(c->file);
+    c->file = NULL;
+    snprintf(text, sizeof text, "{\"accesses\": %llu, \"received\": %llu, \"records\": %llu, \"bytes\": %llu, \"out_of_order\": %llu, \"address_sum\": %llu}",
+             (unsigned long long)c->expected, (unsigned long long)all.lanes, (unsigned long long)all.records, (unsigned long long)all.bytes,
+             (unsigned long long)all.disorder, (unsigned long long)all.sum);
+    c->host->result("accesses", "stream", text);
+}
+
+extern const struct mg_tool mg_tool_accesses;
+const struct mg_tool mg_tool_accesses = {
+    .name = "accesses", .summary = "hand every access to global memory to the host while the kernel runs",
+    .opts = accesses_opts, .configure = accesses_configure, .release = accesses_release, .analyze = accesses_analyze, .instrument = accesses_instrument,
+    .begin = accesses_begin, .finalize = accesses_finalize, .end = accesses_end, .stream = accesses_stream,
+};
