@@ -39,7 +39,7 @@ enum { STATUS_USAGE = 120, STATUS_STRICT = 121, STATUS_STATIC = 122, STATUS_DEVI
 struct run {
     struct mg_opt_list tools;
     struct mg_opt_list one_liners;
-    const char *probe, *dir, *device, *properties, *kernel, *launches;
+    const char *probe, *dir, *device, *properties, *kernel, *launches, *channel;
     bool verify, check, strict, eager, native_times, audit, stats, quiet, verbose, keep_ptx, witness, no_contract;
     double time_limit;
     uint64_t workers;
@@ -96,6 +96,10 @@ static int check_options(struct run *r)
     mg_diag_release(&d);
     if (status)
         return status;
+    unsigned every = 0;
+    int end = 0;
+    if (r->channel && strcmp(r->channel, "block") && strcmp(r->channel, "drop") && (sscanf(r->channel, "1/%u%n", &every, &end) != 1 || !every || r->channel[end]))
+        return mg_opt_usage(&page, STATUS_USAGE, "--channel %s: neither block, nor drop, nor 1/N", r->channel);
     if (r->time_limit < 0)
         return mg_opt_usage(&page, STATUS_USAGE, "--time-limit is a number of seconds");
     if (r->properties && strcmp(r->properties, "h200") && !mg_place_has(r->properties))
@@ -262,6 +266,7 @@ static int fill_config(struct run *r)
     c->properties = strdup(r->properties && strcmp(r->properties, "h200") && realpath(r->properties, full) ? full : "h200");
     c->kernel_glob = r->kernel ? strdup(r->kernel) : NULL;
     c->launches = r->launches ? strdup(r->launches) : NULL;
+    c->channel = r->channel ? strdup(r->channel) : NULL;
     c->dump = r->keep_ptx ? strdup("twins") : NULL;
     c->time_limit_ns = (uint64_t)(r->time_limit * 1e9);
     c->workers = (uint32_t)r->workers;
@@ -524,6 +529,7 @@ int cmd_run(int argc, char **argv)
         MG_OPT_STR(0, "as", &r.properties, "PROPERTIES", "device whose properties cpu and emu answer (h200)"),
         MG_OPT_STR(0, "kernel", &r.kernel, "GLOB", "instrument only kernels of this name (see below)"),
         MG_OPT_STR(0, "launches", &r.launches, "SPEC", "instrument only these launches"),
+        MG_OPT_STR(0, "channel", &r.channel, "HOW", "records for the host that find no room: block (wait, the default), drop; or 1/N: write each N-th"),
         MG_OPT_FLAG(0, "verify", &r.verify, "compare what native and instrumented kernels write"),
         MG_OPT_FLAG(0, "check", &r.check, "find races, uninitialised shared memory, misused barriers; bounds to the byte"),
         MG_OPT_FLAG(0, "strict", &r.strict, "exit with 121 unless every selected launch was instrumented"),

@@ -380,7 +380,8 @@ static struct mg_chan *new_channel(void *where, uint32_t use)
     c->control_bytes = mg_channel_slots_at(c->n_rings) + 8 * (size_t)c->n_slots;
     c->rings = calloc(c->n_rings, sizeof *c->rings);
     c->control = io->memory(where, c->control_bytes);
-    c->data = io->memory(where, c->n_rings * ring_bytes(c));
+    c->data = io->memory(where, c->n_rings * ring_bytes(c) + SEGMENT);
+    c->data = (c->data + SEGMENT - 1) & ~(uint64_t)(SEGMENT - 1); /* kernels rely on it */
     c->full = io->host(where, sizeof *c->full * c->n_rings * MG_CHANNEL_CHUNKS);
     uint64_t *image = calloc(1, c->control_bytes);
     bool ok = c->rings && c->control && c->data && c->full && image;

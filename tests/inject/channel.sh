@@ -1,0 +1,59 @@
+#!/bin/sh
+# Channels: every access of kernels arrives at the host, once, in order, and the program's output stays, on the
+# emulator, the CPU device where there is one, and through the nvidia backend with a driver over the emulator.
+set -u
+failed=0
+export XDG_CACHE_HOME=$PWD/cache
+fail() { echo "FAIL $*"; failed=1; }
+run() { # WHAT DEVICE PROGRAM ARGS...
+    what=$1 device=$2 program=$3
+    shift 3
+    rm -rf p
+    timeout 120 "$MARGAY" run -o p --device $device "$@" -- "$B/examples/$program" > out 2> err || fail "$what: exit $?: $(tail -3 err)"
+    cmp -s out "$program.$device" || fail "$what: the program's output is another"
+    "$MARGAY" report p --json > p.json || fail "$what: report"
+}
+for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu) nvidia; do
+    [ $device != nvidia ] || export LD_LIBRARY_PATH=$B/test/driver
+    for program in saxpy bfs stencil histogram; do
+        "$MARGAY" run -q -o none --device $device -t none -- "$B/examples/$program" > $program.$device 2> /dev/null
+        for form in coded lanes; do
+            run "$device $program $form" $device $program -t opcodes -t accesses,form=$form
+            python3 - $program $form > why 2>&1 <<'P' || { fail "$device $program $form"; cat why; }
+import json, sys
+program, form = sys.argv[1:]
+r = json.load(open('p.json'))
+t = r['tools']['accesses']
+s, c = t['stream'], t['channel']
+assert s['accesses'] == s['received'] and s['out_of_order'] == 0, s
+assert (c['dropped_records'], c['lost_segments'], c['damaged_segments']) == (0, 0, 0), c
+assert c['bytes'] == s['bytes']
+if program == 'saxpy':
+    assert s['accesses'] == 3 << 20 and s['records'] == 3 << 15, s
+    if form == 'coded': # 8 bytes for an access, and 24 for a warp, which makes three; 8 for a segment
+        assert s['bytes'] == 8 * s['records'] + 24 * (1 << 15) + 8 * c['segments'] or s['bytes'] > 8 * s['records'], (s, c)
+        assert s['bytes'] <= 8 * s['records'] + 26 * (1 << 15) + 8 * c['segments'], (s, c)
+else:
+    assert s['accesses'] > 10000 and s['records'] < s['accesses'], s
+P
+        done
+    done
+done
+unset LD_LIBRARY_PATH
+run "records are dropped where the user wants that" emu stencil -t accesses,form=lanes --channel drop
+python3 - > why 2>&1 <<'P' || { fail drop; cat why; }
+import json
+t = json.load(open('p.json'))['tools']['accesses']
+assert (t['channel']['dropped_records'] > 0) == (t['stream']['received'] < t['stream']['accesses']) and t['channel']['policy'] == 'drop', t
+assert t['stream']['out_of_order'] == 0
+P
+run "one of four" emu saxpy -t accesses --channel 1/4
+python3 - > why 2>&1 <<'P' || { fail sample; cat why; }
+import json
+s = json.load(open('p.json'))['tools']['accesses']['stream']
+assert s['records'] == 1 << 15 and s['accesses'] == 3 << 20, s
+P
+"$MARGAY" run --channel 1/0 -- true 2> err && fail "1/0 is taken"
+grep -q 'neither block' err || fail "1/0: $(cat err)"
+[ $failed = 0 ] && echo "ok"
+exit $failed
