@@ -17,7 +17,7 @@
 #include "base/thread.h"
 #include "tool/channel.h"
 
-enum { MOST = 4, READERS = 6, SEGMENT = MG_CHANNEL_SEGMENT, ROUNDS_OF_DROP = 32, HELD_MOST = 64 << 20 /* bytes of a ring */ };
+enum { MOST = 4, READERS = 6, SEGMENT = MG_CHANNEL_SEGMENT, HELD_MOST = 64 << 20 /* bytes of a ring */ };
 
 struct mg_chan_chunk {
     uint64_t from;                   /* its first position */
@@ -246,6 +246,8 @@ static bool read_rest(struct reader *d, struct mg_chan *c, void *pipe, uint32_t 
 /* As it was made: every chunk granted, nothing written. */
 static void image_of(struct mg_chan *c, void *control)
 {
+    bool drops = mg_session.config.channel && !strcmp(mg_session.config.channel, "drop");
+    ((struct mg_channel_control *)control)->rounds = drops ? MG_CHANNEL_FEW_ROUNDS : MG_CHANNEL_ROUNDS;
     for (uint32_t ring = 0; ring < c->n_rings; ring++) {
         struct mg_chan_ring *r = &c->rings[ring];
         struct mg_channel_ring *w = (struct mg_channel_ring *)((char *)control + mg_channel_ring_at(ring));
@@ -389,7 +391,6 @@ static struct mg_chan *new_channel(void *where, uint32_t use)
         struct mg_channel_control control = {
             .data = c->data, .full = (uintptr_t)c->full, .ring_mask = c->n_rings - 1, .ring_shift = log2_of(ring_bytes(c)),
             .chunk_shift = log2_of(c->chunk), .chunk_mask = c->n_chunks - 1, .slot_mask = c->n_slots - 1,
-            .rounds = mg_session.config.channel && !strcmp(mg_session.config.channel, "drop") ? ROUNDS_OF_DROP : MG_CHANNEL_ROUNDS,
         };
         memcpy(image, &control, sizeof control);
         image_of(c, image);

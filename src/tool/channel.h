@@ -11,8 +11,8 @@
  * is: an open segment keeps its own chunk from the host, no other.
  *
  * Why nothing blocks for ever: the host never waits for the device. A writer that finds no room closes what lies
- * in slots, one in each round; after MG_CHANNEL_ROUNDS of them (about a second) it drops its record and counts
- * it, as it does at once where the user wants that. So a lane that holds a segment and itself waits for the
+ * in slots, one in each round; after MG_CHANNEL_ROUNDS of them (some seconds) it drops its record and counts
+ * it, and the others wait only a few rounds from then on, as they do at once where the user wants that. So a lane that holds a segment and itself waits for the
  * writer, at a barrier say, can cost records, and that is told, but never the program's progress.
  *
  * Order: what a lane wrote as leader comes in order. Records that lanes took part in carry, implicitly, a sequence number of the warp: one more than the
@@ -42,7 +42,8 @@ enum {
     MG_CHANNEL_RING = 128,          /* bytes of a ring's words */
     MG_CHANNEL_MOST_SITES = 2047,
     MG_CHANNEL_MOST_WORDS = 8,      /* of a lane */
-    MG_CHANNEL_ROUNDS = 1 << 19,
+    MG_CHANNEL_ROUNDS = 1 << 22,
+    MG_CHANNEL_FEW_ROUNDS = 32,
 };
 
 /* Words of a ring. Positions count bytes from 0 on; chunk L of them lies in the ring's memory where

@@ -200,7 +200,7 @@ static void take_segment(struct mg_code_at *at, const struct lane *l, struct mg_
     P("add.u64", R(f->next), R(f->next), I(8));
     P("bra", mg_o_label(got));
     mg_code_place(at, wait);
-    field(at, l, l->x, CONTROL(rounds));
+    P("ld.volatile.global.u32", R(l->x), AT(l->control, CONTROL(rounds)));
     P("add.u32", R(rounds), R(rounds), I(1));
     P("setp.gt.u32", R(l->p), R(rounds), R(l->x));
     IF(l->p, "bra", mg_o_label(drop));
@@ -219,6 +219,8 @@ static void take_segment(struct mg_code_at *at, const struct lane *l, struct mg_
     P("mov.u64", R(l->a), R(d));
     P("bra", mg_o_label(again));
     mg_code_place(at, drop);
+    P("mov.u32", R(l->x), I(MG_CHANNEL_FEW_ROUNDS));
+    P("st.volatile.global.u32", AT(l->control, CONTROL(rounds)), R(l->x));
     P("red.global.add.u64", AT(l->a, RING(dropped)), I(1));
     P("mov.u64", R(f->next), I(0));
     P("bra", mg_o_label(out));
