@@ -103,7 +103,7 @@ static bool pipe_put(void *pipe, uint64_t to, uint64_t word) { return mg_nv_pipe
 static bool pipe_write(void *pipe, uint64_t to, const void *data, size_t bytes) { return mg_nv_pipe_write(pipe, to, data, bytes); }
 
 static const struct mg_channel_io channel_nvidia = {
-    .n_rings = 32, .chunk = 1 << 20, .n_chunks = 8, .n_slots = 16384, .where = channel_where, .is_of = channel_is_of, .memory = channel_memory,
+    .n_rings = 64, .chunk = 1 << 19, .n_chunks = 8, .where = channel_where, .is_of = channel_is_of, .memory = channel_memory,
     .host = channel_host, .fill = channel_fill, .open = pipe_open, .start = pipe_start, .wait = pipe_wait, .put = pipe_put, .write = pipe_write,
 };
 

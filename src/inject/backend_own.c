@@ -120,7 +120,7 @@ static bool pipe_put(void *pipe, uint64_t to, uint64_t word)
 static bool pipe_write(void *pipe, uint64_t to, const void *data, size_t bytes) { return channel_fill(pipe, to, data, bytes); }
 
 static const struct mg_channel_io channel_own = {
-    .n_rings = 8, .chunk = 1 << 16, .n_chunks = 8, .n_slots = 64, .in_place = true, .where = here, .is_of = is_here, .memory = channel_memory,
+    .n_rings = 8, .chunk = 1 << 16, .n_chunks = 8, .in_place = true, .where = here, .is_of = is_here, .memory = channel_memory,
     .host = channel_host, .fill = channel_fill, .open = pipe_open, .start = pipe_start, .wait = pipe_wait, .put = pipe_put, .write = pipe_write,
 };
 

@@ -28,7 +28,7 @@ struct mg_chan {
     struct mg_chan *next;
     void *where;
     uint32_t use;                    /* of the session */
-    uint32_t n_rings, chunk, n_chunks, n_slots;
+    uint32_t n_rings, chunk, n_chunks;
     uint64_t control, data;
     size_t control_bytes;
     uint64_t *full;
@@ -208,32 +208,23 @@ static bool pump(struct reader *d, struct mg_chan *c, uint32_t ring)
     return n && ok;
 }
 
-struct open_segment { uint64_t at, next; };
-
-static int by_place(const void *a, const void *b)
-{
-    uint64_t x = ((const struct open_segment *)a)->at, y = ((const struct open_segment *)b)->at;
-    return (x > y) - (x < y);
-}
-
 /* What was written of a ring and not handed over, open segments as far as they are written. */
-static bool read_rest(struct reader *d, struct mg_chan *c, void *pipe, uint32_t ring, const struct mg_channel_ring *words, const struct open_segment *open, uint32_t n_open)
+static bool read_rest(struct reader *d, struct mg_chan *c, void *pipe, uint32_t ring, const struct mg_channel_ring *words)
 {
     struct mg_chan_ring *r = &c->rings[ring];
     uint64_t lost = 0;
     for (uint32_t i = 0; i < r->out.n; i++) {
         struct mg_chan_chunk *k = &r->out.at[i];
-        uint64_t bytes = words->head > k->from ? MG_MIN(words->head - k->from, (uint64_t)c->chunk) : 0, place = chunk_at(c, ring, k->phys);
+        uint64_t bytes = words->head > k->from ? MG_MIN(words->head - k->from, (uint64_t)c->chunk) : 0;
         const uint8_t *from = k->held ? k->held : bytes ? copy_chunk(c, pipe, 0, ring, k->phys) : NULL;
         if (bytes && !from)
             return false;
         for (uint64_t s = 0; s < bytes; s += SEGMENT) {
-            uint64_t used = *(const uint64_t *)(from + s);
-            const struct open_segment key = {.at = place + s}, *o = used ? NULL : bsearch(&key, open, n_open, sizeof *open, by_place);
-            if (!used && !o)
+            uint32_t used = mg_channel_used(*(const uint64_t *)(from + s));
+            if (!used)
                 lost++; /* of a lane that a fault ended */
             else
-                hand_over(d, c, (const uint64_t *)(from + s), used ? used : o->next - o->at);
+                hand_over(d, c, (const uint64_t *)(from + s), used);
         }
         free(k->held);
     }
@@ -259,7 +250,6 @@ static void image_of(struct mg_chan *c, void *control)
             *mg_vec_push(&r->out) = (struct mg_chan_chunk){.from = (uint64_t)k * c->chunk, .phys = k};
         }
     }
-    memset((char *)control + mg_channel_slots_at(c->n_rings), 0, 8 * (size_t)c->n_slots);
     memset(c->full, 0, sizeof *c->full * c->n_rings * MG_CHANNEL_CHUNKS);
 }
 
@@ -269,24 +259,15 @@ static bool read_to_end(struct reader *d, struct mg_chan *c)
     void *pipe = pipe_of(d, c);
     uint64_t *copy = malloc(c->control_bytes);
     const void *from = pipe && copy && io->start(pipe, 0, c->control, c->control_bytes) ? io->wait(pipe, 0) : NULL;
-    struct open_segment *open = from ? malloc(c->n_slots * sizeof *open) : NULL;
-    uint32_t n_open = 0;
-    bool ok = open != NULL;
-    if (ok) {
+    bool ok = from != NULL;
+    if (ok)
         memcpy(copy, from, c->control_bytes);
-        uint64_t *slots = copy + mg_channel_slots_at(c->n_rings) / 8;
-        for (uint32_t i = 0; i < c->n_slots; i++)
-            if (slots[i])
-                open[n_open++] = (struct open_segment){slots[i] & ~(uint64_t)(SEGMENT - 1), slots[i]};
-        qsort(open, n_open, sizeof *open, by_place);
-    }
     for (uint32_t r = 0; ok && r < c->n_rings; r++)
-        ok = read_rest(d, c, pipe, r, (const struct mg_channel_ring *)((char *)copy + mg_channel_ring_at(r)), open, n_open);
+        ok = read_rest(d, c, pipe, r, (const struct mg_channel_ring *)((char *)copy + mg_channel_ring_at(r)));
     if (ok) {
         image_of(c, copy);
         ok = io->write(pipe, c->control, copy, c->control_bytes);
     }
-    free(open);
     free(copy);
     return ok;
 }
@@ -378,8 +359,8 @@ static struct mg_chan *new_channel(void *where, uint32_t use)
     struct mg_chan *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
-    *c = (struct mg_chan){.where = where, .use = use, .n_rings = io->n_rings, .chunk = io->chunk, .n_chunks = io->n_chunks, .n_slots = io->n_slots};
-    c->control_bytes = mg_channel_slots_at(c->n_rings) + 8 * (size_t)c->n_slots;
+    *c = (struct mg_chan){.where = where, .use = use, .n_rings = io->n_rings, .chunk = io->chunk, .n_chunks = io->n_chunks};
+    c->control_bytes = mg_channel_ring_at(c->n_rings);
     c->rings = calloc(c->n_rings, sizeof *c->rings);
     c->control = io->memory(where, c->control_bytes);
     c->data = io->memory(where, c->n_rings * ring_bytes(c) + SEGMENT);
@@ -390,7 +371,7 @@ static struct mg_chan *new_channel(void *where, uint32_t use)
     if (ok) {
         struct mg_channel_control control = {
             .data = c->data, .full = (uintptr_t)c->full, .ring_mask = c->n_rings - 1, .ring_shift = log2_of(ring_bytes(c)),
-            .chunk_shift = log2_of(c->chunk), .chunk_mask = c->n_chunks - 1, .slot_mask = c->n_slots - 1,
+            .chunk_shift = log2_of(c->chunk), .chunk_mask = c->n_chunks - 1,
         };
         memcpy(image, &control, sizeof control);
         image_of(c, image);

@@ -72,7 +72,7 @@ struct mg_variant;
 
 /* What channels (channel.c) need of a device; `where`: its memory, of one context. */
 struct mg_channel_io {
-    uint32_t n_rings, chunk, n_chunks, n_slots; /* powers of two; a chunk of 256 segments at most */
+    uint32_t n_rings, chunk, n_chunks; /* powers of two; a chunk of 256 segments at most */
     bool in_place;                           /* the host reads what kernels write where it is */
     void *(*where)(void);                    /* of the current context; NULL: none */
     bool (*is_of)(void *where, void *ctx, int device); /* ctx NULL: the device's primary one */

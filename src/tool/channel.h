@@ -5,20 +5,20 @@
  *
  * A segment belongs to one lane: the one that leads when a record is written. Divergent groups of a warp
  * have different leaders, hence different segments, and never touch each other's. A lane that leaves (or
- * calls a function) puts its open segment into a slot of its multiprocessor, where the next one takes it up.
+ * calls a function) puts its open segment into a stack of its multiprocessor's ring, where the next one takes it up.
  * Segments are taken from a ring by one compare-and-swap; a chunk whose segments are all closed is handed
  * to the host by one word in host memory, and given out again by the host, whichever of the ring's chunks it
  * is: an open segment keeps its own chunk from the host, no other.
  *
  * Why nothing blocks for ever: the host never waits for the device. A writer that finds no room closes what lies
- * in slots, one in each round; after MG_CHANNEL_ROUNDS of them (some seconds) it drops its record and counts
+ * in the ring's stack, one in each round; after MG_CHANNEL_ROUNDS of them (some seconds) it drops its record and counts
  * it, and the others wait only a few rounds from then on, as they do at once where the user wants that. So a lane that holds a segment and itself waits for the
- * writer, at a barrier say, can cost records, and that is told, but never the program's progress.
+ * writer, in a loop of the program's own (at barriers nobody holds one), can cost records, and that is told, but never the program's progress.
  *
  * Order: what a lane wrote as leader comes in order. Records that lanes took part in carry, implicitly, a sequence number of the warp: one more than the
  * highest that any of the lanes has seen. It is written only where it does not follow from the record before.
  *
- * Words of a segment, 64 bits each: bytes in use (0 while open), then records.
+ * Words of a segment, 64 bits each: one that says how it stands (mg_channel_used), its position, then records.
  *   63..60 kind
  *   WARP     59..48 0, 47..16 launch, 15..5 warp in its CTA, 4..0 lane; then the CTA, then the number of the next record
  *   NUMBER   31..0 number of the next record
@@ -52,21 +52,30 @@ struct mg_channel_ring {
     uint64_t head;                  /* position of the next segment */
     uint64_t limit;                 /* the host's: positions below may be taken */
     uint64_t dropped;               /* records */
-    uint64_t sweep;                 /* slots looked at by writers that wait */
+    uint64_t stack;                 /* open segments that no lane holds: number of changes, then the first's address >> 12 */
     uint64_t closed[MG_CHANNEL_CHUNKS]; /* by chunk of the memory: bytes of closed segments, from the beginning */
     uint32_t map[MG_CHANNEL_CHUNKS];    /* the host's */
 };
 _Static_assert(sizeof(struct mg_channel_ring) == MG_CHANNEL_RING, "one line of memory");
-/* The control block, in device memory; then the rings' words, then the slots. */
+/* The control block, in device memory; then the rings' words. */
 struct mg_channel_control {
     uint64_t data;                  /* of ring 0; ring r is at data + (r << ring_shift) */
     uint64_t full;                  /* in host memory: by ring and chunk, `closed` when that filled it */
     uint32_t ring_mask, ring_shift, chunk_shift, chunk_mask;
-    uint32_t slot_mask;             /* slots - 1; that of a warp: (multiprocessor * 64 + %warpid) & slot_mask */
     uint32_t rounds;                /* of waiting, before a record is dropped */
 };
 static inline uint64_t mg_channel_ring_at(uint32_t ring) { return MG_CHANNEL_HEAD + (uint64_t)ring * MG_CHANNEL_RING; }
-static inline uint64_t mg_channel_slots_at(uint32_t n_rings) { return mg_channel_ring_at(n_rings); }
+/* The first word of a segment: bytes in use when it is closed, 0 while a lane holds it; in a stack: this bit, bytes in use and
+ * the next one's address >> 12. */
+#define MG_CHANNEL_OPEN (1ull << 63)
+#define MG_CHANNEL_USED_SHIFT 40
+#define MG_CHANNEL_LINK_BITS 37
+#define MG_CHANNEL_LINK ((1ull << MG_CHANNEL_LINK_BITS) - 1)
+/* Bytes that hold records now; 0: not known. */
+static inline uint32_t mg_channel_used(uint64_t first_word)
+{
+    return (uint32_t)(first_word & MG_CHANNEL_OPEN ? first_word >> MG_CHANNEL_USED_SHIFT & (MG_CHANNEL_SEGMENT - 1) : first_word <= MG_CHANNEL_SEGMENT ? first_word : 0);
+}
 
 enum mg_record_kind { MG_RECORD_NONE, MG_RECORD_WARP, MG_RECORD_NUMBER, MG_RECORD_FULL, MG_RECORD_UNIT, MG_RECORD_SAME, MG_RECORD_NEAR, MG_RECORD_FAR, MG_RECORD_LANES, MG_RECORD_ONCE };
 

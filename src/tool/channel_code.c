@@ -20,7 +20,7 @@
 
 enum { SEGMENT = MG_CHANNEL_SEGMENT, WARP_BYTES = 24, NUMBER_BYTES = 8 };
 
-struct mg_channel_func { mg_id next, seen, follows; };
+struct mg_channel_func { mg_id next, seen, follows, last; };
 
 void mg_patch_channel(struct mg_patch *p)
 {
@@ -39,9 +39,11 @@ static struct mg_channel_func *of_function(struct mg_code_at *at)
     f->next = mg_code_reg(at, MG_TYPE_b64);
     f->seen = mg_code_reg(at, MG_TYPE_b32);
     f->follows = mg_code_reg(at, MG_TYPE_b32);
+    f->last = mg_code_reg(at, MG_TYPE_b64); /* position of the segment that it wrote to last */
     MG_PURE(entry, "mov.u64", R(f->next), I(0));
     MG_PURE(entry, "mov.u32", R(f->seen), I(0));
     MG_PURE(entry, "mov.u32", R(f->follows), I(0));
+    MG_PURE(entry, "mov.u64", R(f->last), I(0));
     return f;
 }
 
@@ -98,24 +100,25 @@ static void close_segment(struct mg_code_at *at, const struct lane *l, mg_id nex
     IF(l->p, "st.volatile.global.u64", AT(l->a, 0), R(l->b));
 }
 
-/* x = number of the slot of this warp's place on its multiprocessor. */
-static void slot_number(struct mg_code_at *at, const struct lane *l)
+/* a = address of the ring of this multiprocessor, less MG_CHANNEL_HEAD. */
+static void ring_address(struct mg_code_at *at, const struct lane *l)
 {
     P("mov.u32", R(l->x), mg_o_sreg(MG_SREG_smid, 0));
-    P("mov.u32", R(l->y), mg_o_sreg(MG_SREG_warpid, 0));
-    P("and.b32", R(l->y), R(l->y), I(63));
-    P("mad.lo.u32", R(l->x), R(l->x), I(64), R(l->y));
-    field(at, l, l->y, CONTROL(slot_mask));
+    field(at, l, l->y, CONTROL(ring_mask));
     P("and.b32", R(l->x), R(l->x), R(l->y));
+    P("mad.wide.u32", R(l->a), R(l->x), I(MG_CHANNEL_RING), R(l->control));
 }
 
-/* a = address of a slot, less MG_CHANNEL_HEAD. */
-static void slot_address(struct mg_code_at *at, const struct lane *l, mg_id number)
+#define LINK ((int64_t)MG_CHANNEL_LINK)
+#define LINK_BITS MG_CHANNEL_LINK_BITS
+
+/* c = what the ring's stack becomes when b is on top of it: its number of changes, and b. */
+static void new_top(struct mg_code_at *at, const struct lane *l, mg_id old)
 {
-    P("mad.wide.u32", R(l->a), R(number), I(8), R(l->control));
-    field(at, l, l->y, CONTROL(ring_mask));
-    P("add.u32", R(l->y), R(l->y), I(1));
-    P("mad.wide.u32", R(l->a), R(l->y), I(MG_CHANNEL_RING), R(l->a));
+    P("shr.u64", R(l->c), R(old), I(LINK_BITS));
+    P("add.u64", R(l->c), R(l->c), I(1));
+    P("shl.b64", R(l->c), R(l->c), I(LINK_BITS));
+    P("or.b64", R(l->c), R(l->c), R(l->b));
 }
 
 /* Lanes with an open segment leave it to whom comes next. */
@@ -126,18 +129,53 @@ static void put_back(struct mg_code_at *at, void *user)
     if (!f->next) return;
     struct lane l = lane_of(at);
     const struct mg_code_guard g = *mg_at_guard(at);
-    mg_id out = mg_code_label(at), none = tp(at), old = t64(at);
+    mg_id out = mg_code_label(at), again = mg_code_label(at), none = tp(at), top = t64(at), seg = t64(at), state = t64(at), word = t64(at), old = t64(at);
     P("setp.eq.u64", R(none), R(f->next), I(0));
     if (g.pred) mg_code_emit(at, g.pred, !g.is_not, "bra", (const struct mg_opnd[]){mg_o_label(out)}, 1);
     IF(none, "bra", mg_o_label(out));
-    slot_number(at, &l);
-    slot_address(at, &l, l.x);
-    P("membar.gl");
-    P("atom.global.exch.b64", R(old), AT(l.a, MG_CHANNEL_HEAD), R(f->next));
+    ring_address(at, &l);
+    P("and.b64", R(state), R(f->next), I(SEGMENT - 1));
+    P("sub.u64", R(seg), R(f->next), R(state));
+    P("shl.b64", R(state), R(state), I(MG_CHANNEL_USED_SHIFT));
+    P("or.b64", R(state), R(state), I((int64_t)MG_CHANNEL_OPEN));
+    mg_code_place(at, again);
+    P("ld.volatile.global.u64", R(top), AT(l.a, RING(stack)));
+    P("and.b64", R(word), R(top), I(LINK));
+    P("or.b64", R(word), R(word), R(state));
+    P("st.volatile.global.u64", AT(seg, 0), R(word));
+    P("membar.gl"); /* the records are there before anybody goes on behind them */
+    P("shr.u64", R(l.b), R(seg), I(12));
+    new_top(at, &l, top);
+    P("atom.global.cas.b64", R(old), AT(l.a, RING(stack)), R(top), R(l.c));
+    P("setp.ne.u64", R(none), R(old), R(top));
+    IF(none, "bra", mg_o_label(again));
     P("mov.u64", R(f->next), I(0));
-    P("setp.eq.u64", R(none), R(old), I(0));
-    IF(none, "bra", mg_o_label(out));
-    close_segment(at, &l, old);
+    mg_code_place(at, out);
+}
+
+/* next = an open segment from the ring's stack, as far as it is written; 0: there is none. The ring is at a. A number
+ * of changes in the word keeps apart a top that went away and came back. */
+static void pop_segment(struct mg_code_at *at, const struct lane *l, mg_id next)
+{
+    mg_id again = mg_code_label(at), out = mg_code_label(at), top = t64(at), seg = t64(at), word = t64(at), old = t64(at);
+    mg_code_place(at, again);
+    P("ld.volatile.global.u64", R(top), AT(l->a, RING(stack)));
+    P("and.b64", R(seg), R(top), I(LINK));
+    P("shl.b64", R(seg), R(seg), I(12));
+    P("mov.u64", R(next), I(0));
+    P("setp.eq.u64", R(l->p), R(seg), I(0));
+    IF(l->p, "bra", mg_o_label(out));
+    P("ld.volatile.global.u64", R(word), AT(seg, 0));
+    P("and.b64", R(l->b), R(word), I(LINK));
+    new_top(at, l, top);
+    P("atom.global.cas.b64", R(old), AT(l->a, RING(stack)), R(top), R(l->c));
+    P("setp.ne.u64", R(l->p), R(old), R(top));
+    IF(l->p, "bra", mg_o_label(again));
+    P("membar.gl");
+    P("shr.u64", R(word), R(word), I(MG_CHANNEL_USED_SHIFT));
+    P("and.b64", R(word), R(word), I(SEGMENT - 1));
+    P("add.u64", R(next), R(seg), R(word));
+    P("st.volatile.global.u64", AT(seg, 0), I(0));
     mg_code_place(at, out);
 }
 
@@ -145,30 +183,27 @@ static void put_back(struct mg_code_at *at, void *user)
 static void take_segment(struct mg_code_at *at, const struct lane *l, struct mg_channel_func *f, mg_id need, mg_id number)
 {
     mg_id again = mg_code_label(at), got = mg_code_label(at), wait = mg_code_label(at), out = mg_code_label(at), fresh = mg_code_label(at), drop = mg_code_label(at);
-    mg_id d = t64(at), e = t64(at), z = t32(at), rounds = t32(at);
-    slot_number(at, l);
-    P("mov.u32", R(z), R(l->x));
-    P("mov.u64", R(f->next), I(0));
-    P("setp.ne.u32", R(l->p), R(f->follows), I(0)); /* what it wrote already stands in front of nothing older */
-    IF(l->p, "bra", mg_o_label(fresh));
-    slot_address(at, l, z);
-    P("atom.global.exch.b64", R(f->next), AT(l->a, MG_CHANNEL_HEAD), I(0));
+    mg_id d = t64(at), e = t64(at), ring = t64(at), rounds = t32(at);
+    ring_address(at, l);
+    P("mov.u64", R(ring), R(l->a));
+    pop_segment(at, l, f->next);
     P("setp.eq.u64", R(l->p), R(f->next), I(0));
     IF(l->p, "bra", mg_o_label(fresh));
-    P("membar.gl");
-    P("cvt.u32.u64", R(l->x), R(f->next));
-    P("and.b32", R(l->x), R(l->x), I(SEGMENT - 1));
+    P("and.b64", R(d), R(f->next), I(SEGMENT - 1));
+    P("cvt.u32.u64", R(l->x), R(d));
+    P("sub.u64", R(d), R(f->next), R(d));
+    P("ld.volatile.global.u64", R(d), AT(d, 8));
     P("add.u32", R(l->x), R(l->x), R(need));
-    P("setp.lt.u32", R(l->p), R(l->x), I(SEGMENT - WARP_BYTES - NUMBER_BYTES));
+    P("setp.ge.u64", R(l->p), R(d), R(f->last)); /* nothing older than what it wrote to before */
+    P("setp.lt.and.u32", R(l->p), R(l->x), I(SEGMENT - WARP_BYTES - NUMBER_BYTES), R(l->p));
+    IF(l->p, "mov.u64", R(f->last), R(d));
     IF(l->p, "bra", mg_o_label(got));
     P("mov.u64", R(e), R(f->next));
     close_segment(at, l, e);
     mg_code_place(at, fresh);
-    field(at, l, l->y, CONTROL(ring_mask));
-    P("and.b32", R(z), R(z), R(l->y)); /* a slot's segments are of one ring: they come to the host in order */
-    P("mad.wide.u32", R(l->a), R(z), I(MG_CHANNEL_RING), R(l->control));
     P("mov.u32", R(rounds), I(0));
     mg_code_place(at, again);
+    P("mov.u64", R(l->a), R(ring));
     P("ld.volatile.global.u64", R(l->b), AT(l->a, RING(head)));
     P("ld.volatile.global.u64", R(d), AT(l->a, RING(limit)));
     P("setp.ge.u64", R(l->p), R(l->b), R(d));
@@ -183,13 +218,15 @@ static void take_segment(struct mg_code_at *at, const struct lane *l, struct mg_
     P("atom.global.cas.b64", R(d), AT(l->a, RING(head)), R(l->b), R(l->c));
     P("setp.ne.u64", R(l->p), R(d), R(l->b));
     IF(l->p, "bra", mg_o_label(again));
+    P("mov.u64", R(f->last), R(l->b));
     P("cvt.u64.u32", R(l->c), R(l->x));
     P("shl.b64", R(l->c), R(l->c), R(l->y)); /* the chunk in the ring's memory */
     P("mov.u64", R(d), I(1));
     P("shl.b64", R(d), R(d), R(l->y));
     P("sub.u64", R(d), R(d), I(1));
     P("and.b64", R(l->b), R(l->b), R(d)); /* the segment in the chunk */
-    P("cvt.u64.u32", R(d), R(z));
+    P("sub.u64", R(d), R(l->a), R(l->control));
+    P("shr.u64", R(d), R(d), I(7)); /* which ring */
     field(at, l, l->y, CONTROL(ring_shift));
     P("shl.b64", R(d), R(d), R(l->y));
     P("add.u64", R(l->b), R(l->b), R(l->c));
@@ -197,26 +234,19 @@ static void take_segment(struct mg_code_at *at, const struct lane *l, struct mg_
     P("ld.global.u64", R(d), AT(l->control, CONTROL(data)));
     P("add.u64", R(f->next), R(l->b), R(d));
     P("st.volatile.global.u64", AT(f->next, 0), I(0));
-    P("add.u64", R(f->next), R(f->next), I(8));
+    P("st.global.u64", AT(f->next, 8), R(f->last));
+    P("add.u64", R(f->next), R(f->next), I(16));
     P("bra", mg_o_label(got));
     mg_code_place(at, wait);
     P("ld.volatile.global.u32", R(l->x), AT(l->control, CONTROL(rounds)));
     P("add.u32", R(rounds), R(rounds), I(1));
     P("setp.gt.u32", R(l->p), R(rounds), R(l->x));
     IF(l->p, "bra", mg_o_label(drop));
-    P("nanosleep.u32", I(100));
-    P("atom.global.add.u64", R(d), AT(l->a, RING(sweep)), I(1)); /* a slot: nobody holds what lies there */
-    P("cvt.u32.u64", R(l->x), R(d));
-    field(at, l, l->y, CONTROL(slot_mask));
-    P("and.b32", R(l->x), R(l->x), R(l->y));
-    P("mov.u64", R(d), R(l->a));
-    slot_address(at, l, l->x);
-    P("atom.global.exch.b64", R(e), AT(l->a, MG_CHANNEL_HEAD), I(0));
-    P("mov.u64", R(l->a), R(d));
+    P("nanosleep.u32", I(400));
+    pop_segment(at, l, e); /* one that nobody holds */
     P("setp.eq.u64", R(l->p), R(e), I(0));
     IF(l->p, "bra", mg_o_label(again));
     close_segment(at, l, e);
-    P("mov.u64", R(l->a), R(d));
     P("bra", mg_o_label(again));
     mg_code_place(at, drop);
     P("mov.u32", R(l->x), I(MG_CHANNEL_FEW_ROUNDS));
@@ -386,7 +416,7 @@ void mg_channel_access(struct mg_code_at *at, uint32_t site, mg_id node)
     P("cvt.u64.u32", R(word), R(w.mask));
     IF(mine, "st.global.u64", AT(dst, 8), R(word));
     P("setp.lt.u32", R(lists), R(form), I(MG_RECORD_NEAR));
-    IF(lists, "bra", mg_o_label(w.out)); /* all lanes go the same way */
+    IF(lists, "bra", mg_o_label(tail)); /* all lanes go the same way */
     P("setp.eq.u32", R(far), R(form), I(MG_RECORD_FAR));
     mg_id to = from_leader(at, &w, dst), each = t64(at);
     P("setp.eq.u64", R(p), R(to), I(0));
@@ -439,6 +469,7 @@ void mg_channel_once(struct mg_code_at *at, uint32_t site, const mg_id *words, u
     P("or.b64", R(head), R(head), I(head_of(MG_RECORD_ONCE, site) | (int64_t)n << 32));
     IF(mine, "st.global.u64", AT(dst, 0), R(head));
     for (uint32_t i = 0; i < n; i++) IF(mine, "st.global.u64", AT(dst, 8 + 8 * (int64_t)i), R(words[i]));
+    P("bar.warp.sync", R(w.mask)); /* the leader catches up: the next record is of all lanes again */
     mg_code_place(at, w.out);
 }
 
@@ -454,7 +485,10 @@ void mg_channel_end(struct mg_patch *p)
     mg_at_exits(p, 0, put_back, NULL); /* `exit` in any function, too */
     for (uint32_t i = 0; i < n; i++) {
         const struct mg_node *node = &p->all->m->nodes.at[insts[i].node];
-        if (!p->channel[insts[i].func_ix].next || mg_node_form(p->all->m, node)->op != MG_OP_call) continue;
+        unsigned op = mg_node_form(p->all->m, node)->op;
+        if (!p->channel[insts[i].func_ix].next) continue;
+        if (op == MG_OP_bar || op == MG_OP_barrier) put_back(mg_at_before(p, insts[i].node), NULL); /* nobody waits for room while another holds it here */
+        if (op != MG_OP_call) continue;
         struct mg_call call;
         mg_call_read(p->all->m, insts[i].node, &call);
         bool calls_ours = call.indirect || (call.func && mg_func_body(p->all->m, call.func));

@@ -49,7 +49,7 @@ bool mg_channel_read(const uint64_t *segment, uint32_t bytes, mg_channel_widths_
     struct mg_record r = {.n_words = 0};
     const uint8_t *width = NULL;
     uint32_t n_sites = 0, n = MG_MIN(bytes, (uint32_t)MG_CHANNEL_SEGMENT) / 8;
-    for (uint32_t i = 1; i < n;) {
+    for (uint32_t i = 2; i < n;) {
         uint64_t head = segment[i];
         uint32_t behind = words_behind(head, i + 1 < n ? segment[i + 1] : 0, i + 1 < n);
         if (behind == UINT32_MAX || i + 1 + behind > n) return false;

@@ -12,7 +12,7 @@
 
 #define R(r) mg_o_reg(r)
 
-enum { RINGS = 2, CHUNK = 1 << 16, CHUNKS = 8, SLOTS = 1024, THREADS = 4 * 80, MOST = 64, OUT_BYTES = 1 << 20 };
+enum { RINGS = 2, CHUNK = 1 << 16, CHUNKS = 8, THREADS = 4 * 80, MOST = 64, OUT_BYTES = 1 << 20 };
 
 /* Thread t stores to o + 4t, o + 4t + 4096 * 1, ... in round i of t % 11 + 1 rounds (alike within a warp or not), lanes
  * with an odd number of rounds left also load from o + 8 * (t ^ i); then all store 8 bytes at o + 16 * (t / 3). */
@@ -140,13 +140,13 @@ struct channel { struct mg_channel_control *c; uint64_t *full; char *data; };
 
 static struct channel new_channel(uint64_t limit, uint32_t drops)
 {
-    size_t bytes = mg_channel_slots_at(RINGS) + 8 * SLOTS;
+    size_t bytes = mg_channel_ring_at(RINGS);
     struct channel ch = {.c = (void *)(uintptr_t)mg_mem_alloc(bytes, 256, MG_ALLOC_INTERNAL), .full = (void *)(uintptr_t)mg_mem_alloc(8 * RINGS * MG_CHANNEL_CHUNKS, 256, MG_ALLOC_INTERNAL)};
     ch.data = (void *)(uintptr_t)mg_mem_alloc((size_t)RINGS * CHUNK * CHUNKS, 4096, MG_ALLOC_INTERNAL);
     memset(ch.c, 0, bytes);
     memset(ch.full, 0, 8 * RINGS * MG_CHANNEL_CHUNKS);
     memset(ch.data, 0xee, (size_t)RINGS * CHUNK * CHUNKS);
-    *ch.c = (struct mg_channel_control){.data = (uintptr_t)ch.data, .full = (uintptr_t)ch.full, .ring_mask = RINGS - 1, .ring_shift = 19, .chunk_shift = 16, .chunk_mask = CHUNKS - 1, .slot_mask = SLOTS - 1, .rounds = drops ? 20 : MG_CHANNEL_ROUNDS};
+    *ch.c = (struct mg_channel_control){.data = (uintptr_t)ch.data, .full = (uintptr_t)ch.full, .ring_mask = RINGS - 1, .ring_shift = 19, .chunk_shift = 16, .chunk_mask = CHUNKS - 1, .rounds = drops ? 20 : MG_CHANNEL_ROUNDS};
     for (uint32_t r = 0; r < RINGS; r++) {
         struct mg_channel_ring *ring = (void *)((char *)ch.c + mg_channel_ring_at(r));
         ring->limit = limit;
@@ -157,7 +157,6 @@ static struct channel new_channel(uint64_t limit, uint32_t drops)
 
 static uint64_t drain(const struct channel *ch, struct seen *s, uint64_t *dropped)
 {
-    const uint64_t *slots = (uint64_t *)((char *)ch->c + mg_channel_slots_at(RINGS));
     uint64_t segments = 0;
     *dropped = 0;
     for (uint32_t r = 0; r < RINGS; r++) {
@@ -165,9 +164,7 @@ static uint64_t drain(const struct channel *ch, struct seen *s, uint64_t *droppe
         *dropped += ring->dropped;
         for (uint64_t at = 0; at < ring->head; at += MG_CHANNEL_SEGMENT, segments++) {
             const uint64_t *seg = (uint64_t *)(ch->data + ((size_t)r << 19) + (size_t)(CHUNKS - 1 - at / CHUNK) * CHUNK + at % CHUNK);
-            uint64_t bytes = seg[0];
-            for (uint32_t k = 0; !bytes && k < SLOTS; k++)
-                if (slots[k] - (uintptr_t)seg < MG_CHANNEL_SEGMENT) bytes = slots[k] - (uintptr_t)seg;
+            uint64_t bytes = mg_channel_used(seg[0]);
             if (!bytes || !mg_channel_read(seg, (uint32_t)bytes, widths, NULL, see, s)) s->wrong++;
         }
         uint64_t closed = 0;
@@ -286,16 +283,16 @@ MG_TEST(channel_drops_and_samples)
 MG_TEST(channel_damaged)
 {
     struct seen s = {0};
-    uint64_t seg[8] = {16, (uint64_t)MG_RECORD_FULL << 60};
-    MG_CHECK(!mg_channel_read(seg, 16, widths, NULL, see, &s)); /* of no warp */
-    seg[1] = (uint64_t)MG_RECORD_WARP << 60;
-    MG_CHECK(!mg_channel_read(seg, 16, widths, NULL, see, &s)); /* cut off */
-    seg[4] = (uint64_t)MG_RECORD_FULL << 60 | 16ull << 49;
-    MG_CHECK(!mg_channel_read(seg, 40, widths, NULL, see, &s)); /* a site beyond the last */
-    seg[4] = (uint64_t)MG_RECORD_LANES << 60 | 9ull << 32 | 1;
-    MG_CHECK(!mg_channel_read(seg, 48, widths, NULL, see, &s)); /* more words than a lane can have */
-    seg[4] = 0;
-    MG_CHECK(!mg_channel_read(seg, 40, widths, NULL, see, &s));
-    MG_CHECK(mg_channel_read(seg, 32, widths, NULL, see, &s));
+    uint64_t seg[9] = {24, 0, (uint64_t)MG_RECORD_FULL << 60};
+    MG_CHECK(!mg_channel_read(seg, 24, widths, NULL, see, &s)); /* of no warp */
+    seg[2] = (uint64_t)MG_RECORD_WARP << 60;
+    MG_CHECK(!mg_channel_read(seg, 24, widths, NULL, see, &s)); /* cut off */
+    seg[5] = (uint64_t)MG_RECORD_FULL << 60 | 16ull << 49;
+    MG_CHECK(!mg_channel_read(seg, 48, widths, NULL, see, &s)); /* a site beyond the last */
+    seg[5] = (uint64_t)MG_RECORD_LANES << 60 | 9ull << 32 | 1;
+    MG_CHECK(!mg_channel_read(seg, 56, widths, NULL, see, &s)); /* more words than a lane can have */
+    seg[5] = 0;
+    MG_CHECK(!mg_channel_read(seg, 48, widths, NULL, see, &s));
+    MG_CHECK(mg_channel_read(seg, 40, widths, NULL, see, &s));
     MG_CHECK_EQ(s.accesses + s.lanes + s.once, 0);
 }
