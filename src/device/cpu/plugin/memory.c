@@ -310,6 +310,18 @@ static val both(struct emit *e, val lo, val hi)
     return LLVMBuildShuffleVector(B, lo, hi, LLVMConstVector(pick, 32), "");
 }
 
+/* A masked access; LLVM 22 has no operand for the alignment, which stands at `align`. */
+static val masked(struct emit *e, const char *name, LLVMTypeRef *types, val args[4], unsigned align)
+{
+#if LLVM_VERSION_MAJOR >= 22
+    for (unsigned i = align; i < 3; i++) args[i] = args[i + 1];
+    return emit_intrinsic(e, name, types, 2, args, 3);
+#else
+    (void)align;
+    return emit_intrinsic(e, name, types, 2, args, 4);
+#endif
+}
+
 static void load_linear(struct emit *e, const struct access *a)
 {
     const struct cpu_inst *in = e->in;
@@ -343,7 +355,7 @@ static void load_linear(struct emit *e, const struct access *a)
     if (a->exact) {
         LLVMTypeRef vt = LLVMVectorType(t, 32), types[2] = {vt, e->ptr};
         val args[4] = {p[0], k32(e, in->bytes), emit_lanes(e), LLVMConstNull(vt)};
-        if (in->list[0]) set_loaded(e, in->list[0], extend(e, in, emit_intrinsic(e, "llvm.masked.load", types, 2, args, 4), true));
+        if (in->list[0]) set_loaded(e, in->list[0], extend(e, in, masked(e, "llvm.masked.load", types, args, 1), true));
         return;
     }
     for (int h = 0; h < (a->halves ? 2 : 1); h++) wide[h] = load(e, LLVMVectorType(t, n * in->vec), p[h], in->bytes);
@@ -370,7 +382,7 @@ static void masked_store(struct emit *e, val v, val p, unsigned align, val lanes
         return;
     }
     val args[4] = {v, p, k32(e, align), lanes};
-    emit_intrinsic(e, "llvm.masked.store", types, 2, args, 4);
+    masked(e, "llvm.masked.store", types, args, 2);
 }
 
 static val half_of(struct emit *e, val v, int h)
@@ -447,23 +459,13 @@ static void gather(struct emit *e, val at)
         if (k) p = LLVMBuildGEP2(B, e->i8, p, &off, 1, "");
         if (in->kind == CPU_LOAD) {
             if (!in->list[k]) continue;
-#if LLVM_VERSION_MAJOR >= 22
-            val args[3] = {p, lanes, LLVMGetPoison(vt)};
-            val v = emit_intrinsic(e, "llvm.masked.gather", types, 2, args, 3);
-#else
             val args[4] = {p, k32(e, in->bytes), lanes, LLVMGetPoison(vt)};
-            val v = emit_intrinsic(e, "llvm.masked.gather", types, 2, args, 4);
-#endif
+            val v = masked(e, "llvm.masked.gather", types, args, 1);
             set_loaded(e, in->list[k], extend(e, in, v, true));
         } else {
             val v = value(e, in->list[k], in->bytes, true, 0);
-#if LLVM_VERSION_MAJOR >= 22
-            val args[3] = {v, p, lanes};
-            emit_intrinsic(e, "llvm.masked.scatter", types, 2, args, 3);
-#else
             val args[4] = {v, p, k32(e, in->bytes), lanes};
-            emit_intrinsic(e, "llvm.masked.scatter", types, 2, args, 4);
-#endif
+            masked(e, "llvm.masked.scatter", types, args, 2);
         }
     }
     if (both_end) {
