@@ -1,6 +1,7 @@
 /* lanes: how many lanes of a warp are active where (channel utilisation), and which branches split warps.
  *
- *   block    33 cells: warp entries with 0..32 active lanes, counted by the lowest active lane
+ *   block    33 cells: warp entries with 0..32 active lanes, counted by the lowest active lane; the last
+ *            one holds lanes, not entries: full warps count in a register of each thread
  *   branch   taken       threads that took it: a register of each thread
  *            divergent   warp executions in which some active lanes took it and some did not
  *
@@ -38,7 +39,14 @@ static void count_block(struct mg_patch *p, uint32_t id)
 {
     uint32_t cell = mg_patch_site(p, MG_SITE_BLOCK, 0, id, bins, MG_MERGE_SUM, 0);
     struct mg_code_at *at = mg_at_block(p, id);
-    mg_cell_update_at(at, cell, bins, mg_value_n_active(at), mg_o_imm(1), MG_ONCE);
+    mg_id full = mg_code_temp(at, MG_TYPE_pred), done = mg_code_label(at);
+    MG_CODE(at, "setp.eq.u32", mg_o_reg(full), mg_o_reg(mg_value_active(at)), mg_o_imm(0xffffffff));
+    mg_code_push_guard(at, full, false);
+    mg_sum_add(at, mg_patch_sum(p, cell + warp), mg_o_imm(1));
+    MG_CODE(at, "bra", mg_o_label(done));
+    mg_code_pop_guard(at);
+    mg_cell_update_at(at, cell, warp, mg_value_n_active(at), mg_o_imm(1), MG_ONCE);
+    mg_code_place(at, done);
 }
 
 static void count_branch(struct mg_patch *p, const struct mg_patch_inst *i, mg_id guard, bool negated, uint32_t joins)
@@ -93,7 +101,7 @@ static enum mg_err lanes_instrument(const void *conf, struct mg_patch *p, struct
 struct branch { const struct mg_result_site *s; uint32_t region; /* blocks */ uint64_t taken, not_taken, divergent, idle; };
 struct use { /* of one kernel */
     const struct mg_result_kernel *k;
-    const uint64_t **block;           /* by dense id: 33 counts, NULL: none */
+    uint64_t (**block)[bins];         /* by dense id: warp entries by active lanes, NULL: none */
     uint64_t slots, active;           /* warp instructions x 32, of these active */
     uint64_t sum[bins];               /* warp instructions by active lanes */
     struct branch *branches; uint32_t n_branches;
@@ -108,7 +116,7 @@ static uint64_t block_entries(const struct use *u, uint32_t block, uint64_t *lan
 {
     uint64_t n = 0;
     *lanes = 0;
-    for (uint32_t l = 0; l < bins && u->block[block]; l++) n += u->block[block][l], *lanes += l * u->block[block][l];
+    for (uint32_t l = 0; l < bins && u->block[block]; l++) n += (*u->block[block])[l], *lanes += l * (*u->block[block])[l];
     return n;
 }
 
@@ -158,7 +166,12 @@ static void use_init(struct use *u, const struct mg_result_kernel *k)
     u->block = mg_xcalloc(k->n_blocks + 1, sizeof *u->block);
     u->branches = mg_xcalloc(k->n_sites + 1, sizeof *u->branches);
     for (uint32_t i = 0; i < k->n_sites; i++)
-        if (k->sites[i].kind == MG_SITE_BLOCK && k->sites[i].block < k->n_blocks && k->sites[i].n_cells == bins) u->block[k->sites[i].block] = mg_kit_cells(k, &k->sites[i]);
+        if (k->sites[i].kind == MG_SITE_BLOCK && k->sites[i].block < k->n_blocks && k->sites[i].n_cells == bins && !u->block[k->sites[i].block]) {
+            uint64_t (*of)[bins] = mg_xcalloc(1, sizeof *of);
+            memcpy(of, mg_kit_cells(k, &k->sites[i]), sizeof *of);
+            (*of)[warp] /= warp;
+            u->block[k->sites[i].block] = of;
+        }
     for (uint32_t i = 0; i < k->n_sites; i++) {
         const struct mg_result_site *s = &k->sites[i];
         if (s->kind != MG_SITE_INST || s->block >= k->n_blocks || s->n_cells != branch_cells) continue;
@@ -174,13 +187,14 @@ static void use_init(struct use *u, const struct mg_result_kernel *k)
         uint64_t lanes, n = block_entries(u, x, &lanes), insts = insts_of(u, x);
         u->slots += n * warp * insts;
         u->active += lanes * insts;
-        for (uint32_t l = 0; l < bins && u->block[x]; l++) u->sum[l] += u->block[x][l] * insts;
+        for (uint32_t l = 0; l < bins && u->block[x]; l++) u->sum[l] += (*u->block[x])[l] * insts;
     }
     if (k->blocks) charge(u);
 }
 
 static void use_release(struct use *u)
 {
+    for (uint32_t x = 0; x < u->k->n_blocks; x++) free(u->block[x]);
     free(u->block);
     free(u->branches);
 }
@@ -200,7 +214,7 @@ static void use_json(const struct use *u, struct mg_json *j)
         mg_json_key_u64(j, "id", x);
         mg_json_key(j, "lanes");
         mg_json_arr(j);
-        for (uint32_t l = 0; l < bins; l++) mg_json_u64(j, u->block[x][l]);
+        for (uint32_t l = 0; l < bins; l++) mg_json_u64(j, (*u->block[x])[l]);
         mg_json_end(j, ']');
         mg_json_end(j, '}');
     }
