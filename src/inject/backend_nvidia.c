@@ -89,31 +89,12 @@ static void context_ended(void *ctx, int device, bool surely)
     mg_nv_ctx_gone(ctx);
 }
 
-/* ---- channels: rings in device memory, copied by threads of ours ---- */
-
-static void *channel_where(void) { return mg_session.cannot ? NULL : mg_nv_ctx_current(); }
-static bool channel_is_of(void *where, void *ctx, int device) { return mg_nv_ctx_is(where, ctx ? ctx : mg_nv_ctx_primary(device)); }
-static uint64_t channel_memory(void *where, size_t bytes) { return mg_nv_memory(where, bytes); }
-static void *channel_host(void *where, size_t bytes) { return mg_nv_host_memory(where, bytes); }
-static bool channel_fill(void *where, uint64_t to, const void *data, size_t bytes) { return mg_nv_fill(where, to, data, bytes); }
-static void *pipe_open(void *where, size_t bytes) { return mg_nv_pipe_new(where, bytes); }
-static bool pipe_start(void *pipe, unsigned which, uint64_t from, size_t bytes) { return mg_nv_pipe_start(pipe, which, from, bytes); }
-static const void *pipe_wait(void *pipe, unsigned which) { return mg_nv_pipe_wait(pipe, which); }
-static bool pipe_put(void *pipe, uint64_t to, uint64_t word) { return mg_nv_pipe_put(pipe, to, word); }
-static bool pipe_write(void *pipe, uint64_t to, const void *data, size_t bytes) { return mg_nv_pipe_write(pipe, to, data, bytes); }
-
-static const struct mg_channel_io channel_nvidia = {
-    .n_rings = 64, .chunk = 1 << 19, .n_chunks = 8, .where = channel_where, .is_of = channel_is_of, .memory = channel_memory,
-    .host = channel_host, .fill = channel_fill, .open = pipe_open, .start = pipe_start, .wait = pipe_wait, .put = pipe_put, .write = pipe_write,
-};
-
 const struct mg_backend mg_backend_nvidia = {
     .kind = "nvidia",
     .open = open_real,
     .symbol = real_symbol,
     .global = mg_gpu_global,
     .function_address = mg_gpu_function_address,
-    .channel = &channel_nvidia,
     .drain = drain,
     .flush = flush,
     .adapt = mg_gpu_adapt,

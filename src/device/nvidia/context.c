@@ -77,22 +77,6 @@ static uint64_t take_piece(struct mg_nv_ctx *x, size_t bytes) /* holding x->copy
     return 0;
 }
 
-bool mg_nv_fill(struct mg_nv_ctx *x, uint64_t to, const void *data, size_t bytes)
-{
-    int mode = mg_nv_relax();
-    pthread_mutex_lock(&x->copying);
-    bool ok = mg_nv_staging(x, bytes);
-    if (ok) {
-        memcpy(x->staging, data, bytes);
-        ok = mg_nv.cuMemcpyHtoDAsync_v2(to, x->staging, bytes, x->copy) == CUE_SUCCESS && mg_nv_copies_wait(x);
-    }
-    pthread_mutex_unlock(&x->copying);
-    mg_nv_unrelax(mode);
-    return ok;
-}
-
-bool mg_nv_ctx_is(const struct mg_nv_ctx *x, cu_ctx ctx) { return x->ctx == ctx; }
-
 void mg_nv_give_back(struct mg_nv_ctx *x, uint64_t at, size_t bytes)
 {
     pthread_mutex_lock(&x->copying);

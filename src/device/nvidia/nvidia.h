@@ -43,26 +43,11 @@ cu_ctx mg_nv_ctx_primary(cu_device device); /* NULL: not met */
 bool mg_nv_ctx_is_active(cu_device device); /* is the device's primary context there? */
 /* Memory with this content, until it is given back or the context ends; 0: none left. */
 uint64_t mg_nv_upload(struct mg_nv_ctx *x, const void *data, size_t bytes);
-bool mg_nv_fill(struct mg_nv_ctx *x, uint64_t to, const void *data, size_t bytes);
 void mg_nv_give_back(struct mg_nv_ctx *x, uint64_t at, size_t bytes); /* nothing uses it any more */
-bool mg_nv_ctx_is(const struct mg_nv_ctx *x, cu_ctx ctx);
 bool mg_nv_ctx_is_broken(const struct mg_nv_ctx *x); /* or gone: nothing may be called in it */
 /* Is nothing that was followed running in it? */
 bool mg_nv_ctx_is_idle(struct mg_nv_ctx *x);
 bool mg_nv_read(struct mg_nv_ctx *x, void *to, uint64_t from, size_t bytes);
-
-/* ---- copies to the host while kernels run (pipe.c): of one thread of ours, which makes no other calls ---- */
-
-struct mg_nv_pipe;
-struct mg_nv_pipe *mg_nv_pipe_new(struct mg_nv_ctx *x, size_t bytes); /* of each of its two buffers */
-bool mg_nv_pipe_start(struct mg_nv_pipe *p, unsigned which, uint64_t from, size_t bytes);
-const void *mg_nv_pipe_wait(struct mg_nv_pipe *p, unsigned which); /* NULL: the context is broken */
-bool mg_nv_pipe_put(struct mg_nv_pipe *p, uint64_t to, uint64_t word); /* behind what was started */
-bool mg_nv_pipe_write(struct mg_nv_pipe *p, uint64_t to, const void *data, size_t bytes); /* and waits; buffers must be free */
-/* Device memory; and host memory that the device writes to, at the same address. Of the current context, for as
- * long as it lives. 0, NULL: none left. */
-uint64_t mg_nv_memory(struct mg_nv_ctx *x, size_t bytes);
-void *mg_nv_host_memory(struct mg_nv_ctx *x, size_t bytes);
 
 /* ---- slots: a header and a zeroed body in device memory, one a launch ---------------------------- */
 

@@ -29,7 +29,6 @@
     CALL(cuEventRecord,                          cu_event, cu_stream)                 \
     CALL(cuEventRecord_ptsz,                     cu_event, cu_stream)                 \
     CALL(cuEventQuery,                           cu_event)                            \
-    CALL(cuEventSynchronize,                     cu_event)                            \
     CALL(cuEventElapsedTime,                     float *, cu_event, cu_event)         \
     CALL(cuThreadExchangeStreamCaptureMode,      int *)                               \
     CALL(cuLinkCreate_v2,                        unsigned, int *, void **, cu_link *) \
