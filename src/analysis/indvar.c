@@ -23,6 +23,7 @@ struct finder {
     MG_VEC(mg_id) stepped;     /* beside found: register that holds the stepped value too (0: none) */
     struct mg_ivs *out;
     uint32_t *n_exits;         /* loop -> edges that leave it, leaving and calls included */
+    bool among_others;         /* the test at hand is one part of a condition: another may end the loop as well */
 };
 
 static mg_id reg_of(const struct mg_opnd *o)
@@ -380,7 +381,7 @@ static uint64_t exact_rounds(const struct mg_iv *v, enum relation rel, bool is_s
 static void apply(struct finder *f, const struct mg_iv *v, bool after, enum relation rel, bool is_signed, const struct mg_opnd *bound)
 {
     bool constant = bound->kind == MG_OPND_imm, fixed = constant || (reg_of(bound) && !changes_inside(f, reg_of(bound), v->loop));
-    bool single = f->n_exits[v->loop] == 1;
+    bool single = f->n_exits[v->loop] == 1 && !f->among_others;
     int64_t start, first = 0, lowest = is_signed ? INT32_MIN : 0, highest = is_signed ? INT32_MAX : UINT32_MAX;
     bool begins = start_of(f, v, &start);
     bool strict = v->down ? rel == REL_GT : rel == REL_LT;
@@ -469,6 +470,7 @@ static void imply(struct finder *f, uint32_t loop, uint32_t at, const struct mg_
         if (o[0].kind != MG_OPND_reg || n < 3) return;
         bool conj = mg_form_has(fm, MG_MOD_and), disj = mg_form_has(fm, MG_MOD_or);
         if (mg_form_has(fm, MG_MOD_xor) || (conj && !holds) || (disj && holds)) return;
+        f->among_others |= conj || disj;
         compare(f, loop, node, holds);
         if ((conj || disj) && n == 4) imply(f, loop, at, &o[3], holds, depth + 1);
         return;
@@ -478,6 +480,7 @@ static void imply(struct finder *f, uint32_t loop, uint32_t at, const struct mg_
         return;
     case MG_OP_and: case MG_OP_or:
         if ((fm->op == MG_OP_and) != holds) return;
+        f->among_others = true;
         imply(f, loop, at, &o[1], holds, depth + 1);
         imply(f, loop, at, &o[2], holds, depth + 1);
         return;
@@ -531,6 +534,7 @@ static void bound_loops(struct finder *f)
             continue;
         }
         struct mg_opnd p = mg_o_reg(end->guard);
+        only.among_others = false;
         imply(&only, loop, b, &p, holds, 0);
     }
     free(only.found.at);

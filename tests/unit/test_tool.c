@@ -367,6 +367,15 @@ MG_TEST(tool_blocks_function_pointers)
     release(&r);
 }
 
+/* Loops that end by one of two conditions: neither tells how often they ran, whether it is a predicate of its own
+ * or part of the comparison. */
+static const char two_ends[] = HEAD ENTRY("k") GID
+    "mov.u32 %r4, 0; add.u32 %r5, %r1, 1;\n"
+    "A: add.u32 %r4, %r4, 1; shr.u32 %r5, %r5, 1; setp.gt.u32 %p1, %r5, 1; setp.lt.u32 %p2, %r4, 50; and.pred %p3, %p1, %p2; @%p3 bra A;\n"
+    "mov.u32 %r7, 0; add.u32 %r9, %r1, 3;\n"
+    "B: add.u32 %r7, %r7, 1; shr.u32 %r9, %r9, 1; setp.ne.u32 %p4, %r9, 0; setp.lt.and.u32 %p5, %r7, 40, %p4; @%p5 bra B;\n"
+    "add.u32 %r10, %r4, %r7; st.global.u32 [%rd1], %r10; ret;\n}\n";
+
 /* Every scheme counts what the witness counts: exits, calls, recursion, pointers, divergent loops. */
 static const char *const schemes[] = {
     "counters=class", "counters=register", "counters=register,warps=off", "counters=register,shards=4,sm=90", "counters=thread", "counters=flux", "counters=atomic",
@@ -376,7 +385,7 @@ MG_TEST(tool_blocks_schemes)
 {
     static const struct { const char *text, *name; uint32_t grid, block, n; } cases[] = {
         {divergent_loop, "divergent loop", 3, 64, 150}, {divergent_loop, "divergent loop", 2, 33, 40}, {exits, "exits", 2, 96, 5}, {exits, "exits", 3, 33, 70},
-        {exits, "exits", 1, 1, 2}, {calls, "calls", 3, 48, 0}, {pointers, "function pointers", 1, 64, 0},
+        {exits, "exits", 1, 1, 2}, {calls, "calls", 3, 48, 0}, {pointers, "function pointers", 1, 64, 0}, {two_ends, "two ends", 3, 96, 0},
     };
     for (unsigned i = 0; i < MG_COUNT_OF(cases); i++)
         for (unsigned k = 0; k < MG_COUNT_OF(schemes); k++) {
