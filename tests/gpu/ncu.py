@@ -10,6 +10,8 @@ PAIRS = [
     (r'(atom|red)\.global', r'ATOMG?|REDG?'), (r'(atom|red)\.shared', r'ATOMS'),
     (r'bar\b|barrier\b', r'BAR'), (r'shfl', r'SHFL'), (r'vote', r'VOTE'), (r'match', r'MATCH'), (r'redux', r'REDUX'),
 ]
+# Where lanes of a warp are in calls of different depth, machine code brings them together as it likes: threads alone
+APART = {'recursion'}
 METRICS = ('sass__inst_executed_per_opcode', 'sass__thread_inst_executed_true_per_opcode')
 
 
@@ -40,7 +42,7 @@ def main():
         for ptx, sass in PAIRS:
             ours = total(k['opcodes'], ptx, 'warp'), total(k['opcodes'], ptx, 'lanes')
             want = total(warps, sass), total(threads, sass)
-            if ours != want:
+            if ours[1] != want[1] or (ours[0] != want[0] and k['name'] not in APART):
                 print(f"{k['name']}: {sass}: {ours[0]} warps, {ours[1]} threads here; {want[0]}, {want[1]} by Nsight Compute")
                 bad += 1
         print(f"{k['name']}: {sum(total(k['opcodes'], p, 'warp') for p, _ in PAIRS)} warp instructions compared")
