@@ -186,8 +186,8 @@ static cu_result read_back(cu_result rc, struct cu_kernel_node *p, bool is_v2)
     struct mg_body *b = rc == CUE_SUCCESS && p && mg_session.active ? mg_kernel_of_twin(p->func) : NULL;
     if (b) /* the function, also of what the application named by its cu_kernel: a runtime knows no other */
         p->func = b->inst->function;
-    if (b && is_v2 && b->inst->is_kernel)
-        p->kernel = b->inst->handle;
+    if (b && is_v2) /* both, as the driver tells them */
+        p->kernel = b->inst->kernel;
     return rc;
 }
 MG_HOOK(cuGraphKernelNodeGetParams, cu_node node, struct cu_kernel_node *p)

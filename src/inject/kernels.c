@@ -16,6 +16,7 @@ struct mg_name { /* what a handle stands for; owner: the map */
     struct mg_img *im;
     struct mg_code *code;
     bool is_kernel;
+    void *kernel;   /* of a library, that this function stands for in one context; NULL: of none */
     MG_VEC(struct mg_inst *) insts; /* one a context */
 };
 static struct mg_map codes; /* every struct mg_code as key; under the session's lock */
@@ -57,6 +58,7 @@ static void name_set(void *handle, struct mg_img *im, struct mg_code *code, bool
     n->im = im;
     n->code = code;
     n->is_kernel = is_kernel;
+    n->kernel = is_kernel ? handle : NULL;
     n->insts.n = 0;
     mg_map_set(&names, (uint64_t)(uintptr_t)handle, (uint64_t)(uintptr_t)n);
 }
@@ -74,8 +76,12 @@ void mg_kernel_alias(void *function, void *kernel)
 {
     pthread_mutex_lock(&mg_session.lock);
     struct mg_name *n = name_get(kernel);
-    if (n && function != kernel)
+    if (n && function != kernel) {
         name_set(function, n->im, n->code, false);
+        struct mg_name *f = name_get(function);
+        if (f && n->is_kernel)
+            f->kernel = kernel;
+    }
     pthread_mutex_unlock(&mg_session.lock);
 }
 
@@ -137,7 +143,7 @@ static struct mg_inst *inst_new(struct mg_name *n, void *handle, void *ctx)
     struct mg_inst *i = calloc(1, sizeof *i);
     if (!i)
         return NULL;
-    *i = (struct mg_inst){.code = n->code, .handle = handle, .ctx = ctx, .is_kernel = n->is_kernel,
+    *i = (struct mg_inst){.code = n->code, .handle = handle, .ctx = ctx, .is_kernel = n->is_kernel, .kernel = n->kernel,
                           .regs_native = -1, .generation = mg_session.generation};
     *mg_vec_push(&n->insts) = i;
     return i;

@@ -289,6 +289,7 @@ struct mg_inst { /* a kernel as one handle in one context names it */
     void *handle, *ctx;
     void *function;              /* of the context, for queries; the handle itself when that is one */
     bool is_kernel;              /* a cu_kernel: one handle for all contexts */
+    void *kernel;                /* the cu_kernel that the handle is, or stands for in this context; else NULL */
     struct mg_body *bodies;      /* newest first; only ever added to, under the session's lock */
     uint32_t generation;
     int32_t regs_native;         /* -1: not asked yet */
