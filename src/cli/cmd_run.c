@@ -332,8 +332,8 @@ static void warn_of_profiler(const struct run *r)
     base = base ? base + 1 : r->app[0];
     for (size_t i = 0; i < MG_COUNT_OF(known) && !r->quiet && !strcmp(r->config.device, "nvidia"); i++)
         if (!strcmp(base, known[i]))
-            fail(0, "%s sees nothing of a program that margay runs under it; put it in front: %s%s margay run ...", base, base,
-                 i == 3 ? " profile" : " --target-processes all");
+            fail(0, "%s sees nothing of a program that margay runs under it%s", base,
+                 i == 2 ? "; put it in front: compute-sanitizer --target-processes all margay run ..." : " (docs/nvidia.md, \"Beside other tools\")");
 }
 
 /* The exit status of the program; *why: errno when it could not be started, else 0. */
