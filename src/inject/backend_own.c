@@ -2,7 +2,6 @@
  * host and device address them alike, and it tells us itself when a launch has ended. */
 #include "inject/priv.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "device/mem.h"
@@ -71,59 +70,6 @@ static bool allocation_own(uint64_t address, uint64_t *id, uint64_t *offset)
     return mg_driver_allocation(address, id, offset, &bytes);
 }
 
-/* ---- channels: host and device address one memory ---- */
-
-static void *here(void) { return (void *)&mg_backend_own; }
-static bool is_here(void *where, void *ctx, int device)
-{
-    (void)where, (void)ctx, (void)device;
-    return false; /* the arena outlives every context */
-}
-static uint64_t channel_memory(void *where, size_t bytes)
-{
-    (void)where;
-    return mg_mem_alloc(bytes, 4096, MG_ALLOC_INTERNAL);
-}
-static void *channel_host(void *where, size_t bytes)
-{
-    (void)where;
-    return (void *)(uintptr_t)alloc_block(bytes);
-}
-static bool channel_fill(void *where, uint64_t to, const void *data, size_t bytes)
-{
-    (void)where;
-    memcpy((void *)(uintptr_t)to, data, bytes);
-    return true;
-}
-struct own_pipe { uint64_t at[2]; };
-static void *pipe_open(void *where, size_t bytes)
-{
-    (void)where, (void)bytes;
-    return calloc(1, sizeof(struct own_pipe));
-}
-static bool pipe_start(void *pipe, unsigned which, uint64_t from, size_t bytes)
-{
-    (void)bytes;
-    ((struct own_pipe *)pipe)->at[which] = from;
-    return true;
-}
-static const void *pipe_wait(void *pipe, unsigned which)
-{
-    return (const void *)(uintptr_t)((struct own_pipe *)pipe)->at[which];
-}
-static bool pipe_put(void *pipe, uint64_t to, uint64_t word)
-{
-    (void)pipe;
-    __atomic_store_n((uint64_t *)(uintptr_t)to, word, __ATOMIC_RELEASE);
-    return true;
-}
-static bool pipe_write(void *pipe, uint64_t to, const void *data, size_t bytes) { return channel_fill(pipe, to, data, bytes); }
-
-static const struct mg_channel_io channel_own = {
-    .n_rings = 8, .chunk = 1 << 16, .n_chunks = 8, .in_place = true, .where = here, .is_of = is_here, .memory = channel_memory,
-    .host = channel_host, .fill = channel_fill, .open = pipe_open, .start = pipe_start, .wait = pipe_wait, .put = pipe_put, .write = pipe_write,
-};
-
 const struct mg_backend mg_backend_own = {
     .kind = "emu",
     .open = open_own,
@@ -131,7 +77,7 @@ const struct mg_backend mg_backend_own = {
     .alloc = alloc_block,
     .free = free_block,
     .note = note_own,
-    .channel = &channel_own,
+    .has_channels = true,
     .note_node = note_node_own,
     .global = global_own,
     .function_address = function_own,

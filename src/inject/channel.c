@@ -1,13 +1,13 @@
 /* Channels, the host's side: memory for the records of launches, and the threads that read them while
  * kernels run. The words are those of tool/channel.h.
  *
- *   launch ── take ─► channel of (context, tool) ◄── give ── launch has ended
- *   reader: a chunk is full? ─► copy it ─► tool.stream; grant it again
+ *   launch ── take ─► channel of a tool ◄── give ── launch has ended
+ *   reader: a chunk is full? ─► tool.stream; grant it again
  *           no launch uses it any more? ─► read what is left, open segments too, make it new
  *
  * Each reader has rings of its own, so what a warp wrote stays in order. Nothing here waits for a kernel, and a
  * kernel that waits for room waits for a reader only. A channel that is being read to its end is not given
- * out; another is made, up to MOST of a context and tool. */
+ * out; another is made, up to MOST of a tool. Kernels and the host address one memory: software devices only. */
 #include "inject/priv.h"
 
 #include <stdlib.h>
@@ -17,7 +17,11 @@
 #include "base/thread.h"
 #include "tool/channel.h"
 
-enum { MOST = 4, READERS = 6, SEGMENT = MG_CHANNEL_SEGMENT, HELD_MOST = 64 << 20 /* bytes of a ring */ };
+enum {
+    MOST = 4, READERS = 6, SEGMENT = MG_CHANNEL_SEGMENT,
+    RINGS = 8, CHUNKS = MG_CHANNEL_CHUNKS, CHUNK = 1 << 16, RING_BYTES = CHUNKS * CHUNK,
+    HELD_MOST = 64 << 20, /* bytes of a ring */
+};
 
 struct mg_chan_chunk {
     uint64_t from;                   /* its first position */
@@ -26,22 +30,19 @@ struct mg_chan_chunk {
 };
 struct mg_chan {
     struct mg_chan *next;
-    void *where;
     uint32_t use;                    /* of the session */
-    uint32_t n_rings, chunk, n_chunks;
-    uint64_t control, data;
-    size_t control_bytes;
+    struct mg_channel_control *control;
+    uint8_t *data;
     uint64_t *full;
-    uint32_t active;                 /* launches; under `lock` like the next three */
-    bool dirty, closing, gone;
+    uint32_t active;                 /* launches; under `lock` like the next two */
+    bool dirty, closing;
     struct mg_chan_ring {
         pthread_mutex_t lock;
         uint32_t granted;            /* chunks of positions so far */
         MG_VEC(struct mg_chan_chunk) out; /* granted and not handed over yet, in order */
-        uint64_t held;               /* bytes of theirs on the host */
-        uint32_t map[MG_CHANNEL_CHUNKS]; /* what the device's says */
-        uint64_t uses[MG_CHANNEL_CHUNKS]; /* by place in memory: times it was granted */
-    } *rings;
+        uint64_t held;               /* bytes of theirs that are copies */
+        uint64_t uses[CHUNKS];       /* by place in memory: times it was granted */
+    } rings[RINGS];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -81,19 +82,7 @@ static const struct mg_stream_launch *launch_of(const struct mg_stream *s, uint3
 
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
 
-struct reader_pipe { void *where, *pipe; };
-struct reader { uint32_t ix; MG_VEC(struct reader_pipe) pipes; };
-
-static void *pipe_of(struct reader *d, const struct mg_chan *c)
-{
-    for (uint32_t i = 0; i < d->pipes.n; i++)
-        if (d->pipes.at[i].where == c->where)
-            return d->pipes.at[i].pipe;
-    void *p = mg_session.backend->channel->open(c->where, MG_MAX((size_t)c->chunk, c->control_bytes));
-    if (p)
-        *mg_vec_push(&d->pipes) = (struct reader_pipe){c->where, p};
-    return p;
-}
+struct reader { uint32_t ix; };
 
 static void count(const struct mg_chan *c, uint64_t bytes, uint64_t segments, uint64_t dropped, uint64_t lost, bool damaged)
 {
@@ -117,38 +106,28 @@ static void hand_over(const struct reader *d, const struct mg_chan *c, const uin
     count(c, sane ? bytes : 0, 1, 0, 0, !sane);
 }
 
-static uint64_t ring_bytes(const struct mg_chan *c) { return (uint64_t)c->chunk * c->n_chunks; }
-static uint64_t chunk_at(const struct mg_chan *c, uint32_t ring, uint32_t phys) { return c->data + ring * ring_bytes(c) + (uint64_t)phys * c->chunk; }
+static uint8_t *chunk_at(const struct mg_chan *c, uint32_t ring, uint32_t phys) { return c->data + (size_t)ring * RING_BYTES + (size_t)phys * CHUNK; }
+static struct mg_channel_ring *ring_of(const struct mg_chan *c, uint32_t ring) { return (struct mg_channel_ring *)((char *)c->control + mg_channel_ring_at(ring)); }
 
 static bool is_full(const struct mg_chan *c, uint32_t ring, uint32_t phys)
 {
-    return __atomic_load_n(&c->full[ring * MG_CHANNEL_CHUNKS + phys], __ATOMIC_ACQUIRE) == c->rings[ring].uses[phys] * c->chunk;
+    return __atomic_load_n(&c->full[ring * CHUNKS + phys], __ATOMIC_ACQUIRE) == c->rings[ring].uses[phys] * CHUNK;
 }
 
 /* The ring may write to this chunk again. */
-static bool grant(struct mg_chan *c, void *pipe, uint32_t ring, uint32_t phys)
+static void grant(struct mg_chan *c, uint32_t ring, uint32_t phys)
 {
     struct mg_chan_ring *r = &c->rings[ring];
-    uint64_t at = c->control + mg_channel_ring_at(ring);
-    uint32_t which = r->granted % MG_CHANNEL_CHUNKS;
-    *mg_vec_push(&r->out) = (struct mg_chan_chunk){.from = (uint64_t)r->granted * c->chunk, .phys = phys};
+    struct mg_channel_ring *w = ring_of(c, ring);
+    *mg_vec_push(&r->out) = (struct mg_chan_chunk){.from = (uint64_t)r->granted * CHUNK, .phys = phys};
     r->uses[phys]++;
-    r->granted++;
-    r->map[which] = phys;
-    uint64_t two = (uint64_t)r->map[which | 1] << 32 | r->map[which & ~1u];
-    return mg_session.backend->channel->put(pipe, at + offsetof(struct mg_channel_ring, map) + 4 * (which & ~1u), two) &&
-           mg_session.backend->channel->put(pipe, at + offsetof(struct mg_channel_ring, limit), (uint64_t)r->granted * c->chunk);
-}
-
-static const uint8_t *copy_chunk(const struct mg_chan *c, void *pipe, unsigned which, uint32_t ring, uint32_t phys)
-{
-    const struct mg_channel_io *io = mg_session.backend->channel;
-    return io->start(pipe, which, chunk_at(c, ring, phys), c->chunk) ? io->wait(pipe, which) : NULL;
+    __atomic_store_n(&w->map[r->granted++ % CHUNKS], phys, __ATOMIC_RELEASE);
+    __atomic_store_n(&w->limit, (uint64_t)r->granted * CHUNK, __ATOMIC_RELEASE);
 }
 
 static void hand_over_chunk(struct reader *d, struct mg_chan *c, const uint8_t *from)
 {
-    for (uint32_t at = 0; at < c->chunk; at += SEGMENT)
+    for (uint32_t at = 0; at < CHUNK; at += SEGMENT)
         hand_over(d, c, (const uint64_t *)(from + at), *(const uint64_t *)(from + at));
 }
 
@@ -160,7 +139,7 @@ static void hand_over_held(struct reader *d, struct mg_chan *c, uint32_t ring)
     for (; n < r->out.n && r->out.at[n].held; n++) {
         hand_over_chunk(d, c, r->out.at[n].held);
         free(r->out.at[n].held);
-        r->held -= c->chunk;
+        r->held -= CHUNK;
     }
     r->out.n -= n;
     if (n)
@@ -168,57 +147,49 @@ static void hand_over_held(struct reader *d, struct mg_chan *c, uint32_t ring)
 }
 
 /* Full chunks of a ring: read, and granted again. They are handed over in order, since what a warp wrote
- * before stands in an earlier one. While one is read the next is copied. */
+ * before stands in an earlier one. */
 static bool pump(struct reader *d, struct mg_chan *c, uint32_t ring)
 {
-    const struct mg_channel_io *io = mg_session.backend->channel;
     struct mg_chan_ring *r = &c->rings[ring];
-    uint64_t full[MG_CHANNEL_CHUNKS]; /* their first positions */
-    uint32_t phys[MG_CHANNEL_CHUNKS], n = 0;
+    uint64_t full[CHUNKS]; /* their first positions */
+    uint32_t n = 0;
     pthread_mutex_lock(&r->lock);
-    for (uint32_t i = 0; i < r->out.n; i++) {
-        const struct mg_chan_chunk *k = &r->out.at[i];
-        if (k->held || !is_full(c, ring, k->phys))
-            continue;
-        full[n] = k->from;
-        phys[n++] = k->phys;
-    }
-    void *pipe = n ? pipe_of(d, c) : NULL;
-    bool ok = pipe && io->start(pipe, 0, chunk_at(c, ring, phys[0]), c->chunk);
-    for (uint32_t i = 0; ok && i < n; i++) {
-        const uint8_t *from = io->wait(pipe, i & 1);
-        ok = from && (i + 1 == n || io->start(pipe, (i + 1) & 1, chunk_at(c, ring, phys[i + 1]), c->chunk));
+    for (uint32_t i = 0; i < r->out.n; i++)
+        if (!r->out.at[i].held && is_full(c, ring, r->out.at[i].phys))
+            full[n++] = r->out.at[i].from;
+    for (uint32_t i = 0; i < n; i++) {
         uint32_t at = 0;
-        while (ok && r->out.at[at].from != full[i])
+        while (r->out.at[at].from != full[i])
             at++;
-        if (ok && !at) {
+        uint32_t phys = r->out.at[at].phys;
+        const uint8_t *from = chunk_at(c, ring, phys);
+        if (!at) {
             hand_over_chunk(d, c, from);
             r->out.n--;
             memmove(r->out.at, r->out.at + 1, r->out.n * sizeof *r->out.at);
             hand_over_held(d, c, ring);
-        } else if (ok) {
-            if (r->held + c->chunk > HELD_MOST || !(r->out.at[at].held = malloc(c->chunk)))
+        } else {
+            if (r->held + CHUNK > HELD_MOST || !(r->out.at[at].held = malloc(CHUNK)))
                 continue; /* it stays where it is, and the ring has one less */
-            memcpy(r->out.at[at].held, from, c->chunk);
-            r->held += c->chunk;
+            memcpy(r->out.at[at].held, from, CHUNK);
+            r->held += CHUNK;
         }
-        ok = ok && grant(c, pipe, ring, phys[i]);
+        grant(c, ring, phys);
     }
     pthread_mutex_unlock(&r->lock);
-    return n && ok;
+    return n;
 }
 
 /* What was written of a ring and not handed over, open segments as far as they are written. */
-static bool read_rest(struct reader *d, struct mg_chan *c, void *pipe, uint32_t ring, const struct mg_channel_ring *words)
+static void read_rest(struct reader *d, struct mg_chan *c, uint32_t ring)
 {
     struct mg_chan_ring *r = &c->rings[ring];
+    const struct mg_channel_ring *w = ring_of(c, ring);
     uint64_t lost = 0;
     for (uint32_t i = 0; i < r->out.n; i++) {
         struct mg_chan_chunk *k = &r->out.at[i];
-        uint64_t bytes = words->head > k->from ? MG_MIN(words->head - k->from, (uint64_t)c->chunk) : 0;
-        const uint8_t *from = k->held ? k->held : bytes ? copy_chunk(c, pipe, 0, ring, k->phys) : NULL;
-        if (bytes && !from)
-            return false;
+        uint64_t bytes = w->head > k->from ? MG_MIN(w->head - k->from, (uint64_t)CHUNK) : 0;
+        const uint8_t *from = k->held ? k->held : chunk_at(c, ring, k->phys);
         for (uint64_t s = 0; s < bytes; s += SEGMENT) {
             uint32_t used = mg_channel_used(*(const uint64_t *)(from + s));
             if (!used)
@@ -228,72 +199,45 @@ static bool read_rest(struct reader *d, struct mg_chan *c, void *pipe, uint32_t 
         }
         free(k->held);
     }
-    r->out.n = 0;
-    r->held = 0;
-    count(c, 0, 0, words->dropped, lost, false);
-    return true;
+    count(c, 0, 0, w->dropped, lost, false);
 }
 
-/* As it was made: every chunk granted, nothing written. */
-static void image_of(struct mg_chan *c, void *control)
+/* Every chunk granted, nothing written. */
+static void make_new(struct mg_chan *c)
 {
     bool drops = mg_session.config.channel && !strcmp(mg_session.config.channel, "drop");
-    ((struct mg_channel_control *)control)->rounds = drops ? MG_CHANNEL_FEW_ROUNDS : MG_CHANNEL_ROUNDS;
-    for (uint32_t ring = 0; ring < c->n_rings; ring++) {
+    c->control->rounds = drops ? MG_CHANNEL_FEW_ROUNDS : MG_CHANNEL_ROUNDS;
+    memset(c->full, 0, sizeof *c->full * RINGS * CHUNKS);
+    for (uint32_t ring = 0; ring < RINGS; ring++) {
         struct mg_chan_ring *r = &c->rings[ring];
-        struct mg_channel_ring *w = (struct mg_channel_ring *)((char *)control + mg_channel_ring_at(ring));
-        *w = (struct mg_channel_ring){.limit = ring_bytes(c)};
-        r->granted = c->n_chunks;
-        for (uint32_t k = 0; k < c->n_chunks; k++) {
-            w->map[k] = r->map[k] = k;
-            r->uses[k] = 1;
-            *mg_vec_push(&r->out) = (struct mg_chan_chunk){.from = (uint64_t)k * c->chunk, .phys = k};
-        }
+        *ring_of(c, ring) = (struct mg_channel_ring){.limit = 0};
+        memset(r->uses, 0, sizeof r->uses);
+        r->granted = r->out.n = 0;
+        r->held = 0;
+        for (uint32_t k = 0; k < CHUNKS; k++)
+            grant(c, ring, k);
     }
-    memset(c->full, 0, sizeof *c->full * c->n_rings * MG_CHANNEL_CHUNKS);
-}
-
-static bool read_to_end(struct reader *d, struct mg_chan *c)
-{
-    const struct mg_channel_io *io = mg_session.backend->channel;
-    void *pipe = pipe_of(d, c);
-    uint64_t *copy = malloc(c->control_bytes);
-    const void *from = pipe && copy && io->start(pipe, 0, c->control, c->control_bytes) ? io->wait(pipe, 0) : NULL;
-    bool ok = from != NULL;
-    if (ok)
-        memcpy(copy, from, c->control_bytes);
-    for (uint32_t r = 0; ok && r < c->n_rings; r++)
-        ok = read_rest(d, c, pipe, r, (const struct mg_channel_ring *)((char *)copy + mg_channel_ring_at(r)));
-    if (ok) {
-        image_of(c, copy);
-        ok = io->write(pipe, c->control, copy, c->control_bytes);
-    }
-    free(copy);
-    return ok;
 }
 
 /* True: something was there to be done. */
 static bool finish(struct reader *d, struct mg_chan *c)
 {
     pthread_mutex_lock(&lock);
-    bool now = c->dirty && !c->gone && !c->closing && (!c->active || ending);
+    bool now = c->dirty && !c->closing && (!c->active || ending);
     if (now)
         c->closing = true;
     pthread_mutex_unlock(&lock);
     if (!now)
         return false;
-    for (uint32_t r = 0; r < c->n_rings; r++)
+    for (uint32_t r = 0; r < RINGS; r++)
         pthread_mutex_lock(&c->rings[r].lock);
-    bool ok = read_to_end(d, c);
-    for (uint32_t r = 0; r < c->n_rings; r++)
+    for (uint32_t r = 0; r < RINGS; r++)
+        read_rest(d, c, r);
+    make_new(c);
+    for (uint32_t r = 0; r < RINGS; r++)
         pthread_mutex_unlock(&c->rings[r].lock);
     pthread_mutex_lock(&lock);
     c->dirty = c->closing = false;
-    if (!ok) {
-        c->gone = true; /* its context is broken */
-        sums[c->use].any = true;
-        sums[c->use].lost++;
-    }
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
     return true;
@@ -307,7 +251,7 @@ static void *read_channels(void *arg)
     for (;;) {
         bool any = false;
         for (struct mg_chan *c = __atomic_load_n(&channels, __ATOMIC_ACQUIRE); c; c = c->next) {
-            for (uint32_t r = d->ix; !__atomic_load_n(&c->gone, __ATOMIC_ACQUIRE) && r < c->n_rings; r += n_readers)
+            for (uint32_t r = d->ix; r < RINGS; r += n_readers)
                 any |= pump(d, c, r);
             if (!d->ix)
                 any |= finish(d, c);
@@ -317,7 +261,7 @@ static void *read_channels(void *arg)
             pthread_mutex_lock(&lock);
             bool waits = !n_busy && !ending;
             for (struct mg_chan *c = channels; c && waits && !d->ix; c = c->next)
-                waits = !c->dirty || c->gone;
+                waits = !c->dirty;
             if (waits)
                 pthread_cond_wait(&changed, &lock);
             pthread_mutex_unlock(&lock);
@@ -344,58 +288,44 @@ static bool start_readers(void) /* under `lock` */
         if (d && mg_thread_start(read_channels, d, 0, NULL))
             continue;
         free(d);
-        if (!i)
-            n_readers = 0;
-        return false;
+        n_readers = i; /* these have all rings */
+        return i;
     }
     return true;
 }
 
-static unsigned log2_of(uint64_t n) { return (unsigned)__builtin_ctzll(n); }
-
-static struct mg_chan *new_channel(void *where, uint32_t use)
+static struct mg_chan *new_channel(uint32_t use)
 {
-    const struct mg_channel_io *io = mg_session.backend->channel;
+    const size_t rings = (size_t)RINGS * RING_BYTES, control = mg_channel_ring_at(RINGS), full = sizeof(uint64_t) * RINGS * CHUNKS;
     struct mg_chan *c = calloc(1, sizeof *c);
-    if (!c)
+    uint64_t block = c ? mg_session.backend->alloc(rings + SEGMENT + control + full) : 0;
+    if (!block) {
+        free(c);
         return NULL;
-    *c = (struct mg_chan){.where = where, .use = use, .n_rings = io->n_rings, .chunk = io->chunk, .n_chunks = io->n_chunks};
-    c->control_bytes = mg_channel_ring_at(c->n_rings);
-    c->rings = calloc(c->n_rings, sizeof *c->rings);
-    c->control = io->memory(where, c->control_bytes);
-    c->data = io->memory(where, c->n_rings * ring_bytes(c) + SEGMENT);
-    c->data = (c->data + SEGMENT - 1) & ~(uint64_t)(SEGMENT - 1); /* kernels rely on it */
-    c->full = io->host(where, sizeof *c->full * c->n_rings * MG_CHANNEL_CHUNKS);
-    uint64_t *image = calloc(1, c->control_bytes);
-    bool ok = c->rings && c->control && c->data && c->full && image;
-    if (ok) {
-        struct mg_channel_control control = {
-            .data = c->data, .full = (uintptr_t)c->full, .ring_mask = c->n_rings - 1, .ring_shift = log2_of(ring_bytes(c)),
-            .chunk_shift = log2_of(c->chunk), .chunk_mask = c->n_chunks - 1,
-        };
-        memcpy(image, &control, sizeof control);
-        image_of(c, image);
-        for (uint32_t r = 0; r < c->n_rings; r++)
-            pthread_mutex_init(&c->rings[r].lock, NULL);
-        ok = io->fill(where, c->control, image, c->control_bytes);
     }
-    free(image);
-    if (ok)
-        return c;
-    free(c->rings);
-    free(c);
-    return NULL;
+    c->use = use;
+    c->data = (uint8_t *)(uintptr_t)((block + SEGMENT - 1) & ~(uint64_t)(SEGMENT - 1)); /* kernels rely on it */
+    c->control = (struct mg_channel_control *)(c->data + rings);
+    c->full = (uint64_t *)(c->data + rings + control);
+    *c->control = (struct mg_channel_control){
+        .data = (uintptr_t)c->data, .full = (uintptr_t)c->full, .ring_mask = RINGS - 1, .ring_shift = (uint32_t)__builtin_ctz(RING_BYTES),
+        .chunk_shift = (uint32_t)__builtin_ctz(CHUNK), .chunk_mask = CHUNKS - 1,
+    };
+    for (uint32_t r = 0; r < RINGS; r++)
+        pthread_mutex_init(&c->rings[r].lock, NULL);
+    make_new(c);
+    return c;
 }
 
-/* One of the context's for this tool, with one launch more; NULL: there is no memory for one. */
-static struct mg_chan *take(void *where, uint32_t use)
+/* One of this tool's, with one launch more; NULL: there is no memory for one. */
+static struct mg_chan *take(uint32_t use)
 {
     pthread_mutex_lock(&lock);
     for (bool made = false;;) {
         struct mg_chan *best = NULL;
         uint32_t n = 0, closing = 0;
         for (struct mg_chan *c = channels; c; c = c->next) {
-            if (c->where != where || c->use != use || c->gone)
+            if (c->use != use)
                 continue;
             n++;
             closing += c->closing;
@@ -416,7 +346,7 @@ static struct mg_chan *take(void *where, uint32_t use)
         }
         bool ready = !made && start_readers();
         pthread_mutex_unlock(&lock);
-        struct mg_chan *c = ready ? new_channel(where, use) : NULL;
+        struct mg_chan *c = ready ? new_channel(use) : NULL;
         if (!c)
             return NULL;
         made = true;
@@ -429,16 +359,14 @@ static struct mg_chan *take(void *where, uint32_t use)
 bool mg_channels_take(struct mg_run *r)
 {
     const struct mg_variant *v = r->body->variant;
-    const struct mg_channel_io *io = mg_session.backend->channel;
     for (uint32_t k = 0; k < v->layout.n_regions; k++) {
         const struct mg_region *g = &v->layout.regions[k];
         if (g->reason || !g->has_channel)
             continue;
-        void *where = io ? io->where() : NULL;
         if (!r->channels)
             r->channels = calloc(v->layout.n_regions, sizeof *r->channels);
-        uint32_t number = where && r->channels ? number_launch(r, g) : UINT32_MAX;
-        if (number == UINT32_MAX || !(r->channels[k].chan = take(where, v->uses[k]))) {
+        uint32_t number = mg_session.backend->has_channels && r->channels ? number_launch(r, g) : UINT32_MAX;
+        if (number == UINT32_MAX || !(r->channels[k].chan = take(v->uses[k]))) {
             mg_channels_give(r);
             return false;
         }
@@ -449,7 +377,7 @@ bool mg_channels_take(struct mg_run *r)
 
 void mg_channels_words(const struct mg_run *r, uint32_t region, uint64_t *words)
 {
-    words[0] = r->channels[region].chan->control;
+    words[0] = (uintptr_t)r->channels[region].chan->control;
     words[1] = r->channels[region].number;
 }
 
@@ -483,32 +411,13 @@ static void wait_for_readers(uint64_t timeout_ns)
     for (bool late = false; !late;) {
         bool left = false;
         for (struct mg_chan *c = channels; c; c = c->next)
-            left |= !c->gone && (c->closing || (c->dirty && (!c->active || ending)));
+            left |= c->closing || (c->dirty && (!c->active || ending));
         if (!left)
             break;
         pthread_cond_broadcast(&changed);
         late = pthread_cond_timedwait(&changed, &lock, &until) != 0;
     }
     pthread_mutex_unlock(&lock);
-}
-
-void mg_channels_context_ends(void *ctx, int device)
-{
-    const struct mg_channel_io *io = mg_session.backend->channel;
-    if (!channels || !io)
-        return;
-    wait_for_readers(2000000000u);
-    for (struct mg_chan *c = channels; c; c = c->next) {
-        if (!io->is_of(c->where, ctx, device))
-            continue;
-        for (uint32_t r = 0; r < c->n_rings; r++)
-            pthread_mutex_lock(&c->rings[r].lock);
-        pthread_mutex_lock(&lock);
-        __atomic_store_n(&c->gone, true, __ATOMIC_RELEASE);
-        pthread_mutex_unlock(&lock);
-        for (uint32_t r = 0; r < c->n_rings; r++)
-            pthread_mutex_unlock(&c->rings[r].lock);
-    }
 }
 
 void mg_channels_end(void)

@@ -70,23 +70,6 @@ struct mg_twin;
 struct mg_body;
 struct mg_variant;
 
-/* What channels (channel.c) need of a device; `where`: its memory, of one context. */
-struct mg_channel_io {
-    uint32_t n_rings, chunk, n_chunks; /* powers of two; a chunk of 256 segments at most */
-    bool in_place;                           /* the host reads what kernels write where it is */
-    void *(*where)(void);                    /* of the current context; NULL: none */
-    bool (*is_of)(void *where, void *ctx, int device); /* ctx NULL: the device's primary one */
-    uint64_t (*memory)(void *where, size_t bytes); /* in the current context; 0: none left */
-    void *(*host)(void *where, size_t bytes); /* zeroed; kernels write to it at the same address */
-    bool (*fill)(void *where, uint64_t to, const void *data, size_t bytes);
-    /* A thread's copies: `which` of two at a time. put and write are behind what was started. */
-    void *(*open)(void *where, size_t bytes);
-    bool (*start)(void *pipe, unsigned which, uint64_t from, size_t bytes);
-    const void *(*wait)(void *pipe, unsigned which);
-    bool (*put)(void *pipe, uint64_t to, uint64_t word);
-    bool (*write)(void *pipe, uint64_t to, const void *data, size_t bytes);
-};
-
 /* Everything that differs between our own driver and NVIDIA's. Our own addresses context blocks like
  * the host does and tells when a launch has ended (alloc, free, note); NVIDIA's has the other half. */
 /* Puts words at an offset of a launch's context block, before it runs. */
@@ -99,7 +82,7 @@ struct mg_backend {
     void (*free)(uint64_t block);
     /* The next launch (or graph node) of this thread calls fn when it has ended; false: never will. */
     bool (*note)(mg_launch_done_fn fn, void *user);
-    const struct mg_channel_io *channel;    /* NULL: kernels have no channels */
+    bool has_channels;                      /* kernels may write records for the host (channel.c): they address one memory */
     /* The same for a graph node: drop is called once nothing can call fn any more. NULL: as note, for ever. */
     bool (*note_node)(mg_launch_done_fn fn, void *user, void (*drop)(void *user));
     bool (*global)(void *function, const char *name, uint64_t *address);
@@ -416,7 +399,6 @@ void mg_run_unknown(const char *reason); /* a launch of nobody knows what */
 bool mg_channels_take(struct mg_run *r);
 void mg_channels_words(const struct mg_run *r, uint32_t region, uint64_t *words);
 void mg_channels_give(struct mg_run *r);
-void mg_channels_context_ends(void *ctx, int device); /* behind the backend's: its launches have ended */
 void mg_channels_end(void);                           /* what is there goes to the tools */
 /* The user's choice (select.c). NULL: instrument it; else why not. `number`: of the launch. */
 void mg_select_begin(void);

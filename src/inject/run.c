@@ -212,7 +212,7 @@ static struct mg_run *new_run(struct mg_inst *i, const struct mg_shape *s, void 
     }
     if (r->block && !mg_channels_take(r)) {
         block_give(r);
-        r->reason = mg_session.backend->channel ? "out of device memory for records" : "records for the host are not supported on NVIDIA GPUs yet";
+        r->reason = mg_session.backend->has_channels ? "out of device memory for records" : "records for the host are not supported on NVIDIA GPUs yet";
         r->ran = MG_RAN_FAILED;
     }
     if (r->block)
