@@ -274,16 +274,12 @@ static void times_row(struct mg_table *t, const struct times *x)
 static void times_chart(struct mg_table *t, const struct times *x, uint32_t ix)
 {
     double shares[n_sms];
-    struct mg_buf svg = MG_BUF_INIT, name = MG_BUF_INIT, title = MG_BUF_INIT;
+    struct mg_buf svg = MG_BUF_INIT, title = MG_BUF_INIT;
     for (uint32_t i = 0; i < x->n_sms; i++) shares[i] = mg_kit_share(x->busy[i], x->span);
     mg_kit_kernel_name(x->k, 60, &title);
     mg_buf_adds(&title, ": time each multiprocessor was busy, per cent of the kernel's");
-    mg_buf_printf(&name, "clock-%u", ix);
     mg_chart_strip(&svg, title.at, "multiprocessor", shares, x->n_sms);
-    mg_table_chart(t, name.at, title.at, svg.at, svg.n);
-    mg_buf_release(&svg);
-    mg_buf_release(&name);
-    mg_buf_release(&title);
+    mg_kit_chart(t, "clock", ix, &title, &svg);
 }
 
 static void clock_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)

@@ -1,6 +1,7 @@
 /* Options as a table, and what several tools print alike. */
 #include "tool/kit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,4 +67,13 @@ void mg_kit_kernel_name(const struct mg_result_kernel *k, uint32_t most, struct 
     size_t n = strlen(name);
     if (n > most) n = MG_MIN(n, strcspn(name, "(<"));
     mg_buf_add(out, name, MG_MIN(n, most));
+}
+
+void mg_kit_chart(struct mg_table *t, const char *tool, uint32_t ix, struct mg_buf *title, struct mg_buf *svg)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s-%u", tool, (unsigned)ix);
+    mg_table_chart(t, name, title->at, svg->at, svg->n);
+    mg_buf_release(title);
+    mg_buf_release(svg);
 }

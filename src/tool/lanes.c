@@ -291,16 +291,12 @@ static void block_table(struct mg_table *t, const struct use *u, uint32_t n)
 static void lane_chart(struct mg_table *t, const struct use *u, uint32_t ix)
 {
     double v[bins];
-    struct mg_buf svg = MG_BUF_INIT, name = MG_BUF_INIT, title = MG_BUF_INIT;
+    struct mg_buf svg = MG_BUF_INIT, title = MG_BUF_INIT;
     for (uint32_t l = 0; l < bins; l++) v[l] = (double)u->sum[l];
     mg_kit_kernel_name(u->k, 60, &title);
     mg_buf_printf(&title, ": warp instructions by active lanes, %.1f %% of slots used", mg_kit_percent(u->active, u->slots));
-    mg_buf_printf(&name, "lanes-%u", ix);
     mg_chart_distribution(&svg, title.at, "active lanes", v, bins, 0);
-    mg_table_chart(t, name.at, title.at, svg.at, svg.n);
-    mg_buf_release(&svg);
-    mg_buf_release(&name);
-    mg_buf_release(&title);
+    mg_kit_chart(t, "lanes", ix, &title, &svg);
 }
 
 static void lanes_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)

@@ -215,17 +215,13 @@ static void site_row(const struct mg_result_kernel *k, const struct mg_result_si
 static void site_chart(const struct mg_result_kernel *k, const struct mg_result_site *s, struct mg_table *t, uint32_t ix)
 {
     double v[n_bins];
-    struct mg_buf svg = MG_BUF_INIT, name = MG_BUF_INIT, title = MG_BUF_INIT;
+    struct mg_buf svg = MG_BUF_INIT, title = MG_BUF_INIT;
     const uint64_t *c = mg_kit_cells(k, s);
     if (!warps_of(c)) return;
     for (uint32_t b = 0; b < n_bins; b++) v[b] = (double)c[b];
     mg_buf_printf(&title, "%s at %s:%u: warp executions by cycles", s->op, s->file ? s->file : "PTX", s->file ? s->line : s->ptx_line);
-    mg_buf_printf(&name, "latency-%u", ix);
     mg_chart_distribution(&svg, title.at, "4 x log2(cycles)", v, n_bins, 0);
-    mg_table_chart(t, name.at, title.at, svg.at, svg.n);
-    mg_buf_release(&svg);
-    mg_buf_release(&name);
-    mg_buf_release(&title);
+    mg_kit_chart(t, "latency", ix, &title, &svg);
 }
 
 static void latency_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)

@@ -2,48 +2,18 @@
 and with the same probe compiled by NVRTC where that is there."""
 import json, os, shutil, struct, subprocess, sys
 
-
-def collatz(v):
-    n = 0
-    while v != 1:
-        v = 3 * v + 1 if v & 1 else v // 2
-        n += 1
-    return n
-
-
-def hist(values):
-    out = {}
-    for v in values:
-        lo = 0 if v == 0 else 1 << (v.bit_length() - 1)
-        out[lo] = out.get(lo, 0) + 1
-    return [{'lo': lo, 'hi': max(1, 2 * lo), 'count': n} for lo, n in sorted(out.items())]
-
-
-def stencil(n, steps):
-    """What each launch stores: exact in single precision."""
-    state, p = 5, []
-    for _ in range(n * n):
-        state = (state * 1664525 + 1013904223) & 0xffffffff
-        p.append(float(((state >> 4) * 4096) >> 28))
-    for _ in range(steps):
-        q = list(p)
-        for y in range(1, n - 1):
-            for x in range(1, n - 1):
-                i = y * n + x
-                q[i] = 0.5 * p[i] + 0.125 * (p[i - 1] + p[i + 1] + p[i - n] + p[i + n])
-        p = q
-        yield from p
+sys.dont_write_bytecode = True
+from programs import STEPS, hist, stencil_states
 
 
 def exponents():
     count = {}
-    for v in stencil(64, 2):
+    for v in (v for p in stencil_states(64, 2) for v in p):
         e = (struct.unpack('<I', struct.pack('<f', v))[0] >> 23 & 255) - 127
         count[e] = count.get(e, 0) + 1
     return [[['stencil', e], n] for e, n in sorted(count.items())]
 
 
-STEPS = [collatz(i + 1) for i in range(1000)]
 ROUNDS = [max(s - 1, 0) for s in STEPS] + [0] * 24
 BITS = [bin(s).count('1') for s in STEPS]
 GROUPS = [[b for i, b in enumerate(BITS) if i % 32 // 8 == g] for g in range(4)]
