@@ -62,18 +62,8 @@ static void write_entry(struct mg_json *j, const struct entry *e)
     mg_json_end(j, '}');
 }
 
-static void write_all(void) /* under the lock, while the store is open */
-{
-    struct mg_buf b = MG_BUF_INIT;
-    struct mg_json j;
-    mg_json_init(&j, &b, 0);
-    mg_json_arr(&j);
-    for (uint32_t i = 0; i < checked.list.n; i++)
-        write_entry(&j, &checked.list.at[i]);
-    mg_json_end(&j, ']');
-    mg_store_tool_json(mg_session.store, "check", "findings", b.at);
-    mg_buf_release(&b);
-}
+static void write_one(struct mg_json *j, uint32_t i) { write_entry(j, &checked.list.at[i]); }
+static void write_all(void) { mg_findings_tell("check", checked.list.n, write_one); } /* under the lock, while the store is open */
 
 static bool same(const struct entry *e, uint64_t kernel, const char *kind, const struct mg_finding *f)
 {

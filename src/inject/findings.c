@@ -35,18 +35,21 @@ static void write_finding(struct mg_json *j, const struct finding *f)
     mg_json_end(j, '}');
 }
 
-static void write_all(void) /* under the lock, while the store is open */
+void mg_findings_tell(const char *tool, uint32_t n, void (*write)(struct mg_json *j, uint32_t i))
 {
     struct mg_buf b = MG_BUF_INIT;
     struct mg_json j;
     mg_json_init(&j, &b, 0);
     mg_json_arr(&j);
-    for (uint32_t i = 0; i < findings.list.n; i++)
-        write_finding(&j, &findings.list.at[i]);
+    for (uint32_t i = 0; i < n; i++)
+        write(&j, i);
     mg_json_end(&j, ']');
-    mg_store_tool_json(mg_session.store, "bounds", "findings", b.at);
+    mg_store_tool_json(mg_session.store, tool, "findings", b.at);
     mg_buf_release(&b);
 }
+
+static void write_one(struct mg_json *j, uint32_t i) { write_finding(j, &findings.list.at[i]); }
+static void write_all(void) { mg_findings_tell("bounds", findings.list.n, write_one); } /* under the lock, while the store is open */
 
 /* True: the place is new. */
 static bool add(uint64_t kernel, uint64_t launch, const struct mg_stray *s)

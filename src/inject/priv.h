@@ -333,6 +333,8 @@ void mg_kernel_tell_other_calls(void);
 /* Tool result "virtual_architecture": kernels whose machine code was made from PTX of another target. */
 void mg_kernel_tell_other_ptx(void);
 
+/* Tool result "findings", n of them; while the store is open. */
+void mg_findings_tell(const char *tool, uint32_t n, void (*write)(struct mg_json *j, uint32_t i));
 /* Reads that the device let pass (findings.c); both while the store is open. */
 void mg_findings_add(uint64_t kernel, uint64_t launch, const struct mg_launch_done *d);
 void mg_findings_write(void);

@@ -26,18 +26,6 @@ for how in "" -rdc=true; do
             tail -n 5 out err
             failed=1
         fi
-    done <<'L'
-state 3
-indirect 1
-objects 3
-capture 10
-nodes 4
-cooperative 1 spins
-shared 1
-streams 80
-ex 1
-printf 1
-reset 2
-L
+    done < "$ROOT/tests/inject/features.list"
 done
 exit $failed

@@ -22,19 +22,7 @@ P
         for f in out err witness; do tail -n 20 $f; done
         failed=1
     fi
-done <<'L'
-state 3
-indirect 1
-objects 3
-capture 10
-nodes 4
-cooperative 1 spins
-shared 1
-streams 80
-ex 1
-printf 1
-reset 2
-L
+done < "$ROOT/tests/inject/features.list"
 # relocatable device code: the driver links, the twin comes from the linked module
 "$NVCC" -cudart shared -rdc=true -arch=sm_90 -o features "$ROOT/tests/inject/features.cu" || exit 1
 for name in state indirect streams; do
