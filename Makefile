@@ -35,7 +35,7 @@ endif
 
 objs = $(patsubst src/%.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(addprefix src/,$(1)))))
 # Layers, lowest first. The core needs libc and small static libraries only.
-CORE := base abi isa ir ptx image analysis pass tool store
+CORE := base abi isa ir ptx image analysis pass tool probe store
 CORE_OBJS := $(call objs,$(CORE))
 CLI_OBJS := $(call objs,report cli) $(B)/obj/inject/config.o $(B)/obj/inject/choice.o
 # Lane loops of the emulator are built once per vector ISA and chosen at run time.
@@ -85,7 +85,7 @@ $(B)/obj/%.avx512.o: src/%.c
 
 # ---- what tools outside the tree are linked with ---------------------------------------------------------
 PLUGIN_CORE := $(B)/lib/margay/libmargay-core.a
-$(PLUGIN_CORE): $(call objs,base isa ir ptx analysis pass tool)
+$(PLUGIN_CORE): $(call objs,base isa ir ptx analysis pass tool probe)
 	@mkdir -p $(@D)
 	@rm -f $@
 	ar rcs $@ $^
@@ -286,7 +286,7 @@ $(B)/bin/gallery: bench/gallery.c $(call objs,base isa) $(B)/obj/tool/chart.o
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ $(SYS_LIBS) -o $@
 
 # ---- counters on a GPU: make bench-gpu [ROUNDS=15] [ONLY=a,b] ---------------------------------------
-$(B)/bin/bench-gpu: bench/gpu/bench.c bench/gpu/works.c bench/gpu/probes.c bench/gpu/bench.h bench/gpu/probes.h $(call objs,base isa ir ptx analysis pass tool)
+$(B)/bin/bench-gpu: bench/gpu/bench.c bench/gpu/works.c bench/gpu/probes.c bench/gpu/bench.h bench/gpu/probes.h $(call objs,base isa ir ptx analysis pass tool probe)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-missing-prototypes $(LDFLAGS) $(filter-out %.h,$^) $(SYS_LIBS) -lm -o $@
 $(B)/bench/gpu/kernels.%.ptx: bench/gpu/kernels.cu bench/gpu/hand.h

@@ -6,7 +6,7 @@
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/probe_compile.h"
-#include "tool/probe.h"
+#include "probe/probe.h"
 
 static const struct mg_opt_page page = {
     "probe", "compile FILE.c [OPTIONS]\nshow FILE.c|FILE.ptx", "compile probes in C",

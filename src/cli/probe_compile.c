@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "base/io.h"
 #include "cli/probe_compile.h"
-#include "tool/probe.h"
+#include "probe/probe.h"
 
 static const char header[] =
 #include "probe-header.h" /* made by the build */

@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "cli/probe_compile.h"
 #include "cli/run_tools.h"
-#include "tool/expr.h"
+#include "probe/expr.h"
 #include "tool/spec.h"
 
 #define USAGE 120

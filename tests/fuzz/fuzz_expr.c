@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "fuzz.h"
-#include "tool/expr.h"
+#include "probe/expr.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {

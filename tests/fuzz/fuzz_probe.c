@@ -4,7 +4,7 @@
 
 #include "fuzz.h"
 #include "ptx/ptx.h"
-#include "tool/expr_place.h"
+#include "probe/expr_place.h"
 #include "tool/layout.h"
 
 extern const struct mg_tool mg_tool_expr;

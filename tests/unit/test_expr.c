@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "test.h"
-#include "tool/expr.h"
+#include "probe/expr.h"
 
 static struct mg_expr *parse(const char *text)
 {

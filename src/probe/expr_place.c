@@ -7,7 +7,7 @@
  *
  * analyze walks the clauses without emitting, to learn whether block counts are wanted; instrument walks
  * them again. */
-#include "tool/expr_walk.h"
+#include "probe/expr_walk.h"
 
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)

@@ -10,7 +10,7 @@
 #define MG_TOOL_PROBE_H
 
 #include "analysis/analysis.h"
-#include "tool/expr.h"
+#include "probe/expr.h"
 
 enum { MG_PROBE_ROUNDS = 4096 /* of a loop */, MG_PROBE_FUEL = 1 << 16 /* times that one mg_below says yes, at one firing */ };
 

@@ -5,7 +5,7 @@
 #include "base/intern.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "tool/expr_place.h"
+#include "probe/expr_place.h"
 
 struct mg_expr_entry { uint32_t cell; uint32_t sums[2]; }; /* cells of one update and its site keys */
 struct mg_expr_placer {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "tool/expr_place.h"
+#include "probe/expr_place.h"
 
 static void expr_release(void *conf)
 {

@@ -2,7 +2,7 @@
 #ifndef MG_TOOL_EXPR_PRIV_H
 #define MG_TOOL_EXPR_PRIV_H
 
-#include "tool/expr_lex.h"
+#include "probe/expr_lex.h"
 
 struct mg_expr_parser {
     struct mg_lex lex;

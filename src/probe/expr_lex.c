@@ -1,6 +1,6 @@
 /* Text of a one-liner into words. Never reads behind its end, never fails: what it does not know is
  * MG_TOK_BAD, and the parser says so. */
-#include "tool/expr_lex.h"
+#include "probe/expr_lex.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef MG_TOOL_EXPR_SITE_H
 #define MG_TOOL_EXPR_SITE_H
 
-#include "tool/expr.h"
+#include "probe/expr.h"
 #include "tool/patch.h"
 
 struct mg_expr_spot { /* one place where a clause fires */

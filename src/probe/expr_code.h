@@ -3,7 +3,7 @@
 #ifndef MG_TOOL_EXPR_CODE_H
 #define MG_TOOL_EXPR_CODE_H
 
-#include "tool/expr_site.h"
+#include "probe/expr_site.h"
 
 struct mg_expr_val { /* of an expression at a spot */
     enum { MG_VAL_NONE /* there is no such thing here */, MG_VAL_IMM, MG_VAL_REG /* b64 */, MG_VAL_PRED } kind;

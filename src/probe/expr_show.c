@@ -7,7 +7,7 @@
 #include "base/intern.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "tool/expr_place.h"
+#include "probe/expr_place.h"
 
 struct entry { /* of a map */
     struct mg_expr_const keys[MG_EXPR_KEYS + 1]; /* topk: the value behind them */

@@ -1,6 +1,6 @@
 /* Finds the places that a one-liner's clauses name. Instructions are the application's own; a pattern
  * that names a state space also means generic accesses that provably go there. */
-#include "tool/expr_site.h"
+#include "probe/expr_site.h"
 
 #include <fnmatch.h>
 #include <stdio.h>

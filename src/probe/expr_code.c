@@ -1,6 +1,6 @@
 /* Values and expressions of one-liners as PTX. Arithmetic is pure and runs in all lanes; only what has
  * an effect is guarded (expr_place.c). */
-#include "tool/expr_code.h"
+#include "probe/expr_code.h"
 
 #include <string.h>
 

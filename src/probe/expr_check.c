@@ -1,6 +1,6 @@
 /* What a one-liner may say: types, where values stand, shapes of maps. Also the words the language
  * shares with those who place it: names of values, and which instructions a pattern means. */
-#include "tool/expr_priv.h"
+#include "probe/expr_priv.h"
 
 #include <fnmatch.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 static const struct { const char *text, *help; unsigned flags; } values[] = {
     {NULL, NULL, 0},
 #define VALUE(name, text, flags, help) {text, help, flags},
-#include "tool/expr_values.def"
+#include "probe/expr_values.def"
 #undef VALUE
 };
 

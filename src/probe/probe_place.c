@@ -1,6 +1,6 @@
 /* A probe in C at a spot: its code put inline. What is known there is folded, branches that are decided are
  * left out, calls become values, updates of maps and variables. The rest is copied with registers of its own. */
-#include "tool/expr_walk.h"
+#include "probe/expr_walk.h"
 
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)

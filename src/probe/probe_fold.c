@@ -3,7 +3,7 @@
  * reader, and the others (a loop's) are taken as unknown. */
 #include <string.h>
 
-#include "tool/probe.h"
+#include "probe/probe.h"
 
 static const struct mg_probe_known unknown;
 

@@ -7,7 +7,7 @@
 #include "analysis/indvar.h"
 #include "analysis/loop.h"
 #include "ptx/ptx.h"
-#include "tool/probe.h"
+#include "probe/probe.h"
 
 struct checker {
     struct mg_probe *p;

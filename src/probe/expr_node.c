@@ -1,6 +1,6 @@
 /* Expressions of one-liners: reading them by strength of their operators, and their value where it is
  * known before the kernel runs. */
-#include "tool/expr_priv.h"
+#include "probe/expr_priv.h"
 
 #include <stdlib.h>
 #include <string.h>

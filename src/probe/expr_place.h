@@ -2,8 +2,8 @@
 #ifndef MG_TOOL_EXPR_PLACE_H
 #define MG_TOOL_EXPR_PLACE_H
 
-#include "tool/expr_code.h"
-#include "tool/probe.h"
+#include "probe/expr_code.h"
+#include "probe/probe.h"
 #include "tool/result.h"
 
 /*   note:  31 .. 25 update   24 23 kind   22 .. 0 payload */

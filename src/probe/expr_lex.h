@@ -3,7 +3,7 @@
 #ifndef MG_TOOL_EXPR_LEX_H
 #define MG_TOOL_EXPR_LEX_H
 
-#include "tool/expr.h"
+#include "probe/expr.h"
 
 enum mg_tok_kind { MG_TOK_END, MG_TOK_NUM, MG_TOK_STR, MG_TOK_NAME /* dots included: tid.x */, MG_TOK_MAP /* @name */, MG_TOK_VAR /* $name */, MG_TOK_PUNCT, MG_TOK_PATTERN, MG_TOK_BAD };
 struct mg_tok {

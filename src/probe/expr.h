@@ -19,7 +19,7 @@
 enum mg_expr_value {
     MG_EV_none,
 #define VALUE(name, text, flags, help) MG_EV_##name,
-#include "tool/expr_values.def"
+#include "probe/expr_values.def"
 #undef VALUE
     MG_EV_COUNT
 };

@@ -1,6 +1,6 @@
 /* One-liners: sites, clauses, statements and maps. After an error it goes on behind the next ';' or
  * '}', so that one run tells of all of them. */
-#include "tool/expr_priv.h"
+#include "probe/expr_priv.h"
 
 #include <stdlib.h>
 #include <string.h>
