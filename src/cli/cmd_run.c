@@ -42,7 +42,7 @@ struct run {
     const char *probe, *dir, *device, *properties, *kernel, *launches, *channel;
     bool verify, check, strict, eager, native_times, audit, stats, quiet, verbose, keep_ptx, witness, no_contract;
     double time_limit;
-    uint64_t workers;
+    uint64_t workers, repeat;
     char **app;
     int n_app;
     struct mg_place place;
@@ -273,7 +273,8 @@ static int fill_config(struct run *r)
     c->strict = r->strict;
     c->eager = r->eager;
     c->check = r->check;
-    c->verify = r->verify;
+    c->verify = r->verify || r->repeat;
+    c->repeat = (uint32_t)r->repeat;
     if (r->verify && !r->workers && strcmp(c->device, "nvidia"))
         c->workers = 1; /* CTAs come in the same order in every run, and so do their atomics */
     c->plant = r->verify && getenv("MARGAY_PLANT"); /* for tests of --verify */
@@ -543,6 +544,7 @@ int cmd_run(int argc, char **argv)
         MG_OPT_STR(0, "launches", &r.launches, "SPEC", "instrument only these launches"),
         MG_OPT_STR(0, "channel", &r.channel, "HOW", "records for the host that find no room: block (wait, the default), drop; or 1/N: write each N-th"),
         MG_OPT_FLAG(0, "verify", &r.verify, "compare what native and instrumented kernels write"),
+        MG_OPT_U64(0, "repeat", &r.repeat, "N", "as --verify, and N more runs of each code by turns, all timed: what instrumenting costs"),
         MG_OPT_FLAG(0, "check", &r.check, "find races, uninitialised shared memory, misused barriers; bounds to the byte"),
         MG_OPT_FLAG(0, "strict", &r.strict, "exit with 121 unless every selected launch was instrumented"),
         MG_OPT_FLAG(0, "eager", &r.eager, "instrument every kernel when its module is loaded"),

@@ -24,6 +24,7 @@
     ROW(text, channel,       "MARGAY_CHANNEL")       \
     ROW(u64,  time_limit_ns, "MARGAY_TIME_LIMIT_NS") \
     ROW(u32,  workers,       "MARGAY_WORKERS")       \
+    ROW(u32,  repeat,        "MARGAY_REPEAT")        \
     ROW(flag, strict,        "MARGAY_STRICT")        \
     ROW(flag, eager,         "MARGAY_EAGER")         \
     ROW(flag, verify,        "MARGAY_VERIFY")        \

@@ -17,6 +17,7 @@ struct mg_config { /* strings: owner is the config; NULL when not given */
     char *channel;     /* MARGAY_CHANNEL: block, drop or 1/N: what writers of records do that find no room, or only each N-th */
     uint64_t time_limit_ns; /* MARGAY_TIME_LIMIT_NS */
     uint32_t workers;  /* MARGAY_WORKERS */
+    uint32_t repeat;   /* MARGAY_REPEAT: with --verify, so many more runs of either code */
     bool strict, eager, verify, check, stats, quiet, verbose, native_times, witness;
     bool no_contract;  /* MARGAY_NO_CONTRACT: the software devices do not contract mul and add */
     bool stress;       /* MARGAY_STRESS: rewrite every twin thoroughly (pass/stress.h), for tests */

@@ -66,6 +66,24 @@ static cu_result send_instrumented(const struct mg_call *c, struct mg_run *r)
     return rc;
 }
 
+/* --repeat: both codes by turns on the memory that the launch found. They are launches of the profile like any
+ * other; a gate in front of each keeps what the host needs to send it out of its time. */
+static void repeat(const struct mg_call *c, struct mg_inst *i, struct mg_verify *v)
+{
+    cu_result rc = CUE_SUCCESS;
+    for (uint32_t k = 0; k < 2 * mg_session.config.repeat && rc == CUE_SUCCESS; k++) {
+        mg_select_force(k % 2 ? MG_TURN_TWIN : MG_TURN_NATIVE);
+        struct mg_run *r = mg_run_new(i, &c->shape, c->params, c->extra, false);
+        mg_select_force(MG_TURN_ANY);
+        bool held = r && mg_session.backend->send && mg_gate_close(c->shape.stream, c->shape.per_thread);
+        rc = !r ? CUE_OUT_OF_MEMORY : r->block ? send_instrumented(c, r) : send_native(c, r);
+        if (held)
+            mg_gate_open();
+        if (!mg_verify_again(v))
+            return;
+    }
+}
+
 /* --verify: native runs first, and afterwards a look at what the twin wrote. */
 static cu_result send_verified(const struct mg_call *c, struct mg_run *r)
 {
@@ -79,6 +97,8 @@ static cu_result send_verified(const struct mg_call *c, struct mg_run *r)
             mg_run_record(i, &c->shape, why);
         return rc;
     }
+    if (v)
+        repeat(c, i, v);
     rc = send_instrumented(c, r);
     if (v)
         mg_verify_end(v, c, rc);

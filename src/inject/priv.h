@@ -408,6 +408,9 @@ void mg_select_end(void);
 void mg_select_name(uint32_t at, const char *name); /* tells the control page of a tool */
 uint32_t mg_select_tools(void); /* those that are switched on; adds what somebody wishes first */
 const char *mg_select_why_not(const struct mg_run *r, uint64_t number);
+/* --repeat: what the next launch shall be, whatever was chosen. */
+enum mg_select_turn { MG_TURN_ANY, MG_TURN_NATIVE, MG_TURN_TWIN };
+void mg_select_force(enum mg_select_turn turn);
 void mg_select_ended(const struct mg_run *r, uint64_t hash, bool timed, uint64_t time_ns); /* hash: of all that it counted */
 /* Parameters for the twin: those given and the context block. `room` is the caller's. */
 struct mg_params { void **params, **extra; void *heap; uint64_t ctx; size_t size; void *extra_at[5]; void *params_at[64]; };

@@ -27,6 +27,7 @@ static char page_path[PATH_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t granting = PTHREAD_MUTEX_INITIALIZER;
 static struct mg_map shapes; /* under lock */
+static enum mg_select_turn forced; /* of the next launch; --verify lets through one at a time */
 static uint64_t n_timed, timed_ns, n_ended; /* instrumented launches */
 
 /* A tool that somebody wants to be added. */
@@ -100,8 +101,12 @@ static struct shape *find_shape(const struct mg_code *code, const struct mg_shap
     return (struct shape *)(uintptr_t)at;
 }
 
+void mg_select_force(enum mg_select_turn turn) { forced = turn; }
+
 const char *mg_select_why_not(const struct mg_run *r, uint64_t number)
 {
+    if (forced)
+        return forced == MG_TURN_NATIVE ? "native, for its time" : NULL;
     const struct mg_session *s = &mg_session;
     const char *why = NULL;
     __atomic_fetch_add(&page->launches, 1, __ATOMIC_RELAXED);

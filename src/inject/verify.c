@@ -592,6 +592,15 @@ bool mg_verify_begin(const struct mg_call *c, const struct mg_run *r, struct mg_
     return false;
 }
 
+bool mg_verify_again(struct mg_verify *v)
+{
+    cu_result end = CUE_SUCCESS;
+    if (!mg_settle(&end, false) || end != CUE_SUCCESS)
+        return false;
+    restore(v);
+    return true;
+}
+
 void mg_verify_end(struct mg_verify *v, const struct mg_call *c, cu_result rc)
 {
     struct difference d = {0};

@@ -31,6 +31,10 @@ bool mg_areas_peers(void);                    /* kernels may reach the memory of
 bool mg_settle(cu_result *rc, bool shared);
 bool mg_settle_is_stuck(void); /* what we stopped waiting for has still not ended */
 
+/* Keeps a stream back until it is opened, so that what is sent to it meanwhile runs without gaps (--repeat). */
+bool mg_gate_close(cu_stream stream, bool per_thread);
+void mg_gate_open(void);
+
 /* ---- verify.c ------------------------------------------------------------------------------------ */
 
 struct mg_verify;
@@ -40,6 +44,8 @@ struct mg_verify;
 void mg_verify_enter(void);
 void mg_verify_leave(void);
 bool mg_verify_begin(const struct mg_call *c, const struct mg_run *r, struct mg_verify **v, cu_result *rc, const char **why);
+/* --repeat: everything has ended and memory is as the launch found it; false: no more of it. */
+bool mg_verify_again(struct mg_verify *v);
 void mg_verify_end(struct mg_verify *v, const struct mg_call *c, cu_result rc);
 void mg_verify_skip(const char *why); /* an instrumented launch or node that is not compared */
 void mg_verify_tell(void);            /* into the profile, while the store is open */

@@ -69,6 +69,23 @@ for e in saxpy reduce histogram bfs; do
     "$MARGAY" run --verify --device nvidia -o profile -- "$EX/$e" > out 2> err && "$MARGAY" report profile --json > out.json &&
         python3 same.py 2>> err && echo "ok   $e" || { echo "FAIL $e"; cat err; failed=1; }
 done
+# --repeat: every launch both codes by turns on the memory that it found, timed, and the same counts each time
+cat > again.py <<'P'
+import json
+r = json.load(open('out.json'))
+c, v = r['coverage'], r['tools']['margay']['verify']
+assert v['launches'] == 1 and v['differences'] == 0, v
+assert (c['launches'], c['instrumented']) == (7, 4) and [(x['reason'], x['launches']) for x in c['native']] == [('native, for its time', 3)], c
+assert all(x['time_ns'] for x in r['launches']), r['launches']
+once = json.load(open('once.json'))
+assert [b['thread_entries'] for b in r['kernels'][0]['blocks']] == [4 * b['thread_entries'] for b in once['kernels'][0]['blocks']]
+P
+for device in $devices; do
+    rm -rf profile again
+    "$MARGAY" run -q --device $device -o profile -- "$EX/histogram" > plain 2> err && "$MARGAY" report profile --json > once.json &&
+        "$MARGAY" run --repeat 3 --device $device -o again -- "$EX/histogram" > out 2>> err && "$MARGAY" report again --json > out.json &&
+        cmp out plain && python3 again.py 2>> err && echo "ok   repeat, $device" || { echo "FAIL repeat, $device"; cat err; failed=1; }
+done
 "$MARGAY" run --verify -t none -- ./verify > out 2> err
 [ $? = 120 ] && grep -q 'compares instrumented launches' err || { echo "FAIL -t none"; failed=1; }
 exit $failed
