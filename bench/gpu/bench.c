@@ -4,7 +4,7 @@
  * the counts of a small size (--counts-out) that the GPU's are compared with (--counts). Talks to the
  * driver alone, by dlopen; instruments by itself, in process.
  *
- *   bench-gpu PTX [--size full|small] [--rounds N] [--only a,b] [--styles a,b] [--counts FILE] [--counts-out FILE] [--json FILE] [--check] [--keep DIR]
+ *   bench-gpu PTX [--size full|small] [--rounds N] [--only a,b] [--styles a,b] [--counts FILE] [--counts-out FILE] [--json FILE] [--check] [--once] [--keep DIR]
  *   bench-gpu PTX --hand DIR   six probes, put in by tools and written by hand into the source (DIR/hand.1.ptx ...; hand.h)
  *   bench-gpu PTX --long N     one thread, N rounds of a loop (8589934602): every block against what few rounds predict
  */
@@ -96,7 +96,7 @@ struct built { /* one style of one kernel */
 
 struct result { const struct work *w; struct built b[N_STYLES]; uint64_t *totals; uint32_t n_blocks; bool counts_checked, counts_wrong, output_wrong; };
 
-static struct { const char *ptx, *only, *styles, *counts_in, *counts_out, *json, *keep, *hand; int rounds, sm; bool small, check_only; uint64_t far; } o = {.rounds = 15};
+static struct { const char *ptx, *only, *styles, *counts_in, *counts_out, *json, *keep, *hand; int rounds, sm; bool small, check_only, once; uint64_t far; } o = {.rounds = 15};
 static char *ptx_text;
 static struct mg_module *ptx_module;
 static void *native_module;
@@ -335,7 +335,7 @@ static int by_value(const void *a, const void *b)
 static double run_once(const struct built *b, const struct work *w, void *start, void *end)
 {
     float ms = 0;
-    unsigned times = w->n_resets ? 1 : 3;
+    unsigned times = w->n_resets || o.once ? 1 : 3;
     reset_data(w);
     check(cu.event_record(start, NULL), "event");
     for (unsigned k = 0; k < times; k++)
@@ -352,7 +352,7 @@ static void time_all(struct result *r)
     check(cu.event_create(&start, 0), "event");
     check(cu.event_create(&end, 0), "event");
     for (int slow = 0; slow < 2; slow++) /* those that change what the caches hold most come last */
-        for (int round = -2; round < (slow ? 3 : o.rounds); round++)
+        for (int round = o.once ? -1 : -2; round < (o.once ? 1 : slow ? 3 : o.rounds); round++)
             for (unsigned s = 0; s < N_STYLES; s++) {
                 struct built *b = &r->b[s];
                 if (!b->function || b->failed || styles[s].slow != slow) continue;
@@ -575,6 +575,7 @@ static void parse_options(int argc, char **argv)
         const char *v = i + 1 < argc ? argv[i + 1] : "";
         if (argv[i][0] != '-') o.ptx = argv[i];
         else if (!strcmp(argv[i], "--check")) o.check_only = true;
+        else if (!strcmp(argv[i], "--once")) o.once = true;
         else if (!strcmp(argv[i], "--size")) o.small = !strcmp(v, "small"), i++;
         else if (!strcmp(argv[i], "--rounds")) o.rounds = atoi(v), i++;
         else if (!strcmp(argv[i], "--only")) o.only = v, i++;
@@ -587,7 +588,7 @@ static void parse_options(int argc, char **argv)
         else if (!strcmp(argv[i], "--long")) o.far = strtoull(v, NULL, 10), i++;
         else o.ptx = NULL, argc = 0;
     }
-    if (!o.ptx) fprintf(stderr, "usage: bench-gpu PTX [--size full|small] [--rounds N] [--only a,b] [--styles a,b] [--counts FILE] [--counts-out FILE] [--json FILE] [--check]\n"), exit(2);
+    if (!o.ptx) fprintf(stderr, "usage: bench-gpu PTX [--size full|small] [--rounds N] [--only a,b] [--styles a,b] [--counts FILE] [--counts-out FILE] [--json FILE] [--check] [--once]\n"), exit(2);
     if (o.rounds < 1 || o.rounds > MOST_ROUNDS) o.rounds = 15;
 }
 
