@@ -306,12 +306,15 @@ $(B)/obj/bench/cpu.%.o: bench/cpu/native.c bench/cpu/native.h
 $(B)/obj/bench/cpu.ptx: bench/cpu/kernels.cu
 	@mkdir -p $(@D)
 	$(NVCC) -O3 -arch=sm_80 -ptx $< -o $@
-$(B)/bin/bench-cpu: bench/cpu/bench_cpu.c $(B)/obj/bench/cpu.strict.o $(B)/obj/bench/cpu.fast.o $(call objs,base isa ir ptx analysis) $(DEVICE_OBJS)
+$(B)/obj/bench/cox.%.o: bench/cpu/cox.c bench/cpu/native.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Ibench/cpu $(CFLAGS) $(LDFLAGS) $^ -fopenmp $(SYS_LIBS) -o $@
-bench-cpu: $(B)/bin/bench-cpu $(B)/obj/bench/cpu.ptx plugin
-	$< $(B)/obj/bench/cpu.ptx
-	$< -t $(shell nproc) $(B)/obj/bench/cpu.ptx
+	$(if $(filter clang,$*),$(CLANG),gcc) -std=c17 -O3 -march=native -DVARIANT=$* -c $< -o $@
+$(B)/bin/bench-cpu: bench/cpu/bench_cpu.c bench/cpu/opencl.c $(B)/obj/bench/cpu.strict.o $(B)/obj/bench/cpu.fast.o $(B)/obj/bench/cox.gcc.o $(if $(CLANG),$(B)/obj/bench/cox.clang.o) $(call objs,base isa ir ptx analysis) $(DEVICE_OBJS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -Ibench/cpu $(CFLAGS) $(if $(CLANG),-DCOX_CLANG) $(LDFLAGS) $^ -fopenmp $(SYS_LIBS) -o $@
+bench-cpu: $(B)/bin/bench-cpu $(B)/obj/bench/cpu.ptx plugin ## the CPU device against native C, OpenCL and COX's form of warp shuffles
+	$< $(B)/obj/bench/cpu.ptx bench/cpu/kernels.cl
+	$< -t $(shell nproc) $(B)/obj/bench/cpu.ptx bench/cpu/kernels.cl
 
 # ---- what counting costs on the CPU device, kernel by kernel: CPU time under blocks over that under none ----
 $(B)/bin/bench-cpu-kernels: bench/cpu/kernels.c all

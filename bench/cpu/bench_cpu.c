@@ -1,6 +1,7 @@
-/* The CPU device against native C + OpenMP (-O3 -march=native, and with -ffast-math) on ten kernels,
- * interleaved in one process, medians. usage: bench-cpu kernels.ptx [-t THREADS] [-r REPEATS] [-k NAME]
- * [-d cpu|emu] [-j]: -j prints JSON. Results are compared first; a kernel that differs is named. */
+/* The CPU device against native C + OpenMP (-O3 -march=native, and with -ffast-math), against OpenCL where one is
+ * installed, and for warp shuffles against COX's form, interleaved in one process, medians.
+ * usage: bench-cpu kernels.ptx kernels.cl [-t THREADS] [-r REPEATS] [-k NAME] [-d cpu|emu] [-n] [-j]: -n leaves OpenCL
+ * out, -j prints JSON. Results are compared first; a kernel that differs is named. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "device/device.h"
 #include "device/mem.h"
 #include "native.h"
+#include "opencl.h"
 #include "ptx/ptx.h"
 
 enum { N = 4 << 20, M = 1024, BODIES = 8192, S = 2048, OPTIONS = 1 << 20, NODES = 1 << 18, MAX_RUNS = 64 };
@@ -27,26 +29,34 @@ static void *room(size_t n)
 {
     uint64_t p = mg_mem_alloc(n, 256, MG_ALLOC_DEVICE);
     if (!p) exit(3);
+    opencl_share((void *)p, n);
     return (void *)p;
 }
 
 /* ---- launches ----------------------------------------------------------------------------------------- */
 
-struct args { char at[128]; uint32_t n; };
-static void put(struct args *a, const void *v, uint32_t bytes)
+static void put(struct args *a, const void *v, uint32_t bytes, bool pointer)
 {
     a->n = (a->n + bytes - 1) / bytes * bytes;
     memcpy(a->at + a->n, v, bytes);
+    a->from[a->count] = a->n;
+    a->bytes[a->count] = bytes;
+    a->pointer[a->count++] = pointer;
     a->n += bytes;
 }
-static void put_i(struct args *a, int v) { put(a, &v, 4); }
-static void put_f(struct args *a, float v) { put(a, &v, 4); }
-static void put_p(struct args *a, const void *p) { put(a, &p, 8); }
+static void put_i(struct args *a, int v) { put(a, &v, 4, false); }
+static void put_f(struct args *a, float v) { put(a, &v, 4, false); }
+static void put_p(struct args *a, const void *p) { put(a, &p, 8, true); }
 
+static bool on_opencl; /* where launches go */
 static void launch(const char *name, uint32_t gx, uint32_t gy_, uint32_t bx, uint32_t by, const struct args *a)
 {
     struct mg_fault fault;
     struct mg_launch l = {.kernel = ops->kernel(mod, name), .grid = {gx, gy_, 1}, .block = {bx, by, 1}, .params = a->at, .param_bytes = a->n};
+    if (on_opencl) {
+        opencl_launch(name, (uint32_t[2]){gx, gy_}, (uint32_t[2]){bx, by}, a);
+        return;
+    }
     ops->launch(dev, &l, NULL, &fault);
     if (fault.kind) {
         fprintf(stderr, "%s\n", fault.text);
@@ -105,17 +115,17 @@ static void reduce_d(void)
     launch("reduce", N / 512, 1, 256, 1, &a);
 }
 BOTH(reduce, sum_s = reduce_strict(N, fx), sum_f = reduce_fast(N, fx))
-static bool total_ok(void)
+static bool total_ok(const float *parts)
 {
     double t = 0, want = 0;
-    for (int i = 0; i < N / 512; i++) t += fz[i];
+    for (int i = 0; i < N / 512; i++) t += parts[i];
     for (int i = 0; i < N; i++) want += fx[i];
     return fabs(t - want) < 1e-4 * want;
 }
 static bool reduce_ok(void)
 {
     reduce_d();
-    return total_ok();
+    return total_ok(fz);
 }
 static void reduce_shfl_d(void)
 {
@@ -123,11 +133,26 @@ static void reduce_shfl_d(void)
     put_i(&a, N), put_p(&a, fx), put_p(&a, fz);
     launch("reduce_shfl", N / 512, 1, 256, 1, &a);
 }
-BOTH(shuffles, shuffles_strict(N, fx, gz), shuffles_fast(N, fx, gz))
+_Thread_local struct cox_place cox_place;
+_Thread_local int cox_warp[32];
+static void cox_run(cox_block_fn *block)
+{
+#pragma omp parallel for
+    for (int b = 0; b < N / 512; b++) {
+        cox_place = (struct cox_place){256, 256, b};
+        block(N, fx, gz);
+    }
+}
+static void cox_gcc(void) { cox_run(cox_block_gcc); }
+#ifdef COX_CLANG
+static void cox_clang(void) { cox_run(cox_block_clang); }
+#else
+#define cox_clang NULL
+#endif
 static bool reduce_shfl_ok(void)
 {
     reduce_shfl_d();
-    return total_ok();
+    return total_ok(fz);
 }
 
 static void nbody_d(void)
@@ -230,8 +255,8 @@ static bool scan_ok(void)
 
 #define ROW(n) {#n, n##_d, n##_s, n##_f, n##_ok}
 static const struct bench benches[] = {ROW(saxpy), ROW(matmul), ROW(reduce), ROW(nbody), ROW(histogram), ROW(stencil), ROW(blackscholes), ROW(mandelbrot), ROW(bfs), ROW(scan),
-                                       {"reduce_shfl", reduce_shfl_d, reduce_s, reduce_f, reduce_shfl_ok},
-                                       {"shuffles", reduce_shfl_d, shuffles_s, shuffles_f, reduce_shfl_ok}}; /* the same against COX's form */
+                                       {"reduce_shfl", reduce_shfl_d, reduce_s, reduce_f, reduce_shfl_ok}}; /* not in the means */
+enum { TEN = 10 };
 
 /* ---- measuring ---------------------------------------------------------------------------------------------- */
 
@@ -287,45 +312,83 @@ static void fill(void)
     ix[NODES] = e;
 }
 
-static void overhead(int repeats, bool json)
+/* Times of the same work, interleaved: medians in milliseconds, 0 for those that are not there. */
+enum { DEVICE, STRICT, FAST, OPENCL, KINDS };
+static void interleave(void (*const fn[KINDS])(void), int repeats, double m[KINDS])
+{
+    double t[KINDS][MAX_RUNS];
+    for (int r = 0; r < repeats; r++)
+        for (int i = 0; i < KINDS; i++) {
+            on_opencl = i == OPENCL;
+            if (fn[i]) t[i][r] = timed(fn[i]);
+        }
+    on_opencl = false;
+    for (int i = 0; i < KINDS; i++) m[i] = fn[i] ? median(t[i], repeats) : 0;
+}
+
+static void overhead(int repeats, bool opencl, bool json)
 {
     double t[MAX_RUNS];
     struct args a = {.n = 0};
     put_i(&a, 0);
     static const uint32_t ctas[] = {1, 16384};
-    for (int k = 0; k < 2; k++) {
-        launch("empty", ctas[k], 1, 32, 1, &a);
-        for (int r = 0; r < repeats; r++) {
-            uint64_t s = now();
-            for (int i = 0; i < 20; i++) launch("empty", ctas[k], 1, 32, 1, &a);
-            t[r] = (double)(now() - s) * 1e-3 / 20;
+    for (int k = 0; k < 2; k++)
+        for (on_opencl = false;; on_opencl = true) {
+            launch("empty", ctas[k], 1, 32, 1, &a);
+            for (int r = 0; r < repeats; r++) {
+                uint64_t s = now();
+                for (int i = 0; i < 20; i++) launch("empty", ctas[k], 1, 32, 1, &a);
+                t[r] = (double)(now() - s) * 1e-3 / 20;
+            }
+            double m = median(t, repeats);
+            if (json) printf("  \"empty_%u_%sus\": %.3f,\n", ctas[k], on_opencl ? "opencl_" : "", m);
+            else printf("empty launch of %u CTAs%s: %.2f us\n", ctas[k], on_opencl ? " with OpenCL" : "", m);
+            if (!opencl || on_opencl) break;
         }
-        double m = median(t, repeats);
-        if (json) printf("  \"empty_%u_us\": %.3f,\n", ctas[k], m);
-        else printf("empty launch of %u CTAs: %.2f us\n", ctas[k], m);
+    on_opencl = false;
+}
+
+/* reduce_shfl against COX's form of it. */
+static bool shuffles(int repeats, bool json)
+{
+    void (*const fn[KINDS])(void) = {reduce_shfl_d, cox_gcc, cox_clang, NULL};
+    double m[KINDS];
+    bool ok = true;
+    for (int i = STRICT; i <= FAST; i++)
+        if (fn[i]) fn[i](), ok = total_ok(gz) && ok;
+    if (!ok) fprintf(stderr, "COX's form: the results differ\n");
+    interleave(fn, repeats, m);
+    if (json) printf("  \"shuffles_ms\": %.4f, \"shuffles_cox_gcc_ms\": %.4f, \"shuffles_cox_clang_ms\": %.4f,\n", m[DEVICE], m[STRICT], m[FAST]);
+    else {
+        printf("shuffles as COX emits them: %.3f ms by gcc, %.2f times ours", m[STRICT], m[STRICT] / m[DEVICE]);
+        if (fn[FAST]) printf("; %.3f ms by clang, %.2f times", m[FAST], m[FAST] / m[DEVICE]);
+        printf("\n");
     }
+    return ok;
 }
 
 int main(int argc, char **argv)
 {
     int threads = 1, repeats = 7, opt;
     const char *only = NULL, *device = "cpu";
-    bool json = false;
-    while ((opt = getopt(argc, argv, "t:r:k:d:j")) > 0) {
+    bool json = false, opencl = true;
+    while ((opt = getopt(argc, argv, "t:r:k:d:nj")) > 0) {
         if (opt == 't') threads = atoi(optarg);
         else if (opt == 'r') repeats = atoi(optarg);
         else if (opt == 'k') only = optarg;
         else if (opt == 'd') device = optarg;
+        else if (opt == 'n') opencl = false;
         else if (opt == 'j') json = true;
         else return 2;
     }
-    if (optind >= argc || repeats < 1 || repeats > MAX_RUNS) return 2;
+    if (argc - optind != 2 || repeats < 1 || repeats > MAX_RUNS) return 2;
     setenv("MARGAY_CPU_TIER", "sync", 0);
     setenv("MARGAY_CPU_STORE", "off", 0); /* first launches are cold ones */
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_device_opts opts = {.size = sizeof opts, .workers = (uint32_t)threads};
-    char *text;
+    char *text, what[256] = "";
     size_t bytes;
+    double build_ms = 0;
     struct mg_module *ir;
     ops = strcmp(device, "emu") ? mg_cpu_ops() : &mg_emu_ops;
     if (ops->open(&dev, &opts, &d) || mg_io_read(argv[optind], &text, &bytes, &d) || mg_ptx_parse(text, bytes, "kernels", &ir, &d) || ops->module_load(dev, ir, &mod, &d)) {
@@ -335,41 +398,48 @@ int main(int argc, char **argv)
     n_threads = threads;
     threads_strict(threads);
     threads_fast(threads);
+    if (opencl && !(opencl = opencl_open(argv[optind + 1], threads, what, sizeof what, &build_ms))) fprintf(stderr, "not measured against OpenCL: %s\n", what);
     fill();
-    double log_strict = 0, log_fast = 0, worst = 0;
+    double log_sum[KINDS] = {0}, worst = 0, worst_opencl = INFINITY;
     int n = 0, status = 0;
-    if (json) printf("{\n  \"device\": \"%s\", \"threads\": %d, \"kernels\": [\n", device, threads);
-    else printf("%-13s %9s %9s %9s %9s %8s %8s\n", "", "first ms", "ms", "native", "fastmath", "/native", "/fast");
+    if (json) printf("{\n  \"device\": \"%s\", \"threads\": %d, \"opencl\": \"%s\", \"opencl_build_ms\": %.1f, \"kernels\": [\n", device, threads, opencl ? what : "", build_ms);
+    else {
+        if (opencl) printf("OpenCL: %s, %.0f ms to build\n", what, build_ms);
+        printf("%-13s %9s %9s %9s %9s %9s %8s %8s %8s\n", "", "first ms", "ms", "native", "fastmath", "OpenCL", "/native", "/fast", "OpenCL/");
+    }
     for (size_t k = 0; k < sizeof benches / sizeof *benches; k++) {
         const struct bench *b = &benches[k];
-        double t[3][MAX_RUNS];
+        void (*const fn[KINDS])(void) = {b->device, b->strict, b->fast, opencl && k < TEN ? b->device : NULL};
+        double m[KINDS];
         if (only && strcmp(only, b->name)) continue;
         double first = timed(b->device);
-        if (!b->same()) {
-            fprintf(stderr, "%s: the results differ\n", b->name);
-            status = 1;
+        for (on_opencl = false;; on_opencl = true) {
+            if (!b->same()) {
+                fprintf(stderr, "%s%s: the results differ\n", b->name, on_opencl ? " with OpenCL" : "");
+                status = 1;
+            }
+            if (!fn[OPENCL] || on_opencl) break;
         }
-        for (int r = 0; r < repeats; r++) {
-            t[0][r] = timed(b->device);
-            t[1][r] = timed(b->strict);
-            t[2][r] = timed(b->fast);
-        }
-        double m[3];
-        for (int i = 0; i < 3; i++) m[i] = median(t[i], repeats);
-        if (strcmp(b->name, "reduce_shfl") && strcmp(b->name, "shuffles")) {
-            log_strict += log(m[0] / m[1]);
-            log_fast += log(m[0] / m[2]);
-            worst = fmax(worst, m[0] / m[1]);
+        interleave(fn, repeats, m);
+        if (k < TEN) {
+            for (int i = STRICT; i < KINDS; i++) log_sum[i] += log(m[DEVICE] / m[i]);
+            worst = fmax(worst, m[DEVICE] / m[STRICT]);
+            worst_opencl = fmin(worst_opencl, m[OPENCL] / m[DEVICE]);
             n++;
         }
-        if (json) printf("    {\"kernel\": \"%s\", \"first_ms\": %.3f, \"ms\": %.4f, \"native_ms\": %.4f, \"fastmath_ms\": %.4f}%s\n", b->name, first, m[0], m[1], m[2], k + 1 < sizeof benches / sizeof *benches && !only ? "," : "");
-        else printf("%-13s %9.2f %9.3f %9.3f %9.3f %8.2f %8.2f\n", b->name, first, m[0], m[1], m[2], m[0] / m[1], m[0] / m[2]);
+        if (json) printf("    {\"kernel\": \"%s\", \"first_ms\": %.3f, \"ms\": %.4f, \"native_ms\": %.4f, \"fastmath_ms\": %.4f, \"opencl_ms\": %.4f}%s\n", b->name, first, m[DEVICE], m[STRICT], m[FAST], m[OPENCL], k + 1 < sizeof benches / sizeof *benches && !only ? "," : "");
+        else printf("%-13s %9.2f %9.3f %9.3f %9.3f %9.3f %8.2f %8.2f %8.2f\n", b->name, first, m[DEVICE], m[STRICT], m[FAST], m[OPENCL], m[DEVICE] / m[STRICT], m[DEVICE] / m[FAST], m[OPENCL] / m[DEVICE]);
         fflush(stdout);
     }
     if (json) printf("  ],\n");
-    if (!only) overhead(repeats, json);
-    if (json) printf("  \"geomean_native\": %.4f, \"geomean_fastmath\": %.4f, \"worst_native\": %.4f\n}\n", exp(log_strict / n), exp(log_fast / n), worst);
-    else printf("geomean %.2f x native, %.2f x fast-math; worst %.2f x native\n", exp(log_strict / n), exp(log_fast / n), worst);
+    if ((!only || !strcmp(only, "reduce_shfl")) && !shuffles(repeats, json)) status = 1;
+    if (!only) overhead(repeats, opencl, json);
+    double mean[KINDS];
+    for (int i = 0; i < KINDS; i++) mean[i] = n ? exp(log_sum[i] / n) : 0;
+    if (json) printf("  \"geomean_opencl\": %.4f, \"worst_opencl\": %.4f,\n", opencl && n ? 1 / mean[OPENCL] : 0, opencl && n ? worst_opencl : 0);
+    else if (opencl && n) printf("OpenCL takes %.2f times as long (geomean), at least %.2f times\n", 1 / mean[OPENCL], worst_opencl);
+    if (json) printf("  \"geomean_native\": %.4f, \"geomean_fastmath\": %.4f, \"worst_native\": %.4f\n}\n", mean[STRICT], mean[FAST], worst);
+    else if (n) printf("geomean %.2f x native, %.2f x fast-math; worst %.2f x native\n", mean[STRICT], mean[FAST], worst);
     ops->module_unload(mod);
     ops->close(dev);
     return status;

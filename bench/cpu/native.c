@@ -128,24 +128,6 @@ void NATIVE(scan)(int n, const unsigned *in, unsigned *out)
     }
 }
 
-/* The warp shuffles of reduce_shfl as COX translates them: what lanes send is stored, then a loop over the lanes loads it. */
-void NATIVE(shuffles)(int n, const float *x, float *out)
-{
-#pragma omp parallel for
-    for (int b = 0; b < n / 512; b++) {
-        float v[256], sent[32], sum = 0;
-        for (int t = 0; t < 256; t++) v[t] = x[512 * b + t] + x[512 * b + 256 + t];
-        for (int d = 16; d > 0; d >>= 1)
-            for (int w = 0; w < 256; w += 32) {
-                for (int i = 0; i < 32; i++) sent[i] = v[w + i];
-                __asm__ volatile("" ::: "memory"); /* the barrier of the warp */
-                for (int i = 0; i < 32; i++) v[w + i] += sent[i ^ d];
-            }
-        for (int w = 0; w < 256; w += 32) sum += v[w];
-        out[b] = sum;
-    }
-}
-
 int NATIVE(threads)(int n);
 #include <omp.h>
 int NATIVE(threads)(int n)

@@ -14,9 +14,15 @@ struct body { float x, y, z, w; };
     void mandelbrot_##v(int n, int limit, int *out);                                            \
     void bfs_##v(int n, const int *first, const int *edges, int *depth, int level);             \
     void scan_##v(int n, const unsigned *in, unsigned *out);                                    \
-    void shuffles_##v(int n, const float *x, float *out);                                       \
     int threads_##v(int n);
 NATIVE_DECLARE(strict)
 NATIVE_DECLARE(fast)
+
+/* cox.c: a block of reduce_shfl, and the variables that its runtime sets. */
+struct cox_place { int size, size_x, block; };
+extern _Thread_local struct cox_place cox_place;
+extern _Thread_local int cox_warp[32];
+typedef void cox_block_fn(int n, const float *restrict x, float *restrict out);
+cox_block_fn cox_block_gcc, cox_block_clang;
 
 #endif
