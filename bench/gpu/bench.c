@@ -66,19 +66,26 @@ void check(int rc, const char *what)
 
 /* ---- styles ------------------------------------------------------------------------------------ */
 
-struct style { const char *name, *tool, *args; bool slow; };
+struct style {
+    const char *name, *tool, *args;
+    bool slow;
+    const char *also;  /* a style whose tools stand in the same twin */
+    unsigned one_of;   /* of so many launches one runs the twin, the others native code; 0: all */
+};
 static const struct style styles[] = {
-    {"native", NULL, NULL, false}, {"twin", "none", "", false}, /* the twin alone: no counters */
-    {"register", "blocks", "counters=register,warps=off,shards=64", false},
-    {"measured", "blocks", "counters=register,warps=off,shards=64,weights=", false}, /* with weights of an earlier run */
-    {"warps", "blocks", "counters=register,warps=on,shards=64", false},
-    {"cta", "blocks", "counters=register,warps=off,shards=64,scope=cta,cta=0", false},
-    {"warp", "blocks", "counters=register,warps=off,shards=64,scope=warp,cta=0,warp=0", false},
-    {"probe-sum", "probe-sum", "", false}, {"probe-sums", "probe-sums", "", false}, {"probe-cells", "probe-cells", "", true},
-    {"opcodes", "opcodes", "", false}, {"guards", "opcodes", "lanes=on", false}, {"bytes", "memory", "level=bytes", false}, {"clock", "clock", "", false},
-    {"lanes", "lanes", "", true}, {"memory", "memory", "", true}, {"bounds", "bounds", "", true}, {"latency", "latency", "", true}, {"functions", "functions", "", true}, {"values", "values", "", true},
-    {"class", "blocks", "counters=class,warps=off", true},
-    {"thread", "blocks", "counters=thread", true}, {"flux", "blocks", "counters=flux", true}, {"atomic", "blocks", "counters=atomic", true},
+    {"native", NULL, NULL, false, NULL, 0}, {"twin", "none", "", false, NULL, 0}, /* the twin alone: no counters */
+    {"register", "blocks", "counters=register,warps=off,shards=64", false, NULL, 0},
+    {"measured", "blocks", "counters=register,warps=off,shards=64,weights=", false, NULL, 0}, /* with weights of an earlier run */
+    {"warps", "blocks", "counters=register,warps=on,shards=64", false, NULL, 0},
+    {"cta", "blocks", "counters=register,warps=off,shards=64,scope=cta,cta=0", false, NULL, 0},
+    {"warp", "blocks", "counters=register,warps=off,shards=64,scope=warp,cta=0,warp=0", false, NULL, 0},
+    {"probe-sum", "probe-sum", "", false, NULL, 0}, {"probe-sums", "probe-sums", "", false, NULL, 0}, {"probe-cells", "probe-cells", "", true, NULL, 0},
+    {"opcodes", "opcodes", "", false, NULL, 0}, {"guards", "opcodes", "lanes=on", false, NULL, 0}, {"bytes", "memory", "level=bytes", false, NULL, 0}, {"clock", "clock", "", false, NULL, 0},
+    {"lanes", "lanes", "", true, NULL, 0}, {"memory", "memory", "", true, NULL, 0}, {"bounds", "bounds", "", true, NULL, 0}, {"latency", "latency", "", true, NULL, 0}, {"functions", "functions", "", true, NULL, 0}, {"values", "values", "", true, NULL, 0},
+    {"sampled", "lanes", "", true, NULL, 32}, /* lanes,sample=32 */
+    {"gtpin", "memory", "level=bytes", false, "opcodes", 0}, {"gtpin-lanes", "lanes", "", true, "gtpin", 0}, /* GT-Pin's counts, widths and bytes; with its channel use */
+    {"class", "blocks", "counters=class,warps=off", true, NULL, 0},
+    {"thread", "blocks", "counters=thread", true, NULL, 0}, {"flux", "blocks", "counters=flux", true, NULL, 0}, {"atomic", "blocks", "counters=atomic", true, NULL, 0},
 };
 enum { N_STYLES = sizeof styles / sizeof *styles, NATIVE = 0, TWIN = 1, REGISTER = 2, MEASURED = 3, MOST_ROUNDS = 64, COPIES = 256 };
 
@@ -161,6 +168,19 @@ static void put_list(const struct built *b, const struct mg_tool *tool, void *co
     free(words);
 }
 
+/* The tools of the styles that this one stands with, behind the n that are there. */
+static uint32_t add_also(const struct style *s, struct mg_tool_use *uses, void **confs, uint32_t n, struct mg_diag *d)
+{
+    for (unsigned i = 0; s->also && i < N_STYLES; i++) {
+        if (strcmp(styles[i].name, s->also)) continue;
+        const struct mg_tool *tool = mg_tool_find(styles[i].tool);
+        check(tool->configure(styles[i].args, &confs[n], d), styles[i].name);
+        uses[n] = (struct mg_tool_use){tool, confs[n]};
+        return add_also(&styles[i], uses, confs, n + 1, d);
+    }
+    return n;
+}
+
 /* Instruments the kernel anew and loads it; fills the symbol table from the native module. */
 static void build(struct built *b, const struct style *s, const struct work *w, const char *weights, int cap)
 {
@@ -173,7 +193,6 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
     }
     struct mg_diag d = MG_DIAG_INIT;
     const struct mg_tool *listed = mg_tool_find(s->tool), *probe = listed ? NULL : probe_find(s->tool), *tool = listed ? listed : probe; /* a probe may have a tool's name */
-    void *conf = NULL;
     struct mg_tools_opts opts = {.size = sizeof opts, .sm = (uint32_t)o.sm, .max_copies = COPIES, .reduce = true};
     char args[512];
     snprintf(args, sizeof args, "%s%s", s->args, weights);
@@ -181,8 +200,11 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
     mg_id k = mg_module_find_func(ptx_module, l->kernel);
     struct mg_sites *sites = mg_sites_new(ptx_module, k);
     struct mg_twin *t = NULL;
-    if (mg_twin_new_as(ptx_module, k, probe ? 0 : MG_TWIN_CONSTANTS, &t, &d) || (tool->configure && tool->configure(args, &conf, &d)) ||
-        mg_tools_instrument(&(struct mg_tool_use){tool, conf}, 1, sites, t, &opts, &b->layout, &d) || mg_module_verify(t->m, &d)) {
+    void *confs[4] = {NULL}; /* chains of `also` are no longer */
+    bool ok = !mg_twin_new_as(ptx_module, k, probe ? 0 : MG_TWIN_CONSTANTS, &t, &d) && (!tool->configure || !tool->configure(args, &confs[0], &d));
+    struct mg_tool_use uses[4] = {{tool, confs[0]}};
+    uint32_t n_uses = add_also(s, uses, confs, 1, &d);
+    if (!ok || mg_tools_instrument(uses, n_uses, sites, t, &opts, &b->layout, &d) || mg_module_verify(t->m, &d)) {
         fprintf(stderr, "bench-gpu: %s, %s: %s\n", l->kernel, s->name, mg_diag_first(&d, MG_ERR_STATE));
         exit(3);
     }
@@ -204,12 +226,13 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
         }
         check(cu.to_device(b->block, head, sizeof head), "context block");
         check(cu.set(b->block + MG_CTX_BYTES, 0, 2 * b->words), "counters");
-        put_list(b, tool, conf);
+        put_list(b, tool, confs[0]);
         if (t->n_symbols) check(cu.to_device(head[MG_CTX_SYMBOLS / 8], table, 8 * t->n_symbols), "symbols");
         measure_function(b, l);
     }
     mg_buf_release(&text);
-    if (conf) tool->release(conf);
+    for (uint32_t i = 0; i < n_uses; i++)
+        if (confs[i]) uses[i].tool->release(confs[i]);
     mg_twin_free(t);
     mg_sites_free(sites);
     mg_diag_release(&d);
@@ -346,6 +369,25 @@ static double run_once(const struct built *b, const struct work *w, void *start,
     return ms / times;
 }
 
+/* The mean of a round of launches of which one runs the twin. Data that a launch spoils are put back before each. */
+static double run_sampled(const struct result *r, unsigned style, void *start, void *end)
+{
+    unsigned n = styles[style].one_of;
+    double sum = 0;
+    float ms = 0;
+    if (r->w->n_resets) {
+        for (unsigned k = 0; k < n; k++) sum += run_once(&r->b[k == n / 2 ? style : NATIVE], r->w, start, end);
+        return sum / n;
+    }
+    check(cu.event_record(start, NULL), "event");
+    for (unsigned k = 0; k < n; k++)
+        for (unsigned i = 0; i < r->w->n_launches; i++) send(&r->b[k == n / 2 ? style : NATIVE], &r->w->launches[i]);
+    check(cu.event_record(end, NULL), "event");
+    check(cu.event_sync(end), r->w->name);
+    check(cu.event_elapsed(&ms, start, end), "event");
+    return ms / n;
+}
+
 static void time_all(struct result *r)
 {
     void *start, *end;
@@ -356,7 +398,7 @@ static void time_all(struct result *r)
             for (unsigned s = 0; s < N_STYLES; s++) {
                 struct built *b = &r->b[s];
                 if (!b->function || b->failed || styles[s].slow != slow) continue;
-                double ms = run_once(b, r->w, start, end);
+                double ms = styles[s].one_of ? run_sampled(r, s, start, end) : run_once(b, r->w, start, end);
                 if (round >= 0) b->times[b->n_times++] = ms;
             }
     for (unsigned s = 0; s < N_STYLES; s++) {

@@ -144,6 +144,7 @@ struct mg_use { /* a tool of the session (tools.c) */
     void *conf;
     char *name, *args, *path;        /* path: of its shared object, NULL: built in */
     uint32_t store_id;
+    uint32_t one_of;                 /* launches of a kernel it looks at one of; 1: at all */
 };
 struct mg_session {
     struct mg_config config;
@@ -246,6 +247,7 @@ struct mg_code { /* one kernel of one image, the same for every context */
     struct mg_variant *variants; /* newest first; only ever added to, under the lock of twin.c */
     bool told[MG_MAX_USES];      /* the store knows what this tool placed in it; under the session's lock */
     struct mg_account *accounts[MG_MAX_USES];
+    uint64_t drawn_from[MG_MAX_USES]; /* launches of which this tool's sample was drawn */
     uint64_t n_ended, n_timed, timed_ns; /* launches and replays, of them those whose time is known; for --stats */
     uint64_t other_calls;        /* thread calls that left for a function without a clone */
     bool verify_known; const char *verify_why; /* --verify: why it cannot run three times, NULL: it can */
@@ -321,6 +323,8 @@ bool mg_kernel_twin(struct mg_body *b, const struct mg_shape *s);
 /* Which PTX text the kernel is in, without parsing it: its identity in the profile. */
 void mg_kernel_find(struct mg_inst *i);
 void mg_kernel_each_twin(void *handle, void (*fn)(void *twin, void *user), void *user);
+/* The set without those tools whose sample the next launch of the kernel is not in (tools.c). */
+uint32_t mg_tools_draw(struct mg_code *c, uint32_t set);
 /* Tells the store of the kernel, and of what the tools of this body placed in it. */
 uint32_t mg_kernel_store_id(struct mg_inst *i, struct mg_body *b);
 /* Collects the witness counts of an image before it goes away. */

@@ -92,6 +92,8 @@ static bool select_kernel(struct mg_run *r)
         r->reason = "filtered";
     else if (!r->child && (why = mg_select_why_not(r, number))) /* launches of the host are numbered */
         r->reason = why;
+    else if (!r->node && !(set = mg_tools_draw(r->inst->code, set))) /* replays of a node are counted together */
+        r->reason = "not in the sample";
     else if (!(r->body = mg_kernel_body(r->inst, set)) || !mg_kernel_twin(r->body, &r->shape)) {
         bool later = r->body && r->body->state == MG_STATE_NEW; /* nothing is wrong with it */
         r->reason = later ? "loading its instrumented code would wait for work in flight" : r->body && r->body->reason ? r->body->reason : "out of memory";

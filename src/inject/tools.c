@@ -41,6 +41,24 @@ uint32_t mg_tools_active(const char **why)
     return set & all;
 }
 
+/* The first launch of all, then one of every group of one_of: which, only its number and the kernel's name say, so that
+ * runs repeat. */
+static bool is_drawn(const struct mg_code *c, uint64_t n, uint32_t one_of)
+{
+    uint64_t group = n ? (n - 1) / one_of : 0;
+    return !n || (n - 1) % one_of == mg_hash64(c->name, strlen(c->name), group) % one_of;
+}
+
+uint32_t mg_tools_draw(struct mg_code *c, uint32_t set)
+{
+    for (uint32_t u = 0; u < mg_session.n_uses; u++) {
+        uint32_t one_of = mg_session.uses[u].one_of;
+        if (set >> u & 1 && one_of > 1 && !is_drawn(c, __atomic_fetch_add(&c->drawn_from[u], 1, __ATOMIC_RELAXED), one_of))
+            set &= ~(1u << u);
+    }
+    return set;
+}
+
 uint32_t mg_tools_list(uint32_t set, struct mg_use *uses, uint32_t *at)
 {
     uint32_t n = 0;
@@ -72,7 +90,7 @@ static enum mg_err add(struct mg_tool_spec t, struct mg_diag *d)
         mg_tool_spec_close(&t);
     } else {
         s->uses[s->n_uses] = (struct mg_use){.tool = t.tool, .conf = conf, .name = t.name, .args = t.args, .path = t.path,
-                                             .store_id = mg_store_use(s->store, t.name, t.args, t.path)};
+                                             .store_id = mg_store_use(s->store, t.name, t.args, t.path), .one_of = t.tool->one_of ? t.tool->one_of(conf) : 1};
         mg_select_name(s->n_uses, t.name);
         if (t.tool->begin)
             t.tool->begin(conf, mg_tools_host());
@@ -342,7 +360,7 @@ uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t 
             continue;
         if (complete && a) {
             tell_tables(g, a, raw, before);
-            mg_account_add(a, cells, replays, use->tool->flags & MG_TOOL_PER_LAUNCH, launch);
+            mg_account_add(a, cells, replays, use->tool->flags & MG_TOOL_PER_LAUNCH || use->one_of > 1, launch);
         }
         if (use->tool->finalize && !over) {
             struct mg_tool_launch l = describe(r);

@@ -56,6 +56,27 @@ static struct counted *sum_blocks(struct making *m)
     return of;
 }
 
+static struct mg_result_launch launch_of(const struct mg_plaunch *l, const uint64_t *cells)
+{
+    return (struct mg_result_launch){.id = l->id, .cells = cells, .grid = {l->grid[0], l->grid[1], l->grid[2]}, .block = {l->block[0], l->block[1], l->block[2]},
+                                     .times = l->replays ? l->replays : 1, .timed = l->timed, .time_ns = l->time_ns, .complete = l->complete};
+}
+
+/* Launches that a sample left out, of the kernels that have one. Those that did not complete are neither. */
+static void add_others(struct making *m, struct mg_tool_result *r)
+{
+    struct mg_result_kernel **of = mg_arena_array(m->arena, struct mg_result_kernel *, m->p->n_kernels + 1);
+    for (uint32_t k = 0; k < r->n_kernels; k++)
+        if (r->kernels[k].n_of_launch) of[r->kernels[k].id] = (struct mg_result_kernel *)(uintptr_t)&r->kernels[k]; /* of our arena */
+    for (uint64_t i = 0; i < m->p->n_launches && m->use < 63; i++) {
+        const struct mg_plaunch *l = &m->p->launches[i];
+        struct mg_result_kernel *k = of[l->kernel];
+        if (!k || l->tools >> m->use & 1 || l->ran == MG_RAN_UNKNOWN || (l->ran == MG_RAN_INSTRUMENTED && !l->complete)) continue;
+        if (!k->others) k->others = mg_arena_array(m->arena, struct mg_result_launch, m->p->kernels[l->kernel].launches + 1);
+        if (k->n_others < m->p->kernels[l->kernel].launches) ((struct mg_result_launch *)(uintptr_t)k->others)[k->n_others++] = launch_of(l, NULL);
+    }
+}
+
 /* Cells of single launches, each to the kernel of its region (region -> kernel, NULL: not shown). */
 static void add_launches(struct making *m, struct mg_result_kernel *const *kernels)
 {
@@ -69,9 +90,7 @@ static void add_launches(struct making *m, struct mg_result_kernel *const *kerne
         struct mg_result_kernel *k = kernels[c->region];
         if (!k) continue;
         struct mg_result_launch *at = (struct mg_result_launch *)(uintptr_t)&k->of_launch[k->n_of_launch++]; /* of our arena */
-        *at = (struct mg_result_launch){.id = l->id, .cells = c->cells, .timed = l->timed, .time_ns = l->time_ns, .complete = l->complete};
-        memcpy(at->grid, l->grid, sizeof at->grid);
-        memcpy(at->block, l->block, sizeof at->block);
+        *at = launch_of(l, c->cells);
     }
 }
 
@@ -113,6 +132,7 @@ static void fill(struct making *m, struct mg_tool_result *r)
         of_region[i] = to;
     }
     add_launches(m, of_region);
+    add_others(m, r);
 }
 
 /* ---- without the tool ------------------------------------------------------------------------------------ */

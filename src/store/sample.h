@@ -1,17 +1,13 @@
 /* Launches of a kernel of which only some were counted (--launches, margay ctl, launches that ran native):
- * what all of them would have counted, with a bound. From the launches of one kernel and geometry (a
- * stratum) each mean is taken for those of it that were not counted; where a geometry was never counted,
- * or once only, counts are taken as proportional to the launch's threads instead. Bounds are those of
- * sampling at random from a finite population (Cochran, Sampling Techniques, 3rd ed., chapters 5 and 6),
- * 95 %, with Student's t for the fewest degrees of freedom of any stratum. They speak of launches drawn
- * at random: the first N of a program are no such sample, nor are those before its counts were steady. */
+ * what all of them would have counted, with a bound (base/estimate.h). A stratum is the launches of one kernel and
+ * geometry, a launch's size its threads. Bounds speak of launches drawn at random: the first N of a program are no
+ * such sample, nor are those before its counts were steady. */
 #ifndef MG_STORE_SAMPLE_H
 #define MG_STORE_SAMPLE_H
 
+#include "base/estimate.h"
 #include "store/store.h"
 
-enum mg_sample_method { MG_SAMPLE_GEOMETRY, MG_SAMPLE_THREADS };
-struct mg_estimate { double value, bound; }; /* bound < 0: not known */
 struct mg_sample {
     uint64_t launches, counted; /* that completed or ran native; replays of graphs each for itself */
     enum mg_sample_method method;

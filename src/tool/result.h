@@ -23,7 +23,7 @@ struct mg_result_site {
 };
 struct mg_result_entry { const uint64_t *keys; const uint64_t *cells; };
 struct mg_result_table { uint32_t site, n_keys, n_cells; const struct mg_result_entry *entries; uint64_t n; uint64_t lost; /* updates that found no room */ };
-struct mg_result_launch { uint64_t id; const uint64_t *cells; uint32_t grid[3], block[3]; bool timed; uint64_t time_ns; bool complete; };
+struct mg_result_launch { uint64_t id; const uint64_t *cells; uint32_t grid[3], block[3]; uint64_t times; /* replays that counted together */ bool timed; uint64_t time_ns; bool complete; };
 struct mg_result_kernel {
     uint32_t id;                   /* of the profile */
     const char *name, *demangled, *module;
@@ -31,7 +31,8 @@ struct mg_result_kernel {
     const struct mg_result_site *sites; uint32_t n_sites;
     const uint64_t *cells; uint32_t n_cells;
     const struct mg_result_table *tables; uint32_t n_tables;
-    const struct mg_result_launch *of_launch; uint64_t n_of_launch; /* tools with MG_TOOL_PER_LAUNCH */
+    const struct mg_result_launch *of_launch; uint64_t n_of_launch; /* tools with MG_TOOL_PER_LAUNCH, samples (one_of) */
+    const struct mg_result_launch *others; uint64_t n_others; /* samples: launches that ran without the tool; no cells */
     /* Of the block counter, where it ran in the same launches: NULL else. By dense block id. */
     const uint64_t *threads, *warps; uint32_t n_blocks;
     const struct mg_site_block *blocks; /* static: opcodes, lines, successors */

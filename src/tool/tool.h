@@ -103,6 +103,9 @@ struct mg_tool {
     /* Parses "k=v,..." into a heap struct. */
     enum mg_err (*configure)(const char *args, void **conf, struct mg_diag *d);
     void (*release)(void *conf);
+    /* Of so many launches of a kernel one runs with the tool, drawn at random, and the first in any case; cells are
+     * kept launch by launch then. NULL: every launch. */
+    uint32_t (*one_of)(const void *conf);
     /* Looks at the application's code, reserves sites and cells. Pure functions of their input: the
      * kernel's text, conf, the device's compute capability. An error leaves the kernel to the other tools,
      * with the reason in the coverage. */
