@@ -4,12 +4,16 @@
 #include <sched.h>
 #include <signal.h>
 
+/* What a thread does itself: blocked, such a signal ends the process without asking its handler. */
+static const int its_own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+
 bool mg_thread_start(void *(*fn)(void *), void *arg, size_t stack_bytes, pthread_t *joinable)
 {
     pthread_t thread;
     pthread_attr_t attr;
     sigset_t every, before;
     sigfillset(&every);
+    for (unsigned i = 0; i < MG_COUNT_OF(its_own); i++) sigdelset(&every, its_own[i]);
     pthread_attr_init(&attr);
     if (!joinable)
         pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);

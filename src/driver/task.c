@@ -9,12 +9,12 @@
 #include "driver/priv.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/io.h"
+#include "base/thread.h"
 
 enum { WORKERS_MAX = 128, IDLE_SECONDS = 20 };
 
@@ -65,19 +65,9 @@ static void *worker(void *arg);
 
 static void start_worker(bool blocking)
 {
-    pthread_attr_t attr;
-    pthread_t id;
-    sigset_t all, old;
-    sigfillset(&all); /* the application's signals stay on its own threads */
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    if (!pthread_create(&id, &attr, worker, NULL)) {
-        n_workers++;
-        n_blocking += blocking;
-    }
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    pthread_attr_destroy(&attr);
+    if (!mg_thread_start(worker, NULL, 0, NULL)) return;
+    n_workers++;
+    n_blocking += blocking;
 }
 
 /* Ends t and everything that becomes ready by it and does nothing. At most one ready task is given

@@ -14,7 +14,6 @@
 #include "device/cpu/cpu.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/thread.h"
 
 #define MAX_SETS 8 /* block shapes a kernel is compiled for; further ones are emulated */
 #define MAX_THREADS 8
@@ -132,14 +132,10 @@ static void *compile_jobs(void *arg)
 /* One more thread where all have work. */
 static void add_thread(struct cpu_tier *t)
 {
-    sigset_t all, old; /* the application's signals are not for our threads */
     if (t->quit || t->pid != getpid() || t->n_threads == t->max_threads || t->n_threads > t->n_busy + t->jobs.n - 1) return;
     struct compiler *c = &t->threads[t->n_threads];
     c->t = t;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    if (!pthread_create(&c->thread, NULL, compile_jobs, c)) t->n_threads++;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (mg_thread_start(compile_jobs, c, 0, &c->thread)) t->n_threads++;
 }
 
 /* The kernel itself first: callees go on in the emulator until their turn comes. */

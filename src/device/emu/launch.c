@@ -9,7 +9,6 @@
 #include "device/emu/check.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,6 +18,7 @@
 #endif
 
 #include "base/io.h"
+#include "base/thread.h"
 #include "device/mem.h"
 
 #define ROUND_UP(x, a) (((x) + (a) - 1) & ~((uint64_t)(a) - 1))
@@ -457,12 +457,8 @@ static struct emu_pool *pool_get(struct mg_device *dev)
         p->dev = dev;
         p->pid = getpid();
         p->threads = calloc(dev->n_workers, sizeof *p->threads);
-        sigset_t all, old; /* the application's signals are not for our threads */
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &old);
         for (uint32_t i = 0; p->threads && i + 1 < dev->n_workers; i++)
-            if (!pthread_create(&p->threads[p->n_threads], NULL, pool_thread, p)) p->n_threads++;
-        pthread_sigmask(SIG_SETMASK, &old, NULL);
+            if (mg_thread_start(pool_thread, p, 0, &p->threads[p->n_threads])) p->n_threads++;
         dev->pool = p;
     }
     pthread_mutex_unlock(&dev->lock);
