@@ -178,7 +178,7 @@ static void bind_func(struct parser *p, mg_id id)
 {
     struct mg_module *m = p->m;
     struct mg_func *f = &m->funcs.at[id];
-    struct sym *s = mg_ptx_sym(p, f->name);
+    struct sym *s = mg_ptx_sym_outside(p, f->name);
     if (s->kind == SYM_func && !s->depth) {
         const struct mg_func *old = &m->funcs.at[s->id];
         f->decl_of = old->decl_of ? old->decl_of : s->id;
@@ -223,7 +223,7 @@ static bool function(struct parser *p, enum mg_func_kind kind, enum mg_link link
         bind_func(p, id);
         add_item(p, MG_ITEM_func, id);
         if (take(p, '{')) {
-            const struct sym *s = mg_ptx_sym(p, f.name);
+            const struct sym *s = mg_ptx_sym_outside(p, f.name);
             if (s->id != id) ok = mg_ptx_fail(p, NULL, "'%s' is defined twice", mg_name(m, f.name));
             m->funcs.at[id].defined = 1;
             ok = mg_ptx_body(p) && ok;

@@ -140,6 +140,7 @@ bool mg_ptx_set_size(struct parser *p, int64_t *out); /* of %r<n>: no comparison
 
 /* ---- scope.c ---- */
 struct sym *mg_ptx_sym(struct parser *p, mg_str name);
+struct sym *mg_ptx_sym_outside(struct parser *p, mg_str name);
 bool mg_ptx_bind(struct parser *p, mg_str name, enum sym_kind kind, uint32_t id);
 bool mg_ptx_bind_set(struct parser *p, mg_str stem, mg_id first, uint32_t count);
 void mg_ptx_open(struct parser *p);

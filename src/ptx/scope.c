@@ -45,6 +45,15 @@ bool mg_ptx_bind(struct parser *p, mg_str name, enum sym_kind kind, uint32_t id)
     return true;
 }
 
+/* What the name means outside of the open scopes: a function's parameter may be called as the function is. */
+struct sym *mg_ptx_sym_outside(struct parser *p, mg_str name)
+{
+    struct sym *s = mg_ptx_sym(p, name);
+    for (uint32_t i = p->undo.n; i; i--)
+        if (p->undo.at[i - 1].name == name) s = &p->undo.at[i - 1].old;
+    return s;
+}
+
 bool mg_ptx_bind_set(struct parser *p, mg_str stem, mg_id first, uint32_t count)
 {
     struct sym *s = mg_ptx_sym(p, stem);

@@ -225,3 +225,12 @@ assert first['thread_entries'] == 32 * (2 + 4 + 8 + 16) and first['warp_entries'
 assert k['note']['blocks'][0]['thread_entries'] == 4
 assert all(l['ran'] == 'instrumented' for l in r['launches'])
 P
+
+# On a GPU (here a driver over the emulator) kernels that launch kernels run native, named with the reason; what they launch is unknown.
+LD_LIBRARY_PATH=$B/test/driver XDG_CACHE_HOME=$PWD/cache "$MARGAY" run --device nvidia -o passed -- ./children kernels.ptx > out 2> err && grep -qx ok out &&
+    grep -q '^  launch: 2 unknown, kernels launched on the device$' err && "$MARGAY" report passed --json > out.json && python3 - <<'P' || { cat out err; exit 1; }
+import json
+c = json.load(open('out.json'))['coverage']
+assert (c['launches'], c['instrumented'], c['failed'], c['unknown']) == (2, 0, 0, 2), c
+assert [(x['kernel'], x['reason']) for x in c['native'] if x['ran'] == 'native'] == [('tree', 'address of a kernel: tree'), ('order', 'address of a kernel: note')], c
+P

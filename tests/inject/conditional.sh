@@ -49,3 +49,14 @@ k = {x['name']: x for x in r['kernels']}
 assert k['step']['launches'] == 15 + 5 + 5 and k['mark']['launches'] == 5 + 4, k
 assert c['launches'] == c['instrumented'] == 34 and c['unknown'] == 0, c
 P
+
+# On a GPU they are passed through (here a driver over the emulator): the program runs as ever, the nodes at the top are
+# counted, and a launch whose conditional nodes ran who knows how often is unknown, with the reason.
+LD_LIBRARY_PATH=$B/test/driver XDG_CACHE_HOME=$PWD/cache "$MARGAY" run --device nvidia -o passed -- ./conditional kernels.ptx > out 2> err && grep -qx ok out &&
+    grep -q '^  launch: 13 unknown, graph with a conditional node$' err && "$MARGAY" report passed --json > out.json && python3 - <<'P' || { cat out err; exit 1; }
+import json
+r = json.load(open('out.json'))
+c, k = r['coverage'], {x['name']: x for x in r['kernels']}
+assert (c['launches'], c['instrumented'], c['failed'], c['unknown']) == (10, 10, 0, 13), c
+assert k['step']['launches'] == k['step']['threads'] == 10 and k['step']['blocks'][0]['thread_entries'] == 10, k['step']
+P

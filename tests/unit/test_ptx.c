@@ -107,6 +107,14 @@ MG_TEST(ptx_constants)
     PRINTS("mov.u32 %r1, -7 % 4;", " -3;");
 }
 
+/* Of a function's first instruction. */
+static const struct mg_opnd *second_operand(const struct mg_module *m, mg_id func)
+{
+    MG_EACH_NODE(m, &m->funcs.at[func], id)
+        if (m->nodes.at[id].kind == MG_NODE_inst) return &m->opnds.at[m->nodes.at[id].opnd + 1];
+    return m->opnds.at;
+}
+
 MG_TEST(ptx_scopes_shadow_and_end)
 {
     KEEPS("\t{\n\t.reg .b32 %r<2>;\n\tmov.u32 %r1, 1;\n\tmov.u32 %r5, 2;\n\t}\n\tmov.u32 %r1, 3;");
@@ -122,6 +130,13 @@ MG_TEST(ptx_scopes_shadow_and_end)
     MG_CHECK_EQ(types[2], MG_TYPE_b32);
     mg_module_free(m);
     FAILS(BODY("{ .reg .b32 x; }\nmov.u32 x, 1;"), 12, 9, "'x' is not declared", 1);
+    /* a parameter called as its function hides it in there, and only there */
+    m = parse_as(HEAD ".func f(.param .b32 f)\n{\n.reg .b32 %r<2>;\nld.param.u32 %r1, [f];\nret;\n}\n.entry k()\n{\n.reg .b64 %d;\nmov.u64 %d, f;\nret;\n}\n", __LINE__);
+    const struct mg_opnd *in = second_operand(m, 1), *out = second_operand(m, 2);
+    MG_CHECK(in->kind == MG_OPND_addr && in->sub == MG_OPND_var);
+    MG_CHECK_EQ(out->kind, MG_OPND_func);
+    MG_CHECK_EQ(out->id, 1);
+    mg_module_free(m);
 }
 
 MG_TEST(ptx_labels_belong_to_their_block)

@@ -1,0 +1,30 @@
+#!/bin/sh
+# Every way to start a kernel (ways.c): each launch does what it should, and is instrumented and counted exactly; on the
+# emulator and through the nvidia backend over it (on a real GPU: tests/gpu/ways.sh).
+set -u
+failed=0
+gcc -O1 -Wall -Werror -I"$ROOT/src" -o ways "$ROOT/tests/inject/ways.c" -ldl || exit 1
+export XDG_CACHE_HOME=$PWD/cache
+for device in ${DEVICES:-emu nvidia}; do
+    rm -rf profile
+    [ "$device${REAL_GPU:-}" = nvidia ] && export LD_LIBRARY_PATH="$B/test/driver"
+    if "$MARGAY" run -q --device $device -o profile -- ./ways > out 2> err && "$MARGAY" report profile --json > out.json && python3 - $(sed -n 's/^ok \([0-9]*\) .*/\1/p' out) 2>> err <<'P'; then
+import json, sys
+r, n = json.load(open('out.json')), int(sys.argv[1])
+c = r['coverage']
+later = [x for x in c['native'] if x['reason'] == 'loading its instrumented code would wait for work in flight'] # on a GPU, and there alone
+ran = n - sum(x['launches'] for x in later)
+assert n >= 25 and (c['launches'], c['instrumented'], c['failed'], c['unknown']) == (n, ran, 0, 0) and len(c['native']) == len(later), (n, c)
+assert r['device']['kind'] == 'nvidia' or not later
+for k in r['kernels']:
+    m = sum(l['replays'] or 1 for l in r['launches'] if l['kernel'] == k['id'] and l['ran'] == 'instrumented')
+    assert k['incomplete'] == 0 and [b['thread_entries'] for b in k['blocks']] == [128 * m, 100 * m, 128 * m], (m, k)
+P
+        echo "ok   $device: $(cat out | tr '\n' ' ')"
+    else
+        echo "FAIL $device"
+        cat out err
+        failed=1
+    fi
+done
+exit $failed
