@@ -48,13 +48,18 @@ static bool any_shown(const struct mg_profile *p, const struct mg_report_opts *o
 
 struct charts { const char *dir; struct mg_diag *d; enum mg_err err; };
 
-static void write_chart(const char *name, const char *svg, size_t n, void *user)
+static void write_picture(struct charts *c, const char *name, const char *kind, const char *text)
 {
-    struct charts *c = user;
     struct mg_buf path = MG_BUF_INIT;
-    mg_buf_printf(&path, "%s/%s.svg", c->dir, name);
-    if (!c->err) c->err = mg_io_write(path.at, svg, n, c->d);
+    mg_buf_printf(&path, "%s/%s.%s", c->dir, name, kind);
+    if (!c->err) c->err = mg_io_write(path.at, text, strlen(text), c->d);
     mg_buf_release(&path);
+}
+
+static void write_chart(const char *name, const char *svg, const char *dot, void *user)
+{
+    write_picture(user, name, "svg", svg);
+    if (dot) write_picture(user, name, "dot", dot);
 }
 
 static enum mg_err write_files(const struct mg_profile *p, const struct mg_report_opts *o, const char *html, const char *charts, struct mg_diag *d)
@@ -85,7 +90,7 @@ int cmd_report(int argc, char **argv)
         MG_OPT_FLAG(0, "csv", &csv, "one table, as CSV"),
         MG_OPT_STR(0, "table", &o.table, "NAME", "which table --csv prints: kernels, blocks, opcodes, launches, or one of a tool (blocks; launches with --per-launch)"),
         MG_OPT_STR(0, "html", &html, "FILE", "one self-contained page: tables and pictures"),
-        MG_OPT_STR(0, "charts", &charts, "DIR", "the tools' pictures, as DIR/NAME.svg"),
+        MG_OPT_STR(0, "charts", &charts, "DIR", "the tools' pictures, as DIR/NAME.svg; graphs as DIR/NAME.dot, too"),
         MG_OPT_FLAG(0, "per-launch", &o.per_launch, "with the counts and arguments of every launch"),
         MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only kernels whose name matches, mangled or not"),
         MG_OPT_STR(0, "tool", &o.tool, "NAME", "only the result of this tool"),

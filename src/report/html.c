@@ -219,7 +219,7 @@ static void keep_charts(const struct mg_puse *u, const struct mg_table *t, void 
     const struct keeping *k = user;
     (void)u;
     for (uint32_t i = 0; i < t->tables.n; i++)
-        for (uint32_t c = 0; c < t->tables.at[i].charts.n; c++) k->fn(t->tables.at[i].charts.at[c].name, t->tables.at[i].charts.at[c].svg, t->tables.at[i].charts.at[c].n, k->user);
+        for (uint32_t c = 0; c < t->tables.at[i].charts.n; c++) k->fn(t->tables.at[i].charts.at[c].name, t->tables.at[i].charts.at[c].svg, t->tables.at[i].charts.at[c].dot, k->user);
 }
 
 void mg_report_charts(const struct mg_profile *p, const struct mg_report_opts *o, mg_report_chart_fn fn, void *user)

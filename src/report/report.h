@@ -28,8 +28,8 @@ void mg_report_summary(const struct mg_profile *p, struct mg_buf *out);
 void mg_report_json(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out);
 void mg_report_csv(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out);
 void mg_report_html(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out); /* one self-contained page */
-/* The pictures of the tools that are shown, one by one: name without extension, an <svg> element. */
-typedef void (*mg_report_chart_fn)(const char *name, const char *svg, size_t n, void *user);
+/* The pictures of the tools that are shown, one by one: name without extension, an <svg> element, of graphs Graphviz's text (else NULL). */
+typedef void (*mg_report_chart_fn)(const char *name, const char *svg, const char *dot, void *user);
 void mg_report_charts(const struct mg_profile *p, const struct mg_report_opts *o, mg_report_chart_fn fn, void *user);
 
 /* ---- figures ------------------------------------------------------------------------------------ */

@@ -35,6 +35,8 @@ struct mg_chart_node {
 struct mg_chart_edge { uint32_t from, to; bool back; /* drawn at the side, upwards */ };
 /* Layers from top to bottom; nodes are given in an order in which every edge but the back ones points to a later node. */
 void mg_chart_graph(struct mg_buf *out, const char *title, const struct mg_chart_node *nodes, uint32_t n, const struct mg_chart_edge *edges, uint32_t n_edges);
+/* The same for Graphviz: `dot -Tsvg`. */
+void mg_chart_dot(struct mg_buf *out, const char *title, const struct mg_chart_node *nodes, uint32_t n, const struct mg_chart_edge *edges, uint32_t n_edges);
 
 /* ---- for those who draw -------------------------------------------------------------------------------- */
 void mg_chart_text(struct mg_buf *out, const char *text); /* with <, >, &, " escaped */

@@ -1,4 +1,4 @@
-/* A control-flow graph as SVG: layers from top to bottom, edges as curves, edges back at the right.
+/* A control-flow graph, for Graphviz or as SVG of our own: layers from top to bottom, edges as curves, edges back at the right.
  *
  *   layer     longest path from a node without predecessors, over the edges that are not back
  *   lane      an edge over several layers passes through a point of its own in each between
@@ -221,4 +221,39 @@ void mg_chart_graph(struct mg_buf *out, const char *title, const struct mg_chart
     mg_vec_release(&l.links);
     free(l.order);
     free(l.first);
+}
+
+/* ---- Graphviz ---------------------------------------------------------------------------------------------- */
+
+/* A quoted string; lines end left-aligned. */
+static void add_quoted(struct mg_buf *out, const char *s)
+{
+    mg_buf_addc(out, '"');
+    for (; *s; s++) {
+        if (*s == '"' || *s == '\\') mg_buf_addc(out, '\\');
+        if (*s == '\n') mg_buf_adds(out, "\\l");
+        else mg_buf_addc(out, *s);
+    }
+    mg_buf_addc(out, '"');
+}
+
+void mg_chart_dot(struct mg_buf *out, const char *title, const struct mg_chart_node *nodes, uint32_t n, const struct mg_chart_edge *edges, uint32_t n_edges)
+{
+    mg_buf_adds(out, "digraph ");
+    add_quoted(out, title);
+    mg_buf_adds(out, " {\n  label=");
+    add_quoted(out, title);
+    mg_buf_adds(out, " labelloc=t;\n  node [shape=box style=filled fontname=monospace];\n");
+    for (uint32_t i = 0; i < n; i++) {
+        char color[8];
+        struct mg_buf text = MG_BUF_INIT;
+        mg_chart_heat_color(nodes[i].heat, color);
+        mg_buf_printf(&text, "%s\n", nodes[i].text);
+        mg_buf_printf(out, "  n%u [fillcolor=\"%s\" fontcolor=%s%s label=", i, color, nodes[i].heat > 0.6 ? "white" : "black", nodes[i].marked ? " color=\"#4477aa\" penwidth=3" : "");
+        add_quoted(out, text.at);
+        mg_buf_adds(out, "];\n");
+        mg_buf_release(&text);
+    }
+    for (uint32_t e = 0; e < n_edges; e++) mg_buf_printf(out, "  n%u -> n%u%s;\n", edges[e].from, edges[e].to, edges[e].back ? " [style=dashed]" : "");
+    mg_buf_adds(out, "}\n");
 }

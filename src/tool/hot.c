@@ -233,6 +233,9 @@ static void heat_chart(const struct heat *h, struct mg_table *t, uint32_t ix)
     mg_buf_reset(&text);
     mg_buf_printf(&text, "hot-%u", ix);
     mg_table_chart(t, text.at, name.at, svg.at, svg.n);
+    mg_buf_reset(&svg);
+    mg_chart_dot(&svg, name.at, nodes, h->n, edges, e);
+    mg_table_chart_dot(t, svg.at);
     for (uint32_t i = 0; i < h->n; i++) free((char *)(uintptr_t)nodes[i].text);
     free(nodes);
     free(edges);

@@ -58,6 +58,8 @@ void mg_table_place(struct mg_table *t, const struct mg_result_site *s);
 void mg_table_sort(struct mg_table *t, uint32_t column);
 /* A picture that stands behind the table begun last: text and CSV leave it out. */
 void mg_table_chart(struct mg_table *t, const char *name, const char *title, const char *svg, size_t n);
+/* The picture added last, a graph, for Graphviz. */
+void mg_table_chart_dot(struct mg_table *t, const char *dot);
 /* A line of text under the table, or in front of the next. */
 void mg_table_note(struct mg_table *t, const char *fmt, ...) MG_PRINTF(2, 3);
 

@@ -133,7 +133,13 @@ void mg_table_note(struct mg_table *t, const char *fmt, ...)
 void mg_table_chart(struct mg_table *t, const char *name, const char *title, const char *svg, size_t n)
 {
     if (!t->tables.n) mg_table_begin(t, "", "");
-    *mg_vec_push(&last(t)->charts) = (struct mg_table_chart){keep(t, name), keep(t, title), mg_arena_strndup(&t->arena, svg, n), n};
+    *mg_vec_push(&last(t)->charts) = (struct mg_table_chart){keep(t, name), keep(t, title), mg_arena_strndup(&t->arena, svg, n), n, NULL};
+}
+
+void mg_table_chart_dot(struct mg_table *t, const char *dot)
+{
+    struct mg_one_table *l = last(t);
+    if (l->charts.n) l->charts.at[l->charts.n - 1].dot = keep(t, dot);
 }
 
 void mg_table_release(struct mg_table *t)

@@ -13,7 +13,7 @@ struct mg_table_value { /* text: owner is the arena */
     double f;
 };
 struct mg_table_column { const char *name, *unit; enum mg_column_kind kind; };
-struct mg_table_chart { const char *name, *title, *svg; size_t n; };
+struct mg_table_chart { const char *name, *title, *svg; size_t n; const char *dot; /* for Graphviz, NULL: no graph */ };
 struct mg_one_table {
     const char *name, *title;
     MG_VEC(struct mg_table_column) columns;

@@ -10,6 +10,9 @@ python3 - $tools <<'P'
 import glob, html.parser, os, sys, xml.dom.minidom
 for f in glob.glob('pictures/*.svg'):
     xml.dom.minidom.parse(f)
+dot = open('pictures/hot-0.dot').read()
+assert dot.startswith('digraph "') and dot.count('{') == dot.count('}') and 'penwidth=3' in dot and 'kernel.cu:' in dot, dot
+assert [f for f in os.listdir('pictures') if f.endswith('.dot')] == ['hot-0.dot'], os.listdir('pictures')
 names = sorted(os.path.basename(f)[:-4] for f in glob.glob('pictures/*.svg'))
 want = ['clock-0', 'hot-0', 'lanes-0', 'latency-0', 'memory-patterns', 'opcodes-gtpin', 'opcodes-widths']
 assert all(w in names for w in want), names

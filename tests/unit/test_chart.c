@@ -81,6 +81,11 @@ MG_TEST(chart_graph_layers)
     MG_CHECK_EQ(count(b.at, "<path d=\"M"), 1 + 6); /* the tip, 3 short edges, one over two layers in 3 parts */
     MG_CHECK(strstr(b.at, "#800026") != NULL);
     mg_buf_reset(&b);
+    mg_chart_dot(&b, "c\"fg", nodes, 4, edges, 6);
+    MG_CHECK(strstr(b.at, "digraph \"c\\\"fg\" {") == b.at);
+    MG_CHECK(strstr(b.at, "n1 [fillcolor=\"#800026\" fontcolor=white color=\"#4477aa\" penwidth=3 label=\"loop\\l10 times\\l\"];") != NULL);
+    MG_CHECK(strstr(b.at, "n2 -> n1 [style=dashed];") && strstr(b.at, "n2 -> n3;"));
+    mg_buf_reset(&b);
     mg_chart_graph(&b, "empty", NULL, 0, NULL, 0);
     MG_CHECK(well_formed(b.at));
     mg_buf_release(&b);
