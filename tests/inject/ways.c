@@ -1,7 +1,8 @@
 /* One kernel started in every way there is: parameters and `extra` buffers, per-thread streams (_ptsz), attributes
  * (clusters, programmatic dependent launch), cooperative, the calls of CUDA 3, captured, in nodes, from a
  * library. Each way adds its number to 100 of 128 words, so every one that ran can be told from the sum.
- * What a driver lacks is named and left out.   usage: ways */
+ * What a driver lacks is named and left out. What the driver says of the kernels is printed before and after.
+ *   ways          ways text: prints the PTX          ways FILE: the module is loaded from there */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -115,7 +116,31 @@ static void by_graph(cu_function f)
     DO(cuGraphLaunch(x, stream));
 }
 
-int main(void)
+/* Attributes, occupancy and names as the program sees them. */
+static void tell(cu_module module, cu_function f)
+{
+    GET(cuFuncGetAttribute, (int *, int, cu_function));
+    GET(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *, cu_function, int, size_t));
+    GET(cuOccupancyMaxPotentialBlockSize, (int *, int *, cu_function, void *, size_t, int));
+    GET(cuModuleGetFunctionCount, (unsigned *, cu_module));
+    GET(cuModuleEnumerateFunctions, (cu_function *, unsigned, cu_module));
+    GET(cuFuncGetName, (const char **, cu_function));
+    GET(cuFuncGetParamInfo, (cu_function, size_t, size_t *, size_t *));
+    int value = 0, grid = 0, block = 0;
+    unsigned count = 0;
+    cu_function all[8];
+    const char *name = "?";
+    size_t at = 0, size = 0;
+    for (int i = 0; i < 10; i++) printf("%d ", cuFuncGetAttribute(&value, i, f) ? -1 : value);
+    printf("occupancy %d ", cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, f, 256, 1024) ? -1 : value);
+    printf("%d %d ", cuOccupancyMaxPotentialBlockSize(&grid, &block, f, NULL, 0, 0) ? -1 : grid, block);
+    for (size_t i = 0; cuFuncGetParamInfo && !cuFuncGetParamInfo(f, i, &at, &size); i++) printf("param %zu %zu ", at, size);
+    if (cuModuleGetFunctionCount && !cuModuleGetFunctionCount(&count, module) && count <= 8 && !cuModuleEnumerateFunctions(all, count, module))
+        for (unsigned i = 0; i < count; i++) printf("%s ", cuFuncGetName && !cuFuncGetName(&name, all[i]) ? name : "?");
+    printf("\n");
+}
+
+int main(int argc, char **argv)
 {
     static uint32_t got[128];
     cu_ctx ctx;
@@ -123,6 +148,7 @@ int main(void)
     cu_function add, early, late;
     void *library, *kernel;
     int dev;
+    if (argc > 1 && !strcmp(argv[1], "text")) return fputs(text, stdout), 0;
     lib = dlopen("libcuda.so.1", RTLD_NOW);
     if (!lib) return puts("no driver"), 1;
     GET(cuInit, (unsigned));
@@ -131,6 +157,7 @@ int main(void)
     GET(cuCtxSetCurrent, (cu_ctx));
     GET(cuCtxSynchronize, (void));
     GET(cuModuleLoadData, (cu_module *, const void *));
+    GET(cuModuleLoad, (cu_module *, const char *));
     GET(cuModuleGetFunction, (cu_function *, cu_module, const char *));
     GET(cuMemAlloc_v2, (cu_ptr *, size_t));
     GET(cuMemsetD8_v2, (cu_ptr, unsigned char, size_t));
@@ -142,12 +169,13 @@ int main(void)
     DO(cuDeviceGet(&dev, 0));
     DO(cuDevicePrimaryCtxRetain(&ctx, dev));
     DO(cuCtxSetCurrent(ctx));
-    DO(cuModuleLoadData(&module, text));
+    DO(argc > 1 ? cuModuleLoad(&module, argv[1]) : cuModuleLoadData(&module, text));
     DO(cuModuleGetFunction(&add, module, "add"));
     DO(cuModuleGetFunction(&early, module, "early"));
     DO(cuModuleGetFunction(&late, module, "late"));
     DO(cuMemAlloc_v2(&out, sizeof got));
     DO(cuMemsetD8_v2(out, 0, sizeof got));
+    tell(module, add);
 
     typedef int cooperative_fn(cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_stream, void **);
     struct cu_launch_attribute none = {.id = CULAUNCH_IGNORE}, cluster = {.id = CULAUNCH_CLUSTER_DIMENSION, .value.cluster = {2, 1, 1}},
@@ -171,6 +199,7 @@ int main(void)
     }
     by_graph(add);
     by_old_calls(add);
+    tell(module, add);
     DO(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
     DO(cuLibraryGetKernel(&kernel, library, "add")); /* launched as it is, as the runtime does */
     by("cuLaunchKernel", (cu_function)kernel, false);
