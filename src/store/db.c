@@ -147,7 +147,7 @@ enum mg_err mg_db_open(struct mg_db *db, const char *path, struct mg_diag *d)
         sqlite3_busy_timeout(db->sql, 5000);
         /* What a killed process wrote is the kernel's to keep; waiting for the disk, some 30 times a run,
          * would only help against a power failure, and cost more than many a program takes. */
-        rc = sqlite3_exec(db->sql, "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY", NULL, NULL, NULL);
+        rc = sqlite3_exec(db->sql, "PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL; PRAGMA temp_store=MEMORY", NULL, NULL, NULL);
         snprintf(pragmas, sizeof pragmas, "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d;", MG_STORE_APP_ID, MG_STORE_VERSION);
         if (rc == SQLITE_OK) rc = sqlite3_exec(db->sql, pragmas, NULL, NULL, NULL);
     }
