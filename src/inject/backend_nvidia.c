@@ -22,6 +22,12 @@ static void enter_thread(void)
     mg_inside++; /* what this thread calls is never the application's */
 }
 
+static void pass_ends(void)
+{
+    mg_gpu_graph_pass();
+    mg_frames_look();
+}
+
 static bool open_real(const struct mg_config *c)
 {
     static char why[100];
@@ -45,7 +51,7 @@ static bool open_real(const struct mg_config *c)
     }
     const char *missing = mg_nv_open(&(struct mg_nv_config){
         .size = sizeof(struct mg_nv_config), .symbol = real_symbol, .say = mg_session_say_line,
-        .thread_begins = enter_thread, .pass_begins = mg_gpu_announce, .pass_ends = mg_gpu_graph_pass, .driver_path = path});
+        .thread_begins = enter_thread, .pass_begins = mg_gpu_announce, .pass_ends = pass_ends, .driver_path = path});
     if (missing) {
         snprintf(why, sizeof why, "the driver has no %s", missing);
         mg_session.cannot = why;
@@ -107,6 +113,8 @@ const struct mg_backend mg_backend_nvidia = {
     .take = mg_gpu_take,
     .give = mg_gpu_give,
     .write = mg_gpu_write,
+    .peek = mg_gpu_peek,
+    .poke = mg_gpu_poke,
     .send = mg_gpu_send,
     .context_ends = context_ends,
     .context_ended = context_ended,

@@ -59,6 +59,16 @@ void mg_gpu_write(struct mg_run *r, uint64_t offset, const uint64_t *words, uint
     mg_nv_slot_write(r->room.slot, offset, words, n * sizeof *words);
 }
 
+bool mg_gpu_peek(const struct mg_run *r, uint64_t offset, uint64_t *words, uint32_t n)
+{
+    return mg_nv_slot_peek(r->room.slot, offset, words, n * sizeof *words);
+}
+
+void mg_gpu_poke(const struct mg_run *r, uint64_t offset, uint64_t word)
+{
+    mg_nv_slot_poke(r->room.slot, offset, &word, sizeof word);
+}
+
 void mg_gpu_give(struct mg_run *r)
 {
     if (r->room.slot)

@@ -106,6 +106,9 @@ struct mg_backend {
     bool (*take)(struct mg_run *r);                               /* fills r->room; r->block is it then */
     void (*give)(struct mg_run *r);
     mg_write_fn write;
+    /* The launch's context block while its kernel runs, copied beside the application's work. */
+    bool (*peek)(const struct mg_run *r, uint64_t offset, uint64_t *words, uint32_t n);
+    void (*poke)(const struct mg_run *r, uint64_t offset, uint64_t word);
     /* Makes the driver's call and sees to everything that follows it. */
     cu_result (*send)(const struct mg_call *c, struct mg_run *r, void **params, void **extra);
     void (*context_ends)(void *ctx, int device);                  /* ctx NULL: the device's primary one */
@@ -126,6 +129,8 @@ const char *mg_gpu_why_not(struct mg_body *b, const struct mg_shape *s);
 bool mg_gpu_take(struct mg_run *r);
 void mg_gpu_give(struct mg_run *r);
 void mg_gpu_write(struct mg_run *r, uint64_t offset, const uint64_t *words, uint32_t n);
+bool mg_gpu_peek(const struct mg_run *r, uint64_t offset, uint64_t *words, uint32_t n);
+void mg_gpu_poke(const struct mg_run *r, uint64_t offset, uint64_t word);
 cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, void **extra);
 /* gpu_graph.c: the run of a node that the driver took (it is ours from now on); the same for a node of an
  * executable graph. */
@@ -182,6 +187,7 @@ void mg_tools_tell(struct mg_variant *v); /* to the store: what they placed; und
 bool mg_tools_words(const struct mg_run *r, uint64_t *words); /* false: nobody wants any */
 void mg_host_variable(uint64_t at, uint64_t bytes);           /* a module's variable that is now known (host.c) */
 void mg_tools_lists(struct mg_run *r, mg_write_fn write);     /* the same of their lists */
+void mg_tools_running(const struct mg_run *r, uint32_t region, const uint64_t *list); /* the list of one that runs, for tool.read */
 /* Cells of one launch, or of n replays since `before` was read (NULL: since they were 0). Their hash. */
 uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t *raw, const uint64_t *before, uint64_t replays, bool complete);
 
@@ -379,6 +385,7 @@ struct mg_run {
     bool announced, over;        /* told to the store; ended already, nobody will tell */
     struct mg_found { uint64_t id, off; bool is; } *found; /* NVIDIA: by parameter, the allocation it points to; or NULL */
     struct mg_run_channel { struct mg_chan *chan; uint32_t number; } *channels; /* by region; NULL: none */
+    struct mg_run *next_frame; bool framed; uint64_t read_ns; /* in flight with a frame (frames.c); when it was read last */
     uint64_t *values;            /* argument bytes laid out as the kernel sees them, 8-byte units; or NULL */
 };
 /* Decides and prepares: a run with its context block, or one that stays native with the reason.
@@ -406,10 +413,15 @@ bool mg_channels_take(struct mg_run *r);
 void mg_channels_words(const struct mg_run *r, uint32_t region, uint64_t *words);
 void mg_channels_give(struct mg_run *r);
 void mg_channels_end(void);                           /* what is there goes to the tools */
+/* Launches with frames, while they run (frames.c). look: every now and then; on NVIDIA's the thread that drains does. */
+void mg_frames_add(struct mg_run *r);
+void mg_frames_remove(struct mg_run *r); /* before its block is given back */
+void mg_frames_look(void);
 /* The user's choice (select.c). NULL: instrument it; else why not. `number`: of the launch. */
 void mg_select_begin(void);
 void mg_select_end(void);
 void mg_select_name(uint32_t at, const char *name); /* tells the control page of a tool */
+bool mg_select_is_on(uint32_t tool);
 uint32_t mg_select_tools(void); /* those that are switched on; adds what somebody wishes first */
 const char *mg_select_why_not(const struct mg_run *r, uint64_t number);
 /* --repeat: what the next launch shall be, whatever was chosen. */

@@ -146,6 +146,7 @@ static void tell_kernel(struct mg_run *r)
 
 static void destroy(struct mg_run *r)
 {
+    mg_frames_remove(r);
     mg_channels_give(r);
     block_give(r);
     free(r->found);
@@ -225,6 +226,8 @@ static struct mg_run *new_run(struct mg_inst *i, const struct mg_shape *s, void 
     copy_arguments(r, params, extra);
     if (r->block)
         fill_words(r);
+    if (r->block && !node)
+        mg_frames_add(r);
     return r;
 }
 
@@ -243,6 +246,7 @@ struct mg_run *mg_run_child(struct mg_inst *i, const struct mg_shape *s, void **
 
 struct mg_run *mg_run_native(struct mg_run *r, const char *reason)
 {
+    mg_frames_remove(r);
     mg_channels_give(r);
     block_give(r);
     r->ran = MG_RAN_FAILED;

@@ -78,6 +78,11 @@ uint32_t mg_select_tools(void)
     return ~__atomic_load_n(&page->tools_off, __ATOMIC_ACQUIRE);
 }
 
+bool mg_select_is_on(uint32_t tool)
+{
+    return __atomic_load_n(&page->on, __ATOMIC_ACQUIRE) && !(__atomic_load_n(&page->tools_off, __ATOMIC_ACQUIRE) >> tool & 1);
+}
+
 void mg_select_name(uint32_t at, const char *name)
 {
     snprintf(page->tools[at], sizeof page->tools[at], "%s", name);

@@ -330,6 +330,30 @@ static void tell_tables(const struct mg_region *g, struct mg_account *a, const u
     }
 }
 
+static void add_entry(const struct mg_tool_list *l, uint32_t table, const uint64_t *keys, const uint64_t *cells)
+{
+    if (table < l->region->n_tables)
+        mg_account_entry(l->user, table, keys, cells);
+}
+
+static void read_list(const struct mg_run *r, const struct mg_region *g, const struct mg_use *use, struct mg_account *a, const uint64_t *raw, const uint64_t *before)
+{
+    if (!g->n_list || !use->tool->read)
+        return;
+    const uint64_t at = g->at + g->list_at;
+    const struct mg_tool_launch l = describe(r);
+    use->tool->read(use->conf, &l, &(struct mg_tool_list){.words = raw + at, .n = g->n_list, .before = before ? before + at : NULL, .region = g, .add = add_entry, .user = a});
+}
+
+void mg_tools_running(const struct mg_run *r, uint32_t region, const uint64_t *list)
+{
+    const struct mg_variant *v = r->body->variant;
+    const struct mg_region *g = &v->layout.regions[region];
+    const struct mg_use *use = &mg_session.uses[v->uses[region]];
+    const struct mg_tool_launch l = describe(r);
+    use->tool->read(use->conf, &l, &(struct mg_tool_list){.words = list, .n = g->n_list, .region = g, .running = true});
+}
+
 /* The region's cells; of sums, what has not been told. To be freed. */
 static uint64_t *cells_since(const struct mg_region *g, const uint64_t *raw, const uint64_t *before)
 {
@@ -360,6 +384,7 @@ uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t 
             continue;
         if (complete && a) {
             tell_tables(g, a, raw, before);
+            read_list(r, g, use, a, raw, before);
             mg_account_add(a, cells, replays, use->tool->flags & MG_TOOL_PER_LAUNCH || use->one_of > 1, launch);
         }
         if (use->tool->finalize && !over) {

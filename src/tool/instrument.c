@@ -78,7 +78,7 @@ static void describe(struct mg_patch *p, uint32_t i, const mg_id *locs, struct m
     mg_id node = p->site_nodes.at[i];
     s->function = mg_arena_strndup(a, b->function, strlen(b->function));
     s->ptx_line = m->nodes.at[node ? node : k->first].line;
-    if (node) {
+    if (node && !*s->op) {
         const char *op = mg_name(m, mg_node_form(m, &m->nodes.at[node])->text);
         s->op = mg_arena_strndup(a, op, strlen(op));
     }

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "pass/priv.h"
 
@@ -164,10 +165,16 @@ uint32_t mg_patch_site(struct mg_patch *p, enum mg_site_kind kind, mg_id node, u
     return mg_patch_cells(p, n, rule);
 }
 
+void mg_patch_name(struct mg_patch *p, const char *name)
+{
+    struct mg_layout_site *s = last_site(p);
+    if (s) s->op = mg_arena_strndup(&p->all->layout->arena, name, strlen(name));
+}
+
 uint32_t mg_patch_table(struct mg_patch *p, uint32_t keys, uint32_t n, enum mg_merge rule, uint32_t entries)
 {
     if (!last_site(p)) return 0;
-    if (!keys || !entries || entries > MOST_ENTRIES || entries & (entries - 1)) {
+    if (!keys || entries > MOST_ENTRIES || entries & (entries - 1)) {
         mg_patch_refuse(p, MG_ERR_LIMIT, "a table of %u keys and %u entries", (unsigned)keys, (unsigned)entries);
         return 0;
     }

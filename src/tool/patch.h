@@ -61,13 +61,17 @@ enum mg_site_kind { MG_SITE_KERNEL, MG_SITE_BLOCK, MG_SITE_INST, MG_SITE_EDGE };
 uint32_t mg_patch_site(struct mg_patch *p, enum mg_site_kind kind, mg_id node, uint32_t block, uint32_t n, enum mg_merge rule, uint32_t note);
 /* More cells for the last site, of another rule. */
 uint32_t mg_patch_cells(struct mg_patch *p, uint32_t n, enum mg_merge rule);
+/* A name of the tool's own for the last site, which the profile has in the place of the instruction's text. */
+void mg_patch_name(struct mg_patch *p, const char *name);
 /* Hash table of that site: `keys` words of key and n cells an entry, room for `entries` (a power of two, at most
- * 2^20). Keys of several words are told apart by a hash of 64 bits. */
+ * 2^20; 0: it has none on the device, tool.read fills it). Keys of several words are told apart by a hash of 64 bits. */
 uint32_t mg_patch_table(struct mg_patch *p, uint32_t keys, uint32_t n, enum mg_merge rule, uint32_t entries);
 /* Per-launch words, filled by tool.initialize: number of the first. The tool's own count from 0. */
 uint32_t mg_patch_words(struct mg_patch *p, uint32_t n);
-/* A list of up to n more words a launch, in the kernel's memory like cells: filled by tool.list. */
+/* A list of up to n more words a launch, in the kernel's memory like cells: filled by tool.list, read by tool.read. */
 void mg_patch_list(struct mg_patch *p, uint32_t n);
+/* Makes the tool fail; the first reason stays. */
+void mg_patch_refuse(struct mg_patch *p, enum mg_err err, const char *fmt, ...) MG_PRINTF(3, 4);
 /* Asks, in analyze, that block counts be taken too (tool blocks); `profile` gets them. */
 void mg_patch_want_blocks(struct mg_patch *p, bool warps);
 

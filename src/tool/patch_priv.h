@@ -100,8 +100,6 @@ struct mg_patch {
     } *own;
 };
 
-/* Makes the tool fail; the first reason stays. */
-void mg_patch_refuse(struct mg_patch *p, enum mg_err err, const char *fmt, ...) MG_PRINTF(3, 4);
 static inline struct mg_module *mg_at_module(const struct mg_code_at *at) { return at->p->all->m; }
 mg_id mg_code_emit(struct mg_code_at *at, mg_id guard, bool guard_not, const char *form, const struct mg_opnd *opnds, uint32_t n);
 /* Whatever the guard: for what only computes a register of ours. */

@@ -85,6 +85,7 @@ struct mg_stream;      /* tool/channel.h */
 struct mg_table;       /* tool/result.h: what becomes text and CSV */
 struct mg_tool_result; /* tool/result.h: what was counted, by kernel and site */
 struct mg_tool_host;   /* tool/host.h: what a tool may ask of the measured process */
+struct mg_region;      /* tool/layout.h: sites and tables of a tool in a kernel */
 
 struct mg_tool_opt { const char *key, *value, *help; };
 struct mg_tool_launch { /* what a tool may know of one launch */
@@ -93,6 +94,15 @@ struct mg_tool_launch { /* what a tool may know of one launch */
     struct mg_counter_launch shape;
     const void *args; uint32_t args_bytes; /* as the kernel sees them; NULL: not known */
     bool complete;      /* finalize */
+};
+struct mg_tool_list { /* the list of a launch (mg_patch_list), as its kernel left it or as it is so far */
+    const uint64_t *words; uint32_t n;
+    const uint64_t *before;  /* what read got when it was called last for the same memory (replays of graphs); NULL: it began as 0 */
+    const struct mg_region *region;
+    bool running;            /* the kernel still writes; nothing may be added then */
+    /* An entry, or more for one, of a table that has none on the device. */
+    void (*add)(const struct mg_tool_list *l, uint32_t table, const uint64_t *keys, const uint64_t *cells);
+    void *user;
 };
 /* analyze -> instrument (once per kernel) -> initialize -> finalize (per launch) -> profile (per report). Any
  * but name and instrument may be NULL. conf is what configure made; hooks may run on any thread, analyze
@@ -115,6 +125,9 @@ struct mg_tool {
     void (*initialize)(const void *conf, const struct mg_tool_launch *l, uint64_t *words);
     /* Fills its list (mg_patch_list) of one launch; returns how many words are used. */
     uint32_t (*list)(const void *conf, const struct mg_tool_launch *l, uint64_t *words, uint32_t n);
+    /* Its list, in front of finalize when the launch is complete; of a frame (MG_TOOL_FRAME) also now and then while
+     * the kernel runs. On a thread of ours. */
+    void (*read)(void *conf, const struct mg_tool_launch *l, const struct mg_tool_list *list);
     /* Cells of one launch, merged over copies. On a thread of ours: it may print or send them. */
     void (*finalize)(void *conf, const struct mg_tool_launch *l, const uint64_t *cells, uint32_t n);
     /* Records of its channels (tool/channel.h), while kernels run; by several threads. */
@@ -134,6 +147,7 @@ enum mg_tool_flags {
     MG_TOOL_NATIVE = 1,     /* never instruments: every launch runs native, reason "no tool" */
     MG_TOOL_PER_LAUNCH = 2, /* the profile keeps its cells launch by launch, too */
     MG_TOOL_ASKED = 4,      /* each of its tables was asked for by name: the summary of a run shows them all */
+    MG_TOOL_FRAME = 8,      /* its list is a frame (tool/frame.h): read while the kernel runs, too, and switched with the tool */
 };
 const struct mg_tool *mg_tool_find(const char *name);
 const struct mg_tool *mg_tool_at(uint32_t ix); /* NULL past the last: the list of tools.def */

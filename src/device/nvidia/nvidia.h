@@ -62,6 +62,9 @@ struct mg_nv_slots *mg_nv_slots_link(const struct mg_nv_slots *s);
 struct mg_nv_slot *mg_nv_slot_take(struct mg_nv_slots *s);
 void mg_nv_slot_give(struct mg_nv_slot *slot); /* as it was taken: nothing has run with it */
 bool mg_nv_slot_write(struct mg_nv_slot *slot, size_t offset, const void *p, size_t bytes); /* before its launch */
+/* The same while its launch runs, beside all work of the application's; poke is of this life alone. In pass_ends. */
+bool mg_nv_slot_peek(struct mg_nv_slot *slot, size_t offset, void *to, size_t bytes);
+bool mg_nv_slot_poke(struct mg_nv_slot *slot, size_t offset, const void *p, size_t bytes);
 bool mg_nv_slots_are_free(const struct mg_nv_slots *s); /* every one */
 void mg_nv_slots_free(struct mg_nv_slots *s); /* when every one is free; their memory serves others */
 

@@ -199,6 +199,34 @@ bool mg_nv_slot_write(struct mg_nv_slot *slot, size_t offset, const void *p, siz
     return ok;
 }
 
+bool mg_nv_slot_peek(struct mg_nv_slot *slot, size_t offset, void *to, size_t bytes)
+{
+    struct mg_nv_ctx *x = slot->owner->x;
+    cu_ctx was;
+    if (x->error || mg_nv.cuCtxPushCurrent_v2(x->ctx) != CUE_SUCCESS)
+        return false;
+    bool ok = mg_nv_read(x, to, slot->at + offset, bytes);
+    mg_nv.cuCtxPopCurrent_v2(&was);
+    return ok;
+}
+
+bool mg_nv_slot_poke(struct mg_nv_slot *slot, size_t offset, const void *p, size_t bytes)
+{
+    struct mg_nv_ctx *x = slot->owner->x;
+    cu_ctx was;
+    if (x->error || mg_nv.cuCtxPushCurrent_v2(x->ctx) != CUE_SUCCESS)
+        return false;
+    pthread_mutex_lock(&x->copying);
+    bool ok = mg_nv_staging(x, bytes);
+    if (ok) {
+        memcpy(x->staging, p, bytes);
+        ok = mg_nv.cuMemcpyHtoDAsync_v2(slot->at + offset, x->staging, bytes, x->copy) == CUE_SUCCESS && mg_nv_copies_wait(x);
+    }
+    pthread_mutex_unlock(&x->copying);
+    mg_nv.cuCtxPopCurrent_v2(&was);
+    return ok;
+}
+
 void mg_nv_slot_give(struct mg_nv_slot *slot)
 {
     pthread_mutex_lock(&mg_nv.lock);

@@ -1,0 +1,127 @@
+/* Frames of launches that run (tool/frame.h): now and then the host looks at them. A tool that was switched off stops
+ * writing in kernels that run already, and the tool sees what a long kernel has recorded so far.
+ *
+ *   launch ── add ─► in flight ◄── look: own thread (software devices: one memory), or the thread that drains (NVIDIA)
+ *                        └── remove ── launch has ended
+ *
+ * Looking only copies: nothing waits for a kernel. A launch that ends meanwhile waits for the copy. */
+#include "inject/priv.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/thread.h"
+#include "tool/frame.h"
+
+enum { LOOK_NS = 10000000, READ_NS = 200000000 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t some = PTHREAD_COND_INITIALIZER;
+static struct mg_run *in_flight; /* by next_frame; under `lock` */
+static uint64_t last_look;
+static bool looking;             /* there is a thread */
+
+static bool is_framed(const struct mg_run *r, uint32_t region)
+{
+    const struct mg_variant *v = r->body->variant;
+    const struct mg_region *g = &v->layout.regions[region];
+    return !g->reason && g->n_list && mg_session.uses[v->uses[region]].tool->flags & MG_TOOL_FRAME;
+}
+
+static uint64_t offset_of(const struct mg_region *g) { return MG_CTX_BYTES + 8 * (g->at + g->list_at); }
+
+static bool peek(const struct mg_run *r, uint64_t offset, uint64_t *words, uint32_t n)
+{
+    if (mg_session.backend->peek)
+        return mg_session.backend->peek(r, offset, words, n);
+    const uint64_t *from = (const uint64_t *)(uintptr_t)(r->block->at + offset);
+    for (uint32_t i = 0; i < n; i++)
+        words[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+    return true;
+}
+
+static void poke(const struct mg_run *r, uint64_t offset, uint64_t word)
+{
+    if (mg_session.backend->poke)
+        mg_session.backend->poke(r, offset, word);
+    else
+        __atomic_store_n((uint64_t *)(uintptr_t)(r->block->at + offset), word, __ATOMIC_RELAXED);
+}
+
+static void look_at(struct mg_run *r, uint32_t region, bool read)
+{
+    const struct mg_region *g = &r->body->variant->layout.regions[region];
+    union { struct mg_frame_head head; uint64_t words[MG_FRAME_HEAD_WORDS]; } h;
+    if (!peek(r, offset_of(g), h.words, MG_FRAME_HEAD_WORDS))
+        return;
+    bool on = mg_select_is_on(r->body->variant->uses[region]);
+    if (on == (h.head.off != 0))
+        poke(r, offset_of(g) + offsetof(struct mg_frame_head, off), !on);
+    uint64_t *words = read ? malloc(g->n_list * sizeof *words) : NULL;
+    if (words && peek(r, offset_of(g), words, g->n_list))
+        mg_tools_running(r, region, words);
+    free(words);
+}
+
+void mg_frames_look(void)
+{
+    uint64_t now = mg_now_ns();
+    pthread_mutex_lock(&lock);
+    bool due = now - last_look >= LOOK_NS;
+    if (due)
+        last_look = now;
+    for (struct mg_run *r = due ? in_flight : NULL; r; r = r->next_frame) {
+        bool read = now - r->read_ns >= READ_NS;
+        for (uint32_t k = 0; k < r->body->variant->layout.n_regions; k++)
+            if (is_framed(r, k))
+                look_at(r, k, read);
+        if (read)
+            r->read_ns = now;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void *look_for_ever(void *arg)
+{
+    (void)arg;
+    mg_inside++;
+    for (;;) {
+        pthread_mutex_lock(&lock);
+        while (!in_flight)
+            pthread_cond_wait(&some, &lock);
+        pthread_mutex_unlock(&lock);
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+        mg_frames_look();
+    }
+    return NULL;
+}
+
+void mg_frames_add(struct mg_run *r)
+{
+    for (uint32_t k = 0; k < r->body->variant->layout.n_regions && !r->framed; k++)
+        r->framed = is_framed(r, k);
+    if (!r->framed)
+        return;
+    pthread_mutex_lock(&lock);
+    if (!looking && !mg_session.backend->peek)
+        looking = mg_thread_start(look_for_ever, NULL, 0, NULL);
+    r->read_ns = mg_now_ns();
+    r->next_frame = in_flight;
+    in_flight = r;
+    pthread_cond_signal(&some);
+    pthread_mutex_unlock(&lock);
+}
+
+void mg_frames_remove(struct mg_run *r)
+{
+    if (!r->framed)
+        return;
+    pthread_mutex_lock(&lock);
+    struct mg_run **at = &in_flight;
+    while (*at && *at != r)
+        at = &(*at)->next_frame;
+    if (*at)
+        *at = r->next_frame;
+    pthread_mutex_unlock(&lock);
+    r->framed = false;
+}

@@ -1,0 +1,43 @@
+/* Frames: memory of one launch into which its kernel writes records while it runs, and which the host may
+ * read and switch off meanwhile (TAUcuda's TDU, seed taucuda 4.2). A frame is the list of a launch
+ * (mg_patch_list): a header that both sides read and write, then records. It is bounded: what finds no room is
+ * counted. Nothing waits, and nothing but one addition to the header orders the records: a warp's are in the
+ * order in which it wrote them.
+ *
+ * Here: the code that writes, and reading. What an event is: event.h. */
+#ifndef MG_TOOL_FRAME_H
+#define MG_TOOL_FRAME_H
+
+#include "tool/patch.h"
+
+struct mg_frame_head {
+    uint64_t off;    /* the host's: not 0 stops the kernel from writing, at once */
+    uint64_t less;   /* the host's: records fewer than there is room for */
+    uint64_t status; /* the kernel's: enum mg_frame_status */
+    uint64_t fill;   /* the kernel's: records asked for, with those that found no room */
+    uint64_t lost;   /* the kernel's: of them, those that found none */
+    uint64_t unused[3];
+};
+enum mg_frame_status { MG_FRAME_NEW, MG_FRAME_WRITTEN, MG_FRAME_FULL };
+struct mg_frame_record { /* no word of one that is written is 0 */
+    uint64_t clock;
+    uint64_t where; /* 63: 1, 62..5: CTA, 4..0: warp in it */
+    uint64_t lanes; /* 63..32: multiprocessor, 31..0: lanes that came together */
+    uint64_t what;  /* the tool's, not 0 */
+};
+enum { MG_FRAME_HEAD_WORDS = sizeof(struct mg_frame_head) / 8, MG_FRAME_RECORD_WORDS = sizeof(struct mg_frame_record) / 8 };
+_Static_assert(sizeof(struct mg_frame_head) == 64 && sizeof(struct mg_frame_record) == 32, "kernels know these sizes");
+static inline uint64_t mg_frame_cta(const struct mg_frame_record *r) { return r->where << 1 >> 6; }
+static inline uint32_t mg_frame_warp(const struct mg_frame_record *r) { return (uint32_t)(r->where & 31); }
+static inline uint32_t mg_frame_sm(const struct mg_frame_record *r) { return (uint32_t)(r->lanes >> 32); }
+
+/* In analyze: room for so many records. */
+void mg_frame_reserve(struct mg_patch *p, uint32_t records);
+/* One record of the lanes here, with the clock as late as can be, or as early (late: of a beginning). */
+void mg_frame_write(struct mg_code_at *at, uint32_t records, uint32_t what, bool late);
+
+/* The records in a list of n words that are whole, those before `from` left out, in the order of writing. Returns
+ * how many; owner of *out: the caller, free. */
+uint64_t mg_frame_read(const uint64_t *list, uint32_t n, uint64_t from, struct mg_frame_record **out);
+
+#endif

@@ -1,0 +1,65 @@
+/* Matching of events: lanes that part between begin and end, nesting, ends and begins that have no partner. */
+#include "test.h"
+#include "tool/event.h"
+
+enum { A, B, C };
+struct seen { struct mg_event_sums of[2][3]; /* CTA 7 warp 1 and CTA 9 warp 0, by event */ unsigned rows; };
+
+static void note(void *user, const struct mg_event_row *row)
+{
+    struct seen *s = user;
+    unsigned warp = row->cta == 9;
+    if (row->event > C || row->cta != (warp ? 9u : 7u) || row->warp != (warp ? 0u : 1u) || row->sm != (warp ? 3u : 2u)) return;
+    s->of[warp][row->event] = row->s;
+    s->rows++;
+}
+
+static struct mg_frame_record of(unsigned cta, uint32_t event, bool end, uint32_t mask, uint64_t clock)
+{
+    return (struct mg_frame_record){.clock = clock, .where = 1ull << 63 | (uint64_t)cta << 5 | (cta == 7), .lanes = (uint64_t)(cta == 7 ? 2 : 3) << 32 | mask, .what = mg_event_what(event, end)};
+}
+
+static bool is(const struct mg_event_sums *s, uint64_t groups, uint64_t threads, uint64_t inclusive, uint64_t exclusive, uint64_t stray, uint64_t open)
+{
+    return s->groups == groups && s->threads == threads && s->inclusive == inclusive && s->exclusive == exclusive && s->stray == stray && s->open == open;
+}
+
+MG_TEST(events_match)
+{
+    const struct mg_frame_record r[] = {
+        of(7, A, false, 0xf, 100),                              /* four lanes begin A ... */
+        of(9, A, false, 0x1, 1),  of(9, B, true, 0x3, 5),       /* another warp in between: an end of B that nobody began */
+        of(7, B, false, 0x3, 110), of(7, B, true, 0x3, 130),    /* two of them do B for 20, */
+        of(7, B, false, 0xc, 150), of(7, B, true, 0xc, 155),    /* the others for 5; */
+        of(7, A, true, 0x1, 200), of(7, A, true, 0xe, 300),     /* lane 0 ends A at 200, the others at 300 */
+        of(7, C, false, 0x1, 400), of(7, C, false, 0x1, 410), of(7, C, true, 0x1, 420), of(7, C, true, 0x1, 450), /* C inside itself */
+        of(9, C, false, 0x1, 10), of(9, A, true, 0x1, 31),      /* C is not ended when A is */
+        {.clock = 1, .where = 1ull << 63, .lanes = 1, .what = 1}, {.clock = 1, .where = 1ull << 63, .lanes = 1, .what = (MG_EVENTS_MOST + 1ull) << 1}, /* of no event */
+    };
+    struct seen s = {.rows = 0};
+    mg_events_match(r, MG_COUNT_OF(r), note, &s);
+    MG_CHECK_EQ(s.rows, 6);
+    MG_CHECK(is(&s.of[0][A], 1, 4, 100 + 3 * 200, 100 + 3 * 200 - 2 * 20 - 2 * 5, 0, 0));
+    MG_CHECK(is(&s.of[0][B], 2, 4, 2 * 20 + 2 * 5, 50, 0, 0));
+    MG_CHECK(is(&s.of[0][C], 2, 2, 10 + 50, 10 + 40, 0, 0));
+    MG_CHECK(is(&s.of[1][A], 1, 1, 30, 30, 0, 0));
+    MG_CHECK(is(&s.of[1][B], 0, 0, 0, 0, 2, 0));
+    MG_CHECK(is(&s.of[1][C], 1, 1, 0, 0, 0, 1));
+}
+
+MG_TEST(events_frame_read)
+{
+    uint64_t list[MG_FRAME_HEAD_WORDS + 3 * MG_FRAME_RECORD_WORDS] = {0};
+    struct mg_frame_head *h = (void *)list;
+    struct mg_frame_record *r = (void *)(list + MG_FRAME_HEAD_WORDS), *out;
+    h->fill = 9; /* more than there is room for */
+    r[0] = of(7, A, false, 1, 5), r[2] = of(7, A, true, 1, 8);
+    r[1] = of(7, B, false, 1, 6), r[1].lanes = 0; /* not written to its end */
+    MG_CHECK_EQ(mg_frame_read(list, MG_COUNT_OF(list), 0, &out), 2);
+    MG_CHECK(out[0].clock == 5 && out[1].clock == 8);
+    free(out);
+    MG_CHECK_EQ(mg_frame_read(list, MG_COUNT_OF(list), 2, &out), 1);
+    free(out);
+    MG_CHECK_EQ(mg_frame_read(list, MG_COUNT_OF(list), 9, &out), 0);
+    MG_CHECK_EQ(mg_frame_read(list, 3, 0, &out), 0);
+}
