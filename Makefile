@@ -157,7 +157,7 @@ $(EMU_GPU): $(CORE_OBJS) $(DEVICE_OBJS) $(call objs,driver) $(B)/obj/tests/injec
 	    -Wl,-Bsymbolic $(NODEFS) $(filter %.o,$^) $(STATIC_LIBS) $(SYS_LIBS) -o $@
 
 # ---- the CPU device's plugin: needs LLVM (19, also 22); left out where there is none --------------------
-# LLVM is linked into it, so that at run time it needs glibc alone; shared where its archives are not installed.
+# LLVM is linked into it, so that at run time it needs glibc alone; shared where its archives are not installed. `make LLVM_CONFIG=` leaves it out.
 LLVM_CONFIG ?= $(shell for v in 19 22; do command -v llvm-config-$$v && break; done 2>/dev/null)
 CPU_PLUGIN := $(if $(LLVM_CONFIG),$(B)/lib/margay/libmargay-cpu.so)
 PLUGIN_OBJS := $(patsubst src/%.c,$(B)/obj/%.o,$(wildcard src/device/cpu/plugin/*.c))
@@ -179,7 +179,7 @@ $(B)/gen/cpu_maker.h: $(wildcard src/device/cpu/plugin/*.[ch]) src/device/cpu/cp
 $(B)/obj/device/cpu/library.o: $(B)/gen/cpu_maker.h
 
 plugin: $(CPU_PLUGIN)
-	@[ -n "$(CPU_PLUGIN)" ] || ! { command -v llvm-config-19 || command -v llvm-config-22; } > /dev/null || $(MAKE) plugin # installed since make began
+	@[ -n "$(CPU_PLUGIN)" ] || [ "$(origin LLVM_CONFIG)" != file ] || ! { command -v llvm-config-19 || command -v llvm-config-22; } > /dev/null || $(MAKE) plugin # installed since make began
 
 UNIT_OBJS := $(patsubst tests/unit/%.c,$(B)/obj/tests/%.o,$(wildcard tests/unit/*.c))
 $(B)/obj/tests/%.o: tests/unit/%.c
