@@ -312,9 +312,11 @@ $(B)/obj/bench/cox.%.o: bench/cpu/cox.c bench/cpu/native.h
 $(B)/bin/bench-cpu: bench/cpu/bench_cpu.c bench/cpu/opencl.c $(B)/obj/bench/cpu.strict.o $(B)/obj/bench/cpu.fast.o $(B)/obj/bench/cox.gcc.o $(if $(CLANG),$(B)/obj/bench/cox.clang.o) $(call objs,base isa ir ptx analysis) $(DEVICE_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Ibench/cpu $(CFLAGS) $(if $(CLANG),-DCOX_CLANG) $(LDFLAGS) $^ -fopenmp $(SYS_LIBS) -o $@
-bench-cpu: $(B)/bin/bench-cpu $(B)/obj/bench/cpu.ptx plugin ## the CPU device against native C, OpenCL and COX's form of warp shuffles
+bench-cpu: $(B)/bin/bench-cpu $(B)/obj/bench/cpu.ptx all ## the CPU device against native C, OpenCL and COX's form of warp shuffles; what a first launch costs
 	$< $(B)/obj/bench/cpu.ptx bench/cpu/kernels.cl
 	$< -t $(shell nproc) $(B)/obj/bench/cpu.ptx bench/cpu/kernels.cl
+	gcc -std=c17 -D_GNU_SOURCE -O1 bench/cpu/start.c -L$(B)/lib/margay/driver -lcuda -o $(B)/bin/bench-cpu-start
+	bench/cpu/start --margay $(B)/bin/margay --start $(B)/bin/bench-cpu-start $(B)/obj/bench/cpu.ptx
 
 # ---- what counting costs on the CPU device, kernel by kernel: CPU time under blocks over that under none ----
 $(B)/bin/bench-cpu-kernels: bench/cpu/kernels.c all
