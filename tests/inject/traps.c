@@ -1,5 +1,5 @@
 /* A driver-API program that does what an instrumenting library in front of a GPU's driver may break.
- * It prints "<what>: ok" or what went wrong, and never asks Margay.   usage: traps WHAT
+ * It prints "<what>: ok" or what went wrong, and asks Margay for nothing but to be switched (onoff).   usage: traps WHAT
  *   spin       a kernel spins on a flag that a kernel launched for the first time, in another stream, sets
  *   capture    a thread captures in global mode while launches of another end and are collected
  *   incapture  the first launch of a kernel is inside a capture
@@ -7,12 +7,14 @@
  *   contexts   two contexts, a module unloaded and loaded again, a context destroyed with work in flight
  *   reset      the primary context is reset with work in flight, and used again
  *   update     graphs: executables changed, updated, disabled nodes, clones, child graphs, 50 replays unsynchronized
+ *   onoff      switched off and on while executable graphs live, made, replayed and updated in either state
  *   recapture  20000 graphs, each captured, instantiated, launched and destroyed
  *   endless    ends by exit() while a kernel runs for ever
  *   leave      ends by _exit with work in flight
  *   reload     a module is loaded, used and unloaded, 300 times
  *   many       20000 launches without a synchronization */
 #include <dlfcn.h>
+#include <margay/control.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -288,6 +290,45 @@ static void update(void)
     expect(p, 106);
     expect(q, 3);
 }
+static handle captured(handle s)
+{
+    handle g;
+    DO(cuStreamBeginCapture_v2, s, 0);
+    DO(add, p, s);
+    DO(cuStreamEndCapture, s, &g);
+    return g;
+}
+static void replay(handle x, int times, handle s)
+{
+    for (int i = 0; i < times; i++)
+        DO(cuGraphLaunch, x, s);
+}
+/* counted: 3 + 2 + 1 + 1 + 1 = 8 of 14; native: 1 + 2 + 1 + 2 */
+static void onoff(void)
+{
+    handle s, x, y;
+    long info[3];
+    DO(cuStreamCreate, &s, 1);
+    DO(cuGraphInstantiateWithFlags, &x, captured(s), 0);
+    replay(x, 3, s);                        /* made on */
+    mg_control_set(0);
+    DO(add, p, s);                          /* native */
+    replay(x, 2, s);                        /* as it was made */
+    DO(cuGraphInstantiateWithFlags, &y, captured(s), 0);
+    replay(y, 2, s);                        /* made off: native */
+    mg_control_set(1);
+    replay(y, 1, s);                        /* native */
+    replay(x, 1, s);
+    DO(add, p, s);
+    mg_control_set(0);
+    DO(cuGraphExecUpdate_v2, x, captured(s), info);
+    mg_control_set(1);
+    replay(x, 2, s);                        /* updated while off: native */
+    DO(cuGraphExecUpdate_v2, x, captured(s), info);
+    replay(x, 1, s);
+    DO(cuStreamSynchronize, s);
+    expect(p, 14);
+}
 static void recapture(void)
 {
     handle s, g, x;
@@ -329,7 +370,7 @@ int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*fn)(void); } all[] = {
         {"spin", spin}, {"capture", capture}, {"incapture", incapture}, {"threads", threads}, {"contexts", contexts},
-        {"reset", reset}, {"update", update}, {"many", many}, {"reload", reload}, {"recapture", recapture}};
+        {"reset", reset}, {"update", update}, {"many", many}, {"reload", reload}, {"recapture", recapture}, {"onoff", onoff}};
     void *lib = dlopen("libcuda.so.1", RTLD_NOW);
     if (argc != 2 || !lib)
         return 1;

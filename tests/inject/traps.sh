@@ -6,7 +6,7 @@ set -u
 failed=0
 export XDG_CACHE_HOME=$PWD/cache EMU_GPU_COUNT=1
 [ -n "${REAL_GPU:-}" ] || export LD_LIBRARY_PATH=$B/test/driver
-gcc -O1 -o traps "$ROOT/tests/inject/traps.c" -ldl -lpthread || exit 1
+gcc -O1 -I"$ROOT/include" -o traps "$ROOT/tests/inject/traps.c" -ldl -lpthread || exit 1
 cat > see.py <<'P'
 import json, sys
 r, what, want = json.load(open('out.json')), sys.argv[1], [int(x) for x in sys.argv[2:]]
@@ -18,6 +18,10 @@ n = add['launches'] - add['incomplete']
 if what == 'spin':
     assert [x['reason'] for x in c['native']] == ['loading its instrumented code would wait for work in flight'], c
     assert k['set']['launches'] == 3 and k['set']['blocks'][0]['thread_entries'] >= 1, k['set']
+elif what == 'onoff':
+    assert {x['reason'] for x in c['native']} == {'switched off'} and sum(x['launches'] for x in c['native']) == 6, c
+    assert c['instrumented'] == 8, c
+    n = 8
 else:
     assert c['instrumented'] == c['launches'], c
 if want:
@@ -47,6 +51,7 @@ trap_ threads 0 1280
 trap_ contexts 0 54 50
 trap_ reset 0 51 50
 trap_ update 0 109
+trap_ onoff 0 14
 trap_ leave 7 50
 trap_ many 0 20000
 trap_ reload 0 300
