@@ -95,6 +95,33 @@ static void context_ended(void *ctx, int device, bool surely)
     mg_nv_ctx_gone(ctx);
 }
 
+/* ---- channels: pages in device memory, copied by a thread of ours ---- */
+
+static void channel_size(void *where, uint32_t *rings, uint32_t *pages)
+{
+    uint32_t n, warps = mg_nv_warps(where, &n);
+    for (*rings = 1; *rings < n;)
+        *rings *= 2;
+    *pages = warps + 2 * n + 1024; /* held by warps, being filled, on their way */
+}
+static void *channel_where(void) { return mg_session.cannot ? NULL : mg_nv_ctx_current(); }
+static uint64_t channel_memory(void *where, size_t bytes) { return mg_nv_memory(where, bytes); }
+static void *channel_host(void *where, size_t bytes) { return mg_nv_host_memory(where, bytes); }
+static bool channel_read(void *where, void *to, uint64_t from, size_t bytes) { return !mg_nv_ctx_is_broken(where) && mg_nv_read(where, to, from, bytes); }
+static bool channel_write(void *where, uint64_t to, const void *data, size_t bytes) { return mg_nv_write(where, to, data, bytes); }
+static bool channel_is_of(void *where, void *ctx, int device) { return mg_nv_ctx_is(where, ctx ? ctx : mg_nv_ctx_primary(device)); }
+static void channel_enter(void *where) { mg_nv_enter(where); }
+static void *pipe_new(void *where, uint32_t n) { return mg_nv_pipe_new(where, n); }
+static bool pipe_send(void *pipe, uint64_t to, const void *from, size_t bytes) { return mg_nv_pipe_send(pipe, to, from, bytes); }
+static bool pipe_start(void *pipe, uint32_t mark, void *to, uint64_t from, size_t bytes) { return mg_nv_pipe_start(pipe, mark, to, from, bytes); }
+static bool pipe_mark(void *pipe, uint32_t mark) { return mg_nv_pipe_mark(pipe, mark); }
+static int pipe_over(void *pipe, uint32_t mark) { return mg_nv_pipe_over(pipe, mark); }
+
+static const struct mg_channel_io channel_nvidia = {
+    .size = channel_size, .where = channel_where, .memory = channel_memory, .host = channel_host, .read = channel_read, .write = channel_write,
+    .is_of = channel_is_of, .enter = channel_enter, .pipe = pipe_new, .send = pipe_send, .start = pipe_start, .mark = pipe_mark, .over = pipe_over,
+};
+
 const struct mg_backend mg_backend_nvidia = {
     .kind = "nvidia",
     .open = open_real,
@@ -115,6 +142,7 @@ const struct mg_backend mg_backend_nvidia = {
     .write = mg_gpu_write,
     .peek = mg_gpu_peek,
     .poke = mg_gpu_poke,
+    .channel = &channel_nvidia,
     .send = mg_gpu_send,
     .context_ends = context_ends,
     .context_ended = context_ended,

@@ -70,6 +70,42 @@ static bool allocation_own(uint64_t address, uint64_t *id, uint64_t *offset)
     return mg_driver_allocation(address, id, offset, &bytes);
 }
 
+/* ---- channels: kernels and the host address one memory ---- */
+
+enum { CHANNEL_RINGS = 256, CHANNEL_PAGES = 12 << 10 }; /* as an H200 has warps, and some; what is not used takes no memory */
+
+static void channel_size(void *where, uint32_t *rings, uint32_t *pages)
+{
+    (void)where;
+    *rings = CHANNEL_RINGS;
+    *pages = CHANNEL_PAGES;
+}
+static void *channel_where(void)
+{
+    static char all;
+    return &all;
+}
+static uint64_t channel_memory(void *where, size_t bytes)
+{
+    (void)where;
+    return mg_mem_alloc(bytes, 256, MG_ALLOC_INTERNAL);
+}
+static void *channel_host(void *where, size_t bytes) { return (void *)(uintptr_t)channel_memory(where, bytes); }
+static bool channel_read(void *where, void *to, uint64_t from, size_t bytes)
+{
+    (void)where;
+    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    return true;
+}
+static bool channel_write(void *where, uint64_t to, const void *data, size_t bytes)
+{
+    (void)where;
+    memcpy((void *)(uintptr_t)to, data, bytes);
+    return true;
+}
+static const struct mg_channel_io channel_own = {.in_place = true, .size = channel_size, .where = channel_where, .memory = channel_memory,
+                                                 .host = channel_host, .read = channel_read, .write = channel_write};
+
 const struct mg_backend mg_backend_own = {
     .kind = "emu",
     .open = open_own,
@@ -77,7 +113,7 @@ const struct mg_backend mg_backend_own = {
     .alloc = alloc_block,
     .free = free_block,
     .note = note_own,
-    .has_channels = true,
+    .channel = &channel_own,
     .note_node = note_node_own,
     .global = global_own,
     .function_address = function_own,

@@ -70,6 +70,24 @@ struct mg_twin;
 struct mg_body;
 struct mg_variant;
 
+/* What channels (channel.c) need of a device; `where`: its memory, of one context. */
+struct mg_channel_io {
+    bool in_place;                           /* the host reads what kernels write where it is: nothing below `write` is there */
+    void (*size)(void *where, uint32_t *rings, uint32_t *pages); /* rings: a power of two, for every multiprocessor one; pages: more than warps it holds */
+    void *(*where)(void);                    /* of the current context; NULL: none */
+    uint64_t (*memory)(void *where, size_t bytes); /* in the current context; 0: none left */
+    void *(*host)(void *where, size_t bytes); /* kernels have it at the same address */
+    bool (*read)(void *where, void *to, uint64_t from, size_t bytes); /* these wait, for that alone */
+    bool (*write)(void *where, uint64_t to, const void *data, size_t bytes);
+    bool (*is_of)(void *where, void *ctx, int device); /* ctx NULL: the device's primary one */
+    void (*enter)(void *where);              /* this thread calls the next ones there */
+    void *(*pipe)(void *where, uint32_t n);  /* copies of one thread, with n marks */
+    bool (*send)(void *pipe, uint64_t to, const void *from, size_t bytes); /* some time; `from` stays as it is */
+    bool (*start)(void *pipe, uint32_t mark, void *to, uint64_t from, size_t bytes);
+    bool (*mark)(void *pipe, uint32_t mark); /* behind what was started with it */
+    int (*over)(void *pipe, uint32_t mark);  /* 1: is it behind? 0: not yet; -1: the context is broken */
+};
+
 /* Everything that differs between our own driver and NVIDIA's. Our own addresses context blocks like
  * the host does and tells when a launch has ended (alloc, free, note); NVIDIA's has the other half. */
 /* Puts words at an offset of a launch's context block, before it runs. */
@@ -82,7 +100,7 @@ struct mg_backend {
     void (*free)(uint64_t block);
     /* The next launch (or graph node) of this thread calls fn when it has ended; false: never will. */
     bool (*note)(mg_launch_done_fn fn, void *user);
-    bool has_channels;                      /* kernels may write records for the host (channel.c): they address one memory */
+    const struct mg_channel_io *channel;
     /* The same for a graph node: drop is called once nothing can call fn any more. NULL: as note, for ever. */
     bool (*note_node)(mg_launch_done_fn fn, void *user, void (*drop)(void *user));
     bool (*global)(void *function, const char *name, uint64_t *address);
@@ -408,10 +426,11 @@ void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_d
 struct mg_run *mg_run_native_node(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra);
 void mg_run_record(struct mg_inst *i, const struct mg_shape *s, const char *reason); /* ran native, not prepared */
 void mg_run_unknown(const char *reason); /* a launch of nobody knows what */
-/* Channels of a launch's tools (channel.c). False: no memory for them. */
-bool mg_channels_take(struct mg_run *r);
+/* Channels of a launch's tools (channel.c). Else: why there are none. */
+const char *mg_channels_take(struct mg_run *r);
 void mg_channels_words(const struct mg_run *r, uint32_t region, uint64_t *words);
 void mg_channels_give(struct mg_run *r);
+void mg_channels_context_ends(void *ctx, int device); /* behind the backend's: its launches have ended */
 void mg_channels_end(void);                           /* what is there goes to the tools */
 /* Launches with frames, while they run (frames.c). look: every now and then; on NVIDIA's the thread that drains does. */
 void mg_frames_add(struct mg_run *r);

@@ -213,9 +213,10 @@ static struct mg_run *new_run(struct mg_inst *i, const struct mg_shape *s, void 
         r->reason = "out of device memory for counters";
         r->ran = MG_RAN_FAILED;
     }
-    if (r->block && !mg_channels_take(r)) {
+    const char *no_channel = r->block ? mg_channels_take(r) : NULL;
+    if (no_channel) {
         block_give(r);
-        r->reason = mg_session.backend->has_channels ? "out of device memory for records" : "records for the host are not supported on NVIDIA GPUs yet";
+        r->reason = no_channel;
         r->ran = MG_RAN_FAILED;
     }
     if (r->block)

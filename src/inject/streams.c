@@ -71,6 +71,8 @@ static void context_ends(void *ctx, int device)
         mg_session.backend->context_ends(ctx, device);
     else
         mg_session.generation++;
+    if (mg_session.active)
+        mg_channels_context_ends(ctx, device);
 }
 static cu_result context_ended(cu_result rc, void *ctx, int device, bool surely)
 {

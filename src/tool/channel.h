@@ -1,28 +1,35 @@
 /* Channels: records that kernels hand to the host while they run. This file and channel_code.c are the
  * device's side, channel_read.c reads what came; who owns the memory and the threads is inject/channel.c.
  *
- *   lanes of a warp ── lowest active lane ── its segment (4 KiB) ── full ──► chunk of a ring ── full ──► host
+ *   lanes of a record ── segment ── page of the multiprocessor ── full ──► done queue ── host ──► free queue ─┐
+ *                                        ▲────────────────────────────────────────────────────────────────────┘
  *
- * A segment belongs to one lane: the one that leads when a record is written. Divergent groups of a warp
- * have different leaders, hence different segments, and never touch each other's. A lane that leaves (or
- * calls a function) puts its open segment into a stack of its multiprocessor's ring, where the next one takes it up.
- * Segments are taken from a ring by one compare-and-swap; a chunk whose segments are all closed is handed
- * to the host by one word in host memory, and given out again by the host, whichever of the ring's chunks it
- * is: an open segment keeps its own chunk from the host, no other.
+ * A page is 128 KiB of a pool. Each ring (one a multiprocessor) has one page at a time: a segment is taken from
+ * it by one addition to the ring's word, and who finds the page full gets the next one from the free queue. Every
+ * byte taken is committed, by one addition to the page's count, when what is in it is written; the last one
+ * puts the page into the done queue. Entry k of a queue holds k + 1 in its upper half, so neither side asks for the other's
+ * index.
  *
- * Why nothing blocks for ever: the host never waits for the device. A writer that finds no room closes what lies
- * in the ring's stack, one in each round; after MG_CHANNEL_ROUNDS of them (some seconds) it drops its record and counts
- * it, and the others wait only a few rounds from then on, as they do at once where the user wants that. So a lane that holds a segment and itself waits for the
- * writer, in a loop of the program's own (at barriers nobody holds one), can cost records, and that is told, but never the program's progress.
+ * A segment has one writer at a time: where all lanes that came into the function write (most of the time) it is the
+ * warp's, stays open and is filled record by record, by an addition in registers. Where fewer do, the record
+ * gets a segment of its own, closed at once, so divergent groups of a warp never meet. All lanes of a group go the
+ * same way everywhere: conditions are votes, what only the lowest lane does is predicated, and no lane is left behind.
  *
- * Order: what a lane wrote as leader comes in order. Records that lanes took part in carry, implicitly, a sequence number of the warp: one more than the
- * highest that any of the lanes has seen. It is written only where it does not follow from the record before.
+ * Why nothing blocks for ever: a warp holds one page at most (the one of its open segment), and the pool has more
+ * pages than warps can be resident, so some page can always be filled, and the host never waits for a kernel. Should it not
+ * come to take pages at all, a writer drops its record and counts it after some seconds (or at once, where the user wants
+ * that), and from then on nobody waits until all is read.
  *
- * Words of a segment, 64 bits each: one that says how it stands (mg_channel_used), its position, then records.
- *   63..60 kind
- *   WARP     59..48 0, 47..16 launch, 15..5 warp in its CTA, 4..0 lane; then the CTA, then the number of the next record
- *   NUMBER   31..0 number of the next record
- *   others   59..49 site, 48..0 address of the lowest lane (accesses)
+ * Order: in the order of a ring's pages, and within a page, lie the segments of each warp in the order of their
+ * records. An open segment is not continued once some of its warp's lanes wrote elsewhere. Numbers: of a record, one more than the
+ * highest that any of its lanes took part in; records of one segment follow each other.
+ *
+ * Words of a page, 64 bits each: ring 31..0 and which of the ring's pages 63..32; bytes committed; then segments:
+ *   63..62 2, 61..52 words that it has, 51..42 words in use (0: still open), 41..37 lane, 36..32 warp in its CTA, 31..0 launch
+ *   63..33 number of its first record, 32..0 CTA;    then records
+ *   63..62 3, 61..52 words: nothing, up to the page's end
+ * and of a record:
+ *   63..60 kind, 59..49 site, 48..0 address of the lowest lane (accesses)
  *   FULL     all 32 lanes, each behind the other: 8 bytes
  *   UNIT     the same of the lanes in the mask that follows;  SAME: all at one address; mask follows
  *   NEAR     mask, then a signed 32-bit distance from the lowest lane's address for each lane, padded to 8 bytes
@@ -36,48 +43,48 @@
 #include "tool/patch.h"
 
 enum {
-    MG_CHANNEL_SEGMENT = 4096,
-    MG_CHANNEL_CHUNKS = 8,          /* of a ring at most */
-    MG_CHANNEL_HEAD = 128,          /* bytes of the control block in front of its rings' words */
-    MG_CHANNEL_RING = 128,          /* bytes of a ring's words */
+    MG_CHANNEL_PAGE = 1 << 17,      /* pages lie at multiples of it */
+    MG_CHANNEL_PAGE_HEAD = 16,
+    MG_CHANNEL_ROOM = MG_CHANNEL_PAGE - MG_CHANNEL_PAGE_HEAD,
+    MG_CHANNEL_SEGMENT_HEAD = 16,
+    MG_CHANNEL_OPEN_MOST = 1024,    /* bytes of records in a segment that is filled one by one */
     MG_CHANNEL_MOST_SITES = 2047,
     MG_CHANNEL_MOST_WORDS = 8,      /* of a lane */
-    MG_CHANNEL_ROUNDS = 1 << 22,
-    MG_CHANNEL_FEW_ROUNDS = 32,
 };
 
-/* Words of a ring. Positions count bytes from 0 on; chunk L of them lies in the ring's memory where
- * map[L % MG_CHANNEL_CHUNKS] says. */
+#define MG_CHANNEL_PATIENCE_NS 5000000000u
+#define MG_CHANNEL_NO_PATIENCE_NS 20000u
+/* Words of a ring: a line of memory of its own. */
 struct mg_channel_ring {
-    uint64_t head;                  /* position of the next segment */
-    uint64_t limit;                 /* the host's: positions below may be taken */
+    uint64_t now;                   /* page 63..32 and bytes taken of its room; more than it has: somebody gets the next one */
+    uint32_t pages;                 /* that it has had */
+    uint32_t ticket;                /* its place in the free queue plus 1, of a wait that was given up; 0: none */
     uint64_t dropped;               /* records */
-    uint64_t stack;                 /* open segments that no lane holds: number of changes, then the first's address >> 12 */
-    uint64_t closed[MG_CHANNEL_CHUNKS]; /* by chunk of the memory: bytes of closed segments, from the beginning */
-    uint32_t map[MG_CHANNEL_CHUNKS];    /* the host's */
+    uint64_t pad[13];
 };
-_Static_assert(sizeof(struct mg_channel_ring) == MG_CHANNEL_RING, "one line of memory");
-/* The control block, in device memory; then the rings' words. */
-struct mg_channel_control {
-    uint64_t data;                  /* of ring 0; ring r is at data + (r << ring_shift) */
-    uint64_t full;                  /* in host memory: by ring and chunk, `closed` when that filled it */
-    uint32_t ring_mask, ring_shift, chunk_shift, chunk_mask;
-    uint32_t rounds;                /* of waiting, before a record is dropped */
-};
-static inline uint64_t mg_channel_ring_at(uint32_t ring) { return MG_CHANNEL_HEAD + (uint64_t)ring * MG_CHANNEL_RING; }
-/* The first word of a segment: bytes in use when it is closed, 0 while a lane holds it; in a stack: this bit, bytes in use and
- * the next one's address >> 12. */
-#define MG_CHANNEL_OPEN (1ull << 63)
-#define MG_CHANNEL_USED_SHIFT 40
-#define MG_CHANNEL_LINK_BITS 37
-#define MG_CHANNEL_LINK ((1ull << MG_CHANNEL_LINK_BITS) - 1)
-/* Bytes that hold records now; 0: not known. */
-static inline uint32_t mg_channel_used(uint64_t first_word)
-{
-    return (uint32_t)(first_word & MG_CHANNEL_OPEN ? first_word >> MG_CHANNEL_USED_SHIFT & (MG_CHANNEL_SEGMENT - 1) : first_word <= MG_CHANNEL_SEGMENT ? first_word : 0);
-}
+_Static_assert(sizeof(struct mg_channel_ring) == 128, "a line of memory");
+#define MG_CHANNEL_NO_PAGE ((uint64_t)UINT32_MAX << 32 | MG_CHANNEL_ROOM)
 
-enum mg_record_kind { MG_RECORD_NONE, MG_RECORD_WARP, MG_RECORD_NUMBER, MG_RECORD_FULL, MG_RECORD_UNIT, MG_RECORD_SAME, MG_RECORD_NEAR, MG_RECORD_FAR, MG_RECORD_LANES, MG_RECORD_ONCE };
+/* The control block, in device memory; then the rings. */
+struct mg_channel_control {
+    uint64_t pool;                  /* page 0 */
+    uint64_t free, done;            /* the queues: in the device's memory, since many wait there; in the host's */
+    uint64_t patience_ns;           /* how long to wait before a record is dropped */
+    uint32_t queue_mask, ring_mask; /* powers of two, less 1 */
+    uint32_t pad[22];
+    uint32_t n_taken, n_done;       /* entries of the queues that kernels have taken and written */
+    uint32_t pad2[30];
+};
+_Static_assert(sizeof(struct mg_channel_control) == 256, "lines of memory: what is read, and what is added to");
+static inline uint64_t mg_channel_ring_at(uint32_t ring) { return sizeof(struct mg_channel_control) + (uint64_t)ring * sizeof(struct mg_channel_ring); }
+/* Entry k of a queue, and whether that is in it. */
+static inline uint64_t mg_channel_entry(uint32_t k, uint32_t page) { return (uint64_t)(k + 1) << 32 | page; }
+static inline bool mg_channel_entry_is(uint64_t entry, uint32_t k) { return (uint32_t)(entry >> 32) == k + 1; }
+
+/* The first word of a segment. */
+enum { MG_SEGMENT_OPENED = 2, MG_SEGMENT_NOTHING = 3, MG_SEGMENT_WORDS_SHIFT = 52, MG_SEGMENT_USED_SHIFT = 42, MG_SEGMENT_LANE_SHIFT = 37, MG_SEGMENT_WARP_SHIFT = 32, MG_SEGMENT_CTA_BITS = 33 };
+
+enum mg_record_kind { MG_RECORD_NONE, MG_RECORD_FULL, MG_RECORD_UNIT, MG_RECORD_SAME, MG_RECORD_NEAR, MG_RECORD_FAR, MG_RECORD_LANES, MG_RECORD_ONCE };
 
 /* ---- in a tool ---------------------------------------------------------------------------------------- */
 
@@ -105,12 +112,13 @@ struct mg_record {
 void mg_record_addresses(const struct mg_record *r, uint64_t address[32]);
 /* Bytes of a lane's access by site of a launch's kernel, *n of them; NULL: no such launch. */
 typedef const uint8_t *(*mg_channel_widths_fn)(void *user, uint32_t launch, uint32_t *n);
-/* Reads one segment: `bytes` of it are in use, its first word included. False: it is damaged; what came
- * before was given to fn. */
-bool mg_channel_read(const uint64_t *segment, uint32_t bytes, mg_channel_widths_fn widths, void *widths_user,
+/* Reads the segments in so many bytes of a page, those that are closed. False: they are damaged; what came before was given to fn. */
+bool mg_channel_read(const uint64_t *segments, uint32_t bytes, mg_channel_widths_fn widths, void *widths_user,
                      void (*fn)(void *user, const struct mg_record *r), void *user);
+/* How many of these bytes are segments; *open: those of them that nobody closed. */
+uint32_t mg_channel_whole(const uint64_t *segments, uint32_t bytes, uint32_t *open);
 
-/* ---- a tool that reads: tool.stream is called with each segment, on several threads at once; what one warp
+/* ---- a tool that reads: tool.stream is called with segments, on several threads at once; what one warp
  * wrote comes in order, on one thread. ---------------------------------------------------------------------- */
 
 struct mg_stream_launch { /* lives until tool.end */
@@ -124,7 +132,7 @@ struct mg_stream {
     uint32_t worker, n_workers;     /* which thread of the reader's */
     const struct mg_stream_launch *(*launch)(const struct mg_stream *s, uint32_t number); /* of a record; NULL: none such */
 };
-/* The records of a segment that tool.stream got. */
-bool mg_stream_read(const struct mg_stream *s, const uint64_t *segment, uint32_t bytes, void (*fn)(void *user, const struct mg_record *r), void *user);
+/* The records of segments that tool.stream got. */
+bool mg_stream_read(const struct mg_stream *s, const uint64_t *segments, uint32_t bytes, void (*fn)(void *user, const struct mg_record *r), void *user);
 
 #endif

@@ -1,9 +1,8 @@
 /* Channels, the device's side: the code that writes records. See channel.h.
  *
- * Three registers of every function that writes: where its lane's open segment goes on (0: it has none),
- * the highest number of a record that the lane took part in, and the number that the next record in the
- * segment has by itself. The short way costs the leader an addition, a comparison and a store; taking,
- * closing and waiting stand behind branches that are rarely taken. */
+ * Four registers of every function that writes, alike in all lanes of a warp that write together: its open
+ * segment, how far that is filled, the number of the next record, and which lanes came in. The short way is an addition and a
+ * comparison; taking and closing segments stands behind branches that all lanes of a group take or none. */
 #include "analysis/callgraph.h"
 #include "tool/channel.h"
 #include "tool/patch_priv.h"
@@ -15,12 +14,14 @@
 #define IF(p, ...) MG_GUARDED(at, (p), __VA_ARGS__)
 #define UNLESS(p, form, ...) mg_code_emit(at, (p), true, (form), (const struct mg_opnd[]){__VA_ARGS__}, sizeof((const struct mg_opnd[]){__VA_ARGS__}) / sizeof(struct mg_opnd))
 #define CONTROL(field) ((int64_t)offsetof(struct mg_channel_control, field))
+#define RING(field) ((int64_t)(sizeof(struct mg_channel_control) + offsetof(struct mg_channel_ring, field)))
 
-#define RING(field) ((int64_t)(MG_CHANNEL_HEAD + offsetof(struct mg_channel_ring, field)))
+/* pos: bytes of the open segment 31..16, in use 15..0; 0: it has none. next: number of the next record; UNLIKE: some lanes of the
+ * warp wrote without the others, so that these registers differ, or numbers do. */
+enum { ROOM = MG_CHANNEL_ROOM, HEAD = MG_CHANNEL_SEGMENT_HEAD, POS_BITS = 16, POS_USED = (1 << POS_BITS) - 1, NUMBERS = INT32_MAX };
+#define UNLIKE ((int64_t)1 << 31)
 
-enum { SEGMENT = MG_CHANNEL_SEGMENT, WARP_BYTES = 24, NUMBER_BYTES = 8 };
-
-struct mg_channel_func { mg_id next, seen, follows, last; };
+struct mg_channel_func { mg_id segment, pos, next, all; };
 
 void mg_patch_channel(struct mg_patch *p)
 {
@@ -34,16 +35,16 @@ void mg_patch_channel(struct mg_patch *p)
 static struct mg_channel_func *of_function(struct mg_code_at *at)
 {
     struct mg_channel_func *f = &at->p->channel[at->func_ix];
-    if (f->next) return f;
+    if (f->segment) return f;
     struct mg_code_at *entry = mg_at_entry(at->p, at->func_ix);
-    f->next = mg_code_reg(at, MG_TYPE_b64);
-    f->seen = mg_code_reg(at, MG_TYPE_b32);
-    f->follows = mg_code_reg(at, MG_TYPE_b32);
-    f->last = mg_code_reg(at, MG_TYPE_b64); /* position of the segment that it wrote to last */
-    MG_PURE(entry, "mov.u64", R(f->next), I(0));
-    MG_PURE(entry, "mov.u32", R(f->seen), I(0));
-    MG_PURE(entry, "mov.u32", R(f->follows), I(0));
-    MG_PURE(entry, "mov.u64", R(f->last), I(0));
+    f->segment = mg_code_reg(at, MG_TYPE_b64);
+    f->pos = mg_code_reg(at, MG_TYPE_b32);
+    f->next = mg_code_reg(at, MG_TYPE_b32);
+    f->all = mg_code_reg(at, MG_TYPE_b32);
+    MG_PURE(entry, "mov.u64", R(f->segment), I(0));
+    MG_PURE(entry, "mov.u32", R(f->pos), I(0));
+    MG_PURE(entry, "mov.u32", R(f->next), I(0));
+    MG_PURE(entry, "mov.u32", R(f->all), R(mg_value_active(entry)));
     return f;
 }
 
@@ -51,233 +52,252 @@ static mg_id t32(struct mg_code_at *at) { return mg_code_temp(at, MG_TYPE_b32); 
 static mg_id t64(struct mg_code_at *at) { return mg_code_temp(at, MG_TYPE_b64); }
 static mg_id tp(struct mg_code_at *at) { return mg_code_temp(at, MG_TYPE_pred); }
 
-/* ---- segments: by one lane, wherever it is ------------------------------------------------------------------- */
+/* ---- pages and segments: by a group of lanes that go the same way ------------------------------------------------- */
 
-struct lane { mg_id control, a, b, c, x, y, p; }; /* temporaries of what follows */
+struct group {
+    mg_id mask, leader; /* b32: its lanes, the one that acts */
+    mg_id lead;         /* pred: this lane is that */
+};
 
-static struct lane lane_of(struct mg_code_at *at)
+static mg_id channel_of(struct mg_code_at *at) { return mg_value_word(at, at->p->region->channel_word); }
+
+/* The acting lane's value, for all. */
+static mg_id low_from_leader(struct mg_code_at *at, const struct group *g, mg_id v)
 {
-    return (struct lane){mg_value_word(at, at->p->region->channel_word), t64(at), t64(at), t64(at), t32(at), t32(at), tp(at)};
+    mg_id r = t32(at);
+    P("shfl.sync.idx.b32", R(r), R(v), R(g->leader), I(31), R(g->mask));
+    return r;
 }
 
-/* x = the field; control block's. */
-static void field(struct mg_code_at *at, const struct lane *l, mg_id to, int64_t at_byte)
+static void halves(struct mg_code_at *at, mg_id v, mg_id lo, mg_id hi)
 {
-    P("ld.global.u32", R(to), AT(l->control, at_byte));
+    mg_id up = t64(at);
+    P("cvt.u32.u64", R(lo), R(v));
+    P("shr.u64", R(up), R(v), I(32));
+    P("cvt.u32.u64", R(hi), R(up));
 }
 
-/* The open segment that ends at `next` is closed: its first word says how much of it is in use, and the host
- * is told when that was the last of its chunk. */
-static void close_segment(struct mg_code_at *at, const struct lane *l, mg_id next)
+/* to = lo | hi << 32 */
+static void join(struct mg_code_at *at, mg_id to, mg_id lo, mg_id hi)
 {
-    P("and.b64", R(l->a), R(next), I(SEGMENT - 1));
-    P("sub.u64", R(l->b), R(next), R(l->a));
-    P("membar.gl"); /* the records are there before it says so */
-    P("st.volatile.global.u64", AT(l->b, 0), R(l->a));
-    P("ld.global.u64", R(l->a), AT(l->control, CONTROL(data)));
-    P("sub.u64", R(l->b), R(l->b), R(l->a));
-    field(at, l, l->x, CONTROL(ring_shift));
-    P("shr.u64", R(l->a), R(l->b), R(l->x)); /* which ring */
-    field(at, l, l->x, CONTROL(chunk_shift));
-    P("shr.u64", R(l->b), R(l->b), R(l->x));
-    P("cvt.u32.u64", R(l->x), R(l->b));
-    field(at, l, l->y, CONTROL(chunk_mask));
-    P("and.b32", R(l->x), R(l->x), R(l->y)); /* which of its chunks */
-    P("cvt.u32.u64", R(l->y), R(l->a));
-    P("mad.wide.u32", R(l->a), R(l->y), I(MG_CHANNEL_RING), R(l->control));
-    P("mad.wide.u32", R(l->a), R(l->x), I(8), R(l->a));
-    P("mad.lo.u32", R(l->y), R(l->y), I(MG_CHANNEL_CHUNKS), R(l->x));
+    mg_id low = t64(at), high = t64(at);
+    P("cvt.u64.u32", R(low), R(lo));
+    P("cvt.u64.u32", R(high), R(hi));
+    P("shl.b64", R(high), R(high), I(32));
+    P("or.b64", R(to), R(low), R(high));
+}
+
+static mg_id from_leader(struct mg_code_at *at, const struct group *g, mg_id v)
+{
+    mg_id lo = t32(at), hi = t32(at), all = t64(at);
+    halves(at, v, lo, hi);
+    join(at, all, low_from_leader(at, g, lo), low_from_leader(at, g, hi));
+    return all;
+}
+
+static mg_id any_of(struct mg_code_at *at, const struct group *g, mg_id p)
+{
+    mg_id r = tp(at);
+    P("vote.sync.any.pred", R(r), R(p), R(g->mask));
+    return r;
+}
+
+/* What the group has written in `bytes` bytes at `where` is there. Who completes the page gives it to the host. */
+static void commit(struct mg_code_at *at, const struct group *g, mg_id where, mg_id bytes)
+{
+    mg_id control = channel_of(at), skip = mg_code_label(at), page = t64(at), pool = t64(at), entry = t64(at), n = t32(at), k = t32(at), last = tp(at), any;
+    P("and.b64", R(page), R(where), I(-(int64_t)MG_CHANNEL_PAGE));
+    P("mov.u32", R(n), I(0));
     P("membar.gl");
-    P("atom.global.add.u64", R(l->b), AT(l->a, RING(closed)), I(SEGMENT));
-    P("add.u64", R(l->b), R(l->b), I(SEGMENT));
-    field(at, l, l->x, CONTROL(chunk_shift));
-    P("shr.u64", R(l->c), R(l->b), R(l->x));
-    P("shl.b64", R(l->c), R(l->c), R(l->x));
-    P("setp.eq.u64", R(l->p), R(l->c), R(l->b));
-    P("ld.global.u64", R(l->a), AT(l->control, CONTROL(full)));
-    P("mad.wide.u32", R(l->a), R(l->y), I(8), R(l->a));
-    IF(l->p, "membar.sys");
-    IF(l->p, "st.volatile.global.u64", AT(l->a, 0), R(l->b));
+    P("bar.warp.sync", R(g->mask));
+    IF(g->lead, "atom.global.add.u32", R(n), AT(page, 8), R(bytes));
+    P("add.u32", R(n), R(n), R(bytes));
+    P("setp.eq.and.u32", R(last), R(n), I(ROOM), R(g->lead));
+    any = any_of(at, g, last);
+    UNLESS(any, "bra", mg_o_label(skip));
+    P("membar.sys");
+    P("ld.global.u64", R(pool), AT(control, CONTROL(pool)));
+    P("sub.u64", R(page), R(page), R(pool));
+    P("shr.u64", R(page), R(page), I(__builtin_ctz(MG_CHANNEL_PAGE)));
+    P("mov.u32", R(k), I(0));
+    IF(last, "atom.global.add.u32", R(k), AT(control, CONTROL(n_done)), I(1));
+    P("ld.global.u32", R(n), AT(control, CONTROL(queue_mask)));
+    P("and.b32", R(n), R(n), R(k));
+    P("ld.global.u64", R(entry), AT(control, CONTROL(done)));
+    P("mad.wide.u32", R(entry), R(n), I(8), R(entry));
+    P("add.u32", R(k), R(k), I(1));
+    P("cvt.u32.u64", R(n), R(page));
+    join(at, page, n, k);
+    IF(last, "st.volatile.global.u64", AT(entry, 0), R(page));
+    mg_code_place(at, skip);
 }
 
-/* a = address of the ring of this multiprocessor, less MG_CHANNEL_HEAD. */
-static void ring_address(struct mg_code_at *at, const struct lane *l)
+/* Of a loop that waits for other warps: on devices of ours, inserted code takes nothing from a warp's turn unless its label is
+ * another name's than inserted ones have (docs/schedule.md). */
+static mg_id waiting_label(struct mg_code_at *at) { return mg_module_add_label(mg_at_module(at), at->p->all->twin->funcs[at->func_ix], "$__wait"); }
+
+struct waiting { mg_id until, ns; }; /* b64, b32 */
+
+static void begin_waiting(struct mg_code_at *at, const struct waiting *w)
 {
-    P("mov.u32", R(l->x), mg_o_sreg(MG_SREG_smid, 0));
-    field(at, l, l->y, CONTROL(ring_mask));
-    P("and.b32", R(l->x), R(l->x), R(l->y));
-    P("mad.wide.u32", R(l->a), R(l->x), I(MG_CHANNEL_RING), R(l->control));
+    mg_id now = mg_value_globaltimer(at);
+    P("ld.volatile.global.u64", R(w->until), AT(channel_of(at), CONTROL(patience_ns)));
+    P("add.u64", R(w->until), R(w->until), R(now));
+    P("mov.u32", R(w->ns), I(500));
 }
 
-#define LINK ((int64_t)MG_CHANNEL_LINK)
-#define LINK_BITS MG_CHANNEL_LINK_BITS
-
-/* c = what the ring's stack becomes when b is on top of it: its number of changes, and b. */
-static void new_top(struct mg_code_at *at, const struct lane *l, mg_id old)
+/* A while; leaves for `stop` when that is over. */
+static void wait_on(struct mg_code_at *at, const struct group *g, const struct waiting *w, mg_id stop)
 {
-    P("shr.u64", R(l->c), R(old), I(LINK_BITS));
-    P("add.u64", R(l->c), R(l->c), I(1));
-    P("shl.b64", R(l->c), R(l->c), I(LINK_BITS));
-    P("or.b64", R(l->c), R(l->c), R(l->b));
+    mg_id now = mg_value_globaltimer(at), over = tp(at);
+    P("setp.gt.u64", R(over), R(now), R(w->until));
+    over = any_of(at, g, over);
+    IF(over, "bra", mg_o_label(stop));
+    P("nanosleep.u32", R(w->ns));
+    P("shl.b32", R(w->ns), R(w->ns), I(1));
+    P("min.u32", R(w->ns), R(w->ns), I(8000));
 }
 
-/* Lanes with an open segment leave it to whom comes next. */
-static void put_back(struct mg_code_at *at, void *user)
+/* segment = `bytes` bytes of the multiprocessor's page; 0: there is no page, and nothing was taken. */
+static void take_segment(struct mg_code_at *at, const struct group *g, mg_id bytes, mg_id segment)
 {
-    const struct mg_channel_func *f = &at->p->channel[at->func_ix];
-    (void)user;
-    if (!f->next) return;
-    struct lane l = lane_of(at);
-    const struct mg_code_guard g = *mg_at_guard(at);
-    mg_id out = mg_code_label(at), again = mg_code_label(at), none = tp(at), top = t64(at), seg = t64(at), state = t64(at), word = t64(at), old = t64(at);
-    P("setp.eq.u64", R(none), R(f->next), I(0));
-    if (g.pred) mg_code_emit(at, g.pred, !g.is_not, "bra", (const struct mg_opnd[]){mg_o_label(out)}, 1);
-    IF(none, "bra", mg_o_label(out));
-    ring_address(at, &l);
-    P("and.b64", R(state), R(f->next), I(SEGMENT - 1));
-    P("sub.u64", R(seg), R(f->next), R(state));
-    P("shl.b64", R(state), R(state), I(MG_CHANNEL_USED_SHIFT));
-    P("or.b64", R(state), R(state), I((int64_t)MG_CHANNEL_OPEN));
+    mg_id control = channel_of(at), again = mg_code_label(at), taken = mg_code_label(at), others = waiting_label(at), next = mg_code_label(at), wait = waiting_label(at), have = mg_code_label(at),
+          stop = mg_code_label(at), given_up = mg_code_label(at), out = mg_code_label(at);
+    const struct waiting w = {t64(at), t32(at)};
+    mg_id ring = t64(at), old = t64(at), word = t64(at), page = t32(at), fresh = t32(at), off = t32(at), n = t32(at), ticket = t32(at), place = t64(at), p = tp(at), q = tp(at);
+    P("ld.global.u32", R(n), AT(control, CONTROL(ring_mask)));
+    P("and.b32", R(n), R(n), R(mg_value_sm(at)));
+    P("mad.wide.u32", R(ring), R(n), I(sizeof(struct mg_channel_ring)), R(control));
     mg_code_place(at, again);
-    P("ld.volatile.global.u64", R(top), AT(l.a, RING(stack)));
-    P("and.b64", R(word), R(top), I(LINK));
-    P("or.b64", R(word), R(word), R(state));
-    P("st.volatile.global.u64", AT(seg, 0), R(word));
-    P("membar.gl"); /* the records are there before anybody goes on behind them */
-    P("shr.u64", R(l.b), R(seg), I(12));
-    new_top(at, &l, top);
-    P("atom.global.cas.b64", R(old), AT(l.a, RING(stack)), R(top), R(l.c));
-    P("setp.ne.u64", R(none), R(old), R(top));
-    IF(none, "bra", mg_o_label(again));
-    P("mov.u64", R(f->next), I(0));
-    mg_code_place(at, out);
-}
-
-/* next = an open segment from the ring's stack, as far as it is written; 0: there is none. The ring is at a. A number
- * of changes in the word keeps apart a top that went away and came back. */
-static void pop_segment(struct mg_code_at *at, const struct lane *l, mg_id next)
-{
-    mg_id again = mg_code_label(at), out = mg_code_label(at), top = t64(at), seg = t64(at), word = t64(at), old = t64(at);
-    mg_code_place(at, again);
-    P("ld.volatile.global.u64", R(top), AT(l->a, RING(stack)));
-    P("and.b64", R(seg), R(top), I(LINK));
-    P("shl.b64", R(seg), R(seg), I(12));
-    P("mov.u64", R(next), I(0));
-    P("setp.eq.u64", R(l->p), R(seg), I(0));
-    IF(l->p, "bra", mg_o_label(out));
-    P("ld.volatile.global.u64", R(word), AT(seg, 0));
-    P("and.b64", R(l->b), R(word), I(LINK));
-    new_top(at, l, top);
-    P("atom.global.cas.b64", R(old), AT(l->a, RING(stack)), R(top), R(l->c));
-    P("setp.ne.u64", R(l->p), R(old), R(top));
-    IF(l->p, "bra", mg_o_label(again));
-    P("membar.gl");
-    P("shr.u64", R(word), R(word), I(MG_CHANNEL_USED_SHIFT));
-    P("and.b64", R(word), R(word), I(SEGMENT - 1));
-    P("add.u64", R(next), R(seg), R(word));
-    P("st.volatile.global.u64", AT(seg, 0), I(0));
-    mg_code_place(at, out);
-}
-
-/* f->next = a segment with room for what a warp's first record needs; 0: there is none and it drops. */
-static void take_segment(struct mg_code_at *at, const struct lane *l, struct mg_channel_func *f, mg_id need, mg_id number)
-{
-    mg_id again = mg_code_label(at), got = mg_code_label(at), wait = mg_code_label(at), out = mg_code_label(at), fresh = mg_code_label(at), drop = mg_code_label(at);
-    mg_id d = t64(at), e = t64(at), ring = t64(at), rounds = t32(at);
-    ring_address(at, l);
-    P("mov.u64", R(ring), R(l->a));
-    pop_segment(at, l, f->next);
-    P("setp.eq.u64", R(l->p), R(f->next), I(0));
-    IF(l->p, "bra", mg_o_label(fresh));
-    P("and.b64", R(d), R(f->next), I(SEGMENT - 1));
-    P("cvt.u32.u64", R(l->x), R(d));
-    P("sub.u64", R(d), R(f->next), R(d));
-    P("ld.volatile.global.u64", R(d), AT(d, 8));
-    P("add.u32", R(l->x), R(l->x), R(need));
-    P("setp.ge.u64", R(l->p), R(d), R(f->last)); /* nothing older than what it wrote to before */
-    P("setp.lt.and.u32", R(l->p), R(l->x), I(SEGMENT - WARP_BYTES - NUMBER_BYTES), R(l->p));
-    IF(l->p, "mov.u64", R(f->last), R(d));
-    IF(l->p, "bra", mg_o_label(got));
-    P("mov.u64", R(e), R(f->next));
-    close_segment(at, l, e);
-    mg_code_place(at, fresh);
-    P("mov.u32", R(rounds), I(0));
-    mg_code_place(at, again);
-    P("mov.u64", R(l->a), R(ring));
-    P("ld.volatile.global.u64", R(l->b), AT(l->a, RING(head)));
-    P("ld.volatile.global.u64", R(d), AT(l->a, RING(limit)));
-    P("setp.ge.u64", R(l->p), R(l->b), R(d));
-    IF(l->p, "bra", mg_o_label(wait));
-    field(at, l, l->y, CONTROL(chunk_shift));
-    P("shr.u64", R(l->c), R(l->b), R(l->y));
-    P("cvt.u32.u64", R(l->x), R(l->c));
-    P("and.b32", R(l->x), R(l->x), I(MG_CHANNEL_CHUNKS - 1));
-    P("mad.wide.u32", R(l->c), R(l->x), I(4), R(l->a));
-    P("ld.volatile.global.u32", R(l->x), AT(l->c, RING(map))); /* holds as long as the chunk is not taken as a whole */
-    P("add.u64", R(l->c), R(l->b), I(SEGMENT));
-    P("atom.global.cas.b64", R(d), AT(l->a, RING(head)), R(l->b), R(l->c));
-    P("setp.ne.u64", R(l->p), R(d), R(l->b));
-    IF(l->p, "bra", mg_o_label(again));
-    P("mov.u64", R(f->last), R(l->b));
-    P("cvt.u64.u32", R(l->c), R(l->x));
-    P("shl.b64", R(l->c), R(l->c), R(l->y)); /* the chunk in the ring's memory */
-    P("mov.u64", R(d), I(1));
-    P("shl.b64", R(d), R(d), R(l->y));
-    P("sub.u64", R(d), R(d), I(1));
-    P("and.b64", R(l->b), R(l->b), R(d)); /* the segment in the chunk */
-    P("sub.u64", R(d), R(l->a), R(l->control));
-    P("shr.u64", R(d), R(d), I(7)); /* which ring */
-    field(at, l, l->y, CONTROL(ring_shift));
-    P("shl.b64", R(d), R(d), R(l->y));
-    P("add.u64", R(l->b), R(l->b), R(l->c));
-    P("add.u64", R(l->b), R(l->b), R(d));
-    P("ld.global.u64", R(d), AT(l->control, CONTROL(data)));
-    P("add.u64", R(f->next), R(l->b), R(d));
-    P("st.volatile.global.u64", AT(f->next, 0), I(0));
-    P("st.global.u64", AT(f->next, 8), R(f->last));
-    P("add.u64", R(f->next), R(f->next), I(16));
-    P("bra", mg_o_label(got));
+    P("cvt.u64.u32", R(word), R(bytes));
+    P("mov.u64", R(old), I(0));
+    IF(g->lead, "atom.global.add.u64", R(old), AT(ring, RING(now)), R(word));
+    halves(at, old, off, page);
+    off = low_from_leader(at, g, off);
+    page = low_from_leader(at, g, page);
+    P("ld.global.u64", R(segment), AT(control, CONTROL(pool)));
+    P("mad.wide.u32", R(segment), R(page), I(MG_CHANNEL_PAGE), R(segment));
+    P("cvt.u64.u32", R(word), R(off));
+    P("add.u64", R(segment), R(segment), R(word));
+    P("add.u64", R(segment), R(segment), I(MG_CHANNEL_PAGE_HEAD));
+    P("add.u32", R(n), R(off), R(bytes));
+    P("setp.le.u32", R(p), R(n), I(ROOM));
+    IF(p, "bra", mg_o_label(out));
+    P("setp.gt.u32", R(p), R(off), I(ROOM));
+    IF(p, "bra", mg_o_label(taken));
+    /* the page ends here: its rest is nothing, and the ring's next one is ours to get */
+    P("sub.u32", R(n), I(ROOM), R(off));
+    P("setp.eq.u32", R(p), R(n), I(0));
+    IF(p, "bra", mg_o_label(next));
+    P("cvt.u64.u32", R(word), R(n));
+    P("shl.b64", R(word), R(word), I(MG_SEGMENT_WORDS_SHIFT - 3));
+    P("or.b64", R(word), R(word), I((int64_t)((uint64_t)MG_SEGMENT_NOTHING << 62)));
+    IF(g->lead, "st.global.u64", AT(segment, 0), R(word));
+    commit(at, g, segment, n);
+    mg_code_place(at, next);
+    P("mov.u32", R(ticket), I(0));
+    IF(g->lead, "ld.global.u32", R(ticket), AT(ring, RING(ticket)));
+    P("setp.eq.and.u32", R(q), R(ticket), I(0), R(g->lead));
+    IF(q, "atom.global.add.u32", R(ticket), AT(control, CONTROL(n_taken)), I(1));
+    IF(q, "add.u32", R(ticket), R(ticket), I(1));
+    P("sub.u32", R(n), R(ticket), I(1));
+    P("ld.global.u32", R(off), AT(control, CONTROL(queue_mask)));
+    P("and.b32", R(n), R(n), R(off));
+    P("ld.global.u64", R(place), AT(control, CONTROL(free)));
+    P("mad.wide.u32", R(place), R(n), I(8), R(place));
+    begin_waiting(at, &w);
     mg_code_place(at, wait);
-    P("ld.volatile.global.u32", R(l->x), AT(l->control, CONTROL(rounds)));
-    P("add.u32", R(rounds), R(rounds), I(1));
-    P("setp.gt.u32", R(l->p), R(rounds), R(l->x));
-    IF(l->p, "bra", mg_o_label(drop));
-    P("nanosleep.u32", I(400));
-    pop_segment(at, l, e); /* one that nobody holds */
-    P("setp.eq.u64", R(l->p), R(e), I(0));
-    IF(l->p, "bra", mg_o_label(again));
-    close_segment(at, l, e);
-    P("bra", mg_o_label(again));
-    mg_code_place(at, drop);
-    P("mov.u32", R(l->x), I(MG_CHANNEL_FEW_ROUNDS));
-    P("st.volatile.global.u32", AT(l->control, CONTROL(rounds)), R(l->x));
-    P("red.global.add.u64", AT(l->a, RING(dropped)), I(1));
-    P("mov.u64", R(f->next), I(0));
+    P("mov.u64", R(old), I(0));
+    IF(g->lead, "ld.volatile.global.u64", R(old), AT(place, 0));
+    halves(at, old, fresh, n);
+    P("setp.eq.and.u32", R(p), R(n), R(ticket), R(g->lead));
+    p = any_of(at, g, p);
+    IF(p, "bra", mg_o_label(have));
+    wait_on(at, g, &w, stop);
+    P("bra", mg_o_label(wait));
+    mg_code_place(at, stop); /* the ring has no page: who comes next tries again, with our ticket */
+    P("mov.u64", R(word), I((int64_t)MG_CHANNEL_NO_PAGE));
+    IF(g->lead, "st.global.u32", AT(ring, RING(ticket)), R(ticket));
+    P("membar.gl");
+    IF(g->lead, "atom.global.exch.b64", R(old), AT(ring, RING(now)), R(word));
+    P("bra", mg_o_label(given_up));
+    mg_code_place(at, have);
+    mg_id got = low_from_leader(at, g, fresh);
+    P("ld.global.u64", R(segment), AT(control, CONTROL(pool)));
+    P("mad.wide.u32", R(segment), R(got), I(MG_CHANNEL_PAGE), R(segment));
+    P("ld.global.u32", R(off), AT(ring, RING(pages)));
+    P("ld.global.u32", R(n), AT(control, CONTROL(ring_mask)));
+    P("and.b32", R(n), R(n), R(mg_value_sm(at)));
+    join(at, word, n, off);
+    P("add.u32", R(off), R(off), I(1));
+    P("mov.u32", R(n), I(0));
+    IF(g->lead, "st.global.u32", AT(ring, RING(pages)), R(off));
+    IF(g->lead, "st.global.u32", AT(ring, RING(ticket)), R(n));
+    IF(g->lead, "st.global.u64", AT(segment, 0), R(word));
+    P("mov.u64", R(word), I(0));
+    IF(g->lead, "st.global.u64", AT(segment, 8), R(word));
+    P("membar.gl");
+    join(at, word, bytes, got);
+    IF(g->lead, "atom.global.exch.b64", R(old), AT(ring, RING(now)), R(word));
+    P("add.u64", R(segment), R(segment), I(MG_CHANNEL_PAGE_HEAD));
     P("bra", mg_o_label(out));
-    mg_code_place(at, got); /* whose records follow */
-    mg_id warp = mg_value_warp(at), cta = mg_value_cta(at), lane = mg_value_lane(at), launch = mg_value_word(at, at->p->region->channel_word + 1);
-    P("shl.b32", R(l->x), R(warp), I(5));
-    P("or.b32", R(l->x), R(l->x), R(lane));
-    P("cvt.u64.u32", R(l->a), R(l->x));
-    P("shl.b64", R(l->b), R(launch), I(16));
-    P("or.b64", R(l->a), R(l->a), R(l->b));
-    P("or.b64", R(l->a), R(l->a), I((int64_t)((uint64_t)MG_RECORD_WARP << 60)));
-    P("st.global.u64", AT(f->next, 0), R(l->a));
-    P("st.global.u64", AT(f->next, 8), R(cta));
-    P("cvt.u64.u32", R(l->a), R(number));
-    P("st.global.u64", AT(f->next, 16), R(l->a));
-    P("add.u64", R(f->next), R(f->next), I(WARP_BYTES));
-    P("mov.u32", R(f->follows), R(number));
+    mg_code_place(at, taken); /* until the ring's word is another page's */
+    begin_waiting(at, &w);
+    mg_code_place(at, others);
+    wait_on(at, g, &w, given_up);
+    P("ld.volatile.global.u64", R(old), AT(ring, RING(now)));
+    halves(at, old, off, n);
+    P("setp.eq.u32", R(p), R(n), R(page));
+    P("setp.gt.and.u32", R(p), R(off), I(ROOM), R(p));
+    p = any_of(at, g, p);
+    IF(p, "bra", mg_o_label(others));
+    P("bra", mg_o_label(again));
+    mg_code_place(at, given_up);
+    P("mov.u64", R(word), I(MG_CHANNEL_NO_PATIENCE_NS));
+    IF(g->lead, "st.volatile.global.u64", AT(control, CONTROL(patience_ns)), R(word));
+    P("mov.u64", R(word), I(1));
+    IF(g->lead, "red.global.add.u64", AT(ring, RING(dropped)), R(word));
+    P("mov.u64", R(segment), I(0));
     mg_code_place(at, out);
+}
+
+/* The first word of a segment of so many bytes: so many in use, 0: open. */
+static mg_id first_word(struct mg_code_at *at, const struct group *g, mg_id bytes, mg_id used)
+{
+    mg_id word = t64(at), part = t64(at), high = t32(at);
+    P("mad.lo.u32", R(high), R(g->leader), I(1 << (MG_SEGMENT_LANE_SHIFT - 32)), R(mg_value_warp(at)));
+    P("cvt.u64.u32", R(word), R(high));
+    P("shl.b64", R(word), R(word), I(32));
+    P("or.b64", R(word), R(word), R(mg_value_word(at, at->p->region->channel_word + 1)));
+    P("cvt.u64.u32", R(part), R(bytes));
+    P("shl.b64", R(part), R(part), I(MG_SEGMENT_WORDS_SHIFT - 3));
+    P("or.b64", R(word), R(word), R(part));
+    P("cvt.u64.u32", R(part), R(used));
+    P("shl.b64", R(part), R(part), I(MG_SEGMENT_USED_SHIFT - 3));
+    P("or.b64", R(word), R(word), R(part));
+    P("or.b64", R(word), R(word), I((int64_t)((uint64_t)MG_SEGMENT_OPENED << 62)));
+    return word;
+}
+
+static void close_segment(struct mg_code_at *at, const struct group *g, mg_id segment, mg_id pos)
+{
+    mg_id bytes = t32(at), used = t32(at);
+    P("shr.u32", R(bytes), R(pos), I(POS_BITS));
+    P("and.b32", R(used), R(pos), I(POS_USED));
+    mg_id word = first_word(at, g, bytes, used);
+    IF(g->lead, "st.global.u64", AT(segment, 0), R(word));
+    commit(at, g, segment, bytes);
 }
 
 /* ---- records: by the lanes of a spot ----------------------------------------------------------------------------- */
 
 struct write {
     struct mg_channel_func *f;
-    mg_id out;                 /* behind it all */
-    mg_id mask, n, leader, rank, number; /* b32 */
-    mg_id lead;                /* pred */
+    struct group g;
+    mg_id out;                       /* behind it all */
+    mg_id n, rank, next, number;     /* b32; next: f->next as the highest lane has it */
+    mg_id whole;                     /* pred: all lanes write */
+    mg_id need;                      /* b32: bytes */
 };
 
 static struct write begin(struct mg_code_at *at, uint32_t site, uint32_t width)
@@ -287,80 +307,101 @@ static struct write begin(struct mg_code_at *at, uint32_t site, uint32_t width)
     if (site >= MG_CHANNEL_MOST_SITES) mg_patch_refuse(at->p, MG_ERR_LIMIT, "more than %d places that write records", (int)MG_CHANNEL_MOST_SITES);
     while (at->p->widths.n <= MG_MIN(site, (uint32_t)MG_CHANNEL_MOST_SITES)) *mg_vec_push(&at->p->widths) = 0;
     at->p->widths.at[MG_MIN(site, (uint32_t)MG_CHANNEL_MOST_SITES)] = (uint8_t)width;
-    w.mask = mg_value_active(at);
-    w.lead = mg_value_leader(at);
+    w.g = (struct group){.mask = mg_value_active(at), .lead = mg_value_leader(at), .leader = t32(at)};
     w.n = t32(at);
-    w.leader = t32(at);
     w.rank = t32(at);
+    w.next = t32(at);
     w.number = t32(at);
+    w.whole = tp(at);
+    w.need = t32(at);
     if (g.pred) mg_code_emit(at, g.pred, !g.is_not, "bra", (const struct mg_opnd[]){mg_o_label(w.out)}, 1);
-    P("popc.b32", R(w.n), R(w.mask));
-    P("brev.b32", R(w.leader), R(w.mask));
-    P("clz.b32", R(w.leader), R(w.leader));
-    P("mov.u32", R(w.rank), mg_o_sreg(MG_SREG_lanemask_lt, 0));
-    P("and.b32", R(w.rank), R(w.rank), R(w.mask));
+    P("popc.b32", R(w.n), R(w.g.mask));
+    P("brev.b32", R(w.g.leader), R(w.g.mask));
+    P("clz.b32", R(w.g.leader), R(w.g.leader));
+    P("and.b32", R(w.rank), R(mg_value_lt(at)), R(w.g.mask));
     P("popc.b32", R(w.rank), R(w.rank));
-    P("redux.sync.max.u32", R(w.number), R(w.f->seen), R(w.mask));
-    P("add.u32", R(w.f->seen), R(w.number), I(1));
+    P("setp.eq.u32", R(w.whole), R(w.g.mask), R(w.f->all));
+    P("redux.sync.max.u32", R(w.next), R(w.f->next), R(w.g.mask));
+    P("and.b32", R(w.number), R(w.next), I(NUMBERS));
     if (at->p->all->o->channel_every > 1) {
         mg_id part = t32(at), p = tp(at);
         P("rem.u32", R(part), R(w.number), I(at->p->all->o->channel_every));
         P("setp.ne.u32", R(p), R(part), I(0));
+        P("add.u32", R(part), R(w.number), I(1));
+        P("and.b32", R(w.f->next), R(w.next), I(UNLIKE));
+        UNLESS(w.whole, "or.b32", R(w.f->next), R(w.f->next), I(UNLIKE));
+        P("or.b32", R(w.f->next), R(w.f->next), R(part));
         IF(p, "bra", mg_o_label(w.out));
     }
     return w;
 }
 
-/* dst: where the record of `need` bytes goes, in the leader; 0: dropped. Others go on with dst = 0. */
-static mg_id make_room(struct mg_code_at *at, const struct write *w, mg_id need)
+/* Where the record of w->need bytes goes, in all lanes; 0: it is dropped. */
+static mg_id make_room(struct mg_code_at *at, const struct write *w)
 {
-    mg_id have = mg_code_label(at), done = mg_code_label(at), room = t32(at), p = tp(at), q = tp(at), word = t64(at), dst = t64(at);
-    struct lane l = lane_of(at);
-    P("mov.u64", R(dst), I(0));
-    UNLESS(w->lead, "bra", mg_o_label(done));
-    P("cvt.u32.u64", R(room), R(w->f->next));
-    P("and.b32", R(room), R(room), I(SEGMENT - 1)); /* 0 of no segment, never of one */
-    P("setp.ne.u32", R(q), R(room), I(0));
-    P("add.u32", R(room), R(room), R(need));
-    P("setp.lt.and.u32", R(p), R(room), I(SEGMENT - NUMBER_BYTES), R(q));
+    const struct mg_channel_func *f = w->f;
+    mg_id have = mg_code_label(at), fresh = mg_code_label(at), dst = t64(at), used = t32(at), room = t32(at), number = t32(at), p = tp(at), some = tp(at), word;
+    P("and.b32", R(used), R(f->pos), I(POS_USED));
+    P("shr.u32", R(room), R(f->pos), I(POS_BITS));
+    P("cvt.u64.u32", R(dst), R(used));
+    P("add.u64", R(dst), R(dst), R(f->segment));
+    P("add.u32", R(used), R(used), R(w->need));
+    P("setp.le.and.u32", R(p), R(used), R(room), R(w->whole));
+    P("setp.ge.and.s32", R(p), R(w->next), I(0), R(p));
+    P("add.u32", R(f->next), R(w->number), I(1));
+    IF(p, "add.u32", R(f->pos), R(f->pos), R(w->need));
     IF(p, "bra", mg_o_label(have));
-    mg_id take = mg_code_label(at), e = t64(at);
-    UNLESS(q, "bra", mg_o_label(take));
-    P("mov.u64", R(e), R(w->f->next));
-    close_segment(at, &l, e);
-    mg_code_place(at, take);
-    take_segment(at, &l, w->f, need, w->number);
-    P("setp.eq.u64", R(p), R(w->f->next), I(0));
-    IF(p, "bra", mg_o_label(done));
+    UNLESS(w->whole, "bra", mg_o_label(fresh));
+    /* the lowest lane's, whatever the others remember */
+    word = from_leader(at, &w->g, f->segment);
+    P("mov.u64", R(f->segment), R(word));
+    word = low_from_leader(at, &w->g, f->pos);
+    P("mov.u32", R(f->pos), R(word));
+    P("setp.eq.u32", R(p), R(f->pos), I(0));
+    IF(p, "bra", mg_o_label(fresh));
+    close_segment(at, &w->g, f->segment, f->pos);
+    mg_code_place(at, fresh);
+    P("add.u32", R(used), R(w->need), I(HEAD));
+    P("mul.lo.u32", R(room), R(w->number), I(8)); /* about what it has written so far, once more */
+    P("max.u32", R(room), R(room), I(48));
+    P("min.u32", R(room), R(room), I(MG_CHANNEL_OPEN_MOST));
+    P("add.u32", R(room), R(room), I(HEAD));
+    P("max.u32", R(room), R(room), R(used));
+    UNLESS(w->whole, "mov.u32", R(room), R(used));
+    take_segment(at, &w->g, room, dst);
+    P("setp.ne.u64", R(some), R(dst), I(0));
+    P("and.pred", R(p), R(some), R(w->g.lead));
+    P("mov.u32", R(number), I(0));
+    UNLESS(w->whole, "mov.u32", R(number), R(used)); /* closed at once, when it is written */
+    word = first_word(at, &w->g, room, number);
+    IF(p, "st.global.u64", AT(dst, 0), R(word));
+    P("mov.u32", R(number), R(w->number));
+    if (at->p->all->o->channel_every > 1) P("div.u32", R(number), R(w->number), I(at->p->all->o->channel_every));
+    P("cvt.u64.u32", R(word), R(number));
+    P("shl.b64", R(word), R(word), I(MG_SEGMENT_CTA_BITS));
+    P("or.b64", R(word), R(word), R(mg_value_cta(at)));
+    IF(p, "st.global.u64", AT(dst, 8), R(word));
+    IF(w->whole, "mov.u64", R(f->segment), R(dst));
+    P("shl.b32", R(room), R(room), I(POS_BITS));
+    P("or.b32", R(room), R(room), R(used));
+    UNLESS(some, "mov.u32", R(room), I(0));
+    IF(w->whole, "mov.u32", R(f->pos), R(room));
+    UNLESS(w->whole, "or.b32", R(f->next), R(f->next), I(UNLIKE));
+    IF(some, "add.u64", R(dst), R(dst), I(HEAD));
     mg_code_place(at, have);
-    P("setp.ne.u32", R(p), R(w->number), R(w->f->follows));
-    P("cvt.u64.u32", R(word), R(w->number));
-    P("or.b64", R(word), R(word), I((int64_t)((uint64_t)MG_RECORD_NUMBER << 60)));
-    IF(p, "st.global.u64", AT(w->f->next, 0), R(word));
-    IF(p, "add.u64", R(w->f->next), R(w->f->next), I(NUMBER_BYTES));
-    P("add.u32", R(w->f->follows), R(w->number), I(1));
-    P("mov.u64", R(dst), R(w->f->next));
-    P("cvt.u64.u32", R(word), R(need));
-    P("add.u64", R(w->f->next), R(w->f->next), R(word));
-    mg_code_place(at, done);
     return dst;
 }
 
-/* The leader's value, for all lanes of the record. */
-static mg_id from_leader(struct mg_code_at *at, const struct write *w, mg_id v)
+/* The record at dst is written, by all that write it. */
+static void end(struct mg_code_at *at, const struct write *w, mg_id dst)
 {
-    mg_id lo = t32(at), hi = t32(at), all = t64(at);
-    P("cvt.u32.u64", R(lo), R(v));
-    P("shr.u64", R(all), R(v), I(32));
-    P("cvt.u32.u64", R(hi), R(all));
-    P("shfl.sync.idx.b32", R(lo), R(lo), R(w->leader), I(31), R(w->mask));
-    P("shfl.sync.idx.b32", R(hi), R(hi), R(w->leader), I(31), R(w->mask));
-    P("cvt.u64.u32", R(all), R(hi));
-    P("shl.b64", R(all), R(all), I(32));
-    mg_id low = t64(at);
-    P("cvt.u64.u32", R(low), R(lo));
-    P("or.b64", R(all), R(all), R(low));
-    return all;
+    mg_id p = tp(at), bytes = t32(at);
+    P("setp.eq.u64", R(p), R(dst), I(0));
+    P("or.pred", R(p), R(p), R(w->whole));
+    IF(p, "bra", mg_o_label(w->out));
+    P("add.u32", R(bytes), R(w->need), I(HEAD));
+    commit(at, &w->g, dst, bytes);
+    mg_code_place(at, w->out);
 }
 
 static int64_t head_of(enum mg_record_kind kind, uint32_t site) { return (int64_t)((uint64_t)kind << 60 | (uint64_t)site << 49); }
@@ -375,19 +416,19 @@ void mg_channel_access(struct mg_code_at *at, uint32_t site, mg_id node)
     mg_id addr = mg_value_address(at, node);
     int64_t width = (int64_t)a.bytes * MG_MAX(a.vec, 1);
     struct write w = begin(at, site, (uint32_t)width);
-    mg_id first = from_leader(at, &w, addr), expect = t64(at), head = t64(at), need = t32(at), pad = t32(at), form = t32(at);
+    mg_id first = from_leader(at, &w.g, addr), expect = t64(at), head = t64(at), need = w.need, pad = t32(at), form = t32(at);
     mg_id unit = tp(at), same = tp(at), full = tp(at), near = tp(at), far = tp(at), p = tp(at), word = t64(at), low = t32(at);
     P("mad.wide.u32", R(expect), R(w.rank), I(width), R(first));
     P("setp.eq.u64", R(p), R(addr), R(expect));
-    P("vote.sync.all.pred", R(unit), R(p), R(w.mask));
+    P("vote.sync.all.pred", R(unit), R(p), R(w.g.mask));
     P("setp.eq.u64", R(p), R(addr), R(first));
-    P("vote.sync.all.pred", R(same), R(p), R(w.mask));
+    P("vote.sync.all.pred", R(same), R(p), R(w.g.mask));
     P("sub.u64", R(expect), R(addr), R(first)); /* the distance, from here on */
     P("cvt.u32.u64", R(low), R(expect));
     P("cvt.s64.s32", R(word), R(low));
     P("setp.eq.s64", R(p), R(word), R(expect));
-    P("vote.sync.all.pred", R(near), R(p), R(w.mask));
-    P("setp.eq.u32", R(full), R(w.mask), I(0xffffffff));
+    P("vote.sync.all.pred", R(near), R(p), R(w.g.mask));
+    P("setp.eq.u32", R(full), R(w.g.mask), I(0xffffffff));
     P("and.pred", R(full), R(full), R(unit));
     /* form and size: the later the shorter */
     P("mov.u32", R(form), I(MG_RECORD_FAR));
@@ -403,31 +444,32 @@ void mg_channel_access(struct mg_code_at *at, uint32_t site, mg_id node)
     IF(unit, "mov.u32", R(need), I(16));
     IF(full, "mov.u32", R(form), I(MG_RECORD_FULL));
     IF(full, "mov.u32", R(need), I(8));
-    mg_id dst = make_room(at, &w, need), mine = tp(at), lists = tp(at), tail = mg_code_label(at);
+    mg_id dst = make_room(at, &w), mine = tp(at), lists = tp(at), tail = mg_code_label(at);
     P("cvt.u64.u32", R(head), R(form));
     P("shl.b64", R(head), R(head), I(60));
     P("and.b64", R(word), R(first), I((int64_t)0x1ffffffffffff));
     P("or.b64", R(head), R(head), R(word));
     P("or.b64", R(head), R(head), I(head_of(MG_RECORD_NONE, site)));
     P("setp.ne.u64", R(mine), R(dst), I(0));
+    P("and.pred", R(mine), R(mine), R(w.g.lead));
     IF(mine, "st.global.u64", AT(dst, 0), R(head));
     P("setp.ge.u32", R(lists), R(form), I(MG_RECORD_UNIT));
     P("and.pred", R(mine), R(mine), R(lists));
-    P("cvt.u64.u32", R(word), R(w.mask));
+    P("cvt.u64.u32", R(word), R(w.g.mask));
     IF(mine, "st.global.u64", AT(dst, 8), R(word));
     P("setp.lt.u32", R(lists), R(form), I(MG_RECORD_NEAR));
     IF(lists, "bra", mg_o_label(tail)); /* all lanes go the same way */
     P("setp.eq.u32", R(far), R(form), I(MG_RECORD_FAR));
-    mg_id to = from_leader(at, &w, dst), each = t64(at);
-    P("setp.eq.u64", R(p), R(to), I(0));
+    mg_id each = t64(at);
+    P("setp.eq.u64", R(p), R(dst), I(0));
     IF(p, "bra", mg_o_label(tail));
-    P("mad.wide.u32", R(each), R(w.rank), I(8), R(to));
+    P("mad.wide.u32", R(each), R(w.rank), I(8), R(dst));
     IF(far, "st.global.u64", AT(each, 16), R(addr));
-    P("mad.wide.u32", R(each), R(w.rank), I(4), R(to));
+    P("mad.wide.u32", R(each), R(w.rank), I(4), R(dst));
     UNLESS(far, "st.global.u32", AT(each, 16), R(low));
+    P("bar.warp.sync", R(w.g.mask)); /* who closes the segment speaks for all */
     mg_code_place(at, tail);
-    P("bar.warp.sync", R(w.mask));
-    mg_code_place(at, w.out);
+    end(at, &w, dst);
 }
 
 void mg_channel_lanes(struct mg_code_at *at, uint32_t site, const mg_id *words, uint32_t n)
@@ -437,21 +479,21 @@ void mg_channel_lanes(struct mg_code_at *at, uint32_t site, const mg_id *words, 
         return;
     }
     struct write w = begin(at, site, 0);
-    mg_id need = t32(at), mine = tp(at), head = t64(at), tail = mg_code_label(at), each = t64(at), p = tp(at);
+    mg_id need = w.need, mine = tp(at), head = t64(at), tail = mg_code_label(at), each = t64(at), p = tp(at);
     P("mad.lo.u32", R(need), R(w.n), I(8 * (int64_t)n), I(8));
-    mg_id dst = make_room(at, &w, need);
+    mg_id dst = make_room(at, &w);
     P("setp.ne.u64", R(mine), R(dst), I(0));
-    P("cvt.u64.u32", R(head), R(w.mask));
+    P("and.pred", R(mine), R(mine), R(w.g.lead));
+    P("cvt.u64.u32", R(head), R(w.g.mask));
     P("or.b64", R(head), R(head), I(head_of(MG_RECORD_LANES, site) | (int64_t)n << 32));
     IF(mine, "st.global.u64", AT(dst, 0), R(head));
-    mg_id to = from_leader(at, &w, dst);
-    P("setp.eq.u64", R(p), R(to), I(0));
+    P("setp.eq.u64", R(p), R(dst), I(0));
     IF(p, "bra", mg_o_label(tail));
-    P("mad.wide.u32", R(each), R(w.rank), I(8 * (int64_t)n), R(to));
+    P("mad.wide.u32", R(each), R(w.rank), I(8 * (int64_t)n), R(dst));
     for (uint32_t i = 0; i < n; i++) P("st.global.u64", AT(each, 8 + 8 * (int64_t)i), R(words[i]));
+    P("bar.warp.sync", R(w.g.mask)); /* who closes the segment speaks for all */
     mg_code_place(at, tail);
-    P("bar.warp.sync", R(w.mask));
-    mg_code_place(at, w.out);
+    end(at, &w, dst);
 }
 
 void mg_channel_once(struct mg_code_at *at, uint32_t site, const mg_id *words, uint32_t n)
@@ -461,19 +503,45 @@ void mg_channel_once(struct mg_code_at *at, uint32_t site, const mg_id *words, u
         return;
     }
     struct write w = begin(at, site, 0);
-    mg_id need = t32(at), mine = tp(at), head = t64(at);
+    mg_id need = w.need, mine = tp(at), head = t64(at);
     P("mov.u32", R(need), I(8 + 8 * (int64_t)n));
-    mg_id dst = make_room(at, &w, need);
+    mg_id dst = make_room(at, &w);
     P("setp.ne.u64", R(mine), R(dst), I(0));
-    P("cvt.u64.u32", R(head), R(w.mask));
+    P("and.pred", R(mine), R(mine), R(w.g.lead));
+    P("cvt.u64.u32", R(head), R(w.g.mask));
     P("or.b64", R(head), R(head), I(head_of(MG_RECORD_ONCE, site) | (int64_t)n << 32));
     IF(mine, "st.global.u64", AT(dst, 0), R(head));
     for (uint32_t i = 0; i < n; i++) IF(mine, "st.global.u64", AT(dst, 8 + 8 * (int64_t)i), R(words[i]));
-    P("bar.warp.sync", R(w.mask)); /* the leader catches up: the next record is of all lanes again */
-    mg_code_place(at, w.out);
+    end(at, &w, dst);
 }
 
 /* ---- ways out ------------------------------------------------------------------------------------------------------ */
+
+/* Lanes go where they write no more through these registers: the lowest of those that came in closes the warp's segment. */
+static void leave(struct mg_code_at *at, void *user)
+{
+    const struct mg_channel_func *f = &at->p->channel[at->func_ix];
+    (void)user;
+    if (!f->segment) return;
+    const struct mg_code_guard guard = *mg_at_guard(at);
+    mg_id out = mg_code_label(at), gone = mg_code_label(at), p = tp(at), any, below = t32(at);
+    struct group g = {.mask = mg_value_active(at), .leader = t32(at), .lead = tp(at)};
+    if (guard.pred) mg_code_emit(at, guard.pred, !guard.is_not, "bra", (const struct mg_opnd[]){mg_o_label(out)}, 1);
+    P("and.b32", R(below), R(mg_value_lt(at)), R(f->all));
+    P("setp.eq.u32", R(g.lead), R(below), I(0));
+    P("setp.ne.and.u32", R(g.lead), R(f->pos), I(0), R(g.lead));
+    any = any_of(at, &g, g.lead);
+    UNLESS(any, "bra", mg_o_label(gone));
+    P("brev.b32", R(g.leader), R(f->all));
+    P("clz.b32", R(g.leader), R(g.leader));
+    mg_id segment = from_leader(at, &g, f->segment), pos = low_from_leader(at, &g, f->pos);
+    close_segment(at, &g, segment, pos);
+    mg_code_place(at, gone);
+    P("setp.ne.u32", R(p), R(g.mask), R(f->all));
+    P("mov.u32", R(f->pos), I(0));
+    IF(p, "or.b32", R(f->next), R(f->next), I(UNLIKE)); /* others remember it */
+    mg_code_place(at, out);
+}
 
 void mg_channel_end(struct mg_patch *p)
 {
@@ -481,17 +549,14 @@ void mg_channel_end(struct mg_patch *p)
     const struct mg_patch_inst *insts;
     uint32_t n = mg_patch_insts(p, &insts);
     for (uint32_t f = 0; f < s->n_funcs; f++)
-        if (f && p->channel[f].next) mg_at_exits(p, f, put_back, NULL);
-    mg_at_exits(p, 0, put_back, NULL); /* `exit` in any function, too */
+        if (f && p->channel[f].segment) mg_at_exits(p, f, leave, NULL);
+    mg_at_exits(p, 0, leave, NULL); /* `exit` in any function, too */
     for (uint32_t i = 0; i < n; i++) {
         const struct mg_node *node = &p->all->m->nodes.at[insts[i].node];
-        unsigned op = mg_node_form(p->all->m, node)->op;
-        if (!p->channel[insts[i].func_ix].next) continue;
-        if (op == MG_OP_bar || op == MG_OP_barrier) put_back(mg_at_before(p, insts[i].node), NULL); /* nobody waits for room while another holds it here */
-        if (op != MG_OP_call) continue;
         struct mg_call call;
+        if (!p->channel[insts[i].func_ix].segment || mg_node_form(p->all->m, node)->op != MG_OP_call) continue;
         mg_call_read(p->all->m, insts[i].node, &call);
         bool calls_ours = call.indirect || (call.func && mg_func_body(p->all->m, call.func));
-        if (calls_ours) put_back(mg_at_before(p, insts[i].node), NULL); /* the callee writes, or ends the lane */
+        if (calls_ours) leave(mg_at_before(p, insts[i].node), NULL); /* the callee writes, or ends the lane */
     }
 }

@@ -1,4 +1,4 @@
-/* Channels, the host's side: reading a segment. See channel.h for its words. Every length is checked: what
+/* Channels, the host's side: reading segments. See channel.h for their words. Every length is checked: what
  * a kernel of the application has overwritten is told, not followed. */
 #include "tool/channel.h"
 
@@ -11,8 +11,6 @@ static uint32_t words_behind(uint64_t head, uint64_t second, bool has_second)
 {
     uint32_t n = count((uint32_t)second), k = (uint32_t)(head >> 32 & 0xffff);
     switch (head >> 60) {
-    case MG_RECORD_WARP: return 2;
-    case MG_RECORD_NUMBER:
     case MG_RECORD_FULL: return 0;
     case MG_RECORD_UNIT:
     case MG_RECORD_SAME: return 1;
@@ -43,31 +41,22 @@ void mg_record_addresses(const struct mg_record *r, uint64_t address[32])
     }
 }
 
-bool mg_channel_read(const uint64_t *segment, uint32_t bytes, mg_channel_widths_fn widths, void *widths_user,
-                     void (*fn)(void *user, const struct mg_record *r), void *user)
+struct reader { mg_channel_widths_fn widths; void *widths_user; void (*fn)(void *user, const struct mg_record *r); void *user; };
+
+/* The records behind a segment's two words, up to word n. */
+static bool read_records(const struct reader *c, const uint64_t *segment, uint32_t n)
 {
-    struct mg_record r = {.n_words = 0};
-    const uint8_t *width = NULL;
-    uint32_t n_sites = 0, n = MG_MIN(bytes, (uint32_t)MG_CHANNEL_SEGMENT) / 8;
-    for (uint32_t i = 2; i < n;) {
+    uint32_t n_sites = 0;
+    struct mg_record r = {.launch = (uint32_t)segment[0], .warp = (uint32_t)(segment[0] >> MG_SEGMENT_WARP_SHIFT & 31),
+                          .cta = segment[1] & ((1ull << MG_SEGMENT_CTA_BITS) - 1), .number = (uint32_t)(segment[1] >> MG_SEGMENT_CTA_BITS)};
+    const uint8_t *width = c->widths(c->widths_user, r.launch, &n_sites);
+    for (uint32_t i = MG_CHANNEL_SEGMENT_HEAD / 8; i < n;) {
         uint64_t head = segment[i];
         uint32_t behind = words_behind(head, i + 1 < n ? segment[i + 1] : 0, i + 1 < n);
         if (behind == UINT32_MAX || i + 1 + behind > n) return false;
         const uint64_t *w = segment + i + 1;
         i += 1 + behind;
         r.kind = (enum mg_record_kind)(head >> 60);
-        if (r.kind == MG_RECORD_WARP) {
-            r.launch = (uint32_t)(head >> 16);
-            width = widths(widths_user, r.launch, &n_sites);
-            r.warp = (uint32_t)(head >> 5 & 0x7ff);
-            r.cta = w[0];
-            r.number = (uint32_t)w[1];
-            continue;
-        }
-        if (r.kind == MG_RECORD_NUMBER) {
-            r.number = (uint32_t)head;
-            continue;
-        }
         r.site = (uint32_t)(head >> 49 & 0x7ff);
         if (!width || r.site >= n_sites) return false;
         if (r.kind <= MG_RECORD_FAR) {
@@ -81,10 +70,38 @@ bool mg_channel_read(const uint64_t *segment, uint32_t bytes, mg_channel_widths_
             r.n_words = (uint32_t)(head >> 32 & 0xffff);
             r.words = w;
         }
-        fn(user, &r);
+        c->fn(c->user, &r);
         r.number++;
     }
     return true;
+}
+
+/* Words of the segment, of n that are left; 0: it is none. */
+static uint32_t words_of(uint64_t head, uint32_t n)
+{
+    uint32_t words = (uint32_t)(head >> MG_SEGMENT_WORDS_SHIFT & 0x3ff);
+    return head >> 62 < MG_SEGMENT_OPENED || words > n ? 0 : words;
+}
+static uint32_t used_of(uint64_t head) { return head >> 62 == MG_SEGMENT_OPENED ? (uint32_t)(head >> MG_SEGMENT_USED_SHIFT & 0x3ff) : 0; }
+
+bool mg_channel_read(const uint64_t *segments, uint32_t bytes, mg_channel_widths_fn widths, void *widths_user,
+                     void (*fn)(void *user, const struct mg_record *r), void *user)
+{
+    const struct reader c = {widths, widths_user, fn, user};
+    for (uint32_t i = 0, n = bytes / 8, words; i < n; i += words) {
+        uint32_t used = used_of(segments[i]);
+        words = words_of(segments[i], n - i);
+        if (!words || used > words || (used && (used < MG_CHANNEL_SEGMENT_HEAD / 8 || !read_records(&c, segments + i, used)))) return false;
+    }
+    return true;
+}
+
+uint32_t mg_channel_whole(const uint64_t *segments, uint32_t bytes, uint32_t *open)
+{
+    uint32_t i = 0, n = bytes / 8;
+    for (uint32_t words; i < n && (words = words_of(segments[i], n - i)); i += words)
+        if (segments[i] >> 62 == MG_SEGMENT_OPENED && !used_of(segments[i])) ++*open;
+    return 8 * i;
 }
 
 static const uint8_t *widths_of(void *user, uint32_t launch, uint32_t *n)
@@ -95,7 +112,7 @@ static const uint8_t *widths_of(void *user, uint32_t launch, uint32_t *n)
     return l ? l->widths : NULL;
 }
 
-bool mg_stream_read(const struct mg_stream *s, const uint64_t *segment, uint32_t bytes, void (*fn)(void *user, const struct mg_record *r), void *user)
+bool mg_stream_read(const struct mg_stream *s, const uint64_t *segments, uint32_t bytes, void (*fn)(void *user, const struct mg_record *r), void *user)
 {
-    return mg_channel_read(segment, bytes, widths_of, (void *)(uintptr_t)s, fn, user);
+    return mg_channel_read(segments, bytes, widths_of, (void *)(uintptr_t)s, fn, user);
 }

@@ -12,7 +12,7 @@
 
 #define R(r) mg_o_reg(r)
 
-enum { RINGS = 2, CHUNK = 1 << 16, CHUNKS = 8, THREADS = 4 * 80, MOST = 64, OUT_BYTES = 1 << 20 };
+enum { RINGS = 2, PAGES = 64, THREADS = 4 * 80, MOST = 64, OUT_BYTES = 1 << 20 };
 
 /* Thread t stores to o + 4t, o + 4t + 4096 * 1, ... in round i of t % 11 + 1 rounds (alike within a warp or not), lanes
  * with an odd number of rounds left also load from o + 8 * (t ^ i); then all store 8 bytes at o + 16 * (t / 3). */
@@ -136,44 +136,49 @@ static void check_thread(struct seen *s, uint32_t t, uint32_t n)
     if (k + 1 != s->n[t]) s->wrong++;
 }
 
-struct channel { struct mg_channel_control *c; uint64_t *full; char *data; };
+struct channel { struct mg_channel_control *c; uint64_t *free, *done; char *pool; };
 
-static struct channel new_channel(uint64_t limit, uint32_t drops)
+static struct mg_channel_ring *ring_of(const struct channel *ch, uint32_t r) { return (void *)((char *)ch->c + mg_channel_ring_at(r)); }
+
+static struct channel new_channel(uint32_t pages, uint32_t drops)
 {
     size_t bytes = mg_channel_ring_at(RINGS);
-    struct channel ch = {.c = (void *)(uintptr_t)mg_mem_alloc(bytes, 256, MG_ALLOC_INTERNAL), .full = (void *)(uintptr_t)mg_mem_alloc(8 * RINGS * MG_CHANNEL_CHUNKS, 256, MG_ALLOC_INTERNAL)};
-    ch.data = (void *)(uintptr_t)mg_mem_alloc((size_t)RINGS * CHUNK * CHUNKS, 4096, MG_ALLOC_INTERNAL);
+    struct channel ch = {.c = (void *)(uintptr_t)mg_mem_alloc(bytes, 256, MG_ALLOC_INTERNAL), .free = (void *)(uintptr_t)mg_mem_alloc(16 * PAGES, 256, MG_ALLOC_INTERNAL)};
+    ch.done = ch.free + PAGES;
+    ch.pool = (void *)(uintptr_t)mg_mem_alloc((size_t)PAGES * MG_CHANNEL_PAGE, MG_CHANNEL_PAGE, MG_ALLOC_INTERNAL);
     memset(ch.c, 0, bytes);
-    memset(ch.full, 0, 8 * RINGS * MG_CHANNEL_CHUNKS);
-    memset(ch.data, 0xee, (size_t)RINGS * CHUNK * CHUNKS);
-    *ch.c = (struct mg_channel_control){.data = (uintptr_t)ch.data, .full = (uintptr_t)ch.full, .ring_mask = RINGS - 1, .ring_shift = 19, .chunk_shift = 16, .chunk_mask = CHUNKS - 1, .rounds = drops ? 20 : MG_CHANNEL_ROUNDS};
-    for (uint32_t r = 0; r < RINGS; r++) {
-        struct mg_channel_ring *ring = (void *)((char *)ch.c + mg_channel_ring_at(r));
-        ring->limit = limit;
-        for (uint32_t k = 0; k < CHUNKS; k++) ring->map[k] = CHUNKS - 1 - k;
-    }
+    memset(ch.free, 0, 16 * PAGES);
+    memset(ch.pool, 0xee, (size_t)PAGES * MG_CHANNEL_PAGE);
+    *ch.c = (struct mg_channel_control){.pool = (uintptr_t)ch.pool, .free = (uintptr_t)ch.free, .done = (uintptr_t)ch.done, .queue_mask = PAGES - 1, .ring_mask = RINGS - 1, .patience_ns = drops ? 1000 : MG_CHANNEL_PATIENCE_NS};
+    for (uint32_t r = 0; r < RINGS; r++) ring_of(&ch, r)->now = MG_CHANNEL_NO_PAGE;
+    for (uint32_t k = 0; k < pages; k++) ch.free[k] = mg_channel_entry(k, PAGES - 1 - k);
     return ch;
 }
 
-static uint64_t drain(const struct channel *ch, struct seen *s, uint64_t *dropped)
+/* One page, as far as it was taken: all closed, and all that was taken is committed. */
+static void read_page(const struct channel *ch, uint32_t page, uint32_t taken, uint32_t number[RINGS], struct seen *s)
 {
-    uint64_t segments = 0;
+    const uint64_t *at = (uint64_t *)(ch->pool + (size_t)page * MG_CHANNEL_PAGE);
+    uint32_t open = 0, ring = (uint32_t)at[0];
+    if (ring >= RINGS || at[0] >> 32 != number[ring]++ || (uint32_t)at[1] != taken) s->wrong++;
+    if (mg_channel_whole(at + 2, taken, &open) != taken || open || !mg_channel_read(at + 2, taken, widths, NULL, see, s)) s->wrong++;
+}
+
+static uint32_t drain(const struct channel *ch, struct seen *s, uint64_t *dropped)
+{
+    uint32_t number[RINGS] = {0};
     *dropped = 0;
-    for (uint32_t r = 0; r < RINGS; r++) {
-        const struct mg_channel_ring *ring = (void *)((char *)ch->c + mg_channel_ring_at(r));
-        *dropped += ring->dropped;
-        for (uint64_t at = 0; at < ring->head; at += MG_CHANNEL_SEGMENT, segments++) {
-            const uint64_t *seg = (uint64_t *)(ch->data + ((size_t)r << 19) + (size_t)(CHUNKS - 1 - at / CHUNK) * CHUNK + at % CHUNK);
-            uint64_t bytes = mg_channel_used(seg[0]);
-            if (!bytes || !mg_channel_read(seg, (uint32_t)bytes, widths, NULL, see, s)) s->wrong++;
-        }
-        uint64_t closed = 0;
-        for (uint32_t k = 0; k < CHUNKS; k++) closed += ring->closed[k];
-        if (closed > ring->head) s->wrong++;
-        for (uint32_t k = 0; k < CHUNKS; k++)
-            if (ch->full[r * MG_CHANNEL_CHUNKS + k] != (ring->closed[k] & ~(uint64_t)(CHUNK - 1))) s->wrong++;
+    for (uint32_t k = 0; k < ch->c->n_done; k++) {
+        if (!mg_channel_entry_is(ch->done[k], k)) s->wrong++;
+        read_page(ch, (uint32_t)ch->done[k], MG_CHANNEL_ROOM, number, s);
     }
-    return segments;
+    for (uint32_t r = 0; r < RINGS; r++) {
+        const struct mg_channel_ring *ring = ring_of(ch, r);
+        *dropped += ring->dropped;
+        if (ring->now >> 32 != UINT32_MAX) read_page(ch, (uint32_t)(ring->now >> 32), MG_MIN((uint32_t)ring->now, (uint32_t)MG_CHANNEL_ROOM), number, s);
+        if (number[r] != ring->pages) s->wrong++;
+    }
+    return number[0] + number[1];
 }
 
 static void run(uint32_t grid, uint32_t block, uint32_t n, uint32_t every, const struct channel *ch, struct seen *s)
@@ -226,8 +231,8 @@ static void run(uint32_t grid, uint32_t block, uint32_t n, uint32_t every, const
 static void free_channel(struct channel *ch)
 {
     mg_mem_free((uintptr_t)ch->c);
-    mg_mem_free((uintptr_t)ch->full);
-    mg_mem_free((uintptr_t)ch->data);
+    mg_mem_free((uintptr_t)ch->free);
+    mg_mem_free((uintptr_t)ch->pool);
 }
 
 MG_TEST(channel_records)
@@ -237,7 +242,7 @@ MG_TEST(channel_records)
         uint32_t threads = shapes[i][0] * shapes[i][1], n = shapes[i][2];
         struct seen *s = calloc(1, sizeof *s);
         mg_mem_init(0);
-        struct channel ch = new_channel((uint64_t)CHUNK * CHUNKS, 0);
+        struct channel ch = new_channel(PAGES, 0);
         uint64_t dropped, expect = 0, stores = 0;
         run(shapes[i][0], shapes[i][1], n, 1, &ch, s);
         drain(&ch, s, &dropped);
@@ -263,14 +268,14 @@ MG_TEST(channel_drops_and_samples)
     struct seen *s = calloc(1, sizeof *s);
     uint64_t dropped;
     mg_mem_init(0);
-    struct channel ch = new_channel(2 * MG_CHANNEL_SEGMENT, 1);
+    struct channel ch = new_channel(1, 1);
     run(4, 80, 11, 1, &ch, s);
-    MG_CHECK(drain(&ch, s, &dropped) <= 2 * RINGS);
+    MG_CHECK_EQ(drain(&ch, s, &dropped), 1);
     MG_CHECK_EQ(s->wrong, 0);
     MG_CHECK(dropped > 0);
     free_channel(&ch);
     memset(s, 0, sizeof *s);
-    ch = new_channel((uint64_t)CHUNK * CHUNKS, 0);
+    ch = new_channel(PAGES, 0);
     run(2, 160, 1, 3, &ch, s);
     drain(&ch, s, &dropped);
     MG_CHECK_EQ(s->wrong, 0);
@@ -283,16 +288,29 @@ MG_TEST(channel_drops_and_samples)
 MG_TEST(channel_damaged)
 {
     struct seen s = {0};
-    uint64_t seg[9] = {24, 0, (uint64_t)MG_RECORD_FULL << 60};
-    MG_CHECK(!mg_channel_read(seg, 24, widths, NULL, see, &s)); /* of no warp */
-    seg[2] = (uint64_t)MG_RECORD_WARP << 60;
+    uint64_t seg[9] = {0};
+    uint32_t open = 0;
+#define SEGMENT(words, used) ((uint64_t)MG_SEGMENT_OPENED << 62 | (uint64_t)(words) << MG_SEGMENT_WORDS_SHIFT | (uint64_t)(used) << MG_SEGMENT_USED_SHIFT)
+    MG_CHECK(!mg_channel_read(seg, 24, widths, NULL, see, &s)); /* nothing */
+    seg[0] = SEGMENT(4, 3);
     MG_CHECK(!mg_channel_read(seg, 24, widths, NULL, see, &s)); /* cut off */
-    seg[5] = (uint64_t)MG_RECORD_FULL << 60 | 16ull << 49;
-    MG_CHECK(!mg_channel_read(seg, 48, widths, NULL, see, &s)); /* a site beyond the last */
-    seg[5] = (uint64_t)MG_RECORD_LANES << 60 | 9ull << 32 | 1;
-    MG_CHECK(!mg_channel_read(seg, 56, widths, NULL, see, &s)); /* more words than a lane can have */
-    seg[5] = 0;
-    MG_CHECK(!mg_channel_read(seg, 48, widths, NULL, see, &s));
+    seg[0] = SEGMENT(3, 4);
+    MG_CHECK(!mg_channel_read(seg, 24, widths, NULL, see, &s)); /* more in use than it has */
+    seg[0] = SEGMENT(3, 3);
+    seg[2] = (uint64_t)MG_RECORD_FULL << 60 | 16ull << 49;
+    MG_CHECK(!mg_channel_read(seg, 24, widths, NULL, see, &s)); /* a site beyond the last */
+    seg[2] = (uint64_t)MG_RECORD_LANES << 60 | 9ull << 32 | 1;
+    MG_CHECK(!mg_channel_read(seg, 24, widths, NULL, see, &s)); /* more words than a lane can have */
+    seg[2] = 0;
+    MG_CHECK(!mg_channel_read(seg, 24, widths, NULL, see, &s));
+    seg[0] = SEGMENT(3, 3) | 5;
+    seg[2] = (uint64_t)MG_RECORD_FULL << 60;
+    MG_CHECK(!mg_channel_read(seg, 24, widths, NULL, see, &s)); /* of no launch */
+    seg[0] = SEGMENT(3, 2);
+    MG_CHECK(mg_channel_read(seg, 24, widths, NULL, see, &s));
+    seg[3] = SEGMENT(2, 0);
     MG_CHECK(mg_channel_read(seg, 40, widths, NULL, see, &s));
+    MG_CHECK_EQ(mg_channel_whole(seg, 72, &open), 40);
+    MG_CHECK_EQ(open, 1);
     MG_CHECK_EQ(s.accesses + s.lanes + s.once, 0);
 }

@@ -168,6 +168,11 @@ struct mg_nv_ctx *mg_nv_ctx_current(void)
     return x && !x->error ? x : NULL;
 }
 
+bool mg_nv_ctx_is(const struct mg_nv_ctx *x, cu_ctx ctx)
+{
+    return x->ctx == ctx;
+}
+
 bool mg_nv_ctx_is_broken(const struct mg_nv_ctx *x)
 {
     return x->error != CUE_SUCCESS;

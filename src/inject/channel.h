@@ -1,0 +1,79 @@
+/* Channels inside inject: what channel.c (launches, memory, ends) and channel_flow.c (threads that carry and read pages)
+ * share. */
+#ifndef MG_INJECT_CHANNEL_H
+#define MG_INJECT_CHANNEL_H
+
+#include "inject/priv.h"
+
+#include "tool/channel.h"
+
+enum { MG_CHAN_BLOCK_PAGES = 16, MG_CHAN_BLOCKS = 64, MG_CHAN_FLYING = 6 };
+
+/* Pages on their way, and in memory of the host's: one copy of a run of them. */
+struct mg_chan_block {
+    uint8_t *at;
+    uint32_t refs;                   /* pages that a reader has not done with; atomic */
+    uint32_t page[MG_CHAN_BLOCK_PAGES], n;
+};
+struct mg_chan_piece {               /* of a page */
+    struct mg_chan *chan;
+    uint32_t ring, number;           /* which of the ring's pages */
+    const uint8_t *at;               /* the page */
+    uint32_t to;                     /* bytes of it that are there */
+    bool last;                       /* no more comes of it now, nor of pages before it */
+    uint32_t page;                   /* to give back when it is read; UINT32_MAX: none */
+    struct mg_chan_block *block;     /* to let go then; NULL: none */
+    void *copy;                      /* to free then */
+};
+struct mg_chan_reading {             /* of a ring, by its reader */
+    uint32_t number, from;           /* what comes next */
+    MG_VEC(struct mg_chan_piece) held; /* pages behind one that is still out, in order */
+};
+struct mg_chan {
+    struct mg_chan *next;
+    const struct mg_channel_io *io;
+    void *where;
+    uint32_t use;                    /* of the session */
+    uint32_t n_pages, n_rings, queue;
+    uint64_t control, pool;          /* in the device's memory */
+    volatile uint64_t *free, *done;  /* the queues, in the host's */
+    uint64_t free_there;             /* what kernels read of the first */
+    uint32_t n_given, n_done;        /* entries of the queues: n_given atomic, n_done the carrier's */
+    uint32_t n_sent;                 /* entries of the first that are there */
+    uint32_t n_fresh;                /* pages that were ever given: where the host has the same memory, more only when those are not enough */
+    uint32_t seen; uint64_t seen_ns; /* n_given when that was looked at last, and since when it is */
+    struct { uint32_t at; bool back; } *pages; /* entry of the free queue that last gave it; has it come back? */
+    struct mg_chan_reading *rings;
+    pthread_mutex_t carrying;        /* held while the carrier is at it; before mg_chans.lock */
+    /* the carrier's */
+    void *pipe;
+    struct mg_chan_block *blocks;
+    uint32_t next_block;
+    uint32_t flying[MG_CHAN_FLYING], n_flying; /* blocks, oldest first */
+    struct { uint32_t number, to; } *told; /* by ring: what was read of the page that it has */
+    uint64_t dropped;
+    /* under mg_chans.lock */
+    uint32_t active;                 /* launches */
+    uint64_t idle_ns;                /* when the last one ended */
+    bool dirty, wanted, closing, gone;
+};
+
+struct mg_chan_sums { uint64_t bytes, pages, dropped, lost, damaged, late; bool any; };
+struct mg_chans {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct mg_chan *first;           /* only ever added to */
+    uint32_t n_readers;
+    uint32_t n_pieces;               /* not read yet; atomic */
+    bool ending;                     /* launches that nobody will end keep no channel any more */
+    struct mg_chan_sums sums[MG_MAX_USES];
+};
+extern struct mg_chans mg_chans;
+
+const struct mg_stream_launch *mg_chan_launch(const struct mg_stream *s, uint32_t number);
+uint64_t mg_chan_patience(void);     /* as the user wants it */
+void mg_chan_give(struct mg_chan *c, uint32_t page); /* to the device */
+void mg_chan_give_fresh(struct mg_chan *c, uint32_t n);
+bool mg_chan_start(void);            /* the threads; under the lock */
+
+#endif

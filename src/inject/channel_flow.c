@@ -1,0 +1,448 @@
+/* Channels, the way of pages: one thread carries full pages from the device to readers, which hand them to tools.
+ *
+ *   done queue ── carrier (copies, several pages at once) ── reader of the ring ── tool.stream
+ *   free queue ◄── when it is copied, or read where it lies ─────────────┘
+ *
+ * Nothing here waits for a kernel. A ring's pages are read in order by one reader; those behind one that is still out
+ * are held, and when they are too many, handed over before it, and that is told. */
+#include "inject/channel.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/thread.h"
+
+enum { PAGE = MG_CHANNEL_PAGE, HEAD = MG_CHANNEL_PAGE_HEAD, MOST_READERS = 16, HELD_MOST = 128 /* pages of a ring */ };
+#define IDLE_NS 2000000u
+#define STALLED_NS 5000000u
+#define FRESH 256u
+
+struct reader {
+    uint32_t ix;
+    pthread_mutex_t lock;
+    pthread_cond_t some;
+    MG_VEC(struct mg_chan_piece) in; /* under lock */
+    struct mg_chan_sums sums[MG_MAX_USES]; /* what was read since it told */
+    uint32_t n_read;                 /* pieces */
+};
+static struct reader readers[MOST_READERS];
+
+/* ---- readers ---------------------------------------------------------------------------------------------------- */
+
+static void hand_over(struct reader *d, const struct mg_chan_piece *p, uint32_t from)
+{
+    const struct mg_use *use = &mg_session.uses[p->chan->use];
+    const struct mg_stream s = {.worker = d->ix, .n_workers = mg_chans.n_readers, .launch = mg_chan_launch};
+    struct mg_chan_sums *sum = &d->sums[p->chan->use];
+    const uint64_t *words = (const uint64_t *)(p->at + from);
+    uint32_t all = p->to > from ? p->to - from : 0, open = 0, bytes = mg_channel_whole(words, all, &open);
+    if (bytes && use->tool->stream)
+        use->tool->stream(use->conf, &s, words, bytes);
+    if (bytes < all && p->last)
+        open++; /* taken, and not begun */
+    else if (bytes < all)
+        sum->damaged++;
+    sum->any = true;
+    sum->bytes += bytes;
+    sum->pages++;
+    sum->lost += open;
+}
+
+static void let_go(const struct mg_chan_piece *p)
+{
+    if (p->page != UINT32_MAX) {
+        memset((void *)(uintptr_t)p->at, 0, PAGE); /* what a fault leaves unwritten is no segment of before */
+        mg_chan_give(p->chan, p->page);
+    }
+    if (p->block)
+        __atomic_sub_fetch(&p->block->refs, 1, __ATOMIC_RELEASE);
+    free(p->copy);
+}
+
+static void deliver(struct reader *d, struct mg_chan_reading *r, const struct mg_chan_piece *p)
+{
+    hand_over(d, p, p->number == r->number ? r->from : (uint32_t)HEAD);
+    if (p->to == PAGE) {
+        r->number = p->number + 1;
+        r->from = HEAD;
+    } else {
+        r->number = p->number;
+        r->from = p->to;
+    }
+    let_go(p);
+    d->n_read++;
+}
+
+/* A copy of its own, so that nobody waits for it. */
+static void hold(struct mg_chan_reading *r, struct mg_chan_piece p)
+{
+    void *copy = p.copy ? NULL : malloc(PAGE);
+    if (copy) {
+        memcpy(copy, p.at, p.to);
+        let_go(&p);
+        p.at = p.copy = copy;
+        p.page = UINT32_MAX;
+        p.block = NULL;
+    }
+    uint32_t at = r->held.n;
+    mg_vec_push(&r->held);
+    for (; at && (int32_t)(r->held.at[at - 1].number - p.number) > 0; at--)
+        r->held.at[at] = r->held.at[at - 1];
+    r->held.at[at] = p;
+}
+
+static void read_piece(struct reader *d, const struct mg_chan_piece *p)
+{
+    struct mg_chan_reading *r = &p->chan->rings[p->ring];
+    int32_t ahead = (int32_t)(p->number - r->number);
+    if (ahead < 0) { /* others went first */
+        struct mg_chan_reading late = {.number = p->number, .from = HEAD};
+        deliver(d, &late, p);
+        return;
+    }
+    if (ahead && !p->last) {
+        hold(r, *p);
+    } else {
+        uint32_t n = 0;
+        while (n < r->held.n && (int32_t)(r->held.at[n].number - p->number) < 0)
+            deliver(d, r, &r->held.at[n++]);
+        deliver(d, r, p);
+        r->held.n -= n;
+        if (n)
+            memmove(r->held.at, r->held.at + n, r->held.n * sizeof *r->held.at);
+    }
+    uint32_t n = 0;
+    while (n < r->held.n && (r->held.at[n].number == r->number || r->held.n - n > HELD_MOST)) {
+        d->sums[p->chan->use].late += r->held.at[n].number - r->number;
+        deliver(d, r, &r->held.at[n++]);
+    }
+    r->held.n -= n;
+    if (n)
+        memmove(r->held.at, r->held.at + n, r->held.n * sizeof *r->held.at);
+}
+
+static void tell_sums(struct reader *d)
+{
+    pthread_mutex_lock(&mg_chans.lock);
+    for (uint32_t u = 0; u < MG_MAX_USES; u++) {
+        struct mg_chan_sums *from = &d->sums[u], *to = &mg_chans.sums[u];
+        if (!from->any)
+            continue;
+        to->any = true;
+        to->bytes += from->bytes;
+        to->pages += from->pages;
+        to->lost += from->lost;
+        to->damaged += from->damaged;
+        to->late += from->late;
+        memset(from, 0, sizeof *from);
+    }
+    __atomic_sub_fetch(&mg_chans.n_pieces, d->n_read, __ATOMIC_RELEASE);
+    d->n_read = 0;
+    pthread_cond_broadcast(&mg_chans.changed);
+    pthread_mutex_unlock(&mg_chans.lock);
+}
+
+static void *read_pages(void *arg)
+{
+    struct reader *d = arg;
+    MG_VEC(struct mg_chan_piece) mine = {0};
+    mg_inside++;
+    for (;;) {
+        pthread_mutex_lock(&d->lock);
+        while (!d->in.n)
+            pthread_cond_wait(&d->some, &d->lock);
+        struct mg_chan_piece *at = d->in.at;
+        uint32_t n = d->in.n, cap = d->in.cap;
+        d->in.at = mine.at;
+        d->in.cap = mine.cap;
+        d->in.n = 0;
+        pthread_mutex_unlock(&d->lock);
+        mine.at = at;
+        mine.cap = cap;
+        for (uint32_t i = 0; i < n; i++)
+            read_piece(d, &mine.at[i]);
+        tell_sums(d);
+    }
+    return NULL;
+}
+
+static void push(struct mg_chan_piece p)
+{
+    const uint64_t head = *(const uint64_t *)p.at;
+    p.ring = (uint32_t)head & (p.chan->n_rings - 1);
+    p.number = (uint32_t)(head >> 32);
+    struct reader *d = &readers[p.ring % mg_chans.n_readers];
+    __atomic_add_fetch(&mg_chans.n_pieces, 1, __ATOMIC_RELAXED);
+    pthread_mutex_lock(&d->lock);
+    *mg_vec_push(&d->in) = p;
+    if (d->in.n == 1)
+        pthread_cond_signal(&d->some);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* ---- the carrier -------------------------------------------------------------------------------------------------- */
+
+static void lose(struct mg_chan *c)
+{
+    pthread_mutex_lock(&mg_chans.lock);
+    if (!c->gone && c->dirty) {
+        mg_chans.sums[c->use].any = true;
+        mg_chans.sums[c->use].lost++;
+    }
+    c->gone = true;
+    pthread_mutex_unlock(&mg_chans.lock);
+}
+
+static bool next_done(struct mg_chan *c, uint32_t *page)
+{
+    uint64_t e = __atomic_load_n(&c->done[c->n_done & (c->queue - 1)], __ATOMIC_ACQUIRE);
+    if (!mg_channel_entry_is(e, c->n_done) || (uint32_t)e >= c->n_pages)
+        return false;
+    *page = (uint32_t)e;
+    c->pages[*page].back = true;
+    c->n_done++;
+    return true;
+}
+
+static bool carry_in_place(struct mg_chan *c)
+{
+    bool any = false;
+    for (uint32_t page; next_done(c, &page); any = true)
+        push((struct mg_chan_piece){.chan = c, .at = (const uint8_t *)(uintptr_t)c->pool + (size_t)page * PAGE, .to = PAGE, .page = page});
+    uint32_t given = __atomic_load_n(&c->n_given, __ATOMIC_RELAXED);
+    uint32_t taken = __atomic_load_n(&((const struct mg_channel_control *)(uintptr_t)c->control)->n_taken, __ATOMIC_RELAXED);
+    if (any || given != c->seen || (int32_t)(taken - given) < 0) {
+        c->seen = given;
+        c->seen_ns = mg_now_ns();
+    } else if (mg_now_ns() - c->seen_ns > STALLED_NS) { /* warps hold all there are, and wait for one */
+        mg_chan_give_fresh(c, FRESH);
+    }
+    return any;
+}
+
+static int by_page(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static struct mg_chan_block *free_block(struct mg_chan *c, uint32_t *ix)
+{
+    for (uint32_t n = 0; n < MG_CHAN_BLOCKS; n++) {
+        uint32_t i = (c->next_block + n) % MG_CHAN_BLOCKS;
+        if (__atomic_load_n(&c->blocks[i].refs, __ATOMIC_ACQUIRE))
+            continue;
+        *ix = i;
+        return &c->blocks[i];
+    }
+    return NULL;
+}
+
+/* What came back, to where kernels wait for it. */
+static void send_free(struct mg_chan *c)
+{
+    const uint32_t given = c->n_given;
+    while (c->n_sent != given) {
+        uint32_t at = c->n_sent & (c->queue - 1), n = MG_MIN(given - c->n_sent, c->queue - at);
+        if (!c->io->send(c->pipe, c->free_there + 8 * (uint64_t)at, (const uint64_t *)c->free + at, 8 * (size_t)n)) {
+            lose(c);
+            return;
+        }
+        c->n_sent += n;
+    }
+}
+
+/* Copies that have ended go to the readers, the next ones start. True: there was something to do. */
+static bool carry(struct mg_chan *c)
+{
+    const struct mg_channel_io *io = c->io;
+    if (c->gone)
+        return false;
+    if (io->in_place)
+        return carry_in_place(c);
+    bool any = false;
+    while (c->n_flying) {
+        struct mg_chan_block *b = &c->blocks[c->flying[0]];
+        int over = io->over(c->pipe, c->flying[0]);
+        if (over < 0) {
+            lose(c);
+            return false;
+        }
+        if (!over)
+            break;
+        for (uint32_t i = 0; i < b->n; i++)
+            mg_chan_give(c, b->page[i]);
+        for (uint32_t i = 0; i < b->n; i++)
+            push((struct mg_chan_piece){.chan = c, .at = b->at + (size_t)i * PAGE, .to = PAGE, .page = UINT32_MAX, .block = b});
+        c->n_flying--;
+        memmove(c->flying, c->flying + 1, c->n_flying * sizeof *c->flying);
+        any = true;
+    }
+    send_free(c);
+    uint32_t ix;
+    struct mg_chan_block *b = c->n_flying < MG_CHAN_FLYING ? free_block(c, &ix) : NULL;
+    if (!b)
+        return any;
+    for (b->n = 0; b->n < MG_CHAN_BLOCK_PAGES && next_done(c, &b->page[b->n]);)
+        b->n++;
+    if (!b->n)
+        return any;
+    qsort(b->page, b->n, sizeof *b->page, by_page);
+    b->refs = b->n;
+    bool ok = true;
+    for (uint32_t i = 0, n; i < b->n; i += n) {
+        for (n = 1; i + n < b->n && b->page[i + n] == b->page[i] + n;)
+            n++;
+        ok = ok && io->start(c->pipe, ix, b->at + (size_t)i * PAGE, c->pool + (uint64_t)b->page[i] * PAGE, (size_t)n * PAGE);
+    }
+    if (!ok || !io->mark(c->pipe, ix))
+        lose(c);
+    c->flying[c->n_flying++] = ix;
+    c->next_block = ix + 1;
+    return true;
+}
+
+/* ---- what lies in pages that are not full, when no launch writes ---------------------------------------------------- */
+
+static bool tell_page(struct mg_chan *c, uint32_t page, uint32_t to)
+{
+    void *copy = malloc(PAGE);
+    if (!copy || !c->io->read(c->where, copy, c->pool + (uint64_t)page * PAGE, to)) {
+        free(copy);
+        return false;
+    }
+    push((struct mg_chan_piece){.chan = c, .at = copy, .to = to, .last = true, .page = UINT32_MAX, .copy = copy});
+    return true;
+}
+
+/* Pages that a kernel took and will not complete, since a fault ended it. */
+static bool tell_stuck(struct mg_chan *c, const struct mg_channel_control *k, const struct mg_channel_ring *rings)
+{
+    bool ok = true;
+    for (uint32_t page = 0; ok && page < c->n_pages; page++) {
+        bool out = !c->pages[page].back && (int32_t)(c->pages[page].at - k->n_taken) < 0;
+        for (uint32_t r = 0; r < c->n_rings && out; r++)
+            out = rings[r].now >> 32 != page && (!rings[r].ticket || c->pages[page].at != rings[r].ticket - 1);
+        if (!out)
+            continue;
+        ok = tell_page(c, page, PAGE);
+        c->pages[page].back = true;
+        mg_chan_give(c, page);
+    }
+    return ok;
+}
+
+static bool tell_rest(struct mg_chan *c)
+{
+    const size_t bytes = mg_channel_ring_at(c->n_rings);
+    struct mg_channel_control *k = malloc(bytes);
+    bool ok = k && c->io->read(c->where, k, c->control, bytes);
+    for (uint32_t i = 0; ok && !c->gone && (c->n_done != k->n_done || c->n_flying) && i < 200000; i++)
+        if (!carry(c))
+            nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    const struct mg_channel_ring *rings = (const struct mg_channel_ring *)(k + 1);
+    uint32_t out = 0;
+    uint64_t dropped = 0;
+    for (uint32_t r = 0; ok && r < c->n_rings; r++) {
+        out += (rings[r].now >> 32 != UINT32_MAX) + (rings[r].ticket != 0);
+        dropped += rings[r].dropped;
+    }
+    ok = ok && !c->gone;
+    if (ok && k->n_taken - k->n_done != out)
+        ok = tell_stuck(c, k, rings);
+    for (uint32_t r = 0; ok && r < c->n_rings; r++) {
+        uint32_t page = (uint32_t)(rings[r].now >> 32), to = HEAD + MG_MIN((uint32_t)rings[r].now, (uint32_t)MG_CHANNEL_ROOM);
+        if (page >= c->n_pages || (c->told[r].number == rings[r].pages && c->told[r].to >= to))
+            continue;
+        ok = tell_page(c, page, to);
+        c->told[r].number = rings[r].pages;
+        c->told[r].to = to;
+    }
+    uint64_t patience = mg_chan_patience();
+    if (ok && k->patience_ns != patience) /* somebody waited in vain */
+        ok = c->io->write(c->where, c->control + offsetof(struct mg_channel_control, patience_ns), &patience, sizeof patience);
+    free(k);
+    if (ok && dropped != c->dropped) {
+        pthread_mutex_lock(&mg_chans.lock);
+        mg_chans.sums[c->use].any = true;
+        mg_chans.sums[c->use].dropped += dropped - c->dropped;
+        pthread_mutex_unlock(&mg_chans.lock);
+        c->dropped = dropped;
+    }
+    return ok;
+}
+
+/* True: something was there to be done. */
+static bool finish(struct mg_chan *c)
+{
+    pthread_mutex_lock(&mg_chans.lock);
+    bool now = c->dirty && !c->gone && (c->wanted || mg_chans.ending || (!c->active && mg_now_ns() - c->idle_ns > IDLE_NS));
+    if (now)
+        c->closing = true;
+    pthread_mutex_unlock(&mg_chans.lock);
+    if (!now)
+        return false;
+    bool ok = tell_rest(c);
+    if (!ok)
+        lose(c);
+    pthread_mutex_lock(&mg_chans.lock);
+    c->dirty = c->active && !mg_chans.ending;
+    c->closing = c->wanted = false;
+    pthread_cond_broadcast(&mg_chans.changed);
+    pthread_mutex_unlock(&mg_chans.lock);
+    return true;
+}
+
+static bool is_quiet(void) /* under the lock */
+{
+    for (struct mg_chan *c = mg_chans.first; c; c = c->next)
+        if (!c->gone && (c->active || c->dirty) && !mg_chans.ending)
+            return false;
+    return true;
+}
+
+static void *carry_pages(void *arg)
+{
+    uint32_t idle = 0;
+    (void)arg;
+    mg_inside++;
+    for (;;) {
+        bool any = false;
+        for (struct mg_chan *c = __atomic_load_n(&mg_chans.first, __ATOMIC_ACQUIRE); c; c = c->next) {
+            pthread_mutex_lock(&c->carrying);
+            if (!c->gone && c->io->enter)
+                c->io->enter(c->where);
+            any |= carry(c);
+            any |= finish(c);
+            pthread_mutex_unlock(&c->carrying);
+        }
+        idle = any ? 0 : idle + 1;
+        if (idle > 20)
+            nanosleep(&(struct timespec){.tv_nsec = idle > 2000 ? 200000 : 20000}, NULL);
+        if (idle > 200) {
+            pthread_mutex_lock(&mg_chans.lock);
+            if (is_quiet()) {
+                pthread_cond_wait(&mg_chans.changed, &mg_chans.lock);
+                idle = 0;
+            }
+            pthread_mutex_unlock(&mg_chans.lock);
+        }
+    }
+    return NULL;
+}
+
+bool mg_chan_start(void)
+{
+    static bool carries;
+    uint32_t cpus = mg_thread_cpus(), n = mg_session.backend->channel->in_place ? cpus / 4 : cpus * 3 / 4;
+    for (n = MG_MIN(MG_MAX(n, 1u), (uint32_t)MOST_READERS); mg_chans.n_readers < n; mg_chans.n_readers++) {
+        struct reader *d = &readers[mg_chans.n_readers];
+        d->ix = mg_chans.n_readers;
+        pthread_mutex_init(&d->lock, NULL);
+        pthread_cond_init(&d->some, NULL);
+        if (carries || !mg_thread_start(read_pages, d, 0, NULL))
+            break; /* these read all rings */
+    }
+    return mg_chans.n_readers && (carries || (carries = mg_thread_start(carry_pages, NULL, 0, NULL)));
+}
