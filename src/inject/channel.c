@@ -289,6 +289,7 @@ void mg_channels_end(void)
         mg_json_key_u64(&j, "lost_segments", sum->lost);
         mg_json_key_u64(&j, "damaged_pages", sum->damaged);
         mg_json_key_u64(&j, "late_pages", sum->late);
+        mg_json_key_u64(&j, "read_ns", sum->last_ns - sum->first_ns); /* from the first page's beginning to the last's end */
         mg_json_end(&j, '}');
         mg_store_tool_json(mg_session.store, mg_session.uses[u].name, "channel", b.at);
         mg_buf_release(&b);

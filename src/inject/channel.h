@@ -58,7 +58,7 @@ struct mg_chan {
     bool dirty, wanted, closing, gone;
 };
 
-struct mg_chan_sums { uint64_t bytes, pages, dropped, lost, damaged, late; bool any; };
+struct mg_chan_sums { uint64_t bytes, pages, dropped, lost, damaged, late, first_ns, last_ns /* when pages were read */; bool any; };
 struct mg_chans {
     pthread_mutex_t lock;
     pthread_cond_t changed;

@@ -36,6 +36,7 @@ static void hand_over(struct reader *d, const struct mg_chan_piece *p, uint32_t 
     const struct mg_stream s = {.worker = d->ix, .n_workers = mg_chans.n_readers, .launch = mg_chan_launch};
     struct mg_chan_sums *sum = &d->sums[p->chan->use];
     const uint64_t *words = (const uint64_t *)(p->at + from);
+    const uint64_t began_ns = mg_now_ns();
     uint32_t all = p->to > from ? p->to - from : 0, open = 0, bytes = mg_channel_whole(words, all, &open);
     if (bytes && use->tool->stream)
         use->tool->stream(use->conf, &s, words, bytes);
@@ -43,6 +44,9 @@ static void hand_over(struct reader *d, const struct mg_chan_piece *p, uint32_t 
         open++; /* taken, and not begun */
     else if (bytes < all)
         sum->damaged++;
+    if (!sum->any)
+        sum->first_ns = began_ns;
+    sum->last_ns = mg_now_ns();
     sum->any = true;
     sum->bytes += bytes;
     sum->pages++;
@@ -135,6 +139,8 @@ static void tell_sums(struct reader *d)
         to->lost += from->lost;
         to->damaged += from->damaged;
         to->late += from->late;
+        to->first_ns = to->first_ns ? MG_MIN(to->first_ns, from->first_ns) : from->first_ns;
+        to->last_ns = MG_MAX(to->last_ns, from->last_ns);
         memset(from, 0, sizeof *from);
     }
     __atomic_sub_fetch(&mg_chans.n_pieces, d->n_read, __ATOMIC_RELEASE);

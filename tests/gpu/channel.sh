@@ -1,0 +1,36 @@
+#!/bin/sh
+# Channels on a GPU: every access of saxpy, stencil and bfs arrives, once and in order, coded and as 64 bytes a lane, while
+# the kernel runs much faster than its records can go to the host. KERNELS, SIZE, FORMS and OPTIONS may be set.
+set -u
+: "${NVCC:=$(command -v nvcc || true)}" "${MARGAY:=margay}" "${ROOT:=$(cd "$(dirname "$0")/../.." && pwd)}"
+[ -n "$NVCC" ] || { echo "no nvcc"; exit 77; }
+"$NVCC" -O2 -gencode arch=compute_80,code=compute_80 -o channel "$ROOT/tests/gpu/channel.cu" || exit 1
+failed=0
+one() { # KERNEL SIZE FORM
+    native=$(./channel $1 $2)
+    rm -rf p
+    timeout 60 "$MARGAY" run -o p --device nvidia ${OPTIONS:-} -t accesses,form=$3 -- ./channel $1 $2 > out 2> err || { echo "FAIL $*: exit $?"; tail -3 err; failed=1; return; }
+    "$MARGAY" report p --json > p.json
+    python3 - $1 $2 $3 "$native" "$(cat out)" <<'P' || { failed=1; tail -5 err; }
+import json, sys
+kernel, n, form, native, took = sys.argv[1:]
+r = json.load(open('p.json'))
+s, c = (r['tools']['accesses'][k] for k in ('stream', 'channel'))
+print(f"{kernel} {n} {form}: native {native}, with records {took}; {s['accesses']} accesses, {s['records']} records, {c['bytes']} bytes"
+      f" = {c['bytes'] / s['accesses']:.2f} an access, read in {c['read_ns'] / 1e6:.2f} ms = {c['bytes'] / c['read_ns']:.2f} GB/s", flush=True)
+n = int(n)
+if kernel == 'saxpy':
+    assert s['accesses'] == 3 * (n + 1024), s
+if kernel == 'stencil':
+    assert s['accesses'] == 6 * ((n - 2) ** 2 + 62 ** 2), s
+assert r['coverage']['native'] == [], r['coverage']
+assert s['accesses'] == s['received'] and s['out_of_order'] == 0, s
+assert (c['dropped_records'], c['lost_segments'], c['damaged_pages'], c['late_pages']) == (0, 0, 0, 0) and c['bytes'] == s['bytes'], c
+P
+}
+for kernel in ${KERNELS:-saxpy stencil bfs}; do
+    case $kernel in saxpy) size=4000000 ;; stencil) size=2048 ;; *) size=1000000 ;; esac
+    for form in ${FORMS:-coded lanes}; do one $kernel ${SIZE:-$size} $form; done
+done
+[ $failed = 0 ] && echo ok
+exit $failed
