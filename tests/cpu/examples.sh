@@ -1,7 +1,7 @@
 #!/bin/sh
 # The CPU device against the emulator: every example gives the same output and exactly the same block
 # counts, threads and warps, on each vector ISA, with code that is there from the start and with code
-# that arrives while the kernel runs.
+# that arrives while the kernel runs, on one worker and on more than there are processors.
 set -u
 [ -e "$B/lib/margay/libmargay-cpu.so" ] || { echo "the CPU device is not built here (llvm-19-dev)"; exit 77; }
 cat > compare.py <<'P'
@@ -17,11 +17,12 @@ P
 failed=0
 for p in "$EX"/saxpy "$EX"/reduce "$EX"/divergent "$EX"/matmul "$EX"/histogram "$EX"/stencil; do # not bfs: which thread claims a node first is a race
     n=$(basename "$p")
-    "$MARGAY" run -q --device emu -o "$n.emu" -- "$p" > "$n.emu.out" 2>&1 || { echo "FAIL $n on the emulator"; cat "$n.emu.out"; failed=1; continue; }
+    "$MARGAY" run -q --device emu --workers 1 -o "$n.emu" -- "$p" > "$n.emu.out" 2>&1 || { echo "FAIL $n on the emulator"; cat "$n.emu.out"; failed=1; continue; }
     "$MARGAY" report "$n.emu" --json > "$n.emu.json"
-    for how in sync/avx512 sync/avx2 sync/base 0/avx512; do
+    for how in sync/avx512 sync/avx2 sync/base 0/avx512/5; do
         d=$n.$(echo $how | tr / .)
-        MARGAY_CPU_TIER=${how%/*} MARGAY_ISA=${how#*/} "$MARGAY" run -q --device cpu -o "$d" -- "$p" > "$d.out" 2>&1
+        isa=${how#*/}
+        MARGAY_CPU_TIER=${how%%/*} MARGAY_ISA=${isa%/*} "$MARGAY" run -q --device cpu $([ "$isa" = "${isa%/*}" ] || echo --workers "${isa#*/}") -o "$d" -- "$p" > "$d.out" 2>&1
         rc=$?
         "$MARGAY" report "$d" --json > "$d.json"
         if [ $rc = 0 ] && cmp -s "$n.emu.out" "$d.out" && python3 compare.py "$n.emu.json" "$d.json"; then echo "ok   $n $how"

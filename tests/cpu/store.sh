@@ -1,7 +1,7 @@
 #!/bin/sh
 # The store of compiled kernels, and LLVM only where it is needed: a first run compiles, a second one takes
-# the code from the store without opening the plugin, a damaged file is compiled again; emulated runs and
-# moments on the CPU device never open the plugin.
+# the code from the store without opening the plugin, a damaged file is compiled again, an application with
+# an LLVM of its own does not disturb ours; emulated runs and moments on the CPU device never open the plugin.
 set -u
 [ -e "$B/lib/margay/libmargay-cpu.so" ] || { echo "the CPU device is not built here (llvm-19-dev)"; exit 77; }
 export MARGAY_CACHE="$PWD/cache" MARGAY_CPU_VERBOSE=1
@@ -27,6 +27,12 @@ check "again" 'from the store' no cpu sync matmul
 for f in cache/cpu/*; do printf 'x' | dd of="$f" bs=1 seek=200 conv=notrunc 2> /dev/null; done
 check "damaged" ': compiled' yes cpu sync matmul
 check "mended" 'from the store' no cpu sync matmul
+for other in /usr/lib/*/libLLVM.so.19* /usr/lib/*/libLLVM-1[0-9].so.1; do # the application has one of its own
+    [ -e "$other" ] || continue
+    rm -rf cache
+    LD_PRELOAD=$other check "beside $other" ': compiled' yes cpu sync matmul
+    break
+done
 check "a moment" '' no cpu 60000 matmul
 # Without a GPU it is the device that runs are given.
 if [ ! -e /dev/nvidiactl ]; then
