@@ -13,18 +13,20 @@
 static const struct mg_tool_opt accesses_opts[] = {
     {"form", "coded", "coded: 8 bytes for a coalesced access of a warp; lanes: 64 bytes for every lane"},
     {"out", "", "file that gets each access as a line: launch kernel cta warp number ptx-line address..."},
+    {"raw", "", "files FILE.0, FILE.1, ... that get the segments as they come, one for each reading thread"},
     {0},
 };
 
 enum { RECENT = 1 << 14, LANE_WORDS = 8 };
 
 struct part { /* of one reader */
+    FILE *raw;
     uint64_t records, lanes, bytes, disorder, sum;
     struct { uint64_t key; uint32_t next; } recent[RECENT]; /* lanes that led, by what they should number on from */
 };
 struct conf {
     bool by_lane;
-    char *out;
+    char *out, *raw;
     FILE *file;
     pthread_mutex_t lock;
     struct part *parts[64];
@@ -43,6 +45,9 @@ static enum mg_err accesses_configure(const char *args, void **conf, struct mg_d
         else if (!strncmp(kv, "out=", 4) && kv[4]) {
             free(c->out);
             c->out = mg_xstrdup(kv + 4);
+        } else if (!strncmp(kv, "raw=", 4) && kv[4]) {
+            free(c->raw);
+            c->raw = mg_xstrdup(kv + 4);
         } else err = mg_diag_err(d, MG_ERR_INPUT, "tool accesses: bad option \"%s\"", kv);
     }
     free(copy);
@@ -56,6 +61,7 @@ static void accesses_release(void *conf)
     if (!c) return;
     for (unsigned i = 0; i < MG_COUNT_OF(c->parts); i++) free(c->parts[i]);
     free(c->out);
+    free(c->raw);
     free(c);
 }
 
@@ -159,14 +165,24 @@ static void take(void *user, const struct mg_record *r)
     write_line(x->c, x->s, r, address);
 }
 
+static struct part *new_part(const struct conf *c, uint32_t worker)
+{
+    struct part *p = calloc(1, sizeof *p);
+    char name[4096];
+    if (!p || !c->raw || snprintf(name, sizeof name, "%s.%u", c->raw, (unsigned)worker) >= (int)sizeof name) return p;
+    if (!(p->raw = fopen(name, "we"))) c->host->say("tool accesses: a file of raw= cannot be written");
+    return p;
+}
+
 static void accesses_stream(void *conf, const struct mg_stream *s, const uint64_t *segment, uint32_t bytes)
 {
     struct conf *c = conf;
     struct reading x = {c, s, NULL};
     if (s->worker >= MG_COUNT_OF(c->parts)) return;
-    if (!c->parts[s->worker] && !(c->parts[s->worker] = calloc(1, sizeof(struct part)))) return;
+    if (!c->parts[s->worker] && !(c->parts[s->worker] = new_part(c, s->worker))) return;
     x.p = c->parts[s->worker];
     x.p->bytes += bytes;
+    if (x.p->raw) fwrite(segment, 1, bytes, x.p->raw);
     if (!mg_stream_read(s, segment, bytes, take, &x)) x.p->disorder++;
 }
 
@@ -190,15 +206,19 @@ static void accesses_end(void *conf)
     struct conf *c = conf;
     char text[400];
     struct part all = {0};
+    bool failed = false;
     for (unsigned i = 0; i < MG_COUNT_OF(c->parts); i++) {
-        const struct part *p = c->parts[i];
+        struct part *p = c->parts[i];
         if (!p) continue;
         all.records += p->records;
         all.lanes += p->lanes;
         all.bytes += p->bytes;
         all.disorder += p->disorder;
         all.sum += p->sum;
+        failed |= p->raw && (ferror(p->raw) | fclose(p->raw));
+        p->raw = NULL;
     }
+    if (failed) c->host->say("tool accesses: the files of raw= are not whole");
     if (c->file) fclose(c->file);
     c->file = NULL;
     snprintf(text, sizeof text, "{\"accesses\": %llu, \"received\": %llu, \"records\": %llu, \"bytes\": %llu, \"out_of_order\": %llu, \"address_sum\": %llu}",

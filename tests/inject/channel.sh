@@ -57,6 +57,22 @@ t = json.load(open('p.json'))['tools']['accesses']
 assert (t['channel']['dropped_records'] > 0) == (t['stream']['received'] < t['stream']['accesses']) and t['channel']['policy'] == 'drop', t
 assert t['stream']['out_of_order'] == 0
 P
+run "segments as they come" emu bfs -t accesses,raw=$PWD/raw
+cat raw.* > all
+python3 - > why 2>&1 <<'P' || { fail raw; cat why; }
+import array, json
+s = json.load(open('p.json'))['tools']['accesses']['stream']
+w, i, records, lanes = array.array('Q', open('all', 'rb').read()), 0, 0, 0
+while i < len(w):
+    words, used = w[i] >> 52 & 1023, w[i] >> 42 & 1023
+    k = i + 2
+    while w[i] >> 62 == 2 and k < i + used:
+        kind, n = w[k] >> 60, 32 if w[k] >> 60 == 1 else bin(w[k + 1]).count('1')
+        records, lanes = records + 1, lanes + n
+        k += {1: 1, 2: 2, 3: 2, 4: 2 + (n + 1) // 2, 5: 2 + n}[kind]
+    i += words
+assert (8 * len(w), records, lanes) == (s['bytes'], s['records'], s['received']), (len(w), records, lanes, s)
+P
 run "one of four" emu saxpy -t accesses --channel 1/4
 python3 - > why 2>&1 <<'P' || { fail sample; cat why; }
 import json
