@@ -90,6 +90,17 @@ MG_PROBE_FN(mg_int) mg_arg(mg_int ix); /* argument of the kernel; ix: a constant
 MG_PROBE_FN(mg_int) mg_var(mg_int n);
 MG_PROBE_FN(void) mg_set_var(mg_int n, mg_int x);
 
+/* Events: MG_EVENT(wait) and then mg_event_begin(wait), mg_event_end(wait): docs/tools/events.md. */
+#define MG_EVENT(name) MG_PROBE_TEXT(name) = "event"
+MG_PROBE_FN(void) mg_event_begin(const char *event);
+MG_PROBE_FN(void) mg_event_end(const char *event);
+
+/* A record for the host while the kernel runs: a line of DIR/records.PID.csv. */
+MG_PROBE_FN(void) mg_emit1(mg_int a);
+MG_PROBE_FN(void) mg_emit2(mg_int a, mg_int b);
+MG_PROBE_FN(void) mg_emit3(mg_int a, mg_int b, mg_int c);
+MG_PROBE_FN(void) mg_emit4(mg_int a, mg_int b, mg_int c, mg_int d);
+
 /* The instruction is not executed by this lane; what it would have loaded is 0. */
 MG_PROBE_FN(void) mg_skip(void);
 

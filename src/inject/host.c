@@ -120,7 +120,7 @@ static void result(const char *tool, const char *key, const char *json)
 const struct mg_tool_host *mg_tools_host(void)
 {
     static struct mg_tool_host host;
-    host = (struct mg_tool_host){.size = sizeof host, .device_kind = mg_session.backend->kind, .sm = mg_session.sm, .allocations = allocations,
+    host = (struct mg_tool_host){.size = sizeof host, .device_kind = mg_session.backend->kind, .sm = mg_session.sm, .folder = mg_session.config.dir, .allocations = allocations,
                                  .objects = mg_objects_each, .modules = modules, .symbols = symbols, .say = mg_session_say_line, .result = result};
     return &host;
 }

@@ -12,6 +12,7 @@ static void expr_release(void *conf)
     if (!c) return;
     mg_expr_free(c->e);
     mg_probe_free(c->probe);
+    free(c->file_name);
     free(c);
 }
 
@@ -30,6 +31,7 @@ static enum mg_err expr_configure(const char *args, void **conf, struct mg_diag 
 {
     struct mg_expr_conf *c = mg_xcalloc(1, sizeof *c);
     *conf = NULL;
+    pthread_mutex_init(&c->lock, NULL);
     enum mg_err err = mg_expr_parse(args ? args : "", args ? strlen(args) : 0, "-e", &c->e, d);
     if (!err && c->e->probe) err = read_probe(c, d);
     if (err) {
@@ -53,5 +55,5 @@ const struct mg_tool mg_tool_expr = {
     .name = "expr", .summary = "count what one-liners ask for: see -e and docs/probe-language.md",
     .opts = expr_opts, .configure = expr_configure, .release = expr_release,
     .analyze = mg_expr_analyze, .instrument = mg_expr_instrument, .initialize = expr_initialize, .profile = mg_expr_profile,
-    .flags = MG_TOOL_ASKED,
+    .begin = mg_expr_host_begin, .stream = mg_expr_host_stream, .read = mg_expr_host_read, .end = mg_expr_host_end, .flags = MG_TOOL_ASKED | MG_TOOL_FRAME,
 };

@@ -55,7 +55,7 @@ struct mg_expr_node {
 
 enum mg_expr_agg { MG_EA_none, MG_EA_count, MG_EA_sum, MG_EA_min, MG_EA_max, MG_EA_avg, MG_EA_hist, MG_EA_lhist, MG_EA_topk, MG_EA_COUNT };
 const char *mg_expr_agg_text(enum mg_expr_agg a);
-enum { MG_EXPR_HIST = 65 /* buckets: below 0, 0, then one for each power of two */, MG_EXPR_KEYS = 8, MG_EXPR_C_VARS = 16, MG_EXPR_UPDATES = 127, MG_EXPR_BUCKETS = 1024, MG_EXPR_ENTRIES = 1 << 14, MG_EXPR_MOST_ENTRIES = 1 << 20 };
+enum { MG_EXPR_HIST = 65 /* buckets: below 0, 0, then one for each power of two */, MG_EXPR_KEYS = 8, MG_EXPR_C_VARS = 16, MG_EXPR_UPDATES = 127, MG_EXPR_BUCKETS = 1024, MG_EXPR_ENTRIES = 1 << 14, MG_EXPR_MOST_ENTRIES = 1 << 20, MG_EXPR_EMITS = 64, MG_EXPR_C_EMITS = 4 /* values of a record that a probe in C emits */ };
 
 struct mg_expr_map {
     const char *name; /* with its '@' */
@@ -78,15 +78,15 @@ struct mg_expr_update {
     struct mg_expr_node *keys[MG_EXPR_KEYS]; uint32_t n_keys;
     struct mg_expr_node *value; /* NULL: count */
 };
-enum mg_expr_stmt_kind { MG_ES_UPDATE, MG_ES_SET, MG_ES_IF, MG_ES_SKIP, MG_ES_CALL /* a probe in C */ };
+enum mg_expr_stmt_kind { MG_ES_UPDATE, MG_ES_SET, MG_ES_IF, MG_ES_SKIP, MG_ES_BEGIN, MG_ES_END /* an event */, MG_ES_EMIT, MG_ES_CALL /* a probe in C */ };
 struct mg_expr_stmt {
     uint8_t kind;
     uint32_t line, col;
     struct mg_expr_stmt *next, *then, *other;
     struct mg_expr_node *expr; /* SET: value; IF: condition */
     uint32_t var;
-    const char *name;          /* CALL */
-    struct mg_expr_update up;  /* UPDATE */
+    const char *name;          /* CALL; BEGIN, END: of the event */
+    struct mg_expr_update up;  /* UPDATE; EMIT: its keys are the values, ix the number of the emit */
 };
 
 enum mg_expr_where { MG_EW_INST, MG_EW_BLOCK, MG_EW_EDGE, MG_EW_BACK_EDGE, MG_EW_LOOP, MG_EW_KERNEL_ENTRY, MG_EW_KERNEL_EXIT, MG_EW_FUNC_ENTRY, MG_EW_FUNC_EXIT, MG_EW_CTA_ENTRY };
@@ -116,6 +116,8 @@ struct mg_expr {
     struct mg_expr_update **updates; uint32_t n_updates;
     const char **vars; uint32_t n_vars; /* with their '$'; those of probes in C come first: $c0 .. */
     uint32_t entries;                  /* room in each hash table, a power of two */
+    uint32_t records;                  /* that a launch has room for: events */
+    const char *emits[MG_EXPR_EMITS]; uint32_t n_emits; /* who emits records: line:column of the statement, or a probe in C */
     const char *probe;                 /* file of probes in C, compiled; NULL: none */
     bool uses[MG_EV_COUNT];
 };

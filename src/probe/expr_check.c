@@ -123,6 +123,7 @@ static void check_body(struct mg_expr_parser *p, struct mg_expr_stmt *s)
 {
     for (; s; s = s->next) {
         if (s->kind == MG_ES_UPDATE) mg_expr_check_update(p, &s->up);
+        for (uint32_t i = 0; s->kind == MG_ES_EMIT && i < s->up.n_keys; i++) check_number(p, s->up.keys[i]);
         if (s->expr) check_number(p, s->expr);
         check_body(p, s->then);
         check_body(p, s->other);

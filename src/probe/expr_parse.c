@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tool/channel.h"
+#include "tool/event.h"
+
 enum { MAX_TEXT = 16 << 10, MAX_MAPS = 64, MAX_VARS = 64, MAX_ERRORS = 20 };
 
 void mg_expr_err(struct mg_expr_parser *p, uint32_t line, uint32_t col, const char *fmt, ...)
@@ -255,6 +258,35 @@ static void parse_set(struct mg_expr_parser *p, struct mg_expr_stmt *s)
     s->expr = mg_expr_parse_node(p);
 }
 
+/* begin(name) and end(name) */
+static void parse_event(struct mg_expr_parser *p, struct mg_expr_stmt *s)
+{
+    if (!want(p, "(", "and the event's name")) return;
+    struct mg_tok t = p->lex.tok;
+    if (t.kind != MG_TOK_NAME || t.len >= MG_EVENT_NAME) mg_expr_err(p, t.line, t.col, "expected the name of an event, shorter than %d letters", MG_EVENT_NAME);
+    s->name = mg_arena_strndup(&p->e->arena, t.text, t.kind == MG_TOK_NAME ? t.len : 0);
+    if (t.kind != MG_TOK_END) mg_lex_next(&p->lex);
+    want(p, ")", "behind the event's name");
+}
+
+/* emit(value, ...) */
+static void parse_emit(struct mg_expr_parser *p, struct mg_expr_stmt *s)
+{
+    struct mg_expr *e = p->e;
+    s->kind = MG_ES_EMIT;
+    if (!want(p, "(", "and the values of the record")) return;
+    do {
+        struct mg_tok t = p->lex.tok;
+        struct mg_expr_node *n = mg_expr_parse_node(p);
+        if (s->up.n_keys == MG_CHANNEL_MOST_WORDS) mg_expr_err(p, t.line, t.col, "a record has at most %d values", MG_CHANNEL_MOST_WORDS);
+        else s->up.keys[s->up.n_keys++] = n;
+    } while (eat(p, ","));
+    want(p, ")", "behind the values");
+    s->up.ix = e->n_emits;
+    if (e->n_emits == MG_EXPR_EMITS) mg_expr_err(p, s->line, s->col, "more than %d emits", MG_EXPR_EMITS);
+    else e->emits[e->n_emits++] = mg_arena_printf(&e->arena, "%u:%u", s->line, s->col);
+}
+
 static struct mg_expr_stmt *parse_body(struct mg_expr_parser *p);
 
 static void parse_if(struct mg_expr_parser *p, struct mg_expr_stmt *s)
@@ -305,8 +337,16 @@ static struct mg_expr_stmt *parse_stmt(struct mg_expr_parser *p)
     } else if (eat(p, "skip")) {
         s->kind = MG_ES_SKIP;
         p->clause->skips = true;
+    } else if (eat(p, "begin")) {
+        s->kind = MG_ES_BEGIN;
+        parse_event(p, s);
+    } else if (eat(p, "end")) {
+        s->kind = MG_ES_END;
+        parse_event(p, s);
+    } else if (eat(p, "emit")) {
+        parse_emit(p, s);
     } else {
-        mg_expr_err(p, t.line, t.col, "expected a statement: @map[keys] = count(), $x = ..., if or skip");
+        mg_expr_err(p, t.line, t.col, "expected a statement: @map[keys] = count(), $x = ..., if, skip, begin(name), end(name) or emit(values)");
         mg_lex_next(&p->lex);
     }
     if (p->n_errors > before) skip_statement(p);
@@ -384,14 +424,14 @@ static void parse_probe(struct mg_expr_parser *p)
     mg_lex_next(&p->lex);
 }
 
-/* entries N: room in each hash table, rounded up to a power of two. */
-static void parse_entries(struct mg_expr_parser *p)
+/* entries N: room in each hash table, rounded up to a power of two; records N: in each launch's frame of events. */
+static void parse_room(struct mg_expr_parser *p, uint32_t *room, uint32_t most, const char *what)
 {
     mg_lex_next(&p->lex);
     struct mg_tok t = p->lex.tok;
-    if (t.kind != MG_TOK_NUM || t.num < 1 || t.num > MG_EXPR_MOST_ENTRIES) mg_expr_err(p, t.line, t.col, "expected room for 1 to %d entries", MG_EXPR_MOST_ENTRIES);
+    if (t.kind != MG_TOK_NUM || t.num < 1 || t.num > most) mg_expr_err(p, t.line, t.col, "expected room for 1 to %u %s", most, what);
     else
-        for (p->e->entries = 16; p->e->entries < t.num;) p->e->entries *= 2;
+        for (*room = 16; *room < t.num;) *room *= 2;
     if (t.kind != MG_TOK_END) mg_lex_next(&p->lex);
     eat(p, ";");
 }
@@ -405,7 +445,11 @@ static void parse_program(struct mg_expr_parser *p)
     while (p->lex.tok.kind != MG_TOK_END && p->n_errors < MAX_ERRORS) {
         uint32_t before = p->n_errors;
         if (mg_tok_is(&p->lex.tok, "entries")) {
-            parse_entries(p);
+            parse_room(p, &p->e->entries, MG_EXPR_MOST_ENTRIES, "entries");
+            continue;
+        }
+        if (mg_tok_is(&p->lex.tok, "records")) {
+            parse_room(p, &p->e->records, MG_EVENT_MOST_RECORDS, "records");
             continue;
         }
         struct mg_expr_clause *c = *to = parse_clause(p);
@@ -423,6 +467,7 @@ enum mg_err mg_expr_parse(const char *text, size_t bytes, const char *name, stru
     struct mg_expr_parser p = {.e = e, .name = name, .d = d};
     *out = NULL;
     e->entries = MG_EXPR_ENTRIES;
+    e->records = MG_EVENT_RECORDS;
     e->maps = mg_arena_array(&e->arena, struct mg_expr_map, MAX_MAPS);
     e->vars = mg_arena_array(&e->arena, const char *, MAX_VARS);
     e->updates = mg_arena_array(&e->arena, struct mg_expr_update *, MG_EXPR_UPDATES);

@@ -333,6 +333,28 @@ void mg_expr_skip(struct mg_expr_walk *w)
     MG_CODE(w->here.at, "setp.eq.u32", R(w->skip), R(zero), I(0));
 }
 
+void mg_expr_event(struct mg_expr_walk *w, const char *name, bool end)
+{
+    w->pl->has_events = true;
+    if (!w->pl->dry && mg_expr_begin(w)) mg_event_write(w->pl->events, w->here.at, name, end, w->spot->node);
+}
+
+void mg_expr_emit(struct mg_expr_walk *w, uint32_t emit, const struct mg_expr_val *values, uint32_t n)
+{
+    mg_id words[MG_CHANNEL_MOST_WORDS];
+    for (uint32_t i = 0; i < n; i++) words[i] = mg_expr_reg(&w->here, values[i]);
+    mg_channel_lanes(w->here.at, emit, words, n);
+}
+
+static void place_emit(struct mg_expr_walk *w, const struct mg_expr_update *up)
+{
+    struct mg_expr_val values[MG_CHANNEL_MOST_WORDS];
+    w->pl->emits = true;
+    if (w->pl->dry || !mg_expr_begin(w)) return;
+    for (uint32_t i = 0; i < up->n_keys; i++) values[i] = mg_expr_code(&w->here, up->keys[i]);
+    mg_expr_emit(w, up->ix, values, up->n_keys);
+}
+
 static void place_body(struct mg_expr_walk *w, const struct mg_expr_stmt *s)
 {
     for (; s; s = s->next) {
@@ -340,6 +362,10 @@ static void place_body(struct mg_expr_walk *w, const struct mg_expr_stmt *s)
             mg_expr_update(w, &s->up);
         } else if (s->kind == MG_ES_IF) {
             place_if(w, s);
+        } else if (s->kind == MG_ES_BEGIN || s->kind == MG_ES_END) {
+            mg_expr_event(w, s->name, s->kind == MG_ES_END);
+        } else if (s->kind == MG_ES_EMIT) {
+            place_emit(w, &s->up);
         } else if (s->kind == MG_ES_CALL) {
             mg_probe_place(w, mg_probe_find(w->pl->conf->probe, s->name));
         } else if (w->pl->dry || !mg_expr_begin(w)) {
@@ -395,8 +421,8 @@ static void place_spot(const struct mg_expr_spot *s, void *user)
     struct mg_expr_placer *pl = user;
     struct at_exit x = {pl, s};
     bool leaves = s->site->where == MG_EW_KERNEL_EXIT || s->site->where == MG_EW_FUNC_EXIT;
-    if (!leaves) place_at(pl, s, NULL);
-    else if (!pl->dry) mg_at_exits(pl->p, s->func_ix, place_exit, &x);
+    if (!leaves || pl->dry) place_at(pl, s, NULL);
+    else mg_at_exits(pl->p, s->func_ix, place_exit, &x);
 }
 
 enum mg_err mg_expr_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
@@ -409,6 +435,8 @@ enum mg_err mg_expr_analyze(const void *conf, struct mg_patch *p, struct mg_diag
     mg_intern_release(&pl.tuples);
     if (pl.wants_blocks) mg_patch_want_blocks(p, false);
     if (c->e->uses[MG_EV_launch]) mg_patch_words(p, 1); /* the first of the tool's own: number 0 */
+    if (pl.has_events) mg_events_reserve(p, c->e->records);
+    if (pl.emits) mg_patch_channel(p);
     return MG_ERR_OK;
 }
 
@@ -417,6 +445,8 @@ enum mg_err mg_expr_instrument(const void *conf, struct mg_patch *p, struct mg_d
     const struct mg_expr_conf *c = conf;
     struct mg_expr_placer pl = {.conf = c, .e = c->e, .p = p};
     (void)d;
+    pl.events = mg_arena_new(mg_patch_scratch(p), struct mg_events);
+    *pl.events = (struct mg_events){.p = p, .records = c->e->records};
     mg_intern_init(&pl.tuples);
     make_vars(&pl);
     mg_expr_each_spot(c->e, p, place_spot, &pl);

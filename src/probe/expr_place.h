@@ -2,6 +2,9 @@
 #ifndef MG_TOOL_EXPR_PLACE_H
 #define MG_TOOL_EXPR_PLACE_H
 
+#include <pthread.h>
+#include <stdio.h>
+
 #include "probe/expr_code.h"
 #include "probe/probe.h"
 #include "tool/result.h"
@@ -34,7 +37,16 @@ static inline bool mg_expr_wants_table(const struct mg_expr_map *m) { return m->
 struct mg_expr_conf {
     struct mg_expr *e;
     struct mg_probe *probe; /* NULL: none, or not to be read here */
+    const struct mg_tool_host *host;      /* from here on: expr_host.c's */
+    pthread_mutex_t lock;
+    FILE *file; char *file_name;          /* of records that were emitted; NULL: none yet */
+    uint64_t received; bool cannot_write, told;
 };
+/* What happens in the measured process. */
+void mg_expr_host_begin(void *conf, const struct mg_tool_host *host);
+void mg_expr_host_stream(void *conf, const struct mg_stream *s, const uint64_t *segment, uint32_t bytes);
+void mg_expr_host_read(void *conf, const struct mg_tool_launch *l, const struct mg_tool_list *list);
+void mg_expr_host_end(void *conf);
 enum mg_err mg_expr_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d);
 enum mg_err mg_expr_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d);
 void mg_expr_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j);

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "probe/expr_place.h"
+#include "tool/event.h"
 
 struct entry { /* of a map */
     struct mg_expr_const keys[MG_EXPR_KEYS + 1]; /* topk: the value behind them */
@@ -393,5 +394,6 @@ void mg_expr_profile(const void *conf, const struct mg_tool_result *r, struct mg
         mg_vec_release(&s.maps[i].entries);
     }
     mg_json_end(j, ']');
+    mg_events_profile(r, t, j);
     mg_arena_release(&s.arena);
 }

@@ -6,6 +6,8 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "probe/expr_place.h"
+#include "tool/channel.h"
+#include "tool/event.h"
 
 struct mg_expr_entry { uint32_t cell; uint32_t sums[2]; }; /* cells of one update and its site keys */
 struct mg_expr_placer {
@@ -19,6 +21,8 @@ struct mg_expr_placer {
     struct mg_intern tuples;         /* "update|keys": entry, name or derived record, one space for all */
     MG_VEC(struct mg_expr_entry) entries;    /* by tuple */
     mg_id **vars;                    /* by func_ix */
+    bool has_events, emits;          /* seen by analyze */
+    struct mg_events *events;
 };
 struct mg_expr_walk { /* of one spot */
     struct mg_expr_placer *pl;
@@ -35,6 +39,8 @@ struct mg_expr_walk { /* of one spot */
 bool mg_expr_begin(struct mg_expr_walk *w);
 void mg_expr_update(struct mg_expr_walk *w, const struct mg_expr_update *up);
 void mg_expr_skip(struct mg_expr_walk *w);
+void mg_expr_event(struct mg_expr_walk *w, const char *name, bool end);
+void mg_expr_emit(struct mg_expr_walk *w, uint32_t emit, const struct mg_expr_val *values, uint32_t n);
 /* A probe in C at the spot. */
 void mg_probe_place(struct mg_expr_walk *w, const struct mg_probe_fn *fn);
 

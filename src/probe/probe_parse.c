@@ -67,6 +67,7 @@ static void read_strings(struct checker *c)
     const struct mg_module *m = p->m;
     p->maps = mg_arena_array(&p->arena, struct mg_probe_map, m->vars.n);
     p->fns = mg_arena_array(&p->arena, struct mg_probe_fn, m->vars.n);
+    p->events = mg_arena_array(&p->arena, struct mg_probe_event, m->vars.n);
     for (mg_id v = 1; v < m->vars.n; v++) {
         const struct mg_var *var = &m->vars.at[v];
         const char *name = mg_name(m, var->name);
@@ -75,6 +76,8 @@ static void read_strings(struct checker *c)
         size_t n = strlen(name);
         if (!strncmp(text, "map ", 4)) {
             p->maps[p->n_maps++] = (struct mg_probe_map){.name = name, .decl = text + 4, .var = v, .update = UINT32_MAX};
+        } else if (!strcmp(text, "event")) {
+            p->events[p->n_events++] = (struct mg_probe_event){name, v};
         } else if (!strncmp(text, "site ", 5) && n > 5 && !strcmp(name + n - 5, "_site")) {
             char *fn = mg_arena_strndup(&p->arena, name, n - 5);
             mg_id func = mg_module_find_func(m, fn);
@@ -89,7 +92,9 @@ static void read_strings(struct checker *c)
 
 static const struct { const char *name; uint8_t call, n_args; } calls[] = {
     {"mg_update", MG_PC_update, 2}, {"mg_update1", MG_PC_update, 3}, {"mg_update2", MG_PC_update, 4}, {"mg_update3", MG_PC_update, 5},
-    {"mg_arg", MG_PC_arg, 1}, {"mg_var", MG_PC_var, 1}, {"mg_set_var", MG_PC_set_var, 2}, {"mg_skip", MG_PC_skip, 0}, {"mg_below", MG_PC_below, 2}};
+    {"mg_arg", MG_PC_arg, 1}, {"mg_var", MG_PC_var, 1}, {"mg_set_var", MG_PC_set_var, 2}, {"mg_skip", MG_PC_skip, 0}, {"mg_below", MG_PC_below, 2},
+    {"mg_event_begin", MG_PC_begin, 1}, {"mg_event_end", MG_PC_end, 1},
+    {"mg_emit1", MG_PC_emit, 1}, {"mg_emit2", MG_PC_emit, 2}, {"mg_emit3", MG_PC_emit, 3}, {"mg_emit4", MG_PC_emit, 4}};
 
 static mg_id callee_of(const struct mg_module *m, mg_id node)
 {
@@ -115,6 +120,21 @@ enum mg_probe_call mg_probe_call_of(const struct mg_module *m, mg_id node, enum 
         return MG_PC_value;
     }
     return MG_PC_none;
+}
+
+uint32_t mg_probe_args(const struct mg_module *m, mg_id node)
+{
+    mg_id f = callee_of(m, node);
+    for (unsigned i = 0; f && i < MG_COUNT_OF(calls); i++)
+        if (!strcmp(mg_name(m, m->funcs.at[f].name), calls[i].name)) return calls[i].n_args;
+    return 0;
+}
+
+const char *mg_probe_event(const struct mg_probe *p, const struct mg_probe_known *k)
+{
+    for (uint32_t i = 0; i < p->n_events; i++)
+        if (k->kind == MG_PK_MAP && p->events[i].var == k->id) return p->events[i].name;
+    return NULL;
 }
 
 static bool is_arithmetic(const struct mg_form *f)
@@ -153,6 +173,10 @@ static void check_call(struct checker *c, const struct mg_probe_fold *f, mg_id i
     case MG_PC_arg: case MG_PC_var: case MG_PC_set_var:
         if (k.kind != MG_PK_NUM || k.num >= (call == MG_PC_arg ? 100 : MG_EXPR_C_VARS)) refuse(c, id, NULL, "%s wants a constant below %d", name, call == MG_PC_arg ? 100 : MG_EXPR_C_VARS);
         break;
+    case MG_PC_begin: case MG_PC_end:
+        if (!mg_probe_event(c->p, &k)) refuse(c, id, "MG_EVENT(name)", "the event of %s is chosen while the probe runs, or is no MG_EVENT", name);
+        break;
+    case MG_PC_emit: c->fn->emits = true; break;
     case MG_PC_skip: c->fn->skips = true; break;
     case MG_PC_below:
         k = mg_probe_param(f, id, 1);
@@ -396,5 +420,11 @@ enum mg_err mg_expr_join(struct mg_expr *e, struct mg_probe *p, const char *name
             if (s->kind == MG_ES_CALL && !fn) return mg_diag_err(d, MG_ERR_INPUT, "%s: there is no probe %s", name, s->name);
             if (fn) join_call(e, p, c, fn);
         }
+    for (uint32_t i = 0; i < p->n_fns; i++) {
+        if (!p->fns[i].emits) continue;
+        if (e->n_emits == MG_EXPR_EMITS) return mg_diag_err(d, MG_ERR_LIMIT, "%s: more than %d emits", name, MG_EXPR_EMITS);
+        p->fns[i].emit = e->n_emits;
+        e->emits[e->n_emits++] = p->fns[i].name;
+    }
     return mg_expr_recheck(e, name, d);
 }

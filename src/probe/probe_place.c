@@ -119,6 +119,22 @@ static struct mg_expr_val emit_below(struct splice *s, mg_id call)
     return (struct mg_expr_val){.kind = MG_VAL_REG, .reg = r};
 }
 
+static void emit_event(struct splice *s, mg_id call)
+{
+    enum mg_expr_value v;
+    struct mg_probe_known k = mg_probe_param(&s->f, call, 0);
+    const char *name = mg_probe_event(s->f.p, &k);
+    if (name) mg_expr_event(s->w, name, mg_probe_call_of(s->m, call, &v) == MG_PC_end);
+}
+
+static void emit_record(struct splice *s, mg_id call)
+{
+    struct mg_expr_val values[MG_EXPR_C_EMITS];
+    uint32_t n = mg_probe_args(s->m, call);
+    for (uint32_t i = 0; i < n; i++) values[i] = param(s, call, i);
+    mg_expr_emit(s->w, s->fn->emit, values, n);
+}
+
 static void emit_call(struct splice *s, mg_id call)
 {
     struct mg_expr_here *h = &s->w->here;
@@ -128,6 +144,8 @@ static void emit_call(struct splice *s, mg_id call)
     switch (mg_probe_call_of(s->m, call, &v)) {
     case MG_PC_update: emit_update(s, call); break;
     case MG_PC_skip: mg_expr_skip(s->w); break;
+    case MG_PC_begin: case MG_PC_end: emit_event(s, call); break;
+    case MG_PC_emit: emit_record(s, call); break;
     case MG_PC_below: r = emit_below(s, call); break;
     case MG_PC_arg: r = (struct mg_expr_val){.kind = MG_VAL_REG, .reg = mg_value_param(s->at, (uint32_t)ix.num)}; break;
     case MG_PC_var: r = (struct mg_expr_val){.kind = MG_VAL_REG, .reg = h->vars[ix.num]}; break;
@@ -217,7 +235,10 @@ static bool all_derived(struct splice *s, bool place)
         enum mg_expr_value v;
         if (s->m->nodes.at[id].kind != MG_NODE_inst || mg_node_form(s->m, &s->m->nodes.at[id])->op != MG_OP_call || !is_reached(s, id)) continue;
         enum mg_probe_call call = mg_probe_call_of(s->m, id, &v);
-        if (call == MG_PC_set_var || call == MG_PC_skip) all = false;
+        bool event = call == MG_PC_begin || call == MG_PC_end;
+        if (call == MG_PC_set_var || call == MG_PC_skip || call == MG_PC_emit || event) all = false;
+        s->w->pl->has_events |= event;
+        s->w->pl->emits |= call == MG_PC_emit;
         if (call != MG_PC_update) continue;
         mg_id var = mg_probe_param_var(s->m, id, 1);
         const struct mg_expr_update *up = update_of(s, id);

@@ -24,6 +24,7 @@ WANT = { # probe: program, map -> entries
     'exponents': ('stencil 64 2', {'@exponent': exponents(), '@too_small': []}),
     'ones': ('divergent 1000', {'@ones': [[[15, g], sum(b) / len(b)] for g, b in enumerate(GROUPS)], '@widest': [[[], max(BITS)]]}),
     'mix': ('saxpy 1000', {'@bytes': [[['saxpy', 7], 12000]], '@wide': []}),
+    'waits': ('reduce 1000', {}),
     'skip': ('divergent 1000', {'@skipped': [[['collatz'], 500]], '@lost': [[['collatz'], sum(STEPS[1::2])]]}),
 }
 

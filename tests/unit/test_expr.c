@@ -115,7 +115,7 @@ MG_TEST(expr_refuses_with_a_place)
     MG_CHECK_STR(refusal("ld { @x = lhist(lane, 0, 0x7fffffffffffffff, 0x7fffffffffffffff) }"), "1:21: lhist needs a range and at most 1022 buckets in it");
     MG_CHECK_STR(refusal("ld { @x = lhist(lane, 0, 5, 6) }"), "1:21: lhist needs a range and at most 1022 buckets in it");
     MG_CHECK_STR(refusal("ld { @x = sum(0xffffffffffffffffff) }"), "1:15: expected a value here");
-    MG_CHECK_STR(refusal("ld { while (1) {} }"), "1:6: expected a statement: @map[keys] = count(), $x = ..., if or skip");
+    MG_CHECK_STR(refusal("ld { while (1) {} }"), "1:6: expected a statement: @map[keys] = count(), $x = ..., if, skip, begin(name), end(name) or emit(values)");
     MG_CHECK_STR(refusal("ld { @x = sum(@y) }"), "1:15: a map cannot be read: what it holds is known when the program has ended");
     MG_CHECK_STR(refusal("block { skip }"), "1:1: only an instruction can be skipped, and only before it");
     MG_CHECK_STR(refusal("ld { @x = count() "), "1:4: this '{' is never closed");
