@@ -4,13 +4,13 @@
 set -u
 command -v clang > /dev/null || { echo "needs clang"; exit 77; }
 [ -x "$EX/saxpy" ] || { echo "the examples need clang"; exit 77; }
-for e in saxpy divergent matmul stencil; do ln -s "$EX/$e" $e; done
+for e in saxpy divergent matmul stencil reduce; do ln -s "$EX/$e" $e; done
 export XDG_CACHE_HOME=$PWD/cache PATH="$(dirname "$MARGAY"):$PATH"
 failed=0
 fail() { echo "FAIL $*"; failed=1; }
 
 python3 "$ROOT/tests/cli/probes.py" "$ROOT/examples/probes" || failed=1
-[ "$(ls cache/margay/probes/*.ptx | wc -l)" = 6 ] || fail "the cache does not hold the six"
+[ "$(ls cache/margay/probes/*.ptx | wc -l)" = 7 ] || fail "the cache does not hold the seven"
 margay run --device emu -q -o again --probe "$ROOT/examples/probes/mix.c" -- ./saxpy 1000 > /dev/null || fail "from the cache"
 
 # what was compiled is carried to a machine without a compiler

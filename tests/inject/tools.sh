@@ -79,6 +79,17 @@ assert r['kernels'][0]['blocks'][0]['thread_entries'] == 500 * 256, r['kernels']
 assert r['coverage']['instrumented'] == 750 and r['coverage']['native'][0]['reason'] == 'switched off', r['coverage']
 P
 
+what="a one-liner, a thousand times on and off"
+run p -t blocks -e 'st.global { @stores[kernel] = count() } kernel:entry { $n = 0 } edge:back { $n = $n + 1 } kernel:exit { @rounds = max($n); @cta[cta] = count() }' --device emu -- ./tools fill.ptx toggle expr
+[ -n "$sanitize" ] || grep -q 'grown by 0 KB' out || { fail "it leaks"; cat out; }
+json p <<'P'
+import json
+r = json.load(open('p.json'))
+maps = {m['name']: m['entries'] for m in r['tools']['expr']['maps']}
+assert maps['@stores'] == [{'key': ['fill'], 'value': 500 * 200}] and sum(e['value'] for e in maps['@cta']) == 500 * 256, maps
+assert r['coverage']['instrumented'] == 750, r['coverage']
+P
+
 what="added while it runs"
 run p -t blocks --device emu -- ./tools fill.ptx add "$PWD/every.so"
 json p <<'P'
