@@ -94,9 +94,12 @@ static bool class_fits(const char *pattern, const struct mg_access *a, const cha
     return false;
 }
 
+/* As the application has it: in the twin some instructions read otherwise (loads of constants). */
+static const struct mg_module *app_of(const struct finder *f) { return mg_patch_cfg(f->p, 0)->m; }
+
 static bool pattern_fits(const struct finder *f, const char *pattern, const struct mg_patch_inst *in)
 {
-    struct mg_module *m = mg_patch_module(f->p);
+    const struct mg_module *m = app_of(f);
     const struct mg_form *form = mg_node_form(m, &m->nodes.at[in->node]);
     const char *op = mg_name(m, form->text);
     struct mg_access a;
@@ -115,7 +118,7 @@ static bool pattern_fits(const struct finder *f, const char *pattern, const stru
 
 static void fire(struct finder *f, const struct mg_expr_site *s, mg_id node, uint32_t inst, uint32_t block, uint32_t succ)
 {
-    struct mg_module *m = mg_patch_module(f->p);
+    const struct mg_module *m = app_of(f);
     const struct mg_site_block *b = &f->sites->blocks[block];
     const char *file = node ? f->source[inst].file : b->file, *op = node ? mg_name(m, mg_node_form(m, &m->nodes.at[node])->text) : "";
     uint32_t line = node ? f->source[inst].line : b->line;
@@ -136,7 +139,7 @@ static void find_insts(struct finder *f, const struct mg_expr_site *s)
 {
     const struct mg_patch_inst *insts;
     uint32_t n = mg_patch_insts(f->p, &insts);
-    struct mg_module *m = mg_patch_module(f->p);
+    const struct mg_module *m = app_of(f);
     for (uint32_t i = 0; i < n; i++)
         if (pattern_fits(f, s->pattern, &insts[i]) && (!s->type || type_fits(mg_node_form(m, &m->nodes.at[insts[i].node]), s->type)))
             fire(f, s, insts[i].node, i, insts[i].id, UINT32_MAX);

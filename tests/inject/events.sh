@@ -54,6 +54,11 @@ assert inc('sum') - exc('sum') == inc('round') and inc('all') - exc('all') == in
 P
     done
     "$MARGAY" report p --tool events > text && grep -q 'records found no room' text && "$MARGAY" report p --csv --tool events --table events_warps | grep -q '^round,' || fail "$device: report"
+    # in the twin a load of a constant reads global memory: one-liners see what the program has
+    rm -rf c
+    "$MARGAY" run --device $device -q -o c -e 'ld.global { @g = count() } ld.const /addr != 1/ { @c[op] = count() }' -- ./events > out 2> err && "$MARGAY" report c --json |
+        python3 -c 'import json, sys; m = {m["name"]: m["entries"] for m in json.load(sys.stdin)["tools"]["expr"]["maps"]}; assert m["@g"][0]["value"] == 3000 and m["@c"][0]["key"] == ["ld.const.f32"] and m["@c"][0]["value"] == 3000, m' ||
+        fail "$device: constants"
     # a kernel that runs: what it recorded so far, and a switch that works at once
     python3 - $device > why 2>&1 <<'P' || { fail "$device: while it runs"; cat why; }
 import glob, json, os, shutil, subprocess, sys, time
