@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/hash.h"
 #include "base/io.h"
 #include "cli/probe_compile.h"
@@ -21,39 +21,14 @@ static const char header[] =
 
 /* ---- clang ------------------------------------------------------------------------------------------ */
 
-static bool find_program(const char *name, char *path, size_t size)
-{
-    const char *dirs = getenv("PATH");
-    for (const char *p = dirs ? dirs : "/bin:/usr/bin"; *p;) {
-        size_t n = strcspn(p, ":");
-        snprintf(path, size, "%.*s/%s", (int)n, p, name);
-        if (n && !access(path, X_OK)) return true;
-        p += n + (p[n] == ':');
-    }
-    return false;
-}
-
 static bool find_clang(char *path, size_t size)
 {
     static const char *const names[] = {"clang", "clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang-14"};
     const char *given = getenv("MARGAY_CLANG");
     if (given && *given) return snprintf(path, size, "%s", given) < (int)size;
     for (unsigned i = 0; i < MG_COUNT_OF(names); i++)
-        if (find_program(names[i], path, size)) return true;
+        if (mg_child_find(names[i], NULL, path, size)) return true;
     return false;
-}
-
-static bool run(char *const argv[])
-{
-    int status;
-    pid_t pid = fork();
-    if (!pid) {
-        execv(argv[0], argv);
-        _exit(127);
-    }
-    while (pid > 0 && waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR) return false;
-    return pid > 0 && WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
 static enum mg_err use_clang(char *clang, const char *file, struct mg_buf *out, struct mg_diag *d)
@@ -67,7 +42,7 @@ static enum mg_err use_clang(char *clang, const char *file, struct mg_buf *out, 
     char *argv[] = {clang, "-x", "c", "-std=c17", "--target=nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", "sm_70", "-O2",
                     "-gline-directives-only", "-gdwarf-2", "-nostdinc", "-Wall", "-I", dir, "-S", "-o", ptx, (char *)(uintptr_t)file, NULL};
     enum mg_err err = mkdir(sub, 0700) ? MG_ERR_IO : mg_io_write(inc, header, sizeof header - 1, d);
-    if (!err && !run(argv)) err = mg_diag_err(d, MG_ERR_INPUT, "%s does not compile (%s)", file, clang);
+    if (!err && !mg_child_run(argv, NULL)) err = mg_diag_err(d, MG_ERR_INPUT, "%s does not compile (%s)", file, clang);
     if (!err) err = mg_io_read(ptx, &text, &bytes, d);
     if (!err) mg_buf_add(out, text, bytes);
     free(text);

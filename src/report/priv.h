@@ -46,6 +46,12 @@ struct mg_hot_kernel { const struct mg_pkernel *k; struct mg_kernel_sums s; };
 struct mg_hot_kernel *mg_hot_kernels(const struct mg_profile *p, const struct mg_report_opts *o, uint32_t *n);
 void mg_hot_release(struct mg_hot_kernel *hot, uint32_t n);
 
+/* ---- machine code (machine.c) ------------------------------------------------------------------------ */
+struct mg_machines; /* what was disassembled so far */
+struct mg_machines *mg_machines_new(const struct mg_profile *p);
+void mg_machines_free(struct mg_machines *m);
+struct mg_result_machine mg_machine_of(void *machines, const struct mg_result_kernel *k);
+
 /* ---- source lines (source.c) -------------------------------------------------------------------------- */
 struct mg_sources; /* files read so far */
 struct mg_sources *mg_sources_new(const struct mg_profile *p);

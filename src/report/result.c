@@ -131,6 +131,13 @@ static void fill(struct making *m, struct mg_tool_result *r)
         add_tables(m, g, to);
         of_region[i] = to;
     }
+    struct mg_result_kernel *bare = mg_arena_array(m->arena, struct mg_result_kernel, m->p->n_kernels + 1);
+    r->bare = bare;
+    for (uint32_t i = 0; i < m->p->n_kernels; i++) {
+        const struct mg_pkernel *k = &m->p->kernels[i];
+        if (k->has_sites || *k->module || !mg_report_shows(m->o, k)) continue;
+        bare[r->n_bare++] = (struct mg_result_kernel){.id = k->id, .name = k->name, .demangled = k->demangled, .module = k->module, .launches = k->launches};
+    }
     add_launches(m, of_region);
     add_others(m, r);
 }
@@ -197,6 +204,8 @@ void mg_tool_tell(const struct mg_profile *p, uint32_t use, const struct mg_repo
     enum mg_err err = u->path && !is_safe(u->path) ? mg_diag_err(&d, MG_ERR_INPUT, "%s is not opened: others may write it", u->path) : mg_tool_spec_find(u->name, u->path, &spec, &d);
     if (!err) err = mg_tool_configure(spec.tool, u->args, 0, &conf, &d);
     fill(&m, &r);
+    r.machine = mg_machine_of;
+    r.user = mg_machines_new(p);
     if (!err && spec.tool->profile) {
         spec.tool->profile(conf, &r, t, j);
     } else if (err || !(spec.tool->count || spec.tool->flags & MG_TOOL_NATIVE)) {
@@ -204,6 +213,7 @@ void mg_tool_tell(const struct mg_profile *p, uint32_t use, const struct mg_repo
         if (err) mg_table_note(t, "%s; its sites and cells are shown as they are", mg_diag_first(&d, err));
     }
     if (!err && spec.tool->release) spec.tool->release(conf);
+    mg_machines_free(r.user);
     mg_tool_spec_close(&spec);
     mg_diag_release(&d);
     mg_arena_release(&arena);

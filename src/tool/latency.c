@@ -75,41 +75,42 @@ static bool result_of(const struct mg_module *m, mg_id node, const struct mg_acc
     return false;
 }
 
+/* A clock read that cannot run before it is known whether v is less than `than`. */
+static mg_id read_clock_behind(struct mg_code_at *at, mg_id into, mg_id v, uint64_t than)
+{
+    mg_id known = mg_code_temp(at, MG_TYPE_pred);
+    EMIT("setp.lt.u32", R(known), R(v), I(than));
+    mg_code_push_guard(at, known, false);
+    read_clock(at, into);
+    mg_code_pop_guard(at);
+    mg_code_push_guard(at, known, true);
+    read_clock(at, into);
+    mg_code_pop_guard(at);
+    return into;
+}
+
 static void count_load(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_opnd result, uint32_t note)
 {
     bool negated = false;
     mg_id guard = mg_node_guard(mg_patch_module(p), i->node, &negated);
     uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, site_cells, MG_MERGE_SUM, note);
     struct mg_code_at *before = mg_at_before(p, i->node), *at = mg_at_after(p, i->node);
-    mg_id begin = mg_code_reg(before, MG_TYPE_b64), end = mg_code_temp(at, MG_TYPE_b64), known = mg_code_temp(at, MG_TYPE_pred);
-    read_clock(before, begin);
+    mg_id begin = read_clock(before, mg_code_reg(before, MG_TYPE_b64));
     mg_id value = mg_value_wide(at, result), low = mg_code_temp(at, MG_TYPE_b32);
     EMIT("cvt.u32.u64", R(low), R(value));
-    EMIT("setp.lt.u32", R(known), R(low), I(0x40000000));
-    mg_code_push_guard(at, known, false);
-    read_clock(at, end);
-    mg_code_pop_guard(at);
-    mg_code_push_guard(at, known, true);
-    read_clock(at, end);
-    mg_code_pop_guard(at);
+    mg_id end = read_clock_behind(at, mg_code_temp(at, MG_TYPE_b64), low, 0x40000000);
     mg_code_push_guard(at, guard, negated);
     count_took(at, begin, end, cell);
     mg_code_pop_guard(at);
 }
 
-/* What the clock itself takes: the least over all warps, as complement. */
+/* What the clock itself takes: the least over all warps, as complement. The lane number is there before the first read. */
 static void count_clock(struct mg_patch *p)
 {
     uint32_t cell = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, 1, MG_MERGE_MAX, note_kernel);
     struct mg_code_at *at = mg_at_entry(p, 0);
-    mg_id begin = read_clock(at, mg_code_temp(at, MG_TYPE_b64)), end = mg_code_temp(at, MG_TYPE_b64), known = mg_code_temp(at, MG_TYPE_pred), took = mg_code_temp(at, MG_TYPE_b64);
-    EMIT("setp.lt.u32", R(known), R(mg_value_lane(at)), I(16));
-    mg_code_push_guard(at, known, false);
-    read_clock(at, end);
-    mg_code_pop_guard(at);
-    mg_code_push_guard(at, known, true);
-    read_clock(at, end);
-    mg_code_pop_guard(at);
+    mg_id lane = mg_value_lane(at), took = mg_code_temp(at, MG_TYPE_b64);
+    mg_id begin = read_clock_behind(at, mg_code_temp(at, MG_TYPE_b64), lane, 16), end = read_clock_behind(at, mg_code_temp(at, MG_TYPE_b64), lane, 8);
     EMIT("sub.u64", R(took), R(end), R(begin));
     EMIT("not.b64", R(took), R(took));
     mg_cell_update(at, cell, R(took), MG_ONCE);

@@ -10,11 +10,22 @@
 #include "tool/chart.h"
 #include "tool/kit.h"
 #include "tool/opclass.h"
+#include "tool/sass_map.h"
 
-struct conf { bool lanes; };
+enum { LEVEL_PTX, LEVEL_SASS };
+struct conf { bool lanes; uint32_t level; };
 
-static const struct mg_tool_opt opcodes_opts[] = {{"lanes", "off", "count the lanes whose guard was true (on|off); off: null for guarded instructions"}, {0}};
-static const struct mg_field opcodes_fields[] = {{"lanes", MG_FIELD_FLAG, offsetof(struct conf, lanes), 0, 0, NULL}, {0}};
+static const char *const levels[] = {"ptx", "sass", NULL};
+static const struct mg_tool_opt opcodes_opts[] = {
+    {"lanes", "off", "count the lanes whose guard was true (on|off); off: null for guarded instructions"},
+    {"level", "ptx", "sass: machine instructions, too, where a disassembler is installed when the report is made"},
+    {0},
+};
+static const struct mg_field opcodes_fields[] = {
+    {"lanes", MG_FIELD_FLAG, offsetof(struct conf, lanes), 0, 0, NULL},
+    {"level", MG_FIELD_CHOICE, offsetof(struct conf, level), 0, 0, levels},
+    {0},
+};
 
 static enum mg_err opcodes_configure(const char *args, void **conf, struct mg_diag *d)
 {
@@ -237,7 +248,6 @@ static void opcodes_profile(const void *conf, const struct mg_tool_result *r, st
         {"lines", "instructions by source line", "line", MG_COL_PLACE, offsetof(struct mix, lines)},
     };
     struct mix *mixes = mg_xcalloc(r->n_kernels + 1, sizeof *mixes);
-    (void)conf;
     mg_json_key(j, "kernels");
     mg_json_arr(j);
     for (uint32_t k = 0; k < r->n_kernels; k++) {
@@ -255,6 +265,7 @@ static void opcodes_profile(const void *conf, const struct mg_tool_result *r, st
             tally_rows(t, r->kernels[k].demangled, mix_tallies(&mixes[k], tables[i].at), &mixes[k], r->kernels[k].threads != NULL);
         mg_table_sort(t, 3);
     }
+    if (((const struct conf *)conf)->level == LEVEL_SASS) mg_opcodes_machine(r, t, j);
     mix_chart(t, "opcodes-gtpin", "Dynamic instructions by class", r, mixes, false);
     mix_chart(t, "opcodes-widths", "Dynamic instructions by operation width", r, mixes, true);
     for (uint32_t k = 0; k < r->n_kernels; k++) mix_release(&mixes[k]);

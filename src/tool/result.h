@@ -37,9 +37,21 @@ struct mg_result_kernel {
     const uint64_t *threads, *warps; uint32_t n_blocks;
     const struct mg_site_block *blocks; /* static: opcodes, lines, successors */
 };
+/* Machine code of a kernel, as a disassembler says it. */
+struct mg_sass;
+struct mg_result_machine {
+    const struct mg_sass *text;    /* NULL: there is none, for the reason `why` */
+    const char *why;
+    bool native;                   /* the program's own; else assembled from its PTX just now */
+    uint32_t registers;            /* 0: not known */
+};
 struct mg_tool_result {
     const char *device_kind, *device_name; uint32_t sms, sm;
     const struct mg_result_kernel *kernels; uint32_t n_kernels;
+    const struct mg_result_kernel *bare; uint32_t n_bare; /* kernels without PTX: name and launches alone */
+    /* Starts a disassembler, where one is installed; results live as long as this. NULL: not in this process. */
+    struct mg_result_machine (*machine)(void *user, const struct mg_result_kernel *k);
+    void *user;
     uint32_t columns, top;         /* of text; rows to show, 0: all */
 };
 
