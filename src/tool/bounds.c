@@ -1,10 +1,11 @@
 /* bounds: accesses to global memory outside of every live allocation, and to shared memory outside of the
  * CTA's, are reported and not performed; the launch goes on.
  *
- * The host writes the live allocations behind each launch's cells, sorted. An access looks first at the
- * range that its instruction hit last in this thread (two registers), then at the one that any thread hit
- * last there (a word in memory), and searches the list only where both fail. A finding is an entry of a
- * small hash table of its instruction: who, where, how often.
+ * The host writes the live allocations behind each launch's cells, sorted. Accesses that count from one value
+ * (mg_patch_groups) are looked at together, from the lowest byte to the highest: at the range that this
+ * thread hit last there (two registers). Only where that fails each of them looks for itself, at the range
+ * that any thread hit last (a word in memory), then through the list. A finding is an entry of a small hash
+ * table of its instruction: who, where, how often.
  *
  * list: n, steps of the search, then pairs (begin, bytes); n = all ones: more allocations than fit, the
  * launch is not checked. Behind room for all of them, one word an instruction: the pair hit last. */
@@ -80,14 +81,25 @@ static uint32_t bounds_list(const void *conf, const struct mg_tool_launch *l, ui
 #define I mg_o_imm
 #define EMIT(form, ...) MG_CODE(c->at, form, __VA_ARGS__)
 
+struct together { /* of one group of accesses */
+    bool begun;
+    uint32_t span;         /* bytes, from the lowest to the highest */
+    mg_id fail;            /* predicate, alike in the lanes here: someone is not inside with all of them */
+    mg_id bad;             /* predicate: this lane's access at hand is not performed */
+    mg_id last, room;      /* range that this thread hit last: begin, bytes - span */
+};
+struct sizes { mg_id begin, bytes; }; /* b32: a function's registers for what shared memory the CTA has */
 struct check { /* of one access */
     struct mg_patch *p;
     const struct mg_patch_inst *i;
     struct mg_code_at *at;
+    const struct mg_access_group *group;
+    struct together *t;
+    struct sizes *shared;
     uint32_t bytes, table;
     int64_t hint;                      /* place of its word in the list */
     mg_id here, makes; bool makes_not; /* lanes at the spot; predicate of those that make the access, 0: all */
-    mg_id addr, bad;
+    mg_id addr, bad; uint32_t addr_at; /* addr_at: which operand */
     mg_id begin, size;                 /* of the allocation below a bad address */
 };
 
@@ -101,7 +113,7 @@ static void pop(struct check *c) { mg_code_pop_guard(c->at); }
 static void jump(struct check *c, mg_id p, bool negated, mg_id to)
 {
     push(c, p, negated);
-    EMIT("bra", mg_o_label(to));
+    EMIT("bra.uni", mg_o_label(to));
     pop(c);
 }
 
@@ -143,47 +155,50 @@ static mg_id search(struct check *c, mg_id list, mg_id n, mg_id in)
     return low;
 }
 
-/* inside: the lanes' addresses lie in their pair's range; these lanes remember it. */
-static void try_range(struct check *c, mg_id list, mg_id ix, mg_id lanes, mg_id last, mg_id room, mg_id inside)
+/* inside: the lanes' addresses lie in their pair's range; these lanes remember it where the whole group may. */
+static void try_range(struct check *c, mg_id list, mg_id ix, mg_id lanes, mg_id inside)
 {
-    mg_id at = reg64(c), off = reg64(c);
+    mg_id at = reg64(c), off = reg64(c), keep = inside;
     EMIT("mad.wide.u32", R(at), R(ix), I(16), R(list));
     load(c, c->begin, at, 8 * head_words); /* without any range: zeroes */
     load(c, c->size, at, 8 * head_words + 8);
     EMIT("sub.u64", R(off), R(c->addr), R(c->begin));
     EMIT("add.u64", R(off), R(off), I(c->bytes));
     EMIT("setp.le.and.u64", R(inside), R(off), R(c->size), R(lanes));
-    push(c, inside, false);
-    EMIT("mov.b64", R(last), R(c->begin));
-    EMIT("sub.u64", R(room), R(c->size), I(c->bytes));
+    if (c->t->span > c->bytes) EMIT("setp.ge.and.u64", R(keep = pred(c)), R(c->size), I(c->t->span), R(inside));
+    push(c, keep, false);
+    EMIT("mov.b64", R(c->t->last), R(c->begin));
+    EMIT("sub.u64", R(c->t->room), R(c->size), I(c->t->span));
     pop(c);
 }
 
-/* bad: not inside of one live allocation. */
-static void check_global(struct check *c)
+/* A predicate of the lanes that make the access. */
+static mg_id makers(struct check *c)
 {
-    struct mg_code_at *entry = mg_at_entry(c->p, c->i->func_ix);
-    mg_id last = mg_code_reg(c->at, MG_TYPE_b64), room = mg_code_reg(c->at, MG_TYPE_b64); /* begin and bytes - width of the range hit last */
-    mg_id off = reg64(c), miss = pred(c), any = pred(c), still = pred(c), list = mg_value_list(c->at), n = reg64(c), wide = reg64(c), has = pred(c), p = pred(c);
-    mg_id inside = pred(c), found = pred(c), ix = reg32(c), done = mg_code_label(c->at);
-    MG_CODE(entry, "mov.u64", R(last), I(1)); /* nothing but address 1 is inside, and that is no address */
-    MG_CODE(entry, "mov.u64", R(room), I(0));
+    mg_id p = pred(c);
+    EMIT("setp.eq.u32", R(p), R(c->here), R(c->here));
+    if (!c->makes) return p;
+    if (!c->makes_not) {
+        EMIT("and.pred", R(p), R(p), R(c->makes));
+        return p;
+    }
+    EMIT("not.pred", R(p), R(c->makes));
+    return p;
+}
+
+/* bad: not inside of one live allocation. */
+static void look_up(struct check *c)
+{
+    mg_id any = pred(c), list = mg_value_list(c->at), n = reg64(c), wide = reg64(c), has = pred(c), p = pred(c);
+    mg_id inside = pred(c), found = pred(c), ix = reg32(c), done = mg_code_label(c->at), miss = makers(c);
     c->begin = reg64(c), c->size = reg64(c);
-    set_false(c, c->bad);
-    set_false(c, miss);
-    push(c, c->makes, c->makes_not);
-    EMIT("sub.u64", R(off), R(c->addr), R(last));
-    EMIT("setp.gt.u64", R(miss), R(off), R(room));
-    pop(c);
-    EMIT("vote.sync.any.pred", R(any), R(miss), R(c->here));
-    jump(c, any, true, done);
     load(c, wide, list, c->hint);
     EMIT("cvt.u32.u64", R(ix), R(wide));
-    try_range(c, list, ix, miss, last, room, inside);
+    try_range(c, list, ix, miss, inside);
     EMIT("not.pred", R(p), R(inside));
     EMIT("and.pred", R(miss), R(miss), R(p));
-    EMIT("vote.sync.any.pred", R(still), R(miss), R(c->here));
-    jump(c, still, true, done);
+    EMIT("vote.sync.any.pred", R(any), R(miss), R(c->here));
+    jump(c, any, true, done);
     load(c, n, list, 0);
     EMIT("setp.eq.u64", R(p), R(n), I(-1));
     jump(c, p, false, done);
@@ -192,7 +207,7 @@ static void check_global(struct check *c)
     EMIT("and.pred", R(has), R(has), R(miss));
     EMIT("max.u32", R(ix), R(below), I(1));
     EMIT("add.u32", R(ix), R(ix), I(-1));
-    try_range(c, list, ix, has, last, room, found);
+    try_range(c, list, ix, has, found);
     EMIT("cvt.u64.u32", R(wide), R(ix));
     push(c, found, false);
     EMIT("st.global.u64", mg_o_addr_reg(list, c->hint), R(wide));
@@ -202,21 +217,71 @@ static void check_global(struct check *c)
     mg_code_place(c->at, done);
 }
 
-/* bad: outside of what the CTA has, which lies behind what the system keeps. */
+/* What the CTA has of shared memory, behind what the system keeps: read once, which takes long. */
+static void read_sizes(struct check *c)
+{
+    struct mg_code_at *entry = mg_at_entry(c->p, c->i->func_ix);
+    if (c->shared->begin) return;
+    c->shared->begin = mg_code_reg(entry, MG_TYPE_b32), c->shared->bytes = mg_code_reg(entry, MG_TYPE_b32);
+    MG_CODE(entry, "mov.u32", R(c->shared->begin), mg_o_sreg(MG_SREG_reserved_smem_offset_end, 0));
+    MG_CODE(entry, "mov.u32", R(c->shared->bytes), mg_o_sreg(MG_SREG_total_smem_size, 0));
+}
+
+/* out: some of `bytes` bytes from the address on, plus off, lie outside of the CTA's. In lanes that make the access. */
+static void outside_shared(struct check *c, int64_t off, uint32_t bytes, mg_id out)
+{
+    mg_id low = reg32(c), from = reg64(c), p = pred(c);
+    read_sizes(c);
+    EMIT("cvt.u64.u32", R(from), R(c->shared->begin));
+    EMIT("sub.u64", R(from), R(c->addr), R(from));
+    if (off) EMIT("add.u64", R(from), R(from), I(off));
+    EMIT("cvt.u32.u64", R(low), R(from));
+    EMIT("setp.ge.u32", R(p), R(low), R(c->shared->bytes));
+    const struct mg_module *m = mg_patch_module(c->p);
+    const struct mg_opnd *o = &m->opnds.at[m->nodes.at[c->i->node].opnd + c->addr_at];
+    if (o->sub == MG_OPND_reg && mg_type_bits((enum mg_type)m->regs.at[o->id].type) == 64) {
+        mg_id beyond = pred(c);
+        EMIT("setp.gt.u64", R(beyond), R(c->addr), I(UINT32_MAX));
+        EMIT("or.pred", R(p), R(p), R(beyond));
+    }
+    EMIT("add.u32", R(low), R(low), I(bytes - 1));
+    push(c, c->makes, c->makes_not);
+    EMIT("setp.ge.or.u32", R(out), R(low), R(c->shared->bytes), R(p));
+    pop(c);
+}
+
 static void check_shared(struct check *c)
 {
-    mg_id from = reg32(c), size = reg32(c), off = reg64(c), wide = reg64(c);
+    outside_shared(c, 0, c->bytes, c->bad);
     c->begin = reg64(c), c->size = reg64(c);
-    EMIT("mov.u32", R(from), mg_o_sreg(MG_SREG_reserved_smem_offset_end, 0));
-    EMIT("mov.u32", R(size), mg_o_sreg(MG_SREG_total_smem_size, 0));
-    EMIT("cvt.u64.u32", R(c->begin), R(from));
-    EMIT("cvt.u64.u32", R(c->size), R(size));
-    set_false(c, c->bad);
-    push(c, c->makes, c->makes_not);
-    EMIT("sub.u64", R(off), R(c->addr), R(c->begin));
-    EMIT("sub.u64", R(wide), R(c->size), I(c->bytes));
-    EMIT("setp.gt.u64", R(c->bad), R(off), R(wide));
-    pop(c);
+    EMIT("cvt.u64.u32", R(c->begin), R(c->shared->begin));
+    EMIT("cvt.u64.u32", R(c->size), R(c->shared->bytes));
+}
+
+/* All of the group at once, where its first one stands. */
+static void begin_group(struct check *c, enum mg_space space)
+{
+    struct mg_code_at *entry = mg_at_entry(c->p, c->i->func_ix);
+    struct together *t = c->t;
+    mg_id miss = pred(c), off = reg64(c);
+    int64_t low = c->group->low - c->group->from;
+    t->begun = true;
+    t->fail = mg_code_reg(c->at, MG_TYPE_pred), t->bad = mg_code_reg(c->at, MG_TYPE_pred);
+    set_false(c, t->bad);
+    set_false(c, miss);
+    if (space == MG_SPACE_shared) {
+        outside_shared(c, low, t->span, miss);
+    } else {
+        t->last = mg_code_reg(c->at, MG_TYPE_b64), t->room = mg_code_reg(c->at, MG_TYPE_b64);
+        MG_CODE(entry, "mov.u64", R(t->last), I(1)); /* nothing but address 1 is inside, and that is no address */
+        MG_CODE(entry, "mov.u64", R(t->room), I(0));
+        EMIT("sub.u64", R(off), R(c->addr), R(t->last));
+        if (low) EMIT("add.u64", R(off), R(off), I(low));
+        push(c, c->makes, c->makes_not);
+        EMIT("setp.gt.u64", R(miss), R(off), R(t->room));
+        pop(c);
+    }
+    EMIT("vote.sync.any.pred", R(t->fail), R(miss), R(c->here));
 }
 
 static mg_id packed(struct check *c, enum mg_sreg s, int64_t y_at, int64_t z_at)
@@ -256,15 +321,23 @@ static bool has_shared_sizes(const struct mg_module *m)
     return m->sm >= 80 && m->version_major * 10u + m->version_minor >= 76;
 }
 
-static void check_site(struct mg_patch *p, const struct mg_patch_inst *i, const struct mg_access *a, enum mg_space space, uint32_t number)
+struct run { /* of one kernel */
+    const struct mg_access_group *groups;
+    const uint32_t *group_of;
+    struct together *together;
+    struct sizes *shared;
+    uint32_t sites;
+};
+
+static void check_site(struct mg_patch *p, struct run *r, uint32_t ix, const struct mg_patch_inst *i, const struct mg_access *a, enum mg_space space)
 {
-    struct check c = {.p = p, .i = i, .bytes = (uint32_t)a->bytes * a->vec, .at = mg_at_before(p, i->node), .hint = 8 * (head_words + 2 * most_ranges + (int64_t)number)};
+    struct check c = {.p = p, .i = i, .bytes = (uint32_t)a->bytes * a->vec, .at = mg_at_before(p, i->node), .hint = 8 * (head_words + 2 * most_ranges + (int64_t)r->sites++)};
+    mg_id done = mg_code_label(c.at);
     mg_patch_site(p, MG_SITE_INST, i->node, i->id, 0, MG_MERGE_SUM, (a->writes ? note_write : 0) | (a->atomic ? note_atomic : 0) | (space == MG_SPACE_shared ? note_shared : 0) | c.bytes << note_bytes);
     c.table = mg_patch_table(p, n_keys, 1, MG_MERGE_SUM, entries);
+    c.group = &r->groups[r->group_of[ix]], c.t = &r->together[r->group_of[ix]], c.shared = &r->shared[i->func_ix];
     c.makes = mg_node_guard(mg_patch_module(p), i->node, &c.makes_not);
-    c.here = mg_value_active(c.at);
-    c.addr = mg_value_address(c.at, i->node);
-    c.bad = mg_code_reg(c.at, MG_TYPE_pred);
+    c.addr = mg_value_address(c.at, i->node), c.addr_at = a->addr;
     if (a->space == MG_SPACE_generic) { /* what is in another window than global memory's is not looked at */
         mg_id global = mg_code_reg(c.at, MG_TYPE_pred);
         MG_CODE(c.at, "isspacep.global", R(global), R(c.addr));
@@ -275,9 +348,19 @@ static void check_site(struct mg_patch *p, const struct mg_patch_inst *i, const 
         }
         c.makes = global, c.makes_not = false;
     }
+    if (!c.t->begun) {
+        c.t->span = (uint32_t)(c.group->end - c.group->low);
+        c.here = mg_value_active(c.at);
+        begin_group(&c, space);
+    }
+    c.bad = c.t->bad;
+    jump(&c, c.t->fail, true, done);
+    c.here = mg_value_active(c.at);
+    set_false(&c, c.bad);
     if (space == MG_SPACE_shared) check_shared(&c);
-    else check_global(&c);
+    else look_up(&c);
     report(&c);
+    mg_code_place(c.at, done);
     mg_patch_skip(p, i->node, c.bad);
 }
 
@@ -293,17 +376,20 @@ static enum mg_err bounds_analyze(const void *conf, struct mg_patch *p, struct m
 static enum mg_err bounds_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     const struct mg_patch_inst *insts;
-    uint32_t n = mg_patch_insts(p, &insts), sites = 0;
+    struct run r = {0};
+    uint32_t n = mg_patch_insts(p, &insts), n_groups = mg_patch_groups(p, false, &r.groups, &r.group_of);
+    r.together = mg_arena_array(mg_patch_scratch(p), struct together, n_groups + 1);
+    r.shared = mg_arena_array(mg_patch_scratch(p), struct sizes, mg_patch_sites(p)->n_funcs);
     (void)conf, (void)d;
     for (uint32_t i = 0; i < n; i++) {
         struct mg_access a;
         const struct mg_module *m = mg_patch_module(p);
         if (!mg_access_of(m, insts[i].node, &a) || a.is_async) continue;
         unsigned set = a.space == MG_SPACE_generic ? mg_spaces_of(mg_patch_spaces(p, insts[i].func_ix), insts[i].node) : MG_SPACE_BIT(a.space);
-        if (a.space == MG_SPACE_shared && has_shared_sizes(m)) check_site(p, &insts[i], &a, MG_SPACE_shared, sites++);
-        else if (set & MG_SPACE_BIT(MG_SPACE_global)) check_site(p, &insts[i], &a, MG_SPACE_global, sites++);
+        if (a.space == MG_SPACE_shared && has_shared_sizes(m)) check_site(p, &r, i, &insts[i], &a, MG_SPACE_shared);
+        else if (set & MG_SPACE_BIT(MG_SPACE_global)) check_site(p, &r, i, &insts[i], &a, MG_SPACE_global);
     }
-    mg_patch_list(p, sites);
+    mg_patch_list(p, r.sites);
     return MG_ERR_OK;
 }
 

@@ -51,6 +51,17 @@ struct mg_access {
     uint32_t data;                /* which holds what is read or written; UINT32_MAX: none */
 };
 bool mg_access_of(const struct mg_module *m, mg_id node, struct mg_access *a); /* false: no access */
+/* Accesses of one block, space (not generic) and guard whose addresses are one value plus constants, with no barrier nor
+ * anything else between them where other lanes could join: executed by the same lanes; at most 64 KiB from end
+ * to end. one_width: as many bytes each, too. All others are groups of their own. Returns how many groups; group_of: by index in mg_patch_insts, UINT32_MAX: no access. */
+struct mg_access_group {
+    mg_id first;                  /* of them, in text order */
+    enum mg_space space;
+    uint32_t base;                /* SSA value of the register that all count from; 0: a variable, or a group of its own */
+    int64_t from, low, end;       /* constants: of the first; the lowest; behind the last byte */
+    uint32_t n;
+};
+uint32_t mg_patch_groups(struct mg_patch *p, bool one_width, const struct mg_access_group **groups, const uint32_t **group_of);
 
 /* ---- reserving, in analyze or instrument ----------------------------------------------------------- */
 enum mg_merge { MG_MERGE_SUM, MG_MERGE_MAX, MG_MERGE_OR }; /* a minimum: MAX of the complement */
