@@ -158,6 +158,7 @@ static void release_patch(struct mg_patch *p)
     mg_vec_release(&p->tables);
     mg_vec_release(&p->widths);
     mg_vec_release(&p->sums);
+    mg_vec_release(&p->rows);
     mg_vec_release(&p->skips);
     mg_map_release(&p->spot_of);
     mg_diag_release(&p->d);

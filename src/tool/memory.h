@@ -1,4 +1,4 @@
-/* Shared by memory.c, which counts, and memory_report.c, which shows. */
+/* Shared by memory.c (sites), memory_count.c (their code) and memory_report.c (what is shown). */
 #ifndef MG_TOOL_MEMORY_H
 #define MG_TOOL_MEMORY_H
 
@@ -7,34 +7,57 @@
 enum mg_memory_level { MG_MEMORY_FULL, MG_MEMORY_BYTES };
 struct mg_memory_opts { uint32_t level; };
 
-/* Cells of a site, level=full; level=bytes has the first alone, where the instruction is guarded. */
+/* Cells of a site, level=full; level=bytes has the first alone, where the instruction is guarded. Sites of one
+ * group (mg_patch_groups) share those of the first (`back`): all of them where addresses that differ by what
+ * theirs do ask for the same; else those marked G. The site's own count what is left. */
 enum mg_memory_cell {
-    MG_MC_ACCESSES,  /* of a guarded instruction; else the block's thread entries */
+    MG_MC_ACCESSES,  /* G: of a guarded instruction; else the block's thread entries */
     MG_MC_SECTORS,   /* of requests that are neither MG_MC_SAME nor MG_MC_ALIGNED */
     MG_MC_LINES,
-    MG_MC_CONFLICTS, /* shared memory: passes beyond the first of each group */
+    MG_MC_CONFLICTS, /* shared memory: passes beyond the first of each group of lanes */
     /* Requests by the pattern of their addresses; one of them each. */
     MG_MC_SAME,      /* all lanes at one address */
-    MG_MC_ALIGNED,   /* 32 lanes in order, from a multiple of 128 bytes on */
+    MG_MC_ALIGNED,   /* 32 lanes in order, from a multiple of 128 bytes on; not told of shared memory */
     MG_MC_UNIT,      /* lanes in order, otherwise */
     MG_MC_STRIDE_32, /* one stride between 32 lanes, up to 32 bytes */
     MG_MC_STRIDE_128,
     MG_MC_STRIDE_MORE,
     MG_MC_IRREGULAR, /* anything else, and strides of less than 32 lanes */
-    MG_MC_COUNT
+    MG_MC_SAME_ALL,  /* G: MG_MC_SAME of all sites of the group */
+    MG_MC_COUNT,     /* G: behind it, if at all: 32 lanes in order, by where in its line the first lane's bytes begin, in units of a lane's */
 };
-enum { MG_MC_PATTERNS = MG_MC_COUNT - MG_MC_SAME };
+enum { MG_MC_PATTERNS = MG_MC_SAME_ALL - MG_MC_SAME, MG_MC_MOST_BACK = 255 };
 
-/* A site's note: what the instruction does. */
-struct mg_memory_note { uint32_t bytes /* of a lane */, vec, space; bool reads, writes, atomic, guarded, full; };
+/* A site's note: what the instruction does; which site before it is its group's first, 0: itself; how far behind
+ * that one's address its own is, modulo 128, in units of 4 bytes. */
+struct mg_memory_note { uint32_t bytes /* of a lane */, vec, space, back, apart; bool reads, writes, atomic, guarded, full; };
 static inline uint32_t mg_memory_pack(const struct mg_memory_note *n)
 {
-    return n->bytes | n->vec << 8 | n->space << 12 | (uint32_t)n->reads << 16 | (uint32_t)n->writes << 17 | (uint32_t)n->atomic << 18 | (uint32_t)n->guarded << 19 | (uint32_t)n->full << 20;
+    return n->bytes | n->vec << 6 | n->space << 10 | (uint32_t)n->reads << 14 | (uint32_t)n->writes << 15 | (uint32_t)n->atomic << 16 | (uint32_t)n->guarded << 17 | (uint32_t)n->full << 18 | n->back << 19 | n->apart << 27;
 }
 static inline struct mg_memory_note mg_memory_unpack(uint32_t v)
 {
-    return (struct mg_memory_note){.bytes = v & 255, .vec = v >> 8 & 15, .space = v >> 12 & 15, .reads = v >> 16 & 1, .writes = v >> 17 & 1, .atomic = v >> 18 & 1, .guarded = v >> 19 & 1, .full = v >> 20 & 1};
+    return (struct mg_memory_note){.bytes = v & 63, .vec = v >> 6 & 15, .space = v >> 10 & 15, .reads = v >> 14 & 1, .writes = v >> 15 & 1, .atomic = v >> 16 & 1, .guarded = v >> 17 & 1, .full = v >> 18 & 1, .back = v >> 19 & 255, .apart = v >> 27};
 }
+
+/* ---- code ------------------------------------------------------------------------------------------------ */
+
+struct mg_memory_request { /* one site under work */
+    struct mg_code_at *at;
+    struct mg_module *m;
+    enum mg_space space;
+    mg_id makes;               /* predicate: this lane makes the access; 0: all here do */
+    mg_id addr;                /* b64 */
+    uint32_t bytes, cell;      /* of a lane; the site's first */
+    uint32_t row, places;      /* of cells from MG_MC_SECTORS on; behind MG_MC_COUNT, UINT32_MAX: none */
+    mg_id here, active;        /* lanes at the spot; of these, those that make the access */
+};
+/* What all 32 lanes ask of shared memory with addresses that count from one value, found where the value is made. */
+struct mg_memory_class { mg_id known, unit, row; };
+void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k);
+/* Counts a request. k: class of its addresses, or NULL. covered: a predicate that will tell, alike in the lanes here,
+ * whether it was counted for the whole group; 0: the site is alone, or not the first. */
+void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id covered);
 
 void mg_memory_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j);
 

@@ -21,22 +21,38 @@ static uint64_t up(uint64_t v, uint64_t unit)
     return (v + unit - 1) / unit;
 }
 
+/* Requests of 32 lanes in order, told by the place in its line where the group's first site begins. */
+static void add_places(struct figures *f, const uint64_t *places, uint32_t n)
+{
+    uint64_t bytes = f->note.bytes;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t at = (i * bytes + 4 * f->note.apart) % 128;
+        f->pattern[at ? MG_MC_UNIT - MG_MC_SAME : MG_MC_ALIGNED - MG_MC_SAME] += places[i];
+        f->sectors += places[i] * up(at % 32 + 32 * bytes, 32);
+        f->lines += places[i] * up(at + 32 * bytes, 128);
+    }
+}
+
 static void figures_init(struct figures *f, const struct mg_result_kernel *k, const struct mg_result_site *s)
 {
-    const uint64_t *c = mg_kit_cells(k, s);
     *f = (struct figures){.k = k, .s = s, .note = mg_memory_unpack(s->note)};
     const struct mg_memory_note *n = &f->note;
-    f->counted = n->guarded ? s->n_cells > 0 : k->threads && s->block < k->n_blocks;
-    f->accesses = n->guarded ? (s->n_cells ? c[MG_MC_ACCESSES] : 0) : f->counted ? k->threads[s->block] : 0;
+    const struct mg_result_site *g = s - k->sites >= (ptrdiff_t)n->back ? s - n->back : s; /* first of its group */
+    const uint64_t *of_group = mg_kit_cells(k, g), *c = s->n_cells ? mg_kit_cells(k, s) : of_group;
+    f->counted = n->guarded ? g->n_cells > 0 : k->threads && s->block < k->n_blocks;
+    f->accesses = n->guarded ? (g->n_cells ? of_group[MG_MC_ACCESSES] : 0) : f->counted ? k->threads[s->block] : 0;
     f->bytes_read = n->reads ? f->accesses * n->bytes : 0;
     f->bytes_written = n->writes ? f->accesses * n->bytes : 0;
-    if (!n->full || s->n_cells != MG_MC_COUNT) return;
+    if (!n->full || g->n_cells < MG_MC_COUNT) return;
     f->has_requests = true;
     f->has_sectors = n->space == MG_SPACE_global || n->space == MG_SPACE_generic;
     f->has_conflicts = n->space == MG_SPACE_shared || n->space == MG_SPACE_generic;
-    for (uint32_t i = 0; i < MG_MC_PATTERNS; i++) f->requests += f->pattern[i] = c[MG_MC_SAME + i];
+    for (uint32_t i = 0; i < MG_MC_PATTERNS; i++) f->pattern[i] = c[MG_MC_SAME + i];
+    f->pattern[0] += of_group[MG_MC_SAME_ALL];
     f->sectors = c[MG_MC_SECTORS] + f->pattern[0] + f->pattern[1] * n->bytes;
     f->lines = c[MG_MC_LINES] + f->pattern[0] + f->pattern[1] * up(32 * (uint64_t)n->bytes, 128);
+    add_places(f, of_group + MG_MC_COUNT, g->n_cells - MG_MC_COUNT);
+    for (uint32_t i = 0; i < MG_MC_PATTERNS; i++) f->requests += f->pattern[i];
     f->conflicts = c[MG_MC_CONFLICTS];
     f->least = MG_MIN(f->sectors, up(f->accesses * n->bytes, 32));
 }

@@ -11,6 +11,7 @@
  *   table    a hash table of cells whose keys are known only on the device; bounded, loss is counted
  *   sum      a register of every thread that is added to its cell when the thread leaves: costs almost
  *            nothing inside loops
+ *   row      up to 32 cells, of which each lane of a warp keeps one in a register: for what is known of a whole warp
  *   word     a word that the host fills anew for every launch
  *
  * Inserted code is MG_NF_META: it neither begins nor ends blocks and is never counted. It may branch
@@ -148,6 +149,11 @@ void mg_table_update(struct mg_code_at *at, uint32_t table, const mg_id *keys, c
 /* A sum in registers: add to it anywhere in the kernel, functions included. */
 uint32_t mg_patch_sum(struct mg_patch *p, uint32_t cell);
 void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v); /* b32 or b64 */
+
+/* A row of n (at most 32) cells from `first` on, whose rule is a sum: lane k keeps the k-th. Add to it anywhere:
+ * v (b32) of each lane here goes to its own cell, 0 in lanes from n on. Lanes that are not here cannot count. */
+uint32_t mg_patch_row(struct mg_patch *p, uint32_t first, uint32_t n);
+void mg_row_add(struct mg_code_at *at, uint32_t row, mg_id v);
 
 /* The instruction is executed only by lanes where pred is false; where it is left out, what it would
  * have loaded (or an atomic returned) is 0. */

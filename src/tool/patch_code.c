@@ -113,6 +113,13 @@ void mg_at_exits(struct mg_patch *p, uint32_t func_ix, void (*fn)(struct mg_code
     }
 }
 
+bool mg_at_repeats(const struct mg_code_at *at)
+{
+    if (at->kind == MG_AT_PROLOGUE || at->kind == MG_AT_ENTRY || at->kind == MG_AT_EXIT) return false;
+    uint32_t b = mg_cfg_block_of(mg_patch_cfg(at->p, at->func_ix), at->node);
+    return b == MG_NO_BLOCK || mg_patch_loops(at->p, at->func_ix)->loop_of[b] != MG_NO_LOOP;
+}
+
 uint32_t mg_at_func(const struct mg_code_at *at) { return at->func_ix; }
 
 /* ---- registers ---------------------------------------------------------------------------------------- */

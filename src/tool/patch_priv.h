@@ -50,7 +50,7 @@ struct mg_patches { /* one twin under instrumentation by several tools */
 enum mg_spot_kind { MG_AT_PROLOGUE, MG_AT_ENTRY, MG_AT_BEFORE, MG_AT_AFTER, MG_AT_EDGE, MG_AT_EXIT, MG_AT_KINDS };
 enum mg_value_kind {
     MG_V_ACTIVE, MG_V_LEADER, MG_V_N_ACTIVE, MG_V_ALL, MG_V_LANE, MG_V_LT, MG_V_WARP, MG_V_TID, MG_V_CTA, MG_V_SM,
-    MG_V_WORD, MG_V_ADDRESS, MG_V_PARAM, MG_V_TRUE,
+    MG_V_ROW, MG_V_WORD, MG_V_ADDRESS, MG_V_PARAM, MG_V_TRUE,
 };
 struct mg_known { enum mg_value_kind kind; uint32_t arg; mg_id guard; bool guard_not; mg_id reg; };
 struct mg_code_item { /* a node, or (node 0) an addition to a sum */
@@ -71,6 +71,7 @@ struct mg_code_at {
     MG_VEC(struct mg_code_item) items;
 };
 struct mg_patch_sum_use { uint32_t sum; unsigned kind; /* enum mg_rc_kind */ double weight; uint64_t most; /* in an activation */ };
+struct mg_patch_row { uint32_t first; mg_id *regs; /* by func_ix; 0: none */ };
 struct mg_patch_skips { mg_id node, pred; };
 struct mg_patch {
     struct mg_patches *all;
@@ -86,6 +87,7 @@ struct mg_patch {
     MG_VEC(mg_id) site_nodes;
     MG_VEC(struct mg_layout_table) tables;
     MG_VEC(uint32_t) sums;             /* their cells */
+    MG_VEC(struct mg_patch_row) rows;
     MG_VEC(struct mg_patch_skips) skips;
     MG_VEC(struct mg_code_at *) spots; /* in order of the first asking */
     struct mg_map spot_of;             /* kind and place -> index in spots */
@@ -97,6 +99,7 @@ struct mg_patch {
         mg_id list;                    /* address of the list; 0: not needed */
         mg_id *tables; uint32_t n_tables; /* addresses of tables, as far as they are needed here */
         struct mg_patch_sum_use *sums; uint32_t n_sums, first_sum; /* that its code adds to, in order of their slots; the first one */
+        uint32_t n_row_regs;
     } *own;
 };
 
@@ -110,6 +113,8 @@ struct mg_code_at *mg_at_prologue(struct mg_patch *p, uint32_t func_ix);
 void mg_code_forget(struct mg_code_at *at); /* what is known of lanes no longer holds */
 mg_id mg_value_lt(struct mg_code_at *at);   /* lanes below */
 mg_id mg_value_base(struct mg_code_at *at); /* address of cell 0 */
+mg_id mg_value_row(struct mg_code_at *at);  /* address of the lane's cell in a row that begins with cell 0 */
+bool mg_at_repeats(const struct mg_code_at *at); /* may code here run more than once in an activation of its function? */
 mg_id mg_value_table(struct mg_code_at *at, uint32_t table);
 struct mg_placer *mg_patch_placer(struct mg_patches *s, uint32_t func_ix);
 /* The ret behind the body, made where it would run off its end; 0: it does not. */

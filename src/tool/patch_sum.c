@@ -22,14 +22,6 @@ struct mg_sums {
     uint64_t *all;       /* set of all counters */
 };
 
-/* May code at the spot run more than once in an activation of its function? */
-static bool repeats(const struct mg_patch *p, const struct mg_code_at *at)
-{
-    if (at->kind == MG_AT_PROLOGUE || at->kind == MG_AT_ENTRY || at->kind == MG_AT_EXIT) return false;
-    uint32_t b = mg_cfg_block_of(p->all->sites->cfgs[at->func_ix], at->node);
-    return b == MG_NO_BLOCK || p->all->funcs[at->func_ix].loops->loop_of[b] != MG_NO_LOOP;
-}
-
 static int by_kind_and_weight(const void *a, const void *b)
 {
     const struct mg_patch_sum_use *x = a, *y = b;
@@ -53,7 +45,7 @@ static uint32_t find_used(const struct mg_patch *p, uint32_t func_ix, struct mg_
             const struct mg_code_item *it = &at->items.at[k];
             if (it->node) continue;
             struct mg_patch_sum_use *u = &all[it->sum];
-            uint64_t v = it->v.kind == MG_OPND_imm && !repeats(p, at) ? it->v.val : SMALL;
+            uint64_t v = it->v.kind == MG_OPND_imm && !mg_at_repeats(at) ? it->v.val : SMALL;
             u->weight += 1e-9 + (b != MG_NO_BLOCK ? q->block[b] : 1);
             u->most = v >= SMALL || u->most >= SMALL ? SMALL : u->most + v;
         }

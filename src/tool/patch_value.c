@@ -112,6 +112,12 @@ static mg_id of_function(struct mg_code_at *at, enum mg_value_kind kind, uint32_
         break;
     }
     case MG_V_CTA: r = linear_cta(pro); break;
+    case MG_V_ROW: {
+        mg_id lane = of_function(at, MG_V_LANE, 0), base = mg_value_base(at);
+        r = mg_code_reg(pro, MG_TYPE_b64);
+        MG_PURE(pro, "mad.wide.u32", R(r), R(lane), I(8), R(base));
+        break;
+    }
     case MG_V_TRUE: r = always(pro); break;
     case MG_V_WORD: r = load_word(pro, arg); break;
     case MG_V_PARAM: r = load_param(pro, arg); break;
@@ -121,6 +127,7 @@ static mg_id of_function(struct mg_code_at *at, enum mg_value_kind kind, uint32_
 }
 
 mg_id mg_value_lt(struct mg_code_at *at) { return of_function(at, MG_V_LT, 0); }
+mg_id mg_value_row(struct mg_code_at *at) { return of_function(at, MG_V_ROW, 0); }
 mg_id mg_value_lane(struct mg_code_at *at) { return of_function(at, MG_V_LANE, 0); }
 mg_id mg_value_sm(struct mg_code_at *at) { return of_function(at, MG_V_SM, 0); }
 mg_id mg_value_tid(struct mg_code_at *at) { return of_function(at, MG_V_TID, 0); }

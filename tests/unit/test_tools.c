@@ -91,7 +91,7 @@ MG_TEST(tools_memory_banks)
     for (int i = 0; i < 2; i++)
         EXPECT_ROWS("memory", "", banks, shapes[i],
                     "memory|:12|st.shared.u32|35712|-|-|31|9|stride_128|k\nmemory|:17|ld.shared.v4.u32|32256|-|-|28|9|stride_128|k\nmemory|:15|st.shared.u64|2304|-|-|2|9|stride_32|k\nmemory|:11|st.shared.u32|1152|-|-|1|9|stride_32|k\n",
-                    "memory|:10|st.shared.u32|0|-|-|0|9|aligned|k", "memory|:13|ld.shared.u32|0|-|-|0|9|same|k", "memory|:14|st.shared.u64|0|-|-|0|9|aligned|k", "memory|:16|ld.shared.v4.u32|0|-|-|0|9|aligned|k");
+                    "memory|:10|st.shared.u32|0|-|-|0|9|unit|k", "memory|:13|ld.shared.u32|0|-|-|0|9|same|k", "memory|:14|st.shared.u64|0|-|-|0|9|unit|k", "memory|:16|ld.shared.v4.u32|0|-|-|0|9|unit|k");
 }
 
 /* Stores: thread number (affine); n (uniform, constant, redundant the second time); zero for odd lanes; NaN. */
