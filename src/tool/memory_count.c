@@ -4,7 +4,8 @@
  *            Two shuffles tell neighbours in order, one more any other stride; closed forms give the rest
  *   partial  fewer lanes: the lowest adds to memory. No closed forms
  *   others   sectors of ascending addresses are told from neighbour to neighbour; banks that each are asked by
- *            one lane by a bit a bank (redux). What is left is counted lane against lane by match.any
+ *            one lane by a bit a bank (redux). What is left is compared lane against lane, a ballot for each bit
+ *            in which lanes differ: match.any takes longer, the more values there are
  *
  * All lanes at the spot run the code together; those that do not make the access stand in with the address
  * of the lowest that does, and are left out where that would count. */
@@ -89,35 +90,62 @@ static void set_pattern(struct mg_memory_request *q, mg_id row, struct mg_opnd s
 
 /* ---- lane against lane ------------------------------------------------------------------------------------ */
 
-/* Lanes among those that make the access that have the same value; 0 in the others. */
-static mg_id peers_of(struct mg_memory_request *q, mg_id value)
+/* Takes from `peers` (b32, each lane its own) the lanes whose v (b32) differs: bit by bit of those in which any differ. */
+static void keep_equal(struct mg_memory_request *q, mg_id v, mg_id peers)
 {
-    mg_id peers = reg32(q);
-    EMIT("mov.u32", R(peers), I(0));
-    if (q->makes) mg_code_push_guard(q->at, q->makes, false);
-    EMIT("match.any.sync.b64", R(peers), R(value), R(q->active));
-    if (q->makes) mg_code_pop_guard(q->at);
-    return peers;
+    if (q->m->sm < 80) {
+        mg_id equal = reg32(q);
+        EMIT("match.any.sync.b32", R(equal), R(v), R(q->here));
+        EMIT("and.b32", R(peers), R(peers), R(equal));
+        return;
+    }
+    mg_id left = reg32(q), common = reg32(q), bit = reg32(q), mine = reg32(q), b = reg32(q), p = pred(q), again = mg_code_label(q->at), out = mg_code_label(q->at);
+    EMIT("redux.sync.or.b32", R(left), R(v), R(q->here));
+    EMIT("redux.sync.and.b32", R(common), R(v), R(q->here));
+    EMIT("xor.b32", R(left), R(left), R(common));
+    mg_code_place(q->at, again);
+    EMIT("setp.eq.u32", R(p), R(left), I(0));
+    jump(q, p, false, out);
+    EMIT("neg.s32", R(bit), R(left));
+    EMIT("and.b32", R(bit), R(bit), R(left));
+    EMIT("xor.b32", R(left), R(left), R(bit));
+    EMIT("and.b32", R(mine), R(v), R(bit));
+    EMIT("setp.ne.u32", R(p), R(mine), I(0));
+    EMIT("vote.sync.ballot.b32", R(b), R(p), R(q->here));
+    mg_code_push_guard(q->at, p, true);
+    EMIT("not.b32", R(b), R(b));
+    mg_code_pop_guard(q->at);
+    EMIT("and.b32", R(peers), R(peers), R(b));
+    jump(q, 0, false, again);
+    mg_code_place(q->at, out);
 }
 
-/* In every lane: the lanes that are the lowest with their value. */
-static mg_id firsts_of(struct mg_memory_request *q, mg_id value)
+/* In every lane: the lanes that make the access and are the lowest of their peers. */
+static mg_id firsts_of(struct mg_memory_request *q, mg_id peers)
 {
-    mg_id peers = peers_of(q, value), lower = reg32(q), some = pred(q), first = pred(q), firsts = reg32(q);
+    mg_id lower = reg32(q), first = pred(q), firsts = reg32(q);
     EMIT("mov.u32", R(lower), mg_o_sreg(MG_SREG_lanemask_lt, 0));
     EMIT("and.b32", R(lower), R(lower), R(peers));
-    EMIT("setp.ne.u32", R(some), R(peers), I(0));
-    EMIT("setp.eq.and.u32", R(first), R(lower), I(0), R(some));
+    if (q->makes) EMIT("setp.eq.and.u32", R(first), R(lower), I(0), R(q->makes));
+    else EMIT("setp.eq.u32", R(first), R(lower), I(0));
     EMIT("vote.sync.ballot.b32", R(firsts), R(first), R(q->here));
     return firsts;
 }
 
-static mg_id count_different(struct mg_memory_request *q, int64_t shift, mg_id into)
+/* Sectors and lines, lane against lane. */
+static void compare_sectors(struct mg_memory_request *q, mg_id sectors, mg_id lines)
 {
-    mg_id part = reg64(q);
-    EMIT("shr.u64", R(part), R(q->addr), I(shift));
-    EMIT("popc.b32", R(into), R(firsts_of(q, part)));
-    return into;
+    mg_id line = reg64(q), part = reg32(q), peers = reg32(q), lo, hi;
+    EMIT("mov.u32", R(peers), R(q->active));
+    EMIT("shr.u64", R(line), R(q->addr), I(7));
+    split(q, line, &lo, &hi);
+    keep_equal(q, lo, peers);
+    keep_equal(q, hi, peers);
+    EMIT("popc.b32", R(lines), R(firsts_of(q, peers)));
+    EMIT("cvt.u32.u64", R(part), R(q->addr));
+    EMIT("and.b32", R(part), R(part), I(96));
+    keep_equal(q, part, peers);
+    EMIT("popc.b32", R(sectors), R(firsts_of(q, peers)));
 }
 
 /* Sectors and lines of any lanes. */
@@ -157,8 +185,7 @@ static void count_sectors(struct mg_memory_request *q, mg_id sectors, mg_id line
     }
     jump(q, 0, false, done);
     mg_code_place(q->at, slow);
-    count_different(q, 5, sectors);
-    count_different(q, 7, lines);
+    compare_sectors(q, sectors, lines);
     mg_code_place(q->at, done);
 }
 
@@ -191,16 +218,16 @@ static mg_id largest(struct mg_memory_request *q, mg_id v)
 static void count_conflicts(struct mg_memory_request *q, mg_id total)
 {
     uint32_t unit = MG_MAX(q->bytes, 4u), groups = unit > 8 ? 4 : unit > 4 ? 2 : 1, lanes = 32 / groups;
-    mg_id group = reg32(q), wide = reg64(q), key = reg64(q), word = reg64(q), bank = reg64(q), mine = reg32(q), done = mg_code_label(q->at);
+    mg_id group = reg32(q), wide = reg64(q), word = reg32(q), bank = reg32(q), mine = reg32(q), peers = reg32(q), equal = reg32(q), done = mg_code_label(q->at);
     EMIT("shr.u32", R(group), R(mg_value_lane(q->at)), I(log2_of(lanes)));
-    EMIT("shr.u64", R(word), R(q->addr), I(log2_of(unit)));
+    EMIT("shr.u64", R(wide), R(q->addr), I(log2_of(unit)));
+    EMIT("cvt.u32.u64", R(word), R(wide));
+    EMIT("and.b32", R(bank), R(word), I(lanes - 1));
+    EMIT("mad.lo.u32", R(bank), R(group), I(lanes), R(bank)); /* each group has banks of its own: 32 in all */
     EMIT("mov.u32", R(total), I(0));
-    if (q->m->sm >= 80) { /* a bit for each bank of each group: as many as lanes? */
-        mg_id bit = reg32(q), at = reg32(q), n = reg32(q), p = pred(q);
-        EMIT("cvt.u32.u64", R(at), R(word));
-        EMIT("and.b32", R(at), R(at), I(lanes - 1));
-        EMIT("mad.lo.u32", R(at), R(group), I(lanes), R(at));
-        EMIT("shl.b32", R(bit), I(1), R(at));
+    if (q->m->sm >= 80) { /* are as many asked as there are lanes? */
+        mg_id bit = reg32(q), n = reg32(q), p = pred(q);
+        EMIT("shl.b32", R(bit), I(1), R(bank));
         if (q->makes) EMIT("selp.b32", R(bit), R(bit), I(0), R(q->makes));
         EMIT("redux.sync.or.b32", R(bit), R(bit), R(q->here));
         EMIT("popc.b32", R(bit), R(bit));
@@ -208,21 +235,19 @@ static void count_conflicts(struct mg_memory_request *q, mg_id total)
         EMIT("setp.eq.u32", R(p), R(bit), R(n));
         jump(q, p, false, done);
     }
-    EMIT("cvt.u64.u32", R(wide), R(group));
-    EMIT("shl.b64", R(key), R(word), I(2));
-    EMIT("or.b64", R(key), R(key), R(wide));
-    mg_id firsts = firsts_of(q, key);
-    EMIT("and.b64", R(bank), R(word), I(lanes - 1));
-    EMIT("shl.b64", R(bank), R(bank), I(2));
-    EMIT("or.b64", R(bank), R(bank), R(wide));
-    mg_id peers = peers_of(q, bank);
-    EMIT("and.b32", R(peers), R(peers), R(firsts));
+    EMIT("mov.u32", R(peers), R(q->active));
+    keep_equal(q, bank, peers);
+    EMIT("mov.u32", R(equal), R(peers));
+    EMIT("shr.u32", R(word), R(word), I(log2_of(lanes)));
+    keep_equal(q, word, equal);
+    EMIT("and.b32", R(peers), R(peers), R(firsts_of(q, equal)));
     EMIT("popc.b32", R(peers), R(peers));
-    EMIT("max.u32", R(peers), R(peers), I(1)); /* a group without lanes takes no pass beyond the first */
-    for (uint32_t g = 0; g < groups; g++) {
+    if (q->makes) EMIT("selp.b32", R(peers), R(peers), I(1), R(q->makes));
+    for (uint32_t g = 0; g < groups; g++) { /* a group without lanes takes no pass beyond the first */
         mg_id in = pred(q), extra = reg32(q);
-        EMIT("setp.eq.u32", R(in), R(group), I(g));
-        EMIT("selp.u32", R(mine), R(peers), I(1), R(in));
+        if (groups > 1) EMIT("setp.eq.u32", R(in), R(group), I(g));
+        if (groups > 1) EMIT("selp.u32", R(mine), R(peers), I(1), R(in));
+        else EMIT("mov.u32", R(mine), R(peers));
         EMIT("add.u32", R(extra), R(largest(q, mine)), I(-1));
         EMIT("add.u32", R(total), R(total), R(extra));
     }
