@@ -1,8 +1,9 @@
 /* clock: when CTAs ran and where: cycles of each, the time each multiprocessor was busy, how evenly work
  * was spread (GPU Ocelot's ClockCycleCountInstrumentor).
  *
- *   entry   thread 0 of a CTA says when its multiprocessor began and counts the CTA there
- *   exit    the lowest lane of each leaving group says that the multiprocessor was busy until now
+ *   entry   clocks are read
+ *   exit    the lowest lane of each leaving group says that the multiprocessor was busy until now; thread 0 of a
+ *           CTA also when it began, and counts the CTA there
  *   CTA     one of every 2^k CTAs, so that they fit into the slots there are, has its own first and last
  *           clock and its multiprocessor
  *
@@ -50,7 +51,7 @@ static void clock_initialize(const void *conf, const struct mg_tool_launch *l, u
 
 /* ---- instrument ---------------------------------------------------------------------------------------- */
 
-struct spots { uint32_t first; struct cells c; };
+struct spots { uint32_t first; struct cells c; mg_id began, began_at; /* registers of the kernel: globaltimer, clock64; 0: told at once */ };
 
 static mg_id complement(struct mg_code_at *at, mg_id v)
 {
@@ -72,28 +73,54 @@ static mg_id push_slot(struct mg_code_at *at)
     return slot;
 }
 
-static void at_entry(struct mg_code_at *at, const struct spots *s)
+/* Thread 0 tells when the CTA began. */
+static void tell_begin(struct mg_code_at *at, const struct spots *s, mg_id time, mg_id clock)
 {
     mg_id first = mg_code_temp(at, MG_TYPE_pred), sm1 = mg_code_temp(at, MG_TYPE_b32);
     MG_CODE(at, "setp.eq.u32", mg_o_reg(first), mg_o_reg(mg_value_tid(at)), mg_o_imm(0));
     mg_code_push_guard(at, first, false);
-    mg_cell_update_at(at, s->first + s->c.begin, n_sms, mg_value_sm(at), mg_o_reg(complement(at, mg_value_globaltimer(at))), MG_ALONE);
+    mg_cell_update_at(at, s->first + s->c.begin, n_sms, mg_value_sm(at), mg_o_reg(complement(at, time)), MG_ALONE);
     mg_cell_update_at(at, s->first + s->c.ctas, n_sms, mg_value_sm(at), mg_o_imm(1), MG_ALONE);
     mg_id slot = push_slot(at);
     MG_CODE(at, "add.u32", mg_o_reg(sm1), mg_o_reg(mg_value_sm(at)), mg_o_imm(1));
     mg_cell_update_at(at, s->first + s->c.cta_sm, s->c.slots, slot, mg_o_reg(sm1), MG_ALONE);
-    mg_cell_update_at(at, s->first + s->c.cta_begin, s->c.slots, slot, mg_o_reg(complement(at, mg_value_clock(at))), MG_ALONE);
+    mg_cell_update_at(at, s->first + s->c.cta_begin, s->c.slots, slot, mg_o_reg(complement(at, clock)), MG_ALONE);
     mg_code_pop_guard(at);
     mg_code_pop_guard(at);
+}
+
+/* At the entry clocks are only read: what they go to is in memory, and would be waited for. */
+static void at_entry(struct mg_code_at *at, struct spots *s, bool at_once)
+{
+    mg_id time = mg_value_globaltimer(at), clock = mg_value_clock(at);
+    if (at_once) {
+        tell_begin(at, s, time, clock);
+        return;
+    }
+    s->began = mg_code_reg(at, MG_TYPE_b64), s->began_at = mg_code_reg(at, MG_TYPE_b64);
+    MG_CODE(at, "mov.b64", mg_o_reg(s->began), mg_o_reg(time));
+    MG_CODE(at, "mov.b64", mg_o_reg(s->began_at), mg_o_reg(clock));
 }
 
 static void at_exit(struct mg_code_at *at, void *user)
 {
     const struct spots *s = user;
-    mg_id slot = push_slot(at);
-    mg_cell_update_at(at, s->first + s->c.cta_end, s->c.slots, slot, mg_o_reg(mg_value_clock(at)), MG_ONCE);
+    mg_id now = mg_value_clock(at), time = mg_value_globaltimer(at), slot = push_slot(at);
+    mg_cell_update_at(at, s->first + s->c.cta_end, s->c.slots, slot, mg_o_reg(now), MG_ONCE);
     mg_code_pop_guard(at);
-    mg_cell_update_at(at, s->first + s->c.end, n_sms, mg_value_sm(at), mg_o_reg(mg_value_globaltimer(at)), MG_ONCE);
+    mg_cell_update_at(at, s->first + s->c.end, n_sms, mg_value_sm(at), mg_o_reg(time), MG_ONCE);
+    if (s->began) tell_begin(at, s, s->began, s->began_at);
+}
+
+/* May a thread end in a function that the kernel calls? */
+static bool ends_in_callee(struct mg_patch *p)
+{
+    const struct mg_patch_inst *insts;
+    uint32_t n = mg_patch_insts(p, &insts);
+    const struct mg_module *m = mg_patch_module(p);
+    for (uint32_t i = 0; i < n; i++)
+        if (insts[i].func_ix && mg_node_form(m, &m->nodes.at[insts[i].node])->op == MG_OP_exit) return true;
+    return false;
 }
 
 static enum mg_err clock_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
@@ -110,7 +137,7 @@ static enum mg_err clock_instrument(const void *conf, struct mg_patch *p, struct
     s.first = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, s.c.ctas, MG_MERGE_MAX, 0);
     mg_patch_cells(p, n_sms, MG_MERGE_SUM);
     mg_patch_cells(p, 3 * s.c.slots, MG_MERGE_MAX);
-    at_entry(mg_at_entry(p, 0), &s);
+    at_entry(mg_at_entry(p, 0), &s, ends_in_callee(p));
     mg_at_exits(p, 0, at_exit, &s);
     return MG_ERR_OK;
 }

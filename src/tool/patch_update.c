@@ -187,7 +187,7 @@ void mg_cell_update_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id 
     MG_PURE(at, "setp.lt.u32", R(inside), R(ix), I(n));
     MG_PURE(at, "mad.wide.u32", R(a), R(ix), I(8), R(mg_value_base(at)));
     mg_code_push_guard(at, inside, false);
-    if (spread == MG_ONCE) update(at, a, 8 * (int64_t)first, rule, v, spread);
+    if (spread == MG_ONCE || spread == MG_ALONE) update(at, a, 8 * (int64_t)first, rule, v, spread);
     else update_each(at, a, 8 * (int64_t)first, rule, v, ix);
     mg_code_pop_guard(at);
 }

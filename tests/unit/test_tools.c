@@ -94,6 +94,47 @@ MG_TEST(tools_memory_banks)
                     "memory|:10|st.shared.u32|0|-|-|0|9|unit|k", "memory|:13|ld.shared.u32|0|-|-|0|9|same|k", "memory|:14|st.shared.u64|0|-|-|0|9|unit|k", "memory|:16|ld.shared.v4.u32|0|-|-|0|9|unit|k");
 }
 
+/* Instructions that count from one value, three rounds of a loop: neighbours at 0, 4 and 128 bytes; one address; 16 bytes
+ * apart from 0 and 8 on; lanes in the order 0 2 4 .. 30 1 3 .. 31; of shared memory neighbours, strides and pairs of lanes, whole
+ * warps and the lower half of them. */
+static const char groups[] = TOOL_HEAD ".shared .align 16 .b8 s[8192];\n" TOOL_ENTRY
+    "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; mul.wide.u32 %rd4, %r1, 16; add.u64 %rd5, %rd1, %rd4; mov.u32 %r5, %laneid; setp.lt.u32 %p1, %r5, 16; mov.u32 %r6, 0;\n"
+    "shl.b32 %r7, %r5, 1; shr.u32 %r8, %r7, 5; and.b32 %r7, %r7, 31; or.b32 %r7, %r7, %r8; mul.wide.u32 %rd6, %r7, 4; add.u64 %rd7, %rd1, %rd6;\n"
+    "mov.u32 %r10, s; mad.lo.u32 %r11, %r5, 4, %r10; mad.lo.u32 %r12, %r5, 8, %r10; shr.u32 %r13, %r5, 1; mad.lo.u32 %r13, %r13, 128, %r10; mad.lo.u32 %r14, %r5, 64, %r10;\n"
+    "LOOP: add.u32 %r6, %r6, 1; setp.lt.u32 %p2, %r6, 3;\n"
+    "ld.global.u32 %r15, [%rd3];\n"          /* 13: aligned */
+    "ld.global.u32 %r15, [%rd3+4];\n"        /* 14: 5 sectors */
+    "st.global.u32 [%rd3+128], %r6;\n"       /* 15: as 13 */
+    "ld.global.u32 %r15, [%rd1];\n"          /* 16: one address */
+    "ld.global.u32 %r15, [%rd1+4];\n"        /* 17 */
+    "ld.global.u32 %r15, [%rd5];\n"          /* 18: 16 sectors */
+    "ld.global.u32 %r15, [%rd5+20];\n"       /* 19: 17 sectors, 5 lines */
+    "ld.global.u32 %r15, [%rd7];\n"          /* 20: 4 sectors, 1 line */
+    "ld.global.u32 %r15, [%rd7+4];\n"        /* 21: 5 sectors, 2 lines */
+    "st.shared.u32 [%r11], %r6; st.shared.u32 [%r11+4], %r6;\n"           /* 22 */
+    "st.shared.u32 [%r12], %r6; ld.shared.u32 %r15, [%r12+4];\n"          /* 23: 1 conflict */
+    "@%p1 st.shared.u32 [%r12], %r6;\n"      /* 24: none in half a warp */
+    "@%p1 st.shared.u32 [%r11], %r6;\n"      /* 25 */
+    "ld.shared.u32 %r15, [%r13];\n"          /* 26: 16 pairs of lanes, all in one bank: 15 */
+    "@!%p1 ld.shared.u64 %rd8, [%r14];\n"    /* 27: the upper half, 64 apart: 4 lanes in each of 4 banks pairs...: 7 */
+    "@%p2 bra LOOP; ret;\n}\n";
+
+MG_TEST(tools_memory_groups)
+{
+    const struct tool_shape *const shapes[] = {&full, &as_gpu};
+    for (int i = 0; i < 2; i++)
+        EXPECT("memory", "", groups, shapes[i],
+               "\"ptx_line\":13,\"file\":null,\"line\":null,\"function\":\"k\",\"op\":\"ld.global.u32\",\"space\":\"global\",\"width\":4,\"accesses\":864,\"bytes_read\":3456,\"bytes_written\":0,\"requests\":27,\"sectors\":108,\"lines\":27,\"bank_conflicts\":null,\"patterns\":{\"same\":0,\"aligned\":27,",
+               "\"ptx_line\":14,\"file\":null,\"line\":null,\"function\":\"k\",\"op\":\"ld.global.u32\",\"space\":\"global\",\"width\":4,\"accesses\":864,\"bytes_read\":3456,\"bytes_written\":0,\"requests\":27,\"sectors\":135,\"lines\":54,\"bank_conflicts\":null,\"patterns\":{\"same\":0,\"aligned\":0,\"unit\":27,",
+               "\"bytes_written\":3456,\"requests\":27,\"sectors\":108,\"lines\":27,\"bank_conflicts\":null,\"patterns\":{\"same\":0,\"aligned\":27,",
+               "\"sectors\":27,\"lines\":27,\"bank_conflicts\":null,\"patterns\":{\"same\":27,", "\"ptx_line\":17,\"file\":null,\"line\":null,\"function\":\"k\",\"op\":\"ld.global.u32\",\"space\":\"global\",\"width\":4,\"accesses\":864,\"bytes_read\":3456,\"bytes_written\":0,\"requests\":27,\"sectors\":27,",
+               "\"sectors\":432,\"lines\":108,", "\"sectors\":459,\"lines\":135,", "\"sectors\":108,\"lines\":27,\"bank_conflicts\":null,\"patterns\":{\"same\":0,\"aligned\":0,\"unit\":0,\"stride_32\":0,\"stride_128\":0,\"stride_more\":0,\"irregular\":27}",
+               "\"sectors\":135,\"lines\":54,\"bank_conflicts\":null,\"patterns\":{\"same\":0,\"aligned\":0,\"unit\":0,", "\"bank_conflicts\":0,\"patterns\":{\"same\":0,\"aligned\":0,\"unit\":27,",
+               "\"bank_conflicts\":27,\"patterns\":{\"same\":0,\"aligned\":0,\"unit\":0,\"stride_32\":27,", "\"accesses\":432,\"bytes_read\":0,\"bytes_written\":1728,\"requests\":27,\"sectors\":null,\"lines\":null,\"bank_conflicts\":0,\"patterns\":{\"same\":0,\"aligned\":0,\"unit\":0,\"stride_32\":0,\"stride_128\":0,\"stride_more\":0,\"irregular\":27}",
+               "\"bytes_written\":1728,\"requests\":27,\"sectors\":null,\"lines\":null,\"bank_conflicts\":0,\"patterns\":{\"same\":0,\"aligned\":0,\"unit\":27,",
+               "\"bank_conflicts\":405,\"patterns\":", "\"width\":8,\"accesses\":432,\"bytes_read\":3456,\"bytes_written\":0,\"requests\":27,\"sectors\":null,\"lines\":null,\"bank_conflicts\":189,");
+}
+
 /* Stores: thread number (affine); n (uniform, constant, redundant the second time); zero for odd lanes; NaN. */
 static const char stores[] = TOOL_HEAD TOOL_ENTRY
     "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; and.b32 %r4, %r1, 1; sub.s32 %r5, 5, %r1; mov.f32 %f1, 0f7fc00000; mov.f32 %f2, 0fc0000000; mov.u32 %r6, 0;\n"
@@ -184,6 +225,22 @@ MG_TEST(tools_bounds_findings)
         free(got);
         got = tool_run_json("bounds", "", loads, &full);
         if (got && strcmp(got, "{\"findings\":[],\"more\":0}")) mg_test_fail(__FILE__, __LINE__, "a program without faults: %s", got);
+        free(got);
+    }
+}
+
+/* Three that count from one value: only the one behind the end is left out, and told of. */
+MG_TEST(tools_bounds_groups)
+{
+    static const char text[] = TOOL_HEAD TOOL_ENTRY
+        "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; setp.eq.u32 %p1, %r1, 9; @%p1 add.u64 %rd3, %rd1, 262136;\n"
+        "st.global.u32 [%rd3], %r9;\n"
+        "mov.u32 %r7, 5; ld.global.u32 %r7, [%rd3+8];\n"
+        "st.global.u32 [%rd3+4], %r7; ret;\n}\n"; /* thread 9: 0 */
+    const struct tool_shape shapes[] = {{.grid = 1, .block = 64, .n = 7, .faulty = true}, {.grid = 1, .block = 64, .n = 7, .sm = 90, .faulty = true}};
+    for (int i = 0; i < 2; i++) {
+        char *got = tool_run_rows("bounds", "", text, &shapes[i]);
+        if (got && (strncmp(got, "bounds|:10|read|", 16) || strstr(got + 1, "bounds|") || !strstr(got, "|CTA 0,0,0 thread 9,0,0|0 bytes behind the end of"))) mg_test_fail(__FILE__, __LINE__, "%s", got);
         free(got);
     }
 }
