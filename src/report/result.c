@@ -91,6 +91,7 @@ static void add_launches(struct making *m, struct mg_result_kernel *const *kerne
         if (!k) continue;
         struct mg_result_launch *at = (struct mg_result_launch *)(uintptr_t)&k->of_launch[k->n_of_launch++]; /* of our arena */
         *at = launch_of(l, c->cells);
+        if (m->p->processes[l->process].scope == MG_COUNT_FULL && l->n_counts >= k->n_blocks) at->threads = l->threads;
     }
 }
 

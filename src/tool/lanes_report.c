@@ -20,6 +20,7 @@ struct branch { const struct mg_result_site *s; uint32_t region; /* blocks */ st
 struct use { /* of one kernel */
     const struct mg_result_kernel *k;
     const struct mg_result_site **site; /* of a block, NULL: none */
+    const uint64_t *all;                /* cells of all launches */
     uint32_t *owner;                    /* of a block's idle slots: branch + 1 */
     struct branch *branches; uint32_t n_branches;
     struct mg_member *members; const uint64_t **cells; uint64_t n_members; /* of a sample: its launches, those that were counted with their cells; 0: all were */
@@ -52,6 +53,37 @@ static uint64_t block_entries(const struct use *u, const uint64_t *cells, uint32
     return n;
 }
 
+uint32_t *mg_lanes_preds(const struct mg_site_block *blocks, uint32_t n)
+{
+    uint32_t *preds = mg_xcalloc(n + 1, sizeof *preds);
+    for (uint32_t b = 0; b < n; b++) {
+        preds[b] += !b || strcmp(blocks[b].function, blocks[b - 1].function); /* a function's first: whoever calls it */
+        for (uint32_t i = 0; i < blocks[b].n_succs; i++)
+            if (blocks[b].succs[i] < n) preds[blocks[b].succs[i]]++;
+    }
+    return preds;
+}
+
+/* A copy of cells with what thread entries tell filled in. */
+static const uint64_t *fill_in(const struct use *u, const uint64_t *cells, const uint64_t *threads, const uint32_t *preds)
+{
+    const struct mg_result_kernel *k = u->k;
+    uint64_t *all = mg_xcalloc(k->n_cells + 1, sizeof *all);
+    memcpy(all, cells, k->n_cells * sizeof *all);
+    for (uint32_t x = 0; x < k->n_blocks; x++) {
+        uint64_t *c = u->site[x] ? all + u->site[x]->cell : NULL, others = 0;
+        for (uint32_t l = 0; c && l < warp; l++) others += l * c[l];
+        if (c) c[warp] = threads[x] - others;
+    }
+    for (uint32_t i = 0; i < u->n_branches; i++) {
+        const struct mg_result_site *s = u->branches[i].s;
+        uint32_t of;
+        bool off;
+        if (mg_lanes_taken(k->blocks, preds, s->block, &of, &off)) all[s->cell + MG_LC_TAKEN] = off ? threads[s->block] - threads[of] : threads[of];
+    }
+    return all;
+}
+
 enum what { SLOTS, ACTIVE, TAKEN, NOT_TAKEN, DIVERGENT, BRANCH_IDLE, BLOCK_WARPS, BLOCK_THREADS }; /* ix: branch or block */
 
 static uint64_t figure(const struct use *u, const uint64_t *cells, enum what what, uint32_t ix)
@@ -71,7 +103,7 @@ static uint64_t figure(const struct use *u, const uint64_t *cells, enum what wha
 
 static struct told tell(const struct use *u, enum what what, uint32_t ix)
 {
-    if (!u->n_members) return (struct told){figure(u, u->k->cells, what, ix), 0};
+    if (!u->n_members) return (struct told){figure(u, u->all, what, ix), 0};
     for (uint64_t i = 0; i < u->n_members; i++)
         if (u->cells[i]) u->members[i].count = (double)figure(u, u->cells[i], what, ix) / u->members[i].times;
     struct mg_estimate e = mg_estimate_total(u->members, u->n_members, mg_estimate_method(u->members, u->n_members));
@@ -97,7 +129,7 @@ static int by_geometry(const void *a, const void *b)
 }
 
 /* The launches of a kernel of which some were not counted. The first was counted in any case: it stands for itself alone. */
-static void take_sample(struct use *u)
+static void take_sample(struct use *u, const uint32_t *preds)
 {
     const struct mg_result_kernel *k = u->k;
     const struct mg_result_launch **of = mg_xcalloc(k->n_of_launch + k->n_others + 1, sizeof *of);
@@ -108,10 +140,11 @@ static void take_sample(struct use *u)
     u->members = mg_xcalloc(u->n_members + 1, sizeof *u->members);
     u->cells = mg_xcalloc(u->n_members + 1, sizeof *u->cells);
     for (uint64_t i = 0; i < u->n_members; i++) {
-        u->members[i] = (struct mg_member){.stratum = i ? u->members[i - 1].stratum + (i == 1 || by_geometry(&of[i - 1], &of[i])) : 0, .counted = of[i]->cells != NULL,
+        bool counted = of[i]->cells && of[i]->threads;
+        u->members[i] = (struct mg_member){.stratum = i ? u->members[i - 1].stratum + (i == 1 || by_geometry(&of[i - 1], &of[i])) : 0, .counted = counted,
                                            .times = (double)of[i]->times, .size = 1};
         for (int d = 0; d < 3; d++) u->members[i].size *= (double)of[i]->grid[d] * of[i]->block[d];
-        u->cells[i] = of[i]->cells;
+        u->cells[i] = counted ? fill_in(u, of[i]->cells, of[i]->threads, preds) : NULL;
     }
     free(of);
 }
@@ -144,7 +177,7 @@ static void find_owners(struct use *u)
     for (uint32_t i = 0; i < u->n_branches; i++) {
         struct branch *b = &u->branches[i];
         b->region = mark_region(u, b->s, in, stack);
-        for (uint32_t x = 0; k->cells[b->s->cell + MG_LC_DIVERGENT] && x < k->n_blocks; x++)
+        for (uint32_t x = 0; u->all[b->s->cell + MG_LC_DIVERGENT] && x < k->n_blocks; x++)
             if (in[x] && (!u->owner[x] || b->region < u->branches[u->owner[x] - 1].region)) u->owner[x] = i + 1;
     }
     free(in);
@@ -164,8 +197,16 @@ static void use_init(struct use *u, const struct mg_result_kernel *k)
         if (s->kind == MG_SITE_BLOCK && s->n_cells == bins && !u->site[s->block]) u->site[s->block] = s;
         if (s->kind == MG_SITE_INST && s->n_cells == MG_LC_COUNT) u->branches[u->n_branches++].s = s;
     }
-    if (k->blocks) find_owners(u);
-    if (k->n_others) take_sample(u);
+    if (!k->blocks || !k->threads) { /* blocks of some threads only: not known */
+        memset(u->site, 0, (k->n_blocks + 1) * sizeof *u->site);
+        u->n_branches = 0;
+        return;
+    }
+    uint32_t *preds = mg_lanes_preds(k->blocks, k->n_blocks);
+    u->all = fill_in(u, k->cells, k->threads, preds);
+    find_owners(u);
+    if (k->n_others) take_sample(u, preds);
+    free(preds);
     for (uint32_t i = 0; i < u->n_branches; i++) {
         struct branch *b = &u->branches[i];
         b->taken = tell(u, TAKEN, i);
@@ -183,6 +224,8 @@ static void use_release(struct use *u)
     free(u->site);
     free(u->owner);
     free(u->branches);
+    free((void *)(uintptr_t)u->all);
+    for (uint64_t i = 0; i < u->n_members; i++) free((void *)(uintptr_t)u->cells[i]);
     free(u->members);
     free(u->cells);
 }
@@ -241,7 +284,7 @@ static void use_json(const struct use *u, struct mg_json *j)
         mg_json_key_u64(j, "id", x);
         mg_json_key(j, "lanes");
         mg_json_arr(j);
-        for (uint32_t l = 0; l < bins; l++) mg_json_u64(j, entries_with(u, u->k->cells, x, l));
+        for (uint32_t l = 0; l < bins; l++) mg_json_u64(j, entries_with(u, u->all, x, l));
         mg_json_end(j, ']');
         if (sample) {
             key_told(j, "warp_entries", tell(u, BLOCK_WARPS, x), true);
@@ -347,7 +390,7 @@ static void lane_chart(struct mg_table *t, const struct use *u, uint32_t ix)
     double v[bins] = {0};
     struct mg_buf svg = MG_BUF_INIT, title = MG_BUF_INIT;
     for (uint32_t x = 0; x < u->k->n_blocks; x++)
-        for (uint32_t l = 0; l < bins && u->site[x]; l++) v[l] += (double)(entries_with(u, u->k->cells, x, l) * insts_of(u, x));
+        for (uint32_t l = 0; l < bins && u->site[x]; l++) v[l] += (double)(entries_with(u, u->all, x, l) * insts_of(u, x));
     mg_kit_kernel_name(u->k, 60, &title);
     mg_buf_printf(&title, ": warp instructions by active lanes, %.1f %% of slots used", mg_kit_percent(u->active.value, u->slots.value));
     if (u->n_members) mg_buf_adds(&title, " (of a sample)");

@@ -1,6 +1,9 @@
-/* Rows: up to 32 cells side by side, of which each lane of a warp keeps one in a register. Adding costs two
- * instructions, and leaving one: a lane adds its own to memory, whoever else is there. Where code runs once,
- * or where another function may end the thread, it goes to memory at once. */
+/* What threads keep in registers until they leave, each for itself, whoever else is there then.
+ *
+ *   row    up to 32 cells side by side, one in each lane. Adding costs two instructions
+ *   run    ones that go to the same cell of several, one after another, are added to it together
+ *
+ * Where code runs once, or where another function may end the thread, they go to memory at once. */
 #include "tool/patch_priv.h"
 
 #define R(r) mg_o_reg(r)
@@ -45,14 +48,19 @@ static void flush(struct mg_code_at *at, void *user)
     if (row->regs[at->func_ix]) add_now(at, row, row->regs[at->func_ix]);
 }
 
+static bool may_keep(struct mg_code_at *at, uint32_t registers)
+{
+    struct mg_patch_own *own = &at->p->own[at->func_ix];
+    if (own->n_row_regs + registers > MOST_REGISTERS || !mg_at_repeats(at) || ends_elsewhere(at->p, at->func_ix)) return false;
+    own->n_row_regs += registers;
+    return true;
+}
+
 static mg_id register_of(struct mg_code_at *at, struct mg_patch_row *row)
 {
     struct mg_patch *p = at->p;
-    struct mg_patch_own *own = &p->own[at->func_ix];
     mg_id *r = &row->regs[at->func_ix];
-    if (*r) return *r;
-    if (own->n_row_regs == MOST_REGISTERS || !mg_at_repeats(at) || ends_elsewhere(p, at->func_ix)) return 0;
-    own->n_row_regs++;
+    if (*r || !may_keep(at, 1)) return *r;
     *r = mg_code_reg(at, MG_TYPE_b64);
     MG_PURE(mg_at_entry(p, at->func_ix), "mov.u64", R(*r), I(0));
     mg_at_exits(p, at->func_ix, flush, mg_arena_copy(&p->scratch, row, sizeof *row)); /* rows move, their registers do not */
@@ -66,4 +74,55 @@ void mg_row_add(struct mg_code_at *at, uint32_t ix, mg_id v)
     MG_PURE(at, "cvt.u64.u32", R(wide), R(v));
     if (r) MG_CODE(at, "add.u64", R(r), R(r), R(wide));
     else add_now(at, row, wide);
+}
+
+/* ---- runs -------------------------------------------------------------------------------------------------- */
+
+static mg_id cell_address(struct mg_code_at *at, mg_id ix)
+{
+    mg_id a = mg_code_temp(at, MG_TYPE_b64);
+    MG_PURE(at, "mad.wide.u32", R(a), R(ix), I(8), R(mg_value_base(at)));
+    return a;
+}
+
+struct run { uint32_t func_ix, first; mg_id last /* b32: number of its cell */, count /* b64 */; };
+
+static void add_run(struct mg_code_at *at, const struct run *r, mg_id when)
+{
+    mg_code_push_guard(at, when, false);
+    MG_CODE(at, "red.global.add.u64", mg_o_addr_reg(cell_address(at, r->last), 8 * (int64_t)r->first), R(r->count));
+    mg_code_pop_guard(at);
+}
+
+static void end_run(struct mg_code_at *at, void *user)
+{
+    const struct run *r = user;
+    mg_id some = mg_code_temp(at, MG_TYPE_pred);
+    if (at->func_ix != r->func_ix) return;
+    MG_PURE(at, "setp.ne.u64", R(some), R(r->count), I(0));
+    add_run(at, r, some);
+}
+
+void mg_run_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix)
+{
+    struct mg_patch *p = at->p;
+    if (first > p->rules.n || n > p->rules.n - first) mg_patch_refuse(p, MG_ERR_STATE, "a run of cells that were not reserved");
+    if (!may_keep(at, 2)) {
+        MG_CODE(at, "red.global.add.u64", mg_o_addr_reg(cell_address(at, ix), 8 * (int64_t)first), I(1));
+        return;
+    }
+    struct run r = {.func_ix = at->func_ix, .first = first, .last = mg_code_reg(at, MG_TYPE_b32), .count = mg_code_reg(at, MG_TYPE_b64)};
+    struct mg_code_at *entry = mg_at_entry(p, at->func_ix);
+    MG_PURE(entry, "mov.u32", R(r.last), I(0));
+    MG_PURE(entry, "mov.u64", R(r.count), I(0));
+    mg_at_exits(p, at->func_ix, end_run, mg_arena_copy(&p->scratch, &r, sizeof r));
+    mg_id other = mg_code_temp(at, MG_TYPE_pred), some = mg_code_temp(at, MG_TYPE_pred);
+    MG_PURE(at, "setp.ne.u32", R(other), R(ix), R(r.last));
+    MG_PURE(at, "setp.ne.and.u64", R(some), R(r.count), I(0), R(other));
+    add_run(at, &r, some);
+    mg_code_push_guard(at, other, false);
+    MG_CODE(at, "mov.u32", R(r.last), R(ix));
+    MG_CODE(at, "mov.u64", R(r.count), I(0));
+    mg_code_pop_guard(at);
+    MG_CODE(at, "add.u64", R(r.count), R(r.count), I(1));
 }

@@ -23,7 +23,7 @@ struct mg_result_site {
 };
 struct mg_result_entry { const uint64_t *keys; const uint64_t *cells; };
 struct mg_result_table { uint32_t site, n_keys, n_cells; const struct mg_result_entry *entries; uint64_t n; uint64_t lost; /* updates that found no room */ };
-struct mg_result_launch { uint64_t id; const uint64_t *cells; uint32_t grid[3], block[3]; uint64_t times; /* replays that counted together */ bool timed; uint64_t time_ns; bool complete; };
+struct mg_result_launch { uint64_t id; const uint64_t *cells, *threads /* of the block counter, NULL: not counted */; uint32_t grid[3], block[3]; uint64_t times; /* replays that counted together */ bool timed; uint64_t time_ns; bool complete; };
 struct mg_result_kernel {
     uint32_t id;                   /* of the profile */
     const char *name, *demangled, *module;
