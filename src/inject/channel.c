@@ -100,7 +100,7 @@ static bool make_rings(struct mg_chan *c)
     return ok;
 }
 
-/* NULL: no memory. What was had then stays: on a GPU giving memory back waits for all work. */
+/* Without memory it is none, once and for all: what was had stays, since on a GPU giving it back waits for all work. */
 static struct mg_chan *new_channel(void *where, uint32_t use)
 {
     struct mg_chan *c = calloc(1, sizeof *c);
@@ -122,12 +122,8 @@ static struct mg_chan *new_channel(void *where, uint32_t use)
         c->free_there = c->io->in_place ? (uintptr_t)queues : c->io->memory(where, c->queue * sizeof *queues);
     }
     if (!c->free_there || !c->pages || !make_rings(c) || !make_blocks(c)) {
-        free(c->pages);
-        free(c->rings);
-        free(c->told);
-        free(c->blocks);
-        free(c);
-        return NULL;
+        c->none = c->gone = true;
+        return c;
     }
     mg_chan_give_fresh(c, c->io->in_place ? IN_PLACE_PAGES : c->n_pages);
     if (!c->io->in_place && c->io->write(where, c->free_there, queues, c->queue * sizeof *queues))
@@ -174,10 +170,12 @@ static void at_exit(void)
 static struct mg_chan *take(void *where, uint32_t use)
 {
     pthread_mutex_lock(&mg_chans.lock);
-    for (bool made = false;;) {
+    for (;;) {
         struct mg_chan *c = mg_chans.first;
-        while (c && (c->use != use || c->where != where || c->gone))
+        while (c && (c->use != use || c->where != where || (c->gone && !c->none)))
             c = c->next;
+        if (c && c->none)
+            break;
         if (c && c->closing) { /* its carrier waits for nobody */
             pthread_cond_wait(&mg_chans.changed, &mg_chans.lock);
             continue;
@@ -189,18 +187,15 @@ static struct mg_chan *take(void *where, uint32_t use)
             pthread_mutex_unlock(&mg_chans.lock);
             return c;
         }
-        if (!made && mg_chan_start())
-            c = new_channel(where, use); /* under the lock: there is one for all threads that launch */
-        if (!c) {
-            pthread_mutex_unlock(&mg_chans.lock);
-            return NULL;
-        }
+        if (!mg_chan_start() || !(c = new_channel(where, use))) /* under the lock: there is one for all threads that launch */
+            break;
         if (!mg_chans.first)
             atexit(at_exit);
-        made = true;
         c->next = mg_chans.first;
         __atomic_store_n(&mg_chans.first, c, __ATOMIC_RELEASE);
     }
+    pthread_mutex_unlock(&mg_chans.lock);
+    return NULL;
 }
 
 const char *mg_channels_take(struct mg_run *r)

@@ -55,7 +55,7 @@ struct mg_chan {
     /* under mg_chans.lock */
     uint32_t active;                 /* launches */
     uint64_t idle_ns;                /* when the last one ended */
-    bool dirty, wanted, closing, gone;
+    bool dirty, wanted, closing, gone, none /* there was no memory for it */;
 };
 
 struct mg_chan_sums { uint64_t bytes, pages, dropped, lost, damaged, late, first_ns, last_ns /* when pages were read */; bool any; };

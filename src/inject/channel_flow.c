@@ -322,6 +322,12 @@ static bool tell_page(struct mg_chan *c, uint32_t page, uint32_t to)
     return true;
 }
 
+/* The page that a ring fills; UINT32_MAX: none. A full one comes through the queue, and may be another ring's by now. */
+static uint32_t page_of(const struct mg_channel_ring *r)
+{
+    return (uint32_t)r->now < MG_CHANNEL_ROOM ? (uint32_t)(r->now >> 32) : UINT32_MAX;
+}
+
 /* Pages that a kernel took and will not complete, since a fault ended it. */
 static bool tell_stuck(struct mg_chan *c, const struct mg_channel_control *k, const struct mg_channel_ring *rings)
 {
@@ -329,7 +335,7 @@ static bool tell_stuck(struct mg_chan *c, const struct mg_channel_control *k, co
     for (uint32_t page = 0; ok && page < c->n_pages; page++) {
         bool out = !c->pages[page].back && (int32_t)(c->pages[page].at - k->n_taken) < 0;
         for (uint32_t r = 0; r < c->n_rings && out; r++)
-            out = rings[r].now >> 32 != page && (!rings[r].ticket || c->pages[page].at != rings[r].ticket - 1);
+            out = page_of(&rings[r]) != page && (!rings[r].ticket || c->pages[page].at != rings[r].ticket - 1);
         if (!out)
             continue;
         ok = tell_page(c, page, PAGE);
@@ -339,7 +345,7 @@ static bool tell_stuck(struct mg_chan *c, const struct mg_channel_control *k, co
     return ok;
 }
 
-static bool tell_rest(struct mg_chan *c)
+static bool tell_rest(struct mg_chan *c, bool writing)
 {
     const size_t bytes = mg_channel_ring_at(c->n_rings);
     struct mg_channel_control *k = malloc(bytes);
@@ -351,14 +357,14 @@ static bool tell_rest(struct mg_chan *c)
     uint32_t out = 0;
     uint64_t dropped = 0;
     for (uint32_t r = 0; ok && r < c->n_rings; r++) {
-        out += (rings[r].now >> 32 != UINT32_MAX) + (rings[r].ticket != 0);
+        out += (page_of(&rings[r]) != UINT32_MAX) + (rings[r].ticket != 0);
         dropped += rings[r].dropped;
     }
     ok = ok && !c->gone;
-    if (ok && k->n_taken - k->n_done != out)
+    if (ok && k->n_taken - k->n_done != out && !writing)
         ok = tell_stuck(c, k, rings);
     for (uint32_t r = 0; ok && r < c->n_rings; r++) {
-        uint32_t page = (uint32_t)(rings[r].now >> 32), to = HEAD + MG_MIN((uint32_t)rings[r].now, (uint32_t)MG_CHANNEL_ROOM);
+        uint32_t page = page_of(&rings[r]), to = HEAD + (uint32_t)rings[r].now;
         if (page >= c->n_pages || (c->told[r].number == rings[r].pages && c->told[r].to >= to))
             continue;
         ok = tell_page(c, page, to);
@@ -384,12 +390,13 @@ static bool finish(struct mg_chan *c)
 {
     pthread_mutex_lock(&mg_chans.lock);
     bool now = c->dirty && !c->gone && (c->wanted || mg_chans.ending || (!c->active && mg_now_ns() - c->idle_ns > IDLE_NS));
+    bool writing = c->active && !mg_chans.ending; /* kernels may be */
     if (now)
         c->closing = true;
     pthread_mutex_unlock(&mg_chans.lock);
     if (!now)
         return false;
-    bool ok = tell_rest(c);
+    bool ok = tell_rest(c, writing);
     if (!ok)
         lose(c);
     pthread_mutex_lock(&mg_chans.lock);

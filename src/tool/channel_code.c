@@ -69,23 +69,16 @@ static mg_id low_from_leader(struct mg_code_at *at, const struct group *g, mg_id
     return r;
 }
 
-static void halves(struct mg_code_at *at, mg_id v, mg_id lo, mg_id hi)
+static struct mg_opnd pair(struct mg_code_at *at, mg_id lo, mg_id hi)
 {
-    mg_id up = t64(at);
-    P("cvt.u32.u64", R(lo), R(v));
-    P("shr.u64", R(up), R(v), I(32));
-    P("cvt.u32.u64", R(hi), R(up));
+    struct mg_module *m = mg_at_module(at);
+    mg_id two = mg_opnd_alloc(m, 2);
+    m->opnds.at[two] = R(lo);
+    m->opnds.at[two + 1] = R(hi);
+    return (struct mg_opnd){.kind = MG_OPND_vec, .id = two, .n = 2};
 }
-
-/* to = lo | hi << 32 */
-static void join(struct mg_code_at *at, mg_id to, mg_id lo, mg_id hi)
-{
-    mg_id low = t64(at), high = t64(at);
-    P("cvt.u64.u32", R(low), R(lo));
-    P("cvt.u64.u32", R(high), R(hi));
-    P("shl.b64", R(high), R(high), I(32));
-    P("or.b64", R(to), R(low), R(high));
-}
+static void halves(struct mg_code_at *at, mg_id v, mg_id lo, mg_id hi) { P("mov.b64", pair(at, lo, hi), R(v)); }
+static void join(struct mg_code_at *at, mg_id to, mg_id lo, mg_id hi) { P("mov.b64", R(to), pair(at, lo, hi)); }
 
 static mg_id from_leader(struct mg_code_at *at, const struct group *g, mg_id v)
 {
@@ -264,18 +257,13 @@ static void take_segment(struct mg_code_at *at, const struct group *g, mg_id byt
 /* The first word of a segment of so many bytes: so many in use, 0: open. */
 static mg_id first_word(struct mg_code_at *at, const struct group *g, mg_id bytes, mg_id used)
 {
-    mg_id word = t64(at), part = t64(at), high = t32(at);
+    mg_id word = t64(at), high = t32(at), launch = t32(at);
     P("mad.lo.u32", R(high), R(g->leader), I(1 << (MG_SEGMENT_LANE_SHIFT - 32)), R(mg_value_warp(at)));
-    P("cvt.u64.u32", R(word), R(high));
-    P("shl.b64", R(word), R(word), I(32));
-    P("or.b64", R(word), R(word), R(mg_value_word(at, at->p->region->channel_word + 1)));
-    P("cvt.u64.u32", R(part), R(bytes));
-    P("shl.b64", R(part), R(part), I(MG_SEGMENT_WORDS_SHIFT - 3));
-    P("or.b64", R(word), R(word), R(part));
-    P("cvt.u64.u32", R(part), R(used));
-    P("shl.b64", R(part), R(part), I(MG_SEGMENT_USED_SHIFT - 3));
-    P("or.b64", R(word), R(word), R(part));
-    P("or.b64", R(word), R(word), I((int64_t)((uint64_t)MG_SEGMENT_OPENED << 62)));
+    P("mad.lo.u32", R(high), R(bytes), I(1 << (MG_SEGMENT_WORDS_SHIFT - 3 - 32)), R(high));
+    P("mad.lo.u32", R(high), R(used), I(1 << (MG_SEGMENT_USED_SHIFT - 3 - 32)), R(high));
+    P("or.b32", R(high), R(high), I((int64_t)MG_SEGMENT_OPENED << 30));
+    P("cvt.u32.u64", R(launch), R(mg_value_word(at, at->p->region->channel_word + 1)));
+    join(at, word, launch, high);
     return word;
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Channels on a GPU: every access of saxpy, stencil and bfs arrives, once and in order, coded and as 64 bytes a lane, while
-# the kernel runs much faster than its records can go to the host. KERNELS, SIZE, FORMS and OPTIONS may be set.
+# the kernel runs much faster than its records can go to the host. KERNELS, SIZE, FORMS, OPTIONS and RAW may be set.
 set -u
 : "${NVCC:=$(command -v nvcc || true)}" "${MARGAY:=margay}" "${ROOT:=$(cd "$(dirname "$0")/../.." && pwd)}"
 [ -n "$NVCC" ] || { echo "no nvcc"; exit 77; }
@@ -9,7 +9,7 @@ failed=0
 one() { # KERNEL SIZE FORM
     native=$(./channel $1 $2)
     rm -rf p
-    timeout 60 "$MARGAY" run -o p --device nvidia ${OPTIONS:-} -t accesses,form=$3 -- ./channel $1 $2 > out 2> err || { echo "FAIL $*: exit $?"; tail -3 err; failed=1; return; }
+    timeout 60 "$MARGAY" run -o p --device nvidia ${OPTIONS:-} -t accesses,form=$3${RAW:+,raw=$RAW} -- ./channel $1 $2 > out 2> err || { echo "FAIL $*: exit $?"; tail -3 err; failed=1; return; }
     "$MARGAY" report p --json > p.json
     python3 - $1 $2 $3 "$native" "$(cat out)" <<'P' || { failed=1; tail -5 err; }
 import json, sys
