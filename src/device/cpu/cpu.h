@@ -80,7 +80,6 @@ struct cpu_inst { /* one emu_op; registers are numbers into regs plus one, 0: no
     uint8_t base_w, base_none, space;
     uint8_t waits;        /* CPU_ATOM: a loop with it may wait for others */
     uint8_t known;        /* CPU_CALL: s and guard are read, d and d2 written, nothing else */
-    uint32_t span;        /* with offs: bytes from off on */
     uint32_t *offs;       /* CPU_CALL that adds a list of probes' registers to memory at s[0]: where each goes; n_list is 0 for one alone */
     uint32_t *list; uint32_t n_list; /* vector elements; or all registers a CPU_CALL may name */
     uint32_t cache;

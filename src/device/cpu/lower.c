@@ -282,7 +282,7 @@ static void lower_op(struct cpu_func *f, uint32_t ix)
         in->s[0] = pack ? cpu_reg_at(f, op->slots[0]) : cpu_reg_at(f, op->a.s[0]);
         in->s[1] = pack ? cpu_reg_at(f, op->slots[1]) : 0;
         if (pack && (!in->s[0] || !in->s[1])) in->kind = CPU_CALL;
-    } else if (fn == v->leader && (op->a.s[0] || op->a.d2)) {
+    } else if (fn == v->leader) {
         in->kind = CPU_LEADER;
         in->d = cpu_reg_at(f, op->a.d);
         in->d2 = cpu_reg_at(f, op->a.d2);
@@ -327,8 +327,6 @@ static void lower_op(struct cpu_func *f, uint32_t ix)
         if (fn == v->red_add_d && op->off >= 0 && op->off <= INT32_MAX && in->s[0] && in->s[1] && is_probes(f, op)) {
             in->offs = mg_arena_array(&f->arena, uint32_t, 1);
             in->offs[0] = (uint32_t)op->off;
-            in->off = op->off;
-            in->bytes = in->span = 8;
             in->cache = op->cache;
         }
     } else if (fn == v->red_run) {
@@ -341,14 +339,12 @@ static void lower_op(struct cpu_func *f, uint32_t ix)
             in->offs[in->n_list] = list[k].off;
             in->list[in->n_list++] = cpu_reg_at(f, list[k].from);
         }
-        in->off = op->off;
-        in->bytes = 8;
         in->cache = op->cache;
-        in->span = op->a.cc;
     }
     if (in->kind == CPU_CALL) {
         if (!in->known) name_all(f, op, in, ix);
-        f->suspects |= (op->flags & EMU_OF_SYNC) || fn == emu_mark_suspect || fn == emu_nanosleep || (op->flags & EMU_OF_READS && op->flags & EMU_OF_WRITES);
+        bool adds = fn == v->red_add_w || fn == v->red_add_d || fn == emu_red_add || fn == v->red_run; /* who only adds waits for nobody */
+        f->suspects |= (op->flags & EMU_OF_SYNC) || fn == emu_mark_suspect || fn == emu_nanosleep || (op->flags & EMU_OF_READS && op->flags & EMU_OF_WRITES && !adds);
     }
 }
 

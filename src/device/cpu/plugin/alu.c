@@ -437,7 +437,7 @@ bool emit_move(struct emit *e)
     }
     if (in->kind == CPU_CLEAR) {
         for (uint32_t k = 0; k < in->n_list; k++) {
-            if (!in->list[k]) continue;
+            if (!in->list[k] || (e->whole && e->f->regs[in->list[k] - 1].sum)) continue;
             bool vec = e->f->regs[in->list[k] - 1].shape.varying;
             put(e, in->list[k], vec ? emit_int(e, EMU_D, 0, true) : NULL, LLVMConstInt(e->i64, 0, 0), LLVMConstInt(e->i64, 0, 0));
         }

@@ -272,7 +272,8 @@ bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char 
     e->leaves = calloc(f->n_blocks + 1, sizeof *e->leaves);
     e->checked = calloc(f->n_insts + 1, sizeof *e->checked);
     e->group = calloc(f->n_insts + 1, sizeof *e->group);
-    bool ok = e->vars && e->pend && e->scratch && e->leaves && e->checked && e->group;
+    e->ahead = calloc(f->n_insts + 1, sizeof *e->ahead);
+    bool ok = e->vars && e->pend && e->scratch && e->leaves && e->checked && e->group && e->ahead;
     for (int v = 0; v < 2; v++) {
         e->bb[v] = calloc(f->n_blocks + 1, sizeof *e->bb[v]);
         e->built[v] = calloc(f->n_blocks + 1, 1);
@@ -291,6 +292,7 @@ void emit_finish(struct emit *e)
     free(e->checked);
     free(e->leaves);
     free(e->group);
+    free(e->ahead);
     for (int v = 0; v < 2; v++) {
         free(e->bb[v]);
         free(e->built[v]);

@@ -19,6 +19,8 @@ typedef LLVMValueRef val;
 enum { FULL, PART };
 struct reg_var { val at[2]; }; /* base of lane 0, of lane 16 (halves): allocas, places in the frame where settled */
 
+struct ahead { val last, by; }; /* ahead.c, allocas: where the access was, and how far it moved */
+
 struct leave { LLVMBasicBlockRef bb; uint64_t *live, *dirty; bool used; }; /* over all places that leave the block */
 
 struct emit {
@@ -53,6 +55,7 @@ struct emit {
     val mask, lanes; /* of the running set: i32, <32 x i1>; NULL in the full version */
     uint64_t *scratch;
     val (*group)[2];   /* by operation: host pointers of the accesses that it checks */
+    struct ahead *ahead; /* by operation */
     uint32_t *checked; /* by operation: 1 + the one whose check stands for it too */
 };
 
@@ -94,6 +97,8 @@ val emit_rounded(struct emit *e, enum mg_op op, unsigned mode, const val *x);
 /* memory.c: the program's addresses, zero-extended; are all (active) lanes in [lo, lo + size) and aligned? */
 val emit_address(struct emit *e, const struct cpu_inst *in, bool vec, int half);
 val emit_all_inside(struct emit *e, val many, val lo, val limit, uint32_t bytes, val lanes);
+/* ahead.c: what the linear access at p touches the next time is fetched */
+void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64_t bytes);
 /* lanes.c */
 void emit_shared_atomic(struct emit *e);
 LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val value, val *loaded);

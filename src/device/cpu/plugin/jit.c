@@ -41,7 +41,7 @@ static bool failed(LLVMErrorRef err, char *why, size_t bytes)
 }
 
 static const char *const cpus[EMU_ISA_COUNT] = {"x86-64", "x86-64-v3", "x86-64-v4"};
-static const char *const features[EMU_ISA_COUNT] = {"", "+prefer-256-bit", "-prefer-256-bit,+avx512cd"};
+static const char *const features[EMU_ISA_COUNT] = {"", "+prefer-256-bit,+prfchw", "-prefer-256-bit,+avx512cd,+prfchw"};
 
 static LLVMTargetMachineRef machine_new(enum emu_isa isa, char *why, size_t bytes)
 {

@@ -602,6 +602,7 @@ static void access_all(struct emit *e, const struct plan *p)
         uint32_t first = e->checked[e->ix] - 1;
         for (int h = 0; h < (p->s.halves ? 2 : 1); h++) a.p[h] = emit_at(e, e->group[first][h], (uint64_t)(in->off - e->f->insts[first].off));
     }
+    if (e->whole && e->version == FULL && in->where == EMU_AT_GLOBAL && p->s.stride) emit_ahead(e, done ? e->checked[e->ix] - 1 : e->ix, a.p, p->s.halves ? 2 : 1, (uint64_t)p->size * (p->s.halves ? 16 : 32));
     if (in->kind == CPU_STORE) store_linear(e, &a);
     else load_linear(e, &a);
 }

@@ -20,8 +20,9 @@ struct whole {
     LLVMBasicBlockRef leave;   /* out of the function, from all tails; how: */
     val how;
     uint32_t *sum_off;         /* by register: where it is added */
-    val *sum, base;            /* allocas: by register, sums of all CTAs of this call so far; where they go */
-    val added[CPU_MAX_SUMS]; uint32_t added_off[CPU_MAX_SUMS]; unsigned n_added; /* allocas: what is to be added there when the call ends */
+    val *sum, base;            /* allocas: by register, sums of all CTAs of this call so far; where they go, once that is known */
+    struct added { uint32_t off; val one, eight; } added[CPU_MAX_SUMS]; unsigned n_added; /* allocas: what is to be added there when the call ends; eight: as a vector of parts, or NULL */
+    uint64_t first_off, span;  /* all of these places */
     val frame, out_regs;       /* alloca: the registers of the warp that stands inside */
 };
 
@@ -180,22 +181,39 @@ static void tail(struct emit *e)
 
 /* ---- sums --------------------------------------------------------------------------------------------------------- */
 
+/* A counter of the call's. It stays in memory: there are many, hardly ever two in one place, and as values they
+ * would be copied at every join. */
+static val counter(struct emit *e, LLVMTypeRef t)
+{
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
+    val end = LLVMGetBasicBlockTerminator(LLVMGetEntryBasicBlock(e->fn));
+    if (end) LLVMPositionBuilderBefore(B, end);
+    val at = LLVMBuildAlloca(B, t, "");
+    LLVMBuildStore(B, LLVMConstNull(t), at);
+    LLVMPositionBuilderAtEnd(B, here);
+    return at;
+}
+
+static val counted(struct emit *e, val at)
+{
+    val v = LLVMBuildLoad2(B, LLVMGetAllocatedType(at), at, "");
+    LLVMSetVolatile(v, 1);
+    return v;
+}
+
+static void count(struct emit *e, val at, val v) { LLVMSetVolatile(LLVMBuildStore(B, v, at), 1); }
+
+static void add_to(struct emit *e, val at, val v) { count(e, at, LLVMBuildAdd(B, counted(e, at), v, "")); }
+
 /* What is to be added at an offset from the probes' base. */
-static val added_at(struct emit *e, uint32_t off)
+static struct added *added_at(struct emit *e, uint32_t off)
 {
     struct whole *w = e->whole;
     for (unsigned k = 0; k < w->n_added; k++)
-        if (w->added_off[k] == off) return w->added[k];
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
-    LLVMPositionBuilderBefore(B, LLVMGetBasicBlockTerminator(LLVMGetEntryBasicBlock(e->fn)));
-    val at = LLVMBuildAlloca(B, e->i64, "");
-    LLVMBuildStore(B, LLVMConstInt(e->i64, 0, 0), at);
-    LLVMPositionBuilderAtEnd(B, here);
-    w->added_off[w->n_added] = off;
-    return w->added[w->n_added++] = at;
+        if (w->added[k].off == off) return &w->added[k];
+    w->added[w->n_added] = (struct added){off, counter(e, e->i64), NULL};
+    return &w->added[w->n_added++];
 }
-
-static void add_to(struct emit *e, val at, val v) { LLVMBuildStore(B, LLVMBuildAdd(B, LLVMBuildLoad2(B, e->i64, at, ""), v, ""), at); }
 
 /* How many lanes run and have the guard. */
 static val lanes_here(struct emit *e)
@@ -208,34 +226,50 @@ static bool is_sum(const struct emit *e, uint32_t reg) { return reg && e->f->reg
 
 static val times_constant(struct emit *e, val n, uint32_t reg) { return LLVMBuildMul(B, n, LLVMConstInt(e->i64, e->f->regs[reg - 1].value, 0), ""); }
 
-/* A register's active lanes together. */
-static val together(struct emit *e, uint32_t reg)
+/* Lanes 8 * k to 8 * k + 7 */
+static val eighth(struct emit *e, val v, unsigned k)
 {
-    const struct cpu_reg *r = &e->f->regs[reg - 1];
-    if (cpu_is_constant(r)) return times_constant(e, lanes_here(e), reg);
-    val v = emit_vec(e, reg, false), act = e->in->guard ? emit_active(e) : emit_lanes(e);
-    if (act) v = LLVMBuildSelect(B, act, v, LLVMConstNull(e->v64), "");
-    return emit_intrinsic(e, "llvm.vector.reduce.add", &e->v64, 1, &v, 1);
+    val pick[8];
+    for (unsigned i = 0; i < 8; i++) pick[i] = k32(e, 8 * k + i);
+    return LLVMBuildShuffleVector(B, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(pick, 8), "");
 }
 
-/* Probes add to memory: later, the place is checked now. */
+/* Adds a register's active lanes together, but for the last step. */
+static void add_lanes(struct emit *e, struct added *to, uint32_t reg)
+{
+    if (cpu_is_constant(&e->f->regs[reg - 1])) {
+        add_to(e, to->one, times_constant(e, lanes_here(e), reg));
+        return;
+    }
+    val v = emit_vec(e, reg, false), act = e->in->guard ? emit_active(e) : emit_lanes(e);
+    if (act) v = LLVMBuildSelect(B, act, v, LLVMConstNull(e->v64), "");
+    if (!to->eight) to->eight = counter(e, LLVMVectorType(e->i64, 8));
+    add_to(e, to->eight, LLVMBuildAdd(B, LLVMBuildAdd(B, eighth(e, v, 0), eighth(e, v, 1), ""), LLVMBuildAdd(B, eighth(e, v, 2), eighth(e, v, 3), ""), ""));
+}
+
+/* Probes add to memory: later. That all their places are there is seen when the first is come to. */
 static bool defer(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
     struct whole *w = e->whole;
-    val base = emit_scalar(e, in->s[0], 0, false), r = emit_at(e, e->ranges, (uint64_t)in->cache * sizeof(struct emu_range)), zero = LLVMConstInt(e->i64, 0, 0);
+    val base = emit_scalar(e, in->s[0], 0, false), known = counted(e, w->base), zero = LLVMConstInt(e->i64, 0, 0);
+    LLVMBasicBlockRef look = emit_block(e, "look"), on = emit_block(e, "known");
+    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, known, base, ""), on, look);
+    LLVMPositionBuilderAtEnd(B, look);
+    val r = emit_at(e, e->ranges, (uint64_t)in->cache * sizeof(struct emu_range)), first = LLVMBuildAdd(B, base, LLVMConstInt(e->i64, w->first_off, 0), "");
     val lo = LLVMBuildLoad2(B, e->i64, emit_at(e, r, offsetof(struct emu_range, lo)), ""), hi = LLVMBuildLoad2(B, e->i64, emit_at(e, r, offsetof(struct emu_range, hi)), "");
-    val off = LLVMBuildSub(B, LLVMBuildAdd(B, base, LLVMConstInt(e->i64, (uint64_t)in->off, 0), ""), lo, ""), args[2] = {LLVMBuildSub(B, hi, lo, ""), LLVMConstInt(e->i64, in->span - 1, 0)};
-    val bad = LLVMBuildICmp(B, LLVMIntUGE, off, emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, args, 2), ""), known = LLVMBuildLoad2(B, e->i64, w->base, "");
-    bad = LLVMBuildOr(B, bad, LLVMBuildICmp(B, LLVMIntNE, LLVMBuildAnd(B, LLVMBuildAdd(B, base, LLVMConstInt(e->i64, (uint64_t)in->off, 0), ""), LLVMConstInt(e->i64, 7, 0), ""), zero, ""), "");
-    bad = LLVMBuildOr(B, bad, LLVMBuildAnd(B, LLVMBuildICmp(B, LLVMIntNE, known, zero, ""), LLVMBuildICmp(B, LLVMIntNE, known, base, ""), ""), ""); /* one place for all */
-    if (in->guard) bad = LLVMBuildAnd(B, bad, LLVMBuildICmp(B, LLVMIntNE, LLVMBuildBitCast(B, emit_active(e), e->i32, ""), k32(e, 0), ""), "");
+    val args[2] = {LLVMBuildSub(B, hi, lo, ""), LLVMConstInt(e->i64, w->span - 1, 0)};
+    val bad = LLVMBuildICmp(B, LLVMIntUGE, LLVMBuildSub(B, first, lo, ""), emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, args, 2), "");
+    bad = LLVMBuildOr(B, bad, LLVMBuildICmp(B, LLVMIntNE, LLVMBuildAnd(B, first, LLVMConstInt(e->i64, 7, 0), ""), zero, ""), "");
+    bad = LLVMBuildOr(B, bad, LLVMBuildICmp(B, LLVMIntNE, known, zero, ""), ""); /* one place for all */
     emit_leave_if(e, bad);
-    LLVMBuildStore(B, base, w->base);
+    count(e, w->base, base);
+    LLVMBuildBr(B, on);
+    LLVMPositionBuilderAtEnd(B, on);
     for (uint32_t k = 0; k < MG_MAX(in->n_list, 1); k++) {
         uint32_t reg = in->n_list ? in->list[k] : in->s[1];
-        val at = added_at(e, in->offs[k]);
-        if (!is_sum(e, reg)) add_to(e, at, together(e, reg));
+        struct added *to = added_at(e, in->offs[k]);
+        if (!is_sum(e, reg)) add_lanes(e, to, reg);
     }
     return true;
 }
@@ -254,11 +288,6 @@ bool emit_sums(struct emit *e)
         }
         return false; /* the predicate, and what is no sum: emit_move */
     }
-    if (in->kind == CPU_CLEAR) {
-        for (uint32_t k = 0; k < in->n_list; k++)
-            if (!is_sum(e, in->list[k])) return false;
-        return true;
-    }
     if (!is_sum(e, in->d)) return false;
     if (in->op == MG_OP_add && in->kind == CPU_ALU) add_to(e, w->sum[in->d - 1], times_constant(e, lanes_here(e), in->s[1]));
     return true;
@@ -271,22 +300,24 @@ static void leave_sums(struct emit *e)
     struct whole *w = e->whole;
     struct cpu_func *f = e->f;
     val first = load32(e, e->leave_mask), lane = LLVMBuildBitCast(B, LLVMBuildAnd(B, first, LLVMBuildNeg(B, first, ""), ""), e->v1, "");
-    val zero = LLVMConstInt(e->i64, 0, 0), unknown = LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildLoad2(B, e->i64, w->base, ""), zero, "");
+    val zero = LLVMConstInt(e->i64, 0, 0), unknown = LLVMBuildICmp(B, LLVMIntEQ, counted(e, w->base), zero, "");
     for (uint32_t r = 0; r < f->n_regs; r++) {
         if (!f->regs[r].sum) continue;
-        val s = LLVMBuildLoad2(B, e->i64, w->sum[r], ""), v = LLVMBuildSelect(B, lane, emit_splat(e, LLVMBuildSelect(B, unknown, s, zero, "")), LLVMConstNull(e->v64), "");
+        val s = counted(e, w->sum[r]), v = LLVMBuildSelect(B, lane, emit_splat(e, LLVMBuildSelect(B, unknown, s, zero, "")), LLVMConstNull(e->v64), "");
         LLVMSetAlignment(LLVMBuildStore(B, v, emit_at(e, w->out_regs, f->regs[r].off)), 64);
-        LLVMBuildStore(B, LLVMBuildSelect(B, unknown, zero, s, ""), w->sum[r]);
+        count(e, w->sum[r], LLVMBuildSelect(B, unknown, zero, s, ""));
     }
 }
 
-static void add_one(struct emit *e, uint32_t off, val sum)
+static void add_one(struct emit *e, const struct added *a)
 {
     LLVMBasicBlockRef some = emit_block(e, "add"), on = emit_block(e, "added");
-    val v = LLVMBuildLoad2(B, e->i64, sum, ""), base = LLVMBuildIntToPtr(B, LLVMBuildLoad2(B, e->i64, e->whole->base, ""), e->ptr, "");
+    val v = counted(e, a->one), parts = a->eight ? counted(e, a->eight) : NULL, base = LLVMBuildIntToPtr(B, counted(e, e->whole->base), e->ptr, "");
+    LLVMTypeRef t = LLVMVectorType(e->i64, 8);
+    if (parts) v = LLVMBuildAdd(B, v, emit_intrinsic(e, "llvm.vector.reduce.add", &t, 1, &parts, 1), "");
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, v, LLVMConstInt(e->i64, 0, 0), ""), some, on);
     LLVMPositionBuilderAtEnd(B, some);
-    LLVMBuildAtomicRMW(B, LLVMAtomicRMWBinOpAdd, emit_at(e, base, off), v, LLVMAtomicOrderingSequentiallyConsistent, 0);
+    LLVMBuildAtomicRMW(B, LLVMAtomicRMWBinOpAdd, emit_at(e, base, a->off), v, LLVMAtomicOrderingSequentiallyConsistent, 0);
     LLVMBuildBr(B, on);
     LLVMPositionBuilderAtEnd(B, on);
 }
@@ -307,8 +338,8 @@ static void leave(struct emit *e)
         LLVMBuildBr(B, on);
         LLVMPositionBuilderAtEnd(B, on);
         for (uint32_t r = 0; r < f->n_regs; r++)
-            if (f->regs[r].sum) add_to(e, added_at(e, w->sum_off[r]), LLVMBuildLoad2(B, e->i64, w->sum[r], ""));
-        for (unsigned k = 0; k < w->n_added; k++) add_one(e, w->added_off[k], w->added[k]);
+            if (f->regs[r].sum) add_to(e, added_at(e, w->sum_off[r])->one, counted(e, w->sum[r]));
+        for (unsigned k = 0; k < w->n_added; k++) add_one(e, &w->added[k]);
     }
     LLVMBuildRet(B, how);
 }
@@ -458,16 +489,18 @@ static void prologue(struct emit *e)
     w->turns = LLVMBuildAlloca(B, e->i32, "");
     w->number = LLVMBuildAlloca(B, e->i64, "");
     w->how = LLVMBuildAlloca(B, e->i32, "");
-    w->base = LLVMBuildAlloca(B, e->i64, "");
+    w->base = counter(e, e->i64);
     w->frame = LLVMBuildAlloca(B, e->ptr, "");
-    LLVMBuildStore(B, LLVMConstInt(e->i64, 0, 0), w->base);
-    for (uint32_t r = 0; r < f->n_regs; r++) {
-        if (!f->regs[r].sum) continue;
-        w->sum[r] = LLVMBuildAlloca(B, e->i64, "");
-        LLVMBuildStore(B, LLVMConstInt(e->i64, 0, 0), w->sum[r]);
+    for (uint32_t r = 0; r < f->n_regs; r++)
+        if (f->regs[r].sum) w->sum[r] = counter(e, e->i64);
+    w->first_off = UINT64_MAX;
+    for (uint32_t i = 0; i < f->n_insts; i++) {
+        const struct cpu_inst *in = &f->insts[i];
+        for (uint32_t k = 0; in->offs && k < MG_MAX(in->n_list, 1); k++) w->sum_off[(in->n_list ? in->list[k] : in->s[1]) - 1] = in->offs[k];
+        for (uint32_t k = 0; in->offs && k < MG_MAX(in->n_list, 1); k++) w->first_off = MG_MIN(w->first_off, in->offs[k]);
+        for (uint32_t k = 0; in->offs && k < MG_MAX(in->n_list, 1); k++) w->span = MG_MAX(w->span, in->offs[k] + (uint64_t)8);
     }
-    for (uint32_t i = 0; i < f->n_insts; i++)
-        for (uint32_t k = 0; f->insts[i].offs && k < MG_MAX(f->insts[i].n_list, 1); k++) w->sum_off[(f->insts[i].n_list ? f->insts[i].list[k] : f->insts[i].s[1]) - 1] = f->insts[i].offs[k];
+    w->span -= f->sums ? w->first_off : 0;
     for (unsigned k = 0; k < 3; k++) {
         w->id[k] = LLVMBuildAlloca(B, e->i32, "");
         w->grid[k] = emit_field(e, e->i32, offsetof(struct cpu_call, nctaid) + 4 * k);

@@ -1,0 +1,67 @@
+/* Memory that a CTA touches next is fetched before (whole-CTA code).
+ *
+ * Where a loop has barriers in it, its loads of a round come together, then all warps compute, and the next round is
+ * often rows further on: the processor's own prefetchers see no stream. But most addresses move by the same amount from
+ * round to round. So an access whose lanes lie together remembers how far it moved in warp 0, and every warp asks for what
+ * lies as far ahead. A wrong guess costs a fetch and cannot fault. */
+#include "device/cpu/plugin/emit.h"
+
+#include <stdlib.h>
+
+#define B e->b
+#define LINE 64
+#define MOST_LINES 8
+
+static val k64(struct emit *e, uint64_t v) { return LLVMConstInt(e->i64, v, 0); }
+
+static val variable(struct emit *e)
+{
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
+    LLVMPositionBuilderBefore(B, LLVMGetBasicBlockTerminator(LLVMGetEntryBasicBlock(e->fn)));
+    val at = LLVMBuildAlloca(B, e->i64, "");
+    LLVMBuildStore(B, k64(e, 0), at);
+    LLVMPositionBuilderAtEnd(B, here);
+    return at;
+}
+
+/* Does the warp come to this block again; before it stops? */
+static bool comes_again(struct emit *e, bool before_stop)
+{
+    const struct cpu_func *f = e->f;
+    uint32_t *stack = calloc(f->n_blocks + 260, sizeof *stack), n = 0, succ[260];
+    uint64_t *seen = calloc(f->block_words, sizeof *seen);
+    bool found = false;
+    if (!stack || !seen) abort();
+    for (stack[n++] = e->block; n && !found;) {
+        uint32_t x = stack[--n], m = before_stop && cpu_stop_of(f, x) ? 0 : cpu_successors(f, x, succ, MG_COUNT_OF(succ));
+        for (uint32_t k = 0; k < m; k++) {
+            found |= succ[k] == e->block;
+            if (mg_has(seen, succ[k])) continue;
+            mg_put(seen, succ[k]);
+            stack[n++] = succ[k];
+        }
+    }
+    free(stack);
+    free(seen);
+    return found;
+}
+
+/* p: where the access is, n of them; moves: the operation whose check stands for it. */
+void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64_t bytes)
+{
+    struct ahead *a = &e->ahead[moves];
+    if (moves == e->ix && comes_again(e, false) && !comes_again(e, true)) {
+        if (!a->last) a->last = variable(e), a->by = variable(e);
+        val at = LLVMBuildPtrToInt(B, p[0], e->i64, ""), last = LLVMBuildLoad2(B, e->i64, a->last, "");
+        val first = LLVMBuildICmp(B, LLVMIntEQ, e->warp, LLVMConstInt(e->i32, 0, 0), "");
+        LLVMBuildStore(B, LLVMBuildSelect(B, first, at, last, ""), a->last);
+        LLVMBuildStore(B, LLVMBuildSelect(B, first, LLVMBuildSub(B, at, last, ""), LLVMBuildLoad2(B, e->i64, a->by, ""), ""), a->by);
+    }
+    if (!a->by) return;
+    val by = LLVMBuildLoad2(B, e->i64, a->by, "");
+    for (uint64_t k = 0, lines = MG_MIN((bytes + LINE - 1) / LINE, MOST_LINES); k < n * lines; k++) {
+        val there = LLVMBuildAdd(B, by, k64(e, k % lines * LINE), "");
+        val args[4] = {LLVMBuildGEP2(B, e->i8, p[k / lines], &there, 1, ""), LLVMConstInt(e->i32, e->in->kind == CPU_STORE, 0), LLVMConstInt(e->i32, 3, 0), LLVMConstInt(e->i32, 1, 0)};
+        emit_intrinsic(e, "llvm.prefetch", &e->ptr, 1, args, 4);
+    }
+}
