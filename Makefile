@@ -85,7 +85,7 @@ $(B)/obj/%.avx512.o: src/%.c
 
 # ---- what tools outside the tree are linked with ---------------------------------------------------------
 PLUGIN_CORE := $(B)/lib/margay/libmargay-core.a
-$(PLUGIN_CORE): $(call objs,base isa ir ptx analysis pass tool probe)
+$(PLUGIN_CORE): $(call objs,base isa ir ptx analysis pass tool probe) $(B)/obj/image/sass.o
 	@mkdir -p $(@D)
 	@rm -f $@
 	ar rcs $@ $^

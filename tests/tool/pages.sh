@@ -3,7 +3,7 @@
 set -e
 tools='opcodes lanes memory clock latency functions values hot'
 for t in $tools; do set -- "$@" -t "$t"; done
-"$MARGAY" run -q --device emu "$@" -o d -- "$EX/reduce-rt" > out
+"$MARGAY" run -q --device emu "$@" -o d -- "$EX/reduce-rt" 65536 '<script>&"</script>' > out
 "$MARGAY" report d --html page.html --charts pictures > said
 [ ! -s said ] || { echo 'files were asked for, but something was printed'; exit 1; }
 python3 - $tools <<'P'
@@ -41,6 +41,7 @@ assert not p.open, p.open
 assert p.ids == ['kernels'] + ['tool-' + t for t in sys.argv[1:]] + ['coverage'] and p.links == p.ids, (p.ids, p.links)
 assert p.svgs == len(names), (p.svgs, names)
 assert p.rows > 50, p.rows
+assert '&lt;script&gt;&amp;&quot;&lt;/script&gt;' in open('page.html').read()
 P
 "$MARGAY" report d --html page2.html
 cmp page.html page2.html
