@@ -2,7 +2,7 @@
  * warp executions per site.
  *
  * The clock is read before the instruction and again once its result is known: the second read is
- * guarded by a predicate of the loaded value, both ways, so that it cannot run earlier. A warp waits
+ * guarded by a predicate of the loaded value, so that it cannot run earlier. A warp waits
  * there, which it would not otherwise: loads that used to overlap follow one another. Sites whose block
  * has another site before the value's first use are labelled `serialised`.
  *
@@ -75,18 +75,17 @@ static bool result_of(const struct mg_module *m, mg_id node, const struct mg_acc
     return false;
 }
 
-/* A clock read that cannot run before it is known whether v is less than `than`. */
-static mg_id read_clock_behind(struct mg_code_at *at, mg_id into, mg_id v, uint64_t than)
+/* A clock read behind v: only where v differs from a word of the clock that was read before, which nobody can tell before v is
+ * there and which is as good as always so; else, and that is never, `into` stays. One read: of two, one for each answer, the
+ * assembler makes two in a row. */
+static void read_clock_behind(struct mg_code_at *at, mg_id into, mg_id v, mg_id before)
 {
-    mg_id known = mg_code_temp(at, MG_TYPE_pred);
-    EMIT("setp.lt.u32", R(known), R(v), I(than));
+    mg_id known = mg_code_temp(at, MG_TYPE_pred), word = mg_code_temp(at, MG_TYPE_b32);
+    EMIT("cvt.u32.u64", R(word), R(before));
+    EMIT("setp.ne.u32", R(known), R(v), R(word));
     mg_code_push_guard(at, known, false);
     read_clock(at, into);
     mg_code_pop_guard(at);
-    mg_code_push_guard(at, known, true);
-    read_clock(at, into);
-    mg_code_pop_guard(at);
-    return into;
 }
 
 static void count_load(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_opnd result, uint32_t note)
@@ -96,21 +95,27 @@ static void count_load(struct mg_patch *p, const struct mg_patch_inst *i, struct
     uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, site_cells, MG_MERGE_SUM, note);
     struct mg_code_at *before = mg_at_before(p, i->node), *at = mg_at_after(p, i->node);
     mg_id begin = read_clock(before, mg_code_reg(before, MG_TYPE_b64));
-    mg_id value = mg_value_wide(at, result), low = mg_code_temp(at, MG_TYPE_b32);
+    mg_id value = mg_value_wide(at, result), low = mg_code_temp(at, MG_TYPE_b32), end = mg_code_temp(at, MG_TYPE_b64);
     EMIT("cvt.u32.u64", R(low), R(value));
-    mg_id end = read_clock_behind(at, mg_code_temp(at, MG_TYPE_b64), low, 0x40000000);
+    EMIT("mov.b64", R(end), R(begin));
+    read_clock_behind(at, end, low, begin);
     mg_code_push_guard(at, guard, negated);
     count_took(at, begin, end, cell);
     mg_code_pop_guard(at);
 }
 
-/* What the clock itself takes: the least over all warps, as complement. The lane number is there before the first read. */
+/* What the clock itself takes: the least over all warps, as complement. All that the two reads wait for is there before the first. */
 static void count_clock(struct mg_patch *p)
 {
     uint32_t cell = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, 1, MG_MERGE_MAX, note_kernel);
     struct mg_code_at *at = mg_at_entry(p, 0);
-    mg_id lane = mg_value_lane(at), took = mg_code_temp(at, MG_TYPE_b64);
-    mg_id begin = read_clock_behind(at, mg_code_temp(at, MG_TYPE_b64), lane, 16), end = read_clock_behind(at, mg_code_temp(at, MG_TYPE_b64), lane, 8);
+    mg_id before = read_clock(at, mg_code_temp(at, MG_TYPE_b64)), begin = mg_code_temp(at, MG_TYPE_b64), end = mg_code_temp(at, MG_TYPE_b64), took = mg_code_temp(at, MG_TYPE_b64);
+    mg_id lane = mg_value_lane(at), next = mg_code_temp(at, MG_TYPE_b32);
+    EMIT("add.u32", R(next), R(lane), I(1));
+    EMIT("mov.b64", R(begin), R(before));
+    read_clock_behind(at, begin, lane, before);
+    EMIT("mov.b64", R(end), R(begin));
+    read_clock_behind(at, end, next, before);
     EMIT("sub.u64", R(took), R(end), R(begin));
     EMIT("not.b64", R(took), R(took));
     mg_cell_update(at, cell, R(took), MG_ONCE);
