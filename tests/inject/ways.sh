@@ -28,7 +28,7 @@ P
         echo "ok   $device $from: $(grep -v occupancy out | tr '\n' ' ')"
     else
         echo "FAIL $device $from"
-        cat out err
+        cat native.out out err 2>&1
         failed=1
     fi
 done; done
