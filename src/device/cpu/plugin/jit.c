@@ -11,6 +11,7 @@
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
@@ -59,8 +60,14 @@ static LLVMTargetMachineRef machine_new(enum emu_isa isa, char *why, size_t byte
     return m;
 }
 
+/* What the code generator does at length and this code gains nothing from: an eighth to a quarter of its time (docs/measured.md).
+ * Options hold for a whole LLVM: set where it is linked in and nobody else's. */
 static void start_llvm(void)
 {
+#ifdef CPU_LLVM_LINKED
+    static const char *const options[] = {"margay", "-disable-lsr", "-enable-misched=false", "-disable-x86-domain-reassignment"};
+    LLVMParseCommandLineOptions((int)MG_COUNT_OF(options), options, NULL);
+#endif
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
