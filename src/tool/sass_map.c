@@ -30,7 +30,8 @@ struct mapping {
     const struct mg_result_site **lines; uint32_t n_lines; /* sites by PTX line */
     uint32_t *site;                                       /* of an instruction: in lines, NONE */
     uint32_t *home;                                       /* of a line: machine block, NONE: several or none */
-    uint32_t *copies;                                     /* of a line: how often its commonest machine opcode occurs */
+    const char **ops;                                     /* of a line: its commonest machine opcode, NULL: none */
+    uint32_t *copies;                                     /* of a line: how often that stands in its home */
     uint32_t *out_at;                                     /* of a machine block: its edges; n + 1 of them */
     bool *open, *called;                                  /* of machine blocks: it leads anywhere; others come in by calls */
 };
@@ -158,14 +159,23 @@ static uint32_t find_line(const struct mapping *x, uint32_t line)
 
 static uint32_t copies_of(const struct mapping *x, uint32_t block, uint32_t line)
 {
-    uint32_t most = 0;
-    for (uint32_t i = x->first[block]; i < x->first[block + 1]; i++) {
-        uint32_t n = 0;
-        if (x->site[i] != line) continue;
-        for (uint32_t j = i; j < x->first[block + 1]; j++) n += x->site[j] == line && !strcmp(x->f->insts[j].op, x->f->insts[i].op);
-        most = MG_MAX(most, n);
+    uint32_t n = 0;
+    for (uint32_t i = x->first[block]; i < x->first[block + 1]; i++) n += x->site[i] == line && !strcmp(x->f->insts[i].op, x->ops[line]);
+    return n;
+}
+
+/* The machine opcode that a line became most often: what else has its number may come from anywhere. */
+static void find_ops(struct mapping *x)
+{
+    uint32_t *most = mg_xcalloc(x->n_lines + 1, sizeof *most);
+    x->ops = mg_xcalloc(x->n_lines + 1, sizeof *x->ops);
+    for (uint32_t i = 0; i < x->f->n_insts; i++) {
+        uint32_t n = 0, line = x->site[i];
+        if (line == NONE) continue;
+        for (uint32_t j = i; j < x->f->n_insts; j++) n += x->site[j] == line && !strcmp(x->f->insts[j].op, x->f->insts[i].op);
+        if (n > most[line]) most[line] = n, x->ops[line] = x->f->insts[i].op;
     }
-    return most;
+    free(most);
 }
 
 static void find_homes(struct mapping *x)
@@ -186,6 +196,7 @@ static void find_homes(struct mapping *x)
         x->home[line] = seen[line] && x->home[line] != block ? NONE : block;
         seen[line] = true;
     }
+    find_ops(x);
     for (uint32_t i = 0; i < x->n_lines; i++)
         if (x->home[i] != NONE) x->copies[i] = copies_of(x, x->home[i], i);
     free(seen);
@@ -327,28 +338,38 @@ static void map_by_flow(struct mapping *x)
 
 /* ---- copies -------------------------------------------------------------------------------------------------------- */
 
-/* Of an opcode that a line became: how often in one block, and the first place of all. */
-static uint32_t count_in(const struct mapping *x, uint32_t block, uint32_t line, const char *op, uint32_t *first)
+/* Of an opcode that a line became: how often in one block, and the first place of all. Under a predicate it is issued for
+ * threads that the PTX's count does not hold. */
+static uint32_t count_in(const struct mapping *x, uint32_t block, uint32_t line, const char *op, uint32_t *first, bool *guarded)
 {
     uint32_t n = 0;
     for (uint32_t i = x->first[block + 1]; i-- > x->first[block];)
-        if (x->site[i] == line && !strcmp(x->f->insts[i].op, op)) n++, *first = i;
+        if (x->site[i] == line && !strcmp(x->f->insts[i].op, op)) n++, *first = i, *guarded |= x->f->insts[i].guarded;
     return n;
+}
+
+/* An instruction of the PTX block that every round needs: the control of a loop that is unrolled stands there once. */
+static bool is_work(const struct mapping *x, uint32_t line, uint32_t ptx)
+{
+    const char *op = x->lines[line]->op;
+    return x->lines[line]->block == ptx && strncmp(op, "setp", 4) && strncmp(op, "bra", 3);
 }
 
 /* Machine blocks without a count that hold a good part of a PTX block, with how often each holds it: 0 elsewhere. */
 static uint32_t find_copies(const struct mapping *x, uint32_t ptx, uint32_t *times)
 {
     uint32_t *all = mg_xcalloc(x->n_lines + 1, sizeof *all), found = 0, n_lines = 0;
-    for (uint32_t i = 0; i < x->n_lines; i++) n_lines += x->lines[i]->block == ptx;
+    for (uint32_t i = 0; i < x->n_lines; i++) n_lines += is_work(x, i, ptx);
     for (uint32_t b = 0; b < x->sass.n; b++) {
         uint32_t n = 0;
+        bool anchor = false;
         times[b] = 0;
         for (uint32_t i = 0; i < x->n_lines && !x->m->mapped[b]; i++) {
-            uint32_t copies = x->lines[i]->block == ptx ? copies_of(x, b, i) : 0;
+            uint32_t copies = is_work(x, i, ptx) ? copies_of(x, b, i) : 0;
             if (copies) all[n++] = copies;
+            anchor |= copies && is_anchor(x->lines[i]->op);
         }
-        if (!n || 3 * n < n_lines) continue;
+        if (!n || (!anchor && 3 * n < n_lines)) continue;
         qsort(all, n, sizeof *all, by_value);
         times[b] = all[n / 2];
         found += mg_loops_depth(x->sass.loops, b) == mg_loops_depth(x->ptx.loops, ptx);
@@ -364,7 +385,9 @@ static bool share_out(struct mapping *x, uint32_t line, const char *op, const ui
     uint64_t all = x->k->threads[x->lines[line]->block], done = 0;
     uint32_t each = 0, first = NONE, at = 0;
     for (uint32_t b = 0; b < x->sass.n; b++) {
-        uint32_t n = count_in(x, b, line, op, &at);
+        bool guarded = false;
+        uint32_t n = count_in(x, b, line, op, &at, &guarded);
+        if (guarded) return false;
         if (x->m->mapped[b]) {
             done += n * x->m->entered[b];
             continue;
@@ -433,6 +456,7 @@ struct mg_sass_map *mg_sass_map_new(const struct mg_sass_func *f, const struct m
     free(x.site);
     free(x.home);
     free(x.copies);
+    free(x.ops);
     free(x.open);
     free(x.called);
     free(x.out_at);

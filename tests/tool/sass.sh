@@ -11,3 +11,23 @@ if [ ! -x /usr/local/cuda/bin/nvdisasm ] && [ ! -x /usr/local/cuda/bin/cuobjdump
     PATH=/nowhere "$MARGAY" report d --json > json
     python3 -c 'import json; m = json.load(open("json"))["tools"]["opcodes"]["machine"]; assert len(m) == 1 and m[0]["code"] is None and m[0]["opcodes"] == [] and "no disassembler" in m[0]["reason"], m'
 fi
+mkdir bin
+printf '#!/bin/sh\ncat "%s"\n' "$ROOT/tests/tool/sass.text" > bin/nvdisasm
+chmod +x bin/nvdisasm
+[ -n "$NVCC" ] || { echo 'no ptxas to make machine code: the rest is left out'; exit 0; }
+PATH=$PWD/bin:$PATH:$(dirname "$NVCC") "$MARGAY" report d --tool opcodes > text
+PATH=$PWD/bin:$PATH:$(dirname "$NVCC") "$MARGAY" report d --json > json
+PATH=$PWD/bin:$PATH:$(dirname "$NVCC") "$MARGAY" report d --csv --tool opcodes --table sass | grep -q '^shapes,LDG,8,1280,' || { echo 'no CSV'; exit 1; }
+grep -q '^machine instructions by opcode' text && grep -q '^machine code' text || { cat text; exit 1; }
+python3 - <<'P'
+import json
+(m,) = json.load(open('json'))['tools']['opcodes']['machine']
+assert m['code'] == 'assembled' and m['reason'] is None and m['instructions'] == 136 and m['registers'] > 0, m
+ops = {o['name']: (o['static'], o['thread']) for o in m['opcodes']}
+# 256 threads, 5 rounds of READS, tid % 4 + 1 of TURNS; the assembler made one, four, two and one copies of the first loop, four, two (under a predicate) and one of the second
+assert ops['LDG'] == (8, 256 * 5), ops['LDG']
+assert ops['STG'] == (9, 256 * 5 + 256), ops['STG']
+assert ops['EXIT'] == (1, 256), ops['EXIT']
+assert ops['NOP'][1] == 0 and m['local_loads'] == m['local_stores'] == 0
+assert 0 < m['mapped_instructions'] < m['instructions'] and 0 <= m['ptx_unmapped_share'] < .3, m
+P
