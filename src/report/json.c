@@ -292,6 +292,21 @@ static void key_estimate(struct mg_json *j, const char *name, struct mg_estimate
 }
 
 /* What all launches would have counted, when only some were; else null. */
+static void write_both_times(struct mg_json *j, const struct mg_profile *p, const struct mg_pkernel *k)
+{
+    struct mg_both_times t;
+    mg_json_key(j, "both_times");
+    if (!mg_sample_times(p, k, &t)) {
+        mg_json_null(j);
+        return;
+    }
+    int indent = one_line(j);
+    mg_json_key_u64(j, "launches", t.launches);
+    mg_json_key_u64(j, "native_ns", (uint64_t)(t.native_ns + 0.5));
+    mg_json_key_u64(j, "instrumented_ns", (uint64_t)(t.instrumented_ns + 0.5));
+    end_line(j, indent);
+}
+
 static void write_sampled(struct mg_json *j, const struct mg_profile *p, const struct mg_pkernel *k)
 {
     struct mg_sample s;
@@ -350,6 +365,7 @@ static void write_kernel(struct mg_json *j, const struct mg_profile *p, const st
     key_maybe(j, "schedule_dependent", k->schedule_dependent);
     write_scaled(j, k);
     write_sampled(j, p, k);
+    write_both_times(j, p, k);
     write_opcodes(j, &s);
     mg_json_key(j, "blocks");
     mg_json_arr(j);

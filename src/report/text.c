@@ -203,6 +203,17 @@ static void write_sampled(struct view *v, const struct mg_pkernel *k)
     mg_sample_release(&s);
 }
 
+/* Launches were timed either way: what the kernel takes natively, whose seconds the counts belong to. */
+static void write_both_times(struct view *v, const struct mg_pkernel *k)
+{
+    struct mg_both_times t;
+    if (!mg_sample_times(v->p, k, &t)) return;
+    mg_buf_adds(v->out, "  natively ");
+    mg_add_time(v->out, (uint64_t)(t.native_ns + 0.5));
+    mg_buf_printf(v->out, " for %llu launches, %.3f times as long instrumented (medians of equal geometry)\n", (unsigned long long)t.launches,
+                  t.native_ns > 0 ? t.instrumented_ns / t.native_ns : 1);
+}
+
 static void write_opcodes(struct view *v, const struct mg_pkernel *k, const struct mg_kernel_sums *s)
 {
     static const char *const names[KIND_COUNT] = {"memory", "float", "integer and moves", "control", "warp and barrier"};
@@ -265,6 +276,7 @@ static void write_kernel(struct view *v, const struct mg_hot_kernel *h)
         else mg_buf_adds(v->out, "; how far that is off is known only beside a full count (margay merge)\n");
     }
     write_sampled(v, k);
+    write_both_times(v, k);
     write_blocks(v, k, &h->s);
     write_opcodes(v, k, &h->s);
 }

@@ -83,3 +83,50 @@ void mg_sample_release(struct mg_sample *s)
     free(s->blocks);
     s->blocks = NULL;
 }
+
+/* ---- times of either code ------------------------------------------------------------------------------------ */
+
+static bool has_time(const struct mg_plaunch *l)
+{
+    return l->timed && l->complete && l->replays <= 1;
+}
+
+/* By geometry, then code, then time; those without a time last. */
+static int by_time(const void *a, const void *b)
+{
+    const struct mg_plaunch *x = *(const struct mg_plaunch *const *)a, *y = *(const struct mg_plaunch *const *)b;
+    int c = by_geometry(a, b);
+    if (!c) c = has_time(y) - has_time(x);
+    if (!c) c = (x->ran == MG_RAN_INSTRUMENTED) - (y->ran == MG_RAN_INSTRUMENTED);
+    return c ? c : (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
+static double median(const struct mg_plaunch *const *of, uint64_t n)
+{
+    return ((double)of[(n - 1) / 2]->time_ns + (double)of[n / 2]->time_ns) / 2;
+}
+
+bool mg_sample_times(const struct mg_profile *p, const struct mg_pkernel *k, struct mg_both_times *out)
+{
+    *out = (struct mg_both_times){0};
+    const struct mg_plaunch **of = k->instrumented && k->instrumented < k->launches ? calloc(k->launches + 1, sizeof *of) : NULL;
+    uint64_t n = 0;
+    for (uint64_t i = 0; of && i < p->n_launches && n <= k->launches; i++) {
+        const struct mg_plaunch *l = &p->launches[i];
+        if (l->kernel == k->id && l->ran != MG_RAN_UNKNOWN) of[n++] = l;
+    }
+    if (n) qsort(of, n, sizeof *of, by_time);
+    for (uint64_t i = 0, end; i < n; i = end) {
+        uint64_t native = 0, counted = 0, times = 0;
+        for (end = i; end < n && !by_geometry(&of[i], &of[end]); end++) {
+            times += of[end]->replays ? of[end]->replays : 1;
+            if (has_time(of[end])) *(of[end]->ran == MG_RAN_INSTRUMENTED ? &counted : &native) += 1;
+        }
+        if (!native || !counted) continue;
+        out->launches += times;
+        out->native_ns += (double)times * median(&of[i], native);
+        out->instrumented_ns += (double)times * median(&of[i + native], counted);
+    }
+    free(of);
+    return out->launches != 0;
+}

@@ -38,6 +38,7 @@ rm -rf profile
 rm -rf profile
 "$MARGAY" run -q -o profile --native-times -- ./control fill.ptx plain > out 2> err
 ran --native-times 1010101010 "for its time"
+"$MARGAY" report profile > text && grep -q '^  natively .* for 10 launches, [0-9.]* times as long instrumented' text || { echo "FAIL times of either code"; cat text; failed=1; }
 rm -rf profile
 "$MARGAY" run -q -o profile -- ./control fill.ptx api > out 2> err
 ran "from inside" 1110000111 "switched off"

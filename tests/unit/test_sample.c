@@ -83,3 +83,23 @@ MG_TEST(sample_without_bound)
     launch(2, -1);
     MG_CHECK(!mg_sample_of(&profile, &kernel, &s));
 }
+
+static void timed(uint32_t ctas, long long entries, uint64_t ns)
+{
+    launch(ctas, entries);
+    launches[profile.n_launches - 1].timed = ns != 0;
+    launches[profile.n_launches - 1].time_ns = ns;
+}
+
+MG_TEST(sample_times_of_either_code)
+{
+    struct mg_both_times t;
+    begin(); /* of 2 CTAs: native 10, 20, counted 18, 18; of 3: native 7, counted 9; of 4 there is no native time */
+    timed(2, -1, 20), timed(3, 1, 9), timed(2, 1, 18), timed(2, -1, 10), timed(4, 1, 50), timed(2, 1, 18), timed(3, -1, 7), timed(2, -1, 0);
+    MG_CHECK(mg_sample_times(&profile, &kernel, &t));
+    MG_CHECK_EQ(t.launches, 7);
+    MG_CHECK(near(t.native_ns, 5 * 15 + 2 * 7) && near(t.instrumented_ns, 5 * 18 + 2 * 9));
+    begin();
+    timed(2, 1, 20), timed(3, -1, 9);
+    MG_CHECK(!mg_sample_times(&profile, &kernel, &t));
+}
