@@ -82,10 +82,9 @@ static void count_block(struct run *r, uint32_t id)
     struct mg_code_at *at = mg_at_block(p, id);
     mg_id done = mg_code_label(at);
     jump(at, cohort_of(r, b->func_ix, b->block_ix) == 0 ? is_partial_at_entry(r) : is_partial(at), true, done);
-    mg_id n = mg_value_n_active(at);
-    mg_code_push_guard(at, mg_value_leader(at), false);
-    mg_run_add(at, cell, MG_LANES_WARP, n);
-    mg_code_pop_guard(at);
+    mg_id fewer = mg_code_temp(at, MG_TYPE_b32);
+    MG_CODE(at, "add.u32", mg_o_reg(fewer), mg_o_reg(mg_value_n_active(at)), mg_o_imm(-1));
+    mg_tally_add(at, cell + 1, MG_LANES_WARP - 1, fewer);
     mg_code_place(at, done);
 }
 

@@ -405,9 +405,19 @@ static void add_cell(struct mg_memory_request *q, uint32_t cell, struct mg_opnd 
 }
 
 /* covered: predicate to be set where the request is counted for the whole group; 0: of no group. */
-static void count_partial(struct mg_memory_request *q, mg_id covered)
+static void count_partial(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id covered)
 {
-    mg_id low = reg32(q), rev = reg32(q), first, lead = pred(q), p = pred(q), far = reg64(q), by = reg64(q), addr = reg64(q), back = reg32(q), unit = pred(q), done = mg_code_label(q->at);
+    mg_id low = reg32(q), rev = reg32(q), first, lead = pred(q), p = pred(q), far = reg64(q), by = reg64(q), addr = reg64(q), back = reg32(q), unit = pred(q), tell = mg_code_label(q->at);
+    mg_id slot = reg32(q), next = mg_code_label(q->at);
+    if (k) { /* some of 32 neighbours in order: none in another's way */
+        mg_id look = mg_code_label(q->at), n = reg32(q), one = pred(q);
+        jump(q, k->unit, true, look);
+        EMIT("popc.b32", R(n), R(q->active));
+        EMIT("setp.eq.u32", R(one), R(n), I(1));
+        EMIT("selp.u32", R(slot), I(0), I(MG_MC_UNIT - MG_MC_SAME), R(one));
+        jump(q, 0, false, tell);
+        mg_code_place(q->at, look);
+    }
     EMIT("brev.b32", R(rev), R(q->active));
     EMIT("clz.b32", R(low), R(rev));
     EMIT("setp.eq.u32", R(lead), R(mg_value_lane(q->at)), R(low));
@@ -418,12 +428,10 @@ static void count_partial(struct mg_memory_request *q, mg_id covered)
     mg_id same = all_equal(q, addr, first), was = q->addr;
     q->addr = addr;
     if (covered) EMIT("mov.pred", R(covered), R(same));
-    mg_code_push_guard(q->at, lead, false);
-    mg_code_push_guard(q->at, same, false);
-    add_cell(q, covered ? MG_MC_SAME_ALL : MG_MC_SAME, I(1));
-    mg_code_pop_guard(q->at);
-    mg_code_pop_guard(q->at);
-    jump(q, same, false, done);
+    jump(q, same, true, next);
+    EMIT("mov.u32", R(slot), I((covered ? MG_MC_SAME_ALL : MG_MC_SAME) - MG_MC_SAME));
+    jump(q, 0, false, tell);
+    mg_code_place(q->at, next);
     EMIT("sub.s64", R(far), R(addr), R(first));
     EMIT("sub.s32", R(back), R(mg_value_lane(q->at)), R(low));
     EMIT("mul.wide.s32", R(by), R(back), I(q->bytes));
@@ -434,17 +442,10 @@ static void count_partial(struct mg_memory_request *q, mg_id covered)
         EMIT("or.pred", R(p), R(p), R(stands_in));
     }
     EMIT("vote.sync.all.pred", R(unit), R(p), R(q->here));
-    mg_code_push_guard(q->at, lead, false);
-    mg_code_push_guard(q->at, unit, false);
-    add_cell(q, MG_MC_UNIT, I(1));
-    mg_code_pop_guard(q->at);
-    mg_code_push_guard(q->at, unit, true);
-    add_cell(q, MG_MC_IRREGULAR, I(1));
-    mg_code_pop_guard(q->at);
-    mg_code_pop_guard(q->at);
+    EMIT("selp.u32", R(slot), I(MG_MC_UNIT - MG_MC_SAME), I(MG_MC_IRREGULAR - MG_MC_SAME), R(unit));
     if (q->space == MG_SPACE_shared) {
         mg_id total = reg32(q), some = pred(q);
-        jump(q, unit, false, done);
+        jump(q, unit, false, tell);
         count_conflicts(q, total);
         EMIT("setp.ne.and.u32", R(some), R(total), I(0), R(lead));
         mg_code_push_guard(q->at, some, false);
@@ -458,23 +459,9 @@ static void count_partial(struct mg_memory_request *q, mg_id covered)
         add_cell(q, MG_MC_LINES, R(lines));
         mg_code_pop_guard(q->at);
     }
-    mg_code_place(q->at, done);
+    mg_code_place(q->at, tell);
+    mg_tally_add(q->at, q->cell + MG_MC_SAME, MG_MC_SAME_ALL - MG_MC_SAME + 1, slot);
     q->addr = was;
-}
-
-/* Some of 32 lanes of shared memory that are neighbours in order: none in another's way. */
-static void count_some_in_order(struct mg_memory_request *q)
-{
-    mg_id n = reg32(q), low = reg32(q), lead = pred(q), one = pred(q), slot = reg32(q);
-    EMIT("popc.b32", R(n), R(q->active));
-    EMIT("setp.eq.u32", R(one), R(n), I(1));
-    EMIT("selp.u32", R(slot), I(0), I(MG_MC_UNIT - MG_MC_SAME), R(one));
-    EMIT("brev.b32", R(low), R(q->active));
-    EMIT("clz.b32", R(low), R(low));
-    EMIT("setp.eq.u32", R(lead), R(low), R(mg_value_lane(q->at)));
-    mg_code_push_guard(q->at, lead, false);
-    mg_cell_update_at(q->at, q->cell + MG_MC_SAME, MG_MC_PATTERNS, slot, I(1), MG_ALONE);
-    mg_code_pop_guard(q->at);
 }
 
 /* ---- a request --------------------------------------------------------------------------------------------- */
@@ -550,13 +537,6 @@ void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *
         jump(q, 0, false, done);
     }
     mg_code_place(q->at, partial);
-    if (k) {
-        mg_id some = mg_code_label(q->at);
-        jump(q, k->unit, true, some);
-        count_some_in_order(q);
-        jump(q, 0, false, done);
-        mg_code_place(q->at, some);
-    }
-    count_partial(q, covered);
+    count_partial(q, k, covered);
     mg_code_place(q->at, done);
 }

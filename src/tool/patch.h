@@ -154,9 +154,9 @@ void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v); /* b32 o
  * v (b32) of each lane here goes to its own cell, 0 in lanes from n on. Lanes that are not here cannot count. */
 uint32_t mg_patch_row(struct mg_patch *p, uint32_t first, uint32_t n);
 void mg_row_add(struct mg_code_at *at, uint32_t row, mg_id v);
-/* Adds 1 to cell `first` + ix of a run of n, whose rule is a sum; ix: b32, each lane's own, below n. In loops the ones of
- * a thread that go to one cell, one after another, are added together. */
-void mg_run_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix);
+/* Adds 1, once a warp, to cell `first` + k of n (at most 32), whose rule is a sum; k: b32, below n, the same in all lanes
+ * here. In loops a lane that is here keeps it, if the right one is. */
+void mg_tally_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k);
 
 /* The instruction is executed only by lanes where pred is false; where it is left out, what it would
  * have loaded (or an atomic returned) is 0. */

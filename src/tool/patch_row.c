@@ -1,7 +1,7 @@
 /* What threads keep in registers until they leave, each for itself, whoever else is there then.
  *
  *   row    up to 32 cells side by side, one in each lane. Adding costs two instructions
- *   run    ones that go to the same cell of several, one after another, are added to it together
+ *   tally  how often each of up to 32 numbers was told, of which all lanes here know the same one
  *
  * Where code runs once, or where another function may end the thread, they go to memory at once. */
 #include "tool/patch_priv.h"
@@ -9,7 +9,7 @@
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
 
-enum { MOST_REGISTERS = 16 /* of 64 bits, of one function */ };
+enum { MOST_REGISTERS = 20 /* of 64 bits, of one function */ };
 
 uint32_t mg_patch_row(struct mg_patch *p, uint32_t first, uint32_t n)
 {
@@ -33,19 +33,19 @@ static bool ends_elsewhere(struct mg_patch *p, uint32_t func_ix)
 }
 
 /* Adds a lane's part to its cell in memory, where it is not 0. */
-static void add_now(struct mg_code_at *at, const struct mg_patch_row *row, mg_id v)
+static void add_now(struct mg_code_at *at, uint32_t first, mg_id v)
 {
     mg_id some = mg_code_temp(at, MG_TYPE_pred);
     MG_PURE(at, "setp.ne.u64", R(some), R(v), I(0));
     mg_code_push_guard(at, some, false);
-    MG_CODE(at, "red.global.add.u64", mg_o_addr_reg(mg_value_row(at), 8 * (int64_t)row->first), R(v));
+    MG_CODE(at, "red.global.add.u64", mg_o_addr_reg(mg_value_row(at), 8 * (int64_t)first), R(v));
     mg_code_pop_guard(at);
 }
 
 static void flush(struct mg_code_at *at, void *user)
 {
     const struct mg_patch_row *row = user;
-    if (row->regs[at->func_ix]) add_now(at, row, row->regs[at->func_ix]);
+    if (row->regs[at->func_ix]) add_now(at, row->first, row->regs[at->func_ix]);
 }
 
 static bool may_keep(struct mg_code_at *at, uint32_t registers)
@@ -73,56 +73,58 @@ void mg_row_add(struct mg_code_at *at, uint32_t ix, mg_id v)
     mg_id wide = mg_code_temp(at, MG_TYPE_b64), r = register_of(at, row);
     MG_PURE(at, "cvt.u64.u32", R(wide), R(v));
     if (r) MG_CODE(at, "add.u64", R(r), R(r), R(wide));
-    else add_now(at, row, wide);
+    else add_now(at, row->first, wide);
 }
 
-/* ---- runs -------------------------------------------------------------------------------------------------- */
+/* ---- tallies --------------------------------------------------------------------------------------------------- */
 
-static mg_id cell_address(struct mg_code_at *at, mg_id ix)
+/* Number k of up to 32 is kept by lane k where that is here, else by lane 31 - k. Lanes that are all there up to some one
+ * (a bound that is not a multiple of 32) always have the first, those from some one on the second. */
+struct tally { uint32_t func_ix, first; mg_id up, down; };
+
+static void end_tally(struct mg_code_at *at, void *user)
 {
-    mg_id a = mg_code_temp(at, MG_TYPE_b64);
-    MG_PURE(at, "mad.wide.u32", R(a), R(ix), I(8), R(mg_value_base(at)));
-    return a;
-}
-
-struct run { uint32_t func_ix, first; mg_id last /* b32: number of its cell */, count /* b64 */; };
-
-static void add_run(struct mg_code_at *at, const struct run *r, mg_id when)
-{
-    mg_code_push_guard(at, when, false);
-    MG_CODE(at, "red.global.add.u64", mg_o_addr_reg(cell_address(at, r->last), 8 * (int64_t)r->first), R(r->count));
+    const struct tally *y = user;
+    if (at->func_ix != y->func_ix) return;
+    mg_id a = mg_code_temp(at, MG_TYPE_b64), some = mg_code_temp(at, MG_TYPE_pred), base = mg_value_base(at);
+    add_now(at, y->first, y->up);
+    MG_PURE(at, "sub.u64", R(a), R(base), R(mg_value_row(at)));
+    MG_PURE(at, "add.u64", R(a), R(a), R(base));
+    MG_PURE(at, "setp.ne.u64", R(some), R(y->down), I(0));
+    mg_code_push_guard(at, some, false);
+    MG_CODE(at, "red.global.add.u64", mg_o_addr_reg(a, 8 * ((int64_t)y->first + 31)), R(y->down));
     mg_code_pop_guard(at);
 }
 
-static void end_run(struct mg_code_at *at, void *user)
+/* Adds 1 where this lane is the one; jumps to `done` when that one is here. */
+static void keep(struct mg_code_at *at, mg_id kept, mg_id by, mg_id here, mg_id done)
 {
-    const struct run *r = user;
-    mg_id some = mg_code_temp(at, MG_TYPE_pred);
-    if (at->func_ix != r->func_ix) return;
-    MG_PURE(at, "setp.ne.u64", R(some), R(r->count), I(0));
-    add_run(at, r, some);
+    mg_id mine = mg_code_temp(at, MG_TYPE_pred), bit = mg_code_temp(at, MG_TYPE_b32), is_here = mg_code_temp(at, MG_TYPE_pred);
+    MG_PURE(at, "setp.eq.u32", R(mine), R(by), R(mg_value_lane(at)));
+    MG_GUARDED(at, mine, "add.u64", R(kept), R(kept), I(1));
+    MG_PURE(at, "shr.u32", R(bit), R(here), R(by));
+    MG_PURE(at, "and.b32", R(bit), R(bit), I(1));
+    MG_PURE(at, "setp.ne.u32", R(is_here), R(bit), I(0));
+    MG_GUARDED(at, is_here, "bra.uni", mg_o_label(done));
 }
 
-void mg_run_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix)
+void mg_tally_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k)
 {
     struct mg_patch *p = at->p;
-    if (first > p->rules.n || n > p->rules.n - first) mg_patch_refuse(p, MG_ERR_STATE, "a run of cells that were not reserved");
+    if (n > 32 || first > p->rules.n || n > p->rules.n - first) mg_patch_refuse(p, MG_ERR_STATE, "a tally of cells that were not reserved");
     if (!may_keep(at, 2)) {
-        MG_CODE(at, "red.global.add.u64", mg_o_addr_reg(cell_address(at, ix), 8 * (int64_t)first), I(1));
+        mg_cell_update_at(at, first, n, k, I(1), MG_ONCE);
         return;
     }
-    struct run r = {.func_ix = at->func_ix, .first = first, .last = mg_code_reg(at, MG_TYPE_b32), .count = mg_code_reg(at, MG_TYPE_b64)};
     struct mg_code_at *entry = mg_at_entry(p, at->func_ix);
-    MG_PURE(entry, "mov.u32", R(r.last), I(0));
-    MG_PURE(entry, "mov.u64", R(r.count), I(0));
-    mg_at_exits(p, at->func_ix, end_run, mg_arena_copy(&p->scratch, &r, sizeof r));
-    mg_id other = mg_code_temp(at, MG_TYPE_pred), some = mg_code_temp(at, MG_TYPE_pred);
-    MG_PURE(at, "setp.ne.u32", R(other), R(ix), R(r.last));
-    MG_PURE(at, "setp.ne.and.u64", R(some), R(r.count), I(0), R(other));
-    add_run(at, &r, some);
-    mg_code_push_guard(at, other, false);
-    MG_CODE(at, "mov.u32", R(r.last), R(ix));
-    MG_CODE(at, "mov.u64", R(r.count), I(0));
-    mg_code_pop_guard(at);
-    MG_CODE(at, "add.u64", R(r.count), R(r.count), I(1));
+    struct tally y = {.func_ix = at->func_ix, .first = first, .up = mg_code_reg(at, MG_TYPE_b64), .down = mg_code_reg(at, MG_TYPE_b64)};
+    mg_id here = mg_value_active(at), by = mg_code_temp(at, MG_TYPE_b32), done = mg_code_label(at);
+    MG_PURE(entry, "mov.u64", R(y.up), I(0));
+    MG_PURE(entry, "mov.u64", R(y.down), I(0));
+    mg_at_exits(p, at->func_ix, end_tally, mg_arena_copy(&p->scratch, &y, sizeof y));
+    keep(at, y.up, k, here, done);
+    MG_PURE(at, "sub.u32", R(by), I(31), R(k));
+    keep(at, y.down, by, here, done);
+    mg_cell_update_at(at, first, n, k, I(1), MG_ONCE);
+    mg_code_place(at, done);
 }
