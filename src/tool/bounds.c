@@ -88,7 +88,7 @@ struct together { /* of one group of accesses */
     mg_id bad;             /* predicate: this lane's access at hand is not performed */
     mg_id last, room;      /* range that this thread hit last: begin, bytes - span */
 };
-struct sizes { mg_id begin, bytes; }; /* b32: a function's registers for what shared memory the CTA has */
+struct sizes { mg_id begin, bytes; bool unknown; }; /* b32: a function's registers for what shared memory the CTA has */
 struct check { /* of one access */
     struct mg_patch *p;
     const struct mg_patch_inst *i;
@@ -217,21 +217,75 @@ static void look_up(struct check *c)
     mg_code_place(c->at, done);
 }
 
-/* What the CTA has of shared memory, behind what the system keeps: read once, which takes long. */
-static void read_sizes(struct check *c)
+/* May code at the function's entry name the variable? */
+static bool is_visible(const struct mg_module *m, mg_id func, mg_id var)
 {
-    struct mg_code_at *entry = mg_at_entry(c->p, c->i->func_ix);
-    if (c->shared->begin) return;
-    c->shared->begin = mg_code_reg(entry, MG_TYPE_b32), c->shared->bytes = mg_code_reg(entry, MG_TYPE_b32);
-    MG_CODE(entry, "mov.u32", R(c->shared->begin), mg_o_sreg(MG_SREG_reserved_smem_offset_end, 0));
-    MG_CODE(entry, "mov.u32", R(c->shared->bytes), mg_o_sreg(MG_SREG_total_smem_size, 0));
+    unsigned depth = 0;
+    if (!m->vars.at[var].func) return true;
+    if (m->vars.at[var].func != func) return false;
+    MG_EACH_NODE(m, &m->funcs.at[func], id) {
+        const struct mg_node *n = &m->nodes.at[id];
+        depth += n->kind == MG_NODE_open;
+        depth -= n->kind == MG_NODE_close;
+        if (n->kind == MG_NODE_decl && var - m->decls.at[n->ref].first < m->decls.at[n->ref].n && m->decls.at[n->ref].space == MG_SPACE_shared) return !depth;
+    }
+    return false;
+}
+
+/* Variables in shared memory that the kernel names; at most `most`. */
+static uint32_t find_shared(struct mg_patch *p, mg_id *vars, uint32_t most)
+{
+    const struct mg_module *m = mg_patch_module(p);
+    const struct mg_patch_inst *insts;
+    uint32_t n = mg_patch_insts(p, &insts), n_vars = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct mg_node *node = &m->nodes.at[insts[i].node];
+        for (uint32_t k = 0; k < node->n_opnds; k++) {
+            const struct mg_opnd *o = &m->opnds.at[node->opnd + k];
+            bool named = o->kind == MG_OPND_var || (o->kind == MG_OPND_addr && o->sub == MG_OPND_var);
+            uint32_t at = 0;
+            if (!named || m->vars.at[o->id].space != MG_SPACE_shared) continue;
+            while (at < n_vars && vars[at] != o->id) at++;
+            if (at == most) return most + 1;
+            if (at == n_vars) vars[n_vars++] = o->id;
+        }
+    }
+    return n_vars;
+}
+
+/* What the CTA has of shared memory: from the lowest of the kernel's variables to the end of the highest, or of
+ * what the launch asked for. Not known where the function cannot name them all. */
+static bool read_sizes(struct mg_patch *p, uint32_t func_ix, struct sizes *s)
+{
+    enum { MOST = 64 };
+    struct mg_module *m = mg_patch_module(p);
+    struct mg_code_at *entry = mg_at_entry(p, func_ix);
+    mg_id vars[MOST];
+    if (s->begin || s->unknown) return !s->unknown;
+    uint32_t n = find_shared(p, vars, MOST);
+    s->unknown = !n || n > MOST;
+    for (uint32_t i = 0; i < n && !s->unknown; i++) s->unknown = !is_visible(m, mg_patch_twin(p)->funcs[func_ix], vars[i]);
+    if (s->unknown) return false;
+    mg_id at = mg_code_temp(entry, MG_TYPE_b32), dynamic = mg_code_temp(entry, MG_TYPE_b32), end = mg_code_reg(entry, MG_TYPE_b32), begin = mg_code_reg(entry, MG_TYPE_b32);
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t bytes = mg_var_bytes(&m->vars.at[vars[i]]);
+        MG_CODE(entry, "mov.u32", R(at), ((struct mg_opnd){.kind = MG_OPND_var, .id = vars[i]}));
+        if (i) MG_CODE(entry, "min.u32", R(begin), R(begin), R(at));
+        else MG_CODE(entry, "mov.u32", R(begin), R(at));
+        if (!bytes) MG_CODE(entry, "mov.u32", R(dynamic), mg_o_sreg(MG_SREG_dynamic_smem_size, 0));
+        MG_CODE(entry, "add.u32", R(at), R(at), bytes ? I((int64_t)bytes) : R(dynamic));
+        if (i) MG_CODE(entry, "max.u32", R(end), R(end), R(at));
+        else MG_CODE(entry, "mov.u32", R(end), R(at));
+    }
+    MG_CODE(entry, "sub.u32", R(end), R(end), R(begin));
+    s->begin = begin, s->bytes = end;
+    return true;
 }
 
 /* out: some of `bytes` bytes from the address on, plus off, lie outside of the CTA's. In lanes that make the access. */
 static void outside_shared(struct check *c, int64_t off, uint32_t bytes, mg_id out)
 {
     mg_id low = reg32(c), from = reg64(c), p = pred(c);
-    read_sizes(c);
     EMIT("cvt.u64.u32", R(from), R(c->shared->begin));
     EMIT("sub.u64", R(from), R(c->addr), R(from));
     if (off) EMIT("add.u64", R(from), R(from), I(off));
@@ -316,11 +370,6 @@ static void report(struct check *c)
     mg_code_place(c->at, done);
 }
 
-static bool has_shared_sizes(const struct mg_module *m)
-{
-    return m->sm >= 80 && m->version_major * 10u + m->version_minor >= 76;
-}
-
 struct run { /* of one kernel */
     const struct mg_access_group *groups;
     const uint32_t *group_of;
@@ -386,7 +435,7 @@ static enum mg_err bounds_instrument(const void *conf, struct mg_patch *p, struc
         const struct mg_module *m = mg_patch_module(p);
         if (!mg_access_of(m, insts[i].node, &a) || a.is_async) continue;
         unsigned set = a.space == MG_SPACE_generic ? mg_spaces_of(mg_patch_spaces(p, insts[i].func_ix), insts[i].node) : MG_SPACE_BIT(a.space);
-        if (a.space == MG_SPACE_shared && has_shared_sizes(m)) check_site(p, &r, i, &insts[i], &a, MG_SPACE_shared);
+        if (a.space == MG_SPACE_shared && read_sizes(p, insts[i].func_ix, &r.shared[insts[i].func_ix])) check_site(p, &r, i, &insts[i], &a, MG_SPACE_shared);
         else if (set & MG_SPACE_BIT(MG_SPACE_global)) check_site(p, &r, i, &insts[i], &a, MG_SPACE_global);
     }
     mg_patch_list(p, r.sites);

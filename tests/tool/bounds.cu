@@ -1,4 +1,4 @@
-/* Ten faults, one a kernel launch, each by one thread; `faults N` makes the Nth alone, `faults` none. */
+/* Eleven faults, one a kernel launch, each by one thread; `faults N` makes the Nth alone, `faults` none. */
 #include <cstdio>
 #include <cstdlib>
 
@@ -16,7 +16,16 @@ __global__ void freed(int *p, int *q) { if (threadIdx.x == 9) q[0] = p[0]; }    
 __global__ void far_write(int *p, long off) { if (threadIdx.x == 10) p[off] = 2; }        /* 8 */
 __global__ void table_behind(int n) { if (threadIdx.x == 11) other[n] = table[1]; }       /* 9 */
 __global__ void byte_behind(char *p) { if (threadIdx.x == 12) p[N * 4] = 1; }             /* 10 */
-__global__ void fine(int *p, int *q) { q[threadIdx.x] = p[threadIdx.x] + table[threadIdx.x & 63]; other[threadIdx.x & 63] = 1; }
+__global__ void shared_behind(int *q, int n) { __shared__ int s[64]; s[threadIdx.x == 13 ? n : threadIdx.x & 63] = 1; __syncthreads(); q[threadIdx.x] = s[threadIdx.x & 63]; } /* 11 */
+__global__ void fine(int *p, int *q)
+{
+    __shared__ int s[N];
+    extern __shared__ int d[];
+    s[threadIdx.x] = p[threadIdx.x], d[N - 1 - threadIdx.x] = 1;
+    __syncthreads();
+    q[threadIdx.x] = s[N - 1 - threadIdx.x] + d[threadIdx.x] + table[threadIdx.x & 63];
+    other[threadIdx.x & 63] = 1;
+}
 
 int main(int argc, char **argv)
 {
@@ -26,7 +35,7 @@ int main(int argc, char **argv)
     cudaMalloc(&q, N * sizeof *q);
     cudaMalloc(&p, N * sizeof *p);
     cudaMemset(p, 0, N * sizeof *p);
-    fine<<<1, N>>>(p, q);
+    fine<<<1, N, N * sizeof(int)>>>(p, q);
     if (which == 7) cudaFree(gone);
     switch (which) {
     case 1: write_behind<<<1, N>>>(p); break;
@@ -39,9 +48,10 @@ int main(int argc, char **argv)
     case 8: far_write<<<1, N>>>(p, 1L << 40); break;
     case 9: table_behind<<<1, N>>>(64 + (1 << 26)); break;
     case 10: byte_behind<<<1, N>>>((char *)p); break;
+    case 11: shared_behind<<<1, N>>>(q, 80); break;
     default: break;
     }
-    fine<<<1, N>>>(p, q);
+    fine<<<1, N, N * sizeof(int)>>>(p, q);
     cudaError_t e = cudaDeviceSynchronize();
     puts(cudaGetErrorString(e));
     return e != cudaSuccess;

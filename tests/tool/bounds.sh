@@ -1,5 +1,5 @@
 #!/bin/sh
-# bounds: each of ten planted faults gives one finding that names its line, thread and kind; it is not performed, the
+# bounds: each of eleven planted faults gives one finding that names its line, thread and kind; it is not performed, the
 # launch goes on, and a program without faults has no findings. As on emulator and CPU device so through the nvidia backend,
 # with a driver over the emulator in NVIDIA's place (DEVICES=nvidia by itself: a GPU).
 set -e
@@ -8,7 +8,7 @@ src=$ROOT/tests/tool/bounds.cu
 "$NVCC" -cudart shared -lineinfo -O1 -gencode arch=compute_90,code=compute_90 -o faults "$src"
 for device in ${DEVICES:-emu cpu nvidia}; do
     [ $device = nvidia ] && [ -z "$DEVICES" ] && export XDG_CACHE_HOME="$PWD/cache" LD_LIBRARY_PATH="$B/test/driver:$B/lib/margay/cudart"
-    for n in 0 1 2 3 4 5 6 7 8 9 10; do
+    for n in 0 1 2 3 4 5 6 7 8 9 10 11; do
         rm -rf d
         "$MARGAY" run -q --device "$device" -t bounds -o d -- ./faults $n > out 2> err || { echo "$device, fault $n: status $?"; cat out err; exit 1; }
         grep -q 'no error' out || { echo "$device, fault $n: the launch did not go on"; cat out; exit 1; }
@@ -17,7 +17,7 @@ for device in ${DEVICES:-emu cpu nvidia}; do
         python3 - "$device" $n "${line:-0}" <<'P'
 import json, sys
 device, n, line = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-kinds = [None, 'write', 'read', 'read', 'write', 'read', 'atomic', 'read', 'write', 'write', 'write']
+kinds = [None, 'write', 'read', 'read', 'write', 'read', 'atomic', 'read', 'write', 'write', 'write', 'write']
 found = json.load(open('json'))['tools']['bounds']['findings']
 if not n:
     assert not found, (device, found)
@@ -26,7 +26,7 @@ assert len(found) == 1, (device, n, found)
 f = found[0]
 at = f['inlined'].split(' <- ')[-1].rsplit(':', 1) if f.get('inlined') else [f['file'], f['line']] # atomics are inlined from a header
 assert (f['kind'], int(at[1]), f['thread'], f['cta'], f['times'], f['launch']) == (kinds[n], line, [n + 2, 0, 0], [0, 0, 0], 1, 1), (device, n, f)
-assert at[0].endswith('bounds.cu') and f['bytes'] == {5: 16, 10: 1}.get(n, 4), (device, n, f)
+assert at[0].endswith('bounds.cu') and f['bytes'] == {5: 16, 10: 1}.get(n, 4) and f['space'] == ('shared' if n == 11 else 'global'), (device, n, f)
 P
     done
 done
