@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "analysis/loop.h"
+#include "base/vec.h"
 
 #define NONE UINT32_MAX
 
@@ -28,7 +29,8 @@ struct mapping {
     struct graph ptx, sass;
     uint32_t *first;                                      /* of a machine block: its first instruction; n + 1 of them */
     const struct mg_result_site **lines; uint32_t n_lines; /* sites by PTX line */
-    uint32_t *site;                                       /* of an instruction: in lines, NONE */
+    uint32_t *site, *next;                                /* of an instruction: in lines, NONE; the next one of that line, NONE */
+    uint32_t *head;                                       /* of a line: its first instruction, NONE */
     uint32_t *home;                                       /* of a line: machine block, NONE: several or none */
     const char **ops;                                     /* of a line: its commonest machine opcode, NULL: none */
     uint32_t *copies;                                     /* of a line: how often that stands in its home */
@@ -157,25 +159,18 @@ static uint32_t find_line(const struct mapping *x, uint32_t line)
     return NONE;
 }
 
-static uint32_t copies_of(const struct mapping *x, uint32_t block, uint32_t line)
-{
-    uint32_t n = 0;
-    for (uint32_t i = x->first[block]; i < x->first[block + 1]; i++) n += x->site[i] == line && !strcmp(x->f->insts[i].op, x->ops[line]);
-    return n;
-}
-
 /* The machine opcode that a line became most often: what else has its number may come from anywhere. */
 static void find_ops(struct mapping *x)
 {
-    uint32_t *most = mg_xcalloc(x->n_lines + 1, sizeof *most);
     x->ops = mg_xcalloc(x->n_lines + 1, sizeof *x->ops);
-    for (uint32_t i = 0; i < x->f->n_insts; i++) {
-        uint32_t n = 0, line = x->site[i];
-        if (line == NONE) continue;
-        for (uint32_t j = i; j < x->f->n_insts; j++) n += x->site[j] == line && !strcmp(x->f->insts[j].op, x->f->insts[i].op);
-        if (n > most[line]) most[line] = n, x->ops[line] = x->f->insts[i].op;
+    for (uint32_t line = 0; line < x->n_lines; line++) {
+        uint32_t most = 0, looked_at = 0;
+        for (uint32_t i = x->head[line]; i != NONE && looked_at < 64; i = x->next[i], looked_at++) {
+            uint32_t n = 0;
+            for (uint32_t j = i; j != NONE; j = x->next[j]) n += !strcmp(x->f->insts[j].op, x->f->insts[i].op);
+            if (n > most) most = n, x->ops[line] = x->f->insts[i].op;
+        }
     }
-    free(most);
 }
 
 static void find_homes(struct mapping *x)
@@ -188,17 +183,21 @@ static void find_homes(struct mapping *x)
     x->home = mg_xcalloc(x->n_lines + 1, sizeof *x->home);
     x->copies = mg_xcalloc(x->n_lines + 1, sizeof *x->copies);
     bool *seen = mg_xcalloc(x->n_lines + 1, 1);
-    for (uint32_t i = 0; i < x->n_lines; i++) x->home[i] = NONE;
-    for (uint32_t i = 0; i < x->f->n_insts; i++) {
+    x->next = mg_xcalloc(x->f->n_insts + 1, sizeof *x->next);
+    x->head = mg_xcalloc(x->n_lines + 1, sizeof *x->head);
+    for (uint32_t i = 0; i < x->n_lines; i++) x->home[i] = x->head[i] = NONE;
+    for (uint32_t i = x->f->n_insts; i-- > 0;) {
         uint32_t line = x->site[i] = find_line(x, x->f->insts[i].line), block = x->m->block_of[i];
         if (line == NONE) continue;
         x->m->has_lines = true;
+        x->next[i] = x->head[line];
+        x->head[line] = i;
         x->home[line] = seen[line] && x->home[line] != block ? NONE : block;
         seen[line] = true;
     }
     find_ops(x);
-    for (uint32_t i = 0; i < x->n_lines; i++)
-        if (x->home[i] != NONE) x->copies[i] = copies_of(x, x->home[i], i);
+    for (uint32_t line = 0; line < x->n_lines; line++)
+        for (uint32_t i = x->home[line] == NONE ? NONE : x->head[line]; i != NONE; i = x->next[i]) x->copies[line] += !strcmp(x->f->insts[i].op, x->ops[line]);
     free(seen);
 }
 
@@ -338,87 +337,110 @@ static void map_by_flow(struct mapping *x)
 
 /* ---- copies -------------------------------------------------------------------------------------------------------- */
 
-/* Of an opcode that a line became: how often in one block, and the first place of all. Under a predicate it is issued for
- * threads that the PTX's count does not hold. */
-static uint32_t count_in(const struct mapping *x, uint32_t block, uint32_t line, const char *op, uint32_t *first, bool *guarded)
-{
-    uint32_t n = 0;
-    for (uint32_t i = x->first[block + 1]; i-- > x->first[block];)
-        if (x->site[i] == line && !strcmp(x->f->insts[i].op, op)) n++, *first = i, *guarded |= x->f->insts[i].guarded;
-    return n;
-}
-
 /* An instruction of the PTX block that every round needs: the control of a loop that is unrolled stands there once. */
-static bool is_work(const struct mapping *x, uint32_t line, uint32_t ptx)
+static bool is_work(const struct mapping *x, uint32_t line)
 {
     const char *op = x->lines[line]->op;
-    return x->lines[line]->block == ptx && strncmp(op, "setp", 4) && strncmp(op, "bra", 3);
+    return strncmp(op, "setp", 4) && strncmp(op, "bra", 3);
 }
 
-/* Machine blocks without a count that hold a good part of a PTX block, with how often each holds it: 0 elsewhere. */
-static uint32_t find_copies(const struct mapping *x, uint32_t ptx, uint32_t *times)
+struct holding { uint32_t block, line, copies; };
+struct copies { /* of one PTX block: machine blocks without a count that hold a good part of it */
+    MG_VEC(struct holding) all;  /* by block */
+    MG_VEC(uint32_t) blocks;
+    uint32_t *times, *count;     /* of a machine block: how often it holds the PTX block, 0: it does not; scratch, all 0 */
+};
+
+static int by_block(const void *a, const void *b)
 {
-    uint32_t *all = mg_xcalloc(x->n_lines + 1, sizeof *all), found = 0, n_lines = 0;
-    for (uint32_t i = 0; i < x->n_lines; i++) n_lines += is_work(x, i, ptx);
-    for (uint32_t b = 0; b < x->sass.n; b++) {
-        uint32_t n = 0;
-        bool anchor = false;
-        times[b] = 0;
-        for (uint32_t i = 0; i < x->n_lines && !x->m->mapped[b]; i++) {
-            uint32_t copies = is_work(x, i, ptx) ? copies_of(x, b, i) : 0;
-            if (copies) all[n++] = copies;
-            anchor |= copies && is_anchor(x->lines[i]->op);
+    const struct holding *x = a, *y = b;
+    if (x->block != y->block) return x->block < y->block ? -1 : 1;
+    return (x->copies > y->copies) - (x->copies < y->copies);
+}
+
+/* False: none of them lies at the PTX block's depth of loops. */
+static bool find_copies(const struct mapping *x, uint32_t ptx, const uint32_t *lines, uint32_t n_lines, struct copies *c)
+{
+    uint32_t n_work = 0, depth = mg_loops_depth(x->ptx.loops, ptx);
+    bool found = false;
+    c->all.n = c->blocks.n = 0;
+    for (uint32_t l = 0; l < n_lines; l++) {
+        uint32_t line = lines[l], from = c->all.n;
+        if (!is_work(x, line)) continue;
+        n_work++;
+        for (uint32_t i = x->head[line]; i != NONE; i = x->next[i]) { /* in the order of the code: a block's stand together */
+            uint32_t b = x->m->block_of[i];
+            if (x->m->mapped[b] || strcmp(x->f->insts[i].op, x->ops[line])) continue;
+            if (c->all.n == from || c->all.at[c->all.n - 1].block != b) *mg_vec_push(&c->all) = (struct holding){b, line, 0};
+            c->all.at[c->all.n - 1].copies++;
         }
-        if (!n || (!anchor && 3 * n < n_lines)) continue;
-        qsort(all, n, sizeof *all, by_value);
-        times[b] = all[n / 2];
-        found += mg_loops_depth(x->sass.loops, b) == mg_loops_depth(x->ptx.loops, ptx);
     }
-    free(all);
+    if (c->all.n) qsort(c->all.at, c->all.n, sizeof *c->all.at, by_block);
+    for (uint32_t i = 0, end; i < c->all.n; i = end) {
+        uint32_t b = c->all.at[i].block;
+        bool anchor = false;
+        for (end = i; end < c->all.n && c->all.at[end].block == b; end++) anchor |= is_anchor(x->lines[c->all.at[end].line]->op);
+        if (!anchor && 3 * (end - i) < n_work) continue;
+        c->times[b] = c->all.at[i + (end - i) / 2].copies;
+        *mg_vec_push(&c->blocks) = b;
+        found |= mg_loops_depth(x->sass.loops, b) == depth;
+    }
     return found;
 }
 
-/* The executions of a line by one of its opcodes: what the PTX counted, less those in blocks that have a count. False: the
- * copies are not alike. */
-static bool share_out(struct mapping *x, uint32_t line, const char *op, const uint32_t *times)
+/* The executions of a line by the opcode of its instruction `first`: what the PTX counted, less those in blocks that have a count.
+ * Under a predicate an instruction is issued for threads that the PTX's count does not hold. */
+static void share_out(struct mapping *x, uint32_t line, uint32_t first, struct copies *c)
 {
     uint64_t all = x->k->threads[x->lines[line]->block], done = 0;
-    uint32_t each = 0, first = NONE, at = 0;
-    for (uint32_t b = 0; b < x->sass.n; b++) {
-        bool guarded = false;
-        uint32_t n = count_in(x, b, line, op, &at, &guarded);
-        if (guarded) return false;
-        if (x->m->mapped[b]) {
-            done += n * x->m->entered[b];
-            continue;
-        }
-        if ((n && !times[b]) || n % MG_MAX(times[b], 1u)) return false;
-        if (times[b]) {
-            if (!n || (each && each != n / times[b])) return false;
-            each = n / times[b];
-            first = MG_MIN(first, at);
-        }
+    uint32_t each = 0, holds = NONE;
+    bool alike = true;
+    const char *op = x->f->insts[first].op;
+    for (uint32_t i = x->head[line]; i != NONE; i = x->next[i]) {
+        uint32_t b = x->m->block_of[i];
+        if (strcmp(x->f->insts[i].op, op)) continue;
+        alike &= !x->f->insts[i].guarded && (x->m->mapped[b] || c->times[b]);
+        if (x->m->mapped[b]) done += x->m->entered[b];
+        else c->count[b]++, holds = MG_MIN(holds, i);
     }
-    if (first == NONE || done > all * each) return false;
-    x->m->threads[first] = all * each - done;
-    return true;
+    for (uint32_t i = 0; i < c->blocks.n; i++) {
+        uint32_t b = c->blocks.at[i], n = c->count[b] / c->times[b];
+        alike &= n && n * c->times[b] == c->count[b] && (!each || each == n);
+        each = n;
+    }
+    for (uint32_t i = x->head[line]; i != NONE; i = x->next[i]) c->count[x->m->block_of[i]] = 0;
+    if (!alike || holds == NONE || done > all * each) return;
+    x->m->threads[holds] = all * each - done;
+    for (uint32_t i = x->head[line]; i != NONE; i = x->next[i]) x->m->known[i] |= !x->m->mapped[x->m->block_of[i]] && !strcmp(x->f->insts[i].op, op);
+}
+
+static int by_ptx_block(const void *a, const void *b, void *x)
+{
+    const struct mg_result_site *const *lines = x;
+    uint32_t p = lines[*(const uint32_t *)a]->block, q = lines[*(const uint32_t *)b]->block;
+    return (p > q) - (p < q);
 }
 
 static void map_copies(struct mapping *x)
 {
-    uint32_t *times = mg_xcalloc(x->sass.n + 1, sizeof *times);
-    for (uint32_t p = 0; p < x->k->n_blocks; p++) {
-        bool any = false;
-        for (uint32_t i = 0; i < x->f->n_insts && !any; i++) any = x->site[i] != NONE && x->lines[x->site[i]]->block == p && !x->m->mapped[x->m->block_of[i]];
-        if (!any || !find_copies(x, p, times)) continue;
-        for (uint32_t i = 0; i < x->f->n_insts; i++) {
-            uint32_t line = x->site[i];
-            if (line == NONE || x->lines[line]->block != p || x->m->mapped[x->m->block_of[i]] || x->m->known[i] || !share_out(x, line, x->f->insts[i].op, times)) continue;
-            for (uint32_t j = i; j < x->f->n_insts; j++)
-                x->m->known[j] |= x->site[j] == line && !x->m->mapped[x->m->block_of[j]] && !strcmp(x->f->insts[j].op, x->f->insts[i].op);
-        }
+    struct copies c = {.times = mg_xcalloc(x->sass.n + 1, sizeof *c.times), .count = mg_xcalloc(x->sass.n + 1, sizeof *c.count)};
+    uint32_t *order = mg_xcalloc(x->n_lines + 1, sizeof *order);
+    for (uint32_t i = 0; i < x->n_lines; i++) order[i] = i;
+    qsort_r(order, x->n_lines, sizeof *order, by_ptx_block, (void *)(uintptr_t)x->lines);
+    for (uint32_t at = 0, end; at < x->n_lines; at = end) {
+        uint32_t ptx = x->lines[order[at]]->block;
+        for (end = at; end < x->n_lines && x->lines[order[end]]->block == ptx; end++) continue;
+        if (find_copies(x, ptx, order + at, end - at, &c))
+            for (uint32_t l = at; l < end; l++)
+                for (uint32_t i = x->head[order[l]]; i != NONE; i = x->next[i])
+                    if (!x->m->mapped[x->m->block_of[i]] && !x->m->known[i]) share_out(x, order[l], i, &c);
+        for (uint32_t i = 0; i < c.blocks.n; i++) c.times[c.blocks.at[i]] = 0;
     }
-    free(times);
+    mg_vec_release(&c.all);
+    mg_vec_release(&c.blocks);
+    free(c.times);
+    free(c.count);
+    free(order);
 }
 
 struct mg_sass_map *mg_sass_map_new(const struct mg_sass_func *f, const struct mg_result_kernel *k)
@@ -454,6 +476,8 @@ struct mg_sass_map *mg_sass_map_new(const struct mg_sass_func *f, const struct m
     free(x.first);
     free(x.lines);
     free(x.site);
+    free(x.next);
+    free(x.head);
     free(x.home);
     free(x.copies);
     free(x.ops);
