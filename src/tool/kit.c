@@ -77,3 +77,25 @@ void mg_kit_chart(struct mg_table *t, const char *tool, uint32_t ix, struct mg_b
     mg_buf_release(title);
     mg_buf_release(svg);
 }
+
+uint32_t *mg_kit_preds(const struct mg_site_block *blocks, uint32_t n)
+{
+    uint32_t *preds = mg_xcalloc(n + 1, sizeof *preds);
+    for (uint32_t b = 0; b < n; b++) {
+        preds[b] += !b || strcmp(blocks[b].function, blocks[b - 1].function); /* a function's first */
+        for (uint32_t i = 0; i < blocks[b].n_succs; i++)
+            if (blocks[b].succs[i] < n) preds[blocks[b].succs[i]]++;
+    }
+    return preds;
+}
+
+bool mg_kit_taken(const struct mg_site_block *blocks, const uint32_t *preds, uint32_t b, bool leaves, uint32_t *of, bool *off)
+{
+    const struct mg_site_block *k = &blocks[b];
+    if (k->n_succs != (leaves ? 1u : 2u)) return false; /* the one that is fallen through to, the target */
+    for (uint32_t i = k->n_succs; i-- > 0;) {
+        *of = k->succs[i], *off = !i;
+        if (preds[*of] == 1) return true;
+    }
+    return false;
+}

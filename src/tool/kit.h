@@ -11,6 +11,13 @@ struct mg_field { const char *key; enum mg_field_kind kind; size_t at; uint64_t 
 /* Parses "k=v,k" into *conf: a heap copy of `defaults`. fields end with key NULL. A flag alone is on. */
 enum mg_err mg_fields_parse(const char *tool, const struct mg_field *fields, const void *defaults, size_t bytes, const char *args, void **conf, struct mg_diag *d);
 
+/* ---- blocks ------------------------------------------------------------------------------------------- */
+/* How many blocks lead to each, a call of its function counted as one. malloc'd. */
+uint32_t *mg_kit_preds(const struct mg_site_block *blocks, uint32_t n);
+/* Threads for whom the guard of the instruction that ends block b is true, told from thread entries: those of block *of,
+ * taken off those of b or not. leaves: the instruction is ret or exit; else bra. false: entries do not tell. */
+bool mg_kit_taken(const struct mg_site_block *blocks, const uint32_t *preds, uint32_t b, bool leaves, uint32_t *of, bool *off);
+
 /* ---- results ------------------------------------------------------------------------------------------ */
 /* "kernel", "block", "ptx_line", "file", "line", "function", "op" and, where inlined, "inlined": members of an open object. */
 void mg_kit_site_json(struct mg_json *j, const struct mg_result_kernel *k, const struct mg_result_site *s);

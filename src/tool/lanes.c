@@ -105,7 +105,7 @@ static void count_branch(struct run *r, const struct mg_patch_inst *i, mg_id gua
     const struct mg_uniform *u = i->func_ix ? NULL : mg_patch_uniform(p, 0);
     bool off, varies = cohort_of(r, i->func_ix, i->block) == MG_NO_COHORT || guard < u->reg_lo || guard >= u->reg_hi || u->varying[guard - u->reg_lo];
     if (varies) count_divergence(at, cell, guard);
-    if (mg_lanes_taken(mg_patch_sites(p)->blocks, r->preds, i->id, &of, &off)) return;
+    if (mg_kit_taken(mg_patch_sites(p)->blocks, r->preds, i->id, false, &of, &off)) return;
     mg_code_push_guard(at, guard, negated);
     mg_sum_add(at, mg_patch_sum(p, cell + MG_LC_TAKEN), mg_o_imm(1));
     mg_code_pop_guard(at);
@@ -132,7 +132,7 @@ static enum mg_err lanes_instrument(const void *conf, struct mg_patch *p, struct
     const struct mg_patch_inst *insts;
     uint32_t n = mg_patch_insts(p, &insts), func = UINT32_MAX;
     struct mg_dom *post = NULL;
-    struct run r = {.p = p, .preds = mg_lanes_preds(s->blocks, s->n_blocks)};
+    struct run r = {.p = p, .preds = mg_kit_preds(s->blocks, s->n_blocks)};
     (void)d;
     for (uint32_t id = 0; id < s->n_blocks; id++) count_block(&r, id);
     for (uint32_t i = 0; i < n && c->branches; i++) {

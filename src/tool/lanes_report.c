@@ -53,17 +53,6 @@ static uint64_t block_entries(const struct use *u, const uint64_t *cells, uint32
     return n;
 }
 
-uint32_t *mg_lanes_preds(const struct mg_site_block *blocks, uint32_t n)
-{
-    uint32_t *preds = mg_xcalloc(n + 1, sizeof *preds);
-    for (uint32_t b = 0; b < n; b++) {
-        preds[b] += !b || strcmp(blocks[b].function, blocks[b - 1].function); /* a function's first: whoever calls it */
-        for (uint32_t i = 0; i < blocks[b].n_succs; i++)
-            if (blocks[b].succs[i] < n) preds[blocks[b].succs[i]]++;
-    }
-    return preds;
-}
-
 /* A copy of cells with what thread entries tell filled in. */
 static const uint64_t *fill_in(const struct use *u, const uint64_t *cells, const uint64_t *threads, const uint32_t *preds)
 {
@@ -79,7 +68,7 @@ static const uint64_t *fill_in(const struct use *u, const uint64_t *cells, const
         const struct mg_result_site *s = u->branches[i].s;
         uint32_t of;
         bool off;
-        if (mg_lanes_taken(k->blocks, preds, s->block, &of, &off)) all[s->cell + MG_LC_TAKEN] = off ? threads[s->block] - threads[of] : threads[of];
+        if (mg_kit_taken(k->blocks, preds, s->block, false, &of, &off)) all[s->cell + MG_LC_TAKEN] = off ? threads[s->block] - threads[of] : threads[of];
     }
     return all;
 }
@@ -202,7 +191,7 @@ static void use_init(struct use *u, const struct mg_result_kernel *k)
         u->n_branches = 0;
         return;
     }
-    uint32_t *preds = mg_lanes_preds(k->blocks, k->n_blocks);
+    uint32_t *preds = mg_kit_preds(k->blocks, k->n_blocks);
     u->all = fill_in(u, k->cells, k->threads, preds);
     find_owners(u);
     if (k->n_others) take_sample(u, preds);

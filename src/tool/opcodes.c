@@ -2,10 +2,12 @@
  *
  * Counts come from block counts: every instruction of the kernel is a site without cells, so a run costs
  * what tool blocks costs. With lanes=on, guarded instructions have a cell besides: the lanes whose guard
- * was true, summed in a register of each thread; instructions of a block under the same guard share it. */
+ * was true, summed in a register of each thread; instructions of a block under the same guard share it.
+ * A guard under which the block is left has none: block counts tell (mg_kit_taken). */
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/ssa.h"
 #include "base/vec.h"
 #include "tool/chart.h"
 #include "tool/kit.h"
@@ -35,7 +37,7 @@ static enum mg_err opcodes_configure(const char *args, void **conf, struct mg_di
 
 /* ---- analyze, instrument ------------------------------------------------------------------------------ */
 
-enum { note_guarded = 1, note_shift = 1 }; /* note: guarded | (site whose cell counts its lanes + 1) << 1 */
+enum { note_guarded = 1, note_shift = 1 }; /* note: guarded | (site whose lanes are its own + 1) << 1: that one has a cell, or ends its block */
 
 /* A guard that is not written anew between two instructions of a block lets the same lanes through both. */
 struct guards { mg_id pred; bool negated; uint32_t site; };
@@ -59,13 +61,30 @@ static enum mg_err opcodes_analyze(const void *conf, struct mg_patch *p, struct 
     return MG_ERR_OK;
 }
 
+static bool leaves(enum mg_op op) { return op == MG_OP_ret || op == MG_OP_exit; }
+
+/* The instruction that leaves the block under the same guard, if block counts tell how many do; UINT32_MAX: they do not. */
+static uint32_t told_by(struct mg_patch *p, const struct mg_patch_inst *insts, uint32_t n, uint32_t i, mg_id guard, const uint32_t *preds)
+{
+    const struct mg_module *m = mg_patch_module(p);
+    const struct mg_ssa *ssa = mg_patch_ssa(p, insts[i].func_ix);
+    uint32_t last = i, of;
+    bool negated, not_last, off;
+    while (last + 1 < n && insts[last + 1].id == insts[i].id) last++;
+    enum mg_op op = (enum mg_op)mg_node_form(m, &m->nodes.at[insts[last].node])->op;
+    mg_node_guard(m, insts[i].node, &negated);
+    if ((op != MG_OP_bra && !leaves(op)) || mg_node_guard(m, insts[last].node, &not_last) != guard || negated != not_last) return UINT32_MAX;
+    uint32_t value = mg_ssa_read(ssa, insts[i].node, guard);
+    return value && value == mg_ssa_read(ssa, insts[last].node, guard) && mg_kit_taken(mg_patch_sites(p)->blocks, preds, insts[i].id, leaves(op), &of, &off) ? last : UINT32_MAX;
+}
+
 static enum mg_err opcodes_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     const struct conf *c = conf;
     const struct mg_module *m = mg_patch_module(p);
     const struct mg_patch_inst *insts;
     struct guards known[16];
-    uint32_t n = mg_patch_insts(p, &insts), n_known = 0;
+    uint32_t n = mg_patch_insts(p, &insts), n_known = 0, *preds = mg_kit_preds(mg_patch_sites(p)->blocks, mg_patch_sites(p)->n_blocks);
     (void)d;
     for (uint32_t i = 0; i < n; i++) {
         bool negated = false;
@@ -73,18 +92,22 @@ static enum mg_err opcodes_instrument(const void *conf, struct mg_patch *p, stru
         uint32_t at = 0, note = guard ? note_guarded : 0;
         if (i && insts[i].id != insts[i - 1].id) n_known = 0;
         while (at < n_known && (known[at].pred != guard || known[at].negated != negated)) at++;
-        bool counts = guard && c->lanes && at == n_known;
-        if (guard && c->lanes) note |= ((counts ? i : known[at].site) + 1) << note_shift;
+        bool fresh = guard && c->lanes && at == n_known;
+        uint32_t by = fresh ? told_by(p, insts, n, i, guard, preds) : guard && c->lanes ? known[at].site : 0;
+        bool counts = by == UINT32_MAX;
+        if (counts) by = i;
+        if (guard && c->lanes) note |= (by + 1) << note_shift;
         uint32_t cell = mg_patch_site(p, MG_SITE_INST, insts[i].node, insts[i].id, counts, MG_MERGE_SUM, note);
         if (counts) {
             struct mg_code_at *code = mg_at_before(p, insts[i].node);
             mg_code_push_guard(code, guard, negated);
             mg_sum_add(code, mg_patch_sum(p, cell), mg_o_imm(1));
             mg_code_pop_guard(code);
-            if (n_known < MG_COUNT_OF(known)) known[n_known++] = (struct guards){guard, negated, i};
         }
+        if (fresh && n_known < MG_COUNT_OF(known)) known[n_known++] = (struct guards){guard, negated, by};
         forget(known, &n_known, m, insts[i].node);
     }
+    free(preds);
     return MG_ERR_OK;
 }
 
@@ -99,12 +122,16 @@ struct tally { /* of one opcode, class, width or line */
 typedef MG_VEC(struct tally) tallies;
 
 /* Executions of an instruction by threads, and by lanes whose guard was true. */
-static uint64_t lanes_of(const struct mg_result_kernel *k, const struct mg_result_site *s, uint64_t threads, bool *known)
+static uint64_t lanes_of(const struct mg_result_kernel *k, const struct mg_result_site *s, const uint32_t *preds, uint64_t threads, bool *known)
 {
-    uint32_t counted_by = s->note >> note_shift;
-    *known = !(s->note & note_guarded) || (counted_by && counted_by <= k->n_sites && k->sites[counted_by - 1].n_cells);
+    uint32_t by = s->note >> note_shift, of;
+    bool off;
+    *known = true;
     if (!(s->note & note_guarded)) return threads;
-    return *known ? k->cells[k->sites[counted_by - 1].cell] : 0;
+    const struct mg_result_site *c = by && by <= k->n_sites ? &k->sites[by - 1] : NULL;
+    if (c && c->n_cells) return k->cells[c->cell];
+    *known = c && k->threads && c->block < k->n_blocks && mg_kit_taken(k->blocks, preds, c->block, strncmp(c->op, "bra", 3), &of, &off);
+    return *known ? off ? k->threads[c->block] - k->threads[of] : k->threads[of] : 0;
 }
 
 static struct tally *tally_of(tallies *t, const char *name, const struct mg_result_site *site)
@@ -130,6 +157,7 @@ struct mix { tallies ops, classes, gt, widths, lines; uint64_t threads; };
 
 static void mix_init(struct mix *x, const struct mg_result_kernel *k)
 {
+    uint32_t *preds = mg_kit_preds(k->blocks, k->blocks ? k->n_blocks : 0);
     memset(x, 0, sizeof *x);
     for (uint32_t i = 0; i < MG_CLASS_COUNT; i++) tally_of(&x->classes, mg_op_class_name((enum mg_op_class)i), NULL);
     for (uint32_t i = 0; i < MG_GT_COUNT; i++) tally_of(&x->gt, mg_gt_class_name((enum mg_gt_class)i), NULL);
@@ -138,7 +166,7 @@ static void mix_init(struct mix *x, const struct mg_result_kernel *k)
         const struct mg_result_site *s = &k->sites[i];
         uint64_t threads = k->threads && s->block < k->n_blocks ? k->threads[s->block] : 0;
         bool known;
-        uint64_t lanes = lanes_of(k, s, threads, &known);
+        uint64_t lanes = lanes_of(k, s, preds, threads, &known);
         struct mg_form f = {0};
         mg_form_parse(&f, s->op, strlen(s->op));
         add_to(tally_of(&x->ops, s->op, NULL), threads, lanes, known);
@@ -148,6 +176,7 @@ static void mix_init(struct mix *x, const struct mg_result_kernel *k)
         add_to(tally_of(&x->lines, "", s), threads, lanes, known);
         x->threads += threads;
     }
+    free(preds);
 }
 
 static void mix_release(struct mix *x)
