@@ -14,7 +14,7 @@
 #include "tool/chart.h"
 #include "tool/kit.h"
 
-enum { n_sms = 256, word_mask = 0, word_shift = 1, words = 2, charts = 8 };
+enum { n_sms = 256, n_ends = 4 /* ends of a multiprocessor, for warps that leave it together */, word_mask = 0, word_shift = 1, words = 2, charts = 8 };
 struct conf { uint64_t slots; };
 
 static const struct mg_tool_opt clock_opts[] = {{"ctas", "1024", "CTAs of a launch with cycles of their own; larger grids are sampled evenly"}, {0}};
@@ -32,7 +32,8 @@ struct cells { uint32_t begin, end, ctas, cta_begin, cta_end, cta_sm, n, slots; 
 static struct cells cells_of(const struct conf *c)
 {
     uint32_t s = (uint32_t)c->slots;
-    return (struct cells){.begin = 0, .end = n_sms, .ctas = 2 * n_sms, .cta_begin = 3 * n_sms, .cta_end = 3 * n_sms + s, .cta_sm = 3 * n_sms + 2 * s, .n = 3 * n_sms + 3 * s, .slots = s};
+    return (struct cells){.begin = 0, .end = n_sms, .ctas = (n_ends + 1) * n_sms, .cta_begin = (n_ends + 2) * n_sms, .cta_end = (n_ends + 2) * n_sms + s,
+                          .cta_sm = (n_ends + 2) * n_sms + 2 * s, .n = (n_ends + 2) * n_sms + 3 * s, .slots = s};
 }
 
 static uint32_t shift_of(const struct conf *c, const struct mg_tool_launch *l)
@@ -108,7 +109,10 @@ static void at_exit(struct mg_code_at *at, void *user)
     mg_id now = mg_value_clock(at), time = mg_value_globaltimer(at), slot = push_slot(at);
     mg_cell_update_at(at, s->first + s->c.cta_end, s->c.slots, slot, mg_o_reg(now), MG_ONCE);
     mg_code_pop_guard(at);
-    mg_cell_update_at(at, s->first + s->c.end, n_sms, mg_value_sm(at), mg_o_reg(time), MG_ONCE);
+    mg_id which = mg_code_temp(at, MG_TYPE_b32);
+    MG_CODE(at, "and.b32", mg_o_reg(which), mg_o_reg(mg_value_warp(at)), mg_o_imm(n_ends - 1));
+    MG_CODE(at, "mad.lo.u32", mg_o_reg(which), mg_o_reg(which), mg_o_imm(n_sms), mg_o_reg(mg_value_sm(at)));
+    mg_cell_update_at(at, s->first + s->c.end, n_ends * n_sms, which, mg_o_reg(time), MG_ONCE);
     if (s->began) tell_begin(at, s, s->began, s->began_at);
 }
 
@@ -181,6 +185,13 @@ static void add_slots(struct times *x, const struct mg_result_launch *l, const s
     x->sampled = x->sampled || shift;
 }
 
+static uint64_t end_of(const struct mg_result_launch *l, const struct cells *c, uint32_t sm)
+{
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < n_ends; i++) end = MG_MAX(end, l->cells[c->end + i * n_sms + sm]);
+    return end;
+}
+
 static void add_launch(struct times *x, const struct mg_result_launch *l, const struct conf *conf)
 {
     struct cells c = cells_of(conf);
@@ -189,13 +200,13 @@ static void add_launch(struct times *x, const struct mg_result_launch *l, const 
     for (uint32_t i = 0; i < n_sms; i++) {
         if (!l->cells[c.ctas + i]) continue;
         begin = MG_MIN(begin, ~l->cells[c.begin + i]);
-        end = MG_MAX(end, l->cells[c.end + i]);
+        end = MG_MAX(end, end_of(l, &c, i));
     }
     if (end < begin) return;
     x->launches++;
     x->span += end - begin;
     for (uint32_t i = 0; i < n_sms; i++) {
-        uint64_t from = ~l->cells[c.begin + i], to = l->cells[c.end + i];
+        uint64_t from = ~l->cells[c.begin + i], to = end_of(l, &c, i);
         if (i < x->n_sms) x->tail += l->cells[c.ctas + i] ? end - to : end - begin;
         if (!l->cells[c.ctas + i] || to < from) continue;
         x->busy[i] += to - from;
