@@ -51,6 +51,7 @@ struct mg_memory_request { /* one site under work */
     uint32_t bytes, cell;      /* of a lane; the site's first */
     uint32_t row, places;      /* of cells from MG_MC_SECTORS on; behind MG_MC_COUNT, UINT32_MAX: none */
     mg_id here, active;        /* lanes at the spot; of these, those that make the access */
+    struct mg_opnd mask;       /* here, for instructions that ask */
 };
 /* What all 32 lanes ask of shared memory with addresses that count from one value, found where the value is made. */
 struct mg_memory_class { mg_id known, unit, row; };

@@ -52,12 +52,12 @@ static mg_id of_lane(struct mg_memory_request *q, mg_id v, struct mg_opnd from)
 {
     mg_id lo, hi, r = reg64(q), pair = mg_opnd_alloc(q->m, 2);
     split(q, v, &lo, &hi);
-    EMIT("shfl.sync.idx.b32", R(lo), R(lo), from, I(ALL), R(q->here));
+    EMIT("shfl.sync.idx.b32", R(lo), R(lo), from, I(ALL), q->mask);
     if (q->space == MG_SPACE_shared) {
         EMIT("cvt.u64.u32", R(r), R(lo));
         return r;
     }
-    EMIT("shfl.sync.idx.b32", R(hi), R(hi), from, I(ALL), R(q->here));
+    EMIT("shfl.sync.idx.b32", R(hi), R(hi), from, I(ALL), q->mask);
     q->m->opnds.at[pair] = R(lo), q->m->opnds.at[pair + 1] = R(hi);
     EMIT("mov.b64", R(r), (struct mg_opnd){.kind = MG_OPND_vec, .id = pair, .n = 2});
     return r;
@@ -68,7 +68,7 @@ static mg_id all_equal(struct mg_memory_request *q, mg_id a, mg_id b)
 {
     mg_id p = pred(q), all = pred(q);
     EMIT("setp.eq.u64", R(p), R(a), R(b));
-    EMIT("vote.sync.all.pred", R(all), R(p), R(q->here));
+    EMIT("vote.sync.all.pred", R(all), R(p), q->mask);
     return all;
 }
 
@@ -95,13 +95,13 @@ static void keep_equal(struct mg_memory_request *q, mg_id v, mg_id peers)
 {
     if (q->m->sm < 80) {
         mg_id equal = reg32(q);
-        EMIT("match.any.sync.b32", R(equal), R(v), R(q->here));
+        EMIT("match.any.sync.b32", R(equal), R(v), q->mask);
         EMIT("and.b32", R(peers), R(peers), R(equal));
         return;
     }
     mg_id left = reg32(q), common = reg32(q), bit = reg32(q), mine = reg32(q), b = reg32(q), p = pred(q), again = mg_code_label(q->at), out = mg_code_label(q->at);
-    EMIT("redux.sync.or.b32", R(left), R(v), R(q->here));
-    EMIT("redux.sync.and.b32", R(common), R(v), R(q->here));
+    EMIT("redux.sync.or.b32", R(left), R(v), q->mask);
+    EMIT("redux.sync.and.b32", R(common), R(v), q->mask);
     EMIT("xor.b32", R(left), R(left), R(common));
     mg_code_place(q->at, again);
     EMIT("setp.eq.u32", R(p), R(left), I(0));
@@ -111,7 +111,7 @@ static void keep_equal(struct mg_memory_request *q, mg_id v, mg_id peers)
     EMIT("xor.b32", R(left), R(left), R(bit));
     EMIT("and.b32", R(mine), R(v), R(bit));
     EMIT("setp.ne.u32", R(p), R(mine), I(0));
-    EMIT("vote.sync.ballot.b32", R(b), R(p), R(q->here));
+    EMIT("vote.sync.ballot.b32", R(b), R(p), q->mask);
     mg_code_push_guard(q->at, p, true);
     EMIT("not.b32", R(b), R(b));
     mg_code_pop_guard(q->at);
@@ -128,7 +128,7 @@ static mg_id firsts_of(struct mg_memory_request *q, mg_id peers)
     EMIT("and.b32", R(lower), R(lower), R(peers));
     if (q->makes) EMIT("setp.eq.and.u32", R(first), R(lower), I(0), R(q->makes));
     else EMIT("setp.eq.u32", R(first), R(lower), I(0));
-    EMIT("vote.sync.ballot.b32", R(firsts), R(first), R(q->here));
+    EMIT("vote.sync.ballot.b32", R(firsts), R(first), q->mask);
     return firsts;
 }
 
@@ -159,8 +159,8 @@ static void count_sectors(struct mg_memory_request *q, mg_id sectors, mg_id line
     EMIT("bfind.u32", R(from), R(below));
     EMIT("shr.u64", R(mine), R(q->addr), I(5));
     split(q, mine, &lo, &hi);
-    EMIT("shfl.sync.idx.b32", R(lo), R(lo), R(from), I(ALL), R(q->here));
-    EMIT("shfl.sync.idx.b32", R(hi), R(hi), R(from), I(ALL), R(q->here));
+    EMIT("shfl.sync.idx.b32", R(lo), R(lo), R(from), I(ALL), q->mask);
+    EMIT("shfl.sync.idx.b32", R(hi), R(hi), R(from), I(ALL), q->mask);
     q->m->opnds.at[pair] = R(lo), q->m->opnds.at[pair + 1] = R(hi);
     EMIT("mov.b64", R(theirs), (struct mg_opnd){.kind = MG_OPND_vec, .id = pair, .n = 2});
     EMIT("setp.gt.u64", R(p), R(theirs), R(mine));
@@ -173,14 +173,14 @@ static void count_sectors(struct mg_memory_request *q, mg_id sectors, mg_id line
     mg_code_push_guard(q->at, first, false);
     EMIT("setp.ne.u32", R(p), R(q->here), R(q->here));
     mg_code_pop_guard(q->at);
-    EMIT("vote.sync.any.pred", R(some), R(p), R(q->here));
+    EMIT("vote.sync.any.pred", R(some), R(p), q->mask);
     jump(q, some, false, slow);
     for (int k = 0; k < 2; k++) {
         if (k) EMIT("shr.u64", R(mine), R(mine), I(2));
         if (k) EMIT("shr.u64", R(theirs), R(theirs), I(2));
         EMIT("setp.ne.or.u64", R(p), R(mine), R(theirs), R(first));
         EMIT("and.pred", R(p), R(p), R(counts));
-        EMIT("vote.sync.ballot.b32", R(b), R(p), R(q->here));
+        EMIT("vote.sync.ballot.b32", R(b), R(p), q->mask);
         EMIT("popc.b32", R(k ? lines : sectors), R(b));
     }
     jump(q, 0, false, done);
@@ -194,7 +194,7 @@ static mg_id largest(struct mg_memory_request *q, mg_id v)
 {
     mg_id most = reg32(q);
     if (q->m->sm >= 80) {
-        EMIT("redux.sync.max.u32", R(most), R(v), R(q->here));
+        EMIT("redux.sync.max.u32", R(most), R(v), q->mask);
         return most;
     }
     mg_id in = reg32(q), bit = reg32(q), some = reg32(q), p = pred(q), any = pred(q);
@@ -204,7 +204,7 @@ static mg_id largest(struct mg_memory_request *q, mg_id v)
         EMIT("shr.u32", R(bit), R(v), I(shift));
         EMIT("and.b32", R(bit), R(bit), R(in));
         EMIT("setp.ne.u32", R(p), R(bit), I(0));
-        EMIT("vote.sync.ballot.b32", R(some), R(p), R(q->here));
+        EMIT("vote.sync.ballot.b32", R(some), R(p), q->mask);
         EMIT("setp.ne.u32", R(any), R(some), I(0));
         EMIT("selp.u32", R(in), R(bit), R(in), R(any));
         EMIT("selp.u32", R(some), I(1), I(0), R(any));
@@ -229,7 +229,7 @@ static void count_conflicts(struct mg_memory_request *q, mg_id total)
         mg_id bit = reg32(q), n = reg32(q), p = pred(q);
         EMIT("shl.b32", R(bit), I(1), R(bank));
         if (q->makes) EMIT("selp.b32", R(bit), R(bit), I(0), R(q->makes));
-        EMIT("redux.sync.or.b32", R(bit), R(bit), R(q->here));
+        EMIT("redux.sync.or.b32", R(bit), R(bit), q->mask);
         EMIT("popc.b32", R(bit), R(bit));
         EMIT("popc.b32", R(n), R(q->active));
         EMIT("setp.eq.u32", R(p), R(bit), R(n));
@@ -350,7 +350,8 @@ static void classify_full(struct mg_memory_request *q, mg_id row, mg_id first, m
 {
     mg_id far = reg64(q), by = reg64(q), step = reg32(q), other = reg32(q), p = pred(q), next = mg_code_label(q->at), any = mg_code_label(q->at), done = mg_code_label(q->at);
     mg_id low = reg64(q);
-    struct mg_opnd addr = R(q->addr);
+    struct mg_opnd addr = R(q->addr), was = q->mask;
+    q->mask = I(0xffffffff); /* a constant: the assembler then waits for nobody */
     if (q->space == MG_SPACE_shared) EMIT("and.b64", R(low), addr, I(UINT32_MAX)), addr = R(low);
     EMIT("mov.u64", R(first), R(of_lane(q, q->addr, I(0))));
     EMIT("sub.s64", R(far), addr, R(first));
@@ -365,7 +366,7 @@ static void classify_full(struct mg_memory_request *q, mg_id row, mg_id first, m
         mg_code_place(q->at, next);
     }
     EMIT("cvt.u32.u64", R(step), R(far));
-    EMIT("shfl.sync.idx.b32", R(step), R(step), I(1), I(ALL), R(q->here));
+    EMIT("shfl.sync.idx.b32", R(step), R(step), I(1), I(ALL), q->mask);
     EMIT("mul.wide.s32", R(by), R(step), R(mg_value_lane(q->at)));
     mg_id strided = all_equal(q, far, by);
     mg_code_push_guard(q->at, strided, false);
@@ -395,6 +396,7 @@ static void classify_full(struct mg_memory_request *q, mg_id row, mg_id first, m
         add_any(q, row);
     }
     mg_code_place(q->at, done);
+    q->mask = was;
 }
 
 /* ---- fewer lanes ------------------------------------------------------------------------------------------- */
@@ -441,7 +443,7 @@ static void count_partial(struct mg_memory_request *q, const struct mg_memory_cl
         EMIT("not.pred", R(stands_in), R(q->makes));
         EMIT("or.pred", R(p), R(p), R(stands_in));
     }
-    EMIT("vote.sync.all.pred", R(unit), R(p), R(q->here));
+    EMIT("vote.sync.all.pred", R(unit), R(p), q->mask);
     EMIT("selp.u32", R(slot), I(MG_MC_UNIT - MG_MC_SAME), I(MG_MC_IRREGULAR - MG_MC_SAME), R(unit));
     if (q->space == MG_SPACE_shared) {
         mg_id total = reg32(q), some = pred(q);
@@ -470,11 +472,11 @@ static void count_partial(struct mg_memory_request *q, const struct mg_memory_cl
 static mg_id ask_lanes(struct mg_memory_request *q, mg_id none)
 {
     mg_id full = pred(q);
-    q->here = q->active = mg_value_active(q->at);
+    q->here = q->active = mg_value_active(q->at), q->mask = R(q->here);
     if (q->makes) {
         mg_id p = pred(q);
         q->active = reg32(q);
-        EMIT("vote.sync.ballot.b32", R(q->active), R(q->makes), R(q->here));
+        EMIT("vote.sync.ballot.b32", R(q->active), R(q->makes), q->mask);
         EMIT("setp.eq.u32", R(p), R(q->active), I(0));
         jump(q, p, false, none);
     }
