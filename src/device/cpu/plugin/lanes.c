@@ -74,14 +74,34 @@ static val combined(struct emit *e, const struct cpu_inst *in, val old, val x)
     }
 }
 
-static void one_lane(struct emit *e, val lane, val at, val value, val uniform, val result)
+/* off: 64 bits; returns what was there. */
+static val change(struct emit *e, val off, val x)
 {
-    val off = LLVMBuildLoad2(B, e->i32, lane_of(e, e->i32, at, lane), "");
-    val x = uniform ? uniform : LLVMBuildLoad2(B, e->i32, lane_of(e, e->i32, value, lane), "");
-    off = LLVMBuildZExt(B, off, e->i64, "");
     val p = LLVMBuildGEP2(B, e->i8, e->shared, &off, 1, ""), old = LLVMBuildLoad2(B, e->i32, p, "");
     LLVMBuildStore(B, combined(e, e->in, old, x), p);
+    return old;
+}
+
+static void one_lane(struct emit *e, val lane, val at, val value, val uniform, val result)
+{
+    val off = LLVMBuildZExt(B, LLVMBuildLoad2(B, e->i32, lane_of(e, e->i32, at, lane), ""), e->i64, "");
+    val old = change(e, off, uniform ? uniform : LLVMBuildLoad2(B, e->i32, lane_of(e, e->i32, value, lane), ""));
     if (result) LLVMBuildStore(B, old, lane_of(e, e->i32, result, lane));
+}
+
+/* Lane k of 32 words, as 64 bits: two come out of a vector at once. */
+static val lane_word(struct emit *e, val pairs, uint32_t k)
+{
+    val two = LLVMBuildExtractElement(B, pairs, k32(e, k / 2), "");
+    return k & 1 ? LLVMBuildLShr(B, two, k64(e, 32), "") : LLVMBuildAnd(B, two, k64(e, UINT32_MAX), "");
+}
+
+/* All lanes, and nobody asks what was there: straight from registers. Read back from memory each would wait for the vector stored there. */
+static void all_lanes(struct emit *e, val at, val value, val uniform)
+{
+    LLVMTypeRef t = LLVMVectorType(e->i64, 16);
+    val places = LLVMBuildBitCast(B, at, t, ""), values = value ? LLVMBuildBitCast(B, value, t, "") : NULL;
+    for (uint32_t k = 0; k < 32; k++) change(e, lane_word(e, places, k), uniform ? uniform : LLVMBuildTrunc(B, lane_word(e, values, k), e->i32, ""));
 }
 
 static bool is_live_after(struct emit *e, uint32_t reg)
@@ -105,11 +125,15 @@ void emit_shared_atomic(struct emit *e)
     LLVMBuildBr(B, next);
     LLVMPositionBuilderAtEnd(B, fast);
     e->lanes = cached;
-    val at = room(e, 0), value = NULL, uniform = NULL, result = in->d && is_live_after(e, in->d) ? room(e, 2) : NULL;
-    store_room(e, LLVMBuildTrunc(B, many, e->v32, ""), at);
+    val at = room(e, 0), value = NULL, uniform = NULL, result = in->d && is_live_after(e, in->d) ? room(e, 2) : NULL, places = LLVMBuildTrunc(B, many, e->v32, ""), values = NULL;
     if (emit_is_linear(e, in->s[1]) && (cpu_is_constant(&e->f->regs[in->s[1] - 1]) || cpu_is_uniform(e->f->regs[in->s[1] - 1].shape))) uniform = emit_scalar(e, in->s[1], 0, false);
-    else store_room(e, emit_vec(e, in->s[1], false), value = room(e, 1));
-    if (lanes) {
+    else values = emit_vec(e, in->s[1], false);
+    if (lanes || result) {
+        store_room(e, places, at);
+        if (values) store_room(e, values, value = room(e, 1));
+    }
+    if (!lanes && !result) all_lanes(e, places, values, uniform);
+    else if (lanes) {
         struct loop l;
         val mask = LLVMBuildBitCast(B, lanes, e->i32, "");
         LLVMBasicBlockRef some = emit_block(e, "some"), none = emit_block(e, "none");
