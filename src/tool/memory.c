@@ -50,7 +50,7 @@ static enum mg_space space_of(struct mg_patch *p, const struct mg_patch_inst *i,
     return mg_spaces_one(*set);
 }
 
-struct group { uint32_t site, cell /* of the first, + 1; 0: not there yet */; int64_t from; mg_id covered; uint32_t *by_place; /* address modulo 128 -> site + 1 */ };
+struct group { uint32_t site, cell /* of the first, + 1; 0: not there yet */; int64_t from; struct mg_memory_group shared; uint32_t *by_place; /* address modulo 128 -> site + 1 */ };
 struct class_of { uint32_t func_ix, base, bytes, uses; struct mg_memory_class k; };
 struct run { /* of one kernel */
     struct mg_patch *p;
@@ -83,12 +83,12 @@ static void count_generic(struct mg_memory_request *q, enum mg_space space)
     q->makes = shared;
     q->addr = near;
     q->space = MG_SPACE_shared;
-    mg_memory_count(q, NULL, 0);
+    mg_memory_count(q, NULL);
     if (space == MG_SPACE_shared) return;
     q->makes = elsewhere;
     q->addr = generic;
     q->space = MG_SPACE_global;
-    mg_memory_count(q, NULL, 0);
+    mg_memory_count(q, NULL);
 }
 
 /* ---- classes of addresses ------------------------------------------------------------------------------------ */
@@ -196,15 +196,15 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
         count_generic(&q, space);
     } else if (first) {
         s->cell = cell + 1;
-        if (g->n > 1 && period(space, note.bytes) > 1) s->covered = mg_code_reg(q.at, MG_TYPE_pred);
-        mg_memory_count(&q, class_of(r, i, g, a), s->covered);
+        if (g->n > 1 && space != MG_SPACE_shared) {
+            s->shared = (struct mg_memory_group){.covered = mg_code_reg(q.at, MG_TYPE_pred), .slot = mg_code_reg(q.at, MG_TYPE_b32)};
+            q.group = &s->shared;
+        }
+        mg_memory_count(&q, class_of(r, i, g, a));
+    } else if (s->shared.covered) {
+        mg_memory_follow(&q, &s->shared);
     } else {
-        mg_id done = mg_code_label(q.at);
-        mg_code_push_guard(q.at, s->covered, false);
-        MG_CODE(q.at, "bra.uni", mg_o_label(done));
-        mg_code_pop_guard(q.at);
-        mg_memory_count(&q, NULL, 0);
-        mg_code_place(q.at, done);
+        mg_memory_count(&q, NULL);
     }
 }
 

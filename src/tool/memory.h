@@ -42,6 +42,9 @@ static inline struct mg_memory_note mg_memory_unpack(uint32_t v)
 
 /* ---- code ------------------------------------------------------------------------------------------------ */
 
+/* Registers that the first of a group leaves to the others: was the request counted for all of them (alike in the lanes
+ * here); if not, its pattern, as a lane of the row. */
+struct mg_memory_group { mg_id covered, slot; };
 struct mg_memory_request { /* one site under work */
     struct mg_code_at *at;
     struct mg_module *m;
@@ -50,15 +53,17 @@ struct mg_memory_request { /* one site under work */
     mg_id addr;                /* b64 */
     uint32_t bytes, cell;      /* of a lane; the site's first */
     uint32_t row, places;      /* of cells from MG_MC_SECTORS on; behind MG_MC_COUNT, UINT32_MAX: none */
+    const struct mg_memory_group *group; /* whose first it is; NULL: it is alone */
     mg_id here, active;        /* lanes at the spot; of these, those that make the access */
     struct mg_opnd mask;       /* here, for instructions that ask */
 };
 /* What all 32 lanes ask of shared memory with addresses that count from one value, found where the value is made. */
 struct mg_memory_class { mg_id known, unit, row; };
 void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k);
-/* Counts a request. k: class of its addresses, or NULL. covered: a predicate that will tell, alike in the lanes here,
- * whether it was counted for the whole group; 0: the site is alone, or not the first. */
-void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id covered);
+/* Counts a request. k: class of its addresses, or NULL. */
+void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *k);
+/* Counts one of another instruction of the group, at another place in its lines; not of shared memory. */
+void mg_memory_follow(struct mg_memory_request *q, const struct mg_memory_group *g);
 
 void mg_memory_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j);
 

@@ -375,6 +375,7 @@ static void classify_full(struct mg_memory_request *q, mg_id row, mg_id first, m
     mg_code_push_guard(q->at, strided, true);
     EMIT("mov.u32", R(other), I(SLOT(MG_MC_IRREGULAR)));
     mg_code_pop_guard(q->at);
+    if (q->group) EMIT("mov.u32", R(q->group->slot), R(other));
     EMIT("setp.eq.u32", R(p), R(step), I(0));
     mg_id same = pred(q);
     EMIT("and.pred", R(same), R(p), R(strided));
@@ -407,8 +408,9 @@ static void add_cell(struct mg_memory_request *q, uint32_t cell, struct mg_opnd 
 }
 
 /* covered: predicate to be set where the request is counted for the whole group; 0: of no group. */
-static void count_partial(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id covered)
+static void count_partial(struct mg_memory_request *q, const struct mg_memory_class *k)
 {
+    mg_id covered = q->group ? q->group->covered : 0;
     mg_id low = reg32(q), rev = reg32(q), first, lead = pred(q), p = pred(q), far = reg64(q), by = reg64(q), addr = reg64(q), back = reg32(q), unit = pred(q), tell = mg_code_label(q->at);
     mg_id slot = reg32(q), next = mg_code_label(q->at);
     if (k) { /* some of 32 neighbours in order: none in another's way */
@@ -445,6 +447,7 @@ static void count_partial(struct mg_memory_request *q, const struct mg_memory_cl
     }
     EMIT("vote.sync.all.pred", R(unit), R(p), q->mask);
     EMIT("selp.u32", R(slot), I(MG_MC_UNIT - MG_MC_SAME), I(MG_MC_IRREGULAR - MG_MC_SAME), R(unit));
+    if (q->group) EMIT("add.u32", R(q->group->slot), R(slot), I(SLOT(MG_MC_SAME)));
     if (q->space == MG_SPACE_shared) {
         mg_id total = reg32(q), some = pred(q);
         jump(q, unit, false, tell);
@@ -499,8 +502,9 @@ void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
     mg_code_place(q->at, none);
 }
 
-void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id covered)
+void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *k)
 {
+    mg_id covered = q->group ? q->group->covered : 0;
     bool places = q->places != UINT32_MAX;
     mg_id partial = mg_code_label(q->at), done = mg_code_label(q->at), in_order = places ? mg_code_label(q->at) : 0, at_one = covered ? mg_code_label(q->at) : 0, row = reg32(q), first = reg64(q), unit = pred(q);
     if (covered) { /* nobody makes it: nobody will */
@@ -539,6 +543,30 @@ void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *
         jump(q, 0, false, done);
     }
     mg_code_place(q->at, partial);
-    count_partial(q, k, covered);
+    count_partial(q, k);
+    mg_code_place(q->at, done);
+}
+
+void mg_memory_follow(struct mg_memory_request *q, const struct mg_memory_group *g)
+{
+    mg_id done = mg_code_label(q->at), partial = mg_code_label(q->at), sectors = reg32(q), lines = reg32(q), row = reg32(q), low = reg32(q), lead = pred(q);
+    jump(q, g->covered, false, done);
+    mg_id full = ask_lanes(q, done);
+    if (has_sectors(q)) count_sectors(q, sectors, lines);
+    jump(q, full, true, partial);
+    set_pattern(q, row, R(g->slot));
+    if (has_sectors(q)) set_slot(q, row, MG_MC_SECTORS, R(sectors));
+    if (has_sectors(q)) set_slot(q, row, MG_MC_LINES, R(lines));
+    mg_row_add(q->at, q->row, row);
+    jump(q, 0, false, done);
+    mg_code_place(q->at, partial);
+    EMIT("brev.b32", R(low), R(q->active));
+    EMIT("clz.b32", R(low), R(low));
+    EMIT("setp.eq.u32", R(lead), R(low), R(mg_value_lane(q->at)));
+    mg_code_push_guard(q->at, lead, false);
+    mg_cell_update_at(q->at, q->cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS, g->slot, I(1), MG_ALONE);
+    if (has_sectors(q)) add_cell(q, MG_MC_SECTORS, R(sectors));
+    if (has_sectors(q)) add_cell(q, MG_MC_LINES, R(lines));
+    mg_code_pop_guard(q->at);
     mg_code_place(q->at, done);
 }

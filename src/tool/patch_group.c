@@ -16,6 +16,7 @@ static bool find_base(struct mg_patch *p, const struct mg_patch_inst *i, const s
     *off = (int64_t)o->val;
     g->kind = o->sub;
     g->base = o->sub == MG_OPND_var ? o->id : mg_ssa_read(mg_patch_ssa(p, i->func_ix), i->node, o->id);
+    if (o->sub == MG_OPND_reg && o->id >= p->all->app->regs.n) g->kind = MG_OPND_none, g->base = o->id; /* the twin's: where a table of constants begins */
     g->guard = n->guard ? mg_ssa_read(mg_patch_ssa(p, i->func_ix), i->node, n->guard) : 0;
     g->guard_not = n->guard && n->flags & MG_NF_GUARD_NOT;
     return g->base && !n->guard == !g->guard && !(o->n & 7);
