@@ -47,6 +47,9 @@ enum mg_err mg_twin_rewrite_calls(struct mg_twin_func *f) MG_MUST_CHECK;
 /* Appends the hidden parameter to a function, declaration or prototype; returns its var. */
 mg_id mg_twin_add_param(struct mg_twin_build *b, mg_id func);
 
+/* A variable of the kernel's in shared memory with so many bytes for each of its warps; 0: there is no room, or dynamic shared
+ * memory that somebody would see move (twin_const.c). */
+mg_id mg_kernel_add_shared(struct mg_module *m, mg_id func, const char *stem, uint32_t bytes);
 /* Appends a parameter to a function, declaration or prototype; returns its var. */
 mg_id mg_func_add_param(struct mg_module *m, mg_id func, mg_str name, enum mg_type type);
 /* Appends a register to a call's arguments. */

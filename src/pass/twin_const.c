@@ -20,7 +20,7 @@ struct table { mg_id var; uint32_t lo, hi, loads, at; }; /* [lo, hi): bytes that
 struct cache {
     struct mg_twin_func *f;
     struct table tables[MOST_VARS]; uint32_t n;
-    uint32_t bytes, warps;
+    uint32_t bytes;
     mg_id copies, at;          /* the variable; register: this warp's copy */
 };
 
@@ -76,10 +76,8 @@ static void find_tables(struct cache *k)
 }
 
 /* Room in shared memory, and nobody who would see it move. */
-static bool has_room(const struct cache *k)
+static bool has_room(const struct mg_module *m, uint64_t bytes)
 {
-    const struct mg_module *m = k->f->b->m;
-    uint64_t bytes = (uint64_t)k->bytes * k->warps;
     for (mg_id v = 1; v < m->vars.n; v++) {
         const struct mg_var *x = &m->vars.at[v];
         if (x->space != MG_SPACE_shared || x->is_param) continue;
@@ -96,19 +94,20 @@ static uint32_t count_warps(const struct mg_func *f)
     return (uint32_t)((MG_MIN(threads, 1024u) + 31) / 32);
 }
 
-static void add_copies(struct cache *k)
+mg_id mg_kernel_add_shared(struct mg_module *m, mg_id func, const char *stem, uint32_t bytes)
 {
-    struct mg_module *m = k->f->b->m;
-    char name[32];
+    uint64_t all = (uint64_t)bytes * count_warps(&m->funcs.at[func]);
+    char name[64];
     mg_id var = m->vars.n, decl = m->decls.n;
-    snprintf(name, sizeof name, "__mg_const%u", (unsigned)var);
-    struct mg_var v = {.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_shared, .type = MG_TYPE_b8, .align = 16, .n_dims = 1, .func = k->f->func};
+    if (!has_room(m, all)) return 0;
+    snprintf(name, sizeof name, "%s%u", stem, (unsigned)var);
+    struct mg_var v = {.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_shared, .type = MG_TYPE_b8, .align = 16, .n_dims = 1, .func = func};
     v.dims = mg_arena_array(&m->arena, uint64_t, 1);
-    v.dims[0] = (uint64_t)k->bytes * k->warps;
+    v.dims[0] = all;
     *mg_vec_push(&m->vars) = v;
     *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_shared, .type = MG_TYPE_b8, .first = var, .n = 1};
-    mg_node_insert_after(m, k->f->func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
-    k->copies = var;
+    mg_node_insert_after(m, func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
+    return var;
 }
 
 #define EMIT(...) MG_INSERT(m, func, at, __VA_ARGS__)
@@ -212,11 +211,10 @@ static void replace_load(struct cache *k, const struct table *t, struct quad *qu
 void mg_twin_cache_constants(struct mg_twin_func *f)
 {
     struct mg_module *m = f->b->m;
-    struct cache k = {.f = f, .warps = count_warps(&m->funcs.at[f->func])};
+    struct cache k = {.f = f};
     if (m->sm < 70 || m->version_major < 6) return;
     find_tables(&k);
-    if (!k.n || !has_room(&k)) return;
-    add_copies(&k);
+    if (!k.n || !(k.copies = mg_kernel_add_shared(m, f->func, "__mg_const", k.bytes))) return;
     emit_copies(&k);
     struct mg_cfg *c = mg_cfg_new(m, f->func);
     uint32_t loads = 0, n = 0;

@@ -450,6 +450,7 @@ enum mg_err mg_expr_instrument(const void *conf, struct mg_patch *p, struct mg_d
     mg_intern_init(&pl.tuples);
     make_vars(&pl);
     mg_expr_each_spot(c->e, p, place_spot, &pl);
+    mg_events_end(pl.events);
     mg_intern_release(&pl.tuples);
     mg_map_release(&pl.tables);
     mg_vec_release(&pl.entries);

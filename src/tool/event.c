@@ -27,6 +27,7 @@ static uint32_t number_of(struct mg_events *e, const char *name, mg_id node)
         return 0;
     }
     if (!e->n) {
+        mg_frame_begin(&e->frame, e->p, e->records, e->staged);
         mg_patch_site(e->p, MG_SITE_KERNEL, 0, 0, 0, MG_MERGE_SUM, NOTE_FRAME);
         mg_patch_table(e->p, 1, FRAME_CELLS, MG_MERGE_SUM, 0);
     }
@@ -40,7 +41,13 @@ static uint32_t number_of(struct mg_events *e, const char *name, mg_id node)
 
 void mg_event_write(struct mg_events *e, struct mg_code_at *at, const char *name, bool end, mg_id node)
 {
-    mg_frame_write(at, e->records, (uint32_t)mg_event_what(number_of(e, name, node), end), !end);
+    uint32_t event = number_of(e, name, node);
+    mg_frame_write(&e->frame, at, (uint32_t)mg_event_what(event, end), !end);
+}
+
+void mg_events_end(struct mg_events *e)
+{
+    if (e->n) mg_frame_end(&e->frame);
 }
 
 /* ---- what a launch has written ------------------------------------------------------------------------------- */

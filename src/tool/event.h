@@ -14,12 +14,13 @@
 #include "tool/frame.h"
 #include "tool/result.h"
 
-enum { MG_EVENTS_MOST = 256 /* names in a kernel */, MG_EVENT_RECORDS = 1 << 14, MG_EVENT_MOST_RECORDS = 1 << 20, MG_EVENT_NAME = 64 };
+enum { MG_EVENTS_MOST = 256 /* names in a kernel */, MG_EVENT_RECORDS = 1 << 14, MG_EVENT_MOST_RECORDS = 1 << 20, MG_EVENT_MOST_STAGED = 32 /* of a warp */, MG_EVENT_NAME = 64 };
 
-struct mg_events { struct mg_patch *p; uint32_t records, n; const char *names[MG_EVENTS_MOST]; }; /* while one kernel is instrumented */
+struct mg_events { struct mg_patch *p; uint32_t records, staged, n; const char *names[MG_EVENTS_MOST]; struct mg_frame_code frame; }; /* while one kernel is instrumented */
 void mg_events_reserve(struct mg_patch *p, uint32_t records);
 /* node: of the program's, whose place is the event's when its name is new; 0: none. */
 void mg_event_write(struct mg_events *e, struct mg_code_at *at, const char *name, bool end, mg_id node);
+void mg_events_end(struct mg_events *e); /* behind all of them */
 
 /* ---- matching --------------------------------------------------------------------------------------------- */
 
@@ -34,7 +35,7 @@ struct mg_event_row { uint32_t event, warp, sm; uint64_t cta; struct mg_event_su
 /* What a record is of: event number and which end; UINT32_MAX: of none. */
 static inline uint64_t mg_event_what(uint32_t event, bool end) { return ((uint64_t)event + 1) << 1 | end; }
 static inline uint32_t mg_event_of(uint64_t what) { return what >> 1 && what >> 1 <= MG_EVENTS_MOST ? (uint32_t)(what >> 1) - 1 : UINT32_MAX; }
-/* Calls fn for each warp and event that it has. Records of one warp are in the order in which it wrote them. */
+/* Calls fn for each warp and event that it has. Records of one warp are taken in the order of their clocks. */
 void mg_events_match(const struct mg_frame_record *r, uint64_t n, void (*fn)(void *user, const struct mg_event_row *row), void *user);
 
 /* ---- in a tool -------------------------------------------------------------------------------------------- */

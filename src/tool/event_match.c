@@ -62,6 +62,7 @@ static int by_warp(const void *a, const void *b)
 {
     const struct mg_frame_record *x = *(const struct mg_frame_record *const *)a, *y = *(const struct mg_frame_record *const *)b;
     if (x->where != y->where) return x->where < y->where ? -1 : 1;
+    if (x->clock != y->clock) return x->clock < y->clock ? -1 : 1;
     return (x > y) - (x < y);
 }
 

@@ -10,9 +10,11 @@
 #include "tool/host.h"
 #include "tool/kit.h"
 
-struct conf { uint64_t records; const struct mg_tool_host *host; bool told; /* of a launch that ran */ };
-static const struct mg_tool_opt events_opts[] = {{"records", "16384", "beginnings and ends that a launch has room for, 32 bytes each"}, {0}};
-static const struct mg_field events_fields[] = {{"records", MG_FIELD_NUMBER, offsetof(struct conf, records), 1, MG_EVENT_MOST_RECORDS, NULL}, {0}};
+struct conf { uint64_t records, stage; const struct mg_tool_host *host; bool told; /* of a launch that ran */ };
+static const struct mg_tool_opt events_opts[] = {{"records", "16384", "beginnings and ends that a launch has room for, 32 bytes each"},
+                                                 {"stage", "0", "of each warp so many wait in shared memory until it leaves, where the kernel leaves room"}, {0}};
+static const struct mg_field events_fields[] = {{"records", MG_FIELD_NUMBER, offsetof(struct conf, records), 1, MG_EVENT_MOST_RECORDS, NULL},
+                                               {"stage", MG_FIELD_NUMBER, offsetof(struct conf, stage), 0, MG_EVENT_MOST_STAGED, NULL}, {0}};
 
 static enum mg_err events_configure(const char *args, void **conf, struct mg_diag *d)
 {
@@ -57,11 +59,13 @@ static enum mg_err events_instrument(const void *conf, struct mg_patch *p, struc
     uint32_t n = mg_patch_insts(p, &insts);
     bool end;
     (void)d;
-    *e = (struct mg_events){.p = p, .records = (uint32_t)((const struct conf *)conf)->records};
+    const struct conf *c = conf;
+    *e = (struct mg_events){.p = p, .records = (uint32_t)c->records, .staged = (uint32_t)c->stage};
     for (uint32_t i = 0; i < n; i++) {
         const char *name = marker(mg_patch_module(p), insts[i].node, &end);
         if (name) mg_event_write(e, mg_at_before(p, insts[i].node), name, end, insts[i].node);
     }
+    mg_events_end(e);
     return MG_ERR_OK;
 }
 

@@ -33,8 +33,14 @@ static inline uint32_t mg_frame_sm(const struct mg_frame_record *r) { return (ui
 
 /* In analyze: room for so many records. */
 void mg_frame_reserve(struct mg_patch *p, uint32_t records);
+/* In instrument. staged: so many of a warp's first records wait in shared memory until it leaves, where the kernel leaves room
+ * there and calls no function. Such a launch tells of them, and takes notice of `off`, when a warp leaves; a warp's records
+ * are in the order of their clocks. */
+struct mg_frame_code { struct mg_patch *p; uint32_t records, staged; mg_id stage; };
+void mg_frame_begin(struct mg_frame_code *f, struct mg_patch *p, uint32_t records, uint32_t staged); /* before any record */
 /* One record of the lanes here, with the clock as late as can be, or as early (late: of a beginning). */
-void mg_frame_write(struct mg_code_at *at, uint32_t records, uint32_t what, bool late);
+void mg_frame_write(struct mg_frame_code *f, struct mg_code_at *at, uint32_t what, bool late);
+void mg_frame_end(struct mg_frame_code *f); /* behind all of them */
 
 /* The records in a list of n words that are whole, those before `from` left out, in the order of writing. Returns
  * how many; owner of *out: the caller, free. */

@@ -196,6 +196,17 @@ uint32_t mg_patch_words(struct mg_patch *p, uint32_t n)
     return first;
 }
 
+mg_id mg_patch_warp_bytes(struct mg_patch *p, uint32_t bytes)
+{
+    mg_id var = mg_kernel_add_shared(p->all->m, p->all->twin->kernel, "__mg_warps", bytes);
+    if (!var) return 0;
+    struct mg_code_at *at = mg_at_entry(p, 0);
+    mg_id r = mg_code_reg(at, MG_TYPE_b32);
+    MG_PURE(at, "mov.u32", mg_o_reg(r), ((struct mg_opnd){.kind = MG_OPND_var, .id = var}));
+    MG_PURE(at, "mad.lo.u32", mg_o_reg(r), mg_o_reg(mg_value_warp(at)), mg_o_imm(bytes), mg_o_reg(r));
+    return r;
+}
+
 void mg_patch_list(struct mg_patch *p, uint32_t n)
 {
     p->region->n_list += n;
