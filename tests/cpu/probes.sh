@@ -28,7 +28,7 @@ maps() { # DEVICE NAME-OF-OUTPUT OPTION... -- APP...
     MARGAY_CPU_TIER=sync "$MARGAY" run --device "$device" -q -o d "$@" > /dev/null || { echo "FAIL $device $*"; failed=1; }
     "$MARGAY" report d --json | python3 -c 'import json, sys; r = json.load(sys.stdin); c = r["coverage"]
 assert c["instrumented"] == c["launches"] > 0, c
-print(json.dumps(r["tools"]["expr"]["maps"], indent=1))' > "$out" || { echo "FAIL $device $*: not instrumented"; failed=1; }
+print(json.dumps([r["tools"]["expr"]["maps"], [[(b["thread_entries"], b["warp_entries"]) for b in k["blocks"]] for k in r["kernels"]]], indent=1))' > "$out" || { echo "FAIL $device $*: not instrumented"; failed=1; }
 }
 same() {
     maps emu one "$@"
@@ -40,6 +40,10 @@ same -e @clauses -- "$EX/saxpy" 3000
 same -e @clauses -- "$EX/divergent" 1000
 same -e @clauses -- "$EX/matmul" 48
 same -e @clauses -- "$EX/histogram" 5000
+# what tools count in registers, beside additions to places that only the kernel knows
+for e in "saxpy 100000" "stencil 256 2" "reduce 20000"; do
+    same -t blocks -t opcodes -e 'kernel:entry { $n = 0 } edge:back { $n = $n + 1 } kernel:exit { @trips[kernel] = hist($n) } ld.global, st.global /addr & 4/ { @odd[kernel] = count() }' -- "$EX/${e%% *}" ${e#* }
+done
 if command -v clang > /dev/null; then
     for p in trips ones exponents; do same --probe "$ROOT/examples/probes/$p.c" -- "$EX/stencil" 64 2; done
     same --probe "$ROOT/examples/probes/strides.c" -- "$EX/matmul" 48

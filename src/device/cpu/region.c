@@ -467,15 +467,19 @@ static void find_sums(struct cpu_func *f)
         if (!in->offs) continue;
         total += MG_MAX(in->n_list, 1);
         if (f->regs[in->s[0] - 1].shape.varying) return;
-        for (uint32_t k = 0; k < MG_MAX(in->n_list, 1); k++) {
+        for (uint32_t k = 0; k < MG_MAX(in->n_list, 1); k++)
+            if (!(in->n_list ? in->list[k] : in->s[1])) return;
+    }
+    if (!total || total > CPU_MAX_SUMS) return;
+    f->sums = true; /* no register is one where this is not so */
+    for (uint32_t i = 0; i < f->n_insts; i++) {
+        const struct cpu_inst *in = &f->insts[i];
+        for (uint32_t k = 0; in->offs && k < MG_MAX(in->n_list, 1); k++) {
             uint32_t r = in->n_list ? in->list[k] : in->s[1];
-            struct cpu_reg *reg = r ? &f->regs[r - 1] : NULL;
-            if (!reg) return;
+            struct cpu_reg *reg = &f->regs[r - 1];
             reg->sum = reg->kind == CPU_REG_PLAIN && !reg->known && reg->cls == EMU_D && reg->shape.varying && !mg_has(f->blocks[f->entry].live, r - 1);
         }
     }
-    if (!total || total > CPU_MAX_SUMS) return;
-    f->sums = true;
     for (uint32_t i = 0; i < f->n_insts; i++) {
         struct cpu_inst in = f->insts[i];
         if (in.kind == CPU_CLEAR || (in.offs && !in.guard)) continue;
