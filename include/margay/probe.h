@@ -55,6 +55,8 @@ MG_PROBE_FN(mg_int) mg_block(void);
 MG_PROBE_FN(mg_int) mg_to(void);
 MG_PROBE_FN(mg_int) mg_width(void);
 MG_PROBE_FN(mg_int) mg_addr(void);
+MG_PROBE_FN(mg_int) mg_alloc(void);
+MG_PROBE_FN(mg_int) mg_offset(void);
 MG_PROBE_FN(mg_int) mg_value(void);
 MG_PROBE_FN(mg_int) mg_bits(void);
 MG_PROBE_FN(mg_int) mg_nan(void);

@@ -54,6 +54,6 @@ extern const struct mg_tool mg_tool_expr;
 const struct mg_tool mg_tool_expr = {
     .name = "expr", .summary = "count what one-liners ask for: see -e and docs/probe-language.md",
     .opts = expr_opts, .configure = expr_configure, .release = expr_release,
-    .analyze = mg_expr_analyze, .instrument = mg_expr_instrument, .initialize = expr_initialize, .profile = mg_expr_profile,
+    .analyze = mg_expr_analyze, .instrument = mg_expr_instrument, .initialize = expr_initialize, .list = mg_expr_list, .profile = mg_expr_profile,
     .begin = mg_expr_host_begin, .stream = mg_expr_host_stream, .read = mg_expr_host_read, .end = mg_expr_host_end, .flags = MG_TOOL_ASKED | MG_TOOL_FRAME,
 };

@@ -224,6 +224,7 @@ static struct mg_expr_val make_value(struct mg_expr_here *h, enum mg_expr_value 
     if (c.known && !c.is_str) return mg_expr_imm(c.num);
     switch (v) {
     case MG_EV_addr: return carry(h, in_reg(mg_value_address(h->before, h->spot->node), false));
+    case MG_EV_alloc: case MG_EV_offset: mg_expr_find_allocation(h); return h->values[v];
     case MG_EV_value: case MG_EV_bits: case MG_EV_nan: case MG_EV_old: return carried_operand(h, v);
     case MG_EV_new: return new_value(h);
     case MG_EV_guard: return guard_value(h);

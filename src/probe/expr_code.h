@@ -20,8 +20,13 @@ struct mg_expr_here {
     mg_id guard; bool guard_not;   /* of the instruction: lanes where the clause fires; 0: all */
     const mg_id *vars;             /* b64 registers of the function's variables */
     const struct mg_expr_val *inputs; uint32_t n_inputs; /* $0.. */
+    uint32_t ranges_at;            /* word of the launch's list where the live allocations stand */
     struct mg_expr_val values[MG_EV_COUNT]; bool has[MG_EV_COUNT];
 };
+/* Values alloc and offset (expr_alloc.c). Their code is guarded: ask before any condition that not all uses share. */
+void mg_expr_find_allocation(struct mg_expr_here *h);
+enum { MG_EXPR_ALLOC_WORDS = 1 + 3 * 1024 };
+static inline bool mg_expr_wants_allocations(const struct mg_expr *e) { return e->uses[MG_EV_alloc] || e->uses[MG_EV_offset]; }
 /* False: the clause has nothing to look at here (an instruction without a result, ...). */
 bool mg_expr_here_init(struct mg_expr_here *h, struct mg_patch *p, const struct mg_expr_spot *spot);
 struct mg_expr_val mg_expr_code(struct mg_expr_here *h, const struct mg_expr_node *n);

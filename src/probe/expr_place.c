@@ -260,6 +260,7 @@ bool mg_expr_begin(struct mg_expr_walk *w)
     if (!w->ok) return false;
     if (!w->spot->node) h->at = h->before = spot_at(w);
     h->vars = vars_of(w->pl, mg_code_func(h->at));
+    h->ranges_at = w->pl->ranges_at;
     if (c->skips) {
         mg_id zero = mg_code_temp(h->at, MG_TYPE_b32);
         w->skip = mg_code_reg(h->at, MG_TYPE_pred);
@@ -274,6 +275,7 @@ bool mg_expr_begin(struct mg_expr_walk *w)
     }
     for (unsigned i = 0; i < MG_COUNT_OF(of_lanes); i++) /* before any condition parts them */
         if (c->uses[of_lanes[i]]) mg_expr_value_at(h, of_lanes[i]);
+    if (c->uses[MG_EV_alloc] || c->uses[MG_EV_offset]) mg_expr_value_at(h, MG_EV_offset);
     for (unsigned v = 1; v < MG_EV_COUNT && c->calls; v++) /* a probe in C asks for them behind branches of its own */
         if (c->uses[v] && v != MG_EV_clock && v != MG_EV_time) mg_expr_value_at(h, (enum mg_expr_value)v);
     if (c->pred && !mg_expr_eval(c->pred, &w->spot->env).known) mg_code_push_guard(h->at, mg_expr_pred(h, mg_expr_code(h, c->pred)), false);
@@ -425,17 +427,26 @@ static void place_spot(const struct mg_expr_spot *s, void *user)
     else mg_at_exits(pl->p, s->func_ix, place_exit, &x);
 }
 
+/* Without emitting: what will be wanted. */
+static void look(struct mg_expr_placer *pl, const struct mg_expr_conf *c, struct mg_patch *p)
+{
+    *pl = (struct mg_expr_placer){.conf = c, .e = c->e, .p = p, .dry = true};
+    mg_intern_init(&pl->tuples);
+    mg_expr_each_spot(c->e, p, place_spot, pl);
+    mg_intern_release(&pl->tuples);
+}
+
 enum mg_err mg_expr_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     const struct mg_expr_conf *c = conf;
-    struct mg_expr_placer pl = {.conf = c, .e = c->e, .p = p, .dry = true};
+    struct mg_expr_placer pl;
     if (c->e->probe && !c->probe) return mg_diag_err(d, MG_ERR_NOT_FOUND, "%s cannot be read", c->e->probe);
-    mg_intern_init(&pl.tuples);
-    mg_expr_each_spot(c->e, p, place_spot, &pl);
-    mg_intern_release(&pl.tuples);
+    look(&pl, c, p);
     if (pl.wants_blocks) mg_patch_want_blocks(p, false);
     if (c->e->uses[MG_EV_launch]) mg_patch_words(p, 1); /* the first of the tool's own: number 0 */
-    if (pl.has_events) mg_events_reserve(p, c->e->records);
+    bool ranges = mg_expr_wants_allocations(c->e);
+    if (pl.has_events || ranges) mg_events_reserve(p, pl.has_events ? c->e->records : 0); /* allocations stand behind the frame */
+    if (ranges) mg_patch_list(p, MG_EXPR_ALLOC_WORDS);
     if (pl.emits) mg_patch_channel(p);
     return MG_ERR_OK;
 }
@@ -443,8 +454,10 @@ enum mg_err mg_expr_analyze(const void *conf, struct mg_patch *p, struct mg_diag
 enum mg_err mg_expr_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     const struct mg_expr_conf *c = conf;
-    struct mg_expr_placer pl = {.conf = c, .e = c->e, .p = p};
+    struct mg_expr_placer seen, pl = {.conf = c, .e = c->e, .p = p};
     (void)d;
+    look(&seen, c, p);
+    pl.ranges_at = MG_FRAME_HEAD_WORDS + (seen.has_events ? c->e->records * MG_FRAME_RECORD_WORDS : 0);
     pl.events = mg_arena_new(mg_patch_scratch(p), struct mg_events);
     *pl.events = (struct mg_events){.p = p, .records = c->e->records};
     mg_intern_init(&pl.tuples);

@@ -40,8 +40,9 @@ struct mg_expr_conf {
     const struct mg_tool_host *host;      /* from here on: expr_host.c's */
     pthread_mutex_t lock;
     FILE *file; char *file_name;          /* of records that were emitted; NULL: none yet */
-    uint64_t received; bool cannot_write, told;
+    uint64_t received; bool cannot_write, told, many;
 };
+uint32_t mg_expr_list(const void *conf, const struct mg_tool_launch *l, uint64_t *words, uint32_t n); /* expr_alloc.c */
 /* What happens in the measured process. */
 void mg_expr_host_begin(void *conf, const struct mg_tool_host *host);
 void mg_expr_host_stream(void *conf, const struct mg_stream *s, const uint64_t *segment, uint32_t bytes);

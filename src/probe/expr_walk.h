@@ -22,6 +22,7 @@ struct mg_expr_placer {
     MG_VEC(struct mg_expr_entry) entries;    /* by tuple */
     mg_id **vars;                    /* by func_ix */
     bool has_events, emits;          /* seen by analyze */
+    uint32_t ranges_at;
     struct mg_events *events;
 };
 struct mg_expr_walk { /* of one spot */

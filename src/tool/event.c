@@ -121,8 +121,8 @@ char *mg_events_read(const struct mg_tool_launch *l, const struct mg_tool_list *
     uint64_t n = mg_frame_read(list->words, list->n, was ? was->fill : 0, &records);
     mg_events_match(records, n, add_row, x);
     free(records);
-    if (list->running) text = running_json(l, x, h, n);
-    else if (frame) list->add(list, frame - 1, &(const uint64_t){0}, (const uint64_t[]){n, h->lost - (was ? was->lost : 0)});
+    if (list->running && frame) text = running_json(l, x, h, n);
+    else if (frame && !list->running) list->add(list, frame - 1, &(const uint64_t){0}, (const uint64_t[]){n, h->lost - (was ? was->lost : 0)});
     free(x);
     return text;
 }

@@ -63,6 +63,15 @@ P
     done
     "$MARGAY" report p --csv --tool events --table events_warps | grep -q '^round,' || fail "$device: report"
     # in the twin a load of a constant reads global memory: one-liners see what the program has
+    # where in which allocation: the same on every device
+    rm -rf c
+    "$MARGAY" run --device $device -q -o c -e 'st.global { @sum = sum(offset); @most = max(offset); @of = topk(alloc) } ld.global { if (lane > 3) { @in[alloc >= 0] = count() } @least = min(offset) }
+        ld.shared { @none = max(offset) } kernel:entry { begin(all) } kernel:exit { end(all) }' -- ./events > out 2> err && "$MARGAY" report c --json | python3 -c '
+import json, sys
+e = json.load(sys.stdin)["tools"]["expr"]
+m = {m["name"]: [x["value"] for x in m["entries"]] for m in e["maps"]}
+assert (m["@sum"], m["@most"], m["@of"], m["@in"], m["@least"], m["@none"]) == ([3 * 4 * 499500], [3996], [3000], [3 * (1000 - 4 * 32)], [0], [-1]), m
+assert e["events"][0]["threads"] == 3072 and e["records"] == 192, e["events"]' || { fail "$device: allocations"; cat err; }
     rm -rf c
     "$MARGAY" run --device $device -q -o c -e 'ld.global { @g = count() } ld.const /addr != 1/ { @c[op] = count() }' -- ./events > out 2> err && "$MARGAY" report c --json |
         python3 -c 'import json, sys; m = {m["name"]: m["entries"] for m in json.load(sys.stdin)["tools"]["expr"]["maps"]}; assert m["@g"][0]["value"] == 3000 and m["@c"][0]["key"] == ["ld.const.f32"] and m["@c"][0]["value"] == 3000, m' ||

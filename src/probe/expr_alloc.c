@@ -1,0 +1,95 @@
+/* `alloc` and `offset`: in which live allocation an address lies. The host writes the live allocations behind each
+ * launch's frame (tool/frame.h), sorted; a lane finds its own in eleven steps without a branch.
+ *
+ *   n, then n times: begin, bytes, id      n = all ones: there are more than fit */
+#include <stdlib.h>
+
+#include "probe/expr_place.h"
+#include "tool/frame.h"
+#include "tool/host.h"
+
+#define R(r) mg_o_reg(r)
+#define I(n) mg_o_imm(n)
+#define EMIT(form, ...) MG_CODE(h->at, form, __VA_ARGS__)
+
+enum { MOST = 1024, RANGE_BYTES = 24, WORDS = 1 + 3 * MOST };
+_Static_assert((int)WORDS == (int)MG_EXPR_ALLOC_WORDS, "who reserves them knows");
+
+/* ---- in a kernel ------------------------------------------------------------------------------------------- */
+
+void mg_expr_find_allocation(struct mg_expr_here *h)
+{
+    struct mg_access a;
+    struct mg_expr_val *alloc = &h->values[MG_EV_alloc], *offset = &h->values[MG_EV_offset];
+    h->has[MG_EV_alloc] = h->has[MG_EV_offset] = true;
+    *alloc = *offset = mg_expr_imm(-1);
+    if (!mg_access_of(mg_patch_cfg(h->p, 0)->m, h->spot->node, &a) || (a.space != MG_SPACE_global && a.space != MG_SPACE_generic)) return;
+    mg_id addr = mg_expr_reg(h, mg_expr_value_at(h, MG_EV_addr)), base = mg_code_temp(h->at, MG_TYPE_b64), n = mg_code_temp(h->at, MG_TYPE_b64), count = mg_code_temp(h->at, MG_TYPE_b32);
+    mg_id low = mg_code_temp(h->at, MG_TYPE_b32), next = mg_code_temp(h->at, MG_TYPE_b32), in = mg_code_temp(h->at, MG_TYPE_pred), at = mg_code_temp(h->at, MG_TYPE_b64);
+    mg_id begin = mg_code_temp(h->at, MG_TYPE_b64), bytes = mg_code_temp(h->at, MG_TYPE_b64), id = mg_code_temp(h->at, MG_TYPE_b64);
+    EMIT("add.u64", R(base), R(mg_value_list(h->at)), I(8 * (int64_t)h->ranges_at));
+    EMIT("ld.global.u64", R(n), mg_o_addr_reg(base, 0));
+    EMIT("cvt.u32.u64", R(count), R(n));
+    EMIT("setp.ne.u64", R(in), R(n), I(-1));
+    EMIT("selp.b32", R(count), R(count), I(0), R(in));
+    EMIT("mov.u32", R(low), I(0));
+    for (uint32_t step = MOST; step; step /= 2) { /* low: ranges that begin at or below the address */
+        EMIT("add.u32", R(next), R(low), I(step));
+        EMIT("setp.le.u32", R(in), R(next), R(count));
+        EMIT("mad.wide.u32", R(at), R(next), I(RANGE_BYTES), R(base));
+        EMIT("mov.u64", R(begin), I(-1));
+        mg_code_push_guard(h->at, in, false);
+        EMIT("ld.global.u64", R(begin), mg_o_addr_reg(at, 8 - RANGE_BYTES));
+        mg_code_pop_guard(h->at);
+        EMIT("setp.le.and.u64", R(in), R(begin), R(addr), R(in));
+        EMIT("selp.b32", R(low), R(next), R(low), R(in));
+    }
+    EMIT("setp.ne.u32", R(in), R(low), I(0));
+    EMIT("mad.wide.u32", R(at), R(low), I(RANGE_BYTES), R(base));
+    EMIT("mov.u64", R(begin), I(0));
+    EMIT("mov.u64", R(bytes), I(0));
+    EMIT("mov.u64", R(id), I(0));
+    mg_code_push_guard(h->at, in, false);
+    EMIT("ld.global.u64", R(begin), mg_o_addr_reg(at, 8 - RANGE_BYTES));
+    EMIT("ld.global.u64", R(bytes), mg_o_addr_reg(at, 16 - RANGE_BYTES));
+    EMIT("ld.global.u64", R(id), mg_o_addr_reg(at, 24 - RANGE_BYTES));
+    mg_code_pop_guard(h->at);
+    EMIT("sub.u64", R(begin), R(addr), R(begin));
+    EMIT("setp.lt.and.u64", R(in), R(begin), R(bytes), R(in));
+    EMIT("selp.b64", R(begin), R(begin), I(-1), R(in));
+    EMIT("selp.b64", R(id), R(id), I(-1), R(in));
+    *offset = (struct mg_expr_val){.kind = MG_VAL_REG, .reg = begin};
+    *alloc = (struct mg_expr_val){.kind = MG_VAL_REG, .reg = id};
+}
+
+/* ---- one launch ---------------------------------------------------------------------------------------------- */
+
+struct ranges { uint64_t (*at)[3]; uint32_t n; bool more; };
+
+static void add_range(const struct mg_host_allocation *a, void *user)
+{
+    struct ranges *r = user;
+    if (r->n == MOST) r->more = true;
+    else r->at[r->n][0] = a->address, r->at[r->n][1] = a->bytes, r->at[r->n++][2] = a->id;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (x[0] > y[0]) - (x[0] < y[0]);
+}
+
+uint32_t mg_expr_list(const void *conf, const struct mg_tool_launch *l, uint64_t *words, uint32_t n)
+{
+    const struct mg_expr_conf *c = conf;
+    uint64_t *own = words + n - WORDS;
+    struct ranges r = {.at = (uint64_t (*)[3])(void *)(own + 1)};
+    (void)l;
+    if (!mg_expr_wants_allocations(c->e) || n < WORDS) return 0;
+    if (c->host && c->host->allocations) c->host->allocations(add_range, &r);
+    qsort(r.at, r.n, sizeof *r.at, by_begin);
+    own[0] = r.more ? UINT64_MAX : r.n;
+    if (r.more && !__atomic_exchange_n(&((struct mg_expr_conf *)(uintptr_t)conf)->many, true, __ATOMIC_RELAXED))
+        c->host->say("more than 1,024 live allocations: alloc and offset of one-liners are -1");
+    return n;
+}
