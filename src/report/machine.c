@@ -19,11 +19,13 @@
 #define TOOLS "/usr/local/cuda/bin" /* after PATH */
 
 struct opened { struct opened *next; const char *path; struct mg_image *image; };
+struct assembled { struct assembled *next; const char *module; char *code; size_t bytes; }; /* code NULL: ptxas made nothing */
 struct told { struct told *next; char key[17]; struct mg_sass *text; }; /* by hash of the code */
 struct mg_machines {
     const struct mg_profile *p;
     struct mg_arena arena;
     struct opened *images;
+    struct assembled *assembled;
     struct told *told;
     char disassembler[PATH_MAX], ptxas[PATH_MAX];
     bool looked, lines, has_disassembler, has_ptxas; /* what is installed */
@@ -50,6 +52,7 @@ void mg_machines_free(struct mg_machines *m)
     if (!m) return;
     for (struct opened *o = m->images; o; o = o->next)
         if (o->image) mg_image_free(o->image);
+    for (struct assembled *a = m->assembled; a; a = a->next) free(a->code);
     for (struct told *t = m->told; t; t = t->next) mg_sass_free(t->text);
     mg_arena_release(&m->arena);
     free(m);
@@ -156,8 +159,7 @@ static const struct mg_sass *disassemble(struct mg_machines *m, const void *code
     return t->text;
 }
 
-/* What ptxas makes of the module's PTX; NULL: nothing. Heap. */
-static char *assemble(struct mg_machines *m, const struct mg_result_kernel *k, uint32_t sm, size_t *bytes)
+static char *run_ptxas(struct mg_machines *m, const struct mg_result_kernel *k, uint32_t sm, size_t *bytes)
 {
     char dir[] = "/tmp/margay-code-XXXXXX", in[64], out[64], arch[32], *code = NULL;
     size_t n;
@@ -179,6 +181,21 @@ static char *assemble(struct mg_machines *m, const struct mg_result_kernel *k, u
     rmdir(dir);
     free(ptx);
     return code;
+}
+
+/* What ptxas makes of the module's PTX; NULL: nothing. */
+static const char *assemble(struct mg_machines *m, const struct mg_result_kernel *k, uint32_t sm, size_t *bytes)
+{
+    struct assembled *a = m->assembled;
+    while (a && strcmp(a->module, k->module)) a = a->next;
+    if (!a) {
+        a = mg_arena_array(&m->arena, struct assembled, 1);
+        *a = (struct assembled){.next = m->assembled, .module = k->module};
+        a->code = run_ptxas(m, k, sm, &a->bytes);
+        m->assembled = a;
+    }
+    *bytes = a->bytes;
+    return a->code;
 }
 
 static bool has_lines(const struct mg_sass *s, const char *kernel)
@@ -217,11 +234,10 @@ struct mg_result_machine mg_machine_of(void *user, const struct mg_result_kernel
     }
     if (!r.text || (m->lines && *k->module && !has_lines(r.text, k->name))) {
         size_t bytes;
-        char *code = assemble(m, k, sm, &bytes);
+        const char *code = assemble(m, k, sm, &bytes);
         again = code ? disassemble(m, code, bytes) : NULL;
         if (again && (!r.text || same_code(mg_sass_find(r.text, k->name), mg_sass_find(again, k->name)))) r.text = again;
         if (again && !native) mg_cubin_registers(code, bytes, note_registers, &of);
-        free(code);
     }
     r.registers = of.registers;
     if (r.text && !mg_sass_find(r.text, k->name)) r.text = NULL;
