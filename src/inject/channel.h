@@ -23,7 +23,7 @@ struct mg_chan_piece {               /* of a page */
     bool last;                       /* no more comes of it now, nor of pages before it */
     uint32_t page;                   /* to give back when it is read; UINT32_MAX: none */
     struct mg_chan_block *block;     /* to let go then; NULL: none */
-    void *copy;                      /* to free then */
+    struct mg_chan_copy *copy;       /* to let go then */
 };
 struct mg_chan_reading {             /* of a ring, by its reader */
     uint32_t number, from;           /* what comes next */

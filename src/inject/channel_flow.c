@@ -53,6 +53,20 @@ static void hand_over(struct reader *d, const struct mg_chan_piece *p, uint32_t 
     sum->lost += open;
 }
 
+/* Copies of pages: their memory is used again, since getting and returning it is slow beside a GPU's driver. */
+static struct mg_chan_copy { struct mg_chan_copy *next; } *spare;
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct mg_chan_copy *new_copy(void)
+{
+    pthread_mutex_lock(&spare_lock);
+    struct mg_chan_copy *c = spare;
+    if (c)
+        spare = c->next;
+    pthread_mutex_unlock(&spare_lock);
+    return c ? c : malloc(PAGE);
+}
+
 static void let_go(const struct mg_chan_piece *p)
 {
     if (p->page != UINT32_MAX) {
@@ -61,7 +75,12 @@ static void let_go(const struct mg_chan_piece *p)
     }
     if (p->block)
         __atomic_sub_fetch(&p->block->refs, 1, __ATOMIC_RELEASE);
-    free(p->copy);
+    if (p->copy) {
+        pthread_mutex_lock(&spare_lock);
+        p->copy->next = spare;
+        spare = p->copy;
+        pthread_mutex_unlock(&spare_lock);
+    }
 }
 
 static void deliver(struct reader *d, struct mg_chan_reading *r, const struct mg_chan_piece *p)
@@ -81,11 +100,12 @@ static void deliver(struct reader *d, struct mg_chan_reading *r, const struct mg
 /* A copy of its own, so that nobody waits for it. */
 static void hold(struct mg_chan_reading *r, struct mg_chan_piece p)
 {
-    void *copy = p.copy ? NULL : malloc(PAGE);
+    struct mg_chan_copy *copy = p.copy ? NULL : new_copy();
     if (copy) {
         memcpy(copy, p.at, p.to);
         let_go(&p);
-        p.at = p.copy = copy;
+        p.copy = copy;
+        p.at = (const uint8_t *)copy;
         p.page = UINT32_MAX;
         p.block = NULL;
     }
@@ -313,12 +333,10 @@ static bool carry(struct mg_chan *c)
 
 static bool tell_page(struct mg_chan *c, uint32_t page, uint32_t to)
 {
-    void *copy = malloc(PAGE);
-    if (!copy || !c->io->read(c->where, copy, c->pool + (uint64_t)page * PAGE, to)) {
-        free(copy);
+    struct mg_chan_copy *copy = new_copy();
+    if (!copy || !c->io->read(c->where, copy, c->pool + (uint64_t)page * PAGE, to))
         return false;
-    }
-    push((struct mg_chan_piece){.chan = c, .at = copy, .to = to, .last = true, .page = UINT32_MAX, .copy = copy});
+    push((struct mg_chan_piece){.chan = c, .at = (const uint8_t *)copy, .to = to, .last = true, .page = UINT32_MAX, .copy = copy});
     return true;
 }
 
@@ -410,7 +428,7 @@ static bool finish(struct mg_chan *c)
 static bool is_quiet(void) /* under the lock */
 {
     for (struct mg_chan *c = mg_chans.first; c; c = c->next)
-        if (!c->gone && (c->active || c->dirty) && !mg_chans.ending)
+        if (!c->gone && (c->dirty || (c->active && !mg_chans.ending)))
             return false;
     return true;
 }

@@ -125,12 +125,12 @@ static void write_line(struct conf *c, const struct mg_stream *s, const struct m
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Numbers of a lane that leads grow; one that is not remembered any more is not compared. */
+/* Numbers of a lane that leads grow, and begin anew where a graph's node runs again; one that is not remembered any more is not compared. */
 static void check_order(struct part *p, const struct mg_record *r)
 {
     uint64_t key = ((uint64_t)r->launch << 40 ^ r->cta << 16 ^ (uint64_t)r->warp << 5 ^ (unsigned)__builtin_ctz(r->mask)) + 1;
     uint32_t at = (uint32_t)((key * 0x9e3779b97f4a7c15u) >> 50);
-    if (p->recent[at].key == key && r->number < p->recent[at].next) p->disorder++;
+    if (p->recent[at].key == key && r->number && r->number < p->recent[at].next) p->disorder++;
     p->recent[at].key = key;
     p->recent[at].next = r->number + 1;
 }

@@ -25,9 +25,11 @@ struct mg_nv_pipe *mg_nv_pipe_new(struct mg_nv_ctx *x, uint32_t n)
 {
     struct mg_nv_pipe *p = calloc(1, sizeof *p + n * sizeof *p->marks);
     int mode = mg_nv_relax();
-    bool ok = p && mg_nv.cuStreamCreate(&p->to_device, CUSTREAM_NON_BLOCKING) == CUE_SUCCESS;
+    int least = 0, greatest = 0; /* what the application's streams wait for must not stand in front of ours */
+    bool ok = p && mg_nv.cuCtxGetStreamPriorityRange(&least, &greatest) == CUE_SUCCESS &&
+              mg_nv.cuStreamCreateWithPriority(&p->to_device, CUSTREAM_NON_BLOCKING, greatest) == CUE_SUCCESS;
     for (uint32_t i = 0; ok && i < STREAMS; i++)
-        ok = mg_nv.cuStreamCreate(&p->to_host[i], CUSTREAM_NON_BLOCKING) == CUE_SUCCESS;
+        ok = mg_nv.cuStreamCreateWithPriority(&p->to_host[i], CUSTREAM_NON_BLOCKING, greatest) == CUE_SUCCESS;
     for (uint32_t i = 0; ok && i < n; i++)
         ok = mg_nv.cuEventCreate(&p->marks[i], CUEVENT_DISABLE_TIMING) == CUE_SUCCESS;
     mg_nv_unrelax(mode);
