@@ -95,7 +95,7 @@ static void context_ended(void *ctx, int device, bool surely)
     mg_nv_ctx_gone(ctx);
 }
 
-/* ---- channels: pages in device memory, copied by a thread of ours ---- */
+/* ---- channels: kernels copy full pages to the host's memory, the rest is read when they have ended ---- */
 
 static void channel_size(void *where, uint32_t *rings, uint32_t *pages)
 {
@@ -111,15 +111,10 @@ static bool channel_read(void *where, void *to, uint64_t from, size_t bytes) { r
 static bool channel_write(void *where, uint64_t to, const void *data, size_t bytes) { return mg_nv_write(where, to, data, bytes); }
 static bool channel_is_of(void *where, void *ctx, int device) { return mg_nv_ctx_is(where, ctx ? ctx : mg_nv_ctx_primary(device)); }
 static void channel_enter(void *where) { mg_nv_enter(where); }
-static void *pipe_new(void *where, uint32_t n) { return mg_nv_pipe_new(where, n); }
-static bool pipe_send(void *pipe, uint64_t to, const void *from, size_t bytes) { return mg_nv_pipe_send(pipe, to, from, bytes); }
-static bool pipe_start(void *pipe, uint32_t mark, void *to, uint64_t from, size_t bytes) { return mg_nv_pipe_start(pipe, mark, to, from, bytes); }
-static bool pipe_mark(void *pipe, uint32_t mark) { return mg_nv_pipe_mark(pipe, mark); }
-static int pipe_over(void *pipe, uint32_t mark) { return mg_nv_pipe_over(pipe, mark); }
 
 static const struct mg_channel_io channel_nvidia = {
     .size = channel_size, .where = channel_where, .memory = channel_memory, .host = channel_host, .read = channel_read, .write = channel_write,
-    .is_of = channel_is_of, .enter = channel_enter, .pipe = pipe_new, .send = pipe_send, .start = pipe_start, .mark = pipe_mark, .over = pipe_over,
+    .is_of = channel_is_of, .enter = channel_enter,
 };
 
 const struct mg_backend mg_backend_nvidia = {

@@ -66,19 +66,6 @@ void mg_chan_give_fresh(struct mg_chan *c, uint32_t n)
         mg_chan_give(c, c->n_fresh++);
 }
 
-static bool make_blocks(struct mg_chan *c)
-{
-    const size_t bytes = MG_CHAN_BLOCK_PAGES * MG_CHANNEL_PAGE;
-    if (c->io->in_place)
-        return true;
-    uint8_t *at = c->io->host(c->where, MG_CHAN_BLOCKS * bytes);
-    c->blocks = calloc(MG_CHAN_BLOCKS, sizeof *c->blocks);
-    c->pipe = c->io->pipe(c->where, MG_CHAN_BLOCKS);
-    for (uint32_t i = 0; at && c->blocks && i < MG_CHAN_BLOCKS; i++)
-        c->blocks[i].at = at + i * bytes;
-    return at && c->blocks && c->pipe;
-}
-
 static bool make_rings(struct mg_chan *c)
 {
     const size_t bytes = mg_channel_ring_at(c->n_rings);
@@ -88,8 +75,9 @@ static bool make_rings(struct mg_chan *c)
     c->told = calloc(c->n_rings, sizeof *c->told);
     bool ok = k && c->control && c->rings && c->told;
     if (ok) {
-        *k = (struct mg_channel_control){.pool = c->pool, .free = c->free_there, .done = (uintptr_t)c->done, .queue_mask = c->queue - 1,
-                                         .ring_mask = c->n_rings - 1, .patience_ns = mg_chan_patience()};
+        *k = (struct mg_channel_control){.pool = c->pool, .free = (uintptr_t)c->free, .done = (uintptr_t)c->done, .queue_mask = c->queue - 1,
+                                         .ring_mask = c->n_rings - 1,
+                                         .mirror = (uintptr_t)c->mirror - c->pool, .patience_ns = mg_chan_patience()};
         for (uint32_t r = 0; r < c->n_rings; r++) {
             ((struct mg_channel_ring *)(k + 1))[r].now = MG_CHANNEL_NO_PAGE;
             c->rings[r].from = MG_CHANNEL_PAGE_HEAD;
@@ -113,21 +101,19 @@ static struct mg_chan *new_channel(void *where, uint32_t use)
         c->queue *= 2;
     uint64_t pool = c->io->memory(where, ((size_t)c->n_pages + 1) * MG_CHANNEL_PAGE);
     c->pool = (pool + MG_CHANNEL_PAGE - 1) & ~(uint64_t)(MG_CHANNEL_PAGE - 1); /* kernels rely on it */
-    uint64_t *queues = pool ? c->io->host(where, 2 * (size_t)c->queue * sizeof *queues) : NULL;
+    c->mirror = !pool ? NULL : c->io->in_place ? (uint8_t *)(uintptr_t)c->pool : c->io->host(where, (size_t)c->n_pages * MG_CHANNEL_PAGE);
+    uint64_t *queues = c->mirror ? c->io->host(where, 2 * (size_t)c->queue * sizeof *queues) : NULL;
     c->pages = calloc(c->n_pages, sizeof *c->pages);
     if (queues) {
         memset(queues, 0, 2 * (size_t)c->queue * sizeof *queues);
         c->free = queues;
         c->done = queues + c->queue;
-        c->free_there = c->io->in_place ? (uintptr_t)queues : c->io->memory(where, c->queue * sizeof *queues);
     }
-    if (!c->free_there || !c->pages || !make_rings(c) || !make_blocks(c)) {
+    if (!queues || !c->pages || !make_rings(c)) {
         c->none = c->gone = true;
         return c;
     }
     mg_chan_give_fresh(c, c->io->in_place ? IN_PLACE_PAGES : c->n_pages);
-    if (!c->io->in_place && c->io->write(where, c->free_there, queues, c->queue * sizeof *queues))
-        c->n_sent = c->n_given;
     return c;
 }
 

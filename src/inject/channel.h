@@ -7,14 +7,6 @@
 
 #include "tool/channel.h"
 
-enum { MG_CHAN_BLOCK_PAGES = 16, MG_CHAN_BLOCKS = 64, MG_CHAN_FLYING = 6 };
-
-/* Pages on their way, and in memory of the host's: one copy of a run of them. */
-struct mg_chan_block {
-    uint8_t *at;
-    uint32_t refs;                   /* pages that a reader has not done with; atomic */
-    uint32_t page[MG_CHAN_BLOCK_PAGES], n;
-};
 struct mg_chan_piece {               /* of a page */
     struct mg_chan *chan;
     uint32_t ring, number;           /* which of the ring's pages */
@@ -22,7 +14,6 @@ struct mg_chan_piece {               /* of a page */
     uint32_t to;                     /* bytes of it that are there */
     bool last;                       /* no more comes of it now, nor of pages before it */
     uint32_t page;                   /* to give back when it is read; UINT32_MAX: none */
-    struct mg_chan_block *block;     /* to let go then; NULL: none */
     struct mg_chan_copy *copy;       /* to let go then */
 };
 struct mg_chan_reading {             /* of a ring, by its reader */
@@ -36,20 +27,15 @@ struct mg_chan {
     uint32_t use;                    /* of the session */
     uint32_t n_pages, n_rings, queue;
     uint64_t control, pool;          /* in the device's memory */
-    volatile uint64_t *free, *done;  /* the queues, in the host's */
-    uint64_t free_there;             /* what kernels read of the first */
+    uint8_t *mirror;                 /* the pool as the host has it */
+    volatile uint64_t *free, *done;  /* the queues */
     uint32_t n_given, n_done;        /* entries of the queues: n_given atomic, n_done the carrier's */
-    uint32_t n_sent;                 /* entries of the first that are there */
     uint32_t n_fresh;                /* pages that were ever given: where the host has the same memory, more only when those are not enough */
     uint32_t seen; uint64_t seen_ns; /* n_given when that was looked at last, and since when it is */
     struct { uint32_t at; bool back; } *pages; /* entry of the free queue that last gave it; has it come back? */
     struct mg_chan_reading *rings;
     pthread_mutex_t carrying;        /* held while the carrier is at it; before mg_chans.lock */
     /* the carrier's */
-    void *pipe;
-    struct mg_chan_block *blocks;
-    uint32_t next_block;
-    uint32_t flying[MG_CHAN_FLYING], n_flying; /* blocks, oldest first */
     struct { uint32_t number, to; } *told; /* by ring: what was read of the page that it has */
     uint64_t dropped;
     /* under mg_chans.lock */

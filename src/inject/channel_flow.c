@@ -1,7 +1,7 @@
-/* Channels, the way of pages: one thread carries full pages from the device to readers, which hand them to tools.
+/* Channels, the way of pages: one thread carries full pages to readers, which hand them to tools.
  *
- *   done queue ── carrier (copies, several pages at once) ── reader of the ring ── tool.stream
- *   free queue ◄── when it is copied, or read where it lies ─────────────┘
+ *   done queue ── carrier ── reader of the ring ── tool.stream
+ *   free queue ◄── when it is read, or copied ┘
  *
  * Nothing here waits for a kernel. A ring's pages are read in order by one reader; those behind one that is still out
  * are held, and when they are too many, handed over before it, and that is told. */
@@ -70,11 +70,10 @@ static struct mg_chan_copy *new_copy(void)
 static void let_go(const struct mg_chan_piece *p)
 {
     if (p->page != UINT32_MAX) {
-        memset((void *)(uintptr_t)p->at, 0, PAGE); /* what a fault leaves unwritten is no segment of before */
+        if (p->chan->io->in_place)
+            memset((void *)(uintptr_t)p->at, 0, PAGE); /* what a fault leaves unwritten is no segment of before */
         mg_chan_give(p->chan, p->page);
     }
-    if (p->block)
-        __atomic_sub_fetch(&p->block->refs, 1, __ATOMIC_RELEASE);
     if (p->copy) {
         pthread_mutex_lock(&spare_lock);
         p->copy->next = spare;
@@ -107,7 +106,6 @@ static void hold(struct mg_chan_reading *r, struct mg_chan_piece p)
         p.copy = copy;
         p.at = (const uint8_t *)copy;
         p.page = UINT32_MAX;
-        p.block = NULL;
     }
     uint32_t at = r->held.n;
     mg_vec_push(&r->held);
@@ -231,102 +229,28 @@ static bool next_done(struct mg_chan *c, uint32_t *page)
     return true;
 }
 
-static bool carry_in_place(struct mg_chan *c)
+/* Where the pool takes memory only as it is used, more pages are given only when warps hold all there are, and wait for one. */
+static void help_waiting(struct mg_chan *c, bool any)
 {
-    bool any = false;
-    for (uint32_t page; next_done(c, &page); any = true)
-        push((struct mg_chan_piece){.chan = c, .at = (const uint8_t *)(uintptr_t)c->pool + (size_t)page * PAGE, .to = PAGE, .page = page});
     uint32_t given = __atomic_load_n(&c->n_given, __ATOMIC_RELAXED);
     uint32_t taken = __atomic_load_n(&((const struct mg_channel_control *)(uintptr_t)c->control)->n_taken, __ATOMIC_RELAXED);
     if (any || given != c->seen || (int32_t)(taken - given) < 0) {
         c->seen = given;
         c->seen_ns = mg_now_ns();
-    } else if (mg_now_ns() - c->seen_ns > STALLED_NS) { /* warps hold all there are, and wait for one */
+    } else if (mg_now_ns() - c->seen_ns > STALLED_NS) {
         mg_chan_give_fresh(c, FRESH);
     }
-    return any;
 }
 
-static int by_page(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
-static struct mg_chan_block *free_block(struct mg_chan *c, uint32_t *ix)
-{
-    for (uint32_t n = 0; n < MG_CHAN_BLOCKS; n++) {
-        uint32_t i = (c->next_block + n) % MG_CHAN_BLOCKS;
-        if (__atomic_load_n(&c->blocks[i].refs, __ATOMIC_ACQUIRE))
-            continue;
-        *ix = i;
-        return &c->blocks[i];
-    }
-    return NULL;
-}
-
-/* What came back, to where kernels wait for it. */
-static void send_free(struct mg_chan *c)
-{
-    const uint32_t given = c->n_given;
-    while (c->n_sent != given) {
-        uint32_t at = c->n_sent & (c->queue - 1), n = MG_MIN(given - c->n_sent, c->queue - at);
-        if (!c->io->send(c->pipe, c->free_there + 8 * (uint64_t)at, (const uint64_t *)c->free + at, 8 * (size_t)n)) {
-            lose(c);
-            return;
-        }
-        c->n_sent += n;
-    }
-}
-
-/* Copies that have ended go to the readers, the next ones start. True: there was something to do. */
+/* Full pages go to the readers. True: there were some. */
 static bool carry(struct mg_chan *c)
 {
-    const struct mg_channel_io *io = c->io;
-    if (c->gone)
-        return false;
-    if (io->in_place)
-        return carry_in_place(c);
     bool any = false;
-    while (c->n_flying) {
-        struct mg_chan_block *b = &c->blocks[c->flying[0]];
-        int over = io->over(c->pipe, c->flying[0]);
-        if (over < 0) {
-            lose(c);
-            return false;
-        }
-        if (!over)
-            break;
-        for (uint32_t i = 0; i < b->n; i++)
-            mg_chan_give(c, b->page[i]);
-        for (uint32_t i = 0; i < b->n; i++)
-            push((struct mg_chan_piece){.chan = c, .at = b->at + (size_t)i * PAGE, .to = PAGE, .page = UINT32_MAX, .block = b});
-        c->n_flying--;
-        memmove(c->flying, c->flying + 1, c->n_flying * sizeof *c->flying);
-        any = true;
-    }
-    send_free(c);
-    uint32_t ix;
-    struct mg_chan_block *b = c->n_flying < MG_CHAN_FLYING ? free_block(c, &ix) : NULL;
-    if (!b)
-        return any;
-    for (b->n = 0; b->n < MG_CHAN_BLOCK_PAGES && next_done(c, &b->page[b->n]);)
-        b->n++;
-    if (!b->n)
-        return any;
-    qsort(b->page, b->n, sizeof *b->page, by_page);
-    b->refs = b->n;
-    bool ok = true;
-    for (uint32_t i = 0, n; i < b->n; i += n) {
-        for (n = 1; i + n < b->n && b->page[i + n] == b->page[i] + n;)
-            n++;
-        ok = ok && io->start(c->pipe, ix, b->at + (size_t)i * PAGE, c->pool + (uint64_t)b->page[i] * PAGE, (size_t)n * PAGE);
-    }
-    if (!ok || !io->mark(c->pipe, ix))
-        lose(c);
-    c->flying[c->n_flying++] = ix;
-    c->next_block = ix + 1;
-    return true;
+    for (uint32_t page; !c->gone && next_done(c, &page); any = true)
+        push((struct mg_chan_piece){.chan = c, .at = c->mirror + (size_t)page * PAGE, .to = PAGE, .page = page});
+    if (c->io->in_place)
+        help_waiting(c, any);
+    return any;
 }
 
 /* ---- what lies in pages that are not full, when no launch writes ---------------------------------------------------- */
@@ -368,7 +292,7 @@ static bool tell_rest(struct mg_chan *c, bool writing)
     const size_t bytes = mg_channel_ring_at(c->n_rings);
     struct mg_channel_control *k = malloc(bytes);
     bool ok = k && c->io->read(c->where, k, c->control, bytes);
-    for (uint32_t i = 0; ok && !c->gone && (c->n_done != k->n_done || c->n_flying) && i < 200000; i++)
+    for (uint32_t i = 0; ok && !c->gone && c->n_done != k->n_done && i < 200000; i++)
         if (!carry(c))
             nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
     const struct mg_channel_ring *rings = (const struct mg_channel_ring *)(k + 1);

@@ -72,7 +72,7 @@ struct mg_variant;
 
 /* What channels (channel.c) need of a device; `where`: its memory, of one context. */
 struct mg_channel_io {
-    bool in_place;                           /* the host reads what kernels write where it is: nothing below `write` is there */
+    bool in_place;                           /* the host reads what kernels write where it is */
     void (*size)(void *where, uint32_t *rings, uint32_t *pages); /* rings: a power of two, for every multiprocessor one; pages: more than warps it holds */
     void *(*where)(void);                    /* of the current context; NULL: none */
     uint64_t (*memory)(void *where, size_t bytes); /* in the current context; 0: none left */
@@ -80,12 +80,7 @@ struct mg_channel_io {
     bool (*read)(void *where, void *to, uint64_t from, size_t bytes); /* these wait, for that alone */
     bool (*write)(void *where, uint64_t to, const void *data, size_t bytes);
     bool (*is_of)(void *where, void *ctx, int device); /* ctx NULL: the device's primary one */
-    void (*enter)(void *where);              /* this thread calls the next ones there */
-    void *(*pipe)(void *where, uint32_t n);  /* copies of one thread, with n marks */
-    bool (*send)(void *pipe, uint64_t to, const void *from, size_t bytes); /* some time; `from` stays as it is */
-    bool (*start)(void *pipe, uint32_t mark, void *to, uint64_t from, size_t bytes);
-    bool (*mark)(void *pipe, uint32_t mark); /* behind what was started with it */
-    int (*over)(void *pipe, uint32_t mark);  /* 1: is it behind? 0: not yet; -1: the context is broken */
+    void (*enter)(void *where);              /* this thread of ours calls the others there; NULL: it may */
 };
 
 /* Everything that differs between our own driver and NVIDIA's. Our own addresses context blocks like

@@ -4,10 +4,11 @@
  *   lanes of a record ── segment ── page of the multiprocessor ── full ──► done queue ── host ──► free queue ─┐
  *                                        ▲────────────────────────────────────────────────────────────────────┘
  *
- * A page is 128 KiB of a pool. Each ring (one a multiprocessor) has one page at a time: a segment is taken from
+ * A page is 64 KiB of a pool. Each ring (one a multiprocessor) has one page at a time: a segment is taken from
  * it by one addition to the ring's word, and who finds the page full gets the next one from the free queue. Every
  * byte taken is committed, by one addition to the page's count, when what is in it is written; the last one
- * puts the page into the done queue. Entry k of a queue holds k + 1 in its upper half, so neither side asks for the other's
+ * copies the page to the host, where that has a memory of its own, and puts it into the done queue: no call to a driver is needed while kernels
+ * run, which might wait for them. Entry k of a queue holds k + 1 in its upper half, so neither side asks for the other's
  * index.
  *
  * A segment has one writer at a time: where all lanes that came into the function write (most of the time) it is the
@@ -43,7 +44,7 @@
 #include "tool/patch.h"
 
 enum {
-    MG_CHANNEL_PAGE = 1 << 17,      /* pages lie at multiples of it */
+    MG_CHANNEL_PAGE = 1 << 16,      /* pages lie at multiples of it */
     MG_CHANNEL_PAGE_HEAD = 16,
     MG_CHANNEL_ROOM = MG_CHANNEL_PAGE - MG_CHANNEL_PAGE_HEAD,
     MG_CHANNEL_SEGMENT_HEAD = 16,
@@ -68,10 +69,11 @@ _Static_assert(sizeof(struct mg_channel_ring) == 128, "a line of memory");
 /* The control block, in device memory; then the rings. */
 struct mg_channel_control {
     uint64_t pool;                  /* page 0 */
-    uint64_t free, done;            /* the queues: in the device's memory, since many wait there; in the host's */
+    uint64_t free, done;            /* the queues, in the host's memory */
+    uint64_t mirror;                /* what to add to an address in the pool for the host's copy of it; 0: the host has the pool itself */
     uint64_t patience_ns;           /* how long to wait before a record is dropped */
     uint32_t queue_mask, ring_mask; /* powers of two, less 1 */
-    uint32_t pad[22];
+    uint32_t pad[20];
     uint32_t n_taken, n_done;       /* entries of the queues that kernels have taken and written */
     uint32_t pad2[30];
 };

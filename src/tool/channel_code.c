@@ -95,6 +95,48 @@ static mg_id any_of(struct mg_code_at *at, const struct group *g, mg_id p)
     return r;
 }
 
+/* The page's copy of the host's, by all lanes of the group: 16 bytes each, four at a time. */
+static void copy_page(struct mg_code_at *at, const struct group *g, mg_id page)
+{
+    enum { AT_ONCE = 4 };
+    mg_id done = mg_code_label(at), again = mg_code_label(at), mirror = t64(at), from = t64(at), end = t64(at), step = t64(at), n = t32(at), p = tp(at);
+    mg_id place[AT_ONCE], there[AT_ONCE], to = t64(at);
+    struct mg_opnd both[AT_ONCE];
+    P("membar.gl"); /* behind what others committed */
+    P("ld.global.u64", R(mirror), AT(channel_of(at), CONTROL(mirror)));
+    P("setp.eq.u64", R(p), R(mirror), I(0));
+    IF(p, "bra", mg_o_label(done));
+    P("add.u64", R(end), R(page), I(MG_CHANNEL_PAGE));
+    P("popc.b32", R(n), R(g->mask));
+    P("mul.wide.u32", R(step), R(n), I(16));
+    P("and.b32", R(n), R(mg_value_lt(at)), R(g->mask));
+    P("popc.b32", R(n), R(n));
+    P("mad.wide.u32", R(from), R(n), I(16), R(page));
+    mg_id uniform = t64(at);
+    P("mov.u64", R(uniform), R(page)); /* all go round as often */
+    mg_code_place(at, again);
+    for (unsigned i = 0; i < AT_ONCE; i++) {
+        mg_id a = t64(at), b = t64(at);
+        place[i] = t64(at);
+        there[i] = tp(at);
+        both[i] = pair(at, a, b);
+        P("mov.u64", R(place[i]), R(from));
+        P("setp.lt.u64", R(there[i]), R(from), R(end));
+        IF(there[i], "ld.global.cg.v2.u64", both[i], AT(from, 0));
+        P("add.u64", R(from), R(from), R(step));
+        P("add.u64", R(uniform), R(uniform), R(step));
+    }
+    for (unsigned i = 0; i < AT_ONCE; i++) {
+        P("add.u64", R(to), R(place[i]), R(mirror));
+        IF(there[i], "st.global.v2.u64", AT(to, 0), both[i]);
+    }
+    P("setp.lt.u64", R(p), R(uniform), R(end));
+    IF(p, "bra", mg_o_label(again));
+    mg_code_place(at, done);
+    P("membar.sys");
+    P("bar.warp.sync", R(g->mask));
+}
+
 /* What the group has written in `bytes` bytes at `where` is there. Who completes the page gives it to the host. */
 static void commit(struct mg_code_at *at, const struct group *g, mg_id where, mg_id bytes)
 {
@@ -108,7 +150,7 @@ static void commit(struct mg_code_at *at, const struct group *g, mg_id where, mg
     P("setp.eq.and.u32", R(last), R(n), I(ROOM), R(g->lead));
     any = any_of(at, g, last);
     UNLESS(any, "bra", mg_o_label(skip));
-    P("membar.sys");
+    copy_page(at, g, page);
     P("ld.global.u64", R(pool), AT(control, CONTROL(pool)));
     P("sub.u64", R(page), R(page), R(pool));
     P("shr.u64", R(page), R(page), I(__builtin_ctz(MG_CHANNEL_PAGE)));

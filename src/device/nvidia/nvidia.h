@@ -56,17 +56,7 @@ uint32_t mg_nv_warps(const struct mg_nv_ctx *x, uint32_t *multiprocessors); /* t
  * lives. 0, NULL: none left. */
 uint64_t mg_nv_memory(struct mg_nv_ctx *x, size_t bytes);
 void *mg_nv_host_memory(struct mg_nv_ctx *x, size_t bytes);
-
-/* ---- copies to the host while kernels run (pipe.c): of one thread of ours, in its context --------- */
-
-struct mg_nv_pipe;
-struct mg_nv_pipe *mg_nv_pipe_new(struct mg_nv_ctx *x, uint32_t n_marks);
 void mg_nv_enter(struct mg_nv_ctx *x); /* this thread of ours calls what is there */
-/* Host memory of either is mg_nv_host_memory's. */
-bool mg_nv_pipe_send(struct mg_nv_pipe *p, uint64_t to, const void *from, size_t bytes);
-bool mg_nv_pipe_start(struct mg_nv_pipe *p, uint32_t mark, void *to, uint64_t from, size_t bytes);
-bool mg_nv_pipe_mark(struct mg_nv_pipe *p, uint32_t mark); /* behind what was started with it */
-int mg_nv_pipe_over(struct mg_nv_pipe *p, uint32_t mark); /* 1 it is behind, 0 not yet, -1 never */
 
 /* ---- slots: a header and a zeroed body in device memory, one a launch ---------------------------- */
 

@@ -25,8 +25,6 @@
     CALL(cuMemcpyHtoDAsync_v2,                   cu_ptr, const void *, size_t, cu_stream) \
     CALL(cuMemcpyDtoHAsync_v2,                   void *, cu_ptr, size_t, cu_stream)   \
     CALL(cuStreamCreate,                         cu_stream *, unsigned)               \
-    CALL(cuStreamCreateWithPriority,             cu_stream *, unsigned, int)          \
-    CALL(cuCtxGetStreamPriorityRange,            int *, int *)                        \
     CALL(cuEventCreate,                          cu_event *, unsigned)                \
     CALL(cuEventRecord,                          cu_event, cu_stream)                 \
     CALL(cuEventRecord_ptsz,                     cu_event, cu_stream)                 \

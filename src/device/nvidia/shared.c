@@ -1,0 +1,53 @@
+/* Memory that kernels and the host share words in. */
+#include "device/nvidia/priv.h"
+
+#include <string.h>
+
+#define HOST_PORTABLE_MAPPED 3u /* CU_MEMHOSTALLOC_PORTABLE | _DEVICEMAP */
+
+void mg_nv_enter(struct mg_nv_ctx *x)
+{
+    if (!x->error)
+        mg_nv.cuCtxSetCurrent(x->ctx);
+}
+
+uint64_t mg_nv_memory(struct mg_nv_ctx *x, size_t bytes)
+{
+    cu_ptr at = 0;
+    int mode = mg_nv_relax();
+    bool ok = !x->error && mg_nv.cuMemAlloc_v2(&at, bytes) == CUE_SUCCESS;
+    mg_nv_unrelax(mode);
+    return ok ? at : 0;
+}
+
+void *mg_nv_host_memory(struct mg_nv_ctx *x, size_t bytes)
+{
+    void *at = NULL;
+    int mode = mg_nv_relax();
+    bool ok = !x->error && mg_nv.cuMemHostAlloc(&at, bytes, HOST_PORTABLE_MAPPED) == CUE_SUCCESS;
+    mg_nv_unrelax(mode);
+    return ok ? at : NULL;
+}
+
+bool mg_nv_write(struct mg_nv_ctx *x, uint64_t to, const void *data, size_t bytes)
+{
+    int mode = mg_nv_relax();
+    pthread_mutex_lock(&x->copying);
+    bool ok = !x->error && mg_nv_staging(x, bytes);
+    if (ok) {
+        memcpy(x->staging, data, bytes);
+        ok = mg_nv.cuMemcpyHtoDAsync_v2(to, x->staging, bytes, x->copy) == CUE_SUCCESS && mg_nv_copies_wait(x);
+    }
+    pthread_mutex_unlock(&x->copying);
+    mg_nv_unrelax(mode);
+    return ok;
+}
+
+uint32_t mg_nv_warps(const struct mg_nv_ctx *x, uint32_t *multiprocessors)
+{
+    int sms = 0, threads = 0;
+    mg_nv.cuDeviceGetAttribute(&sms, 16 /* MULTIPROCESSOR_COUNT */, x->device);
+    mg_nv.cuDeviceGetAttribute(&threads, 39 /* MAX_THREADS_PER_MULTIPROCESSOR */, x->device);
+    *multiprocessors = (uint32_t)sms;
+    return (uint32_t)(sms * (threads / 32));
+}
