@@ -100,8 +100,7 @@ static void copy_page(struct mg_code_at *at, const struct group *g, mg_id page)
 {
     enum { AT_ONCE = 4 };
     mg_id done = mg_code_label(at), again = mg_code_label(at), mirror = t64(at), from = t64(at), end = t64(at), step = t64(at), n = t32(at), p = tp(at);
-    mg_id place[AT_ONCE], there[AT_ONCE], to = t64(at);
-    struct mg_opnd both[AT_ONCE];
+    mg_id place[AT_ONCE], there[AT_ONCE], one[AT_ONCE], two[AT_ONCE], to = t64(at);
     P("membar.gl"); /* behind what others committed */
     P("ld.global.u64", R(mirror), AT(channel_of(at), CONTROL(mirror)));
     P("setp.eq.u64", R(p), R(mirror), I(0));
@@ -114,21 +113,22 @@ static void copy_page(struct mg_code_at *at, const struct group *g, mg_id page)
     P("mad.wide.u32", R(from), R(n), I(16), R(page));
     mg_id uniform = t64(at);
     P("mov.u64", R(uniform), R(page)); /* all go round as often */
+    mg_code_rolled(at); /* else it takes more registers than all the rest */
     mg_code_place(at, again);
     for (unsigned i = 0; i < AT_ONCE; i++) {
-        mg_id a = t64(at), b = t64(at);
+        one[i] = t64(at);
+        two[i] = t64(at);
         place[i] = t64(at);
         there[i] = tp(at);
-        both[i] = pair(at, a, b);
         P("mov.u64", R(place[i]), R(from));
         P("setp.lt.u64", R(there[i]), R(from), R(end));
-        IF(there[i], "ld.global.cg.v2.u64", both[i], AT(from, 0));
+        IF(there[i], "ld.global.cg.v2.u64", pair(at, one[i], two[i]), AT(from, 0));
         P("add.u64", R(from), R(from), R(step));
         P("add.u64", R(uniform), R(uniform), R(step));
     }
     for (unsigned i = 0; i < AT_ONCE; i++) {
         P("add.u64", R(to), R(place[i]), R(mirror));
-        IF(there[i], "st.global.v2.u64", AT(to, 0), both[i]);
+        IF(there[i], "st.global.v2.u64", AT(to, 0), pair(at, one[i], two[i]));
     }
     P("setp.lt.u64", R(p), R(uniform), R(end));
     IF(p, "bra", mg_o_label(again));

@@ -191,6 +191,12 @@ void mg_code_place(struct mg_code_at *at, mg_id label)
     mg_code_forget(at);
 }
 
+void mg_code_rolled(struct mg_code_at *at)
+{
+    struct mg_module *m = mg_at_module(at);
+    *mg_vec_push(&at->items) = (struct mg_code_item){.node = mg_node_new_kind(m, MG_NODE_pragma, mg_intern_adds(&m->names, "nounroll"))};
+}
+
 /* ---- guards ---------------------------------------------------------------------------------------------- */
 
 /* The guard at this depth, under those of lower ones. */
