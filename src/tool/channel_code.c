@@ -95,42 +95,40 @@ static mg_id any_of(struct mg_code_at *at, const struct group *g, mg_id p)
     return r;
 }
 
-/* The page's copy of the host's, by all lanes of the group: 16 bytes each, four at a time. */
+/* The page's copy of the host's, by all lanes of the group: 16 bytes each, two at a time. */
 static void copy_page(struct mg_code_at *at, const struct group *g, mg_id page)
 {
-    enum { AT_ONCE = 4 };
-    mg_id done = mg_code_label(at), again = mg_code_label(at), mirror = t64(at), from = t64(at), end = t64(at), step = t64(at), n = t32(at), p = tp(at);
-    mg_id place[AT_ONCE], there[AT_ONCE], one[AT_ONCE], two[AT_ONCE], to = t64(at);
+    enum { AT_ONCE = 2 };
+    mg_id done = mg_code_label(at), again = mg_code_label(at), mirror = t64(at), off = t32(at), all = t32(at), step = t32(at), p = tp(at), place[AT_ONCE], one[AT_ONCE], two[AT_ONCE];
     P("membar.gl"); /* behind what others committed */
     P("ld.global.u64", R(mirror), AT(channel_of(at), CONTROL(mirror)));
     P("setp.eq.u64", R(p), R(mirror), I(0));
     IF(p, "bra", mg_o_label(done));
-    P("add.u64", R(end), R(page), I(MG_CHANNEL_PAGE));
-    P("popc.b32", R(n), R(g->mask));
-    P("mul.wide.u32", R(step), R(n), I(16));
-    P("and.b32", R(n), R(mg_value_lt(at)), R(g->mask));
-    P("popc.b32", R(n), R(n));
-    P("mad.wide.u32", R(from), R(n), I(16), R(page));
-    mg_id uniform = t64(at);
-    P("mov.u64", R(uniform), R(page)); /* all go round as often */
+    P("popc.b32", R(step), R(g->mask));
+    P("shl.b32", R(step), R(step), I(4));
+    P("and.b32", R(off), R(mg_value_lt(at)), R(g->mask));
+    P("popc.b32", R(off), R(off));
+    P("shl.b32", R(off), R(off), I(4));
+    P("mov.u32", R(all), I(0)); /* what all have: they go round alike */
     mg_code_rolled(at); /* else it takes more registers than all the rest */
     mg_code_place(at, again);
     for (unsigned i = 0; i < AT_ONCE; i++) {
+        mg_id within = t32(at);
+        place[i] = t64(at);
         one[i] = t64(at);
         two[i] = t64(at);
-        place[i] = t64(at);
-        there[i] = tp(at);
-        P("mov.u64", R(place[i]), R(from));
-        P("setp.lt.u64", R(there[i]), R(from), R(end));
-        IF(there[i], "ld.global.cg.v2.u64", pair(at, one[i], two[i]), AT(from, 0));
-        P("add.u64", R(from), R(from), R(step));
-        P("add.u64", R(uniform), R(uniform), R(step));
+        P("min.u32", R(within), R(off), I(MG_CHANNEL_PAGE - 16)); /* who is beyond copies those once more */
+        P("cvt.u64.u32", R(place[i]), R(within));
+        P("add.u64", R(place[i]), R(place[i]), R(page));
+        P("ld.global.cg.v2.u64", pair(at, one[i], two[i]), AT(place[i], 0));
+        P("add.u32", R(off), R(off), R(step));
+        P("add.u32", R(all), R(all), R(step));
     }
     for (unsigned i = 0; i < AT_ONCE; i++) {
-        P("add.u64", R(to), R(place[i]), R(mirror));
-        IF(there[i], "st.global.v2.u64", AT(to, 0), pair(at, one[i], two[i]));
+        P("add.u64", R(place[i]), R(place[i]), R(mirror));
+        P("st.global.v2.u64", AT(place[i], 0), pair(at, one[i], two[i]));
     }
-    P("setp.lt.u64", R(p), R(uniform), R(end));
+    P("setp.lt.u32", R(p), R(all), I(MG_CHANNEL_PAGE));
     IF(p, "bra", mg_o_label(again));
     mg_code_place(at, done);
     P("membar.sys");
