@@ -87,6 +87,12 @@ enum mg_twin_flags {
     MG_TWIN_CONSTANTS = 2, /* loads of constants may be rewritten for speed: nobody looks at them in the twin */
 };
 enum mg_err mg_twin_new_as(const struct mg_module *m, mg_id kernel, unsigned flags, struct mg_twin **out, struct mg_diag *d) MG_MUST_CHECK;
+/* Takes the hidden parameter from functions that do not need it (pass/twin_ctx.c). This and what follows stand
+ * behind everything that tools do with the twin. */
+void mg_twin_drop_contexts(struct mg_twin *t);
+/* Puts small functions where they are called (pass/twin_inline.c): sites, nodes and lists of functions know nothing
+ * of the copies. */
+void mg_twin_inline(struct mg_twin *t);
 void mg_twin_free(struct mg_twin *t);
 
 #endif

@@ -42,6 +42,8 @@ enum mg_err mg_twin_rewrite_symbols(struct mg_twin_func *f) MG_MUST_CHECK;
 void mg_twin_replace_const(struct mg_module *m, mg_id node, const char *with);
 /* Small tables of constants that the kernel reads at fixed places: from copies in shared memory (twin_const.c). */
 void mg_twin_cache_constants(struct mg_twin_func *f);
+/* Larger tables that are read at moving places: fetched at the kernel's entry (twin_prefetch.c). */
+void mg_twin_prefetch_constants(struct mg_twin_func *f);
 /* Passes the hidden argument at every call of a clone. */
 enum mg_err mg_twin_rewrite_calls(struct mg_twin_func *f) MG_MUST_CHECK;
 /* Appends the hidden parameter to a function, declaration or prototype; returns its var. */

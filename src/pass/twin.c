@@ -76,6 +76,7 @@ static enum mg_err rewrite_func(struct mg_twin_build *b, uint32_t ix)
     mg_map_release(&b->proto_of);
     b->proto_of = (struct mg_map)MG_MAP_INIT;
     if (!ix && (b->flags & MG_TWIN_CONSTANTS)) mg_twin_cache_constants(&f);
+    if (!ix && (b->flags & MG_TWIN_CONSTANTS)) mg_twin_prefetch_constants(&f);
     enum mg_err err = mg_twin_rewrite_symbols(&f);
     if (!err) err = mg_twin_rewrite_calls(&f);
     mg_map_release(&f.reg_of_symbol);

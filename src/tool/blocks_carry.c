@@ -100,6 +100,7 @@ struct mg_carry *mg_carry_new(const struct mg_sites *s, const struct mg_twin *t,
     y->cyclic = mg_xcalloc(n, sizeof *y->cyclic);
     y->times = mg_xcalloc(n, sizeof *y->times);
     y->through = mg_xcalloc((size_t)n * n, sizeof *y->through);
+    y->lone = mg_xcalloc(n, sizeof *y->lone);
     for (uint32_t i = 1; i < n; i++) {
         y->carried[i] = !taken[s->funcs[i]] && !may_exit[s->funcs[i]] && s->cfgs[i]->n_blocks && has_shape(m, s->funcs[i]);
         if (taken[s->funcs[i]]) y->times[i] = UINT32_MAX;
@@ -137,6 +138,7 @@ void mg_carry_free(struct mg_carry *y)
     free(y->cyclic);
     free(y->times);
     free(y->through);
+    free(y->lone);
     free(y->cells);
     free(y->regs);
     free(y);
@@ -288,6 +290,80 @@ static uint32_t count_units(const struct mg_carry *y, const struct mg_rfunc *fun
     return units;
 }
 
+/* ---- functions that do without the context's address ------------------------------------------------- */
+
+/* Does the application's part of the function use it, but for handing it on? */
+static bool uses_context(const struct mg_rfunc *f)
+{
+    const struct mg_module *m = f->x.m;
+    mg_id ids[256];
+    MG_EACH_NODE(m, &m->funcs.at[f->x.func], id) {
+        if (m->nodes.at[id].kind != MG_NODE_inst || mg_direct_callee(m, id)) continue;
+        uint32_t n = mg_node_uses(m, id, ids, MG_COUNT_OF(ids));
+        if (n > MG_COUNT_OF(ids)) return true;
+        for (uint32_t k = 0; k < n; k++)
+            if (ids[k] == f->x.ctx) return true;
+    }
+    return false;
+}
+
+/* Fields that fill up are rare: where to, such a function then reads in a word of shared memory, which every thread
+ * writes for itself when the kernel begins. */
+static void find_lone(struct mg_carry *y, struct mg_rfunc *funcs)
+{
+    bool room = mg_shared_room(funcs[0].x.m, 8) != 0;
+    for (uint32_t i = 1; i < y->n; i++) y->lone[i] = room && y->carried[i] && !uses_context(&funcs[i]);
+    for (bool again = true; again;) {
+        again = false;
+        for (uint32_t i = 1; i < y->n; i++)
+            for (uint32_t j = 1; j < y->n && y->lone[i]; j++)
+                if (y->calls[i * y->n + j] && !y->lone[j]) {
+                    y->lone[i] = false;
+                    again = true;
+                }
+    }
+}
+
+/* The word; made when first asked for. */
+static mg_id context_word(struct mg_carry *y, struct mg_module *m)
+{
+    char name[32];
+    if (y->word) return y->word;
+    uint32_t room = mg_shared_room(m, 8);
+    mg_id var = m->vars.n, decl = m->decls.n;
+    snprintf(name, sizeof name, "__mg_word%u", (unsigned)var);
+    *mg_vec_push(&m->vars) = (struct mg_var){.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_shared, .type = MG_TYPE_b64, .align = 8, .n_dims = 1};
+    m->vars.at[var].def = var;
+    m->vars.at[var].dims = mg_arena_array(&m->arena, uint64_t, 1);
+    m->vars.at[var].dims[0] = room / 8;
+    *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_shared, .type = MG_TYPE_b64, .first = var, .n = 1};
+    uint32_t at = 1;
+    while (at < m->items.n && m->items.at[at].kind != MG_ITEM_func) at++;
+    (void)mg_vec_push(&m->items);
+    memmove(&m->items.at[at + 1], &m->items.at[at], (m->items.n - 1 - at) * sizeof *m->items.at);
+    m->items.at[at] = (struct mg_item){.kind = MG_ITEM_decl, .id = decl};
+    return y->word = var;
+}
+
+void mg_carry_begin(struct mg_carry *y, struct mg_rfunc *kernel)
+{
+    struct mg_emit *x = &kernel->x;
+    bool any = false;
+    for (uint32_t i = 1; i < y->n; i++) any |= y->lone[i] && y->times[i] == UINT32_MAX;
+    if (any) EMIT("st.shared.b64", mg_o_addr_var(context_word(y, x->m), 0), R(x->ctx));
+}
+
+mg_id mg_carry_context(struct mg_carry *y, struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    if (!y || !y->lone[x->ix]) return x->ctx;
+    mg_id ctx = mg_rc_t64(f, 4);
+    EMIT("ld.shared.b64", R(ctx), mg_o_addr_var(context_word(y, x->m), 0));
+    return ctx;
+}
+
+/* ---- settled ------------------------------------------------------------------------------------------ */
+
 void mg_carry_assign(struct mg_carry *y, struct mg_rfunc *funcs, const uint32_t *order)
 {
     bool *known = mg_xcalloc(y->n, sizeof *known);
@@ -312,6 +388,7 @@ void mg_carry_assign(struct mg_carry *y, struct mg_rfunc *funcs, const uint32_t 
         }
     }
     y->regs = mg_xcalloc((size_t)y->n * y->n_cells, sizeof *y->regs);
+    find_lone(y, funcs);
 }
 
 static mg_id *reg_of(const struct mg_carry *y, uint32_t func, uint32_t cell) { return &y->regs[(size_t)func * y->n_cells + cell]; }
@@ -352,8 +429,8 @@ void mg_carry_receive(struct mg_carry *y, struct mg_rfunc *funcs, uint32_t func)
 
 struct place { uint32_t cell; uint32_t off; };
 
-/* A recursive function sends the context's address back, too: nobody has to keep it during the call. */
-static bool returns_context(const struct mg_carry *y, uint32_t func) { return y->cyclic[func]; }
+/* A recursive function that needs the context's address sends it back, too: nobody has to keep it during the call. */
+static bool returns_context(const struct mg_carry *y, uint32_t func) { return y->cyclic[func] && !y->lone[func]; }
 
 /* Where cells lie behind a result of so many bytes; returns the whole. Those of 64 bits come first, behind
  * a narrow one that fills a hole. */
@@ -440,7 +517,7 @@ void mg_carry_return(struct mg_carry *y, struct mg_rfunc *f, mg_id at)
     mg_id result = x->m->funcs.at[x->func].first_ret;
     uint32_t n, bytes = lay_out(y, x->ix, f->result_bytes, to, &n);
     x->at = at;
-    if (y->cyclic[x->ix]) mg_rc_spill_fields(f);
+    if (y->cyclic[x->ix]) mg_rc_spill_fields(f, y);
     for (uint32_t k = 0; k < n; k++)
         EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "st.param.b64" : "st.param.b32", mg_o_addr_var(result, to[k].off), R(*reg_of(y, x->ix, to[k].cell)));
     if (returns_context(y, x->ix)) EMIT("st.param.b64", mg_o_addr_var(result, bytes), R(x->ctx));
@@ -453,7 +530,7 @@ void mg_carry_check(struct mg_carry *y, struct mg_rfunc *f)
     const struct mg_loops *l = f->plan->loops;
     if (y->times[x->ix] != UINT32_MAX) return;
     x->at = x->t->entry_at[x->ix];
-    mg_rc_spill_fields(f);
+    mg_rc_spill_fields(f, y);
     for (uint32_t k = 0; k < l->n_loops; k++) /* an irreducible loop's headers are all tested */
         for (uint32_t b = 0; b < x->c->n_blocks && calls_back(f, k); b++) {
             const struct mg_block *h = &x->c->blocks[b];
@@ -462,7 +539,7 @@ void mg_carry_check(struct mg_carry *y, struct mg_rfunc *f)
                 header |= !mg_loops_contains(l, k, x->c->preds[h->pred_at + p]);
             if (!header) continue;
             x->at = mg_block_head(x->m, h);
-            mg_rc_spill_fields(f);
+            mg_rc_spill_fields(f, y);
         }
 }
 
@@ -510,6 +587,11 @@ static void rewrite_call(struct mg_carry *y, struct mg_rfunc *f, const struct mg
         EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "ld.param.b64" : "ld.param.b32", R(reg), mg_o_addr_var(var, to[k].off));
     }
     if (returns_context(y, callee->x.ix) && x->ix) EMIT("ld.param.b64", R(x->ctx), mg_o_addr_var(var, bytes));
+    if (f->settles) {
+        mg_rc_settle(f);
+        x->at = node;
+        mg_rc_clear_sources(f);
+    }
     free(to);
 }
 

@@ -88,6 +88,7 @@ void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s)
         EMIT("st.local.u8", mg_o_addr_reg(base, off), I(1));
         break;
     }
+    case MG_RC_SHARED: mg_shared_event(f, c); break;
     }
     mg_emit_guard(x, 0, false);
 }
@@ -180,6 +181,7 @@ void mg_rc_add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_id
         v = I(1);
         break;
     }
+    case MG_RC_SHARED: return; /* functions with such counters add by warps */
     }
     if (guard) EMIT("and.pred", R(p), R(p), R(guard));
     mg_emit_guard(x, p, false);
@@ -207,17 +209,37 @@ bool mg_rc_in_scope(const struct mg_rfunc *f, mg_id node)
     return false;
 }
 
-/* Register by register, field by field in a loop: rarely run, and in few registers, which a function would
- * else save at every entry. */
-static void empty_fields(struct mg_rfunc *f)
+struct mg_apart mg_rc_begin_apart(struct mg_rfunc *f, mg_id p)
 {
     struct mg_emit *x = &f->x;
-    mg_id base = mg_rc_t64(f, 3), wide = mg_rc_t64(f, 0), mine = mg_emit_mine(x), p = mg_rc_tp(f, 1), v = mg_rc_t32(f, 5);
+    struct mg_apart a = {.at = x->at, .back = mg_rc_label(f), .inside = mg_rc_in_scope(f, x->at)};
+    mg_id there = a.inside ? a.back : mg_rc_label(f);
+    mg_rc_branch(f, p, a.inside, there);
+    if (a.inside) return a;
+    mg_rc_put_label(f, a.back);
+    x->at = 0;
+    mg_rc_put_label(f, there);
+    return a;
+}
+
+void mg_rc_end_apart(struct mg_rfunc *f, struct mg_apart a)
+{
+    if (a.inside) mg_rc_put_label(f, a.back);
+    else mg_rc_branch(f, 0, false, a.back);
+    f->x.at = a.at;
+}
+
+/* Register by register, field by field in a loop: rarely run, and in few registers, which a function would
+ * else save at every entry. */
+static void empty_fields(struct mg_rfunc *f, struct mg_carry *y)
+{
+    struct mg_emit *x = &f->x;
+    mg_id base = mg_rc_t64(f, 3), wide = mg_rc_t64(f, 0), mine = mg_emit_mine(x), p = mg_rc_tp(f, 1), v = mg_rc_t32(f, 5), ctx = mg_carry_context(y, f);
     for (uint32_t i = 0; i < f->n_measured; i++) {
         const struct mg_rc *c = &f->counters[i];
         if (c->kind != MG_RC_FIELD || c->bit) continue;
         mg_id again = mg_rc_label(f);
-        EMIT("add.u64", R(base), R(x->ctx), I(MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)));
+        EMIT("add.u64", R(base), R(ctx), I(MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)));
         mg_rc_put_label(f, again);
         mg_node_insert_before(x->m, x->func, x->at, mg_node_new_kind(x->m, MG_NODE_pragma, mg_intern_adds(&x->m->names, "nounroll")));
         EMIT("and.b32", R(v), R(c->reg), I(255));
@@ -234,10 +256,10 @@ static void empty_fields(struct mg_rfunc *f)
     }
 }
 
-void mg_rc_spill_fields(struct mg_rfunc *f)
+void mg_rc_spill_fields(struct mg_rfunc *f, struct mg_carry *y)
 {
     struct mg_emit *x = &f->x;
-    mg_id full = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), at = x->at;
+    mg_id full = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1);
     bool any = false;
     for (uint32_t i = 0; i < f->n_measured; i++) {
         const struct mg_rc *c = &f->counters[i];
@@ -247,24 +269,11 @@ void mg_rc_spill_fields(struct mg_rfunc *f)
         any = true;
     }
     if (!any) return;
-    mg_id back = mg_rc_label(f);
-    bool inside = mg_rc_in_scope(f, at);
     EMIT("and.b32", R(full), R(full), I(0x80808080));
     EMIT("setp.ne.u32", R(p), R(full), I(0));
-    if (inside) { /* a label in a scope cannot be seen from behind the body */
-        mg_rc_branch(f, p, true, back);
-        empty_fields(f);
-        mg_rc_put_label(f, back);
-        return;
-    }
-    mg_id spill = mg_rc_label(f);
-    mg_rc_branch(f, p, false, spill);
-    mg_rc_put_label(f, back);
-    x->at = 0;
-    mg_rc_put_label(f, spill);
-    empty_fields(f);
-    mg_rc_branch(f, 0, false, back);
-    x->at = at;
+    struct mg_apart a = mg_rc_begin_apart(f, p);
+    empty_fields(f, y);
+    mg_rc_end_apart(f, a);
 }
 
 /* Is this lane the cohort's first? */

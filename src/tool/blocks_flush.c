@@ -18,10 +18,17 @@
 #define I(n) mg_o_imm(n)
 #define FIELDS 0x01041041
 
-static bool any_local(const struct mg_rfunc *f, const uint64_t *set)
+static bool any_in_memory(const struct mg_rfunc *f, const uint64_t *set)
 {
     for (uint32_t i = 0; i < f->n; i++)
         if (mg_rc_in_memory(&f->counters[i]) && mg_rc_in(set, i)) return true;
+    return false;
+}
+
+static bool any_shared(const struct mg_rfunc *f, const uint64_t *set)
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->counters[i].kind == MG_RC_SHARED && mg_rc_in(set, i)) return true;
     return false;
 }
 
@@ -79,6 +86,15 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
     mg_id mask = mg_rc_t32(f, MASK), i = mg_rc_t32(f, LANES), shift = mg_rc_t32(f, SHIFT), v = mg_rc_t32(f, VALUE), t = mg_rc_t32(f, 5), r = mg_rc_t32(f, RANK), first = mg_rc_t32(f, 6), sum = mg_rc_t32(f, 7);
     bool loops = k->n > 1;
     mg_id again = 0;
+    if (k->n == 1 && k->n_bits && !k->lead) { /* the first lane adds it */
+        sum_lanes(f, v, k->bits, mask);
+        EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(r), I(0));
+        EMIT("cvt.u64.u32", R(mg_rc_t64(f, 2)), R(v));
+        mg_emit_guard(x, mg_rc_tp(f, 1), false);
+        EMIT("red.global.add.u64", mg_o_addr_reg(base, 8 * (int64_t)k->slot), R(mg_rc_t64(f, 2)));
+        mg_emit_guard(x, 0, false);
+        return;
+    }
     EMIT("mov.u32", R(i), R(r));
     if (loops) {
         EMIT("mov.u32", R(first), I(0));
@@ -164,28 +180,18 @@ static void vote_any(struct mg_rfunc *f, mg_id p)
     EMIT("vote.sync.any.pred", R(p), R(p), R(mg_rc_t32(f, MASK)));
 }
 
-/* What does not fit sums of 32 bits goes to memory lane by lane, and is 0 in the sums: out of the way, behind the
- * body, where its labels can be seen from there. */
+/* What does not fit sums of 32 bits goes to memory lane by lane, and is 0 in the sums. */
 static void add_big(struct mg_rfunc *f, const struct bank *k, mg_id base)
 {
     struct mg_emit *x = &f->x;
-    mg_id p = mg_rc_tp(f, 1), back = mg_rc_label(f), big = mg_rc_label(f), at = x->at;
-    bool inside = mg_rc_in_scope(f, at);
-    mg_rc_branch(f, p, inside, inside ? back : big);
-    if (!inside) {
-        mg_rc_put_label(f, back);
-        x->at = 0;
-        mg_rc_put_label(f, big);
-    }
+    struct mg_apart a = mg_rc_begin_apart(f, mg_rc_tp(f, 1));
     for (uint32_t w = 0; w < k->n_words; w++) {
         const struct mg_rc *c = k->words[w];
         if (c->kind == MG_RC_FIELD) continue;
         mg_rc_add_lane(f, c, base, 0);
         EMIT(c->kind == MG_RC_64 ? "mov.u64" : "mov.u32", R(c->reg), I(0));
     }
-    if (inside) mg_rc_put_label(f, back);
-    else mg_rc_branch(f, 0, false, back);
-    x->at = at;
+    mg_rc_end_apart(f, a);
 }
 
 static void add_bank(struct mg_rfunc *f, const struct bank *k, mg_id base, const uint64_t *set)
@@ -310,6 +316,15 @@ static void emit_address(struct mg_rfunc *f, mg_id base)
     EMIT("add.u64", R(base), R(base), I(MG_CTX_BYTES + 8 * (int64_t)f->at));
 }
 
+static void emit_rank(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    mg_id rank = mg_rc_t32(f, RANK);
+    EMIT("mov.u32", R(rank), mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    EMIT("and.b32", R(rank), R(rank), R(mg_rc_t32(f, MASK)));
+    EMIT("popc.b32", R(rank), R(rank));
+}
+
 /* Skips the flush when no counter of no lane in it has anything. Local counters stand in for themselves. */
 static void skip_empty(struct mg_rfunc *f, const uint64_t *set, mg_id out)
 {
@@ -375,9 +390,10 @@ static void add_rows(struct mg_rfunc *f, mg_id base)
 static void add_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_id base, mg_id lead, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
-    uint32_t n_words = f->n_words, n_banks = f->n_cuts ? 0 : f->n_banks;
+    uint32_t n_sent = f->settles ? f->n_sources : 0, n_words = f->n_words - n_sent, n_banks = f->n_cuts ? 0 : f->n_banks;
     if (f->n_cuts) add_rows(f, base);
-    if (f->n_bits <= MG_BANK && f->n_bits + n_words <= 32) {
+    words += n_sent;
+    if (!n_sent && f->n_bits <= MG_BANK && f->n_bits + n_words <= 32) {
         struct bank k = {.bits = f->n_banks ? f->banks[0] : 0, .n_bits = f->n_bits, .words = words, .n_words = n_words, .n = f->n_bits + n_words, .lead = lead};
         if (k.n) add_bank(f, &k, base, set);
         return;
@@ -393,10 +409,39 @@ static void add_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_id base
         mg_rc_put_label(f, next);
     }
     for (uint32_t w = 0; w < n_words; w += 32) {
-        struct bank k = {.words = words + w, .n_words = MG_MIN(n_words - w, 32u), .slot = f->n_bits + w, .lead = lead};
+        struct bank k = {.words = words + w, .n_words = MG_MIN(n_words - w, 32u), .slot = f->n_bits + n_sent + w, .lead = lead};
         k.n = k.n_words;
         add_bank(f, &k, base, set);
     }
+}
+
+void mg_rc_clear_sources(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    for (uint32_t i = f->n - f->n_sources; i < f->n; i++) {
+        const struct mg_rc *c = &f->counters[i];
+        if (c->kind != MG_RC_FIELD || !c->bit) EMIT(c->kind == MG_RC_64 ? "mov.u64" : "mov.u32", R(c->reg), I(0));
+    }
+}
+
+void mg_rc_settle(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_rc **words = mg_xcalloc(f->n_sources + 1, sizeof *words);
+    mg_id base = mg_rc_temp(f, &f->t.base, "__mg_base", MG_TYPE_b64), mask = mg_rc_t32(f, MASK), out = mg_rc_label(f);
+    EMIT("activemask.b32", R(mask));
+    mg_id mine = mg_emit_mine(x);
+    if (mine) mg_rc_branch(f, mine, true, out);
+    emit_address(f, base);
+    emit_rank(f);
+    for (uint32_t i = f->n - f->n_sources; i < f->n; i++) words[f->counters[i].slot - f->n_bits] = &f->counters[i];
+    for (uint32_t w = 0; w < f->n_sources; w += 32) {
+        struct bank k = {.words = words + w, .n_words = MG_MIN(f->n_sources - w, 32u), .slot = f->n_bits + w};
+        k.n = k.n_words;
+        add_bank(f, &k, base, NULL);
+    }
+    mg_rc_put_label(f, out);
+    free(words);
 }
 
 static void add_cohort_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_id base, const uint64_t *set)
@@ -415,26 +460,57 @@ static void add_cohort_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_
     }
 }
 
+void mg_rc_drain_apart(struct mg_rfunc *f, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    mg_id base = mg_rc_temp(f, &f->t.base, "__mg_base", MG_TYPE_b64), sum = mg_rc_t32(f, 5), many = mg_rc_tp(f, 1);
+    struct mg_apart a = mg_rc_begin_apart(f, p);
+    EMIT("activemask.b32", R(mg_rc_t32(f, MASK)));
+    mg_id mine = mg_emit_mine(x);
+    emit_address(f, base);
+    emit_rank(f);
+    if (f->n_shared) mg_shared_drain(f, base, mg_rc_t32(f, MASK), mg_rc_t32(f, RANK), mine);
+    bool any = false;
+    for (uint32_t i = 0; i < f->n_measured; i++) {
+        if (!f->counters[i].guarded) continue;
+        if (any) EMIT("or.b32", R(sum), R(sum), R(f->counters[i].reg));
+        else EMIT("mov.b32", R(sum), R(f->counters[i].reg));
+        any = true;
+    }
+    if (any) { /* those in registers are summed over a warp in 32 bits at the end, so they stay below 2^27 */
+        mg_id skip = mg_rc_label(f);
+        EMIT("and.b32", R(sum), R(sum), I(0xfc000000));
+        EMIT("setp.eq.u32", R(many), R(sum), I(0));
+        mg_rc_branch(f, many, false, skip);
+        for (uint32_t i = 0; i < f->n_measured; i++) {
+            if (!f->counters[i].guarded) continue;
+            mg_rc_add_lane(f, &f->counters[i], base, mine);
+            EMIT("mov.u32", R(f->counters[i].reg), I(0));
+        }
+        mg_rc_put_label(f, skip);
+    }
+    mg_rc_end_apart(f, a);
+}
+
 static void flush_warps(struct mg_rfunc *f, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
     const struct mg_rc **words = mg_xcalloc(f->n_words + 1, sizeof *words);
     mg_id base = mg_rc_temp(f, &f->t.base, "__mg_base", MG_TYPE_b64), mask = mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK), out = mg_rc_label(f);
     EMIT("activemask.b32", R(mask));
-    if (!any_local(f, set)) skip_empty(f, set, out);
+    if (!any_in_memory(f, set)) skip_empty(f, set, out);
     mg_id mine = mg_emit_mine(x);
     if (mine) mg_rc_branch(f, mine, true, out);
     emit_address(f, base);
-    EMIT("mov.u32", R(rank), mg_o_sreg(MG_SREG_lanemask_lt, 0));
-    EMIT("and.b32", R(rank), R(rank), R(mask));
-    EMIT("popc.b32", R(rank), R(rank));
+    emit_rank(f);
     /* slots in order: what the set leaves out is 0 and costs nothing but its place */
     for (uint32_t i = 0; i < f->n; i++)
         if (f->counters[i].slot >= f->n_bits && f->counters[i].slot < f->n_bits + f->n_words) words[f->counters[i].slot - f->n_bits] = &f->counters[i];
     add_banks(f, words, base, 0, set);
     add_cohort_banks(f, words, base, set);
-    if (f->n_locals && any_local(f, set)) add_locals(f, base);
-    if (f->n_flags && any_local(f, set)) add_flags(f, base);
+    if (f->n_locals && any_in_memory(f, set)) add_locals(f, base);
+    if (f->n_flags && any_in_memory(f, set)) add_flags(f, base);
+    if (any_shared(f, set)) mg_shared_drain(f, base, mask, rank, 0);
     mg_rc_put_label(f, out);
     free(words);
 }

@@ -127,11 +127,39 @@ static int by_events(const void *a, const void *b)
     return x->counter < y->counter ? -1 : x->counter > y->counter;
 }
 
+#define GUARD_FROM 3 /* counters of 64 bits */
+
+static bool counts_events(const struct mg_rfunc *f, uint32_t counter) { return f->plan->list[counter].kind != MG_COUNT_IV; }
+
+/* Do counters of 64 bits stay below 2^27 because the kernel counts rounds of loops? From a few on that pays. */
+static bool guards_rounds(const struct mg_rfunc *f, const struct wanted *rest, uint32_t n)
+{
+    uint32_t wide = 0;
+    for (uint32_t k = 0; k < n; k++) wide += rest[k].width == MG_WIDTH_64 && counts_events(f, rest[k].counter) && mg_shared_takes(f, rest[k].counter);
+    return wide >= GUARD_FROM && mg_shared_may(f);
+}
+
+/* 32-bit registers that the counter wants; rounds: they are counted. */
+static uint32_t cells_of(const struct mg_rfunc *f, const struct wanted *w, bool rounds, bool *guarded)
+{
+    bool carries = w->rare && f->x.o->scope == MG_COUNT_FULL && !f->n_cohorts;
+    *guarded = rounds && w->width == MG_WIDTH_64 && counts_events(f, w->counter) && mg_shared_takes(f, w->counter);
+    return w->width == MG_WIDTH_64 && !carries && !*guarded ? 2 : 1;
+}
+
+/* Comes any of what callees send back in the packed register that is the kernel's as well? */
+static bool sent_bits(const struct mg_rfunc *f)
+{
+    for (uint32_t i = f->n - f->n_sources; i < f->n; i++)
+        if (f->counters[i].kind == MG_RC_BIT) return true;
+    return false;
+}
+
 /* Gives each counter its kind: bits while there are banks, registers for the busiest. */
 static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
 {
     struct wanted *rest = mg_xcalloc(f->n + 1, sizeof *rest);
-    uint32_t n_rest = 0, cells = 0, n_own = f->n - f->n_sources;
+    uint32_t n_rest = 0, cells = 0, wanted = 0, n_own = f->n - f->n_sources;
     bool *placed = mg_xcalloc(f->n + 1, sizeof *placed);
     for (uint32_t i = n_own; i < f->n; i++) { /* what comes from callees has its registers already */
         placed[i] = true;
@@ -159,23 +187,37 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
     }
     free(placed);
     qsort(rest, n_rest, sizeof *rest, by_events);
+    bool rounds = guards_rounds(f, rest, n_rest), guarded;
+    for (uint32_t k = 0; k < n_rest; k++) wanted += cells_of(f, &rest[k], rounds, &guarded);
+    bool shares = wanted + cells > f->x.o->registers && mg_shared_may(f) && mg_shared_has_room(f);
+    if (shares && !sent_bits(f)) { /* registers of callees' counters need not live from call to call either */
+        f->settles = f->n_sources != 0;
+        cells = 0;
+    }
+    uint32_t most = shares ? f->x.o->registers : MG_COUNTER_CELLS;
     for (uint32_t k = 0; k < n_rest; k++) {
         struct mg_rc *c = &f->counters[rest[k].counter];
-        bool carries = rest[k].rare && f->x.o->scope == MG_COUNT_FULL && !f->n_cohorts;
-        uint32_t need = rest[k].width == MG_WIDTH_64 && !carries ? 2 : 1;
-        c->kind = cells + need > MG_COUNTER_CELLS ? MG_RC_LOCAL : need == 2 ? MG_RC_64 : rest[k].width == MG_WIDTH_64 ? MG_RC_CARRY : MG_RC_32;
-        if (c->kind != MG_RC_LOCAL) cells += need, f->n_words++;
+        uint32_t need = cells_of(f, &rest[k], rounds, &guarded);
+        if (shares && cells + need > most && mg_shared_takes(f, rest[k].counter)) c->kind = MG_RC_SHARED, f->n_shared++;
+        else if (cells + need > MG_COUNTER_CELLS) c->kind = MG_RC_LOCAL;
+        else if (need == 2) c->kind = MG_RC_64;
+        else if (guarded || rest[k].width != MG_WIDTH_64) c->kind = MG_RC_32, c->small = c->guarded = guarded;
+        else c->kind = MG_RC_CARRY;
+        if (!mg_rc_in_memory(c)) cells += need, f->n_words++;
     }
     uint32_t word = f->n_bits, local = f->n_bits + f->n_words;
     for (uint32_t i = n_own; i < f->n; i++)
         if (f->counters[i].kind != MG_RC_BIT) f->counters[i].slot += f->n_bits, word++;
     for (uint32_t k = 0; k < n_rest; k++) {
         struct mg_rc *c = &f->counters[rest[k].counter];
-        c->slot = c->kind == MG_RC_LOCAL ? local++ : word++;
+        if (c->kind != MG_RC_SHARED) c->slot = c->kind == MG_RC_LOCAL ? local++ : word++;
     }
     f->n_locals = local - f->n_bits - f->n_words;
     for (uint32_t i = 0; i < n_own; i++)
         if (f->counters[i].kind == MG_RC_FLAG) f->counters[i].slot = local++;
+    f->shared_slot = local;
+    for (uint32_t i = 0; i < n_own; i++)
+        if (f->counters[i].kind == MG_RC_SHARED) f->counters[i].slot = local++;
     free(rest);
 }
 
@@ -210,7 +252,7 @@ void mg_rc_assign_registers(struct mg_rfunc *f, mg_id shared)
         if (c->kind == MG_RC_BIT) {
             c->reg = f->banks[f->n_cuts ? 0 : c->slot / MG_BANK];
             c->bit = mg_rc_bit(c->slot);
-        } else if (c->kind != MG_RC_LOCAL && c->kind != MG_RC_FLAG) {
+        } else if (!mg_rc_in_memory(c)) {
             c->reg = mg_emit_reg(&f->x, "__mg_c", c->kind == MG_RC_64 ? MG_TYPE_u64 : MG_TYPE_u32);
         }
     }
@@ -290,7 +332,7 @@ static void note_sources(struct mg_rfunc *f)
 {
     const struct mg_cfg *c = f->x.c;
     for (uint32_t b = 0; b < c->n_blocks; b++)
-        for (uint32_t i = 0; f->n_sources && mg_direct_callee(c->m, c->blocks[b].last) && i < f->n_sources; i++) note(f, b, f->n - f->n_sources + i);
+        for (uint32_t i = 0; f->n_sources && !f->settles && mg_direct_callee(c->m, c->blocks[b].last) && i < f->n_sources; i++) note(f, b, f->n - f->n_sources + i);
 }
 
 static void find_live(struct mg_rfunc *f)
@@ -330,124 +372,6 @@ static void find_live(struct mg_rfunc *f)
 
 /* ---- counting code ----------------------------------------------------------------------------------------- */
 
-static mg_id iv_temp(struct mg_rfunc *f, unsigned bits)
-{
-    return mg_emit_reg(&f->x, "__mg_v", bits == 64 ? MG_TYPE_u64 : MG_TYPE_u32);
-}
-
-static bool is_direct(const struct mg_rfunc *f, uint32_t i)
-{
-    const struct mg_count *k = &f->plan->list[i];
-    return k->one_run && !k->carries && !f->adds && f->counters[i].kind == (f->plan->ivs->list[k->iv].bits == 64 ? MG_RC_64 : MG_RC_32);
-}
-
-/* Where the loop is entered. */
-static void iv_enter(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
-{
-    struct mg_emit *x = &f->x;
-    struct mg_rc *c = &f->counters[i];
-    const struct mg_iv *v = &f->plan->ivs->list[f->plan->list[i].iv];
-    x->at = s.at;
-    mg_emit_guard(x, s.guard, s.guard_not);
-    if (is_direct(f, i)) {
-        const char *form = v->bits == 64 ? (v->down ? "add.u64" : "sub.u64") : v->down ? "add.u32" : "sub.u32";
-        EMIT(form, R(c->reg), R(c->reg), R(v->reg));
-    } else {
-        if (!c->from) c->from = iv_temp(f, v->bits);
-        EMIT(v->bits == 64 ? "mov.b64" : "mov.b32", R(c->from), R(v->reg));
-        if (f->plan->list[i].carries) EMIT("mov.b32", R(c->high), I(0));
-    }
-    mg_emit_guard(x, 0, false);
-}
-
-/* Where it is left: rounds since, less one where that measures the latch's edge. */
-static void iv_leave(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
-{
-    struct mg_emit *x = &f->x;
-    struct mg_rc *c = &f->counters[i];
-    const struct mg_count *k = &f->plan->list[i];
-    const struct mg_iv *v = &f->plan->ivs->list[k->iv];
-    bool wide = v->bits == 64, direct = is_direct(f, i);
-    const char *add = wide ? "add.u64" : "add.u32", *sub = wide ? "sub.u64" : "sub.u32";
-    mg_id d = direct ? c->reg : 0;
-    x->at = s.at;
-    mg_emit_guard(x, s.guard, s.guard_not);
-    if (k->carries) { /* the register and its carries are one of 64 bits */
-        mg_id high = iv_temp(f, 64), from = iv_temp(f, 64);
-        wide = true;
-        d = iv_temp(f, 64);
-        EMIT("cvt.u64.u32", R(d), R(v->reg));
-        EMIT("cvt.u64.u32", R(high), R(c->high));
-        EMIT("shl.b64", R(high), R(high), I(32));
-        EMIT("or.b64", R(d), R(d), R(high));
-        EMIT("cvt.u64.u32", R(from), R(c->from));
-        if (v->down) EMIT("sub.u64", R(d), R(from), R(d));
-        else EMIT("sub.u64", R(d), R(d), R(from));
-    } else if (direct) {
-        EMIT(v->down ? sub : add, R(d), R(d), R(v->reg));
-    } else {
-        d = iv_temp(f, v->bits);
-        if (v->down) EMIT(sub, R(d), R(c->from), R(v->reg));
-        else EMIT(sub, R(d), R(v->reg), R(c->from));
-    }
-    if (k->less_one) EMIT(sub, R(d), R(d), I((int64_t)1 << v->shift));
-    if (v->shift) EMIT(wide ? "shr.u64" : "shr.u32", R(d), R(d), I(v->shift));
-    if (!direct) {
-        mg_id d64 = d;
-        if (!wide && c->kind != MG_RC_32 && c->kind != MG_RC_CARRY) EMIT("cvt.u64.u32", R(d64 = iv_temp(f, 64)), R(d));
-        if (c->kind == MG_RC_CARRY) {
-            mg_rc_add_carry(f, i, R(d));
-        } else if (c->kind == MG_RC_64) {
-            EMIT("add.u64", R(c->reg), R(c->reg), R(d64));
-        } else if (c->kind == MG_RC_32) {
-            EMIT("add.u32", R(c->reg), R(c->reg), R(d));
-        } else {
-            int64_t off = 8 * (int64_t)(c->slot - f->n_bits - f->n_words);
-            mg_id sum = iv_temp(f, 64);
-            EMIT("ld.local.u64", R(sum), mg_o_addr_reg(f->local_reg, off));
-            EMIT("add.u64", R(sum), R(sum), R(d64));
-            EMIT("st.local.u64", mg_o_addr_reg(f->local_reg, off), R(sum));
-        }
-    }
-    mg_emit_guard(x, 0, false);
-}
-
-/* Makes the application's step set the carry flag and counts it. */
-static void count_carries(struct mg_rfunc *f, uint32_t i)
-{
-    struct mg_emit *x = &f->x;
-    struct mg_rc *c = &f->counters[i];
-    mg_id step = f->plan->ivs->list[f->plan->list[i].iv].step;
-    bool adds = mg_node_form(x->m, &x->m->nodes.at[step])->op == MG_OP_add;
-    int64_t by = (int32_t)(uint32_t)x->m->opnds.at[x->m->nodes.at[step].opnd + 2].val;
-    const char *form = adds ? "add.cc.u32" : "sub.cc.u32";
-    if (!c->high) c->high = iv_temp(f, 32);
-    mg_id id = mg_form_intern(x->m, form, strlen(form));
-    x->m->nodes.at[step].ref = id;
-    x->at = x->m->nodes.at[step].next;
-    EMIT(adds ? "addc.u32" : "subc.u32", R(c->high), R(c->high), I(by < 0 ? -1 : 0));
-}
-
-static void emit_iv(struct mg_rfunc *f, uint32_t i)
-{
-    const struct mg_cfg *c = f->x.c;
-    if (f->plan->list[i].carries) count_carries(f, i);
-    const struct mg_loops *l = f->plan->loops;
-    uint32_t loop = f->plan->ivs->list[f->plan->list[i].iv].loop;
-    for (uint32_t b = 0; b < c->n_blocks; b++) {
-        const struct mg_block *k = &c->blocks[b];
-        if (!c->reachable[b]) continue;
-        bool inside = mg_loops_contains(l, loop, b);
-        unsigned op = mg_node_form(f->x.m, &f->x.m->nodes.at[k->last])->op;
-        if (inside && k->leaves && op != MG_OP_trap) iv_leave(f, i, mg_place_leave(&f->place, b));
-        for (uint32_t s = 0; s < k->n_succs; s++) {
-            uint32_t to = c->edges[k->succ_at + s];
-            if (!inside && to == l->loops[loop].header) iv_enter(f, i, mg_place_edge(&f->place, b, k->succ_at + s));
-            else if (inside && !mg_loops_contains(l, loop, to)) iv_leave(f, i, mg_place_edge(&f->place, b, k->succ_at + s));
-        }
-    }
-}
-
 static void emit_measured(struct mg_rfunc *f, uint32_t i)
 {
     const struct mg_count *k = &f->plan->list[i];
@@ -456,7 +380,7 @@ static void emit_measured(struct mg_rfunc *f, uint32_t i)
     case MG_COUNT_BLOCK: mg_rc_event(f, i, (struct mg_spot){.at = mg_block_head(f->x.m, &f->x.c->blocks[k->block])}); break;
     case MG_COUNT_EDGE: mg_rc_event(f, i, mg_place_edge(&f->place, k->block, k->edge)); break;
     case MG_COUNT_LEAVE: mg_rc_event(f, i, mg_place_leave(&f->place, k->block)); break;
-    case MG_COUNT_IV: emit_iv(f, i); break;
+    case MG_COUNT_IV: mg_rc_iv(f, i); break;
     }
 }
 
@@ -479,6 +403,8 @@ static void emit_entry(struct mg_carry *y, struct mg_rfunc *f)
     x->at = x->t->entry_at[x->ix];
     if (f->carried) mg_carry_enter(y, f);
     else mg_rc_clear(f, NULL);
+    mg_shared_clear(f);
+    if (y && !x->ix) mg_carry_begin(y, f);
     if (f->n == f->n_measured + f->n_sources) return;
     f->mask = mg_emit_reg(x, "__mg_m", MG_TYPE_b32);
     f->below = mg_emit_reg(x, "__mg_t", MG_TYPE_b32);
@@ -523,6 +449,7 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f)
     if (ret && f->carried) mg_carry_return(y, f, ret);
     else if (ret) mg_rc_flush(f, NULL, 0, false);
     if (f->carried) mg_carry_check(y, f);
+    mg_shared_rounds(f);
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------------------- */
@@ -585,7 +512,7 @@ static void place_counters(struct kernel *k, uint32_t i, struct mg_counter_flow 
         struct mg_counter_cohort *to = &out->cohorts[q];
         struct mg_rcohort *from = &f->cohorts[q];
         to->at = from->at = l->n_counters;
-        l->n_counters += f->n_bits + f->n_words + f->n_locals + f->n_flags;
+        l->n_counters += mg_rc_slots(f);
         to->entries_at = from->flag == UINT32_MAX ? UINT32_MAX : f->at + f->counters[from->flag].slot;
         to->blocks = mg_xcalloc(f->x.c->n_blocks + 1, sizeof *to->blocks);
         for (uint32_t b = 0; b < f->x.c->n_blocks; b++)
@@ -631,7 +558,7 @@ static void emit_kernel(struct kernel *k)
         plan_counters(k, f);
         find_live(f);
         f->at = l->n_counters;
-        l->n_counters += f->n_bits + f->n_words + f->n_locals + f->n_flags;
+        l->n_counters += mg_rc_slots(f);
     }
     for (uint32_t n = 0; n < k->s->n_funcs; n++) place_counters(k, k->order[n], &l->flows[l->n_flows++]);
     l->copy_words = (l->n_counters + 15) / 16 * 16;

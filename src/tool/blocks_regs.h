@@ -20,6 +20,7 @@ enum mg_rc_kind {
     MG_RC_64,
     MG_RC_LOCAL, /* a word of local memory */
     MG_RC_FLAG,  /* at most once, when there are too many for registers: a byte of local memory */
+    MG_RC_SHARED, /* a word of the CTA's shared memory (blocks_shared.c) */
     MG_RC_FIELD, /* 8 bits of a register that travels with calls (blocks_carry.c) */
 };
 struct mg_rc { /* a counter of one function while it runs */
@@ -28,6 +29,7 @@ struct mg_rc { /* a counter of one function while it runs */
     uint32_t bit;   /* BIT, FIELD: position in it */
     uint32_t cell;  /* of a counter that travels: the register in which it does */
     bool small;     /* never as much as 2^27 in a lane */
+    bool guarded;   /* that is so because rounds are counted (mg_shared_rounds) */
     uint32_t slot;  /* among the function's counters in memory: bits first */
     mg_id from;     /* where an induction variable stood when its loop was entered */
     mg_id high;     /* carries of its steps since */
@@ -35,12 +37,15 @@ struct mg_rc { /* a counter of one function while it runs */
 enum mg_warp_rule { MG_WR_NONE, MG_WR_LOWEST, MG_WR_COHORT };
 struct mg_rcohort { uint32_t begin; uint32_t flag; /* counter that begins it; UINT32_MAX: lane 0 leads */ uint32_t at; };
 
+struct mg_carry;
+
 struct mg_rfunc {
     struct mg_emit x;
     struct mg_count_plan *plan;
     struct mg_placer place;
     struct mg_rc *counters; uint32_t n, n_measured; /* measured ones first, then those of warps, then those that callees send back */
     struct mg_rsource { uint32_t func, counter; } *sources; uint32_t n_sources; /* of the latter */
+    bool settles;            /* what callees send back goes to memory behind each call, not at the end */
     bool carried;            /* its counters travel to its callers */
     bool adds;               /* and come with what earlier activations have counted */
     bool *back;              /* block -> its call may come back to this function; NULL: none */
@@ -51,6 +56,7 @@ struct mg_rfunc {
     uint32_t *cuts, n_cuts;  /* blocks at whose head the packed register goes to its row (blocks_rows.c) */
     uint32_t rows_at; mg_id row; /* rows in local memory: offset; register with 4 * the row at hand */
     mg_id local, local_reg;  /* variable, its address */
+    uint32_t n_shared, shared_slot; mg_id shared; /* words in shared memory, slot of the first; variable */
     uint64_t **live;         /* block -> set of counters that may not be 0 at its end */
     uint32_t n_words_live;
     bool *may_leave;
@@ -63,7 +69,9 @@ struct mg_rfunc {
     struct { mg_id b32[10], b64[5], p[5], base, rows[3], row_base; } t; /* temporaries of flushes */
 };
 
-static inline bool mg_rc_in_memory(const struct mg_rc *c) { return c->kind == MG_RC_LOCAL || c->kind == MG_RC_FLAG; }
+static inline bool mg_rc_in_memory(const struct mg_rc *c) { return c->kind == MG_RC_LOCAL || c->kind == MG_RC_FLAG || c->kind == MG_RC_SHARED; }
+/* Slots of the function's counters in memory. */
+static inline uint32_t mg_rc_slots(const struct mg_rfunc *f) { return f->n_bits + f->n_words + f->n_locals + f->n_flags + f->n_shared; }
 /* Parts of flushes (blocks_count.c): temporaries by number; labels and branches in front of x.at. */
 mg_id mg_rc_temp(struct mg_rfunc *f, mg_id *at, const char *name, enum mg_type type);
 mg_id mg_rc_t32(struct mg_rfunc *f, unsigned i);
@@ -91,6 +99,31 @@ bool mg_rows_plan(struct mg_rfunc *f, bool *taken);
 /* The cuts. Before any other code at the heads of blocks. */
 void mg_rows_emit(struct mg_rfunc *f);
 
+/* How much shared memory has to be declared for so many bytes of it; 0: there is no room. */
+uint32_t mg_shared_room(const struct mg_module *m, uint32_t bytes);
+/* Counters in shared memory, and those of 32 bits whose rounds are counted (blocks_shared.c). May the function have
+ * any; is there room for the former; may this one be among them? */
+bool mg_shared_may(const struct mg_rfunc *f);
+bool mg_shared_has_room(const struct mg_rfunc *f);
+bool mg_shared_takes(const struct mg_rfunc *f, uint32_t counter);
+/* Code: an event; zeroes at the entry; what keeps words from overflowing; lanes of the mask add all words to
+ * memory, each a part (mine: a predicate that tells who counts, or 0). */
+void mg_shared_event(struct mg_rfunc *f, const struct mg_rc *c);
+void mg_shared_clear(struct mg_rfunc *f);
+void mg_shared_rounds(struct mg_rfunc *f);
+void mg_shared_drain(struct mg_rfunc *f, mg_id base, mg_id mask, mg_id rank, mg_id mine);
+/* In front of x.at, of a function that settles: what callees send back is set to 0; is added to memory. */
+void mg_rc_clear_sources(struct mg_rfunc *f);
+void mg_rc_settle(struct mg_rfunc *f);
+/* Rounds of a loop, d (of 64 bits if wide), in front of x.at with the spot's guard. */
+void mg_shared_steps(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, struct mg_spot s);
+/* Code for lanes with the predicate, rarely run: out of the way, behind the body, where its labels can be seen from there. */
+struct mg_apart { mg_id at, back; bool inside; };
+struct mg_apart mg_rc_begin_apart(struct mg_rfunc *f, mg_id p);
+void mg_rc_end_apart(struct mg_rfunc *f, struct mg_apart a);
+/* In front of x.at: lanes for which p holds drain. */
+void mg_rc_drain_apart(struct mg_rfunc *f, mg_id p);
+
 /* ---- counters that travel with calls (blocks_carry.c) --------------------------------------------- */
 
 struct mg_cell { uint32_t func; enum mg_type type; }; /* a register of this function's counters; UINT32_MAX: bits of several */
@@ -104,6 +137,8 @@ struct mg_carry {
     bool *through;            /* [i * n + j]: counters of j pass through i */
     struct mg_cell *cells; uint32_t n_cells;
     uint32_t n_bits;          /* given out in cell 0, which is there if there are any */
+    bool *lone;               /* it does without the context's address: reads it in `word` when fields fill up */
+    mg_id word;               /* a variable in shared memory, 0: not needed so far */
     mg_id *regs;              /* [i * n_cells + cell], 0: does not pass through i */
 };
 /* Which functions can send their counters to their callers. NULL: none. */
@@ -115,6 +150,9 @@ bool *mg_carry_cycles(const struct mg_carry *y, uint32_t func);
 void mg_carry_assign(struct mg_carry *y, struct mg_rfunc *funcs, const uint32_t *order);
 /* Of a function whose counters do not travel: lists those that come to it, gives it registers. */
 void mg_carry_receive(struct mg_carry *y, struct mg_rfunc *funcs, uint32_t func);
+/* Code, at the kernel's entry: what functions need that do without the context's address; that address, there. */
+void mg_carry_begin(struct mg_carry *y, struct mg_rfunc *kernel);
+mg_id mg_carry_context(struct mg_carry *y, struct mg_rfunc *f);
 /* Code: parameters and registers at the entry, what is sent back at a return, checks of fields. */
 void mg_carry_enter(struct mg_carry *y, struct mg_rfunc *f);
 void mg_carry_return(struct mg_carry *y, struct mg_rfunc *f, mg_id at);
@@ -127,6 +165,8 @@ static inline uint32_t mg_rc_bit(uint32_t k) { return k % MG_BANK % 5 * 6 + k % 
 static inline bool mg_rc_in(const uint64_t *set, uint32_t i) { return !set || (set[i / 64] >> i % 64 & 1); }
 /* Counts one event at the spot. */
 void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s);
+/* All code of a counter that an induction variable measures (blocks_iv.c). */
+void mg_rc_iv(struct mg_rfunc *f, uint32_t counter);
 /* In front of x.at, with x's guard: adds a 32-bit register to a counter of kind CARRY. */
 void mg_rc_add_carry(struct mg_rfunc *f, uint32_t counter, struct mg_opnd n);
 /* Zeroes at the entry; set NULL: all. */
@@ -136,7 +176,7 @@ void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set);
 void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guard_not);
 void mg_rc_flush_lanes(struct mg_rfunc *f, const uint64_t *set);
 /* In front of x.at: fields that could not take another 127 events go to memory. */
-void mg_rc_spill_fields(struct mg_rfunc *f);
+void mg_rc_spill_fields(struct mg_rfunc *f, struct mg_carry *y);
 /* The array for counters in local memory. */
 void mg_rc_add_local_array(struct mg_rfunc *f);
 /* Registers of all counters, whose kinds and slots are known. shared: the packed register that callees know; 0: none. */

@@ -285,6 +285,10 @@ enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, cons
     if (wanted && !x.counter) err = add_counter(&x, warps, &own_conf, d);
     mg_raise_target(twin->m, o->sm);
     if (!err) err = run_passes(&x, d);
+    if (!err && o->reduce) {
+        mg_twin_drop_contexts(twin);
+        mg_twin_inline(twin);
+    }
     bool stands = n == 0;
     for (uint32_t i = 0; i < n; i++) stands |= !layout->regions[i].reason;
     if (!err && !stands) err = mg_diag_err(d, MG_ERR_UNSUPPORTED, "%s: %s", layout->regions[0].tool, layout->regions[0].reason);

@@ -44,6 +44,7 @@ struct mg_blocks_opts { /* parsed from -t blocks,k=v,... */
     enum mg_blocks_scheme scheme;
     enum mg_blocks_scope scope; uint64_t cta; uint32_t warp; /* linear ids */
     uint32_t shards;  /* scheme register: copies of the counters, a power of two */
+    uint32_t registers; /* scheme register: of 32 bits for counters in loops; the rest counts in shared memory */
     uint32_t sm;      /* compute capability of the device, 90 for 9.0; 0: what the PTX names */
     struct mg_blocks_weights *weights; /* NULL: none */
 };

@@ -1,0 +1,377 @@
+/* Small functions of a twin, put where they are called. The counters that travel with a call
+ * (tool/blocks_carry.c) then stay in registers, and what the call itself cost is gone.
+ *
+ *     st.param.f32 [param0], %f1;                     mov.f32 P, %f1;
+ *     call (ret0), f, (param0, %c);          ──►      mov.b32 Q, %c;   body of f: ld.param of its parameters and st.param
+ *     ld.param.f32 %f2, [ret0];                       of its result become moves, ret a branch behind it;   mov.f32 %f2, R;
+ *
+ * After all tools: what they put into f comes along. Only what passes in pieces of 32 and 64 bits that
+ * both sides name alike, leaves (after those they call were put into them) of few instructions, and
+ * functions without variables of their own. A function that nobody calls any more goes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "pass/priv.h"
+
+enum { MOST_INSTS = 120, MOST_GROWTH = 600, MOST_PIECES = 32 };
+
+struct piece { mg_id var; uint32_t off, bits; mg_id reg; }; /* of a parameter or result of the callee */
+struct site {
+    struct mg_module *m;
+    mg_id func, callee, node;    /* node: the call, in func */
+    struct piece pieces[MOST_PIECES]; uint32_t n;
+    struct { mg_id outside, formal; } vars[MOST_PIECES]; uint32_t n_vars; /* variables of the call */
+    struct { mg_id reg, formal; bool back; } regs[MOST_PIECES]; uint32_t n_regs; /* registers of the call */
+};
+
+/* ---- what can be put in place ------------------------------------------------------------------------ */
+
+static bool is_run(const struct mg_opnd *o)
+{
+    return o->kind == MG_OPND_vec || o->kind == MG_OPND_list || o->kind == MG_OPND_tensor || o->kind == MG_OPND_pair;
+}
+
+static bool names_var(const struct mg_opnd *o) { return o->kind == MG_OPND_var || (o->kind == MG_OPND_addr && o->sub == MG_OPND_var); }
+
+/* The variable that a plain load or store of parameter space names with `bits` bits at `off`; 0: it is none. */
+static mg_id plain_access(const struct mg_module *m, const struct mg_node *n, bool *store, uint32_t *off, uint32_t *bits)
+{
+    if (n->kind != MG_NODE_inst || n->guard) return 0;
+    const struct mg_form *f = mg_node_form(m, n);
+    *store = f->op == MG_OP_st;
+    if ((f->op != MG_OP_ld && f->op != MG_OP_st) || !mg_form_has(f, MG_MOD_param) || f->vec || f->n_types != 1 || n->n_opnds != 2) return 0;
+    const struct mg_opnd *at = &m->opnds.at[n->opnd + (*store ? 0 : 1)];
+    *off = (uint32_t)at->val;
+    *bits = mg_type_bits((enum mg_type)f->types[0]);
+    return at->kind == MG_OPND_addr && at->sub == MG_OPND_var && (*bits == 32 || *bits == 64) ? at->id : 0;
+}
+
+static bool mentions(const struct mg_module *m, mg_id first, uint32_t n, mg_id lo, mg_id hi)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const struct mg_opnd *o = &m->opnds.at[first + i];
+        if (is_run(o) ? mentions(m, o->id, o->n, lo, hi) : names_var(o) && o->id >= lo && o->id < hi) return true;
+    }
+    return false;
+}
+
+/* Is the body one that can be copied? n: its instructions. */
+static bool is_leaf(const struct mg_module *m, mg_id func, uint32_t *n)
+{
+    const struct mg_func *f = &m->funcs.at[func];
+    *n = 0;
+    if (f->kind != MG_FUNC_func || f->noreturn || f->n_rets > 1 || !f->first_node) return false;
+    MG_EACH_NODE(m, f, id) {
+        const struct mg_node *x = &m->nodes.at[id];
+        switch (x->kind) {
+        case MG_NODE_target: case MG_NODE_raw: return false;
+        case MG_NODE_decl:
+            if (m->decls.at[x->ref].space != MG_SPACE_reg || m->decls.at[x->ref].vec) return false;
+            break;
+        case MG_NODE_inst: {
+            unsigned op = mg_node_form(m, x)->op;
+            if (!op || op == MG_OP_call || op == MG_OP_brx || op == MG_OP_alloca || ++*n > MOST_INSTS) return false;
+            break;
+        }
+        default: break;
+        }
+    }
+    return true;
+}
+
+static struct piece *piece_of(struct site *s, mg_id var, uint32_t off, uint32_t bits)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        if (s->pieces[i].var == var && s->pieces[i].off == off && s->pieces[i].bits == bits) return &s->pieces[i];
+    return NULL;
+}
+
+static bool add_piece(struct site *s, mg_id var, uint32_t off, uint32_t bits)
+{
+    if (piece_of(s, var, off, bits)) return true;
+    for (uint32_t i = 0; i < s->n; i++)
+        if (s->pieces[i].var == var && off < s->pieces[i].off + s->pieces[i].bits / 8 && s->pieces[i].off < off + bits / 8) return false;
+    if (s->n == MOST_PIECES) return false;
+    s->pieces[s->n++] = (struct piece){.var = var, .off = off, .bits = bits};
+    return true;
+}
+
+/* Parameters and result of the callee, piece by piece. */
+static bool find_pieces(struct site *s)
+{
+    const struct mg_module *m = s->m;
+    const struct mg_func *f = &m->funcs.at[s->callee];
+    MG_EACH_NODE(m, f, id) {
+        const struct mg_node *x = &m->nodes.at[id];
+        bool store;
+        uint32_t off, bits;
+        if (x->kind != MG_NODE_inst) continue;
+        bool in = mentions(m, x->opnd, x->n_opnds, f->first_param, f->first_param + f->n_params);
+        bool out = f->n_rets && mentions(m, x->opnd, x->n_opnds, f->first_ret, f->first_ret + f->n_rets);
+        if (!in && !out) continue;
+        mg_id var = plain_access(m, x, &store, &off, &bits);
+        if (!var || store != out || !add_piece(s, var, off, bits)) return false;
+    }
+    return true;
+}
+
+static bool match(struct site *s, const struct mg_opnd *o, mg_id formal, bool back)
+{
+    if (o->kind == MG_OPND_var && !o->val && s->n_vars < MOST_PIECES) {
+        s->vars[s->n_vars].outside = o->id;
+        s->vars[s->n_vars++].formal = formal;
+        return true;
+    }
+    if (o->kind != MG_OPND_reg || o->sub || s->n_regs == MOST_PIECES) return false;
+    s->regs[s->n_regs].reg = o->id;
+    s->regs[s->n_regs].back = back;
+    s->regs[s->n_regs++].formal = formal;
+    return true;
+}
+
+static bool match_list(struct site *s, uint32_t at, mg_id first, uint32_t n, bool back)
+{
+    const struct mg_module *m = s->m;
+    if (at == MG_NO_OPND) return n == 0;
+    struct mg_opnd list = m->opnds.at[m->nodes.at[s->node].opnd + at];
+    if (list.kind != MG_OPND_list || list.n != n) return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (m->vars.at[first + i].is_reg_param || !match(s, &m->opnds.at[list.id + i], first + i, back)) return false;
+    return true;
+}
+
+static mg_id formal_of(const struct site *s, mg_id var)
+{
+    for (uint32_t i = 0; i < s->n_vars; i++)
+        if (s->vars[i].outside == var) return s->vars[i].formal;
+    return 0;
+}
+
+/* Around the call its variables are named by plain stores and loads of whole pieces alone. */
+static bool has_plain_sides(const struct site *s)
+{
+    const struct mg_module *m = s->m;
+    MG_EACH_NODE(m, &m->funcs.at[s->func], id) {
+        const struct mg_node *x = &m->nodes.at[id];
+        bool store, any = false;
+        uint32_t off, bits;
+        if (x->kind != MG_NODE_inst || id == s->node) continue;
+        for (uint32_t i = 0; i < s->n_vars && !any; i++) any = mentions(m, x->opnd, x->n_opnds, s->vars[i].outside, s->vars[i].outside + 1);
+        if (!any) continue;
+        mg_id var = plain_access(m, x, &store, &off, &bits), formal = var ? formal_of(s, var) : 0;
+        if (!formal) return false;
+        for (uint32_t i = 0; i < s->n; i++) { /* a piece that the callee leaves alone may be anything */
+            const struct piece *p = &s->pieces[i];
+            if (p->var == formal && off < p->off + p->bits / 8 && p->off < off + bits / 8 && (p->off != off || p->bits != bits)) return false;
+        }
+        if (store == (m->vars.at[formal].is_ret != 0)) return false;
+    }
+    for (uint32_t i = 0; i < s->n_regs; i++)
+        for (uint32_t k = 0; k < s->n; k++)
+            if (s->pieces[k].var == s->regs[i].formal && (s->pieces[k].off || s->pieces[k].bits != mg_type_bits((enum mg_type)m->regs.at[s->regs[i].reg].type))) return false;
+    return true;
+}
+
+static bool can_inline(struct site *s)
+{
+    const struct mg_module *m = s->m;
+    const struct mg_node *x = &m->nodes.at[s->node];
+    const struct mg_func *f = &m->funcs.at[s->callee];
+    struct mg_call c;
+    if (x->guard) return false;
+    mg_call_read(m, s->node, &c);
+    return match_list(s, c.args, f->first_param, f->n_params, false) && match_list(s, c.rets, f->first_ret, f->n_rets, true) &&
+           find_pieces(s) && has_plain_sides(s);
+}
+
+/* ---- putting it there ------------------------------------------------------------------------------------ */
+
+static mg_id reg_of(struct site *s, mg_id formal, uint32_t off, uint32_t bits)
+{
+    struct piece *p = piece_of(s, formal, off, bits);
+    if (p && !p->reg) p->reg = mg_module_add_reg(s->m, s->func, "__mg_p", bits == 64 ? MG_TYPE_b64 : MG_TYPE_b32);
+    return p ? p->reg : 0;
+}
+
+/* A load or store of a piece becomes a move; of one that only one side names, nothing. */
+static bool make_move(struct site *s, mg_id node, mg_id formal, bool store, uint32_t off, uint32_t bits)
+{
+    struct mg_module *m = s->m;
+    mg_id reg = reg_of(s, formal, off, bits);
+    if (!reg) return false;
+    char form[16] = "mov.";
+    enum mg_type type = (enum mg_type)mg_node_form(m, &m->nodes.at[node])->types[0];
+    strcat(form, mg_type_name(type));
+    mg_id id = mg_form_intern(m, form, strlen(form));
+    m->nodes.at[node].ref = id;
+    m->opnds.at[m->nodes.at[node].opnd + (store ? 0 : 1)] = mg_o_reg(reg);
+    return true;
+}
+
+struct copy { struct site *s; struct mg_map regs, labels; };
+
+static mg_id reg_copy(mg_id reg, void *user)
+{
+    struct copy *c = user;
+    struct mg_module *m = c->s->m;
+    uint64_t to;
+    if (m->regs.at[reg].func != c->s->callee) return reg;
+    if (!mg_map_get(&c->regs, reg, &to)) mg_map_set(&c->regs, reg, to = mg_module_add_reg(m, c->s->func, "__mg_i", (enum mg_type)m->regs.at[reg].type));
+    return (mg_id)to;
+}
+
+static mg_id label_copy(struct copy *c, mg_id label)
+{
+    struct mg_module *m = c->s->m;
+    uint64_t to;
+    if (!mg_map_get(&c->labels, label, &to)) {
+        to = mg_module_add_label(m, c->s->func, "$__mg_inline");
+        m->labels.at[to].targeted = m->labels.at[label].targeted;
+        mg_map_set(&c->labels, label, to);
+    }
+    return (mg_id)to;
+}
+
+static mg_id copy_run(struct copy *c, mg_id first, uint32_t n)
+{
+    struct mg_module *m = c->s->m;
+    mg_id at = mg_opnd_alloc(m, n);
+    for (uint32_t i = 0; i < n; i++) {
+        struct mg_opnd o = m->opnds.at[first + i];
+        if (is_run(&o)) o.id = copy_run(c, o.id, o.n);
+        if (o.kind == MG_OPND_label) o.id = label_copy(c, o.id);
+        m->opnds.at[at + i] = o;
+    }
+    return at;
+}
+
+static void copy_node(struct copy *c, mg_id node, mg_id at, mg_id end)
+{
+    struct site *s = c->s;
+    struct mg_module *m = s->m;
+    struct mg_node x = m->nodes.at[node];
+    const struct mg_reg_renamer rename = {reg_copy, reg_copy, c};
+    bool store;
+    uint32_t off, bits;
+    if (x.kind == MG_NODE_decl) return; /* registers are declared as they are met */
+    mg_id to = mg_node_new_kind(m, (enum mg_node_kind)x.kind, x.kind == MG_NODE_label ? label_copy(c, x.ref) : x.ref);
+    struct mg_node *n = &m->nodes.at[to];
+    n->flags = x.flags;
+    n->guard = x.guard;
+    n->line = x.line;
+    n->origin = x.origin;
+    if (x.kind == MG_NODE_inst) {
+        mg_id first = copy_run(c, x.opnd, x.n_opnds);
+        m->nodes.at[to].opnd = first;
+        m->nodes.at[to].n_opnds = x.n_opnds;
+        mg_id var = plain_access(m, &m->nodes.at[to], &store, &off, &bits);
+        mg_node_rename(m, to, &rename);
+        if (var && m->vars.at[var].func == s->callee) make_move(s, to, var, store, off, bits);
+        if (mg_node_form(m, &m->nodes.at[to])->op == MG_OP_ret) {
+            mg_id form = mg_form_intern(m, "bra", 3), target = mg_opnd_alloc(m, 1);
+            m->opnds.at[target] = mg_o_label(end);
+            m->nodes.at[to].ref = form;
+            m->nodes.at[to].opnd = target;
+            m->nodes.at[to].n_opnds = 1;
+        }
+    }
+    mg_node_insert_before(m, s->func, at, to);
+}
+
+/* Stores in front of the call and loads behind it. */
+static void replace_sides(struct site *s)
+{
+    struct mg_module *m = s->m;
+    mg_id next;
+    for (mg_id id = m->funcs.at[s->func].first_node; id; id = next) {
+        bool store;
+        uint32_t off, bits;
+        next = m->nodes.at[id].next;
+        mg_id var = plain_access(m, &m->nodes.at[id], &store, &off, &bits), formal = var ? formal_of(s, var) : 0;
+        if (formal && !make_move(s, id, formal, store, off, bits)) mg_node_remove(m, s->func, id);
+        if (m->nodes.at[id].kind == MG_NODE_decl && m->decls.at[m->nodes.at[id].ref].n == 1 && m->decls.at[m->nodes.at[id].ref].space == MG_SPACE_param &&
+            formal_of(s, m->decls.at[m->nodes.at[id].ref].first)) mg_node_remove(m, s->func, id);
+    }
+}
+
+static void put_in_place(struct site *s)
+{
+    struct mg_module *m = s->m;
+    struct copy c = {.s = s, .regs = MG_MAP_INIT, .labels = MG_MAP_INIT};
+    mg_id end = mg_module_add_label(m, s->func, "$__mg_inlined"), after = m->nodes.at[s->node].next;
+    m->labels.at[end].targeted = 1;
+    replace_sides(s);
+    for (uint32_t i = 0; i < s->n_regs; i++) {
+        uint32_t bits = mg_type_bits((enum mg_type)m->regs.at[s->regs[i].reg].type);
+        mg_id reg = reg_of(s, s->regs[i].formal, 0, bits);
+        const char *form = bits == 64 ? "mov.b64" : "mov.b32";
+        if (reg && s->regs[i].back) MG_INSERT(m, s->func, after, form, mg_o_reg(s->regs[i].reg), mg_o_reg(reg));
+        else if (reg) MG_INSERT(m, s->func, s->node, form, mg_o_reg(reg), mg_o_reg(s->regs[i].reg));
+    }
+    for (mg_id id = m->funcs.at[s->callee].first_node, next; id; id = next) {
+        next = m->nodes.at[id].next;
+        copy_node(&c, id, s->node, end);
+    }
+    mg_node_insert_before(m, s->func, s->node, mg_node_new_kind(m, MG_NODE_label, end));
+    mg_node_remove(m, s->func, s->node);
+    mg_map_release(&c.regs);
+    mg_map_release(&c.labels);
+}
+
+/* ---- the twin ---------------------------------------------------------------------------------------------- */
+
+static bool inline_calls(struct mg_twin *t, mg_id func, const bool *taken, uint32_t *growth)
+{
+    struct mg_module *m = t->m;
+    bool any = false;
+    for (mg_id id = m->funcs.at[func].first_node, next; id; id = next) {
+        struct mg_call c;
+        uint32_t n;
+        next = m->nodes.at[id].next;
+        if (m->nodes.at[id].kind != MG_NODE_inst || mg_node_form(m, &m->nodes.at[id])->op != MG_OP_call) continue;
+        mg_call_read(m, id, &c);
+        mg_id body = c.func ? mg_func_body(m, c.func) : 0;
+        if (!body || body == func || taken[body] || !is_leaf(m, body, &n) || *growth + n > MOST_GROWTH) continue;
+        struct site s = {.m = m, .func = func, .callee = body, .node = id};
+        if (!can_inline(&s)) continue;
+        put_in_place(&s);
+        *growth += n;
+        any = true;
+    }
+    return any;
+}
+
+static bool is_called(const struct mg_twin *t, mg_id body)
+{
+    const struct mg_module *m = t->m;
+    for (uint32_t i = 0; i < t->n_funcs; i++)
+        MG_EACH_NODE(m, &m->funcs.at[t->funcs[i]], id) {
+            struct mg_call c;
+            if (m->nodes.at[id].kind != MG_NODE_inst || mg_node_form(m, &m->nodes.at[id])->op != MG_OP_call) continue;
+            mg_call_read(m, id, &c);
+            if (c.func && mg_func_body(m, c.func) == body) return true;
+        }
+    return false;
+}
+
+static void drop_func(struct mg_module *m, mg_id body)
+{
+    uint32_t n = 1;
+    for (uint32_t i = 1; i < m->items.n; i++)
+        if (m->items.at[i].kind != MG_ITEM_func || mg_func_body(m, m->items.at[i].id) != body) m->items.at[n++] = m->items.at[i];
+    m->items.n = n;
+}
+
+void mg_twin_inline(struct mg_twin *t)
+{
+    uint32_t growth = 0;
+    if (t->n_funcs < 2) return;
+    bool *taken = mg_funcs_taken(t->m);
+    for (bool again = true; again;) {
+        again = false;
+        for (uint32_t i = t->n_funcs; i-- > 0;) again |= inline_calls(t, t->funcs[i], taken, &growth);
+    }
+    for (uint32_t i = 1; i < t->n_funcs; i++)
+        if (!taken[t->funcs[i]] && !is_called(t, t->funcs[i])) drop_func(t->m, t->funcs[i]);
+    free(taken);
+}

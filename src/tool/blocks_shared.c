@@ -1,0 +1,197 @@
+/* Counters in shared memory: a kernel with more counters than registers should hold keeps most of them in its
+ * CTA's shared memory. One instruction counts for all lanes that are together, and nobody waits for it:
+ *
+ *     entry     all threads zero the words;  bar.sync
+ *     event     red.shared.add.u32 [counters + 4 * i], 1
+ *     drain     for (i = rank; i < n; i += lanes)  v = atom.shared.exch [counters + 4 * i], 0;  if (v) red.global.add
+ *
+ * Whoever leaves drains what is there: his own events are in it or somebody else has taken them along, so the
+ * last to leave finds the rest. No word can overflow: one register counts the rounds of all loops in which such
+ * counters stand, and every 2^12 rounds of a lane it drains; a loop whose rounds an induction variable tells adds them
+ * there when they are fewer than 2^9, else to memory (1,024 threads add less than 2^32 meanwhile).
+ * Where there is dynamic shared memory, which lies behind, it moves by whole kilobytes, so that it is aligned as ever.
+ * Nothing here knows warps. */
+#include "tool/blocks_regs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
+#define R(r) mg_o_reg(r)
+#define I(n) mg_o_imm(n)
+
+enum { MOST_BYTES = 4096, MOST_SHARED = 49152, KEPT = 1024, MOST_ROUNDS = 1 << 12, MOST_STEPS = 1 << 9 };
+
+uint32_t mg_shared_room(const struct mg_module *m, uint32_t bytes)
+{
+    uint64_t sum = 0;
+    bool dynamic = false;
+    for (mg_id v = 1; v < m->vars.n; v++) {
+        const struct mg_var *var = &m->vars.at[v];
+        if (var->space != MG_SPACE_shared || var->is_param) continue;
+        dynamic |= !mg_var_bytes(var);
+        sum += mg_var_bytes(var);
+    }
+    if (dynamic) bytes = (bytes + KEPT - 1) / KEPT * KEPT;
+    return sum + bytes <= MOST_SHARED ? bytes : 0;
+}
+
+bool mg_shared_may(const struct mg_rfunc *f)
+{
+    if (f->x.ix || !f->sync || f->x.o->warps || f->x.o->scope == MG_COUNT_WARP) return false;
+    for (uint32_t b = 0; b < f->x.c->n_blocks; b++)
+        if (f->may_leave[b]) return false; /* in front of such a call counters are added without a branch */
+    return true;
+}
+
+bool mg_shared_has_room(const struct mg_rfunc *f) { return mg_shared_room(f->x.m, MOST_BYTES) != 0; }
+
+/* The innermost loop in which the counter's code stands: of an induction variable, that around its own. */
+static uint32_t loop_of(const struct mg_rfunc *f, uint32_t counter)
+{
+    const struct mg_count *k = &f->plan->list[counter];
+    const struct mg_loops *l = f->plan->loops;
+    if (k->kind == MG_COUNT_ENTRY) return MG_NO_LOOP;
+    return k->kind == MG_COUNT_IV ? l->loops[f->plan->ivs->list[k->iv].loop].parent : l->loop_of[k->block];
+}
+
+bool mg_shared_takes(const struct mg_rfunc *f, uint32_t counter)
+{
+    const struct mg_count *k = &f->plan->list[counter];
+    if ((k->kind == MG_COUNT_IV && k->carries) || f->n_shared == MOST_BYTES / 4) return false;
+    for (uint32_t loop = loop_of(f, counter); loop != MG_NO_LOOP; loop = f->plan->loops->loops[loop].parent)
+        if (f->plan->loops->loops[loop].n_headers != 1) return false;
+    return true;
+}
+
+static struct mg_opnd word_of(const struct mg_rfunc *f, uint32_t i) { return mg_o_addr_var(f->shared, 4 * (int64_t)i); }
+
+void mg_shared_event(struct mg_rfunc *f, const struct mg_rc *c)
+{
+    struct mg_emit *x = &f->x;
+    EMIT("red.shared.add.u32", word_of(f, c->slot - f->shared_slot), I(1));
+}
+
+void mg_shared_steps(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, struct mg_spot s)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_rc *c = &f->counters[counter];
+    mg_id p = mg_rc_tp(f, 0), few = mg_rc_t32(f, 5), all = mg_rc_t64(f, 0);
+    EMIT(wide ? "cvt.u32.u64" : "mov.b32", R(few), R(d));
+    EMIT(wide ? "mov.b64" : "cvt.u64.u32", R(all), R(d));
+    mg_emit_guard(x, 0, false);
+    EMIT("setp.lt.u64", R(p), R(all), I(MOST_STEPS));
+    mg_emit_guard_by(x, s.guard, s.guard_not, p);
+    EMIT("red.shared.add.u32", word_of(f, c->slot - f->shared_slot), R(few));
+    mg_emit_guard(x, 0, false);
+    EMIT("setp.ge.u64", R(p), R(all), I(MOST_STEPS));
+    if (s.guard) EMIT("and.pred", R(p), R(p), s.guard_not ? mg_o_not(s.guard) : R(s.guard));
+    struct mg_apart a = mg_rc_begin_apart(f, p);
+    mg_id mine = mg_emit_mine(x);
+    mg_emit_guard(x, mine, false);
+    EMIT("red.global.add.u64", mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)), R(all));
+    mg_emit_guard(x, 0, false);
+    mg_rc_end_apart(f, a);
+}
+
+static void add_words(struct mg_rfunc *f)
+{
+    struct mg_module *m = f->x.m;
+    char name[32];
+    mg_id var = m->vars.n, decl = m->decls.n;
+    snprintf(name, sizeof name, "__mg_shared%u", (unsigned)var);
+    struct mg_var v = {.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_shared, .type = MG_TYPE_b32, .align = 4, .n_dims = 1, .func = f->x.func};
+    v.dims = mg_arena_array(&m->arena, uint64_t, 1);
+    v.dims[0] = mg_shared_room(m, 4 * f->n_shared) / 4;
+    *mg_vec_push(&m->vars) = v;
+    *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_shared, .type = MG_TYPE_b32, .first = var, .n = 1};
+    mg_node_insert_after(m, f->x.func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
+    f->shared = var;
+}
+
+/* i = this thread's number in its CTA, n = how many there are. */
+static void number_threads(struct mg_rfunc *f, mg_id i, mg_id n)
+{
+    struct mg_emit *x = &f->x;
+    mg_id t = mg_rc_t32(f, 5);
+    EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_tid, 3));
+    EMIT("mov.u32", R(n), mg_o_sreg(MG_SREG_ntid, 3));
+    for (uint8_t axis = 3; axis-- > 1;) {
+        mg_id extent = mg_rc_t32(f, 6);
+        EMIT("mov.u32", R(extent), mg_o_sreg(MG_SREG_ntid, axis));
+        EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_tid, axis));
+        EMIT("mad.lo.u32", R(i), R(i), R(extent), R(t));
+        EMIT("mul.lo.u32", R(n), R(n), R(extent));
+    }
+}
+
+void mg_shared_clear(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    mg_id i = mg_rc_t32(f, 7), n = mg_rc_t32(f, 8), at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 0), again = mg_rc_label(f), done = mg_rc_label(f);
+    if (!f->n_shared) return;
+    add_words(f);
+    number_threads(f, i, n);
+    mg_rc_put_label(f, again);
+    EMIT("setp.ge.u32", R(p), R(i), I(f->n_shared));
+    mg_rc_branch(f, p, false, done);
+    EMIT("mov.u32", R(at), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared});
+    EMIT("mad.lo.u32", R(at), R(i), I(4), R(at));
+    EMIT("st.shared.u32", mg_o_addr_reg(at, 0), I(0));
+    EMIT("add.u32", R(i), R(i), R(n));
+    mg_rc_branch(f, 0, false, again);
+    mg_rc_put_label(f, done);
+    EMIT("bar.sync", I(0));
+}
+
+void mg_shared_drain(struct mg_rfunc *f, mg_id base, mg_id mask, mg_id rank, mg_id mine)
+{
+    struct mg_emit *x = &f->x;
+    mg_id i = mg_rc_t32(f, 7), at = mg_rc_t32(f, 8), v = mg_rc_t32(f, 9), n = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), wide = mg_rc_t64(f, 1), to = mg_rc_t64(f, 2);
+    mg_id again = mg_rc_label(f), done = mg_rc_label(f);
+    EMIT("popc.b32", R(n), R(mask));
+    EMIT("mov.u32", R(i), R(rank));
+    mg_rc_put_label(f, again);
+    EMIT("setp.ge.u32", R(p), R(i), I(f->n_shared));
+    mg_rc_branch(f, p, false, done);
+    EMIT("mov.u32", R(at), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared});
+    EMIT("mad.lo.u32", R(at), R(i), I(4), R(at));
+    EMIT("atom.shared.exch.b32", R(v), mg_o_addr_reg(at, 0), I(0));
+    EMIT("setp.ne.u32", R(p), R(v), I(0));
+    if (mine) EMIT("and.pred", R(p), R(p), R(mine));
+    EMIT("cvt.u64.u32", R(wide), R(v));
+    EMIT("mad.wide.u32", R(to), R(i), I(8), R(base));
+    mg_emit_guard(x, p, false);
+    EMIT("red.global.add.u64", mg_o_addr_reg(to, 8 * (int64_t)f->shared_slot), R(wide));
+    mg_emit_guard(x, 0, false);
+    EMIT("add.u32", R(i), R(i), R(n));
+    mg_rc_branch(f, 0, false, again);
+    mg_rc_put_label(f, done);
+}
+
+/* Stand counters whose rounds have to be known in the loop itself, not in one inside it? */
+static bool is_guarded(const struct mg_rfunc *f, uint32_t loop)
+{
+    for (uint32_t i = 0; i < f->n_measured; i++)
+        if ((f->counters[i].kind == MG_RC_SHARED || f->counters[i].guarded) && loop_of(f, i) == loop) return true;
+    return false;
+}
+
+void mg_shared_rounds(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_loops *l = f->plan->loops;
+    mg_id rounds = 0, p = mg_rc_tp(f, 1);
+    for (uint32_t k = 0; k < l->n_loops; k++) {
+        if (!is_guarded(f, k)) continue;
+        if (!rounds) {
+            rounds = mg_emit_reg(x, "__mg_r", MG_TYPE_u32);
+            x->at = x->t->entry_at[x->ix];
+            EMIT("mov.u32", R(rounds), I(0));
+        }
+        x->at = mg_block_head(x->m, &x->c->blocks[l->loops[k].header]);
+        EMIT("add.u32", R(rounds), R(rounds), I((int64_t)(UINT32_MAX / MOST_ROUNDS + 1)));
+        EMIT("setp.eq.u32", R(p), R(rounds), I(0));
+        mg_rc_drain_apart(f, p);
+    }
+}
