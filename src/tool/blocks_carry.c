@@ -510,6 +510,50 @@ void mg_carry_enter(struct mg_carry *y, struct mg_rfunc *f)
     free(to);
 }
 
+/* Has every way from the function's entry, where fields were tested, to the block's end neither a loop nor a call by
+ * which the function may be entered again? Then the few events on it need no further test. */
+static bool is_short_way(const struct mg_rfunc *f, uint32_t block)
+{
+    const struct mg_cfg *c = f->x.c;
+    bool *seen = mg_xcalloc(c->n_blocks + 1, sizeof *seen), is_short = true;
+    uint32_t *stack = mg_xcalloc(c->n_blocks + 1, sizeof *stack), n = 0;
+    stack[n++] = block;
+    seen[block] = true;
+    while (n && is_short) {
+        uint32_t b = stack[--n];
+        is_short = !f->back[b] && f->plan->loops->loop_of[b] == MG_NO_LOOP;
+        for (uint32_t p = 0; p < c->blocks[b].n_preds; p++) {
+            uint32_t from = c->preds[c->blocks[b].pred_at + p];
+            if (seen[from]) continue;
+            seen[from] = true;
+            stack[n++] = from;
+        }
+    }
+    free(seen);
+    free(stack);
+    return is_short;
+}
+
+/* Tests fields on the ways to a return that are long; the short ones, by which most activations leave, go without. */
+static void test_at_return(struct mg_carry *y, struct mg_rfunc *f, mg_id ret)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_cfg *c = x->c;
+    uint32_t block = 0;
+    while (block < c->n_blocks && c->blocks[block].last != ret) block++;
+    bool apart = y->times[x->ix] == UINT32_MAX && block < c->n_blocks && f->back && !f->back[block] && f->plan->loops->loop_of[block] == MG_NO_LOOP;
+    for (uint32_t p = 0; apart && p < c->blocks[block].n_preds; p++) {
+        uint32_t from = c->preds[c->blocks[block].pred_at + p], edge = c->blocks[from].succ_at;
+        if (!c->reachable[from] || is_short_way(f, from)) continue;
+        while (c->edges[edge] != block) edge++;
+        struct mg_spot s = mg_place_edge(&f->place, from, edge);
+        x->at = s.guard ? c->blocks[from].last : s.at;
+        mg_rc_spill_fields(f, y);
+    }
+    x->at = ret;
+    if (!apart) mg_rc_spill_fields(f, y);
+}
+
 void mg_carry_return(struct mg_carry *y, struct mg_rfunc *f, mg_id at)
 {
     struct mg_emit *x = &f->x;
@@ -517,7 +561,7 @@ void mg_carry_return(struct mg_carry *y, struct mg_rfunc *f, mg_id at)
     mg_id result = x->m->funcs.at[x->func].first_ret;
     uint32_t n, bytes = lay_out(y, x->ix, f->result_bytes, to, &n);
     x->at = at;
-    if (y->cyclic[x->ix]) mg_rc_spill_fields(f, y);
+    if (y->cyclic[x->ix]) test_at_return(y, f, at);
     for (uint32_t k = 0; k < n; k++)
         EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "st.param.b64" : "st.param.b32", mg_o_addr_var(result, to[k].off), R(*reg_of(y, x->ix, to[k].cell)));
     if (returns_context(y, x->ix)) EMIT("st.param.b64", mg_o_addr_var(result, bytes), R(x->ctx));
