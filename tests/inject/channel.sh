@@ -49,6 +49,19 @@ assert r['coverage']['native'] == [] and s['accesses'] == s['received'] > 100000
 assert (c['dropped_records'], c['lost_segments'], c['damaged_pages'], c['late_pages']) == (0, 0, 0, 0) and c['bytes'] == s['bytes'], c
 P
 done
+gcc -O1 -I"$ROOT/include" -o traps "$ROOT/tests/inject/traps.c" -ldl -lpthread || exit 1
+for how in leave:7 contexts:0 update:0; do # ways in which a process, a context or a launch ends
+    rm -rf p
+    timeout 60 "$MARGAY" run -q -o p --device nvidia -t accesses -- ./traps ${how%:*} > out 2> err
+    [ $? = ${how#*:} ] || fail "traps ${how%:*}: $(tail -3 out err)"
+    "$MARGAY" report p --json > p.json
+    python3 - > why 2>&1 <<'P' || { fail "traps ${how%:*}"; cat why; }
+import json
+s, c = (json.load(open('p.json'))['tools']['accesses'][k] for k in ('stream', 'channel'))
+assert s['accesses'] == s['received'] > 100000 and s['out_of_order'] == 0, s
+assert (c['dropped_records'], c['lost_segments'], c['damaged_pages'], c['late_pages']) == (0, 0, 0, 0) and c['bytes'] == s['bytes'], c
+P
+done
 unset LD_LIBRARY_PATH
 run "records are dropped where the user wants that" emu stencil -t accesses,form=lanes --channel drop
 python3 - > why 2>&1 <<'P' || { fail drop; cat why; }
