@@ -86,6 +86,13 @@ while i < len(w):
     i += words
 assert (8 * len(w), records, lanes) == (s['bytes'], s['records'], s['received']), (len(w), records, lanes, s)
 P
+gcc -O1 -o faults "$ROOT/tests/inject/faults.c" -ldl || exit 1
+timeout 60 "$MARGAY" run -q -o p --device emu -t accesses -- ./faults misaligned > out 2> err && fail "a fault: exit 0"
+"$MARGAY" report p --json > p.json # a good kernel's two records arrive; of the one that failed the segment is known to be lost
+python3 -c "
+import json
+t = json.load(open('p.json'))['tools']['accesses']
+assert t['stream']['received'] == 64 and t['channel']['lost_segments'] == 1, t" > why 2>&1 || { fail "a fault"; cat why; }
 run "one of four" emu saxpy -t accesses --channel 1/4
 python3 - > why 2>&1 <<'P' || { fail sample; cat why; }
 import json
