@@ -87,6 +87,7 @@ while i < len(w):
 assert (8 * len(w), records, lanes) == (s['bytes'], s['records'], s['received']), (len(w), records, lanes, s)
 P
 gcc -O1 -o faults "$ROOT/tests/inject/faults.c" -ldl || exit 1
+rm -rf p
 timeout 60 "$MARGAY" run -q -o p --device emu -t accesses -- ./faults misaligned > out 2> err && fail "a fault: exit 0"
 "$MARGAY" report p --json > p.json # a good kernel's two records arrive; of the one that failed the segment is known to be lost
 python3 -c "
