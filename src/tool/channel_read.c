@@ -41,15 +41,27 @@ void mg_record_addresses(const struct mg_record *r, uint64_t address[32])
     }
 }
 
-struct reader { mg_channel_widths_fn widths; void *widths_user; void (*fn)(void *user, const struct mg_record *r); void *user; };
+struct reader {
+    mg_channel_widths_fn widths;
+    void *widths_user;
+    void (*fn)(void *user, const struct mg_record *r);
+    void *user;
+    bool knows;          /* the launch: who is asked may have to lock, and most segments are of the same */
+    uint32_t launch, n_sites;
+    const uint8_t *width;
+};
 
 /* The records behind a segment's two words, up to word n. */
-static bool read_records(const struct reader *c, const uint64_t *segment, uint32_t n)
+static bool read_records(struct reader *c, const uint64_t *segment, uint32_t n)
 {
-    uint32_t n_sites = 0;
     struct mg_record r = {.launch = (uint32_t)segment[0], .warp = (uint32_t)(segment[0] >> MG_SEGMENT_WARP_SHIFT & 31),
                           .cta = segment[1] & ((1ull << MG_SEGMENT_CTA_BITS) - 1), .number = (uint32_t)(segment[1] >> MG_SEGMENT_CTA_BITS)};
-    const uint8_t *width = c->widths(c->widths_user, r.launch, &n_sites);
+    if (!c->knows || c->launch != r.launch) {
+        c->knows = true;
+        c->launch = r.launch;
+        c->width = c->widths(c->widths_user, r.launch, &c->n_sites);
+    }
+    const uint8_t *width = c->width;
     for (uint32_t i = MG_CHANNEL_SEGMENT_HEAD / 8; i < n;) {
         uint64_t head = segment[i];
         uint32_t behind = words_behind(head, i + 1 < n ? segment[i + 1] : 0, i + 1 < n);
@@ -58,7 +70,7 @@ static bool read_records(const struct reader *c, const uint64_t *segment, uint32
         i += 1 + behind;
         r.kind = (enum mg_record_kind)(head >> 60);
         r.site = (uint32_t)(head >> 49 & 0x7ff);
-        if (!width || r.site >= n_sites) return false;
+        if (!width || r.site >= c->n_sites) return false;
         if (r.kind <= MG_RECORD_FAR) {
             r.first = head & 0x1ffffffffffff;
             r.width = width[r.site];
@@ -87,7 +99,7 @@ static uint32_t used_of(uint64_t head) { return head >> 62 == MG_SEGMENT_OPENED 
 bool mg_channel_read(const uint64_t *segments, uint32_t bytes, mg_channel_widths_fn widths, void *widths_user,
                      void (*fn)(void *user, const struct mg_record *r), void *user)
 {
-    const struct reader c = {widths, widths_user, fn, user};
+    struct reader c = {.widths = widths, .widths_user = widths_user, .fn = fn, .user = user};
     for (uint32_t i = 0, n = bytes / 8, words; i < n; i += words) {
         uint32_t used = used_of(segments[i]);
         words = words_of(segments[i], n - i);
