@@ -83,6 +83,23 @@ static bool has_device_nodes(void)
     return first < n;
 }
 
+/* Whoever stands in for dlopen (Nsight Compute) may give a library of his own for the driver's, which he
+ * has loaded himself. False: no driver is mapped here. */
+static bool find_mapped(const struct mg_place *p, char *path, size_t room)
+{
+    char line[PATH_MAX + 128];
+    bool found = false;
+    FILE *f = fopen("/proc/self/maps", "re");
+    while (f && !found && fgets(line, sizeof line, f)) {
+        char *at = strchr(line, '/'), *base = strrchr(line, '/');
+        line[strcspn(line, "\n")] = 0;
+        found = base && !strncmp(base, "/libcuda.so", 11) && !is_ours(p, at);
+        if (found) snprintf(path, room, "%s", at);
+    }
+    if (f) fclose(f);
+    return found;
+}
+
 static bool try_driver(const struct mg_place *p, const char *name, bool quick, struct mg_gpu *g)
 {
     void *h = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -90,6 +107,14 @@ static bool try_driver(const struct mg_place *p, const char *name, bool quick, s
     if (!h)
         return false;
     const char *path = dlinfo(h, RTLD_DI_LINKMAP, &map) == 0 && map->l_name[0] ? map->l_name : name;
+    char mapped[PATH_MAX];
+    const char *base = strrchr(path, '/');
+    if (strncmp(base ? base + 1 : path, "libcuda.so", 10) && find_mapped(p, mapped, sizeof mapped)) {
+        path = mapped;
+        h = dlmopen(LM_ID_BASE, path, RTLD_NOW | RTLD_LOCAL); /* dlopen past whoever stands in for it */
+        if (!h)
+            return false;
+    }
     if (is_ours(p, path))
         return false;
     snprintf(g->path, sizeof g->path, "%s", path);

@@ -1,11 +1,14 @@
 #!/bin/sh
-# Under a profiler that is preloaded in front of us and answers for the C library; and behind `margay run`,
+# Under profilers that are preloaded in front of us: one answers for the C library, one is given for the driver; and behind `margay run`,
 # where a profiler does not see the program: one line says so. On a GPU: tests/gpu/coexist.sh.
 set -u
 [ "$VARIANT" = asan ] && { echo "the sanitizer's runtime stands in for dlvsym, too"; exit 77; }
 export XDG_CACHE_HOME=$PWD/cache LD_LIBRARY_PATH=$B/test/driver
 gcc -O1 -shared -fPIC -o profiler.so "$ROOT/tests/inject/profiler.c" && gcc -O1 -I"$ROOT/include" -o traps "$ROOT/tests/inject/traps.c" -ldl -lpthread || exit 1
 LD_PRELOAD=$PWD/profiler.so timeout 60 "$MARGAY" run --device nvidia -o profile -- ./traps incapture > out 2> err || { echo "exit $?"; cat out err; exit 1; }
+grep -q '^coverage: 6 of 6' err || { cat err; exit 1; }
+gcc -O1 -DOPENS -shared -fPIC -o opens.so "$ROOT/tests/inject/profiler.c" || exit 1
+DRIVER=$B/test/driver/libcuda.so.1 LD_PRELOAD=$PWD/opens.so timeout 60 "$MARGAY" run --device nvidia -o opens -- ./traps incapture > out 2> err || { echo "exit $?"; cat out err; exit 1; }
 grep -q '^coverage: 6 of 6' err || { cat err; exit 1; }
 mkdir nsight-compute && printf 'int nothing_here;\n' > empty.c && gcc -shared -fPIC -o nsight-compute/libcuda-injection.so empty.c || exit 1
 cat > plain.sh <<'E'

@@ -15,8 +15,8 @@
 static const char text[] =
     ".version 8.0\n.target sm_90\n.address_size 64\n"
 #define BODY(name, first, last)                                                                                                             \
-    ".visible .entry " name "(.param .u64 out, .param .u32 n, .param .u32 add)\n{\n.reg .pred %p;\n.reg .b32 %r<8>;\n.reg .b64 %d<4>;\n" first \
-    "ld.param.u64 %d1, [out];\nld.param.u32 %r1, [n];\nld.param.u32 %r2, [add];\nmov.u32 %r3, %ctaid.x;\nmov.u32 %r4, %ntid.x;\n"              \
+    ".visible .entry " name "(.param .u64 out, .param .u32 n, .param .u32 by)\n{\n.reg .pred %p;\n.reg .b32 %r<8>;\n.reg .b64 %d<4>;\n" first \
+    "ld.param.u64 %d1, [out];\nld.param.u32 %r1, [n];\nld.param.u32 %r2, [by];\nmov.u32 %r3, %ctaid.x;\nmov.u32 %r4, %ntid.x;\n"              \
     "mov.u32 %r5, %tid.x;\nmad.lo.u32 %r6, %r3, %r4, %r5;\nsetp.ge.u32 %p, %r6, %r1;\n@%p bra DONE;\nmul.wide.u32 %d2, %r6, 4;\n"             \
     "add.u64 %d3, %d1, %d2;\nred.global.add.u32 [%d3], %r2;\nDONE:\n" last "ret;\n}\n"
     BODY("add", "", "") BODY("early", "", "griddepcontrol.launch_dependents;\n") BODY("late", "griddepcontrol.wait;\n", "");
