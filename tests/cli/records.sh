@@ -1,10 +1,12 @@
 #!/bin/sh
-# Records and events of one-liners and probes in C: what arrives has a closed form, on the emulator and the CPU device.
+# Records and events of one-liners and probes in C: what arrives has a closed form, on the emulator, the CPU device
+# and through the nvidia backend.
 set -u
 failed=0
 export XDG_CACHE_HOME=$PWD/cache
 fail() { echo "FAIL $*"; failed=1; }
-for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu); do
+for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu) nvidia; do
+    [ $device != nvidia ] || export LD_LIBRARY_PATH=$B/test/driver # over the emulator, in NVIDIA's place
     rm -rf p q
     "$MARGAY" run -q --device $device -o p -e 'st.global { emit(addr, cta * ntid.x + tid, -1) } kernel:exit /tid == 7/ { emit(cta) }
         kernel:entry { begin(all) } before ld.global { begin(load) } after ld.global { end(load) } kernel:exit { end(all) }' -- "$EX/saxpy" 1000 > out 2> err || { fail "$device: exit $?"; cat err; }
@@ -38,6 +40,7 @@ assert len(rows) == 36 and all(r['from'] == 'goes' and r['lane'] == '0' for r in
 assert sorted((int(r['cta']), int(r['values']), r[None][1]) for r in rows) == [(c, l, '32') for c in range(4) for l in [9] + [12] * 8], rows[:3]
 P
 done
+unset LD_LIBRARY_PATH
 rm -rf p
 "$MARGAY" run -q --device emu --channel drop -o p -e 'access.global { emit(addr, bits, clock, lane, cta, tid, sm, time) }' -- "$EX/matmul" 128 > out 2> err || { fail "exit $?"; cat err; }
 "$MARGAY" report p --json | python3 -c '
