@@ -18,6 +18,7 @@ struct mg_chan_piece {               /* of a page */
 };
 struct mg_chan_reading {             /* of a ring, by its reader */
     uint32_t number, from;           /* what comes next */
+    uint32_t left, left_from;        /* a page that others went before, and where its rest begins */
     MG_VEC(struct mg_chan_piece) held; /* pages behind one that is still out, in order */
 };
 struct mg_chan {

@@ -119,7 +119,7 @@ static void read_piece(struct reader *d, const struct mg_chan_piece *p)
     struct mg_chan_reading *r = &p->chan->rings[p->ring];
     int32_t ahead = (int32_t)(p->number - r->number);
     if (ahead < 0) { /* others went first */
-        struct mg_chan_reading late = {.number = p->number, .from = HEAD};
+        struct mg_chan_reading late = {.number = p->number, .from = p->number == r->left && r->left_from ? r->left_from : (uint32_t)HEAD};
         deliver(d, &late, p);
         return;
     }
@@ -137,6 +137,10 @@ static void read_piece(struct reader *d, const struct mg_chan_piece *p)
     uint32_t n = 0;
     while (n < r->held.n && (r->held.at[n].number == r->number || r->held.n - n > HELD_MOST)) {
         d->sums[p->chan->use].late += r->held.at[n].number - r->number;
+        if (r->held.at[n].number != r->number && r->from > HEAD) {
+            r->left = r->number;
+            r->left_from = r->from;
+        }
         deliver(d, r, &r->held.at[n++]);
     }
     r->held.n -= n;
