@@ -232,6 +232,67 @@ MG_TEST(patch_cells)
             }
 }
 
+/* ---- rows and tallies ------------------------------------------------------------------------------------ */
+
+/* A loop in a function from which everybody returns, so that it keeps what it counts in registers. */
+static const char returns[] = HEAD
+    ".func (.param .b32 r) f (.param .b32 a)\n{\n" REGS
+    "ld.param.u32 %r1, [a]; and.b32 %r2, %r1, 7;\n"
+    "ROUND: sub.s32 %r2, %r2, 1; setp.ge.s32 %p1, %r2, 0; @%p1 bra ROUND; add.u32 %r1, %r1, 1; st.param.b32 [r], %r1; ret;\n}\n"
+    ENTRY("k") GID
+    "mov.u32 %r8, 0; mov.u32 %r4, %r1;\n"
+    "AGAIN: { .param .b32 a; .param .b32 r; st.param.b32 [a], %r4; call (r), f, (a); ld.param.b32 %r4, [r]; }\n"
+    "add.u32 %r8, %r8, 1; setp.lt.u32 %p1, %r8, 3; @%p1 bra AGAIN;\n"
+    "st.global.u32 [%rd1], %r4; ret;\n}\n";
+
+/* Of each block: every lane adds its number + 1 to its own cell, five lanes add 2 to theirs, and how many lanes there are is told. */
+static enum mg_err kept(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    (void)conf, (void)d;
+    for (uint32_t b = 0; b < mg_patch_sites(p)->n_blocks; b++) {
+        uint32_t cell = mg_patch_site(p, MG_SITE_BLOCK, 0, b, 32 + 5 + 32, MG_MERGE_SUM, b), all = mg_patch_row(p, cell, 32), five = mg_patch_row(p, cell + 32, 5);
+        struct mg_code_at *at = mg_at_block(p, b);
+        mg_id v = mg_code_temp(at, MG_TYPE_b32), few = mg_code_temp(at, MG_TYPE_pred), others = mg_code_temp(at, MG_TYPE_b32);
+        MG_CODE(at, "add.u32", R(v), R(mg_value_lane(at)), I(1));
+        mg_row_add(at, all, v);
+        MG_CODE(at, "setp.lt.u32", R(few), R(mg_value_lane(at)), I(5));
+        MG_CODE(at, "selp.u32", R(v), I(2), I(0), R(few));
+        mg_row_add(at, five, v);
+        MG_CODE(at, "add.u32", R(others), R(mg_value_n_active(at)), I(-1));
+        mg_tally_add(at, cell + 37, 32, others);
+    }
+    return MG_ERR_OK;
+}
+static const struct mg_tool kept_tool = {.name = "kept", .instrument = kept};
+
+MG_TEST(patch_rows_and_tallies)
+{
+    static const char *const texts[] = {loops, calls, returns};
+    static const uint32_t shapes[][2] = {{3, 64}, {2, 33}, {1, 1}, {2, 120}};
+    for (unsigned i = 0; i < 3 * 4 * 2; i++) {
+        struct run *r = new_run(shapes[i / 6][0], shapes[i / 6][1], 5);
+        if (i & 1) r->sm = 90, r->copies = 64, r->reduce = true;
+        bool ok = run(r, texts[i / 2 % 3], &(struct mg_tool_use){&kept_tool, NULL}, 1);
+        for (uint32_t b = 0; ok && b < r->sites->n_blocks; b++) {
+            const struct mg_site_block *s = &r->sites->blocks[b];
+            mg_id first = r->sites->cfgs[s->func_ix]->blocks[s->block_ix].first;
+            const uint64_t *c = r->cells[0] + r->layout.regions[0].sites[b].cell;
+            uint64_t threads = 0, warps = 0, lanes = 0;
+            for (uint32_t l = 0; l < 32; l++) {
+                MG_CHECK_EQ(c[l] % (l + 1), 0);
+                if (l < 5) MG_CHECK_EQ(c[32 + l], 2 * c[l] / (l + 1));
+                threads += c[l] / (l + 1);
+                warps += c[37 + l];
+                lanes += (l + 1) * c[37 + l];
+            }
+            MG_CHECK_EQ(threads, r->w_threads[first]);
+            MG_CHECK_EQ(warps, r->w_warps[first]);
+            MG_CHECK_EQ(lanes, r->w_threads[first]);
+        }
+        drop(r);
+    }
+}
+
 /* Two tools together count what each counts alone, and so does the block counter with them. */
 MG_TEST(patch_tools_together)
 {
