@@ -61,33 +61,48 @@ static mg_id complement(struct mg_code_at *at, mg_id v)
     return r;
 }
 
-/* Guards what follows by: this CTA has a slot. Returns its number. */
-static mg_id push_slot(struct mg_code_at *at)
+static mg_id jump_unless(struct mg_code_at *at, mg_id p)
 {
-    mg_id low = mg_code_temp(at, MG_TYPE_b64), slot = mg_code_temp(at, MG_TYPE_b32), shift = mg_code_temp(at, MG_TYPE_b32), in = mg_code_temp(at, MG_TYPE_pred);
+    mg_id to = mg_code_label(at);
+    mg_code_push_guard(at, p, true);
+    MG_CODE(at, "bra", mg_o_label(to)); /* what is jumped over is rare: it would cost every warp as much as the rest */
+    mg_code_pop_guard(at);
+    return to;
+}
+
+/* Jumps to where it returns if this CTA has no slot. */
+static mg_id find_slot(struct mg_code_at *at, mg_id *slot)
+{
+    mg_id low = mg_code_temp(at, MG_TYPE_b64), shift = mg_code_temp(at, MG_TYPE_b32), in = mg_code_temp(at, MG_TYPE_pred);
+    *slot = mg_code_temp(at, MG_TYPE_b32);
     MG_CODE(at, "and.b64", mg_o_reg(low), mg_o_reg(mg_value_cta(at)), mg_o_reg(mg_value_word(at, word_mask)));
     MG_CODE(at, "setp.eq.u64", mg_o_reg(in), mg_o_reg(low), mg_o_imm(0));
+    mg_id without = jump_unless(at, in);
     MG_CODE(at, "cvt.u32.u64", mg_o_reg(shift), mg_o_reg(mg_value_word(at, word_shift)));
     MG_CODE(at, "shr.u64", mg_o_reg(low), mg_o_reg(mg_value_cta(at)), mg_o_reg(shift));
-    MG_CODE(at, "cvt.u32.u64", mg_o_reg(slot), mg_o_reg(low));
-    mg_code_push_guard(at, in, false);
-    return slot;
+    MG_CODE(at, "cvt.u32.u64", mg_o_reg(*slot), mg_o_reg(low));
+    return without;
 }
 
 /* Thread 0 tells when the CTA began. */
 static void tell_begin(struct mg_code_at *at, const struct spots *s, mg_id time, mg_id clock)
 {
-    mg_id first = mg_code_temp(at, MG_TYPE_pred), sm1 = mg_code_temp(at, MG_TYPE_b32);
+    mg_id first = mg_code_temp(at, MG_TYPE_pred), its_warp = mg_code_temp(at, MG_TYPE_pred), sm1 = mg_code_temp(at, MG_TYPE_b32), slot;
+    MG_CODE(at, "setp.eq.u32", mg_o_reg(its_warp), mg_o_reg(mg_value_warp(at)), mg_o_imm(0));
+    mg_id others = jump_unless(at, its_warp);
     MG_CODE(at, "setp.eq.u32", mg_o_reg(first), mg_o_reg(mg_value_tid(at)), mg_o_imm(0));
     mg_code_push_guard(at, first, false);
     mg_cell_update_at(at, s->first + s->c.begin, n_sms, mg_value_sm(at), mg_o_reg(complement(at, time)), MG_ALONE);
     mg_cell_update_at(at, s->first + s->c.ctas, n_sms, mg_value_sm(at), mg_o_imm(1), MG_ALONE);
-    mg_id slot = push_slot(at);
+    mg_code_pop_guard(at);
+    mg_id without = find_slot(at, &slot);
+    mg_code_push_guard(at, first, false);
     MG_CODE(at, "add.u32", mg_o_reg(sm1), mg_o_reg(mg_value_sm(at)), mg_o_imm(1));
     mg_cell_update_at(at, s->first + s->c.cta_sm, s->c.slots, slot, mg_o_reg(sm1), MG_ALONE);
     mg_cell_update_at(at, s->first + s->c.cta_begin, s->c.slots, slot, mg_o_reg(complement(at, clock)), MG_ALONE);
     mg_code_pop_guard(at);
-    mg_code_pop_guard(at);
+    mg_code_place(at, without);
+    mg_code_place(at, others);
 }
 
 /* At the entry clocks are only read: what they go to is in memory, and would be waited for. */
@@ -106,9 +121,9 @@ static void at_entry(struct mg_code_at *at, struct spots *s, bool at_once)
 static void at_exit(struct mg_code_at *at, void *user)
 {
     const struct spots *s = user;
-    mg_id now = mg_value_clock(at), time = mg_value_globaltimer(at), slot = push_slot(at);
+    mg_id now = mg_value_clock(at), time = mg_value_globaltimer(at), slot, without = find_slot(at, &slot);
     mg_cell_update_at(at, s->first + s->c.cta_end, s->c.slots, slot, mg_o_reg(now), MG_ONCE);
-    mg_code_pop_guard(at);
+    mg_code_place(at, without);
     mg_id which = mg_code_temp(at, MG_TYPE_b32);
     MG_CODE(at, "and.b32", mg_o_reg(which), mg_o_reg(mg_value_warp(at)), mg_o_imm(n_ends - 1));
     MG_CODE(at, "mad.lo.u32", mg_o_reg(which), mg_o_reg(which), mg_o_imm(n_sms), mg_o_reg(mg_value_sm(at)));

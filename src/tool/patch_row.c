@@ -100,11 +100,11 @@ static void end_tally(struct mg_code_at *at, void *user)
 static void keep(struct mg_code_at *at, mg_id kept, mg_id by, mg_id here, mg_id done)
 {
     mg_id mine = mg_code_temp(at, MG_TYPE_pred), bit = mg_code_temp(at, MG_TYPE_b32), is_here = mg_code_temp(at, MG_TYPE_pred);
-    MG_PURE(at, "setp.eq.u32", R(mine), R(by), R(mg_value_lane(at)));
-    MG_GUARDED(at, mine, "add.u64", R(kept), R(kept), I(1));
     MG_PURE(at, "shr.u32", R(bit), R(here), R(by));
     MG_PURE(at, "and.b32", R(bit), R(bit), I(1));
     MG_PURE(at, "setp.ne.u32", R(is_here), R(bit), I(0));
+    MG_PURE(at, "setp.eq.and.u32", R(mine), R(by), R(mg_value_lane(at)), R(is_here));
+    MG_GUARDED(at, mine, "add.u64", R(kept), R(kept), I(1));
     MG_GUARDED(at, is_here, "bra.uni", mg_o_label(done));
 }
 

@@ -245,14 +245,16 @@ static const char returns[] = HEAD
     "add.u32 %r8, %r8, 1; setp.lt.u32 %p1, %r8, 3; @%p1 bra AGAIN;\n"
     "st.global.u32 [%rd1], %r4; ret;\n}\n";
 
-/* Of each block: every lane adds its number + 1 to its own cell, five lanes add 2 to theirs, and how many lanes there are is told. */
+/* Of each block: every lane adds its number + 1 to its own cell, five lanes add 2 to theirs, how many lanes there are is told, and 3 by
+ * those from the fifth on: lane 3, which would keep it, is not among them. */
 static enum mg_err kept(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     (void)conf, (void)d;
     for (uint32_t b = 0; b < mg_patch_sites(p)->n_blocks; b++) {
-        uint32_t cell = mg_patch_site(p, MG_SITE_BLOCK, 0, b, 32 + 5 + 32, MG_MERGE_SUM, b), all = mg_patch_row(p, cell, 32), five = mg_patch_row(p, cell + 32, 5);
+        uint32_t cell = mg_patch_site(p, MG_SITE_BLOCK, 0, b, 32 + 5 + 32 + 7, MG_MERGE_SUM, b), all = mg_patch_row(p, cell, 32), five = mg_patch_row(p, cell + 32, 5);
         struct mg_code_at *at = mg_at_block(p, b);
-        mg_id v = mg_code_temp(at, MG_TYPE_b32), few = mg_code_temp(at, MG_TYPE_pred), others = mg_code_temp(at, MG_TYPE_b32);
+        mg_id v = mg_code_temp(at, MG_TYPE_b32), few = mg_code_temp(at, MG_TYPE_pred), others = mg_code_temp(at, MG_TYPE_b32), three = mg_code_temp(at, MG_TYPE_b32);
+        MG_CODE(at, "mov.u32", R(three), I(3));
         MG_CODE(at, "add.u32", R(v), R(mg_value_lane(at)), I(1));
         mg_row_add(at, all, v);
         MG_CODE(at, "setp.lt.u32", R(few), R(mg_value_lane(at)), I(5));
@@ -260,6 +262,9 @@ static enum mg_err kept(const void *conf, struct mg_patch *p, struct mg_diag *d)
         mg_row_add(at, five, v);
         MG_CODE(at, "add.u32", R(others), R(mg_value_n_active(at)), I(-1));
         mg_tally_add(at, cell + 37, 32, others);
+        mg_code_push_guard(at, few, true);
+        mg_tally_add(at, cell + 69, 7, three);
+        mg_code_pop_guard(at);
     }
     return MG_ERR_OK;
 }
@@ -288,6 +293,7 @@ MG_TEST(patch_rows_and_tallies)
             MG_CHECK_EQ(threads, r->w_threads[first]);
             MG_CHECK_EQ(warps, r->w_warps[first]);
             MG_CHECK_EQ(lanes, r->w_threads[first]);
+            MG_CHECK(c[72] <= warps && (c[72] > 0) == (threads > (c[0] + c[1] / 2 + c[2] / 3 + c[3] / 4 + c[4] / 5)));
         }
         drop(r);
     }
