@@ -10,7 +10,7 @@
 #include "tool/kit.h"
 #include "tool/sass_map.h"
 
-struct op { const char *name; size_t n; /* up to the first dot */ uint64_t n_static, threads; };
+struct op { const char *name; size_t n; /* up to the first dot */ uint64_t n_static, n_guarded, threads; };
 struct machine { /* of one kernel */
     const struct mg_result_kernel *k;
     struct mg_result_machine code;
@@ -42,6 +42,7 @@ static void add_function(struct machine *m, const struct mg_sass_func *f, bool *
         struct op *o = op_of(m, f->insts[i].op);
         uint64_t threads = map->threads[i];
         o->n_static++;
+        o->n_guarded += f->insts[i].guarded;
         o->threads += threads;
         m->threads += threads;
         m->spill_loads += !strncmp(o->name, "LDL", o->n) && o->n == 3;
@@ -110,6 +111,7 @@ static void machine_json(const struct machine *m, struct mg_json *j)
         mg_json_obj(j);
         mg_json_key_str(j, "name", name.at);
         mg_json_key_u64(j, "static", o->n_static);
+        mg_json_key_u64(j, "guarded", o->n_guarded);
         mg_json_key_u64_if(j, "thread", m->measured, o->threads);
         mg_json_end(j, '}');
     }

@@ -2,7 +2,8 @@
  *
  *   home     a PTX instruction has one where all its machine instructions lie in one block; others (copied by the assembler) say nothing
  *   depth    a block at another depth of loops was moved or unrolled: its PTX block's count is not its own
- *   merged   of several PTX blocks of one loop in a machine block (branches that became predicates) the most frequent one counts
+ *   pinned   a memory instruction that no predicate guards runs as often as its block
+ *   merged   without one, of several PTX blocks of one loop in a machine block (branches that became predicates) the most frequent one counts
  *   unrolled a loop unrolled k times holds its memory instructions k times: its body ran a k-th as often
  *   flow     what enters a block leaves it: an edge or block that is the only unknown one of a sum is known
  *   copies   what is left of a loop in several blocks: each PTX instruction ran in one copy or another */
@@ -159,14 +160,33 @@ static uint32_t find_line(const struct mapping *x, uint32_t line)
     return NONE;
 }
 
+/* Instructions of which the assembler makes one each. */
+static bool is_anchor(const char *op)
+{
+    static const char *const ops[] = {"ld.", "st.", "atom.", "red.", "bar", "shfl.", "vote.", "ex2.", "lg2.", "sin.", "cos.", "rcp.approx", "rsqrt.approx", "tex."};
+    for (uint32_t i = 0; i < MG_COUNT_OF(ops); i++)
+        if (!strncmp(op, ops[i], strlen(ops[i]))) return strncmp(op, "ld.param", 8) != 0;
+    return false;
+}
+
+/* The machine instruction that an anchor becomes: what else has its line prepares operands. */
+static bool is_made_of_anchor(const char *op)
+{
+    static const char *const ops[] = {"LD", "ST", "ATOM", "RED", "BAR", "SHFL", "VOTE", "MUFU", "TEX", "TLD"};
+    for (uint32_t i = 0; i < MG_COUNT_OF(ops); i++)
+        if (!strncmp(op, ops[i], strlen(ops[i]))) return strncmp(op, "LDC", 3) != 0;
+    return false;
+}
+
 /* The machine opcode that a line became most often: what else has its number may come from anywhere. */
 static void find_ops(struct mapping *x)
 {
     x->ops = mg_xcalloc(x->n_lines + 1, sizeof *x->ops);
     for (uint32_t line = 0; line < x->n_lines; line++) {
         uint32_t most = 0, looked_at = 0;
+        bool anchor = is_anchor(x->lines[line]->op);
         for (uint32_t i = x->head[line]; i != NONE && looked_at < 64; i = x->next[i], looked_at++) {
-            uint32_t n = 0;
+            uint32_t n = anchor && is_made_of_anchor(x->f->insts[i].op) ? x->f->n_insts : 0;
             for (uint32_t j = i; j != NONE; j = x->next[j]) n += !strcmp(x->f->insts[j].op, x->f->insts[i].op);
             if (n > most) most = n, x->ops[line] = x->f->insts[i].op;
         }
@@ -182,32 +202,23 @@ static void find_homes(struct mapping *x)
     x->site = mg_xcalloc(x->f->n_insts + 1, sizeof *x->site);
     x->home = mg_xcalloc(x->n_lines + 1, sizeof *x->home);
     x->copies = mg_xcalloc(x->n_lines + 1, sizeof *x->copies);
-    bool *seen = mg_xcalloc(x->n_lines + 1, 1);
     x->next = mg_xcalloc(x->f->n_insts + 1, sizeof *x->next);
     x->head = mg_xcalloc(x->n_lines + 1, sizeof *x->head);
     for (uint32_t i = 0; i < x->n_lines; i++) x->home[i] = x->head[i] = NONE;
     for (uint32_t i = x->f->n_insts; i-- > 0;) {
-        uint32_t line = x->site[i] = find_line(x, x->f->insts[i].line), block = x->m->block_of[i];
+        uint32_t line = x->site[i] = x->m->mapped[x->m->block_of[i]] ? NONE : find_line(x, x->f->insts[i].line); /* what fills up has the last one's */
         if (line == NONE) continue;
         x->m->has_lines = true;
         x->next[i] = x->head[line];
         x->head[line] = i;
-        x->home[line] = seen[line] && x->home[line] != block ? NONE : block;
-        seen[line] = true;
     }
     find_ops(x);
     for (uint32_t line = 0; line < x->n_lines; line++)
-        for (uint32_t i = x->home[line] == NONE ? NONE : x->head[line]; i != NONE; i = x->next[i]) x->copies[line] += !strcmp(x->f->insts[i].op, x->ops[line]);
-    free(seen);
-}
-
-/* Instructions of which the assembler makes one each. */
-static bool is_anchor(const char *op)
-{
-    static const char *const ops[] = {"ld.", "st.", "atom.", "red.", "bar", "shfl.", "vote.", "ex2.", "lg2.", "sin.", "cos.", "rcp.approx", "rsqrt.approx", "tex."};
-    for (uint32_t i = 0; i < MG_COUNT_OF(ops); i++)
-        if (!strncmp(op, ops[i], strlen(ops[i]))) return strncmp(op, "ld.param", 8) != 0;
-    return false;
+        for (uint32_t i = x->head[line]; i != NONE; i = x->next[i]) {
+            if (strcmp(x->f->insts[i].op, x->ops[line])) continue;
+            x->home[line] = !x->copies[line] || x->home[line] == x->m->block_of[i] ? x->m->block_of[i] : NONE;
+            x->copies[line]++;
+        }
 }
 
 static int by_value(const void *a, const void *b)
@@ -216,40 +227,84 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How often the PTX block's instructions stand in the machine block that is their home: the fewest of those that become one
- * each, else the median. */
+/* How often the PTX block's instructions stand in the machine block that is their home, 0: hard to tell. Without instructions that
+ * become one each, all must agree: a line may well become two moves. */
 static uint32_t unrolled(const struct mapping *x, uint32_t block, uint32_t ptx)
 {
-    uint32_t *all = mg_xcalloc(x->n_lines + 1, sizeof *all), n = 0, anchors = 0;
+    uint32_t *all = mg_xcalloc(x->n_lines + 1, sizeof *all), n = 0, anchors = 0, times = 1;
     for (uint32_t i = 0; i < x->n_lines; i++) {
         if (x->home[i] != block || x->lines[i]->block != ptx) continue;
         if (is_anchor(x->lines[i]->op)) anchors = anchors ? MG_MIN(anchors, x->copies[i]) : x->copies[i];
         all[n++] = x->copies[i];
     }
     qsort(all, n, sizeof *all, by_value);
-    uint32_t median = n ? all[n / 2] : 1;
+    if (anchors) times = anchors;
+    else if (n && all[n / 2] > 1) times = n > 1 && all[0] == all[n - 1] ? all[0] : 0;
     free(all);
-    return anchors ? anchors : median;
+    return mg_loops_depth(x->ptx.loops, ptx) ? times : 1;
 }
 
 static uint32_t loop_of(const struct graph *g, uint32_t block) { return g->loops->loop_of[block]; }
+
+/* A block runs as often as an instruction in it that no predicate guards and that is made once of one PTX instruction. NONE: there is
+ * no such, or two disagree. */
+static uint32_t pinned_by(const struct mapping *x, uint32_t b)
+{
+    uint32_t pin = NONE;
+    for (uint32_t i = x->first[b]; i < x->first[b + 1]; i++) {
+        uint32_t line = x->site[i];
+        if (line == NONE || x->home[line] != b || x->f->insts[i].guarded || !is_anchor(x->lines[line]->op) || strcmp(x->f->insts[i].op, x->ops[line])) continue;
+        uint32_t p = x->lines[line]->block;
+        if (mg_loops_depth(x->ptx.loops, p) != mg_loops_depth(x->sass.loops, b)) continue;
+        if (pin != NONE && x->k->threads[pin] != x->k->threads[p]) return NONE;
+        pin = p;
+    }
+    return pin;
+}
+
+/* A loop that is tested before each round: in machine code the test stands behind the round, once less. */
+static bool tests_first(const struct mapping *x, uint32_t ptx)
+{
+    uint32_t loop = loop_of(&x->ptx, ptx);
+    if (loop == MG_NO_LOOP || x->ptx.loops->loops[loop].header != ptx) return false;
+    for (uint32_t i = 0; i < x->k->blocks[ptx].n_succs; i++) {
+        uint32_t to = x->k->blocks[ptx].succs[i];
+        if (to < x->k->n_blocks && !mg_loops_contains(x->ptx.loops, loop, to)) return true;
+    }
+    return false;
+}
+
+/* Of the PTX blocks with instructions in the machine block, at its depth: that of most of them, or, of the same loop, one that runs
+ * more often. */
+static uint32_t chosen_by_votes(const struct mapping *x, uint32_t b, uint32_t *votes)
+{
+    uint32_t best = NONE, depth = mg_loops_depth(x->sass.loops, b), n = 0;
+    memset(votes, 0, x->k->n_blocks * sizeof *votes);
+    for (uint32_t i = 0; i < x->n_lines; i++) {
+        uint32_t p = x->lines[i]->block;
+        if (x->home[i] != b || mg_loops_depth(x->ptx.loops, p) != depth) continue;
+        if (votes[p]++ + 1 > (best == NONE ? 0 : votes[best])) best = p;
+    }
+    if (best == NONE) return NONE;
+    uint32_t loop = loop_of(&x->ptx, best);
+    for (uint32_t p = 0; p < x->k->n_blocks; p++) {
+        if (!votes[p] || loop_of(&x->ptx, p) != loop) continue;
+        n++;
+        if (x->k->threads[p] > x->k->threads[best]) best = p;
+    }
+    for (uint32_t i = x->first[b]; i < x->first[b + 1]; i++) /* also elsewhere: a round was taken out of the loop */
+        if (x->site[i] != NONE && x->lines[x->site[i]]->block == best && x->home[x->site[i]] == NONE && is_anchor(x->lines[x->site[i]]->op)) return NONE;
+    return n > 1 && tests_first(x, best) ? NONE : best;
+}
 
 static void map_by_lines(struct mapping *x)
 {
     uint32_t *votes = mg_xcalloc(x->k->n_blocks + 1, sizeof *votes);
     for (uint32_t b = 0; b < x->sass.n; b++) {
-        uint32_t best = NONE, depth = mg_loops_depth(x->sass.loops, b);
-        memset(votes, 0, x->k->n_blocks * sizeof *votes);
-        for (uint32_t i = 0; i < x->n_lines; i++) {
-            uint32_t p = x->lines[i]->block;
-            if (x->home[i] != b || mg_loops_depth(x->ptx.loops, p) != depth) continue;
-            if (votes[p]++ + 1 > (best == NONE ? 0 : votes[best])) best = p;
-        }
-        if (best == NONE) continue;
-        uint32_t loop = loop_of(&x->ptx, best);
-        for (uint32_t p = 0; p < x->k->n_blocks; p++)
-            if (votes[p] && loop_of(&x->ptx, p) == loop && x->k->threads[p] > x->k->threads[best]) best = p;
-        uint32_t times = unrolled(x, b, best);
+        if (x->m->mapped[b]) continue; /* nobody comes there */
+        uint32_t best = pinned_by(x, b);
+        if (best == NONE) best = chosen_by_votes(x, b, votes);
+        uint32_t times = best == NONE ? 0 : unrolled(x, b, best);
         if (!times || x->k->threads[best] % times) continue;
         x->m->mapped[b] = true;
         x->m->entered[b] = x->k->threads[best] / times;
@@ -300,7 +355,7 @@ static void map_unreached(struct mapping *x)
             stack[depth++] = to;
         }
     }
-    for (uint32_t b = 0; b < x->sass.n && !anywhere; b++) x->m->mapped[b] |= !reached[b];
+    for (uint32_t b = 0; b < x->sass.n && !anywhere; b++) x->m->mapped[b] = !reached[b];
     free(stack);
     free(reached);
 }
@@ -455,9 +510,9 @@ struct mg_sass_map *mg_sass_map_new(const struct mg_sass_func *f, const struct m
     x.m->threads = mg_xcalloc(f->n_insts + 1, sizeof *x.m->threads);
     if (k->threads && k->n_blocks) {
         make_ptx_graph(&x);
+        map_unreached(&x);
         find_homes(&x);
         map_by_lines(&x);
-        map_unreached(&x);
         map_by_flow(&x);
         map_copies(&x);
     }

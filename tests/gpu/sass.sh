@@ -1,6 +1,7 @@
 #!/bin/sh
-# `opcodes,level=sass` against Nsight Compute: for kernels whose machine code maps in full, the machine instructions that threads
-# executed, all together and by opcodes that no predicate guards, are what ncu counts in the native run, exactly.
+# `opcodes,level=sass` against Nsight Compute: in kernels whose machine code maps in full, each opcode that no predicate guards was executed by as
+# many threads as ncu counts in the native run, exactly. (Its hardware counter of all instructions is told beside: it holds those that
+# were issued again where lanes came together. Of kernels with calls ncu tells no opcodes.)
 set -u
 NCU=${NCU:-$(command -v ncu || echo /usr/local/cuda/bin/ncu)}
 [ -n "$NVCC" ] || { echo "nvcc is not installed"; exit 77; }
@@ -35,12 +36,13 @@ for m in report['tools']['opcodes']['machine']:
     mapped = m['mapped_instructions'] / m['instructions']
     print(f"{kernel}: {m['code']}, {m['instructions']} instructions, {100 * mapped:.1f} % mapped, {m['thread']} executed, ncu {want}")
     if mapped < 1: continue
+    if not by_op: continue
     full += 1
-    ours = {o['name']: o['thread'] for o in m['opcodes']}
-    for op in ('LDG', 'STG', 'LDS', 'STS', 'BAR', 'SHFL', 'VOTE', 'RED', 'ATOMS'):
-        there = sum(v for k, v in by_op.items() if k.split('.')[0] == op)
-        if op in ours and there and ours[op] < there: print(f'{kernel}: {op}: {ours[op]}, ncu {there}'); bad += 1
-    if m['thread'] != want: print(f"{kernel}: {m['thread']} executed, ncu {want}"); bad += 1
+    for o in m['opcodes']:
+        there = sum(v for k, v in by_op.items() if k.split('.')[0] == o['name'])
+        if o['thread'] != there if not o['guarded'] else o['thread'] < there:
+            print(f"{kernel}: {o['name']}: {o['thread']}, ncu {there}")
+            bad += 1
 print(f'{full} kernels mapped in full, {bad} differences')
-sys.exit(bad > 0 or full < 10)
+sys.exit(bad > 0 or full < 20)
 P
