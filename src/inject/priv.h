@@ -310,6 +310,7 @@ struct mg_body { /* a variant as it is loaded in one context; lives until the pr
     struct mg_variant *variant;
     enum mg_state state;
     char *reason;
+    uint32_t threads;            /* of a CTA of the launch that asked first; 0: none has */
     void *twin;                  /* cu_function */
     uint64_t symbols;            /* table of addresses on the device */
     struct mg_block_mem *blocks; /* free ones; under the session's lock */

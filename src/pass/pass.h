@@ -68,6 +68,7 @@ struct mg_twin_symbol { char *name; bool is_func; }; /* owner: twin */
 struct mg_twin {
     struct mg_module *m;      /* owner: twin */
     mg_id kernel;             /* in m and in the original */
+    uint32_t threads;         /* of a CTA of the launch that it is made for; 0: not known. Its maker's to set */
     mg_id ctx_param;          /* var: hidden parameter of the kernel */
     uint32_t ctx_offset;      /* its byte offset in the parameter block */
     struct mg_twin_symbol *symbols; uint32_t n_symbols;

@@ -20,7 +20,7 @@ static const struct mg_tool_opt blocks_opts[] = {
     {"warp", "0", "linear id of the warp in its CTA for scope=warp"},
     {"weights", "", "counters=register: profile directory of an earlier run, or a file with its counts, one line \"KERNEL BLOCK COUNT\" each: puts counters where they cost least"},
     {"shards", "1", "counters=register: copies of the counters, a power of two; multiprocessors share them out (a GPU's run takes 64)"},
-    {"registers", "24", "counters=register: 32-bit registers for counters in loops; what a kernel has more is counted in shared memory"},
+    {"registers", "32", "counters=register: 32-bit registers for counters in loops; what a kernel has more is counted in shared memory"},
     {"sm", "0", "compute capability of the device, as 90 for 9.0; 0: what the PTX names"},
     {0},
 };
@@ -101,7 +101,7 @@ static enum mg_err resolve(struct given *g, struct mg_diag *d)
 
 static enum mg_err blocks_configure(const char *args, void **conf, struct mg_diag *d)
 {
-    struct given g = {.o = {.shards = 1, .registers = 24}};
+    struct given g = {.o = {.shards = 1, .registers = 32}};
     char *copy = mg_xstrdup(args ? args : ""), *save = NULL;
     enum mg_err err = MG_ERR_OK;
     for (char *kv = strtok_r(copy, ",", &save); kv && !err; kv = strtok_r(NULL, ",", &save)) {

@@ -127,24 +127,35 @@ static int by_events(const void *a, const void *b)
     return x->counter < y->counter ? -1 : x->counter > y->counter;
 }
 
-#define GUARD_FROM 3 /* counters of 64 bits */
+#define GUARD_FROM 6     /* counters of 64 bits in one loop */
+#define MANY_THREADS 1024
+#define FEW_REGISTERS 8  /* for counters in loops, where CTAs are as large: registers of native code are few */
 
-static bool counts_events(const struct mg_rfunc *f, uint32_t counter) { return f->plan->list[counter].kind != MG_COUNT_IV; }
-
-/* Do counters of 64 bits stay below 2^27 because the kernel counts rounds of loops? From a few on that pays. */
-static bool guards_rounds(const struct mg_rfunc *f, const struct wanted *rest, uint32_t n)
+/* Would it be one of 64 bits on which 32 do where rounds are counted? */
+static bool is_wide(const struct mg_rfunc *f, const struct wanted *w)
 {
-    uint32_t wide = 0;
-    for (uint32_t k = 0; k < n; k++) wide += rest[k].width == MG_WIDTH_64 && counts_events(f, rest[k].counter) && mg_shared_takes(f, rest[k].counter);
-    return wide >= GUARD_FROM && mg_shared_may(f);
+    return w->width == MG_WIDTH_64 && f->plan->list[w->counter].kind != MG_COUNT_IV && mg_shared_takes(f, w->counter);
 }
 
-/* 32-bit registers that the counter wants; rounds: they are counted. */
-static uint32_t cells_of(const struct mg_rfunc *f, const struct wanted *w, bool rounds, bool *guarded)
+/* By counter: is it worth counting rounds of its loop, three instructions in each, so that 32 bits do for this and
+ * the others there? To be freed. */
+static bool *choose_guarded(const struct mg_rfunc *f, const struct wanted *rest, uint32_t n)
+{
+    const uint32_t n_loops = f->plan->loops->n_loops;
+    bool *guarded = mg_xcalloc(f->n + 1, sizeof *guarded);
+    uint32_t *in_loop = mg_xcalloc(n_loops + 1, sizeof *in_loop); /* the last: in none */
+    if (!mg_shared_may(f)) n = 0;
+    for (uint32_t k = 0; k < n; k++) in_loop[MG_MIN(mg_shared_loop(f, rest[k].counter), n_loops)] += is_wide(f, &rest[k]);
+    for (uint32_t k = 0; k < n; k++) guarded[rest[k].counter] = is_wide(f, &rest[k]) && in_loop[MG_MIN(mg_shared_loop(f, rest[k].counter), n_loops)] >= GUARD_FROM;
+    free(in_loop);
+    return guarded;
+}
+
+/* 32-bit registers that the counter wants. */
+static uint32_t cells_of(const struct mg_rfunc *f, const struct wanted *w, const bool *guarded)
 {
     bool carries = w->rare && f->x.o->scope == MG_COUNT_FULL && !f->n_cohorts;
-    *guarded = rounds && w->width == MG_WIDTH_64 && counts_events(f, w->counter) && mg_shared_takes(f, w->counter);
-    return w->width == MG_WIDTH_64 && !carries && !*guarded ? 2 : 1;
+    return w->width == MG_WIDTH_64 && !carries && !guarded[w->counter] ? 2 : 1;
 }
 
 /* Comes any of what callees send back in the packed register that is the kernel's as well? */
@@ -187,24 +198,28 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
     }
     free(placed);
     qsort(rest, n_rest, sizeof *rest, by_events);
-    bool rounds = guards_rounds(f, rest, n_rest), guarded;
-    for (uint32_t k = 0; k < n_rest; k++) wanted += cells_of(f, &rest[k], rounds, &guarded);
-    bool shares = wanted + cells > f->x.o->registers && mg_shared_may(f) && mg_shared_has_room(f);
+    bool *guarded = choose_guarded(f, rest, n_rest);
+    for (uint32_t k = 0; k < n_rest; k++) wanted += cells_of(f, &rest[k], guarded);
+    uint32_t most = f->x.t->threads >= MANY_THREADS ? MG_MIN(f->x.o->registers, (uint32_t)FEW_REGISTERS) : f->x.o->registers;
+    bool shares = wanted + cells > most && mg_shared_may(f) && mg_shared_has_room(f);
     if (shares && !sent_bits(f)) { /* registers of callees' counters need not live from call to call either */
         f->settles = f->n_sources != 0;
         cells = 0;
     }
-    uint32_t most = shares ? f->x.o->registers : MG_COUNTER_CELLS;
+    if (shares && wanted > 2 * most) most /= 4; /* most events go to shared memory anyhow */
+    if (!shares) most = MG_COUNTER_CELLS;
     for (uint32_t k = 0; k < n_rest; k++) {
         struct mg_rc *c = &f->counters[rest[k].counter];
-        uint32_t need = cells_of(f, &rest[k], rounds, &guarded);
+        uint32_t need = cells_of(f, &rest[k], guarded);
+        bool narrow = guarded[rest[k].counter];
         if (shares && cells + need > most && mg_shared_takes(f, rest[k].counter)) c->kind = MG_RC_SHARED, f->n_shared++;
         else if (cells + need > MG_COUNTER_CELLS) c->kind = MG_RC_LOCAL;
         else if (need == 2) c->kind = MG_RC_64;
-        else if (guarded || rest[k].width != MG_WIDTH_64) c->kind = MG_RC_32, c->small = c->guarded = guarded;
+        else if (narrow || rest[k].width != MG_WIDTH_64) c->kind = MG_RC_32, c->small = c->guarded = narrow;
         else c->kind = MG_RC_CARRY;
         if (!mg_rc_in_memory(c)) cells += need, f->n_words++;
     }
+    free(guarded);
     uint32_t word = f->n_bits, local = f->n_bits + f->n_words;
     for (uint32_t i = n_own; i < f->n; i++)
         if (f->counters[i].kind != MG_RC_BIT) f->counters[i].slot += f->n_bits, word++;

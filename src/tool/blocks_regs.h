@@ -106,6 +106,8 @@ uint32_t mg_shared_room(const struct mg_module *m, uint32_t bytes);
 bool mg_shared_may(const struct mg_rfunc *f);
 bool mg_shared_has_room(const struct mg_rfunc *f);
 bool mg_shared_takes(const struct mg_rfunc *f, uint32_t counter);
+/* The innermost loop in which the counter's code stands: of an induction variable, that around its own. */
+uint32_t mg_shared_loop(const struct mg_rfunc *f, uint32_t counter);
 /* Code: an event; zeroes at the entry; what keeps words from overflowing; lanes of the mask add all words to
  * memory, each a part (mine: a predicate that tells who counts, or 0). */
 void mg_shared_event(struct mg_rfunc *f, const struct mg_rc *c);

@@ -46,8 +46,7 @@ bool mg_shared_may(const struct mg_rfunc *f)
 
 bool mg_shared_has_room(const struct mg_rfunc *f) { return mg_shared_room(f->x.m, MOST_BYTES) != 0; }
 
-/* The innermost loop in which the counter's code stands: of an induction variable, that around its own. */
-static uint32_t loop_of(const struct mg_rfunc *f, uint32_t counter)
+uint32_t mg_shared_loop(const struct mg_rfunc *f, uint32_t counter)
 {
     const struct mg_count *k = &f->plan->list[counter];
     const struct mg_loops *l = f->plan->loops;
@@ -59,7 +58,7 @@ bool mg_shared_takes(const struct mg_rfunc *f, uint32_t counter)
 {
     const struct mg_count *k = &f->plan->list[counter];
     if ((k->kind == MG_COUNT_IV && k->carries) || f->n_shared == MOST_BYTES / 4) return false;
-    for (uint32_t loop = loop_of(f, counter); loop != MG_NO_LOOP; loop = f->plan->loops->loops[loop].parent)
+    for (uint32_t loop = mg_shared_loop(f, counter); loop != MG_NO_LOOP; loop = f->plan->loops->loops[loop].parent)
         if (f->plan->loops->loops[loop].n_headers != 1) return false;
     return true;
 }
@@ -173,7 +172,7 @@ void mg_shared_drain(struct mg_rfunc *f, mg_id base, mg_id mask, mg_id rank, mg_
 static bool is_guarded(const struct mg_rfunc *f, uint32_t loop)
 {
     for (uint32_t i = 0; i < f->n_measured; i++)
-        if ((f->counters[i].kind == MG_RC_SHARED || f->counters[i].guarded) && loop_of(f, i) == loop) return true;
+        if ((f->counters[i].kind == MG_RC_SHARED || f->counters[i].guarded) && mg_shared_loop(f, i) == loop) return true;
     return false;
 }
 
