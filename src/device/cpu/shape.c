@@ -224,13 +224,19 @@ static bool makes_lazy(const struct cpu_inst *in)
     }
 }
 
+/* Does it only move values, from s[0] to d, maybe between lanes? */
+static bool is_move(const struct cpu_inst *in)
+{
+    return in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov) || (in->kind == CPU_CTL && in->ctl == EMU_CTL_SYNC && in->sub == EMU_SYNC_SHFL);
+}
+
 static void spoil(void *user, uint32_t r, bool must)
 {
     struct visit *v = user;
     struct cpu_reg *reg = &v->z->f->regs[r];
     (void)must;
     if (!reg->lazy || makes_lazy(v->in)) return;
-    if ((v->in->kind == CPU_MOV || (v->in->kind == CPU_ALU && v->in->op == MG_OP_mov)) && v->in->s[0]) {
+    if (is_move(v->in) && v->in->s[0] && v->in->d == r + 1) {
         const struct cpu_reg *s = &v->z->f->regs[v->in->s[0] - 1];
         if (s->lazy || (cpu_is_constant(s) && (s->value & 0x7fffffff) <= 0x7f800000)) return;
     }
@@ -256,15 +262,14 @@ static void each_def(struct shapes *z, void (*fn)(void *, uint32_t, bool))
     }
 }
 
-/* mov of a lazy register makes its destination lazy too, when that one has no other kind of value. */
+/* A move of a lazy register makes its destination lazy too, when that one has no other kind of value. */
 static void find_lazy(struct shapes *z)
 {
     each_def(z, mark_lazy);
     for (int round = 0; round < 4; round++)
         for (uint32_t i = 0; i < z->f->n_insts; i++) {
             const struct cpu_inst *in = &z->f->insts[i];
-            bool mov = in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov);
-            if (mov && in->d && in->s[0] && z->f->regs[in->s[0] - 1].lazy && z->f->regs[in->d - 1].cls == EMU_W && !z->f->regs[in->d - 1].settled) z->f->regs[in->d - 1].lazy = 1;
+            if (is_move(in) && in->d && in->s[0] && z->f->regs[in->s[0] - 1].lazy && z->f->regs[in->d - 1].cls == EMU_W && !z->f->regs[in->d - 1].settled) z->f->regs[in->d - 1].lazy = 1;
         }
     do {
         z->changed = false;

@@ -129,7 +129,7 @@ static bool shuffle(struct emit *e)
         good[i] = LLVMConstInt(e->i1, shfl_source(in->mode, i, b, c, &from), 0);
         pick[i] = k32(e, from);
     }
-    val v = emit_vec(e, in->s[0], false);
+    val v = emit_vec(e, in->s[0], in->d && e->f->regs[in->d - 1].lazy);
     v = LLVMBuildShuffleVector(B, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(pick, 32), "");
     if (in->d) emit_set_vec(e, in->d, v, NULL);
     if (in->d2) emit_set_vec(e, in->d2, LLVMConstVector(good, 32), NULL);
