@@ -109,13 +109,13 @@ static void count_clock(struct mg_patch *p)
 {
     uint32_t cell = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, 1, MG_MERGE_MAX, note_kernel);
     struct mg_code_at *at = mg_at_entry(p, 0);
-    mg_id before = read_clock(at, mg_code_temp(at, MG_TYPE_b64)), begin = mg_code_temp(at, MG_TYPE_b64), end = mg_code_temp(at, MG_TYPE_b64), took = mg_code_temp(at, MG_TYPE_b64);
-    mg_id lane = mg_value_lane(at), next = mg_code_temp(at, MG_TYPE_b32);
-    EMIT("add.u32", R(next), R(lane), I(1));
-    EMIT("mov.b64", R(begin), R(before));
-    read_clock_behind(at, begin, lane, before);
+    mg_id before = read_clock(at, mg_code_temp(at, MG_TYPE_b64)), ready = mg_code_temp(at, MG_TYPE_b64), end = mg_code_temp(at, MG_TYPE_b64), took = mg_code_temp(at, MG_TYPE_b64);
+    mg_id lane = mg_value_lane(at);
+    EMIT("mov.b64", R(ready), R(before));
+    read_clock_behind(at, ready, lane, before);
+    mg_id begin = read_clock(at, mg_code_temp(at, MG_TYPE_b64));
     EMIT("mov.b64", R(end), R(begin));
-    read_clock_behind(at, end, next, before);
+    read_clock_behind(at, end, lane, before);
     EMIT("sub.u64", R(took), R(end), R(begin));
     EMIT("not.b64", R(took), R(took));
     mg_cell_update(at, cell, R(took), MG_ONCE);

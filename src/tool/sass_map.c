@@ -400,9 +400,9 @@ static bool is_work(const struct mapping *x, uint32_t line)
 }
 
 struct holding { uint32_t block, line, copies; };
-struct copies { /* of one PTX block: machine blocks without a count that hold a good part of it */
+struct copies { /* of one PTX block: machine blocks that hold a good part of it */
     MG_VEC(struct holding) all;  /* by block */
-    MG_VEC(uint32_t) blocks;
+    MG_VEC(uint32_t) blocks, settled; /* without a count, and with one */
     uint32_t *times, *count;     /* of a machine block: how often it holds the PTX block, 0: it does not; scratch, all 0 */
 };
 
@@ -418,14 +418,14 @@ static bool find_copies(const struct mapping *x, uint32_t ptx, const uint32_t *l
 {
     uint32_t n_work = 0, depth = mg_loops_depth(x->ptx.loops, ptx);
     bool found = false;
-    c->all.n = c->blocks.n = 0;
+    c->all.n = c->blocks.n = c->settled.n = 0;
     for (uint32_t l = 0; l < n_lines; l++) {
         uint32_t line = lines[l], from = c->all.n;
         if (!is_work(x, line)) continue;
         n_work++;
         for (uint32_t i = x->head[line]; i != NONE; i = x->next[i]) { /* in the order of the code: a block's stand together */
             uint32_t b = x->m->block_of[i];
-            if (x->m->mapped[b] || strcmp(x->f->insts[i].op, x->ops[line])) continue;
+            if (strcmp(x->f->insts[i].op, x->ops[line])) continue;
             if (c->all.n == from || c->all.at[c->all.n - 1].block != b) *mg_vec_push(&c->all) = (struct holding){b, line, 0};
             c->all.at[c->all.n - 1].copies++;
         }
@@ -437,8 +437,8 @@ static bool find_copies(const struct mapping *x, uint32_t ptx, const uint32_t *l
         for (end = i; end < c->all.n && c->all.at[end].block == b; end++) anchor |= is_anchor(x->lines[c->all.at[end].line]->op);
         if (!anchor && 3 * (end - i) < n_work) continue;
         c->times[b] = c->all.at[i + (end - i) / 2].copies;
-        *mg_vec_push(&c->blocks) = b;
-        found |= mg_loops_depth(x->sass.loops, b) == depth;
+        if (x->m->mapped[b]) *mg_vec_push(&c->settled) = b;
+        else *mg_vec_push(&c->blocks) = b, found |= mg_loops_depth(x->sass.loops, b) == depth;
     }
     return found;
 }
@@ -454,14 +454,19 @@ static void share_out(struct mapping *x, uint32_t line, uint32_t first, struct c
     for (uint32_t i = x->head[line]; i != NONE; i = x->next[i]) {
         uint32_t b = x->m->block_of[i];
         if (strcmp(x->f->insts[i].op, op)) continue;
-        alike &= !x->f->insts[i].guarded && (x->m->mapped[b] || c->times[b]);
-        if (x->m->mapped[b]) done += x->m->entered[b];
-        else c->count[b]++, holds = MG_MIN(holds, i);
+        alike &= !x->f->insts[i].guarded && c->times[b];
+        c->count[b]++;
+        if (!x->m->mapped[b]) holds = MG_MIN(holds, i);
     }
     for (uint32_t i = 0; i < c->blocks.n; i++) {
         uint32_t b = c->blocks.at[i], n = c->count[b] / c->times[b];
         alike &= n && n * c->times[b] == c->count[b] && (!each || each == n);
         each = n;
+    }
+    for (uint32_t i = 0; i < c->settled.n; i++) { /* rounds that ran there, whether they needed this opcode or not */
+        uint32_t b = c->settled.at[i];
+        alike &= !c->count[b] || c->count[b] == each * c->times[b];
+        done += x->m->entered[b] * c->times[b] * each;
     }
     for (uint32_t i = x->head[line]; i != NONE; i = x->next[i]) c->count[x->m->block_of[i]] = 0;
     if (!alike || holds == NONE || done > all * each) return;
@@ -490,9 +495,11 @@ static void map_copies(struct mapping *x)
                 for (uint32_t i = x->head[order[l]]; i != NONE; i = x->next[i])
                     if (!x->m->mapped[x->m->block_of[i]] && !x->m->known[i]) share_out(x, order[l], i, &c);
         for (uint32_t i = 0; i < c.blocks.n; i++) c.times[c.blocks.at[i]] = 0;
+        for (uint32_t i = 0; i < c.settled.n; i++) c.times[c.settled.at[i]] = 0;
     }
     mg_vec_release(&c.all);
     mg_vec_release(&c.blocks);
+    mg_vec_release(&c.settled);
     free(c.times);
     free(c.count);
     free(order);
