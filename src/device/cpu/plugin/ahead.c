@@ -1,9 +1,10 @@
 /* Memory that a CTA touches next is fetched before (whole-CTA code).
  *
- * Where a loop has barriers in it, its loads of a round come together, then all warps compute, and the next round is
- * often rows further on: the processor's own prefetchers see no stream. But most addresses move by the same amount from
- * round to round. So an access whose lanes lie together remembers how far it moved in warp 0, and every warp asks for what
- * lies as far ahead. A wrong guess costs a fetch and cannot fault. */
+ * All loads of a CTA, or of a round of a loop with barriers in it, come together, then all warps compute, and the next
+ * are often rows further on: the processor's own prefetchers see no stream. But most addresses move by the same amount from
+ * one time to the next. So an access whose lanes lie together remembers how far it moved in warp 0. In a loop every warp asks
+ * for what lies as far ahead; what each CTA touches once is asked for bit by bit where its other regions begin, since all at
+ * once would wait for memory. A wrong guess costs a fetch and cannot fault. */
 #include "device/cpu/plugin/emit.h"
 
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 #define B e->b
 #define LINE 64
 #define MOST_LINES 8
+#define SPREAD_STARTS 2 /* regions, for bit by bit */
+#define SPREAD_LINES 64
 
 static val k64(struct emit *e, uint64_t v) { return LLVMConstInt(e->i64, v, 0); }
 
@@ -46,22 +49,41 @@ static bool comes_again(struct emit *e, bool before_stop)
     return found;
 }
 
+static void fetch(struct emit *e, val p, val ahead, bool write)
+{
+    val args[4] = {LLVMBuildGEP2(B, e->i8, p, &ahead, 1, ""), LLVMConstInt(e->i32, write, 0), LLVMConstInt(e->i32, 3, 0), LLVMConstInt(e->i32, 1, 0)};
+    emit_intrinsic(e, "llvm.prefetch", &e->ptr, 1, args, 4);
+}
+
 /* p: where the access is, n of them; moves: the operation whose check stands for it. */
 void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64_t bytes)
 {
     struct ahead *a = &e->ahead[moves];
-    if (moves == e->ix && comes_again(e, false) && !comes_again(e, true)) {
+    const struct cpu_reg *r = e->in->s[0] ? &e->f->regs[e->in->s[0] - 1] : NULL;
+    bool again = comes_again(e, false), once = !again && e->f->n_starts >= SPREAD_STARTS && r && r->cta && r->step > 0;
+    if (moves == e->ix && (once || (again && !comes_again(e, true)))) {
         if (!a->last) a->last = variable(e), a->by = variable(e);
         val at = LLVMBuildPtrToInt(B, p[0], e->i64, ""), last = LLVMBuildLoad2(B, e->i64, a->last, "");
         val first = LLVMBuildICmp(B, LLVMIntEQ, e->warp, LLVMConstInt(e->i32, 0, 0), "");
         LLVMBuildStore(B, LLVMBuildSelect(B, first, at, last, ""), a->last);
         LLVMBuildStore(B, LLVMBuildSelect(B, first, LLVMBuildSub(B, at, last, ""), LLVMBuildLoad2(B, e->i64, a->by, ""), ""), a->by);
+        if (once) a->lines = (uint32_t)MG_MIN((uint64_t)r->step * e->f->n_warps / LINE, SPREAD_LINES);
     }
-    if (!a->by) return;
+    if (!a->by || once) return;
     val by = LLVMBuildLoad2(B, e->i64, a->by, "");
-    for (uint64_t k = 0, lines = MG_MIN((bytes + LINE - 1) / LINE, MOST_LINES); k < n * lines; k++) {
-        val there = LLVMBuildAdd(B, by, k64(e, k % lines * LINE), "");
-        val args[4] = {LLVMBuildGEP2(B, e->i8, p[k / lines], &there, 1, ""), LLVMConstInt(e->i32, e->in->kind == CPU_STORE, 0), LLVMConstInt(e->i32, 3, 0), LLVMConstInt(e->i32, 1, 0)};
-        emit_intrinsic(e, "llvm.prefetch", &e->ptr, 1, args, 4);
+    for (uint64_t k = 0, lines = MG_MIN((bytes + LINE - 1) / LINE, MOST_LINES); k < n * lines; k++)
+        fetch(e, p[k / lines], LLVMBuildAdd(B, by, k64(e, k % lines * LINE), ""), e->in->kind == CPU_STORE);
+}
+
+/* Region `which` (not the first) begins at bb: its part of what the CTA's accesses touch the next time. */
+void emit_ahead_start(struct emit *e, uint32_t which, LLVMBasicBlockRef bb)
+{
+    LLVMPositionBuilderBefore(B, LLVMGetFirstInstruction(bb));
+    for (uint32_t i = 0; i < e->f->n_insts; i++) {
+        const struct ahead *a = &e->ahead[i];
+        uint32_t share = (a->lines + e->f->n_starts - 2) / (e->f->n_starts - 1), from = (which - 1) * share;
+        if (from >= a->lines) continue;
+        val p = LLVMBuildIntToPtr(B, LLVMBuildLoad2(B, e->i64, a->last, ""), e->ptr, ""), by = LLVMBuildLoad2(B, e->i64, a->by, "");
+        for (uint32_t k = from; k < MG_MIN(from + share, a->lines); k++) fetch(e, p, LLVMBuildAdd(B, by, k64(e, (uint64_t)k * LINE), ""), e->f->insts[i].kind == CPU_STORE);
     }
 }

@@ -19,7 +19,7 @@ typedef LLVMValueRef val;
 enum { FULL, PART };
 struct reg_var { val at[2]; }; /* base of lane 0, of lane 16 (halves): allocas, places in the frame where settled */
 
-struct ahead { val last, by; }; /* ahead.c, allocas: where the access was, and how far it moved */
+struct ahead { val last, by; uint32_t lines; }; /* ahead.c, allocas: where the access was, and how far it moved; lines: of all warps together, 0: not bit by bit */
 
 struct leave { LLVMBasicBlockRef bb; uint64_t *live, *dirty; bool used; }; /* over all places that leave the block */
 
@@ -99,6 +99,7 @@ val emit_address(struct emit *e, const struct cpu_inst *in, bool vec, int half);
 val emit_all_inside(struct emit *e, val many, val lo, val limit, uint32_t bytes, val lanes);
 /* ahead.c: what the linear access at p touches the next time is fetched */
 void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64_t bytes);
+void emit_ahead_start(struct emit *e, uint32_t which, LLVMBasicBlockRef bb);
 /* lanes.c */
 void emit_shared_atomic(struct emit *e);
 LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val value, val *loaded);

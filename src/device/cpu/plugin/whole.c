@@ -570,6 +570,7 @@ bool mg_emit_whole(LLVMModuleRef m, struct cpu_func *f, const char *name)
         wh.over = emit_block(e, "over");
         each_cta(e);
         for (uint32_t i = 0; i < f->n_starts && ok; i++) ok = region(e, i);
+        for (uint32_t i = 1; i < f->n_starts && ok; i++) emit_ahead_start(e, i, wh.round[i]);
         leave(e);
     }
     emit_finish(e);
