@@ -1,10 +1,10 @@
 /* Memory that a CTA touches next is fetched before (whole-CTA code).
  *
- * All loads of a CTA, or of a round of a loop with barriers in it, come together, then all warps compute, and the next
- * are often rows further on: the processor's own prefetchers see no stream. But most addresses move by the same amount from
- * one time to the next. So an access whose lanes lie together remembers how far it moved in warp 0. In a loop every warp asks
- * for what lies as far ahead; what each CTA touches once is asked for bit by bit where its other regions begin, since all at
- * once would wait for memory. A wrong guess costs a fetch and cannot fault. */
+ * All loads of a CTA, or of a round of a loop with barriers in it, come together, then all warps compute; loops without
+ * barriers step over the whole grid: the processor's own prefetchers see no stream. But most addresses move by the same
+ * amount from one time to the next. So an access whose lanes lie together remembers how far it moved, in warp 0 unless its warp
+ * goes round a loop alone, and asks for what lies as far ahead. What every CTA touches once is asked for bit by bit where its other
+ * regions begin, since all at once would wait for memory. A wrong guess costs a fetch and cannot fault. */
 #include "device/cpu/plugin/emit.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #define B e->b
 #define LINE 64
 #define MOST_LINES 8
-#define SPREAD_STARTS 2 /* regions, for bit by bit */
+#define ROUNDS 4 /* of a loop that a warp goes round alone: so far ahead */
 #define SPREAD_LINES 64
 
 static val k64(struct emit *e, uint64_t v) { return LLVMConstInt(e->i64, v, 0); }
@@ -60,19 +60,23 @@ void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64
 {
     struct ahead *a = &e->ahead[moves];
     const struct cpu_reg *r = e->in->s[0] ? &e->f->regs[e->in->s[0] - 1] : NULL;
-    bool again = comes_again(e, false), once = !again && e->f->n_starts >= SPREAD_STARTS && r && r->cta && r->step > 0;
-    if (moves == e->ix && (once || (again && !comes_again(e, true)))) {
+    bool again = comes_again(e, false), alone = comes_again(e, true), load = e->in->kind == CPU_LOAD;
+    if (again ? alone && !load : e->f->n_starts == 1 || !r || !r->cta || r->step <= 0) return;
+    if (moves == e->ix) {
         if (!a->last) a->last = variable(e), a->by = variable(e);
-        val at = LLVMBuildPtrToInt(B, p[0], e->i64, ""), last = LLVMBuildLoad2(B, e->i64, a->last, "");
-        val first = LLVMBuildICmp(B, LLVMIntEQ, e->warp, LLVMConstInt(e->i32, 0, 0), "");
-        LLVMBuildStore(B, LLVMBuildSelect(B, first, at, last, ""), a->last);
-        LLVMBuildStore(B, LLVMBuildSelect(B, first, LLVMBuildSub(B, at, last, ""), LLVMBuildLoad2(B, e->i64, a->by, ""), ""), a->by);
-        if (once) a->lines = (uint32_t)MG_MIN((uint64_t)r->step * e->f->n_warps / LINE, SPREAD_LINES);
+        val at = LLVMBuildPtrToInt(B, p[0], e->i64, ""), last = LLVMBuildLoad2(B, e->i64, a->last, ""), by = LLVMBuildSub(B, at, last, "");
+        if (!alone) {
+            val first = LLVMBuildICmp(B, LLVMIntEQ, e->warp, LLVMConstInt(e->i32, 0, 0), "");
+            by = LLVMBuildSelect(B, first, by, LLVMBuildLoad2(B, e->i64, a->by, ""), "");
+            at = LLVMBuildSelect(B, first, at, last, "");
+        }
+        LLVMBuildStore(B, at, a->last);
+        LLVMBuildStore(B, by, a->by);
+        if (!again) a->lines = (uint32_t)MG_MIN((uint64_t)r->step * e->f->n_warps / LINE, SPREAD_LINES);
     }
-    if (!a->by || once) return;
-    val by = LLVMBuildLoad2(B, e->i64, a->by, "");
-    for (uint64_t k = 0, lines = MG_MIN((bytes + LINE - 1) / LINE, MOST_LINES); k < n * lines; k++)
-        fetch(e, p[k / lines], LLVMBuildAdd(B, by, k64(e, k % lines * LINE), ""), e->in->kind == CPU_STORE);
+    if (!a->by || !again) return;
+    val by = LLVMBuildMul(B, LLVMBuildLoad2(B, e->i64, a->by, ""), k64(e, alone ? ROUNDS : 1), "");
+    for (uint64_t k = 0, lines = MG_MIN((bytes + LINE - 1) / LINE, MOST_LINES); k < n * lines; k++) fetch(e, p[k / lines], LLVMBuildAdd(B, by, k64(e, k % lines * LINE), ""), !load);
 }
 
 /* Region `which` (not the first) begins at bb: its part of what the CTA's accesses touch the next time. */
