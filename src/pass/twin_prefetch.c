@@ -11,7 +11,7 @@
 #include "analysis/loop.h"
 #include "pass/priv.h"
 
-enum { SECTOR = 32, LEAST_BYTES = 256, MOST_BYTES = 65536, MOST_VARS = 4 };
+enum { WORD = 4, SECTOR_BITS = 5, LEAST_BYTES = 256, MOST_BYTES = 65536, MOST_VARS = 4 };
 
 /* A table of the module's whose address the instruction takes; 0: none. */
 static mg_id taken_table(const struct mg_module *m, const struct mg_node *n)
@@ -21,7 +21,7 @@ static mg_id taken_table(const struct mg_module *m, const struct mg_node *n)
         if (o->kind != MG_OPND_var) continue;
         const struct mg_var *v = &m->vars.at[o->id];
         uint64_t bytes = mg_var_bytes(v);
-        if (v->space == MG_SPACE_const && !v->func && !v->count && bytes >= LEAST_BYTES && bytes <= MOST_BYTES) return v->def ? v->def : o->id;
+        if (v->space == MG_SPACE_const && !v->func && !v->count && mg_var_align(v) >= WORD && bytes >= LEAST_BYTES && bytes <= MOST_BYTES) return v->def ? v->def : o->id;
     }
     return 0;
 }
@@ -73,18 +73,18 @@ static void emit_prefetch(struct mg_twin_func *f, const mg_id *vars, uint32_t n_
         EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_tid, axis));
         EMIT("add.u32", R(thread), R(thread), R(t));
     }
-    EMIT("shl.b32", R(threads), R(threads), I(5));
+    EMIT("shl.b32", R(threads), R(threads), I(SECTOR_BITS));
     EMIT("mov.u32", R(t), (struct mg_opnd){.kind = MG_OPND_var, .id = scratch});
     for (uint32_t i = 0; i < n_vars; i++) {
         mg_id again = mg_module_add_label(m, func, "$__mg_fetch"), done = mg_module_add_label(m, func, "$__mg_fetch");
         m->labels.at[again].targeted = m->labels.at[done].targeted = 1;
-        EMIT("shl.b32", R(off), R(thread), I(5));
+        EMIT("shl.b32", R(off), R(thread), I(SECTOR_BITS));
         mg_node_insert_before(m, func, at, mg_node_new_kind(m, MG_NODE_label, again));
-        EMIT("setp.ge.u32", R(p), R(off), I((int64_t)mg_var_bytes(&m->vars.at[vars[i]])));
+        EMIT("setp.gt.u32", R(p), R(off), I((int64_t)mg_var_bytes(&m->vars.at[vars[i]]) - WORD));
         m->nodes.at[EMIT("bra", mg_o_label(done))].guard = p;
         EMIT("cvt.u64.u32", R(from), R(off));
         EMIT("add.u64", R(from), R(from), R(bases[i]));
-        EMIT("cp.async.ca.shared.global", mg_o_addr_reg(t, 0), mg_o_addr_reg(from, 0), I(4));
+        EMIT("cp.async.ca.shared.global", mg_o_addr_reg(t, 0), mg_o_addr_reg(from, 0), I(WORD));
         EMIT("add.u32", R(off), R(off), R(threads));
         EMIT("bra", mg_o_label(again));
         mg_node_insert_before(m, func, at, mg_node_new_kind(m, MG_NODE_label, done));

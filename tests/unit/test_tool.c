@@ -480,6 +480,34 @@ MG_TEST(twin_constants)
     mg_buf_release(&b);
 }
 
+/* A table that a loop reads at moving places is fetched when the kernel begins; a small one, one of bytes, and one
+ * read at fixed places are not. */
+MG_TEST(twin_prefetch)
+{
+    static const struct { const char *table, *place; bool fetched; } cases[] = {
+        {".const .align 4 .b32 t[100] = {7, 1, 4, 1, 5, 9};\n", "[%rd7]", true}, {".const .align 4 .b32 t[60] = {7, 1};\n", "[%rd7]", false},
+        {".const .align 2 .b16 t[200] = {7, 1};\n", "[%rd7]", false}, {".const .align 4 .b32 t[100] = {7, 1};\n", "[t+4]", false},
+    };
+    twin_flags = MG_TWIN_CONSTANTS;
+    for (unsigned i = 0; i < MG_COUNT_OF(cases); i++) {
+        struct run r;
+        struct mg_buf b = MG_BUF_INIT;
+        mg_buf_adds(&b, ".version 7.0\n.target sm_80\n.address_size 64\n");
+        mg_buf_adds(&b, cases[i].table);
+        mg_buf_adds(&b, ENTRY("k") GID "mov.u32 %r4, 0; mov.u32 %r6, 0; mov.u64 %rd7, t;\nL: ld.const.u16 %r5, ");
+        mg_buf_adds(&b, cases[i].place);
+        mg_buf_adds(&b, "; mad.lo.u32 %r4, %r4, 3, %r5; add.u64 %rd7, %rd7, 4; add.u32 %r6, %r6, 1; setp.lt.u32 %p1, %r6, 30; @%p1 bra L;\n"
+                        "st.global.u32 [%rd1], %r4; ret;\n}\n");
+        if (run_both(&r, b.at, "k", 2, 72, 0, "counters=register,warps=off,sm=90")) {
+            check_witness(&r, cases[i].table);
+            MG_CHECK_EQ(strstr(r.text, "cp.async.ca") != NULL, cases[i].fetched);
+        }
+        release(&r);
+        mg_buf_release(&b);
+    }
+    twin_flags = 0;
+}
+
 MG_TEST(tool_blocks_rows)
 {
     for (uint32_t seed = 0; seed < 8; seed++) {
