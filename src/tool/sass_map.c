@@ -275,14 +275,14 @@ static bool tests_first(const struct mapping *x, uint32_t ptx)
 }
 
 /* Of the PTX blocks with instructions in the machine block, at its depth: that of most of them, or, of the same loop, one that runs
- * more often. */
+ * more often. Ends say nothing: branches to them become ends of their own. */
 static uint32_t chosen_by_votes(const struct mapping *x, uint32_t b, uint32_t *votes)
 {
     uint32_t best = NONE, depth = mg_loops_depth(x->sass.loops, b), n = 0;
     memset(votes, 0, x->k->n_blocks * sizeof *votes);
     for (uint32_t i = 0; i < x->n_lines; i++) {
         uint32_t p = x->lines[i]->block;
-        if (x->home[i] != b || mg_loops_depth(x->ptx.loops, p) != depth) continue;
+        if (x->home[i] != b || mg_loops_depth(x->ptx.loops, p) != depth || !strncmp(x->lines[i]->op, "ret", 3) || !strncmp(x->lines[i]->op, "exit", 4)) continue;
         if (votes[p]++ + 1 > (best == NONE ? 0 : votes[best])) best = p;
     }
     if (best == NONE) return NONE;
