@@ -75,6 +75,7 @@ static const struct mg_opt_page page = {
 static int check_tools(struct run *r)
 {
     bool native;
+    r->verify = r->verify || r->repeat; /* --repeat is --verify and more */
     int status = mg_run_expr(&page, r->probe, &r->one_liners, &r->tools);
     if (!status)
         status = mg_run_tools(&page, &r->tools, r->witness ? "none" : "blocks", &native, &r->config.tools);
@@ -273,7 +274,7 @@ static int fill_config(struct run *r)
     c->strict = r->strict;
     c->eager = r->eager;
     c->check = r->check;
-    c->verify = r->verify || r->repeat;
+    c->verify = r->verify;
     c->repeat = (uint32_t)r->repeat;
     if (r->verify && !r->workers && strcmp(c->device, "nvidia"))
         c->workers = 1; /* CTAs come in the same order in every run, and so do their atomics */

@@ -88,4 +88,6 @@ for device in $devices; do
 done
 "$MARGAY" run --verify -t none -- ./verify > out 2> err
 [ $? = 120 ] && grep -q 'compares instrumented launches' err || { echo "FAIL -t none"; failed=1; }
+"$MARGAY" run --repeat 2 -t none -- ./verify > out 2> err
+[ $? = 120 ] && grep -q 'compares instrumented launches' err || { echo "FAIL --repeat -t none"; failed=1; }
 exit $failed
