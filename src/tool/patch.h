@@ -12,6 +12,7 @@
  *   sum      a register of every thread that is added to its cell when the thread leaves: costs almost
  *            nothing inside loops
  *   row      up to 32 cells, of which each lane of a warp keeps one in a register: for what is known of a whole warp
+ *   tally    how often each number below 32 was told, kept by lanes likewise
  *   word     a word that the host fills anew for every launch
  *
  * Inserted code is MG_NF_META: it neither begins nor ends blocks and is never counted. It may branch
