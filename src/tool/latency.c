@@ -6,8 +6,7 @@
  * there, which it would not otherwise: loads that used to overlap follow one another. Sites whose block
  * has another site before the value's first use are labelled `serialised`.
  *
- * What the two reads and the comparison take without a load between them is measured at each kernel's
- * entry, and its minimum is taken off. Bins are quarters of an octave: [2^(b/4), 2^((b+1)/4)). */
+ * What two reads in a row take is measured at each kernel's entry, and its minimum is taken off. Bins are quarters of an octave: [2^(b/4), 2^((b+1)/4)). */
 #include <stdlib.h>
 
 #include "analysis/space.h"
@@ -104,19 +103,19 @@ static void count_load(struct mg_patch *p, const struct mg_patch_inst *i, struct
     mg_code_pop_guard(at);
 }
 
-/* What the clock itself takes: the least over all warps, as complement. All that the two reads wait for is there before the first. */
+/* What the clock itself takes, reads in a row: the least over all warps, as complement. Nothing that waits stands between them. */
 static void count_clock(struct mg_patch *p)
 {
     uint32_t cell = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, 1, MG_MERGE_MAX, note_kernel);
     struct mg_code_at *at = mg_at_entry(p, 0);
-    mg_id before = read_clock(at, mg_code_temp(at, MG_TYPE_b64)), ready = mg_code_temp(at, MG_TYPE_b64), end = mg_code_temp(at, MG_TYPE_b64), took = mg_code_temp(at, MG_TYPE_b64);
-    mg_id lane = mg_value_lane(at);
-    EMIT("mov.b64", R(ready), R(before));
-    read_clock_behind(at, ready, lane, before);
-    mg_id begin = read_clock(at, mg_code_temp(at, MG_TYPE_b64));
-    EMIT("mov.b64", R(end), R(begin));
-    read_clock_behind(at, end, lane, before);
-    EMIT("sub.u64", R(took), R(end), R(begin));
+    mg_id reads[4], took = mg_code_temp(at, MG_TYPE_b64), next = mg_code_temp(at, MG_TYPE_b64);
+    for (uint32_t i = 0; i < MG_COUNT_OF(reads); i++) reads[i] = mg_code_temp(at, MG_TYPE_b64);
+    for (uint32_t i = 0; i < MG_COUNT_OF(reads); i++) read_clock(at, reads[i]);
+    EMIT("sub.u64", R(took), R(reads[1]), R(reads[0]));
+    for (uint32_t i = 2; i < MG_COUNT_OF(reads); i++) {
+        EMIT("sub.u64", R(next), R(reads[i]), R(reads[i - 1]));
+        EMIT("min.u64", R(took), R(took), R(next));
+    }
     EMIT("not.b64", R(took), R(took));
     mg_cell_update(at, cell, R(took), MG_ONCE);
 }
