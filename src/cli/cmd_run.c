@@ -326,18 +326,6 @@ static void exec_program(struct run *r, int report_fd, const struct sigaction ol
     _exit(n > 0 ? STATUS_NOT_FOUND : STATUS_CANNOT_EXEC);
 }
 
-/* Nsight Compute in front of us waits for NVIDIA's driver in the program and never sees it behind ours: the program
- * would not get as far as its first CUDA call. So it runs as if we were not there. */
-static int run_under_profiler(struct run *r)
-{
-    if (r->strict)
-        return fail(STATUS_STRICT, "--strict: nothing can be instrumented under Nsight Compute");
-    if (!r->quiet)
-        fail(0, "Nsight Compute watches this program: it runs without Margay, nothing is counted (docs/nvidia.md, \"Beside other tools\")");
-    execvp(r->app[0], r->app);
-    return fail(errno == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_EXEC, "%s: %s", r->app[0], strerror(errno));
-}
-
 /* Profilers attach to what they start themselves, and find our driver where they look for NVIDIA's. */
 static void warn_of_profiler(const struct run *r)
 {
@@ -347,7 +335,7 @@ static void warn_of_profiler(const struct run *r)
     for (size_t i = 0; i < MG_COUNT_OF(known) && !r->quiet && !strcmp(r->config.device, "nvidia"); i++)
         if (!strcmp(base, known[i]))
             fail(0, "%s sees nothing of a program that margay runs under it%s", base,
-                 i == 2 ? "; put it in front: compute-sanitizer --target-processes all margay run ..." : " (docs/nvidia.md, \"Beside other tools\")");
+                 i < 3 ? "; put it in front (docs/nvidia.md, \"Beside other tools\")" : "");
 }
 
 /* The exit status of the program; *why: errno when it could not be started, else 0. */
@@ -568,9 +556,6 @@ int cmd_run(int argc, char **argv)
     if (!mg_place_find(&r.place))
         return fail(STATUS_USAGE, "our own executable cannot be found: is /proc mounted?");
     status = check_options(&r);
-    bool software = r.device && (!strcmp(r.device, "cpu") || !strcmp(r.device, "emu"));
-    if (!status && !software && mg_place_under_nsight())
-        return run_under_profiler(&r);
     if (!status) {
         find_program(&r);
         status = pick_device(&r);

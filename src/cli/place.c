@@ -37,21 +37,6 @@ bool mg_place_find(struct mg_place *p)
     return true;
 }
 
-static int is_nsight(struct dl_phdr_info *l, size_t size, void *found)
-{
-    (void)size;
-    const char *base = strrchr(l->dlpi_name, '/');
-    *(bool *)found |= strstr(l->dlpi_name, "/nsight-compute") || !strcmp(base ? base + 1 : l->dlpi_name, "libcuda-injection.so");
-    return 0;
-}
-
-bool mg_place_under_nsight(void)
-{
-    bool found = false;
-    dl_iterate_phdr(is_nsight, &found);
-    return found;
-}
-
 /* ---- NVIDIA's driver -------------------------------------------------------------------------------------- */
 
 static bool is_ours(const struct mg_place *p, const char *path)

@@ -15,9 +15,6 @@ struct mg_place { /* paths relative to our own executable: ../lib/margay/... */
 bool mg_place_find(struct mg_place *p);
 bool mg_place_has(const char *path);
 
-/* Nsight Compute started this process, or one that started it: its libraries are loaded here. */
-bool mg_place_under_nsight(void);
-
 struct mg_gpu { /* NVIDIA's driver */
     bool answers;     /* driver opened, cuInit succeeded, at least one device */
     char path[4096];  /* of the driver that was tried last; "" none found */

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Beside other tools on a GPU: compute-sanitizer in front of `margay run` checks the instrumented kernels, and torch.profiler
-# inside a program sees them; counts are exact and the program's output is its own. (Nsight Compute: tests/gpu/ncu.sh, docs/nvidia.md.)
+# Beside other tools on a GPU: compute-sanitizer in front of `margay run` checks the instrumented kernels, Nsight Compute
+# profiles them, and torch.profiler inside a program sees them; counts are exact and the program's output is its own.
 set -u
 failed=0 ran=0
 SANITIZER=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
@@ -19,6 +19,14 @@ if [ -x "$SANITIZER" ]; then
         "$SANITIZER" --target-processes all "$MARGAY" run -q --device nvidia -o beside -- "$EX/reduce" > out 2> err
     grep -q PASSED out && ! grep -q 'Invalid\|Out-of-range\|Misaligned' out || { echo "FAIL what compute-sanitizer says"; cat out; failed=1; }
     same compute-sanitizer
+fi
+NCU=$(command -v ncu || echo /usr/local/cuda/bin/ncu)
+if [ -x "$NCU" ]; then
+    ran=1
+    rm -rf alone beside
+    "$MARGAY" run -q --device nvidia -o alone -- "$EX/reduce" > out 2> err &&
+        timeout 60 "$NCU" --metrics smsp__inst_executed.sum "$MARGAY" run -q --device nvidia -o beside -- "$EX/reduce" > out 2> err
+    grep -q 'ERR_NVGPUCTRPERM' out || { grep -q PASSED out && grep -q 'smsp__inst_executed.sum' out && same ncu; } || { echo "FAIL ncu"; cat out err; failed=1; }
 fi
 if python3 -c 'import torch, triton, sys; sys.exit(not torch.cuda.is_available())' 2> /dev/null; then
     ran=1
@@ -46,5 +54,5 @@ P
     python3 profiled.py > native.out 2> err && "$MARGAY" run -q --device nvidia -o alone -- python3 profiled.py > out 2> err && cmp native.out out && grep -q "'add', 5" out &&
         "$MARGAY" run -q --device nvidia -o beside -- python3 profiled.py > out 2> err && same torch.profiler || { echo "FAIL torch.profiler"; cat native.out out err; failed=1; }
 fi
-[ $ran = 1 ] || { echo "neither compute-sanitizer nor PyTorch with Triton is here"; exit 77; }
+[ $ran = 1 ] || { echo "neither compute-sanitizer, ncu nor PyTorch with Triton is here"; exit 77; }
 exit $failed
