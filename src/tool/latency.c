@@ -2,11 +2,12 @@
  * warp executions per site.
  *
  * The clock is read before the instruction and again once its result is known: the second read is
- * guarded by a predicate of the loaded value, so that it cannot run earlier. A warp waits
+ * guarded by a predicate of the loaded value, both ways, so that it cannot run earlier. A warp waits
  * there, which it would not otherwise: loads that used to overlap follow one another. Sites whose block
  * has another site before the value's first use are labelled `serialised`.
  *
- * What two reads in a row take is measured at each kernel's entry, and its minimum is taken off. Bins are quarters of an octave: [2^(b/4), 2^((b+1)/4)). */
+ * What the two reads and the comparison take without a load between them is measured at each kernel's
+ * entry, and its minimum is taken off. Bins are quarters of an octave: [2^(b/4), 2^((b+1)/4)). */
 #include <stdlib.h>
 
 #include "analysis/space.h"
@@ -74,48 +75,42 @@ static bool result_of(const struct mg_module *m, mg_id node, const struct mg_acc
     return false;
 }
 
-/* A clock read behind v: only where v differs from a word of the clock that was read before, which nobody can tell before v is
- * there and which is as good as always so; else, and that is never, `into` stays. One read: of two, one for each answer, the
- * assembler makes two in a row. */
-static void read_clock_behind(struct mg_code_at *at, mg_id into, mg_id v, mg_id before)
-{
-    mg_id known = mg_code_temp(at, MG_TYPE_pred), word = mg_code_temp(at, MG_TYPE_b32);
-    EMIT("cvt.u32.u64", R(word), R(before));
-    EMIT("setp.ne.u32", R(known), R(v), R(word));
-    mg_code_push_guard(at, known, false);
-    read_clock(at, into);
-    mg_code_pop_guard(at);
-}
-
 static void count_load(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_opnd result, uint32_t note)
 {
     bool negated = false;
     mg_id guard = mg_node_guard(mg_patch_module(p), i->node, &negated);
     uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, site_cells, MG_MERGE_SUM, note);
     struct mg_code_at *before = mg_at_before(p, i->node), *at = mg_at_after(p, i->node);
-    mg_id begin = read_clock(before, mg_code_reg(before, MG_TYPE_b64));
-    mg_id value = mg_value_wide(at, result), low = mg_code_temp(at, MG_TYPE_b32), end = mg_code_temp(at, MG_TYPE_b64);
+    mg_id begin = mg_code_reg(before, MG_TYPE_b64), end = mg_code_temp(at, MG_TYPE_b64), known = mg_code_temp(at, MG_TYPE_pred);
+    read_clock(before, begin);
+    mg_id value = mg_value_wide(at, result), low = mg_code_temp(at, MG_TYPE_b32);
     EMIT("cvt.u32.u64", R(low), R(value));
-    EMIT("mov.b64", R(end), R(begin));
-    read_clock_behind(at, end, low, begin);
+    EMIT("setp.lt.u32", R(known), R(low), I(0x40000000));
+    mg_code_push_guard(at, known, false);
+    read_clock(at, end);
+    mg_code_pop_guard(at);
+    mg_code_push_guard(at, known, true);
+    read_clock(at, end);
+    mg_code_pop_guard(at);
     mg_code_push_guard(at, guard, negated);
     count_took(at, begin, end, cell);
     mg_code_pop_guard(at);
 }
 
-/* What the clock itself takes, reads in a row: the least over all warps, as complement. Nothing that waits stands between them. */
+/* What the clock itself takes: the least over all warps, as complement. */
 static void count_clock(struct mg_patch *p)
 {
     uint32_t cell = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, 1, MG_MERGE_MAX, note_kernel);
     struct mg_code_at *at = mg_at_entry(p, 0);
-    mg_id reads[4], took = mg_code_temp(at, MG_TYPE_b64), next = mg_code_temp(at, MG_TYPE_b64);
-    for (uint32_t i = 0; i < MG_COUNT_OF(reads); i++) reads[i] = mg_code_temp(at, MG_TYPE_b64);
-    for (uint32_t i = 0; i < MG_COUNT_OF(reads); i++) read_clock(at, reads[i]);
-    EMIT("sub.u64", R(took), R(reads[1]), R(reads[0]));
-    for (uint32_t i = 2; i < MG_COUNT_OF(reads); i++) {
-        EMIT("sub.u64", R(next), R(reads[i]), R(reads[i - 1]));
-        EMIT("min.u64", R(took), R(took), R(next));
-    }
+    mg_id begin = read_clock(at, mg_code_temp(at, MG_TYPE_b64)), end = mg_code_temp(at, MG_TYPE_b64), known = mg_code_temp(at, MG_TYPE_pred), took = mg_code_temp(at, MG_TYPE_b64);
+    EMIT("setp.lt.u32", R(known), R(mg_value_lane(at)), I(16));
+    mg_code_push_guard(at, known, false);
+    read_clock(at, end);
+    mg_code_pop_guard(at);
+    mg_code_push_guard(at, known, true);
+    read_clock(at, end);
+    mg_code_pop_guard(at);
+    EMIT("sub.u64", R(took), R(end), R(begin));
     EMIT("not.b64", R(took), R(took));
     mg_cell_update(at, cell, R(took), MG_ONCE);
 }
