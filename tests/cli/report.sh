@@ -80,7 +80,8 @@ assert some['thread_instructions'] < full['thread_instructions'], 'it counted al
 assert 0 < s['bound'] < s['thread_instructions'] and abs(s['thread_instructions'] - full['thread_instructions']) <= s['bound'], (s['thread_instructions'], s['bound'])
 assert s['blocks'][0]['thread_entries'] == full['blocks'][0]['thread_entries'] and s['blocks'][0]['bound'] == 0, s['blocks'][0]
 PY
-python3 - "$ROOT/docs/json.md" all.json part.0 <<'PY'
+"$MARGAY" run -q --device emu -t accesses -o records -- "$EX/saxpy" > /dev/null && "$MARGAY" report records --json > records.json || fail 'records'
+python3 - "$ROOT/docs/json.md" all.json part.0 records.json <<'PY'
 import json, re, sys
 text = open(sys.argv[1]).read()
 documented = set(re.findall(r'^\| `([^`]+)`', text, re.M))
@@ -91,7 +92,7 @@ def walk(v, path):
             if path == 'tools': k = '<tool>'
             if path in ('kernels[].opcodes', 'launches[].opcodes'): k = '<opcode>'
             if path == 'tools.<tool>' and k != 'options':
-                printed.add('tools.<tool>.<key>')
+                printed.add('tools.<tool>.channel' if k == 'channel' else 'tools.<tool>.<key>')
                 continue
             q = f'{path}.{k}' if path else k
             printed.add(q)
