@@ -114,6 +114,14 @@ static void hold(struct mg_chan_reading *r, struct mg_chan_piece p)
     r->held.at[at] = p;
 }
 
+/* The first n were delivered. */
+static void drop_held(struct mg_chan_reading *r, uint32_t n)
+{
+    r->held.n -= n;
+    if (n)
+        memmove(r->held.at, r->held.at + n, r->held.n * sizeof *r->held.at);
+}
+
 static void read_piece(struct reader *d, const struct mg_chan_piece *p)
 {
     struct mg_chan_reading *r = &p->chan->rings[p->ring];
@@ -130,9 +138,7 @@ static void read_piece(struct reader *d, const struct mg_chan_piece *p)
         while (n < r->held.n && (int32_t)(r->held.at[n].number - p->number) < 0)
             deliver(d, r, &r->held.at[n++]);
         deliver(d, r, p);
-        r->held.n -= n;
-        if (n)
-            memmove(r->held.at, r->held.at + n, r->held.n * sizeof *r->held.at);
+        drop_held(r, n);
     }
     uint32_t n = 0;
     while (n < r->held.n && (r->held.at[n].number == r->number || r->held.n - n > HELD_MOST)) {
@@ -143,9 +149,7 @@ static void read_piece(struct reader *d, const struct mg_chan_piece *p)
         }
         deliver(d, r, &r->held.at[n++]);
     }
-    r->held.n -= n;
-    if (n)
-        memmove(r->held.at, r->held.at + n, r->held.n * sizeof *r->held.at);
+    drop_held(r, n);
 }
 
 static void tell_sums(struct reader *d)

@@ -134,9 +134,29 @@ static void note_registers(void *user, const char *name, uint32_t registers)
 
 /* ---- through the programs ---------------------------------------------------------------------------------------- */
 
+/* A folder of two files for a program that we run: what it reads, what it leaves. */
+struct scratch { char dir[32], in[64], out[64]; };
+
+static bool scratch_make(struct scratch *s, const char *in, const char *out)
+{
+    snprintf(s->dir, sizeof s->dir, "/tmp/margay-code-XXXXXX");
+    if (!mkdtemp(s->dir)) return false;
+    snprintf(s->in, sizeof s->in, "%s/%s", s->dir, in);
+    snprintf(s->out, sizeof s->out, "%s/%s", s->dir, out);
+    return true;
+}
+
+static void scratch_remove(const struct scratch *s)
+{
+    unlink(s->in);
+    unlink(s->out);
+    rmdir(s->dir);
+}
+
 static const struct mg_sass *disassemble(struct mg_machines *m, const void *code, size_t bytes)
 {
-    char dir[] = "/tmp/margay-code-XXXXXX", in[64], out[64], key[17], *text;
+    struct scratch f;
+    char key[17], *text;
     size_t n;
     snprintf(key, sizeof key, "%016llx", (unsigned long long)mg_hash64(code, bytes, 0));
     for (struct told *t = m->told; t; t = t->next)
@@ -145,26 +165,23 @@ static const struct mg_sass *disassemble(struct mg_machines *m, const void *code
     *t = (struct told){.next = m->told};
     memcpy(t->key, key, sizeof key);
     m->told = t;
-    if (!mkdtemp(dir)) return NULL;
-    snprintf(in, sizeof in, "%s/code.cubin", dir);
-    snprintf(out, sizeof out, "%s/code.sass", dir);
-    char *with_lines[] = {m->disassembler, "-gp", "-c", in, NULL}, *without[] = {m->disassembler, "-sass", in, NULL};
-    if (!mg_io_write(in, code, bytes, NULL) && mg_child_run(m->lines ? with_lines : without, out) && !mg_io_read(out, &text, &n, NULL)) {
+    if (!scratch_make(&f, "code.cubin", "code.sass")) return NULL;
+    char *with_lines[] = {m->disassembler, "-gp", "-c", f.in, NULL}, *without[] = {m->disassembler, "-sass", f.in, NULL};
+    if (!mg_io_write(f.in, code, bytes, NULL) && mg_child_run(m->lines ? with_lines : without, f.out) && !mg_io_read(f.out, &text, &n, NULL)) {
         t->text = mg_sass_parse(text, n);
         free(text);
     }
-    unlink(in);
-    unlink(out);
-    rmdir(dir);
+    scratch_remove(&f);
     return t->text;
 }
 
 static char *run_ptxas(struct mg_machines *m, const struct mg_result_kernel *k, uint32_t sm, size_t *bytes)
 {
-    char dir[] = "/tmp/margay-code-XXXXXX", in[64], out[64], arch[32], *code = NULL;
+    struct scratch f;
+    char arch[32], *code = NULL;
     size_t n;
     char *ptx = m->has_ptxas && *k->module ? mg_profile_module(m->p->dir, k->module, &n) : NULL;
-    if (!ptx || !mkdtemp(dir)) {
+    if (!ptx || !scratch_make(&f, "code.ptx", "code.cubin")) {
         free(ptx);
         return NULL;
     }
@@ -172,13 +189,9 @@ static char *run_ptxas(struct mg_machines *m, const struct mg_result_kernel *k, 
     size_t digits = target ? strspn(target + 11, "0123456789") : 0;
     char suffix = digits ? target[11 + digits] : 0; /* sm_90a stays so */
     snprintf(arch, sizeof arch, "-arch=sm_%u%s", sm, suffix == 'a' ? "a" : suffix == 'f' ? "f" : "");
-    snprintf(in, sizeof in, "%s/code.ptx", dir);
-    snprintf(out, sizeof out, "%s/code.cubin", dir);
-    char *argv[] = {m->ptxas, arch, "-lineinfo", "-o", out, in, NULL};
-    if (mg_io_write(in, ptx, n, NULL) || !mg_child_run(argv, "/dev/null") || mg_io_read(out, &code, bytes, NULL)) code = NULL;
-    unlink(in);
-    unlink(out);
-    rmdir(dir);
+    char *argv[] = {m->ptxas, arch, "-lineinfo", "-o", f.out, f.in, NULL};
+    if (mg_io_write(f.in, ptx, n, NULL) || !mg_child_run(argv, "/dev/null") || mg_io_read(f.out, &code, bytes, NULL)) code = NULL;
+    scratch_remove(&f);
     free(ptx);
     return code;
 }

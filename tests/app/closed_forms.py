@@ -1,13 +1,9 @@
 """Exact counts of the examples against closed forms: closed_forms.py REPORT.json NAME SIZE [STEPS]"""
-import json, sys
+import json, os, sys
 
-
-def collatz(v):
-    n = 0
-    while v != 1:
-        v = 3 * v + 1 if v & 1 else v // 2
-        n += 1
-    return n
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'cli'))
+sys.dont_write_bytecode = True
+from programs import collatz
 
 
 def main():
