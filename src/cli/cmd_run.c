@@ -523,8 +523,8 @@ int cmd_run(int argc, char **argv)
     struct run r = {0};
     int status = STATUS_USAGE, why;
     const struct mg_opt opts[] = {
-        MG_OPT_LIST('t', "tool", &r.tools, "TOOL[,k=v...]", "what to measure (blocks): a name of margay tools, or the path of a tool's shared object; may be given several times"),
-        MG_OPT_LIST('e', "expr", &r.one_liners, "ONE-LINER", "count with a one-liner, or with those of a @FILE; may be repeated"),
+        MG_OPT_LIST('t', "tool", &r.tools, "TOOL[,k=v...]", "what to measure (blocks): a name of margay tools, or the path of a tool's shared object"),
+        MG_OPT_LIST('e', "expr", &r.one_liners, "ONE-LINER", "count with a one-liner, or with those of a @FILE"),
         MG_OPT_STR(0, "probe", &r.probe, "FILE", "count with probes written in C: FILE.c, or FILE.ptx of margay probe compile"),
         MG_OPT_STR('o', "output", &r.dir, "DIR", "write the profile there (margay-APP-PID)"),
         MG_OPT_CHOICE(0, "device", &r.device, "auto|nvidia|cpu|emu", "where the kernels run (auto: a GPU, else cpu, else emu)"),
