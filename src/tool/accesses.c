@@ -17,12 +17,12 @@ static const struct mg_tool_opt accesses_opts[] = {
     {0},
 };
 
-enum { RECENT = 1 << 14, LANE_WORDS = 8 };
+enum { RECENT = 1 << 12, LANE_WORDS = 8 };
 
 struct part { /* of one reader */
     FILE *raw;
     uint64_t records, lanes, bytes, disorder, sum;
-    struct { uint64_t key; uint32_t next; } recent[RECENT]; /* lanes that led, by what they should number on from */
+    struct recent { uint64_t key; int32_t next[32]; } recent[RECENT]; /* warps, by what their lanes should number on from */
 };
 struct conf {
     bool by_lane;
@@ -111,11 +111,29 @@ static enum mg_err accesses_instrument(const void *conf, struct mg_patch *p, str
 
 /* ---- what arrives ----------------------------------------------------------------------------------- */
 
-struct reading { struct conf *c; const struct mg_stream *s; struct part *p; };
+struct reading { /* of segments that came together */
+    struct conf *c;
+    const struct mg_stream *s;
+    struct part *p;
+    uint32_t number;
+    const struct mg_stream_launch *launch; /* of that number */
+    const char *kernel;                    /* its name, as its sites have it */
+};
 
-static void write_line(struct conf *c, const struct mg_stream *s, const struct mg_record *r, const uint64_t *address)
+static const struct mg_stream_launch *launch_of(struct reading *x, const struct mg_record *r)
 {
-    const struct mg_stream_launch *l = s->launch(s, r->launch);
+    if (!x->launch || x->number != r->launch) x->launch = x->s->launch(x->s, x->number = r->launch);
+    return x->launch;
+}
+
+static void write_line(struct reading *x, const struct mg_record *r)
+{
+    struct conf *c = x->c;
+    const struct mg_stream_launch *l = launch_of(x, r);
+    uint64_t address[32];
+    if (r->kind <= MG_RECORD_FAR) mg_record_addresses(r, address);
+    for (unsigned lane = 0, i = 0; lane < 32 && r->kind == MG_RECORD_LANES; lane++)
+        if (r->mask >> lane & 1) address[lane] = r->words[r->n_words * i++];
     pthread_mutex_lock(&c->lock);
     fprintf(c->file, "%llu %s %llu %u %u %u", (unsigned long long)l->id, l->kernel, (unsigned long long)r->cta, (unsigned)r->warp, (unsigned)r->number,
             r->site < l->n_sites ? (unsigned)l->sites[r->site].ptx_line : 0u);
@@ -125,44 +143,77 @@ static void write_line(struct conf *c, const struct mg_stream *s, const struct m
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Numbers of a lane that leads grow, and begin anew where a graph's node runs again; one that is not remembered any more is not compared. */
+#define BITS(n) 1u << (n), 1u << ((n) + 1), 1u << ((n) + 2), 1u << ((n) + 3)
+static const uint32_t lane_bits[32] = {BITS(0), BITS(4), BITS(8), BITS(12), BITS(16), BITS(20), BITS(24), BITS(28)};
+
+/* Is it the kernel's own? Functions that stay calls number their records anew. */
+static bool is_kernel(struct reading *x, const struct mg_record *r)
+{
+    const struct mg_stream_launch *l = launch_of(x, r);
+    const char *function = r->site < l->n_sites ? l->sites[r->site].function : "";
+    if (function != x->kernel && strcmp(function, l->kernel)) return false;
+    x->kernel = function;
+    return true;
+}
+
+/* A record's number is higher than any that its lanes took part in. A warp begins anew with 0 where a graph's node runs
+ * again; one that is not remembered any more is not compared. */
 static void check_order(struct part *p, const struct mg_record *r)
 {
-    uint64_t key = ((uint64_t)r->launch << 40 ^ r->cta << 16 ^ (uint64_t)r->warp << 5 ^ (unsigned)__builtin_ctz(r->mask)) + 1;
-    uint32_t at = (uint32_t)((key * 0x9e3779b97f4a7c15u) >> 50);
-    if (p->recent[at].key == key && r->number && r->number < p->recent[at].next) p->disorder++;
-    p->recent[at].key = key;
-    p->recent[at].next = r->number + 1;
+    uint64_t key = ((uint64_t)r->launch << 40 ^ r->cta << 8 ^ r->warp) + 1;
+    struct recent *w = &p->recent[(key * 0x9e3779b97f4a7c15u) >> 52];
+    int32_t early = 0, number = (int32_t)r->number; /* all lanes alike: several at a time */
+    if (w->key != key || !number) memset(w->next, 0, sizeof w->next);
+    w->key = key;
+    for (int i = 0; i < 32; i++) {
+        int32_t in = -((r->mask & lane_bits[i]) != 0);
+        early |= in & -(number < w->next[i]);
+        w->next[i] = (in & (number + 1)) | (~in & w->next[i]);
+    }
+    p->disorder += early != 0;
+}
+
+/* What lanes wrote in form=lanes. */
+static void take_lanes(struct part *p, const struct mg_record *r, uint32_t n)
+{
+    uint64_t sum = 0, wrong = r->n_words != LANE_WORDS;
+    for (const uint64_t *w = r->words; n && !wrong; n--, w += LANE_WORDS) {
+        wrong = (w[6] ^ (w[0] + w[1] + w[2] + w[3])) | (w[7] ^ r->site) | (w[1] ^ r->cta);
+        sum += w[0];
+    }
+    p->sum += sum;
+    p->disorder += wrong != 0;
+}
+
+/* Of the addresses of a coded record. */
+static uint64_t sum_of(const struct mg_record *r, uint32_t n)
+{
+    uint64_t sum = r->first * n;
+    const int32_t *near = (const void *)r->words;
+    switch (r->kind) {
+    case MG_RECORD_SAME: return sum;
+    case MG_RECORD_NEAR:
+        for (uint32_t i = 0; i < n; i++) sum += (uint64_t)(int64_t)near[i];
+        return sum;
+    case MG_RECORD_FAR:
+        sum = 0;
+        for (uint32_t i = 0; i < n; i++) sum += r->words[i];
+        return sum;
+    default: return sum + (uint64_t)r->width * (n * (n - 1) / 2);
+    }
 }
 
 static void take(void *user, const struct mg_record *r)
 {
     struct reading *x = user;
     uint32_t n = (uint32_t)__builtin_popcount(r->mask);
-    uint64_t address[32];
     x->p->records++;
     x->p->lanes += n;
     if (!n) return;
-    check_order(x->p, r);
-    if (r->kind == MG_RECORD_LANES) {
-        for (uint32_t i = 0, lane = 0; i < n && r->n_words == LANE_WORDS; i++, lane++) {
-            const uint64_t *w = r->words + (size_t)LANE_WORDS * i;
-            while (!(r->mask >> lane & 1)) lane++;
-            if (w[6] != w[0] + w[1] + w[2] + w[3] || w[7] != r->site || w[1] != r->cta) x->p->disorder++;
-            x->p->sum += w[0];
-            address[lane] = w[0];
-        }
-    } else if (r->kind <= MG_RECORD_UNIT) {
-        x->p->sum += r->first * n + (uint64_t)r->width * (n * (n - 1) / 2);
-    } else if (r->kind == MG_RECORD_SAME) {
-        x->p->sum += r->first * n;
-    } else {
-        mg_record_addresses(r, address);
-        for (uint32_t lane = 0; lane < 32; lane++) x->p->sum += r->mask >> lane & 1 ? address[lane] : 0;
-    }
-    if (!x->c->file) return;
-    if (r->kind <= MG_RECORD_SAME) mg_record_addresses(r, address);
-    write_line(x->c, x->s, r, address);
+    if (is_kernel(x, r)) check_order(x->p, r);
+    if (r->kind == MG_RECORD_LANES) take_lanes(x->p, r, n);
+    else x->p->sum += sum_of(r, n);
+    if (x->c->file) write_line(x, r);
 }
 
 static struct part *new_part(const struct conf *c, uint32_t worker)
@@ -177,7 +228,7 @@ static struct part *new_part(const struct conf *c, uint32_t worker)
 static void accesses_stream(void *conf, const struct mg_stream *s, const uint64_t *segment, uint32_t bytes)
 {
     struct conf *c = conf;
-    struct reading x = {c, s, NULL};
+    struct reading x = {.c = c, .s = s};
     if (s->worker >= MG_COUNT_OF(c->parts)) return;
     if (!c->parts[s->worker] && !(c->parts[s->worker] = new_part(c, s->worker))) return;
     x.p = c->parts[s->worker];

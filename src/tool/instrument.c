@@ -76,7 +76,8 @@ static void describe(struct mg_patch *p, uint32_t i, const mg_id *locs, struct m
     const struct mg_site_block *b = &all->sites->blocks[s->block];
     const struct mg_block *k = &all->sites->cfgs[b->func_ix]->blocks[b->block_ix];
     mg_id node = p->site_nodes.at[i];
-    s->function = mg_arena_strndup(a, b->function, strlen(b->function));
+    const char *before = i ? p->sites.at[i - 1].function : NULL; /* sites of one function have one name */
+    s->function = before && !strcmp(before, b->function) ? before : mg_arena_strndup(a, b->function, strlen(b->function));
     s->ptx_line = m->nodes.at[node ? node : k->first].line;
     if (node && !*s->op) {
         const char *op = mg_name(m, mg_node_form(m, &m->nodes.at[node])->text);
