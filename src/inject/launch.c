@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define REPEAT_TURN 4u           /* --repeat: runs of one code in a row */
+#define REPEAT_LEAST 12u         /* runs of either code, if as many are wanted; more while they have taken less than */
+#define REPEAT_NS 100000000u
+
 static cu_stream stream_of(const struct mg_call *c)
 {
     return c->shape.stream || !c->shape.per_thread ? c->shape.stream : CU_PER_THREAD_STREAM;
@@ -66,21 +70,30 @@ static cu_result send_instrumented(const struct mg_call *c, struct mg_run *r)
     return rc;
 }
 
-/* --repeat: both codes by turns on the memory that the launch found. They are launches of the profile like any
- * other; a gate in front of each keeps what the host needs to send it out of its time. */
+/* --repeat: both codes on the memory that the launch found, in turns of some runs each: the first of a turn finds the
+ * instructions of the other code in the caches, the others their own, as a program's further launches do. The runs are
+ * launches of the profile like any other; a gate in front of each keeps what the host needs to send it out of its time. */
+static bool run_once(const struct mg_call *c, struct mg_inst *i, struct mg_verify *v, enum mg_select_turn turn)
+{
+    mg_select_force(turn);
+    struct mg_run *r = mg_run_new(i, &c->shape, c->params, c->extra, false);
+    mg_select_force(MG_TURN_ANY);
+    bool held = r && mg_session.backend->send && mg_gate_close(c->shape.stream, c->shape.per_thread);
+    cu_result rc = !r ? CUE_OUT_OF_MEMORY : r->block ? send_instrumented(c, r) : send_native(c, r);
+    if (held)
+        mg_gate_open();
+    return mg_verify_again(v) && rc == CUE_SUCCESS;
+}
+
 static void repeat(const struct mg_call *c, struct mg_inst *i, struct mg_verify *v)
 {
-    cu_result rc = CUE_SUCCESS;
-    for (uint32_t k = 0; k < 2 * mg_session.config.repeat && rc == CUE_SUCCESS; k++) {
-        mg_select_force(k % 2 ? MG_TURN_TWIN : MG_TURN_NATIVE);
-        struct mg_run *r = mg_run_new(i, &c->shape, c->params, c->extra, false);
-        mg_select_force(MG_TURN_ANY);
-        bool held = r && mg_session.backend->send && mg_gate_close(c->shape.stream, c->shape.per_thread);
-        rc = !r ? CUE_OUT_OF_MEMORY : r->block ? send_instrumented(c, r) : send_native(c, r);
-        if (held)
-            mg_gate_open();
-        if (!mg_verify_again(v))
-            return;
+    const uint32_t most = mg_session.config.repeat;
+    const uint64_t start = mg_now_ns();
+    for (uint32_t done = 0, now; done < most && (done < REPEAT_LEAST || mg_now_ns() - start < REPEAT_NS); done += now) {
+        now = MG_MIN(most - done, REPEAT_TURN);
+        for (uint32_t k = 0; k < 2 * now; k++)
+            if (!run_once(c, i, v, k < now ? MG_TURN_NATIVE : MG_TURN_TWIN))
+                return;
     }
 }
 

@@ -86,6 +86,11 @@ for device in $devices; do
         "$MARGAY" run --repeat 3 --device $device -o again -- "$EX/histogram" > out 2>> err && "$MARGAY" report again --json > out.json &&
         cmp out plain && python3 again.py 2>> err && echo "ok   repeat, $device" || { echo "FAIL repeat, $device"; cat err; failed=1; }
 done
+# runs of one code come in turns of four, and the launch's own is the last
+rm -rf turns
+"$MARGAY" run -q --repeat 6 --device emu -o turns -- "$EX/histogram" > out 2> err && "$MARGAY" report turns --json > out.json &&
+    python3 -c 'import json; print("".join(x["ran"][0] for x in json.load(open("out.json"))["launches"]))' > order
+[ "$(cat order)" = nnnniiiinniii ] && echo "ok   turns" || { echo "FAIL turns: $(cat order)"; cat err; failed=1; }
 "$MARGAY" run --verify -t none -- ./verify > out 2> err
 [ $? = 120 ] && grep -q 'compares instrumented launches' err || { echo "FAIL -t none"; failed=1; }
 "$MARGAY" run --repeat 2 -t none -- ./verify > out 2> err
