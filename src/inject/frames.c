@@ -25,7 +25,7 @@ static bool is_framed(const struct mg_run *r, uint32_t region)
 {
     const struct mg_variant *v = r->body->variant;
     const struct mg_region *g = &v->layout.regions[region];
-    return !g->reason && g->n_list && mg_session.uses[v->uses[region]].tool->flags & MG_TOOL_FRAME;
+    return !g->reason && g->n_frame && mg_session.uses[v->uses[region]].tool->flags & MG_TOOL_FRAME;
 }
 
 static uint64_t offset_of(const struct mg_region *g) { return MG_CTX_BYTES + 8 * (g->at + g->list_at); }
@@ -55,8 +55,9 @@ static void look_at(struct mg_run *r, uint32_t region, bool read)
     if (!peek(r, offset_of(g), h.words, MG_FRAME_HEAD_WORDS))
         return;
     bool on = mg_select_is_on(r->body->variant->uses[region]);
-    if (on == (h.head.off != 0))
-        poke(r, offset_of(g) + offsetof(struct mg_frame_head, off), !on);
+    const struct mg_frame_shape s = mg_frame_shape(g->n_frame);
+    for (uint32_t k = 0; k < s.parts && on == (h.head.off != 0); k++)
+        poke(r, offset_of(g) + 8 * (uint64_t)k * s.stride + offsetof(struct mg_frame_head, off), !on);
     uint64_t *words = read ? malloc(g->n_list * sizeof *words) : NULL;
     if (words && peek(r, offset_of(g), words, g->n_list))
         mg_tools_running(r, region, words);

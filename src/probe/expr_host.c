@@ -59,9 +59,7 @@ void mg_expr_host_stream(void *conf, const struct mg_stream *s, const uint64_t *
 void mg_expr_host_read(void *conf, const struct mg_tool_launch *l, const struct mg_tool_list *list)
 {
     struct mg_expr_conf *c = conf;
-    struct mg_tool_list frame = *list;
-    if (mg_expr_wants_allocations(c->e)) frame.n -= MG_EXPR_ALLOC_WORDS;
-    char *running = mg_events_read(l, &frame);
+    char *running = mg_events_read(l, list);
     if (!running) return;
     __atomic_store_n(&c->told, true, __ATOMIC_RELAXED);
     c->host->result("expr", "running", running);

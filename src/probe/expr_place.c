@@ -457,7 +457,7 @@ enum mg_err mg_expr_instrument(const void *conf, struct mg_patch *p, struct mg_d
     struct mg_expr_placer seen, pl = {.conf = c, .e = c->e, .p = p};
     (void)d;
     look(&seen, c, p);
-    pl.ranges_at = MG_FRAME_HEAD_WORDS + (seen.has_events ? c->e->records * MG_FRAME_RECORD_WORDS : 0);
+    pl.ranges_at = mg_frame_words(seen.has_events ? c->e->records : 0);
     pl.events = mg_arena_new(mg_patch_scratch(p), struct mg_events);
     *pl.events = (struct mg_events){.p = p, .records = c->e->records};
     mg_intern_init(&pl.tuples);

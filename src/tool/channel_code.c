@@ -69,16 +69,8 @@ static mg_id low_from_leader(struct mg_code_at *at, const struct group *g, mg_id
     return r;
 }
 
-static struct mg_opnd pair(struct mg_code_at *at, mg_id lo, mg_id hi)
-{
-    struct mg_module *m = mg_at_module(at);
-    mg_id two = mg_opnd_alloc(m, 2);
-    m->opnds.at[two] = R(lo);
-    m->opnds.at[two + 1] = R(hi);
-    return (struct mg_opnd){.kind = MG_OPND_vec, .id = two, .n = 2};
-}
-static void halves(struct mg_code_at *at, mg_id v, mg_id lo, mg_id hi) { P("mov.b64", pair(at, lo, hi), R(v)); }
-static void join(struct mg_code_at *at, mg_id to, mg_id lo, mg_id hi) { P("mov.b64", R(to), pair(at, lo, hi)); }
+static void halves(struct mg_code_at *at, mg_id v, mg_id lo, mg_id hi) { P("mov.b64", mg_code_pair(at, lo, hi), R(v)); }
+static void join(struct mg_code_at *at, mg_id to, mg_id lo, mg_id hi) { P("mov.b64", R(to), mg_code_pair(at, lo, hi)); }
 
 static mg_id from_leader(struct mg_code_at *at, const struct group *g, mg_id v)
 {
@@ -120,13 +112,13 @@ static void copy_page(struct mg_code_at *at, const struct group *g, mg_id page)
         P("min.u32", R(within), R(off), I(MG_CHANNEL_PAGE - 16)); /* who is beyond copies those once more */
         P("cvt.u64.u32", R(place[i]), R(within));
         P("add.u64", R(place[i]), R(place[i]), R(page));
-        P("ld.global.cg.v2.u64", pair(at, one[i], two[i]), AT(place[i], 0));
+        P("ld.global.cg.v2.u64", mg_code_pair(at, one[i], two[i]), AT(place[i], 0));
         P("add.u32", R(off), R(off), R(step));
         P("add.u32", R(all), R(all), R(step));
     }
     for (unsigned i = 0; i < AT_ONCE; i++) {
         P("add.u64", R(place[i]), R(place[i]), R(mirror));
-        P("st.global.v2.u64", AT(place[i], 0), pair(at, one[i], two[i]));
+        P("st.global.v2.u64", AT(place[i], 0), mg_code_pair(at, one[i], two[i]));
     }
     P("setp.lt.u32", R(p), R(all), I(MG_CHANNEL_PAGE));
     IF(p, "bra", mg_o_label(again));

@@ -107,7 +107,7 @@ static char *running_json(const struct mg_tool_launch *l, const struct reading *
 char *mg_events_read(const struct mg_tool_launch *l, const struct mg_tool_list *list)
 {
     const struct mg_region *g = list->region;
-    const struct mg_frame_head *h = (const void *)list->words, *was = (const void *)list->before;
+    const struct mg_frame_head h = mg_frame_sums(list->words, list->region->n_frame);
     struct reading *x = mg_xcalloc(1, sizeof *x);
     struct mg_frame_record *records;
     uint32_t frame = 0;
@@ -118,11 +118,11 @@ char *mg_events_read(const struct mg_tool_launch *l, const struct mg_tool_list *
         if (note == NOTE_FRAME) frame = i + 1;
         else if (event < MG_EVENTS_MOST) x->tables[event] = i;
     }
-    uint64_t n = mg_frame_read(list->words, list->n, was ? was->fill : 0, &records);
+    uint64_t n = mg_frame_read(list->words, list->region->n_frame, list->before, &records);
     mg_events_match(records, n, add_row, x);
     free(records);
-    if (list->running && frame) text = running_json(l, x, h, n);
-    else if (frame && !list->running) list->add(list, frame - 1, &(const uint64_t){0}, (const uint64_t[]){n, h->lost - (was ? was->lost : 0)});
+    if (list->running && frame) text = running_json(l, x, &h, n);
+    else if (frame && !list->running) list->add(list, frame - 1, &(const uint64_t){0}, (const uint64_t[]){n, h.lost - (list->before ? mg_frame_sums(list->before, list->region->n_frame).lost : 0)});
     free(x);
     return text;
 }

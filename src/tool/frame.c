@@ -1,22 +1,52 @@
-/* Frames: see frame.h. The lowest lane of a group writes; what it does stands under guards, without a branch. Where records
- * are staged, each warp has some in shared memory: how many, how many of its lanes have not left yet, then the records. */
+/* Frames: see frame.h. The lowest lane of a group writes, under guards; all lanes of the group go the same way, since what
+ * branches depends on a vote. Where records are staged, each warp has some in shared memory: how many, how many of its lanes
+ * have not left yet, then the records. */
 #include "tool/frame.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tool/patch_priv.h"
+
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
-#define HEAD(field) mg_o_addr_reg(list, (int64_t)offsetof(struct mg_frame_head, field))
+#define P(...) MG_PURE(at, __VA_ARGS__)
+#define IF(p, ...) MG_GUARDED(at, (p), __VA_ARGS__)
+#define HEAD(part, field) mg_o_addr_reg((part), (int64_t)offsetof(struct mg_frame_head, field))
 #define RECORD(to, field) mg_o_addr_reg((to), (int64_t)(sizeof(struct mg_frame_head) + offsetof(struct mg_frame_record, field)))
 
 enum { STAGE_COUNT = 0, STAGE_LIVE = 4, STAGE_HEAD = 8, STAGE_CLOCK = STAGE_HEAD, STAGE_LANES = STAGE_HEAD + 8, STAGE_WHAT = STAGE_HEAD + 16, STAGED_BYTES = 24 };
 #define STAGE(at) mg_o_addr_reg(f->stage, (at))
 
+/* ---- shape ------------------------------------------------------------------------------------------------- */
+
+enum { HEAD_WORDS = MG_FRAME_HEAD_WORDS, RECORD_WORDS = MG_FRAME_RECORD_WORDS };
+
+/* The largest power of two that leaves each part `least`. */
+static uint32_t parts_of(uint64_t all, uint32_t least)
+{
+    uint32_t n = 1;
+    while (2 * n <= MG_FRAME_MOST_PARTS && all / (2 * n) >= least) n *= 2;
+    return n;
+}
+
+uint32_t mg_frame_words(uint64_t records)
+{
+    uint32_t n = parts_of(records, MG_FRAME_LEAST_RECORDS);
+    return n * (HEAD_WORDS + (uint32_t)((records + n - 1) / n) * RECORD_WORDS);
+}
+
+struct mg_frame_shape mg_frame_shape(uint32_t n_words)
+{
+    uint32_t n = parts_of(n_words, HEAD_WORDS + MG_FRAME_LEAST_RECORDS * RECORD_WORDS), stride = n_words / n;
+    return (struct mg_frame_shape){.parts = n, .stride = stride, .room = stride < HEAD_WORDS ? 0 : (stride - HEAD_WORDS) / RECORD_WORDS};
+}
+
 void mg_frame_reserve(struct mg_patch *p, uint32_t records)
 {
-    mg_patch_list(p, MG_FRAME_HEAD_WORDS + records * MG_FRAME_RECORD_WORDS);
+    p->region->n_frame = mg_frame_words(records);
+    mg_patch_list(p, p->region->n_frame);
 }
 
 static mg_id t64(struct mg_code_at *at) { return mg_code_temp(at, MG_TYPE_b64); }
@@ -25,7 +55,7 @@ static mg_id tp(struct mg_code_at *at) { return mg_code_temp(at, MG_TYPE_pred); 
 
 void mg_frame_begin(struct mg_frame_code *f, struct mg_patch *p, uint32_t records, uint32_t staged)
 {
-    *f = (struct mg_frame_code){.p = p, .records = records, .staged = staged};
+    *f = (struct mg_frame_code){.p = p, .shape = mg_frame_shape(mg_frame_words(records)), .staged = staged};
     if (staged && mg_patch_sites(p)->n_funcs == 1) f->stage = mg_patch_warp_bytes(p, (STAGE_HEAD + staged * STAGED_BYTES + 15) / 16 * 16);
     if (!f->stage) return;
     struct mg_code_at *at = mg_at_entry(p, 0);
@@ -36,138 +66,207 @@ void mg_frame_begin(struct mg_frame_code *f, struct mg_patch *p, uint32_t record
     mg_code_pop_guard(at);
 }
 
-/* ---- into the frame: by one lane ------------------------------------------------------------------------- */
+/* ---- places: for the lane where `who` is true, one of `mask` at most; all of these go through it ---------------- */
 
-/* Guards what follows: the host has not switched it off. */
-static void push_on(struct mg_code_at *at, mg_id list)
+struct place { mg_id list, ix /* b32: of the multiprocessor's part */, own /* its address */, part /* where there is room */, slot, less, on, in /* preds: not switched off; there is room */; };
+
+static mg_id any_of(struct mg_code_at *at, mg_id mask, mg_id p)
 {
-    mg_id on = tp(at), word = t64(at);
-    MG_CODE(at, "ld.volatile.global.u64", R(word), HEAD(off));
-    MG_CODE(at, "setp.eq.u64", R(on), R(word), I(0));
-    mg_code_push_guard(at, on, false);
+    mg_id r = tp(at);
+    if (at->p->all->ballot) P("vote.any.pred", R(r), R(p));
+    else P("vote.sync.any.pred", R(r), R(p), R(mask));
+    return r;
 }
 
-/* to = where the record with this number goes, less the header. Guards what follows: there is room; else it is lost. */
-static void push_room(const struct mg_frame_code *f, struct mg_code_at *at, mg_id list, mg_id slot, mg_id to)
+/* The part of the lane's multiprocessor; `on`: who is there, and the host has not switched it off. */
+static struct place find_part(const struct mg_frame_code *f, struct mg_code_at *at, mg_id who)
 {
-    mg_id in = tp(at), first = tp(at), word = t64(at);
-    MG_CODE(at, "ld.volatile.global.u64", R(word), HEAD(less));
-    MG_CODE(at, "add.u64", R(word), R(word), R(slot));
-    MG_CODE(at, "setp.lt.u64", R(in), R(word), I(f->records));
-    mg_code_push_guard(at, in, true);
-    MG_CODE(at, "red.global.add.u64", HEAD(lost), I(1));
-    MG_CODE(at, "red.global.max.u64", HEAD(status), I(MG_FRAME_FULL));
-    mg_code_pop_guard(at);
-    mg_code_push_guard(at, in, false);
-    MG_CODE(at, "setp.eq.u64", R(first), R(slot), I(0));
-    mg_code_push_guard(at, first, false);
-    MG_CODE(at, "red.global.max.u64", HEAD(status), I(MG_FRAME_WRITTEN));
-    mg_code_pop_guard(at);
-    MG_CODE(at, "shl.b64", R(to), R(slot), I(5));
-    MG_CODE(at, "add.u64", R(to), R(to), R(list));
+    struct place x = {.list = mg_value_list(at), .ix = t32(at), .own = t64(at), .part = t64(at), .slot = t64(at), .less = t64(at), .on = tp(at), .in = tp(at)};
+    mg_id off = t64(at);
+    if (f->shape.parts > 1) {
+        P("and.b32", R(x.ix), R(mg_value_sm(at)), I(f->shape.parts - 1));
+        P("mad.wide.u32", R(x.own), R(x.ix), I(8 * (int64_t)f->shape.stride), R(x.list));
+    } else {
+        x.own = x.list;
+    }
+    P("mov.u64", R(off), I(1));
+    P("mov.u64", R(x.less), I(0));
+    P("mov.u64", R(x.slot), I(0));
+    P("mov.u64", R(x.part), R(x.own));
+    IF(who, "ld.volatile.global.v2.u64", mg_code_pair(at, off, x.less), HEAD(x.own, off));
+    P("setp.eq.and.u64", R(x.on), R(off), I(0), R(who));
+    return x;
 }
+
+/* Is the place in the part? */
+static void ask_room(const struct mg_frame_code *f, struct mg_code_at *at, mg_id slot, mg_id less, mg_id who, mg_id in)
+{
+    mg_id end = t64(at);
+    P("add.u64", R(end), R(slot), R(less));
+    P("setp.lt.and.u64", R(in), R(end), I((int64_t)f->shape.room), R(who));
+}
+
+/* Whose part is full looks for room in others, and remembers how far it had to go. */
+static void look_elsewhere(const struct mg_frame_code *f, struct mg_code_at *at, const struct place *x, mg_id mask, mg_id full)
+{
+    mg_id seeks = tp(at), some = tp(at), next = t32(at), k = t32(at), other = t64(at), slot = t64(at), again = mg_code_label(at), out = mg_code_label(at);
+    P("mov.u32", R(next), I(f->shape.parts));
+    IF(full, "ld.volatile.global.u32", R(next), HEAD(x->own, next));
+    mg_code_place(at, again);
+    P("setp.lt.u32", R(seeks), R(next), I(f->shape.parts)); /* not full: it is */
+    mg_code_emit(at, any_of(at, mask, seeks), true, "bra", (const struct mg_opnd[]){mg_o_label(out)}, 1);
+    P("add.u32", R(k), R(x->ix), R(next));
+    P("and.b32", R(k), R(k), I(f->shape.parts - 1));
+    P("mad.wide.u32", R(other), R(k), I(8 * (int64_t)f->shape.stride), R(x->list));
+    P("mov.u64", R(slot), I(0));
+    IF(seeks, "ld.volatile.global.u64", R(slot), HEAD(other, fill));
+    ask_room(f, at, slot, x->less, seeks, some);
+    IF(some, "atom.global.add.u64", R(slot), HEAD(other, fill), I(1));
+    ask_room(f, at, slot, x->less, some, some);
+    IF(some, "mov.u64", R(x->part), R(other));
+    IF(some, "mov.u64", R(x->slot), R(slot));
+    P("or.pred", R(x->in), R(x->in), R(some));
+    IF(some, "st.volatile.global.u32", HEAD(x->own, next), R(next));
+    IF(some, "mov.u32", R(next), I(f->shape.parts)); /* found */
+    P("not.pred", R(some), R(some));
+    P("and.pred", R(some), R(some), R(seeks));
+    IF(some, "add.u32", R(next), R(next), I(1));
+    P("bra", mg_o_label(again));
+    mg_code_place(at, out);
+    P("not.pred", R(some), R(x->in));
+    P("and.pred", R(some), R(some), R(full));
+    IF(some, "st.volatile.global.u32", HEAD(x->own, next), R(next));
+}
+
+/* The place x->slot of the own part, or another where that is full; who finds none counts itself as lost. */
+static void find_room(const struct mg_frame_code *f, struct mg_code_at *at, const struct place *x, mg_id mask)
+{
+    mg_id full = tp(at), first = tp(at), skip = mg_code_label(at);
+    ask_room(f, at, x->slot, x->less, x->on, x->in);
+    P("not.pred", R(full), R(x->in));
+    P("and.pred", R(full), R(full), R(x->on));
+    mg_code_emit(at, any_of(at, mask, full), true, "bra", (const struct mg_opnd[]){mg_o_label(skip)}, 1);
+    if (f->shape.parts > 1) {
+        look_elsewhere(f, at, x, mask, full);
+        P("not.pred", R(first), R(x->in));
+        P("and.pred", R(full), R(full), R(first));
+    }
+    IF(full, "red.global.add.u64", HEAD(x->own, lost), I(1));
+    IF(full, "red.global.max.u64", HEAD(x->own, status), I(MG_FRAME_FULL));
+    mg_code_place(at, skip);
+    P("setp.eq.and.u64", R(first), R(x->slot), I(0), R(x->in));
+    IF(first, "red.global.max.u64", HEAD(x->part, status), I(MG_FRAME_WRITTEN));
+}
+
+/* Where the record goes, less the header. */
+static mg_id record_at(struct mg_code_at *at, const struct place *x)
+{
+    mg_id to = t64(at);
+    P("shl.b64", R(to), R(x->slot), I(5));
+    P("add.u64", R(to), R(to), R(x->part));
+    return to;
+}
+
+/* ---- records of one lane ---------------------------------------------------------------------------------------- */
 
 static mg_id where_of(struct mg_code_at *at)
 {
     mg_id warp = t64(at), where = t64(at);
-    MG_CODE(at, "cvt.u64.u32", R(warp), R(mg_value_warp(at)));
-    MG_CODE(at, "shl.b64", R(where), R(mg_value_cta(at)), I(5));
-    MG_CODE(at, "or.b64", R(where), R(where), R(warp));
-    MG_CODE(at, "or.b64", R(where), R(where), I(INT64_MIN));
+    P("cvt.u64.u32", R(warp), R(mg_value_warp(at)));
+    P("shl.b64", R(where), R(mg_value_cta(at)), I(5));
+    P("or.b64", R(where), R(where), R(warp));
+    P("or.b64", R(where), R(where), I(INT64_MIN));
     return where;
 }
 
 static mg_id lanes_of(struct mg_code_at *at, mg_id mask)
 {
     mg_id lanes = t64(at), sm = t64(at);
-    MG_CODE(at, "cvt.u64.u32", R(sm), R(mg_value_sm(at)));
-    MG_CODE(at, "shl.b64", R(sm), R(sm), I(32));
-    MG_CODE(at, "cvt.u64.u32", R(lanes), R(mask));
-    MG_CODE(at, "or.b64", R(lanes), R(lanes), R(sm));
+    P("cvt.u64.u32", R(sm), R(mg_value_sm(at)));
+    P("shl.b64", R(sm), R(sm), I(32));
+    P("cvt.u64.u32", R(lanes), R(mask));
+    P("or.b64", R(lanes), R(lanes), R(sm));
     return lanes;
 }
 
 static mg_id clock_of(struct mg_code_at *at)
 {
     mg_id clock = t64(at);
-    MG_CODE(at, "max.u64", R(clock), R(mg_value_clock(at)), I(1));
+    P("max.u64", R(clock), R(mg_value_clock(at)), I(1));
     return clock;
 }
 
-static void write_now(const struct mg_frame_code *f, struct mg_code_at *at, mg_id lanes, uint32_t what, mg_id early)
+static void write_now(const struct mg_frame_code *f, struct mg_code_at *at, mg_id who, mg_id mask, mg_id lanes, uint32_t what, mg_id early)
 {
-    mg_id list = mg_value_list(at), slot = t64(at), to = t64(at);
-    push_on(at, list);
-    MG_CODE(at, "atom.global.add.u64", R(slot), HEAD(fill), I(1));
-    push_room(f, at, list, slot, to);
-    MG_CODE(at, "st.global.u64", RECORD(to, where), R(where_of(at)));
-    MG_CODE(at, "st.global.u64", RECORD(to, lanes), R(lanes));
-    MG_CODE(at, "st.global.u64", RECORD(to, what), I(what));
-    MG_CODE(at, "st.global.u64", RECORD(to, clock), R(early ? early : clock_of(at)));
-    mg_code_pop_guard(at);
-    mg_code_pop_guard(at);
+    struct place x = find_part(f, at, who);
+    IF(x.on, "atom.global.add.u64", R(x.slot), HEAD(x.own, fill), I(1));
+    find_room(f, at, &x, mask);
+    mg_id to = record_at(at, &x), code = t64(at);
+    P("mov.u64", R(code), I(what));
+    IF(x.in, "st.global.v2.u64", RECORD(to, lanes), mg_code_pair(at, lanes, code));
+    IF(x.in, "st.global.v2.u64", RECORD(to, clock), mg_code_pair(at, early ? early : clock_of(at), where_of(at)));
 }
 
 /* ---- staged ------------------------------------------------------------------------------------------------ */
 
-static void stage(const struct mg_frame_code *f, struct mg_code_at *at, mg_id lanes, uint32_t what, mg_id early)
+/* What finds no room in shared memory is written at once. */
+static void stage(const struct mg_frame_code *f, struct mg_code_at *at, mg_id lead, mg_id mask, mg_id lanes, uint32_t what, mg_id early)
 {
-    mg_id ix = t32(at), to = t32(at), in = tp(at);
-    MG_CODE(at, "atom.shared.add.u32", R(ix), STAGE(STAGE_COUNT), I(1));
-    MG_CODE(at, "setp.lt.u32", R(in), R(ix), I(f->staged));
-    mg_code_push_guard(at, in, true);
-    write_now(f, at, lanes, what, early);
-    mg_code_pop_guard(at);
-    mg_code_push_guard(at, in, false);
-    MG_CODE(at, "mad.lo.u32", R(to), R(ix), I(STAGED_BYTES), R(f->stage));
-    MG_CODE(at, "st.shared.u64", mg_o_addr_reg(to, STAGE_LANES), R(lanes));
-    MG_CODE(at, "st.shared.u64", mg_o_addr_reg(to, STAGE_WHAT), I(what));
-    MG_CODE(at, "st.shared.u64", mg_o_addr_reg(to, STAGE_CLOCK), R(early ? early : clock_of(at)));
-    mg_code_pop_guard(at);
+    mg_id ix = t32(at), to = t32(at), in = tp(at), over = tp(at), some, skip = mg_code_label(at);
+    P("mov.u32", R(ix), I(0));
+    IF(lead, "atom.shared.add.u32", R(ix), STAGE(STAGE_COUNT), I(1));
+    P("setp.lt.and.u32", R(in), R(ix), I(f->staged), R(lead));
+    P("setp.ge.and.u32", R(over), R(ix), I(f->staged), R(lead));
+    P("mad.lo.u32", R(to), R(ix), I(STAGED_BYTES), R(f->stage));
+    IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_LANES), R(lanes));
+    IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_WHAT), I(what));
+    IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_CLOCK), R(early ? early : clock_of(at)));
+    some = any_of(at, mask, over);
+    mg_code_emit(at, some, true, "bra", (const struct mg_opnd[]){mg_o_label(skip)}, 1);
+    write_now(f, at, over, mask, lanes, what, early);
+    mg_code_place(at, skip);
 }
 
 /* Lanes leave: the last of the warp takes what is staged into the frame. */
 static void leave(struct mg_code_at *at, void *user)
 {
     const struct mg_frame_code *f = user;
-    mg_id n = mg_value_n_active(at), less = t32(at), old = t32(at), count = mg_code_reg(at, MG_TYPE_b32), from = mg_code_reg(at, MG_TYPE_b32), slot = mg_code_reg(at, MG_TYPE_b64);
-    mg_id last = tp(at), none = tp(at), again = mg_code_label(at), out = mg_code_label(at), list = mg_value_list(at), word = t64(at), to = t64(at);
-    MG_CODE(at, "mov.u32", R(count), I(0));
+    mg_id n = mg_value_n_active(at), less = t32(at), old = t32(at), count = mg_code_reg(at, MG_TYPE_b32), from = mg_code_reg(at, MG_TYPE_b32);
+    mg_id last = tp(at), none = tp(at), more = tp(at), mask = t32(at), again = mg_code_label(at), out = mg_code_label(at), word[3] = {t64(at), t64(at), t64(at)};
     mg_code_push_guard(at, mg_value_leader(at), false);
-    MG_CODE(at, "neg.s32", R(less), R(n));
-    MG_CODE(at, "atom.shared.add.u32", R(old), STAGE(STAGE_LIVE), R(less));
-    MG_CODE(at, "setp.eq.u32", R(last), R(old), R(n));
-    mg_code_push_guard(at, last, false);
-    push_on(at, list);
-    MG_CODE(at, "ld.volatile.shared.u32", R(count), STAGE(STAGE_COUNT));
-    MG_CODE(at, "min.u32", R(count), R(count), I(f->staged));
+    mg_id lead = mg_at_guard(at)->pred;
     mg_code_pop_guard(at);
-    mg_code_pop_guard(at);
-    mg_code_pop_guard(at);
-    MG_CODE(at, "setp.eq.u32", R(none), R(count), I(0));
-    mg_code_push_guard(at, none, false);
-    MG_CODE(at, "bra", mg_o_label(out));
-    mg_code_pop_guard(at);
-    MG_CODE(at, "cvt.u64.u32", R(word), R(count)); /* one lane from here on */
-    MG_CODE(at, "atom.global.add.u64", R(slot), HEAD(fill), R(word));
-    MG_CODE(at, "mov.u32", R(from), R(f->stage));
+    P("neg.s32", R(less), R(n));
+    P("mov.u32", R(old), I(0));
+    P("mov.u32", R(count), I(0));
+    IF(lead, "atom.shared.add.u32", R(old), STAGE(STAGE_LIVE), R(less));
+    P("setp.eq.and.u32", R(last), R(old), R(n), R(lead));
+    IF(last, "ld.volatile.shared.u32", R(count), STAGE(STAGE_COUNT));
+    P("min.u32", R(count), R(count), I(f->staged));
+    P("setp.eq.u32", R(none), R(count), I(0));
+    IF(none, "bra", mg_o_label(out));
+    P("mov.u32", R(mask), I(1)); /* one lane from here on */
+    P("shl.b32", R(mask), R(mask), R(mg_value_lane(at)));
+    struct place x = find_part(f, at, last);
+    P("cvt.u64.u32", R(word[0]), R(count));
+    IF(x.on, "atom.global.add.u64", R(x.slot), HEAD(x.own, fill), R(word[0]));
+    P("mov.u32", R(from), R(f->stage));
+    mg_id slot = mg_code_reg(at, MG_TYPE_b64);
+    P("mov.u64", R(slot), R(x.slot));
     mg_code_place(at, again);
-    push_room(f, at, list, slot, to);
-    MG_CODE(at, "st.global.u64", RECORD(to, where), R(where_of(at)));
-    MG_CODE(at, "ld.volatile.shared.u64", R(word), mg_o_addr_reg(from, STAGE_LANES));
-    MG_CODE(at, "st.global.u64", RECORD(to, lanes), R(word));
-    MG_CODE(at, "ld.volatile.shared.u64", R(word), mg_o_addr_reg(from, STAGE_WHAT));
-    MG_CODE(at, "st.global.u64", RECORD(to, what), R(word));
-    MG_CODE(at, "ld.volatile.shared.u64", R(word), mg_o_addr_reg(from, STAGE_CLOCK));
-    MG_CODE(at, "st.global.u64", RECORD(to, clock), R(word));
-    mg_code_pop_guard(at);
-    MG_CODE(at, "add.u64", R(slot), R(slot), I(1));
-    MG_CODE(at, "add.u32", R(from), R(from), I(STAGED_BYTES));
-    MG_CODE(at, "sub.u32", R(count), R(count), I(1));
-    MG_CODE(at, "setp.ne.u32", R(none), R(count), I(0));
-    mg_code_push_guard(at, none, false);
-    MG_CODE(at, "bra", mg_o_label(again));
-    mg_code_pop_guard(at);
+    P("mov.u64", R(x.part), R(x.own));
+    P("mov.u64", R(x.slot), R(slot));
+    find_room(f, at, &x, mask);
+    mg_id to = record_at(at, &x);
+    static const int field[3] = {STAGE_CLOCK, STAGE_LANES, STAGE_WHAT};
+    for (int i = 0; i < 3; i++) P("ld.volatile.shared.u64", R(word[i]), mg_o_addr_reg(from, field[i]));
+    IF(x.in, "st.global.v2.u64", RECORD(to, lanes), mg_code_pair(at, word[1], word[2]));
+    IF(x.in, "st.global.v2.u64", RECORD(to, clock), mg_code_pair(at, word[0], where_of(at)));
+    P("add.u64", R(slot), R(slot), I(1));
+    P("add.u32", R(from), R(from), I(STAGED_BYTES));
+    P("sub.u32", R(count), R(count), I(1));
+    P("setp.ne.u32", R(more), R(count), I(0));
+    IF(more, "bra", mg_o_label(again));
     mg_code_place(at, out);
 }
 
@@ -175,12 +274,13 @@ static void leave(struct mg_code_at *at, void *user)
 
 void mg_frame_write(struct mg_frame_code *f, struct mg_code_at *at, uint32_t what, bool late)
 {
-    mg_id mask = mg_value_active(at), lead = mg_value_leader(at), early = late ? 0 : clock_of(at);
-    mg_code_push_guard(at, lead, false);
+    const struct mg_code_guard g = *mg_at_guard(at);
+    mg_id mask = mg_value_active(at), lead = mg_value_leader(at), early = late ? 0 : clock_of(at), out = mg_code_label(at);
+    if (g.pred) mg_code_emit(at, g.pred, !g.is_not, "bra", (const struct mg_opnd[]){mg_o_label(out)}, 1);
     mg_id lanes = lanes_of(at, mask);
-    if (f->stage) stage(f, at, lanes, what, early);
-    else write_now(f, at, lanes, what, early);
-    mg_code_pop_guard(at);
+    if (f->stage) stage(f, at, lead, mask, lanes, what, early);
+    else write_now(f, at, lead, mask, lanes, what, early);
+    mg_code_place(at, out);
 }
 
 void mg_frame_end(struct mg_frame_code *f)
@@ -188,16 +288,41 @@ void mg_frame_end(struct mg_frame_code *f)
     if (f->stage) mg_at_exits(f->p, 0, leave, f);
 }
 
-uint64_t mg_frame_read(const uint64_t *list, uint32_t n, uint64_t from, struct mg_frame_record **out)
+/* ---- on the host ------------------------------------------------------------------------------------------------- */
+
+static const struct mg_frame_head *head_of(const uint64_t *list, const struct mg_frame_shape *s, uint32_t part)
 {
-    const struct mg_frame_head *h = (const void *)list;
-    const struct mg_frame_record *r = (const void *)(list + MG_FRAME_HEAD_WORDS);
-    uint64_t room = n < MG_FRAME_HEAD_WORDS ? 0 : (n - MG_FRAME_HEAD_WORDS) / MG_FRAME_RECORD_WORDS, whole = 0;
-    uint64_t end = room ? MG_MIN(__atomic_load_n(&h->fill, __ATOMIC_RELAXED), room) : 0;
-    *out = from < end ? malloc((end - from) * sizeof **out) : NULL;
-    for (uint64_t i = from; *out && i < end; i++) {
-        struct mg_frame_record one = r[i];
-        if (one.clock && one.where && one.lanes && one.what) (*out)[whole++] = one; /* else it is being written, or the program wrote here */
+    return (const void *)(list + (size_t)part * s->stride);
+}
+static uint64_t filled(const struct mg_frame_head *h, const struct mg_frame_shape *s) { return MG_MIN(__atomic_load_n(&h->fill, __ATOMIC_RELAXED), s->room); }
+
+struct mg_frame_head mg_frame_sums(const uint64_t *list, uint32_t n)
+{
+    const struct mg_frame_shape s = mg_frame_shape(n);
+    struct mg_frame_head all = {.off = head_of(list, &s, 0)->off, .less = head_of(list, &s, 0)->less};
+    for (uint32_t k = 0; k < s.parts; k++) {
+        const struct mg_frame_head *h = head_of(list, &s, k);
+        all.status = MG_MAX(all.status, h->status);
+        all.fill += filled(h, &s);
+        all.lost += h->lost;
+    }
+    return all;
+}
+
+uint64_t mg_frame_read(const uint64_t *list, uint32_t n, const uint64_t *before, struct mg_frame_record **out)
+{
+    const struct mg_frame_shape s = mg_frame_shape(n);
+    const uint64_t most = s.room * s.parts;
+    uint64_t whole = 0;
+    *out = most ? malloc(most * sizeof **out) : NULL;
+    for (uint32_t k = 0; *out && k < s.parts; k++) {
+        const struct mg_frame_head *h = head_of(list, &s, k);
+        const struct mg_frame_record *r = (const void *)(h + 1);
+        uint64_t end = filled(h, &s);
+        for (uint64_t i = before ? filled(head_of(before, &s, k), &s) : 0; i < end; i++) {
+            struct mg_frame_record one = r[i];
+            if (one.clock && one.where && one.lanes && one.what) (*out)[whole++] = one; /* else it is being written, or the program wrote here */
+        }
     }
     return whole;
 }

@@ -34,6 +34,7 @@ struct mg_region { /* of one tool; strings and arrays live as long as the layout
     struct mg_layout_site *sites; uint32_t n_sites;
     struct mg_layout_table *tables; uint32_t n_tables;
     uint32_t n_list; uint64_t list_at;   /* words of tool.list: how many, and where in the region */
+    uint32_t n_frame;                    /* of these, the first: a frame (frame.h) */
     uint32_t first_word, n_launch_words; /* in the context block's words[]: what initialize fills */
     bool has_channel; uint8_t *channel_widths; uint32_t n_channel_widths; /* bytes of a lane's access, by site of the channel */
     uint32_t channel_word; /* of its words: address of the channel, number of the launch: filled by who makes channels */

@@ -49,17 +49,51 @@ MG_TEST(events_match)
 
 MG_TEST(events_frame_read)
 {
-    uint64_t list[MG_FRAME_HEAD_WORDS + 3 * MG_FRAME_RECORD_WORDS] = {0};
-    struct mg_frame_head *h = (void *)list;
+    uint64_t list[MG_FRAME_HEAD_WORDS + 3 * MG_FRAME_RECORD_WORDS] = {0}, before[MG_FRAME_HEAD_WORDS] = {0};
+    struct mg_frame_head *h = (void *)list, *was = (void *)before;
     struct mg_frame_record *r = (void *)(list + MG_FRAME_HEAD_WORDS), *out;
     h->fill = 9; /* more than there is room for */
     r[0] = of(7, A, false, 1, 5), r[2] = of(7, A, true, 1, 8);
     r[1] = of(7, B, false, 1, 6), r[1].lanes = 0; /* not written to its end */
-    MG_CHECK_EQ(mg_frame_read(list, MG_COUNT_OF(list), 0, &out), 2);
+    MG_CHECK_EQ(mg_frame_read(list, MG_COUNT_OF(list), NULL, &out), 2);
     MG_CHECK(out[0].clock == 5 && out[1].clock == 8);
     free(out);
-    MG_CHECK_EQ(mg_frame_read(list, MG_COUNT_OF(list), 2, &out), 1);
+    was->fill = 2;
+    MG_CHECK_EQ(mg_frame_read(list, MG_COUNT_OF(list), before, &out), 1);
     free(out);
-    MG_CHECK_EQ(mg_frame_read(list, MG_COUNT_OF(list), 9, &out), 0);
-    MG_CHECK_EQ(mg_frame_read(list, 3, 0, &out), 0);
+    was->fill = 9;
+    MG_CHECK_EQ(mg_frame_read(list, MG_COUNT_OF(list), before, &out), 0);
+    free(out);
+    MG_CHECK_EQ(mg_frame_read(list, 3, NULL, &out), 0);
+    free(out);
+}
+
+/* Whatever room is asked for: as much is there, in parts that its words tell again. */
+MG_TEST(events_frame_shape)
+{
+    for (uint64_t records = 0; records <= MG_EVENT_MOST_RECORDS; records += records < 2000 ? 1 : 997) {
+        uint32_t words = mg_frame_words(records);
+        const struct mg_frame_shape s = mg_frame_shape(words);
+        MG_CHECK_EQ(s.parts * s.stride, words);
+        MG_CHECK(s.parts * s.room >= records && s.parts * s.room < records + s.parts && s.parts <= MG_FRAME_MOST_PARTS && !(s.parts & (s.parts - 1)));
+        MG_CHECK(s.parts == 1 || s.room >= MG_FRAME_LEAST_RECORDS);
+        MG_CHECK_EQ(s.stride, MG_FRAME_HEAD_WORDS + s.room * MG_FRAME_RECORD_WORDS);
+    }
+    MG_CHECK_EQ(mg_frame_shape(mg_frame_words(100)).parts, 1);
+    MG_CHECK_EQ(mg_frame_shape(mg_frame_words(MG_EVENT_RECORDS)).parts, MG_FRAME_MOST_PARTS);
+
+    uint32_t n = mg_frame_words(256); /* two parts: sums are of both */
+    uint64_t *list = mg_xcalloc(n, sizeof *list);
+    struct mg_frame_head *a = (void *)list, *b = (void *)(list + n / 2);
+    struct mg_frame_record *out;
+    *a = (struct mg_frame_head){.status = MG_FRAME_FULL, .fill = 130, .lost = 2};
+    *b = (struct mg_frame_head){.status = MG_FRAME_WRITTEN, .fill = 5, .lost = 1};
+    ((struct mg_frame_record *)(a + 1))[127] = of(7, A, false, 1, 5);
+    ((struct mg_frame_record *)(b + 1))[4] = of(9, A, false, 1, 6);
+    struct mg_frame_head all = mg_frame_sums(list, n);
+    MG_CHECK(all.status == MG_FRAME_FULL && all.fill == 133 && all.lost == 3 && !all.off);
+    MG_CHECK_EQ(mg_frame_read(list, n, NULL, &out), 2);
+    MG_CHECK(out[0].clock == 5 && out[1].clock == 6);
+    free(out);
+    free(list);
 }
