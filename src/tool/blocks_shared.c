@@ -93,19 +93,18 @@ void mg_shared_steps(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, s
     mg_rc_end_apart(f, a);
 }
 
-static void add_words(struct mg_rfunc *f)
+mg_id mg_shared_declare(struct mg_module *m, mg_id func, uint32_t words)
 {
-    struct mg_module *m = f->x.m;
     char name[32];
     mg_id var = m->vars.n, decl = m->decls.n;
     snprintf(name, sizeof name, "__mg_shared%u", (unsigned)var);
-    struct mg_var v = {.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_shared, .type = MG_TYPE_b32, .align = 4, .n_dims = 1, .func = f->x.func};
+    struct mg_var v = {.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_shared, .type = MG_TYPE_b32, .align = 4, .n_dims = 1, .func = func};
     v.dims = mg_arena_array(&m->arena, uint64_t, 1);
-    v.dims[0] = mg_shared_room(m, 4 * f->n_shared) / 4;
+    v.dims[0] = words;
     *mg_vec_push(&m->vars) = v;
     *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_shared, .type = MG_TYPE_b32, .first = var, .n = 1};
-    mg_node_insert_after(m, f->x.func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
-    f->shared = var;
+    mg_node_insert_after(m, func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
+    return var;
 }
 
 /* i = this thread's number in its CTA, n = how many there are. */
@@ -129,7 +128,7 @@ void mg_shared_clear(struct mg_rfunc *f)
     struct mg_emit *x = &f->x;
     mg_id i = mg_rc_t32(f, 7), n = mg_rc_t32(f, 8), at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 0), again = mg_rc_label(f), done = mg_rc_label(f);
     if (!f->n_shared) return;
-    add_words(f);
+    f->shared = mg_shared_declare(x->m, x->func, mg_shared_room(x->m, 4 * f->n_shared) / 4);
     number_threads(f, i, n);
     mg_rc_put_label(f, again);
     EMIT("setp.ge.u32", R(p), R(i), I(f->n_shared));

@@ -161,6 +161,8 @@ static void release_patch(struct mg_patch *p)
     mg_vec_release(&p->sums);
     mg_vec_release(&p->rows);
     mg_vec_release(&p->skips);
+    mg_vec_release(&p->near.cells);
+    mg_map_release(&p->near.word_of);
     mg_map_release(&p->spot_of);
     mg_diag_release(&p->d);
     mg_arena_release(&p->scratch);
@@ -178,6 +180,7 @@ static enum mg_err run_tool(struct mg_pass_ctx *c, void *user, mg_id func, uint3
     if (counts->n_counters && !counts->n_copies) mg_patch_refuse(p, MG_ERR_UNSUPPORTED, "counters=thread of tool blocks counts alone");
     enum mg_err err = p->err || !p->tool->instrument ? p->err : p->tool->instrument(p->conf, p, &p->d);
     if (!err && !p->err && p->channel) mg_channel_end(p);
+    if (!err && !p->err) mg_near_end(p);
     if (!err && !p->err) make_region(s->x, p);
     if (!err && !p->err) mg_patch_link(p);
     if (err || p->err) give_up(s->x, p->region, &p->d, err ? err : p->err);

@@ -18,6 +18,7 @@
 #include "analysis/ssa.h"
 #include "tool/memory.h"
 
+enum { FEW = 6 /* requests of a thread */ };
 static const char *const levels[] = {"full", "bytes", NULL}; /* ORDER mg_memory_level */
 static const struct mg_tool_opt memory_opts[] = {
     {"level", "full", "full: requests, sectors, strides, bank conflicts; bytes: accesses and bytes alone, next to nothing"},
@@ -208,6 +209,18 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
     }
 }
 
+/* Is more counted than what setting up words near the threads takes? */
+static bool is_busy(struct run *r, const struct mg_patch_inst *insts, uint32_t n)
+{
+    uint32_t requests = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct mg_access a;
+        if (r->group_of[i] == UINT32_MAX || insts[i].func_ix || r->groups[r->group_of[i]].first != insts[i].node || !mg_access_of(mg_patch_module(r->p), insts[i].node, &a) || a.space == MG_SPACE_param) continue;
+        requests += mg_patch_loops(r->p, 0)->loop_of[insts[i].block] == MG_NO_LOOP ? 1 : FEW;
+    }
+    return requests >= FEW;
+}
+
 static void count_bytes(struct mg_patch *p, const struct mg_patch_inst *i, const struct mg_access *a)
 {
     bool negated = false;
@@ -232,6 +245,7 @@ static enum mg_err memory_instrument(const void *conf, struct mg_patch *p, struc
     if (o->level == MG_MEMORY_FULL) {
         r.state = mg_arena_array(mg_patch_scratch(p), struct group, mg_patch_groups(p, true, &r.groups, &r.group_of) + 1);
         count_uses(&r, insts, n);
+        if (is_busy(&r, insts, n)) mg_patch_near(p);
     }
     for (uint32_t i = 0; i < n; i++) {
         struct mg_access a;

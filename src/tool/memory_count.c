@@ -404,7 +404,7 @@ static void classify_full(struct mg_memory_request *q, mg_id row, mg_id first, m
 
 static void add_cell(struct mg_memory_request *q, uint32_t cell, struct mg_opnd v)
 {
-    mg_cell_update(q->at, q->cell + cell, v, MG_ALONE);
+    mg_row_put(q->at, q->row, SLOT(cell), v);
 }
 
 /* covered: predicate to be set where the request is counted for the whole group; 0: of no group. */
@@ -560,11 +560,11 @@ void mg_memory_follow(struct mg_memory_request *q, const struct mg_memory_group 
     mg_row_add(q->at, q->row, row);
     jump(q, 0, false, done);
     mg_code_place(q->at, partial);
+    mg_tally_add(q->at, q->cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS, g->slot);
     EMIT("brev.b32", R(low), R(q->active));
     EMIT("clz.b32", R(low), R(low));
     EMIT("setp.eq.u32", R(lead), R(low), R(mg_value_lane(q->at)));
     mg_code_push_guard(q->at, lead, false);
-    mg_cell_update_at(q->at, q->cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS, g->slot, I(1), MG_ALONE);
     if (has_sectors(q)) add_cell(q, MG_MC_SECTORS, R(sectors));
     if (has_sectors(q)) add_cell(q, MG_MC_LINES, R(lines));
     mg_code_pop_guard(q->at);

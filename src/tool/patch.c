@@ -207,6 +207,11 @@ mg_id mg_patch_warp_bytes(struct mg_patch *p, uint32_t bytes)
     return r;
 }
 
+void mg_patch_near(struct mg_patch *p)
+{
+    p->near.wanted = true;
+}
+
 void mg_patch_list(struct mg_patch *p, uint32_t n)
 {
     p->region->n_list += n;

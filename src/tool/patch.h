@@ -156,9 +156,14 @@ uint32_t mg_patch_sum(struct mg_patch *p, uint32_t cell);
 void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v); /* b32 or b64 */
 
 /* A row of n (at most 32) cells from `first` on, whose rule is a sum: lane k keeps the k-th. Add to it anywhere:
- * v (b32) of each lane here goes to its own cell, 0 in lanes from n on. Lanes that are not here cannot count. */
+ * v (b32, at most 64) of each lane here goes to its own cell, 0 in lanes from n on. Lanes that are not here cannot count. */
 uint32_t mg_patch_row(struct mg_patch *p, uint32_t first, uint32_t n);
 void mg_row_add(struct mg_code_at *at, uint32_t row, mg_id v);
+/* The guard has left one lane: its v (b32, at most 64) goes to the k-th cell. */
+void mg_row_put(struct mg_code_at *at, uint32_t row, uint32_t k, struct mg_opnd v);
+/* Rows and tallies of the kernel's own code, from here on, lie in the CTA's shared memory where that can be (on GPUs): pays
+ * where a thread adds to them more often than a few times. */
+void mg_patch_near(struct mg_patch *p);
 /* Adds 1, once a warp, to cell `first` + k of n (at most 32), whose rule is a sum; k: b32, below n, the same in all lanes
  * here. In loops a lane that is here keeps it, if the right one is. */
 void mg_tally_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k);

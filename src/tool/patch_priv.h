@@ -71,7 +71,15 @@ struct mg_code_at {
     MG_VEC(struct mg_code_item) items;
 };
 struct mg_patch_sum_use { uint32_t sum; unsigned kind; /* enum mg_rc_kind */ double weight; uint64_t most; /* in an activation */ };
-struct mg_patch_row { uint32_t first; mg_id *regs; /* by func_ix; 0: none */ };
+struct mg_patch_row { uint32_t first, n; mg_id *regs; /* by func_ix; 0: none */ };
+struct mg_patch_near { /* cells in the CTA's shared memory (patch_shared.c) */
+    bool wanted, tried;
+    mg_id var;                         /* 0: there is no room, or none asked for */
+    mg_id lane;                        /* register: address of the lane's word in a row that begins with word 0 */
+    struct mg_map word_of;             /* cell -> word */
+    MG_VEC(uint32_t) cells;            /* by word; of word 0 none */
+    bool *loops;                       /* of the kernel: words are added to there */
+};
 struct mg_patch_skips { mg_id node, pred; };
 struct mg_patch {
     struct mg_patches *all;
@@ -89,6 +97,7 @@ struct mg_patch {
     MG_VEC(uint32_t) sums;             /* their cells */
     MG_VEC(struct mg_patch_row) rows;
     MG_VEC(struct mg_patch_skips) skips;
+    struct mg_patch_near near;
     MG_VEC(struct mg_code_at *) spots; /* in order of the first asking */
     struct mg_map spot_of;             /* kind and place -> index in spots */
     struct mg_channel_func *channel;   /* by func_ix; NULL: no channel */
@@ -126,6 +135,13 @@ void mg_channel_end(struct mg_patch *p);
 void mg_patch_link(struct mg_patch *p);
 /* Slots of sums, function by function, behind the cells of a copy (patch_sum.c). */
 void mg_sums_place(struct mg_patch *p);
+/* Adding near the threads: false where the cell has no word there, and nothing was done. */
+bool mg_near_row(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id v);
+bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix);
+bool mg_near_cell(struct mg_code_at *at, uint32_t cell, struct mg_opnd v);
+void mg_near_end(struct mg_patch *p); /* its code at entry, loops and exits */
+/* May a thread end in this function without passing its exits? */
+bool mg_patch_ends_elsewhere(struct mg_patch *p, uint32_t func_ix);
 struct mg_sums;
 struct mg_sums *mg_sums_begin(struct mg_patch *p, uint32_t func_ix); /* at the function's entry; NULL: it has none */
 void mg_sums_add(struct mg_sums *s, mg_id in_front, const struct mg_code_item *it);

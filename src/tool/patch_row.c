@@ -1,4 +1,5 @@
-/* What threads keep in registers until they leave, each for itself, whoever else is there then.
+/* What is known of a whole warp: rows and tallies. Near the threads where that is wanted and can be (patch_shared.c);
+ * else threads keep it in registers until they leave, each for itself, whoever else is there then.
  *
  *   row    up to 32 cells side by side, one in each lane. Adding costs two instructions
  *   tally  how often each of up to 32 numbers was told, of which all lanes here know the same one
@@ -14,12 +15,11 @@ enum { MOST_REGISTERS = 6 /* of 64 bits, of one function: with 20, kernels with 
 uint32_t mg_patch_row(struct mg_patch *p, uint32_t first, uint32_t n)
 {
     if (n > 32 || first > p->rules.n || n > p->rules.n - first) mg_patch_refuse(p, MG_ERR_STATE, "a row of cells that were not reserved");
-    *mg_vec_push(&p->rows) = (struct mg_patch_row){.first = first, .regs = mg_arena_array(&p->scratch, mg_id, p->all->sites->n_funcs)};
+    *mg_vec_push(&p->rows) = (struct mg_patch_row){.first = first, .n = n, .regs = mg_arena_array(&p->scratch, mg_id, p->all->sites->n_funcs)};
     return (uint32_t)p->rows.n - 1;
 }
 
-/* May a thread end in this function without passing its exits? */
-static bool ends_elsewhere(struct mg_patch *p, uint32_t func_ix)
+bool mg_patch_ends_elsewhere(struct mg_patch *p, uint32_t func_ix)
 {
     struct mg_patches *all = p->all;
     const struct mg_cfg *c = all->sites->cfgs[func_ix];
@@ -51,7 +51,7 @@ static void flush(struct mg_code_at *at, void *user)
 static bool may_keep(struct mg_code_at *at, uint32_t registers)
 {
     struct mg_patch_own *own = &at->p->own[at->func_ix];
-    if (own->n_row_regs + registers > MOST_REGISTERS || !mg_at_repeats(at) || ends_elsewhere(at->p, at->func_ix)) return false;
+    if (own->n_row_regs + registers > MOST_REGISTERS || !mg_at_repeats(at) || mg_patch_ends_elsewhere(at->p, at->func_ix)) return false;
     own->n_row_regs += registers;
     return true;
 }
@@ -70,10 +70,18 @@ static mg_id register_of(struct mg_code_at *at, struct mg_patch_row *row)
 void mg_row_add(struct mg_code_at *at, uint32_t ix, mg_id v)
 {
     struct mg_patch_row *row = &at->p->rows.at[ix];
+    if (mg_near_row(at, row->first, row->n, v)) return;
     mg_id wide = mg_code_temp(at, MG_TYPE_b64), r = register_of(at, row);
     MG_PURE(at, "cvt.u64.u32", R(wide), R(v));
     if (r) MG_CODE(at, "add.u64", R(r), R(r), R(wide));
     else add_now(at, row->first, wide);
+}
+
+void mg_row_put(struct mg_code_at *at, uint32_t ix, uint32_t k, struct mg_opnd v)
+{
+    const struct mg_patch_row *row = &at->p->rows.at[ix];
+    if (k >= row->n) mg_patch_refuse(at->p, MG_ERR_STATE, "a row of %u cells has no cell %u", (unsigned)row->n, (unsigned)k);
+    else if (!mg_near_cell(at, row->first + k, v)) mg_cell_update(at, row->first + k, v, MG_ALONE);
 }
 
 /* ---- tallies --------------------------------------------------------------------------------------------------- */
@@ -112,6 +120,7 @@ void mg_tally_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k)
 {
     struct mg_patch *p = at->p;
     if (n > 32 || first > p->rules.n || n > p->rules.n - first) mg_patch_refuse(p, MG_ERR_STATE, "a tally of cells that were not reserved");
+    if (mg_near_tally(at, first, n, k)) return;
     if (!may_keep(at, 2)) {
         mg_cell_update_at(at, first, n, k, I(1), MG_ONCE);
         return;

@@ -72,12 +72,13 @@ void mg_sums_place(struct mg_patch *p)
 {
     struct mg_region *r = p->region;
     uint32_t n_funcs = p->all->sites->n_funcs;
-    if (!p->sums.n) return;
-    struct mg_patch_sum_use *list = mg_xcalloc(p->sums.n, sizeof *list);
+    if (!p->sums.n && !p->near.cells.n) return;
+    struct mg_patch_sum_use *list = mg_xcalloc(p->sums.n + 1, sizeof *list);
     MG_VEC(struct mg_layout_sum) slots = {0};
+    for (uint32_t i = 0; i < p->near.cells.n; i++) *mg_vec_push(&slots) = (struct mg_layout_sum){.cell = p->near.cells.at[i], .slot = r->n_cells + i};
     for (uint32_t f = 0; f < n_funcs; f++) {
         struct mg_patch_own *own = &p->own[f];
-        if (!p->all->sites->cfgs[f]->n_blocks) continue;
+        if (!p->sums.n || !p->all->sites->cfgs[f]->n_blocks) continue;
         mg_patch_placer(p->all, f); /* knows of loops, and how often blocks run */
         own->n_sums = find_used(p, f, list);
         own->sums = mg_arena_copy(&p->scratch, list, own->n_sums * sizeof *list);

@@ -249,7 +249,8 @@ static const char returns[] = HEAD
  * those from the fifth on: lane 3, which would keep it, is not among them. */
 static enum mg_err kept(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
-    (void)conf, (void)d;
+    (void)d;
+    if (conf) mg_patch_near(p);
     for (uint32_t b = 0; b < mg_patch_sites(p)->n_blocks; b++) {
         uint32_t cell = mg_patch_site(p, MG_SITE_BLOCK, 0, b, 32 + 5 + 32 + 7, MG_MERGE_SUM, b), all = mg_patch_row(p, cell, 32), five = mg_patch_row(p, cell + 32, 5);
         struct mg_code_at *at = mg_at_block(p, b);
@@ -265,6 +266,9 @@ static enum mg_err kept(const void *conf, struct mg_patch *p, struct mg_diag *d)
         mg_code_push_guard(at, few, true);
         mg_tally_add(at, cell + 69, 7, three);
         mg_code_pop_guard(at);
+        mg_code_push_guard(at, mg_value_leader(at), false);
+        mg_row_put(at, five, 0, R(others));
+        mg_code_pop_guard(at);
     }
     return MG_ERR_OK;
 }
@@ -274,18 +278,20 @@ MG_TEST(patch_rows_and_tallies)
 {
     static const char *const texts[] = {loops, calls, returns};
     static const uint32_t shapes[][2] = {{3, 64}, {2, 33}, {1, 1}, {2, 120}};
-    for (unsigned i = 0; i < 3 * 4 * 2; i++) {
-        struct run *r = new_run(shapes[i / 6][0], shapes[i / 6][1], 5);
-        if (i & 1) r->sm = 90, r->copies = 64, r->reduce = true;
-        bool ok = run(r, texts[i / 2 % 3], &(struct mg_tool_use){&kept_tool, NULL}, 1);
+    for (unsigned i = 0; i < 3 * 4 * 3; i++) {
+        struct run *r = new_run(shapes[i / 9][0], shapes[i / 9][1], 5);
+        if (i % 3) r->sm = 90, r->copies = 64, r->reduce = true;
+        bool ok = run(r, texts[i / 3 % 3], &(struct mg_tool_use){&kept_tool, i % 3 == 2 ? "near" : NULL}, 1);
+        if (ok && texts[i / 3 % 3] != calls) MG_CHECK_EQ(strstr(r->text, "red.shared.add.u32") != NULL, i % 3 == 2); /* calls: one of its functions ends threads */
         for (uint32_t b = 0; ok && b < r->sites->n_blocks; b++) {
             const struct mg_site_block *s = &r->sites->blocks[b];
             mg_id first = r->sites->cfgs[s->func_ix]->blocks[s->block_ix].first;
             const uint64_t *c = r->cells[0] + r->layout.regions[0].sites[b].cell;
-            uint64_t threads = 0, warps = 0, lanes = 0;
+            uint64_t threads = 0, warps = 0, lanes = 0, fewer = 0;
+            for (uint32_t l = 0; l < 32; l++) fewer += l * c[37 + l];
             for (uint32_t l = 0; l < 32; l++) {
                 MG_CHECK_EQ(c[l] % (l + 1), 0);
-                if (l < 5) MG_CHECK_EQ(c[32 + l], 2 * c[l] / (l + 1));
+                if (l < 5) MG_CHECK_EQ(c[32 + l] - (l ? 0 : fewer), 2 * c[l] / (l + 1));
                 threads += c[l] / (l + 1);
                 warps += c[37 + l];
                 lanes += (l + 1) * c[37 + l];
@@ -297,6 +303,22 @@ MG_TEST(patch_rows_and_tallies)
         }
         drop(r);
     }
+}
+
+/* More rounds of a lane than words near the threads hold before they are taken to memory. */
+MG_TEST(patch_near_many_rounds)
+{
+    static const char many[] = HEAD ENTRY("k") GID "mov.u32 %r8, 0;\nAGAIN: add.u32 %r8, %r8, 1; setp.lt.u32 %p1, %r8, 1100000; @%p1 bra AGAIN;\nst.global.u32 [%rd1], %r8; ret;\n}\n";
+    struct run *r = new_run(1, 1, 5);
+    r->sm = 90, r->copies = 1, r->reduce = true;
+    if (run(r, many, &(struct mg_tool_use){&kept_tool, "near"}, 1)) {
+        const uint64_t *c = r->cells[0] + r->layout.regions[0].sites[1].cell;
+        MG_CHECK(strstr(r->text, "atom.shared.exch.b32") != NULL);
+        MG_CHECK_EQ(c[0], 1100000);
+        MG_CHECK_EQ(c[32], 2200000);
+        MG_CHECK_EQ(c[37], 1100000);
+    }
+    drop(r);
 }
 
 /* Two tools together count what each counts alone, and so does the block counter with them. */
