@@ -1,6 +1,6 @@
 /* The kernels of kernels.cu as a CUDA program, to be run under margay: what a tool costs, kernel by kernel. Prints the
  * median CPU time of a launch in milliseconds, all threads together. usage: margay run --device cpu -t TOOL -- bench-cpu-kernels kernels.ptx
- * [repeats]; `make bench-cpu-tools` runs it under none and blocks. */
+ * [repeats [name]]; `make bench-cpu-tools` runs it under none and blocks. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +22,7 @@ enum { N = 4 << 20, M = 1024, BODIES = 8192, S = 2048, OPTIONS = 1 << 20, NODES 
     } while (0)
 
 static void *mod;
+static const char *only; /* kernel */
 static CUdeviceptr f[3], u[2], graph[3];
 
 static CUdeviceptr filled(size_t words, uint32_t (*at)(size_t))
@@ -71,6 +72,7 @@ static void bench(const char *name, int repeats, unsigned gx, unsigned gy, unsig
 {
     void *fn;
     double t[MAX_RUNS];
+    if (only && strcmp(only, name)) return;
     CALL(cuModuleGetFunction(&fn, mod, name));
     for (int r = -1; r < repeats; r++) { /* the first one compiles */
         double s = now_ms();
@@ -88,6 +90,7 @@ int main(int argc, char **argv)
     int dev;
     void *ctx;
     int repeats = argc > 2 ? atoi(argv[2]) : 7;
+    only = argc > 3 ? argv[3] : NULL;
     if (argc < 2 || repeats < 1 || repeats > MAX_RUNS) return 2;
     CALL(cuInit(0));
     CALL(cuDeviceGet(&dev, 0));

@@ -7,6 +7,7 @@
  *   flow.c     its blocks, which blocks may be pending where (thread frontiers), liveness
  *   shape.c    which registers are equal in all lanes or grow by a constant from lane to lane
  *   region.c   what code for whole CTAs needs: its regions, which registers are the CTA's
+ *   tally.c    what probes count, told from how often such code passes operations
  *   enter.c    warps go from the emulator into compiled code and back
  *   plugin/    libmargay-cpu.so: struct cpu_func to machine code through LLVM's C interface
  *
@@ -22,7 +23,6 @@
 #include "device/emu/emu.h"
 
 #define CPU_MAX_BLOCKS 2048
-#define CPU_MAX_SUMS 512 /* places that probes of a kernel add to */
 #define CPU_MAX_OPS 6000 /* of a function; larger ones take LLVM seconds and are emulated */
 
 /* A register's value in lane i is base + stride * i where affine; in a register of halves it is
@@ -46,7 +46,7 @@ struct cpu_reg {
     uint8_t known;      /* CPU_REG_PLAIN whose only definition is mov of `value` */
     bool cta;           /* linear, and the CTA's: what it is in warp 0 plus step * the warp's number */
     int64_t step;
-    bool sum;           /* a counter: only what its lanes have together is ever seen (region.c) */
+    bool sum;           /* a counter of probes: code for whole CTAs has it as tallies (tally.c) */
     bool fixed;         /* its value in warp 0 is known: base, in lanes 0 and 16 */
     uint64_t base[2];
     uint64_t value;     /* CPU_REG_CONST, known */
@@ -103,8 +103,32 @@ struct cpu_start {
     uint64_t *reach;        /* blocks up to the next stop */
     uint32_t n_stops, stop; /* stops it may come to (2: several), the first of them */
     uint64_t *constant, *value; /* registers that are known to hold one constant in all lanes (set), which (by register) */
+    uint64_t *always;       /* blocks that every warp runs exactly once, with all lanes */
+    uint32_t rounds;        /* place in the array of counts: how often all warps came to a stop */
 };
 #define CPU_STOP(block, barrier) (2 * (block) + 2 + (barrier)) /* number of a stop; 0: none */
+
+/* What probes add to memory, and where it is told from (tally.c). */
+enum cpu_tally_kind {
+    CPU_TALLY_LANES, /* lanes that pass */
+    CPU_TALLY_ONCE,  /* times that lanes of a warp pass together */
+    CPU_TALLY_FIRST, /* lane 0 passes */
+    CPU_TALLY_UNDER, /* lanes that pass and have the predicate reg */
+    CPU_TALLY_VALUE, /* what reg holds */
+};
+struct cpu_tally {
+    uint32_t at;         /* operation */
+    uint8_t kind;
+    uint32_t reg;
+    uint32_t site;       /* LANES, ONCE, FIRST */
+    uint32_t count;      /* place in the array of counts: UNDER; VALUE: 8 parts */
+    uint32_t base, off;  /* where it goes */
+    uint64_t times;
+};
+#define CPU_SITE_WORDS 4 /* in the array of counts: passes by all lanes of a warp; lanes, times, lanes 0 of other passes */
+struct cpu_site { uint32_t at, block, count; uint8_t wants /* by kind */; bool guarded; /* all passes count as others */ };
+#define CPU_MAX_BASES 6
+struct cpu_base { uint32_t param; bool load; uint64_t word, add; uint32_t lo, hi; }; /* the parameter, or what lies `word` behind it; plus add. lo, hi: offsets that are added to */
 
 struct cpu_func {
     const struct emu_func *fn;
@@ -117,7 +141,6 @@ struct cpu_func {
     uint32_t *block_of;   /* by operation: 1 + block that begins there, or 0 */
     uint32_t block_words, reg_words;
     uint32_t n_linear;
-    bool sums;            /* some registers are: all CPU_RED are deferred to the end of the call */
     uint32_t static_shared; /* there is at least so much shared memory */
     bool is_kernel, suspects;
     /* region.c */
@@ -131,6 +154,12 @@ struct cpu_func {
     bool loops;           /* there are jumps back */
     bool masks_settled;   /* pending lanes stay in cpu_warp.masks while compiled code runs */
     bool own_sregs;       /* needs special registers that compiled code does not know itself */
+    /* tally.c: nothing where n_tallies is 0 */
+    struct cpu_tally *tallies; uint32_t n_tallies; /* in the order of operations */
+    uint32_t *tally_of;   /* by operation: 1 + its first */
+    struct cpu_site *sites; uint32_t n_sites;
+    struct cpu_base bases[CPU_MAX_BASES]; uint32_t n_bases;
+    uint32_t n_counts;
 };
 
 /* ---- between compiled code and enter.c; the plugin uses the same layout ------------------------ */
@@ -175,7 +204,7 @@ struct cpu_call {
     uint32_t block;      /* out: the block it is in */
     struct cpu_warp warps[EMU_MAX_WARPS];
 };
-typedef uint32_t (*cpu_code_fn)(struct cpu_call *c);
+typedef uint32_t (*cpu_code_fn)(struct cpu_call *c, uint64_t *counts); /* counts: of whole CTAs (tally.c) */
 
 struct cpu_host { /* what compiled code calls */
     void (*sync)(const struct emu_op *op, char *regs, uint32_t mask);
@@ -183,7 +212,7 @@ struct cpu_host { /* what compiled code calls */
 
 /* ---- the plugin ------------------------------------------------------------------------------- */
 
-#define CPU_PLUGIN_VERSION ((uint32_t)(4 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 + sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
+#define CPU_PLUGIN_VERSION ((uint32_t)(5 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 + sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
 #define CPU_SYMBOL "mg_warps" /* of the object's function: a cpu_code_fn */
 struct cpu_plugin {
     uint32_t version;
@@ -226,6 +255,11 @@ bool cpu_plain_barrier(const struct cpu_func *f, const struct cpu_inst *in); /* 
 uint32_t cpu_stop_of(const struct cpu_func *f, uint32_t b); /* uses.c: where whole-CTA code stops at the end of block b; 0: nowhere */
 /* region.c */
 void cpu_find_regions(struct cpu_func *f);
+/* tally.c */
+void cpu_find_tallies(struct cpu_func *f);
+bool cpu_tally_bases(const struct cpu_func *f, const char *params, uint64_t base[CPU_MAX_BASES]);
+void cpu_tally_leave(const struct cpu_func *f, uint32_t start, uint32_t own, uint32_t pc, uint64_t *counts);
+void cpu_tally_flush(const struct cpu_func *f, const uint64_t base[CPU_MAX_BASES], uint64_t *counts);
 /* shape.c */
 void cpu_find_shapes(struct cpu_func *f);
 bool cpu_uniform_guard(const struct cpu_func *f, const struct cpu_inst *in); /* uses.c */
@@ -276,6 +310,9 @@ const struct cpu_plugin *cpu_library_open(struct cpu_library *lib); /* NULL: lib
 static inline bool mg_has(const uint64_t *set, uint32_t i) { return set[i >> 6] >> (i & 63) & 1; }
 static inline void mg_put(uint64_t *set, uint32_t i) { set[i >> 6] |= 1ull << (i & 63); }
 static inline void mg_cut(uint64_t *set, uint32_t i) { set[i >> 6] &= ~(1ull << (i & 63)); }
+
+/* Passes of the site that the region's rounds tell. */
+static inline bool cpu_site_always(const struct cpu_func *f, uint32_t start, const struct cpu_site *s) { return !s->guarded && mg_has(f->starts[start].always, s->block); }
 
 static inline bool cpu_is_constant(const struct cpu_reg *r) { return r->kind == CPU_REG_CONST || r->known; }
 static inline bool cpu_is_uniform(struct cpu_shape s) { return !s.varying && !s.halves && !s.stride; }

@@ -47,6 +47,8 @@ struct own {
     const struct emu_cta *for_cta; /* whose places the call holds */
     uint64_t (*linear)[2]; uint32_t cap;    /* linear registers of each warp; twice more for those of the CTA */
     uint32_t *masks, n_masks;               /* and its pending lanes, by block */
+    const struct cpu_func *tallied;         /* of which counts are kept, and where they go in the end (tally.c) */
+    uint64_t *counts, base[CPU_MAX_BASES];
 };
 
 static struct own *own_of(struct emu_worker *wk)
@@ -208,7 +210,7 @@ static bool enter(struct emu_warp *w, struct emu_set *s, bool *again)
         give_pending(w, frame, s->turn, f, f->blocks[ix - 1].front, own->masks);
         return false;
     }
-    uint32_t how = code(c);
+    uint32_t how = code(c, NULL);
     w->budget = me->budget;
     uint32_t gone = w->live & ~me->live;
     if (how == CPU_AT) {
@@ -282,7 +284,7 @@ static int run_rounds(struct emu_cta *c, const struct cpu_func *f, cpu_code_fn c
     uint32_t n = c->n_warps;
     for (;;) {
         call->warp = first;
-        if (first < n && code(call) == CPU_AT) return hand_over(c, c->linear, f, call, call->warp) ? EMU_CTA_GOES_ON : EMU_CTA_NOT;
+        if (first < n && code(call, NULL) == CPU_AT) return hand_over(c, c->linear, f, call, call->warp) ? EMU_CTA_GOES_ON : EMU_CTA_NOT;
         uint32_t ready = n, alive = n;
         for (uint32_t k = n; k-- > 0;) {
             if (!call->warps[k].live) continue;
@@ -317,10 +319,11 @@ static void fill_constants(const struct cpu_func *f, const struct cpu_start *s, 
 
 /* Whole-CTA code has returned in the middle of one: what it kept for all warps becomes each one's. Warp call->own
  * wrote its state itself, but not where it stopped when it stands inside. */
-static void spread(struct emu_cta *c, const struct cpu_func *f, struct cpu_call *call, bool inside)
+static void spread(struct emu_cta *c, const struct cpu_func *f, struct cpu_call *call, uint64_t *counts, bool inside)
 {
     uint32_t own = call->own, next = call->common / 2 - 1;
     bool barrier = call->common & 1, first = call->start == f->entry;
+    cpu_tally_leave(f, f->start_of[call->start] - 1, own, call->pc, counts);
     if (inside) {
         call->warps[own].at = 0;
         call->warps[own].pauses = call->turns;
@@ -329,6 +332,8 @@ static void spread(struct emu_cta *c, const struct cpu_func *f, struct cpu_call 
         struct cpu_warp *s = &call->warps[k];
         bool came = k < own;
         uint32_t block = came ? next : call->start;
+        for (uint32_t r = 0; r < f->n_regs && f->n_tallies; r++)
+            if (f->regs[r].sum) memset(s->frame->regs + f->regs[r].off, 0, sizeof(uint64_t) * EMU_LANES);
         if (k == own) continue;
         if (came && !call->common) s->live = 0;
         else if (!f->lossy || (!came && first)) s->live = UINT32_MAX;
@@ -338,8 +343,6 @@ static void spread(struct emu_cta *c, const struct cpu_func *f, struct cpu_call 
         s->entry = block;
         s->at = came && barrier ? f->blocks[block].first : 0; /* 1 + the barrier's operation */
         s->pauses = call->turns - (came && !barrier);
-        for (uint32_t r = 0; r < f->n_regs && f->sums; r++)
-            if (f->regs[r].sum) memset(s->frame->regs + f->regs[r].off, 0, sizeof(uint64_t) * EMU_LANES);
         fill_constants(f, &f->starts[f->start_of[block] - 1], s->frame);
         for (uint32_t r = 0; r < f->n_regs; r++) {
             const struct cpu_reg *reg = &f->regs[r];
@@ -359,19 +362,20 @@ static void place(struct emu_cta *c, uint64_t linear, struct cpu_call *call)
 }
 
 /* Whole-CTA code for CTAs *at .. end - 1. */
-static int run_whole(struct emu_cta *c, const struct cpu_unit *u, cpu_code_fn whole, struct cpu_call *call, uint64_t *at, uint64_t end)
+static int run_whole(struct emu_cta *c, const struct cpu_unit *u, cpu_code_fn whole, struct own *own, uint64_t *at, uint64_t end)
 {
     const struct cpu_func *f = u->f;
+    struct cpu_call *call = &own->call;
     while (*at < end) {
         place(c, *at, call);
         begin_warps(c, f, call);
         call->number = *at;
         call->number_end = f->own_sregs || f->suspects ? *at + 1 : end;
-        uint32_t how = whole(call);
+        uint32_t how = whole(call, own->counts);
         *at = call->number;
         if (how == CPU_DONE) continue;
         c->linear = *at;
-        spread(c, f, call, how == CPU_AT);
+        spread(c, f, call, own->counts, how == CPU_AT);
         if (how == CPU_AT) return hand_over(c, *at, f, call, call->warp) ? EMU_CTA_GOES_ON : EMU_CTA_NOT;
         cpu_code_fn code = atomic_load_explicit(&u->code, memory_order_acquire);
         if (!code) return hand_over(c, *at, f, call, c->n_warps) ? EMU_CTA_GOES_ON : EMU_CTA_NOT;
@@ -380,6 +384,18 @@ static int run_whole(struct emu_cta *c, const struct cpu_unit *u, cpu_code_fn wh
         ++*at;
     }
     return EMU_CTA_RAN;
+}
+
+/* Room for what probes count; false: what they would add to is not there. */
+static bool can_count(struct own *o, const struct cpu_func *f, const struct emu_launch *l)
+{
+    if (!f->n_tallies || o->tallied == f) return true;
+    if (!cpu_tally_bases(f, l->params, o->base)) return false;
+    size_t bytes = (f->n_counts * sizeof *o->counts + 63) / 64 * 64;
+    if (!(o->counts = aligned_alloc(64, bytes))) return false;
+    memset(o->counts, 0, bytes);
+    o->tallied = f;
+    return true;
 }
 
 static int run_ctas(struct emu_cta *c, uint64_t *at, uint64_t end)
@@ -410,7 +426,8 @@ static int run_ctas(struct emu_cta *c, uint64_t *at, uint64_t end)
         call->place = c->id;
         places(call, c->warps[0].root);
     }
-    if (whole) return run_whole(c, u, whole, call, at, end);
+    if (whole && can_count(o, f, l)) return run_whole(c, u, whole, o, at, end);
+    if (!code) return EMU_CTA_NOT;
     for (; *at < end; ++*at) {
         place(c, *at, call);
         begin_warps(c, f, call);
@@ -427,7 +444,9 @@ static int run_ctas(struct emu_cta *c, uint64_t *at, uint64_t end)
 void cpu_enter_free(struct emu_worker *wk)
 {
     struct own *o = wk->compiled;
+    if (o && o->tallied) cpu_tally_flush(o->tallied, o->base, o->counts);
     if (o) {
+        free(o->counts);
         free(o->linear);
         free(o->masks);
     }

@@ -402,95 +402,39 @@ static void find_constants(struct cpu_func *f)
     free(now);
 }
 
-/* ---- sums ------------------------------------------------------------------------------------------------- */
+/* ---- what always runs -------------------------------------------------------------------------------------- */
 
-static bool is_end(const struct cpu_func *f, uint32_t b)
+static bool ends_lanes(const struct cpu_func *f, uint32_t b)
 {
     const struct cpu_inst *in = &f->insts[f->blocks[b].end - 1];
-    return in->kind == CPU_CTL && (in->ctl == EMU_CTL_EXIT || in->ctl == EMU_CTL_RET);
+    return in->kind == CPU_CTL && (in->ctl == EMU_CTL_EXIT || in->ctl == EMU_CTL_RET || in->ctl == EMU_CTL_TRAP);
 }
 
-static void drop(void *user, uint32_t r, bool must)
+/* Blocks run in the order of their numbers but for jumps back. So all lanes of a warp that begins with all meet in a block that
+ * nothing jumps over, neither forth nor back, and in front of which none of them stops or ends. */
+static void find_always(struct cpu_func *f)
 {
-    struct cpu_func *f = user;
-    (void)must;
-    f->regs[r].sum = false;
-}
-static void drop_use(void *user, uint32_t r) { drop(user, r, false); }
-
-static bool adds_constant(const struct cpu_func *f, const struct cpu_inst *in)
-{
-    return in->kind == CPU_ALU && in->op == MG_OP_add && in->d && in->d == in->s[0] && in->s[1] && in->s[1] != in->d && cpu_is_constant(&f->regs[in->s[1] - 1]);
-}
-
-/* Times that the block adds register r (plus 1) of all its lanes to memory, and where; -1: not so simply. */
-static int additions(const struct cpu_func *f, uint32_t b, uint32_t r, uint32_t *off)
-{
-    int n = 0;
-    for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
-        const struct cpu_inst *in = &f->insts[i];
-        for (uint32_t k = 0; in->offs && k < MG_MAX(in->n_list, 1); k++) {
-            if ((in->n_list ? in->list[k] : in->s[1]) != r) continue;
-            if (in->guard) return -1;
-            n++;
-            *off = in->offs[k];
+    uint32_t succ[260];
+    bool *not_all = calloc(f->n_blocks + 1, sizeof *not_all);
+    if (!not_all) abort();
+    for (uint32_t i = 0; i < f->n_starts; i++) {
+        struct cpu_start *s = &f->starts[i];
+        s->always = mg_arena_array(&f->arena, uint64_t, f->block_words);
+        if ((f->paused[s->block] && f->splits) || (i && f->lossy)) continue; /* not all may begin */
+        memset(not_all, 0, f->n_blocks * sizeof *not_all);
+        for (uint32_t b = 0; b < f->n_blocks; b++) {
+            if (!mg_has(s->reach, b)) continue;
+            uint32_t n = inner_successors(f, b, succ, MG_COUNT_OF(succ));
+            for (uint32_t x = b + 1; (!n || ends_lanes(f, b)) && x < f->n_blocks; x++) not_all[x] = true;
+            for (uint32_t k = 0; k < n; k++) {
+                for (uint32_t x = b + 1; x < succ[k]; x++) not_all[x] = true;
+                for (uint32_t x = succ[k]; x <= b; x++) not_all[x] = true;
+            }
         }
+        for (uint32_t b = s->block; b < f->n_blocks; b++)
+            if (mg_has(s->reach, b) && !not_all[b]) mg_put(s->always, b);
     }
-    return n;
-}
-
-/* Does every lane add the register to one place, where it ends and once? */
-static bool ends_in_memory(const struct cpu_func *f, const uint64_t *reached, uint32_t r)
-{
-    uint32_t off = 0, first = 0;
-    bool any = false;
-    for (uint32_t b = 0; b < f->n_blocks; b++) {
-        if (!mg_has(reached, b)) continue;
-        int n = additions(f, b, r, &off);
-        if (n != (is_end(f, b) ? 1 : 0) || (is_end(f, b) && f->insts[f->blocks[b].end - 1].guard)) return false;
-        if (n && any && off != first) return false;
-        if (n) first = off, any = true;
-    }
-    return any;
-}
-
-/* What probes add to memory is only read when the launch is over: code for whole CTAs keeps it together until it
- * returns. Registers that count for that alone are sums: one number for all lanes, warps and CTAs. */
-static void find_sums(struct cpu_func *f)
-{
-    uint64_t *reached = mg_arena_array(&f->arena, uint64_t, f->block_words);
-    uint32_t total = 0;
-    for (uint32_t i = 0; i < f->n_starts; i++)
-        for (uint32_t w = 0; w < f->block_words; w++) reached[w] |= f->starts[i].reach[w];
-    for (uint32_t i = 0; i < f->n_insts; i++) {
-        const struct cpu_inst *in = &f->insts[i];
-        if (!in->offs) continue;
-        total += MG_MAX(in->n_list, 1);
-        if (f->regs[in->s[0] - 1].shape.varying) return;
-        for (uint32_t k = 0; k < MG_MAX(in->n_list, 1); k++)
-            if (!(in->n_list ? in->list[k] : in->s[1])) return;
-    }
-    if (!total || total > CPU_MAX_SUMS) return;
-    f->sums = true; /* no register is one where this is not so */
-    for (uint32_t i = 0; i < f->n_insts; i++) {
-        const struct cpu_inst *in = &f->insts[i];
-        for (uint32_t k = 0; in->offs && k < MG_MAX(in->n_list, 1); k++) {
-            uint32_t r = in->n_list ? in->list[k] : in->s[1];
-            struct cpu_reg *reg = &f->regs[r - 1];
-            reg->sum = reg->kind == CPU_REG_PLAIN && !reg->known && reg->cls == EMU_D && reg->shape.varying && !mg_has(f->blocks[f->entry].live, r - 1);
-        }
-    }
-    for (uint32_t i = 0; i < f->n_insts; i++) {
-        struct cpu_inst in = f->insts[i];
-        if (in.kind == CPU_CLEAR || (in.offs && !in.guard)) continue;
-        if (in.kind == CPU_LEADER) in.s[0] = in.d2 = 0;
-        else if (adds_constant(f, &in)) in.d = in.s[0] = 0;
-        else if ((in.kind == CPU_MOV || (in.kind == CPU_ALU && in.op == MG_OP_mov)) && !in.guard && in.s[0] && cpu_is_constant(&f->regs[in.s[0] - 1]) && !f->regs[in.s[0] - 1].value) in.d = 0;
-        cpu_each_use(f, &in, drop_use, f);
-        cpu_each_def(f, &in, drop, f);
-    }
-    for (uint32_t r = 0; r < f->n_regs; r++)
-        if (f->regs[r].sum) f->regs[r].sum = ends_in_memory(f, reached, r + 1);
+    free(not_all);
 }
 
 /* Is whole-CTA code worth having? Not where it would leave at once, or grow too much. */
@@ -544,8 +488,9 @@ void cpu_find_regions(struct cpu_func *f)
     }
     find_starts(&z);
     find_constants(f);
-    find_sums(f);
+    find_always(f);
     f->whole &= f->whole_ops <= WHOLE_MAX_OPS && f->whole_ops <= 4 * f->n_insts;
+    if (f->whole) cpu_find_tallies(f);
     free(z.v);
     free(z.tainted);
     free(z.post);

@@ -13,6 +13,7 @@
 #define LINE 64
 #define MOST_LINES 8
 #define ROUNDS 4 /* of a loop that a warp goes round alone: so far ahead */
+#define CTAS 2 /* so far ahead where a CTA's warps touch memory in different places: neighbours often share its edges */
 #define SPREAD_LINES 64
 
 static val k64(struct emit *e, uint64_t v) { return LLVMConstInt(e->i64, v, 0); }
@@ -61,7 +62,8 @@ void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64
     struct ahead *a = &e->ahead[moves];
     const struct cpu_reg *r = e->in->s[0] ? &e->f->regs[e->in->s[0] - 1] : NULL;
     bool again = comes_again(e, false), alone = comes_again(e, true), load = e->in->kind == CPU_LOAD;
-    if (again ? alone && !load : e->f->n_starts == 1 || !r || !r->cta || r->step <= 0) return;
+    bool bits = !again && r && r->cta && r->step > 0; /* the CTA's warps follow one another */
+    if (again ? alone && !load : e->f->n_starts == 1 || !r) return;
     if (moves == e->ix) {
         if (!a->last) a->last = variable(e), a->by = variable(e);
         val at = LLVMBuildPtrToInt(B, p[0], e->i64, ""), last = LLVMBuildLoad2(B, e->i64, a->last, ""), by = LLVMBuildSub(B, at, last, "");
@@ -72,10 +74,10 @@ void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64
         }
         LLVMBuildStore(B, at, a->last);
         LLVMBuildStore(B, by, a->by);
-        if (!again) a->lines = (uint32_t)MG_MIN((uint64_t)r->step * e->f->n_warps / LINE, SPREAD_LINES);
+        if (bits) a->lines = (uint32_t)MG_MIN((uint64_t)r->step * e->f->n_warps / LINE, SPREAD_LINES);
     }
-    if (!a->by || !again) return;
-    val by = LLVMBuildMul(B, LLVMBuildLoad2(B, e->i64, a->by, ""), k64(e, alone ? ROUNDS : 1), "");
+    if (!a->by || bits) return;
+    val by = LLVMBuildMul(B, LLVMBuildLoad2(B, e->i64, a->by, ""), k64(e, alone ? ROUNDS : again ? 1 : CTAS), "");
     for (uint64_t k = 0, lines = MG_MIN((bytes + LINE - 1) / LINE, MOST_LINES); k < n * lines; k++) fetch(e, p[k / lines], LLVMBuildAdd(B, by, k64(e, k % lines * LINE), ""), !load);
 }
 

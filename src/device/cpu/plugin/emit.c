@@ -152,7 +152,7 @@ static void begin_part(struct emit *e, uint32_t b)
 
 static bool instruction(struct emit *e)
 {
-    if (e->whole && e->f->sums && emit_sums(e)) return true;
+    if (e->whole && e->f->n_tallies && emit_tally(e)) return true;
     switch ((enum cpu_kind)e->in->kind) {
     case CPU_NOP: return true;
     case CPU_CALL: emit_call(e); return true;
@@ -173,7 +173,7 @@ static void leave_block(struct emit *e, uint32_t b)
     if (!l->used) return;
     LLVMPositionBuilderAtEnd(B, l->bb);
     for (uint32_t r = 0; r < f->n_regs; r++)
-        if (e->whole && f->regs[r].sum) continue; /* whole.c */
+        if (e->whole && f->regs[r].sum) continue;
         else if (mg_has(l->live, r) || mg_has(f->blocks[b].keep, r)) {
             if (mg_has(l->dirty, r) || (e->whole && emit_unsaved(e, r))) emit_save(e, r + 1);
             mg_put(f->blocks[b].saved, r);
@@ -262,10 +262,12 @@ bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char 
     e->c = LLVMGetModuleContext(m);
     e->b = LLVMCreateBuilderInContext(e->c);
     types(e);
-    e->fn = LLVMAddFunction(m, name, LLVMFunctionType(e->i32, &e->ptr, 1, 0));
-    unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
+    e->fn = LLVMAddFunction(m, name, LLVMFunctionType(e->i32, (LLVMTypeRef[2]){e->ptr, e->ptr}, 2, 0));
+    unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8), noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
     LLVMAddAttributeAtIndex(e->fn, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->c, nounwind, 0));
+    LLVMAddAttributeAtIndex(e->fn, 2, LLVMCreateEnumAttribute(e->c, noalias, 0));
     e->call = LLVMGetParam(e->fn, 0);
+    e->counts = LLVMGetParam(e->fn, 1);
     e->vars = calloc(f->n_regs + 1, sizeof *e->vars);
     e->pend = calloc(f->n_blocks + 1, sizeof *e->pend);
     e->scratch = calloc(f->reg_words, sizeof *e->scratch);

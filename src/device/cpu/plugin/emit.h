@@ -28,7 +28,7 @@ struct emit {
     LLVMContextRef c;
     LLVMModuleRef m;
     LLVMBuilderRef b;
-    val fn, call;
+    val fn, call, counts;
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, voidt;
     LLVMTypeRef v1, v32, v64, vf32, vf64;
     val ops, ranges, params, shared, shared_bytes, outside, alone, n_warps;
@@ -100,6 +100,9 @@ val emit_all_inside(struct emit *e, val many, val lo, val limit, uint32_t bytes,
 /* ahead.c: what the linear access at p touches the next time is fetched */
 void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64_t bytes);
 void emit_ahead_start(struct emit *e, uint32_t which, LLVMBasicBlockRef bb);
+/* tally.c: what is counted where the instruction stands; true: it was all about that */
+bool emit_tally(struct emit *e);
+void emit_tally_round(struct emit *e); /* all warps have come to a stop */
 /* lanes.c */
 void emit_shared_atomic(struct emit *e);
 LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val value, val *loaded);
@@ -130,8 +133,7 @@ void emit_stop(struct emit *e, bool barrier, uint32_t next);
 /* ... to one that whole-CTA code does not see to: it goes on from block `next` elsewhere. */
 void emit_pass_on(struct emit *e, uint32_t next);
 bool emit_unsaved(struct emit *e, uint32_t r); /* register r (from 0) may lie nowhere but in a variable, though not written here */
-/* Counters of which only the sum counts: true when the instruction was all about them. */
-bool emit_sums(struct emit *e);
+uint32_t emit_region(struct emit *e);  /* the start of what is being emitted */
 void emit_ended(struct emit *e);      /* no lane goes on */
 val emit_ctaid(struct emit *e, unsigned comp);
 val emit_turns(struct emit *e);

@@ -17,13 +17,6 @@ struct whole {
     struct reg_var *old, *now; /* allocas: registers of the CTA, in warp 0, when the round began and where it stops */
     LLVMBasicBlockRef *round;  /* by start */
     LLVMBasicBlockRef over;    /* the CTA has ended */
-    LLVMBasicBlockRef leave;   /* out of the function, from all tails; how: */
-    val how;
-    uint32_t *sum_off;         /* by register: where it is added */
-    val *sum, base;            /* allocas: by register, sums of all CTAs of this call so far; where they go, once that is known */
-    struct added { uint32_t off; val one, eight; } added[CPU_MAX_SUMS]; unsigned n_added; /* allocas: what is to be added there when the call ends; eight: as a vector of parts, or NULL */
-    uint64_t first_off, span;  /* all of these places */
-    val frame, out_regs;       /* alloca: the registers of the warp that stands inside */
 };
 
 static val k32(struct emit *e, uint64_t v) { return LLVMConstInt(e->i32, v, 0); }
@@ -31,6 +24,7 @@ static val load32(struct emit *e, val at) { return LLVMBuildLoad2(B, e->i32, at,
 static val is_zero(struct emit *e, val v) { return LLVMBuildICmp(B, LLVMIntEQ, v, k32(e, 0), ""); }
 
 val emit_ctaid(struct emit *e, unsigned comp) { return load32(e, e->whole->id[comp]); }
+uint32_t emit_region(struct emit *e) { return (uint32_t)(e->whole->s - e->f->starts); }
 val emit_turns(struct emit *e) { return load32(e, e->whole->turns); }
 
 static unsigned parts(const struct cpu_reg *r) { return r->shape.halves ? 2 : 1; }
@@ -41,7 +35,7 @@ static bool masked(const struct emit *e, uint32_t block) { return e->f->paused[b
 static bool counts(const struct emit *e, uint32_t block, uint32_t r)
 {
     const struct cpu_block *b = &e->f->blocks[block];
-    if (e->f->regs[r].sum) return false; /* one for all warps */
+    if (e->f->regs[r].sum) return false;
     return mg_has(b->live, r) || (masked(e, block) && mg_has(b->keep, r));
 }
 
@@ -80,6 +74,7 @@ static void pass(struct emit *e, uint32_t next, val at, val pauses, val first)
     emit_set_state(e, offsetof(struct cpu_warp, entry), k32(e, next));
     emit_set_state(e, offsetof(struct cpu_warp, at), at);
     emit_set_state(e, offsetof(struct cpu_warp, pauses), pauses);
+    LLVMBuildStore(B, k32(e, e->ix), e->leave_pc);
     LLVMBuildStore(B, emit_mask(e), e->leave_mask);
     LLVMBuildStore(B, k32(e, 3), e->leave_stop);
     LLVMBuildStore(B, first, e->leave_next);
@@ -151,7 +146,6 @@ static void tail(struct emit *e)
     LLVMPositionBuilderAtEnd(B, e->tail);
     emit_set_state(e, offsetof(struct cpu_warp, live), load32(e, e->live));
     emit_set_state(e, offsetof(struct cpu_warp, budget), load32(e, e->budget));
-    LLVMBuildStore(B, e->regs, w->frame);
     val inside = is_zero(e, load32(e, e->leave_stop));
     emit_set_field(e, offsetof(struct cpu_call, pc), load32(e, e->leave_pc));
     emit_set_field(e, offsetof(struct cpu_call, mask), load32(e, e->leave_mask));
@@ -175,173 +169,7 @@ static void tail(struct emit *e)
             if (after) LLVMBuildStore(B, as64(e, LLVMBuildLoad2(B, t, w->now[r].at[h], "")), emit_at(e, uniform[1], at));
         }
     }
-    LLVMBuildStore(B, LLVMBuildSelect(B, inside, k32(e, CPU_AT), k32(e, CPU_SOME), ""), w->how);
-    LLVMBuildBr(B, w->leave);
-}
-
-/* ---- sums --------------------------------------------------------------------------------------------------------- */
-
-/* A counter of the call's. It stays in memory: there are many, hardly ever two in one place, and as values they
- * would be copied at every join. */
-static val counter(struct emit *e, LLVMTypeRef t)
-{
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
-    val end = LLVMGetBasicBlockTerminator(LLVMGetEntryBasicBlock(e->fn));
-    if (end) LLVMPositionBuilderBefore(B, end);
-    val at = LLVMBuildAlloca(B, t, "");
-    LLVMBuildStore(B, LLVMConstNull(t), at);
-    LLVMPositionBuilderAtEnd(B, here);
-    return at;
-}
-
-static val counted(struct emit *e, val at)
-{
-    val v = LLVMBuildLoad2(B, LLVMGetAllocatedType(at), at, "");
-    LLVMSetVolatile(v, 1);
-    return v;
-}
-
-static void count(struct emit *e, val at, val v) { LLVMSetVolatile(LLVMBuildStore(B, v, at), 1); }
-
-static void add_to(struct emit *e, val at, val v) { count(e, at, LLVMBuildAdd(B, counted(e, at), v, "")); }
-
-/* What is to be added at an offset from the probes' base. */
-static struct added *added_at(struct emit *e, uint32_t off)
-{
-    struct whole *w = e->whole;
-    for (unsigned k = 0; k < w->n_added; k++)
-        if (w->added[k].off == off) return &w->added[k];
-    w->added[w->n_added] = (struct added){off, counter(e, e->i64), NULL};
-    return &w->added[w->n_added++];
-}
-
-/* How many lanes run and have the guard. */
-static val lanes_here(struct emit *e)
-{
-    val m = e->in->guard ? LLVMBuildBitCast(B, emit_active(e), e->i32, "") : emit_mask(e);
-    return LLVMBuildZExt(B, emit_intrinsic(e, "llvm.ctpop", &e->i32, 1, &m, 1), e->i64, "");
-}
-
-static bool is_sum(const struct emit *e, uint32_t reg) { return reg && e->f->regs[reg - 1].sum; }
-
-static val times_constant(struct emit *e, val n, uint32_t reg) { return LLVMBuildMul(B, n, LLVMConstInt(e->i64, e->f->regs[reg - 1].value, 0), ""); }
-
-/* Lanes 8 * k to 8 * k + 7 */
-static val eighth(struct emit *e, val v, unsigned k)
-{
-    val pick[8];
-    for (unsigned i = 0; i < 8; i++) pick[i] = k32(e, 8 * k + i);
-    return LLVMBuildShuffleVector(B, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(pick, 8), "");
-}
-
-/* Adds a register's active lanes together, but for the last step. */
-static void add_lanes(struct emit *e, struct added *to, uint32_t reg)
-{
-    if (cpu_is_constant(&e->f->regs[reg - 1])) {
-        add_to(e, to->one, times_constant(e, lanes_here(e), reg));
-        return;
-    }
-    val v = emit_vec(e, reg, false), act = e->in->guard ? emit_active(e) : emit_lanes(e);
-    if (act) v = LLVMBuildSelect(B, act, v, LLVMConstNull(e->v64), "");
-    if (!to->eight) to->eight = counter(e, LLVMVectorType(e->i64, 8));
-    add_to(e, to->eight, LLVMBuildAdd(B, LLVMBuildAdd(B, eighth(e, v, 0), eighth(e, v, 1), ""), LLVMBuildAdd(B, eighth(e, v, 2), eighth(e, v, 3), ""), ""));
-}
-
-/* Probes add to memory: later. That all their places are there is seen when the first is come to. */
-static bool defer(struct emit *e)
-{
-    const struct cpu_inst *in = e->in;
-    struct whole *w = e->whole;
-    val base = emit_scalar(e, in->s[0], 0, false), known = counted(e, w->base), zero = LLVMConstInt(e->i64, 0, 0);
-    LLVMBasicBlockRef look = emit_block(e, "look"), on = emit_block(e, "known");
-    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, known, base, ""), on, look);
-    LLVMPositionBuilderAtEnd(B, look);
-    val r = emit_at(e, e->ranges, (uint64_t)in->cache * sizeof(struct emu_range)), first = LLVMBuildAdd(B, base, LLVMConstInt(e->i64, w->first_off, 0), "");
-    val lo = LLVMBuildLoad2(B, e->i64, emit_at(e, r, offsetof(struct emu_range, lo)), ""), hi = LLVMBuildLoad2(B, e->i64, emit_at(e, r, offsetof(struct emu_range, hi)), "");
-    val args[2] = {LLVMBuildSub(B, hi, lo, ""), LLVMConstInt(e->i64, w->span - 1, 0)};
-    val bad = LLVMBuildICmp(B, LLVMIntUGE, LLVMBuildSub(B, first, lo, ""), emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, args, 2), "");
-    bad = LLVMBuildOr(B, bad, LLVMBuildICmp(B, LLVMIntNE, LLVMBuildAnd(B, first, LLVMConstInt(e->i64, 7, 0), ""), zero, ""), "");
-    bad = LLVMBuildOr(B, bad, LLVMBuildICmp(B, LLVMIntNE, known, zero, ""), ""); /* one place for all */
-    emit_leave_if(e, bad);
-    count(e, w->base, base);
-    LLVMBuildBr(B, on);
-    LLVMPositionBuilderAtEnd(B, on);
-    for (uint32_t k = 0; k < MG_MAX(in->n_list, 1); k++) {
-        uint32_t reg = in->n_list ? in->list[k] : in->s[1];
-        struct added *to = added_at(e, in->offs[k]);
-        if (!is_sum(e, reg)) add_lanes(e, to, reg);
-    }
-    return true;
-}
-
-bool emit_sums(struct emit *e)
-{
-    const struct cpu_inst *in = e->in;
-    struct whole *w = e->whole;
-    if (in->offs) return defer(e);
-    if (in->kind == CPU_LEADER) {
-        if (is_sum(e, in->s[0])) add_to(e, w->sum[in->s[0] - 1], lanes_here(e));
-        if (is_sum(e, in->d2)) {
-            val some = LLVMConstInt(e->i1, 1, 0);
-            if (in->guard) some = LLVMBuildICmp(B, LLVMIntNE, LLVMBuildBitCast(B, emit_active(e), e->i32, ""), k32(e, 0), "");
-            add_to(e, w->sum[in->d2 - 1], LLVMBuildZExt(B, some, e->i64, ""));
-        }
-        return false; /* the predicate, and what is no sum: emit_move */
-    }
-    if (!is_sum(e, in->d)) return false;
-    if (in->op == MG_OP_add && in->kind == CPU_ALU) add_to(e, w->sum[in->d - 1], times_constant(e, lanes_here(e), in->s[1]));
-    return true;
-}
-
-/* What is left for the way out: where nobody knows yet where sums go, they lie in one lane of those that go on elsewhere
- * and will say so; else they are added now, and these lanes begin at zero. */
-static void leave_sums(struct emit *e)
-{
-    struct whole *w = e->whole;
-    struct cpu_func *f = e->f;
-    val first = load32(e, e->leave_mask), lane = LLVMBuildBitCast(B, LLVMBuildAnd(B, first, LLVMBuildNeg(B, first, ""), ""), e->v1, "");
-    val zero = LLVMConstInt(e->i64, 0, 0), unknown = LLVMBuildICmp(B, LLVMIntEQ, counted(e, w->base), zero, "");
-    for (uint32_t r = 0; r < f->n_regs; r++) {
-        if (!f->regs[r].sum) continue;
-        val s = counted(e, w->sum[r]), v = LLVMBuildSelect(B, lane, emit_splat(e, LLVMBuildSelect(B, unknown, s, zero, "")), LLVMConstNull(e->v64), "");
-        LLVMSetAlignment(LLVMBuildStore(B, v, emit_at(e, w->out_regs, f->regs[r].off)), 64);
-        count(e, w->sum[r], LLVMBuildSelect(B, unknown, zero, s, ""));
-    }
-}
-
-static void add_one(struct emit *e, const struct added *a)
-{
-    LLVMBasicBlockRef some = emit_block(e, "add"), on = emit_block(e, "added");
-    val v = counted(e, a->one), parts = a->eight ? counted(e, a->eight) : NULL, base = LLVMBuildIntToPtr(B, counted(e, e->whole->base), e->ptr, "");
-    LLVMTypeRef t = LLVMVectorType(e->i64, 8);
-    if (parts) v = LLVMBuildAdd(B, v, emit_intrinsic(e, "llvm.vector.reduce.add", &t, 1, &parts, 1), "");
-    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, v, LLVMConstInt(e->i64, 0, 0), ""), some, on);
-    LLVMPositionBuilderAtEnd(B, some);
-    LLVMBuildAtomicRMW(B, LLVMAtomicRMWBinOpAdd, emit_at(e, base, a->off), v, LLVMAtomicOrderingSequentiallyConsistent, 0);
-    LLVMBuildBr(B, on);
-    LLVMPositionBuilderAtEnd(B, on);
-}
-
-/* The one way out. */
-static void leave(struct emit *e)
-{
-    struct whole *w = e->whole;
-    struct cpu_func *f = e->f;
-    LLVMPositionBuilderAtEnd(B, w->leave);
-    val how = load32(e, w->how);
-    if (f->sums) {
-        LLVMBasicBlockRef early = emit_block(e, "early"), on = emit_block(e, "sums");
-        LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, how, k32(e, CPU_DONE), ""), on, early);
-        LLVMPositionBuilderAtEnd(B, early);
-        w->out_regs = LLVMBuildLoad2(B, e->ptr, w->frame, "");
-        leave_sums(e);
-        LLVMBuildBr(B, on);
-        LLVMPositionBuilderAtEnd(B, on);
-        for (uint32_t r = 0; r < f->n_regs; r++)
-            if (f->regs[r].sum) add_to(e, added_at(e, w->sum_off[r])->one, counted(e, w->sum[r]));
-        for (unsigned k = 0; k < w->n_added; k++) add_one(e, &w->added[k]);
-    }
-    LLVMBuildRet(B, how);
+    LLVMBuildRet(B, LLVMBuildSelect(B, inside, k32(e, CPU_AT), k32(e, CPU_SOME), ""));
 }
 
 /* ---- regions -------------------------------------------------------------------------------------------------- */
@@ -474,6 +302,7 @@ static bool region(struct emit *e, uint32_t which)
     LLVMBuildStore(B, k, e->at_warp);
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, k, k32(e, f->n_warps), ""), warp, end);
     LLVMPositionBuilderAtEnd(B, end);
+    emit_tally_round(e);
     round_over(e);
     return true;
 }
@@ -488,19 +317,6 @@ static void prologue(struct emit *e)
     w->common = LLVMBuildAlloca(B, e->i32, "");
     w->turns = LLVMBuildAlloca(B, e->i32, "");
     w->number = LLVMBuildAlloca(B, e->i64, "");
-    w->how = LLVMBuildAlloca(B, e->i32, "");
-    w->base = counter(e, e->i64);
-    w->frame = LLVMBuildAlloca(B, e->ptr, "");
-    for (uint32_t r = 0; r < f->n_regs; r++)
-        if (f->regs[r].sum) w->sum[r] = counter(e, e->i64);
-    w->first_off = UINT64_MAX;
-    for (uint32_t i = 0; i < f->n_insts; i++) {
-        const struct cpu_inst *in = &f->insts[i];
-        for (uint32_t k = 0; in->offs && k < MG_MAX(in->n_list, 1); k++) w->sum_off[(in->n_list ? in->list[k] : in->s[1]) - 1] = in->offs[k];
-        for (uint32_t k = 0; in->offs && k < MG_MAX(in->n_list, 1); k++) w->first_off = MG_MIN(w->first_off, in->offs[k]);
-        for (uint32_t k = 0; in->offs && k < MG_MAX(in->n_list, 1); k++) w->span = MG_MAX(w->span, in->offs[k] + (uint64_t)8);
-    }
-    w->span -= f->sums ? w->first_off : 0;
     for (unsigned k = 0; k < 3; k++) {
         w->id[k] = LLVMBuildAlloca(B, e->i32, "");
         w->grid[k] = emit_field(e, e->i32, offsetof(struct cpu_call, nctaid) + 4 * k);
@@ -519,7 +335,6 @@ static void each_cta(struct emit *e)
 {
     struct whole *w = e->whole;
     val place = emit_field(e, e->ptr, offsetof(struct cpu_call, place)), end = emit_field(e, e->i64, offsetof(struct cpu_call, number_end));
-    w->leave = emit_block(e, "leave");
     LLVMBasicBlockRef begin_cta = emit_block(e, "cta"), next = emit_block(e, "next"), out = emit_block(e, "out"), carry[3];
     LLVMBuildBr(B, begin_cta);
     LLVMPositionBuilderAtEnd(B, begin_cta);
@@ -538,8 +353,7 @@ static void each_cta(struct emit *e)
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, n, end, ""), next, out);
     LLVMPositionBuilderAtEnd(B, out);
     emit_set_field(e, offsetof(struct cpu_call, number), n);
-    LLVMBuildStore(B, k32(e, CPU_DONE), w->how);
-    LLVMBuildBr(B, w->leave);
+    LLVMBuildRet(B, k32(e, CPU_DONE));
     LLVMPositionBuilderAtEnd(B, next);
     for (unsigned k = 0; k < 3; k++) { /* the next place in the grid, x first */
         val x = LLVMBuildAdd(B, emit_ctaid(e, k), k32(e, 1), "");
@@ -560,10 +374,8 @@ bool mg_emit_whole(LLVMModuleRef m, struct cpu_func *f, const char *name)
     wh.after = calloc(f->reg_words, sizeof *wh.after);
     wh.old = calloc(f->n_regs + 1, sizeof *wh.old);
     wh.now = calloc(f->n_regs + 1, sizeof *wh.now);
-    wh.sum = calloc(f->n_regs + 1, sizeof *wh.sum);
-    wh.sum_off = calloc(f->n_regs + 1, sizeof *wh.sum_off);
     wh.round = calloc(f->n_starts + 1, sizeof *wh.round);
-    bool ok = emit_begin(e, m, f, name) && wh.after && wh.old && wh.now && wh.round && wh.sum && wh.sum_off;
+    bool ok = emit_begin(e, m, f, name) && wh.after && wh.old && wh.now && wh.round;
     if (ok) {
         prologue(e);
         for (uint32_t i = 0; i < f->n_starts; i++) wh.round[i] = emit_block(e, "round");
@@ -571,14 +383,11 @@ bool mg_emit_whole(LLVMModuleRef m, struct cpu_func *f, const char *name)
         each_cta(e);
         for (uint32_t i = 0; i < f->n_starts && ok; i++) ok = region(e, i);
         for (uint32_t i = 1; i < f->n_starts && ok; i++) emit_ahead_start(e, i, wh.round[i]);
-        leave(e);
     }
     emit_finish(e);
     free(wh.after);
     free(wh.old);
     free(wh.now);
     free(wh.round);
-    free(wh.sum);
-    free(wh.sum_off);
     return ok;
 }

@@ -1,0 +1,72 @@
+/* What probes count, in code for whole CTAs: who passes where (device/cpu/tally.c). The array of counts is the worker's own
+ * and nothing else points there, which the compiler is told. */
+#include "device/cpu/plugin/emit.h"
+
+#define B e->b
+
+static void count(struct emit *e, uint32_t place, val v)
+{
+    val at = emit_at(e, e->counts, 8 * (uint64_t)place), old = LLVMBuildLoad2(B, LLVMTypeOf(v), at, "");
+    LLVMBuildStore(B, LLVMBuildAdd(B, old, v, ""), at);
+}
+
+static val one(struct emit *e) { return LLVMConstInt(e->i64, 1, 0); }
+
+static val n_lanes(struct emit *e, val mask)
+{
+    return LLVMBuildZExt(B, emit_intrinsic(e, "llvm.ctpop", &e->i32, 1, &mask, 1), e->i64, "");
+}
+
+/* Of those that run, as bits: who has the guard. */
+static val active(struct emit *e) { return e->in->guard ? LLVMBuildBitCast(B, emit_active(e), e->i32, "") : emit_mask(e); }
+
+/* Lanes 8 * k to 8 * k + 7 */
+static val eighth(struct emit *e, val v, unsigned k)
+{
+    val pick[8];
+    for (unsigned i = 0; i < 8; i++) pick[i] = LLVMConstInt(e->i32, 8 * k + i, 0);
+    return LLVMBuildShuffleVector(B, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(pick, 8), "");
+}
+
+static void add_value(struct emit *e, const struct cpu_tally *t)
+{
+    val v = emit_vec(e, t->reg, false), act = e->in->guard ? emit_active(e) : emit_lanes(e);
+    if (act) v = LLVMBuildSelect(B, act, v, LLVMConstNull(e->v64), "");
+    count(e, t->count, LLVMBuildAdd(B, LLVMBuildAdd(B, eighth(e, v, 0), eighth(e, v, 1), ""), LLVMBuildAdd(B, eighth(e, v, 2), eighth(e, v, 3), ""), ""));
+}
+
+static void pass(struct emit *e, const struct cpu_site *s)
+{
+    if (!s->guarded && e->version == FULL) {
+        if (!cpu_site_always(e->f, emit_region(e), s)) count(e, s->count, one(e));
+        return;
+    }
+    if (s->wants & 1u << CPU_TALLY_LANES) count(e, s->count + 1 + CPU_TALLY_LANES, n_lanes(e, active(e)));
+    if (s->wants & 1u << CPU_TALLY_ONCE) count(e, s->count + 1 + CPU_TALLY_ONCE, one(e));
+    if (s->wants & 1u << CPU_TALLY_FIRST) count(e, s->count + 1 + CPU_TALLY_FIRST, LLVMBuildZExt(B, LLVMBuildAnd(B, emit_mask(e), LLVMConstInt(e->i32, 1, 0), ""), e->i64, ""));
+}
+
+bool emit_tally(struct emit *e)
+{
+    const struct cpu_func *f = e->f;
+    const struct cpu_inst *in = e->in;
+    const struct cpu_site *s = NULL;
+    for (uint32_t k = f->tally_of[e->ix]; k && k <= f->n_tallies && f->tallies[k - 1].at == e->ix; k++) {
+        const struct cpu_tally *t = &f->tallies[k - 1];
+        if (t->kind == CPU_TALLY_VALUE) add_value(e, t);
+        else if (t->kind == CPU_TALLY_UNDER) count(e, t->count, n_lanes(e, LLVMBuildAnd(B, emit_mask(e), LLVMBuildBitCast(B, emit_vec(e, t->reg, true), e->i32, ""), "")));
+        else s = &f->sites[t->site];
+    }
+    if (s) pass(e, s);
+    return in->offs || (in->kind != CPU_LEADER && in->d && f->regs[in->d - 1].sum); /* of a leader, emit_move sees to the predicate */
+}
+
+void emit_tally_round(struct emit *e)
+{
+    const struct cpu_func *f = e->f;
+    for (uint32_t i = 0; i < f->n_sites; i++)
+        if (cpu_site_always(f, emit_region(e), &f->sites[i])) {
+            count(e, f->starts[emit_region(e)].rounds, one(e));
+            return;
+        }
+}

@@ -1,0 +1,417 @@
+/* What probes add to memory, told from how often operations run (whole-CTA code).
+ *
+ * Probes count in registers and add those to memory where a lane ends; nobody reads that before the launch is over.
+ * So code for whole CTAs keeps no such registers. It counts who passes the operations where they would grow (sites),
+ * in an array of the worker's, and when the worker is done the sums are made here and added (cpu_tally_flush). What
+ * all warps pass exactly once in a region is not counted at all: regions are (cpu_start.always, cpu_start.rounds).
+ *
+ *   red [base + off], 1                 a lane more where it stands
+ *   red [base + off], c                 a lane more wherever c grows, if every lane adds c where it ends and only there
+ *   @leader red [base + off], c         those of them that lead: see leads_from
+ *   red [base + off], other             the value, at once
+ */
+#include "device/cpu/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/emu/alu_priv.h"
+#include "device/mem.h"
+
+enum { MOST = 512 /* places of a kernel that probes add to */, DEPTH = 8 };
+
+struct sink { uint32_t base, off, under; };
+struct find {
+    struct cpu_func *f;
+    uint64_t *reached;
+    uint32_t *base_of;   /* by register: 1 + its base, UINT32_MAX: not found */
+    uint8_t *leads;      /* by register: 1 is_leader, 2 not */
+    struct cpu_tally list[4 * MOST]; uint32_t n;
+};
+
+/* ---- where they are added -------------------------------------------------------------------------------- */
+
+struct defs { uint32_t reg; bool found; };
+static void note(void *user, uint32_t r, bool must)
+{
+    struct defs *d = user;
+    (void)must;
+    d->found |= r + 1 == d->reg;
+}
+
+static bool defines(const struct cpu_func *f, const struct cpu_inst *in, uint32_t reg)
+{
+    struct defs d = {.reg = reg};
+    cpu_each_def(f, in, note, &d);
+    return d.found;
+}
+
+static bool same_base(const struct cpu_base *a, const struct cpu_base *b) { return a->param == b->param && a->load == b->load && a->word == b->word && a->add == b->add; }
+
+/* A base that is a parameter plus a constant, or a word there plus a constant: the host can tell it. */
+static bool find_base(const struct cpu_func *f, uint32_t reg, unsigned depth, struct cpu_base *out)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < f->n_insts; i++) {
+        const struct cpu_inst *in = &f->insts[i];
+        struct cpu_base b = {.lo = UINT32_MAX};
+        bool ok = false;
+        if (!defines(f, in, reg)) continue;
+        bool add = in->kind == CPU_ALU && in->op == MG_OP_add && in->s[0] && in->s[1] && cpu_is_constant(&f->regs[in->s[1] - 1]);
+        bool move = in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov);
+        if (in->kind == CPU_PARAM) {
+            ok = in->bytes == 8 && in->vec == 1;
+            b.param = (uint32_t)in->off;
+        } else if (depth && (add || move) && in->d == reg && in->s[0]) {
+            ok = f->regs[reg - 1].cls == EMU_D && find_base(f, in->s[0], depth - 1, &b);
+            if (add) b.add += f->regs[in->s[1] - 1].value;
+        } else if (depth && in->kind == CPU_LOAD && in->where == EMU_AT_GLOBAL && in->bytes == 8 && in->vec == 1 && in->s[0]) {
+            ok = find_base(f, in->s[0], depth - 1, &b) && !b.load;
+            b.load = true;
+            b.word = b.add + (uint64_t)in->off;
+            b.add = 0;
+        }
+        if (!ok || in->guard || (any && !same_base(&b, out))) return false;
+        *out = b;
+        any = true;
+    }
+    return any;
+}
+
+static bool base_of(struct find *z, uint32_t reg, uint32_t *ix)
+{
+    struct cpu_func *f = z->f;
+    struct cpu_base b = {.lo = UINT32_MAX};
+    uint32_t *known = &z->base_of[reg - 1], k = 0;
+    if (!*known) {
+        *known = UINT32_MAX;
+        if (find_base(f, reg, DEPTH, &b)) {
+            while (k < f->n_bases && !same_base(&f->bases[k], &b)) k++;
+            if (k < CPU_MAX_BASES) *known = 1 + k;
+            if (k < CPU_MAX_BASES && k == f->n_bases) f->bases[f->n_bases++] = b;
+        }
+    }
+    *ix = *known - 1;
+    return *known != UINT32_MAX;
+}
+
+/* ---- predicates of leaders --------------------------------------------------------------------------------- */
+
+static bool never(const struct cpu_inst *in)
+{
+    return in->kind == CPU_ALU && in->op == MG_OP_setp && !in->guard && !(in->imm & 3) && in->s[0] && in->s[0] == in->s[1] && (in->key & K_SUB) >> K_SUB_SHIFT == CMP_ne &&
+           mg_type_kind((enum mg_type)in->t[0]) != MG_TK_FLOAT;
+}
+
+static bool leads(const struct cpu_func *f, uint32_t reg)
+{
+    bool any = false;
+    if (f->regs[reg - 1].kind != CPU_REG_PLAIN || f->regs[reg - 1].cls != EMU_P) return false;
+    for (uint32_t i = 0; i < f->n_insts; i++) {
+        const struct cpu_inst *in = &f->insts[i];
+        if (!defines(f, in, reg)) continue;
+        if (in->kind == CPU_LEADER && in->d == reg && !in->guard) any = true;
+        else if (!never(in)) return false;
+    }
+    return any;
+}
+
+/* Does reg ever hold anything but "is the lowest of those that came here together"? */
+static bool is_leader(struct find *z, uint32_t reg)
+{
+    uint8_t *known = &z->leads[reg - 1];
+    if (!*known) *known = leads(z->f, reg) ? 1 : 2;
+    return *known == 1;
+}
+
+/* In whole-CTA code, lane 0 of each warp and no other? */
+static bool is_lane_0(const struct cpu_func *f, uint32_t reg)
+{
+    const struct cpu_block *b = &f->blocks[f->entry];
+    if (!mg_has(f->starts[0].always, f->entry)) return false;
+    for (uint32_t i = 0; i < f->n_insts; i++)
+        if (defines(f, &f->insts[i], reg) && (f->insts[i].kind != CPU_LEADER || i < b->first || i >= b->end)) return false;
+    return true;
+}
+
+/* May a lane that has done operation `ix` of block `b` come to another definition of reg? */
+static bool may_change(const struct cpu_func *f, uint32_t b, uint32_t ix, uint32_t reg)
+{
+    uint32_t *stack = calloc(f->n_blocks + 260, sizeof *stack), n = 0, succ[260];
+    uint64_t *seen = calloc(f->block_words, sizeof *seen);
+    bool found = false;
+    if (!stack || !seen) abort();
+    for (uint32_t i = ix + 1; i < f->blocks[b].end; i++) found |= defines(f, &f->insts[i], reg);
+    for (stack[n++] = b; n && !found;) {
+        uint32_t x = stack[--n], m = cpu_successors(f, x, succ, MG_COUNT_OF(succ));
+        for (uint32_t k = 0; k < m; k++) {
+            if (mg_has(seen, succ[k])) continue;
+            mg_put(seen, succ[k]);
+            stack[n++] = succ[k];
+            for (uint32_t i = f->blocks[succ[k]].first; i < f->blocks[succ[k]].end; i++) found |= defines(f, &f->insts[i], reg);
+        }
+    }
+    free(stack);
+    free(seen);
+    return found;
+}
+
+/* ---- registers that only count ------------------------------------------------------------------------------ */
+
+static bool is_end(const struct cpu_func *f, uint32_t b)
+{
+    const struct cpu_inst *in = &f->insts[f->blocks[b].end - 1];
+    return in->kind == CPU_CTL && (in->ctl == EMU_CTL_EXIT || in->ctl == EMU_CTL_RET);
+}
+
+static bool adds_constant(const struct cpu_func *f, const struct cpu_inst *in)
+{
+    return in->kind == CPU_ALU && in->op == MG_OP_add && in->d && in->d == in->s[0] && in->s[1] && in->s[1] != in->d && cpu_is_constant(&f->regs[in->s[1] - 1]);
+}
+
+static bool sets_zero(const struct cpu_func *f, const struct cpu_inst *in)
+{
+    bool move = in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov);
+    return move && !in->guard && in->s[0] && cpu_is_constant(&f->regs[in->s[0] - 1]) && !f->regs[in->s[0] - 1].value;
+}
+
+static uint32_t n_added(const struct cpu_inst *in) { return in->offs ? MG_MAX(in->n_list, 1) : 0; }
+static uint32_t added(const struct cpu_inst *in, uint32_t k) { return in->n_list ? in->list[k] : in->s[1]; }
+
+/* Where block b adds register r to; UINT32_MAX: not so simply. */
+static uint32_t sinks_of(struct find *z, uint32_t b, uint32_t r, struct sink *out, uint32_t max)
+{
+    const struct cpu_func *f = z->f;
+    uint32_t n = 0;
+    for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
+        const struct cpu_inst *in = &f->insts[i];
+        for (uint32_t k = 0; k < n_added(in); k++) {
+            if (added(in, k) != r) continue;
+            if (n == max || (in->guard && (in->guard_not || !is_leader(z, in->guard))) || !base_of(z, in->s[0], &out[n].base)) return UINT32_MAX;
+            out[n].off = in->offs[k];
+            out[n++].under = in->guard;
+        }
+    }
+    return n;
+}
+
+static void drop(void *user, uint32_t r, bool must)
+{
+    struct cpu_func *f = user;
+    (void)must;
+    f->regs[r].sum = false;
+}
+static void drop_use(void *user, uint32_t r) { drop(user, r, false); }
+
+/* Those of which nothing is known but that probes add to them and add them to memory. */
+static void find_candidates(struct cpu_func *f)
+{
+    for (uint32_t i = 0; i < f->n_insts; i++)
+        for (uint32_t k = 0; k < n_added(&f->insts[i]); k++) {
+            uint32_t r = added(&f->insts[i], k);
+            struct cpu_reg *reg = &f->regs[r - 1];
+            reg->sum = reg->kind == CPU_REG_PLAIN && !reg->known && reg->cls == EMU_D && reg->shape.varying && !mg_has(f->blocks[f->entry].live, r - 1);
+        }
+    for (uint32_t b = 0; b < f->n_blocks; b++)
+        for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
+            struct cpu_inst in = f->insts[i];
+            if (in.kind == CPU_CLEAR && b == f->entry) continue;
+            if (in.offs) {
+                drop(f, in.s[0] - 1, false);
+                continue;
+            }
+            if (in.kind == CPU_LEADER && !in.guard) in.s[0] = in.d2 = 0;
+            else if (adds_constant(f, &in)) in.d = in.s[0] = 0;
+            else if (b == f->entry && sets_zero(f, &in)) in.d = 0;
+            cpu_each_use(f, &in, drop_use, f);
+            cpu_each_def(f, &in, drop, f);
+        }
+}
+
+static bool add(struct find *z, struct cpu_tally t)
+{
+    if (z->n == MG_COUNT_OF(z->list)) return false;
+    z->list[z->n++] = t;
+    return true;
+}
+
+/* Register r grows at operation ix of block b and is added to s in the end. */
+static bool add_growth(struct find *z, uint32_t b, uint32_t ix, const struct sink *s, enum cpu_tally_kind kind, uint64_t times)
+{
+    struct cpu_tally t = {.at = ix, .kind = (uint8_t)kind, .base = s->base, .off = s->off, .times = times};
+    const struct cpu_inst *in = &z->f->insts[ix];
+    if (s->under) {
+        if (kind != CPU_TALLY_LANES || in->guard || may_change(z->f, b, ix, s->under)) return false;
+        t.kind = in->kind == CPU_LEADER && in->d == s->under ? CPU_TALLY_ONCE : is_lane_0(z->f, s->under) ? CPU_TALLY_FIRST : CPU_TALLY_UNDER;
+        t.reg = s->under;
+    }
+    return add(z, t);
+}
+
+/* Every lane adds r once where it ends, to the same places, and nowhere else. */
+static bool only_counts(struct find *z, uint32_t r)
+{
+    struct cpu_func *f = z->f;
+    struct sink to[4], here[4];
+    uint32_t n = 0;
+    for (uint32_t b = 0; b < f->n_blocks; b++) {
+        if (!mg_has(z->reached, b)) continue;
+        uint32_t m = sinks_of(z, b, r, here, MG_COUNT_OF(here));
+        if (m == UINT32_MAX || (m != 0) != is_end(f, b) || (m && f->insts[f->blocks[b].end - 1].guard)) return false;
+        if (m && n && (m != n || memcmp(to, here, n * sizeof *to))) return false;
+        if (m) memcpy(to, here, m * sizeof *to), n = m;
+    }
+    for (uint32_t b = 0; b < f->n_blocks; b++)
+        for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end && mg_has(z->reached, b); i++) {
+            const struct cpu_inst *in = &f->insts[i];
+            for (uint32_t k = 0; k < n; k++) {
+                if (in->kind == CPU_LEADER && in->s[0] == r && !add_growth(z, b, i, &to[k], CPU_TALLY_LANES, 1)) return false;
+                if (in->kind == CPU_LEADER && in->d2 == r && !add_growth(z, b, i, &to[k], CPU_TALLY_ONCE, 1)) return false;
+                if (adds_constant(f, in) && in->d == r && !add_growth(z, b, i, &to[k], CPU_TALLY_LANES, f->regs[in->s[1] - 1].value)) return false;
+            }
+        }
+    return n != 0;
+}
+
+/* What an operation adds to memory that is no sum. */
+static bool add_here(struct find *z, uint32_t ix, uint32_t k)
+{
+    struct cpu_func *f = z->f;
+    const struct cpu_inst *in = &f->insts[ix];
+    uint32_t r = added(in, k);
+    struct cpu_tally t = {.at = ix, .kind = CPU_TALLY_VALUE, .off = in->offs[k], .reg = r, .times = 1};
+    if (!base_of(z, in->s[0], &t.base)) return false;
+    if (cpu_is_constant(&f->regs[r - 1])) {
+        t.kind = in->guard && !in->guard_not && is_leader(z, in->guard) && is_lane_0(f, in->guard) ? CPU_TALLY_FIRST : CPU_TALLY_LANES;
+        t.times = f->regs[r - 1].value;
+    }
+    return add(z, t);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct cpu_tally *x = a, *y = b;
+    return x->at != y->at ? (x->at < y->at ? -1 : 1) : x->off < y->off ? -1 : x->off > y->off;
+}
+
+/* Places in the array of counts: values first, which are vectors. */
+static void number(struct find *z)
+{
+    struct cpu_func *f = z->f;
+    qsort(z->list, z->n, sizeof *z->list, by_place);
+    for (uint32_t i = 0; i < z->n; i++)
+        if (z->list[i].kind == CPU_TALLY_VALUE) z->list[i].count = f->n_counts, f->n_counts += 8;
+    f->sites = mg_arena_array(&f->arena, struct cpu_site, z->n);
+    f->tally_of = mg_arena_array(&f->arena, uint32_t, f->n_insts + 1);
+    for (uint32_t i = z->n; i-- > 0;) f->tally_of[z->list[i].at] = 1 + i;
+    for (uint32_t i = 0; i < z->n; i++) {
+        struct cpu_tally *t = &z->list[i];
+        struct cpu_base *base = &f->bases[t->base];
+        base->lo = MG_MIN(base->lo, t->off);
+        base->hi = MG_MAX(base->hi, t->off + 8);
+        if (t->kind == CPU_TALLY_UNDER) t->count = f->n_counts++;
+        if (t->kind >= CPU_TALLY_UNDER) continue;
+        if (!f->n_sites || f->sites[f->n_sites - 1].at != t->at) {
+            f->sites[f->n_sites++] = (struct cpu_site){.at = t->at, .count = f->n_counts};
+            f->n_counts += CPU_SITE_WORDS;
+        }
+        struct cpu_site *s = &f->sites[f->n_sites - 1];
+        t->site = f->n_sites - 1;
+        s->wants |= 1u << t->kind;
+        s->guarded |= t->kind == CPU_TALLY_LANES && f->insts[t->at].guard;
+    }
+    for (uint32_t b = 0, i = 0; b < f->n_blocks; b++)
+        for (; i < f->n_sites && f->sites[i].at < f->blocks[b].end; i++) f->sites[i].block = b;
+    for (uint32_t i = 0; i < f->n_starts; i++) f->starts[i].rounds = f->n_counts++;
+    f->tallies = mg_arena_copy(&f->arena, z->list, z->n * sizeof *z->list);
+    f->n_tallies = z->n;
+}
+
+void cpu_find_tallies(struct cpu_func *f)
+{
+    struct find *z = calloc(1, sizeof *z);
+    uint32_t total = 0;
+    bool ok = z != NULL;
+    if (!z) abort();
+    z->f = f;
+    z->base_of = mg_arena_array(&f->arena, uint32_t, f->n_regs + 1);
+    z->leads = mg_arena_array(&f->arena, uint8_t, f->n_regs + 1);
+    z->reached = mg_arena_array(&f->arena, uint64_t, f->block_words);
+    for (uint32_t i = 0; i < f->n_starts; i++)
+        for (uint32_t w = 0; w < f->block_words; w++) z->reached[w] |= f->starts[i].reach[w];
+    for (uint32_t i = 0; i < f->n_insts && ok; i++) {
+        const struct cpu_inst *in = &f->insts[i];
+        for (uint32_t k = 0; k < n_added(in); k++) ok &= added(in, k) != 0;
+        total += n_added(in);
+    }
+    if (ok && total && total <= MOST) {
+        find_candidates(f);
+        for (uint32_t r = 0; r < f->n_regs; r++) {
+            uint32_t before = z->n;
+            if (!f->regs[r].sum || (f->regs[r].sum = only_counts(z, r + 1))) continue;
+            z->n = before;
+        }
+        for (uint32_t i = 0; i < f->n_insts && ok; i++)
+            for (uint32_t k = 0; k < n_added(&f->insts[i]) && ok; k++)
+                if (!f->regs[added(&f->insts[i], k) - 1].sum) ok = add_here(z, i, k);
+        if (ok) number(z);
+        for (uint32_t r = 0; r < f->n_regs && !ok; r++) f->regs[r].sum = false;
+    }
+    free(z);
+}
+
+/* ---- while a launch runs, and when a worker is done with it --------------------------------------------------- */
+
+/* Where things are added in this launch; false: not in memory that it may write to, which the emulator reports. */
+bool cpu_tally_bases(const struct cpu_func *f, const char *params, uint64_t base[CPU_MAX_BASES])
+{
+    for (uint32_t i = 0; i < f->n_bases; i++) {
+        const struct cpu_base *b = &f->bases[i];
+        struct mg_alloc a;
+        memcpy(&base[i], params + b->param, 8);
+        if (b->load) {
+            uint64_t at = base[i] + b->word;
+            if (at & 7 || !mg_mem_find(at, &a) || a.base + a.bytes - at < 8) return false;
+            memcpy(&base[i], (const void *)at, 8);
+        }
+        base[i] += b->add;
+        uint64_t first = base[i] + b->lo;
+        if (b->lo == UINT32_MAX) continue;
+        if (first & 7 || !mg_mem_find(first, &a) || a.readonly || a.base + a.bytes - first < b->hi - b->lo) return false;
+    }
+    return true;
+}
+
+/* Whole-CTA code has left the region where it stood in warp `own` at operation pc: what it was about to count for
+ * all warps at once is due for those that were there. */
+void cpu_tally_leave(const struct cpu_func *f, uint32_t start, uint32_t own, uint32_t pc, uint64_t *counts)
+{
+    for (uint32_t i = 0; i < f->n_sites; i++)
+        if (cpu_site_always(f, start, &f->sites[i])) counts[f->sites[i].count] += own + (pc > f->sites[i].at);
+}
+
+static uint64_t passes(const struct cpu_func *f, const struct cpu_site *s, const uint64_t *counts)
+{
+    uint64_t n = counts[s->count];
+    for (uint32_t k = 0; k < f->n_starts; k++)
+        if (cpu_site_always(f, k, s)) n += f->n_warps * counts[f->starts[k].rounds];
+    return n;
+}
+
+void cpu_tally_flush(const struct cpu_func *f, const uint64_t base[CPU_MAX_BASES], uint64_t *counts)
+{
+    for (uint32_t i = 0; i < f->n_tallies; i++) {
+        const struct cpu_tally *t = &f->tallies[i];
+        uint64_t v = 0;
+        if (t->kind == CPU_TALLY_VALUE) {
+            for (int k = 0; k < 8; k++) v += counts[t->count + k];
+        } else if (t->kind == CPU_TALLY_UNDER) v = counts[t->count];
+        else {
+            const struct cpu_site *s = &f->sites[t->site];
+            uint64_t full = passes(f, s, counts);
+            v = (t->kind == CPU_TALLY_LANES ? 32 * full : full) + counts[s->count + 1 + t->kind];
+        }
+        if (v) __atomic_fetch_add((uint64_t *)(base[t->base] + t->off), v * t->times, __ATOMIC_RELAXED);
+    }
+    memset(counts, 0, f->n_counts * sizeof *counts);
+}
