@@ -131,7 +131,7 @@ const struct mg_backend mg_backend_nvidia = {
     .may_load = mg_gpu_may_load,
     .load = mg_gpu_load,
     .unload = mg_gpu_unload,
-    .why_not = mg_gpu_why_not,
+    .why_not = mg_gpu_why_not, .most_registers = mg_gpu_most_registers,
     .take = mg_gpu_take,
     .give = mg_gpu_give,
     .write = mg_gpu_write,

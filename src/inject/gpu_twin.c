@@ -276,6 +276,22 @@ static unsigned attribute(int what, unsigned otherwise)
     return (unsigned)v;
 }
 
+/* Does the launch natively run all its CTAs at once, so that something may depend on that? */
+static bool is_wave(uint64_t ctas, int native)
+{
+    return ctas <= attribute(CUDEV_MULTIPROCESSOR_COUNT, 1) * (uint64_t)native;
+}
+
+uint32_t mg_gpu_most_registers(const struct mg_inst *i, const struct mg_shape *s)
+{
+    uint64_t ctas = (uint64_t)s->grid[0] * s->grid[1] * s->grid[2], sms = attribute(CUDEV_MULTIPROCESSOR_COUNT, 1);
+    uint64_t warps = (s->block[0] * s->block[1] * s->block[2] + 31) / 32;
+    int native = ctas_of(i->function, s->block[0] * s->block[1] * s->block[2], s->shared_bytes);
+    if (!ctas || !warps || !is_wave(ctas, native))
+        return 0;
+    return (uint32_t)(attribute(CUDEV_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536) / ((ctas + sms - 1) / sms * warps * 32) / 8 * 8);
+}
+
 /* Fewer CTAs than the native code has are fine only while nothing can depend on them all being there. */
 static bool fits(const struct mg_gpu_fit *f, const struct mg_shape *s)
 {
@@ -285,10 +301,9 @@ static bool fits(const struct mg_gpu_fit *f, const struct mg_shape *s)
         return false;
     uint64_t ctas = (uint64_t)s->grid[0] * s->grid[1] * s->grid[2];
     uint64_t sms = attribute(CUDEV_MULTIPROCESSOR_COUNT, 1);
-    bool wave = ctas <= sms * (uint64_t)f->native; /* natively all run at once */
     if (s->cluster[0] * s->cluster[1] * s->cluster[2] > 1)
         return false;
-    return !(s->cooperative || wave) || ctas <= sms * (uint64_t)f->twin;
+    return !(s->cooperative || is_wave(ctas, f->native)) || ctas <= sms * (uint64_t)f->twin;
 }
 
 /* Once more with as many registers as the native number of CTAs leaves. */

@@ -116,6 +116,7 @@ struct mg_backend {
     bool (*load)(struct mg_body *b, void **twin, char *why, size_t room);
     bool (*unload)(struct mg_body *b);                            /* false: not now, something may use it */
     const char *(*why_not)(struct mg_body *b, const struct mg_shape *s); /* this launch's geometry asks for the native code */
+    uint32_t (*most_registers)(const struct mg_inst *i, const struct mg_shape *s); /* for as many CTAs as it needs at once; 0: any number */
     bool (*take)(struct mg_run *r);                               /* fills r->room; r->block is it then */
     void (*give)(struct mg_run *r);
     mg_write_fn write;
@@ -139,6 +140,7 @@ uint64_t mg_gpu_table(struct mg_body *b, const uint64_t *values, uint32_t n);
 bool mg_gpu_may_load(struct mg_body *b, const struct mg_shape *s);
 bool mg_gpu_load(struct mg_body *b, void **twin, char *why, size_t room);
 const char *mg_gpu_why_not(struct mg_body *b, const struct mg_shape *s);
+uint32_t mg_gpu_most_registers(const struct mg_inst *i, const struct mg_shape *s);
 bool mg_gpu_take(struct mg_run *r);
 void mg_gpu_give(struct mg_run *r);
 void mg_gpu_write(struct mg_run *r, uint64_t offset, const uint64_t *words, uint32_t n);
@@ -311,6 +313,7 @@ struct mg_body { /* a variant as it is loaded in one context; lives until the pr
     enum mg_state state;
     char *reason;
     uint32_t threads;            /* of a CTA of the launch that asked first; 0: none has */
+    uint32_t most_registers;     /* with which as many of its CTAs fit as it needs at once; 0: does not matter */
     void *twin;                  /* cu_function */
     uint64_t symbols;            /* table of addresses on the device */
     struct mg_block_mem *blocks; /* free ones; under the session's lock */

@@ -207,8 +207,11 @@ static bool make_text(struct mg_body *b)
     unsigned flags = !mg_session.backend->send ? MG_TWIN_LAUNCHES : only_counts(v) ? MG_TWIN_CONSTANTS : 0;
     enum mg_err err = mg_twin_new_as(c->m, c->kernel, flags, &t, &d);
     bool ok = !err && t;
-    if (ok)
+    if (ok) {
         t->threads = b->threads;
+        t->registers = (uint32_t)b->inst->regs_native;
+        t->most_registers = b->most_registers;
+    }
     if (ok && mg_session.backend->adapt)
         mg_session.backend->adapt(t);
     mg_session.ns.instrument += mg_now_ns() - start;
@@ -373,6 +376,7 @@ bool mg_kernel_twin(struct mg_body *b, const struct mg_shape *s)
         cu_result (*exchange)(int *) = MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *);
         bool relaxed = exchange(&mode) == CUE_SUCCESS;
         b->threads = s->block[0] * s->block[1] * s->block[2];
+        b->most_registers = mg_session.backend->most_registers ? mg_session.backend->most_registers(b->inst, s) : 0;
         mg_kernel_prepare(b); /* other threads make other twins meanwhile */
         pthread_mutex_lock(&building);
         if (b->state == MG_STATE_NEW)

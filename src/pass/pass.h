@@ -69,6 +69,8 @@ struct mg_twin {
     struct mg_module *m;      /* owner: twin */
     mg_id kernel;             /* in m and in the original */
     uint32_t threads;         /* of a CTA of the launch that it is made for; 0: not known. Its maker's to set */
+    uint32_t registers;       /* of a thread of the native code, */
+    uint32_t most_registers;  /* with which as many CTAs fit as that launch needs at once; 0: not known, or does not matter */
     mg_id ctx_param;          /* var: hidden parameter of the kernel */
     uint32_t ctx_offset;      /* its byte offset in the parameter block */
     struct mg_twin_symbol *symbols; uint32_t n_symbols;
@@ -88,6 +90,9 @@ enum mg_twin_flags {
     MG_TWIN_CONSTANTS = 2, /* loads of constants may be rewritten for speed: nobody looks at them in the twin */
 };
 enum mg_err mg_twin_new_as(const struct mg_module *m, mg_id kernel, unsigned flags, struct mg_twin **out, struct mg_diag *d) MG_MUST_CHECK;
+/* Bytes of shared memory that the twin's functions and the module as a whole declare; kernels that it has not
+ * count nothing. *dynamic: some of it gets its size at the launch. */
+uint64_t mg_twin_shared_bytes(const struct mg_module *m, bool *dynamic);
 /* Takes the hidden parameter from functions that do not need it (pass/twin_ctx.c). This and what follows stand
  * behind everything that tools do with the twin. */
 void mg_twin_drop_contexts(struct mg_twin *t);

@@ -83,6 +83,19 @@ static enum mg_err rewrite_func(struct mg_twin_build *b, uint32_t ix)
     return err;
 }
 
+uint64_t mg_twin_shared_bytes(const struct mg_module *m, bool *dynamic)
+{
+    uint64_t sum = 0;
+    *dynamic = false;
+    for (mg_id k = 1; k < m->vars.n; k++) {
+        const struct mg_var *v = &m->vars.at[k];
+        if (v->space != MG_SPACE_shared || v->is_param || (v->func && !m->funcs.at[v->func].first_node)) continue;
+        *dynamic |= !mg_var_bytes(v);
+        sum += mg_var_bytes(v);
+    }
+    return sum;
+}
+
 /* ---- what the twin's text holds --------------------------------------------------------------- */
 
 struct uses { bool *vars, *funcs; };

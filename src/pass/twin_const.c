@@ -78,13 +78,9 @@ static void find_tables(struct cache *k)
 /* Room in shared memory, and nobody who would see it move. */
 static bool has_room(const struct mg_module *m, uint64_t bytes)
 {
-    for (mg_id v = 1; v < m->vars.n; v++) {
-        const struct mg_var *x = &m->vars.at[v];
-        if (x->space != MG_SPACE_shared || x->is_param) continue;
-        if (!mg_var_bytes(x)) return false;
-        bytes += mg_var_bytes(x);
-    }
-    return bytes <= MOST_SHARED;
+    bool dynamic;
+    bytes += mg_twin_shared_bytes(m, &dynamic);
+    return !dynamic && bytes <= MOST_SHARED;
 }
 
 static uint32_t count_warps(const struct mg_func *f)

@@ -26,13 +26,6 @@ static mg_id taken_table(const struct mg_module *m, const struct mg_node *n)
     return 0;
 }
 
-static bool has_dynamic(const struct mg_module *m)
-{
-    for (mg_id v = 1; v < m->vars.n; v++)
-        if (m->vars.at[v].space == MG_SPACE_shared && !m->vars.at[v].is_param && !mg_var_bytes(&m->vars.at[v])) return true;
-    return false;
-}
-
 /* A load of a constant through a register. */
 static bool moves(const struct mg_module *m, const struct mg_node *n)
 {
@@ -96,7 +89,8 @@ void mg_twin_prefetch_constants(struct mg_twin_func *f)
     struct mg_module *m = f->b->m;
     mg_id vars[MOST_VARS];
     uint32_t n = 0;
-    bool loops = false;
+    bool loops = false, dynamic;
+    (void)mg_twin_shared_bytes(m, &dynamic);
     struct mg_cfg *c = mg_cfg_new(m, f->func);
     struct mg_loops *l = mg_loops_new(c);
     MG_EACH_NODE(m, &m->funcs.at[f->func], id) {
@@ -113,5 +107,5 @@ void mg_twin_prefetch_constants(struct mg_twin_func *f)
     }
     mg_loops_free(l);
     mg_cfg_free(c);
-    if (loops && n && m->sm >= 80 && m->version_major >= 7 && !has_dynamic(m)) emit_prefetch(f, vars, n);
+    if (loops && n && m->sm >= 80 && m->version_major >= 7 && !dynamic) emit_prefetch(f, vars, n);
 }

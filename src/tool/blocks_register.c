@@ -158,6 +158,15 @@ static uint32_t cells_of(const struct mg_rfunc *f, const struct wanted *w, const
     return w->width == MG_WIDTH_64 && !carries && !guarded[w->counter] ? 2 : 1;
 }
 
+/* 32-bit registers for counters in loops: no more than leave room for the CTAs that the launch needs at once. */
+static uint32_t most_cells(const struct mg_rfunc *f)
+{
+    const struct mg_twin *t = f->x.t;
+    uint32_t most = t->threads >= MANY_THREADS ? MG_MIN(f->x.o->registers, (uint32_t)FEW_REGISTERS) : f->x.o->registers;
+    if (t->most_registers) most = MG_MIN(most, t->most_registers > t->registers ? t->most_registers - t->registers : 0);
+    return most;
+}
+
 /* Comes any of what callees send back in the packed register that is the kernel's as well? */
 static bool sent_bits(const struct mg_rfunc *f)
 {
@@ -200,7 +209,7 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
     qsort(rest, n_rest, sizeof *rest, by_events);
     bool *guarded = choose_guarded(f, rest, n_rest);
     for (uint32_t k = 0; k < n_rest; k++) wanted += cells_of(f, &rest[k], guarded);
-    uint32_t most = f->x.t->threads >= MANY_THREADS ? MG_MIN(f->x.o->registers, (uint32_t)FEW_REGISTERS) : f->x.o->registers;
+    uint32_t most = most_cells(f);
     bool shares = wanted + cells > most && mg_shared_may(f) && mg_shared_has_room(f);
     if (shares && !sent_bits(f)) { /* registers of callees' counters need not live from call to call either */
         f->settles = f->n_sources != 0;

@@ -24,14 +24,8 @@ enum { MOST_BYTES = 4096, MOST_SHARED = 49152, KEPT = 1024, MOST_ROUNDS = 1 << 1
 
 uint32_t mg_shared_room(const struct mg_module *m, uint32_t bytes)
 {
-    uint64_t sum = 0;
-    bool dynamic = false;
-    for (mg_id v = 1; v < m->vars.n; v++) {
-        const struct mg_var *var = &m->vars.at[v];
-        if (var->space != MG_SPACE_shared || var->is_param) continue;
-        dynamic |= !mg_var_bytes(var);
-        sum += mg_var_bytes(var);
-    }
+    bool dynamic;
+    uint64_t sum = mg_twin_shared_bytes(m, &dynamic);
     if (dynamic) bytes = (bytes + KEPT - 1) / KEPT * KEPT;
     return sum + bytes <= MOST_SHARED ? bytes : 0;
 }
