@@ -19,6 +19,8 @@ static enum mg_err open_device(struct mg_device **out, const struct mg_device_op
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     dev->n_workers = dev->opts.workers ? dev->opts.workers : cores > 0 ? (uint32_t)cores : 1;
     dev->n_sms = 132;
+    const char *apart = getenv("MARGAY_APART");
+    dev->apart = apart ? strtoull(apart, NULL, 0) : 0;
     if (!dev->opts.heap_bytes) dev->opts.heap_bytes = 8u << 20;
     if (!dev->opts.printf_bytes) dev->opts.printf_bytes = 1u << 20;
     dev->isa = emu_isa_best();

@@ -220,6 +220,7 @@ struct mg_device {
     enum emu_isa isa;
     uint32_t n_workers;
     uint32_t n_sms;
+    uint64_t apart;            /* MARGAY_APART, for tests: lanes part and meet by chance, seeded; 0: docs/schedule.md */
     pthread_mutex_t lock;      /* modules, heap, printf */
     struct mg_dmod *mods;
     uint64_t next_seq;
@@ -282,6 +283,7 @@ struct emu_warp {
     uint32_t arrived; /* lanes that have arrived at the cluster's barrier in its present phase */
     uint32_t wgmmas, wgmma_groups, wgmma_at[8]; /* issued, committed, issued at the last commits */
     uint32_t next_seq;
+    uint64_t chance;  /* state of random choices; 0: the schedule of docs/schedule.md */
     struct emu_frame *root, *pool /* free */, *all;
     struct emu_set sets[EMU_LANES];
     uint32_t tid[3][EMU_LANES];
@@ -363,6 +365,7 @@ void emu_positions(struct mg_dmod *mod, void (*fn)(void *, mg_id, mg_id, uint64_
 /* sched.c */
 void emu_set_add(struct emu_warp *w, const struct emu_op *pc, struct emu_frame *f, uint32_t mask, uint32_t turn);
 bool emu_set_pick(struct emu_warp *w, struct emu_set *out);
+uint32_t emu_chance(struct emu_warp *w); /* MARGAY_APART: the warp's next random number */
 /* Lanes of a set reach a .sync operation: true when all of them may go on at once; *mask = those
  * that go on, the others are parked. */
 uint32_t emu_sync_arrive(struct emu_warp *w, const struct emu_op *op, struct emu_frame *f, uint32_t mask, uint32_t turn);

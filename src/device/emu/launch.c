@@ -169,6 +169,7 @@ static bool cta_start_one(struct emu_cta *c, const uint32_t id[3])
         w->arrived = w->wgmmas = w->wgmma_groups = 0;
         w->pauses = c->n_warps > 1 ? EMU_LOOP_PAUSES : 0;
         w->next_seq = 0;
+        w->chance = c->l->dev->apart && !c->l->dev->compiler ? (c->l->dev->apart * 0x9e3779b97f4a7c15u ^ (c->linear << 8 | k)) * 0xff51afd7ed558ccdu | 1 : 0;
         if (c->code->alloca_bytes) memset(w->alloca_used, 0, sizeof w->alloca_used);
         if (w->root && !w->root->mask) { /* the activation of the warp's last CTA: only the CTA's place differs */
             w->root->mask = w->live;

@@ -130,7 +130,7 @@ static void branch_indexed(struct emu_warp *w, struct emu_frame *f, const struct
 }
 
 /* The loop, once plain and once watched (witness, event stream). */
-static inline __attribute__((always_inline)) enum emu_stop run(struct emu_warp *w, const bool watched, const bool compiled)
+static inline __attribute__((always_inline)) enum emu_stop run(struct emu_warp *w, const bool watched, const bool compiled, const bool apart)
 {
     struct emu_worker *wk = w->wk;
     struct emu_set cur;
@@ -288,6 +288,7 @@ go:
             goto pick;
         }
         if (MG_UNLIKELY(to >= front)) break;
+        if (apart && !(emu_chance(w) & 3)) break;
         pc = to;
     }
     if (to == front) { /* join without going through the list when that is all there is to do */
@@ -320,14 +321,17 @@ out:
     return stop;
 }
 
-static MG_NOINLINE enum emu_stop run_watched(struct emu_warp *w) { return run(w, true, false); }
-static MG_NOINLINE enum emu_stop run_plain(struct emu_warp *w) { return run(w, false, false); }
+static MG_NOINLINE enum emu_stop run_watched(struct emu_warp *w) { return run(w, true, false, false); }
+static MG_NOINLINE enum emu_stop run_plain(struct emu_warp *w) { return run(w, false, false, false); }
 
 /* The plain run, where compiled code takes over at its entries. */
-static MG_NOINLINE enum emu_stop run_tiered(struct emu_warp *w) { return run(w, false, true); }
+static MG_NOINLINE enum emu_stop run_tiered(struct emu_warp *w) { return run(w, false, true, false); }
+
+/* MARGAY_APART: at any jump other lanes may come first. */
+static MG_NOINLINE enum emu_stop run_apart(struct emu_warp *w) { return run(w, false, false, true); }
 
 enum emu_stop emu_warp_run(struct emu_warp *w)
 {
     const struct emu_launch *l = w->wk->l;
-    return l->observe ? run_watched(w) : l->compiled ? run_tiered(w) : run_plain(w);
+    return l->observe ? run_watched(w) : l->compiled ? run_tiered(w) : w->chance ? run_apart(w) : run_plain(w);
 }

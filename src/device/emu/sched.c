@@ -2,7 +2,7 @@
  *
  * A warp's live lanes are the running set plus w->sets, disjoint. Ready sets at the same operation
  * of the same activation are one set. The next to run is the least by (turn, deeper call, older
- * activation, operation); operations of a function lie in rank order.
+ * activation, operation); operations of a function lie in rank order. With MARGAY_APART (tests) chance decides.
  */
 #include "device/emu/check.h"
 #include "device/emu/matrix.h"
@@ -169,9 +169,34 @@ static bool runs_before(const struct emu_set *a, const struct emu_set *b)
     return a->pc < b->pc;
 }
 
+uint32_t emu_chance(struct emu_warp *w)
+{
+    w->chance ^= w->chance << 13, w->chance ^= w->chance >> 7, w->chance ^= w->chance << 17;
+    return (uint32_t)(w->chance >> 32);
+}
+
+/* Any ready set, and now and then only some of its lanes. */
+static bool pick_by_chance(struct emu_warp *w, struct emu_set *out)
+{
+    uint32_t ready[EMU_LANES], n = 0;
+    for (uint32_t i = 0; i < w->n_sets; i++)
+        if (w->sets[i].state == EMU_READY) ready[n++] = i;
+    if (!n) return false;
+    struct emu_set *s = &w->sets[ready[emu_chance(w) % n]];
+    uint32_t part = s->mask & emu_chance(w);
+    *out = *s;
+    w->wk->rotated = true;
+    if (part && part != s->mask && !(emu_chance(w) & 3)) {
+        s->mask &= ~part;
+        out->mask = part;
+    } else *s = w->sets[--w->n_sets];
+    return true;
+}
+
 bool emu_set_pick(struct emu_warp *w, struct emu_set *out)
 {
     uint32_t best = UINT32_MAX;
+    if (MG_UNLIKELY(w->chance)) return pick_by_chance(w, out);
     for (uint32_t i = 0; i < w->n_sets; i++)
         if (w->sets[i].state == EMU_READY && (best == UINT32_MAX || runs_before(&w->sets[i], &w->sets[best]))) best = i;
     if (best == UINT32_MAX) return false;

@@ -1,0 +1,20 @@
+#!/bin/sh
+# A GPU lets lanes part and meet where it likes; thread counts must not depend on it. Random kernels, and some that are mostly
+# branch tables, natively and as twins of the nvidia backend, where lanes of the emulator part at any jump and any of them
+# goes on (MARGAY_APART): results and thread counts are the schedule's.
+set -u
+tools=$ROOT/tests/fuzz/kernels
+gcc -O1 -Wall -o launch "$tools/launch.c" -L"$B/lib/margay/driver" -lcuda || exit 1
+export XDG_CACHE_HOME=$PWD/cache LD_LIBRARY_PATH=$B/test/driver
+"$tools/compare" --margay "$MARGAY" --launch ./launch --seeds 301-308 --devices emu,emu+1,nvidia+2,nvidia+3 &&
+    "$tools/compare" --margay "$MARGAY" --launch ./launch --seeds 321-324 --tables --devices emu,nvidia+4,nvidia+5 || exit 1
+"$tools/generate" 301 > k.ptx # and it does what it says: warps enter blocks more often
+for apart in 0 6; do
+    MARGAY_APART=$apart "$MARGAY" run -q --device emu -o p$apart -- ./launch k.ptx > /dev/null && "$MARGAY" report p$apart --json > p$apart.json || exit 1
+done
+python3 - <<'P'
+import json
+a, b = (json.load(open(f'p{n}.json')) for n in (0, 6))
+warps = lambda r: sum(x['warp_entries'] for x in r['kernels'][0]['blocks'])
+assert warps(b) > warps(a) and b['kernels'][0]['schedule_dependent'] > a['kernels'][0]['schedule_dependent'], (warps(a), warps(b))
+P
