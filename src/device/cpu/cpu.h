@@ -6,6 +6,7 @@
  *   lower.c    a decoded function (emu_op) as instructions whose operation and operands are known
  *   flow.c     its blocks, which blocks may be pending where (thread frontiers), liveness
  *   shape.c    which registers are equal in all lanes or grow by a constant from lane to lane
+ *   serial.c   loops that lanes go through one after the other
  *   region.c   what code for whole CTAs needs: its regions, which registers are the CTA's
  *   tally.c    what probes count, told from how often such code passes operations
  *   enter.c    warps go from the emulator into compiled code and back
@@ -106,6 +107,13 @@ struct cpu_start {
     uint64_t *always;       /* blocks that every warp runs exactly once, with all lanes */
     uint32_t rounds;        /* place in the array of counts: how often all warps came to a stop */
 };
+/* A loop that lanes go through one after the other. */
+struct cpu_serial {
+    uint32_t head;
+    uint64_t *blocks;
+    uint64_t *stops;    /* blocks where lanes come out, and heads inside, where they stop when they have gone round for long */
+    uint64_t *in, *out; /* registers that a lane begins with, and brings to a stop */
+};
 #define CPU_STOP(block, barrier) (2 * (block) + 2 + (barrier)) /* number of a stop; 0: none */
 
 /* What probes add to memory, and where it is told from (tally.c). */
@@ -143,6 +151,8 @@ struct cpu_func {
     uint32_t n_linear;
     uint32_t static_shared; /* there is at least so much shared memory */
     bool is_kernel, suspects;
+    struct cpu_serial *serials; uint32_t n_serials;
+    uint32_t *serial_of;  /* by block: 1 + the serial loop that it is in */
     /* region.c */
     bool whole;           /* there is to be whole-CTA code; what follows is only known then */
     bool lossy;           /* some warps may end while others go on */
@@ -253,6 +263,8 @@ void cpu_live_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *ou
 uint32_t cpu_successors(const struct cpu_func *f, uint32_t b, uint32_t *out, uint32_t max);
 bool cpu_plain_barrier(const struct cpu_func *f, const struct cpu_inst *in); /* uses.c: bar.sync 0 of all */
 uint32_t cpu_stop_of(const struct cpu_func *f, uint32_t b); /* uses.c: where whole-CTA code stops at the end of block b; 0: nowhere */
+/* serial.c; with shapes known so far. false: there are none */
+bool cpu_find_serials(struct cpu_func *f);
 /* region.c */
 void cpu_find_regions(struct cpu_func *f);
 /* tally.c */

@@ -226,6 +226,12 @@ void cpu_find_fronts(struct cpu_func *f)
                 }
                 again |= next_is(f, q, top);
             }
+            if (f->n_serials && f->serial_of[b] && f->serials[f->serial_of[b] - 1].head == b) { /* lanes wait at any of its stops */
+                const uint64_t *stops = f->serials[f->serial_of[b] - 1].stops;
+                for (uint32_t w = 0; w < f->block_words; w++) q[w] = f->blocks[b].front[w] | stops[w];
+                for (uint32_t x = 0; x < f->n_blocks; x++)
+                    if (mg_has(q, x)) again |= pend_above(f, x, q);
+            }
             if (in && (in->ctl == EMU_CTL_EXIT || in->ctl == EMU_CTL_RET || in->ctl == EMU_CTL_TRAP)) { /* they leave, others go on */
                 memcpy(q, f->blocks[b].front, f->block_words * sizeof *q);
                 for (uint32_t x = 0; x < f->n_blocks; x++)
@@ -237,6 +243,8 @@ void cpu_find_fronts(struct cpu_func *f)
     for (uint32_t b = 0; b < f->n_blocks; b++) {
         for (uint32_t x = 0; x < f->n_blocks; x++)
             if (mg_has(f->blocks[b].front, x)) f->blocks[x].merges = true;
+        for (uint32_t k = 0; k < f->n_serials; k++)
+            if (mg_has(f->serials[k].stops, b)) f->blocks[b].merges = true;
         memset(f->blocks[b].keep, 0, f->reg_words * sizeof(uint64_t));
         for (uint32_t x = 0; x < f->n_blocks; x++)
             if (mg_has(f->blocks[b].front, x)) join(f->blocks[b].keep, f->blocks[x].live, f->reg_words);

@@ -199,7 +199,8 @@ static void visit_def(void *user, uint32_t r, bool must)
     struct shapes *z = v->z;
     if (z->f->regs[r].cls == EMU_Q) return;
     bool guarded = v->in->guard && !cpu_uniform_guard(z->f, v->in);
-    bool partial = mg_has(z->f->blocks[z->block].keep, r) || guarded || (!must && !v->in->guard);
+    uint32_t serial = z->f->n_serials ? z->f->serial_of[z->block] : 0; /* lanes come to a stop at different times */
+    bool partial = mg_has(z->f->blocks[z->block].keep, r) || (serial && mg_has(z->f->serials[serial - 1].out, r)) || guarded || (!must && !v->in->guard);
     struct value got = partial ? vary : result(z, v->in, r);
     lower_to(z, r, got);
 }
@@ -277,6 +278,22 @@ static void find_lazy(struct shapes *z)
     } while (z->changed);
 }
 
+/* Fronts and shapes until neither changes. */
+static void settle(struct shapes *z)
+{
+    bool again = true;
+    while (again) {
+        again = false;
+        cpu_find_fronts(z->f);
+        do {
+            z->changed = false;
+            each_def(z, visit_def);
+            again |= z->changed;
+            publish(z);
+        } while (z->changed);
+    }
+}
+
 void cpu_find_shapes(struct cpu_func *f)
 {
     struct shapes z = {.f = f, .v = calloc(f->n_regs + 1, sizeof *z.v)};
@@ -285,17 +302,8 @@ void cpu_find_shapes(struct cpu_func *f)
     for (uint32_t r = 0; r < f->n_regs; r++) /* what comes from outside may be anything */
         if (mg_has(f->blocks[f->entry].live, r)) z.v[r] = vary;
     publish(&z);
-    bool again = true;
-    while (again) {
-        again = false;
-        cpu_find_fronts(f);
-        do {
-            z.changed = false;
-            each_def(&z, visit_def);
-            again |= z.changed;
-            publish(&z);
-        } while (z.changed);
-    }
+    settle(&z);
+    if (cpu_find_serials(f)) settle(&z);
     cpu_find_settled(f);
     find_lazy(&z);
     for (uint32_t i = 0; i < f->n_regs; i++)

@@ -36,7 +36,7 @@ static bool find_path(const struct cpu_func *f, bool whole, const char *maker, b
     }
     for (uint32_t i = 0; i < f->n_blocks; i++) {
         const struct cpu_block *b = &f->blocks[i];
-        const uint32_t at[] = {b->first, b->end, b->entry, b->merges};
+        const uint32_t at[] = {b->first, b->end, b->entry, b->merges, f->serial_of[i]};
         mg_sha256_add(&s, at, sizeof at);
         add_words(&s, b->front, f->block_words);
         add_words(&s, b->live, f->reg_words);

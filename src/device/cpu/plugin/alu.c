@@ -333,13 +333,12 @@ static void check_wrap(struct emit *e, uint32_t reg, bool sign)
 static void write_one(struct emit *e, uint32_t reg, bool other)
 {
     const struct cpu_inst *in = e->in;
-    const struct cpu_reg *r = &e->f->regs[reg - 1];
-    if (r->shape.varying) {
+    if (emit_is_vec(e, reg)) {
         emit_set_vec(e, reg, run(e, in, true, 0, other, reg), in->guard ? emit_active(e) : NULL);
         return;
     }
     val g = in->guard ? emit_guard_scalar(e) : NULL, v[2] = {NULL, NULL};
-    for (int h = 0; h < (r->shape.halves ? 2 : 1); h++) v[h] = run(e, in, false, h, other, reg);
+    for (int h = 0; h < emit_parts(e, reg); h++) v[h] = run(e, in, false, h, other, reg);
     for (int h = 0; h < 2; h++)
         if (v[h]) emit_set_scalar(e, reg, h, v[h], g);
 }
@@ -347,7 +346,7 @@ static void write_one(struct emit *e, uint32_t reg, bool other)
 bool emit_alu(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
-    bool linear = in->d && !e->f->regs[in->d - 1].shape.varying;
+    bool linear = in->d && !e->f->regs[in->d - 1].shape.varying && e->version != LANE;
     bool wide = (in->op == MG_OP_mul || in->op == MG_OP_mad) && in->key == K_WIDE;
     if (linear && wide) {
         check_wrap(e, in->s[0], is_signed(in->t[0]));
@@ -355,8 +354,7 @@ bool emit_alu(struct emit *e)
     }
     if (linear && in->op == MG_OP_cvt && bits_of(in->t[0]) == 64 && bits_of(in->t[1]) == 32) check_wrap(e, in->s[0], is_signed(in->t[1]));
     if (in->d && in->d2) { /* both from the same operands: neither may be written before the other is computed */
-        const struct cpu_reg *a = &e->f->regs[in->d - 1], *b = &e->f->regs[in->d2 - 1];
-        bool va = a->shape.varying, vb = b->shape.varying;
+        bool va = emit_is_vec(e, in->d), vb = emit_is_vec(e, in->d2);
         val x = run(e, in, va, 0, false, in->d), y = run(e, in, vb, 0, true, in->d2);
         val act = in->guard && (va || vb) ? emit_active(e) : NULL, g = in->guard && !(va && vb) ? emit_guard_scalar(e) : NULL;
         if (va) emit_set_vec(e, in->d, x, act);
@@ -399,14 +397,13 @@ static val moved(struct emit *e, const struct cpu_inst *in, bool vec, int half)
 
 static void put(struct emit *e, uint32_t reg, val vec, val lo, val hi)
 {
-    const struct cpu_reg *r = &e->f->regs[reg - 1];
-    if (r->shape.varying) {
+    if (emit_is_vec(e, reg)) {
         emit_set_vec(e, reg, vec, e->in->guard ? emit_active(e) : NULL);
         return;
     }
     val g = e->in->guard ? emit_guard_scalar(e) : NULL;
     emit_set_scalar(e, reg, 0, lo, g);
-    if (r->shape.halves) emit_set_scalar(e, reg, 1, hi, g);
+    if (emit_parts(e, reg) > 1) emit_set_scalar(e, reg, 1, hi, g);
 }
 
 bool emit_move(struct emit *e)
@@ -423,7 +420,7 @@ bool emit_move(struct emit *e)
         for (int k = 0; k < 2; k++) {
             uint32_t d = k ? in->d2 : in->d;
             if (!d) continue;
-            bool vec = e->f->regs[d - 1].shape.varying;
+            bool vec = emit_is_vec(e, d);
             val part[2];
             for (int h = 0; h < 2; h++) {
                 w.vec = vec;
@@ -461,9 +458,9 @@ bool emit_move(struct emit *e)
         return true;
     }
     if (!in->d) return true;
-    bool vec = e->f->regs[in->d - 1].shape.varying;
-    if (!vec && (in->kind == CPU_ZEXT || in->kind == CPU_SEXT)) check_wrap(e, in->s[0], in->kind == CPU_SEXT);
-    val v0 = moved(e, in, vec, 0), v1 = vec || !e->f->regs[in->d - 1].shape.halves ? v0 : moved(e, in, false, 1);
+    bool vec = emit_is_vec(e, in->d);
+    if (!vec && e->version != LANE && (in->kind == CPU_ZEXT || in->kind == CPU_SEXT)) check_wrap(e, in->s[0], in->kind == CPU_SEXT);
+    val v0 = moved(e, in, vec, 0), v1 = vec || emit_parts(e, in->d) == 1 ? v0 : moved(e, in, false, 1);
     put(e, in->d, v0, v0, v1);
     return true;
 }

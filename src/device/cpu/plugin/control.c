@@ -281,7 +281,7 @@ static void barrier(struct emit *e)
 
 static void enter_loop(struct emit *e)
 {
-    if (e->whole && e->f->n_warps == 1) { /* nobody to wait for */
+    if (e->whole && !cpu_stop_of(e->f, e->block)) { /* nobody to wait for */
         jump(e, e->in->target, emit_mask(e));
         return;
     }
@@ -306,6 +306,10 @@ static void enter_loop(struct emit *e)
 void emit_end(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
+    if (e->version == LANE) {
+        emit_lane_end(e);
+        return;
+    }
     if (in->kind != CPU_CTL || (in->ctl == EMU_CTL_SYNC && in->sub <= EMU_SYNC_ELECT)) {
         go(e, e->block + 1, emit_mask(e));
         return;

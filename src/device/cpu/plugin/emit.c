@@ -141,6 +141,7 @@ static void begin_part(struct emit *e, uint32_t b)
     if (!f->blocks[b].merges) return;
     e->mask = LLVMBuildOr(B, e->mask, LLVMBuildLoad2(B, e->i32, e->pend[b], ""), "");
     LLVMBuildStore(B, k32(e, 0), e->pend[b]);
+    if (f->serial_of[b]) return; /* rare here: no version for all lanes */
     LLVMBasicBlockRef full = emit_block(e, "whole"), rest = emit_block(e, "");
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, e->mask, k32(e, UINT32_MAX), ""), full, rest);
     LLVMPositionBuilderAtEnd(B, full);
@@ -150,7 +151,7 @@ static void begin_part(struct emit *e, uint32_t b)
     LLVMPositionBuilderAtEnd(B, rest);
 }
 
-static bool instruction(struct emit *e)
+bool emit_instruction(struct emit *e)
 {
     if (e->whole && e->f->n_tallies && emit_tally(e)) return true;
     switch ((enum cpu_kind)e->in->kind) {
@@ -216,13 +217,14 @@ static bool body(struct emit *e, int version, uint32_t b)
     e->version = version;
     e->block = b;
     e->mask = e->lanes = NULL;
+    e->in = &f->insts[blk->first];
     for (uint32_t i = blk->first; i < blk->end; i++) e->checked[i] = 0;
     LLVMPositionBuilderAtEnd(B, e->bb[version][b]);
     if (version == PART) begin_part(e, b);
     for (e->ix = blk->first; e->ix < blk->end; e->ix++) {
         e->in = &f->insts[e->ix];
         bool last = e->ix + 1 == blk->end, control = e->in->kind == CPU_CTL && !(e->in->ctl == EMU_CTL_SYNC && e->in->sub <= EMU_SYNC_ELECT);
-        if (!control && !instruction(e)) return false;
+        if (!control && !emit_instruction(e)) return false;
         if (last) emit_end(e);
     }
     return true;
@@ -231,6 +233,9 @@ static bool body(struct emit *e, int version, uint32_t b)
 LLVMBasicBlockRef emit_target(struct emit *e, int version, uint32_t b)
 {
     LLVMBasicBlockRef *bb = &e->bb[version][b];
+    uint32_t serial = version == LANE ? 0 : e->f->serial_of[b];
+    const struct cpu_serial *s = serial ? &e->f->serials[serial - 1] : NULL;
+    if (s && s->head == b && !(e->in && mg_has(s->blocks, e->block))) return emit_serial_entry(e, version, serial - 1); /* from outside */
     if (!*bb) *bb = emit_block(e, version == FULL ? "full" : "part");
     return *bb;
 }
@@ -246,6 +251,7 @@ bool emit_bodies(struct emit *e)
                 again = true;
                 if (!body(e, v, b)) return false;
             }
+        if (!emit_serials(e, &again)) return false;
     }
     return true;
 }
@@ -275,8 +281,11 @@ bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char 
     e->checked = calloc(f->n_insts + 1, sizeof *e->checked);
     e->group = calloc(f->n_insts + 1, sizeof *e->group);
     e->ahead = calloc(f->n_insts + 1, sizeof *e->ahead);
-    bool ok = e->vars && e->pend && e->scratch && e->leaves && e->checked && e->group && e->ahead;
-    for (int v = 0; v < 2; v++) {
+    e->serials = calloc(f->n_serials + 1, sizeof *e->serials);
+    e->lane_vars = calloc(f->n_regs + 1, sizeof *e->lane_vars);
+    e->lane_rooms = calloc(f->n_serials ? f->n_insts : 1, sizeof *e->lane_rooms);
+    bool ok = e->lane_rooms && e->vars && e->pend && e->scratch && e->leaves && e->checked && e->group && e->ahead && e->serials && e->lane_vars;
+    for (int v = 0; v < VERSIONS; v++) {
         e->bb[v] = calloc(f->n_blocks + 1, sizeof *e->bb[v]);
         e->built[v] = calloc(f->n_blocks + 1, 1);
         ok &= e->bb[v] && e->built[v];
@@ -295,7 +304,10 @@ void emit_finish(struct emit *e)
     free(e->leaves);
     free(e->group);
     free(e->ahead);
-    for (int v = 0; v < 2; v++) {
+    free(e->serials);
+    free(e->lane_vars);
+    free(e->lane_rooms);
+    for (int v = 0; v < VERSIONS; v++) {
         free(e->bb[v]);
         free(e->built[v]);
     }

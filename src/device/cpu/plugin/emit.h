@@ -3,6 +3,7 @@
  * Every block is emitted twice. In the full version all 32 lanes run: no masks, nothing pending. In
  * the partial one the running lanes are `cur`, and those waiting at block x are pend[x]. A branch
  * that splits a full warp goes over to the partial version, a join that completes it comes back.
+ * Loops that lanes go through one after the other (serial.c) have a third version, for one lane.
  * Registers are allocas (a scalar or two for linear ones, a vector otherwise), which mem2reg turns
  * into values; so are cur, pend and the other state.
  */
@@ -16,10 +17,12 @@
 
 typedef LLVMValueRef val;
 
-enum { FULL, PART };
+enum { FULL, PART, LANE, VERSIONS };
 struct reg_var { val at[2]; }; /* base of lane 0, of lane 16 (halves): allocas, places in the frame where settled */
 
 struct ahead { val last, by; uint32_t lines; }; /* ahead.c, allocas: where the access was, and how far it moved; lines: of all warps together, 0: not bit by bit */
+
+struct serial_code { LLVMBasicBlockRef in[2]; bool built; }; /* where warps begin it, from the full and the partial version */
 
 struct leave { LLVMBasicBlockRef bb; uint64_t *live, *dirty; bool used; }; /* over all places that leave the block */
 
@@ -36,8 +39,8 @@ struct emit {
     val warp, state, frame, regs, linear, masks; /* of that warp */
     LLVMBasicBlockRef next_warp;
     struct reg_var *vars;
-    LLVMBasicBlockRef *bb[2];       /* by block; NULL: nobody goes there so far */
-    uint8_t *built[2];
+    LLVMBasicBlockRef *bb[VERSIONS]; /* by block; NULL: nobody goes there so far */
+    uint8_t *built[VERSIONS];
     struct leave *leaves;           /* by block, for both versions */
     val *pend;
     val cur, live, budget;
@@ -45,12 +48,17 @@ struct emit {
     LLVMBasicBlockRef done, tail;
     val lane_room[3];          /* lanes.c */
     LLVMBasicBlockRef few_end;
+    struct serial_code *serials; /* serial.c, by loop */
+    val *lane_vars;            /* allocas: registers of the lane that runs */
+    struct lane_room { val lo, n; } *lane_rooms; /* by operation, allocas */
+    val lane, rounds; /* rounds: alloca, how often it may jump back */
+    LLVMBasicBlockRef lane_over;
     /* whole CTAs (whole.c); NULL otherwise */
     struct whole *whole;
     /* where we are */
     int version;
     uint32_t block;
-    const struct cpu_inst *in;
+    const struct cpu_inst *in; /* NULL: a warp is coming in */
     uint32_t ix;
     val mask, lanes; /* of the running set: i32, <32 x i1>; NULL in the full version */
     uint64_t *scratch;
@@ -74,6 +82,8 @@ val emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef *types, unsigne
 val emit_vec(struct emit *e, uint32_t reg, bool raw);
 val emit_scalar(struct emit *e, uint32_t reg, int half, bool raw);
 bool emit_is_linear(struct emit *e, uint32_t reg);
+bool emit_is_vec(struct emit *e, uint32_t reg);      /* in this version */
+int emit_parts(struct emit *e, uint32_t reg);        /* else: scalars that it has */
 /* Writes a register in the active lanes (active: <32 x i1> or NULL for those that run). */
 void emit_set_vec(struct emit *e, uint32_t reg, val v, val active);
 void emit_set_scalar(struct emit *e, uint32_t reg, int half, val v, val guard);
@@ -103,6 +113,16 @@ void emit_ahead_start(struct emit *e, uint32_t which, LLVMBasicBlockRef bb);
 /* tally.c: what is counted where the instruction stands; true: it was all about that */
 bool emit_tally(struct emit *e);
 void emit_tally_round(struct emit *e); /* all warps have come to a stop */
+LLVMTypeRef emit_mem_type(struct emit *e, unsigned bytes);
+val emit_extended(struct emit *e, const struct cpu_inst *in, val v, bool vec); /* from the memory's element to the register's lane */
+void emit_bounds(struct emit *e, const struct cpu_inst *in, val *lo, val *size); /* what the operation may access */
+val emit_host_pointer(struct emit *e, const struct cpu_inst *in, val at);
+void emit_plain_call(struct emit *e, val mask); /* the emulator's function, on the frame as it is */
+/* serial.c */
+LLVMBasicBlockRef emit_serial_entry(struct emit *e, int version, uint32_t loop);
+bool emit_serials(struct emit *e, bool *any); /* those that have been asked for */
+void emit_lane_memory(struct emit *e);
+void emit_lane_end(struct emit *e);
 /* lanes.c */
 void emit_shared_atomic(struct emit *e);
 LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val value, val *loaded);
@@ -118,6 +138,7 @@ void emit_leave(struct emit *e);
 void emit_leave_if(struct emit *e, val cond); /* the emulator does this operation when cond holds */
 
 /* emit.c */
+bool emit_instruction(struct emit *e);
 LLVMBasicBlockRef emit_target(struct emit *e, int version, uint32_t b); /* where block b begins */
 bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char *name);
 void emit_state_vars(struct emit *e);

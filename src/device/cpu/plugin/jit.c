@@ -163,7 +163,7 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
         LLVMDisposeMessage(err);
     }
     if (n_ir && getenv("MARGAY_CPU_VERBOSE"))
-        fprintf(stderr, "margay cpu: %s, %u operations, %u IR instructions: %.1f ms IR, %.1f passes, %.1f code\n", whole ? "whole CTAs" : "warps", whole ? f->whole_ops : f->n_insts, n_ir, t_emit, t_passes, lap(&clock));
+        fprintf(stderr, "margay cpu: %s, %u operations, %u loops lane by lane, %u IR instructions: %.1f ms IR, %.1f passes, %.1f code\n", whole ? "whole CTAs" : "warps", whole ? f->whole_ops : f->n_insts, f->n_serials, n_ir, t_emit, t_passes, lap(&clock));
     LLVMDisposeModule(m);
     LLVMContextDispose(c);
     if (!ok) return false;

@@ -74,7 +74,7 @@ static void each_written(struct emit *e, const struct cpu_inst *in, void (*fn)(s
 
 static val op_address(struct emit *e) { return emit_at(e, e->ops, (uint64_t)e->ix * sizeof(struct emu_op)); }
 
-static void plain_call(struct emit *e, val mask)
+void emit_plain_call(struct emit *e, val mask)
 {
     LLVMTypeRef args_t[3] = {e->ptr, e->ptr, e->i32};
     val op = op_address(e), fn = LLVMBuildLoad2(B, e->ptr, op, ""), args[3] = {op, e->regs, mask};
@@ -87,7 +87,7 @@ void emit_call(struct emit *e)
     const struct cpu_inst *in = e->in;
     each_reg(e, in, emit_spill);
     if (in->kind != CPU_CALL || in->known) each_written(e, in, before_write);
-    plain_call(e, emit_mask(e));
+    emit_plain_call(e, emit_mask(e));
     each_written(e, in, after_write);
 }
 
@@ -221,17 +221,17 @@ val emit_address(struct emit *e, const struct cpu_inst *in, bool vec, int half)
     return narrow ? LLVMBuildZExt(B, a, emit_type(e, EMU_D, vec), "") : a;
 }
 
-static void bounds(struct emit *e, const struct cpu_inst *in, struct access *a)
+void emit_bounds(struct emit *e, const struct cpu_inst *in, val *lo, val *size)
 {
     if (in->where == EMU_AT_SHARED) {
-        a->lo = k64(e, 0);
-        a->size = e->shared_bytes;
+        *lo = k64(e, 0);
+        *size = e->shared_bytes;
         return;
     }
     val r = emit_at(e, e->ranges, (uint64_t)in->cache * sizeof(struct emu_range));
-    a->lo = LLVMBuildLoad2(B, e->i64, emit_at(e, r, offsetof(struct emu_range, lo)), "");
+    *lo = LLVMBuildLoad2(B, e->i64, emit_at(e, r, offsetof(struct emu_range, lo)), "");
     val hi = LLVMBuildLoad2(B, e->i64, emit_at(e, r, offsetof(struct emu_range, hi)), "");
-    a->size = LLVMBuildSub(B, hi, a->lo, "");
+    *size = LLVMBuildSub(B, hi, *lo, "");
 }
 
 /* [from, from + span) inside and aligned */
@@ -260,16 +260,16 @@ val emit_all_inside(struct emit *e, val many, val lo, val limit, uint32_t bytes,
     return LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildBitCast(B, bad, e->i32, ""), k32(e, 0), "");
 }
 
-static val host_pointer(struct emit *e, const struct cpu_inst *in, val at)
+val emit_host_pointer(struct emit *e, const struct cpu_inst *in, val at)
 {
     if (in->where != EMU_AT_SHARED) return LLVMBuildIntToPtr(B, at, e->ptr, "");
     return LLVMBuildGEP2(B, e->i8, e->shared, &at, 1, "");
 }
 
-static LLVMTypeRef mem_type(struct emit *e, unsigned bytes) { return bytes == 1 ? e->i8 : bytes == 2 ? e->i16 : bytes == 4 ? e->i32 : e->i64; }
+LLVMTypeRef emit_mem_type(struct emit *e, unsigned bytes) { return bytes == 1 ? e->i8 : bytes == 2 ? e->i16 : bytes == 4 ? e->i32 : e->i64; }
 
 /* From the memory's element to the register's lane. */
-static val extend(struct emit *e, const struct cpu_inst *in, val v, bool vec)
+val emit_extended(struct emit *e, const struct cpu_inst *in, val v, bool vec)
 {
     LLVMTypeRef to = emit_type(e, is_wide(in->elem) ? EMU_D : EMU_W, vec);
     if (in->elem == EMU_E_S8H) {
@@ -325,7 +325,7 @@ static val masked(struct emit *e, const char *name, LLVMTypeRef *types, val args
 static void load_linear(struct emit *e, const struct access *a)
 {
     const struct cpu_inst *in = e->in;
-    LLVMTypeRef t = mem_type(e, in->bytes);
+    LLVMTypeRef t = emit_mem_type(e, in->bytes);
     const val *p = a->p;
     if (!a->stride) {
         for (unsigned k = 0; k < in->vec; k++) {
@@ -333,7 +333,7 @@ static void load_linear(struct emit *e, const struct access *a)
             if (!reg) continue;
             const struct cpu_reg *r = &e->f->regs[reg - 1];
             val s[2] = {NULL, NULL};
-            for (int h = 0; h < (a->halves ? 2 : 1); h++) s[h] = extend(e, in, load(e, t, emit_at(e, p[h], (uint64_t)k * in->bytes), in->bytes), false);
+            for (int h = 0; h < (a->halves ? 2 : 1); h++) s[h] = emit_extended(e, in, load(e, t, emit_at(e, p[h], (uint64_t)k * in->bytes), in->bytes), false);
             if (r->shape.varying) {
                 val v = emit_splat(e, s[0]);
                 if (a->halves) {
@@ -355,7 +355,7 @@ static void load_linear(struct emit *e, const struct access *a)
     if (a->exact) {
         LLVMTypeRef vt = LLVMVectorType(t, 32), types[2] = {vt, e->ptr};
         val args[4] = {p[0], k32(e, in->bytes), emit_lanes(e), LLVMConstNull(vt)};
-        if (in->list[0]) set_loaded(e, in->list[0], extend(e, in, masked(e, "llvm.masked.load", types, args, 1), true));
+        if (in->list[0]) set_loaded(e, in->list[0], emit_extended(e, in, masked(e, "llvm.masked.load", types, args, 1), true));
         return;
     }
     for (int h = 0; h < (a->halves ? 2 : 1); h++) wide[h] = load(e, LLVMVectorType(t, n * in->vec), p[h], in->bytes);
@@ -363,14 +363,14 @@ static void load_linear(struct emit *e, const struct access *a)
         if (!in->list[k]) continue;
         val v = lanes_at(e, in, wide[0], n, k);
         if (a->halves) v = both(e, v, lanes_at(e, in, wide[1], n, k));
-        set_loaded(e, in->list[k], extend(e, in, v, true));
+        set_loaded(e, in->list[k], emit_extended(e, in, v, true));
     }
 }
 
 static val value(struct emit *e, uint32_t reg, unsigned bytes, bool vec, int half)
 {
     val v = vec ? emit_vec(e, reg, false) : emit_scalar(e, reg, half, false);
-    LLVMTypeRef t = mem_type(e, bytes), to = vec ? LLVMVectorType(t, 32) : t;
+    LLVMTypeRef t = emit_mem_type(e, bytes), to = vec ? LLVMVectorType(t, 32) : t;
     return LLVMTypeOf(v) == to ? v : LLVMBuildTrunc(B, v, to, "");
 }
 
@@ -439,15 +439,15 @@ static bool can_gather(struct emit *e, const struct cpu_inst *in) { return emit_
 static void gather(struct emit *e, val at)
 {
     const struct cpu_inst *in = e->in;
-    LLVMTypeRef vt = LLVMVectorType(mem_type(e, in->bytes), 32), types[2] = {vt, LLVMVectorType(e->ptr, 32)};
+    LLVMTypeRef vt = LLVMVectorType(emit_mem_type(e, in->bytes), 32), types[2] = {vt, LLVMVectorType(e->ptr, 32)};
     val lanes = in->guard ? emit_active(e) : emit_lanes(e), loaded = NULL;
     LLVMBasicBlockRef both_end = NULL;
     if (in->vec == 1 && (in->kind == CPU_STORE || in->list[0]))
-        both_end = emit_few(e, mem_type(e, in->bytes), at, lanes, in->kind == CPU_STORE ? value(e, in->list[0], in->bytes, true, 0) : NULL, &loaded);
+        both_end = emit_few(e, emit_mem_type(e, in->bytes), at, lanes, in->kind == CPU_STORE ? value(e, in->list[0], in->bytes, true, 0) : NULL, &loaded);
     if (both_end) { /* few lanes: done; the builder stands where there are many */
         LLVMBasicBlockRef many = LLVMGetInsertBlock(B);
         LLVMPositionBuilderAtEnd(B, e->few_end);
-        if (loaded) set_loaded(e, in->list[0], extend(e, in, loaded, true));
+        if (loaded) set_loaded(e, in->list[0], emit_extended(e, in, loaded, true));
         LLVMBuildBr(B, both_end);
         LLVMPositionBuilderAtEnd(B, many);
     }
@@ -461,7 +461,7 @@ static void gather(struct emit *e, val at)
             if (!in->list[k]) continue;
             val args[4] = {p, k32(e, in->bytes), lanes, LLVMGetPoison(vt)};
             val v = masked(e, "llvm.masked.gather", types, args, 1);
-            set_loaded(e, in->list[k], extend(e, in, v, true));
+            set_loaded(e, in->list[k], emit_extended(e, in, v, true));
         } else {
             val v = value(e, in->list[k], in->bytes, true, 0);
             val args[4] = {v, p, k32(e, in->bytes), lanes};
@@ -479,7 +479,7 @@ static void load_param(struct emit *e)
     const struct cpu_inst *in = e->in;
     for (unsigned k = 0; k < in->vec; k++) {
         if (!in->list[k]) continue;
-        val v = extend(e, in, load(e, mem_type(e, in->bytes), emit_at(e, e->params, (uint64_t)in->off + (uint64_t)k * in->bytes), 1), false);
+        val v = emit_extended(e, in, load(e, emit_mem_type(e, in->bytes), emit_at(e, e->params, (uint64_t)in->off + (uint64_t)k * in->bytes), 1), false);
         const struct cpu_reg *r = &e->f->regs[in->list[k] - 1];
         if (r->shape.varying) set_loaded(e, in->list[k], emit_splat(e, v));
         else
@@ -571,13 +571,13 @@ static void access_all(struct emit *e, const struct plan *p)
     for (int h = 0; h < (p->s.halves ? 2 : 1) && !done; h++) a.at[h] = emit_address(e, in, false, h);
     if (sure) {
         a.exact = a.exact && in->kind == CPU_STORE; /* idle lanes may be loaded */
-        for (int h = 0; h < (p->s.halves ? 2 : 1); h++) a.p[h] = host_pointer(e, in, a.at[h]);
+        for (int h = 0; h < (p->s.halves ? 2 : 1); h++) a.p[h] = emit_host_pointer(e, in, a.at[h]);
     } else if (!done) {
         int64_t lo, hi;
         uint64_t span = p->s.stride ? (uint64_t)p->size * (p->s.halves ? 16 : 32) : p->size;
         val ok = NULL;
         gather_group(e, &lo, &hi);
-        bounds(e, in, &a);
+        emit_bounds(e, in, &a.lo, &a.size);
         for (int h = 0; h < (p->s.halves ? 2 : 1); h++) {
             val from = LLVMBuildAdd(B, a.at[h], k64(e, (uint64_t)(lo - in->off)), ""), bytes = k64(e, span + (uint64_t)(hi - lo));
             if (exact(e, p, in)) {
@@ -597,7 +597,7 @@ static void access_all(struct emit *e, const struct plan *p)
             ok = ok ? LLVMBuildAnd(B, ok, one, "") : one;
         }
         emit_leave_if(e, LLVMBuildNot(B, ok, ""));
-        for (int h = 0; h < (p->s.halves ? 2 : 1); h++) e->group[e->ix][h] = a.p[h] = host_pointer(e, in, a.at[h]);
+        for (int h = 0; h < (p->s.halves ? 2 : 1); h++) e->group[e->ix][h] = a.p[h] = emit_host_pointer(e, in, a.at[h]);
     } else { /* no address of the group wraps: the check says so */
         uint32_t first = e->checked[e->ix] - 1;
         for (int h = 0; h < (p->s.halves ? 2 : 1); h++) a.p[h] = emit_at(e, e->group[first][h], (uint64_t)(in->off - e->f->insts[first].off));
@@ -610,6 +610,10 @@ static void access_all(struct emit *e, const struct plan *p)
 void emit_memory(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
+    if (e->version == LANE) {
+        emit_lane_memory(e);
+        return;
+    }
     if (in->kind == CPU_PARAM) {
         load_param(e);
         return;
@@ -627,7 +631,7 @@ void emit_memory(struct emit *e)
         emit_call(e);
         return;
     }
-    bounds(e, in, &a);
+    emit_bounds(e, in, &a.lo, &a.size);
     val ok = NULL;
     if (a.linear) {
         uint64_t span = s.stride ? (uint64_t)size * (s.halves ? 16 : 32) : size;
@@ -650,7 +654,7 @@ void emit_memory(struct emit *e)
     LLVMBuildBr(B, next);
     LLVMPositionBuilderAtEnd(B, fast);
     e->lanes = cached;
-    for (int h = 0; h < (s.halves ? 2 : 1) && a.linear; h++) a.p[h] = host_pointer(e, in, a.at[h]);
+    for (int h = 0; h < (s.halves ? 2 : 1) && a.linear; h++) a.p[h] = emit_host_pointer(e, in, a.at[h]);
     if (a.linear) store ? store_linear(e, &a) : load_linear(e, &a);
     else gather(e, a.many);
     LLVMBuildBr(B, next);

@@ -18,7 +18,12 @@ static val n_lanes(struct emit *e, val mask)
 }
 
 /* Of those that run, as bits: who has the guard. */
-static val active(struct emit *e) { return e->in->guard ? LLVMBuildBitCast(B, emit_active(e), e->i32, "") : emit_mask(e); }
+static val active(struct emit *e)
+{
+    if (!e->in->guard) return emit_mask(e);
+    if (e->version == LANE) return LLVMBuildSelect(B, emit_guard_scalar(e), e->mask, LLVMConstInt(e->i32, 0, 0), "");
+    return LLVMBuildBitCast(B, emit_active(e), e->i32, "");
+}
 
 /* Lanes 8 * k to 8 * k + 7 */
 static val eighth(struct emit *e, val v, unsigned k)

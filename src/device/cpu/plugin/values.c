@@ -166,6 +166,7 @@ static unsigned var_alignment(const struct cpu_reg *r) { return !r->shape.varyin
 static val read_var(struct emit *e, uint32_t reg, LLVMTypeRef t, int half)
 {
     const struct cpu_reg *r = &e->f->regs[reg - 1];
+    if (e->version == LANE) return LLVMBuildLoad2(B, t, e->lane_vars[reg - 1], "");
     val v = LLVMBuildLoad2(B, t, e->vars[reg - 1].at[half], "");
     if (r->settled) LLVMSetAlignment(v, var_alignment(r));
     return v;
@@ -174,6 +175,10 @@ static val read_var(struct emit *e, uint32_t reg, LLVMTypeRef t, int half)
 static void write_var(struct emit *e, uint32_t reg, int half, val v)
 {
     const struct cpu_reg *r = &e->f->regs[reg - 1];
+    if (e->version == LANE) {
+        LLVMBuildStore(B, v, e->lane_vars[reg - 1]);
+        return;
+    }
     val s = LLVMBuildStore(B, v, e->vars[reg - 1].at[half]);
     if (r->settled) LLVMSetAlignment(s, var_alignment(r));
 }
@@ -183,11 +188,15 @@ bool emit_is_linear(struct emit *e, uint32_t reg)
     return e->f->regs[reg - 1].kind == CPU_REG_CONST || !e->f->regs[reg - 1].shape.varying;
 }
 
+bool emit_is_vec(struct emit *e, uint32_t reg) { return e->version != LANE && e->f->regs[reg - 1].shape.varying; }
+int emit_parts(struct emit *e, uint32_t reg) { return e->version != LANE && e->f->regs[reg - 1].shape.halves ? 2 : 1; }
+
 val emit_scalar(struct emit *e, uint32_t reg, int half, bool raw)
 {
     const struct cpu_reg *r = &e->f->regs[reg - 1];
     LLVMTypeRef t = emit_type(e, (enum emu_class)r->cls, false);
     if (cpu_is_constant(r)) return emit_int(e, (enum emu_class)r->cls, r->value, false);
+    if (e->version == LANE && r->kind == CPU_REG_SREG && !cpu_is_uniform(r->shape)) return LLVMBuildLoad2(B, t, e->lane_vars[reg - 1], "");
     if (r->kind == CPU_REG_SREG && (r->shape.halves || !half || r->sreg == MG_SREG_laneid || r->sreg == MG_SREG_tid)) return special(e, r, half);
     if (r->kind == CPU_REG_SREG) return special(e, r, 0);
     val v = read_var(e, reg, t, half && r->shape.halves);

@@ -275,7 +275,8 @@ static bool region(struct emit *e, uint32_t which)
     struct cpu_func *f = e->f;
     LLVMBasicBlockRef warp = emit_block(e, "warp"), end = emit_block(e, "end");
     w->s = &f->starts[which];
-    for (int v = 0; v < 2; v++) {
+    memset(e->serials, 0, f->n_serials * sizeof *e->serials);
+    for (int v = 0; v < VERSIONS; v++) {
         memset(e->bb[v], 0, f->n_blocks * sizeof *e->bb[v]);
         memset(e->built[v], 0, f->n_blocks);
     }

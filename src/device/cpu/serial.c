@@ -1,0 +1,151 @@
+/* Loops that lanes go through one after the other.
+ *
+ * Where lanes leave a loop at different times and load from all over memory, most lanes of a vector wait for
+ * the others and each load is a gather. Scalar code that runs one lane from the loop's head until it
+ * comes out, then the next, needs neither masks nor gathers (plugin/serial.c). Threads that do not wait
+ * for one another cannot tell. A lane that goes round as often as a turn lasts (docs/schedule.md) stops at
+ * the head it came to, and all that did so go on together: who waits for another lane gets it that way.
+ *
+ * Not for kernels that look at which lanes run together (warp counts of probes, activemask), nor loops that may wait for
+ * others by the looks of it, or whose atomics would change order.
+ */
+#include "device/cpu/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/emu/alu_priv.h"
+
+#define MOST_OPS 400   /* of a loop: its code is there twice */
+#define ALU_PER_ACCESS 8 /* more arithmetic than that for each access of lanes that lie apart is a vector's */
+
+/* Is there code for one lane? */
+static bool has_code(const struct cpu_inst *in)
+{
+    bool real = in->t[0] == MG_TYPE_f32 || in->t[0] == MG_TYPE_f64;
+    switch ((enum cpu_kind)in->kind) {
+    case CPU_ALU: return !real || in->op == MG_OP_setp || in->op == MG_OP_cvt || !(in->imm || in->key & K_APPROX);
+    case CPU_LOAD: case CPU_STORE: return (in->where == EMU_AT_GLOBAL || in->where == EMU_AT_SHARED) && !(in->vec & (in->vec - 1));
+    case CPU_NOP: case CPU_MOV: case CPU_NOT_P: case CPU_LOW: case CPU_ZEXT: case CPU_SEXT: case CPU_SEXT8: case CPU_SEXT16: case CPU_SEXT8H:
+    case CPU_PACK: case CPU_UNPACK: case CPU_PARAM: case CPU_CVTA: return true;
+    case CPU_CTL: return in->ctl == EMU_CTL_NEXT || in->ctl == EMU_CTL_LOOP || in->ctl == EMU_CTL_BRA;
+    default: return false;
+    }
+}
+
+/* Does the kernel look at which lanes run together? */
+static bool sees_sets(const struct cpu_func *f)
+{
+    for (uint32_t i = 0; i < f->n_insts; i++)
+        if (f->insts[i].kind == CPU_LEADER || f->insts[i].kind == CPU_ACTIVEMASK) return true;
+    return false;
+}
+
+/* The blocks from which lanes come back to h without leaving the loop; false: h is no head, or there are other ways in. */
+static bool find_loop(const struct cpu_func *f, uint32_t h, uint64_t *set)
+{
+    uint32_t succ[260];
+    bool is_head = false;
+    memset(set, 0, f->block_words * sizeof *set);
+    mg_put(set, h);
+    for (uint32_t b = h; b < f->n_blocks; b++) {
+        uint32_t n = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
+        for (uint32_t k = 0; k < n; k++)
+            if (succ[k] == h) is_head = true, mg_put(set, b);
+    }
+    for (bool again = is_head; again;) {
+        again = false;
+        for (uint32_t b = f->n_blocks; b-- > 0;) {
+            if (mg_has(set, b)) continue;
+            uint32_t n = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
+            for (uint32_t k = 0; k < n; k++) {
+                if (succ[k] == h || !mg_has(set, succ[k])) continue;
+                if (b < h) return false;
+                mg_put(set, b);
+                again = true;
+            }
+        }
+    }
+    return is_head;
+}
+
+/* Is it worth it: does it end at different times for different lanes, and touch memory in many places? */
+static bool suits(const struct cpu_func *f, const uint64_t *set)
+{
+    uint32_t ops = 0, apart = 0, alu = 0, succ[260];
+    bool varies = false;
+    for (uint32_t b = 0; b < f->n_blocks; b++) {
+        if (!mg_has(set, b)) continue;
+        if (b == f->entry) return false;
+        for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
+            const struct cpu_inst *in = &f->insts[i];
+            if (!has_code(in)) return false;
+            ops++;
+            if (in->kind != CPU_LOAD && in->kind != CPU_STORE) alu += in->kind != CPU_NOP && in->kind != CPU_CTL;
+            else if (in->s[0] && f->regs[in->s[0] - 1].shape.varying) apart++;
+        }
+        const struct cpu_inst *last = &f->insts[f->blocks[b].end - 1];
+        uint32_t n = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
+        for (uint32_t k = 0; k < n; k++) varies |= !mg_has(set, succ[k]) && last->guard && !cpu_uniform_guard(f, last);
+    }
+    const char *wish = getenv("MARGAY_CPU_SERIAL");
+    if (wish && !strcmp(wish, "off")) return false;
+    if (wish && !strcmp(wish, "all")) return ops <= MOST_OPS;
+    return varies && ops <= MOST_OPS && apart && alu <= ALU_PER_ACCESS * apart;
+}
+
+static void note_use(void *user, uint32_t r) { mg_put(user, r); }
+static void note_def(void *user, uint32_t r, bool must)
+{
+    uint64_t *const *sets = user;
+    mg_put(sets[0], r);
+    if (!must) mg_put(sets[1], r);
+}
+
+static void describe(struct cpu_func *f, struct cpu_serial *s)
+{
+    uint32_t succ[260];
+    uint64_t *live = mg_arena_array(&f->arena, uint64_t, f->reg_words);
+    s->stops = mg_arena_array(&f->arena, uint64_t, f->block_words);
+    s->in = mg_arena_array(&f->arena, uint64_t, f->reg_words);
+    s->out = mg_arena_array(&f->arena, uint64_t, f->reg_words);
+    for (uint32_t b = 0; b < f->n_blocks; b++) {
+        if (!mg_has(s->blocks, b)) continue;
+        uint32_t n = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
+        for (uint32_t k = 0; k < n; k++)
+            if (succ[k] <= b || !mg_has(s->blocks, succ[k])) mg_put(s->stops, succ[k]);
+        for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
+            cpu_each_use(f, &f->insts[i], note_use, s->in);
+            cpu_each_def(f, &f->insts[i], note_def, (uint64_t *[]){s->out, s->in});
+        }
+    }
+    for (uint32_t b = 0; b < f->n_blocks; b++)
+        for (uint32_t w = 0; mg_has(s->stops, b) && w < f->reg_words; w++) live[w] |= f->blocks[b].live[w];
+    for (uint32_t w = 0; w < f->reg_words; w++) {
+        s->out[w] &= live[w];
+        s->in[w] |= s->out[w];
+    }
+    for (uint32_t r = 0; r < f->n_regs; r++) {
+        const struct cpu_reg *reg = &f->regs[r];
+        if (cpu_is_constant(reg)) mg_cut(s->out, r);
+        if (cpu_is_constant(reg) || (reg->kind == CPU_REG_PLAIN && !mg_has(f->blocks[s->head].live, r))) mg_cut(s->in, r);
+    }
+}
+
+bool cpu_find_serials(struct cpu_func *f)
+{
+    uint64_t *set = mg_arena_array(&f->arena, uint64_t, f->block_words);
+    f->serial_of = mg_arena_array(&f->arena, uint32_t, f->n_blocks + 1);
+    f->serials = mg_arena_array(&f->arena, struct cpu_serial, f->n_blocks + 1);
+    if (sees_sets(f)) return false;
+    for (uint32_t h = 0; h < f->n_blocks; h++) { /* outer loops first */
+        if (f->serial_of[h] || !find_loop(f, h, set) || !suits(f, set)) continue;
+        struct cpu_serial *s = &f->serials[f->n_serials++];
+        *s = (struct cpu_serial){.head = h, .blocks = mg_arena_array(&f->arena, uint64_t, f->block_words)};
+        memcpy(s->blocks, set, f->block_words * sizeof *set);
+        describe(f, s);
+        for (uint32_t b = 0; b < f->n_blocks; b++)
+            if (mg_has(set, b)) f->serial_of[b] = f->n_serials;
+    }
+    return f->n_serials;
+}
