@@ -113,6 +113,7 @@ struct cpu_serial {
     uint64_t *blocks;
     uint64_t *stops;    /* blocks where lanes come out, and heads inside, where they stop when they have gone round for long */
     uint64_t *in, *out; /* registers that a lane begins with, and brings to a stop */
+    bool leaders;       /* CPU_LEADER inside */
 };
 #define CPU_STOP(block, barrier) (2 * (block) + 2 + (barrier)) /* number of a stop; 0: none */
 

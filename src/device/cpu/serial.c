@@ -6,8 +6,10 @@
  * for one another cannot tell. A lane that goes round as often as a turn lasts (docs/schedule.md) stops at
  * the head it came to, and all that did so go on together: who waits for another lane gets it that way.
  *
- * Not for kernels that look at which lanes run together (warp counts of probes, activemask), nor loops that may wait for
- * others by the looks of it, or whose atomics would change order.
+ * Kernels that look at which lanes run together (warp counts of probes, activemask) have such code for simple loops alone: one jump
+ * back, from the last block, and nothing before it where lanes could meet on their way in or out. There all lanes of a set are in
+ * the same round, and come out together, so who leads in a block is the first lane there in that round. No
+ * loops that may wait for others by the looks of it, or whose atomics would change order.
  */
 #include "device/cpu/cpu.h"
 
@@ -28,7 +30,8 @@ static bool has_code(const struct cpu_inst *in)
     case CPU_LOAD: case CPU_STORE: return (in->where == EMU_AT_GLOBAL || in->where == EMU_AT_SHARED) && !(in->vec & (in->vec - 1));
     case CPU_NOP: case CPU_MOV: case CPU_NOT_P: case CPU_LOW: case CPU_ZEXT: case CPU_SEXT: case CPU_SEXT8: case CPU_SEXT16: case CPU_SEXT8H:
     case CPU_PACK: case CPU_UNPACK: case CPU_PARAM: case CPU_CVTA: return true;
-    case CPU_CTL: return in->ctl == EMU_CTL_NEXT || in->ctl == EMU_CTL_LOOP || in->ctl == EMU_CTL_BRA;
+    case CPU_LEADER: return !in->guard;
+    case CPU_CTL: return in->ctl == EMU_CTL_NEXT || in->ctl == EMU_CTL_LOOP || (in->ctl == EMU_CTL_BRA && !in->sub);
     default: return false;
     }
 }
@@ -67,6 +70,21 @@ static bool find_loop(const struct cpu_func *f, uint32_t h, uint64_t *set)
         }
     }
     return is_head;
+}
+
+/* Do lanes that go through it one after the other meet as those do that go together? */
+static bool keeps_sets(const struct cpu_func *f, uint32_t h, const uint64_t *set)
+{
+    uint32_t last = h, succ[260];
+    for (uint32_t b = h; b < f->n_blocks; b++)
+        if (mg_has(set, b)) last = b;
+    for (uint32_t b = h; b <= last; b++) {
+        if (mg_has(f->blocks[h].front, b)) return false;
+        uint32_t n = mg_has(set, b) ? cpu_successors(f, b, succ, MG_COUNT_OF(succ)) : 0;
+        for (uint32_t k = 0; k < n; k++)
+            if (mg_has(set, succ[k]) ? succ[k] <= b && (b != last || succ[k] != h) : succ[k] < last) return false;
+    }
+    return true;
 }
 
 /* Is it worth it: does it end at different times for different lanes, and touch memory in many places? */
@@ -115,6 +133,7 @@ static void describe(struct cpu_func *f, struct cpu_serial *s)
         for (uint32_t k = 0; k < n; k++)
             if (succ[k] <= b || !mg_has(s->blocks, succ[k])) mg_put(s->stops, succ[k]);
         for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
+            s->leaders |= f->insts[i].kind == CPU_LEADER;
             cpu_each_use(f, &f->insts[i], note_use, s->in);
             cpu_each_def(f, &f->insts[i], note_def, (uint64_t *[]){s->out, s->in});
         }
@@ -137,9 +156,9 @@ bool cpu_find_serials(struct cpu_func *f)
     uint64_t *set = mg_arena_array(&f->arena, uint64_t, f->block_words);
     f->serial_of = mg_arena_array(&f->arena, uint32_t, f->n_blocks + 1);
     f->serials = mg_arena_array(&f->arena, struct cpu_serial, f->n_blocks + 1);
-    if (sees_sets(f)) return false;
+    bool strict = sees_sets(f);
     for (uint32_t h = 0; h < f->n_blocks; h++) { /* outer loops first */
-        if (f->serial_of[h] || !find_loop(f, h, set) || !suits(f, set)) continue;
+        if (f->serial_of[h] || !find_loop(f, h, set) || !suits(f, set) || (strict && !keeps_sets(f, h, set))) continue;
         struct cpu_serial *s = &f->serials[f->n_serials++];
         *s = (struct cpu_serial){.head = h, .blocks = mg_arena_array(&f->arena, uint64_t, f->block_words)};
         memcpy(s->blocks, set, f->block_words * sizeof *set);

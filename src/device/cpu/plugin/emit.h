@@ -50,8 +50,8 @@ struct emit {
     LLVMBasicBlockRef few_end;
     struct serial_code *serials; /* serial.c, by loop */
     val *lane_vars;            /* allocas: registers of the lane that runs */
-    struct lane_room { val lo, n; } *lane_rooms; /* by operation, allocas */
-    val lane, rounds; /* rounds: alloca, how often it may jump back */
+    struct lane_room { val lo, n; } *lane_rooms; /* by operation, allocas; of CPU_LEADER, lo: the rounds in which lanes have been here */
+    val lane, lane_first, limit, rounds, least; /* how often it may jump back, and (allocas) still may, the least that any may */
     LLVMBasicBlockRef lane_over;
     /* whole CTAs (whole.c); NULL otherwise */
     struct whole *whole;
@@ -123,6 +123,7 @@ LLVMBasicBlockRef emit_serial_entry(struct emit *e, int version, uint32_t loop);
 bool emit_serials(struct emit *e, bool *any); /* those that have been asked for */
 void emit_lane_memory(struct emit *e);
 void emit_lane_end(struct emit *e);
+val emit_lane_first(struct emit *e); /* of a CPU_LEADER */
 /* lanes.c */
 void emit_shared_atomic(struct emit *e);
 LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val value, val *loaded);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #define B e->b
+#define LEADER_ROUNDS 1024 /* where it counts which round a lane is in */
 
 static val k32(struct emit *e, uint64_t v) { return LLVMConstInt(e->i32, v, 0); }
 static val k64(struct emit *e, uint64_t v) { return LLVMConstInt(e->i64, v, 0); }
@@ -152,6 +153,24 @@ void emit_lane_memory(struct emit *e)
     LLVMPositionBuilderAtEnd(B, next);
 }
 
+/* Is the lane the first of its set here? Lanes come in ascending order, so it is the first that is here in this round. */
+val emit_lane_first(struct emit *e)
+{
+    if (e->lane_first) return e->lane_first;
+    val round = LLVMBuildZExt(B, LLVMBuildSub(B, e->limit, load32(e, e->rounds), ""), e->i64, ""), word = LLVMBuildLShr(B, round, k64(e, 6), "");
+    val at = LLVMBuildGEP2(B, e->i64, e->lane_rooms[e->ix].lo, &word, 1, ""), bit = LLVMBuildShl(B, k64(e, 1), LLVMBuildAnd(B, round, k64(e, 63), ""), "");
+    val old = LLVMBuildLoad2(B, e->i64, at, "");
+    LLVMBuildStore(B, LLVMBuildOr(B, old, bit, ""), at);
+    return e->lane_first = LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, old, bit, ""), k64(e, 0), "");
+}
+
+static void forget_rounds(struct emit *e)
+{
+    val *at = &e->lane_rooms[e->ix].lo;
+    if (!*at) *at = variable(e, LLVMArrayType2(e->i64, LEADER_ROUNDS / 64));
+    LLVMBuildMemSet(B, *at, LLVMConstInt(e->i8, 0, 0), k64(e, LEADER_ROUNDS / 8), 8);
+}
+
 /* ---- jumps -------------------------------------------------------------------------------------------------- */
 
 static void go(struct emit *e, uint32_t t)
@@ -201,21 +220,21 @@ LLVMBasicBlockRef emit_serial_entry(struct emit *e, int version, uint32_t loop)
     return *bb;
 }
 
-/* The lanes that come to the loop; those that wait somewhere inside it have them go on as vectors. */
+/* The lanes that come to the loop. They go on as vectors where others wait somewhere inside it, and when the turn is up. */
 static val arrive(struct emit *e, const struct cpu_serial *s)
 {
     struct cpu_func *f = e->f;
-    val mask = load32(e, e->cur), others = NULL;
+    val mask = load32(e, e->cur), most = k32(e, s->leaders ? LEADER_ROUNDS : EMU_TURN_BUDGET), args[2] = {most, LLVMBuildSub(B, load32(e, e->budget), k32(e, 1), "")};
+    e->limit = emit_intrinsic(e, "llvm.smin", &e->i32, 1, args, 2);
+    val other = LLVMBuildICmp(B, LLVMIntSLE, e->limit, k32(e, 0), "");
     mask = LLVMBuildOr(B, mask, load32(e, e->pend[s->head]), "");
     LLVMBuildStore(B, k32(e, 0), e->pend[s->head]);
     for (uint32_t x = s->head + 1; x < f->n_blocks; x++) {
         if (!mg_has(s->blocks, x) || !mg_has(f->blocks[s->head].front, x) || !e->pend[x]) continue;
-        val m = load32(e, e->pend[x]);
-        others = others ? LLVMBuildOr(B, others, m, "") : m;
+        other = LLVMBuildOr(B, other, not_zero(e, load32(e, e->pend[x])), "");
     }
-    if (!others) return mask;
     LLVMBasicBlockRef vectors = emit_block(e, "inside"), on = emit_block(e, "lanes");
-    LLVMBuildCondBr(B, not_zero(e, others), vectors, on);
+    LLVMBuildCondBr(B, other, vectors, on);
     LLVMPositionBuilderAtEnd(B, vectors);
     LLVMBuildStore(B, mask, e->cur);
     LLVMBuildBr(B, emit_target(e, PART, s->head));
@@ -247,6 +266,7 @@ static bool body(struct emit *e, const struct cpu_serial *s)
         LLVMPositionBuilderAtEnd(B, e->bb[LANE][b]);
         for (e->ix = e->f->blocks[b].first; e->ix < e->f->blocks[b].end; e->ix++) {
             e->in = &e->f->insts[e->ix];
+            e->lane_first = NULL;
             if (e->in->kind != CPU_CTL && !emit_instruction(e)) return false;
             if (e->ix + 1 == e->f->blocks[b].end) emit_end(e);
         }
@@ -273,7 +293,8 @@ static bool emit_serial(struct emit *e, uint32_t k)
     e->ix = f->blocks[s->head].first;
     e->in = &f->insts[e->ix];
     e->mask = e->lanes = NULL;
-    if (!e->rounds) e->rounds = variable(e, e->i32);
+    if (!e->rounds) e->rounds = variable(e, e->i32), e->least = variable(e, e->i32);
+    val all = arrive(e, s);
     for (uint32_t b = s->head; b < f->n_blocks; b++)
         for (uint32_t i = f->blocks[b].first; mg_has(s->blocks, b) && i < f->blocks[b].end; i++) {
             cpu_each_use(f, &f->insts[i], need, e);
@@ -281,9 +302,10 @@ static bool emit_serial(struct emit *e, uint32_t k)
             e->ix = i;
             e->in = &f->insts[i];
             if (e->in->kind == CPU_LOAD || e->in->kind == CPU_STORE) find_room(e);
+            if (e->in->kind == CPU_LEADER) forget_rounds(e);
         }
     e->in = &f->insts[e->ix = f->blocks[s->head].first];
-    val all = arrive(e, s);
+    LLVMBuildStore(B, e->limit, e->least);
     for (uint32_t r = 0; r < f->n_regs; r++) {
         const struct cpu_reg *reg = &f->regs[r];
         bool in = mg_has(s->in, r);
@@ -312,10 +334,12 @@ static bool emit_serial(struct emit *e, uint32_t k)
         LLVMBuildStore(B, v, e->lane_vars[r]);
     }
     free(base);
-    LLVMBuildStore(B, k32(e, EMU_TURN_BUDGET), e->rounds);
+    LLVMBuildStore(B, e->limit, e->rounds);
     LLVMBuildBr(B, emit_target(e, LANE, s->head));
     if (!body(e, s)) return false;
     LLVMPositionBuilderAtEnd(B, e->lane_over);
+    val rounds[2] = {load32(e, e->rounds), load32(e, e->least)};
+    LLVMBuildStore(B, emit_intrinsic(e, "llvm.smin", &e->i32, 1, rounds, 2), e->least);
     val rest = LLVMBuildAnd(B, left, LLVMBuildSub(B, left, k32(e, 1), ""), "");
     LLVMBuildCondBr(B, not_zero(e, rest), next, done);
     LLVMAddIncoming(left, (val[]){all, rest}, (LLVMBasicBlockRef[]){before, e->lane_over}, 2);
@@ -324,6 +348,7 @@ static bool emit_serial(struct emit *e, uint32_t k)
     e->block = s->head;
     e->in = &f->insts[f->blocks[s->head].first];
     e->mask = NULL;
+    LLVMBuildStore(B, LLVMBuildSub(B, load32(e, e->budget), LLVMBuildSub(B, e->limit, load32(e, e->least), ""), ""), e->budget); /* as if they had gone together */
     for (uint32_t r = 0; r < f->n_regs; r++)
         if (mg_has(s->out, r) && !is_sum(e, r)) emit_reload(e, r + 1, NULL, NULL, NULL);
     go_on(e, s);

@@ -47,8 +47,15 @@ static void pass(struct emit *e, const struct cpu_site *s)
         return;
     }
     if (s->wants & 1u << CPU_TALLY_LANES) count(e, s->count + 1 + CPU_TALLY_LANES, n_lanes(e, active(e)));
-    if (s->wants & 1u << CPU_TALLY_ONCE) count(e, s->count + 1 + CPU_TALLY_ONCE, one(e));
+    if (s->wants & 1u << CPU_TALLY_ONCE) count(e, s->count + 1 + CPU_TALLY_ONCE, e->version == LANE ? LLVMBuildZExt(B, emit_lane_first(e), e->i64, "") : one(e));
     if (s->wants & 1u << CPU_TALLY_FIRST) count(e, s->count + 1 + CPU_TALLY_FIRST, LLVMBuildZExt(B, LLVMBuildAnd(B, emit_mask(e), LLVMConstInt(e->i32, 1, 0), ""), e->i64, ""));
+}
+
+/* Of those that run, as bits: who has predicate reg. */
+static val under(struct emit *e, uint32_t reg)
+{
+    if (e->version == LANE) return LLVMBuildSelect(B, emit_scalar(e, reg, 0, true), e->mask, LLVMConstInt(e->i32, 0, 0), "");
+    return LLVMBuildAnd(B, emit_mask(e), LLVMBuildBitCast(B, emit_vec(e, reg, true), e->i32, ""), "");
 }
 
 bool emit_tally(struct emit *e)
@@ -59,7 +66,7 @@ bool emit_tally(struct emit *e)
     for (uint32_t k = f->tally_of[e->ix]; k && k <= f->n_tallies && f->tallies[k - 1].at == e->ix; k++) {
         const struct cpu_tally *t = &f->tallies[k - 1];
         if (t->kind == CPU_TALLY_VALUE) add_value(e, t);
-        else if (t->kind == CPU_TALLY_UNDER) count(e, t->count, n_lanes(e, LLVMBuildAnd(B, emit_mask(e), LLVMBuildBitCast(B, emit_vec(e, t->reg, true), e->i32, ""), "")));
+        else if (t->kind == CPU_TALLY_UNDER) count(e, t->count, n_lanes(e, under(e, t->reg)));
         else s = &f->sites[t->site];
     }
     if (s) pass(e, s);
