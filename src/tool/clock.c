@@ -1,9 +1,8 @@
 /* clock: when CTAs ran and where: cycles of each, the time each multiprocessor was busy, how evenly work
  * was spread (GPU Ocelot's ClockCycleCountInstrumentor).
  *
- *   entry   clocks are read
- *   exit    the lowest lane of each leaving group says that the multiprocessor was busy until now; thread 0 of a
- *           CTA also when it began, and counts the CTA there
+ *   entry   clocks are read; thread 0 of a CTA says that its multiprocessor is busy from now on, and counts the CTA there
+ *   exit    each leaving group of lanes says that it was busy until now: the last to say so stays
  *   CTA     one of every 2^k CTAs, so that they fit into the slots there are, has its own first and last
  *           clock and its multiprocessor
  *
@@ -14,7 +13,7 @@
 #include "tool/chart.h"
 #include "tool/kit.h"
 
-enum { n_sms = 256, n_ends = 4 /* ends of a multiprocessor, for warps that leave it together */, word_mask = 0, word_shift = 1, words = 2, charts = 8 };
+enum { n_sms = 256, n_ends = 8 /* ends of a multiprocessor, for warps that leave it together */, word_mask = 0, words = 1, charts = 8 };
 struct conf { uint64_t slots; };
 
 static const struct mg_tool_opt clock_opts[] = {{"ctas", "1024", "CTAs of a launch with cycles of their own; larger grids are sampled evenly"}, {0}};
@@ -46,13 +45,22 @@ static uint32_t shift_of(const struct conf *c, const struct mg_tool_launch *l)
 
 static void clock_initialize(const void *conf, const struct mg_tool_launch *l, uint64_t *w)
 {
-    w[word_shift] = shift_of(conf, l);
-    w[word_mask] = ((uint64_t)1 << w[word_shift]) - 1;
+    w[word_mask] = ((uint64_t)1 << shift_of(conf, l)) - 1;
 }
 
-/* ---- instrument ---------------------------------------------------------------------------------------- */
+/* ---- instrument ----------------------------------------------------------------------------------------
+ *
+ * Short CTAs feel every instruction here: what is said at the exit is read there, so that the kernel's own code has no
+ * register less but for the mask and the clock, and what only some warps do the others jump over. */
 
-struct spots { uint32_t first; struct cells c; mg_id began, began_at; /* registers of the kernel: globaltimer, clock64; 0: told at once */ };
+struct spots { uint32_t first; struct cells c; mg_id began /* clock64 */, mask /* registers of the kernel */; bool at_once; };
+
+static mg_id sreg(struct mg_code_at *at, enum mg_sreg r, uint8_t axis)
+{
+    mg_id v = mg_code_temp(at, MG_TYPE_b32);
+    MG_CODE(at, "mov.u32", mg_o_reg(v), mg_o_sreg(r, axis));
+    return v;
+}
 
 static mg_id complement(struct mg_code_at *at, mg_id v)
 {
@@ -70,65 +78,85 @@ static mg_id jump_unless(struct mg_code_at *at, mg_id p)
     return to;
 }
 
-/* Jumps to where it returns if this CTA has no slot. */
-static mg_id find_slot(struct mg_code_at *at, mg_id *slot)
+static mg_id is_first_thread(struct mg_code_at *at)
 {
-    mg_id low = mg_code_temp(at, MG_TYPE_b64), shift = mg_code_temp(at, MG_TYPE_b32), in = mg_code_temp(at, MG_TYPE_pred);
+    mg_id x = sreg(at, MG_SREG_tid, 1), y = sreg(at, MG_SREG_tid, 2), z = sreg(at, MG_SREG_tid, 3), p = mg_code_temp(at, MG_TYPE_pred);
+    MG_CODE(at, "or.b32", mg_o_reg(x), mg_o_reg(x), mg_o_reg(y));
+    MG_CODE(at, "or.b32", mg_o_reg(x), mg_o_reg(x), mg_o_reg(z));
+    MG_CODE(at, "setp.eq.u32", mg_o_reg(p), mg_o_reg(x), mg_o_imm(0));
+    return p;
+}
+
+/* row = ctaid.z * nctaid.y + ctaid.y, in 32 bits: grids are at most 65535 high and deep */
+static mg_id row_of(struct mg_code_at *at)
+{
+    mg_id z = sreg(at, MG_SREG_ctaid, 3);
+    MG_CODE(at, "mad.lo.u32", mg_o_reg(z), mg_o_reg(z), mg_o_reg(sreg(at, MG_SREG_nctaid, 2)), mg_o_reg(sreg(at, MG_SREG_ctaid, 2)));
+    return z;
+}
+
+/* Jumps to where it returns if this CTA has no slot. The mask is one of fewer than 32 bits. */
+static mg_id find_slot(struct mg_code_at *at, mg_id mask, mg_id *slot)
+{
+    mg_id row = row_of(at), low = mg_code_temp(at, MG_TYPE_b32), shift = mg_code_temp(at, MG_TYPE_b32), in = mg_code_temp(at, MG_TYPE_pred), cta = mg_code_temp(at, MG_TYPE_b64), x = mg_code_temp(at, MG_TYPE_b64);
     *slot = mg_code_temp(at, MG_TYPE_b32);
-    MG_CODE(at, "and.b64", mg_o_reg(low), mg_o_reg(mg_value_cta(at)), mg_o_reg(mg_value_word(at, word_mask)));
-    MG_CODE(at, "setp.eq.u64", mg_o_reg(in), mg_o_reg(low), mg_o_imm(0));
+    MG_CODE(at, "mad.lo.u32", mg_o_reg(low), mg_o_reg(row), mg_o_reg(sreg(at, MG_SREG_nctaid, 1)), mg_o_reg(sreg(at, MG_SREG_ctaid, 1)));
+    MG_CODE(at, "and.b32", mg_o_reg(low), mg_o_reg(low), mg_o_reg(mask));
+    MG_CODE(at, "setp.eq.u32", mg_o_reg(in), mg_o_reg(low), mg_o_imm(0));
     mg_id without = jump_unless(at, in);
-    MG_CODE(at, "cvt.u32.u64", mg_o_reg(shift), mg_o_reg(mg_value_word(at, word_shift)));
-    MG_CODE(at, "shr.u64", mg_o_reg(low), mg_o_reg(mg_value_cta(at)), mg_o_reg(shift));
-    MG_CODE(at, "cvt.u32.u64", mg_o_reg(*slot), mg_o_reg(low));
+    MG_CODE(at, "mul.wide.u32", mg_o_reg(cta), mg_o_reg(row), mg_o_reg(sreg(at, MG_SREG_nctaid, 1)));
+    MG_CODE(at, "cvt.u64.u32", mg_o_reg(x), mg_o_reg(sreg(at, MG_SREG_ctaid, 1)));
+    MG_CODE(at, "add.u64", mg_o_reg(cta), mg_o_reg(cta), mg_o_reg(x));
+    MG_CODE(at, "popc.b32", mg_o_reg(shift), mg_o_reg(mask));
+    MG_CODE(at, "shr.u64", mg_o_reg(cta), mg_o_reg(cta), mg_o_reg(shift));
+    MG_CODE(at, "cvt.u32.u64", mg_o_reg(*slot), mg_o_reg(cta));
     return without;
 }
 
-/* Thread 0 tells when the CTA began. */
-static void tell_begin(struct mg_code_at *at, const struct spots *s, mg_id time, mg_id clock)
+/* The first thread of a CTA with a slot tells where and when it began. */
+static void tell_slot(struct mg_code_at *at, const struct spots *s, mg_id slot, mg_id clock)
 {
-    mg_id first = mg_code_temp(at, MG_TYPE_pred), its_warp = mg_code_temp(at, MG_TYPE_pred), sm1 = mg_code_temp(at, MG_TYPE_b32), slot;
-    MG_CODE(at, "setp.eq.u32", mg_o_reg(its_warp), mg_o_reg(mg_value_warp(at)), mg_o_imm(0));
-    mg_id others = jump_unless(at, its_warp);
-    MG_CODE(at, "setp.eq.u32", mg_o_reg(first), mg_o_reg(mg_value_tid(at)), mg_o_imm(0));
+    mg_id first = is_first_thread(at), sm = sreg(at, MG_SREG_smid, 0);
+    MG_CODE(at, "add.u32", mg_o_reg(sm), mg_o_reg(sm), mg_o_imm(1));
     mg_code_push_guard(at, first, false);
-    mg_cell_update_at(at, s->first + s->c.begin, n_sms, mg_value_sm(at), mg_o_reg(complement(at, time)), MG_ALONE);
-    mg_cell_update_at(at, s->first + s->c.ctas, n_sms, mg_value_sm(at), mg_o_imm(1), MG_ALONE);
-    mg_code_pop_guard(at);
-    mg_id without = find_slot(at, &slot);
-    mg_code_push_guard(at, first, false);
-    MG_CODE(at, "add.u32", mg_o_reg(sm1), mg_o_reg(mg_value_sm(at)), mg_o_imm(1));
-    mg_cell_update_at(at, s->first + s->c.cta_sm, s->c.slots, slot, mg_o_reg(sm1), MG_ALONE);
+    mg_cell_update_at(at, s->first + s->c.cta_sm, s->c.slots, slot, mg_o_reg(sm), MG_ALONE);
     mg_cell_update_at(at, s->first + s->c.cta_begin, s->c.slots, slot, mg_o_reg(complement(at, clock)), MG_ALONE);
     mg_code_pop_guard(at);
-    mg_code_place(at, without);
-    mg_code_place(at, others);
 }
 
-/* At the entry clocks are only read: what they go to is in memory, and would be waited for. */
-static void at_entry(struct mg_code_at *at, struct spots *s, bool at_once)
+/* Where threads end in callees, which do not have the kernel's registers, all is told at once. */
+static void at_entry(struct mg_code_at *at, struct spots *s)
 {
-    mg_id time = mg_value_globaltimer(at), clock = mg_value_clock(at);
-    if (at_once) {
-        tell_begin(at, s, time, clock);
-        return;
-    }
-    s->began = mg_code_reg(at, MG_TYPE_b64), s->began_at = mg_code_reg(at, MG_TYPE_b64);
-    MG_CODE(at, "mov.b64", mg_o_reg(s->began), mg_o_reg(time));
-    MG_CODE(at, "mov.b64", mg_o_reg(s->began_at), mg_o_reg(clock));
+    mg_id time = mg_value_globaltimer(at), clock = mg_value_clock(at), word = mg_value_word(at, word_mask), one = mg_code_temp(at, MG_TYPE_b32), slot;
+    s->began = mg_code_reg(at, MG_TYPE_b64), s->mask = mg_code_reg(at, MG_TYPE_b32);
+    MG_CODE(at, "mov.b64", mg_o_reg(s->began), mg_o_reg(clock));
+    MG_CODE(at, "cvt.u32.u64", mg_o_reg(s->mask), mg_o_reg(word));
+    mg_id first = is_first_thread(at), others = jump_unless(at, first), sm = sreg(at, MG_SREG_smid, 0);
+    mg_cell_update_at(at, s->first + s->c.begin, n_sms, sm, mg_o_reg(complement(at, time)), MG_ALONE);
+    MG_CODE(at, "add.u32", mg_o_reg(one), mg_o_reg(sreg(at, MG_SREG_laneid, 0)), mg_o_imm(1)); /* of a constant the assembler makes a sum over the warp */
+    mg_cell_update_at(at, s->first + s->c.ctas, n_sms, sm, mg_o_reg(one), MG_ALONE);
+    mg_code_place(at, others);
+    if (!s->at_once) return;
+    mg_id without = find_slot(at, s->mask, &slot);
+    tell_slot(at, s, slot, clock);
+    mg_code_place(at, without);
 }
 
 static void at_exit(struct mg_code_at *at, void *user)
 {
     const struct spots *s = user;
-    mg_id now = mg_value_clock(at), time = mg_value_globaltimer(at), slot, without = find_slot(at, &slot);
-    mg_cell_update_at(at, s->first + s->c.cta_end, s->c.slots, slot, mg_o_reg(now), MG_ONCE);
+    mg_id time = mg_value_globaltimer(at), which = sreg(at, MG_SREG_warpid, 0), mask = s->mask, slot;
+    MG_CODE(at, "and.b32", mg_o_reg(which), mg_o_reg(which), mg_o_imm(n_ends - 1));
+    MG_CODE(at, "mad.lo.u32", mg_o_reg(which), mg_o_reg(sreg(at, MG_SREG_smid, 0)), mg_o_imm(n_ends), mg_o_reg(which));
+    mg_cell_set_at(at, s->first + s->c.end, n_ends * n_sms, which, mg_o_reg(time));
+    if (mg_at_func(at)) {
+        mask = mg_code_temp(at, MG_TYPE_b32);
+        MG_CODE(at, "cvt.u32.u64", mg_o_reg(mask), mg_o_reg(mg_value_word(at, word_mask)));
+    }
+    mg_id without = find_slot(at, mask, &slot);
+    mg_cell_update_at(at, s->first + s->c.cta_end, s->c.slots, slot, mg_o_reg(mg_value_clock(at)), MG_ONCE);
+    if (!s->at_once) tell_slot(at, s, slot, s->began);
     mg_code_place(at, without);
-    mg_id which = mg_code_temp(at, MG_TYPE_b32);
-    MG_CODE(at, "and.b32", mg_o_reg(which), mg_o_reg(mg_value_warp(at)), mg_o_imm(n_ends - 1));
-    MG_CODE(at, "mad.lo.u32", mg_o_reg(which), mg_o_reg(which), mg_o_imm(n_sms), mg_o_reg(mg_value_sm(at)));
-    mg_cell_update_at(at, s->first + s->c.end, n_ends * n_sms, which, mg_o_reg(time), MG_ONCE);
-    if (s->began) tell_begin(at, s, s->began, s->began_at);
 }
 
 /* May a thread end in a function that the kernel calls? */
@@ -156,7 +184,9 @@ static enum mg_err clock_instrument(const void *conf, struct mg_patch *p, struct
     s.first = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, s.c.ctas, MG_MERGE_MAX, 0);
     mg_patch_cells(p, n_sms, MG_MERGE_SUM);
     mg_patch_cells(p, 3 * s.c.slots, MG_MERGE_MAX);
-    at_entry(mg_at_entry(p, 0), &s, ends_in_callee(p));
+    s.at_once = ends_in_callee(p);
+    mg_patch_one_copy(p);
+    at_entry(mg_at_entry(p, 0), &s);
     mg_at_exits(p, 0, at_exit, &s);
     return MG_ERR_OK;
 }
@@ -203,7 +233,7 @@ static void add_slots(struct times *x, const struct mg_result_launch *l, const s
 static uint64_t end_of(const struct mg_result_launch *l, const struct cells *c, uint32_t sm)
 {
     uint64_t end = 0;
-    for (uint32_t i = 0; i < n_ends; i++) end = MG_MAX(end, l->cells[c->end + i * n_sms + sm]);
+    for (uint32_t i = 0; i < n_ends; i++) end = MG_MAX(end, l->cells[c->end + sm * n_ends + i]);
     return end;
 }
 

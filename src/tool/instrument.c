@@ -111,7 +111,7 @@ static void make_region(struct run *x, struct mg_patch *p)
     uint32_t words = r->n_cells + r->n_sums;
     r->copy_words = (uint32_t)round_up(words);
     r->n_copies = 1;
-    while (words && r->n_copies * 2 <= x->all.o->max_copies && r->n_copies * 2 * r->copy_words * 8ull <= REGION_BYTES) r->n_copies *= 2;
+    while (words && !p->one_copy && r->n_copies * 2 <= x->all.o->max_copies && r->n_copies * 2 * r->copy_words * 8ull <= REGION_BYTES) r->n_copies *= 2;
     r->at = round_up(l->has_blocks ? mg_counters_words(&l->blocks, NULL) : 0) + l->n_region_words;
     r->n_words = words ? (uint64_t)r->n_copies * r->copy_words : 0;
     r->channel_widths = mg_arena_copy(&l->arena, p->widths.at, p->widths.n);

@@ -165,6 +165,11 @@ uint32_t mg_patch_site(struct mg_patch *p, enum mg_site_kind kind, mg_id node, u
     return mg_patch_cells(p, n, rule);
 }
 
+void mg_patch_one_copy(struct mg_patch *p)
+{
+    p->one_copy = true;
+}
+
 void mg_patch_name(struct mg_patch *p, const char *name)
 {
     struct mg_layout_site *s = last_site(p);

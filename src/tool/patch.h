@@ -74,6 +74,8 @@ enum mg_site_kind { MG_SITE_KERNEL, MG_SITE_BLOCK, MG_SITE_INST, MG_SITE_EDGE };
 uint32_t mg_patch_site(struct mg_patch *p, enum mg_site_kind kind, mg_id node, uint32_t block, uint32_t n, enum mg_merge rule, uint32_t note);
 /* More cells for the last site, of another rule. */
 uint32_t mg_patch_cells(struct mg_patch *p, uint32_t n, enum mg_merge rule);
+/* Multiprocessors have no copies of the cells: the tool itself gives each its own, or few write. */
+void mg_patch_one_copy(struct mg_patch *p);
 /* A name of the tool's own for the last site, which the profile has in the place of the instruction's text. */
 void mg_patch_name(struct mg_patch *p, const char *name);
 /* Hash table of that site: `keys` words of key and n cells an entry, room for `entries` (a power of two, at most
@@ -150,6 +152,8 @@ enum mg_spread {
 void mg_cell_update(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, enum mg_spread spread);       /* by the cell's rule */
 /* Cell `first` + ix of a run of n, ix b32 and each lane's own (MG_ONCE: the lowest lane's): beyond it nothing is counted. */
 void mg_cell_update_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix, struct mg_opnd v, enum mg_spread spread);
+/* That cell becomes v, whatever it was: the last one stays. Cells of one copy only (mg_patch_one_copy), where it must. */
+void mg_cell_set_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix, struct mg_opnd v);
 void mg_table_update(struct mg_code_at *at, uint32_t table, const mg_id *keys, const struct mg_opnd *v, uint32_t n, enum mg_spread spread); /* keys b64, each lane its own */
 /* A sum in registers: add to it anywhere in the kernel, functions included. */
 uint32_t mg_patch_sum(struct mg_patch *p, uint32_t cell);

@@ -88,7 +88,7 @@ struct mg_patch {
     struct mg_region *region;
     enum mg_err err;                   /* sticky; text in d */
     struct mg_diag d;
-    bool in_analyze, wants_blocks, wants_warps;
+    bool in_analyze, wants_blocks, wants_warps, one_copy;
     struct mg_arena scratch;
     MG_VEC(uint8_t) rules;             /* by cell */
     MG_VEC(struct mg_layout_site) sites;
