@@ -127,10 +127,11 @@ static const struct mg_memory_class *class_of(struct run *r, const struct mg_pat
     const struct mg_loops *l = mg_patch_loops(r->p, i->func_ix);
     if (!is_classed(g, a)) return NULL;
     struct class_of *k = find_class(r, i->func_ix, g->base, bytes);
-    if (k->k.known) return &k->k;
+    if (k->k.lanes) return &k->k;
     struct mg_code_at *at = made_at(r, i->func_ix, g->base, &block);
     bool often = l->loop_of[i->block] != MG_NO_LOOP && !mg_loops_contains(l, l->loop_of[i->block], block);
     if (!at || (!often && k->uses < 2)) return NULL;
+    k->k.changes = i->func_ix || l->loop_of[block] != MG_NO_LOOP;
     struct mg_module *m = mg_patch_module(r->p);
     mg_id reg = mg_patch_ssa(r->p, i->func_ix)->values[g->base].reg;
     struct mg_memory_request q = {.at = at, .m = m, .space = MG_SPACE_shared, .bytes = bytes, .addr = reg};
@@ -183,10 +184,9 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
     s->by_place[place] = 1;
     r->sites++;
     if (known) return;
-    struct mg_memory_request q = {.at = mg_at_before(p, i->node), .m = m, .space = space, .bytes = note.bytes, .cell = cell, .places = UINT32_MAX};
+    struct mg_memory_request q = {.at = mg_at_before(p, i->node), .m = m, .space = space, .bytes = note.bytes, .cell = cell, .places = places};
     q.makes = plain_guard(q.at, guard, negated);
     q.row = mg_patch_row(p, cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS);
-    if (places) q.places = mg_patch_row(p, cell + MG_MC_COUNT, places);
     if (first && guard) {
         mg_code_push_guard(q.at, q.makes, false);
         mg_sum_add(q.at, mg_patch_sum(p, cell + MG_MC_ACCESSES), mg_o_imm(1));

@@ -52,13 +52,21 @@ struct mg_memory_request { /* one site under work */
     mg_id makes;               /* predicate: this lane makes the access; 0: all here do */
     mg_id addr;                /* b64 */
     uint32_t bytes, cell;      /* of a lane; the site's first */
-    uint32_t row, places;      /* of cells from MG_MC_SECTORS on; behind MG_MC_COUNT, UINT32_MAX: none */
+    uint32_t row, places;      /* of cells from MG_MC_SECTORS on; how many cells behind MG_MC_COUNT there are */
     const struct mg_memory_group *group; /* whose first it is; NULL: it is alone */
     mg_id here, active;        /* lanes at the spot; of these, those that make the access */
     struct mg_opnd mask;       /* here, for instructions that ask */
 };
-/* What all 32 lanes ask of shared memory with addresses that count from one value, found where the value is made. */
-struct mg_memory_class { mg_id known, unit, row; };
+/* What lanes ask of shared memory with addresses that count from one value, found where the value is made. Registers. */
+struct mg_memory_class {
+    mg_id lanes;   /* those that were there, where it is known what they ask for all together; else none */
+    mg_id row;     /* that: what this lane adds */
+    mg_id place;   /* to which cell, where it need not be its own; 0: its own */
+    mg_id mask;    /* lanes that were there, if their addresses ascend word by word; else none */
+    mg_id breaks;  /* of these: not in order with the lane before */
+    mg_id rivals;  /* of these: that ask for this lane's bank with it */
+    bool changes;  /* the value may be made more than once: lanes have to agree on what they know */
+};
 void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k);
 /* Counts a request. k: class of its addresses, or NULL. */
 void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *k);

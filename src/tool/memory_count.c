@@ -1,56 +1,21 @@
 /* memory: the code that classifies one request. See memory.c for what is counted.
  *
  *   full     all 32 lanes make the access: what it adds to the cells lies side by side in the lanes, as a row.
- *            Two shuffles tell neighbours in order, one more any other stride; closed forms give the rest
- *   partial  fewer lanes: the lowest adds to memory. No closed forms
- *   others   sectors of ascending addresses are told from neighbour to neighbour; banks that each are asked by
- *            one lane by a bit a bank (redux). What is left is compared lane against lane, a ballot for each bit
- *            in which lanes differ: match.any takes longer, the more values there are
+ *            Addresses less what neighbours are apart agree where lanes are in order; two shuffles tell any other
+ *            stride; closed forms give the rest
+ *   partial  fewer lanes: in order or not; the lowest adds
+ *   class    of addresses in shared memory that are made once and used often: what holds for the lanes there
+ *            holds for those of them that are at the use
  *
- * All lanes at the spot run the code together; those that do not make the access stand in with the address
- * of the lowest that does, and are left out where that would count. */
-#include "tool/memory.h"
+ * What closed forms do not tell is compared lane against lane (memory_lanes.c). */
+#include "tool/memory_code.h"
 
-#define R mg_o_reg
-#define I mg_o_imm
-#define EMIT(form, ...) MG_CODE(q->at, form, __VA_ARGS__)
 #define SLOT(cell) ((cell) - MG_MC_SECTORS) /* lane of the row */
-
-enum { ALL = 31 };
-
-static mg_id reg32(struct mg_memory_request *q) { return mg_code_temp(q->at, MG_TYPE_b32); }
-static mg_id reg64(struct mg_memory_request *q) { return mg_code_temp(q->at, MG_TYPE_b64); }
-static mg_id pred(struct mg_memory_request *q) { return mg_code_temp(q->at, MG_TYPE_pred); }
-
-static int64_t log2_of(uint32_t v)
-{
-    int64_t n = 0;
-    while (v > 1) v >>= 1, n++;
-    return n;
-}
-
-static bool has_sectors(const struct mg_memory_request *q) { return q->space == MG_SPACE_global || q->space == MG_SPACE_generic; }
-
-static void jump(struct mg_memory_request *q, mg_id p, bool negated, mg_id to)
-{
-    if (p) mg_code_push_guard(q->at, p, negated);
-    EMIT("bra.uni", mg_o_label(to));
-    if (p) mg_code_pop_guard(q->at);
-}
-
-/* The two halves of a value of 64 bits. */
-static void split(struct mg_memory_request *q, mg_id v, mg_id *lo, mg_id *hi)
-{
-    mg_id pair = mg_opnd_alloc(q->m, 2);
-    *lo = reg32(q), *hi = reg32(q);
-    q->m->opnds.at[pair] = R(*lo), q->m->opnds.at[pair + 1] = R(*hi);
-    EMIT("mov.b64", (struct mg_opnd){.kind = MG_OPND_vec, .id = pair, .n = 2}, R(v));
-}
 
 /* The value that lane `from` has, in every lane here. Of shared memory's addresses the low half is all. */
 static mg_id of_lane(struct mg_memory_request *q, mg_id v, struct mg_opnd from)
 {
-    mg_id lo, hi, r = reg64(q), pair = mg_opnd_alloc(q->m, 2);
+    mg_id lo, hi, r = reg64(q);
     split(q, v, &lo, &hi);
     EMIT("shfl.sync.idx.b32", R(lo), R(lo), from, I(ALL), q->mask);
     if (q->space == MG_SPACE_shared) {
@@ -58,8 +23,7 @@ static mg_id of_lane(struct mg_memory_request *q, mg_id v, struct mg_opnd from)
         return r;
     }
     EMIT("shfl.sync.idx.b32", R(hi), R(hi), from, I(ALL), q->mask);
-    q->m->opnds.at[pair] = R(lo), q->m->opnds.at[pair + 1] = R(hi);
-    EMIT("mov.b64", R(r), (struct mg_opnd){.kind = MG_OPND_vec, .id = pair, .n = 2});
+    EMIT("mov.b64", R(r), pair_of(q, MG_OPND_vec, lo, hi));
     return r;
 }
 
@@ -70,6 +34,25 @@ static mg_id all_equal(struct mg_memory_request *q, mg_id a, mg_id b)
     EMIT("setp.eq.u64", R(p), R(a), R(b));
     EMIT("vote.sync.all.pred", R(all), R(p), q->mask);
     return all;
+}
+
+/* Are lanes in order: do their addresses agree, less what neighbours are apart? That difference in *from, which is the
+ * low half of the first lane's address. Only lanes of the mask run this. */
+static mg_id in_order(struct mg_memory_request *q, mg_id *from)
+{
+    mg_id p = pred(q), any = reg32(q), by = reg64(q);
+    *from = reg32(q);
+    if (q->space == MG_SPACE_shared) {
+        EMIT("cvt.u32.u64", R(*from), R(q->addr));
+        EMIT("mad.lo.u32", R(*from), R(mg_value_lane(q->at)), I(-(int64_t)q->bytes), R(*from));
+        EMIT("match.all.sync.b32", pair_of(q, MG_OPND_pair, any, p), R(*from), q->mask);
+        return p;
+    }
+    EMIT("mul.wide.u32", R(by), R(mg_value_lane(q->at)), I(q->bytes));
+    EMIT("sub.s64", R(by), R(q->addr), R(by));
+    EMIT("match.all.sync.b64", pair_of(q, MG_OPND_pair, any, p), R(by), q->mask);
+    EMIT("cvt.u32.u64", R(*from), R(by));
+    return p;
 }
 
 /* row = v in the lane of that cell. */
@@ -86,172 +69,6 @@ static void set_pattern(struct mg_memory_request *q, mg_id row, struct mg_opnd s
     mg_id p = pred(q);
     EMIT("setp.eq.u32", R(p), R(mg_value_lane(q->at)), slot);
     EMIT("selp.u32", R(row), I(1), I(0), R(p));
-}
-
-/* ---- lane against lane ------------------------------------------------------------------------------------ */
-
-/* Takes from `peers` (b32, each lane its own) the lanes whose v (b32) differs: bit by bit of those in which any differ. */
-static void keep_equal(struct mg_memory_request *q, mg_id v, mg_id peers)
-{
-    if (q->m->sm < 80) {
-        mg_id equal = reg32(q);
-        EMIT("match.any.sync.b32", R(equal), R(v), q->mask);
-        EMIT("and.b32", R(peers), R(peers), R(equal));
-        return;
-    }
-    mg_id left = reg32(q), common = reg32(q), bit = reg32(q), mine = reg32(q), b = reg32(q), p = pred(q), again = mg_code_label(q->at), out = mg_code_label(q->at);
-    EMIT("redux.sync.or.b32", R(left), R(v), q->mask);
-    EMIT("redux.sync.and.b32", R(common), R(v), q->mask);
-    EMIT("xor.b32", R(left), R(left), R(common));
-    mg_code_place(q->at, again);
-    EMIT("setp.eq.u32", R(p), R(left), I(0));
-    jump(q, p, false, out);
-    EMIT("neg.s32", R(bit), R(left));
-    EMIT("and.b32", R(bit), R(bit), R(left));
-    EMIT("xor.b32", R(left), R(left), R(bit));
-    EMIT("and.b32", R(mine), R(v), R(bit));
-    EMIT("setp.ne.u32", R(p), R(mine), I(0));
-    EMIT("vote.sync.ballot.b32", R(b), R(p), q->mask);
-    mg_code_push_guard(q->at, p, true);
-    EMIT("not.b32", R(b), R(b));
-    mg_code_pop_guard(q->at);
-    EMIT("and.b32", R(peers), R(peers), R(b));
-    jump(q, 0, false, again);
-    mg_code_place(q->at, out);
-}
-
-/* In every lane: the lanes that make the access and are the lowest of their peers. */
-static mg_id firsts_of(struct mg_memory_request *q, mg_id peers)
-{
-    mg_id lower = reg32(q), first = pred(q), firsts = reg32(q);
-    EMIT("mov.u32", R(lower), mg_o_sreg(MG_SREG_lanemask_lt, 0));
-    EMIT("and.b32", R(lower), R(lower), R(peers));
-    if (q->makes) EMIT("setp.eq.and.u32", R(first), R(lower), I(0), R(q->makes));
-    else EMIT("setp.eq.u32", R(first), R(lower), I(0));
-    EMIT("vote.sync.ballot.b32", R(firsts), R(first), q->mask);
-    return firsts;
-}
-
-/* Sectors and lines, lane against lane. */
-static void compare_sectors(struct mg_memory_request *q, mg_id sectors, mg_id lines)
-{
-    mg_id line = reg64(q), part = reg32(q), peers = reg32(q), lo, hi;
-    EMIT("mov.u32", R(peers), R(q->active));
-    EMIT("shr.u64", R(line), R(q->addr), I(7));
-    split(q, line, &lo, &hi);
-    keep_equal(q, lo, peers);
-    keep_equal(q, hi, peers);
-    EMIT("popc.b32", R(lines), R(firsts_of(q, peers)));
-    EMIT("cvt.u32.u64", R(part), R(q->addr));
-    EMIT("and.b32", R(part), R(part), I(96));
-    keep_equal(q, part, peers);
-    EMIT("popc.b32", R(sectors), R(firsts_of(q, peers)));
-}
-
-/* Sectors and lines of any lanes. */
-static void count_sectors(struct mg_memory_request *q, mg_id sectors, mg_id lines)
-{
-    mg_id below = reg32(q), from = reg32(q), lo, hi, mine = reg64(q), theirs = reg64(q), pair = mg_opnd_alloc(q->m, 2), first = pred(q), p = pred(q), some = pred(q), b = reg32(q);
-    mg_id slow = mg_code_label(q->at), done = mg_code_label(q->at);
-    EMIT("mov.u32", R(below), mg_o_sreg(MG_SREG_lanemask_lt, 0));
-    EMIT("and.b32", R(below), R(below), R(q->active));
-    EMIT("setp.eq.u32", R(first), R(below), I(0)); /* none below makes the access */
-    EMIT("bfind.u32", R(from), R(below));
-    EMIT("shr.u64", R(mine), R(q->addr), I(5));
-    split(q, mine, &lo, &hi);
-    EMIT("shfl.sync.idx.b32", R(lo), R(lo), R(from), I(ALL), q->mask);
-    EMIT("shfl.sync.idx.b32", R(hi), R(hi), R(from), I(ALL), q->mask);
-    q->m->opnds.at[pair] = R(lo), q->m->opnds.at[pair + 1] = R(hi);
-    EMIT("mov.b64", R(theirs), (struct mg_opnd){.kind = MG_OPND_vec, .id = pair, .n = 2});
-    EMIT("setp.gt.u64", R(p), R(theirs), R(mine));
-    mg_id counts = q->makes;
-    if (!counts) {
-        counts = pred(q);
-        EMIT("setp.eq.u32", R(counts), R(q->here), R(q->here));
-    }
-    EMIT("and.pred", R(p), R(p), R(counts));
-    mg_code_push_guard(q->at, first, false);
-    EMIT("setp.ne.u32", R(p), R(q->here), R(q->here));
-    mg_code_pop_guard(q->at);
-    EMIT("vote.sync.any.pred", R(some), R(p), q->mask);
-    jump(q, some, false, slow);
-    for (int k = 0; k < 2; k++) {
-        if (k) EMIT("shr.u64", R(mine), R(mine), I(2));
-        if (k) EMIT("shr.u64", R(theirs), R(theirs), I(2));
-        EMIT("setp.ne.or.u64", R(p), R(mine), R(theirs), R(first));
-        EMIT("and.pred", R(p), R(p), R(counts));
-        EMIT("vote.sync.ballot.b32", R(b), R(p), q->mask);
-        EMIT("popc.b32", R(k ? lines : sectors), R(b));
-    }
-    jump(q, 0, false, done);
-    mg_code_place(q->at, slow);
-    compare_sectors(q, sectors, lines);
-    mg_code_place(q->at, done);
-}
-
-/* The largest value of v (below 64) over the lanes here, in each of them. */
-static mg_id largest(struct mg_memory_request *q, mg_id v)
-{
-    mg_id most = reg32(q);
-    if (q->m->sm >= 80) {
-        EMIT("redux.sync.max.u32", R(most), R(v), q->mask);
-        return most;
-    }
-    mg_id in = reg32(q), bit = reg32(q), some = reg32(q), p = pred(q), any = pred(q);
-    EMIT("mov.u32", R(most), I(0));
-    EMIT("mov.u32", R(in), I(1)); /* still among the largest */
-    for (int shift = 5; shift >= 0; shift--) {
-        EMIT("shr.u32", R(bit), R(v), I(shift));
-        EMIT("and.b32", R(bit), R(bit), R(in));
-        EMIT("setp.ne.u32", R(p), R(bit), I(0));
-        EMIT("vote.sync.ballot.b32", R(some), R(p), q->mask);
-        EMIT("setp.ne.u32", R(any), R(some), I(0));
-        EMIT("selp.u32", R(in), R(bit), R(in), R(any));
-        EMIT("selp.u32", R(some), I(1), I(0), R(any));
-        EMIT("shl.b32", R(some), R(some), I(shift));
-        EMIT("or.b32", R(most), R(most), R(some));
-    }
-    return most;
-}
-
-/* Groups of lanes are served one after another; in each, the busiest bank's different words. */
-static void count_conflicts(struct mg_memory_request *q, mg_id total)
-{
-    uint32_t unit = MG_MAX(q->bytes, 4u), groups = unit > 8 ? 4 : unit > 4 ? 2 : 1, lanes = 32 / groups;
-    mg_id group = reg32(q), wide = reg64(q), word = reg32(q), bank = reg32(q), mine = reg32(q), peers = reg32(q), equal = reg32(q), done = mg_code_label(q->at);
-    EMIT("shr.u32", R(group), R(mg_value_lane(q->at)), I(log2_of(lanes)));
-    EMIT("shr.u64", R(wide), R(q->addr), I(log2_of(unit)));
-    EMIT("cvt.u32.u64", R(word), R(wide));
-    EMIT("and.b32", R(bank), R(word), I(lanes - 1));
-    EMIT("mad.lo.u32", R(bank), R(group), I(lanes), R(bank)); /* each group has banks of its own: 32 in all */
-    EMIT("mov.u32", R(total), I(0));
-    if (q->m->sm >= 80) { /* are as many asked as there are lanes? */
-        mg_id bit = reg32(q), n = reg32(q), p = pred(q);
-        EMIT("shl.b32", R(bit), I(1), R(bank));
-        if (q->makes) EMIT("selp.b32", R(bit), R(bit), I(0), R(q->makes));
-        EMIT("redux.sync.or.b32", R(bit), R(bit), q->mask);
-        EMIT("popc.b32", R(bit), R(bit));
-        EMIT("popc.b32", R(n), R(q->active));
-        EMIT("setp.eq.u32", R(p), R(bit), R(n));
-        jump(q, p, false, done);
-    }
-    EMIT("mov.u32", R(peers), R(q->active));
-    keep_equal(q, bank, peers);
-    EMIT("mov.u32", R(equal), R(peers));
-    EMIT("shr.u32", R(word), R(word), I(log2_of(lanes)));
-    keep_equal(q, word, equal);
-    EMIT("and.b32", R(peers), R(peers), R(firsts_of(q, equal)));
-    EMIT("popc.b32", R(peers), R(peers));
-    if (q->makes) EMIT("selp.b32", R(peers), R(peers), I(1), R(q->makes));
-    for (uint32_t g = 0; g < groups; g++) { /* a group without lanes takes no pass beyond the first */
-        mg_id in = pred(q), extra = reg32(q);
-        if (groups > 1) EMIT("setp.eq.u32", R(in), R(group), I(g));
-        if (groups > 1) EMIT("selp.u32", R(mine), R(peers), I(1), R(in));
-        else EMIT("mov.u32", R(mine), R(peers));
-        EMIT("add.u32", R(extra), R(largest(q, mine)), I(-1));
-        EMIT("add.u32", R(total), R(total), R(extra));
-    }
-    mg_code_place(q->at, done);
 }
 
 /* ---- all 32 lanes ---------------------------------------------------------------------------------------- */
@@ -311,26 +128,25 @@ static void add_any(struct mg_memory_request *q, mg_id row)
 {
     if (q->space == MG_SPACE_shared) {
         mg_id total = reg32(q);
-        count_conflicts(q, total);
+        mg_memory_conflicts(q, total);
         set_slot(q, row, MG_MC_CONFLICTS, R(total));
     } else if (has_sectors(q)) {
         mg_id sectors = reg32(q), lines = reg32(q);
-        count_sectors(q, sectors, lines);
+        mg_memory_sectors(q, sectors, lines);
         set_slot(q, row, MG_MC_SECTORS, R(sectors));
         set_slot(q, row, MG_MC_LINES, R(lines));
     }
 }
 
 /* What neighbours in order ask for: where that depends on the place of the first in its line, of it. */
-static void add_in_order(struct mg_memory_request *q, mg_id row, mg_id first)
+static void add_in_order(struct mg_memory_request *q, mg_id row, mg_id from)
 {
     if (q->space == MG_SPACE_shared) {
         set_pattern(q, row, I(SLOT(MG_MC_UNIT)));
         return;
     }
     mg_id low = reg32(q), size = reg32(q), slot = reg32(q), p = pred(q);
-    EMIT("cvt.u32.u64", R(low), R(first));
-    EMIT("and.b32", R(low), R(low), I(127));
+    EMIT("and.b32", R(low), R(from), I(127));
     EMIT("setp.eq.u32", R(p), R(low), I(0));
     EMIT("selp.u32", R(slot), I(SLOT(MG_MC_ALIGNED)), I(SLOT(MG_MC_UNIT)), R(p));
     set_pattern(q, row, R(slot));
@@ -343,28 +159,28 @@ static void add_in_order(struct mg_memory_request *q, mg_id row, mg_id first)
     }
 }
 
-/* row = what the request adds. Neighbours in order, where places in a line are counted: jumps to `in_order`, with
- * the first lane's address in `first`; all at one address: to `at_one`. 0: they are rows like any other. unit: are
- * they neighbours in order? */
-static void classify_full(struct mg_memory_request *q, mg_id row, mg_id first, mg_id unit, mg_id in_order, mg_id at_one)
+/* row = what the request adds. Neighbours in order, where places in a line are counted: jumps to `ordered`, with
+ * the low half of the first lane's address in `from`; all at one address: to `at_one`. 0: they are rows like any other.
+ * unit: are they neighbours in order? */
+static void classify_full(struct mg_memory_request *q, mg_id row, mg_id from, mg_id unit, mg_id ordered, mg_id at_one)
 {
     mg_id far = reg64(q), by = reg64(q), step = reg32(q), other = reg32(q), p = pred(q), next = mg_code_label(q->at), any = mg_code_label(q->at), done = mg_code_label(q->at);
-    mg_id low = reg64(q);
+    mg_id low = reg64(q), begin;
     struct mg_opnd addr = R(q->addr), was = q->mask;
     q->mask = I(0xffffffff); /* a constant: the assembler then waits for nobody */
-    if (q->space == MG_SPACE_shared) EMIT("and.b64", R(low), addr, I(UINT32_MAX)), addr = R(low);
-    EMIT("mov.u64", R(first), R(of_lane(q, q->addr, I(0))));
-    EMIT("sub.s64", R(far), addr, R(first));
-    EMIT("mul.wide.u32", R(by), R(mg_value_lane(q->at)), I(q->bytes));
-    EMIT("mov.pred", R(unit), R(all_equal(q, far, by)));
-    if (in_order) {
-        jump(q, unit, false, in_order);
+    EMIT("mov.pred", R(unit), R(in_order(q, &begin)));
+    EMIT("mov.u32", R(from), R(begin));
+    if (ordered) {
+        jump(q, unit, false, ordered);
     } else {
         jump(q, unit, true, next);
-        add_in_order(q, row, first);
+        add_in_order(q, row, from);
         jump(q, 0, false, done);
         mg_code_place(q->at, next);
     }
+    if (q->space == MG_SPACE_shared) EMIT("and.b64", R(low), addr, I(UINT32_MAX)), addr = R(low);
+    mg_id first = of_lane(q, q->addr, I(0));
+    EMIT("sub.s64", R(far), addr, R(first));
     EMIT("cvt.u32.u64", R(step), R(far));
     EMIT("shfl.sync.idx.b32", R(step), R(step), I(1), I(ALL), q->mask);
     EMIT("mul.wide.s32", R(by), R(step), R(mg_value_lane(q->at)));
@@ -407,62 +223,121 @@ static void add_cell(struct mg_memory_request *q, uint32_t cell, struct mg_opnd 
     mg_row_put(q->at, q->row, SLOT(cell), v);
 }
 
-/* covered: predicate to be set where the request is counted for the whole group; 0: of no group. */
-static void count_partial(struct mg_memory_request *q, const struct mg_memory_class *k)
+/* Sectors and lines of lanes of which it is known whether they are in order. */
+static void count_sectors(struct mg_memory_request *q, mg_id unit, mg_id sectors, mg_id lines)
 {
-    mg_id covered = q->group ? q->group->covered : 0;
-    mg_id low = reg32(q), rev = reg32(q), first, lead = pred(q), p = pred(q), far = reg64(q), by = reg64(q), addr = reg64(q), back = reg32(q), unit = pred(q), tell = mg_code_label(q->at);
-    mg_id slot = reg32(q), next = mg_code_label(q->at);
-    if (k) { /* some of 32 neighbours in order: none in another's way */
-        mg_id look = mg_code_label(q->at), n = reg32(q), one = pred(q);
-        jump(q, k->unit, true, look);
-        EMIT("popc.b32", R(n), R(q->active));
-        EMIT("setp.eq.u32", R(one), R(n), I(1));
-        EMIT("selp.u32", R(slot), I(0), I(MG_MC_UNIT - MG_MC_SAME), R(one));
-        jump(q, 0, false, tell);
-        mg_code_place(q->at, look);
+    mg_id any = mg_code_label(q->at), done = mg_code_label(q->at);
+    if (q->bytes > 32 || q->bytes & (q->bytes - 1)) {
+        mg_memory_sectors(q, sectors, lines);
+        return;
     }
-    EMIT("brev.b32", R(rev), R(q->active));
-    EMIT("clz.b32", R(low), R(rev));
-    EMIT("setp.eq.u32", R(lead), R(mg_value_lane(q->at)), R(low));
-    first = of_lane(q, q->addr, R(low));
+    jump(q, unit, true, any);
+    mg_memory_sectors_in_order(q, sectors, lines);
+    jump(q, 0, false, done);
+    mg_code_place(q->at, any);
+    mg_memory_sectors(q, sectors, lines);
+    mg_code_place(q->at, done);
+}
+
+/* The lowest lane here adds. */
+static void put_by_one(struct mg_memory_request *q, uint32_t cell, mg_id v)
+{
+    mg_code_push_guard(q->at, mg_value_leader(q->at), false);
+    add_cell(q, cell, R(v));
+    mg_code_pop_guard(q->at);
+}
+
+/* Lanes of a class: jumps to `tell` with their pattern, to `look` where it is not known. */
+static void count_classed(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id slot, mg_id look, mg_id tell)
+{
+    mg_id t = reg32(q), lowest = reg32(q), beyond = reg32(q), p = pred(q), one = pred(q), some = pred(q), words = reg32(q), total = reg32(q);
+    EMIT("not.b32", R(t), R(k->mask));
+    EMIT("and.b32", R(t), R(t), R(q->active));
+    EMIT("setp.ne.u32", R(p), R(t), I(0));
+    if (k->changes) EMIT("vote.sync.any.pred", R(p), R(p), q->mask);
+    jump(q, p, false, look);
+    EMIT("neg.s32", R(lowest), R(q->active));
+    EMIT("and.b32", R(lowest), R(lowest), R(q->active));
+    EMIT("setp.eq.u32", R(one), R(lowest), R(q->active));
+    EMIT("shl.b32", R(t), R(lowest), I(1)); /* breaks above the lowest lane: any lane at or above the first of them? */
+    EMIT("neg.s32", R(t), R(t));
+    EMIT("and.b32", R(t), R(t), R(k->breaks));
+    EMIT("neg.s32", R(beyond), R(t));
+    EMIT("and.b32", R(t), R(t), R(beyond));
+    EMIT("neg.s32", R(t), R(t));
+    EMIT("and.b32", R(t), R(t), R(q->active));
+    EMIT("setp.ne.u32", R(p), R(t), I(0));
+    EMIT("selp.u32", R(slot), I(MG_MC_IRREGULAR - MG_MC_SAME), I(MG_MC_UNIT - MG_MC_SAME), R(p));
+    EMIT("selp.u32", R(slot), I(0), R(slot), R(one));
+    jump(q, p, true, tell);
+    EMIT("and.b32", R(words), R(k->rivals), R(q->active));
+    EMIT("popc.b32", R(words), R(words));
+    mg_memory_passes(q, words, total);
+    EMIT("setp.ne.u32", R(some), R(total), I(0));
+    jump(q, some, true, tell);
+    put_by_one(q, MG_MC_CONFLICTS, total);
+    jump(q, 0, false, tell);
+}
+
+/* unit, same: are the lanes in order, all at one address? Those that do not make the access stand in. */
+static void classify_partial(struct mg_memory_request *q, mg_id unit, mg_id same)
+{
+    mg_id ref = reg32(q), p = pred(q), far = reg64(q), by = reg64(q), addr = reg64(q), back = reg32(q), t = reg32(q), begin, out = mg_code_label(q->at);
+    if (!q->makes) {
+        EMIT("mov.pred", R(unit), R(in_order(q, &begin)));
+        EMIT("add.u32", R(t), R(q->active), I(-1));
+        EMIT("and.b32", R(t), R(t), R(q->active));
+        EMIT("setp.eq.u32", R(same), R(t), I(0)); /* one lane */
+        jump(q, unit, false, out);
+    }
+    EMIT("bfind.u32", R(ref), R(q->active));
+    mg_id first = of_lane(q, q->addr, R(ref));
     EMIT("mov.u64", R(addr), R(q->addr));
     if (q->space == MG_SPACE_shared) EMIT("and.b64", R(addr), R(addr), I(UINT32_MAX));
     if (q->makes) EMIT("selp.b64", R(addr), R(addr), R(first), R(q->makes));
-    mg_id same = all_equal(q, addr, first), was = q->addr;
-    q->addr = addr;
-    if (covered) EMIT("mov.pred", R(covered), R(same));
-    jump(q, same, true, next);
-    EMIT("mov.u32", R(slot), I((covered ? MG_MC_SAME_ALL : MG_MC_SAME) - MG_MC_SAME));
-    jump(q, 0, false, tell);
-    mg_code_place(q->at, next);
-    EMIT("sub.s64", R(far), R(addr), R(first));
-    EMIT("sub.s32", R(back), R(mg_value_lane(q->at)), R(low));
-    EMIT("mul.wide.s32", R(by), R(back), I(q->bytes));
-    EMIT("setp.eq.s64", R(p), R(far), R(by));
+    EMIT("mov.pred", R(same), R(all_equal(q, addr, first)));
     if (q->makes) {
+        q->addr = addr;
         mg_id stands_in = pred(q);
+        EMIT("sub.s64", R(far), R(addr), R(first));
+        EMIT("sub.s32", R(back), R(mg_value_lane(q->at)), R(ref));
+        EMIT("mul.wide.s32", R(by), R(back), I(q->bytes));
+        EMIT("setp.eq.s64", R(p), R(far), R(by));
         EMIT("not.pred", R(stands_in), R(q->makes));
         EMIT("or.pred", R(p), R(p), R(stands_in));
+        EMIT("vote.sync.all.pred", R(unit), R(p), q->mask);
     }
-    EMIT("vote.sync.all.pred", R(unit), R(p), q->mask);
+    mg_code_place(q->at, out);
+}
+
+/* Sets the group's `covered` where the request is counted for the whole group. */
+static void count_partial(struct mg_memory_request *q, const struct mg_memory_class *k)
+{
+    const struct mg_memory_group *g = q->group;
+    mg_id slot = reg32(q), unit = pred(q), same = pred(q), was = q->addr, tell = mg_code_label(q->at), next = mg_code_label(q->at);
+    if (k) {
+        mg_id look = mg_code_label(q->at);
+        count_classed(q, k, slot, look, tell);
+        mg_code_place(q->at, look);
+    }
+    classify_partial(q, unit, same);
+    if (g) EMIT("mov.pred", R(g->covered), R(same));
+    jump(q, same, true, next);
+    EMIT("mov.u32", R(slot), I((g ? MG_MC_SAME_ALL : MG_MC_SAME) - MG_MC_SAME));
+    jump(q, 0, false, tell);
+    mg_code_place(q->at, next);
     EMIT("selp.u32", R(slot), I(MG_MC_UNIT - MG_MC_SAME), I(MG_MC_IRREGULAR - MG_MC_SAME), R(unit));
-    if (q->group) EMIT("add.u32", R(q->group->slot), R(slot), I(SLOT(MG_MC_SAME)));
+    if (g) EMIT("add.u32", R(g->slot), R(slot), I(SLOT(MG_MC_SAME)));
     if (q->space == MG_SPACE_shared) {
-        mg_id total = reg32(q), some = pred(q);
+        mg_id total = reg32(q);
         jump(q, unit, false, tell);
-        count_conflicts(q, total);
-        EMIT("setp.ne.and.u32", R(some), R(total), I(0), R(lead));
-        mg_code_push_guard(q->at, some, false);
-        add_cell(q, MG_MC_CONFLICTS, R(total));
-        mg_code_pop_guard(q->at);
+        mg_memory_conflicts(q, total);
+        put_by_one(q, MG_MC_CONFLICTS, total);
     } else if (has_sectors(q)) {
         mg_id sectors = reg32(q), lines = reg32(q);
-        count_sectors(q, sectors, lines);
-        mg_code_push_guard(q->at, lead, false);
-        add_cell(q, MG_MC_SECTORS, R(sectors));
-        add_cell(q, MG_MC_LINES, R(lines));
-        mg_code_pop_guard(q->at);
+        count_sectors(q, unit, sectors, lines);
+        put_by_one(q, MG_MC_SECTORS, sectors);
+        put_by_one(q, MG_MC_LINES, lines);
     }
     mg_code_place(q->at, tell);
     mg_tally_add(q->at, q->cell + MG_MC_SAME, MG_MC_SAME_ALL - MG_MC_SAME + 1, slot);
@@ -489,24 +364,55 @@ static mg_id ask_lanes(struct mg_memory_request *q, mg_id none)
 
 void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
 {
-    mg_id first = reg64(q), full, none = mg_code_label(q->at);
-    k->known = mg_code_reg(q->at, MG_TYPE_pred);
+    mg_id from = reg32(q), unit = pred(q), before = reg32(q), p = pred(q), some = pred(q), begin, few = mg_code_label(q->at), done = mg_code_label(q->at);
+    k->lanes = mg_code_reg(q->at, MG_TYPE_b32);
     k->row = mg_code_reg(q->at, MG_TYPE_b32);
-    k->unit = mg_code_reg(q->at, MG_TYPE_pred);
-    full = ask_lanes(q, 0);
-    EMIT("mov.pred", R(k->known), R(full));
-    EMIT("mov.pred", R(k->unit), R(full));
+    k->mask = mg_code_reg(q->at, MG_TYPE_b32);
+    k->breaks = mg_code_reg(q->at, MG_TYPE_b32);
+    k->rivals = mg_code_reg(q->at, MG_TYPE_b32);
+    mg_id full = ask_lanes(q, 0);
+    EMIT("mov.u32", R(k->lanes), R(q->active));
+    EMIT("mov.u32", R(k->mask), R(q->active));
     EMIT("mov.u32", R(k->row), I(0));
-    jump(q, full, true, none);
-    classify_full(q, k->row, first, k->unit, 0, 0);
-    mg_code_place(q->at, none);
+    EMIT("mov.u32", R(k->breaks), I(0));
+    EMIT("mov.u32", R(k->rivals), I(0));
+    k->place = mg_row_place(q->at, mg_value_lane(q->at));
+    jump(q, full, true, few);
+    classify_full(q, k->row, from, unit, 0, 0);
+    jump(q, unit, false, done);
+    q->mask = I(0xffffffff);
+    EMIT("shfl.sync.up.b32", R(before), R(from), I(1), I(0), q->mask);
+    EMIT("setp.ne.u32", R(p), R(from), R(before));
+    EMIT("vote.sync.ballot.b32", R(k->breaks), R(p), q->mask);
+    EMIT("setp.lt.s32", R(p), R(from), R(before));
+    EMIT("vote.sync.any.pred", R(some), R(p), q->mask);
+    EMIT("selp.b32", R(k->mask), I(0), R(k->mask), R(some)); /* ascending ones have a word each */
+    mg_memory_rivals(q, k->rivals, q->mask);
+    jump(q, 0, false, done);
+    mg_code_place(q->at, few);
+    q->mask = R(q->active);
+    unit = in_order(q, &begin);
+    EMIT("selp.b32", R(k->mask), R(k->mask), I(0), R(unit));
+    if (k->place) { /* the lowest tells for all */
+        mg_id slot = reg32(q), others = reg32(q), one = pred(q), lead = mg_value_leader(q->at);
+        EMIT("add.u32", R(others), R(q->active), I(-1));
+        EMIT("and.b32", R(others), R(others), R(q->active));
+        EMIT("setp.eq.u32", R(one), R(others), I(0));
+        EMIT("selp.u32", R(slot), I(SLOT(MG_MC_SAME)), I(SLOT(MG_MC_UNIT)), R(one));
+        EMIT("mov.u32", R(k->place), R(mg_row_place(q->at, slot)));
+        EMIT("selp.u32", R(k->row), I(1), I(0), R(lead));
+        EMIT("mov.b32", R(k->lanes), R(k->mask));
+    } else {
+        EMIT("mov.u32", R(k->lanes), I(0));
+    }
+    mg_code_place(q->at, done);
 }
 
 void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *k)
 {
     mg_id covered = q->group ? q->group->covered : 0;
-    bool places = q->places != UINT32_MAX;
-    mg_id partial = mg_code_label(q->at), done = mg_code_label(q->at), in_order = places ? mg_code_label(q->at) : 0, at_one = covered ? mg_code_label(q->at) : 0, row = reg32(q), first = reg64(q), unit = pred(q);
+    bool places = q->places;
+    mg_id partial = mg_code_label(q->at), done = mg_code_label(q->at), ordered = places ? mg_code_label(q->at) : 0, at_one = covered ? mg_code_label(q->at) : 0, row = reg32(q), from = reg32(q), unit = pred(q);
     if (covered) { /* nobody makes it: nobody will */
         EMIT("mov.u32", R(row), I(0));
         EMIT("setp.eq.u32", R(covered), R(row), I(0));
@@ -514,26 +420,24 @@ void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *
     mg_id full = ask_lanes(q, done);
     if (k) {
         mg_id fast = pred(q), slow = mg_code_label(q->at);
-        EMIT("and.pred", R(fast), R(full), R(k->known));
+        EMIT("setp.eq.u32", R(fast), R(q->active), R(k->lanes));
+        if (k->changes) EMIT("vote.sync.all.pred", R(fast), R(fast), q->mask);
         jump(q, fast, true, slow);
-        mg_row_add(q->at, q->row, k->row);
+        mg_row_add_at(q->at, q->row, k->place, k->row);
         jump(q, 0, false, done);
         mg_code_place(q->at, slow);
     }
     jump(q, full, true, partial);
-    classify_full(q, row, first, unit, in_order, at_one);
+    classify_full(q, row, from, unit, ordered, at_one);
     mg_row_add(q->at, q->row, row);
     if (covered) EMIT("setp.ne.u32", R(covered), R(q->here), R(q->here));
     jump(q, 0, false, done);
-    if (in_order) {
-        mg_id place = reg32(q), p = pred(q);
-        mg_code_place(q->at, in_order);
-        EMIT("cvt.u32.u64", R(place), R(first));
-        EMIT("and.b32", R(place), R(place), I(127));
+    if (ordered) {
+        mg_id place = reg32(q);
+        mg_code_place(q->at, ordered);
+        EMIT("and.b32", R(place), R(from), I(127));
         EMIT("shr.u32", R(place), R(place), I(log2_of(q->bytes)));
-        EMIT("setp.eq.u32", R(p), R(place), R(mg_value_lane(q->at)));
-        EMIT("selp.u32", R(row), I(1), I(0), R(p));
-        mg_row_add(q->at, q->places, row);
+        mg_tally_add(q->at, q->cell + MG_MC_COUNT, q->places, place);
         jump(q, 0, false, done);
     }
     if (at_one) {
@@ -549,10 +453,11 @@ void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *
 
 void mg_memory_follow(struct mg_memory_request *q, const struct mg_memory_group *g)
 {
-    mg_id done = mg_code_label(q->at), partial = mg_code_label(q->at), sectors = reg32(q), lines = reg32(q), row = reg32(q), low = reg32(q), lead = pred(q);
+    mg_id done = mg_code_label(q->at), partial = mg_code_label(q->at), sectors = reg32(q), lines = reg32(q), row = reg32(q), unit = pred(q);
     jump(q, g->covered, false, done);
     mg_id full = ask_lanes(q, done);
-    if (has_sectors(q)) count_sectors(q, sectors, lines);
+    EMIT("setp.eq.u32", R(unit), R(g->slot), I(SLOT(MG_MC_UNIT)));
+    if (has_sectors(q)) count_sectors(q, unit, sectors, lines);
     jump(q, full, true, partial);
     set_pattern(q, row, R(g->slot));
     if (has_sectors(q)) set_slot(q, row, MG_MC_SECTORS, R(sectors));
@@ -561,12 +466,7 @@ void mg_memory_follow(struct mg_memory_request *q, const struct mg_memory_group 
     jump(q, 0, false, done);
     mg_code_place(q->at, partial);
     mg_tally_add(q->at, q->cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS, g->slot);
-    EMIT("brev.b32", R(low), R(q->active));
-    EMIT("clz.b32", R(low), R(low));
-    EMIT("setp.eq.u32", R(lead), R(low), R(mg_value_lane(q->at)));
-    mg_code_push_guard(q->at, lead, false);
-    if (has_sectors(q)) add_cell(q, MG_MC_SECTORS, R(sectors));
-    if (has_sectors(q)) add_cell(q, MG_MC_LINES, R(lines));
-    mg_code_pop_guard(q->at);
+    if (has_sectors(q)) put_by_one(q, MG_MC_SECTORS, sectors);
+    if (has_sectors(q)) put_by_one(q, MG_MC_LINES, lines);
     mg_code_place(q->at, done);
 }

@@ -6,6 +6,24 @@ enum { MOST_OPEN = 32 /* of a block at once: more are groups of their own */, MO
 
 struct open_group { uint32_t at; unsigned kind; /* of the base */ uint32_t base, guard; bool guard_not; uint32_t bytes; };
 
+/* Back over additions of constants, to what the value counts from. */
+static uint32_t find_origin(struct mg_patch *p, uint32_t func_ix, uint32_t value, int64_t *off)
+{
+    const struct mg_module *m = p->all->m;
+    const struct mg_ssa *s = mg_patch_ssa(p, func_ix);
+    for (;;) {
+        const struct mg_ssa_value *v = &s->values[value];
+        const struct mg_form *f = v->kind == MG_SSA_def && !m->nodes.at[v->node].guard ? mg_node_form(m, &m->nodes.at[v->node]) : NULL;
+        if (!f || f->op != MG_OP_add || mg_form_has(f, MG_MOD_sat) || mg_form_has(f, MG_MOD_cc)) return value;
+        const struct mg_opnd *o = &m->opnds.at[m->nodes.at[v->node].opnd];
+        if (m->nodes.at[v->node].n_opnds != 3 || o[1].kind != MG_OPND_reg || o[1].sub || o[2].kind != MG_OPND_imm || mg_type_kind((enum mg_type)m->regs.at[v->reg].type) == MG_TK_FLOAT) return value;
+        uint32_t from = mg_ssa_read(s, v->node, o[1].id);
+        if (!from) return value;
+        *off += (int64_t)o[2].val;
+        value = from;
+    }
+}
+
 /* What the address counts from: an SSA value or a variable, and a constant. */
 static bool find_base(struct mg_patch *p, const struct mg_patch_inst *i, const struct mg_access *a, struct open_group *g, int64_t *off)
 {
@@ -16,6 +34,7 @@ static bool find_base(struct mg_patch *p, const struct mg_patch_inst *i, const s
     *off = (int64_t)o->val;
     g->kind = o->sub;
     g->base = o->sub == MG_OPND_var ? o->id : mg_ssa_read(mg_patch_ssa(p, i->func_ix), i->node, o->id);
+    if (o->sub == MG_OPND_reg && g->base) g->base = find_origin(p, i->func_ix, g->base, off);
     if (o->sub == MG_OPND_reg && o->id >= p->all->app->regs.n) g->kind = MG_OPND_none, g->base = o->id; /* the twin's: where a table of constants begins */
     g->guard = n->guard ? mg_ssa_read(mg_patch_ssa(p, i->func_ix), i->node, n->guard) : 0;
     g->guard_not = n->guard && n->flags & MG_NF_GUARD_NOT;

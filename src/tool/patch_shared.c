@@ -80,16 +80,34 @@ static mg_id indexed(struct mg_code_at *at, mg_id ix)
     return r;
 }
 
-bool mg_near_row(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id v)
+mg_id mg_near_place(struct mg_code_at *at, mg_id k)
+{
+    return at->p->near.wanted && !at->func_ix && begin(at->p) ? indexed(at, k) : 0;
+}
+
+mg_id mg_near_number(struct mg_code_at *at, mg_id place)
+{
+    mg_id r = mg_code_temp(at, MG_TYPE_b32);
+    MG_PURE(at, "mov.u32", R(r), ((struct mg_opnd){.kind = MG_OPND_var, .id = at->p->near.var}));
+    MG_PURE(at, "sub.u32", R(r), R(place), R(r));
+    MG_PURE(at, "shr.u32", R(r), R(r), I(2));
+    return r;
+}
+
+bool mg_near_row(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id place, mg_id v)
 {
     struct mg_patch_near *k = &at->p->near;
     uint32_t word = word_of(at, first, n);
     if (!word) return false;
-    mg_id lane = mg_value_lane(at), some = mg_code_temp(at, MG_TYPE_pred);
-    if (!k->lane) k->lane = indexed(mg_at_prologue(at->p, 0), lane);
+    mg_id some = mg_code_temp(at, MG_TYPE_pred);
+    if (!place) {
+        mg_id lane = mg_value_lane(at);
+        if (!k->lane) k->lane = indexed(mg_at_prologue(at->p, 0), lane);
+        place = k->lane;
+    }
     MG_PURE(at, "setp.ne.u32", R(some), R(v), I(0));
     mg_code_push_guard(at, some, false);
-    MG_CODE(at, "red.shared.add.u32", mg_o_addr_reg(k->lane, 4 * (int64_t)word), R(v));
+    MG_CODE(at, "red.shared.add.u32", mg_o_addr_reg(place, 4 * (int64_t)word), R(v));
     mg_code_pop_guard(at);
     return true;
 }
