@@ -5,12 +5,19 @@
  *   r += 1, stay while r < b          b may change: a value that stays is below the greatest, r never wraps
  *   r += 1, stay while r != b         b does not change: r meets it within 2^32 steps
  *   r += 2^k, or <=, >=               b does not change and there is no other way out: a loop that
- *                                     passes a value again never ends, and then nothing is counted
+ *   r += s, s does not change         passes a value again never ends, and then nothing is counted
+ *   r <<= k, r >>= k                  the same; after 32 rounds no value is new
  */
 #include "analysis/indvar.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Steps that bound a loop and count nothing: by what is the same in every round; a shift by a constant. */
+#define STRIDE INT64_MIN
+#define SHIFTS (INT64_MIN + 1)
+#define BY_STRIDE 255 /* shift of such a register */
+#define BY_SHIFTS 254
 
 struct finder {
     const struct mg_cfg *c;
@@ -100,32 +107,56 @@ static bool changes_inside(const struct finder *f, mg_id r, uint32_t loop)
     return false;
 }
 
-/* add d, s, constant (or sub): fills step. */
-static bool is_step(const struct finder *f, mg_id node, mg_id *d, mg_id *s, int64_t *step, unsigned *bits)
+static bool is_shift(const struct finder *f, mg_id node, mg_id var)
 {
     const struct mg_node *n = &f->m->nodes.at[node];
     const struct mg_form *fm = mg_node_form(f->m, n);
+    if ((fm->op != MG_OP_shl && fm->op != MG_OP_shr) || n->guard || n->n_opnds != 3 || fm->n_types != 1 || mg_type_bits((enum mg_type)fm->types[0]) != 32) return false;
+    const struct mg_opnd *o = opnds_of(f, node);
+    return var && reg_of(&o[0]) && reg_of(&o[1]) == var && o[2].kind == MG_OPND_imm && o[2].val >= 1 && o[2].val < 32;
+}
+
+/* add d, var, constant (or sub) in the loop, or a register that does not change there, or a shift: fills step. */
+static bool is_step(const struct finder *f, mg_id node, mg_id var, uint32_t loop, mg_id *d, int64_t *step, unsigned *bits)
+{
+    const struct mg_node *n = &f->m->nodes.at[node];
+    const struct mg_form *fm = mg_node_form(f->m, n);
+    if (is_shift(f, node, var)) {
+        *d = reg_of(&opnds_of(f, node)[0]);
+        *step = SHIFTS;
+        *bits = 32;
+        return true;
+    }
     if ((fm->op != MG_OP_add && fm->op != MG_OP_sub) || n->guard || n->n_opnds != 3 || fm->n_mods != 1 || fm->n_types != 1) return false;
     enum mg_type_kind kind = mg_type_kind((enum mg_type)fm->types[0]);
     *bits = mg_type_bits((enum mg_type)fm->types[0]);
     if ((kind != MG_TK_UINT && kind != MG_TK_SINT) || (*bits != 32 && *bits != 64)) return false;
-    const struct mg_opnd *o = opnds_of(f, node);
+    const struct mg_opnd *o = opnds_of(f, node), *by = &o[2];
     *d = reg_of(&o[0]);
-    *s = reg_of(&o[1]);
-    if (!*d || !*s || o[2].kind != MG_OPND_imm || o[2].sub == MG_IMM_WIDE) return false;
-    *step = *bits == 32 ? (int64_t)(int32_t)(uint32_t)o[2].val : (int64_t)o[2].val;
+    if (!*d || !var) return false;
+    if (reg_of(&o[1]) != var) {
+        if (fm->op != MG_OP_add || reg_of(&o[2]) != var) return false;
+        by = &o[1];
+    }
+    if (reg_of(by)) {
+        *step = STRIDE;
+        return *bits == 32 && !changes_inside(f, reg_of(by), loop);
+    }
+    if (by->kind != MG_OPND_imm || by->sub == MG_IMM_WIDE) return false;
+    *step = *bits == 32 ? (int64_t)(int32_t)(uint32_t)by->val : (int64_t)by->val;
     if (fm->op == MG_OP_sub) *step = -*step;
-    return *step != 0 && *step != INT64_MIN;
+    return *step != 0 && *step != STRIDE && *step != SHIFTS;
 }
 
 static bool add_iv(struct finder *f, mg_id reg, mg_id node, mg_id other, uint32_t block, int64_t step, unsigned bits)
 {
-    uint64_t size = step < 0 ? (uint64_t)-step : (uint64_t)step;
-    if (size & (size - 1)) return false;
+    uint64_t size = step < 0 ? -(uint64_t)step : (uint64_t)step;
+    bool bounds_only = step == STRIDE || step == SHIFTS;
+    if (!bounds_only && (size & (size - 1))) return false;
     if (f->m->regs.at[reg].vec || mg_type_bits((enum mg_type)f->m->regs.at[reg].type) != bits) return false;
     *mg_vec_push(&f->found) = (struct mg_iv){
         .loop = f->l->loop_of[block], .block = block, .reg = reg, .step = node, .down = step < 0,
-        .shift = (uint8_t)__builtin_ctzll(size), .bits = (uint8_t)bits,
+        .shift = step == STRIDE ? BY_STRIDE : step == SHIFTS ? BY_SHIFTS : (uint8_t)__builtin_ctzll(size), .bits = (uint8_t)bits,
     };
     *mg_vec_push(&f->stepped) = other;
     return true;
@@ -135,20 +166,21 @@ static bool add_iv(struct finder *f, mg_id reg, mg_id node, mg_id other, uint32_
 static void look_at(struct finder *f, mg_id node)
 {
     uint32_t b = mg_cfg_block_of(f->c, node), loop = f->l->loop_of[b];
-    mg_id d, s;
+    mg_id d;
     int64_t step;
     unsigned bits;
     const struct mg_node *n = &f->m->nodes.at[node];
     if (loop == MG_NO_LOOP || n->guard) return;
-    if (is_step(f, node, &d, &s, &step, &bits)) {
-        if (d == s && only_def_inside(f, d, loop) == node) add_iv(f, d, node, 0, b, step, bits);
+    mg_id to = n->n_opnds ? reg_of(&opnds_of(f, node)[0]) : 0;
+    if (is_step(f, node, to, loop, &d, &step, &bits)) {
+        if (only_def_inside(f, d, loop) == node) add_iv(f, d, node, 0, b, step, bits);
         return;
     }
     /* add t, r, step; ... mov r, t */
     const struct mg_form *fm = mg_node_form(f->m, n);
     if (fm->op != MG_OP_mov || n->n_opnds != 2) return;
-    mg_id r = reg_of(&opnds_of(f, node)[0]), t = reg_of(&opnds_of(f, node)[1]), by = t ? only_def(f, t) : 0;
-    if (!r || !by || only_def_inside(f, r, loop) != node || !is_step(f, by, &d, &s, &step, &bits) || s != r) return;
+    mg_id r = to, t = reg_of(&opnds_of(f, node)[1]), by = t ? only_def(f, t) : 0;
+    if (!r || !by || only_def_inside(f, r, loop) != node || !is_step(f, by, r, loop, &d, &step, &bits)) return;
     uint32_t at = mg_cfg_block_of(f->c, by);
     if (at == MG_NO_BLOCK || f->l->loop_of[at] != loop || !mg_dom_over(f->d, at, b)) return;
     if (at == b) { /* in this order within the block */
@@ -388,6 +420,15 @@ static void apply(struct finder *f, const struct mg_iv *v, bool after, enum rela
     if (v->bits != 32) return;
     struct guard g = {.bound = bound, .is_signed = is_signed};
     ask_guards(f, v, &g);
+    if (v->shift == BY_SHIFTS) {
+        if (rel != REL_NONE && fixed && single) improve(f, v->loop, MG_TRIPS_BELOW, 6);
+        return;
+    }
+    if (v->shift == BY_STRIDE) { /* values that go on are distinct, and so is the one before the first of them, if it would go on too */
+        bool proven = after && ((rel == REL_LT && g.below) || (rel == REL_GT && g.above));
+        if (rel != REL_NONE && fixed && single) improve(f, v->loop, proven ? MG_TRIPS_BELOW : MG_TRIPS_LIMITED, 32);
+        return;
+    }
     if (begins) {
         int64_t step = (int64_t)1 << v->shift;
         first = start + (after ? (v->down ? -step : step) : 0);
@@ -623,9 +664,13 @@ struct mg_ivs *mg_ivs_new(const struct mg_cfg *c, const struct mg_dom *d, const 
         out->carry_used |= op == MG_OP_addc || op == MG_OP_subc || op == MG_OP_madc;
     }
     bound_loops(&f);
-    for (uint32_t i = 0; i < f.found.n; i++) f.found.at[i].last = last_round(&f, f.found.at[i].loop, f.found.at[i].block);
     out->list = f.found.at;
-    out->n = f.found.n;
+    for (uint32_t i = 0; i < f.found.n; i++) {
+        if (f.found.at[i].shift >= BY_SHIFTS) continue;
+        struct mg_iv *to = &out->list[out->n++];
+        *to = f.found.at[i];
+        to->last = last_round(&f, to->loop, to->block);
+    }
     if (out->n) qsort(out->list, out->n, sizeof *out->list, by_loop);
     mg_vec_release(&f.stepped);
     free(f.defs_at);

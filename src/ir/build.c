@@ -55,8 +55,7 @@ static mg_str unique_name(struct mg_module *m, const char *base, bool set, uint3
     return s;
 }
 
-/* Module scope: in front of the first function, so that every body sees it. */
-static void add_item(struct mg_module *m, struct mg_item item)
+void mg_module_add_item(struct mg_module *m, struct mg_item item)
 {
     uint32_t at = 1;
     while (at < m->items.n && m->items.at[at].kind != MG_ITEM_func) at++;
@@ -76,7 +75,7 @@ static mg_id add_regs(struct mg_module *m, mg_id func, mg_str name, enum mg_type
         *mg_vec_push(&m->regs) = (struct mg_reg){.name = name, .number = count ? i : UINT32_MAX, .type = (uint8_t)type,
                                                  .func = func, .decl = decl};
     if (!func) {
-        add_item(m, (struct mg_item){.kind = MG_ITEM_decl, .id = decl});
+        mg_module_add_item(m, (struct mg_item){.kind = MG_ITEM_decl, .id = decl});
     } else {
         mg_node_insert_after(m, func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
     }

@@ -174,6 +174,7 @@ struct mg_func {
     uint8_t link;     /* enum mg_link */
     uint8_t defined;  /* has a body */
     uint8_t noreturn;
+    uint8_t stays;    /* of our own: its calls are to stay calls */
     mg_id first_ret; uint32_t n_rets;       /* vars */
     mg_id first_param; uint32_t n_params;   /* vars */
     mg_id first_directive; uint32_t n_directives; /* performance directives, in text order */
@@ -260,6 +261,7 @@ void mg_node_rename(struct mg_module *m, mg_id node, const struct mg_reg_renamer
 mg_id mg_form_intern(struct mg_module *m, const char *text, size_t len);
 mg_id mg_module_add_reg(struct mg_module *m, mg_id func, const char *name, enum mg_type type); /* adds the .reg declaration at the head of the body; the name is made unique */
 mg_id mg_module_add_regs(struct mg_module *m, mg_id func, const char *prefix, enum mg_type type, uint32_t count); /* prefix<count>; first id, consecutive */
+void mg_module_add_item(struct mg_module *m, struct mg_item item); /* in front of the first function, so that every body sees it */
 mg_id mg_module_add_label(struct mg_module *m, mg_id func, const char *name);
 mg_id mg_opnd_alloc(struct mg_module *m, uint32_t n); /* n fresh consecutive operands */
 /* New unlinked instruction with operands copied in. Both mark it MG_NF_META: clear the flag of one

@@ -72,6 +72,7 @@ struct mg_count_plan {
     struct mg_freq *freq;
 };
 struct mg_count_opts {
+    bool wide_is_one;         /* an event costs one instruction even when it is counted in 64 bits */
     bool entries_known;       /* somebody else counts how often the function is entered */
     const bool *may_leave;    /* block -> its call may end the lane; may be NULL */
     const bool *calls_back;   /* block -> its call may enter the function again: no induction variable is used around it; may be NULL */

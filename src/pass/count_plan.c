@@ -112,7 +112,7 @@ static struct edge *add_edge(struct planner *x, uint32_t a, uint32_t b, struct m
 {
     struct edge *e = &x->edges[x->n_edges++];
     how.events = cost;
-    if (how.width == MG_WIDTH_64) cost *= 1.8; /* two instructions */
+    if (how.width == MG_WIDTH_64) cost *= x->o->wide_is_one ? 1.01 : 1.8; /* two instructions */
     *e = (struct edge){.a = a, .b = b, .cost = cost, .how = how, .from = MG_FLOW_OPEN};
     return e;
 }

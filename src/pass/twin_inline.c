@@ -60,7 +60,7 @@ static bool is_leaf(const struct mg_module *m, mg_id func, uint32_t *n)
 {
     const struct mg_func *f = &m->funcs.at[func];
     *n = 0;
-    if (f->kind != MG_FUNC_func || f->noreturn || f->n_rets > 1 || !f->first_node) return false;
+    if (f->kind != MG_FUNC_func || f->noreturn || f->stays || f->n_rets > 1 || !f->first_node) return false;
     MG_EACH_NODE(m, f, id) {
         const struct mg_node *x = &m->nodes.at[id];
         switch (x->kind) {

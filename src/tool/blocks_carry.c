@@ -7,9 +7,9 @@
  *     any number of times                 the same; a test in every activation adds fields that fill up to memory
  *     in loops                            64 bits
  *
- * A recursive function tests its fields where it is entered, where it returns and where loops around its
- * own calls begin, so that no field takes more than a few events between two tests; such loops' events
- * are fields too. A function whose registers would not fit where parameters travel keeps flushing.
+ * A recursive function tests its fields in front of calls that may enter it again, where it returns behind such a call
+ * or a loop, and in every round of loops around its own calls, so that no field takes more than a few events between two
+ * tests (blocks_spill.c); such loops' events are fields too. A function whose registers would not fit where parameters travel keeps flushing.
  */
 #include "tool/blocks_regs.h"
 
@@ -23,6 +23,8 @@
 #define MOST_FUNCS 256
 #define MOST_UNITS 12    /* of 32 bits: parameters and results travel in so many registers */
 #define UNTESTED 200     /* events that a field can take without tests */
+#define MOST_UNTESTED 60 /* calls of a recursive function in a row that need no test while none of them calls it again */
+#define MOST_HOLE 32     /* bytes: so many of parameters travel in registers for certain */
 #define SHARED UINT32_MAX
 
 /* ---- who calls whom ------------------------------------------------------------------------------ */
@@ -137,6 +139,7 @@ void mg_carry_free(struct mg_carry *y)
     free(y->carried);
     free(y->cyclic);
     free(y->times);
+    free(y->few);
     free(y->through);
     free(y->lone);
     free(y->cells);
@@ -179,6 +182,18 @@ static uint32_t most_calls(const struct mg_carry *y, const struct mg_rfunc *f, u
     free(most);
     free(place);
     return best;
+}
+
+/* Do functions that cannot call themselves enter j few times? Those that can test fields in every round of loops around
+ * their calls. */
+static bool is_entered_seldom(const struct mg_carry *y, const struct mg_rfunc *funcs, uint32_t j)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < y->n && sum <= MOST_UNTESTED; i++) {
+        if (!y->calls[i * y->n + j] || (y->cyclic[i] && y->carried[i])) continue;
+        sum += (uint64_t)most_calls(y, &funcs[i], i, j) * y->times[i];
+    }
+    return sum <= MOST_UNTESTED;
 }
 
 static uint32_t find_times(struct mg_carry *y, const struct mg_rfunc *funcs, bool *known, uint32_t j)
@@ -337,11 +352,7 @@ static mg_id context_word(struct mg_carry *y, struct mg_module *m)
     m->vars.at[var].dims = mg_arena_array(&m->arena, uint64_t, 1);
     m->vars.at[var].dims[0] = room / 8;
     *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_shared, .type = MG_TYPE_b64, .first = var, .n = 1};
-    uint32_t at = 1;
-    while (at < m->items.n && m->items.at[at].kind != MG_ITEM_func) at++;
-    (void)mg_vec_push(&m->items);
-    memmove(&m->items.at[at + 1], &m->items.at[at], (m->items.n - 1 - at) * sizeof *m->items.at);
-    m->items.at[at] = (struct mg_item){.kind = MG_ITEM_decl, .id = decl};
+    mg_module_add_item(m, (struct mg_item){.kind = MG_ITEM_decl, .id = decl});
     return y->word = var;
 }
 
@@ -370,6 +381,7 @@ void mg_carry_assign(struct mg_carry *y, struct mg_rfunc *funcs, const uint32_t 
     known[0] = true;
     for (uint32_t i = 0; i < y->n; i++) (void)find_times(y, funcs, known, i);
     free(known);
+    y->few = mg_xcalloc(y->n, sizeof *y->few);
     for (bool again = true; again;) { /* callees first: their callers may still fit without them */
         again = false;
         y->n_cells = y->n_bits = 0;
@@ -388,6 +400,7 @@ void mg_carry_assign(struct mg_carry *y, struct mg_rfunc *funcs, const uint32_t 
         }
     }
     y->regs = mg_xcalloc((size_t)y->n * y->n_cells, sizeof *y->regs);
+    for (uint32_t i = 0; i < y->n; i++) y->few[i] = is_entered_seldom(y, funcs, i);
     find_lone(y, funcs);
 }
 
@@ -432,7 +445,7 @@ struct place { uint32_t cell; uint32_t off; };
 /* A recursive function that needs the context's address sends it back, too: nobody has to keep it during the call. */
 static bool returns_context(const struct mg_carry *y, uint32_t func) { return y->cyclic[func] && !y->lone[func]; }
 
-/* Where cells lie behind a result of so many bytes; returns the whole. Those of 64 bits come first, behind
+/* Where cells lie behind so many bytes; returns the whole. Those of 64 bits come first, behind
  * a narrow one that fills a hole. */
 static uint32_t lay_out(const struct mg_carry *y, uint32_t func, uint32_t bytes, struct place *out, uint32_t *n)
 {
@@ -452,10 +465,21 @@ static uint32_t lay_out(const struct mg_carry *y, uint32_t func, uint32_t bytes,
     return (at + 7) / 8 * 8;
 }
 
-static uint64_t result_bytes(const struct mg_rfunc *f)
+/* Where the counters begin in what the function sends back: behind its result, and behind a hole as wide as its
+ * parameters, so that they come back in the machine's registers in which they went. */
+static uint32_t find_sent(const struct mg_carry *y, const struct mg_rfunc *f)
 {
-    const struct mg_func *fn = &f->x.m->funcs.at[f->x.func];
-    return fn->n_rets ? mg_var_bytes(&f->x.m->vars.at[fn->first_ret]) : 0;
+    const struct mg_module *m = f->x.m;
+    const struct mg_func *fn = &m->funcs.at[f->x.func];
+    uint32_t result = fn->n_rets ? (uint32_t)mg_var_bytes(&m->vars.at[fn->first_ret]) : 0, in = 0;
+    for (uint32_t k = 0; k < fn->n_params; k++) {
+        const struct mg_var *v = &m->vars.at[fn->first_param + k];
+        uint32_t bytes = (uint32_t)mg_var_bytes(v);
+        if (y->lone[f->x.ix] && v->name == m->vars.at[f->x.t->ctx_param].name) continue; /* it goes (pass/twin_ctx.c) */
+        if (bytes > 4) in = (in + 7) / 8 * 8;
+        in += (bytes + 3) / 4 * 4;
+    }
+    return in > MOST_HOLE ? result : MG_MAX(result, in);
 }
 
 static void widen(struct mg_module *m, mg_id var, uint32_t bytes)
@@ -495,8 +519,8 @@ void mg_carry_enter(struct mg_carry *y, struct mg_rfunc *f)
     struct mg_emit *x = &f->x;
     struct mg_module *m = x->m;
     struct place *to = mg_xcalloc(y->n_cells + 1, sizeof *to);
-    uint32_t n, bytes = lay_out(y, x->ix, (uint32_t)result_bytes(f), to, &n), n_funcs = m->funcs.n;
-    f->result_bytes = (uint32_t)result_bytes(f);
+    f->sent_at = find_sent(y, f);
+    uint32_t n, bytes = lay_out(y, x->ix, f->sent_at, to, &n), n_funcs = m->funcs.n;
     for (mg_id other = 1; other < n_funcs; other++) {
         if (m->funcs.at[other].kind != MG_FUNC_func || mg_func_body(m, other) != x->func) continue;
         for (uint32_t k = 0; k < n; k++) {
@@ -510,8 +534,8 @@ void mg_carry_enter(struct mg_carry *y, struct mg_rfunc *f)
     free(to);
 }
 
-/* Has every way from the function's entry, where fields were tested, to the block's end neither a loop nor a call by
- * which the function may be entered again? Then the few events on it need no further test. */
+/* Has every way from the function's entry to the block's end neither a loop nor a call by which the function may be
+ * entered again? Then the few events on it need no test. */
 static bool is_short_way(const struct mg_rfunc *f, uint32_t block)
 {
     const struct mg_cfg *c = f->x.c;
@@ -559,7 +583,7 @@ void mg_carry_return(struct mg_carry *y, struct mg_rfunc *f, mg_id at)
     struct mg_emit *x = &f->x;
     struct place *to = mg_xcalloc(y->n_cells + 1, sizeof *to);
     mg_id result = x->m->funcs.at[x->func].first_ret;
-    uint32_t n, bytes = lay_out(y, x->ix, f->result_bytes, to, &n);
+    uint32_t n, bytes = lay_out(y, x->ix, f->sent_at, to, &n);
     x->at = at;
     if (y->cyclic[x->ix]) test_at_return(y, f, at);
     for (uint32_t k = 0; k < n; k++)
@@ -568,20 +592,39 @@ void mg_carry_return(struct mg_carry *y, struct mg_rfunc *f, mg_id at)
     free(to);
 }
 
+/* The block at whose head an activation's fields are tested before any call may enter the function again: the last that
+ * all such calls have passed, outside loops; short ways need not pass it. 0: the entry. */
+static uint32_t find_descent(const struct mg_carry *y, const struct mg_rfunc *f)
+{
+    const struct mg_dom *d = f->plan->dom;
+    uint32_t at = MG_NO_BLOCK, n = 0;
+    for (uint32_t b = 0; f->back && b < f->x.c->n_blocks; b++) {
+        if (!f->back[b] || !f->x.c->reachable[b]) continue;
+        n++;
+        if (at == MG_NO_BLOCK) at = b;
+        while (!mg_dom_over(d, at, b)) at = d->idom[at];
+    }
+    if (!n || n > MOST_UNTESTED || !y->few[f->x.ix]) return 0;
+    while (at && f->plan->loops->loop_of[at] != MG_NO_LOOP) at = d->idom[at];
+    return at;
+}
+
 void mg_carry_check(struct mg_carry *y, struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     const struct mg_loops *l = f->plan->loops;
     if (y->times[x->ix] != UINT32_MAX) return;
-    x->at = x->t->entry_at[x->ix];
+    uint32_t descent = find_descent(y, f);
+    x->at = descent ? mg_block_head(x->m, &x->c->blocks[descent]) : x->t->entry_at[x->ix];
     mg_rc_spill_fields(f, y);
-    for (uint32_t k = 0; k < l->n_loops; k++) /* an irreducible loop's headers are all tested */
+    for (uint32_t k = 0; k < l->n_loops; k++) /* in every round, behind its calls; an irreducible loop's headers are all tested */
         for (uint32_t b = 0; b < x->c->n_blocks && calls_back(f, k); b++) {
             const struct mg_block *h = &x->c->blocks[b];
-            bool header = mg_loops_contains(l, k, b) && b == l->loops[k].header;
+            uint32_t latch = f->plan->ivs->latch[k];
+            bool tests = mg_loops_contains(l, k, b) && b == (latch == MG_NO_BLOCK ? l->loops[k].header : latch);
             for (uint32_t p = 0; p < h->n_preds && mg_loops_contains(l, k, b) && l->loops[k].n_headers > 1; p++)
-                header |= !mg_loops_contains(l, k, x->c->preds[h->pred_at + p]);
-            if (!header) continue;
+                tests |= !mg_loops_contains(l, k, x->c->preds[h->pred_at + p]);
+            if (!tests) continue;
             x->at = mg_block_head(x->m, h);
             mg_rc_spill_fields(f, y);
         }
@@ -616,7 +659,7 @@ static void rewrite_call(struct mg_carry *y, struct mg_rfunc *f, const struct mg
     struct mg_emit *x = &f->x;
     struct mg_module *m = x->m;
     struct place *to = mg_xcalloc(y->n_cells + 1, sizeof *to);
-    uint32_t n, bytes = lay_out(y, callee->x.ix, callee->result_bytes, to, &n);
+    uint32_t n, bytes = lay_out(y, callee->x.ix, callee->sent_at, to, &n);
     mg_id var, after = m->nodes.at[node].next;
     find_result(m, node, &var);
     if (!var) var = add_result(m, x->func, node);

@@ -4,6 +4,8 @@
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
+#define ONE 0x3ff0000000000000  /* doubles: 1 and 2^52 */
+#define BIAS 0x4330000000000000
 
 mg_id mg_rc_temp(struct mg_rfunc *f, mg_id *at, const char *name, enum mg_type type)
 {
@@ -43,6 +45,15 @@ mg_id mg_rc_local(struct mg_rfunc *f, const struct mg_rc *c, int64_t *off)
     return f->local_reg;
 }
 
+int64_t mg_rc_zero(const struct mg_rc *c) { return c->real ? BIAS : 0; }
+
+void mg_rc_unreal(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->counters[i].real) EMIT("sub.s64", R(f->counters[i].reg), R(f->counters[i].reg), I(BIAS));
+}
+
 /* ---- counting --------------------------------------------------------------------------------------- */
 
 void mg_rc_add_carry(struct mg_rfunc *f, uint32_t counter, struct mg_opnd n)
@@ -74,7 +85,8 @@ void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s)
     case MG_RC_32: EMIT("add.u32", R(c->reg), R(c->reg), I(1)); break;
     case MG_RC_CARRY: mg_rc_add_carry(f, counter, I(1)); break;
     case MG_RC_64:
-        EMIT("add.u64", R(c->reg), R(c->reg), I(1));
+        if (c->real) EMIT("add.f64", R(c->reg), R(c->reg), (struct mg_opnd){.kind = MG_OPND_f64, .val = ONE});
+        else EMIT("add.u64", R(c->reg), R(c->reg), I(1));
         break;
     case MG_RC_LOCAL: {
         mg_id base = mg_rc_local(f, c, &off), v = mg_rc_t64(f, 0);
@@ -120,7 +132,7 @@ void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set)
         const struct mg_rc *c = &f->counters[i];
         if (!mg_rc_in(set, i)) continue;
         if (c->kind == MG_RC_32 || c->kind == MG_RC_CARRY || (c->kind == MG_RC_FIELD && !c->bit)) EMIT("mov.u32", R(c->reg), I(0));
-        else if (c->kind == MG_RC_64) EMIT("mov.u64", R(c->reg), I(0));
+        else if (c->kind == MG_RC_64) EMIT("mov.u64", R(c->reg), I(mg_rc_zero(c)));
         else if (c->kind == MG_RC_LOCAL && set) { /* in front of a call: no branch */
             int64_t off;
             mg_id base = mg_rc_local(f, c, &off);
@@ -229,53 +241,6 @@ void mg_rc_end_apart(struct mg_rfunc *f, struct mg_apart a)
     f->x.at = a.at;
 }
 
-/* Register by register, field by field in a loop: rarely run, and in few registers, which a function would
- * else save at every entry. */
-static void empty_fields(struct mg_rfunc *f, struct mg_carry *y)
-{
-    struct mg_emit *x = &f->x;
-    mg_id base = mg_rc_t64(f, 3), wide = mg_rc_t64(f, 0), mine = mg_emit_mine(x), p = mg_rc_tp(f, 1), v = mg_rc_t32(f, 5), ctx = mg_carry_context(y, f);
-    for (uint32_t i = 0; i < f->n_measured; i++) {
-        const struct mg_rc *c = &f->counters[i];
-        if (c->kind != MG_RC_FIELD || c->bit) continue;
-        mg_id again = mg_rc_label(f);
-        EMIT("add.u64", R(base), R(ctx), I(MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)));
-        mg_rc_put_label(f, again);
-        mg_node_insert_before(x->m, x->func, x->at, mg_node_new_kind(x->m, MG_NODE_pragma, mg_intern_adds(&x->m->names, "nounroll")));
-        EMIT("and.b32", R(v), R(c->reg), I(255));
-        EMIT("setp.ne.u32", R(p), R(v), I(0));
-        if (mine) EMIT("and.pred", R(p), R(p), R(mine));
-        EMIT("cvt.u64.u32", R(wide), R(v));
-        mg_emit_guard(x, p, false);
-        EMIT("red.global.add.u64", mg_o_addr_reg(base, 0), R(wide));
-        mg_emit_guard(x, 0, false);
-        EMIT("shr.u32", R(c->reg), R(c->reg), I(8));
-        EMIT("add.u64", R(base), R(base), I(8));
-        EMIT("setp.ne.u32", R(p), R(c->reg), I(0));
-        mg_rc_branch(f, p, false, again);
-    }
-}
-
-void mg_rc_spill_fields(struct mg_rfunc *f, struct mg_carry *y)
-{
-    struct mg_emit *x = &f->x;
-    mg_id full = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1);
-    bool any = false;
-    for (uint32_t i = 0; i < f->n_measured; i++) {
-        const struct mg_rc *c = &f->counters[i];
-        if (c->kind != MG_RC_FIELD || c->bit) continue;
-        if (any) EMIT("or.b32", R(full), R(full), R(c->reg));
-        else EMIT("mov.b32", R(full), R(c->reg));
-        any = true;
-    }
-    if (!any) return;
-    EMIT("and.b32", R(full), R(full), I(0x80808080));
-    EMIT("setp.ne.u32", R(p), R(full), I(0));
-    struct mg_apart a = mg_rc_begin_apart(f, p);
-    empty_fields(f, y);
-    mg_rc_end_apart(f, a);
-}
-
 /* Is this lane the cohort's first? */
 mg_id mg_rc_lead(struct mg_rfunc *f, const struct mg_rcohort *q)
 {
@@ -318,6 +283,7 @@ void mg_rc_add_all(struct mg_rfunc *f, const uint64_t *set, mg_id guard)
 void mg_rc_flush_lanes(struct mg_rfunc *f, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
+    mg_rc_unreal(f);
     mg_id mine = mg_emit_mine(x), all = mine;
     if (!mine && f->n_cohorts) { /* straight code only: a guard that always holds */
         all = mg_rc_tp(f, 3);

@@ -523,6 +523,7 @@ void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guar
     if (!any) return;
     mg_id out = 0;
     if (guard) mg_rc_branch(f, guard, !guard_not, out = mg_rc_label(f));
+    mg_rc_unreal(f);
     if (f->sync) {
         flush_warps(f, set);
     } else {

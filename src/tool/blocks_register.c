@@ -167,6 +167,15 @@ static uint32_t most_cells(const struct mg_rfunc *f)
     return most;
 }
 
+/* An addition of doubles is one instruction, and on devices that compute with them at half the speed of floats it runs
+ * beside the integers of a loop; 64 bits of integers take two. */
+static bool reals_are_fast(uint32_t sm) { return sm == 60 || sm == 70 || sm == 80 || sm == 90 || sm == 100; }
+
+static bool counts_in_reals(const struct mg_rfunc *f, uint32_t counter)
+{
+    return reals_are_fast(f->x.o->sm) && (counter >= f->n_measured || f->plan->list[counter].kind != MG_COUNT_IV);
+}
+
 /* Comes any of what callees send back in the packed register that is the kernel's as well? */
 static bool sent_bits(const struct mg_rfunc *f)
 {
@@ -223,7 +232,7 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
         bool narrow = guarded[rest[k].counter];
         if (shares && cells + need > most && mg_shared_takes(f, rest[k].counter)) c->kind = MG_RC_SHARED, f->n_shared++;
         else if (cells + need > MG_COUNTER_CELLS) c->kind = MG_RC_LOCAL;
-        else if (need == 2) c->kind = MG_RC_64;
+        else if (need == 2) c->kind = MG_RC_64, c->real = counts_in_reals(f, rest[k].counter);
         else if (narrow || rest[k].width != MG_WIDTH_64) c->kind = MG_RC_32, c->small = c->guarded = narrow;
         else c->kind = MG_RC_CARRY;
         if (!mg_rc_in_memory(c)) cells += need, f->n_words++;
@@ -277,7 +286,7 @@ void mg_rc_assign_registers(struct mg_rfunc *f, mg_id shared)
             c->reg = f->banks[f->n_cuts ? 0 : c->slot / MG_BANK];
             c->bit = mg_rc_bit(c->slot);
         } else if (!mg_rc_in_memory(c)) {
-            c->reg = mg_emit_reg(&f->x, "__mg_c", c->kind == MG_RC_64 ? MG_TYPE_u64 : MG_TYPE_u32);
+            c->reg = mg_emit_reg(&f->x, "__mg_c", c->real ? MG_TYPE_b64 : c->kind == MG_RC_64 ? MG_TYPE_u64 : MG_TYPE_u32);
         }
     }
     if (f->n_locals || f->n_flags || f->n_cuts) mg_rc_add_local_array(f);
@@ -489,7 +498,7 @@ static bool plan_func(struct kernel *k, uint32_t i, const uint64_t *measured)
         f->may_leave[b] = mg_node_form(f->x.m, &f->x.m->nodes.at[last])->op == MG_OP_call && mg_callee_may_exit(f->x.m, k->may_exit, last);
     }
     f->back = mg_carry_cycles(k->carry, i);
-    struct mg_count_opts o = {.entries_known = i == 0 || f->from_calls, .may_leave = f->may_leave, .calls_back = f->back, .measured = measured ? measured + k->s->first_block[i] : NULL};
+    struct mg_count_opts o = {.wide_is_one = reals_are_fast(k->o->sm), .entries_known = i == 0 || f->from_calls, .may_leave = f->may_leave, .calls_back = f->back, .measured = measured ? measured + k->s->first_block[i] : NULL};
     f->plan = mg_count_plan_new(c, &o);
     f->place = (struct mg_placer){.m = f->x.m, .func = f->x.func, .c = c, .f = f->plan->freq};
     return !f->plan->fails;

@@ -29,6 +29,7 @@ struct mg_rc { /* a counter of one function while it runs */
     uint32_t bit;   /* BIT, FIELD: position in it */
     uint32_t cell;  /* of a counter that travels: the register in which it does */
     bool small;     /* never as much as 2^27 in a lane */
+    bool real;      /* 64: the register is a double, counted up from 2^52, so that its lower bits are the count */
     bool guarded;   /* that is so because rounds are counted (mg_shared_rounds) */
     uint32_t slot;  /* among the function's counters in memory: bits first */
     mg_id from;     /* where an induction variable stood when its loop was entered */
@@ -49,7 +50,8 @@ struct mg_rfunc {
     bool carried;            /* its counters travel to its callers */
     bool adds;               /* and come with what earlier activations have counted */
     bool *back;              /* block -> its call may come back to this function; NULL: none */
-    uint32_t result_bytes;   /* of its own result */
+    uint32_t sent_at;        /* where counters begin in what it sends back */
+    mg_id spill;             /* the function that empties its fields; 0: not needed so far */
     uint32_t n_bits, n_words, n_locals, n_flags; /* slots: bits, then registers, then local memory: words, bytes */
     uint32_t at;             /* counter of slot 0 */
     mg_id *banks; uint32_t n_banks; /* packed registers */
@@ -82,6 +84,9 @@ void mg_rc_put_label(struct mg_rfunc *f, mg_id label);
 void mg_rc_branch(struct mg_rfunc *f, mg_id p, bool not_p, mg_id label);
 /* Does the node stand in a scope, whose labels cannot be seen from behind the body? */
 bool mg_rc_in_scope(const struct mg_rfunc *f, mg_id node);
+/* What a counter of 64 bits is set to for none; makes plain numbers of all that are doubles, in front of x.at. */
+int64_t mg_rc_zero(const struct mg_rc *c);
+void mg_rc_unreal(struct mg_rfunc *f);
 /* Where a counter in local memory lies: register, and offset from it. */
 mg_id mg_rc_local(struct mg_rfunc *f, const struct mg_rc *c, int64_t *off);
 /* A loop over the local array: offset in t64(1), address in t64(2); returns its label. */
@@ -138,6 +143,7 @@ struct mg_carry {
     bool *carried;            /* by function */
     bool *cyclic;             /* it may call itself, perhaps through others */
     uint32_t *times;          /* entered at most so often by a thread of the kernel; UINT32_MAX: no bound */
+    bool *few;                /* by function: others than recursive ones enter it a few times at most */
     bool *through;            /* [i * n + j]: counters of j pass through i */
     struct mg_cell *cells; uint32_t n_cells;
     uint32_t n_bits;          /* given out in cell 0, which is there if there are any */
@@ -179,7 +185,7 @@ void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set);
  * a warp; or lane by lane without a branch, where there must be none. */
 void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guard_not);
 void mg_rc_flush_lanes(struct mg_rfunc *f, const uint64_t *set);
-/* In front of x.at: fields that could not take another 127 events go to memory. */
+/* In front of x.at: fields that could not take another 127 events go to memory (blocks_spill.c). */
 void mg_rc_spill_fields(struct mg_rfunc *f, struct mg_carry *y);
 /* The array for counters in local memory. */
 void mg_rc_add_local_array(struct mg_rfunc *f);

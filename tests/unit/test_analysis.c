@@ -5,6 +5,7 @@
 #include "analysis/callgraph.h"
 #include "analysis/dom.h"
 #include "analysis/equiv.h"
+#include "analysis/indvar.h"
 #include "analysis/live.h"
 #include "analysis/loop.h"
 #include "analysis/reach.h"
@@ -502,4 +503,44 @@ MG_TEST(reach_of_stores)
     check_reach("mov.u64 %rd1, 4096; st.global.u32 [%rd1], 1;", "everything");
     check_reach("mov.b64 %rd1, {%r1, %r2}; st.global.u32 [%rd1], 1;", "everything");
     check_reach("{ .param .u64 x; st.param.u64 [x], %rd1; call side, (x); }", "everything");
+}
+
+/* How long a loop can run, when what bounds it is stepped by a register or shifted. Where a value may be met again while
+ * the loop still ends, nothing is said. */
+MG_TEST(loops_bounded_by_strides_and_shifts)
+{
+    static const struct { const char *before, *body; uint8_t trips, bits; } cases[] = {
+        {"", "add.u32 %r4, %r4, %r5; setp.lt.u32 %p1, %r4, %r9; @%p1 bra L;", MG_TRIPS_LIMITED, 32},
+        {"setp.ge.u32 %p2, %r4, %r9; @%p2 bra E;", "add.u32 %r4, %r5, %r4; setp.lt.u32 %p1, %r4, %r9; @%p1 bra L;", MG_TRIPS_BELOW, 32},
+        {"setp.le.s32 %p2, %r4, %r9; @%p2 bra E;", "sub.s32 %r4, %r4, %r5; setp.gt.s32 %p1, %r4, %r9; @%p1 bra L;", MG_TRIPS_BELOW, 32},
+        {"setp.ge.s32 %p2, %r4, %r9; @%p2 bra E;", "add.u32 %r4, %r4, %r5; setp.lt.u32 %p1, %r4, %r9; @%p1 bra L;", MG_TRIPS_LIMITED, 32}, /* compared in another way */
+        {"setp.ge.u32 %p2, %r4, %r9; @%p2 bra E;", "add.u32 %r6, %r4, %r5; setp.lt.u32 %p1, %r6, %r9; mov.u32 %r4, %r6; @%p1 bra L;", MG_TRIPS_BELOW, 32},
+        {"", "add.u32 %r4, %r4, %r5; setp.ne.u32 %p1, %r4, %r9; @%p1 bra L;", MG_TRIPS_LIMITED, 32},
+        {"", "add.u32 %r5, %r5, 2; add.u32 %r4, %r4, %r5; setp.lt.u32 %p1, %r4, %r9; @%p1 bra L;", MG_TRIPS_ANY, 0},                /* the step changes */
+        {"", "ld.global.u32 %r9, [%rd1]; add.u32 %r4, %r4, %r5; setp.lt.u32 %p1, %r4, %r9; @%p1 bra L;", MG_TRIPS_ANY, 0},         /* the bound does */
+        {"", "ld.global.u32 %r7, [%rd1]; setp.eq.u32 %p2, %r7, 3; @%p2 bra E; add.u32 %r4, %r4, %r5; setp.lt.u32 %p1, %r4, %r9; @%p1 bra L;", MG_TRIPS_ANY, 0}, /* it may end later */
+        {"", "sub.u32 %r4, %r5, %r4; setp.lt.u32 %p1, %r4, %r9; @%p1 bra L;", MG_TRIPS_ANY, 0},
+        {"", "shr.u32 %r4, %r4, 1; setp.ne.u32 %p1, %r4, 0; @%p1 bra L;", MG_TRIPS_BELOW, 6},
+        {"", "shl.b32 %r4, %r4, 2; setp.lt.s32 %p1, %r4, %r9; @%p1 bra L;", MG_TRIPS_BELOW, 6},
+        {"", "shr.u32 %r4, %r4, %r5; setp.ne.u32 %p1, %r4, 0; @%p1 bra L;", MG_TRIPS_ANY, 0},
+        {"", "shl.b32 %r4, %r4, 1; ld.global.u32 %r7, [%rd1]; setp.eq.u32 %p2, %r7, 3; @%p2 bra E; setp.lt.s32 %p1, %r4, %r9; @%p1 bra L;", MG_TRIPS_ANY, 0},
+    };
+    for (unsigned i = 0; i < MG_COUNT_OF(cases); i++) {
+        struct mg_buf b = MG_BUF_INIT;
+        mg_buf_printf(&b, "%s.visible .entry k(.param .u32 n, .param .u32 s, .param .u64 o)\n{\n%s ld.param.u32 %%r9, [n]; ld.param.u32 %%r5, [s]; ld.param.u64 %%rd1, [o]; mov.u32 %%r4, %%tid.x;\n%s\nL: %s\nE: ret;\n}\n", HEAD, REGS, cases[i].before, cases[i].body);
+        struct mg_module *m = parse(b.at);
+        struct mg_cfg *c = mg_cfg_new(m, 1);
+        struct mg_loops *l = mg_loops_new(c);
+        struct mg_dom *d = mg_dom_new(c);
+        struct mg_ivs *v = mg_ivs_new(c, d, l);
+        if (l->n_loops != 1 || v->trips[0] != cases[i].trips || v->trip_bits[0] != cases[i].bits)
+            mg_test_fail(__FILE__, __LINE__, "case %u: %u loops, %u of %u bits", i, (unsigned)l->n_loops, (unsigned)v->trips[0], (unsigned)v->trip_bits[0]);
+        MG_CHECK_EQ(v->n, i == 6); /* only that step of two counts */
+        mg_ivs_free(v);
+        mg_dom_free(d);
+        mg_loops_free(l);
+        mg_cfg_free(c);
+        mg_module_free(m);
+        mg_buf_release(&b);
+    }
 }

@@ -381,6 +381,20 @@ static const char two_ends[] = HEAD ENTRY("k") GID
     "B: add.u32 %r7, %r7, 1; shr.u32 %r9, %r9, 1; setp.ne.u32 %p4, %r9, 0; setp.lt.and.u32 %p5, %r7, 40, %p4; @%p5 bra B;\n"
     "add.u32 %r10, %r4, %r7; st.global.u32 [%rd1], %r10; ret;\n}\n";
 
+/* More events than a field of 8 bits holds: 300 levels down, 300 rounds of calls that return at once, two functions
+ * by turns, and a loop of the kernel around such a call. */
+#define CALL1(f, in, out) " { .param .u32 x; .param .u32 y; st.param.u32 [x], " in "; call (y), " f ", (x); ld.param.u32 " out ", [y]; }\n"
+#define FUNC(name) ".func (.param .u32 r) " name " (.param .u32 a)\n{\n" REGS " ld.param.u32 %r1, [a]; mov.u32 %r5, 1;\n"
+static const char deep[] = HEAD
+    FUNC("down") " setp.eq.u32 %p1, %r1, 0; @%p1 bra END; sub.u32 %r2, %r1, 1;\n" CALL1("down", "%r2", "%r5") " add.u32 %r5, %r5, 1;\nEND: st.param.u32 [r], %r5; ret;\n}\n"
+    FUNC("fan") " setp.eq.u32 %p1, %r1, 0; @%p1 bra END; mov.u32 %r2, 0; mov.u32 %r4, 0;\nL:" CALL1("fan", "%r4", "%r3")
+    " add.u32 %r5, %r5, %r3; add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, %r1; @%p2 bra L;\nEND: st.param.u32 [r], %r5; ret;\n}\n"
+    ".func (.param .u32 r) odd (.param .u32 a);\n"
+    FUNC("even") " setp.eq.u32 %p1, %r1, 0; @%p1 bra END; sub.u32 %r2, %r1, 1;\n" CALL1("odd", "%r2", "%r5") "END: st.param.u32 [r], %r5; ret;\n}\n"
+    FUNC("odd") " setp.eq.u32 %p1, %r1, 0; @%p1 bra END; sub.u32 %r2, %r1, 1;\n" CALL1("even", "%r2", "%r5") "END: st.param.u32 [r], %r5; ret;\n}\n"
+    ENTRY("k") GID "rem.u32 %r2, %r1, 3; add.u32 %r2, %r2, 299;\n" CALL1("down", "%r2", "%r4") CALL1("fan", "%r2", "%r6") "add.u32 %r4, %r4, %r6;\n" CALL1("even", "%r2", "%r6")
+    "mov.u32 %r8, 0; mov.u32 %r7, 0;\nA:" CALL1("even", "%r7", "%r6") " add.u32 %r8, %r8, 1; setp.lt.u32 %p1, %r8, 400; @%p1 bra A; st.global.u32 [%rd1], %r4; ret;\n}\n";
+
 /* Every scheme counts what the witness counts: exits, calls, recursion, pointers, divergent loops. */
 static const char *const schemes[] = {
     "counters=class", "counters=register", "counters=register,warps=off", "counters=register,shards=4,sm=90", "counters=register,warps=off,sm=90,registers=0", "counters=thread", "counters=flux", "counters=atomic",
@@ -390,7 +404,7 @@ MG_TEST(tool_blocks_schemes)
 {
     static const struct { const char *text, *name; uint32_t grid, block, n; } cases[] = {
         {divergent_loop, "divergent loop", 3, 64, 150}, {divergent_loop, "divergent loop", 2, 33, 40}, {exits, "exits", 2, 96, 5}, {exits, "exits", 3, 33, 70},
-        {exits, "exits", 1, 1, 2}, {calls, "calls", 3, 48, 0}, {pointers, "function pointers", 1, 64, 0}, {two_ends, "two ends", 3, 96, 0},
+        {exits, "exits", 1, 1, 2}, {calls, "calls", 3, 48, 0}, {pointers, "function pointers", 1, 64, 0}, {two_ends, "two ends", 3, 96, 0}, {deep, "deep", 1, 33, 0},
     };
     for (unsigned i = 0; i < MG_COUNT_OF(cases); i++)
         for (unsigned k = 0; k < MG_COUNT_OF(schemes); k++) {
@@ -562,11 +576,15 @@ static const char one_loop[] = HEAD ENTRY("k") GID
     "A: mad.lo.u32 %r4, %r4, 5, 3; and.b32 %r5, %r4, 3; setp.ne.u32 %p2, %r5, 0; @%p2 bra A;\n"
     "OUT: st.global.u32 [%rd1], %r4; ret;\n}\n";
 
-static void check_preset(const char *text, uint32_t block, const char *from, const char *to, uint64_t more, uint32_t threads)
+/* mov: of the counter's register, of 32 bits or 64; for an H200 (sm=90) the latter is a double that begins with 2^52. */
+static void check_preset(const char *text, uint32_t block, const char *mov, uint64_t more, uint32_t threads)
 {
     for (unsigned sm = 0; sm <= 90; sm += 90) {
         struct run r, p;
-        char args[64];
+        char args[64], from[64], to[64];
+        uint64_t zero = sm && strstr(mov, "u64") ? 0x4330000000000000 : 0;
+        snprintf(from, sizeof from, "%s, %llu;", mov, (unsigned long long)zero);
+        snprintf(to, sizeof to, "%s, %llu;", mov, (unsigned long long)(zero + more));
         snprintf(args, sizeof args, "counters=register,warps=off,sm=%u", sm);
         preset_from = NULL;
         bool ok = run_both(&r, text, "k", 1, threads, 0, args);
@@ -584,12 +602,12 @@ static void check_preset(const char *text, uint32_t block, const char *from, con
 MG_TEST(tool_blocks_wide_counts)
 {
     uint64_t far = (1ull << 40) + 12345;
-    check_preset(one_loop, 1, "mov.u64 __mg_c, 0;", "mov.u64 __mg_c, 1099511640121;", far, 64);
-    check_preset(one_loop, 1, "mov.u64 __mg_c, 0;", "mov.u64 __mg_c, 1099511640121;", far, 33);
-    check_preset(one_loop, 1, "mov.u64 __mg_c, 0;", "mov.u64 __mg_c, 134217726;", 134217726, 64); /* just fits a sum of 32 bits */
-    check_preset(one_loop, 1, "mov.u64 __mg_c, 0;", "mov.u64 __mg_c, 4294967295;", 4294967295u, 64);
-    check_preset(wide_counts, 1, "mov.u32 __mg_c, 0;", "mov.u32 __mg_c, 4294967294;", 4294967294u, 64); /* runs over in the loop */
-    check_preset(wide_counts, 1, "mov.u32 __mg_c, 0;", "mov.u32 __mg_c, 4294967294;", 4294967294u, 33);
+    check_preset(one_loop, 1, "mov.u64 __mg_c", far, 64);
+    check_preset(one_loop, 1, "mov.u64 __mg_c", far, 33);
+    check_preset(one_loop, 1, "mov.u64 __mg_c", 134217726, 64); /* just fits a sum of 32 bits */
+    check_preset(one_loop, 1, "mov.u64 __mg_c", 4294967295u, 64);
+    check_preset(wide_counts, 1, "mov.u32 __mg_c", 4294967294u, 64); /* runs over in the loop */
+    check_preset(wide_counts, 1, "mov.u32 __mg_c", 4294967294u, 33);
 }
 
 /* Counters in shared memory, and those of 32 bits whose rounds are counted, drained while the kernel runs: made to do so
