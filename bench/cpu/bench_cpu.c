@@ -1,5 +1,6 @@
 /* The CPU device against native C + OpenMP (-O3 -march=native, and with -ffast-math), against OpenCL where one is
- * installed, and for warp shuffles against COX's form, interleaved in one process, medians.
+ * installed, and for operations of warps against COX's form, interleaved in one process, medians. With several threads,
+ * how much faster they are than one: ours and native, each in a row of launches after a rest, the first left out.
  * usage: bench-cpu kernels.ptx kernels.cl [-t THREADS] [-r REPEATS] [-k NAME] [-d cpu|emu] [-n] [-j]: -n leaves OpenCL
  * out, -j prints JSON. Results are compared first; a kernel that differs is named. */
 #include <math.h>
@@ -19,8 +20,8 @@
 enum { N = 4 << 20, M = 1024, BODIES = 8192, S = 2048, OPTIONS = 1 << 20, NODES = 1 << 18, MAX_RUNS = 64 };
 
 static const struct mg_device_ops *ops;
-static struct mg_device *dev;
-static struct mg_dmod *mod;
+static struct mg_device *dev, *devices[2]; /* on all threads; on one, where that is not the same */
+static struct mg_dmod *mod, *mods[2];
 static float *fx, *fy, *fz, *gz;
 static unsigned *ux, *uy, *gy;
 static int *ix, *iy, *iz, *gd;
@@ -133,6 +134,21 @@ static void reduce_shfl_d(void)
     put_i(&a, N), put_p(&a, fx), put_p(&a, fz);
     launch("reduce_shfl", N / 512, 1, 256, 1, &a);
 }
+
+/* Operations of warps: small launches, many times. */
+enum { W = 128 << 10, TIMES = 16 };
+static void warp_op(const char *name, const void *in, void *out, void *more)
+{
+    struct args a = {.n = 0};
+    put_p(&a, in), put_p(&a, out);
+    if (more) put_p(&a, more);
+    for (int i = 0; i < TIMES; i++) launch(name, W / 256, 1, 256, 1, &a);
+}
+static void warp_sum_d(void) { warp_op("warp_sum", fx, fz, NULL); }
+static void warp_scan_d(void) { warp_op("warp_scan", ux, uy, NULL); }
+static void warp_vote_d(void) { warp_op("warp_vote", fx, uy, NULL); }
+static void warp_compact_d(void) { warp_op("warp_compact", fx, fz, uy); }
+
 _Thread_local struct cox_place cox_place;
 _Thread_local int cox_warp[32];
 static void cox_run(cox_block_fn *block)
@@ -149,6 +165,50 @@ static void cox_clang(void) { cox_run(cox_block_clang); }
 #else
 #define cox_clang NULL
 #endif
+static void cox_warps(cox_warp_fn *block, const void *in, void *out, void *more)
+{
+    for (int i = 0; i < TIMES; i++) {
+#pragma omp parallel for
+        for (int b = 0; b < W / 256; b++) {
+            cox_place = (struct cox_place){256, 256, b};
+            block(in, out, more);
+        }
+    }
+}
+#ifdef COX_CLANG
+#define COX_BOTH(name, in, out, more)                                           \
+    static void name##_gcc(void) { cox_warps(cox_##name##_gcc, in, out, more); } \
+    static void name##_clang(void) { cox_warps(cox_##name##_clang, in, out, more); }
+#else
+#define COX_BOTH(name, in, out, more)                                           \
+    static void name##_gcc(void) { cox_warps(cox_##name##_gcc, in, out, more); } \
+    static void (*const name##_clang)(void) = NULL;
+#endif
+COX_BOTH(sum, fx, gz, NULL)
+COX_BOTH(scan, ux, gy, NULL)
+COX_BOTH(vote, fx, gy, NULL)
+COX_BOTH(compact, fx, gz, gy)
+
+static bool near(float a, float b) { return fabsf(a - b) <= 1e-5f * fabsf(b); }
+/* What one warp is to give, and what both have. */
+static bool warp_ok(int op, int w)
+{
+    const float *x = fx + 32 * w;
+    unsigned n = 0, sum = 0, all = 1, any = 0;
+    float total = 0;
+    bool ok = true;
+    for (int l = 0; l < 32; l++) {
+        sum += ux[32 * w + l];
+        total += x[l];
+        all &= x[l] > 0.52f;
+        any |= x[l] > 1.48f;
+        if (op == 1) ok = ok && uy[32 * w + l] == sum && gy[32 * w + l] == sum;
+        if (op == 3 && x[l] > 1.0f) ok = ok && fz[32 * w + n] == x[l] && gz[32 * w + n] == x[l], n++;
+    }
+    if (op == 0) ok = near(fz[w], total) && near(gz[w], total);
+    if (op == 2) ok = uy[w] == all + 2 * any && gy[w] == all + 2 * any;
+    return ok && (op != 3 || (uy[w] == n && gy[w] == n));
+}
 static bool reduce_shfl_ok(void)
 {
     reduce_shfl_d();
@@ -370,6 +430,76 @@ static bool shuffles(int repeats, bool json)
     return ok;
 }
 
+/* Warps' operations on data in cache against COX's form. */
+static bool warp_ops(const char *only, int repeats, bool json)
+{
+    static const char *const names[] = {"warp_sum", "warp_scan", "warp_vote", "warp_compact"};
+    void (*const fns[][KINDS])(void) = {{warp_sum_d, sum_gcc, sum_clang, NULL}, {warp_scan_d, scan_gcc, scan_clang, NULL}, {warp_vote_d, vote_gcc, vote_clang, NULL}, {warp_compact_d, compact_gcc, compact_clang, NULL}};
+    bool ok = true;
+    for (int op = 0; op < 4; op++) {
+        double m[KINDS];
+        if (only && strcmp(only, names[op])) continue;
+        for (int i = STRICT; i <= FAST; i++) {
+            if (!fns[op][i]) continue;
+            bool same = true;
+            fns[op][DEVICE](), fns[op][i]();
+            for (int w = 0; w < W / 32; w++) same = same && warp_ok(op, w);
+            if (!same) fprintf(stderr, "%s: the results differ\n", names[op]);
+            ok = ok && same;
+        }
+        interleave(fns[op], repeats, m);
+        double ns = 1e6 / TIMES / (W / 32);
+        if (json) printf("  \"%s_ns\": %.3f, \"%s_cox_gcc_ns\": %.3f, \"%s_cox_clang_ns\": %.3f,\n", names[op], m[DEVICE] * ns, names[op], m[STRICT] * ns, names[op], m[FAST] * ns);
+        else {
+            printf("%-13s %6.1f ns a warp; as COX emits it: %.1f ns by gcc, %.1f times ours", names[op], m[DEVICE] * ns, m[STRICT] * ns, m[STRICT] / m[DEVICE]);
+            if (fns[op][FAST]) printf("; %.1f ns by clang, %.1f times", m[FAST] * ns, m[FAST] / m[DEVICE]);
+            printf("\n");
+        }
+        fflush(stdout);
+    }
+    return ok;
+}
+
+/* ---- several threads against one ------------------------------------------------------------------------------ */
+
+static void use(int which, int threads)
+{
+    dev = devices[which];
+    mod = mods[which];
+    threads_strict(which ? 1 : threads);
+}
+
+/* Three launches in a row after a rest, and one before them that is not counted: how long one takes. */
+static double row(void (*fn)(void))
+{
+    nanosleep(&(struct timespec){.tv_nsec = 25000000}, NULL);
+    fn();
+    uint64_t t = now();
+    for (int i = 0; i < 3; i++) fn();
+    return (double)(now() - t) * 1e-6 / 3;
+}
+
+static void scaling(const char *only, int threads, int repeats, bool json)
+{
+    if (!json) printf("%-13s %9s %9s %9s %9s %9s %9s\n", "", "1: ms", "all: ms", "times", "native 1", "all", "times");
+    for (int k = 0; k < TEN; k++) {
+        const struct bench *b = &benches[k];
+        double t[4][MAX_RUNS], m[4];
+        if (only && strcmp(only, b->name)) continue;
+        for (int r = -1; r < repeats; r++)
+            for (int i = 0; i < 4; i++) {
+                use(!(i & 1), threads);
+                double ms = row(i < 2 ? b->device : b->strict);
+                if (r >= 0) t[i][r] = ms;
+            }
+        for (int i = 0; i < 4; i++) m[i] = median(t[i], repeats);
+        if (json) printf("  \"scaling_%s\": [%.4f, %.4f, %.4f, %.4f],\n", b->name, m[0], m[1], m[2], m[3]);
+        else printf("%-13s %9.3f %9.3f %9.2f %9.3f %9.3f %9.2f\n", b->name, m[0], m[1], m[0] / m[1], m[2], m[3], m[2] / m[3]);
+        fflush(stdout);
+    }
+    use(0, threads);
+}
+
 int main(int argc, char **argv)
 {
     int threads = 1, repeats = 7, opt;
@@ -394,10 +524,16 @@ int main(int argc, char **argv)
     double build_ms = 0;
     struct mg_module *ir;
     ops = strcmp(device, "emu") ? mg_cpu_ops() : &mg_emu_ops;
-    if (ops->open(&dev, &opts, &d) || mg_io_read(argv[optind], &text, &bytes, &d) || mg_ptx_parse(text, bytes, "kernels", &ir, &d) || ops->module_load(dev, ir, &mod, &d)) {
-        fprintf(stderr, "%s\n", mg_diag_first(&d, MG_ERR_DEVICE));
-        return 1;
+    if (mg_io_read(argv[optind], &text, &bytes, &d)) return 1;
+    for (int i = 0; i < (threads > 1 ? 2 : 1); i++) {
+        if (i) opts.workers = 1;
+        if (ops->open(&devices[i], &opts, &d) || mg_ptx_parse(text, bytes, "kernels", &ir, &d) || ops->module_load(devices[i], ir, &mods[i], &d)) {
+            fprintf(stderr, "%s\n", mg_diag_first(&d, MG_ERR_DEVICE));
+            return 1;
+        }
     }
+    dev = devices[0];
+    mod = mods[0];
     n_threads = threads;
     threads_strict(threads);
     threads_fast(threads);
@@ -436,6 +572,8 @@ int main(int argc, char **argv)
     }
     if (json) printf("  ],\n");
     if ((!only || !strcmp(only, "reduce_shfl")) && !shuffles(repeats, json)) status = 1;
+    if (!warp_ops(only, repeats, json)) status = 1;
+    if (threads > 1) scaling(only, threads, repeats, json);
     if (!only) overhead(repeats, opencl, json);
     double mean[KINDS];
     for (int i = 0; i < KINDS; i++) mean[i] = n ? exp(log_sum[i] / n) : 0;
@@ -443,7 +581,9 @@ int main(int argc, char **argv)
     else if (opencl && n) printf("OpenCL takes %.2f times as long (geomean), at least %.2f times\n", 1 / mean[OPENCL], worst_opencl);
     if (json) printf("  \"geomean_native\": %.4f, \"geomean_fastmath\": %.4f, \"worst_native\": %.4f\n}\n", mean[STRICT], mean[FAST], worst);
     else if (n) printf("geomean %.2f x native, %.2f x fast-math; worst %.2f x native\n", mean[STRICT], mean[FAST], worst);
-    ops->module_unload(mod);
-    ops->close(dev);
+    for (int i = 0; i < 2 && devices[i]; i++) {
+        ops->module_unload(mods[i]);
+        ops->close(devices[i]);
+    }
     return status;
 }

@@ -152,4 +152,41 @@ extern "C" __global__ void reduce_shfl(int n, const float *x, float *out)
     if (t == 0) out[blockIdx.x] = s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7];
 }
 
+// Operations of warps on data that fits the cache of one core.
+extern "C" __global__ void warp_sum(const float *x, float *out)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float v = x[i];
+    for (int d = 16; d > 0; d >>= 1) v += __shfl_xor_sync(0xffffffff, v, d);
+    if ((threadIdx.x & 31) == 0) out[i >> 5] = v;
+}
+
+extern "C" __global__ void warp_scan(const unsigned *x, unsigned *out)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned v = x[i];
+    for (int d = 1; d < 32; d <<= 1) {
+        unsigned u = __shfl_up_sync(0xffffffff, v, d);
+        if ((threadIdx.x & 31) >= d) v += u;
+    }
+    out[i] = v;
+}
+
+extern "C" __global__ void warp_vote(const float *x, unsigned *out)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float v = x[i];
+    unsigned all = __all_sync(0xffffffff, v > 0.52f), any = __any_sync(0xffffffff, v > 1.48f);
+    if ((threadIdx.x & 31) == 0) out[i >> 5] = all + 2 * any;
+}
+
+extern "C" __global__ void warp_compact(const float *x, float *out, unsigned *kept)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x & 31;
+    float v = x[i];
+    unsigned keep = __ballot_sync(0xffffffff, v > 1.0f);
+    if (v > 1.0f) out[i - lane + __popc(keep & ((1u << lane) - 1))] = v;
+    if (lane == 0) kept[i >> 5] = __popc(keep);
+}
+
 extern "C" __global__ void empty(int n) {}

@@ -18,11 +18,13 @@ struct body { float x, y, z, w; };
 NATIVE_DECLARE(strict)
 NATIVE_DECLARE(fast)
 
-/* cox.c: a block of reduce_shfl, and the variables that its runtime sets. */
+/* cox.c: a block of reduce_shfl and of the operations of warps, and the variables that its runtime sets. */
 struct cox_place { int size, size_x, block; };
 extern _Thread_local struct cox_place cox_place;
 extern _Thread_local int cox_warp[32];
 typedef void cox_block_fn(int n, const float *restrict x, float *restrict out);
 cox_block_fn cox_block_gcc, cox_block_clang;
+typedef void cox_warp_fn(const void *restrict in, void *restrict out, void *restrict more);
+cox_warp_fn cox_sum_gcc, cox_scan_gcc, cox_vote_gcc, cox_compact_gcc, cox_sum_clang, cox_scan_clang, cox_vote_clang, cox_compact_clang;
 
 #endif

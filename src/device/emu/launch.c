@@ -32,6 +32,8 @@ struct emu_pool {
     pthread_t *threads; uint32_t n_threads;
     struct mg_device *dev;
     MG_VEC(struct emu_launch *) launches;
+    _Atomic uint32_t posted; /* grows with every launch */
+    bool spins;              /* every worker has a processor */
     pid_t pid;
     bool quit;
 };
@@ -423,14 +425,55 @@ static bool wants_help(struct emu_launch *l)
     return !atomic_load(&l->stop) && atomic_load(&l->next_cta) < l->n_ctas && atomic_load(&l->joined) < l->n_ctas;
 }
 
+static void relax(void)
+{
+#if defined(__x86_64__)
+    _mm_pause();
+#endif
+}
+
+/* Waking a thread takes longer than many a launch, and launches come in rows: who has worked looks out for the next one
+ * for a while before sleeping, but no longer than it worked. */
+#define SPIN_NS 100000
+static void look_out(struct emu_pool *p, uint32_t posted, uint64_t worked_ns)
+{
+    uint64_t until = mg_now_ns() + MG_MIN(worked_ns, SPIN_NS);
+    for (unsigned k = 1; atomic_load_explicit(&p->posted, memory_order_acquire) == posted; k++) {
+        relax();
+        if (k % 16 == 0 && mg_now_ns() >= until) return;
+    }
+}
+
+/* Until nobody works on the launch any more, which nobody joins now. */
+static void wait_for_workers(struct emu_pool *p, struct emu_launch *l)
+{
+    uint64_t until = mg_now_ns() + SPIN_NS;
+    for (unsigned k = 1; p->spins && atomic_load(&l->working); k++) {
+        relax();
+        if (k % 16 == 0 && mg_now_ns() >= until) break;
+    }
+    pthread_mutex_lock(&p->lock); /* the last one may still hold it */
+    while (atomic_load(&l->working)) pthread_cond_wait(&p->done, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+}
+
 static void *pool_thread(void *arg)
 {
     struct emu_pool *p = arg;
+    uint64_t worked_ns = 0;
     pthread_mutex_lock(&p->lock);
     while (!p->quit) {
         struct emu_launch *l = NULL;
         for (uint32_t i = 0; i < p->launches.n && !l; i++)
             if (wants_help(p->launches.at[i])) l = p->launches.at[i];
+        if (!l && worked_ns && p->spins) {
+            uint32_t posted = atomic_load(&p->posted);
+            pthread_mutex_unlock(&p->lock);
+            look_out(p, posted, worked_ns);
+            pthread_mutex_lock(&p->lock);
+            worked_ns = 0;
+            continue;
+        }
         if (!l) {
             pthread_cond_wait(&p->more, &p->lock);
             continue;
@@ -438,7 +481,9 @@ static void *pool_thread(void *arg)
         uint32_t ix = atomic_fetch_add(&l->joined, 1);
         atomic_fetch_add(&l->working, 1);
         pthread_mutex_unlock(&p->lock);
+        worked_ns = mg_now_ns();
         work(l, ix);
+        worked_ns = mg_now_ns() - worked_ns;
         pthread_mutex_lock(&p->lock);
         atomic_fetch_sub(&l->working, 1);
         pthread_cond_broadcast(&p->done);
@@ -457,6 +502,8 @@ static struct emu_pool *pool_get(struct mg_device *dev)
         pthread_cond_init(&p->done, NULL);
         p->dev = dev;
         p->pid = getpid();
+        cpu_set_t cpus;
+        p->spins = !sched_getaffinity(0, sizeof cpus, &cpus) && (uint32_t)CPU_COUNT(&cpus) >= dev->n_workers;
         p->threads = calloc(dev->n_workers, sizeof *p->threads);
         for (uint32_t i = 0; p->threads && i + 1 < dev->n_workers; i++)
             if (mg_thread_start(pool_thread, p, 0, &p->threads[p->n_threads])) p->n_threads++;
@@ -550,6 +597,7 @@ void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_la
         if (p) {
             pthread_mutex_lock(&p->lock);
             *mg_vec_push(&p->launches) = e;
+            atomic_fetch_add(&p->posted, 1);
             if (e->n_ctas == 2) pthread_cond_signal(&p->more);
             else pthread_cond_broadcast(&p->more);
             pthread_mutex_unlock(&p->lock);
@@ -563,8 +611,8 @@ void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_la
                     p->launches.n--;
                     break;
                 }
-            while (atomic_load(&e->working)) pthread_cond_wait(&p->done, &p->lock);
             pthread_mutex_unlock(&p->lock);
+            wait_for_workers(p, e);
         }
         if (dev->compiler) dev->compiler->end(e);
         emu_print_flush(dev);
