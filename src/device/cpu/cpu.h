@@ -30,7 +30,7 @@
  * base[i / 16] + stride * (i % 16). Stride 0: equal in all lanes (of a half). */
 struct cpu_shape {
     bool varying, halves;
-    bool aligned; /* base is a multiple of 32 and the stride 1 */
+    bool aligned; /* base is a multiple of 32 and the stride 0 or 1 */
     int32_t stride;
 };
 

@@ -124,8 +124,20 @@ static bool in_line(const struct alu_row *r, const struct cpu_inst *in, enum emu
         return (i || t == MG_TYPE_u16 || t == MG_TYPE_s16 || t == MG_TYPE_b16) && sub <= CMP_ge;
     }
     case MG_OP_cvt: return inline_cvt(r, in);
+    case MG_OP_popc: case MG_OP_clz: case MG_OP_brev:
+        return i && !r->key;
     default: return false;
     }
+}
+
+/* Bit fields whose place is known. */
+static bool known_field(const struct cpu_func *f, const struct alu_row *r, const struct cpu_inst *in)
+{
+    uint32_t pos = r->op == MG_OP_bfi ? in->s[2] : in->s[1], len = r->op == MG_OP_bfi ? in->s[3] : in->s[2];
+    if ((r->op != MG_OP_bfi && r->op != MG_OP_bfe) || !is_int(r->t[0]) || !pos || !len) return false;
+    const struct cpu_reg *p = &f->regs[pos - 1], *n = &f->regs[len - 1];
+    uint64_t at = (uint32_t)p->value, bits = (uint32_t)n->value;
+    return p->kind == CPU_REG_CONST && n->kind == CPU_REG_CONST && bits && bits <= 32 && at + bits <= mg_type_bits((enum mg_type)r->t[0]);
 }
 
 /* ---- registers -------------------------------------------------------------------------------------- */
@@ -217,7 +229,7 @@ static void lower_alu(struct cpu_func *f, const struct alu_row *row, const struc
     for (unsigned k = 0; k < n; k++) in->s[k] = cpu_reg_at(f, op->a.s[k]);
     in->d = cpu_reg_at(f, op->a.d);
     in->d2 = cpu_reg_at(f, op->a.d2);
-    if (in_line(row, in, f->isa) && !row->uses_cc) in->kind = CPU_ALU;
+    if ((in_line(row, in, f->isa) || known_field(f, row, in)) && !row->uses_cc) in->kind = CPU_ALU;
     else if (!row->uses_cc) in->known = 1;
 }
 

@@ -41,6 +41,10 @@ static struct value special(const struct cpu_func *f, const struct cpu_reg *r)
         if (r->comp == 0) return (y == 1 && z == 1) || x % 32 == 0 ? one : x % 16 == 0 ? linear(1, true) : vary;
         if (r->comp == 1) return (y == 1 && z == 1) || x % 32 == 0 ? linear(0, false) : x % 16 == 0 ? linear(0, true) : vary;
         return z == 1 || x * y % 32 == 0 ? linear(0, false) : x * y % 16 == 0 ? linear(0, true) : vary;
+    case MG_SREG_ntid:
+        one = linear(0, false);
+        one.s.aligned = r->comp < 3 && f->dims[r->comp] && f->dims[r->comp] % 32 == 0;
+        return one;
     case MG_SREG_laneid: return one;
     case MG_SREG_lanemask_eq: case MG_SREG_lanemask_lt: case MG_SREG_lanemask_le: case MG_SREG_lanemask_gt: case MG_SREG_lanemask_ge: return vary;
     default: return linear(0, false);
@@ -51,7 +55,11 @@ static struct value get(const struct shapes *z, uint32_t reg)
 {
     if (!reg) return linear(0, false);
     const struct cpu_reg *r = &z->f->regs[reg - 1];
-    if (r->kind == CPU_REG_CONST) return linear(0, false);
+    if (r->kind == CPU_REG_CONST) {
+        struct value v = linear(0, false);
+        v.s.aligned = r->value % 32 == 0;
+        return v;
+    }
     if (r->kind == CPU_REG_SREG) return special(z->f, r);
     return z->v[reg - 1];
 }
@@ -93,13 +101,25 @@ static struct value plus(struct value a, struct value b, int sign)
 static bool is_word(unsigned t) { return t == MG_TYPE_u32 || t == MG_TYPE_s32 || t == MG_TYPE_b32; }
 static bool is_integer(unsigned t) { return is_word(t) || t == MG_TYPE_u64 || t == MG_TYPE_s64 || t == MG_TYPE_b64; }
 
-static struct value alu(struct shapes *z, const struct cpu_inst *in)
+/* Is the base of the result a multiple of 32, as those of operands are? */
+static bool stays_aligned(struct shapes *z, const struct cpu_inst *in, const struct value *s)
 {
-    struct value s[3];
+    int64_t c;
+    if (!is_word(in->t[0]) || z->f->regs[in->d - 1].cls != EMU_W) return false;
+    switch (in->op) {
+    case MG_OP_add: case MG_OP_sub: return s[0].s.aligned && s[1].s.aligned;
+    case MG_OP_mul: return in->key == K_LO && (s[0].s.aligned || s[1].s.aligned);
+    case MG_OP_mad: return in->key == K_LO && (s[0].s.aligned || s[1].s.aligned) && s[2].s.aligned;
+    case MG_OP_shl: return constant(z, in->s[1], &c) && c < 32 && (c >= 5 || (c >= 0 && s[0].s.aligned));
+    default: return false;
+    }
+}
+
+static struct value shape_of(struct shapes *z, const struct cpu_inst *in, const struct value s[3])
+{
     bool flat = true, halves = false;
     int64_t c;
     for (int k = 0; k < 3; k++) {
-        s[k] = get(z, in->s[k]);
         if (s[k].state == NONE) return none;
         flat &= s[k].state == LINEAR && !s[k].s.stride;
         halves |= s[k].s.halves;
@@ -144,6 +164,16 @@ static struct value alu(struct shapes *z, const struct cpu_inst *in)
     }
     default: return vary;
     }
+}
+
+static struct value alu(struct shapes *z, const struct cpu_inst *in)
+{
+    struct value s[3], v;
+    for (int k = 0; k < 3; k++) s[k] = get(z, in->s[k]);
+    v = shape_of(z, in, s);
+    if (v.state != LINEAR || v.s.halves || v.s.stride < 0 || v.s.stride > 1) return v;
+    v.s.aligned |= in->op == MG_OP_mov ? s[0].s.aligned : stays_aligned(z, in, s);
+    return v;
 }
 
 /* What the instruction gives its destinations; NONE: not known yet. */

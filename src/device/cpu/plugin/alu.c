@@ -71,6 +71,35 @@ static val shift(struct work *w)
     return LLVMBuildSelect(B, in, r, lit(w, c, 0), "");
 }
 
+/* A field of bits at a place known now. */
+static val field(struct work *w, bool insert)
+{
+    struct emit *e = w->e;
+    const struct cpu_reg *regs = e->f->regs;
+    const uint32_t *s = w->in->s + (insert ? 2 : 1);
+    uint64_t at = (uint32_t)regs[s[0] - 1].value, n = (uint32_t)regs[s[1] - 1].value;
+    unsigned all = bits_of(w->in->t[0]);
+    enum emu_class c = all == 64 ? EMU_D : EMU_W;
+    if (insert) {
+        uint64_t mask = ((1ull << n) - 1) << at;
+        val x = LLVMBuildAnd(B, LLVMBuildShl(B, w->x[0], lit(w, c, at), ""), lit(w, c, mask), "");
+        return LLVMBuildOr(B, LLVMBuildAnd(B, w->x[1], lit(w, c, ~mask), ""), x, "");
+    }
+    val top = LLVMBuildShl(B, w->x[0], lit(w, c, all - at - n), "");
+    return is_signed(w->in->t[0]) ? LLVMBuildAShr(B, top, lit(w, c, all - n), "") : LLVMBuildLShr(B, top, lit(w, c, all - n), "");
+}
+
+static val count_bits(struct work *w)
+{
+    struct emit *e = w->e;
+    bool wide = bits_of(w->in->t[0]) == 64;
+    LLVMTypeRef t = type(w, wide ? EMU_D : EMU_W);
+    val args[2] = {w->x[0], LLVMConstInt(e->i1, 0, 0)}, v;
+    if (w->in->op == MG_OP_brev) return emit_intrinsic(e, "llvm.bitreverse", &t, 1, args, 1);
+    v = w->in->op == MG_OP_popc ? emit_intrinsic(e, "llvm.ctpop", &t, 1, args, 1) : emit_intrinsic(e, "llvm.ctlz", &t, 1, args, 2);
+    return wide ? LLVMBuildTrunc(B, v, type(w, EMU_W), "") : v;
+}
+
 /* ---- floating point ----------------------------------------------------------------------------------- */
 
 static val ordered(struct work *w, val x) { return LLVMBuildFCmp(w->e->b, LLVMRealORD, x, x, ""); }
@@ -272,6 +301,8 @@ static val compute(struct work *w)
     case MG_OP_or: return LLVMBuildOr(B, x, y, "");
     case MG_OP_xor: return LLVMBuildXor(B, x, y, "");
     case MG_OP_shl: case MG_OP_shr: return shift(w);
+    case MG_OP_popc: case MG_OP_clz: case MG_OP_brev: return count_bits(w);
+    case MG_OP_bfe: case MG_OP_bfi: return field(w, in->op == MG_OP_bfi);
     default: return NULL;
     }
 }
