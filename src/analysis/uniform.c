@@ -11,6 +11,8 @@ struct solver {
     const struct mg_module *m;
     struct mg_uniform *u;
     bool changed;
+    const struct mg_dom *dom, *post; const struct mg_equiv *equiv; /* NULL: barriers are not looked at */
+    uint32_t *meets; /* block -> block whose lanes meet in its barrier and could not else be known to be together; MG_NO_BLOCK: none */
 };
 
 static bool sreg_varies(unsigned s)
@@ -143,8 +145,8 @@ static uint32_t cohort_of(const struct solver *s, const struct mg_loops *l, uint
     bool together = true;
     for (uint32_t i = 0; i < k->n_preds; i++) {
         uint32_t p = s->c->preds[k->pred_at + i];
-        if (!s->c->reachable[p] || s->u->cohort[p] == UNSEEN) continue;
-        uint32_t pc = s->u->cohort[p];
+        if (!s->c->reachable[p] || s->u->at_end[p] == UNSEEN) continue;
+        uint32_t pc = s->u->at_end[p];
         if (pc == MG_NO_COHORT) return MG_NO_COHORT;
         if (same != UNSEEN && pc != same) together = false;
         same = pc;
@@ -154,18 +156,93 @@ static uint32_t cohort_of(const struct solver *s, const struct mg_loops *l, uint
     return b != 0 && begins_cohort(s, l, b) ? b : MG_NO_COHORT;
 }
 
+/* ---- barriers ------------------------------------------------------------------------------------------ */
+
+enum barrier { NO_BARRIER, INSIDE, FIRST };
+
+bool mg_is_cta_barrier(const struct mg_module *m, mg_id node)
+{
+    const struct mg_node *n = &m->nodes.at[node];
+    const struct mg_form *f = mg_node_form(m, n);
+    if (n->kind != MG_NODE_inst || n->guard || !(f->op_flags & MG_OPF_BARRIER)) return false;
+    if (f->op != MG_OP_bar && !(f->op == MG_OP_barrier && mg_form_has(f, MG_MOD_aligned) && !mg_form_has(f, MG_MOD_cluster))) return false;
+    return mg_form_has(f, MG_MOD_sync) && n->n_opnds == 1 && m->opnds.at[n->opnd].kind == MG_OPND_imm; /* with a count it is some threads' own */
+}
+
+static enum barrier barrier_of(const struct solver *s, uint32_t b)
+{
+    const struct mg_block *k = &s->c->blocks[b];
+    bool first = true;
+    for (mg_id id = k->first;; id = s->m->nodes.at[id].next) {
+        const struct mg_node *n = &s->m->nodes.at[id];
+        if (mg_is_cta_barrier(s->m, id)) return first ? FIRST : INSIDE;
+        if (n->kind == MG_NODE_inst && !(n->flags & MG_NF_META)) first = false;
+        if (id == k->last) return NO_BARRIER;
+    }
+}
+
+/* The nearest block that has a cohort, all of whose lanes come to b once before they come there again. */
+static uint32_t meets_of(const struct solver *s, uint32_t b)
+{
+    if (!s->dom) return MG_NO_BLOCK;
+    for (uint32_t p = s->dom->idom[b]; p != MG_NO_BLOCK; p = s->dom->idom[p])
+        if (s->equiv->class_of[p] == s->equiv->class_of[b] && s->u->cohort[p] < UNSEEN && mg_dom_over(s->post, b, p)) return p;
+    return MG_NO_BLOCK;
+}
+
+/* What lanes wrote on their ways to the barrier may differ. */
+static void vary_between(struct solver *s, uint32_t from, uint32_t to)
+{
+    const struct mg_cfg *c = s->c;
+    bool *in = mg_xcalloc(c->n_blocks + 1, 1);
+    uint32_t *stack = mg_xcalloc(c->n_blocks + 1, sizeof *stack), depth = 0;
+    in[to] = true;
+    for (uint32_t at = from;;) {
+        for (uint32_t i = 0; i < c->blocks[at].n_succs; i++) {
+            uint32_t next = c->edges[c->blocks[at].succ_at + i];
+            if (!in[next]) in[stack[depth++] = next] = true;
+        }
+        if (!depth) break;
+        at = stack[--depth];
+        for (mg_id id = c->blocks[at].first;; id = s->m->nodes.at[id].next) {
+            mg_id defs[64];
+            uint32_t n = s->m->nodes.at[id].kind == MG_NODE_inst ? mg_node_defs(s->m, id, defs, 64) : 0;
+            for (uint32_t i = 0; i < n && i < 64; i++) set_varying(s, defs[i]);
+            if (id == c->blocks[at].last) break;
+        }
+    }
+    free(in);
+    free(stack);
+}
+
+/* now: as paths tell. */
+static uint32_t with_barrier(struct solver *s, uint32_t b, uint32_t now)
+{
+    bool apart = now == MG_NO_COHORT || now == b;
+    enum barrier at = b && s->dom && apart ? barrier_of(s, b) : NO_BARRIER;
+    s->meets[b] = at == NO_BARRIER ? MG_NO_BLOCK : meets_of(s, b);
+    if (at == FIRST && s->meets[b] != MG_NO_BLOCK) now = s->u->cohort[s->meets[b]];
+    s->u->at_end[b] = s->meets[b] != MG_NO_BLOCK ? s->u->cohort[s->meets[b]] : now;
+    return now;
+}
+
+/* ---- to the fixpoint ----------------------------------------------------------------------------------- */
+
 /* Cohorts under the registers known to vary so far. */
 static void find_cohorts(struct solver *s, const struct mg_loops *l)
 {
     const struct mg_cfg *c = s->c;
-    for (uint32_t i = 0; i < c->n_blocks; i++) s->u->cohort[i] = c->reachable[i] ? UNSEEN : MG_NO_COHORT;
+    for (uint32_t i = 0; i < c->n_blocks; i++) {
+        s->u->cohort[i] = s->u->at_end[i] = c->reachable[i] ? UNSEEN : MG_NO_COHORT;
+        s->meets[i] = MG_NO_BLOCK;
+    }
     for (bool again = true; again;) {
         again = false;
         for (uint32_t i = 0; i < c->n_blocks; i++) {
             uint32_t b = c->rpo[i];
-            if (s->u->cohort[b] == MG_NO_COHORT) continue;
-            uint32_t now = cohort_of(s, l, b);
-            again |= now != s->u->cohort[b];
+            if (s->u->at_end[b] == MG_NO_COHORT) continue;
+            uint32_t end = s->u->at_end[b], now = with_barrier(s, b, s->u->cohort[b] == MG_NO_COHORT ? MG_NO_COHORT : cohort_of(s, l, b));
+            again |= now != s->u->cohort[b] || end != s->u->at_end[b];
             s->u->cohort[b] = now;
         }
     }
@@ -185,32 +262,46 @@ static void reg_extent(struct mg_uniform *u, const struct mg_cfg *c)
     if (u->reg_lo == UINT32_MAX) u->reg_lo = u->reg_hi = 0;
 }
 
-struct mg_uniform *mg_uniform_new(const struct mg_cfg *c, const struct mg_loops *l)
+struct mg_uniform *mg_uniform_new_barriers(const struct mg_cfg *c, const struct mg_loops *l, const struct mg_dom *dom, const struct mg_dom *post, const struct mg_equiv *e)
 {
     struct mg_uniform *u = mg_xcalloc(1, sizeof *u);
-    struct solver s = {.c = c, .m = c->m, .u = u};
+    struct solver s = {.c = c, .m = c->m, .u = u, .dom = dom, .post = post, .equiv = e};
     u->n_blocks = c->n_blocks;
     u->cohort = mg_xmalloc(sizeof *u->cohort * (c->n_blocks + 1));
+    u->at_end = mg_xmalloc(sizeof *u->at_end * (c->n_blocks + 1));
     reg_extent(u, c);
     u->varying = mg_xcalloc(u->reg_hi - u->reg_lo + 1, sizeof *u->varying);
     memset(u->cohort, 0xff, sizeof *u->cohort * (c->n_blocks + 1));
+    memset(u->at_end, 0xff, sizeof *u->at_end * (c->n_blocks + 1));
     if (c->m->funcs.at[c->func].kind != MG_FUNC_entry) {
         memset(u->varying, 1, u->reg_hi - u->reg_lo + 1);
         return u;
     }
+    s.meets = mg_xmalloc(sizeof *s.meets * (c->n_blocks + 1));
     do {
         s.changed = false;
         find_cohorts(&s, l);
-        for (uint32_t i = 0; i < c->n_blocks; i++)
-            if (u->cohort[c->rpo[i]] != MG_NO_COHORT) scan_block(&s, c->rpo[i]);
+        for (uint32_t i = 0; i < c->n_blocks; i++) {
+            uint32_t b = c->rpo[i];
+            if (u->at_end[b] == MG_NO_COHORT) continue;
+            scan_block(&s, b);
+            if (s.meets[b] != MG_NO_BLOCK) vary_between(&s, s.meets[b], b);
+        }
     } while (s.changed);
+    free(s.meets);
     return u;
+}
+
+struct mg_uniform *mg_uniform_new(const struct mg_cfg *c, const struct mg_loops *l)
+{
+    return mg_uniform_new_barriers(c, l, NULL, NULL, NULL);
 }
 
 void mg_uniform_free(struct mg_uniform *u)
 {
     if (!u) return;
     free(u->cohort);
+    free(u->at_end);
     free(u->varying);
     free(u);
 }

@@ -1,19 +1,17 @@
 /* lanes: how many lanes of a warp are active where (channel utilisation), and which branches split warps.
  *
- *   block    33 cells: warp entries with 0..31 active lanes, counted by the lowest active lane; the last
- *            one is filled in from thread entries (lanes.h)
+ *   block    lanes of its entries by active lanes, those of partial warps only (lanes.h); which blocks have to
+ *            look: lanes_plan.h
  *   branch   taken       threads that took it, where thread entries do not tell: a register of each thread
- *            divergent   warp executions in which some active lanes took it and some did not
+ *            divergent   warp executions in which some active lanes took it and some did not, where no block tells
  *
- * Blocks that all lanes of the kernel's entry provably enter together ask once, at the entry.
  * From cells to figures: lanes_report.c. */
 #include <stdlib.h>
 
-#include "analysis/dom.h"
-#include "analysis/uniform.h"
 #include "tool/lanes.h"
+#include "tool/lanes_plan.h"
 
-enum { bins = MG_LANES_BINS };
+enum { bins = MG_LANES_BINS, FEW = 6 /* blocks that ask, outside of loops: setting up words near the threads takes as long */ };
 
 static const struct mg_tool_opt lanes_opts[] = {
     {"branches", "on", "the branch table (on|off)"},
@@ -41,8 +39,11 @@ static uint32_t lanes_one_of(const void *conf)
 
 struct run { /* of one kernel */
     struct mg_patch *p;
+    const struct mg_sites *s;
     uint32_t *preds;
-    mg_id partial; /* predicate of the kernel: its warp had not all lanes at the entry; 0: not asked */
+    struct mg_lanes_plan **plans; /* by func_ix */
+    mg_id *masks;                 /* by dense id: register with the lanes that entered the block last; 0: none needs it */
+    mg_id here, partial;          /* at the kernel's entry: its lanes; predicate: its warp had not all. 0: not asked */
 };
 
 static void jump(struct mg_code_at *at, mg_id p, bool negated, mg_id to)
@@ -52,40 +53,146 @@ static void jump(struct mg_code_at *at, mg_id p, bool negated, mg_id to)
     mg_code_pop_guard(at);
 }
 
-static mg_id is_partial(struct mg_code_at *at)
+static mg_id is_partial(struct mg_code_at *at, mg_id mask)
 {
     mg_id p = mg_code_temp(at, MG_TYPE_pred);
-    MG_CODE(at, "setp.ne.u32", mg_o_reg(p), mg_o_reg(mg_value_active(at)), mg_o_imm(0xffffffff));
+    MG_CODE(at, "setp.ne.u32", mg_o_reg(p), mg_o_reg(mask), mg_o_imm(0xffffffff));
     return p;
 }
 
-/* The cohort of the kernel's entry: are its warps whole? Asked once. */
+static mg_id lanes_at_entry(struct run *r)
+{
+    struct mg_code_at *entry = mg_at_entry(r->p, 0);
+    if (r->here) return r->here;
+    r->here = mg_code_reg(entry, MG_TYPE_b32);
+    MG_CODE(entry, "mov.b32", mg_o_reg(r->here), mg_o_reg(mg_value_active(entry)));
+    return r->here;
+}
+
+/* Are the warps of the kernel's entry whole? Asked once. */
 static mg_id is_partial_at_entry(struct run *r)
 {
     struct mg_code_at *entry = mg_at_entry(r->p, 0);
     if (r->partial) return r->partial;
     r->partial = mg_code_reg(entry, MG_TYPE_pred);
-    MG_CODE(entry, "mov.pred", mg_o_reg(r->partial), mg_o_reg(is_partial(entry)));
+    MG_CODE(entry, "mov.pred", mg_o_reg(r->partial), mg_o_reg(is_partial(entry, lanes_at_entry(r))));
     return r->partial;
 }
 
-static uint32_t cohort_of(struct run *r, uint32_t func_ix, uint32_t block)
+/* of: a block, MG_NO_BLOCK: the kernel's entry. */
+static mg_id mask_of(struct run *r, uint32_t func_ix, uint32_t of)
 {
-    return func_ix ? MG_NO_COHORT : mg_patch_uniform(r->p, 0)->cohort[block];
+    return of == MG_NO_BLOCK ? lanes_at_entry(r) : r->masks[r->s->first_block[func_ix] + of];
+}
+
+static const struct mg_lanes_block *plan_of(const struct run *r, uint32_t func_ix, uint32_t block) { return &r->plans[func_ix]->blocks[block]; }
+
+static uint32_t leader_of(const struct run *r, uint32_t func_ix, uint32_t of)
+{
+    return plan_of(r, func_ix, of)->ask == MG_LANES_ENTRY ? MG_NO_BLOCK : of;
+}
+
+/* Registers for the lanes of blocks with which others are compared. */
+static void keep_mask(struct run *r, uint32_t func_ix, uint32_t of)
+{
+    if (of == MG_NO_BLOCK) return;
+    uint32_t id = r->s->first_block[func_ix] + of;
+    if (!r->masks[id]) r->masks[id] = mg_code_reg(mg_at_block(r->p, id), MG_TYPE_b32);
+}
+
+static void keep_masks(struct run *r, uint32_t func_ix)
+{
+    const struct mg_lanes_plan *l = r->plans[func_ix];
+    for (uint32_t b = 0; b < l->n_blocks; b++) {
+        const struct mg_lanes_block *x = &l->blocks[b];
+        if (x->ask == MG_LANES_FOLLOWS) keep_mask(r, func_ix, leader_of(r, func_ix, x->of));
+        if (x->tells != MG_NO_BLOCK) keep_mask(r, func_ix, l->blocks[x->tells].mask);
+    }
+}
+
+static mg_id n_lanes(struct mg_code_at *at, mg_id mask)
+{
+    mg_id n = mg_code_temp(at, MG_TYPE_b32);
+    MG_CODE(at, "popc.b32", mg_o_reg(n), mg_o_reg(mask));
+    return n;
+}
+
+/* A partial warp's lanes are counted. Where the block tells of a branch, in the second half when it has just been split. */
+static void count_asked(struct run *r, const struct mg_site_block *b, const struct mg_lanes_block *x, struct mg_code_at *at, uint32_t cell, mg_id own)
+{
+    mg_id here = mg_value_active(at), done = mg_code_label(at);
+    jump(at, is_partial(at, here), true, done);
+    mg_id k = n_lanes(at, here);
+    if (x->tells != MG_NO_BLOCK) {
+        mg_id before = mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask), split = mg_code_temp(at, MG_TYPE_pred), half = mg_code_temp(at, MG_TYPE_b32);
+        MG_CODE(at, "setp.ne.u32", mg_o_reg(split), mg_o_reg(here), mg_o_reg(before));
+        if (x->enters != MG_NO_BLOCK) MG_CODE(at, "setp.ne.and.u32", mg_o_reg(split), mg_o_reg(before), mg_o_imm(0), mg_o_reg(split));
+        MG_CODE(at, "selp.b32", mg_o_reg(half), mg_o_imm(bins), mg_o_imm(0), mg_o_reg(split));
+        MG_CODE(at, "add.u32", mg_o_reg(k), mg_o_reg(k), mg_o_reg(half));
+        mg_count_lanes(at, cell, 2 * bins, k, true);
+    } else {
+        mg_count_lanes(at, cell, bins, k, true);
+    }
+    mg_code_place(at, done);
+    if (own) MG_CODE(at, "mov.b32", mg_o_reg(own), mg_o_reg(here));
+}
+
+/* The lanes here are counted, and those of the block that it follows are taken off by the lowest of them: only where not
+ * all lanes here were there together. */
+static void count_difference(struct mg_code_at *at, uint32_t cell, mg_id own, mg_id there)
+{
+    mg_id here = mg_value_active(at), done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred), below = mg_code_temp(at, MG_TYPE_b32);
+    if (own) MG_CODE(at, "mov.b32", mg_o_reg(own), mg_o_reg(here));
+    MG_CODE(at, "setp.eq.u32", mg_o_reg(as_one), mg_o_reg(here), mg_o_reg(there));
+    MG_CODE(at, "vote.sync.all.pred", mg_o_reg(as_one), mg_o_reg(as_one), mg_o_reg(here));
+    jump(at, as_one, false, done);
+    mg_count_lanes(at, cell, bins, n_lanes(at, here), false);
+    mg_id k = n_lanes(at, there), less = mg_code_temp(at, MG_TYPE_b64);
+    MG_CODE(at, "cvt.u64.u32", mg_o_reg(less), mg_o_reg(k));
+    MG_CODE(at, "neg.s64", mg_o_reg(less), mg_o_reg(less));
+    MG_CODE(at, "mov.u32", mg_o_reg(below), mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    MG_CODE(at, "and.b32", mg_o_reg(below), mg_o_reg(below), mg_o_reg(there));
+    MG_CODE(at, "setp.eq.u32", mg_o_reg(as_one), mg_o_reg(below), mg_o_imm(0));
+    mg_code_push_guard(at, as_one, false);
+    mg_cell_update_at(at, cell, bins, k, mg_o_reg(less), MG_ALONE);
+    mg_code_pop_guard(at);
+    mg_code_place(at, done);
+}
+
+static uint32_t block_site(struct mg_patch *p, uint32_t id, uint32_t n, enum mg_lanes_note kind, uint32_t of)
+{
+    return mg_patch_site(p, MG_SITE_BLOCK, 0, id, n, MG_MERGE_SUM, MG_LN_KINDS * of + kind);
 }
 
 static void count_block(struct run *r, uint32_t id)
 {
     struct mg_patch *p = r->p;
-    const struct mg_site_block *b = &mg_patch_sites(p)->blocks[id];
-    uint32_t cell = mg_patch_site(p, MG_SITE_BLOCK, 0, id, bins, MG_MERGE_SUM, 0);
-    struct mg_code_at *at = mg_at_block(p, id);
-    mg_id done = mg_code_label(at);
-    jump(at, cohort_of(r, b->func_ix, b->block_ix) == 0 ? is_partial_at_entry(r) : is_partial(at), true, done);
-    mg_id fewer = mg_code_temp(at, MG_TYPE_b32);
-    MG_CODE(at, "add.u32", mg_o_reg(fewer), mg_o_reg(mg_value_n_active(at)), mg_o_imm(-1));
-    mg_tally_add(at, cell + 1, MG_LANES_WARP - 1, fewer);
-    mg_code_place(at, done);
+    const struct mg_site_block *b = &r->s->blocks[id];
+    const struct mg_lanes_block *x = plan_of(r, b->func_ix, b->block_ix);
+    uint32_t first = r->s->first_block[b->func_ix];
+    if (x->ask == MG_LANES_SAME) {
+        block_site(p, id, 0, MG_LN_SAME, first + x->of);
+        return;
+    }
+    struct mg_code_at *at = x->behind ? mg_at_after(p, x->behind) : mg_at_block(p, id);
+    if (x->ask == MG_LANES_FOLLOWS) {
+        count_difference(at, block_site(p, id, bins, MG_LN_FOLLOWS, first + x->of), r->masks[id], mask_of(r, b->func_ix, leader_of(r, b->func_ix, x->of)));
+    } else if (x->ask == MG_LANES_ENTRY) {
+        uint32_t cell = block_site(p, id, bins, MG_LN_OWN, 0);
+        mg_id done = mg_code_label(at);
+        jump(at, is_partial_at_entry(r), true, done);
+        mg_count_lanes(at, cell, bins, mg_value_n_active(at), false);
+        mg_code_place(at, done);
+    } else {
+        bool tells = x->tells != MG_NO_BLOCK;
+        count_asked(r, b, x, at, block_site(p, id, tells ? 2 * bins : bins, tells ? MG_LN_TELLS : MG_LN_OWN, tells ? first + x->tells : 0), r->masks[id]);
+        if (x->enters == MG_NO_BLOCK) return;
+        const struct mg_site_block *q = &r->s->blocks[first + x->enters];
+        for (uint32_t i = 0; i < q->n_succs; i++) {
+            struct mg_code_at *in = q->succs[i] == id ? mg_at_edge(p, first + x->enters, i) : NULL;
+            if (in) MG_CODE(in, "mov.b32", mg_o_reg(mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask)), mg_o_imm(0));
+        }
+    }
 }
 
 static void count_divergence(struct mg_code_at *at, uint32_t cell, mg_id guard)
@@ -93,29 +200,25 @@ static void count_divergence(struct mg_code_at *at, uint32_t cell, mg_id guard)
     mg_id as_one = mg_code_temp(at, MG_TYPE_pred), done = mg_code_label(at);
     MG_CODE(at, "vote.sync.uni.pred", mg_o_reg(as_one), mg_o_reg(guard), mg_o_reg(mg_value_active(at)));
     jump(at, as_one, false, done);
-    mg_cell_update(at, cell + MG_LC_DIVERGENT, mg_o_imm(1), MG_ONCE);
+    mg_id first = mg_code_temp(at, MG_TYPE_b32);
+    MG_CODE(at, "mov.u32", mg_o_reg(first), mg_o_imm(0));
+    mg_tally_add(at, cell + MG_LC_DIVERGENT, 1, first);
     mg_code_place(at, done);
 }
 
-static void count_branch(struct run *r, const struct mg_patch_inst *i, mg_id guard, bool negated, uint32_t joins)
+static void count_branch(struct run *r, const struct mg_patch_inst *i, mg_id guard, bool negated)
 {
     struct mg_patch *p = r->p;
-    uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, MG_LC_COUNT, MG_MERGE_SUM, joins), of;
+    const struct mg_lanes_block *x = plan_of(r, i->func_ix, i->block);
+    uint32_t join = r->plans[i->func_ix]->post->idom[i->block], of;
+    uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, MG_LC_COUNT, MG_MERGE_SUM, join >= MG_DOM_ROOT ? 0 : r->s->first_block[i->func_ix] + join + 1);
     struct mg_code_at *at = mg_at_before(p, i->node);
-    const struct mg_uniform *u = i->func_ix ? NULL : mg_patch_uniform(p, 0);
-    bool off, varies = cohort_of(r, i->func_ix, i->block) == MG_NO_COHORT || guard < u->reg_lo || guard >= u->reg_hi || u->varying[guard - u->reg_lo];
-    if (varies) count_divergence(at, cell, guard);
-    if (mg_kit_taken(mg_patch_sites(p)->blocks, r->preds, i->id, false, &of, &off)) return;
+    bool off;
+    if (x->varies && x->told_by == MG_NO_BLOCK) count_divergence(at, cell, guard);
+    if (mg_kit_taken(r->s->blocks, r->preds, i->id, false, &of, &off)) return;
     mg_code_push_guard(at, guard, negated);
     mg_sum_add(at, mg_patch_sum(p, cell + MG_LC_TAKEN), mg_o_imm(1));
     mg_code_pop_guard(at);
-}
-
-/* Dense id + 1 of the block where both sides of the branch meet again, 0: nowhere. */
-static uint32_t join_of(const struct mg_sites *s, const struct mg_patch_inst *i, const struct mg_dom *post)
-{
-    uint32_t join = post->idom[i->block];
-    return join >= MG_DOM_ROOT ? 0 : s->first_block[i->func_ix] + join + 1;
 }
 
 static enum mg_err lanes_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
@@ -125,28 +228,42 @@ static enum mg_err lanes_analyze(const void *conf, struct mg_patch *p, struct mg
     return MG_ERR_OK;
 }
 
+static void make_plans(struct run *r)
+{
+    r->plans = mg_arena_array(mg_patch_scratch(r->p), struct mg_lanes_plan *, r->s->n_funcs);
+    r->masks = mg_arena_array(mg_patch_scratch(r->p), mg_id, r->s->n_blocks + 1);
+    for (uint32_t f = 0; f < r->s->n_funcs; f++) {
+        r->plans[f] = mg_lanes_plan_new(r->p, f);
+        keep_masks(r, f);
+    }
+}
+
+static bool is_busy(const struct run *r)
+{
+    uint32_t asks = 0;
+    for (uint32_t b = 0; b < r->plans[0]->n_blocks; b++)
+        if (plan_of(r, 0, b)->ask == MG_LANES_ASKS && mg_patch_cfg(r->p, 0)->reachable[b]) asks += mg_patch_loops(r->p, 0)->loop_of[b] == MG_NO_LOOP ? 1 : FEW;
+    return asks >= FEW;
+}
+
 static enum mg_err lanes_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     const struct mg_lanes_opts *c = conf;
-    const struct mg_sites *s = mg_patch_sites(p);
     const struct mg_patch_inst *insts;
-    uint32_t n = mg_patch_insts(p, &insts), func = UINT32_MAX;
-    struct mg_dom *post = NULL;
-    struct run r = {.p = p, .preds = mg_kit_preds(s->blocks, s->n_blocks)};
+    uint32_t n = mg_patch_insts(p, &insts);
+    struct run r = {.p = p, .s = mg_patch_sites(p)};
     (void)d;
-    for (uint32_t id = 0; id < s->n_blocks; id++) count_block(&r, id);
+    r.preds = mg_kit_preds(r.s->blocks, r.s->n_blocks);
+    make_plans(&r);
+    if (is_busy(&r)) mg_patch_near(p);
+    for (uint32_t id = 0; id < r.s->n_blocks; id++) count_block(&r, id);
     for (uint32_t i = 0; i < n && c->branches; i++) {
         const struct mg_module *m = mg_patch_module(p);
         bool negated = false;
         mg_id guard = mg_node_guard(m, insts[i].node, &negated);
-        if (!guard || mg_node_form(m, &m->nodes.at[insts[i].node])->op != MG_OP_bra) continue;
-        if (insts[i].func_ix != func) {
-            mg_dom_free(post);
-            post = mg_postdom_new(mg_patch_cfg(p, func = insts[i].func_ix));
-        }
-        count_branch(&r, &insts[i], guard, negated, join_of(s, &insts[i], post));
+        if (guard && mg_node_form(m, &m->nodes.at[insts[i].node])->op == MG_OP_bra) count_branch(&r, &insts[i], guard, negated);
     }
-    mg_dom_free(post);
+    for (uint32_t f = 0; f < r.s->n_funcs; f++) mg_lanes_plan_free(r.plans[f]);
     free(r.preds);
     return MG_ERR_OK;
 }

@@ -20,10 +20,10 @@ struct branch { const struct mg_result_site *s; uint32_t region; /* blocks */ st
 struct use { /* of one kernel */
     const struct mg_result_kernel *k;
     const struct mg_result_site **site; /* of a block, NULL: none */
-    const uint64_t *all;                /* cells of all launches */
+    const uint64_t *all;                /* told of all launches: of each block warp entries by active lanes, then cells of branches */
     uint32_t *owner;                    /* of a block's idle slots: branch + 1 */
     struct branch *branches; uint32_t n_branches;
-    struct mg_member *members; const uint64_t **cells; uint64_t n_members; /* of a sample: its launches, those that were counted with their cells; 0: all were */
+    struct mg_member *members; const uint64_t **told; uint64_t n_members; /* of a sample: its launches, those that were counted with what is told; 0: all were */
     struct told slots, active;          /* warp instructions x 32, of these active */
     double use_bound;                   /* of active / slots */
 };
@@ -35,56 +35,76 @@ static uint64_t insts_of(const struct use *u, uint32_t block)
     return u->k->blocks && block < u->k->n_blocks ? u->k->blocks[block].n_insts : 0;
 }
 
-/* Warp entries with so many active lanes. */
-static uint64_t entries_with(const struct use *u, const uint64_t *cells, uint32_t block, uint32_t lanes)
-{
-    const uint64_t *c = cells + u->site[block]->cell;
-    return lanes == warp ? c[lanes] / warp : c[lanes];
-}
+static const uint64_t *entries_of(const uint64_t *told, uint32_t block) { return told + (uint64_t)block * bins; }
+static const uint64_t *branch_of(const struct use *u, const uint64_t *told, uint32_t ix) { return told + (uint64_t)u->k->n_blocks * bins + (uint64_t)ix * MG_LC_COUNT; }
 
-static uint64_t block_entries(const struct use *u, const uint64_t *cells, uint32_t block, uint64_t *lanes)
+static uint64_t block_entries(const uint64_t *told, uint32_t block, uint64_t *lanes)
 {
     uint64_t n = 0;
     *lanes = 0;
-    for (uint32_t l = 0; u->site[block] && l < bins; l++) {
-        uint64_t with = entries_with(u, cells, block, l);
-        n += with, *lanes += l * with;
-    }
+    for (uint32_t l = 0; l < bins; l++) n += entries_of(told, block)[l], *lanes += l * entries_of(told, block)[l];
     return n;
 }
 
-/* A copy of cells with what thread entries tell filled in. */
-static const uint64_t *fill_in(const struct use *u, const uint64_t *cells, const uint64_t *threads, const uint32_t *preds)
+/* Entries of partial warps, from the cells of a block that others may follow. */
+static void add_partial(const struct mg_result_site *s, const uint64_t *cells, uint64_t *to)
+{
+    bool tells = s->note % MG_LN_KINDS == MG_LN_TELLS;
+    for (uint32_t l = 1; l < warp; l++) to[l] += (uint64_t)((int64_t)(cells[s->cell + l] + (tells ? cells[s->cell + bins + l] : 0)) / l);
+}
+
+static uint64_t split_by(const struct mg_result_site *s, const uint64_t *cells)
+{
+    uint64_t n = 0;
+    for (uint32_t l = 1; l < warp; l++) n += cells[s->cell + bins + l] / l;
+    return n;
+}
+
+static bool is_split_told(const struct use *u, uint32_t x, uint32_t branch_block)
+{
+    return u->site[x] && u->site[x]->note == MG_LN_KINDS * branch_block + MG_LN_TELLS;
+}
+
+static const uint64_t *tell_all(const struct use *u, const uint64_t *cells, const uint64_t *threads, const uint32_t *preds)
 {
     const struct mg_result_kernel *k = u->k;
-    uint64_t *all = mg_xcalloc(k->n_cells + 1, sizeof *all);
-    memcpy(all, cells, k->n_cells * sizeof *all);
+    uint64_t *told = mg_xcalloc((uint64_t)k->n_blocks * bins + (uint64_t)u->n_branches * MG_LC_COUNT + 1, sizeof *told);
     for (uint32_t x = 0; x < k->n_blocks; x++) {
-        uint64_t *c = u->site[x] ? all + u->site[x]->cell : NULL, others = 0;
-        for (uint32_t l = 0; c && l < warp; l++) others += l * c[l];
-        if (c) c[warp] = threads[x] - others;
+        const struct mg_result_site *s = u->site[x];
+        uint64_t *e = told + (uint64_t)x * bins, others = 0;
+        uint32_t kind = s ? s->note % MG_LN_KINDS : 0, of = s ? s->note / MG_LN_KINDS : 0;
+        if (!s) continue;
+        if ((kind == MG_LN_SAME || kind == MG_LN_FOLLOWS) && of < k->n_blocks && u->site[of]) add_partial(u->site[of], cells, e);
+        if (kind != MG_LN_SAME) add_partial(s, cells, e);
+        for (uint32_t l = 1; l < warp; l++) others += l * e[l];
+        e[warp] = (threads[x] - others) / warp;
     }
     for (uint32_t i = 0; i < u->n_branches; i++) {
         const struct mg_result_site *s = u->branches[i].s;
+        uint64_t *b = told + (uint64_t)k->n_blocks * bins + (uint64_t)i * MG_LC_COUNT;
         uint32_t of;
         bool off;
-        if (mg_kit_taken(k->blocks, preds, s->block, false, &of, &off)) all[s->cell + MG_LC_TAKEN] = off ? threads[s->block] - threads[of] : threads[of];
+        memcpy(b, cells + s->cell, MG_LC_COUNT * sizeof *b);
+        if (mg_kit_taken(k->blocks, preds, s->block, false, &of, &off)) b[MG_LC_TAKEN] = off ? threads[s->block] - threads[of] : threads[of];
+        for (uint32_t e = 0; e < k->blocks[s->block].n_succs; e++) {
+            uint32_t x = k->blocks[s->block].succs[e];
+            if (x < k->n_blocks && is_split_told(u, x, s->block)) b[MG_LC_DIVERGENT] = split_by(u->site[x], cells);
+        }
     }
-    return all;
+    return told;
 }
 
 enum what { SLOTS, ACTIVE, TAKEN, NOT_TAKEN, DIVERGENT, BRANCH_IDLE, BLOCK_WARPS, BLOCK_THREADS }; /* ix: branch or block */
 
-static uint64_t figure(const struct use *u, const uint64_t *cells, enum what what, uint32_t ix)
+static uint64_t figure(const struct use *u, const uint64_t *told, enum what what, uint32_t ix)
 {
-    const struct mg_result_site *s = what >= TAKEN && what <= BRANCH_IDLE ? u->branches[ix].s : NULL;
     uint64_t lanes, n, sum = 0;
-    if (what == TAKEN || what == DIVERGENT) return cells[s->cell + (what == TAKEN ? MG_LC_TAKEN : MG_LC_DIVERGENT)];
-    if (what == NOT_TAKEN) return block_entries(u, cells, s->block, &lanes), lanes - cells[s->cell + MG_LC_TAKEN];
-    if (what >= BLOCK_WARPS) return n = block_entries(u, cells, ix, &lanes), what == BLOCK_WARPS ? n : lanes;
+    if (what == TAKEN || what == DIVERGENT) return branch_of(u, told, ix)[what == TAKEN ? MG_LC_TAKEN : MG_LC_DIVERGENT];
+    if (what == NOT_TAKEN) return block_entries(told, u->branches[ix].s->block, &lanes), lanes - branch_of(u, told, ix)[MG_LC_TAKEN];
+    if (what >= BLOCK_WARPS) return n = block_entries(told, ix, &lanes), what == BLOCK_WARPS ? n : lanes;
     for (uint32_t x = 0; x < u->k->n_blocks; x++) {
         if (what == BRANCH_IDLE && u->owner[x] != ix + 1) continue;
-        n = block_entries(u, cells, x, &lanes);
+        n = block_entries(told, x, &lanes);
         sum += (what == SLOTS ? n * warp : what == ACTIVE ? lanes : n * warp - lanes) * insts_of(u, x);
     }
     return sum;
@@ -92,9 +112,10 @@ static uint64_t figure(const struct use *u, const uint64_t *cells, enum what wha
 
 static struct told tell(const struct use *u, enum what what, uint32_t ix)
 {
+    if (!u->all) return (struct told){0, 0};
     if (!u->n_members) return (struct told){figure(u, u->all, what, ix), 0};
     for (uint64_t i = 0; i < u->n_members; i++)
-        if (u->cells[i]) u->members[i].count = (double)figure(u, u->cells[i], what, ix) / u->members[i].times;
+        if (u->told[i]) u->members[i].count = (double)figure(u, u->told[i], what, ix) / u->members[i].times;
     struct mg_estimate e = mg_estimate_total(u->members, u->n_members, mg_estimate_method(u->members, u->n_members));
     return (struct told){(uint64_t)(e.value + .5), e.bound};
 }
@@ -105,7 +126,7 @@ static double bound_of_use(const struct use *u)
     double ratio = mg_kit_share(u->active.value, u->slots.value);
     if (!u->n_members || !u->slots.value) return 0;
     for (uint64_t i = 0; i < u->n_members; i++)
-        if (u->cells[i]) u->members[i].count = ((double)figure(u, u->cells[i], ACTIVE, 0) - ratio * (double)figure(u, u->cells[i], SLOTS, 0)) / u->members[i].times;
+        if (u->told[i]) u->members[i].count = ((double)figure(u, u->told[i], ACTIVE, 0) - ratio * (double)figure(u, u->told[i], SLOTS, 0)) / u->members[i].times;
     struct mg_estimate e = mg_estimate_total(u->members, u->n_members, mg_estimate_method(u->members, u->n_members));
     return e.bound < 0 ? -1 : e.bound / (double)u->slots.value;
 }
@@ -127,13 +148,13 @@ static void take_sample(struct use *u, const uint32_t *preds)
     for (uint64_t i = 0; i < k->n_others; i++) of[u->n_members++] = &k->others[i];
     if (u->n_members > 1) qsort(of + 1, u->n_members - 1, sizeof *of, by_geometry); /* launches come in order */
     u->members = mg_xcalloc(u->n_members + 1, sizeof *u->members);
-    u->cells = mg_xcalloc(u->n_members + 1, sizeof *u->cells);
+    u->told = mg_xcalloc(u->n_members + 1, sizeof *u->told);
     for (uint64_t i = 0; i < u->n_members; i++) {
         bool counted = of[i]->cells && of[i]->threads;
         u->members[i] = (struct mg_member){.stratum = i ? u->members[i - 1].stratum + (i == 1 || by_geometry(&of[i - 1], &of[i])) : 0, .counted = counted,
                                            .times = (double)of[i]->times, .size = 1};
         for (int d = 0; d < 3; d++) u->members[i].size *= (double)of[i]->grid[d] * of[i]->block[d];
-        u->cells[i] = counted ? fill_in(u, of[i]->cells, of[i]->threads, preds) : NULL;
+        u->told[i] = counted ? tell_all(u, of[i]->cells, of[i]->threads, preds) : NULL;
     }
     free(of);
 }
@@ -166,7 +187,7 @@ static void find_owners(struct use *u)
     for (uint32_t i = 0; i < u->n_branches; i++) {
         struct branch *b = &u->branches[i];
         b->region = mark_region(u, b->s, in, stack);
-        for (uint32_t x = 0; u->all[b->s->cell + MG_LC_DIVERGENT] && x < k->n_blocks; x++)
+        for (uint32_t x = 0; branch_of(u, u->all, i)[MG_LC_DIVERGENT] && x < k->n_blocks; x++)
             if (in[x] && (!u->owner[x] || b->region < u->branches[u->owner[x] - 1].region)) u->owner[x] = i + 1;
     }
     free(in);
@@ -183,8 +204,8 @@ static void use_init(struct use *u, const struct mg_result_kernel *k)
     for (uint32_t i = 0; i < k->n_sites; i++) {
         const struct mg_result_site *s = &k->sites[i];
         if (s->block >= k->n_blocks) continue;
-        if (s->kind == MG_SITE_BLOCK && s->n_cells == bins && !u->site[s->block]) u->site[s->block] = s;
-        if (s->kind == MG_SITE_INST && s->n_cells == MG_LC_COUNT) u->branches[u->n_branches++].s = s;
+        if (s->kind == MG_SITE_BLOCK) u->site[s->block] = s;
+        if (s->kind == MG_SITE_INST) u->branches[u->n_branches++].s = s;
     }
     if (!k->blocks || !k->threads) { /* blocks of some threads only: not known */
         memset(u->site, 0, (k->n_blocks + 1) * sizeof *u->site);
@@ -192,7 +213,7 @@ static void use_init(struct use *u, const struct mg_result_kernel *k)
         return;
     }
     uint32_t *preds = mg_kit_preds(k->blocks, k->n_blocks);
-    u->all = fill_in(u, k->cells, k->threads, preds);
+    u->all = tell_all(u, k->cells, k->threads, preds);
     find_owners(u);
     if (k->n_others) take_sample(u, preds);
     free(preds);
@@ -214,9 +235,9 @@ static void use_release(struct use *u)
     free(u->owner);
     free(u->branches);
     free((void *)(uintptr_t)u->all);
-    for (uint64_t i = 0; i < u->n_members; i++) free((void *)(uintptr_t)u->cells[i]);
+    for (uint64_t i = 0; i < u->n_members; i++) free((void *)(uintptr_t)u->told[i]);
     free(u->members);
-    free(u->cells);
+    free(u->told);
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------------------- */
@@ -273,7 +294,7 @@ static void use_json(const struct use *u, struct mg_json *j)
         mg_json_key_u64(j, "id", x);
         mg_json_key(j, "lanes");
         mg_json_arr(j);
-        for (uint32_t l = 0; l < bins; l++) mg_json_u64(j, entries_with(u, u->all, x, l));
+        for (uint32_t l = 0; l < bins; l++) mg_json_u64(j, entries_of(u->all, x)[l]);
         mg_json_end(j, ']');
         if (sample) {
             key_told(j, "warp_entries", tell(u, BLOCK_WARPS, x), true);
@@ -379,7 +400,7 @@ static void lane_chart(struct mg_table *t, const struct use *u, uint32_t ix)
     double v[bins] = {0};
     struct mg_buf svg = MG_BUF_INIT, title = MG_BUF_INIT;
     for (uint32_t x = 0; x < u->k->n_blocks; x++)
-        for (uint32_t l = 0; l < bins && u->site[x]; l++) v[l] += (double)(entries_with(u, u->all, x, l) * insts_of(u, x));
+        for (uint32_t l = 0; l < bins && u->site[x]; l++) v[l] += (double)(entries_of(u->all, x)[l] * insts_of(u, x));
     mg_kit_kernel_name(u->k, 60, &title);
     mg_buf_printf(&title, ": warp instructions by active lanes, %.1f %% of slots used", mg_kit_percent(u->active.value, u->slots.value));
     if (u->n_members) mg_buf_adds(&title, " (of a sample)");

@@ -76,6 +76,14 @@ const struct mg_uniform *mg_patch_uniform(struct mg_patch *p, uint32_t func_ix)
     return f->uniform;
 }
 
+bool mg_patch_may_leave(struct mg_patch *p, uint32_t func_ix, uint32_t block)
+{
+    struct mg_patches *s = p->all;
+    mg_id last = s->sites->cfgs[func_ix]->blocks[block].last;
+    if (!s->may_exit) s->may_exit = mg_funcs_may_exit(s->m, s->twin);
+    return mg_node_form(s->m, &s->m->nodes.at[last])->op == MG_OP_call && mg_callee_may_exit(s->m, s->may_exit, last);
+}
+
 struct mg_placer *mg_patch_placer(struct mg_patches *s, uint32_t func_ix)
 {
     struct mg_patch_func *f = &s->funcs[func_ix];

@@ -40,6 +40,7 @@ const struct mg_live *mg_patch_live(struct mg_patch *p, uint32_t func_ix);
 const struct mg_ssa *mg_patch_ssa(struct mg_patch *p, uint32_t func_ix);
 const struct mg_spaces *mg_patch_spaces(struct mg_patch *p, uint32_t func_ix);
 const struct mg_uniform *mg_patch_uniform(struct mg_patch *p, uint32_t func_ix);
+bool mg_patch_may_leave(struct mg_patch *p, uint32_t func_ix, uint32_t block); /* does it end in a call that may end the thread? */
 /* Instructions of the application in text order: function by function, block by block. */
 struct mg_patch_inst { mg_id node; uint32_t func_ix, block; /* in its CFG */ uint32_t id; /* dense block id */ };
 uint32_t mg_patch_insts(struct mg_patch *p, const struct mg_patch_inst **out); /* owner: the patch */
@@ -155,6 +156,9 @@ void mg_cell_update_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id 
 /* That cell becomes v, whatever it was: the last one stays. Cells of one copy only (mg_patch_one_copy), where it must. */
 void mg_cell_set_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix, struct mg_opnd v);
 void mg_table_update(struct mg_code_at *at, uint32_t table, const mg_id *keys, const struct mg_opnd *v, uint32_t n, enum mg_spread spread); /* keys b64, each lane its own */
+/* Each lane here adds 1 to cell `first` + k of n, whose rule is a sum; k: b32, below n, the same in all lanes here.
+ * often: enough for these cells to lie near the threads (mg_patch_near). */
+void mg_count_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, bool often);
 /* A sum in registers: add to it anywhere in the kernel, functions included. */
 uint32_t mg_patch_sum(struct mg_patch *p, uint32_t cell);
 void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v); /* b32 or b64 */

@@ -76,6 +76,7 @@ struct mg_patch_near { /* cells in the CTA's shared memory (patch_shared.c) */
     bool wanted, tried;
     mg_id var;                         /* 0: there is no room, or none asked for */
     mg_id lane;                        /* register: address of the lane's word in a row that begins with word 0 */
+    mg_id base;                        /* register: address of word 0 */
     struct mg_map word_of;             /* cell -> word */
     MG_VEC(uint32_t) cells;            /* by word; of word 0 none */
     bool *loops;                       /* of the kernel: words are added to there */
@@ -140,6 +141,7 @@ bool mg_near_row(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id place 
 mg_id mg_near_place(struct mg_code_at *at, mg_id k); /* 0: nothing is near */
 mg_id mg_near_number(struct mg_code_at *at, mg_id place); /* back from it */
 bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix);
+bool mg_near_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix);
 bool mg_near_cell(struct mg_code_at *at, uint32_t cell, struct mg_opnd v);
 void mg_near_end(struct mg_patch *p); /* its code at entry, loops and exits */
 /* May a thread end in this function without passing its exits? */

@@ -121,6 +121,22 @@ bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix)
     return true;
 }
 
+/* All lanes at once, which hardware does in one step. */
+bool mg_near_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix)
+{
+    uint32_t word = word_of(at, first, n);
+    if (!word) return false;
+    struct mg_code_at *pro = mg_at_prologue(at->p, 0);
+    mg_id *base = &at->p->near.base, a = mg_code_temp(at, MG_TYPE_b32);
+    if (!*base) {
+        *base = mg_code_reg(pro, MG_TYPE_b32);
+        MG_PURE(pro, "mov.u32", R(*base), ((struct mg_opnd){.kind = MG_OPND_var, .id = at->p->near.var}));
+    }
+    MG_PURE(at, "mad.lo.u32", R(a), R(ix), I(4), R(*base));
+    MG_CODE(at, "red.shared.add.u32", mg_o_addr_reg(a, 4 * (int64_t)word), I(1));
+    return true;
+}
+
 bool mg_near_cell(struct mg_code_at *at, uint32_t cell, struct mg_opnd v)
 {
     uint32_t word = word_of(at, cell, 1);

@@ -204,6 +204,16 @@ void mg_cell_set_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix,
     mg_code_pop_guard(at);
 }
 
+void mg_count_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, bool often)
+{
+    if (first > at->p->rules.n || n > at->p->rules.n - first) mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)(first + n));
+    if (often && mg_near_lanes(at, first, n, k)) return;
+    mg_id a = mg_code_temp(at, MG_TYPE_b64), lanes = mg_code_temp(at, MG_TYPE_b64);
+    MG_PURE(at, "mad.wide.u32", R(a), R(k), I(8), R(mg_value_base(at)));
+    MG_PURE(at, "cvt.u64.u32", R(lanes), R(mg_value_n_active(at)));
+    MG_GUARDED(at, mg_value_leader(at), "red.global.add.u64", mg_o_addr_reg(a, 8 * (int64_t)first), R(lanes));
+}
+
 void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v)
 {
     const struct mg_code_guard *g = mg_at_guard(at);
