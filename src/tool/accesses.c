@@ -22,7 +22,7 @@ enum { RECENT = 1 << 12, LANE_WORDS = 8 };
 struct part { /* of one reader */
     FILE *raw;
     uint64_t records, lanes, bytes, disorder, sum;
-    struct recent { uint64_t key; int32_t next[32]; } recent[RECENT]; /* warps, by what their lanes should number on from */
+    struct recent { uint64_t key; int32_t all, most, next[32]; } recent[RECENT]; /* warps, by what their lanes should number on from: at least `all`, at most `most` */
 };
 struct conf {
     bool by_lane;
@@ -162,15 +162,20 @@ static void check_order(struct part *p, const struct mg_record *r)
 {
     uint64_t key = ((uint64_t)r->launch << 40 ^ r->cta << 8 ^ r->warp) + 1;
     struct recent *w = &p->recent[(key * 0x9e3779b97f4a7c15u) >> 52];
-    int32_t early = 0, number = (int32_t)r->number; /* all lanes alike: several at a time */
-    if (w->key != key || !number) memset(w->next, 0, sizeof w->next);
-    w->key = key;
-    for (int i = 0; i < 32; i++) {
+    int32_t early = 0, number = (int32_t)r->number;
+    if (w->key != key || !number) *w = (struct recent){.key = key};
+    if (r->mask == UINT32_MAX) {
+        p->disorder += number < w->most;
+        w->all = w->most = number + 1;
+        return;
+    }
+    for (int i = 0; i < 32; i++) { /* all alike: several at a time */
         int32_t in = -((r->mask & lane_bits[i]) != 0);
         early |= in & -(number < w->next[i]);
         w->next[i] = (in & (number + 1)) | (~in & w->next[i]);
     }
-    p->disorder += early != 0;
+    p->disorder += early || number < w->all;
+    w->most = MG_MAX(w->most, number + 1);
 }
 
 /* What lanes wrote in form=lanes. */

@@ -8,6 +8,7 @@
 #include "ptx/ptx.h"
 #include "test.h"
 #include "tool/channel.h"
+#include "tool/host.h"
 #include "tool/layout.h"
 
 #define R(r) mg_o_reg(r)
@@ -313,4 +314,52 @@ MG_TEST(channel_damaged)
     MG_CHECK_EQ(mg_channel_whole(seg, 72, &open), 40);
     MG_CHECK_EQ(open, 1);
     MG_CHECK_EQ(s.accesses + s.lanes + s.once, 0);
+}
+
+/* ---- the tool `accesses`, which reads them ----------------------------------------------------------------- */
+
+static char told[400];
+static void keep(const char *tool, const char *key, const char *json) { snprintf(told, sizeof told, "%s %s %s", tool, key, json); }
+
+static const struct mg_stream_launch *launch_of(const struct mg_stream *s, uint32_t number)
+{
+    static const struct mg_layout_site sites[2] = {{.function = "k"}, {.function = "f"}};
+    static const uint8_t width[2] = {4, 4};
+    static const struct mg_stream_launch l = {.kernel = "k", .sites = sites, .n_sites = 2, .widths = width, .n_widths = 2};
+    (void)s;
+    return number ? NULL : &l;
+}
+
+/* A record's number is higher than any that one of its lanes took part in, in the kernel itself. */
+MG_TEST(channel_order_is_checked)
+{
+    extern const struct mg_tool mg_tool_accesses;
+    static const struct { uint32_t mask, number, site; bool wrong; } r[] = {
+        {UINT32_MAX, 0, 0, false}, {0xf, 1, 0, false}, {0xf0, 1, 0, false}, {0xff, 2, 0, false}, {0xf00, 1, 0, false},
+        {0xf, 1, 0, true},                             /* these lanes were in 2 */
+        {0x1000, 0, 1, false},                         /* functions begin with 0 */
+        {UINT32_MAX, 2, 0, true}, {UINT32_MAX, 3, 0, false}, {0x80000000, 3, 0, true}, {0x80000000, 4, 0, false},
+        {0xf0, 0, 0, false}, {UINT32_MAX, 1, 0, false}, /* a graph's node runs again */
+    };
+    const struct mg_tool *t = &mg_tool_accesses;
+    const struct mg_tool_host host = {.size = sizeof host, .result = keep};
+    const struct mg_stream s = {.n_workers = 1, .launch = launch_of};
+    struct mg_diag d = MG_DIAG_INIT;
+    uint64_t lanes = 0, wrong = 0;
+    void *conf = NULL;
+    char want[100];
+    MG_CHECK(!t->configure("", &conf, &d));
+    t->begin(conf, &host);
+    for (unsigned i = 0; i < MG_COUNT_OF(r); i++) {
+        uint64_t seg[4] = {SEGMENT(4, 4), (uint64_t)r[i].number << MG_SEGMENT_CTA_BITS | 9, (uint64_t)MG_RECORD_SAME << 60 | (uint64_t)r[i].site << 49 | 0x1000, r[i].mask};
+        t->stream(conf, &s, seg, sizeof seg);
+        lanes += (uint64_t)__builtin_popcount(r[i].mask);
+        wrong += r[i].wrong;
+    }
+    t->end(conf);
+    t->release(conf);
+    snprintf(want, sizeof want, "\"received\": %llu,", (unsigned long long)lanes);
+    MG_CHECK(strstr(told, want) != NULL);
+    snprintf(want, sizeof want, "\"out_of_order\": %llu, \"address_sum\": %llu", (unsigned long long)wrong, 0x1000ull * (unsigned long long)lanes);
+    if (!strstr(told, want)) mg_test_fail(__FILE__, __LINE__, "%s is not in %s", want, told);
 }
