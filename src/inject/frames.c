@@ -57,7 +57,7 @@ static void look_at(struct mg_run *r, uint32_t region, bool read)
     bool on = mg_select_is_on(r->body->variant->uses[region]);
     const struct mg_frame_shape s = mg_frame_shape(g->n_frame);
     for (uint32_t k = 0; k < s.parts && on == (h.head.off != 0); k++)
-        poke(r, offset_of(g) + 8 * (uint64_t)k * s.stride + offsetof(struct mg_frame_head, off), !on);
+        poke(r, offset_of(g) + 8 * (uint64_t)k * s.stride, (uint64_t)h.head.less << 32 | !on);
     uint64_t *words = read ? malloc(g->n_list * sizeof *words) : NULL;
     if (words && peek(r, offset_of(g), words, g->n_list))
         mg_tools_running(r, region, words);

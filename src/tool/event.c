@@ -86,7 +86,7 @@ static char *running_json(const struct mg_tool_launch *l, const struct reading *
     mg_json_key_str(&j, "kernel", l->kernel);
     mg_json_key_u64(&j, "launch", l->id);
     mg_json_key_bool(&j, "on", !h->off);
-    mg_json_key_str(&j, "status", states[MG_MIN(h->status, (uint64_t)MG_FRAME_FULL)]);
+    mg_json_key_str(&j, "status", states[MG_MIN(h->status, (uint32_t)MG_FRAME_FULL)]);
     mg_json_key_u64(&j, "records", records);
     mg_json_key_u64(&j, "lost", h->lost);
     mg_json_key(&j, "events");

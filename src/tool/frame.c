@@ -68,7 +68,11 @@ void mg_frame_begin(struct mg_frame_code *f, struct mg_patch *p, uint32_t record
 
 /* ---- places: for the lane where `who` is true, one of `mask` at most; all of these go through it ---------------- */
 
-struct place { mg_id list, ix /* b32: of the multiprocessor's part */, own /* its address */, part /* where there is room */, slot, less, on, in /* preds: not switched off; there is room */; };
+struct place {
+    mg_id list, ix /* b32: of the multiprocessor's part */, own /* its address */, less, next, status; /* what its header says */
+    mg_id on, fresh, in;  /* preds: not switched off; and nobody has found the part full; there is room: */
+    mg_id part, slot;
+};
 
 static mg_id any_of(struct mg_code_at *at, mg_id mask, mg_id p)
 {
@@ -77,24 +81,42 @@ static mg_id any_of(struct mg_code_at *at, mg_id mask, mg_id p)
     else P("vote.sync.any.pred", R(r), R(p), R(mask));
     return r;
 }
+static mg_id ballot_of(struct mg_code_at *at, mg_id mask, mg_id p)
+{
+    mg_id r = t32(at);
+    if (at->p->all->ballot) P("vote.ballot.b32", R(r), R(p));
+    else P("vote.sync.ballot.b32", R(r), R(p), R(mask));
+    return r;
+}
+static void unless(struct mg_code_at *at, mg_id p, mg_id label) { mg_code_emit(at, p, true, "bra", (const struct mg_opnd[]){mg_o_label(label)}, 1); }
+
+/* The part so many behind the multiprocessor's. */
+static void part_behind(const struct mg_frame_code *f, struct mg_code_at *at, const struct place *x, mg_id behind, mg_id part)
+{
+    mg_id k = t32(at);
+    P("add.u32", R(k), R(x->ix), R(behind));
+    P("and.b32", R(k), R(k), I(f->shape.parts - 1));
+    P("mad.wide.u32", R(part), R(k), I(8 * (int64_t)f->shape.stride), R(x->list));
+}
 
 /* The part of the lane's multiprocessor; `on`: who is there, and the host has not switched it off. */
 static struct place find_part(const struct mg_frame_code *f, struct mg_code_at *at, mg_id who)
 {
-    struct place x = {.list = mg_value_list(at), .ix = t32(at), .own = t64(at), .part = t64(at), .slot = t64(at), .less = t64(at), .on = tp(at), .in = tp(at)};
-    mg_id off = t64(at);
+    struct place x = {.list = mg_value_list(at), .ix = t32(at), .own = mg_value_list(at), .less = t32(at), .next = t32(at), .status = t32(at),
+                      .on = tp(at), .fresh = tp(at), .in = tp(at), .part = t64(at), .slot = t64(at)};
+    mg_id off = t32(at), zero = t32(at);
     if (f->shape.parts > 1) {
-        P("and.b32", R(x.ix), R(mg_value_sm(at)), I(f->shape.parts - 1));
-        P("mad.wide.u32", R(x.own), R(x.ix), I(8 * (int64_t)f->shape.stride), R(x.list));
-    } else {
-        x.own = x.list;
+        x.own = t64(at);
+        P("mov.u32", R(zero), I(0));
+        P("mov.u32", R(x.ix), R(mg_value_sm(at)));
+        part_behind(f, at, &x, zero, x.own);
     }
-    P("mov.u64", R(off), I(1));
-    P("mov.u64", R(x.less), I(0));
+    P("mov.u32", R(off), I(1));
     P("mov.u64", R(x.slot), I(0));
     P("mov.u64", R(x.part), R(x.own));
-    IF(who, "ld.volatile.global.v2.u64", mg_code_pair(at, off, x.less), HEAD(x.own, off));
-    P("setp.eq.and.u64", R(x.on), R(off), I(0), R(who));
+    IF(who, "ld.volatile.global.v4.u32", mg_code_vec(at, (const mg_id[]){off, x.less, x.next, x.status}, 4), HEAD(x.own, off));
+    P("setp.eq.and.u32", R(x.on), R(off), I(0), R(who));
+    P("setp.eq.and.u32", R(x.fresh), R(x.next), I(0), R(x.on));
     return x;
 }
 
@@ -102,60 +124,79 @@ static struct place find_part(const struct mg_frame_code *f, struct mg_code_at *
 static void ask_room(const struct mg_frame_code *f, struct mg_code_at *at, mg_id slot, mg_id less, mg_id who, mg_id in)
 {
     mg_id end = t64(at);
-    P("add.u64", R(end), R(slot), R(less));
+    P("cvt.u64.u32", R(end), R(less));
+    P("add.u64", R(end), R(end), R(slot));
     P("setp.lt.and.u64", R(in), R(end), I((int64_t)f->shape.room), R(who));
 }
 
-/* Whose part is full looks for room in others, and remembers how far it had to go. */
+/* Whose part is full looks for room in others, each lane of the group into one, and leaves behind how far it had to go. */
 static void look_elsewhere(const struct mg_frame_code *f, struct mg_code_at *at, const struct place *x, mg_id mask, mg_id full)
 {
-    mg_id seeks = tp(at), some = tp(at), next = t32(at), k = t32(at), other = t64(at), slot = t64(at), again = mg_code_label(at), out = mg_code_label(at);
-    P("mov.u32", R(next), I(f->shape.parts));
-    IF(full, "ld.volatile.global.u32", R(next), HEAD(x->own, next));
+    const uint32_t parts = f->shape.parts;
+    mg_id off = t32(at), less = t32(at), next = t32(at), status = t32(at), rank = t32(at), n = t32(at), behind = t32(at), bits = t32(at), other = t64(at), slot = t64(at);
+    mg_id seeks = tp(at), some = tp(at), got = tp(at), again = mg_code_label(at), out = mg_code_label(at);
+    P("ld.volatile.global.v4.u32", mg_code_vec(at, (const mg_id[]){off, less, next, status}, 4), HEAD(x->own, off));
+    P("max.u32", R(next), R(next), I(1));
+    P("and.b32", R(rank), R(mg_value_lt(at)), R(mask));
+    P("popc.b32", R(rank), R(rank));
+    P("popc.b32", R(n), R(mask));
     mg_code_place(at, again);
-    P("setp.lt.u32", R(seeks), R(next), I(f->shape.parts)); /* not full: it is */
-    mg_code_emit(at, any_of(at, mask, seeks), true, "bra", (const struct mg_opnd[]){mg_o_label(out)}, 1);
-    P("add.u32", R(k), R(x->ix), R(next));
-    P("and.b32", R(k), R(k), I(f->shape.parts - 1));
-    P("mad.wide.u32", R(other), R(k), I(8 * (int64_t)f->shape.stride), R(x->list));
+    P("add.u32", R(behind), R(next), R(rank));
+    P("setp.lt.u32", R(seeks), R(behind), I(parts));
+    unless(at, any_of(at, mask, seeks), out);
+    part_behind(f, at, x, behind, other);
     P("mov.u64", R(slot), I(0));
     IF(seeks, "ld.volatile.global.u64", R(slot), HEAD(other, fill));
-    ask_room(f, at, slot, x->less, seeks, some);
-    IF(some, "atom.global.add.u64", R(slot), HEAD(other, fill), I(1));
-    ask_room(f, at, slot, x->less, some, some);
-    IF(some, "mov.u64", R(x->part), R(other));
-    IF(some, "mov.u64", R(x->slot), R(slot));
-    P("or.pred", R(x->in), R(x->in), R(some));
-    IF(some, "st.volatile.global.u32", HEAD(x->own, next), R(next));
-    IF(some, "mov.u32", R(next), I(f->shape.parts)); /* found */
-    P("not.pred", R(some), R(some));
-    P("and.pred", R(some), R(some), R(seeks));
-    IF(some, "add.u32", R(next), R(next), I(1));
+    ask_room(f, at, slot, less, seeks, some);
+    mg_id found = ballot_of(at, mask, some);
+    P("setp.eq.u32", R(some), R(found), I(0));
+    IF(some, "add.u32", R(next), R(next), R(n));
+    IF(some, "bra", mg_o_label(again));
+    P("neg.s32", R(bits), R(found)); /* the first that found room */
+    P("and.b32", R(bits), R(bits), R(found));
+    P("sub.u32", R(bits), R(bits), I(1));
+    P("and.b32", R(bits), R(bits), R(mask));
+    P("popc.b32", R(bits), R(bits));
+    P("add.u32", R(next), R(next), R(bits));
+    part_behind(f, at, x, next, other);
+    P("mov.u64", R(slot), I(0));
+    IF(full, "atom.global.add.u64", R(slot), HEAD(other, fill), I(1));
+    ask_room(f, at, slot, less, full, got);
+    IF(got, "mov.u64", R(x->part), R(other));
+    IF(got, "mov.u64", R(x->slot), R(slot));
+    P("or.pred", R(x->in), R(x->in), R(got));
+    mg_id is_found = any_of(at, mask, got);
+    IF(is_found, "bra", mg_o_label(out));
+    P("add.u32", R(next), R(next), I(1));
     P("bra", mg_o_label(again));
     mg_code_place(at, out);
-    P("not.pred", R(some), R(x->in));
-    P("and.pred", R(some), R(some), R(full));
-    IF(some, "st.volatile.global.u32", HEAD(x->own, next), R(next));
+    P("min.u32", R(next), R(next), I(parts));
+    IF(full, "st.volatile.global.u32", HEAD(x->own, next), R(next));
 }
 
 /* The place x->slot of the own part, or another where that is full; who finds none counts itself as lost. */
 static void find_room(const struct mg_frame_code *f, struct mg_code_at *at, const struct place *x, mg_id mask)
 {
-    mg_id full = tp(at), first = tp(at), skip = mg_code_label(at);
-    ask_room(f, at, x->slot, x->less, x->on, x->in);
+    mg_id full = tp(at), p = tp(at), skip = mg_code_label(at);
+    ask_room(f, at, x->slot, x->less, x->fresh, x->in);
     P("not.pred", R(full), R(x->in));
     P("and.pred", R(full), R(full), R(x->on));
-    mg_code_emit(at, any_of(at, mask, full), true, "bra", (const struct mg_opnd[]){mg_o_label(skip)}, 1);
+    unless(at, any_of(at, mask, full), skip);
     if (f->shape.parts > 1) {
         look_elsewhere(f, at, x, mask, full);
-        P("not.pred", R(first), R(x->in));
-        P("and.pred", R(full), R(full), R(first));
+        P("not.pred", R(p), R(x->in));
+        P("and.pred", R(full), R(full), R(p));
+    } else {
+        mg_id one = t32(at);
+        P("mov.u32", R(one), I(1));
+        IF(full, "st.volatile.global.u32", HEAD(x->own, next), R(one));
     }
     IF(full, "red.global.add.u64", HEAD(x->own, lost), I(1));
-    IF(full, "red.global.max.u64", HEAD(x->own, status), I(MG_FRAME_FULL));
+    P("setp.ne.and.u32", R(p), R(x->status), I(MG_FRAME_FULL), R(full));
+    IF(p, "red.global.max.u32", HEAD(x->own, status), I(MG_FRAME_FULL));
     mg_code_place(at, skip);
-    P("setp.eq.and.u64", R(first), R(x->slot), I(0), R(x->in));
-    IF(first, "red.global.max.u64", HEAD(x->part, status), I(MG_FRAME_WRITTEN));
+    P("setp.eq.and.u64", R(p), R(x->slot), I(0), R(x->in));
+    IF(p, "red.global.max.u32", HEAD(x->part, status), I(MG_FRAME_WRITTEN));
 }
 
 /* Where the record goes, less the header. */
@@ -199,7 +240,7 @@ static mg_id clock_of(struct mg_code_at *at)
 static void write_now(const struct mg_frame_code *f, struct mg_code_at *at, mg_id who, mg_id mask, mg_id lanes, uint32_t what, mg_id early)
 {
     struct place x = find_part(f, at, who);
-    IF(x.on, "atom.global.add.u64", R(x.slot), HEAD(x.own, fill), I(1));
+    IF(x.fresh, "atom.global.add.u64", R(x.slot), HEAD(x.own, fill), I(1));
     find_room(f, at, &x, mask);
     mg_id to = record_at(at, &x), code = t64(at);
     P("mov.u64", R(code), I(what));
@@ -212,7 +253,7 @@ static void write_now(const struct mg_frame_code *f, struct mg_code_at *at, mg_i
 /* What finds no room in shared memory is written at once. */
 static void stage(const struct mg_frame_code *f, struct mg_code_at *at, mg_id lead, mg_id mask, mg_id lanes, uint32_t what, mg_id early)
 {
-    mg_id ix = t32(at), to = t32(at), in = tp(at), over = tp(at), some, skip = mg_code_label(at);
+    mg_id ix = t32(at), to = t32(at), in = tp(at), over = tp(at), skip = mg_code_label(at);
     P("mov.u32", R(ix), I(0));
     IF(lead, "atom.shared.add.u32", R(ix), STAGE(STAGE_COUNT), I(1));
     P("setp.lt.and.u32", R(in), R(ix), I(f->staged), R(lead));
@@ -221,8 +262,7 @@ static void stage(const struct mg_frame_code *f, struct mg_code_at *at, mg_id le
     IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_LANES), R(lanes));
     IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_WHAT), I(what));
     IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_CLOCK), R(early ? early : clock_of(at)));
-    some = any_of(at, mask, over);
-    mg_code_emit(at, some, true, "bra", (const struct mg_opnd[]){mg_o_label(skip)}, 1);
+    unless(at, any_of(at, mask, over), skip);
     write_now(f, at, over, mask, lanes, what, early);
     mg_code_place(at, skip);
 }
@@ -249,7 +289,7 @@ static void leave(struct mg_code_at *at, void *user)
     P("shl.b32", R(mask), R(mask), R(mg_value_lane(at)));
     struct place x = find_part(f, at, last);
     P("cvt.u64.u32", R(word[0]), R(count));
-    IF(x.on, "atom.global.add.u64", R(x.slot), HEAD(x.own, fill), R(word[0]));
+    IF(x.fresh, "atom.global.add.u64", R(x.slot), HEAD(x.own, fill), R(word[0]));
     P("mov.u32", R(from), R(f->stage));
     mg_id slot = mg_code_reg(at, MG_TYPE_b64);
     P("mov.u64", R(slot), R(x.slot));

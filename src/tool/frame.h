@@ -11,14 +11,14 @@
 
 #include "tool/patch.h"
 
-struct mg_frame_head { /* of a part: a line of memory */
-    uint64_t off;    /* the host's: not 0 stops the kernel from writing, at once */
-    uint64_t less;   /* the host's: records fewer than there is room for */
-    uint64_t status; /* the kernel's: enum mg_frame_status */
-    uint64_t fill;   /* the kernel's: records asked for, with those that found no room here */
+struct mg_frame_head { /* of a part: a line of memory; kernels read the first four at once */
+    uint32_t off;    /* the host's: not 0 stops the kernel from writing, at once */
+    uint32_t less;   /* the host's: records fewer than there is room for */
+    uint32_t next;   /* the kernel's: so many parts from this one on are full; all of them: nobody looks any more */
+    uint32_t status; /* the kernel's: enum mg_frame_status */
+    uint64_t fill;   /* the kernel's: records asked for here, with some that found no room */
     uint64_t lost;   /* the kernel's: records that found none in any part, by the part of their multiprocessor */
-    uint64_t next;   /* the kernel's: so many parts from this one on are full; all of them: nobody looks any more */
-    uint64_t unused[10];
+    uint64_t unused[12];
 };
 enum mg_frame_status { MG_FRAME_NEW, MG_FRAME_WRITTEN, MG_FRAME_FULL };
 struct mg_frame_record { /* no word of one that is written is 0 */
@@ -28,7 +28,7 @@ struct mg_frame_record { /* no word of one that is written is 0 */
     uint64_t what;  /* the tool's, not 0 */
 };
 enum { MG_FRAME_HEAD_WORDS = sizeof(struct mg_frame_head) / 8, MG_FRAME_RECORD_WORDS = sizeof(struct mg_frame_record) / 8, MG_FRAME_MOST_PARTS = 128, MG_FRAME_LEAST_RECORDS = 128 /* in one of several parts */ };
-_Static_assert(sizeof(struct mg_frame_head) == 128 && sizeof(struct mg_frame_record) == 32, "kernels know these sizes");
+_Static_assert(!offsetof(struct mg_frame_head, off) && sizeof(struct mg_frame_head) == 128 && sizeof(struct mg_frame_record) == 32, "kernels know these sizes");
 uint32_t mg_frame_words(uint64_t records);
 struct mg_frame_shape { uint32_t parts, stride /* words */; uint64_t room; /* records in a part */ };
 struct mg_frame_shape mg_frame_shape(uint32_t n_words); /* of a frame of so many */

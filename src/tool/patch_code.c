@@ -179,13 +179,12 @@ void mg_code(struct mg_code_at *at, const char *form, const struct mg_opnd *opnd
     mg_code_emit(at, g->pred, g->is_not, form, opnds, n);
 }
 
-struct mg_opnd mg_code_pair(struct mg_code_at *at, mg_id lo, mg_id hi)
+struct mg_opnd mg_code_vec(struct mg_code_at *at, const mg_id *regs, uint32_t n)
 {
     struct mg_module *m = mg_at_module(at);
-    mg_id two = mg_opnd_alloc(m, 2);
-    m->opnds.at[two] = mg_o_reg(lo);
-    m->opnds.at[two + 1] = mg_o_reg(hi);
-    return (struct mg_opnd){.kind = MG_OPND_vec, .id = two, .n = 2};
+    mg_id first = mg_opnd_alloc(m, n);
+    for (uint32_t i = 0; i < n; i++) m->opnds.at[first + i] = mg_o_reg(regs[i]);
+    return (struct mg_opnd){.kind = MG_OPND_vec, .id = first, .n = (uint16_t)n};
 }
 
 mg_id mg_code_label(struct mg_code_at *at)

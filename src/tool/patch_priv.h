@@ -120,7 +120,8 @@ mg_id mg_code_emit(struct mg_code_at *at, mg_id guard, bool guard_not, const cha
 #define MG_GUARDED(at, guard, form, ...) mg_code_emit((at), (guard), false, (form), (const struct mg_opnd[]){__VA_ARGS__}, sizeof((const struct mg_opnd[]){__VA_ARGS__}) / sizeof(struct mg_opnd))
 static inline const struct mg_code_guard *mg_at_guard(const struct mg_code_at *at) { return &at->guards[at->depth]; }
 struct mg_code_at *mg_at_prologue(struct mg_patch *p, uint32_t func_ix);
-struct mg_opnd mg_code_pair(struct mg_code_at *at, mg_id lo, mg_id hi); /* {lo, hi} */
+struct mg_opnd mg_code_vec(struct mg_code_at *at, const mg_id *regs, uint32_t n); /* {r, r ...} */
+static inline struct mg_opnd mg_code_pair(struct mg_code_at *at, mg_id lo, mg_id hi) { return mg_code_vec(at, (const mg_id[]){lo, hi}, 2); }
 void mg_code_forget(struct mg_code_at *at); /* what is known of lanes no longer holds */
 mg_id mg_value_lt(struct mg_code_at *at);   /* lanes below */
 mg_id mg_value_base(struct mg_code_at *at); /* address of cell 0 */
