@@ -354,7 +354,7 @@ static void fill(void)
     fx = room(4 * (size_t)N), fy = room(4 * (size_t)N), fz = room(4 * (size_t)N);
     ux = room(4 * (size_t)N), uy = room(4 * (size_t)N);
     ix = room(4 * (NODES + 1)), iy = room(4 * (size_t)NODES * 16), iz = room(4 * (size_t)M * M);
-    gz = malloc(4 * (size_t)N), gy = malloc(4 * (size_t)N), gd = malloc(4 * (size_t)M * M), depth0 = malloc(4 * NODES);
+    gz = room(4 * (size_t)N), gy = room(4 * (size_t)N), gd = room(4 * (size_t)M * M), depth0 = malloc(4 * NODES); /* the same kind of pages for all */
     for (int i = 0; i < N; i++) {
         seed = seed * 1664525 + 1013904223;
         fx[i] = 0.5f + (float)(seed >> 8) * 0x1p-24f;

@@ -1,7 +1,8 @@
 /* Device memory of the software devices (mem.h).
  *
  * One range of address space is mapped without being backed; pages appear when they are touched
- * and go back to the system when a large allocation is freed. Three balanced trees (treaps) hold
+ * and go back to the system when a large allocation is freed; where an allocation holds 2 MiB whole,
+ * large ones are asked for. Three balanced trees (treaps) hold
  * live allocations by address, free extents by address (to join neighbours) and free extents by
  * size (best fit). Extents are multiples of 256 bytes; the bytes an allocation asked for are its
  * exact bounds. The tables live outside the arena, so no kernel can reach them.
@@ -17,6 +18,7 @@
 
 #define GRANULE 256u
 #define RETURN_BYTES (256u << 10) /* freed extents from this size on give their pages back */
+#define LARGE_PAGE (2ull << 20)
 #define DEFAULT_RESERVE (256ull << 30)
 
 struct mem_node { /* of one tree; a free extent is in two of them */
@@ -203,6 +205,13 @@ static bool add_live(uint64_t base, uint64_t bytes, uint64_t span, enum mg_alloc
     return true;
 }
 
+/* Pages of 2 MiB for what lies in them whole: fewer faults, and kernels that stream or gather wait less for translations. */
+static void use_large_pages(uint64_t base, uint64_t bytes)
+{
+    uint64_t lo = (base + LARGE_PAGE - 1) & ~(LARGE_PAGE - 1), hi = (base + bytes) & ~(LARGE_PAGE - 1);
+    if (lo < hi) madvise((void *)lo, hi - lo, MADV_HUGEPAGE);
+}
+
 uint64_t mg_mem_alloc(uint64_t bytes, uint64_t align, enum mg_alloc_kind kind)
 {
     int saved = errno;
@@ -219,6 +228,7 @@ uint64_t mg_mem_alloc(uint64_t bytes, uint64_t align, enum mg_alloc_kind kind)
         }
     }
     pthread_rwlock_unlock(&lock);
+    if (base) use_large_pages(base, bytes);
     errno = saved;
     return base;
 }

@@ -1,7 +1,10 @@
 /* Device memory: bounds, best fit, joining of neighbours, lookups, registration, limits. */
 #include "device/mem.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "test.h"
 
@@ -104,4 +107,32 @@ MG_TEST(mem_nearest_names_both_sides)
     MG_CHECK(mg_mem_nearest(a + 256, &below, &above));
     MG_CHECK_EQ(below.base, a);
     mg_mem_free(a);
+}
+
+/* Does the mapping around the address ask for large pages? */
+static bool asks_for_large_pages(uint64_t at)
+{
+    FILE *f = fopen("/proc/self/smaps", "r");
+    char line[512];
+    unsigned long long lo, hi;
+    bool here = false, found = false;
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%llx-%llx ", &lo, &hi) == 2) here = at >= lo && at < hi;
+        else if (here && !strncmp(line, "VmFlags:", 8)) found = strstr(line, " hg") != NULL;
+    }
+    if (f) fclose(f);
+    return found;
+}
+
+MG_TEST(mem_large_allocations_have_large_pages)
+{
+    if (access("/sys/kernel/mm/transparent_hugepage/enabled", R_OK)) {
+        mg_test_skip("the kernel has no large pages");
+        return;
+    }
+    uint64_t small = mg_mem_alloc(1 << 20, 0, MG_ALLOC_DEVICE), large = mg_mem_alloc(5 << 20, 0, MG_ALLOC_DEVICE), middle = (large + (4 << 20)) & ~(uint64_t)((2 << 20) - 1);
+    MG_CHECK(asks_for_large_pages(middle - 1));
+    MG_CHECK(!asks_for_large_pages(large + (5 << 20) - 1) || (large + (5 << 20)) % (2 << 20) == 0);
+    mg_mem_free(small);
+    mg_mem_free(large);
 }

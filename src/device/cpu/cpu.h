@@ -114,7 +114,10 @@ struct cpu_serial {
     uint64_t *stops;    /* blocks where lanes come out, and heads inside, where they stop when they have gone round for long */
     uint64_t *in, *out; /* registers that a lane begins with, and brings to a stop */
     bool leaders;       /* CPU_LEADER inside */
+    struct cpu_aligned *aligned; uint32_t n_aligned;
 };
+/* The access at operation `at` is aligned where the parameters at these offsets are. */
+struct cpu_aligned { uint32_t at, n_params, params[4]; };
 #define CPU_STOP(block, barrier) (2 * (block) + 2 + (barrier)) /* number of a stop; 0: none */
 
 /* What probes add to memory, and where it is told from (tally.c). */

@@ -50,7 +50,7 @@ struct emit {
     LLVMBasicBlockRef few_end;
     struct serial_code *serials; /* serial.c, by loop */
     val *lane_vars;            /* allocas: registers of the lane that runs */
-    struct lane_room { val lo, n; } *lane_rooms; /* by operation, allocas; of CPU_LEADER, lo: the rounds in which lanes have been here */
+    struct lane_room { val minus, n, rounds; } *lane_rooms; /* by operation, allocas: what it may access, minus its begin; of CPU_LEADER: the rounds in which lanes have been here */
     val lane, lane_first, limit, rounds, least; /* how often it may jump back, and (allocas) still may, the least that any may */
     LLVMBasicBlockRef lane_over;
     /* whole CTAs (whole.c); NULL otherwise */
@@ -117,7 +117,7 @@ LLVMTypeRef emit_mem_type(struct emit *e, unsigned bytes);
 val emit_extended(struct emit *e, const struct cpu_inst *in, val v, bool vec); /* from the memory's element to the register's lane */
 void emit_bounds(struct emit *e, const struct cpu_inst *in, val *lo, val *size); /* what the operation may access */
 val emit_host_pointer(struct emit *e, const struct cpu_inst *in, val at);
-void emit_plain_call(struct emit *e, val mask); /* the emulator's function, on the frame as it is */
+val emit_op_address(struct emit *e); /* the emulator's operation */
 /* serial.c */
 LLVMBasicBlockRef emit_serial_entry(struct emit *e, int version, uint32_t loop);
 bool emit_serials(struct emit *e, bool *any); /* those that have been asked for */

@@ -72,12 +72,12 @@ static void each_written(struct emit *e, const struct cpu_inst *in, void (*fn)(s
     fn(e, in->d2);
 }
 
-static val op_address(struct emit *e) { return emit_at(e, e->ops, (uint64_t)e->ix * sizeof(struct emu_op)); }
+val emit_op_address(struct emit *e) { return emit_at(e, e->ops, (uint64_t)e->ix * sizeof(struct emu_op)); }
 
-void emit_plain_call(struct emit *e, val mask)
+static void plain_call(struct emit *e, val mask)
 {
     LLVMTypeRef args_t[3] = {e->ptr, e->ptr, e->i32};
-    val op = op_address(e), fn = LLVMBuildLoad2(B, e->ptr, op, ""), args[3] = {op, e->regs, mask};
+    val op = emit_op_address(e), fn = LLVMBuildLoad2(B, e->ptr, op, ""), args[3] = {op, e->regs, mask};
     LLVMBuildCall2(B, LLVMFunctionType(e->voidt, args_t, 3, 0), fn, args, 3, "");
 }
 
@@ -87,7 +87,7 @@ void emit_call(struct emit *e)
     const struct cpu_inst *in = e->in;
     each_reg(e, in, emit_spill);
     if (in->kind != CPU_CALL || in->known) each_written(e, in, before_write);
-    emit_plain_call(e, emit_mask(e));
+    plain_call(e, emit_mask(e));
     each_written(e, in, after_write);
 }
 
@@ -185,7 +185,7 @@ void emit_sync(struct emit *e)
     val host = emit_field(e, e->ptr, offsetof(struct cpu_call, host));
     val fn = LLVMBuildLoad2(B, e->ptr, emit_at(e, host, offsetof(struct cpu_host, sync)), "");
     LLVMTypeRef args_t[3] = {e->ptr, e->ptr, e->i32};
-    val args[3] = {op_address(e), e->regs, active};
+    val args[3] = {emit_op_address(e), e->regs, active};
     LLVMBuildCall2(B, LLVMFunctionType(e->voidt, args_t, 3, 0), fn, args, 3, "");
     each_written(e, in, after_write);
     if (run) {

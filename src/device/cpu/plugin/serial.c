@@ -68,8 +68,16 @@ static void lane_store(struct emit *e, uint32_t reg)
 
 /* ---- accesses --------------------------------------------------------------------------------------------- */
 
-/* What the operation at ix may access, as elements from lo on; 0 elements where lo is no multiple of one. Kept while lanes run,
- * since the emulator's functions alone change it. */
+/* NULL: not known. */
+static const struct cpu_aligned *aligned(const struct emit *e, const struct cpu_serial *s)
+{
+    for (uint32_t k = 0; k < s->n_aligned; k++)
+        if (s->aligned[k].at == e->ix) return &s->aligned[k];
+    return NULL;
+}
+
+/* What the operation at ix may access: from lo on so many elements, or bytes where addresses are known to be aligned; 0 where lo is not.
+ * Kept while lanes run, since the emulator's functions alone change it. */
 static void find_room(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
@@ -77,10 +85,36 @@ static void find_room(struct emit *e)
     uint64_t size = (uint64_t)in->bytes * in->vec;
     val lo, bytes, zero = k64(e, 0);
     emit_bounds(e, in, &lo, &bytes);
-    val n = LLVMBuildUDiv(B, bytes, k64(e, size), "");
-    if (!room->lo) room->lo = variable(e, e->i64), room->n = variable(e, e->i64);
-    LLVMBuildStore(B, lo, room->lo);
-    LLVMBuildStore(B, LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, lo, k64(e, size - 1), ""), zero, ""), n, zero, ""), room->n);
+    const struct cpu_aligned *a = aligned(e, loop_of(e));
+    val n = a ? LLVMBuildAnd(B, bytes, k64(e, ~(size - 1)), "") : LLVMBuildUDiv(B, bytes, k64(e, size), ""), low = lo;
+    for (uint32_t k = 0; a && k < a->n_params; k++) {
+        val p = LLVMBuildLoad2(B, e->i64, emit_at(e, e->params, a->params[k]), "");
+        LLVMSetAlignment(p, 1);
+        low = LLVMBuildOr(B, low, p, "");
+    }
+    if (!room->minus) room->minus = variable(e, e->i64), room->n = variable(e, e->i64);
+    LLVMBuildStore(B, LLVMBuildNeg(B, lo, ""), room->minus);
+    LLVMBuildStore(B, LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, low, k64(e, size - 1), ""), zero, ""), n, zero, ""), room->n);
+}
+
+/* A function of the module's that calls the emulator's one and keeps all registers but those of vectors: seldom called, and what
+ * lives in the loop should not make room for it. */
+static val rare_call(struct emit *e, LLVMTypeRef *type)
+{
+    LLVMTypeRef args_t[3] = {e->ptr, e->ptr, e->i32};
+    *type = LLVMFunctionType(e->voidt, args_t, 3, 0);
+    val fn = LLVMGetNamedFunction(e->m, "rare"), args[3];
+    if (fn) return fn;
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
+    fn = LLVMAddFunction(e->m, "rare", *type);
+    LLVMSetLinkage(fn, LLVMInternalLinkage);
+    LLVMSetFunctionCallConv(fn, LLVMPreserveMostCallConv);
+    LLVMPositionBuilderAtEnd(B, LLVMAppendBasicBlockInContext(e->c, fn, ""));
+    for (unsigned k = 0; k < 3; k++) args[k] = LLVMGetParam(fn, k);
+    LLVMBuildCall2(B, *type, LLVMBuildLoad2(B, e->ptr, args[0], ""), args, 3, "");
+    LLVMBuildRetVoid(B);
+    LLVMPositionBuilderAtEnd(B, here);
+    return fn;
 }
 
 /* The emulator's function, for this lane. */
@@ -90,7 +124,9 @@ static void lane_call(struct emit *e)
     if (in->guard) lane_store(e, in->guard);
     if (in->s[0]) lane_store(e, in->s[0]);
     for (uint32_t k = 0; k < in->n_list && in->kind == CPU_STORE; k++) lane_store(e, in->list[k]);
-    emit_plain_call(e, e->mask);
+    LLVMTypeRef type;
+    val fn = rare_call(e, &type), args[3] = {emit_op_address(e), e->regs, e->mask};
+    LLVMSetInstructionCallConv(LLVMBuildCall2(B, type, fn, args, 3, ""), LLVMPreserveMostCallConv);
     for (uint32_t k = 0; k < in->n_list && in->kind == CPU_LOAD; k++)
         if (in->list[k]) {
             val v = lane_load(e, in->list[k]);
@@ -139,9 +175,9 @@ void emit_lane_memory(struct emit *e)
     else {
         LLVMBasicBlockRef fast = emit_block(e, "access"), slow = emit_block(e, "elsewhere");
         const struct lane_room *room = &e->lane_rooms[e->ix];
-        val at = emit_address(e, in, false, 0), off = LLVMBuildSub(B, at, LLVMBuildLoad2(B, e->i64, room->lo, ""), "");
+        val at = emit_address(e, in, false, 0), off = LLVMBuildAdd(B, at, LLVMBuildLoad2(B, e->i64, room->minus, ""), "");
         val args[3] = {off, off, k64(e, (uint64_t)__builtin_ctz(in->bytes * in->vec))}; /* what is not aligned is far away then */
-        off = emit_intrinsic(e, "llvm.fshr", &e->i64, 1, args, 3);
+        if (!aligned(e, loop_of(e))) off = emit_intrinsic(e, "llvm.fshr", &e->i64, 1, args, 3);
         mostly_first(e, LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, off, LLVMBuildLoad2(B, e->i64, room->n, ""), ""), fast, slow));
         LLVMPositionBuilderAtEnd(B, slow);
         lane_call(e);
@@ -158,7 +194,7 @@ val emit_lane_first(struct emit *e)
 {
     if (e->lane_first) return e->lane_first;
     val round = LLVMBuildZExt(B, LLVMBuildSub(B, e->limit, load32(e, e->rounds), ""), e->i64, ""), word = LLVMBuildLShr(B, round, k64(e, 6), "");
-    val at = LLVMBuildGEP2(B, e->i64, e->lane_rooms[e->ix].lo, &word, 1, ""), bit = LLVMBuildShl(B, k64(e, 1), LLVMBuildAnd(B, round, k64(e, 63), ""), "");
+    val at = LLVMBuildGEP2(B, e->i64, e->lane_rooms[e->ix].rounds, &word, 1, ""), bit = LLVMBuildShl(B, k64(e, 1), LLVMBuildAnd(B, round, k64(e, 63), ""), "");
     val old = LLVMBuildLoad2(B, e->i64, at, "");
     LLVMBuildStore(B, LLVMBuildOr(B, old, bit, ""), at);
     return e->lane_first = LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, old, bit, ""), k64(e, 0), "");
@@ -166,7 +202,7 @@ val emit_lane_first(struct emit *e)
 
 static void forget_rounds(struct emit *e)
 {
-    val *at = &e->lane_rooms[e->ix].lo;
+    val *at = &e->lane_rooms[e->ix].rounds;
     if (!*at) *at = variable(e, LLVMArrayType2(e->i64, LEADER_ROUNDS / 64));
     LLVMBuildMemSet(B, *at, LLVMConstInt(e->i8, 0, 0), k64(e, LEADER_ROUNDS / 8), 8);
 }
