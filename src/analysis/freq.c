@@ -10,11 +10,15 @@
  *   anything else                                even, leaning to the fall-through
  */
 #include "analysis/freq.h"
+#include "analysis/dom.h"
+#include "analysis/uniform.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LOOP 10.0
+#define LANES 32.0
 
 struct guess {
     const struct mg_cfg *c;
@@ -247,6 +251,46 @@ static void take_measured(struct guess *g, const uint64_t *measured)
     }
 }
 
+/* From executions by threads to what they cost: a warp pays for a block once however few of its lanes are there. Counts
+ * become lanes that are paid for: at a branch on which lanes may differ a way costs as if each of them chose by itself;
+ * where all come back together they are as many as where they parted. */
+static void count_paid(struct guess *g)
+{
+    const struct mg_cfg *c = g->c;
+    struct mg_freq *f = g->f;
+    struct mg_dom *d = mg_dom_new(c);
+    struct mg_uniform *u = mg_uniform_new(c, g->l);
+    double *threads = mg_xcalloc(c->n_blocks + 1, sizeof *threads), *paid = f->block, *in = mg_xcalloc(c->n_blocks + 1, sizeof *in), *entries = mg_xcalloc(c->n_blocks + 1, sizeof *entries);
+    for (uint32_t b = 0; b < c->n_blocks; b++) threads[b] = f->block[b];
+    in[0] = entries[0] = threads[0];
+    for (uint32_t i = 0; i < c->n_blocks && c->reachable[c->rpo[i]]; i++) {
+        uint32_t b = c->rpo[i], up = d->idom[b], loop = g->l->loop_of[b];
+        const struct mg_block *k = &c->blocks[b];
+        mg_id p = end_of(g, b)->guard;
+        bool differs = p >= u->reg_lo && p < u->reg_hi && u->varying[p - u->reg_lo];
+        bool begins = loop != MG_NO_LOOP && g->l->loops[loop].header == b && entries[b] > 0;
+        paid[b] = begins ? in[b] * (threads[b] / entries[b]) : in[b];
+        while (up < c->n_blocks && g->l->loop_of[up] != loop) up = d->idom[up]; /* behind loops, what was in front of them */
+        if (up < c->n_blocks && threads[up] == threads[b]) paid[b] = paid[up];
+        paid[b] = MG_MAX(threads[b], MG_MIN(paid[b], LANES * threads[b]));
+        double lanes = paid[b] > 0 ? LANES * threads[b] / paid[b] : 0;
+        for (uint32_t s = 0; s < k->n_succs; s++) {
+            double *e = &f->edge[k->succ_at + s], share = f->share[k->succ_at + s], taken = *e;
+            uint32_t to = c->edges[k->succ_at + s];
+            if (differs && share > 0 && share < 1) *e = MG_MAX(taken, MG_MIN(paid[b] * (1 - pow(1 - share, lanes)), LANES * taken));
+            else *e = paid[b] * share;
+            if (c->rpo_ix[to] <= i) continue;
+            in[to] += *e;
+            entries[to] += taken;
+        }
+    }
+    free(threads);
+    free(in);
+    free(entries);
+    mg_uniform_free(u);
+    mg_dom_free(d);
+}
+
 struct mg_freq *mg_freq_new(const struct mg_cfg *c, const struct mg_loops *l, const uint64_t *measured)
 {
     struct mg_freq *f = mg_xcalloc(1, sizeof *f);
@@ -270,8 +314,12 @@ struct mg_freq *mg_freq_new(const struct mg_cfg *c, const struct mg_loops *l, co
         f->parts[b] = parts_by_data(&g, b);
     }
     for (uint32_t b = 0; b < c->n_blocks; b++) f->trivial[b] = g.trivial[b];
-    if (measured) take_measured(&g, measured);
-    else spread(&g);
+    if (measured) {
+        take_measured(&g, measured);
+        count_paid(&g);
+    } else {
+        spread(&g);
+    }
     free(g.def);
     free(g.loaded);
     free(g.trivial);

@@ -61,6 +61,14 @@ static double leaving_cost(const struct planner *x, uint32_t block, uint32_t edg
     return x->o->measured ? MG_MIN(32 * f->edge[edge], f->block[block]) * FLUSH : f->block[block] * FLUSH;
 }
 
+/* Does the edge leave a loop for where other ways join? Lanes that end their rounds one by one then have to be gathered
+ * for what stands on it, and once more behind. */
+static bool ends_rounds(const struct planner *x, uint32_t block, uint32_t edge)
+{
+    uint32_t loop = x->p->loops->loop_of[block];
+    return loop != MG_NO_LOOP && !mg_loops_contains(x->p->loops, loop, x->c->edges[edge]);
+}
+
 static double edge_cost(const struct planner *x, uint32_t block, uint32_t edge)
 {
     const struct mg_freq *f = x->p->freq;
@@ -68,7 +76,10 @@ static double edge_cost(const struct planner *x, uint32_t block, uint32_t edge)
     if (mg_node_form(x->c->m, end)->op == MG_OP_brx && end->guard) return NEVER;
     switch (mg_edge_place(x->c, f, block, edge)) {
     case MG_PLACE_AWAY: return 2 * f->edge[edge] + leaving_cost(x, block, edge);
-    case MG_PLACE_FALL: case MG_PLACE_HEAD: return f->edge[edge] + leaving_cost(x, block, edge);
+    case MG_PLACE_FALL:
+        if (x->o->measured && ends_rounds(x, block, edge)) return 3 * f->edge[edge] + leaving_cost(x, block, edge);
+        return f->edge[edge] + leaving_cost(x, block, edge);
+    case MG_PLACE_HEAD: return f->edge[edge] + leaving_cost(x, block, edge);
     case MG_PLACE_GUARD: return leaving_cost(x, block, edge) + 1.5 * f->block[block]; /* it waits for the predicate */
     default: return f->edge[edge];
     }

@@ -5,6 +5,7 @@
 #include "analysis/callgraph.h"
 #include "analysis/dom.h"
 #include "analysis/equiv.h"
+#include "analysis/freq.h"
 #include "analysis/indvar.h"
 #include "analysis/live.h"
 #include "analysis/loop.h"
@@ -538,6 +539,31 @@ MG_TEST(loops_bounded_by_strides_and_shifts)
         MG_CHECK_EQ(v->n, i == 6); /* only that step of two counts */
         mg_ivs_free(v);
         mg_dom_free(d);
+        mg_loops_free(l);
+        mg_cfg_free(c);
+        mg_module_free(m);
+        mg_buf_release(&b);
+    }
+}
+
+/* What measured counts make a warp pay: nearly whole warps on both ways of a branch by thread, as many lanes as went
+ * where a parameter decides, and where a loop's lanes end one by one. */
+MG_TEST(measured_counts_are_paid_by_warps)
+{
+    static const struct { const char *p; double paid; } cases[] = {{"mov.u32 %r1, %tid.x;", 1000}, {"ld.param.u32 %r1, [n];", 250}};
+    static const uint64_t counts[] = {1000, 250, 1000, 3000, 1000}; /* 0: the branch; 1: around; 2: joined; 3: three rounds; 4 */
+    for (unsigned i = 0; i < MG_COUNT_OF(cases); i++) {
+        struct mg_buf b = MG_BUF_INIT;
+        mg_buf_printf(&b, "%s.visible .entry k(.param .u32 n)\n{\n%s %s setp.gt.u32 %%p1, %%r1, 5; @%%p1 bra J;\nmov.u32 %%r2, 1;\nJ: mov.u32 %%r3, 0;\n"
+                          "L: add.u32 %%r3, %%r3, 1; setp.lt.u32 %%p2, %%r3, %%r1; @%%p2 bra L;\nret;\n}\n", HEAD, REGS, cases[i].p);
+        struct mg_module *m = parse(b.at);
+        struct mg_cfg *c = mg_cfg_new(m, 1);
+        struct mg_loops *l = mg_loops_new(c);
+        struct mg_freq *f = mg_freq_new(c, l, counts);
+        MG_CHECK_EQ(c->n_blocks, 5);
+        MG_CHECK(f->block[1] > 0.99 * cases[i].paid && f->block[1] < 1.01 * cases[i].paid);
+        MG_CHECK(f->block[0] == 1000 && f->block[2] == 1000 && f->block[3] == 3000 && f->block[4] == 1000);
+        mg_freq_free(f);
         mg_loops_free(l);
         mg_cfg_free(c);
         mg_module_free(m);
