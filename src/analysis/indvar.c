@@ -242,13 +242,31 @@ static unsigned bits_for(uint64_t n)
     return bits;
 }
 
-/* The instruction outside the loop that gives v its first value, when there is one alone. */
+static bool can_reach(const struct finder *f, uint32_t from, uint32_t to)
+{
+    const struct mg_cfg *c = f->c;
+    bool *seen = mg_xcalloc(c->n_blocks + 1, sizeof *seen);
+    uint32_t *stack = mg_xcalloc(c->n_blocks + 1, sizeof *stack), n = 0;
+    seen[stack[n++] = from] = true;
+    while (n && !seen[to]) {
+        const struct mg_block *k = &c->blocks[stack[--n]];
+        for (uint32_t s = 0; s < k->n_succs; s++)
+            if (!seen[c->edges[k->succ_at + s]]) seen[stack[n++] = c->edges[k->succ_at + s]] = true;
+    }
+    bool found = seen[to];
+    free(seen);
+    free(stack);
+    return found;
+}
+
+/* The instruction outside the loop that gives v its first value, when there is one alone from which it can be reached. */
 static mg_id first_def(const struct finder *f, const struct mg_iv *v)
 {
     mg_id outside = 0;
     for (uint32_t i = f->defs_at[v->reg - f->lo]; i < f->defs_at[v->reg - f->lo + 1]; i++) {
         uint32_t b = mg_cfg_block_of(f->c, f->defs[i]);
         if (b != MG_NO_BLOCK && mg_loops_contains(f->l, v->loop, b)) continue;
+        if (b != MG_NO_BLOCK && !can_reach(f, b, f->l->loops[v->loop].header)) continue;
         if (outside) return 0;
         outside = f->defs[i];
     }
