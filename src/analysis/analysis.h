@@ -37,6 +37,8 @@ struct mg_cfg {
 /* Meta instructions (MG_NF_META) never begin or end a block and are not counted. */
 struct mg_cfg *mg_cfg_new(const struct mg_module *m, mg_id func);
 void mg_cfg_free(struct mg_cfg *c);
+/* Blocks from whose head a lane can come to the end of block `to` (to itself included). */
+void mg_cfg_find_reaching(const struct mg_cfg *c, uint32_t to, bool *reach);
 static inline uint32_t mg_cfg_block_of(const struct mg_cfg *c, mg_id node)
 {
     return node >= c->node_lo && node < c->node_hi ? c->block_of[node - c->node_lo] : MG_NO_BLOCK;

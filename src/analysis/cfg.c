@@ -302,3 +302,21 @@ void mg_cfg_free(struct mg_cfg *c)
     mg_arena_release(&c->arena);
     free(c);
 }
+
+void mg_cfg_find_reaching(const struct mg_cfg *c, uint32_t to, bool *reach)
+{
+    uint32_t *stack = mg_xmalloc(sizeof *stack * (c->n_blocks + 1)), n = 0;
+    memset(reach, 0, c->n_blocks);
+    stack[n++] = to;
+    reach[to] = true;
+    while (n) {
+        const struct mg_block *k = &c->blocks[stack[--n]];
+        for (uint32_t i = 0; i < k->n_preds; i++) {
+            uint32_t p = c->preds[k->pred_at + i];
+            if (reach[p]) continue;
+            reach[p] = true;
+            stack[n++] = p;
+        }
+    }
+    free(stack);
+}

@@ -242,35 +242,21 @@ static unsigned bits_for(uint64_t n)
     return bits;
 }
 
-static bool can_reach(const struct finder *f, uint32_t from, uint32_t to)
-{
-    const struct mg_cfg *c = f->c;
-    bool *seen = mg_xcalloc(c->n_blocks + 1, sizeof *seen);
-    uint32_t *stack = mg_xcalloc(c->n_blocks + 1, sizeof *stack), n = 0;
-    seen[stack[n++] = from] = true;
-    while (n && !seen[to]) {
-        const struct mg_block *k = &c->blocks[stack[--n]];
-        for (uint32_t s = 0; s < k->n_succs; s++)
-            if (!seen[c->edges[k->succ_at + s]]) seen[stack[n++] = c->edges[k->succ_at + s]] = true;
-    }
-    bool found = seen[to];
-    free(seen);
-    free(stack);
-    return found;
-}
-
 /* The instruction outside the loop that gives v its first value, when there is one alone from which it can be reached. */
 static mg_id first_def(const struct finder *f, const struct mg_iv *v)
 {
     mg_id outside = 0;
+    uint32_t n = 0;
+    bool *leads = mg_xcalloc(f->c->n_blocks + 1, sizeof *leads);
+    mg_cfg_find_reaching(f->c, f->l->loops[v->loop].header, leads);
     for (uint32_t i = f->defs_at[v->reg - f->lo]; i < f->defs_at[v->reg - f->lo + 1]; i++) {
         uint32_t b = mg_cfg_block_of(f->c, f->defs[i]);
-        if (b != MG_NO_BLOCK && mg_loops_contains(f->l, v->loop, b)) continue;
-        if (b != MG_NO_BLOCK && !can_reach(f, b, f->l->loops[v->loop].header)) continue;
-        if (outside) return 0;
+        if (b != MG_NO_BLOCK && (mg_loops_contains(f->l, v->loop, b) || !leads[b])) continue;
         outside = f->defs[i];
+        n++;
     }
-    return outside && !f->m->nodes.at[outside].guard ? outside : 0;
+    free(leads);
+    return n == 1 && !f->m->nodes.at[outside].guard ? outside : 0;
 }
 
 /* Constant that the register has whenever the loop is entered. */

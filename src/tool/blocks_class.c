@@ -109,25 +109,6 @@ static void emit_head(struct emitter *e, uint32_t b)
     e->x.guard = 0;
 }
 
-/* Blocks from whose head a lane can come to the end of block `to` (to itself included). */
-static void find_reaching(const struct mg_cfg *c, uint32_t to, bool *reach)
-{
-    uint32_t *stack = mg_xmalloc(sizeof *stack * (c->n_blocks + 1)), n = 0;
-    memset(reach, 0, c->n_blocks);
-    stack[n++] = to;
-    reach[to] = true;
-    while (n) {
-        const struct mg_block *k = &c->blocks[stack[--n]];
-        for (uint32_t i = 0; i < k->n_preds; i++) {
-            uint32_t p = c->preds[k->pred_at + i];
-            if (reach[p]) continue;
-            reach[p] = true;
-            stack[n++] = p;
-        }
-    }
-    free(stack);
-}
-
 static struct mg_opnd class_value(const struct class_plan *k)
 {
     return k->kind == CLASS_ONE ? mg_o_imm(1) : mg_o_reg(k->reg);
@@ -345,7 +326,7 @@ static void emit_end(struct emitter *e, uint32_t b, bool *reach)
     unsigned op = mg_node_form(e->x.m, &n)->op;
     bool leaves = op == MG_OP_ret || op == MG_OP_exit, call = op == MG_OP_call;
     if (!leaves && !e->may_leave[b]) return;
-    find_reaching(e->x.c, b, reach);
+    mg_cfg_find_reaching(e->x.c, b, reach);
     e->x.at = last;
     struct mg_call c = {.indirect = false};
     if (call) mg_call_read(e->x.m, last, &c);
