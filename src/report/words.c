@@ -79,6 +79,24 @@ static void add_other_ptx(const struct mg_profile *p, struct mg_buf *out)
     }
 }
 
+/* Launches of a kernel that did not complete, by id. */
+static void add_incomplete(const struct mg_profile *p, uint32_t kernel, struct mg_buf *out)
+{
+    enum { named = 6 };
+    uint32_t n = 0;
+    mg_buf_printf(out, "  %s: ", p->kernels[kernel].demangled);
+    mg_add_grouped(out, p->kernels[kernel].incomplete);
+    mg_buf_adds(out, " did not complete (");
+    for (uint64_t i = 0; i < p->n_launches && n <= named; i++) {
+        const struct mg_plaunch *l = &p->launches[i];
+        if (l->complete || l->kernel != kernel) continue;
+        if (n == named) mg_buf_adds(out, ", ...");
+        else mg_buf_printf(out, "%s%llu", n ? ", " : p->kernels[kernel].incomplete == 1 ? "launch " : "launches ", (unsigned long long)l->id);
+        n++;
+    }
+    mg_buf_adds(out, "): not in the counts\n");
+}
+
 void mg_add_coverage(const struct mg_profile *p, struct mg_buf *out, uint32_t max_rows)
 {
     struct mg_coverage c;
@@ -95,11 +113,7 @@ void mg_add_coverage(const struct mg_profile *p, struct mg_buf *out, uint32_t ma
     }
     if (c.n_rows > max_rows) mg_buf_printf(out, "  and %u more kernels or reasons (margay report --json names all)\n", c.n_rows - max_rows);
     for (uint32_t i = 0; i < p->n_kernels; i++)
-        if (p->kernels[i].incomplete) {
-            mg_buf_printf(out, "  %s: ", p->kernels[i].demangled);
-            mg_add_grouped(out, p->kernels[i].incomplete);
-            mg_buf_adds(out, " did not complete: not in the counts\n");
-        }
+        if (p->kernels[i].incomplete) add_incomplete(p, i, out);
     mg_add_left_alone(p, out, max_rows);
     add_other_ptx(p, out);
     mg_buf_adds(out, "coverage: ");

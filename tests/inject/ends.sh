@@ -30,7 +30,7 @@ check() { # WHAT EXIT STDOUT-PATTERN "launches instrumented complete"
     fi
 }
 check trap 4 '^sync: (719|715)' "2 2 1"
-grep -q 'trap: 1 did not complete' err || { echo "FAIL trap: not said"; failed=1; }
+grep -q 'trap: 1 did not complete (launch 1): ' err && "$MARGAY" report profile | grep -q 'trap: 1 did not complete (launch 1): ' || { echo "FAIL trap: not said"; failed=1; }
 check _exit 5 '' "1 1 1"
 check quick_exit 6 '' "1 1 1"
 check abort 134 '' "1 1 1"
