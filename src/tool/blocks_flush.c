@@ -1,15 +1,21 @@
 /* Flushing the counters of scheme register.
  *
  *     activemask m;  x = or of all counters;  vote.any(x) or skip
- *     address = counters + shard(%smid);  rank = lane's number among the active ones
- *     for (i = rank; i < n; i += lanes)           one lane for each counter, one instruction for all
+ *     address = counters + shard(%smid);  i = lane's number among the active ones
+ *     a whole warp: one lane for each counter, one instruction for all
  *         packed registers   6 groups of 5 bits, 6 bits apart: v |= redux.add((K >> g) & 0x01041041) >> 6 * i' & 63
  *         others             if (i is its number) v = redux.add c      as long as all are below 2^27; else lane by lane
  *         if (v) red.global.add [address + 8 * i], v
+ *     else lane by lane
  *
  * More counters than lanes come in banks. Without redux (before sm_80) whole warps add by shuffles,
  * others lane by lane. Before sm_70 everything is added lane by lane. No lane waits for one that is
  * not in the flush with it, so a warp may leave in pieces, and in front of a barrier.
+ *
+ * Pieces of a warp that are in the flush at once may meet in it at any branch, and ptxas takes what
+ * activemask told for equal in all lanes that run together: a sum by a mask from before a branch is that
+ * of whoever has come to it (seen on an H200: each piece added both). So sums are by -1, or by a mask
+ * asked for right in front of them.
  */
 #include "tool/blocks_regs.h"
 
@@ -41,12 +47,12 @@ struct bank { /* what one round of adding takes: slots [slot, slot + n) */
     mg_id lead; /* only lanes for which this predicate holds; 0: all */
 };
 
-/* d = sum of s over the lanes of the mask. */
+/* d = sum of s over the lanes of the mask; 0: a whole warp. */
 static void sum_lanes(struct mg_rfunc *f, mg_id d, mg_id s, mg_id mask)
 {
     struct mg_emit *x = &f->x;
     if (f->redux) {
-        EMIT("redux.sync.add.u32", R(d), R(s), R(mask));
+        EMIT("redux.sync.add.u32", R(d), R(s), mask ? R(mask) : I(-1));
         return;
     }
     mg_id t = mg_rc_t32(f, 5);
@@ -69,7 +75,7 @@ static void add_field(struct mg_rfunc *f, const struct bank *k, uint32_t w, mg_i
     if (!summed) {
         if (c->bit % 16) EMIT("shr.u32", R(pair), R(c->reg), I(8));
         EMIT("and.b32", R(pair), R(c->bit % 16 ? pair : c->reg), I(0x00ff00ff));
-        sum_lanes(f, pair, pair, mg_rc_t32(f, MASK));
+        sum_lanes(f, pair, pair, 0);
     }
     if (c->bit >= 16) EMIT("shr.u32", R(one), R(pair), I(16));
     else EMIT("and.b32", R(one), R(pair), I(0xffff));
@@ -77,28 +83,69 @@ static void add_field(struct mg_rfunc *f, const struct bank *k, uint32_t w, mg_i
     EMIT("selp.b32", R(v), R(one), R(v), R(mg_rc_tp(f, 1)));
 }
 
-/* One round for as many counters as there are lanes; sums are taken anew in each, so that none has to
- * be kept while the others are made. */
+/* p: this is the lowest of the lanes that are here now; returns a register that holds them all. */
+static mg_id lowest_here(struct mg_rfunc *f, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    mg_id here = mg_rc_t32(f, LANES), t = mg_rc_t32(f, 5);
+    EMIT("activemask.b32", R(here));
+    EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    EMIT("and.b32", R(t), R(t), R(here));
+    EMIT("setp.eq.u32", R(p), R(t), I(0));
+    return here;
+}
+
+/* Some lanes of a warp: lane by lane. */
+static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
+{
+    struct mg_emit *x = &f->x;
+    if (k->n_bits) { /* bit 6 * i + g is counter 5 * g + i */
+        mg_id left = mg_rc_t32(f, 7), bit = mg_rc_t32(f, VALUE), t = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), at = mg_rc_t64(f, 2), again = mg_rc_label(f), out = mg_rc_label(f);
+        if (k->lead) EMIT("selp.b32", R(left), R(k->bits), I(0), R(k->lead));
+        else EMIT("mov.b32", R(left), R(k->bits));
+        mg_rc_put_label(f, again);
+        mg_node_insert_before(x->m, x->func, x->at, mg_node_new_kind(x->m, MG_NODE_pragma, mg_intern_adds(&x->m->names, "nounroll")));
+        EMIT("setp.eq.u32", R(p), R(left), I(0));
+        mg_rc_branch(f, p, false, out);
+        EMIT("bfind.u32", R(bit), R(left));
+        EMIT("shl.b32", R(t), I(1), R(bit));
+        EMIT("xor.b32", R(left), R(left), R(t));
+        EMIT("mul.lo.u32", R(t), R(bit), I(43));
+        EMIT("shr.u32", R(t), R(t), I(8)); /* bit / 6 */
+        EMIT("mul.lo.u32", R(bit), R(bit), I(5));
+        EMIT("mad.lo.u32", R(bit), R(t), I(-29), R(bit));
+        EMIT("mad.wide.u32", R(at), R(bit), I(8), R(base));
+        EMIT("red.global.add.u64", mg_o_addr_reg(at, 8 * (int64_t)k->slot), I(1));
+        mg_rc_branch(f, 0, false, again);
+        mg_rc_put_label(f, out);
+    }
+    for (uint32_t w = 0; w < k->n_words; w++) mg_rc_add_lane(f, k->words[w], base, k->lead);
+}
+
+/* A whole warp, a lane for each counter; what is not one adds apart. */
 static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
 {
     struct mg_emit *x = &f->x;
     uint32_t groups = (k->n_bits + 4) / 5;
-    mg_id mask = mg_rc_t32(f, MASK), i = mg_rc_t32(f, LANES), shift = mg_rc_t32(f, SHIFT), v = mg_rc_t32(f, VALUE), t = mg_rc_t32(f, 5), r = mg_rc_t32(f, RANK), first = mg_rc_t32(f, 6), sum = mg_rc_t32(f, 7);
-    bool loops = k->n > 1;
-    mg_id again = 0;
+    mg_id shift = mg_rc_t32(f, SHIFT), v = mg_rc_t32(f, VALUE), i = mg_rc_t32(f, RANK), sum = mg_rc_t32(f, 7), done = 0;
+    if (f->redux) {
+        EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(mg_rc_t32(f, MASK)), I(-1));
+        struct mg_apart a = mg_rc_begin_apart(f, mg_rc_tp(f, 1));
+        add_some(f, k, base);
+        done = mg_rc_label(f);
+        if (a.inside) mg_rc_branch(f, 0, false, done);
+        else a.back = done;
+        mg_rc_end_apart(f, a);
+    }
     if (k->n == 1 && k->n_bits && !k->lead) { /* the first lane adds it */
-        sum_lanes(f, v, k->bits, mask);
-        EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(r), I(0));
+        sum_lanes(f, v, k->bits, 0);
+        EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(i), I(0));
         EMIT("cvt.u64.u32", R(mg_rc_t64(f, 2)), R(v));
         mg_emit_guard(x, mg_rc_tp(f, 1), false);
         EMIT("red.global.add.u64", mg_o_addr_reg(base, 8 * (int64_t)k->slot), R(mg_rc_t64(f, 2)));
         mg_emit_guard(x, 0, false);
+        if (done) mg_rc_put_label(f, done);
         return;
-    }
-    EMIT("mov.u32", R(i), R(r));
-    if (loops) {
-        EMIT("mov.u32", R(first), I(0));
-        mg_rc_put_label(f, again = mg_rc_label(f));
     }
     if (groups) EMIT("mul.lo.u32", R(shift), R(i), I(6));
     else EMIT("mov.u32", R(v), I(0));
@@ -113,7 +160,7 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
             EMIT("selp.b32", R(sum), R(from), I(0), R(k->lead));
             from = sum;
         }
-        sum_lanes(f, sum, from, mask);
+        sum_lanes(f, sum, from, 0);
         if (g) EMIT("sub.u32", R(shift), R(shift), I(30));
         EMIT("shr.u32", R(sum), R(sum), R(shift));
         EMIT("and.b32", R(g ? sum : v), R(sum), I(63));
@@ -130,7 +177,7 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
             EMIT("selp.b32", R(sum), R(low), I(0), R(k->lead));
             low = sum;
         }
-        sum_lanes(f, sum, low, mask);
+        sum_lanes(f, sum, low, 0);
         EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(i), I(k->n_bits + w));
         EMIT("selp.b32", R(v), R(sum), R(v), R(mg_rc_tp(f, 1)));
     }
@@ -140,16 +187,7 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
     mg_emit_guard(x, mg_rc_tp(f, 1), false);
     EMIT("red.global.add.u64", mg_o_addr_reg(mg_rc_t64(f, 1), 8 * (int64_t)k->slot), R(mg_rc_t64(f, 2)));
     mg_emit_guard(x, 0, false);
-    if (!loops) return;
-    mg_id done = mg_rc_label(f); /* a whole warp needs no second round */
-    EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(mask), I(-1));
-    mg_rc_branch(f, mg_rc_tp(f, 1), false, done);
-    EMIT("popc.b32", R(t), R(mask));
-    EMIT("add.u32", R(i), R(i), R(t));
-    EMIT("add.u32", R(first), R(first), R(t));
-    EMIT("setp.lt.u32", R(mg_rc_tp(f, 1)), R(first), I(k->n));
-    mg_rc_branch(f, mg_rc_tp(f, 1), false, again);
-    mg_rc_put_label(f, done);
+    if (done) mg_rc_put_label(f, done);
 }
 
 /* Sets p: some lane's word counter does not fit a sum of 32 bits. */
@@ -245,9 +283,9 @@ static void add_locals(struct mg_rfunc *f, mg_id base)
     }
     mg_rc_branch(f, q, false, slow);
     EMIT("cvt.u32.u64", R(mg_rc_t32(f, SHIFT)), R(v));
-    sum_lanes(f, mg_rc_t32(f, VALUE), mg_rc_t32(f, SHIFT), mg_rc_t32(f, MASK));
+    sum_lanes(f, mg_rc_t32(f, VALUE), mg_rc_t32(f, SHIFT), f->redux ? lowest_here(f, one) : 0);
     EMIT("cvt.u64.u32", R(v), R(mg_rc_t32(f, VALUE)));
-    EMIT("setp.eq.u32", R(one), R(mg_rc_t32(f, RANK)), I(0));
+    if (!f->redux) EMIT("setp.eq.u32", R(one), R(mg_rc_t32(f, RANK)), I(0));
     mg_rc_put_label(f, slow);
     mg_emit_guard(x, one, false);
     EMIT("red.global.add.u64", to, R(v));
@@ -275,16 +313,21 @@ static void add_flags(struct mg_rfunc *f, mg_id base)
         vote_any(f, p);
         mg_rc_branch(f, p, true, next);
         EMIT("mad.lo.u64", R(own), R(mg_rc_t64(f, 1)), I(8), R(base));
-        EMIT("popc.b32", R(t), R(mg_rc_t32(f, MASK)));
+        mg_id here = f->redux ? lowest_here(f, p) : mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK);
+        if (f->redux) {
+            EMIT("popc.b32", R(rank), R(t));
+            sum_lanes(f, sum, v, here);
+        }
+        EMIT("popc.b32", R(t), R(here));
         EMIT("setp.lt.u32", R(p), R(t), I(f->redux ? 4 : 32));
         mg_rc_branch(f, p, false, slow);
-        sum_lanes(f, sum, v, mg_rc_t32(f, MASK));
-        EMIT("shl.b32", R(t), R(mg_rc_t32(f, RANK)), I(3));
+        if (!f->redux) sum_lanes(f, sum, v, 0);
+        EMIT("shl.b32", R(t), R(rank), I(3));
         EMIT("shr.u32", R(sum), R(sum), R(t));
         EMIT("and.b32", R(sum), R(sum), I(255));
         EMIT("setp.ne.u32", R(p), R(sum), I(0));
         EMIT("cvt.u64.u32", R(mg_rc_t64(f, 0)), R(sum));
-        EMIT("mad.wide.u32", R(mg_rc_t64(f, 2)), R(mg_rc_t32(f, RANK)), I(8), R(own));
+        EMIT("mad.wide.u32", R(mg_rc_t64(f, 2)), R(rank), I(8), R(own));
         mg_emit_guard(x, p, false);
         EMIT("red.global.add.u64", mg_o_addr_reg(mg_rc_t64(f, 2), slots + 32 * half), R(mg_rc_t64(f, 0)));
         mg_emit_guard(x, 0, false);

@@ -8,6 +8,22 @@ gcc -O1 -Wall -o launch "$tools/launch.c" -L"$B/lib/margay/driver" -lcuda || exi
 export XDG_CACHE_HOME=$PWD/cache LD_LIBRARY_PATH=$B/test/driver
 "$tools/compare" --margay "$MARGAY" --launch ./launch --seeds 301-308 --devices emu,emu+1,nvidia+2,nvidia+3 &&
     "$tools/compare" --margay "$MARGAY" --launch ./launch --seeds 321-324 --tables --devices emu,nvidia+4,nvidia+5 || exit 1
+# ptxas takes the mask of activemask for that of whoever runs together, also behind a branch where pieces of a warp met: sums are
+# by a whole warp's mask, or by one asked for in the same straight line
+for seed in 301 302 303; do "$tools/generate" $seed > k.ptx; "$MARGAY" ptx instrument -t blocks --sm 90 k.ptx; done > twins.ptx
+python3 - <<'P' || exit 1
+import re
+fresh, n = set(), 0
+for line in open('twins.ptx'):
+    if re.search(r':\s*$|\b(bra|brx|call|ret|bar)\b', line): fresh = set()
+    m = re.search(r'activemask\.b32 (\w+)', line)
+    if m: fresh.add(m[1])
+    m = re.search(r'redux\.sync\.add\.u32 \w+, \w+, (\S+);', line)
+    if m and '__mg_' in line:
+        assert m[1] in ('-1', '4294967295', '0xffffffff') or m[1] in fresh, line
+        n += 1
+assert n > 10, n
+P
 "$tools/generate" 301 > k.ptx # and it does what it says: warps enter blocks more often
 for apart in 0 6; do
     MARGAY_APART=$apart "$MARGAY" run -q --device emu -o p$apart -- ./launch k.ptx > /dev/null && "$MARGAY" report p$apart --json > p$apart.json || exit 1
