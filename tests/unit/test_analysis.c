@@ -383,20 +383,46 @@ MG_TEST(liveness_keeps_guarded_writes)
     mg_module_free(m);
 }
 
-static void check_cohorts(const char *body, const char *want)
+static void check_cohorts_of(const char *body, bool barriers, const char *want)
 {
     struct mg_buf b = MG_BUF_INIT;
     mg_buf_printf(&b, HEAD ".visible .entry k(.param .u64 o, .param .u32 n)\n{\n%s%s}\n", REGS, body);
     struct mg_module *m = parse(b.at);
     struct mg_cfg *c = mg_cfg_new(m, mg_module_find_func(m, "k"));
     struct mg_loops *l = mg_loops_new(c);
-    struct mg_uniform *u = mg_uniform_new(c, l);
+    struct mg_dom *dom = mg_dom_new(c), *post = mg_postdom_new(c);
+    struct mg_equiv *e = mg_equiv_new(c, NULL);
+    struct mg_uniform *u = barriers ? mg_uniform_new_barriers(c, l, dom, post, e) : mg_uniform_new(c, l);
     check_numbers(u->cohort, c->n_blocks, want);
     mg_uniform_free(u);
+    mg_equiv_free(e);
+    mg_dom_free(dom);
+    mg_dom_free(post);
     mg_loops_free(l);
     mg_cfg_free(c);
     mg_module_free(m);
     mg_buf_release(&b);
+}
+
+static void check_cohorts(const char *body, const char *want) { check_cohorts_of(body, false, want); }
+
+MG_TEST(cohorts_over_barriers)
+{
+    static const char head[] = "ld.param.u32 %r9, [n]; mov.u32 %r1, 0; mov.u32 %r2, %tid.x; setp.lt.u32 %p2, %r2, 9;\nL: ";
+    static const struct { const char *aside, *meet, *with, *without; } all[] = {
+        {"@%p2 bra J; mov.u32 %r3, 1;", "bar.sync 0;", "0 0 - 0 0", "0 - - - -"},
+        {"@%p2 bra J; mov.u32 %r3, 1;", "add.u32 %r3, %r3, 1; bar.sync 0;", "0 0 - - 0", "0 - - - -"}, /* behind it */
+        {"@%p2 bra J; mov.u32 %r9, 1;", "bar.sync 0;", "0 - - - -", "0 - - - -"}, /* how often they turn is written aside */
+        {"@%p2 bra J; mov.u32 %r3, 1;", "bar.sync 0, 64;", "0 - - - -", "0 - - - -"},
+        {"@%p2 bra J; mov.u32 %r3, 1;", "barrier.sync 0;", "0 - - - -", "0 - - - -"}, /* lanes may come to it one by one */
+        {"@%p2 ret; mov.u32 %r3, 1;", "bar.sync 0;", "0 - - -", "0 - - -"}, /* not all do */
+    };
+    for (unsigned i = 0; i < MG_COUNT_OF(all); i++) {
+        char text[500];
+        snprintf(text, sizeof text, "%s%s\nJ: %s add.u32 %%r1, %%r1, 1; setp.lt.u32 %%p1, %%r1, %%r9; @%%p1 bra L; ret;\n", head, all[i].aside, all[i].meet);
+        check_cohorts_of(text, true, all[i].with);
+        check_cohorts_of(text, false, all[i].without);
+    }
 }
 
 MG_TEST(cohorts)

@@ -43,6 +43,63 @@ MG_TEST(tools_lanes_distribution)
         EXPECT("lanes", "", loop, shapes[i], "\"lanes\":[0,0,0,0,0,0,0,0,9,0,0,0,0,0,0,0,9,0,0,0,0,0,0,0,9,0,0,0,0,0,0,0,9]", "\"taken\":432,\"not_taken\":288,\"divergent\":27,\"idle_slots\":1296");
 }
 
+/* What the profile says of a block whose entries had so many active lanes so often. */
+static const char *lanes_of(char to[200], unsigned id, unsigned a, unsigned n_a, unsigned b, unsigned n_b)
+{
+    int n = sprintf(to, "{\"id\":%u,\"lanes\":[", id);
+    for (unsigned l = 0; l <= 32; l++) n += sprintf(to + n, "%s%u", l ? "," : "", l == a ? n_a : l == b ? n_b : 0);
+    sprintf(to + n, "]}");
+    return to;
+}
+
+/* Barriers bring lanes together, in a loop that all make. Warps of 32, 32 and 8; 20 lanes of the first go aside. */
+MG_TEST(tools_lanes_barriers)
+{
+    static const char text[] = TOOL_HEAD TOOL_ENTRY
+        "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; mov.u32 %r5, 0; mov.u32 %r10, %tid.x; setp.lt.u32 %p1, %r10, 20;\n"
+        "L: @!%p1 bra J; st.global.u32 [%rd3], %r5;\n"
+        "J: bar.sync 0; add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, %r9; @%p2 bra L;\n"
+        "@%p1 bra OUT; st.global.u32 [%rd3], %r5;\nOUT: ret;\n}\n";
+    const struct tool_shape shapes[] = {{.grid = 3, .block = 72, .n = 7}, {.grid = 3, .block = 72, .n = 7, .sm = 90}};
+    char l[200], side[200], j[200], other[200], out[200];
+    sprintf(other, "{\"id\":5,\"lanes\":[0,0,0,0,0,0,0,0,3,0,0,0,3,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,3]}"); /* 8, 12 and 32 */
+    for (int i = 0; i < 2; i++)
+        EXPECT("lanes", "", text, &shapes[i], lanes_of(l, 1, 32, 42, 8, 21), lanes_of(side, 2, 20, 21, 0, 0), lanes_of(j, 3, 32, 42, 8, 21),
+               "\"taken\":1092,\"not_taken\":420,\"divergent\":21", "\"taken\":1296,\"not_taken\":216,\"divergent\":0", "\"taken\":60,\"not_taken\":156,\"divergent\":3",
+               other, lanes_of(out, 6, 32, 6, 8, 3));
+}
+
+/* Both sides of a branch, for bit i of the thread in round i: split five times, then as one. */
+MG_TEST(tools_lanes_sides)
+{
+    static const char text[] = TOOL_HEAD TOOL_ENTRY
+        "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; mov.u32 %r5, 0; mov.u32 %r7, 0; mov.u32 %r10, %tid.x;\n"
+        "L: shr.u32 %r4, %r10, %r5; and.b32 %r4, %r4, 1; setp.ne.u32 %p1, %r4, 0; @%p1 bra A;\n"
+        "add.u32 %r7, %r7, 3; bra J;\n"
+        "A: add.u32 %r7, %r7, 5;\n"
+        "J: add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, %r9; @%p2 bra L;\n"
+        "st.global.u32 [%rd3], %r7; ret;\n}\n";
+    const struct tool_shape *const shapes[] = {&full, &as_gpu};
+    char l[200], a[200], b[200], j[200];
+    for (int i = 0; i < 2; i++)
+        EXPECT("lanes", "", text, shapes[i], lanes_of(l, 1, 32, 63, 0, 0), lanes_of(b, 2, 16, 45, 32, 12), lanes_of(a, 3, 16, 45, 32, 6), lanes_of(j, 4, 32, 63, 0, 0),
+               "\"taken\":912,\"not_taken\":1104,\"divergent\":45", "\"taken\":1728,\"not_taken\":288,\"divergent\":0");
+}
+
+/* Lanes of the first warp that come to a block in two groups, though all came to the one that it follows: 12 of 24 turn so
+ * often before that the others do not wait for them (docs/schedule.md, turns). */
+MG_TEST(tools_lanes_apart)
+{
+    static const char text[] = TOOL_HEAD TOOL_ENTRY
+        "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; mov.u32 %r5, 0; setp.lt.u32 %p1, %r1, 12; @!%p1 bra F;\n"
+        "L: add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, %r9; @%p2 bra L;\n"
+        "F: st.global.u32 [%rd3], %r5; ret;\n}\n";
+    const struct tool_shape shapes[] = {{.grid = 2, .block = 24, .n = 70000}, {.grid = 2, .block = 24, .n = 70000, .sm = 90}};
+    char first[200], l[200], f[200];
+    for (int i = 0; i < 2; i++)
+        EXPECT("lanes", "", text, &shapes[i], lanes_of(first, 0, 24, 2, 0, 0), lanes_of(l, 1, 12, 70000, 0, 0), lanes_of(f, 2, 12, 2, 24, 1), "\"divergent\":1", "\"divergent\":0");
+}
+
 /* Loads: neighbours aligned; all one address; 16 bytes apart; neighbours 4 bytes off; a permutation of 128-byte lines. */
 static const char loads[] = TOOL_HEAD TOOL_ENTRY
     "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; mul.wide.u32 %rd4, %r1, 16; add.u64 %rd5, %rd1, %rd4; mov.u32 %r5, %laneid;\n"
