@@ -472,11 +472,7 @@ bool emit_move(struct emit *e)
         return true;
     }
     if (in->kind == CPU_LEADER && e->version == LANE) {
-        val first = emit_lane_first(e), n[2] = {LLVMConstInt(e->i64, 1, 0), LLVMBuildZExt(B, first, e->i64, "")};
-        const uint32_t sums[2] = {in->s[0], in->d2};
-        for (int k = 0; k < 2; k++)
-            if (sums[k] && !(e->whole && e->f->regs[sums[k] - 1].sum)) emit_set_scalar(e, sums[k], 0, LLVMBuildAdd(B, emit_scalar(e, sums[k], 0, false), n[k], ""), NULL);
-        if (in->d) emit_set_scalar(e, in->d, 0, first, NULL);
+        emit_lane_leader(e);
         return true;
     }
     if (in->kind == CPU_LEADER) {

@@ -104,7 +104,7 @@ static void all_lanes(struct emit *e, val at, val value, val uniform)
     for (uint32_t k = 0; k < 32; k++) change(e, lane_word(e, places, k), uniform ? uniform : LLVMBuildTrunc(B, lane_word(e, values, k), e->i32, ""));
 }
 
-static bool is_live_after(struct emit *e, uint32_t reg)
+bool emit_is_live_after(struct emit *e, uint32_t reg)
 {
     cpu_live_at(e->f, e->block, e->ix + 1, e->scratch);
     return mg_has(e->scratch, reg - 1) || mg_has(e->f->blocks[e->block].keep, reg - 1);
@@ -125,7 +125,7 @@ void emit_shared_atomic(struct emit *e)
     LLVMBuildBr(B, next);
     LLVMPositionBuilderAtEnd(B, fast);
     e->lanes = cached;
-    val at = room(e, 0), value = NULL, uniform = NULL, result = in->d && is_live_after(e, in->d) ? room(e, 2) : NULL, places = LLVMBuildTrunc(B, many, e->v32, ""), values = NULL;
+    val at = room(e, 0), value = NULL, uniform = NULL, result = in->d && emit_is_live_after(e, in->d) ? room(e, 2) : NULL, places = LLVMBuildTrunc(B, many, e->v32, ""), values = NULL;
     if (emit_is_linear(e, in->s[1]) && (cpu_is_constant(&e->f->regs[in->s[1] - 1]) || cpu_is_uniform(e->f->regs[in->s[1] - 1].shape))) uniform = emit_scalar(e, in->s[1], 0, false);
     else values = emit_vec(e, in->s[1], false);
     if (lanes || result) {

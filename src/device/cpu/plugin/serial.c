@@ -189,15 +189,28 @@ void emit_lane_memory(struct emit *e)
     LLVMPositionBuilderAtEnd(B, next);
 }
 
-/* Is the lane the first of its set here? Lanes come in ascending order, so it is the first that is here in this round. */
-val emit_lane_first(struct emit *e)
+/* CPU_LEADER. That the lane was here in this round is noted; the first one leads its set, since lanes come in ascending order. */
+void emit_lane_leader(struct emit *e)
 {
-    if (e->lane_first) return e->lane_first;
+    const struct cpu_inst *in = e->in;
+    const uint32_t sums[2] = {in->s[0] && !is_sum(e, in->s[0] - 1) ? in->s[0] : 0, in->d2 && !is_sum(e, in->d2 - 1) ? in->d2 : 0};
     val round = LLVMBuildZExt(B, LLVMBuildSub(B, e->limit, load32(e, e->rounds), ""), e->i64, ""), word = LLVMBuildLShr(B, round, k64(e, 6), "");
     val at = LLVMBuildGEP2(B, e->i64, e->lane_rooms[e->ix].rounds, &word, 1, ""), bit = LLVMBuildShl(B, k64(e, 1), LLVMBuildAnd(B, round, k64(e, 63), ""), "");
-    val old = LLVMBuildLoad2(B, e->i64, at, "");
+    val old = LLVMBuildLoad2(B, e->i64, at, ""), first = LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, old, bit, ""), k64(e, 0), "");
     LLVMBuildStore(B, LLVMBuildOr(B, old, bit, ""), at);
-    return e->lane_first = LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, old, bit, ""), k64(e, 0), "");
+    for (int k = 0; k < 2; k++)
+        if (sums[k]) emit_set_scalar(e, sums[k], 0, LLVMBuildAdd(B, emit_scalar(e, sums[k], 0, false), k ? LLVMBuildZExt(B, first, e->i64, "") : k64(e, 1), ""), NULL);
+    if (in->d && emit_is_live_after(e, in->d)) emit_set_scalar(e, in->d, 0, first, NULL);
+}
+
+/* How many rounds those are. */
+static val count_rounds(struct emit *e, uint32_t ix)
+{
+    LLVMTypeRef t = LLVMVectorType(e->i64, LEADER_ROUNDS / 64);
+    val all = LLVMBuildLoad2(B, t, e->lane_rooms[ix].rounds, "");
+    LLVMSetAlignment(all, 8);
+    all = emit_intrinsic(e, "llvm.ctpop", &t, 1, &all, 1);
+    return emit_intrinsic(e, "llvm.vector.reduce.add", &t, 1, &all, 1);
 }
 
 static void forget_rounds(struct emit *e)
@@ -302,7 +315,6 @@ static bool body(struct emit *e, const struct cpu_serial *s)
         LLVMPositionBuilderAtEnd(B, e->bb[LANE][b]);
         for (e->ix = e->f->blocks[b].first; e->ix < e->f->blocks[b].end; e->ix++) {
             e->in = &e->f->insts[e->ix];
-            e->lane_first = NULL;
             if (e->in->kind != CPU_CTL && !emit_instruction(e)) return false;
             if (e->ix + 1 == e->f->blocks[b].end) emit_end(e);
         }
@@ -387,6 +399,9 @@ static bool emit_serial(struct emit *e, uint32_t k)
     LLVMBuildStore(B, LLVMBuildSub(B, load32(e, e->budget), LLVMBuildSub(B, e->limit, load32(e, e->least), ""), ""), e->budget); /* as if they had gone together */
     for (uint32_t r = 0; r < f->n_regs; r++)
         if (mg_has(s->out, r) && !is_sum(e, r)) emit_reload(e, r + 1, NULL, NULL, NULL);
+    for (uint32_t b = s->head; b < f->n_blocks; b++)
+        for (uint32_t i = f->blocks[b].first; e->whole && f->n_tallies && mg_has(s->blocks, b) && i < f->blocks[b].end; i++)
+            if (f->insts[i].kind == CPU_LEADER && f->tally_of[i]) emit_tally_once(e, i, count_rounds(e, i));
     go_on(e, s);
     return true;
 }

@@ -46,8 +46,9 @@ static void pass(struct emit *e, const struct cpu_site *s)
         if (!cpu_site_always(e->f, emit_region(e), s)) count(e, s->count, one(e));
         return;
     }
-    if (s->wants & 1u << CPU_TALLY_LANES) count(e, s->count + 1 + CPU_TALLY_LANES, n_lanes(e, active(e)));
-    if (s->wants & 1u << CPU_TALLY_ONCE) count(e, s->count + 1 + CPU_TALLY_ONCE, e->version == LANE ? LLVMBuildZExt(B, emit_lane_first(e), e->i64, "") : one(e));
+    bool lane = e->version == LANE;
+    if (s->wants & 1u << CPU_TALLY_LANES) count(e, s->count + 1 + CPU_TALLY_LANES, lane && !e->in->guard ? one(e) : n_lanes(e, active(e)));
+    if (s->wants & 1u << CPU_TALLY_ONCE && !lane) count(e, s->count + 1 + CPU_TALLY_ONCE, one(e));
     if (s->wants & 1u << CPU_TALLY_FIRST) count(e, s->count + 1 + CPU_TALLY_FIRST, LLVMBuildZExt(B, LLVMBuildAnd(B, emit_mask(e), LLVMConstInt(e->i32, 1, 0), ""), e->i64, ""));
 }
 
@@ -56,6 +57,12 @@ static val under(struct emit *e, uint32_t reg)
 {
     if (e->version == LANE) return LLVMBuildSelect(B, emit_scalar(e, reg, 0, true), e->mask, LLVMConstInt(e->i32, 0, 0), "");
     return LLVMBuildAnd(B, emit_mask(e), LLVMBuildBitCast(B, emit_vec(e, reg, true), e->i32, ""), "");
+}
+
+void emit_tally_once(struct emit *e, uint32_t ix, val times)
+{
+    for (uint32_t i = 0; i < e->f->n_sites; i++)
+        if (e->f->sites[i].at == ix && e->f->sites[i].wants & 1u << CPU_TALLY_ONCE) count(e, e->f->sites[i].count + 1 + CPU_TALLY_ONCE, times);
 }
 
 bool emit_tally(struct emit *e)
