@@ -97,7 +97,8 @@ mg_id mg_shared_declare(struct mg_module *m, mg_id func, uint32_t words)
     v.dims[0] = words;
     *mg_vec_push(&m->vars) = v;
     *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_shared, .type = MG_TYPE_b32, .first = var, .n = 1};
-    mg_node_insert_after(m, func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
+    if (func) mg_node_insert_after(m, func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
+    else mg_module_add_item(m, (struct mg_item){.kind = MG_ITEM_decl, .id = decl});
     return var;
 }
 

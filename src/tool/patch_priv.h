@@ -76,10 +76,13 @@ struct mg_patch_near { /* cells in the CTA's shared memory (patch_shared.c) */
     bool wanted, tried;
     mg_id var;                         /* 0: there is no room, or none asked for */
     mg_id lane;                        /* register: address of the lane's word in a row that begins with word 0 */
-    mg_id base;                        /* register: address of word 0 */
     struct mg_map word_of;             /* cell -> word */
     MG_VEC(uint32_t) cells;            /* by word; of word 0 none */
-    bool *loops;                       /* of the kernel: words are added to there */
+    bool has_work;                     /* one word more: what callees may have added */
+    struct mg_patch_near_func {        /* by func_ix */
+        mg_id base;                    /* register: address of word 0; 0: not used */
+        bool *loops;                   /* words are added to there */
+    } *funcs;
 };
 struct mg_patch_skips { mg_id node, pred; };
 struct mg_patch {

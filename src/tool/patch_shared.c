@@ -7,15 +7,18 @@
  *               cell (32 of them) or 1 to any other, which 32 bits hold
  *     leaving   lanes take themselves off the number of threads; the last take all words to memory
  *
- * Words lie behind the cells of a copy in the launch's memory like sums, each belonging to a cell. Only code of the kernel
- * itself has them, on GPUs, and where no function that it calls ends threads. */
+ *     callees   who enters one, and every 2^12 rounds of a lane in its loops, notes 2^12 for each lane in one more word; whoever
+ *               finds 2^31 there takes what is there to memory (tallies by all lanes alone may stand in callees)
+ *
+ * Words lie behind the cells of a copy in the launch's memory like sums, each belonging to a cell. On GPUs alone, and where no
+ * function that the kernel calls ends threads. */
 #include "tool/blocks_regs.h"
 #include "tool/patch_priv.h"
 
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
 
-enum { MOST_BYTES = 8192, MOST_ROUNDS = 1 << 20 };
+enum { MOST_BYTES = 8192, MOST_ROUNDS = 1 << 20, CALLEE_ROUNDS = 1 << 12 };
 
 static bool has_dynamic(const struct mg_module *m)
 {
@@ -32,8 +35,9 @@ static bool begin(struct mg_patch *p)
     if (k->tried) return k->var != 0;
     k->tried = true;
     if (!all->o->reduce || all->m->sm < 70 || mg_patch_ends_elsewhere(p, 0) || has_dynamic(all->m) || !mg_shared_room(all->m, MOST_BYTES)) return false;
-    k->loops = mg_arena_array(&p->scratch, bool, mg_patch_loops(p, 0)->n_loops + 1);
-    k->var = mg_shared_declare(all->m, all->twin->funcs[0], MOST_BYTES / 4);
+    k->funcs = mg_arena_array(&p->scratch, struct mg_patch_near_func, all->sites->n_funcs);
+    for (uint32_t f = 0; f < all->sites->n_funcs; f++) k->funcs[f].loops = mg_arena_array(&p->scratch, bool, mg_patch_loops(p, f)->n_loops + 1);
+    k->var = mg_shared_declare(all->m, all->sites->n_funcs == 1 ? all->twin->funcs[0] : 0, MOST_BYTES / 4);
     *mg_vec_push(&k->cells) = 0; /* the first counts threads */
     return true;
 }
@@ -41,12 +45,12 @@ static bool begin(struct mg_patch *p)
 /* Can the rounds of the loop around the spot be counted? */
 static bool bounds_rounds(struct mg_code_at *at)
 {
-    const struct mg_loops *l = mg_patch_loops(at->p, 0);
-    uint32_t b = at->kind < MG_AT_BEFORE || at->kind == MG_AT_EXIT ? MG_NO_BLOCK : mg_cfg_block_of(mg_patch_cfg(at->p, 0), at->node);
+    const struct mg_loops *l = mg_patch_loops(at->p, at->func_ix);
+    uint32_t b = at->kind < MG_AT_BEFORE || at->kind == MG_AT_EXIT ? MG_NO_BLOCK : mg_cfg_block_of(mg_patch_cfg(at->p, at->func_ix), at->node);
     if (at->kind == MG_AT_EDGE) return false;
     for (uint32_t loop = b == MG_NO_BLOCK ? MG_NO_LOOP : l->loop_of[b]; loop != MG_NO_LOOP; loop = l->loops[loop].parent)
         if (l->loops[loop].n_headers != 1) return false;
-    if (b != MG_NO_BLOCK && l->loop_of[b] != MG_NO_LOOP) at->p->near.loops[l->loop_of[b]] = true;
+    if (b != MG_NO_BLOCK && l->loop_of[b] != MG_NO_LOOP) at->p->near.funcs[at->func_ix].loops[l->loop_of[b]] = true;
     return true;
 }
 
@@ -56,12 +60,12 @@ static uint32_t word_of(struct mg_code_at *at, uint32_t first, uint32_t n)
     struct mg_patch *p = at->p;
     struct mg_patch_near *k = &p->near;
     uint64_t known;
-    if (!k->wanted || at->func_ix || !begin(p) || !bounds_rounds(at)) return 0;
+    if (!k->wanted || !begin(p) || !bounds_rounds(at)) return 0;
     if (mg_map_get(&k->word_of, first, &known)) return (uint32_t)known;
     uint32_t from = first, to = first + n;
     for (uint32_t i = 0; i < p->rows.n; i++)
         if (first >= p->rows.at[i].first && first < p->rows.at[i].first + p->rows.at[i].n) from = p->rows.at[i].first, to = MG_MAX(to, from + p->rows.at[i].n);
-    if (k->cells.n + (to - from) > MOST_BYTES / 4) return 0;
+    if (k->cells.n + (to - from) > MOST_BYTES / 4 - 1) return 0; /* one is what callees note their work in */
     for (uint32_t i = from; i < to; i++) {
         mg_map_set(&k->word_of, i, k->cells.n);
         *mg_vec_push(&k->cells) = i;
@@ -97,7 +101,7 @@ mg_id mg_near_number(struct mg_code_at *at, mg_id place)
 bool mg_near_row(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id place, mg_id v)
 {
     struct mg_patch_near *k = &at->p->near;
-    uint32_t word = word_of(at, first, n);
+    uint32_t word = at->func_ix ? 0 : word_of(at, first, n);
     if (!word) return false;
     mg_id some = mg_code_temp(at, MG_TYPE_pred);
     if (!place) {
@@ -114,7 +118,7 @@ bool mg_near_row(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id place,
 
 bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix)
 {
-    uint32_t word = word_of(at, first, n);
+    uint32_t word = at->func_ix ? 0 : word_of(at, first, n);
     if (!word) return false;
     mg_id lead = mg_value_leader(at), a = indexed(at, ix);
     MG_GUARDED(at, lead, "red.shared.add.u32", mg_o_addr_reg(a, 4 * (int64_t)word), I(1));
@@ -126,8 +130,8 @@ bool mg_near_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix)
 {
     uint32_t word = word_of(at, first, n);
     if (!word) return false;
-    struct mg_code_at *pro = mg_at_prologue(at->p, 0);
-    mg_id *base = &at->p->near.base, a = mg_code_temp(at, MG_TYPE_b32);
+    struct mg_code_at *pro = mg_at_prologue(at->p, at->func_ix);
+    mg_id *base = &at->p->near.funcs[at->func_ix].base, a = mg_code_temp(at, MG_TYPE_b32);
     if (!*base) {
         *base = mg_code_reg(pro, MG_TYPE_b32);
         MG_PURE(pro, "mov.u32", R(*base), ((struct mg_opnd){.kind = MG_OPND_var, .id = at->p->near.var}));
@@ -139,7 +143,7 @@ bool mg_near_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix)
 
 bool mg_near_cell(struct mg_code_at *at, uint32_t cell, struct mg_opnd v)
 {
-    uint32_t word = word_of(at, cell, 1);
+    uint32_t word = at->func_ix ? 0 : word_of(at, cell, 1);
     if (word) MG_CODE(at, "red.shared.add.u32", word_at(at->p, word), v);
     return word != 0;
 }
@@ -217,7 +221,7 @@ static void enter(struct mg_patch *p)
     MG_CODE(at, "mov.u32", R(i), R(mg_value_tid(at)));
     mg_code_rolled(at);
     mg_code_place(at, again);
-    MG_CODE(at, "setp.ge.u32", R(over), R(i), I(p->near.cells.n));
+    MG_CODE(at, "setp.ge.u32", R(over), R(i), I(p->near.cells.n + p->near.has_work));
     mg_code_push_guard(at, over, false);
     MG_CODE(at, "bra", mg_o_label(done));
     mg_code_pop_guard(at);
@@ -231,28 +235,53 @@ static void enter(struct mg_patch *p)
     MG_CODE(at, "bar.sync", I(0));
 }
 
-/* At the head of each loop in which words are added to. */
-static void count_rounds(struct mg_patch *p)
+/* One of the lanes here notes what they may add from here on. */
+static void note_work(struct mg_code_at *at)
 {
-    const struct mg_loops *l = mg_patch_loops(p, 0);
+    mg_id n = mg_code_temp(at, MG_TYPE_b32), old = mg_code_temp(at, MG_TYPE_b32), little = mg_code_temp(at, MG_TYPE_pred), none = mg_code_temp(at, MG_TYPE_b32), one = mg_code_temp(at, MG_TYPE_b32), on = mg_code_label(at);
+    struct mg_opnd work = word_at(at->p, at->p->near.cells.n);
+    at->p->near.has_work = true;
+    MG_CODE(at, "popc.b32", R(n), R(mg_value_active(at)));
+    MG_CODE(at, "mul.lo.u32", R(n), R(n), I(CALLEE_ROUNDS));
+    MG_CODE(at, "mov.u32", R(old), I(0));
+    MG_GUARDED(at, mg_value_leader(at), "atom.shared.add.u32", R(old), work, R(n));
+    MG_CODE(at, "setp.lt.u32", R(little), R(old), I((int64_t)1 << 31));
+    mg_code_push_guard(at, little, false);
+    MG_CODE(at, "bra", mg_o_label(on));
+    mg_code_pop_guard(at);
+    MG_CODE(at, "atom.shared.exch.b32", R(old), work, I(0));
+    MG_CODE(at, "mov.u32", R(none), I(0));
+    MG_CODE(at, "mov.u32", R(one), I(1));
+    take(at, none, one, false);
+    mg_code_place(at, on);
+}
+
+/* At the head of each loop in which words are added to. */
+static void count_rounds(struct mg_patch *p, uint32_t f)
+{
+    const struct mg_loops *l = mg_patch_loops(p, f);
     const struct mg_sites *s = mg_patch_sites(p);
     mg_id rounds = 0;
     for (uint32_t k = 0; k < l->n_loops; k++) {
-        if (!p->near.loops[k]) continue;
-        struct mg_code_at *at = mg_at_block(p, s->first_block[0] + l->loops[k].header);
+        if (!p->near.funcs[f].loops[k]) continue;
+        struct mg_code_at *at = mg_at_block(p, s->first_block[f] + l->loops[k].header);
         if (!rounds) {
             rounds = mg_code_reg(at, MG_TYPE_b32);
-            MG_CODE(mg_at_entry(p, 0), "mov.u32", R(rounds), I(0));
+            MG_CODE(mg_at_entry(p, f), "mov.u32", R(rounds), I(0));
         }
         mg_id few = mg_code_temp(at, MG_TYPE_pred), n = mg_code_temp(at, MG_TYPE_b32), on = mg_code_label(at), rank;
-        MG_CODE(at, "add.u32", R(rounds), R(rounds), I((int64_t)(UINT32_MAX / MOST_ROUNDS + 1)));
+        MG_CODE(at, "add.u32", R(rounds), R(rounds), I((int64_t)(UINT32_MAX / (f ? CALLEE_ROUNDS : MOST_ROUNDS) + 1)));
         MG_CODE(at, "setp.ne.u32", R(few), R(rounds), I(0));
         mg_code_push_guard(at, few, false);
         MG_CODE(at, "bra", mg_o_label(on));
         mg_code_pop_guard(at);
-        rank = rank_of(at);
-        MG_CODE(at, "popc.b32", R(n), R(mg_value_active(at)));
-        take(at, rank, n, false);
+        if (f) {
+            note_work(at);
+        } else {
+            rank = rank_of(at);
+            MG_CODE(at, "popc.b32", R(n), R(mg_value_active(at)));
+            take(at, rank, n, false);
+        }
         mg_code_place(at, on);
     }
 }
@@ -261,8 +290,11 @@ void mg_near_end(struct mg_patch *p)
 {
     struct mg_patch_near *k = &p->near;
     if (!k->var) return;
-    p->all->m->vars.at[k->var].dims[0] = k->cells.n;
-    count_rounds(p);
+    for (uint32_t f = 0; f < p->all->sites->n_funcs; f++) {
+        count_rounds(p, f);
+        if (f && k->funcs[f].base) note_work(mg_at_entry(p, f));
+    }
+    p->all->m->vars.at[k->var].dims[0] = k->cells.n + k->has_work;
     enter(p);
     mg_at_exits(p, 0, leave, NULL);
 }

@@ -100,6 +100,23 @@ MG_TEST(tools_lanes_apart)
         EXPECT("lanes", "", text, &shapes[i], lanes_of(first, 0, 24, 2, 0, 0), lanes_of(l, 1, 12, 70000, 0, 0), lanes_of(f, 2, 12, 2, 24, 1), "\"divergent\":1", "\"divergent\":0");
 }
 
+/* In a function called so often that, as for a GPU, words near the threads are taken to memory on the way (2^31 of work, 24
+ * lanes of 2^12 a call). */
+MG_TEST(tools_lanes_callee)
+{
+    static const char text[] = TOOL_HEAD
+        ".func f (.param .b32 a)\n{\n.reg .b32 %q<3>; .reg .pred %z<2>; ld.param.u32 %q1, [a]; setp.lt.u32 %z1, %q1, 12; @!%z1 bra E; mov.u32 %q2, 5;\nE: ret;\n}\n"
+        TOOL_ENTRY "mov.u32 %r5, 0;\n"
+        "L: { .param .b32 p; st.param.b32 [p], %r1; call.uni f, (p); }\n"
+        "add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, %r9; @%p1 bra L;\n"
+        "st.global.u32 [%rd1], %r5; ret;\n}\n";
+    const struct tool_shape shapes[] = {{.grid = 1, .block = 24, .n = 25000}, {.grid = 1, .block = 24, .n = 25000, .sm = 90}};
+    char l[200], f[200], side[200], e[200];
+    for (int i = 0; i < 2; i++)
+        EXPECT("lanes", "", text, &shapes[i], lanes_of(l, 1, 24, 25000, 0, 0), lanes_of(f, 4, 24, 25000, 0, 0), lanes_of(side, 5, 12, 25000, 0, 0), lanes_of(e, 6, 24, 25000, 0, 0),
+               "\"taken\":300000,\"not_taken\":300000,\"divergent\":25000");
+}
+
 /* Loads: neighbours aligned; all one address; 16 bytes apart; neighbours 4 bytes off; a permutation of 128-byte lines. */
 static const char loads[] = TOOL_HEAD TOOL_ENTRY
     "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; mul.wide.u32 %rd4, %r1, 16; add.u64 %rd5, %rd1, %rd4; mov.u32 %r5, %laneid;\n"
