@@ -89,8 +89,8 @@ static void choose_teller(struct planner *p, uint32_t b)
     if (p->u->at_end[b] != 0 && may_gather(p, b)) return;
     x->mask = mask_of(p, b);
     for (unsigned i = 0; i < 4 && x->told_by == MG_NO_BLOCK; i++) {
-        uint32_t s = p->c->edges[k->succ_at + i % 2], q = MG_NO_BLOCK;
-        if (!can_tell(p, s)) continue;
+        uint32_t s = p->c->edges[k->succ_at + i % 2], other = p->c->edges[k->succ_at + (i + 1) % 2], q = MG_NO_BLOCK;
+        if (!can_tell(p, s) || p->c->rank[s] >= p->c->rank[other]) continue; /* who goes first waits for nobody: lanes of one round alone */
         if (i < 2 ? s == b || p->c->blocks[s].n_preds != 1 : x->mask == MG_NO_BLOCK || (q = other_way_in(p, s, b)) == MG_NO_BLOCK) continue;
         p->l->blocks[s].tells = b;
         p->l->blocks[s].enters = q;

@@ -86,6 +86,23 @@ MG_TEST(tools_lanes_sides)
                "\"taken\":912,\"not_taken\":1104,\"divergent\":45", "\"taken\":1728,\"not_taken\":288,\"divergent\":0");
 }
 
+/* A way out of a loop gathers those who take it in different rounds: of 32 threads 8 each in rounds 0, 1 and 2; the last 8
+ * leave another way. The branch splits three times, and 24 go out together. */
+MG_TEST(tools_lanes_ways_out)
+{
+    static const char text[] = TOOL_HEAD TOOL_ENTRY
+        "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; mov.u32 %r5, 0; and.b32 %r4, %r1, 3;\n"
+        "L: setp.ne.u32 %p1, %r4, %r5; @%p1 bra ON;\n"
+        "bra OUT;\n"
+        "ON: add.u32 %r5, %r5, 1; setp.ne.u32 %p2, %r5, 3; @%p2 bra L;\n"
+        "add.u32 %r5, %r5, 5;\n"
+        "OUT: st.global.u32 [%rd3], %r5; ret;\n}\n";
+    const struct tool_shape *const shapes[] = {&full, &as_gpu};
+    char way[200], other[200];
+    for (int i = 0; i < 2; i++)
+        EXPECT("lanes", "", text, shapes[i], lanes_of(way, 2, 24, 9, 0, 0), lanes_of(other, 4, 8, 9, 0, 0), "\"taken\":432,\"not_taken\":216,\"divergent\":27");
+}
+
 /* Lanes of the first warp that come to a block in two groups, though all came to the one that it follows: 12 of 24 turn so
  * often before that the others do not wait for them (docs/schedule.md, turns). */
 MG_TEST(tools_lanes_apart)
