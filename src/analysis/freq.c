@@ -279,6 +279,7 @@ static void count_paid(struct guess *g)
             uint32_t to = c->edges[k->succ_at + s];
             if (differs && share > 0 && share < 1) *e = MG_MAX(taken, MG_MIN(paid[b] * (1 - pow(1 - share, lanes)), LANES * taken));
             else *e = paid[b] * share;
+            if (loop != MG_NO_LOOP && !mg_loops_contains(g->l, loop, to)) *e = MG_MAX(taken, MG_MIN(*e, in[g->l->loops[loop].header])); /* lanes are gathered */
             if (c->rpo_ix[to] <= i) continue;
             in[to] += *e;
             entries[to] += taken;

@@ -129,6 +129,7 @@ static int by_events(const void *a, const void *b)
 
 #define GUARD_FROM 6     /* counters of 64 bits in one loop */
 #define MANY_THREADS 1024
+#define MOST_RENEWED 64  /* counters of a function whose zeroes are renewed behind loops */
 #define FEW_REGISTERS 8  /* for counters in loops, where CTAs are as large: registers of native code are few */
 
 /* Would it be one of 64 bits on which 32 do where rounds are counted? */
@@ -403,6 +404,51 @@ static void find_live(struct mg_rfunc *f)
     }
 }
 
+/* Does a loop end in front of the block? */
+static bool is_behind_loop(const struct mg_rfunc *f, uint32_t b)
+{
+    const struct mg_cfg *c = f->x.c;
+    const struct mg_loops *l = f->plan->loops;
+    for (uint32_t p = 0; p < c->blocks[b].n_preds; p++) {
+        uint32_t from = c->preds[c->blocks[b].pred_at + p];
+        if (c->reachable[from] && l->loop_of[from] != MG_NO_LOOP && !mg_loops_contains(l, l->loop_of[from], b)) return true;
+    }
+    return false;
+}
+
+/* Has nothing counted in the register when a lane comes to the block's head, nor on the way to it? */
+static bool is_zero_at(const struct mg_rfunc *f, uint32_t b, mg_id reg)
+{
+    const struct mg_cfg *c = f->x.c;
+    for (uint32_t i = 0; i < f->n; i++) {
+        const struct mg_count *k = &f->plan->list[i];
+        if (f->counters[i].reg != reg) continue;
+        if (k->kind == MG_COUNT_EDGE && c->edges[k->edge] == b) return false;
+        if (k->kind == MG_COUNT_IV && f->plan->loops->loops[f->plan->ivs->list[k->iv].loop].header == b) return false;
+        for (uint32_t p = 0; p < c->blocks[b].n_preds; p++)
+            if (mg_rc_in(f->live[c->preds[c->blocks[b].pred_at + p]], i)) return false;
+    }
+    return true;
+}
+
+/* Behind loops in which a register is zero it becomes zero once more: none has to hold that zero in the loop. */
+static void renew_zeroes(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    bool plain = !f->carried && !f->n_sources && f->n == f->n_measured && !f->n_cuts && f->n <= MOST_RENEWED;
+    for (uint32_t b = 1; plain && b < x->c->n_blocks; b++) {
+        if (!x->c->reachable[b] || !is_behind_loop(f, b)) continue;
+        x->at = mg_block_head(x->m, &x->c->blocks[b]);
+        for (uint32_t k = 0; k < f->n_banks; k++)
+            if (is_zero_at(f, b, f->banks[k])) EMIT("mov.u32", R(f->banks[k]), I(0));
+        for (uint32_t i = 0; i < f->n; i++) {
+            const struct mg_rc *c = &f->counters[i];
+            if (c->kind == MG_RC_BIT || mg_rc_in_memory(c) || !is_zero_at(f, b, c->reg)) continue;
+            EMIT(c->kind == MG_RC_64 ? "mov.u64" : "mov.u32", R(c->reg), I(mg_rc_zero(c)));
+        }
+    }
+}
+
 /* ---- counting code ----------------------------------------------------------------------------------------- */
 
 static void emit_measured(struct mg_rfunc *f, uint32_t i)
@@ -473,6 +519,7 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f)
     emit_entry(y, f);
     mg_id ret = mg_body_close(x->t, x->ix, c); /* blocks of their own come behind the body */
     mg_rows_emit(f);
+    renew_zeroes(f);
     for (uint32_t i = 0; i < f->n_measured; i++) emit_measured(f, i);
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (f->rule[b] == MG_WR_LOWEST) emit_lowest(f, b);
