@@ -1,11 +1,11 @@
 /* Flushing the counters of scheme register.
  *
  *     activemask m;  x = or of all counters;  vote.any(x) or skip
- *     address = counters + shard(%smid);  i = lane's number among the active ones
+ *     i = %laneid;  address = counters + shard(%smid) + 8 * i
  *     a whole warp: one lane for each counter, one instruction for all
  *         packed registers   6 groups of 5 bits, 6 bits apart: v |= redux.add((K >> g) & 0x01041041) >> 6 * i' & 63
  *         others             if (i is its number) v = redux.add c      as long as all are below 2^27; else lane by lane
- *         if (v) red.global.add [address + 8 * i], v
+ *         if (v) red.global.add [address], v
  *     else lane by lane
  *
  * More counters than lanes come in banks. Without redux (before sm_80) whole warps add by shuffles,
@@ -83,6 +83,36 @@ static void add_field(struct mg_rfunc *f, const struct bank *k, uint32_t w, mg_i
     EMIT("selp.b32", R(v), R(one), R(v), R(mg_rc_tp(f, 1)));
 }
 
+/* d = n + what this multiprocessor's copy of the counters begins at, in words; a register of its own for n, or 0. */
+static void emit_copy(struct mg_rfunc *f, mg_id d, mg_id n)
+{
+    struct mg_emit *x = &f->x;
+    EMIT("mov.u32", R(d), mg_o_sreg(MG_SREG_smid, 0));
+    EMIT("and.b32", R(d), R(d), I(f->x.layout->n_copies - 1));
+    EMIT("mad.lo.u32", R(d), R(d), I(f->x.layout->copy_words), n ? R(n) : I(0));
+}
+
+static void emit_address(struct mg_rfunc *f, mg_id base)
+{
+    struct mg_emit *x = &f->x;
+    if (f->x.layout->n_copies > 1) {
+        emit_copy(f, mg_rc_t32(f, 5), 0);
+        EMIT("mad.wide.u32", R(base), R(mg_rc_t32(f, 5)), I(8), R(x->ctx));
+        EMIT("add.u64", R(base), R(base), I(MG_CTX_BYTES + 8 * (int64_t)f->at));
+    } else {
+        EMIT("add.u64", R(base), R(x->ctx), I(MG_CTX_BYTES + 8 * (int64_t)f->at));
+    }
+}
+
+/* Where the base is not known yet, code that needs it as a whole asks for it. */
+static mg_id whole_base(struct mg_rfunc *f, mg_id base)
+{
+    if (base) return base;
+    base = mg_rc_temp(f, &f->t.base, "__mg_base", MG_TYPE_b64);
+    emit_address(f, base);
+    return base;
+}
+
 /* p: this is the lowest of the lanes that are here now; returns a register that holds them all. */
 static mg_id lowest_here(struct mg_rfunc *f, mg_id p)
 {
@@ -99,6 +129,7 @@ static mg_id lowest_here(struct mg_rfunc *f, mg_id p)
 static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
 {
     struct mg_emit *x = &f->x;
+    base = whole_base(f, base);
     if (k->n_bits) { /* bit 6 * i + g is counter 5 * g + i */
         mg_id left = mg_rc_t32(f, 7), bit = mg_rc_t32(f, VALUE), t = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), at = mg_rc_t64(f, 2), again = mg_rc_label(f), out = mg_rc_label(f);
         if (k->lead) EMIT("selp.b32", R(left), R(k->bits), I(0), R(k->lead));
@@ -122,7 +153,67 @@ static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
     for (uint32_t w = 0; w < k->n_words; w++) mg_rc_add_lane(f, k->words[w], base, k->lead);
 }
 
-/* A whole warp, a lane for each counter; what is not one adds apart. */
+/* Sets p: some lane's word counter does not fit a sum of 32 bits. */
+static bool test_size(struct mg_rfunc *f, const struct bank *k, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    mg_id wide = mg_rc_t64(f, 1), narrow = mg_rc_t32(f, 5);
+    bool any64 = false, any32 = false;
+    for (uint32_t w = 0; w < k->n_words; w++) {
+        const struct mg_rc *c = k->words[w];
+        if (c->small) continue;
+        bool is64 = c->kind == MG_RC_64, *any = is64 ? &any64 : &any32;
+        mg_id acc = is64 ? wide : narrow;
+        if (c->kind == MG_RC_FIELD) continue; /* below 256 */
+        if (*any) EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(c->reg));
+        else EMIT(is64 ? "mov.u64" : "mov.u32", R(acc), R(c->reg));
+        *any = true;
+    }
+    if (any64) EMIT("setp.gt.u64", R(p), R(wide), I((1 << 27) - 1));
+    if (any32) EMIT("setp.gt.u32", R(any64 ? mg_rc_tp(f, 2) : p), R(narrow), I((1 << 27) - 1));
+    if (any64 && any32) EMIT("or.pred", R(p), R(p), R(mg_rc_tp(f, 2)));
+    return any64 || any32;
+}
+
+static void vote_any(struct mg_rfunc *f, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    EMIT("vote.sync.any.pred", R(p), R(p), R(mg_rc_t32(f, MASK)));
+}
+
+/* What does not fit sums of 32 bits its lane adds to memory at once, and is 0 in the sums. */
+static void add_big(struct mg_rfunc *f, const struct bank *k, mg_id base)
+{
+    struct mg_emit *x = &f->x;
+    struct mg_apart a = mg_rc_begin_apart(f, mg_rc_tp(f, 1));
+    base = whole_base(f, base);
+    for (uint32_t w = 0; w < k->n_words; w++) {
+        const struct mg_rc *c = k->words[w];
+        if (c->kind == MG_RC_FIELD) continue;
+        mg_rc_add_lane(f, c, base, 0);
+        EMIT(c->kind == MG_RC_64 ? "mov.u64" : "mov.u32", R(c->reg), I(0));
+    }
+    mg_rc_end_apart(f, a);
+}
+
+/* v of lane i goes to its counter. */
+static void add_sum(struct mg_rfunc *f, const struct bank *k, mg_id i, mg_id v, mg_id base)
+{
+    struct mg_emit *x = &f->x;
+    mg_id at = mg_rc_t64(f, 1), sum = mg_rc_t64(f, 2), word = mg_rc_t32(f, 5);
+    int64_t off = 8 * (int64_t)k->slot;
+    bool copies = !base && f->x.layout->n_copies > 1;
+    if (copies) emit_copy(f, word, i);
+    EMIT("mad.wide.u32", R(at), R(copies ? word : i), I(8), R(base ? base : x->ctx));
+    if (!base) off += MG_CTX_BYTES + 8 * (int64_t)f->at;
+    EMIT("cvt.u64.u32", R(sum), R(v));
+    EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(v), I(0));
+    mg_emit_guard(x, mg_rc_tp(f, 1), false);
+    EMIT("red.global.add.u64", mg_o_addr_reg(at, off), R(sum));
+    mg_emit_guard(x, 0, false);
+}
+
+/* A whole warp, a lane for each counter; what is not one adds apart. base 0: asked for where it is needed. */
 static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
 {
     struct mg_emit *x = &f->x;
@@ -137,13 +228,13 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
         else a.back = done;
         mg_rc_end_apart(f, a);
     }
+    if (f->redux && !f->n_cohorts && test_size(f, k, mg_rc_tp(f, 1))) add_big(f, k, base);
+    if (!base) EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_laneid, 0));
     if (k->n == 1 && k->n_bits && !k->lead) { /* the first lane adds it */
         sum_lanes(f, v, k->bits, 0);
         EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(i), I(0));
-        EMIT("cvt.u64.u32", R(mg_rc_t64(f, 2)), R(v));
-        mg_emit_guard(x, mg_rc_tp(f, 1), false);
-        EMIT("red.global.add.u64", mg_o_addr_reg(base, 8 * (int64_t)k->slot), R(mg_rc_t64(f, 2)));
-        mg_emit_guard(x, 0, false);
+        EMIT("selp.b32", R(v), R(v), I(0), R(mg_rc_tp(f, 1)));
+        add_sum(f, k, i, v, base);
         if (done) mg_rc_put_label(f, done);
         return;
     }
@@ -181,55 +272,8 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
         EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(i), I(k->n_bits + w));
         EMIT("selp.b32", R(v), R(sum), R(v), R(mg_rc_tp(f, 1)));
     }
-    EMIT("mad.wide.u32", R(mg_rc_t64(f, 1)), R(i), I(8), R(base));
-    EMIT("cvt.u64.u32", R(mg_rc_t64(f, 2)), R(v));
-    EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(v), I(0));
-    mg_emit_guard(x, mg_rc_tp(f, 1), false);
-    EMIT("red.global.add.u64", mg_o_addr_reg(mg_rc_t64(f, 1), 8 * (int64_t)k->slot), R(mg_rc_t64(f, 2)));
-    mg_emit_guard(x, 0, false);
+    add_sum(f, k, i, v, base);
     if (done) mg_rc_put_label(f, done);
-}
-
-/* Sets p: some lane's word counter does not fit a sum of 32 bits. */
-static bool test_size(struct mg_rfunc *f, const struct bank *k, mg_id p)
-{
-    struct mg_emit *x = &f->x;
-    mg_id wide = mg_rc_t64(f, 1), narrow = mg_rc_t32(f, 5);
-    bool any64 = false, any32 = false;
-    for (uint32_t w = 0; w < k->n_words; w++) {
-        const struct mg_rc *c = k->words[w];
-        if (c->small) continue;
-        bool is64 = c->kind == MG_RC_64, *any = is64 ? &any64 : &any32;
-        mg_id acc = is64 ? wide : narrow;
-        if (c->kind == MG_RC_FIELD) continue; /* below 256 */
-        if (*any) EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(c->reg));
-        else EMIT(is64 ? "mov.u64" : "mov.u32", R(acc), R(c->reg));
-        *any = true;
-    }
-    if (any64) EMIT("setp.gt.u64", R(p), R(wide), I((1 << 27) - 1));
-    if (any32) EMIT("setp.gt.u32", R(any64 ? mg_rc_tp(f, 2) : p), R(narrow), I((1 << 27) - 1));
-    if (any64 && any32) EMIT("or.pred", R(p), R(p), R(mg_rc_tp(f, 2)));
-    return any64 || any32;
-}
-
-static void vote_any(struct mg_rfunc *f, mg_id p)
-{
-    struct mg_emit *x = &f->x;
-    EMIT("vote.sync.any.pred", R(p), R(p), R(mg_rc_t32(f, MASK)));
-}
-
-/* What does not fit sums of 32 bits goes to memory lane by lane, and is 0 in the sums. */
-static void add_big(struct mg_rfunc *f, const struct bank *k, mg_id base)
-{
-    struct mg_emit *x = &f->x;
-    struct mg_apart a = mg_rc_begin_apart(f, mg_rc_tp(f, 1));
-    for (uint32_t w = 0; w < k->n_words; w++) {
-        const struct mg_rc *c = k->words[w];
-        if (c->kind == MG_RC_FIELD) continue;
-        mg_rc_add_lane(f, c, base, 0);
-        EMIT(c->kind == MG_RC_64 ? "mov.u64" : "mov.u32", R(c->reg), I(0));
-    }
-    mg_rc_end_apart(f, a);
 }
 
 static void add_bank(struct mg_rfunc *f, const struct bank *k, mg_id base, const uint64_t *set)
@@ -237,10 +281,6 @@ static void add_bank(struct mg_rfunc *f, const struct bank *k, mg_id base, const
     struct mg_emit *x = &f->x;
     mg_id slow = 0, done = 0, p = mg_rc_tp(f, 1);
     if (f->redux && !f->n_cohorts) {
-        if (test_size(f, k, p)) {
-            vote_any(f, p);
-            add_big(f, k, base);
-        }
         add_fast(f, k, base);
         return;
     }
@@ -343,20 +383,6 @@ static void add_flags(struct mg_rfunc *f, mg_id base)
     }
     mg_rc_put_label(f, next);
     mg_rc_end_locals(f, again, (f->n_flags + 7) / 8);
-}
-
-static void emit_address(struct mg_rfunc *f, mg_id base)
-{
-    struct mg_emit *x = &f->x;
-    uint32_t shards = f->x.layout->n_copies;
-    if (shards == 1) {
-        EMIT("add.u64", R(base), R(x->ctx), I(MG_CTX_BYTES + 8 * (int64_t)f->at));
-        return;
-    }
-    EMIT("mov.u32", R(mg_rc_t32(f, 5)), mg_o_sreg(MG_SREG_smid, 0));
-    EMIT("and.b32", R(mg_rc_t32(f, 5)), R(mg_rc_t32(f, 5)), I(shards - 1));
-    EMIT("mad.wide.u32", R(base), R(mg_rc_t32(f, 5)), I(8 * (int64_t)f->x.layout->copy_words), R(x->ctx));
-    EMIT("add.u64", R(base), R(base), I(MG_CTX_BYTES + 8 * (int64_t)f->at));
 }
 
 static void emit_rank(struct mg_rfunc *f)
@@ -539,13 +565,15 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
     const struct mg_rc **words = mg_xcalloc(f->n_words + 1, sizeof *words);
-    mg_id base = mg_rc_temp(f, &f->t.base, "__mg_base", MG_TYPE_b64), mask = mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK), out = mg_rc_label(f);
+    mg_id base = 0, mask = mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK), out = mg_rc_label(f);
     EMIT("activemask.b32", R(mask));
     if (!any_in_memory(f, set)) skip_empty(f, set, out);
     mg_id mine = mg_emit_mine(x);
     if (mine) mg_rc_branch(f, mine, true, out);
-    emit_address(f, base);
-    emit_rank(f);
+    if (!f->redux || f->n_cohorts || f->n_cuts || any_in_memory(f, set)) {
+        base = whole_base(f, 0);
+        emit_rank(f);
+    }
     /* slots in order: what the set leaves out is 0 and costs nothing but its place */
     for (uint32_t i = 0; i < f->n; i++)
         if (f->counters[i].slot >= f->n_bits && f->counters[i].slot < f->n_bits + f->n_words) words[f->counters[i].slot - f->n_bits] = &f->counters[i];
