@@ -99,7 +99,7 @@ static bool suits(const struct cpu_func *f, const uint64_t *set)
             const struct cpu_inst *in = &f->insts[i];
             if (!has_code(in)) return false;
             ops++;
-            if (in->kind != CPU_LOAD && in->kind != CPU_STORE) alu += in->kind != CPU_NOP && in->kind != CPU_CTL;
+            if (in->kind != CPU_LOAD && in->kind != CPU_STORE) alu += in->kind != CPU_NOP && in->kind != CPU_CTL && in->kind != CPU_LEADER;
             else if (in->s[0] && f->regs[in->s[0] - 1].shape.varying) apart++;
         }
         const struct cpu_inst *last = &f->insts[f->blocks[b].end - 1];
