@@ -176,7 +176,7 @@ static void write_var(struct emit *e, uint32_t reg, int half, val v)
 {
     const struct cpu_reg *r = &e->f->regs[reg - 1];
     if (e->version == LANE) {
-        LLVMBuildStore(B, v, e->lane_vars[reg - 1]);
+        if (e->lane_vars[reg - 1]) LLVMBuildStore(B, v, e->lane_vars[reg - 1]); /* else a constant */
         return;
     }
     val s = LLVMBuildStore(B, v, e->vars[reg - 1].at[half]);
