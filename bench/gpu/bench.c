@@ -95,6 +95,7 @@ struct built { /* one style of one kernel */
     uint32_t n_blocks; /* counted; 0: none */
     uint64_t block; /* context block and what is behind it; 0: native */
     uint64_t words;
+    uint64_t *known; /* what the twin's parameter for constants holds; NULL: it has none */
     int registers, local_bytes, resident;
     double load_ms, times[MOST_ROUNDS], median;
     uint32_t n_times;
@@ -181,6 +182,20 @@ static uint32_t add_also(const struct style *s, struct mg_tool_use *uses, void *
     return n;
 }
 
+/* Constants are as the module has them: the values at their addresses, and a copy behind the table of symbols. */
+static void fill_known(struct built *b, const struct mg_twin *t, const uint64_t *symbols, uint64_t copy)
+{
+    if (!t->known_bytes) return;
+    b->known = mg_xcalloc(t->known_bytes / 8 + 2, 8);
+    b->known[0] = copy;
+    for (uint32_t i = 0; i < t->n_known; i++) {
+        const struct mg_twin_known *k = &t->known[i];
+        b->known[1 + i] = symbols[k->symbol];
+        check(cu.to_host((char *)b->known + k->at, symbols[k->symbol] + k->from, k->bytes), "constants");
+    }
+    check(cu.to_device(copy, (const char *)b->known + t->known_values, t->known_bytes - t->known_values), "constants");
+}
+
 /* Instruments the kernel anew and loads it; fills the symbol table from the native module. */
 static void build(struct built *b, const struct style *s, const struct work *w, const char *weights, int cap)
 {
@@ -201,7 +216,7 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
     struct mg_sites *sites = mg_sites_new(ptx_module, k);
     struct mg_twin *t = NULL;
     void *confs[4] = {NULL}; /* chains of `also` are no longer */
-    bool ok = !mg_twin_new_as(ptx_module, k, probe ? 0 : MG_TWIN_CONSTANTS, &t, &d) && (!tool->configure || !tool->configure(args, &confs[0], &d));
+    bool ok = !mg_twin_new_as(ptx_module, k, mg_tool_looks_at_loads(tool) ? 0 : MG_TWIN_CONSTANTS, &t, &d) && (!tool->configure || !tool->configure(args, &confs[0], &d));
     struct mg_tool_use uses[4] = {{tool, confs[0]}};
     uint32_t n_uses = add_also(s, uses, confs, 1, &d);
     if (!ok || mg_tools_instrument(uses, n_uses, sites, t, &opts, &b->layout, &d) || mg_module_verify(t->m, &d)) {
@@ -215,7 +230,7 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
     mg_ptx_print(t->m, &text);
     if (o.keep) keep_text(w->name, s->name, text.at, text.n);
     load_style(b, l->kernel, text.at, cap);
-    if (!b->failed && cu.alloc(&b->block, MG_CTX_BYTES + 8 * b->words + 8 * (t->n_symbols + 1))) b->failed = "no memory for counters";
+    if (!b->failed && cu.alloc(&b->block, MG_CTX_BYTES + 8 * b->words + 8 * (t->n_symbols + 1) + t->known_bytes)) b->failed = "no memory for counters";
     if (!b->failed) {
         uint64_t head[MG_CTX_BYTES / 8] = {0}, table[64] = {0};
         head[MG_CTX_COUNTERS / 8] = b->block + MG_CTX_BYTES;
@@ -228,6 +243,7 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
         check(cu.set(b->block + MG_CTX_BYTES, 0, 2 * b->words), "counters");
         put_list(b, tool, confs[0]);
         if (t->n_symbols) check(cu.to_device(head[MG_CTX_SYMBOLS / 8], table, 8 * t->n_symbols), "symbols");
+        fill_known(b, t, table, head[MG_CTX_SYMBOLS / 8] + 8 * (t->n_symbols + 1));
         measure_function(b, l);
     }
     mg_buf_release(&text);
@@ -240,6 +256,7 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
 
 static void release(struct built *b)
 {
+    free(b->known);
     if (b->module && b->module != native_module) cu.unload(b->module);
     if (b->block) cu.free(b->block);
     mg_layout_release(&b->layout);
@@ -252,6 +269,7 @@ static void send(const struct built *b, const struct launch *l)
     uint64_t block = b->block;
     for (unsigned i = 0; i < l->n_args; i++) params[i] = (void *)&l->args[i];
     params[l->n_args] = &block;
+    params[l->n_args + 1] = b->known;
     check(cu.launch(b->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], 0, NULL, params, NULL), l->kernel);
 }
 

@@ -26,6 +26,7 @@ static void pass_ends(void)
 {
     mg_gpu_graph_pass();
     mg_frames_look();
+    mg_gpu_known_pass();
 }
 
 static bool open_real(const struct mg_config *c)
@@ -127,6 +128,7 @@ const struct mg_backend mg_backend_nvidia = {
     .flush = flush,
     .adapt = mg_gpu_adapt,
     .table = mg_gpu_table,
+    .known = mg_gpu_known_fill,
     .compile = mg_gpu_compile,
     .may_load = mg_gpu_may_load,
     .load = mg_gpu_load,

@@ -9,7 +9,7 @@ struct mg_gpu_fit { unsigned threads, shared_bytes; int native, twin; }; /* CTAs
 struct mg_gpu_body {
     struct mg_nv_ctx *x;
     struct mg_nv_slots *slots;   /* one for every size of counters that a launch needs; under the session's lock */
-    pthread_mutex_t compiling;   /* the next four */
+    pthread_mutex_t compiling;   /* the next four; known */
     void *code; size_t code_bytes; /* machine code, compiled and not loaded yet */
     bool compiled;
     cu_result rc;                /* of compiling */
@@ -21,11 +21,19 @@ struct mg_gpu_body {
     bool early;                  /* lets later kernels begin before it ends: its launch's own event would too */
     struct mg_gpu_fit fits[8];
     uint32_t n_fits;
+    struct mg_gpu_known *known;  /* values of constants that launches bring along, newest first (gpu_known.c) */
+    uint64_t look_at, look_after; /* when they are looked at next; how long after the last time */
+    uint32_t n_changes;          /* found then */
+    bool used;                   /* a launch has ended since */
+    bool listed; struct mg_body *next_known; /* all bodies with any */
 };
 /* NULL: out of memory, or the context cannot be used. */
 struct mg_gpu_body *mg_gpu_body_get(struct mg_body *b);
 void mg_gpu_widen_stack(const struct mg_inst *i); /* before its twin is loaded; gpu_stack.c */
 void mg_gpu_forget_stack(void *ctx);
+/* Constants: have they changed? In pass_ends. And when nothing of the body runs any more: gives them back. */
+void mg_gpu_known_pass(void);
+void mg_gpu_known_release(struct mg_body *b);
 uint64_t mg_gpu_words(const struct mg_body *b, const struct mg_shape *s); /* of the counters of a launch */
 
 #endif

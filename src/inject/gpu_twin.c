@@ -231,6 +231,7 @@ bool mg_gpu_unload(struct mg_body *b)
         g->slots = mg_nv_slots_link(s);
         mg_nv_slots_free(s);
     }
+    mg_gpu_known_release(b);
     if (b->symbols)
         mg_nv_give_back(g->x, b->symbols, b->variant->n_symbols * sizeof(uint64_t));
     g->n_modules = 0;
@@ -282,14 +283,16 @@ static bool is_wave(uint64_t ctas, int native)
     return ctas <= attribute(CUDEV_MULTIPROCESSOR_COUNT, 1) * (uint64_t)native;
 }
 
-uint32_t mg_gpu_most_registers(const struct mg_inst *i, const struct mg_shape *s)
+uint32_t mg_gpu_most_registers(const struct mg_inst *i, const struct mg_shape *s, bool *must)
 {
     uint64_t ctas = (uint64_t)s->grid[0] * s->grid[1] * s->grid[2], sms = attribute(CUDEV_MULTIPROCESSOR_COUNT, 1);
     uint64_t warps = (s->block[0] * s->block[1] * s->block[2] + 31) / 32;
     int native = ctas_of(i->function, s->block[0] * s->block[1] * s->block[2], s->shared_bytes);
-    if (!ctas || !warps || !is_wave(ctas, native))
+    if (!ctas || !warps || native < 1)
         return 0;
-    return (uint32_t)(attribute(CUDEV_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536) / ((ctas + sms - 1) / sms * warps * 32) / 8 * 8);
+    *must = is_wave(ctas, native);
+    uint64_t at_once = MG_MIN((ctas + sms - 1) / sms, (uint64_t)native);
+    return (uint32_t)(attribute(CUDEV_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536) / (at_once * warps * 32) / 8 * 8);
 }
 
 /* Fewer CTAs than the native code has are fine only while nothing can depend on them all being there. */

@@ -110,13 +110,15 @@ struct mg_backend {
     void (*flush)(uint64_t timeout_ns);                           /* what has ended; for signal handlers, too */
     void (*adapt)(struct mg_twin *t);                             /* what the device asks of a twin's code */
     uint64_t (*table)(struct mg_body *b, const uint64_t *values, uint32_t n); /* addresses onto the device */
+    bool (*known)(struct mg_body *b);                             /* reads the constants that launches bring along */
     void (*compile)(struct mg_body *b);                           /* its text is there; any number of threads at once */
     /* May the twin be loaded now, without waiting for the application's work? */
     bool (*may_load)(struct mg_body *b, const struct mg_shape *s);
     bool (*load)(struct mg_body *b, void **twin, char *why, size_t room);
     bool (*unload)(struct mg_body *b);                            /* false: not now, something may use it */
     const char *(*why_not)(struct mg_body *b, const struct mg_shape *s); /* this launch's geometry asks for the native code */
-    uint32_t (*most_registers)(const struct mg_inst *i, const struct mg_shape *s); /* for as many CTAs as it needs at once; 0: any number */
+    /* With which as many of its CTAs fit at once as natively (0: not known); must: it may need that. */
+    uint32_t (*most_registers)(const struct mg_inst *i, const struct mg_shape *s, bool *must);
     bool (*take)(struct mg_run *r);                               /* fills r->room; r->block is it then */
     void (*give)(struct mg_run *r);
     mg_write_fn write;
@@ -137,10 +139,11 @@ bool mg_gpu_unload(struct mg_body *b);
 bool mg_gpu_global(void *function, const char *name, uint64_t *address);
 uint64_t mg_gpu_function_address(struct mg_body *b, const char *name);
 uint64_t mg_gpu_table(struct mg_body *b, const uint64_t *values, uint32_t n);
+bool mg_gpu_known_fill(struct mg_body *b);
 bool mg_gpu_may_load(struct mg_body *b, const struct mg_shape *s);
 bool mg_gpu_load(struct mg_body *b, void **twin, char *why, size_t room);
 const char *mg_gpu_why_not(struct mg_body *b, const struct mg_shape *s);
-uint32_t mg_gpu_most_registers(const struct mg_inst *i, const struct mg_shape *s);
+uint32_t mg_gpu_most_registers(const struct mg_inst *i, const struct mg_shape *s, bool *must);
 bool mg_gpu_take(struct mg_run *r);
 void mg_gpu_give(struct mg_run *r);
 void mg_gpu_write(struct mg_run *r, uint64_t offset, const uint64_t *words, uint32_t n);
@@ -286,6 +289,7 @@ struct mg_variant { /* text of a twin: the kernel with one set of tools */
     uint32_t uses[MG_MAX_USES];  /* region -> tool of the session */
     struct mg_twin_symbol *symbols; uint32_t n_symbols;
     uint32_t ctx_offset;
+    struct mg_twin_known *known; uint32_t n_known, known_bytes, known_offset, known_values; /* as in struct mg_twin */
     uint64_t tools;              /* as the store numbers those that stand in the text */
     bool told;                   /* the store knows of all regions */
 };
@@ -313,9 +317,11 @@ struct mg_body { /* a variant as it is loaded in one context; lives until the pr
     enum mg_state state;
     char *reason;
     uint32_t threads;            /* of a CTA of the launch that asked first; 0: none has */
-    uint32_t most_registers;     /* with which as many of its CTAs fit as it needs at once; 0: does not matter */
+    uint32_t most_registers;     /* with which as many of its CTAs fit at once as natively; 0: not known */
+    bool must_fit;               /* it may need that */
     void *twin;                  /* cu_function */
     uint64_t symbols;            /* table of addresses on the device */
+    const uint64_t *known;       /* what the twin's parameter for constants holds; NULL: it has none */
     struct mg_block_mem *blocks; /* free ones; under the session's lock */
     struct mg_gpu_body *gpu;     /* of the NVIDIA backend, NULL: nothing yet */
     uint32_t n_nodes;            /* NVIDIA: nodes of graphs that run the twin */
@@ -446,8 +452,8 @@ const char *mg_select_why_not(const struct mg_run *r, uint64_t number);
 enum mg_select_turn { MG_TURN_ANY, MG_TURN_NATIVE, MG_TURN_TWIN };
 void mg_select_force(enum mg_select_turn turn);
 void mg_select_ended(const struct mg_run *r, uint64_t hash, bool timed, uint64_t time_ns); /* hash: of all that it counted */
-/* Parameters for the twin: those given and the context block. `room` is the caller's. */
-struct mg_params { void **params, **extra; void *heap; uint64_t ctx; size_t size; void *extra_at[5]; void *params_at[64]; };
+/* Parameters for the twin: those given, the context block, values of constants if it takes any. `room` is the caller's. */
+struct mg_params { void **params, **extra; void *heap; uint64_t ctx; const uint64_t *known; size_t size; void *extra_at[5]; void *params_at[64]; };
 bool mg_params_extend(struct mg_params *p, const struct mg_run *r, void **params, void **extra);
 void mg_params_release(struct mg_params *p);
 

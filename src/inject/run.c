@@ -509,25 +509,29 @@ void mg_run_unknown(const char *reason)
 static bool extend_params(struct mg_params *p, uint32_t n, void **params)
 {
     void **to = p->params_at;
-    if (n + 1 > MG_COUNT_OF(p->params_at) && !(to = p->heap = malloc((n + 1) * sizeof *to)))
+    if (n + 2 > MG_COUNT_OF(p->params_at) && !(to = p->heap = malloc((n + 2) * sizeof *to)))
         return false;
     for (uint32_t k = 0; k < n; k++)
         to[k] = params[k];
     to[n] = &p->ctx;
+    to[n + 1] = (void *)p->known;
     p->params = to;
     return true;
 }
 
 static bool extend_extra(struct mg_params *p, const struct mg_run *r)
 {
-    uint32_t at = r->body->variant->ctx_offset;
-    char *buffer = p->heap = calloc(1, (size_t)at + 8);
+    const struct mg_variant *v = r->body->variant;
+    uint32_t at = v->ctx_offset, bytes = v->known_bytes ? v->known_offset + v->known_bytes : at + 8;
+    char *buffer = p->heap = calloc(1, bytes);
     if (!buffer)
         return false;
     if (r->values)
         memcpy(buffer, r->values, MG_MIN(at, r->inst->param_bytes));
     memcpy(buffer + at, &p->ctx, 8);
-    p->size = (size_t)at + 8;
+    if (v->known_bytes)
+        memcpy(buffer + v->known_offset, p->known, v->known_bytes);
+    p->size = bytes;
     void *extra[5] = {CULAUNCH_PARAM_BUFFER_POINTER, buffer, CULAUNCH_PARAM_BUFFER_SIZE, &p->size, CULAUNCH_PARAM_END};
     memcpy(p->extra_at, extra, sizeof extra);
     p->extra = p->extra_at;
@@ -536,7 +540,7 @@ static bool extend_extra(struct mg_params *p, const struct mg_run *r)
 
 bool mg_params_extend(struct mg_params *p, const struct mg_run *r, void **params, void **extra)
 {
-    *p = (struct mg_params){.ctx = r->block->at};
+    *p = (struct mg_params){.ctx = r->block->at, .known = __atomic_load_n(&r->body->known, __ATOMIC_ACQUIRE)};
     if (params || !extra)
         return (params || !r->inst->n_params) && extend_params(p, r->inst->n_params, params);
     return extend_extra(p, r);

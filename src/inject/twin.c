@@ -145,6 +145,12 @@ static bool instrument(struct mg_variant *v, struct mg_twin *t, struct mg_diag *
     size_t bytes = text.n;
     v->text = mg_buf_take(&text);
     v->ctx_offset = t->ctx_offset;
+    v->known = t->known; /* ours now */
+    t->known = NULL;
+    v->n_known = t->n_known;
+    v->known_bytes = t->known_bytes;
+    v->known_offset = t->known_offset;
+    v->known_values = t->known_values;
     if (!v->text || !keep_symbols(v, t))
         return fail(&v->state, &v->reason, "out of memory");
     if (s->backend->twin) /* who else asks for lines? */
@@ -182,15 +188,14 @@ static bool look_at(struct mg_inst *i)
     return true;
 }
 
-/* Do all tools of the variant count blocks only, so that no load is looked at? */
-static bool only_counts(struct mg_variant *v)
+static bool looks_at_loads(struct mg_variant *v)
 {
     struct mg_use uses[MG_MAX_USES];
     uint32_t n = mg_tools_list(v->set, uses, v->uses);
     for (uint32_t k = 0; k < n; k++)
-        if (!uses[k].tool->count)
-            return false;
-    return true;
+        if (mg_tool_looks_at_loads(uses[k].tool))
+            return true;
+    return false;
 }
 
 static bool make_text(struct mg_body *b)
@@ -204,13 +209,14 @@ static bool make_text(struct mg_body *b)
     uint64_t start = mg_now_ns();
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_twin *t = NULL;
-    unsigned flags = !mg_session.backend->send ? MG_TWIN_LAUNCHES : only_counts(v) ? MG_TWIN_CONSTANTS : 0;
+    unsigned flags = !mg_session.backend->send ? MG_TWIN_LAUNCHES : looks_at_loads(v) ? 0 : MG_TWIN_CONSTANTS;
     enum mg_err err = mg_twin_new_as(c->m, c->kernel, flags, &t, &d);
     bool ok = !err && t;
     if (ok) {
         t->threads = b->threads;
         t->registers = (uint32_t)b->inst->regs_native;
         t->most_registers = b->most_registers;
+        t->must_fit = b->must_fit;
     }
     if (ok && mg_session.backend->adapt)
         mg_session.backend->adapt(t);
@@ -334,6 +340,8 @@ static bool load(struct mg_body *b)
     char why[500] = "";
     if (!fill_symbols(b))
         return false;
+    if (b->variant->known_bytes && !mg_session.backend->known(b))
+        return fail(&b->state, &b->reason, "the values of its constants cannot be read");
     uint64_t start = mg_now_ns(), jit = mg_jit_spent(0);
     bool ok = (mg_session.backend->load ? mg_session.backend->load : load_text)(b, &f, why, sizeof why);
     mg_session.ns.load += mg_now_ns() - start - (mg_jit_spent(0) - jit);
@@ -376,7 +384,7 @@ bool mg_kernel_twin(struct mg_body *b, const struct mg_shape *s)
         cu_result (*exchange)(int *) = MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *);
         bool relaxed = exchange(&mode) == CUE_SUCCESS;
         b->threads = s->block[0] * s->block[1] * s->block[2];
-        b->most_registers = mg_session.backend->most_registers ? mg_session.backend->most_registers(b->inst, s) : 0;
+        b->most_registers = mg_session.backend->most_registers ? mg_session.backend->most_registers(b->inst, s, &b->must_fit) : 0;
         mg_kernel_prepare(b); /* other threads make other twins meanwhile */
         pthread_mutex_lock(&building);
         if (b->state == MG_STATE_NEW)

@@ -63,6 +63,10 @@ const struct mg_pass *mg_pass_at(uint32_t ix); /* NULL past the last */
 #define MG_CTX_BYTES 128
 
 struct mg_twin_symbol { char *name; bool is_func; }; /* owner: twin */
+/* Constants whose values a launch brings along in a parameter behind the hidden one (pass/twin_const.c): bytes [from, from + bytes)
+ * of the symbol's variable stand at `at` in it. Word 0 of the parameter: address of a copy, in global memory, of what
+ * stands in it from `known_values` on; word 1 + i: address of the variable of known[i]. */
+struct mg_twin_known { uint32_t symbol, from, bytes, at; };
 /* The module is a clone whose ids are those of the original: an application instruction, function
  * or variable has the same id in both (parameters excepted: they move when one is added). */
 struct mg_twin {
@@ -70,10 +74,16 @@ struct mg_twin {
     mg_id kernel;             /* in m and in the original */
     uint32_t threads;         /* of a CTA of the launch that it is made for; 0: not known. Its maker's to set */
     uint32_t registers;       /* of a thread of the native code, */
-    uint32_t most_registers;  /* with which as many CTAs fit as that launch needs at once; 0: not known, or does not matter */
+    uint32_t most_registers;  /* with which as many of that launch's CTAs fit at once as natively; 0: not known */
+    bool must_fit;            /* it may need that */
     mg_id ctx_param;          /* var: hidden parameter of the kernel */
     uint32_t ctx_offset;      /* its byte offset in the parameter block */
     struct mg_twin_symbol *symbols; uint32_t n_symbols;
+    struct mg_twin_known *known; uint32_t n_known, known_bytes; /* bytes of the parameter; 0: there is none */
+    uint32_t known_offset, known_values;
+    mg_id known_param;
+    struct mg_twin_known_reg { mg_id reg; uint32_t table; int64_t off; } *known_regs; uint32_t n_known_regs; /* hold the variables' addresses */
+    mg_id *known_loads; uint32_t n_known_loads;
     mg_id *funcs; uint32_t n_funcs;      /* kernel first, then clones in text order */
     mg_id *ctx_reg;                      /* per function: .u64 register that holds the context block's address */
     mg_id *entry_at;                     /* per function: entry code of tools goes in front of this node (0: at the end);
@@ -99,6 +109,8 @@ void mg_twin_drop_contexts(struct mg_twin *t);
 /* Puts small functions where they are called (pass/twin_inline.c): sites, nodes and lists of functions know nothing
  * of the copies. */
 void mg_twin_inline(struct mg_twin *t);
+/* Makes the body that reads constants from the parameter, beside that which reads them in memory (pass/twin_const.c). */
+void mg_twin_split_constants(struct mg_twin *t);
 void mg_twin_free(struct mg_twin *t);
 
 #endif

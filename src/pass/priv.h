@@ -18,7 +18,8 @@ struct mg_twin_build {
     unsigned flags;              /* enum mg_twin_flags */
     MG_VEC(struct mg_twin_symbol) symbols;
     struct mg_map symbol_of_var, symbol_of_func; /* id -> index in symbols */
-    MG_VEC(mg_id) native_calls, native_guards;
+    MG_VEC(mg_id) native_calls, native_guards, known_loads;
+    MG_VEC(struct mg_twin_known_reg) known_regs;
     struct mg_map proto_of;      /* target list of the app -> prototype with the hidden parameter */
 };
 
@@ -40,8 +41,8 @@ mg_id mg_twin_symbol_reg(struct mg_twin_func *f, uint32_t symbol);
 enum mg_err mg_twin_rewrite_symbols(struct mg_twin_func *f) MG_MUST_CHECK;
 /* Gives the node the form whose text has ".const" (and a bank behind it) replaced by `with`. */
 void mg_twin_replace_const(struct mg_module *m, mg_id node, const char *with);
-/* Small tables of constants that the kernel reads at fixed places: from copies in shared memory (twin_const.c). */
-void mg_twin_cache_constants(struct mg_twin_func *f);
+/* Small tables of constants: adds the parameter that brings their values along, where that is worth it (twin_const.c). */
+void mg_twin_plan_constants(struct mg_twin_func *f);
 /* Larger tables that are read at moving places: fetched at the kernel's entry (twin_prefetch.c). */
 void mg_twin_prefetch_constants(struct mg_twin_func *f);
 /* Passes the hidden argument at every call of a clone. */
@@ -50,7 +51,7 @@ enum mg_err mg_twin_rewrite_calls(struct mg_twin_func *f) MG_MUST_CHECK;
 mg_id mg_twin_add_param(struct mg_twin_build *b, mg_id func);
 
 /* A variable of the kernel's in shared memory with so many bytes for each of its warps; 0: there is no room, or dynamic shared
- * memory that somebody would see move (twin_const.c). */
+ * memory that somebody would see move (twin_shared.c). */
 mg_id mg_kernel_add_shared(struct mg_module *m, mg_id func, const char *stem, uint32_t bytes);
 /* Appends a parameter to a function, declaration or prototype; returns its var. */
 mg_id mg_func_add_param(struct mg_module *m, mg_id func, mg_str name, enum mg_type type);

@@ -75,25 +75,12 @@ static enum mg_err rewrite_func(struct mg_twin_build *b, uint32_t ix)
     prepare_func(b, &f);
     mg_map_release(&b->proto_of);
     b->proto_of = (struct mg_map)MG_MAP_INIT;
-    if (!ix && (b->flags & MG_TWIN_CONSTANTS)) mg_twin_cache_constants(&f);
-    if (!ix && (b->flags & MG_TWIN_CONSTANTS)) mg_twin_prefetch_constants(&f);
+    if (!ix && (b->flags & MG_TWIN_CONSTANTS)) mg_twin_plan_constants(&f);
+    if (!ix && (b->flags & MG_TWIN_CONSTANTS) && !b->t->known_bytes) mg_twin_prefetch_constants(&f);
     enum mg_err err = mg_twin_rewrite_symbols(&f);
     if (!err) err = mg_twin_rewrite_calls(&f);
     mg_map_release(&f.reg_of_symbol);
     return err;
-}
-
-uint64_t mg_twin_shared_bytes(const struct mg_module *m, bool *dynamic)
-{
-    uint64_t sum = 0;
-    *dynamic = false;
-    for (mg_id k = 1; k < m->vars.n; k++) {
-        const struct mg_var *v = &m->vars.at[k];
-        if (v->space != MG_SPACE_shared || v->is_param || (v->func && !m->funcs.at[v->func].first_node)) continue;
-        *dynamic |= !mg_var_bytes(v);
-        sum += mg_var_bytes(v);
-    }
-    return sum;
 }
 
 /* ---- what the twin's text holds --------------------------------------------------------------- */
@@ -271,6 +258,10 @@ enum mg_err mg_twin_new_as(const struct mg_module *m, mg_id kernel, unsigned fla
     t->native_calls = b.native_calls.at;
     t->native_guards = b.native_guards.at;
     t->n_native_calls = b.native_calls.n;
+    t->known_regs = b.known_regs.at;
+    t->n_known_regs = b.known_regs.n;
+    t->known_loads = b.known_loads.at;
+    t->n_known_loads = b.known_loads.n;
     mg_map_release(&b.symbol_of_var);
     mg_map_release(&b.symbol_of_func);
     mg_map_release(&b.proto_of);
@@ -286,6 +277,9 @@ void mg_twin_free(struct mg_twin *t)
     if (!t) return;
     for (uint32_t i = 0; i < t->n_symbols; i++) free(t->symbols[i].name);
     free(t->symbols);
+    free(t->known);
+    free(t->known_regs);
+    free(t->known_loads);
     free(t->funcs);
     free(t->ctx_reg);
     free(t->entry_at);

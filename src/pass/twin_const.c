@@ -1,228 +1,407 @@
-/* Constants of a GPU's twin that stand at fixed places of small tables: machine code reads them as operands
- * from its own constant bank, which a twin has not. Read one by one at their global addresses they cost up to
- * 1.4 times the kernel (facts in docs/measured.md). So each warp copies the part of the table that is read so to
- * shared memory when it begins, and takes four at a time from there:
+/* Constants of a GPU's twin. Machine code reads them from a bank of its own, which a twin has not: their values
+ * may change between any two launches, by any copy or kernel. So the launch brings along what the values were when the
+ * host last looked, in a parameter more (parameters lie in a bank), and the kernel looks whether they still are:
  *
- *     warp = linear thread / 32;  at = copies + warp * bytes         (entry, all lanes of the warp)
- *     for (w = lane; w < words; w += lanes)  st.shared [at + 4w], ld.global.nc [table + 4w];   bar.warp.sync
- *     ld.const.f32 d, [table+8]   ->   ld.shared.v4 {a, b, c, e}, [at];  mov d, c            (once for a block)
+ *     parameter   +0 address of a copy of the values in global memory   +8 addresses of the tables   +at values
+ *     entry       for (i = lane; i < words; i += 32)  stale |= global[table + 4i] != global[copy + 4i];   vote.any stale
+ *                 (tables of more words: i = tid.x, i += ntid.x, bar.red.or)
+ *                 @stale bra SLOW
+ *                 body with  ld.const d, [table+8]  ->  ld.param d, [values+8]            addresses taken: those of the values
+ *     SLOW        body with  ld.const d, [table+8]  ->  ld.global.nc d, [address + 8]
  *
- * Only where no tool looks at the kernel's loads, in kernels without dynamic shared memory, whose own leaves room. */
+ * Right whatever the host knows; quick when it knew. The second body is made behind all tools, so that both count
+ * in the same registers. Only for kernels of a few tables and instructions, without functions, whose constants
+ * nobody looks at. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "analysis/analysis.h"
 #include "pass/priv.h"
 
-enum { MOST_BYTES = 256, MOST_SHARED = 24576, FEW_LOADS = 8, MOST_VARS = 4 };
+enum { MOST_TABLES = 8, MOST_BYTES = 2816, MOST_PARAMS = 4096, MOST_INSTS = 1500, FEW_INSTS = 400, FEW_LOADS = 8, FEW_WORDS = 64 };
 
-struct table { mg_id var; uint32_t lo, hi, loads, at; }; /* [lo, hi): bytes that are read; at: of the copy */
-struct cache {
-    struct mg_twin_func *f;
-    struct table tables[MOST_VARS]; uint32_t n;
-    uint32_t bytes;
-    mg_id copies, at;          /* the variable; register: this warp's copy */
+struct table { mg_id var; uint32_t lo, hi; bool whole; };
+struct plan {
+    const struct mg_module *m;
+    struct table tables[MOST_TABLES]; uint32_t n;
+    uint32_t loads;
+    bool *pointers;            /* by register: it may hold an address of constants */
 };
 
-static uint32_t load_bytes(const struct mg_form *f)
+static bool is_constant(const struct mg_var *v) { return v->space == MG_SPACE_const && !v->func && !v->is_param && mg_type_kind((enum mg_type)v->type) != MG_TK_OPAQUE; }
+
+static struct table *table_of(struct plan *p, mg_id var)
 {
-    return mg_type_bits((enum mg_type)f->types[0]) / 8 * (f->vec ? f->vec : 1);
+    const struct mg_var *v = &p->m->vars.at[var];
+    if (v->def) v = &p->m->vars.at[var = v->def];
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->tables[i].var == var) return &p->tables[i];
+    if (p->n == MOST_TABLES || v->count || mg_var_align(v) < 4 || !mg_var_bytes(v)) return NULL;
+    p->tables[p->n] = (struct table){.var = var, .lo = UINT32_MAX};
+    return &p->tables[p->n++];
 }
 
-/* A load from a fixed place of a table of the module's; its variable, or 0. */
-static mg_id fixed_load(const struct mg_module *m, const struct mg_node *n)
+static bool is_constant_load(const struct mg_module *m, const struct mg_node *n)
 {
-    if (n->kind != MG_NODE_inst || (n->flags & MG_NF_META)) return 0;
     const struct mg_form *f = mg_node_form(m, n);
-    if (f->op != MG_OP_ld || n->n_opnds != 2 || f->n_types != 1 || !mg_form_has(f, MG_MOD_const) || mg_form_has(f, MG_MOD_volatile)) return 0;
-    const struct mg_opnd *o = &m->opnds.at[n->opnd + 1];
-    if (o->kind != MG_OPND_addr || o->sub != MG_OPND_var) return 0;
-    const struct mg_var *v = &m->vars.at[o->id];
-    if (v->space != MG_SPACE_const || v->func || v->count || mg_var_align(v) < 4 || load_bytes(f) > 16) return 0;
-    uint64_t end = o->val + load_bytes(f);
-    return (int64_t)o->val >= 0 && end <= mg_var_bytes(v) ? (v->def ? v->def : o->id) : 0;
+    return f->op == MG_OP_ld && mg_form_has(f, MG_MOD_const) && n->n_opnds == 2 && m->opnds.at[n->opnd + 1].kind == MG_OPND_addr;
 }
 
-static struct table *table_of(struct cache *k, mg_id var)
+/* What the instruction says of constants. False: something that cannot be told. */
+static bool look_at(struct plan *p, const struct mg_node *n, bool *takes)
 {
-    for (uint32_t i = 0; i < k->n; i++)
-        if (k->tables[i].var == var) return &k->tables[i];
-    return NULL;
-}
-
-static void find_tables(struct cache *k)
-{
-    struct mg_module *m = k->f->b->m;
-    uint32_t n = 0;
-    MG_EACH_NODE(m, &m->funcs.at[k->f->func], id) {
-        mg_id var = fixed_load(m, &m->nodes.at[id]);
-        if (!var) continue;
-        struct table *t = table_of(k, var);
-        if (!t && k->n == MOST_VARS) continue;
-        if (!t) *(t = &k->tables[k->n++]) = (struct table){.var = var, .lo = UINT32_MAX};
-        uint32_t off = (uint32_t)m->opnds.at[m->nodes.at[id].opnd + 1].val, end = off + load_bytes(mg_node_form(m, &m->nodes.at[id]));
-        t->lo = MG_MIN(t->lo, off / 16 * 16);
-        t->hi = MG_MAX(t->hi, (end + 3) / 4 * 4);
-        t->loads++;
+    const struct mg_module *m = p->m;
+    const struct mg_form *f = mg_node_form(m, n);
+    bool load = is_constant_load(m, n);
+    *takes = false;
+    if (mg_form_has(f, MG_MOD_const) && !load) return false; /* cvta, prefetch */
+    p->loads += load;
+    for (uint32_t i = 0; i < n->n_opnds; i++) {
+        const struct mg_opnd *o = &m->opnds.at[n->opnd + i];
+        bool fixed = o->kind == MG_OPND_addr && o->sub == MG_OPND_var;
+        if (!(fixed || o->kind == MG_OPND_var) || !is_constant(&m->vars.at[o->id])) continue;
+        struct table *t = table_of(p, o->id);
+        if (!t || (fixed && !load)) return false;
+        if (!fixed) {
+            *takes = t->whole = true;
+            continue;
+        }
+        uint64_t end = o->val + mg_type_bits((enum mg_type)f->types[0]) / 8 * (f->vec ? f->vec : 1u);
+        if ((int64_t)o->val < 0 || end > mg_var_bytes(&m->vars.at[t->var])) return false;
+        t->lo = MG_MIN(t->lo, (uint32_t)o->val / 16 * 16);
+        t->hi = MG_MAX(t->hi, ((uint32_t)end + 3) / 4 * 4);
     }
-    for (uint32_t i = 0; i < k->n; i++) {
-        struct table t = k->tables[i];
-        if (t.loads < FEW_LOADS || t.hi > mg_var_bytes(&m->vars.at[t.var]) || k->bytes + (t.hi - t.lo + 15) / 16 * 16 > MOST_BYTES) continue;
-        t.at = k->bytes;
-        k->bytes += (t.hi - t.lo + 15) / 16 * 16;
-        k->tables[n++] = t;
+    return true;
+}
+
+static bool uses_pointer(const struct plan *p, mg_id node)
+{
+    mg_id ids[64];
+    uint32_t n = mg_node_uses(p->m, node, ids, MG_COUNT_OF(ids));
+    bool any = n > MG_COUNT_OF(ids);
+    for (uint32_t i = 0; i < n && !any; i++) any = p->pointers[ids[i]];
+    return any;
+}
+
+/* Every address of a constant comes from the tables, and goes nowhere but into loads of constants. */
+static bool follow_pointers(struct plan *p, const struct mg_func *f)
+{
+    const struct mg_module *m = p->m;
+    for (bool again = true; again;) {
+        again = false;
+        MG_EACH_NODE(m, f, id) {
+            mg_id ids[64];
+            if (m->nodes.at[id].kind != MG_NODE_inst || !uses_pointer(p, id)) continue;
+            unsigned op = mg_node_form(m, &m->nodes.at[id])->op;
+            if (op == MG_OP_ld || op == MG_OP_setp) continue;
+            uint32_t n = mg_node_defs(m, id, ids, MG_COUNT_OF(ids));
+            for (uint32_t i = 0; i < n && i < MG_COUNT_OF(ids); i++)
+                if (!p->pointers[ids[i]]) p->pointers[ids[i]] = again = true;
+        }
     }
-    k->n = n;
+    MG_EACH_NODE(m, f, id) {
+        const struct mg_node *n = &m->nodes.at[id];
+        if (n->kind != MG_NODE_inst) continue;
+        const struct mg_form *form = mg_node_form(m, n);
+        const struct mg_opnd *at = n->n_opnds == 2 ? &m->opnds.at[n->opnd + 1] : NULL;
+        bool moves = is_constant_load(m, n) && at->sub == MG_OPND_reg;
+        if (moves && !p->pointers[at->id]) return false;
+        if (moves || !uses_pointer(p, id)) continue;
+        mg_id ids[4];
+        if (form->op == MG_OP_ld || form->op == MG_OP_call || !mg_node_defs(m, id, ids, MG_COUNT_OF(ids))) return false;
+    }
+    return true;
 }
 
-/* Room in shared memory, and nobody who would see it move. */
-static bool has_room(const struct mg_module *m, uint64_t bytes)
+static bool make_plan(struct plan *p, const struct mg_twin *t)
 {
-    bool dynamic;
-    bytes += mg_twin_shared_bytes(m, &dynamic);
-    return !dynamic && bytes <= MOST_SHARED;
+    const struct mg_module *m = p->m;
+    const struct mg_func *f = &m->funcs.at[t->kernel];
+    bool ok = t->n_funcs == 1 && m->sm >= 70 && m->version_major >= 6 && f->n_insts <= MOST_INSTS;
+    p->pointers = mg_xcalloc(m->regs.n, sizeof *p->pointers);
+    MG_EACH_NODE(m, f, id) {
+        const struct mg_node *n = &m->nodes.at[id];
+        bool takes;
+        ok = ok && n->kind != MG_NODE_target && n->kind != MG_NODE_raw;
+        if (!ok) return false;
+        if (n->kind != MG_NODE_inst) continue;
+        if (!look_at(p, n, &takes)) return false;
+        mg_id ids[4];
+        uint32_t defs = takes ? mg_node_defs(m, id, ids, MG_COUNT_OF(ids)) : 0;
+        if (takes && (defs != 1 || n->guard)) return false;
+        if (takes) p->pointers[ids[0]] = true;
+    }
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
+        struct table *x = &p->tables[i];
+        uint64_t size = mg_var_bytes(&m->vars.at[x->var]);
+        if (size > UINT32_MAX) return false;
+        if (x->whole) x->lo = 0, x->hi = (uint32_t)size;
+        if (x->hi > size || x->hi % 4 || x->hi - x->lo > MOST_BYTES) return false;
+        bytes += (x->hi - x->lo + 15) / 16 * 16;
+    }
+    bool worth = f->n_insts <= FEW_INSTS || p->loads >= FEW_LOADS;
+    return p->n && p->loads && worth && bytes <= MOST_BYTES && follow_pointers(p, f);
 }
 
-static uint32_t count_warps(const struct mg_func *f)
-{
-    const uint32_t *d = f->reqntid[0] ? f->reqntid : f->maxntid;
-    uint64_t threads = d[0] ? (uint64_t)d[0] * MG_MAX(d[1], 1u) * MG_MAX(d[2], 1u) : 1024;
-    return (uint32_t)((MG_MIN(threads, 1024u) + 31) / 32);
-}
-
-mg_id mg_kernel_add_shared(struct mg_module *m, mg_id func, const char *stem, uint32_t bytes)
-{
-    uint64_t all = (uint64_t)bytes * count_warps(&m->funcs.at[func]);
-    char name[64];
-    mg_id var = m->vars.n, decl = m->decls.n;
-    if (!has_room(m, all)) return 0;
-    snprintf(name, sizeof name, "%s%u", stem, (unsigned)var);
-    struct mg_var v = {.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_shared, .type = MG_TYPE_b8, .align = 16, .n_dims = 1, .func = func};
-    v.dims = mg_arena_array(&m->arena, uint64_t, 1);
-    v.dims[0] = all;
-    *mg_vec_push(&m->vars) = v;
-    *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_shared, .type = MG_TYPE_b8, .first = var, .n = 1};
-    mg_node_insert_after(m, func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
-    return var;
-}
+/* ---- the parameter ------------------------------------------------------------------------------------- */
 
 #define EMIT(...) MG_INSERT(m, func, at, __VA_ARGS__)
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
 
-static mg_id new_label(struct mg_module *m, mg_id func)
+static mg_id new_reg(struct mg_module *m, mg_id func, enum mg_type type) { return mg_module_add_reg(m, func, "__mg_z", type); }
+
+static void add_param(struct mg_twin_build *b, uint32_t bytes)
 {
-    mg_id label = mg_module_add_label(m, func, "$__mg_copy");
+    struct mg_module *m = b->m;
+    struct mg_twin *t = b->t;
+    t->known_param = mg_func_add_param(m, t->kernel, mg_intern_adds(&m->names, "__mg_known"), MG_TYPE_b8);
+    t->ctx_param = t->known_param - 1;
+    struct mg_var *v = &m->vars.at[t->known_param];
+    v->align = 16;
+    v->n_dims = 1;
+    v->dims = mg_arena_array(&m->arena, uint64_t, 1);
+    v->dims[0] = bytes;
+    t->known_bytes = bytes;
+    struct mg_func *k = &m->funcs.at[t->kernel];
+    t->known_offset = (uint32_t)mg_func_param_offset(k, m->vars.at, k->n_params - 1);
+    k->param_bytes = t->known_offset + bytes;
+}
+
+void mg_twin_plan_constants(struct mg_twin_func *f)
+{
+    struct mg_twin *t = f->b->t;
+    struct plan p = {.m = f->b->m};
+    uint32_t values = 0, bytes;
+    bool ok = make_plan(&p, t);
+    if (ok) values = bytes = (8 * (p.n + 1) + 15) / 16 * 16;
+    for (uint32_t i = 0; ok && i < p.n; i++) bytes += (p.tables[i].hi - p.tables[i].lo + 15) / 16 * 16;
+    if (ok && t->ctx_offset + 8 + 16 + bytes <= MOST_PARAMS) {
+        add_param(f->b, bytes);
+        t->known = mg_xcalloc(p.n, sizeof *t->known);
+        t->known_values = values;
+        for (uint32_t i = 0; i < p.n; i++) {
+            struct table *x = &p.tables[i];
+            t->known[t->n_known++] = (struct mg_twin_known){.symbol = mg_twin_symbol_of_var(f->b, x->var), .from = x->lo, .bytes = x->hi - x->lo, .at = values};
+            values += (x->hi - x->lo + 15) / 16 * 16;
+        }
+    }
+    free(p.pointers);
+}
+
+/* ---- two bodies ------------------------------------------------------------------------------------------ */
+
+struct split { struct mg_twin *t; struct mg_map labels; };
+
+static mg_id label_of(struct split *s, mg_id label)
+{
+    struct mg_module *m = s->t->m;
+    uint64_t to;
+    if (!mg_map_get(&s->labels, label, &to)) {
+        to = mg_module_add_label(m, s->t->kernel, "$__mg_stale");
+        m->labels.at[to].targeted = m->labels.at[label].targeted;
+        mg_map_set(&s->labels, label, to);
+    }
+    return (mg_id)to;
+}
+
+static mg_id copy_operands(struct split *s, mg_id first, uint32_t n)
+{
+    struct mg_module *m = s->t->m;
+    mg_id at = mg_opnd_alloc(m, n);
+    for (uint32_t i = 0; i < n; i++) {
+        struct mg_opnd o = m->opnds.at[first + i];
+        if (o.kind == MG_OPND_vec || o.kind == MG_OPND_list || o.kind == MG_OPND_tensor || o.kind == MG_OPND_pair) o.id = copy_operands(s, o.id, o.n);
+        if (o.kind == MG_OPND_label) o.id = label_of(s, o.id);
+        m->opnds.at[at + i] = o;
+    }
+    return at;
+}
+
+static void append_copy(struct split *s, mg_id node)
+{
+    struct mg_module *m = s->t->m;
+    struct mg_node x = m->nodes.at[node];
+    mg_id to = mg_node_new_kind(m, (enum mg_node_kind)x.kind, x.kind == MG_NODE_label ? label_of(s, x.ref) : x.ref);
+    mg_id opnd = x.kind == MG_NODE_inst ? copy_operands(s, x.opnd, x.n_opnds) : x.opnd;
+    struct mg_node *n = &m->nodes.at[to];
+    n->flags = x.flags;
+    n->guard = x.guard;
+    n->opnd = opnd;
+    n->n_opnds = x.n_opnds;
+    n->line = x.line;
+    n->origin = x.origin;
+    mg_node_insert_before(m, s->t->kernel, 0, to);
+}
+
+/* Everything from the node to the end once more, behind it; returns the label in front of that. */
+static mg_id append_body(struct split *s, mg_id first)
+{
+    struct mg_module *m = s->t->m;
+    mg_id func = s->t->kernel, last, label = mg_module_add_label(m, func, "$__mg_slow");
     m->labels.at[label].targeted = 1;
+    mg_insert(m, func, 0, "ret", NULL, 0);
+    last = m->funcs.at[func].last_node;
+    mg_node_insert_before(m, func, 0, mg_node_new_kind(m, MG_NODE_label, label));
+    uint32_t depth = 0;
+    for (mg_id id = first;; id = m->nodes.at[id].next) {
+        unsigned kind = m->nodes.at[id].kind;
+        depth += kind == MG_NODE_open;
+        if (kind != MG_NODE_decl || depth) append_copy(s, id);
+        depth -= kind == MG_NODE_close;
+        if (id == last) break;
+    }
+    mg_map_release(&s->labels);
     return label;
 }
 
-static void put_label(struct mg_module *m, mg_id func, mg_id at, mg_id label)
+/* Which table's address the register holds, from the entry on; how far into it. */
+static const struct mg_twin_known *known_of(const struct mg_twin *t, mg_id reg, int64_t *off)
 {
-    mg_node_insert_before(m, func, at, mg_node_new_kind(m, MG_NODE_label, label));
+    for (uint32_t i = 0; i < t->n_known_regs; i++)
+        if (t->known_regs[i].reg == reg) {
+            *off = t->known_regs[i].off;
+            return &t->known[t->known_regs[i].table];
+        }
+    return NULL;
 }
 
-static void emit_copies(struct cache *k)
+static void read_parameter(struct mg_module *m, mg_id node)
 {
-    struct mg_module *m = k->f->b->m;
-    mg_id func = k->f->func, at = k->f->b->t->entry_at[k->f->ix], bases[MOST_VARS];
-    for (uint32_t i = 0; i < k->n; i++) bases[i] = mg_twin_symbol_reg(k->f, mg_twin_symbol_of_var(k->f->b, k->tables[i].var));
-    mg_id a = mg_module_add_reg(m, func, "__mg_a", MG_TYPE_b32), b = mg_module_add_reg(m, func, "__mg_b", MG_TYPE_b32), p = mg_module_add_reg(m, func, "__mg_p", MG_TYPE_pred);
-    mg_id lanes = mg_module_add_reg(m, func, "__mg_l", MG_TYPE_b32), word = mg_module_add_reg(m, func, "__mg_w", MG_TYPE_b32), from = mg_module_add_reg(m, func, "__mg_f", MG_TYPE_b64), to = mg_module_add_reg(m, func, "__mg_t", MG_TYPE_b32);
-    k->at = mg_module_add_reg(m, func, "__mg_k", MG_TYPE_b32);
-    EMIT("mov.u32", R(a), mg_o_sreg(MG_SREG_tid, 3));
-    EMIT("mov.u32", R(b), mg_o_sreg(MG_SREG_ntid, 2));
-    EMIT("mul.lo.u32", R(a), R(a), R(b));
-    EMIT("mov.u32", R(b), mg_o_sreg(MG_SREG_tid, 2));
-    EMIT("add.u32", R(a), R(a), R(b));
-    EMIT("mov.u32", R(b), mg_o_sreg(MG_SREG_ntid, 1));
-    EMIT("mul.lo.u32", R(a), R(a), R(b));
-    EMIT("mov.u32", R(b), mg_o_sreg(MG_SREG_tid, 1));
-    EMIT("add.u32", R(a), R(a), R(b));
-    EMIT("and.b32", R(b), R(a), I(31));
-    EMIT("shr.u32", R(a), R(a), I(5));
-    EMIT("mov.u32", R(k->at), (struct mg_opnd){.kind = MG_OPND_var, .id = k->copies});
-    EMIT("mad.lo.u32", R(k->at), R(a), I(k->bytes), R(k->at));
-    EMIT("mov.u32", R(lanes), mg_o_sreg(MG_SREG_ntid, 1)); /* a last warp may have fewer than 32 */
-    for (uint8_t axis = 2; axis <= 3; axis++) {
-        EMIT("mov.u32", R(to), mg_o_sreg(MG_SREG_ntid, axis));
-        EMIT("mul.lo.u32", R(lanes), R(lanes), R(to));
-    }
-    EMIT("shl.b32", R(a), R(a), I(5));
-    EMIT("sub.u32", R(lanes), R(lanes), R(a));
-    EMIT("min.u32", R(lanes), R(lanes), I(32));
-    for (uint32_t i = 0; i < k->n; i++) {
-        const struct table *t = &k->tables[i];
-        mg_id again = new_label(m, func), done = new_label(m, func);
-        EMIT("mov.u32", R(a), R(b));
-        put_label(m, func, at, again);
-        EMIT("setp.ge.u32", R(p), R(a), I((t->hi - t->lo) / 4));
-        m->nodes.at[EMIT("bra", mg_o_label(done))].guard = p;
-        EMIT("mad.wide.u32", R(from), R(a), I(4), R(bases[i]));
-        EMIT("mad.lo.u32", R(to), R(a), I(4), R(k->at));
-        EMIT("ld.global.nc.b32", R(word), mg_o_addr_reg(from, t->lo));
-        EMIT("st.shared.b32", mg_o_addr_reg(to, t->at), R(word));
-        EMIT("add.u32", R(a), R(a), R(lanes));
-        EMIT("bra", mg_o_label(again));
-        put_label(m, func, at, done);
-    }
-    EMIT("bar.warp.sync", I(-1));
+    const char *text = mg_name(m, m->forms.at[m->nodes.at[node].ref].text), *at = strstr(text, ".global"), *rest = at ? at + strlen(".global") : NULL;
+    struct mg_buf b = MG_BUF_INIT;
+    mg_assert(at);
+    if (!strncmp(rest, ".nc", 3)) rest += 3;
+    mg_buf_add(&b, text, (size_t)(at - text));
+    mg_buf_adds(&b, ".param");
+    mg_buf_adds(&b, rest);
+    mg_id form = mg_form_intern(m, b.at, b.n);
+    m->nodes.at[node].ref = form;
+    mg_buf_release(&b);
 }
 
-/* The registers with the four words around a place, loaded in front of the block's first use of them. */
-struct quad { uint32_t block, at; mg_id regs[4]; };
-
-static const mg_id *quad_of(struct cache *k, struct quad *quads, uint32_t *n, uint32_t block, uint32_t at, mg_id node)
+/* Loads of constants and addresses that were taken, from the node on up to the label of the other body. */
+static void use_parameter(struct mg_twin *t, mg_id first, mg_id slow)
 {
-    struct mg_module *m = k->f->b->m;
-    for (uint32_t i = *n; i-- > 0 && quads[i].block == block;)
-        if (quads[i].at == at) return quads[i].regs;
-    struct quad *q = &quads[(*n)++];
-    *q = (struct quad){.block = block, .at = at};
-    mg_id first = mg_module_add_regs(m, k->f->func, "__mg_q", MG_TYPE_b32, 4), list = mg_opnd_alloc(m, 4);
-    for (uint32_t i = 0; i < 4; i++) {
-        q->regs[i] = first + i;
-        m->opnds.at[list + i] = R(first + i);
-    }
-    MG_INSERT(m, k->f->func, node, "ld.shared.v4.b32", ((struct mg_opnd){.kind = MG_OPND_vec, .id = list, .n = 4}), mg_o_addr_reg(k->at, at));
-    return q->regs;
-}
-
-static void replace_load(struct cache *k, const struct table *t, struct quad *quads, uint32_t *n, uint32_t block, mg_id node)
-{
-    struct mg_module *m = k->f->b->m;
-    struct mg_node x = m->nodes.at[node];
-    const struct mg_form *f = mg_node_form(m, &x);
-    uint32_t at = t->at + (uint32_t)m->opnds.at[x.opnd + 1].val - t->lo;
-    if (!f->vec && load_bytes(f) == 4) {
-        mg_id word = quad_of(k, quads, n, block, at / 16 * 16, node)[at % 16 / 4], form = mg_form_intern(m, "mov.b32", 7);
-        m->nodes.at[node].ref = form;
-        m->opnds.at[m->nodes.at[node].opnd + 1] = R(word);
-        return;
-    }
-    m->opnds.at[x.opnd + 1] = mg_o_addr_reg(k->at, at);
-    mg_twin_replace_const(m, node, ".shared");
-}
-
-void mg_twin_cache_constants(struct mg_twin_func *f)
-{
-    struct mg_module *m = f->b->m;
-    struct cache k = {.f = f};
-    if (m->sm < 70 || m->version_major < 6) return;
-    find_tables(&k);
-    if (!k.n || !(k.copies = mg_kernel_add_shared(m, f->func, "__mg_const", k.bytes))) return;
-    emit_copies(&k);
-    struct mg_cfg *c = mg_cfg_new(m, f->func);
-    uint32_t loads = 0, n = 0;
-    for (uint32_t i = 0; i < k.n; i++) loads += k.tables[i].loads;
-    struct quad *quads = mg_xcalloc(loads + 1, sizeof *quads);
-    mg_id next;
-    for (mg_id id = m->funcs.at[f->func].first_node; id; id = next) {
+    struct mg_module *m = t->m;
+    bool *load = mg_xcalloc(m->nodes.n, sizeof *load);
+    for (uint32_t i = 0; i < t->n_known_loads; i++) load[t->known_loads[i]] = true;
+    for (mg_id id = first, next; id; id = next) {
         next = m->nodes.at[id].next;
-        mg_id var = fixed_load(m, &m->nodes.at[id]);
-        struct table *t = var ? table_of(&k, var) : NULL;
-        if (t) replace_load(&k, t, quads, &n, mg_cfg_block_of(c, id), id);
+        if (m->nodes.at[id].kind == MG_NODE_label && m->nodes.at[id].ref == slow) break;
+        if (m->nodes.at[id].kind != MG_NODE_inst) continue;
+        struct mg_node n = m->nodes.at[id];
+        if (load[id]) read_parameter(m, id);
+        for (uint32_t i = 0; i < n.n_opnds; i++) {
+            struct mg_opnd *o = &m->opnds.at[n.opnd + i];
+            int64_t off;
+            bool base = o->kind == MG_OPND_addr && o->sub == MG_OPND_reg;
+            const struct mg_twin_known *k = base || o->kind == MG_OPND_reg ? known_of(t, o->id, &off) : NULL;
+            if (!k) continue;
+            off += (int64_t)k->at - (int64_t)k->from;
+            if (base) {
+                *o = mg_o_addr_var(t->known_param, (int64_t)o->val + off);
+                continue;
+            }
+            mg_id reg = new_reg(m, t->kernel, MG_TYPE_b64);
+            m->opnds.at[n.opnd + i].id = reg;
+            MG_INSERT(m, t->kernel, id, "mov.u64", R(reg), ((struct mg_opnd){.kind = MG_OPND_var, .id = t->known_param}));
+            MG_INSERT(m, t->kernel, id, "add.s64", R(reg), R(reg), I(off));
+        }
     }
-    free(quads);
-    mg_cfg_free(c);
+    free(load);
+}
+
+/* Word i + first of every table, or'ed into `stale` where it is not what it was: all loads in front, then what came. */
+static void compare(struct mg_twin *t, mg_id at, mg_id i, uint32_t first, mg_id copy, mg_id stale)
+{
+    struct mg_module *m = t->m;
+    mg_id func = t->kernel, now[MOST_TABLES], then[MOST_TABLES], off = new_reg(m, func, MG_TYPE_b64);
+    uint32_t n = 0;
+    EMIT("mad.wide.u32", R(off), R(i), I(4), R(copy));
+    for (uint32_t k = 0; k < t->n_known; k++) {
+        const struct mg_twin_known *x = &t->known[k];
+        if (x->bytes / 4 <= first) continue;
+        mg_id p = new_reg(m, func, MG_TYPE_pred), from = new_reg(m, func, MG_TYPE_b64);
+        now[n] = new_reg(m, func, MG_TYPE_b32);
+        then[n] = new_reg(m, func, MG_TYPE_b32);
+        EMIT("mov.u32", R(now[n]), I(0));
+        EMIT("mov.u32", R(then[n]), I(0));
+        EMIT("setp.lt.u32", R(p), R(i), I(x->bytes / 4 - first));
+        EMIT("ld.param.u64", R(from), mg_o_addr_var(t->known_param, 8 * (int64_t)(k + 1)));
+        EMIT("mad.wide.u32", R(from), R(i), I(4), R(from));
+        m->nodes.at[EMIT("ld.global.nc.b32", R(now[n]), mg_o_addr_reg(from, x->from + 4 * (int64_t)first))].guard = p;
+        m->nodes.at[EMIT("ld.global.nc.b32", R(then[n]), mg_o_addr_reg(off, (int64_t)x->at - t->known_values + 4 * (int64_t)first))].guard = p;
+        n++;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        EMIT("xor.b32", R(now[k]), R(now[k]), R(then[k]));
+        EMIT("or.b32", R(stale), R(stale), R(now[k]));
+    }
+}
+
+/* Few words: every warp looks at all of them. CTAs whose last warp is not full take the other body, so that all lanes of a warp
+ * take the same. */
+static void check_by_warps(struct mg_twin *t, mg_id at, mg_id slow, mg_id copy, mg_id stale, uint32_t words)
+{
+    struct mg_module *m = t->m;
+    mg_id func = t->kernel, i = new_reg(m, func, MG_TYPE_b32), n = new_reg(m, func, MG_TYPE_b32), p = new_reg(m, func, MG_TYPE_pred);
+    EMIT("mov.u32", R(n), mg_o_sreg(MG_SREG_ntid, 1));
+    for (uint8_t axis = 2; axis <= 3; axis++) {
+        EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_ntid, axis));
+        EMIT("mul.lo.u32", R(n), R(n), R(i));
+    }
+    EMIT("and.b32", R(n), R(n), I(31));
+    EMIT("setp.ne.u32", R(p), R(n), I(0));
+    m->nodes.at[EMIT("bra", mg_o_label(slow))].guard = p;
+    EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_laneid, 0));
+    for (uint32_t first = 0; first < words; first += 32) compare(t, at, i, first, copy, stale);
+    EMIT("setp.ne.u32", R(p), R(stale), I(0));
+    EMIT("vote.sync.any.pred", R(p), R(p), I(-1));
+    m->nodes.at[EMIT("bra", mg_o_label(slow))].guard = p;
+}
+
+/* Many: every CTA, each of its rows of threads a part. */
+static void check_by_ctas(struct mg_twin *t, mg_id at, mg_id slow, mg_id copy, mg_id stale, uint32_t words)
+{
+    struct mg_module *m = t->m;
+    mg_id func = t->kernel, i = new_reg(m, func, MG_TYPE_b32), n = new_reg(m, func, MG_TYPE_b32), p = new_reg(m, func, MG_TYPE_pred), again = mg_module_add_label(m, func, "$__mg_known");
+    m->labels.at[again].targeted = 1;
+    EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_tid, 1));
+    EMIT("mov.u32", R(n), mg_o_sreg(MG_SREG_ntid, 1));
+    mg_node_insert_before(m, func, at, mg_node_new_kind(m, MG_NODE_label, again));
+    compare(t, at, i, 0, copy, stale);
+    EMIT("add.u32", R(i), R(i), R(n));
+    EMIT("setp.lt.u32", R(p), R(i), I(words));
+    m->nodes.at[EMIT("bra", mg_o_label(again))].guard = p;
+    EMIT("setp.ne.u32", R(p), R(stale), I(0));
+    EMIT("bar.red.or.pred", R(p), I(0), R(p));
+    m->nodes.at[EMIT("bra", mg_o_label(slow))].guard = p;
+}
+
+static void emit_check(struct mg_twin *t, mg_id at, mg_id slow)
+{
+    struct mg_module *m = t->m;
+    mg_id func = t->kernel, copy = new_reg(m, func, MG_TYPE_b64), stale = new_reg(m, func, MG_TYPE_b32);
+    uint32_t most = 0, all = 0;
+    for (uint32_t k = 0; k < t->n_known; k++) {
+        most = MG_MAX(most, t->known[k].bytes / 4);
+        all += t->known[k].bytes / 4;
+    }
+    EMIT("ld.param.u64", R(copy), mg_o_addr_var(t->known_param, 0));
+    EMIT("mov.u32", R(stale), I(0));
+    if (all <= FEW_WORDS) check_by_warps(t, at, slow, copy, stale, most);
+    else check_by_ctas(t, at, slow, copy, stale, most);
+}
+
+void mg_twin_split_constants(struct mg_twin *t)
+{
+    struct split s = {.t = t, .labels = MG_MAP_INIT};
+    mg_id first = t->entry_at[0];
+    if (!t->known_bytes || !first) return;
+    mg_id before = t->m->nodes.at[first].prev, slow = append_body(&s, first);
+    use_parameter(t, first, slow);
+    first = before ? t->m->nodes.at[before].next : t->m->funcs.at[t->kernel].first_node;
+    emit_check(t, first, slow);
 }

@@ -40,15 +40,27 @@ static mg_id entry_at(const struct mg_twin_func *f)
     return f->b->t->entry_at[f->ix];
 }
 
+/* In the kernel, a variable whose address the launch brings along; UINT32_MAX: none. */
+static uint32_t known_table(const struct mg_twin_func *f, uint32_t symbol)
+{
+    for (uint32_t k = 0; !f->ix && k < f->b->t->n_known; k++)
+        if (f->b->t->known[k].symbol == symbol) return k;
+    return UINT32_MAX;
+}
+
 static mg_id symbol_reg(struct mg_twin_func *f, uint32_t symbol, int64_t off)
 {
     struct mg_module *m = f->b->m;
     uint64_t key = (uint64_t)symbol << 40 ^ ((uint64_t)off & 0xffffffffffu), known;
     if (mg_map_get(&f->reg_of_symbol, key, &known)) return (mg_id)known;
     mg_id r = mg_module_add_reg(m, f->func, "__mg_s", MG_TYPE_b64);
+    uint32_t table = known_table(f, symbol);
+    if (table != UINT32_MAX) *mg_vec_push(&f->b->known_regs) = (struct mg_twin_known_reg){r, table, off};
     if (off) {
         mg_id base = symbol_reg(f, symbol, 0);
         MG_INSERT(m, f->func, entry_at(f), "add.s64", mg_o_reg(r), mg_o_reg(base), mg_o_imm(off));
+    } else if (table != UINT32_MAX) {
+        MG_INSERT(m, f->func, entry_at(f), "ld.param.u64", mg_o_reg(r), mg_o_addr_var(f->b->t->known_param, 8 * (int64_t)(table + 1)));
     } else {
         if (!f->table) {
             f->table = mg_module_add_reg(m, f->func, "__mg_table", MG_TYPE_b64);
@@ -176,7 +188,10 @@ static enum mg_err fix_const_space(struct mg_twin_func *f, mg_id node)
     if (!mg_form_has(form, MG_MOD_const)) return MG_ERR_OK;
     bool has_nc = m->sm >= 35 && (m->version_major > 3 || (m->version_major == 3 && m->version_minor >= 1));
     switch (form->op) {
-    case MG_OP_ld: mg_twin_replace_const(m, node, has_nc ? ".global.nc" : ".global"); return MG_ERR_OK;
+    case MG_OP_ld:
+        if (!f->ix && f->b->t->known_bytes) *mg_vec_push(&f->b->known_loads) = node;
+        mg_twin_replace_const(m, node, has_nc ? ".global.nc" : ".global");
+        return MG_ERR_OK;
     case MG_OP_cvta: case MG_OP_prefetch: mg_twin_replace_const(m, node, ".global"); return MG_ERR_OK;
     default: return refuse(f, node, "constant window asked for by", mg_name(m, form->text));
     }

@@ -159,12 +159,26 @@ static uint32_t cells_of(const struct mg_rfunc *f, const struct wanted *w, const
     return w->width == MG_WIDTH_64 && !carries && !guarded[w->counter] ? 2 : 1;
 }
 
-/* 32-bit registers for counters in loops: no more than leave room for the CTAs that the launch needs at once. */
+/* Do CTAs wait for all their threads in loops? Only other CTAs make up for that. */
+static bool waits_in_loops(const struct mg_rfunc *f)
+{
+    const struct mg_cfg *c = f->x.c;
+    for (uint32_t b = 0; b < c->n_blocks; b++)
+        for (mg_id id = c->blocks[b].first; c->reachable[b] && f->plan->loops->loop_of[b] != MG_NO_LOOP && id; id = id == c->blocks[b].last ? 0 : f->x.m->nodes.at[id].next) {
+            const struct mg_node *n = &f->x.m->nodes.at[id];
+            if (n->kind != MG_NODE_inst) continue;
+            unsigned op = mg_node_form(f->x.m, n)->op;
+            if (op == MG_OP_bar || op == MG_OP_barrier) return true;
+        }
+    return false;
+}
+
+/* 32-bit registers for counters in loops: no more than leave room for as many CTAs as natively, where that matters. */
 static uint32_t most_cells(const struct mg_rfunc *f)
 {
     const struct mg_twin *t = f->x.t;
     uint32_t most = t->threads >= MANY_THREADS ? MG_MIN(f->x.o->registers, (uint32_t)FEW_REGISTERS) : f->x.o->registers;
-    if (t->most_registers) most = MG_MIN(most, t->most_registers > t->registers ? t->most_registers - t->registers : 0);
+    if (t->most_registers && (t->must_fit || waits_in_loops(f))) most = MG_MIN(most, t->most_registers > t->registers ? t->most_registers - t->registers : 0);
     return most;
 }
 

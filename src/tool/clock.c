@@ -399,5 +399,5 @@ const struct mg_tool mg_tool_clock = {
     .name = "clock", .summary = "cycles of CTAs, busy time of multiprocessors, imbalance",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.07 (docs/measured.md)",
     .opts = clock_opts, .configure = clock_configure, .release = free,
-    .analyze = clock_analyze, .instrument = clock_instrument, .initialize = clock_initialize, .profile = clock_profile, .flags = MG_TOOL_PER_LAUNCH,
+    .analyze = clock_analyze, .instrument = clock_instrument, .initialize = clock_initialize, .profile = clock_profile, .flags = MG_TOOL_PER_LAUNCH | MG_TOOL_NO_LOADS,
 };

@@ -292,6 +292,7 @@ enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, cons
     if (!err && o->reduce) {
         mg_twin_drop_contexts(twin);
         mg_twin_inline(twin);
+        mg_twin_split_constants(twin);
     }
     bool stands = n == 0;
     for (uint32_t i = 0; i < n; i++) stands |= !layout->regions[i].reason;

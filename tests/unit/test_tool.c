@@ -95,6 +95,7 @@ static bool instrument(struct run *r, const char *kernel, const char *args, stru
         mg_twin_drop_contexts(*twin);
         mg_twin_inline(*twin);
     }
+    if (ok) mg_twin_split_constants(*twin);
     ok = ok && !mg_module_verify((*twin)->m, &d);
     if (!ok) mg_test_fail(__FILE__, __LINE__, "%s: %s", kernel, mg_diag_first(&d, MG_ERR_STATE));
     if (conf) tool->release(conf);
@@ -104,6 +105,23 @@ static bool instrument(struct run *r, const char *kernel, const char *args, stru
     mg_ptx_print((*twin)->m, &text);
     r->text = preset(mg_buf_take(&text));
     return true;
+}
+
+/* Values of constants beside the launch, as they are or as they are not any more. */
+static bool stale;
+
+static void bring_constants(const struct mg_twin *t, const uint64_t *table, uint64_t *known, uint64_t copy)
+{
+    if (!t->known_bytes) return;
+    MG_CHECK_EQ(t->known_offset, 32);
+    known[0] = copy;
+    for (uint32_t i = 0; i < t->n_known; i++) {
+        const struct mg_twin_known *k = &t->known[i];
+        known[1 + i] = table[k->symbol];
+        memcpy((char *)known + k->at, (void *)(uintptr_t)(table[k->symbol] + k->from), k->bytes);
+    }
+    if (stale) ((char *)known)[t->known[t->n_known - 1].at + t->known[t->n_known - 1].bytes - 1] ^= 64;
+    memcpy((void *)(uintptr_t)copy, (const char *)known + t->known_values, t->known_bytes - t->known_values);
 }
 
 /* Params: u64 buffer, u32 n. */
@@ -121,7 +139,7 @@ static bool run_both(struct run *r, const char *text, const char *kernel, uint32
     memset(c, 0, MG_CTX_BYTES + 8 * n_words);
     memcpy(c + MG_CTX_WORDS / 8, words, sizeof words);
     uint64_t out = mg_mem_alloc(OUT_WORDS * 4, 256, MG_ALLOC_DEVICE);
-    struct { uint64_t out; uint32_t n, pad; uint64_t ctx; } params = {out, n, 0, ctx};
+    struct { uint64_t out; uint32_t n, pad; uint64_t ctx, pad2, known[512]; } params = {.out = out, .n = n, .ctx = ctx};
     memset((void *)(uintptr_t)out, 0, OUT_WORDS * 4);
     bool ok = launch(native, kernel, grid, block, &params, 12);
     r->out = malloc(OUT_WORDS * 4);
@@ -143,7 +161,10 @@ static bool run_both(struct run *r, const char *text, const char *kernel, uint32
     c[MG_CTX_SYMBOLS / 8] = table;
     MG_CHECK_EQ(twin->ctx_offset, 16);
     struct mg_dmod *code = load(r->text);
-    ok = ok && code && launch(code, kernel, grid, block, &params, 24);
+    uint64_t copy = mg_mem_alloc(twin->known_bytes + 8, 256, MG_ALLOC_INTERNAL);
+    bring_constants(twin, (const uint64_t *)(uintptr_t)table, params.known, copy);
+    ok = ok && code && launch(code, kernel, grid, block, &params, twin->known_bytes ? twin->known_offset + twin->known_bytes : 24);
+    mg_mem_free(copy);
     if (memcmp((void *)(uintptr_t)out, r->out, OUT_WORDS * 4)) mg_test_fail(__FILE__, __LINE__, "%s: the twin computes something else", kernel);
     r->threads = calloc(r->sites->n_blocks + 1, 8);
     r->warps = calloc(r->sites->n_blocks + 1, 8);
@@ -458,8 +479,8 @@ MG_TEST(tool_blocks_random_calls)
     MG_CHECK(n_inlined > 20 && n_without > 10); /* functions were put in place, others read the context's address where it is needed */
 }
 
-/* Constants at fixed places come from copies in shared memory: words, pairs and a guarded one, of two tables, in a
- * kernel that has shared memory of its own; one table is read at places that are not fixed, too. */
+/* Constants come from a parameter while their values are what they were, else from memory: words, pairs and a guarded
+ * one, of two tables; one table is read at places that are not fixed, too. */
 static const char constants[] = HEAD
     ".const .align 4 .b32 one[12] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};\n.const .align 8 .b8 two[96] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24};\n"
     ENTRY("k") ".shared .align 4 .b32 own[64]; .reg .f32 %f<4>;\n" GID
@@ -476,22 +497,19 @@ static const char constants[] = HEAD
 MG_TEST(twin_constants)
 {
     struct run r;
-    const char *text = constants;
-    for (twin_flags = 0; twin_flags <= MG_TWIN_CONSTANTS; twin_flags += MG_TWIN_CONSTANTS) {
-        if (run_both(&r, text, "k", 2, 72, 0, "counters=register,warps=off,sm=90")) {
+    for (unsigned turn = 0; turn < 3; turn++) {
+        twin_flags = turn ? MG_TWIN_CONSTANTS : 0;
+        stale = turn == 2;
+        if (run_both(&r, constants, "k", 2, 72, 0, "counters=register,warps=off,sm=90")) {
             check_witness(&r, "constants");
-            MG_CHECK_EQ(strstr(r.text, "ld.shared.v4.b32") != NULL, twin_flags != 0);
-            MG_CHECK_EQ(strstr(r.text, "ld.shared.v2.u32") != NULL, twin_flags != 0);
+            MG_CHECK_EQ(strstr(r.text, "ld.param.f32") != NULL, twin_flags != 0);
+            MG_CHECK_EQ(strstr(r.text, "ld.param.v2.u32") != NULL, twin_flags != 0);
+            MG_CHECK_EQ(strstr(r.text, "$__mg_slow:") != NULL, twin_flags != 0);
         }
         release(&r);
     }
-    twin_flags = MG_TWIN_CONSTANTS; /* dynamic shared memory would move */
-    struct mg_buf b = MG_BUF_INIT;
-    mg_buf_printf(&b, "%.*s.extern .shared .align 16 .b8 more[];\n%s", (int)(strstr(text, ".const") - text), text, strstr(text, ".const"));
-    if (run_both(&r, b.at, "k", 2, 72, 0, "counters=register,warps=off,sm=90")) MG_CHECK(!strstr(r.text, "ld.shared.v4.b32"));
-    release(&r);
+    stale = false;
     twin_flags = 0;
-    mg_buf_release(&b);
 }
 
 /* A table that a loop reads at moving places is fetched when the kernel begins; a small one, one of bytes, and one
@@ -499,7 +517,7 @@ MG_TEST(twin_constants)
 MG_TEST(twin_prefetch)
 {
     static const struct { const char *table, *place; bool fetched; } cases[] = {
-        {".const .align 4 .b32 t[100] = {7, 1, 4, 1, 5, 9};\n", "[%rd7]", true}, {".const .align 4 .b32 t[60] = {7, 1};\n", "[%rd7]", false},
+        {".const .align 4 .b32 t[1000] = {7, 1, 4, 1, 5, 9};\n", "[%rd7]", true}, {".const .align 4 .b32 t[60] = {7, 1};\n", "[%rd7]", false},
         {".const .align 2 .b16 t[200] = {7, 1};\n", "[%rd7]", false}, {".const .align 4 .b32 t[100] = {7, 1};\n", "[t+4]", false},
     };
     twin_flags = MG_TWIN_CONSTANTS;

@@ -1,0 +1,50 @@
+/* Shared memory that is added to a kernel: what is there already, and a part for each of its warps. */
+#include <stdio.h>
+
+#include "pass/priv.h"
+
+enum { MOST_SHARED = 24576 };
+
+uint64_t mg_twin_shared_bytes(const struct mg_module *m, bool *dynamic)
+{
+    uint64_t sum = 0;
+    *dynamic = false;
+    for (mg_id k = 1; k < m->vars.n; k++) {
+        const struct mg_var *v = &m->vars.at[k];
+        if (v->space != MG_SPACE_shared || v->is_param || (v->func && !m->funcs.at[v->func].first_node)) continue;
+        *dynamic |= !mg_var_bytes(v);
+        sum += mg_var_bytes(v);
+    }
+    return sum;
+}
+
+/* Room in shared memory, and nobody who would see it move. */
+static bool has_room(const struct mg_module *m, uint64_t bytes)
+{
+    bool dynamic;
+    bytes += mg_twin_shared_bytes(m, &dynamic);
+    return !dynamic && bytes <= MOST_SHARED;
+}
+
+static uint32_t count_warps(const struct mg_func *f)
+{
+    const uint32_t *d = f->reqntid[0] ? f->reqntid : f->maxntid;
+    uint64_t threads = d[0] ? (uint64_t)d[0] * MG_MAX(d[1], 1u) * MG_MAX(d[2], 1u) : 1024;
+    return (uint32_t)((MG_MIN(threads, 1024u) + 31) / 32);
+}
+
+mg_id mg_kernel_add_shared(struct mg_module *m, mg_id func, const char *stem, uint32_t bytes)
+{
+    uint64_t all = (uint64_t)bytes * count_warps(&m->funcs.at[func]);
+    char name[64];
+    mg_id var = m->vars.n, decl = m->decls.n;
+    if (!has_room(m, all)) return 0;
+    snprintf(name, sizeof name, "%s%u", stem, (unsigned)var);
+    struct mg_var v = {.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_shared, .type = MG_TYPE_b8, .align = 16, .n_dims = 1, .func = func};
+    v.dims = mg_arena_array(&m->arena, uint64_t, 1);
+    v.dims[0] = all;
+    *mg_vec_push(&m->vars) = v;
+    *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_shared, .type = MG_TYPE_b8, .first = var, .n = 1};
+    mg_node_insert_after(m, func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
+    return var;
+}
