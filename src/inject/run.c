@@ -8,9 +8,12 @@
  * for long and calls no driver entry. */
 #include "inject/priv.h"
 
+#include <limits.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- context blocks ---------------------------------------------------------------------------------------- */
 
@@ -317,6 +320,14 @@ static uint64_t *counted_since(const struct mg_counter_layout *l, const struct m
     return since;
 }
 
+static void write_each(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *counters, uint64_t launch)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%ld-%llu.csv", l->each, (long)getpid(), (unsigned long long)launch);
+    if (mg_counters_write_each(l, g, counters, path, NULL))
+        mg_session_say("%s cannot be written", path);
+}
+
 /* raw: what was counted; before: what of it has been told already, NULL: nothing. */
 static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, const uint64_t *raw, const uint64_t *before, uint64_t replays)
 {
@@ -347,6 +358,8 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
             done.warps = layout->warps ? counts + n : NULL;
             done.n_blocks = n;
             __atomic_fetch_add(&r->inst->code->other_calls, mg_counters_other(layout, &g, counters), __ATOMIC_RELAXED);
+            if (layout->each)
+                write_each(layout, &g, counters, launch);
         }
         free(since);
     }

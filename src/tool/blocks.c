@@ -6,8 +6,10 @@
  *   thread, flux, atomic   blocks_seed.c   those of GPU Ocelot, CUDA Flux, and the plainest one, to compare with
  *
  * All of them count the same on every device. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/io.h"
 #include "tool/blocks.h"
@@ -21,6 +23,7 @@ static const struct mg_tool_opt blocks_opts[] = {
     {"weights", "", "counters=register: profile directory of an earlier run, or a file with its counts, one line \"KERNEL BLOCK COUNT\" each: puts counters where they cost least"},
     {"shards", "1", "counters=register: copies of the counters, a power of two; multiprocessors share them out (a GPU's run takes 64)"},
     {"registers", "32", "counters=register: 32-bit registers for counters in loops; what a kernel has more is counted in shared memory"},
+    {"each", "", "counters=thread: folder for how often every thread entered each block: a CSV file a launch, PROCESS-LAUNCH.csv"},
     {"sm", "0", "compute capability of the device, as 90 for 9.0; 0: what the PTX names"},
     {0},
 };
@@ -70,6 +73,11 @@ static bool set_option(struct given *g, const char *key, const char *value)
         g->weights = mg_xstrdup(value);
         return true;
     }
+    if (!strcmp(key, "each")) {
+        free(o->each);
+        o->each = *value ? mg_xstrdup(value) : NULL;
+        return true;
+    }
     if (!read_number(value, &n)) return false;
     if (!strcmp(key, "cta")) o->cta = n;
     else if (!strcmp(key, "warp") && n < 64) o->warp = (uint32_t)n;
@@ -85,6 +93,7 @@ static void blocks_release(void *conf)
     struct mg_blocks_opts *o = conf;
     if (!o) return;
     mg_blocks_weights_free(o->weights);
+    free(o->each);
     free(o);
 }
 
@@ -95,6 +104,8 @@ static enum mg_err resolve(struct given *g, struct mg_diag *d)
     bool counts_warps = o->scheme == MG_SCHEME_CLASS || o->scheme == MG_SCHEME_REGISTER;
     if (!g->has_warps) o->warps = counts_warps;
     if (o->warps && !counts_warps) return mg_diag_err(d, MG_ERR_INPUT, "tool blocks: this scheme of counters has no warp counts (warps=off)");
+    if (o->each && o->scheme != MG_SCHEME_THREAD) return mg_diag_err(d, MG_ERR_INPUT, "tool blocks: each= needs counters=thread, which counts thread by thread");
+    if (o->each && mkdir(o->each, 0777) && errno != EEXIST) return mg_diag_err(d, MG_ERR_INPUT, "tool blocks: folder %s cannot be made", o->each);
     if (g->weights && *g->weights && !(o->weights = mg_blocks_weights_read(g->weights, d))) return MG_ERR_INPUT;
     return MG_ERR_OK;
 }
@@ -114,7 +125,10 @@ static enum mg_err blocks_configure(const char *args, void **conf, struct mg_dia
     free(copy);
     free(g.weights);
     *conf = NULL;
-    if (err) return err;
+    if (err) {
+        free(g.o.each);
+        return err;
+    }
     struct mg_blocks_opts *o = mg_xcalloc(1, sizeof *o);
     *o = g.o;
     *conf = o;
@@ -135,6 +149,7 @@ static enum mg_err blocks_count(const void *conf, const struct mg_sites *sites, 
     layout->scope = o->scope;
     layout->cta = o->cta;
     layout->warp = o->warp;
+    layout->each = o->each;
     return err;
 }
 

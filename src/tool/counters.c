@@ -1,6 +1,8 @@
 /* Reading a launch's counters: copies are added up, what was not measured is solved for. */
 #include "tool/counters.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 void mg_counter_layout_release(struct mg_counter_layout *l)
@@ -44,10 +46,19 @@ static uint64_t sum_copies(const struct mg_counter_layout *l, const struct mg_co
     return sum;
 }
 
-uint64_t mg_counters_thread(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw, uint32_t block, uint64_t thread)
+enum mg_err mg_counters_write_each(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw, const char *path, struct mg_diag *d)
 {
-    mg_assert(!l->n_copies && block < l->n_blocks && thread < all_threads(g));
-    return raw[l->threads[block] * all_threads(g) + thread];
+    uint64_t n = all_threads(g);
+    FILE *f = l->n_copies ? NULL : fopen(path, "we");
+    if (!f) return mg_diag_err(d, MG_ERR_IO, "%s: cannot be written", path);
+    fputs("block,thread,entries\n", f);
+    for (uint32_t b = 0; b < l->n_blocks; b++)
+        for (uint64_t t = 0; t < n; t++) {
+            uint64_t entries = raw[l->threads[b] * n + t];
+            if (entries) fprintf(f, "%" PRIu32 ",%" PRIu64 ",%" PRIu64 "\n", b, t, entries);
+        }
+    bool bad = ferror(f);
+    return fclose(f) || bad ? mg_diag_err(d, MG_ERR_IO, "%s: cannot be written", path) : MG_ERR_OK;
 }
 
 uint64_t mg_counters_other(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw)

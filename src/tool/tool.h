@@ -47,6 +47,7 @@ struct mg_blocks_opts { /* parsed from -t blocks,k=v,... */
     uint32_t registers; /* scheme register: of 32 bits for counters in loops; the rest counts in shared memory */
     uint32_t sm;      /* compute capability of the device, 90 for 9.0; 0: what the PTX names */
     struct mg_blocks_weights *weights; /* NULL: none */
+    char *each;       /* scheme thread: folder for what every thread counted; NULL: none */
 };
 
 /* ---- where a kernel's counters lie --------------------------------------------------------------
@@ -66,6 +67,7 @@ struct mg_counter_layout {
                           * ("uninstrumented callee"); UINT32_MAX: there are no such calls */
     struct mg_counter_flow *flows; uint32_t n_flows; /* callers before callees */
     enum mg_blocks_scope scope; uint64_t cta; uint32_t warp; /* whose threads were counted */
+    const char *each;    /* the options', as long as they live */
 };
 struct mg_counter_launch { uint32_t grid[3], block[3]; uint64_t times; /* replays that counted together, 0: one launch */ };
 void mg_counter_layout_release(struct mg_counter_layout *l);
@@ -75,8 +77,8 @@ uint64_t mg_counters_words(const struct mg_counter_layout *l, const struct mg_co
 void mg_counters_read(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw, uint64_t *threads, uint64_t *warps);
 /* Calls that left for uninstrumented callees. */
 uint64_t mg_counters_other(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw);
-/* Scheme thread: how often one thread (linear id in the grid) entered a block. */
-uint64_t mg_counters_thread(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw, uint32_t block, uint64_t thread);
+/* Scheme thread: how often every thread (linear id in the grid) entered each block, as CSV; what is 0 is left out. */
+enum mg_err mg_counters_write_each(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw, const char *path, struct mg_diag *d) MG_MUST_CHECK;
 
 /* ---- tools ------------------------------------------------------------------------------------- */
 

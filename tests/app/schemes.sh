@@ -31,6 +31,22 @@ PY
         rm -rf "$prog.p" "$prog.cta"
     done
 done
+# What each thread counted: the sums are the blocks', and a thread of saxpy enters its head once.
+mkdir each
+"$MARGAY" run -q --device emu -t blocks,counters=thread,each=each -o e.p -- "$EX/divergent" >e.out 2>&1 && "$MARGAY" report e.p --json >e.json && python3 - <<'PY' || { echo "each="; bad=1; }
+import csv, glob, json
+r = json.load(open('e.json'))
+files = sorted(glob.glob('each/*.csv'), key=lambda f: int(f.split('-')[-1][:-4]))
+assert len(files) == len(r['launches']) > 0, files
+for k in r['kernels']:
+    rows = [row for l, f in zip(r['launches'], files) if l['kernel'] == k['id'] for row in csv.DictReader(open(f))]
+    for b in k['blocks']:
+        mine = [int(row['entries']) for row in rows if int(row['block']) == b['id']]
+        assert sum(mine) == b['thread_entries'], (b, sum(mine))
+    assert sum(row['block'] == '0' and row['entries'] == '1' for row in rows) == k['threads'], k['threads']
+PY
+"$MARGAY" run -q --device emu -t blocks,each=each -o n.p -- "$EX/saxpy" >n.out 2>&1
+[ $? -eq 120 ] && grep -q 'counters=thread' n.out || { echo "each= without counters=thread is taken"; bad=1; }
 # Weights that are not there are refused before the program starts.
 "$MARGAY" run -q --device emu -t "blocks,counters=register,weights=nowhere" -o n.p -- "$EX/saxpy" >n.out 2>&1
 [ $? -eq 120 ] || { echo "weights=nowhere is taken"; bad=1; }
