@@ -133,10 +133,10 @@ static void ask_room(const struct mg_frame_code *f, struct mg_code_at *at, mg_id
 static void look_elsewhere(const struct mg_frame_code *f, struct mg_code_at *at, const struct place *x, mg_id mask, mg_id full)
 {
     const uint32_t parts = f->shape.parts;
-    mg_id off = t32(at), less = t32(at), next = t32(at), status = t32(at), rank = t32(at), n = t32(at), behind = t32(at), bits = t32(at), other = t64(at), slot = t64(at);
+    mg_id off = t32(at), less = t32(at), was = t32(at), next = t32(at), status = t32(at), rank = t32(at), n = t32(at), behind = t32(at), bits = t32(at), other = t64(at), slot = t64(at);
     mg_id seeks = tp(at), some = tp(at), got = tp(at), again = mg_code_label(at), out = mg_code_label(at);
-    P("ld.volatile.global.v4.u32", mg_code_vec(at, (const mg_id[]){off, less, next, status}, 4), HEAD(x->own, off));
-    P("max.u32", R(next), R(next), I(1));
+    P("ld.volatile.global.v4.u32", mg_code_vec(at, (const mg_id[]){off, less, was, status}, 4), HEAD(x->own, off));
+    P("max.u32", R(next), R(was), I(1));
     P("and.b32", R(rank), R(mg_value_lt(at)), R(mask));
     P("popc.b32", R(rank), R(rank));
     P("popc.b32", R(n), R(mask));
@@ -171,7 +171,8 @@ static void look_elsewhere(const struct mg_frame_code *f, struct mg_code_at *at,
     P("bra", mg_o_label(again));
     mg_code_place(at, out);
     P("min.u32", R(next), R(next), I(parts));
-    IF(full, "st.volatile.global.u32", HEAD(x->own, next), R(next));
+    P("setp.ne.and.u32", R(got), R(next), R(was), R(full));
+    IF(got, "st.volatile.global.u32", HEAD(x->own, next), R(next));
 }
 
 /* The place x->slot of the own part, or another where that is full; who finds none counts itself as lost. */
@@ -189,7 +190,8 @@ static void find_room(const struct mg_frame_code *f, struct mg_code_at *at, cons
     } else {
         mg_id one = t32(at);
         P("mov.u32", R(one), I(1));
-        IF(full, "st.volatile.global.u32", HEAD(x->own, next), R(one));
+        P("and.pred", R(p), R(full), R(x->fresh));
+        IF(p, "st.volatile.global.u32", HEAD(x->own, next), R(one));
     }
     IF(full, "red.global.add.u64", HEAD(x->own, lost), I(1));
     P("setp.ne.and.u32", R(p), R(x->status), I(MG_FRAME_FULL), R(full));
