@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tool/channel.h"
+
 #define DRAIN_AT_DEATH_NS 2000000000u
 
 static void *driver;
@@ -103,7 +105,7 @@ static void channel_size(void *where, uint32_t *rings, uint32_t *pages)
     uint32_t n, warps = mg_nv_warps(where, &n);
     for (*rings = 1; *rings < n;)
         *rings *= 2;
-    *pages = warps + 2 * n + 1024; /* held by warps, being filled, on their way */
+    *pages = warps + (8 + MG_CHANNEL_LISTED) * n + 1024; /* held by warps, being filled or waiting to be sent, on their way */
 }
 static void *channel_where(void) { return mg_session.cannot ? NULL : mg_nv_ctx_current(); }
 static uint64_t channel_memory(void *where, size_t bytes) { return mg_nv_memory(where, bytes); }

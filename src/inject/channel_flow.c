@@ -13,16 +13,19 @@
 
 #include "base/thread.h"
 
-enum { PAGE = MG_CHANNEL_PAGE, HEAD = MG_CHANNEL_PAGE_HEAD, MOST_READERS = 16, HELD_MOST = 128 /* pages of a ring */ };
+enum { PAGE = MG_CHANNEL_PAGE, HEAD = MG_CHANNEL_PAGE_HEAD, MOST_READERS = 16, HELD_MOST = 128 /* pages of a ring */, HELD_PAGES = 6 };
 #define IDLE_NS 2000000u
 #define STALLED_NS 5000000u
 #define FRESH 256u
+#define LOOKS 200u /* of a reader, before it sleeps */
 
 struct reader {
     uint32_t ix;
     pthread_mutex_t lock;
     pthread_cond_t some;
     MG_VEC(struct mg_chan_piece) in; /* under lock */
+    uint32_t n_in;                   /* atomic: of them */
+    bool sleeps;                     /* under lock: it looks by itself until nothing has come for a while, since waking it for each page takes longer than reading that */
     struct mg_chan_sums sums[MG_MAX_USES]; /* what was read since it told */
     uint32_t n_read;                 /* pieces */
 };
@@ -67,13 +70,17 @@ static struct mg_chan_copy *new_copy(void)
     return c ? c : malloc(PAGE);
 }
 
+static void give_back(struct mg_chan *c, uint32_t page)
+{
+    if (c->io->in_place)
+        memset(c->mirror + (size_t)page * PAGE, 0, PAGE); /* what a fault leaves unwritten is no segment of before */
+    mg_chan_give(c, page);
+}
+
 static void let_go(const struct mg_chan_piece *p)
 {
-    if (p->page != UINT32_MAX) {
-        if (p->chan->io->in_place)
-            memset((void *)(uintptr_t)p->at, 0, PAGE); /* what a fault leaves unwritten is no segment of before */
-        mg_chan_give(p->chan, p->page);
-    }
+    if (p->page != UINT32_MAX)
+        give_back(p->chan, p->page);
     if (p->copy) {
         pthread_mutex_lock(&spare_lock);
         p->copy->next = spare;
@@ -96,10 +103,10 @@ static void deliver(struct reader *d, struct mg_chan_reading *r, const struct mg
     d->n_read++;
 }
 
-/* A copy of its own, so that nobody waits for it. */
+/* Some are held as they are; the others as copies, so that nobody waits for their pages. */
 static void hold(struct mg_chan_reading *r, struct mg_chan_piece p)
 {
-    struct mg_chan_copy *copy = p.copy ? NULL : new_copy();
+    struct mg_chan_copy *copy = p.copy || r->held.n < HELD_PAGES ? NULL : new_copy();
     if (copy) {
         memcpy(copy, p.at, p.to);
         let_go(&p);
@@ -181,14 +188,19 @@ static void *read_pages(void *arg)
     MG_VEC(struct mg_chan_piece) mine = {0};
     mg_inside++;
     for (;;) {
+        for (unsigned i = 0; i < LOOKS && !__atomic_load_n(&d->n_in, __ATOMIC_RELAXED); i++)
+            nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
         pthread_mutex_lock(&d->lock);
-        while (!d->in.n)
+        for (; !d->in.n; d->sleeps = false) {
+            d->sleeps = true;
             pthread_cond_wait(&d->some, &d->lock);
+        }
         struct mg_chan_piece *at = d->in.at;
         uint32_t n = d->in.n, cap = d->in.cap;
         d->in.at = mine.at;
         d->in.cap = mine.cap;
         d->in.n = 0;
+        __atomic_store_n(&d->n_in, 0, __ATOMIC_RELAXED);
         pthread_mutex_unlock(&d->lock);
         mine.at = at;
         mine.cap = cap;
@@ -208,7 +220,8 @@ static void push(struct mg_chan_piece p)
     __atomic_add_fetch(&mg_chans.n_pieces, 1, __ATOMIC_RELAXED);
     pthread_mutex_lock(&d->lock);
     *mg_vec_push(&d->in) = p;
-    if (d->in.n == 1)
+    __atomic_store_n(&d->n_in, d->in.n, __ATOMIC_RELAXED);
+    if (d->sleeps)
         pthread_cond_signal(&d->some);
     pthread_mutex_unlock(&d->lock);
 }
@@ -268,7 +281,8 @@ static bool tell_page(struct mg_chan *c, uint32_t page, uint32_t to)
     struct mg_chan_copy *copy = new_copy();
     if (!copy || !c->io->read(c->where, copy, c->pool + (uint64_t)page * PAGE, to))
         return false;
-    push((struct mg_chan_piece){.chan = c, .at = (const uint8_t *)copy, .to = to, .last = true, .page = UINT32_MAX, .copy = copy});
+    bool whole = (uint32_t)((const uint64_t *)(const void *)copy)[1] == MG_CHANNEL_ROOM;
+    push((struct mg_chan_piece){.chan = c, .at = (const uint8_t *)copy, .to = to, .last = !whole, .page = UINT32_MAX, .copy = copy});
     return true;
 }
 
@@ -278,11 +292,11 @@ static uint32_t page_of(const struct mg_channel_ring *r)
     return (uint32_t)r->now < MG_CHANNEL_ROOM ? (uint32_t)(r->now >> 32) : UINT32_MAX;
 }
 
-/* Pages that a kernel took and will not complete, since a fault ended it. */
-static bool tell_stuck(struct mg_chan *c, const struct mg_channel_control *k, const struct mg_channel_ring *rings)
+/* Pages that a kernel took and completed, but nobody sent, or will not complete, since a fault ended it. */
+static bool tell_taken(struct mg_chan *c, const struct mg_channel_control *k, const struct mg_channel_ring *rings)
 {
     bool ok = true;
-    for (uint32_t page = 0; ok && page < c->n_pages; page++) {
+    for (uint32_t page = 0; ok && page < c->n_fresh; page++) { /* of those that were ever given */
         bool out = !c->pages[page].back && (int32_t)(c->pages[page].at - k->n_taken) < 0;
         for (uint32_t r = 0; r < c->n_rings && out; r++)
             out = page_of(&rings[r]) != page && (!rings[r].ticket || c->pages[page].at != rings[r].ticket - 1);
@@ -290,8 +304,11 @@ static bool tell_stuck(struct mg_chan *c, const struct mg_channel_control *k, co
             continue;
         ok = tell_page(c, page, PAGE);
         c->pages[page].back = true;
-        mg_chan_give(c, page);
+        give_back(c, page);
     }
+    const uint64_t none = 0; /* of them on a list */
+    for (uint32_t r = 0; r < c->n_rings && ok; r++)
+        ok = !rings[r].full || c->io->write(c->where, c->control + mg_channel_ring_at(r) + offsetof(struct mg_channel_ring, full), &none, sizeof none);
     return ok;
 }
 
@@ -312,7 +329,7 @@ static bool tell_rest(struct mg_chan *c, bool writing)
     }
     ok = ok && !c->gone;
     if (ok && k->n_taken - k->n_done != out && !writing)
-        ok = tell_stuck(c, k, rings);
+        ok = tell_taken(c, k, rings);
     for (uint32_t r = 0; ok && r < c->n_rings; r++) {
         uint32_t page = page_of(&rings[r]), to = HEAD + (uint32_t)rings[r].now;
         if (page >= c->n_pages || (c->told[r].number == rings[r].pages && c->told[r].to >= to))
@@ -398,7 +415,7 @@ static void *carry_pages(void *arg)
 bool mg_chan_start(void)
 {
     static bool carries;
-    uint32_t cpus = mg_thread_cpus(), n = mg_session.backend->channel->in_place ? cpus / 4 : cpus * 3 / 4;
+    uint32_t cpus = mg_thread_cpus(), n = mg_session.backend->channel->in_place ? cpus / 4 : cpus * 7 / 8;
     for (n = MG_MIN(MG_MAX(n, 1u), (uint32_t)MOST_READERS); mg_chans.n_readers < n; mg_chans.n_readers++) {
         struct reader *d = &readers[mg_chans.n_readers];
         d->ix = mg_chans.n_readers;

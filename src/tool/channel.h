@@ -7,7 +7,9 @@
  * A page is 64 KiB of a pool. Each ring (one a multiprocessor) has one page at a time: a segment is taken from
  * it by one addition to the ring's word, and who finds the page full gets the next one from the free queue. Every
  * byte taken is committed, by one addition to the page's count, when what is in it is written; the last one
- * copies the page to the host, where that has a memory of its own, and puts it into the done queue: no call to a driver is needed while kernels
+ * puts the page on the ring's list of full ones. Groups that have done their record or leave the kernel send what is there, where they are eight
+ * lanes or more (fewer write to the host's memory in pieces too small for the link) or there is much; what stays there the host reads when
+ * no kernel runs. They copy the page to the host, where that has a memory of its own, and put it into the done queue: no call to a driver is needed while kernels
  * run, which might wait for them. Entry k of a queue holds k + 1 in its upper half, so neither side asks for the other's
  * index.
  *
@@ -16,8 +18,8 @@
  * gets a segment of its own, closed at once, so divergent groups of a warp never meet. All lanes of a group go the
  * same way everywhere: conditions are votes, what only the lowest lane does is predicated, and no lane is left behind.
  *
- * Why nothing blocks for ever: a warp holds one page at most (the one of its open segment), and the pool has more
- * pages than warps can be resident, so some page can always be filled, and the host never waits for a kernel. Should it not
+ * Why nothing blocks for ever: a warp holds one page at most (the one of its open segment, or one that it has just completed), and the pool has more
+ * pages than warps can be resident and rings may list, so some page can always be filled, and the host never waits for a kernel. Should it not
  * come to take pages at all, a writer drops its record and counts it after some seconds (or at once, where the user wants
  * that), and from then on nobody waits until all is read.
  *
@@ -25,7 +27,8 @@
  * records. An open segment is not continued once some of its warp's lanes wrote elsewhere. Numbers: of a record, one more than the
  * highest that any of its lanes took part in; records of one segment follow each other.
  *
- * Words of a page, 64 bits each: ring 31..0 and which of the ring's pages 63..32; bytes committed; then segments:
+ * Words of a page, 64 bits each: ring 31..0 and which of the ring's pages 63..32; bytes committed 31..0, and while it waits to
+ * be sent the next one that does plus 1 63..32; then segments:
  *   63..62 2, 61..52 words that it has, 51..42 words in use (0: still open), 41..37 lane, 36..32 warp in its CTA, 31..0 launch
  *   63..33 number of its first record, 32..0 CTA;    then records
  *   63..62 3, 61..52 words: nothing, up to the page's end
@@ -51,6 +54,7 @@ enum {
     MG_CHANNEL_OPEN_MOST = 1024,    /* bytes of records in a segment that is filled one by one */
     MG_CHANNEL_MOST_SITES = 2047,
     MG_CHANNEL_MOST_WORDS = 8,      /* of a lane */
+    MG_CHANNEL_LISTED = 8,          /* full pages that a ring may list until groups of few lanes send them, too */
 };
 
 #define MG_CHANNEL_PATIENCE_NS 5000000000u
@@ -61,7 +65,8 @@ struct mg_channel_ring {
     uint32_t pages;                 /* that it has had */
     uint32_t ticket;                /* its place in the free queue plus 1, of a wait that was given up; 0: none */
     uint64_t dropped;               /* records */
-    uint64_t pad[13];
+    uint64_t full;                  /* pages to be sent: how many 63..32, and the last one that was put there plus 1: the others behind it */
+    uint64_t pad[12];
 };
 _Static_assert(sizeof(struct mg_channel_ring) == 128, "a line of memory");
 #define MG_CHANNEL_NO_PAGE ((uint64_t)UINT32_MAX << 32 | MG_CHANNEL_ROOM)

@@ -18,7 +18,7 @@
 
 /* pos: bytes of the open segment 31..16, in use 15..0; 0: it has none. next: number of the next record; UNLIKE: some lanes of the
  * warp wrote without the others, so that these registers differ, or numbers do. */
-enum { ROOM = MG_CHANNEL_ROOM, HEAD = MG_CHANNEL_SEGMENT_HEAD, POS_BITS = 16, POS_USED = (1 << POS_BITS) - 1, NUMBERS = INT32_MAX };
+enum { ROOM = MG_CHANNEL_ROOM, HEAD = MG_CHANNEL_SEGMENT_HEAD, POS_BITS = 16, POS_USED = (1 << POS_BITS) - 1, NUMBERS = INT32_MAX, LINE_LANES = 8 /* of 16 bytes: a line of memory */ };
 #define UNLIKE ((int64_t)1 << 31)
 
 struct mg_channel_func { mg_id segment, pos, next, all; };
@@ -57,6 +57,7 @@ static mg_id tp(struct mg_code_at *at) { return mg_code_temp(at, MG_TYPE_pred); 
 struct group {
     mg_id mask, leader; /* b32: its lanes, the one that acts */
     mg_id lead;         /* pred: this lane is that */
+    mg_id full;         /* b32: pages on the ring's list, as far as is known */
 };
 
 static mg_id channel_of(struct mg_code_at *at) { return mg_value_word(at, at->p->region->channel_word); }
@@ -87,19 +88,69 @@ static mg_id any_of(struct mg_code_at *at, const struct group *g, mg_id p)
     return r;
 }
 
-/* The page's copy of the host's, by all lanes of the group: 16 bytes each, two at a time. */
+static mg_id ring_of(struct mg_code_at *at)
+{
+    mg_id control = channel_of(at), n = t32(at), ring = t64(at);
+    P("ld.global.u32", R(n), AT(control, CONTROL(ring_mask)));
+    P("and.b32", R(n), R(n), R(mg_value_sm(at)));
+    P("mad.wide.u32", R(ring), R(n), I(sizeof(struct mg_channel_ring)), R(control));
+    return ring;
+}
+
+/* What the group has written in `bytes` bytes at `where` is there. Who completes the page puts it on the ring's list. */
+static void commit(struct mg_code_at *at, const struct group *g, mg_id where, mg_id bytes)
+{
+    mg_id control = channel_of(at), skip = mg_code_label(at), again = mg_code_label(at), page = t64(at), pool = t64(at), old = t64(at), now = t64(at), n = t32(at), k = t32(at), last = tp(at), any;
+    P("and.b64", R(page), R(where), I(-(int64_t)MG_CHANNEL_PAGE));
+    P("mov.u32", R(n), I(0));
+    P("membar.gl");
+    P("bar.warp.sync", R(g->mask));
+    IF(g->lead, "atom.global.add.u32", R(n), AT(page, 8), R(bytes));
+    P("add.u32", R(n), R(n), R(bytes));
+    P("setp.eq.and.u32", R(last), R(n), I(ROOM), R(g->lead));
+    any = any_of(at, g, last);
+    UNLESS(any, "bra", mg_o_label(skip));
+    mg_id ring = ring_of(at);
+    P("ld.global.u64", R(pool), AT(control, CONTROL(pool)));
+    mg_code_place(at, again); /* others of the ring may be at it: one of them gets on */
+    P("mov.u64", R(old), I(0));
+    IF(last, "ld.volatile.global.u64", R(old), AT(ring, RING(full)));
+    halves(at, old, k, n);
+    IF(last, "st.volatile.global.u32", AT(page, 12), R(k));
+    P("membar.gl");
+    P("sub.u64", R(now), R(page), R(pool));
+    P("shr.u64", R(now), R(now), I(__builtin_ctz(MG_CHANNEL_PAGE)));
+    P("cvt.u32.u64", R(k), R(now));
+    P("add.u32", R(k), R(k), I(1));
+    P("add.u32", R(n), R(n), I(1));
+    join(at, now, k, n);
+    n = low_from_leader(at, g, n);
+    P("mov.u32", R(g->full), R(n));
+    IF(last, "atom.global.cas.b64", R(now), AT(ring, RING(full)), R(old), R(now));
+    P("setp.ne.and.u64", R(last), R(now), R(old), R(last));
+    any = any_of(at, g, last);
+    IF(any, "bra", mg_o_label(again));
+    mg_code_place(at, skip);
+}
+
+/* ---- pages on their way to the host ------------------------------------------------------------------------------- */
+
+/* The page's copy of the host's, by all lanes of the group, or so many that they write whole lines: 16 bytes each, two at a time. */
 static void copy_page(struct mg_code_at *at, const struct group *g, mg_id page)
 {
     enum { AT_ONCE = 2 };
-    mg_id done = mg_code_label(at), again = mg_code_label(at), mirror = t64(at), off = t32(at), all = t32(at), step = t32(at), p = tp(at), place[AT_ONCE], one[AT_ONCE], two[AT_ONCE];
-    P("membar.gl"); /* behind what others committed */
+    mg_id done = mg_code_label(at), again = mg_code_label(at), mirror = t64(at), off = t32(at), all = t32(at), step = t32(at), p = tp(at), mine = tp(at), place[AT_ONCE], one[AT_ONCE], two[AT_ONCE];
     P("ld.global.u64", R(mirror), AT(channel_of(at), CONTROL(mirror)));
     P("setp.eq.u64", R(p), R(mirror), I(0));
     IF(p, "bra", mg_o_label(done));
     P("popc.b32", R(step), R(g->mask));
-    P("shl.b32", R(step), R(step), I(4));
+    P("and.b32", R(off), R(step), I(-8));
+    P("setp.ne.u32", R(p), R(off), I(0));
+    IF(p, "mov.u32", R(step), R(off));
     P("and.b32", R(off), R(mg_value_lt(at)), R(g->mask));
     P("popc.b32", R(off), R(off));
+    P("setp.lt.u32", R(mine), R(off), R(step));
+    P("shl.b32", R(step), R(step), I(4));
     P("shl.b32", R(off), R(off), I(4));
     P("mov.u32", R(all), I(0)); /* what all have: they go round alike */
     mg_code_rolled(at); /* else it takes more registers than all the rest */
@@ -112,13 +163,13 @@ static void copy_page(struct mg_code_at *at, const struct group *g, mg_id page)
         P("min.u32", R(within), R(off), I(MG_CHANNEL_PAGE - 16)); /* who is beyond copies those once more */
         P("cvt.u64.u32", R(place[i]), R(within));
         P("add.u64", R(place[i]), R(place[i]), R(page));
-        P("ld.global.cg.v2.u64", mg_code_pair(at, one[i], two[i]), AT(place[i], 0));
+        IF(mine, "ld.global.cg.v2.u64", mg_code_pair(at, one[i], two[i]), AT(place[i], 0));
         P("add.u32", R(off), R(off), R(step));
         P("add.u32", R(all), R(all), R(step));
     }
     for (unsigned i = 0; i < AT_ONCE; i++) {
         P("add.u64", R(place[i]), R(place[i]), R(mirror));
-        P("st.global.v2.u64", AT(place[i], 0), mg_code_pair(at, one[i], two[i]));
+        IF(mine, "st.global.v2.u64", AT(place[i], 0), mg_code_pair(at, one[i], two[i]));
     }
     P("setp.lt.u32", R(p), R(all), I(MG_CHANNEL_PAGE));
     IF(p, "bra", mg_o_label(again));
@@ -127,34 +178,53 @@ static void copy_page(struct mg_code_at *at, const struct group *g, mg_id page)
     P("bar.warp.sync", R(g->mask));
 }
 
-/* What the group has written in `bytes` bytes at `where` is there. Who completes the page gives it to the host. */
-static void commit(struct mg_code_at *at, const struct group *g, mg_id where, mg_id bytes)
+/* Sends the pages of the ring's list, the oldest first: readers want them in order. */
+static void send_pages(struct mg_code_at *at, const struct group *g)
 {
-    mg_id control = channel_of(at), skip = mg_code_label(at), page = t64(at), pool = t64(at), entry = t64(at), n = t32(at), k = t32(at), last = tp(at), any;
-    P("and.b64", R(page), R(where), I(-(int64_t)MG_CHANNEL_PAGE));
-    P("mov.u32", R(n), I(0));
+    mg_id control = channel_of(at), ring = ring_of(at), turn = mg_code_label(at), again = mg_code_label(at), out = mg_code_label(at), page = t64(at), entry = t64(at), word = t64(at), n = t32(at), k = t32(at), next = t32(at), behind = t32(at), p = tp(at), at_page;
+    P("mov.u64", R(word), I(0));
+    P("mov.u64", R(page), I(0));
+    IF(g->lead, "atom.global.exch.b64", R(page), AT(ring, RING(full)), R(word));
+    P("cvt.u32.u64", R(behind), R(page));
     P("membar.gl");
-    P("bar.warp.sync", R(g->mask));
-    IF(g->lead, "atom.global.add.u32", R(n), AT(page, 8), R(bytes));
-    P("add.u32", R(n), R(n), R(bytes));
-    P("setp.eq.and.u32", R(last), R(n), I(ROOM), R(g->lead));
-    any = any_of(at, g, last);
-    UNLESS(any, "bra", mg_o_label(skip));
-    copy_page(at, g, page);
-    P("ld.global.u64", R(pool), AT(control, CONTROL(pool)));
-    P("sub.u64", R(page), R(page), R(pool));
-    P("shr.u64", R(page), R(page), I(__builtin_ctz(MG_CHANNEL_PAGE)));
+    P("mov.u32", R(next), I(0));
+    mg_code_rolled(at);
+    mg_code_place(at, turn); /* `behind` goes in front of `next`: by the leader, 0 in the others */
+    P("setp.ne.u32", R(p), R(behind), I(0));
+    P("sub.u32", R(n), R(behind), I(1));
+    P("ld.global.u64", R(page), AT(control, CONTROL(pool)));
+    P("mad.wide.u32", R(page), R(n), I(MG_CHANNEL_PAGE), R(page));
+    P("mov.u32", R(k), R(behind));
+    IF(p, "ld.volatile.global.u32", R(behind), AT(page, 12));
+    IF(p, "st.volatile.global.u32", AT(page, 12), R(next));
+    IF(p, "mov.u32", R(next), R(k));
+    mg_id more = any_of(at, g, p);
+    IF(more, "bra", mg_o_label(turn));
+    at_page = low_from_leader(at, g, next);
+    P("mov.u32", R(next), R(at_page));
+    mg_code_place(at, again);
+    P("setp.eq.u32", R(p), R(next), I(0));
+    IF(p, "bra", mg_o_label(out));
+    P("membar.gl"); /* behind what others committed */
+    P("sub.u32", R(n), R(next), I(1));
+    P("ld.global.u64", R(page), AT(control, CONTROL(pool)));
+    P("mad.wide.u32", R(page), R(n), I(MG_CHANNEL_PAGE), R(page));
     P("mov.u32", R(k), I(0));
-    IF(last, "atom.global.add.u32", R(k), AT(control, CONTROL(n_done)), I(1));
-    P("ld.global.u32", R(n), AT(control, CONTROL(queue_mask)));
-    P("and.b32", R(n), R(n), R(k));
+    IF(g->lead, "ld.volatile.global.u32", R(k), AT(page, 12));
+    at_page = low_from_leader(at, g, k);
+    P("mov.u32", R(next), R(at_page));
+    copy_page(at, g, page);
+    P("mov.u32", R(k), I(0));
+    IF(g->lead, "atom.global.add.u32", R(k), AT(control, CONTROL(n_done)), I(1));
+    P("ld.global.u32", R(at_page), AT(control, CONTROL(queue_mask)));
+    P("and.b32", R(at_page), R(at_page), R(k));
     P("ld.global.u64", R(entry), AT(control, CONTROL(done)));
-    P("mad.wide.u32", R(entry), R(n), I(8), R(entry));
+    P("mad.wide.u32", R(entry), R(at_page), I(8), R(entry));
     P("add.u32", R(k), R(k), I(1));
-    P("cvt.u32.u64", R(n), R(page));
-    join(at, page, n, k);
-    IF(last, "st.volatile.global.u64", AT(entry, 0), R(page));
-    mg_code_place(at, skip);
+    join(at, word, n, k);
+    IF(g->lead, "st.volatile.global.u64", AT(entry, 0), R(word));
+    P("bra", mg_o_label(again));
+    mg_code_place(at, out);
 }
 
 /* Of a loop that waits for other warps: on devices of ours, inserted code takes nothing from a warp's turn unless its label is
@@ -189,10 +259,9 @@ static void take_segment(struct mg_code_at *at, const struct group *g, mg_id byt
     mg_id control = channel_of(at), again = mg_code_label(at), taken = mg_code_label(at), others = waiting_label(at), next = mg_code_label(at), wait = waiting_label(at), have = mg_code_label(at),
           stop = mg_code_label(at), given_up = mg_code_label(at), out = mg_code_label(at);
     const struct waiting w = {t64(at), t32(at)};
-    mg_id ring = t64(at), old = t64(at), word = t64(at), page = t32(at), fresh = t32(at), off = t32(at), n = t32(at), ticket = t32(at), place = t64(at), p = tp(at), q = tp(at);
-    P("ld.global.u32", R(n), AT(control, CONTROL(ring_mask)));
-    P("and.b32", R(n), R(n), R(mg_value_sm(at)));
-    P("mad.wide.u32", R(ring), R(n), I(sizeof(struct mg_channel_ring)), R(control));
+    mg_id ring = ring_of(at), old = t64(at), word = t64(at), page = t32(at), fresh = t32(at), off = t32(at), n = t32(at), ticket = t32(at), listed = t32(at), place = t64(at), p = tp(at), q = tp(at);
+    P("mov.u32", R(listed), I(0));
+    IF(g->lead, "ld.volatile.global.u32", R(listed), AT(ring, RING(full) + 4));
     mg_code_place(at, again);
     P("cvt.u64.u32", R(word), R(bytes));
     P("mov.u64", R(old), I(0));
@@ -200,6 +269,7 @@ static void take_segment(struct mg_code_at *at, const struct group *g, mg_id byt
     halves(at, old, off, page);
     off = low_from_leader(at, g, off);
     page = low_from_leader(at, g, page);
+    P("max.u32", R(g->full), R(g->full), R(low_from_leader(at, g, listed)));
     P("ld.global.u64", R(segment), AT(control, CONTROL(pool)));
     P("mad.wide.u32", R(segment), R(page), I(MG_CHANNEL_PAGE), R(segment));
     P("cvt.u64.u32", R(word), R(off));
@@ -327,7 +397,7 @@ static struct write begin(struct mg_code_at *at, uint32_t site, uint32_t width)
     if (site >= MG_CHANNEL_MOST_SITES) mg_patch_refuse(at->p, MG_ERR_LIMIT, "more than %d places that write records", (int)MG_CHANNEL_MOST_SITES);
     while (at->p->widths.n <= MG_MIN(site, (uint32_t)MG_CHANNEL_MOST_SITES)) *mg_vec_push(&at->p->widths) = 0;
     at->p->widths.at[MG_MIN(site, (uint32_t)MG_CHANNEL_MOST_SITES)] = (uint8_t)width;
-    w.g = (struct group){.mask = mg_value_active(at), .lead = mg_value_leader(at), .leader = t32(at)};
+    w.g = (struct group){.mask = mg_value_active(at), .lead = mg_value_leader(at), .leader = t32(at), .full = t32(at)};
     w.n = t32(at);
     w.rank = t32(at);
     w.next = t32(at);
@@ -335,6 +405,7 @@ static struct write begin(struct mg_code_at *at, uint32_t site, uint32_t width)
     w.whole = tp(at);
     w.need = t32(at);
     if (g.pred) mg_code_emit(at, g.pred, !g.is_not, "bra", (const struct mg_opnd[]){mg_o_label(w.out)}, 1);
+    P("mov.u32", R(w.g.full), I(0));
     P("popc.b32", R(w.n), R(w.g.mask));
     P("brev.b32", R(w.g.leader), R(w.g.mask));
     P("clz.b32", R(w.g.leader), R(w.g.leader));
@@ -412,15 +483,21 @@ static mg_id make_room(struct mg_code_at *at, const struct write *w)
     return dst;
 }
 
-/* The record at dst is written, by all that write it. */
+/* The record at dst is written, by all that write it. Full pages are sent now, when nobody waits for what the group has. */
 static void end(struct mg_code_at *at, const struct write *w, mg_id dst)
 {
-    mg_id p = tp(at), bytes = t32(at);
+    mg_id p = tp(at), bytes = t32(at), written = mg_code_label(at);
     P("setp.eq.u64", R(p), R(dst), I(0));
     P("or.pred", R(p), R(p), R(w->whole));
-    IF(p, "bra", mg_o_label(w->out));
+    IF(p, "bra", mg_o_label(written));
     P("add.u32", R(bytes), R(w->need), I(HEAD));
     commit(at, &w->g, dst, bytes);
+    mg_code_place(at, written);
+    P("setp.ge.u32", R(p), R(w->n), I(LINE_LANES));
+    P("setp.gt.or.u32", R(p), R(w->g.full), I(MG_CHANNEL_LISTED), R(p));
+    P("setp.ne.and.u32", R(p), R(w->g.full), I(0), R(p));
+    UNLESS(p, "bra", mg_o_label(w->out));
+    send_pages(at, &w->g);
     mg_code_place(at, w->out);
 }
 
@@ -537,15 +614,35 @@ void mg_channel_once(struct mg_code_at *at, uint32_t site, const mg_id *words, u
 
 /* ---- ways out ------------------------------------------------------------------------------------------------------ */
 
+/* Lanes that go send what is on the ring's list, as far as they are enough; the host reads what stays there. */
+static void send_rest(struct mg_code_at *at, mg_id mask)
+{
+    mg_id none = mg_code_label(at), below = t32(at), n = t32(at), p = tp(at);
+    const struct group g = {.mask = mask, .leader = t32(at), .lead = tp(at)};
+    P("popc.b32", R(n), R(mask));
+    P("setp.lt.u32", R(p), R(n), I(LINE_LANES));
+    IF(p, "bra", mg_o_label(none));
+    P("brev.b32", R(g.leader), R(mask));
+    P("clz.b32", R(g.leader), R(g.leader));
+    P("and.b32", R(below), R(mg_value_lt(at)), R(mask));
+    P("setp.eq.u32", R(g.lead), R(below), I(0));
+    P("mov.u32", R(n), I(0));
+    IF(g.lead, "ld.volatile.global.u32", R(n), AT(ring_of(at), RING(full) + 4));
+    P("setp.ne.u32", R(p), R(n), I(0));
+    p = any_of(at, &g, p);
+    UNLESS(p, "bra", mg_o_label(none));
+    send_pages(at, &g);
+    mg_code_place(at, none);
+}
+
 /* Lanes go where they write no more through these registers: the lowest of those that came in closes the warp's segment. */
-static void leave(struct mg_code_at *at, void *user)
+static void leave(struct mg_code_at *at, void *leaves_kernel)
 {
     const struct mg_channel_func *f = &at->p->channel[at->func_ix];
-    (void)user;
     if (!f->segment) return;
     const struct mg_code_guard guard = *mg_at_guard(at);
     mg_id out = mg_code_label(at), gone = mg_code_label(at), p = tp(at), any, below = t32(at);
-    struct group g = {.mask = mg_value_active(at), .leader = t32(at), .lead = tp(at)};
+    struct group g = {.mask = mg_value_active(at), .leader = t32(at), .lead = tp(at), .full = t32(at)};
     if (guard.pred) mg_code_emit(at, guard.pred, !guard.is_not, "bra", (const struct mg_opnd[]){mg_o_label(out)}, 1);
     P("and.b32", R(below), R(mg_value_lt(at)), R(f->all));
     P("setp.eq.u32", R(g.lead), R(below), I(0));
@@ -560,6 +657,7 @@ static void leave(struct mg_code_at *at, void *user)
     P("setp.ne.u32", R(p), R(g.mask), R(f->all));
     P("mov.u32", R(f->pos), I(0));
     IF(p, "or.b32", R(f->next), R(f->next), I(UNLIKE)); /* others remember it */
+    if (leaves_kernel) send_rest(at, g.mask);
     mg_code_place(at, out);
 }
 
@@ -570,7 +668,7 @@ void mg_channel_end(struct mg_patch *p)
     uint32_t n = mg_patch_insts(p, &insts);
     for (uint32_t f = 0; f < s->n_funcs; f++)
         if (f && p->channel[f].segment) mg_at_exits(p, f, leave, NULL);
-    mg_at_exits(p, 0, leave, NULL); /* `exit` in any function, too */
+    mg_at_exits(p, 0, leave, p); /* `exit` in any function, too */
     for (uint32_t i = 0; i < n; i++) {
         const struct mg_node *node = &p->all->m->nodes.at[insts[i].node];
         struct mg_call call;

@@ -285,6 +285,59 @@ MG_TEST(channel_drops_and_samples)
     free(s);
 }
 
+struct counted { uint64_t lanes, accesses, wrong; };
+
+static void count(void *user, const struct mg_record *r)
+{
+    struct counted *c = user;
+    uint64_t n = (uint64_t)__builtin_popcount(r->mask);
+    if (r->kind == MG_RECORD_LANES) c->lanes += n;
+    else if (r->kind != MG_RECORD_ONCE) c->accesses += n;
+}
+
+static void count_page(const struct channel *ch, uint32_t page, uint32_t to, bool *seen, struct counted *c)
+{
+    const uint64_t *at = (uint64_t *)(ch->pool + (size_t)page * MG_CHANNEL_PAGE);
+    uint32_t open = 0;
+    if (page >= PAGES || seen[page] || (uint32_t)at[1] != to || mg_channel_whole(at + 2, to, &open) != to || open || !mg_channel_read(at + 2, to, widths, NULL, count, c)) c->wrong++;
+    seen[page] = true;
+}
+
+/* Several launches fill pages: each is in the queue, or where nobody sent it on its ring's list, or a ring fills it. */
+MG_TEST(channel_full_pages)
+{
+    enum { LAUNCHES = 40 };
+    struct seen *s = calloc(1, sizeof *s);
+    struct counted c = {0};
+    bool seen[PAGES] = {false};
+    uint64_t expect = 0, stores = 0;
+    uint32_t full = 0;
+    mg_mem_init(0);
+    struct channel ch = new_channel(PAGES, 0);
+    for (uint32_t i = 0; i < LAUNCHES; i++) run(4, 80, 11, 1, &ch, s);
+    for (uint32_t t = 0; t < 320; t++) {
+        expect += t % 11 + 2 + (t % 11 + 1) / 2;
+        stores += t % 11 + 1;
+    }
+    for (; full < ch.c->n_done; full++) count_page(&ch, (uint32_t)ch.done[full], MG_CHANNEL_ROOM, seen, &c);
+    for (uint32_t r = 0; r < RINGS; r++) {
+        const struct mg_channel_ring *ring = ring_of(&ch, r);
+        uint32_t n = (uint32_t)(ring->full >> 32), page = (uint32_t)ring->full;
+        for (; page && n; n--, full++) {
+            count_page(&ch, page - 1, MG_CHANNEL_ROOM, seen, &c);
+            page = (uint32_t)(((uint64_t *)(ch.pool + (size_t)(page - 1) * MG_CHANNEL_PAGE))[1] >> 32);
+        }
+        if (page || n) c.wrong++;
+        if (ring->now >> 32 != UINT32_MAX) count_page(&ch, (uint32_t)(ring->now >> 32), MG_MIN((uint32_t)ring->now, (uint32_t)MG_CHANNEL_ROOM), seen, &c);
+    }
+    MG_CHECK(full > 20);
+    MG_CHECK_EQ(c.wrong, 0);
+    MG_CHECK_EQ(c.accesses, LAUNCHES * expect);
+    MG_CHECK_EQ(c.lanes, LAUNCHES * stores);
+    free_channel(&ch);
+    free(s);
+}
+
 /* What is not a segment is told. */
 MG_TEST(channel_damaged)
 {
