@@ -6,7 +6,7 @@
  *         packed registers   6 groups of 5 bits, 6 bits apart: v |= redux.add((K >> g) & 0x01041041) >> 6 * i' & 63
  *         others             if (i is its number) v = redux.add c      as long as all are below 2^27; else lane by lane
  *         if (v) red.global.add [address], v
- *     else lane by lane
+ *     else, a few at a time: activemask m;  v = redux.add by m;  the lowest lane: red.global.add
  *
  * More counters than lanes come in banks. Without redux (before sm_80) whole warps add by shuffles,
  * others lane by lane. Before sm_70 everything is added lane by lane. No lane waits for one that is
@@ -23,6 +23,7 @@
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
 #define FIELDS 0x01041041
+#define AT_ONCE 8 /* sums by one mask */
 
 static bool any_in_memory(const struct mg_rfunc *f, const uint64_t *set)
 {
@@ -125,34 +126,6 @@ static mg_id lowest_here(struct mg_rfunc *f, mg_id p)
     return here;
 }
 
-/* Some lanes of a warp: lane by lane. */
-static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
-{
-    struct mg_emit *x = &f->x;
-    base = whole_base(f, base);
-    if (k->n_bits) { /* bit 6 * i + g is counter 5 * g + i */
-        mg_id left = mg_rc_t32(f, 7), bit = mg_rc_t32(f, VALUE), t = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), at = mg_rc_t64(f, 2), again = mg_rc_label(f), out = mg_rc_label(f);
-        if (k->lead) EMIT("selp.b32", R(left), R(k->bits), I(0), R(k->lead));
-        else EMIT("mov.b32", R(left), R(k->bits));
-        mg_rc_put_label(f, again);
-        mg_node_insert_before(x->m, x->func, x->at, mg_node_new_kind(x->m, MG_NODE_pragma, mg_intern_adds(&x->m->names, "nounroll")));
-        EMIT("setp.eq.u32", R(p), R(left), I(0));
-        mg_rc_branch(f, p, false, out);
-        EMIT("bfind.u32", R(bit), R(left));
-        EMIT("shl.b32", R(t), I(1), R(bit));
-        EMIT("xor.b32", R(left), R(left), R(t));
-        EMIT("mul.lo.u32", R(t), R(bit), I(43));
-        EMIT("shr.u32", R(t), R(t), I(8)); /* bit / 6 */
-        EMIT("mul.lo.u32", R(bit), R(bit), I(5));
-        EMIT("mad.lo.u32", R(bit), R(t), I(-29), R(bit));
-        EMIT("mad.wide.u32", R(at), R(bit), I(8), R(base));
-        EMIT("red.global.add.u64", mg_o_addr_reg(at, 8 * (int64_t)k->slot), I(1));
-        mg_rc_branch(f, 0, false, again);
-        mg_rc_put_label(f, out);
-    }
-    for (uint32_t w = 0; w < k->n_words; w++) mg_rc_add_lane(f, k->words[w], base, k->lead);
-}
-
 /* Sets p: some lane's word counter does not fit a sum of 32 bits. */
 static bool test_size(struct mg_rfunc *f, const struct bank *k, mg_id p)
 {
@@ -181,19 +154,64 @@ static void vote_any(struct mg_rfunc *f, mg_id p)
     EMIT("vote.sync.any.pred", R(p), R(p), R(mg_rc_t32(f, MASK)));
 }
 
-/* What does not fit sums of 32 bits its lane adds to memory at once, and is 0 in the sums. */
-static void add_big(struct mg_rfunc *f, const struct bank *k, mg_id base)
+/* This lane's words go to memory at once, and are 0 in the sums. */
+static void add_words(struct mg_rfunc *f, const struct bank *k, mg_id base)
 {
     struct mg_emit *x = &f->x;
-    struct mg_apart a = mg_rc_begin_apart(f, mg_rc_tp(f, 1));
-    base = whole_base(f, base);
     for (uint32_t w = 0; w < k->n_words; w++) {
         const struct mg_rc *c = k->words[w];
         if (c->kind == MG_RC_FIELD) continue;
         mg_rc_add_lane(f, c, base, 0);
         EMIT(c->kind == MG_RC_64 ? "mov.u64" : "mov.u32", R(c->reg), I(0));
     }
+}
+
+/* Of lanes with p, which have some that does not fit sums of 32 bits. */
+static void add_big(struct mg_rfunc *f, const struct bank *k, mg_id base)
+{
+    struct mg_apart a = mg_rc_begin_apart(f, mg_rc_tp(f, 1));
+    add_words(f, k, whole_base(f, base));
     mg_rc_end_apart(f, a);
+}
+
+/* Some lanes of a warp, as many counters at once as there are temporaries for: one mask, all sums by it, no branch between;
+ * then the lowest lane adds them. Lanes that are together differently at the next few are all in that sum again. */
+static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
+{
+    struct mg_emit *x = &f->x;
+    uint32_t groups = (k->n_bits + 4) / 5, n = groups + k->n_words;
+    mg_id low = mg_rc_tp(f, 3), p = mg_rc_tp(f, 1), one = mg_rc_t32(f, 5), wide = mg_rc_t64(f, 2);
+    base = whole_base(f, base);
+    if (!f->n_cohorts && test_size(f, k, p)) {
+        mg_id skip = mg_rc_label(f);
+        mg_rc_branch(f, p, true, skip);
+        add_words(f, k, base);
+        mg_rc_put_label(f, skip);
+    }
+    for (uint32_t from = 0; from < n; from += AT_ONCE) {
+        uint32_t to = MG_MIN(from + AT_ONCE, n);
+        mg_id here = lowest_here(f, low);
+        for (uint32_t j = from; j < to; j++) {
+            mg_id s = mg_rc_temp(f, &f->t.sums[j - from], "__mg_t", MG_TYPE_b32);
+            const struct mg_rc *c = j < groups ? NULL : k->words[j - groups];
+            if (!c && j) EMIT("shr.u32", R(s), R(k->bits), I(j));
+            if (!c) EMIT("and.b32", R(s), R(j ? s : k->bits), I(FIELDS));
+            else if (c->kind == MG_RC_FIELD) EMIT("bfe.u32", R(s), R(c->reg), I(c->bit), I(8));
+            else EMIT(c->kind == MG_RC_64 ? "cvt.u32.u64" : "mov.b32", R(s), R(c->reg));
+            if (k->lead) EMIT("selp.b32", R(s), R(s), I(0), R(k->lead));
+            sum_lanes(f, s, s, here);
+        }
+        for (uint32_t j = from; j < to; j++)
+            for (uint32_t i = 0; i < (j < groups ? MG_MIN(5u, k->n_bits - 5 * j) : 1); i++) {
+                mg_id v = j < groups ? one : f->t.sums[j - from];
+                if (j < groups) EMIT("bfe.u32", R(v), R(f->t.sums[j - from]), I(6 * i), I(6));
+                EMIT("setp.ne.and.u32", R(p), R(v), I(0), R(low));
+                EMIT("cvt.u64.u32", R(wide), R(v));
+                mg_emit_guard(x, p, false);
+                EMIT("red.global.add.u64", mg_o_addr_reg(base, 8 * (int64_t)(k->slot + (j < groups ? 5 * j + i : k->n_bits + j - groups))), R(wide));
+                mg_emit_guard(x, 0, false);
+            }
+    }
 }
 
 /* v of lane i goes to its counter. */

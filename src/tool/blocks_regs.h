@@ -68,7 +68,7 @@ struct mg_rfunc {
     bool from_calls;         /* entered by calls that are counted */
     uint32_t *callers, n_callers;
     mg_id mask, below, lt, low, always; /* of the lowest active lane */
-    struct { mg_id b32[10], b64[5], p[5], base, rows[3], row_base; } t; /* temporaries of flushes */
+    struct { mg_id b32[10], b64[5], p[5], base, rows[3], row_base, sums[8]; } t; /* temporaries of flushes */
 };
 
 static inline bool mg_rc_in_memory(const struct mg_rc *c) { return c->kind == MG_RC_LOCAL || c->kind == MG_RC_FLAG || c->kind == MG_RC_SHARED; }
