@@ -3,7 +3,7 @@
 
 #include "pass/priv.h"
 
-enum { MOST_SHARED = 24576 };
+enum { MOST_SHARED = 24576, KEPT = 1024 /* what lies behind moves by so much: it is aligned as ever */ };
 
 uint64_t mg_twin_shared_bytes(const struct mg_module *m, bool *dynamic)
 {
@@ -35,7 +35,7 @@ static uint32_t count_warps(const struct mg_func *f)
 
 mg_id mg_kernel_add_shared(struct mg_module *m, mg_id func, const char *stem, uint32_t bytes)
 {
-    uint64_t all = (uint64_t)bytes * count_warps(&m->funcs.at[func]);
+    uint64_t all = ((uint64_t)bytes * count_warps(&m->funcs.at[func]) + KEPT - 1) / KEPT * KEPT;
     char name[64];
     mg_id var = m->vars.n, decl = m->decls.n;
     if (!has_room(m, all)) return 0;

@@ -106,6 +106,7 @@ void mg_rows_emit(struct mg_rfunc *f);
 
 /* How much shared memory has to be declared for so many bytes of it; 0: there is no room. */
 uint32_t mg_shared_room(const struct mg_module *m, uint32_t bytes);
+uint32_t mg_shared_whole(uint32_t bytes); /* as many as leave what lies behind aligned as ever */
 /* A variable of so many words in shared memory. */
 mg_id mg_shared_declare(struct mg_module *m, mg_id func, uint32_t words);
 /* Counters in shared memory, and those of 32 bits whose rounds are counted (blocks_shared.c). May the function have

@@ -9,7 +9,8 @@
  * last to leave finds the rest. No word can overflow: one register counts the rounds of all loops in which such
  * counters stand, and every 2^12 rounds of a lane it drains; a loop whose rounds an induction variable tells adds them
  * there when they are fewer than 2^9, else to memory (1,024 threads add less than 2^32 meanwhile).
- * Where there is dynamic shared memory, which lies behind, it moves by whole kilobytes, so that it is aligned as ever.
+ * What lies behind moves by whole kilobytes, so that it is aligned as ever: programs read arrays of words by fours because
+ * they happen to lie well.
  * Nothing here knows warps. */
 #include "tool/blocks_regs.h"
 
@@ -22,11 +23,13 @@
 
 enum { MOST_BYTES = 4096, MOST_SHARED = 49152, KEPT = 1024, MOST_ROUNDS = 1 << 12, MOST_STEPS = 1 << 9 };
 
+uint32_t mg_shared_whole(uint32_t bytes) { return (bytes + KEPT - 1) / KEPT * KEPT; }
+
 uint32_t mg_shared_room(const struct mg_module *m, uint32_t bytes)
 {
     bool dynamic;
     uint64_t sum = mg_twin_shared_bytes(m, &dynamic);
-    if (dynamic) bytes = (bytes + KEPT - 1) / KEPT * KEPT;
+    bytes = mg_shared_whole(bytes);
     return sum + bytes <= MOST_SHARED ? bytes : 0;
 }
 

@@ -89,6 +89,15 @@ uint32_t *mg_kit_preds(const struct mg_site_block *blocks, uint32_t n)
     return preds;
 }
 
+bool mg_kit_writes(const struct mg_module *m, mg_id node, mg_id reg)
+{
+    mg_id defs[64];
+    uint32_t n = mg_node_defs(m, node, defs, MG_COUNT_OF(defs));
+    for (uint32_t i = 0; i < n && i < MG_COUNT_OF(defs); i++)
+        if (defs[i] == reg) return true;
+    return n > MG_COUNT_OF(defs);
+}
+
 bool mg_kit_taken(const struct mg_site_block *blocks, const uint32_t *preds, uint32_t b, bool leaves, uint32_t *of, bool *off)
 {
     const struct mg_site_block *k = &blocks[b];

@@ -18,6 +18,8 @@ uint32_t *mg_kit_preds(const struct mg_site_block *blocks, uint32_t n);
  * taken off those of b or not. leaves: the instruction is ret or exit; else bra. false: entries do not tell. */
 bool mg_kit_taken(const struct mg_site_block *blocks, const uint32_t *preds, uint32_t b, bool leaves, uint32_t *of, bool *off);
 
+bool mg_kit_writes(const struct mg_module *m, mg_id node, mg_id reg); /* does the instruction write that register? */
+
 /* ---- results ------------------------------------------------------------------------------------------ */
 /* "kernel", "block", "ptx_line", "file", "line", "function", "op" and, where inlined, "inlined": members of an open object. */
 void mg_kit_site_json(struct mg_json *j, const struct mg_result_kernel *k, const struct mg_result_site *s);

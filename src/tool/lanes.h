@@ -17,8 +17,9 @@ enum mg_lanes_note {
     MG_LN_TELLS,    /* twice as many cells: the second half, entries of warps that the branch at the end of that block has just split */
     MG_LN_KINDS
 };
+/* Sites of instructions under a guard have MG_LANES_BINS cells, those of branches MG_LC_COUNT. */
 enum mg_lanes_cell { MG_LC_TAKEN, MG_LC_DIVERGENT /* where no block tells */, MG_LC_COUNT }; /* of a branch; its note: block where the sides meet + 1 */
-struct mg_lanes_opts { bool branches; uint64_t sample; /* one of so many launches is counted */ };
+struct mg_lanes_opts { bool branches, guards; uint64_t sample; /* one of so many launches is counted */ };
 
 void mg_lanes_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j);
 

@@ -205,7 +205,7 @@ static void use_init(struct use *u, const struct mg_result_kernel *k)
         const struct mg_result_site *s = &k->sites[i];
         if (s->block >= k->n_blocks) continue;
         if (s->kind == MG_SITE_BLOCK) u->site[s->block] = s;
-        if (s->kind == MG_SITE_INST) u->branches[u->n_branches++].s = s;
+        if (s->kind == MG_SITE_INST && s->n_cells == MG_LC_COUNT) u->branches[u->n_branches++].s = s;
     }
     if (!k->blocks || !k->threads) { /* blocks of some threads only: not known */
         memset(u->site, 0, (k->n_blocks + 1) * sizeof *u->site);
@@ -277,6 +277,35 @@ static void sample_json(const struct use *u, struct mg_json *j)
     mg_json_end(j, '}');
 }
 
+/* Warp executions of a guarded instruction by lanes whose guard was true; those of its block that are left had none. */
+static bool guard_lanes(const struct use *u, const struct mg_result_site *s, uint64_t to[bins], uint64_t *here)
+{
+    uint64_t with = 0, entries;
+    if (s->kind != MG_SITE_INST || s->n_cells != bins || !u->all || s->block >= u->k->n_blocks) return false;
+    entries = block_entries(u->all, s->block, here);
+    for (uint32_t l = 1; l < bins; l++) with += to[l] = u->k->cells[s->cell + l] / l;
+    to[0] = entries - MG_MIN(with, entries);
+    return true;
+}
+
+static void guards_json(const struct use *u, struct mg_json *j)
+{
+    uint64_t lanes[bins], here;
+    mg_json_key(j, "guards");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < u->k->n_sites; i++) {
+        if (!guard_lanes(u, &u->k->sites[i], lanes, &here)) continue;
+        mg_json_obj(j);
+        mg_kit_site_json(j, u->k, &u->k->sites[i]);
+        mg_json_key(j, "lanes");
+        mg_json_arr(j);
+        for (uint32_t l = 0; l < bins; l++) mg_json_u64(j, lanes[l]);
+        mg_json_end(j, ']');
+        mg_json_end(j, '}');
+    }
+    mg_json_end(j, ']');
+}
+
 static void use_json(const struct use *u, struct mg_json *j)
 {
     bool sample = u->n_members > 0;
@@ -316,6 +345,7 @@ static void use_json(const struct use *u, struct mg_json *j)
         mg_json_end(j, '}');
     }
     mg_json_end(j, ']');
+    guards_json(u, j);
     mg_json_end(j, '}');
 }
 
@@ -395,6 +425,34 @@ static void block_table(struct mg_table *t, const struct use *u, uint32_t n, boo
     mg_table_sort(t, 1);
 }
 
+static void guard_table(struct mg_table *t, const struct use *u, uint32_t n)
+{
+    mg_table_begin(t, "guards", "lanes whose guard is true, of those that are there: the first instruction of a block under each guard");
+    mg_table_column(t, "line", MG_COL_PLACE, NULL);
+    mg_table_column(t, "lanes", MG_COL_COUNT, NULL);
+    mg_table_column(t, "true", MG_COL_PERCENT, NULL);
+    mg_table_column(t, "executions", MG_COL_COUNT, "warps");
+    mg_table_column(t, "none true", MG_COL_COUNT, "warps");
+    mg_table_column(t, "instruction", MG_COL_TEXT, NULL);
+    mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t i = 0; i < u[k].k->n_sites; i++) {
+            const struct mg_result_site *s = &u[k].k->sites[i];
+            uint64_t lanes[bins], here, sum = 0, warps = 0;
+            if (!guard_lanes(&u[k], s, lanes, &here) || !here) continue;
+            for (uint32_t l = 0; l < bins; l++) sum += l * lanes[l], warps += lanes[l];
+            mg_table_row(t);
+            mg_table_place(t, s);
+            mg_table_u64(t, here);
+            mg_table_f64(t, mg_kit_percent(sum, here));
+            mg_table_u64(t, warps);
+            mg_table_u64(t, lanes[0]);
+            mg_table_text(t, s->op);
+            mg_table_text(t, u[k].k->demangled);
+        }
+    mg_table_sort(t, 1);
+}
+
 static void lane_chart(struct mg_table *t, const struct use *u, uint32_t ix)
 {
     double v[bins] = {0};
@@ -411,7 +469,8 @@ static void lane_chart(struct mg_table *t, const struct use *u, uint32_t ix)
 void mg_lanes_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
 {
     struct use *u = mg_xcalloc(r->n_kernels + 1, sizeof *u);
-    bool sampled = ((const struct mg_lanes_opts *)conf)->sample > 1;
+    const struct mg_lanes_opts *c = conf;
+    bool sampled = c->sample > 1;
     mg_json_key(j, "kernels");
     mg_json_arr(j);
     for (uint32_t k = 0; k < r->n_kernels; k++) {
@@ -422,6 +481,7 @@ void mg_lanes_profile(const void *conf, const struct mg_tool_result *r, struct m
     branch_table(t, u, r->n_kernels, sampled);
     sample_notes(t, u, r->n_kernels);
     block_table(t, u, r->n_kernels, sampled);
+    if (c->guards) guard_table(t, u, r->n_kernels);
     for (uint32_t k = 0; k < r->n_kernels; k++)
         if (k < charts && u[k].slots.value) lane_chart(t, &u[k], k);
     for (uint32_t k = 0; k < r->n_kernels; k++) use_release(&u[k]);

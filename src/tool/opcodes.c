@@ -44,14 +44,8 @@ struct guards { mg_id pred; bool negated; uint32_t site; };
 
 static void forget(struct guards *g, uint32_t *n, const struct mg_module *m, mg_id node)
 {
-    mg_id defs[40];
-    uint32_t n_defs = mg_node_defs(m, node, defs, 40);
-    for (uint32_t i = 0; i < *n;) {
-        bool gone = n_defs > 40;
-        for (uint32_t k = 0; k < n_defs && k < 40; k++) gone = gone || defs[k] == g[i].pred;
-        if (gone) g[i] = g[--*n];
-        else i++;
-    }
+    for (uint32_t i = *n; i-- > 0;)
+        if (mg_kit_writes(m, node, g[i].pred)) g[i] = g[--*n];
 }
 
 static enum mg_err opcodes_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)

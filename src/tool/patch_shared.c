@@ -8,7 +8,7 @@
  *     leaving   lanes take themselves off the number of threads; the last take all words to memory
  *
  *     callees   who enters one, and every 2^12 rounds of a lane in its loops, notes 2^12 for each lane in one more word; whoever
- *               finds 2^31 there takes what is there to memory (tallies by all lanes alone may stand in callees)
+ *               finds 2^31 there takes what is there to memory (what all lanes add to together, in callees that call nobody)
  *
  * Words lie behind the cells of a copy in the launch's memory like sums, each belonging to a cell. On GPUs alone, and where no
  * function that the kernel calls ends threads. */
@@ -125,10 +125,19 @@ bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix)
     return true;
 }
 
+/* Callees that call others keep too much in registers to have it pay. */
+static bool is_leaf(struct mg_patch *p, uint32_t f)
+{
+    const struct mg_cfg *c = mg_patch_cfg(p, f);
+    for (uint32_t b = 0; b < c->n_blocks; b++)
+        if (mg_node_form(c->m, &c->m->nodes.at[c->blocks[b].last])->op == MG_OP_call) return false;
+    return true;
+}
+
 /* All lanes at once, which hardware does in one step. */
 bool mg_near_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix)
 {
-    uint32_t word = word_of(at, first, n);
+    uint32_t word = at->func_ix && !is_leaf(at->p, at->func_ix) ? 0 : word_of(at, first, n);
     if (!word) return false;
     struct mg_code_at *pro = mg_at_prologue(at->p, at->func_ix);
     mg_id *base = &at->p->near.funcs[at->func_ix].base, a = mg_code_temp(at, MG_TYPE_b32);
@@ -150,8 +159,8 @@ bool mg_near_cell(struct mg_code_at *at, uint32_t cell, struct mg_opnd v)
 
 /* ---- code at the end of the tool's work ------------------------------------------------------------------------ */
 
-/* Takes words first, first + step, ... to memory; by the lanes here with the spot's guard. */
-static void take(struct mg_code_at *at, mg_id first, mg_id step, bool alone)
+/* Takes words first, first + step, ... to memory; by the lanes here with the spot's guard. Others may do so at the same time. */
+static void take(struct mg_code_at *at, mg_id first, mg_id step)
 {
     struct mg_patch *p = at->p;
     mg_id i = mg_code_temp(at, MG_TYPE_b32), from = mg_code_temp(at, MG_TYPE_b32), v = mg_code_temp(at, MG_TYPE_b32), over = mg_code_temp(at, MG_TYPE_pred), some = mg_code_temp(at, MG_TYPE_pred);
@@ -166,8 +175,7 @@ static void take(struct mg_code_at *at, mg_id first, mg_id step, bool alone)
     mg_code_pop_guard(at);
     MG_CODE(at, "mov.u32", R(from), ((struct mg_opnd){.kind = MG_OPND_var, .id = p->near.var}));
     MG_CODE(at, "mad.lo.u32", R(from), R(i), I(4), R(from));
-    if (alone) MG_CODE(at, "ld.shared.u32", R(v), mg_o_addr_reg(from, 0));
-    else MG_CODE(at, "atom.shared.exch.b32", R(v), mg_o_addr_reg(from, 0), I(0));
+    MG_CODE(at, "atom.shared.exch.b32", R(v), mg_o_addr_reg(from, 0), I(0));
     MG_CODE(at, "cvt.u64.u32", R(wide), R(v));
     MG_CODE(at, "setp.ne.u32", R(some), R(v), I(0));
     mg_code_push_guard(at, some, false);
@@ -199,11 +207,11 @@ static void leave(struct mg_code_at *at, void *user)
     mg_code_emit(at, 0, false, "membar.cta", NULL, 0);
     MG_GUARDED(at, lead, "atom.shared.add.u32", R(old), word_at(at->p, 0), R(off));
     MG_PURE(at, "setp.eq.u32", R(last), R(old), R(n)); /* nobody else has 0 left to leave */
-    MG_CODE(at, "vote.sync.any.pred", R(last), R(last), R(mg_value_active(at)));
+    MG_CODE(at, "vote.sync.any.pred", R(last), R(last), R(mg_value_active(at))); /* of two groups of a warp that come together here, too: no harm */
     mg_code_push_guard(at, last, true);
     MG_CODE(at, "bra", mg_o_label(done));
     mg_code_pop_guard(at);
-    take(at, rank, n, true);
+    take(at, rank, n);
     mg_code_place(at, done);
 }
 
@@ -252,7 +260,7 @@ static void note_work(struct mg_code_at *at)
     MG_CODE(at, "atom.shared.exch.b32", R(old), work, I(0));
     MG_CODE(at, "mov.u32", R(none), I(0));
     MG_CODE(at, "mov.u32", R(one), I(1));
-    take(at, none, one, false);
+    take(at, none, one);
     mg_code_place(at, on);
 }
 
@@ -280,7 +288,7 @@ static void count_rounds(struct mg_patch *p, uint32_t f)
         } else {
             rank = rank_of(at);
             MG_CODE(at, "popc.b32", R(n), R(mg_value_active(at)));
-            take(at, rank, n, false);
+            take(at, rank, n);
         }
         mg_code_place(at, on);
     }
@@ -294,7 +302,7 @@ void mg_near_end(struct mg_patch *p)
         count_rounds(p, f);
         if (f && k->funcs[f].base) note_work(mg_at_entry(p, f));
     }
-    p->all->m->vars.at[k->var].dims[0] = k->cells.n + k->has_work;
+    p->all->m->vars.at[k->var].dims[0] = mg_shared_whole(4 * (k->cells.n + k->has_work)) / 4;
     enter(p);
     mg_at_exits(p, 0, leave, NULL);
 }

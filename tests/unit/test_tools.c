@@ -86,6 +86,17 @@ MG_TEST(tools_lanes_sides)
                "\"taken\":912,\"not_taken\":1104,\"divergent\":45", "\"taken\":1728,\"not_taken\":288,\"divergent\":0");
 }
 
+/* Of 9 warps the first has all 32 under the guard of two stores, the second 8, seven none. */
+MG_TEST(tools_lanes_guards)
+{
+    const struct tool_shape *const shapes[] = {&full, &as_gpu};
+    for (int i = 0; i < 2; i++) {
+        EXPECT("lanes", "guards=on", loop, shapes[i], "\"op\":\"st.global.u32\",\"lanes\":[7,0,0,0,0,0,0,0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1]}]}");
+        EXPECT_ROWS("lanes", "guards=on", loop, shapes[i], "guards|:10|288|", "|9|7|st.global.u32|");
+        EXPECT("lanes", "", loop, shapes[i], "\"guards\":[]}");
+    }
+}
+
 /* A way out of a loop gathers those who take it in different rounds: of 32 threads 8 each in rounds 0, 1 and 2; the last 8
  * leave another way. The branch splits three times, and 24 go out together. */
 MG_TEST(tools_lanes_ways_out)
@@ -132,6 +143,18 @@ MG_TEST(tools_lanes_callee)
     for (int i = 0; i < 2; i++)
         EXPECT("lanes", "", text, &shapes[i], lanes_of(l, 1, 24, 25000, 0, 0), lanes_of(f, 4, 24, 25000, 0, 0), lanes_of(side, 5, 12, 25000, 0, 0), lanes_of(e, 6, 24, 25000, 0, 0),
                "\"taken\":300000,\"not_taken\":300000,\"divergent\":25000");
+}
+
+/* A program may read an array of words by fours because it happens to lie well: it does so with words of ours in front. */
+MG_TEST(tools_lanes_shared_stays_aligned)
+{
+    static const char text[] = TOOL_HEAD TOOL_ENTRY
+        ".shared .align 4 .b8 s[2048];\n"
+        "and.b32 %r4, %r1, 3; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2; mov.u32 %r6, s; mov.u32 %r10, %tid.x; mad.lo.u32 %r6, %r10, 16, %r6;\n"
+        "L: sub.s32 %r4, %r4, 1; setp.ge.s32 %p2, %r4, 0; @%p2 bra L;\n"
+        "st.shared.v4.u32 [%r6], {%r1, %r1, %r1, %r9}; ld.shared.u32 %r7, [%r6+12]; and.b32 %r11, %r6, 1023; add.u32 %r7, %r7, %r11; st.global.u32 [%rd3], %r7; ret;\n}\n";
+    const struct tool_shape *const shapes[] = {&full, &as_gpu};
+    for (int i = 0; i < 2; i++) EXPECT("lanes", "", text, shapes[i], "\"taken\":432,\"not_taken\":288,\"divergent\":27");
 }
 
 /* Loads: neighbours aligned; all one address; 16 bytes apart; neighbours 4 bytes off; a permutation of 128-byte lines. */
