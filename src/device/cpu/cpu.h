@@ -47,7 +47,7 @@ struct cpu_reg {
     uint8_t known;      /* CPU_REG_PLAIN whose only definition is mov of `value` */
     bool cta;           /* linear, and the CTA's: what it is in warp 0 plus step * the warp's number */
     int64_t step;
-    bool sum;           /* a counter of probes: code for whole CTAs has it as tallies (tally.c) */
+    bool sum;           /* of probes: code for whole CTAs tells what it is for by tallies and has no such register (tally.c) */
     bool fixed;         /* its value in warp 0 is known: base, in lanes 0 and 16 */
     uint64_t base[2];
     uint64_t value;     /* CPU_REG_CONST, known */
@@ -142,6 +142,9 @@ struct cpu_site { uint32_t at, block, count; uint8_t wants /* by kind */; bool g
 #define CPU_MAX_BASES 6
 struct cpu_base { uint32_t param; bool load; uint64_t word, add; uint32_t lo, hi; }; /* the parameter, or what lies `word` behind it; plus add. lo, hi: offsets that are added to */
 
+enum { CPU_REFILL_ZERO, CPU_REFILL_LANE_0, CPU_REFILL_BASE };
+struct cpu_refill { uint32_t reg; uint8_t kind; uint32_t base; }; /* what a register without code has elsewhere */
+
 struct cpu_func {
     const struct emu_func *fn;
     uint32_t dims[3];     /* of the block it is made for */
@@ -173,6 +176,7 @@ struct cpu_func {
     uint32_t *tally_of;   /* by operation: 1 + its first */
     struct cpu_site *sites; uint32_t n_sites;
     struct cpu_base bases[CPU_MAX_BASES]; uint32_t n_bases;
+    struct cpu_refill *refills; uint32_t n_refills; /* the registers with `sum` */
     uint32_t n_counts;
 };
 
@@ -226,7 +230,7 @@ struct cpu_host { /* what compiled code calls */
 
 /* ---- the plugin ------------------------------------------------------------------------------- */
 
-#define CPU_PLUGIN_VERSION ((uint32_t)(5 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 + sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
+#define CPU_PLUGIN_VERSION ((uint32_t)(6 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 + sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
 #define CPU_SYMBOL "mg_warps" /* of the object's function: a cpu_code_fn */
 struct cpu_plugin {
     uint32_t version;
@@ -274,7 +278,7 @@ void cpu_find_regions(struct cpu_func *f);
 /* tally.c */
 void cpu_find_tallies(struct cpu_func *f);
 bool cpu_tally_bases(const struct cpu_func *f, const char *params, uint64_t base[CPU_MAX_BASES]);
-void cpu_tally_leave(const struct cpu_func *f, uint32_t start, uint32_t own, uint32_t pc, uint64_t *counts);
+void cpu_tally_leave(const struct cpu_func *f, struct cpu_call *call, const uint64_t base[CPU_MAX_BASES], uint64_t *counts);
 void cpu_tally_flush(const struct cpu_func *f, const uint64_t base[CPU_MAX_BASES], uint64_t *counts);
 /* shape.c */
 void cpu_find_shapes(struct cpu_func *f);

@@ -319,11 +319,11 @@ static void fill_constants(const struct cpu_func *f, const struct cpu_start *s, 
 
 /* Whole-CTA code has returned in the middle of one: what it kept for all warps becomes each one's. Warp call->own
  * wrote its state itself, but not where it stopped when it stands inside. */
-static void spread(struct emu_cta *c, const struct cpu_func *f, struct cpu_call *call, uint64_t *counts, bool inside)
+static void spread(struct emu_cta *c, const struct cpu_func *f, struct own *o, bool inside)
 {
+    struct cpu_call *call = &o->call;
     uint32_t own = call->own, next = call->common / 2 - 1;
     bool barrier = call->common & 1, first = call->start == f->entry;
-    cpu_tally_leave(f, f->start_of[call->start] - 1, own, call->pc, counts);
     if (inside) {
         call->warps[own].at = 0;
         call->warps[own].pauses = call->turns;
@@ -332,8 +332,6 @@ static void spread(struct emu_cta *c, const struct cpu_func *f, struct cpu_call 
         struct cpu_warp *s = &call->warps[k];
         bool came = k < own;
         uint32_t block = came ? next : call->start;
-        for (uint32_t r = 0; r < f->n_regs && f->n_tallies; r++)
-            if (f->regs[r].sum) memset(s->frame->regs + f->regs[r].off, 0, sizeof(uint64_t) * EMU_LANES);
         if (k == own) continue;
         if (came && !call->common) s->live = 0;
         else if (!f->lossy || (!came && first)) s->live = UINT32_MAX;
@@ -349,6 +347,7 @@ static void spread(struct emu_cta *c, const struct cpu_func *f, struct cpu_call 
             for (int h = 0; h < 2 && reg->cta; h++) s->linear[reg->linear - 1][h] = call->uniform[came][reg->linear - 1][h] + (uint64_t)(reg->step * (int64_t)k);
         }
     }
+    cpu_tally_leave(f, call, o->base, o->counts);
 }
 
 static void place(struct emu_cta *c, uint64_t linear, struct cpu_call *call)
@@ -375,7 +374,7 @@ static int run_whole(struct emu_cta *c, const struct cpu_unit *u, cpu_code_fn wh
         *at = call->number;
         if (how == CPU_DONE) continue;
         c->linear = *at;
-        spread(c, f, call, own->counts, how == CPU_AT);
+        spread(c, f, own, how == CPU_AT);
         if (how == CPU_AT) return hand_over(c, *at, f, call, call->warp) ? EMU_CTA_GOES_ON : EMU_CTA_NOT;
         cpu_code_fn code = atomic_load_explicit(&u->code, memory_order_acquire);
         if (!code) return hand_over(c, *at, f, call, c->n_warps) ? EMU_CTA_GOES_ON : EMU_CTA_NOT;

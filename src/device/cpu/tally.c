@@ -9,6 +9,9 @@
  *   red [base + off], c                 a lane more wherever c grows, if every lane adds c where it ends and only there
  *   @leader red [base + off], c         those of them that lead: see leads_from
  *   red [base + off], other             the value, at once
+ *
+ * Who leads and where base is need not be known then either: code for whole CTAs has none of these registers, and what goes on elsewhere
+ * gets them from cpu_tally_leave.
  */
 #include "device/cpu/cpu.h"
 
@@ -327,6 +330,69 @@ static void number(struct find *z)
     f->n_tallies = z->n;
 }
 
+/* ---- registers that nothing needs any more ------------------------------------------------------------------ */
+
+struct uses { uint32_t reg; bool found; };
+static void note_use(void *user, uint32_t r)
+{
+    struct uses *u = user;
+    u->found |= r + 1 == u->reg;
+}
+
+static bool defines_told(const struct cpu_func *f, const struct cpu_inst *in)
+{
+    if (in->kind == CPU_LOAD || in->kind == CPU_PARAM) return in->vec == 1 && in->list[0] && f->regs[in->list[0] - 1].sum;
+    return (in->kind == CPU_MOV || in->kind == CPU_ALU) && in->d && !in->d2 && f->regs[in->d - 1].sum;
+}
+
+/* Does it serve for nothing but where and by whom is added? */
+static bool only_serves(const struct cpu_func *f, uint32_t reg)
+{
+    if (f->regs[reg - 1].kind != CPU_REG_PLAIN || mg_has(f->blocks[f->entry].live, reg - 1)) return false;
+    for (uint32_t i = 0; i < f->n_insts; i++) {
+        const struct cpu_inst *in = &f->insts[i];
+        struct uses u = {.reg = reg};
+        cpu_each_use(f, in, note_use, &u);
+        bool serves = in->offs ? (in->guard == reg) + (in->s[0] == reg) == 1 && in->s[1] != reg : defines_told(f, in);
+        if (u.found && !serves) return false;
+    }
+    return true;
+}
+
+static void refill(struct cpu_func *f, uint32_t reg, uint8_t kind, uint32_t base)
+{
+    f->regs[reg - 1].sum = true;
+    f->refills[f->n_refills++] = (struct cpu_refill){reg, kind, base};
+}
+
+/* Every tally that leader p decides is told without it. */
+static bool leads_for_nobody(const struct cpu_func *f, uint32_t p)
+{
+    for (uint32_t k = 0; k < f->n_tallies; k++) {
+        const struct cpu_tally *t = &f->tallies[k];
+        if (t->kind != CPU_TALLY_ONCE && t->kind != CPU_TALLY_FIRST && (t->reg == p || f->insts[t->at].guard == p)) return false;
+    }
+    return true;
+}
+
+static void find_told(struct find *z)
+{
+    struct cpu_func *f = z->f;
+    f->refills = mg_arena_array(&f->arena, struct cpu_refill, f->n_regs + 1);
+    for (uint32_t r = 1; r <= f->n_regs; r++) {
+        if (f->regs[r - 1].sum) refill(f, r, CPU_REFILL_ZERO, 0);
+        else if (z->leads[r - 1] == 1 && leads_for_nobody(f, r) && only_serves(f, r)) refill(f, r, is_lane_0(f, r) ? CPU_REFILL_LANE_0 : CPU_REFILL_ZERO, 0);
+    }
+    for (uint32_t i = 0; i < f->n_insts; i++) {
+        uint32_t base, r = f->insts[i].offs ? f->insts[i].s[0] : 0;
+        if (r && !f->regs[r - 1].sum && only_serves(f, r) && base_of(z, r, &base)) refill(f, r, CPU_REFILL_BASE, base);
+    }
+    for (uint32_t i = 0; i < f->n_insts; i++) { /* and what those come from */
+        uint32_t base, r = f->insts[i].s[0];
+        if (r && !f->insts[i].offs && defines_told(f, &f->insts[i]) && !f->regs[r - 1].sum && only_serves(f, r) && base_of(z, r, &base)) refill(f, r, CPU_REFILL_BASE, base);
+    }
+}
+
 void cpu_find_tallies(struct cpu_func *f)
 {
     struct find *z = calloc(1, sizeof *z);
@@ -354,7 +420,10 @@ void cpu_find_tallies(struct cpu_func *f)
         for (uint32_t i = 0; i < f->n_insts && ok; i++)
             for (uint32_t k = 0; k < n_added(&f->insts[i]) && ok; k++)
                 if (!f->regs[added(&f->insts[i], k) - 1].sum) ok = add_here(z, i, k);
-        if (ok) number(z);
+        if (ok) {
+            number(z);
+            find_told(z);
+        }
         for (uint32_t r = 0; r < f->n_regs && !ok; r++) f->regs[r].sum = false;
     }
     free(z);
@@ -383,11 +452,23 @@ bool cpu_tally_bases(const struct cpu_func *f, const char *params, uint64_t base
 }
 
 /* Whole-CTA code has left the region where it stood in warp `own` at operation pc: what it was about to count for
- * all warps at once is due for those that were there. */
-void cpu_tally_leave(const struct cpu_func *f, uint32_t start, uint32_t own, uint32_t pc, uint64_t *counts)
+ * all warps at once is due for those that were there, and all get the registers that it did without. */
+void cpu_tally_leave(const struct cpu_func *f, struct cpu_call *call, const uint64_t base[CPU_MAX_BASES], uint64_t *counts)
 {
     for (uint32_t i = 0; i < f->n_sites; i++)
-        if (cpu_site_always(f, start, &f->sites[i])) counts[f->sites[i].count] += own + (pc > f->sites[i].at);
+        if (cpu_site_always(f, f->start_of[call->start] - 1, &f->sites[i])) counts[f->sites[i].count] += call->own + (call->pc > f->sites[i].at);
+    for (uint32_t k = 0; k < f->n_refills; k++) {
+        const struct cpu_refill *r = &f->refills[k];
+        const struct cpu_reg *reg = &f->regs[r->reg - 1];
+        uint64_t v = r->kind == CPU_REFILL_BASE ? base[r->base] : r->kind == CPU_REFILL_LANE_0;
+        for (uint32_t w = 0; w < f->n_warps; w++) {
+            char *d = call->warps[w].frame->regs + reg->off;
+            if (reg->linear) call->warps[w].linear[reg->linear - 1][0] = call->warps[w].linear[reg->linear - 1][1] = v;
+            if (reg->cls == EMU_P) *(uint32_t *)d = (uint32_t)v;
+            else
+                for (int i = 0; i < EMU_LANES; i++) ((uint64_t *)d)[i] = v;
+        }
+    }
 }
 
 static uint64_t passes(const struct cpu_func *f, const struct cpu_site *s, const uint64_t *counts)

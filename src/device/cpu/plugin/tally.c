@@ -65,6 +65,8 @@ void emit_tally_once(struct emit *e, uint32_t ix, val times)
         if (e->f->sites[i].at == ix && e->f->sites[i].wants & 1u << CPU_TALLY_ONCE) count(e, e->f->sites[i].count + 1 + CPU_TALLY_ONCE, times);
 }
 
+static bool is_told(const struct cpu_func *f, uint32_t reg) { return !reg || f->regs[reg - 1].sum; }
+
 bool emit_tally(struct emit *e)
 {
     const struct cpu_func *f = e->f;
@@ -77,7 +79,10 @@ bool emit_tally(struct emit *e)
         else s = &f->sites[t->site];
     }
     if (s) pass(e, s);
-    return in->offs || (in->kind != CPU_LEADER && in->d && f->regs[in->d - 1].sum); /* of a leader, emit_move sees to the predicate */
+    if (in->offs) return true;
+    if (in->kind == CPU_LEADER) return e->version != LANE && is_told(f, in->d) && is_told(f, in->s[0]) && is_told(f, in->d2); /* else emit_move sees to it */
+    uint32_t d = in->kind == CPU_LOAD || in->kind == CPU_PARAM ? in->vec == 1 ? in->list[0] : 0 : in->d;
+    return d && is_told(f, d) && is_told(f, in->d2);
 }
 
 void emit_tally_round(struct emit *e)

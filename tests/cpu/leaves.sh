@@ -1,0 +1,53 @@
+#!/bin/sh
+# Code for whole CTAs leaves them in the middle, in its first region and in later ones, where one warp prints: what blocks
+# counts, threads and warps, is the emulator's, exactly.
+set -u
+[ -e "$B/lib/margay/libmargay-cpu.so" ] || { echo "the CPU device is not built here (llvm-19-dev)"; exit 77; }
+[ -n "$NVCC" ] || { echo "needs nvcc"; exit 77; }
+cat > leaves.cu <<'C'
+#include <cstdio>
+__global__ void leaves(int n, const int *x, int *out)
+{
+    __shared__ int s[256];
+    int t = threadIdx.x, i = blockIdx.x * 256 + t, v = 0;
+    if (i < n) v = x[i];
+    if (t % 3 == 0) v += 2;
+    if (blockIdx.x == 5 && t == 77) printf("early %d\n", v);
+    s[t] = v;
+    __syncthreads();
+    for (int d = 128; d; d >>= 1) {
+        if (t < d) s[t] += s[t + d];
+        __syncthreads();
+    }
+    if ((t & 31) == 5 && blockIdx.x % 7 == 3 && t > 100) printf("%d\n", s[0]);
+    for (int j = t & 7; j < 12; j++) v = v * 3 + (v & j);
+    out[i] = s[0] + v;
+}
+int main()
+{
+    int *x, *out, host[4096], sum = 0;
+    for (int i = 0; i < 4096; i++) host[i] = i % 17;
+    cudaMalloc(&x, sizeof host), cudaMalloc(&out, sizeof host);
+    cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);
+    leaves<<<16, 256>>>(4000, x, out);
+    cudaMemcpy(host, out, sizeof host, cudaMemcpyDeviceToHost);
+    for (int i = 0; i < 4096; i++) sum = sum * 31 + host[i];
+    printf("%d\n", sum);
+}
+C
+"$NVCC" -O3 -arch=sm_90 -cudart shared leaves.cu -o leaves || { echo "FAIL nvcc"; exit 1; }
+run() { # NAME OPTION...: what it printed, and its counts
+    name=$1
+    shift
+    "$MARGAY" run -q --workers 1 -o "$name" "$@" -- ./leaves > "$name.out" 2>&1 || { echo "FAIL $name"; cat "$name.out"; exit 1; }
+    "$MARGAY" report "$name" --json | python3 -c 'import json, sys
+for k in json.load(sys.stdin)["kernels"]: print([(b["thread_entries"], b["warp_entries"]) for b in k["blocks"]])' > "$name.counts"
+}
+run emu --device emu
+for how in 0 1500; do
+    for isa in avx512 avx2 base; do
+        MARGAY_CPU_TIER=sync MARGAY_CPU_LIVE=$how MARGAY_ISA=$isa run cpu.$how.$isa --device cpu
+        cmp -s emu.out cpu.$how.$isa.out && cmp -s emu.counts cpu.$how.$isa.counts || { echo "FAIL $isa $how"; diff emu.out cpu.$how.$isa.out; diff emu.counts cpu.$how.$isa.counts; exit 1; }
+    done
+done
+grep -q '[1-9]' emu.counts && grep -q early emu.out || { echo "FAIL nothing was counted"; exit 1; }
