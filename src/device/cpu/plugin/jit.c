@@ -150,7 +150,7 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
     if (!ok) say(why, bytes, "an operation has no code");
     else if (count_instructions(m) > MAX_IR) ok = say(why, bytes, "%u instructions are more than the compiler takes", count_instructions(m));
     dump(m, kernel, whole, "0");
-    if (ok && LLVMVerifyModule(m, LLVMReturnStatusAction, &err)) ok = say(why, bytes, "%.400s", err);
+    if (ok && getenv("MARGAY_CPU_VERIFY") && LLVMVerifyModule(m, LLVMReturnStatusAction, &err)) ok = say(why, bytes, "%.400s", err);
     if (err) LLVMDisposeMessage(err);
     ok = ok && optimise(j, m, why, bytes);
     double t_passes = lap(&clock);
