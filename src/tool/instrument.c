@@ -291,7 +291,7 @@ enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, cons
     if (!err) err = run_passes(&x, d);
     if (!err && o->reduce) {
         mg_twin_drop_contexts(twin);
-        mg_twin_inline(twin);
+        if (own_conf || !layout->blocks.warps) mg_twin_inline(twin); /* who asks for warps wants lanes to meet behind calls, as they do natively */
         mg_twin_split_constants(twin);
     }
     bool stands = n == 0;

@@ -56,6 +56,37 @@ head -1 gpu.ptx | grep -q 'lanes: .* cells in [0-9]* copies' && ! grep -q '%smid
 "$MARGAY" ptx instrument -t opcodes -t lanes --dump opcodes "$corpus/ptx/loop.ptx" > dump.ptx
 [ "$(grep -c '^\.version' dump.ptx)" = 2 ] && grep -q '^// after pass opcodes' dump.ptx
 "$MARGAY" ptx instrument -t opcodes -t blocks,counters=thread "$corpus/ptx/loop.ptx" | head -1 | grep -q 'opcodes: counters=thread of tool blocks counts alone'
+cat > small.ptx <<'P'
+.version 7.0
+.target sm_70
+.address_size 64
+.func (.param .b32 r) small(.param .b32 a)
+{
+.reg .b32 %r<3>;
+ld.param.b32 %r1, [a];
+add.u32 %r2, %r1, 1;
+st.param.b32 [r], %r2;
+ret;
+}
+.visible .entry k(.param .u64 p)
+{
+.reg .b32 %r<3>;
+.reg .b64 %d<2>;
+ld.param.u64 %d1, [p];
+ld.global.u32 %r1, [%d1];
+{
+.param .b32 x;
+.param .b32 y;
+st.param.b32 [x], %r1;
+call (y), small, (x);
+ld.param.b32 %r2, [y];
+}
+st.global.u32 [%d1], %r2;
+ret;
+}
+P
+calls() { "$MARGAY" ptx instrument -t blocks,$1 --sm 90 small.ptx | grep -c 'call.*small' || true; }
+[ "$(calls warps=on)" = 1 ] && [ "$(calls warps=off)" = 0 ] # where warps are counted, lanes are to meet behind calls
 "$MARGAY" ptx instrument --pass ssa,regs "$corpus/ptx/loop.ptx" > regs.ptx
 rc=0; "$MARGAY" ptx instrument --pass ssa,nosuch "$corpus/ptx/loop.ptx" 2> err || rc=$?; [ $rc = 2 ] && grep -q "no pass 'nosuch'" err
 if [ -n "${NVCC:-}" ]; then
