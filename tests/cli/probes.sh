@@ -19,17 +19,18 @@ PATH=$(dirname "$MARGAY") "$MARGAY" run --device emu -o carried --probe carried.
 rm carried.ptx
 margay report carried --tool expr | grep -q '12,000' || fail "a report without the probe"
 
-# addresses are looked up among the live allocations
+# addresses are looked up among the live allocations; the most frequent values of what C hands over
 cat > where.c <<'C'
 #include <margay/probe.h>
 MG_MAP(offsets, "= sum()");
 MG_MAP(inside, "= count()");
-MG_PROBE(store, "st.global") { mg_update(offsets, mg_offset()); if (mg_alloc() >= 0) mg_update(inside, 1); }
+MG_MAP(most, "= topk(2)");
+MG_PROBE(store, "st.global") { mg_update(offsets, mg_offset()); if (mg_alloc() >= 0) mg_update(inside, 1); mg_update(most, mg_tid() < 7 ? 3 : mg_tid() < 12 ? 2 : mg_tid()); }
 C
 margay run --device emu -q -o where --probe where.c -- ./saxpy 1000 > /dev/null
 margay report where --json | python3 -c 'import json, sys
-m = {m["name"]: m["entries"][0]["value"] for m in json.load(sys.stdin)["tools"]["expr"]["maps"]}
-assert m == {"@offsets": 4 * 499500, "@inside": 1000}, m' || fail "allocations"
+m = {m["name"]: [(*e["key"], e["value"]) for e in m["entries"]] for m in json.load(sys.stdin)["tools"]["expr"]["maps"]}
+assert m == {"@offsets": [(4 * 499500,)], "@inside": [(1000,)], "@most": [(3, 4 * 7), (2, 4 * 5)]}, m' || fail "allocations"
 
 n=0
 while IFS='|' read -r name body line message; do
