@@ -129,17 +129,21 @@ static void ask_room(const struct mg_frame_code *f, struct mg_code_at *at, mg_id
     P("setp.lt.and.u64", R(in), R(end), I((int64_t)f->shape.room), R(who));
 }
 
-/* Whose part is full looks for room in others, each lane of the group into one, and leaves behind how far it had to go. */
+/* Whose part is full looks for room in others, each lane of the group into one, and leaves behind how far it had to go.
+ * Two groups of a warp may go through this together, and a vote is then of both: what it says is taken for a hint, and a
+ * group goes on until its own record has a place or there is none. */
 static void look_elsewhere(const struct mg_frame_code *f, struct mg_code_at *at, const struct place *x, mg_id mask, mg_id full)
 {
     const uint32_t parts = f->shape.parts;
-    mg_id off = t32(at), less = t32(at), was = t32(at), next = t32(at), status = t32(at), rank = t32(at), n = t32(at), behind = t32(at), bits = t32(at), other = t64(at), slot = t64(at);
-    mg_id seeks = tp(at), some = tp(at), got = tp(at), again = mg_code_label(at), out = mg_code_label(at);
+    mg_id off = t32(at), less = t32(at), was = t32(at), next = t32(at), status = t32(at), rank = t32(at), n = t32(at), k = t32(at), behind = t32(at), bits = t32(at), other = t64(at), slot = t64(at);
+    mg_id seeks = tp(at), some = tp(at), got = tp(at), need = tp(at), at_next = t32(at), again = mg_code_label(at), out = mg_code_label(at);
     P("ld.volatile.global.v4.u32", mg_code_vec(at, (const mg_id[]){off, less, was, status}, 4), HEAD(x->own, off));
     P("max.u32", R(next), R(was), I(1));
     P("and.b32", R(rank), R(mg_value_lt(at)), R(mask));
     P("popc.b32", R(rank), R(rank));
     P("popc.b32", R(n), R(mask));
+    P("mov.u32", R(at_next), I(parts));
+    P("mov.pred", R(need), R(full));
     mg_code_place(at, again);
     P("add.u32", R(behind), R(next), R(rank));
     P("setp.lt.u32", R(seeks), R(behind), I(parts));
@@ -149,30 +153,32 @@ static void look_elsewhere(const struct mg_frame_code *f, struct mg_code_at *at,
     IF(seeks, "ld.volatile.global.u64", R(slot), HEAD(other, fill));
     ask_room(f, at, slot, less, seeks, some);
     mg_id found = ballot_of(at, mask, some);
-    P("setp.eq.u32", R(some), R(found), I(0));
+    P("and.b32", R(bits), R(found), R(mask));
+    P("setp.eq.u32", R(some), R(bits), I(0));
     IF(some, "add.u32", R(next), R(next), R(n));
     IF(some, "bra", mg_o_label(again));
-    P("neg.s32", R(bits), R(found)); /* the first that found room */
-    P("and.b32", R(bits), R(bits), R(found));
-    P("sub.u32", R(bits), R(bits), I(1));
+    P("sub.u32", R(k), R(bits), I(1)); /* the lanes below the first that found room */
+    P("not.b32", R(bits), R(bits));
+    P("and.b32", R(bits), R(bits), R(k));
     P("and.b32", R(bits), R(bits), R(mask));
     P("popc.b32", R(bits), R(bits));
     P("add.u32", R(next), R(next), R(bits));
     part_behind(f, at, x, next, other);
     P("mov.u64", R(slot), I(0));
-    IF(full, "atom.global.add.u64", R(slot), HEAD(other, fill), I(1));
-    ask_room(f, at, slot, less, full, got);
+    IF(need, "atom.global.add.u64", R(slot), HEAD(other, fill), I(1));
+    ask_room(f, at, slot, less, need, got);
+    IF(got, "mov.u32", R(at_next), R(next));
     IF(got, "mov.u64", R(x->part), R(other));
     IF(got, "mov.u64", R(x->slot), R(slot));
     P("or.pred", R(x->in), R(x->in), R(got));
-    mg_id is_found = any_of(at, mask, got);
-    IF(is_found, "bra", mg_o_label(out));
+    P("not.pred", R(got), R(got));
+    P("and.pred", R(need), R(need), R(got));
+    unless(at, any_of(at, mask, need), out);
     P("add.u32", R(next), R(next), I(1));
     P("bra", mg_o_label(again));
     mg_code_place(at, out);
-    P("min.u32", R(next), R(next), I(parts));
-    P("setp.ne.and.u32", R(got), R(next), R(was), R(full));
-    IF(got, "st.volatile.global.u32", HEAD(x->own, next), R(next));
+    P("setp.ne.and.u32", R(got), R(at_next), R(was), R(full));
+    IF(got, "st.volatile.global.u32", HEAD(x->own, next), R(at_next));
 }
 
 /* The place x->slot of the own part, or another where that is full; who finds none counts itself as lost. */
