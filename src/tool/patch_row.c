@@ -21,13 +21,10 @@ uint32_t mg_patch_row(struct mg_patch *p, uint32_t first, uint32_t n)
 
 bool mg_patch_ends_elsewhere(struct mg_patch *p, uint32_t func_ix)
 {
-    struct mg_patches *all = p->all;
-    const struct mg_cfg *c = all->sites->cfgs[func_ix];
-    if (!all->may_exit) all->may_exit = mg_funcs_may_exit(all->m, all->twin);
+    const struct mg_cfg *c = mg_patch_cfg(p, func_ix);
     for (uint32_t b = 0; b < c->n_blocks; b++) {
-        unsigned op = mg_node_form(all->m, &all->m->nodes.at[c->blocks[b].last])->op;
-        if (op == MG_OP_exit && func_ix) return true;
-        if (op == MG_OP_call && mg_callee_may_exit(all->m, all->may_exit, c->blocks[b].last)) return true;
+        if (mg_patch_may_leave(p, func_ix, b)) return true;
+        if (func_ix && mg_node_form(p->all->m, &p->all->m->nodes.at[c->blocks[b].last])->op == MG_OP_exit) return true;
     }
     return false;
 }
