@@ -9,6 +9,7 @@
 #define CHOSEN (UINT32_MAX - 4)  /* edge.from while planning: measured, whatever the tree says */
 #define FOLLOWS (UINT32_MAX / 2) /* + the edge whose measure it shares */
 #define FLUSH 10.0
+#define MOST_JUMPED 16 /* instructions */
 #define NEVER 1e300 /* what cannot be measured has to be in the tree */
 
 struct edge {
@@ -35,6 +36,27 @@ static unsigned end_op(const struct mg_cfg *c, uint32_t b)
     return mg_node_form(c->m, &c->m->nodes.at[c->blocks[b].last])->op;
 }
 
+/* Does the branch jump over a few instructions that can be predicated? Then the assembler may do without a branch, and
+ * have what is inside overlap, as long as nothing stands on the way around it. */
+static bool jumps_over_little(const struct mg_cfg *c, uint32_t block, uint32_t to)
+{
+    uint32_t n = 0;
+    for (uint32_t b = block + 1; b < to; b++) {
+        const struct mg_block *k = &c->blocks[b];
+        n += k->n_insts;
+        if (n > MOST_JUMPED || k->leaves) return false;
+        for (mg_id id = k->first;; id = c->m->nodes.at[id].next) {
+            const struct mg_node *x = &c->m->nodes.at[id];
+            unsigned op = x->kind == MG_NODE_inst ? mg_node_form(c->m, x)->op : MG_OP_mov;
+            if (op == MG_OP_call || op == MG_OP_brx || op == MG_OP_bar || op == MG_OP_barrier) return false;
+            if (id == k->last) break;
+        }
+        for (uint32_t s = 0; s < k->n_succs; s++)
+            if (c->edges[k->succ_at + s] <= b || c->edges[k->succ_at + s] > to) return false;
+    }
+    return to > block;
+}
+
 enum mg_edge_place mg_edge_place(const struct mg_cfg *c, const struct mg_freq *f, uint32_t block, uint32_t edge)
 {
     const struct mg_block *k = &c->blocks[block];
@@ -48,7 +70,7 @@ enum mg_edge_place mg_edge_place(const struct mg_cfg *c, const struct mg_freq *f
     bool fall = op != MG_OP_brx && (end->guard || op == MG_OP_call) && edge == k->succ_at;
     if (fall) return MG_PLACE_FALL;
     if (op == MG_OP_brx) return MG_PLACE_AWAY;
-    return f->share[edge] < 0.3 ? MG_PLACE_AWAY : MG_PLACE_GUARD;
+    return f->share[edge] < 0.3 && !jumps_over_little(c, block, to) ? MG_PLACE_AWAY : MG_PLACE_GUARD;
 }
 
 /* Lanes that leave early with nothing counted need no flush of their own. It costs them FLUSH when some
@@ -69,7 +91,20 @@ static bool ends_rounds(const struct planner *x, uint32_t block, uint32_t edge)
     return loop != MG_NO_LOOP && !mg_loops_contains(x->p->loops, loop, x->c->edges[edge]);
 }
 
-static double edge_cost(const struct planner *x, uint32_t block, uint32_t edge)
+/* A block inside of what such a branch jumps over that branches on: what counts there is in the way as well. What that
+ * costs; 0: it is none. */
+static double crowding(const struct planner *x, uint32_t block)
+{
+    const struct mg_cfg *c = x->c;
+    const struct mg_block *k = &c->blocks[block];
+    if (!block || k->n_preds != 1 || k->n_succs != 2) return 0;
+    uint32_t from = c->preds[k->pred_at];
+    const struct mg_block *a = &c->blocks[from];
+    bool inside = from + 1 == block && a->n_succs == 2 && jumps_over_little(c, from, c->edges[a->succ_at + 1]);
+    return inside ? 2 * x->p->freq->block[from] : 0;
+}
+
+static double plain_cost(const struct planner *x, uint32_t block, uint32_t edge)
 {
     const struct mg_freq *f = x->p->freq;
     const struct mg_node *end = &x->c->m->nodes.at[x->c->blocks[block].last];
@@ -80,9 +115,17 @@ static double edge_cost(const struct planner *x, uint32_t block, uint32_t edge)
         if (x->o->measured && ends_rounds(x, block, edge)) return 3 * f->edge[edge] + leaving_cost(x, block, edge);
         return f->edge[edge] + leaving_cost(x, block, edge);
     case MG_PLACE_HEAD: return f->edge[edge] + leaving_cost(x, block, edge);
-    case MG_PLACE_GUARD: return leaving_cost(x, block, edge) + 1.5 * f->block[block]; /* it waits for the predicate */
+    case MG_PLACE_GUARD: /* it waits for the predicate */
+        return leaving_cost(x, block, edge) + (jumps_over_little(x->c, block, x->c->edges[edge]) ? 1.2 : 1.5) * f->block[block];
     default: return f->edge[edge];
     }
+}
+
+static double edge_cost(const struct planner *x, uint32_t block, uint32_t edge)
+{
+    double cost = plain_cost(x, block, edge), crowded = crowding(x, block);
+    if (mg_edge_place(x->c, x->p->freq, block, edge) == MG_PLACE_HEAD) crowded = MG_MAX(crowded, crowding(x, x->c->edges[edge]));
+    return MG_MAX(cost, crowded);
 }
 
 /* ---- how wide a counter has to be ------------------------------------------------------------------- */
@@ -140,7 +183,7 @@ static void build_graph(struct planner *x)
     uint32_t n = c->n_blocks, end = 2 * n;
     for (uint32_t b = 0; b < n; b++) {
         struct mg_count how = {.kind = MG_COUNT_BLOCK, .block = b, .width = width_in(x->p, x->p->loops->loop_of[b], false)};
-        add_edge(x, 2 * b, 2 * b + 1, how, f->block[b])->dead = !c->reachable[b];
+        add_edge(x, 2 * b, 2 * b + 1, how, MG_MAX(f->block[b], crowding(x, b)))->dead = !c->reachable[b];
     }
     struct edge *entry = add_edge(x, end, 0, (struct mg_count){.kind = MG_COUNT_ENTRY}, f->block[0] > 0 ? f->block[0] : 1);
     if (x->o->entries_known) entry->from = MG_FLOW_ENTRIES;

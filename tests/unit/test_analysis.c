@@ -14,6 +14,7 @@
 #include "analysis/ssa.h"
 #include "analysis/uniform.h"
 #include "base/buf.h"
+#include "pass/count.h"
 #include "ptx/ptx.h"
 #include "test.h"
 
@@ -591,6 +592,36 @@ MG_TEST(measured_counts_are_paid_by_warps)
         MG_CHECK_EQ(c->n_blocks, 5);
         MG_CHECK(f->block[1] > 0.99 * cases[i].paid && f->block[1] < 1.01 * cases[i].paid);
         MG_CHECK(f->block[0] == 1000 && f->block[2] == 1000 && f->block[3] == 3000 && f->block[4] == 1000);
+        mg_freq_free(f);
+        mg_loops_free(l);
+        mg_cfg_free(c);
+        mg_module_free(m);
+        mg_buf_release(&b);
+    }
+}
+
+/* A cold branch over a few instructions is counted in front of it, so that the assembler can predicate them; one over a
+ * call, over many, or backwards gets a block of its own. */
+MG_TEST(edges_over_little_are_counted_in_front)
+{
+    static const struct { const char *inside; enum mg_edge_place place; } cases[] = {
+        {"ld.global.u32 %r5, [%rd1]; add.u32 %r4, %r4, %r5;", MG_PLACE_GUARD},
+        {"ld.global.u32 %r5, [%rd1]; setp.eq.u32 %p4, %r5, 0; @%p4 bra J; add.u32 %r4, %r4, %r5;", MG_PLACE_GUARD},
+        {"call f;", MG_PLACE_AWAY},
+        {"bar.sync 0; mov.u32 %r5, 1; @%p5 bra J; mov.u32 %r5, 1;", MG_PLACE_AWAY},
+        {"M: add.u32 %r5, %r5, 1; setp.lt.u32 %p4, %r5, 9; @%p4 bra M;", MG_PLACE_AWAY},
+        {"add.u32 %r5, %r5, 1; add.u32 %r5, %r5, 1; add.u32 %r5, %r5, 1; add.u32 %r5, %r5, 1; add.u32 %r5, %r5, 1; add.u32 %r5, %r5, 1; add.u32 %r5, %r5, 1; add.u32 %r5, %r5, 1; add.u32 %r5, %r5, 1;"
+         "add.u32 %r5, %r5, 1; add.u32 %r5, %r5, 1; add.u32 %r5, %r5, 1; add.u32 %r5, %r5, 1; add.u32 %r5, %r5, 1; add.u32 %r5, %r5, 1; add.u32 %r5, %r5, 1; add.u32 %r5, %r5, 1;", MG_PLACE_AWAY},
+    };
+    for (unsigned i = 0; i < MG_COUNT_OF(cases); i++) {
+        struct mg_buf b = MG_BUF_INIT;
+        mg_buf_printf(&b, "%s.visible .func f() { ret; }\n.visible .entry k(.param .u64 o)\n{\n%s ld.param.u64 %%rd1, [o]; mov.u32 %%r4, %%tid.x; setp.lt.u32 %%p1, %%r4, 3; setp.gt.u32 %%p2, %%r4, 30; or.pred %%p3, %%p1, %%p2;\n"
+                          "@%%p3 bra J;\n%s\nJ: st.global.u32 [%%rd1], %%r4; ret;\n}\n", HEAD, REGS, cases[i].inside);
+        struct mg_module *m = parse(b.at);
+        struct mg_cfg *c = mg_cfg_new(m, mg_module_find_func(m, "k"));
+        struct mg_loops *l = mg_loops_new(c);
+        struct mg_freq *f = mg_freq_new(c, l, NULL);
+        if (mg_edge_place(c, f, 0, c->blocks[0].succ_at + 1) != cases[i].place) mg_test_fail(__FILE__, __LINE__, "case %u", i);
         mg_freq_free(f);
         mg_loops_free(l);
         mg_cfg_free(c);
