@@ -154,23 +154,18 @@ static void vote_any(struct mg_rfunc *f, mg_id p)
     EMIT("vote.sync.any.pred", R(p), R(p), R(mg_rc_t32(f, MASK)));
 }
 
-/* This lane's words go to memory at once, and are 0 in the sums. */
-static void add_words(struct mg_rfunc *f, const struct bank *k, mg_id base)
+/* What does not fit sums of 32 bits its lane adds to memory at once, and is 0 in the sums. */
+static void add_big(struct mg_rfunc *f, const struct bank *k, mg_id base)
 {
     struct mg_emit *x = &f->x;
+    struct mg_apart a = mg_rc_begin_apart(f, mg_rc_tp(f, 1));
+    base = whole_base(f, base);
     for (uint32_t w = 0; w < k->n_words; w++) {
         const struct mg_rc *c = k->words[w];
         if (c->kind == MG_RC_FIELD) continue;
         mg_rc_add_lane(f, c, base, 0);
         EMIT(c->kind == MG_RC_64 ? "mov.u64" : "mov.u32", R(c->reg), I(0));
     }
-}
-
-/* Of lanes with p, which have some that does not fit sums of 32 bits. */
-static void add_big(struct mg_rfunc *f, const struct bank *k, mg_id base)
-{
-    struct mg_apart a = mg_rc_begin_apart(f, mg_rc_tp(f, 1));
-    add_words(f, k, whole_base(f, base));
     mg_rc_end_apart(f, a);
 }
 
@@ -182,12 +177,6 @@ static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
     uint32_t groups = (k->n_bits + 4) / 5, n = groups + k->n_words;
     mg_id low = mg_rc_tp(f, 3), p = mg_rc_tp(f, 1), one = mg_rc_t32(f, 5), wide = mg_rc_t64(f, 2);
     base = whole_base(f, base);
-    if (!f->n_cohorts && test_size(f, k, p)) {
-        mg_id skip = mg_rc_label(f);
-        mg_rc_branch(f, p, true, skip);
-        add_words(f, k, base);
-        mg_rc_put_label(f, skip);
-    }
     for (uint32_t from = 0; from < n; from += AT_ONCE) {
         uint32_t to = MG_MIN(from + AT_ONCE, n);
         mg_id here = lowest_here(f, low);
@@ -237,6 +226,7 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
     struct mg_emit *x = &f->x;
     uint32_t groups = (k->n_bits + 4) / 5;
     mg_id shift = mg_rc_t32(f, SHIFT), v = mg_rc_t32(f, VALUE), i = mg_rc_t32(f, RANK), sum = mg_rc_t32(f, 7), done = 0;
+    if (f->redux && !f->n_cohorts && test_size(f, k, mg_rc_tp(f, 1))) add_big(f, k, base);
     if (f->redux) {
         EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(mg_rc_t32(f, MASK)), I(-1));
         struct mg_apart a = mg_rc_begin_apart(f, mg_rc_tp(f, 1));
@@ -246,7 +236,6 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
         else a.back = done;
         mg_rc_end_apart(f, a);
     }
-    if (f->redux && !f->n_cohorts && test_size(f, k, mg_rc_tp(f, 1))) add_big(f, k, base);
     if (!base) EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_laneid, 0));
     if (k->n == 1 && k->n_bits && !k->lead) { /* the first lane adds it */
         sum_lanes(f, v, k->bits, 0);
