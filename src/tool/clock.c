@@ -13,7 +13,7 @@
 #include "tool/chart.h"
 #include "tool/kit.h"
 
-enum { n_sms = 256, n_ends = 8 /* ends of a multiprocessor, for warps that leave it together */, word_mask = 0, words = 1, charts = 8 };
+enum { n_sms = 256, n_ends = 8 /* ends of a multiprocessor, of which the latest counts */, word_mask = 0, words = 1, charts = 8 };
 struct conf { uint64_t slots; };
 
 static const struct mg_tool_opt clock_opts[] = {{"ctas", "1024", "CTAs of a launch with cycles of their own; larger grids are sampled evenly"}, {0}};
@@ -78,11 +78,22 @@ static mg_id jump_unless(struct mg_code_at *at, mg_id p)
     return to;
 }
 
+/* Jumps over the reading of two special registers where the extents in their directions are 1: each takes a warp as long as
+ * eight additions. Returns the label; p: where not to jump. */
+static mg_id jump_if_flat(struct mg_code_at *at, enum mg_sreg extent)
+{
+    mg_id y = sreg(at, extent, 2), p = mg_code_temp(at, MG_TYPE_pred);
+    MG_CODE(at, "mul.lo.u32", mg_o_reg(y), mg_o_reg(y), mg_o_reg(sreg(at, extent, 3)));
+    MG_CODE(at, "setp.ne.u32", mg_o_reg(p), mg_o_reg(y), mg_o_imm(1));
+    return jump_unless(at, p);
+}
+
 static mg_id is_first_thread(struct mg_code_at *at)
 {
-    mg_id x = sreg(at, MG_SREG_tid, 1), y = sreg(at, MG_SREG_tid, 2), z = sreg(at, MG_SREG_tid, 3), p = mg_code_temp(at, MG_TYPE_pred);
-    MG_CODE(at, "or.b32", mg_o_reg(x), mg_o_reg(x), mg_o_reg(y));
-    MG_CODE(at, "or.b32", mg_o_reg(x), mg_o_reg(x), mg_o_reg(z));
+    mg_id x = sreg(at, MG_SREG_tid, 1), p = mg_code_temp(at, MG_TYPE_pred), flat = jump_if_flat(at, MG_SREG_ntid);
+    MG_CODE(at, "or.b32", mg_o_reg(x), mg_o_reg(x), mg_o_reg(sreg(at, MG_SREG_tid, 2)));
+    MG_CODE(at, "or.b32", mg_o_reg(x), mg_o_reg(x), mg_o_reg(sreg(at, MG_SREG_tid, 3)));
+    mg_code_place(at, flat);
     MG_CODE(at, "setp.eq.u32", mg_o_reg(p), mg_o_reg(x), mg_o_imm(0));
     return p;
 }
@@ -90,9 +101,12 @@ static mg_id is_first_thread(struct mg_code_at *at)
 /* row = ctaid.z * nctaid.y + ctaid.y, in 32 bits: grids are at most 65535 high and deep */
 static mg_id row_of(struct mg_code_at *at)
 {
-    mg_id z = sreg(at, MG_SREG_ctaid, 3);
-    MG_CODE(at, "mad.lo.u32", mg_o_reg(z), mg_o_reg(z), mg_o_reg(sreg(at, MG_SREG_nctaid, 2)), mg_o_reg(sreg(at, MG_SREG_ctaid, 2)));
-    return z;
+    mg_id row = mg_code_temp(at, MG_TYPE_b32);
+    MG_CODE(at, "mov.u32", mg_o_reg(row), mg_o_imm(0));
+    mg_id flat = jump_if_flat(at, MG_SREG_nctaid);
+    MG_CODE(at, "mad.lo.u32", mg_o_reg(row), mg_o_reg(sreg(at, MG_SREG_ctaid, 3)), mg_o_reg(sreg(at, MG_SREG_nctaid, 2)), mg_o_reg(sreg(at, MG_SREG_ctaid, 2)));
+    mg_code_place(at, flat);
+    return row;
 }
 
 /* Jumps to where it returns if this CTA has no slot. The mask is one of fewer than 32 bits. */
@@ -127,28 +141,38 @@ static void tell_slot(struct mg_code_at *at, const struct spots *s, mg_id slot, 
 /* Where threads end in callees, which do not have the kernel's registers, all is told at once. */
 static void at_entry(struct mg_code_at *at, struct spots *s)
 {
-    mg_id time = mg_value_globaltimer(at), clock = mg_value_clock(at), word = mg_value_word(at, word_mask), one = mg_code_temp(at, MG_TYPE_b32), slot;
+    mg_id word = mg_value_word(at, word_mask), one = mg_code_temp(at, MG_TYPE_b32), slot;
     s->began = mg_code_reg(at, MG_TYPE_b64), s->mask = mg_code_reg(at, MG_TYPE_b32);
-    MG_CODE(at, "mov.b64", mg_o_reg(s->began), mg_o_reg(clock));
     MG_CODE(at, "cvt.u32.u64", mg_o_reg(s->mask), mg_o_reg(word));
-    mg_id first = is_first_thread(at), others = jump_unless(at, first), sm = sreg(at, MG_SREG_smid, 0);
+    mg_id first = is_first_thread(at), others = jump_unless(at, first), time = mg_value_globaltimer(at), sm = sreg(at, MG_SREG_smid, 0);
+    MG_CODE(at, "mov.b64", mg_o_reg(s->began), mg_o_reg(mg_value_clock(at)));
     mg_cell_update_at(at, s->first + s->c.begin, n_sms, sm, mg_o_reg(complement(at, time)), MG_ALONE);
     MG_CODE(at, "add.u32", mg_o_reg(one), mg_o_reg(sreg(at, MG_SREG_laneid, 0)), mg_o_imm(1)); /* of a constant the assembler makes a sum over the warp */
     mg_cell_update_at(at, s->first + s->c.ctas, n_sms, sm, mg_o_reg(one), MG_ALONE);
     mg_code_place(at, others);
     if (!s->at_once) return;
     mg_id without = find_slot(at, s->mask, &slot);
-    tell_slot(at, s, slot, clock);
+    tell_slot(at, s, slot, s->began);
     mg_code_place(at, without);
+}
+
+/* Which of its multiprocessor's ends: by the time, so that a store that comes late finds none that was stored much later. */
+static mg_id end_place(struct mg_code_at *at, mg_id time)
+{
+    mg_id sm = sreg(at, MG_SREG_smid, 0), which = mg_code_temp(at, MG_TYPE_b32);
+    MG_CODE(at, "cvt.u32.u64", mg_o_reg(which), mg_o_reg(time));
+    MG_CODE(at, "shr.u32", mg_o_reg(which), mg_o_reg(which), mg_o_imm(10)); /* the timer may go by steps of 1,024 ns */
+    MG_CODE(at, "and.b32", mg_o_reg(which), mg_o_reg(which), mg_o_imm(n_ends - 1));
+    MG_CODE(at, "and.b32", mg_o_reg(sm), mg_o_reg(sm), mg_o_imm(n_sms - 1));
+    MG_CODE(at, "mad.lo.u32", mg_o_reg(which), mg_o_reg(sm), mg_o_imm(n_ends), mg_o_reg(which));
+    return which;
 }
 
 static void at_exit(struct mg_code_at *at, void *user)
 {
     const struct spots *s = user;
-    mg_id time = mg_value_globaltimer(at), which = sreg(at, MG_SREG_warpid, 0), mask = s->mask, slot;
-    MG_CODE(at, "and.b32", mg_o_reg(which), mg_o_reg(which), mg_o_imm(n_ends - 1));
-    MG_CODE(at, "mad.lo.u32", mg_o_reg(which), mg_o_reg(sreg(at, MG_SREG_smid, 0)), mg_o_imm(n_ends), mg_o_reg(which));
-    mg_cell_set_at(at, s->first + s->c.end, n_ends * n_sms, which, mg_o_reg(time));
+    mg_id time = mg_value_globaltimer(at), mask = s->mask, slot;
+    mg_cell_set_at(at, s->first + s->c.end, n_ends * n_sms, end_place(at, time), mg_o_reg(time));
     if (mg_at_func(at)) {
         mask = mg_code_temp(at, MG_TYPE_b32);
         MG_CODE(at, "cvt.u32.u64", mg_o_reg(mask), mg_o_reg(mg_value_word(at, word_mask)));

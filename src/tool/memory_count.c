@@ -218,11 +218,6 @@ static void classify_full(struct mg_memory_request *q, mg_id row, mg_id from, mg
 
 /* ---- fewer lanes ------------------------------------------------------------------------------------------- */
 
-static void add_cell(struct mg_memory_request *q, uint32_t cell, struct mg_opnd v)
-{
-    mg_row_put(q->at, q->row, SLOT(cell), v);
-}
-
 /* Sectors and lines of lanes of which it is known whether they are in order. */
 static void count_sectors(struct mg_memory_request *q, mg_id unit, mg_id sectors, mg_id lines)
 {
@@ -242,19 +237,20 @@ static void count_sectors(struct mg_memory_request *q, mg_id unit, mg_id sectors
 /* The lowest lane here adds. */
 static void put_by_one(struct mg_memory_request *q, uint32_t cell, mg_id v)
 {
-    mg_code_push_guard(q->at, mg_value_leader(q->at), false);
-    add_cell(q, cell, R(v));
-    mg_code_pop_guard(q->at);
+    mg_row_put(q->at, q->row, SLOT(cell), R(v), mg_value_leader(q->at));
 }
 
 /* Lanes of a class: jumps to `tell` with their pattern, to `look` where it is not known. */
 static void count_classed(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id slot, mg_id look, mg_id tell)
 {
     mg_id t = reg32(q), lowest = reg32(q), beyond = reg32(q), p = pred(q), one = pred(q), some = pred(q), words = reg32(q), total = reg32(q);
-    EMIT("not.b32", R(t), R(k->mask));
+    EMIT("not.b32", R(t), R(k->lanes));
     EMIT("and.b32", R(t), R(t), R(q->active));
+    EMIT("and.b32", R(lowest), R(k->breaks), I(1));
+    EMIT("or.b32", R(t), R(t), R(lowest));
     EMIT("setp.ne.u32", R(p), R(t), I(0));
-    if (k->changes) EMIT("vote.sync.any.pred", R(p), R(p), q->mask);
+    if (q->makes) EMIT("and.pred", R(p), R(p), R(q->makes));
+    if (k->changes || q->makes) EMIT("vote.sync.any.pred", R(p), R(p), q->mask);
     jump(q, p, false, look);
     EMIT("neg.s32", R(lowest), R(q->active));
     EMIT("and.b32", R(lowest), R(lowest), R(q->active));
@@ -362,21 +358,27 @@ static mg_id ask_lanes(struct mg_memory_request *q, mg_id none)
     return full;
 }
 
-void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
+void mg_memory_class_begin(struct mg_code_at *at, struct mg_memory_class *k)
 {
-    mg_id from = reg32(q), unit = pred(q), before = reg32(q), p = pred(q), some = pred(q), begin, few = mg_code_label(q->at), done = mg_code_label(q->at);
-    k->lanes = mg_code_reg(q->at, MG_TYPE_b32);
-    k->row = mg_code_reg(q->at, MG_TYPE_b32);
-    k->mask = mg_code_reg(q->at, MG_TYPE_b32);
-    k->breaks = mg_code_reg(q->at, MG_TYPE_b32);
-    k->rivals = mg_code_reg(q->at, MG_TYPE_b32);
-    mg_id full = ask_lanes(q, 0);
+    k->lanes = mg_code_reg(at, MG_TYPE_b32);
+    k->row = mg_code_reg(at, MG_TYPE_b32);
+    k->breaks = mg_code_reg(at, MG_TYPE_b32);
+    k->rivals = mg_code_reg(at, MG_TYPE_b32);
+    k->place = mg_row_place(at, mg_value_lane(at));
+    MG_CODE(at, "mov.u32", R(k->lanes), I(0));
+    MG_CODE(at, "mov.u32", R(k->breaks), I(0));
+}
+
+/* Finds the class of the lanes here, all of which make the access. */
+static void find_class(struct mg_memory_request *q, mg_id full, const struct mg_memory_class *k)
+{
+    mg_id from = reg32(q), unit = pred(q), before = reg32(q), p = pred(q), begin, few = mg_code_label(q->at), done = mg_code_label(q->at);
+    struct mg_opnd was = q->mask;
     EMIT("mov.u32", R(k->lanes), R(q->active));
-    EMIT("mov.u32", R(k->mask), R(q->active));
-    EMIT("mov.u32", R(k->row), I(0));
     EMIT("mov.u32", R(k->breaks), I(0));
+    EMIT("mov.u32", R(k->row), I(0));
     EMIT("mov.u32", R(k->rivals), I(0));
-    k->place = mg_row_place(q->at, mg_value_lane(q->at));
+    if (k->place) EMIT("mov.u32", R(k->place), R(mg_row_place(q->at, mg_value_lane(q->at))));
     jump(q, full, true, few);
     classify_full(q, k->row, from, unit, 0, 0);
     jump(q, unit, false, done);
@@ -385,27 +387,58 @@ void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
     EMIT("setp.ne.u32", R(p), R(from), R(before));
     EMIT("vote.sync.ballot.b32", R(k->breaks), R(p), q->mask);
     EMIT("setp.lt.s32", R(p), R(from), R(before));
-    EMIT("vote.sync.any.pred", R(some), R(p), q->mask);
-    EMIT("selp.b32", R(k->mask), I(0), R(k->mask), R(some)); /* ascending ones have a word each */
+    EMIT("vote.sync.any.pred", R(p), R(p), q->mask);
+    mg_code_push_guard(q->at, p, false);
+    EMIT("or.b32", R(k->breaks), R(k->breaks), I(1));
+    mg_code_pop_guard(q->at);
     mg_memory_rivals(q, k->rivals, q->mask);
     jump(q, 0, false, done);
+    q->mask = was;
     mg_code_place(q->at, few);
-    q->mask = R(q->active);
-    unit = in_order(q, &begin);
-    EMIT("selp.b32", R(k->mask), R(k->mask), I(0), R(unit));
     if (k->place) { /* the lowest tells for all */
         mg_id slot = reg32(q), others = reg32(q), one = pred(q), lead = mg_value_leader(q->at);
+        unit = in_order(q, &begin);
         EMIT("add.u32", R(others), R(q->active), I(-1));
         EMIT("and.b32", R(others), R(others), R(q->active));
         EMIT("setp.eq.u32", R(one), R(others), I(0));
         EMIT("selp.u32", R(slot), I(SLOT(MG_MC_SAME)), I(SLOT(MG_MC_UNIT)), R(one));
+        EMIT("selp.u32", R(slot), R(slot), R(mg_value_lane(q->at)), R(lead));
         EMIT("mov.u32", R(k->place), R(mg_row_place(q->at, slot)));
         EMIT("selp.u32", R(k->row), I(1), I(0), R(lead));
-        EMIT("mov.b32", R(k->lanes), R(k->mask));
+        EMIT("selp.b32", R(k->lanes), R(k->lanes), I(0), R(unit));
+        EMIT("selp.b32", R(k->breaks), I(0), I(1), R(unit));
     } else {
         EMIT("mov.u32", R(k->lanes), I(0));
+        EMIT("mov.u32", R(k->breaks), I(1));
     }
     mg_code_place(q->at, done);
+}
+
+/* Counts by the class, if these are its lanes; else goes on behind, where they have found it. */
+static void count_by_class(struct mg_memory_request *q, mg_id full, const struct mg_memory_class *k, mg_id done)
+{
+    mg_id fast = pred(q), slow = mg_code_label(q->at), known = mg_code_label(q->at), again = mg_code_label(q->at);
+    mg_code_place(q->at, again);
+    EMIT("setp.eq.u32", R(fast), R(q->active), R(k->lanes));
+    if (q->makes) {
+        mg_id stands_by = pred(q);
+        EMIT("not.pred", R(stands_by), R(q->makes));
+        EMIT("or.pred", R(fast), R(fast), R(stands_by));
+    }
+    if (k->changes || q->makes) EMIT("vote.sync.all.pred", R(fast), R(fast), q->mask);
+    jump(q, fast, true, slow);
+    mg_row_add_at(q->at, q->row, k->place, k->row);
+    jump(q, 0, false, done);
+    mg_code_place(q->at, slow);
+    if (k->found || q->makes) return;
+    mg_id any = pred(q), t = reg32(q);
+    EMIT("or.b32", R(t), R(k->lanes), R(k->breaks));
+    EMIT("setp.ne.u32", R(any), R(t), I(0));
+    EMIT("vote.sync.any.pred", R(any), R(any), q->mask);
+    jump(q, any, false, known);
+    find_class(q, full, k);
+    jump(q, 0, false, again);
+    mg_code_place(q->at, known);
 }
 
 void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *k)
@@ -418,15 +451,7 @@ void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *
         EMIT("setp.eq.u32", R(covered), R(row), I(0));
     }
     mg_id full = ask_lanes(q, done);
-    if (k) {
-        mg_id fast = pred(q), slow = mg_code_label(q->at);
-        EMIT("setp.eq.u32", R(fast), R(q->active), R(k->lanes));
-        if (k->changes) EMIT("vote.sync.all.pred", R(fast), R(fast), q->mask);
-        jump(q, fast, true, slow);
-        mg_row_add_at(q->at, q->row, k->place, k->row);
-        jump(q, 0, false, done);
-        mg_code_place(q->at, slow);
-    }
+    if (k) count_by_class(q, full, k, done);
     jump(q, full, true, partial);
     classify_full(q, row, from, unit, ordered, at_one);
     mg_row_add(q->at, q->row, row);
@@ -448,6 +473,16 @@ void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *
     }
     mg_code_place(q->at, partial);
     count_partial(q, k);
+    mg_code_place(q->at, done);
+}
+
+void mg_memory_count_same(struct mg_memory_request *q)
+{
+    mg_id slot = reg32(q), done = mg_code_label(q->at);
+    EMIT("mov.u32", R(slot), I((q->group ? MG_MC_SAME_ALL : MG_MC_SAME) - MG_MC_SAME));
+    if (q->group) EMIT("setp.eq.u32", R(q->group->covered), R(slot), R(slot));
+    ask_lanes(q, done);
+    mg_tally_add(q->at, q->cell + MG_MC_SAME, MG_MC_SAME_ALL - MG_MC_SAME + 1, slot);
     mg_code_place(q->at, done);
 }
 

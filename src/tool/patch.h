@@ -153,7 +153,7 @@ enum mg_spread {
 void mg_cell_update(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, enum mg_spread spread);       /* by the cell's rule */
 /* Cell `first` + ix of a run of n, ix b32 and each lane's own (MG_ONCE: the lowest lane's): beyond it nothing is counted. */
 void mg_cell_update_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix, struct mg_opnd v, enum mg_spread spread);
-/* That cell becomes v, whatever it was: the last one stays. Cells of one copy only (mg_patch_one_copy), where it must. */
+/* That cell becomes v, whatever it was: the last one stays. ix has to be below n. Cells of one copy only (mg_patch_one_copy). */
 void mg_cell_set_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix, struct mg_opnd v);
 void mg_table_update(struct mg_code_at *at, uint32_t table, const mg_id *keys, const struct mg_opnd *v, uint32_t n, enum mg_spread spread); /* keys b64, each lane its own */
 /* Each lane here adds 1 to cell `first` + k of n, whose rule is a sum; k: b32, below n, the same in all lanes here.
@@ -167,12 +167,12 @@ void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v); /* b32 o
  * v (b32, at most 64) of each lane here goes to its own cell, 0 in lanes from n on. Lanes that are not here cannot count. */
 uint32_t mg_patch_row(struct mg_patch *p, uint32_t first, uint32_t n);
 void mg_row_add(struct mg_code_at *at, uint32_t row, mg_id v);
-/* The same to any cell, not the lane's own: its place, made of its number (b32), as a register of the function. 0: rows of this
- * code do not have that; add_at then is add. */
+/* The same to any cell, not the lane's own: its place, made of its number (b32), as a register of the function. Lanes that add 0
+ * should name their own. 0: rows of this code do not have that; add_at then is add. */
 mg_id mg_row_place(struct mg_code_at *at, mg_id k);
 void mg_row_add_at(struct mg_code_at *at, uint32_t row, mg_id place, mg_id v);
-/* The guard has left one lane: its v (b32, at most 64) goes to the k-th cell. */
-void mg_row_put(struct mg_code_at *at, uint32_t row, uint32_t k, struct mg_opnd v);
+/* v (b32, at most 64) of the one lane here for which the predicate holds goes to the k-th cell. */
+void mg_row_put(struct mg_code_at *at, uint32_t row, uint32_t k, struct mg_opnd v, mg_id one);
 /* Rows and tallies of the kernel's own code, from here on, lie in the CTA's shared memory where that can be (on GPUs): pays
  * where a thread adds to them more often than a few times. */
 void mg_patch_near(struct mg_patch *p);

@@ -146,7 +146,7 @@ mg_id mg_near_place(struct mg_code_at *at, mg_id k); /* 0: nothing is near */
 mg_id mg_near_number(struct mg_code_at *at, mg_id place); /* back from it */
 bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix);
 bool mg_near_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix);
-bool mg_near_cell(struct mg_code_at *at, uint32_t cell, struct mg_opnd v);
+bool mg_near_cell(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, mg_id one);
 void mg_near_end(struct mg_patch *p); /* its code at entry, loops and exits */
 /* May a thread end in this function without passing its exits? */
 bool mg_patch_ends_elsewhere(struct mg_patch *p, uint32_t func_ix);

@@ -95,11 +95,14 @@ void mg_row_add_at(struct mg_code_at *at, uint32_t ix, mg_id place, mg_id v)
     }
 }
 
-void mg_row_put(struct mg_code_at *at, uint32_t ix, uint32_t k, struct mg_opnd v)
+void mg_row_put(struct mg_code_at *at, uint32_t ix, uint32_t k, struct mg_opnd v, mg_id one)
 {
     const struct mg_patch_row *row = &at->p->rows.at[ix];
     if (k >= row->n) mg_patch_refuse(at->p, MG_ERR_STATE, "a row of %u cells has no cell %u", (unsigned)row->n, (unsigned)k);
-    else if (!mg_near_cell(at, row->first + k, v)) mg_cell_update(at, row->first + k, v, MG_ALONE);
+    else if (mg_near_cell(at, row->first + k, v, one)) return;
+    mg_code_push_guard(at, one, false);
+    mg_cell_update(at, row->first + k, v, MG_ALONE);
+    mg_code_pop_guard(at);
 }
 
 /* ---- tallies --------------------------------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
 
-enum { MOST_BYTES = 8192, MOST_ROUNDS = 1 << 20, CALLEE_ROUNDS = 1 << 12 };
+enum { MOST_BYTES = 8192, MOST_ROUNDS = 1 << 20, CALLEE_ROUNDS = 1 << 12, WARP = 32 };
 
 static bool has_dynamic(const struct mg_module *m)
 {
@@ -65,7 +65,7 @@ static uint32_t word_of(struct mg_code_at *at, uint32_t first, uint32_t n)
     uint32_t from = first, to = first + n;
     for (uint32_t i = 0; i < p->rows.n; i++)
         if (first >= p->rows.at[i].first && first < p->rows.at[i].first + p->rows.at[i].n) from = p->rows.at[i].first, to = MG_MAX(to, from + p->rows.at[i].n);
-    if (k->cells.n + (to - from) > MOST_BYTES / 4 - 1) return 0; /* one is what callees note their work in */
+    if (k->cells.n + (to - from) + WARP + 1 > MOST_BYTES / 4) return 0; /* one is what callees note their work in */
     for (uint32_t i = from; i < to; i++) {
         mg_map_set(&k->word_of, i, k->cells.n);
         *mg_vec_push(&k->cells) = i;
@@ -84,6 +84,30 @@ static mg_id indexed(struct mg_code_at *at, mg_id ix)
     return r;
 }
 
+/* Address of this lane's word in a row that begins with word 0. */
+static mg_id own_place(struct mg_code_at *at)
+{
+    struct mg_patch_near *k = &at->p->near;
+    mg_id lane = mg_value_lane(at);
+    if (!k->lane) k->lane = indexed(mg_at_prologue(at->p, 0), lane);
+    return k->lane;
+}
+
+/* Adds v at a place of this lane's, behind `word`. Lanes that have nothing to add add 0 to a word of their own: under a
+ * predicate the assembler makes a branch of it, which takes four times as long. */
+static void add_word(struct mg_code_at *at, mg_id place, uint32_t word, mg_id v)
+{
+    MG_CODE(at, "red.shared.add.u32", mg_o_addr_reg(place, 4 * (int64_t)word), R(v));
+}
+
+static void add_one(struct mg_code_at *at, mg_id place, uint32_t word, struct mg_opnd v, mg_id one)
+{
+    mg_id own = own_place(at), to = mg_code_temp(at, MG_TYPE_b32), add = mg_code_temp(at, MG_TYPE_b32);
+    MG_PURE(at, "selp.b32", R(to), R(place), R(own), R(one));
+    MG_PURE(at, "selp.b32", R(add), v, I(0), R(one));
+    add_word(at, to, word, add);
+}
+
 mg_id mg_near_place(struct mg_code_at *at, mg_id k)
 {
     return at->p->near.wanted && !at->func_ix && begin(at->p) ? indexed(at, k) : 0;
@@ -100,29 +124,16 @@ mg_id mg_near_number(struct mg_code_at *at, mg_id place)
 
 bool mg_near_row(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id place, mg_id v)
 {
-    struct mg_patch_near *k = &at->p->near;
     uint32_t word = at->func_ix ? 0 : word_of(at, first, n);
-    if (!word) return false;
-    mg_id some = mg_code_temp(at, MG_TYPE_pred);
-    if (!place) {
-        mg_id lane = mg_value_lane(at);
-        if (!k->lane) k->lane = indexed(mg_at_prologue(at->p, 0), lane);
-        place = k->lane;
-    }
-    MG_PURE(at, "setp.ne.u32", R(some), R(v), I(0));
-    mg_code_push_guard(at, some, false);
-    MG_CODE(at, "red.shared.add.u32", mg_o_addr_reg(place, 4 * (int64_t)word), R(v));
-    mg_code_pop_guard(at);
-    return true;
+    if (word) add_word(at, place ? place : own_place(at), word, v);
+    return word != 0;
 }
 
 bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix)
 {
     uint32_t word = at->func_ix ? 0 : word_of(at, first, n);
-    if (!word) return false;
-    mg_id lead = mg_value_leader(at), a = indexed(at, ix);
-    MG_GUARDED(at, lead, "red.shared.add.u32", mg_o_addr_reg(a, 4 * (int64_t)word), I(1));
-    return true;
+    if (word) add_one(at, indexed(at, ix), word, I(1), mg_value_leader(at));
+    return word != 0;
 }
 
 /* Callees that call others keep too much in registers to have it pay. */
@@ -150,16 +161,20 @@ bool mg_near_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix)
     return true;
 }
 
-bool mg_near_cell(struct mg_code_at *at, uint32_t cell, struct mg_opnd v)
+bool mg_near_cell(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, mg_id one)
 {
     uint32_t word = at->func_ix ? 0 : word_of(at, cell, 1);
-    if (word) MG_CODE(at, "red.shared.add.u32", word_at(at->p, word), v);
-    return word != 0;
+    mg_id begin = word ? mg_code_temp(at, MG_TYPE_b32) : 0;
+    if (!word) return false;
+    MG_PURE(at, "mov.u32", R(begin), ((struct mg_opnd){.kind = MG_OPND_var, .id = at->p->near.var}));
+    add_one(at, begin, word, v, one);
+    return true;
 }
 
 /* ---- code at the end of the tool's work ------------------------------------------------------------------------ */
 
-/* Takes words first, first + step, ... to memory; by the lanes here with the spot's guard. Others may do so at the same time. */
+/* Takes words first, first + step, ... to memory; by the lanes here with the spot's guard. Each word is taken once, whoever
+ * else takes words meanwhile: two groups of lanes that leave after one another may meet at a branch in between. */
 static void take(struct mg_code_at *at, mg_id first, mg_id step)
 {
     struct mg_patch *p = at->p;
@@ -302,7 +317,7 @@ void mg_near_end(struct mg_patch *p)
         count_rounds(p, f);
         if (f && k->funcs[f].base) note_work(mg_at_entry(p, f));
     }
-    p->all->m->vars.at[k->var].dims[0] = mg_shared_whole(4 * (k->cells.n + k->has_work)) / 4;
+    p->all->m->vars.at[k->var].dims[0] = mg_shared_whole(4 * ((uint32_t)k->cells.n + k->has_work + WARP)) / 4; /* a row ends before its 32 lanes do */
     enter(p);
     mg_at_exits(p, 0, leave, NULL);
 }

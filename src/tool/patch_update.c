@@ -194,14 +194,11 @@ void mg_cell_update_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id 
 
 void mg_cell_set_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix, struct mg_opnd v)
 {
-    mg_id inside = mg_code_temp(at, MG_TYPE_pred), a = mg_code_temp(at, MG_TYPE_b64);
+    mg_id a = mg_code_temp(at, MG_TYPE_b64);
     if (!n || first > at->p->rules.n || n > at->p->rules.n - first) mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)(first + n));
-    MG_PURE(at, "setp.lt.u32", R(inside), R(ix), I(n));
     MG_PURE(at, "mad.wide.u32", R(a), R(ix), I(8), R(mg_value_base(at)));
     struct mg_opnd w = wide(at, v);
-    mg_code_push_guard(at, inside, false);
     MG_CODE(at, "st.global.u64", mg_o_addr_reg(a, 8 * (int64_t)first), w);
-    mg_code_pop_guard(at);
 }
 
 void mg_count_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, bool often)

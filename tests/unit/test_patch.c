@@ -266,9 +266,7 @@ static enum mg_err kept(const void *conf, struct mg_patch *p, struct mg_diag *d)
         mg_code_push_guard(at, few, true);
         mg_tally_add(at, cell + 69, 7, three);
         mg_code_pop_guard(at);
-        mg_code_push_guard(at, mg_value_leader(at), false);
-        mg_row_put(at, five, 0, R(others));
-        mg_code_pop_guard(at);
+        mg_row_put(at, five, 0, R(others), mg_value_leader(at));
     }
     return MG_ERR_OK;
 }
