@@ -1,8 +1,9 @@
 /* clock: when CTAs ran and where: cycles of each, the time each multiprocessor was busy, how evenly work
  * was spread (GPU Ocelot's ClockCycleCountInstrumentor).
  *
- *   entry   clocks are read; thread 0 of a CTA says that its multiprocessor is busy from now on, and counts the CTA there
- *   exit    each leaving group of lanes says that it was busy until now: the last to say so stays
+ *   entry   clocks are read
+ *   exit    each leaving group of lanes says that the multiprocessor was busy until now, the last to say so stays; thread 0 of a
+ *           CTA also when it began, and counts the CTA there
  *   CTA     one of every 2^k CTAs, so that they fit into the slots there are, has its own first and last
  *           clock and its multiprocessor
  *
@@ -51,9 +52,9 @@ static void clock_initialize(const void *conf, const struct mg_tool_launch *l, u
 /* ---- instrument ----------------------------------------------------------------------------------------
  *
  * Short CTAs feel every instruction here: what is said at the exit is read there, so that the kernel's own code has no
- * register less but for the mask and the clock, and what only some warps do the others jump over. */
+ * register less but for the times and the mask, and what only some warps do the others jump over. */
 
-struct spots { uint32_t first; struct cells c; mg_id began /* clock64 */, mask /* registers of the kernel */; bool at_once; };
+struct spots { uint32_t first; struct cells c; mg_id time, clock, mask; /* registers of the kernel */ bool at_once; };
 
 static mg_id sreg(struct mg_code_at *at, enum mg_sreg r, uint8_t axis)
 {
@@ -78,22 +79,11 @@ static mg_id jump_unless(struct mg_code_at *at, mg_id p)
     return to;
 }
 
-/* Jumps over the reading of two special registers where the extents in their directions are 1: each takes a warp as long as
- * eight additions. Returns the label; p: where not to jump. */
-static mg_id jump_if_flat(struct mg_code_at *at, enum mg_sreg extent)
-{
-    mg_id y = sreg(at, extent, 2), p = mg_code_temp(at, MG_TYPE_pred);
-    MG_CODE(at, "mul.lo.u32", mg_o_reg(y), mg_o_reg(y), mg_o_reg(sreg(at, extent, 3)));
-    MG_CODE(at, "setp.ne.u32", mg_o_reg(p), mg_o_reg(y), mg_o_imm(1));
-    return jump_unless(at, p);
-}
-
 static mg_id is_first_thread(struct mg_code_at *at)
 {
-    mg_id x = sreg(at, MG_SREG_tid, 1), p = mg_code_temp(at, MG_TYPE_pred), flat = jump_if_flat(at, MG_SREG_ntid);
-    MG_CODE(at, "or.b32", mg_o_reg(x), mg_o_reg(x), mg_o_reg(sreg(at, MG_SREG_tid, 2)));
-    MG_CODE(at, "or.b32", mg_o_reg(x), mg_o_reg(x), mg_o_reg(sreg(at, MG_SREG_tid, 3)));
-    mg_code_place(at, flat);
+    mg_id x = sreg(at, MG_SREG_tid, 1), y = sreg(at, MG_SREG_tid, 2), z = sreg(at, MG_SREG_tid, 3), p = mg_code_temp(at, MG_TYPE_pred);
+    MG_CODE(at, "or.b32", mg_o_reg(x), mg_o_reg(x), mg_o_reg(y));
+    MG_CODE(at, "or.b32", mg_o_reg(x), mg_o_reg(x), mg_o_reg(z));
     MG_CODE(at, "setp.eq.u32", mg_o_reg(p), mg_o_reg(x), mg_o_imm(0));
     return p;
 }
@@ -101,12 +91,9 @@ static mg_id is_first_thread(struct mg_code_at *at)
 /* row = ctaid.z * nctaid.y + ctaid.y, in 32 bits: grids are at most 65535 high and deep */
 static mg_id row_of(struct mg_code_at *at)
 {
-    mg_id row = mg_code_temp(at, MG_TYPE_b32);
-    MG_CODE(at, "mov.u32", mg_o_reg(row), mg_o_imm(0));
-    mg_id flat = jump_if_flat(at, MG_SREG_nctaid);
-    MG_CODE(at, "mad.lo.u32", mg_o_reg(row), mg_o_reg(sreg(at, MG_SREG_ctaid, 3)), mg_o_reg(sreg(at, MG_SREG_nctaid, 2)), mg_o_reg(sreg(at, MG_SREG_ctaid, 2)));
-    mg_code_place(at, flat);
-    return row;
+    mg_id z = sreg(at, MG_SREG_ctaid, 3);
+    MG_CODE(at, "mad.lo.u32", mg_o_reg(z), mg_o_reg(z), mg_o_reg(sreg(at, MG_SREG_nctaid, 2)), mg_o_reg(sreg(at, MG_SREG_ctaid, 2)));
+    return z;
 }
 
 /* Jumps to where it returns if this CTA has no slot. The mask is one of fewer than 32 bits. */
@@ -127,33 +114,31 @@ static mg_id find_slot(struct mg_code_at *at, mg_id mask, mg_id *slot)
     return without;
 }
 
-/* The first thread of a CTA with a slot tells where and when it began. */
-static void tell_slot(struct mg_code_at *at, const struct spots *s, mg_id slot, mg_id clock)
+/* The first thread tells when its CTA began, and where, if it has a slot. */
+static void tell_begin(struct mg_code_at *at, const struct spots *s, mg_id mask, mg_id time, mg_id clock)
 {
-    mg_id first = is_first_thread(at), sm = sreg(at, MG_SREG_smid, 0);
-    MG_CODE(at, "add.u32", mg_o_reg(sm), mg_o_reg(sm), mg_o_imm(1));
-    mg_code_push_guard(at, first, false);
-    mg_cell_update_at(at, s->first + s->c.cta_sm, s->c.slots, slot, mg_o_reg(sm), MG_ALONE);
-    mg_cell_update_at(at, s->first + s->c.cta_begin, s->c.slots, slot, mg_o_reg(complement(at, clock)), MG_ALONE);
-    mg_code_pop_guard(at);
-}
-
-/* Where threads end in callees, which do not have the kernel's registers, all is told at once. */
-static void at_entry(struct mg_code_at *at, struct spots *s)
-{
-    mg_id word = mg_value_word(at, word_mask), one = mg_code_temp(at, MG_TYPE_b32), slot;
-    s->began = mg_code_reg(at, MG_TYPE_b64), s->mask = mg_code_reg(at, MG_TYPE_b32);
-    MG_CODE(at, "cvt.u32.u64", mg_o_reg(s->mask), mg_o_reg(word));
-    mg_id first = is_first_thread(at), others = jump_unless(at, first), time = mg_value_globaltimer(at), sm = sreg(at, MG_SREG_smid, 0);
-    MG_CODE(at, "mov.b64", mg_o_reg(s->began), mg_o_reg(mg_value_clock(at)));
+    mg_id first = is_first_thread(at), others = jump_unless(at, first), sm = sreg(at, MG_SREG_smid, 0), one = mg_code_temp(at, MG_TYPE_b32), slot;
     mg_cell_update_at(at, s->first + s->c.begin, n_sms, sm, mg_o_reg(complement(at, time)), MG_ALONE);
     MG_CODE(at, "add.u32", mg_o_reg(one), mg_o_reg(sreg(at, MG_SREG_laneid, 0)), mg_o_imm(1)); /* of a constant the assembler makes a sum over the warp */
     mg_cell_update_at(at, s->first + s->c.ctas, n_sms, sm, mg_o_reg(one), MG_ALONE);
-    mg_code_place(at, others);
-    if (!s->at_once) return;
-    mg_id without = find_slot(at, s->mask, &slot);
-    tell_slot(at, s, slot, s->began);
+    mg_id without = find_slot(at, mask, &slot);
+    MG_CODE(at, "add.u32", mg_o_reg(one), mg_o_reg(sm), mg_o_imm(1));
+    mg_cell_update_at(at, s->first + s->c.cta_sm, s->c.slots, slot, mg_o_reg(one), MG_ALONE);
+    mg_cell_update_at(at, s->first + s->c.cta_begin, s->c.slots, slot, mg_o_reg(complement(at, clock)), MG_ALONE);
     mg_code_place(at, without);
+    mg_code_place(at, others);
+}
+
+/* Here clocks are only read: whatever stands in front of the first load of short CTAs is waited for. Where threads end in
+ * callees, which do not have the kernel's registers, all is told at once. */
+static void at_entry(struct mg_code_at *at, struct spots *s)
+{
+    mg_id word = mg_value_word(at, word_mask), time = mg_value_globaltimer(at), clock = mg_value_clock(at);
+    s->time = mg_code_reg(at, MG_TYPE_b64), s->clock = mg_code_reg(at, MG_TYPE_b64), s->mask = mg_code_reg(at, MG_TYPE_b32);
+    MG_CODE(at, "cvt.u32.u64", mg_o_reg(s->mask), mg_o_reg(word));
+    MG_CODE(at, "mov.b64", mg_o_reg(s->time), mg_o_reg(time));
+    MG_CODE(at, "mov.b64", mg_o_reg(s->clock), mg_o_reg(clock));
+    if (s->at_once) tell_begin(at, s, s->mask, time, clock);
 }
 
 /* Which of its multiprocessor's ends: by the time, so that a store that comes late finds none that was stored much later. */
@@ -179,8 +164,8 @@ static void at_exit(struct mg_code_at *at, void *user)
     }
     mg_id without = find_slot(at, mask, &slot);
     mg_cell_update_at(at, s->first + s->c.cta_end, s->c.slots, slot, mg_o_reg(mg_value_clock(at)), MG_ONCE);
-    if (!s->at_once) tell_slot(at, s, slot, s->began);
     mg_code_place(at, without);
+    if (!s->at_once) tell_begin(at, s, mask, s->time, s->clock);
 }
 
 /* May a thread end in a function that the kernel calls? */

@@ -19,7 +19,7 @@
 #include "analysis/uniform.h"
 #include "tool/memory.h"
 
-enum { FEW = 6 /* requests of a thread */, FEW_USES = 2 };
+enum { FEW = 6 /* requests of a thread */ };
 static const char *const levels[] = {"full", "bytes", NULL}; /* ORDER mg_memory_level */
 static const struct mg_tool_opt memory_opts[] = {
     {"level", "full", "full: requests, sectors, strides, bank conflicts; bytes: accesses and bytes alone, next to nothing"},
@@ -53,7 +53,7 @@ static enum mg_space space_of(struct mg_patch *p, const struct mg_patch_inst *i,
 }
 
 struct group { uint32_t site, cell /* of the first, + 1; 0: not there yet */; int64_t from; struct mg_memory_group shared; uint32_t *by_place; /* address modulo 128 -> site + 1 */ };
-struct class_of { uint32_t func_ix, base, bytes, uses; MG_VEC(uint32_t) found; /* blocks */ struct mg_memory_class k; };
+struct class_of { uint32_t func_ix, base, bytes, uses; struct mg_memory_class k; };
 struct run { /* of one kernel */
     struct mg_patch *p;
     const struct mg_access_group *groups;
@@ -122,22 +122,25 @@ static bool is_classed(const struct mg_access_group *g, const struct mg_access *
 }
 
 /* The class of a group's addresses, where one look at them serves several requests; NULL: each has to look. */
-static const struct mg_memory_class *class_of(struct run *r, const struct mg_patch_inst *i, const struct mg_access_group *g, const struct mg_access *a, bool guarded)
+static const struct mg_memory_class *class_of(struct run *r, const struct mg_patch_inst *i, const struct mg_access_group *g, const struct mg_access *a)
 {
     uint32_t bytes = (uint32_t)a->bytes * a->vec, block;
     const struct mg_loops *l = mg_patch_loops(r->p, i->func_ix);
     if (!is_classed(g, a)) return NULL;
     struct class_of *k = find_class(r, i->func_ix, g->base, bytes);
-    if (!k->k.lanes) {
-        struct mg_code_at *at = made_at(r, i->func_ix, g->base, &block);
-        bool often = l->loop_of[i->block] != MG_NO_LOOP && !mg_loops_contains(l, l->loop_of[i->block], block);
-        if (!at || (!often && k->uses < FEW_USES)) return NULL;
-        k->k.changes = i->func_ix || l->loop_of[block] != MG_NO_LOOP;
-        mg_memory_class_begin(at, &k->k);
+    if (k->k.lanes) return &k->k;
+    struct mg_code_at *at = made_at(r, i->func_ix, g->base, &block);
+    bool often = l->loop_of[i->block] != MG_NO_LOOP && !mg_loops_contains(l, l->loop_of[i->block], block);
+    if (!at || (!often && k->uses < 2)) return NULL;
+    k->k.changes = i->func_ix || l->loop_of[block] != MG_NO_LOOP;
+    struct mg_module *m = mg_patch_module(r->p);
+    mg_id reg = mg_patch_ssa(r->p, i->func_ix)->values[g->base].reg;
+    struct mg_memory_request q = {.at = at, .m = m, .space = MG_SPACE_shared, .bytes = bytes, .addr = reg};
+    if (mg_type_bits((enum mg_type)m->regs.at[reg].type) == 32) {
+        q.addr = mg_code_temp(at, MG_TYPE_b64);
+        MG_CODE(at, "cvt.u64.u32", mg_o_reg(q.addr), mg_o_reg(reg));
     }
-    k->k.found = false;
-    for (uint32_t n = 0; n < k->found.n; n++) k->k.found |= mg_dom_over(mg_patch_dom(r->p, i->func_ix), k->found.at[n], i->block);
-    if (!guarded) *mg_vec_push(&k->found) = i->block;
+    mg_memory_classify(&q, &k->k);
     return &k->k;
 }
 
@@ -208,7 +211,7 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
             q.group = &s->shared;
         }
         if (is_uniform(p, i, o)) mg_memory_count_same(&q);
-        else mg_memory_count(&q, class_of(r, i, g, a, guard != 0));
+        else mg_memory_count(&q, class_of(r, i, g, a));
     } else if (s->shared.covered) {
         mg_memory_follow(&q, &s->shared);
     } else {
@@ -260,7 +263,6 @@ static enum mg_err memory_instrument(const void *conf, struct mg_patch *p, struc
         if (o->level == MG_MEMORY_FULL) count_site(&r, i, &insts[i], &a);
         else count_bytes(p, &insts[i], &a);
     }
-    for (uint32_t i = 0; i < r.classes.n; i++) mg_vec_release(&r.classes.at[i].found);
     mg_vec_release(&r.classes);
     return MG_ERR_OK;
 }

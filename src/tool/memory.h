@@ -57,19 +57,15 @@ struct mg_memory_request { /* one site under work */
     mg_id here, active;        /* lanes at the spot; of these, those that make the access */
     struct mg_opnd mask;       /* here, for instructions that ask */
 };
-/* What lanes ask of shared memory with addresses that count from one value: found at a use, remembered for those to come.
- * Registers. */
+/* What lanes ask of shared memory with addresses that count from one value, found where the value is made. Registers: few,
+ * since they are kept from there on. */
 struct mg_memory_class {
     mg_id lanes;   /* those that were there, where it is known what they ask for all together; else none */
-    mg_id row;     /* that: what this lane adds */
-    mg_id place;   /* to which cell, where it need not be its own; 0: its own */
+    mg_id row;     /* that: what this lane adds, and from bit 10 on to which cell */
     mg_id breaks;  /* lanes of these that are not in order with the lane before; lane 0: addresses do not ascend word by word */
-    mg_id rivals;  /* lanes of these that ask for this lane's bank with it */
     bool changes;  /* the value may be made more than once: lanes have to agree on what they know */
-    bool found;    /* by all lanes that get to the use at hand */
 };
-/* Where the value is made: nothing is known. */
-void mg_memory_class_begin(struct mg_code_at *at, struct mg_memory_class *k);
+void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k);
 /* Counts a request. k: class of its addresses, or NULL. */
 void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *k);
 /* Counts one of which it is known that all lanes ask for one address. */

@@ -249,8 +249,7 @@ static void count_classed(struct mg_memory_request *q, const struct mg_memory_cl
     EMIT("and.b32", R(lowest), R(k->breaks), I(1));
     EMIT("or.b32", R(t), R(t), R(lowest));
     EMIT("setp.ne.u32", R(p), R(t), I(0));
-    if (q->makes) EMIT("and.pred", R(p), R(p), R(q->makes));
-    if (k->changes || q->makes) EMIT("vote.sync.any.pred", R(p), R(p), q->mask);
+    if (k->changes) EMIT("vote.sync.any.pred", R(p), R(p), q->mask);
     jump(q, p, false, look);
     EMIT("neg.s32", R(lowest), R(q->active));
     EMIT("and.b32", R(lowest), R(lowest), R(q->active));
@@ -266,7 +265,7 @@ static void count_classed(struct mg_memory_request *q, const struct mg_memory_cl
     EMIT("selp.u32", R(slot), I(MG_MC_IRREGULAR - MG_MC_SAME), I(MG_MC_UNIT - MG_MC_SAME), R(p));
     EMIT("selp.u32", R(slot), I(0), R(slot), R(one));
     jump(q, p, true, tell);
-    EMIT("and.b32", R(words), R(k->rivals), R(q->active));
+    mg_memory_rivals(q, words, R(q->active));
     EMIT("popc.b32", R(words), R(words));
     mg_memory_passes(q, words, total);
     EMIT("setp.ne.u32", R(some), R(total), I(0));
@@ -358,30 +357,20 @@ static mg_id ask_lanes(struct mg_memory_request *q, mg_id none)
     return full;
 }
 
-void mg_memory_class_begin(struct mg_code_at *at, struct mg_memory_class *k)
+void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
 {
-    k->lanes = mg_code_reg(at, MG_TYPE_b32);
-    k->row = mg_code_reg(at, MG_TYPE_b32);
-    k->breaks = mg_code_reg(at, MG_TYPE_b32);
-    k->rivals = mg_code_reg(at, MG_TYPE_b32);
-    k->place = mg_row_place(at, mg_value_lane(at));
-    MG_CODE(at, "mov.u32", R(k->lanes), I(0));
-    MG_CODE(at, "mov.u32", R(k->breaks), I(0));
-}
-
-/* Finds the class of the lanes here, all of which make the access. */
-static void find_class(struct mg_memory_request *q, mg_id full, const struct mg_memory_class *k)
-{
-    mg_id from = reg32(q), unit = pred(q), before = reg32(q), p = pred(q), begin, few = mg_code_label(q->at), done = mg_code_label(q->at);
-    struct mg_opnd was = q->mask;
+    mg_id from = reg32(q), unit = pred(q), before = reg32(q), p = pred(q), place = reg32(q), row = reg32(q), begin, few = mg_code_label(q->at), pack = mg_code_label(q->at);
+    k->lanes = mg_code_reg(q->at, MG_TYPE_b32);
+    k->row = mg_code_reg(q->at, MG_TYPE_b32);
+    k->breaks = mg_code_reg(q->at, MG_TYPE_b32);
+    mg_id full = ask_lanes(q, 0), others = reg32(q), slot = reg32(q), one = pred(q), lead = mg_value_leader(q->at);
     EMIT("mov.u32", R(k->lanes), R(q->active));
     EMIT("mov.u32", R(k->breaks), I(0));
-    EMIT("mov.u32", R(k->row), I(0));
-    EMIT("mov.u32", R(k->rivals), I(0));
-    if (k->place) EMIT("mov.u32", R(k->place), R(mg_row_place(q->at, mg_value_lane(q->at))));
+    EMIT("mov.u32", R(row), I(0));
+    EMIT("mov.u32", R(place), R(mg_value_lane(q->at)));
     jump(q, full, true, few);
-    classify_full(q, k->row, from, unit, 0, 0);
-    jump(q, unit, false, done);
+    classify_full(q, row, from, unit, 0, 0);
+    jump(q, unit, false, pack);
     q->mask = I(0xffffffff);
     EMIT("shfl.sync.up.b32", R(before), R(from), I(1), I(0), q->mask);
     EMIT("setp.ne.u32", R(p), R(from), R(before));
@@ -391,54 +380,35 @@ static void find_class(struct mg_memory_request *q, mg_id full, const struct mg_
     mg_code_push_guard(q->at, p, false);
     EMIT("or.b32", R(k->breaks), R(k->breaks), I(1));
     mg_code_pop_guard(q->at);
-    mg_memory_rivals(q, k->rivals, q->mask);
-    jump(q, 0, false, done);
-    q->mask = was;
-    mg_code_place(q->at, few);
-    if (k->place) { /* the lowest tells for all */
-        mg_id slot = reg32(q), others = reg32(q), one = pred(q), lead = mg_value_leader(q->at);
-        unit = in_order(q, &begin);
-        EMIT("add.u32", R(others), R(q->active), I(-1));
-        EMIT("and.b32", R(others), R(others), R(q->active));
-        EMIT("setp.eq.u32", R(one), R(others), I(0));
-        EMIT("selp.u32", R(slot), I(SLOT(MG_MC_SAME)), I(SLOT(MG_MC_UNIT)), R(one));
-        EMIT("selp.u32", R(slot), R(slot), R(mg_value_lane(q->at)), R(lead));
-        EMIT("mov.u32", R(k->place), R(mg_row_place(q->at, slot)));
-        EMIT("selp.u32", R(k->row), I(1), I(0), R(lead));
-        EMIT("selp.b32", R(k->lanes), R(k->lanes), I(0), R(unit));
-        EMIT("selp.b32", R(k->breaks), I(0), I(1), R(unit));
-    } else {
-        EMIT("mov.u32", R(k->lanes), I(0));
-        EMIT("mov.u32", R(k->breaks), I(1));
-    }
-    mg_code_place(q->at, done);
+    jump(q, 0, false, pack);
+    mg_code_place(q->at, few); /* the lowest tells for all */
+    q->mask = R(q->active);
+    unit = in_order(q, &begin);
+    EMIT("add.u32", R(others), R(q->active), I(-1));
+    EMIT("and.b32", R(others), R(others), R(q->active));
+    EMIT("setp.eq.u32", R(one), R(others), I(0));
+    EMIT("selp.u32", R(slot), I(SLOT(MG_MC_SAME)), I(SLOT(MG_MC_UNIT)), R(one));
+    EMIT("selp.u32", R(place), R(slot), R(place), R(lead));
+    EMIT("selp.u32", R(row), I(1), I(0), R(lead));
+    if (mg_row_goes_anywhere(q->at)) EMIT("selp.b32", R(k->lanes), R(k->lanes), I(0), R(unit));
+    else EMIT("mov.u32", R(k->lanes), I(0));
+    mg_code_place(q->at, pack);
+    EMIT("mad.lo.u32", R(k->row), R(place), I(1024), R(row));
 }
 
-/* Counts by the class, if these are its lanes; else goes on behind, where they have found it. */
-static void count_by_class(struct mg_memory_request *q, mg_id full, const struct mg_memory_class *k, mg_id done)
+/* Counts by the class, if these are all of its lanes; else goes on behind. */
+static void count_by_class(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id done)
 {
-    mg_id fast = pred(q), slow = mg_code_label(q->at), known = mg_code_label(q->at), again = mg_code_label(q->at);
-    mg_code_place(q->at, again);
+    mg_id fast = pred(q), slow = mg_code_label(q->at), v = reg32(q), place = reg32(q);
     EMIT("setp.eq.u32", R(fast), R(q->active), R(k->lanes));
-    if (q->makes) {
-        mg_id stands_by = pred(q);
-        EMIT("not.pred", R(stands_by), R(q->makes));
-        EMIT("or.pred", R(fast), R(fast), R(stands_by));
-    }
-    if (k->changes || q->makes) EMIT("vote.sync.all.pred", R(fast), R(fast), q->mask);
+    if (k->changes) EMIT("vote.sync.all.pred", R(fast), R(fast), q->mask);
     jump(q, fast, true, slow);
-    mg_row_add_at(q->at, q->row, k->place, k->row);
+    EMIT("and.b32", R(v), R(k->row), I(255));
+    EMIT("shr.u32", R(place), R(k->row), I(10));
+    if (mg_row_goes_anywhere(q->at)) mg_row_add_at(q->at, q->row, place, v);
+    else mg_row_add(q->at, q->row, v);
     jump(q, 0, false, done);
     mg_code_place(q->at, slow);
-    if (k->found || q->makes) return;
-    mg_id any = pred(q), t = reg32(q);
-    EMIT("or.b32", R(t), R(k->lanes), R(k->breaks));
-    EMIT("setp.ne.u32", R(any), R(t), I(0));
-    EMIT("vote.sync.any.pred", R(any), R(any), q->mask);
-    jump(q, any, false, known);
-    find_class(q, full, k);
-    jump(q, 0, false, again);
-    mg_code_place(q->at, known);
 }
 
 void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *k)
@@ -451,7 +421,7 @@ void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *
         EMIT("setp.eq.u32", R(covered), R(row), I(0));
     }
     mg_id full = ask_lanes(q, done);
-    if (k) count_by_class(q, full, k, done);
+    if (k) count_by_class(q, k, done);
     jump(q, full, true, partial);
     classify_full(q, row, from, unit, ordered, at_one);
     mg_row_add(q->at, q->row, row);

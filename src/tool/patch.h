@@ -167,10 +167,9 @@ void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v); /* b32 o
  * v (b32, at most 64) of each lane here goes to its own cell, 0 in lanes from n on. Lanes that are not here cannot count. */
 uint32_t mg_patch_row(struct mg_patch *p, uint32_t first, uint32_t n);
 void mg_row_add(struct mg_code_at *at, uint32_t row, mg_id v);
-/* The same to any cell, not the lane's own: its place, made of its number (b32), as a register of the function. Lanes that add 0
- * should name their own. 0: rows of this code do not have that; add_at then is add. */
-mg_id mg_row_place(struct mg_code_at *at, mg_id k);
-void mg_row_add_at(struct mg_code_at *at, uint32_t row, mg_id place, mg_id v);
+/* The same to any cell, k (b32), not the lane's own; lanes that add 0 should name their own. Is that as cheap here? */
+void mg_row_add_at(struct mg_code_at *at, uint32_t row, mg_id k, mg_id v);
+bool mg_row_goes_anywhere(struct mg_code_at *at);
 /* v (b32, at most 64) of the one lane here for which the predicate holds goes to the k-th cell. */
 void mg_row_put(struct mg_code_at *at, uint32_t row, uint32_t k, struct mg_opnd v, mg_id one);
 /* Rows and tallies of the kernel's own code, from here on, lie in the CTA's shared memory where that can be (on GPUs): pays

@@ -141,9 +141,9 @@ void mg_patch_link(struct mg_patch *p);
 /* Slots of sums, function by function, behind the cells of a copy (patch_sum.c). */
 void mg_sums_place(struct mg_patch *p);
 /* Adding near the threads: false where the cell has no word there, and nothing was done. */
-bool mg_near_row(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id place /* 0: the lane's own */, mg_id v);
-mg_id mg_near_place(struct mg_code_at *at, mg_id k); /* 0: nothing is near */
-mg_id mg_near_number(struct mg_code_at *at, mg_id place); /* back from it */
+bool mg_near_row(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id v);
+bool mg_near_row_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id v);
+bool mg_near_is(struct mg_code_at *at);
 bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix);
 bool mg_near_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix);
 bool mg_near_cell(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, mg_id one);

@@ -67,32 +67,24 @@ static mg_id register_of(struct mg_code_at *at, struct mg_patch_row *row)
 void mg_row_add(struct mg_code_at *at, uint32_t ix, mg_id v)
 {
     struct mg_patch_row *row = &at->p->rows.at[ix];
-    if (mg_near_row(at, row->first, row->n, 0, v)) return;
+    if (mg_near_row(at, row->first, row->n, v)) return;
     mg_id wide = mg_code_temp(at, MG_TYPE_b64), r = register_of(at, row);
     MG_PURE(at, "cvt.u64.u32", R(wide), R(v));
     if (r) MG_CODE(at, "add.u64", R(r), R(r), R(wide));
     else add_now(at, row->first, wide);
 }
 
-mg_id mg_row_place(struct mg_code_at *at, mg_id k)
-{
-    mg_id place = mg_near_place(at, k), r = place ? mg_code_reg(at, MG_TYPE_b32) : 0;
-    if (place) MG_PURE(at, "mov.u32", R(r), R(place));
-    return r;
-}
+bool mg_row_goes_anywhere(struct mg_code_at *at) { return mg_near_is(at); }
 
-void mg_row_add_at(struct mg_code_at *at, uint32_t ix, mg_id place, mg_id v)
+void mg_row_add_at(struct mg_code_at *at, uint32_t ix, mg_id k, mg_id v)
 {
     const struct mg_patch_row *row = &at->p->rows.at[ix];
-    if (!place) {
-        mg_row_add(at, ix, v);
-    } else if (!mg_near_row(at, row->first, row->n, place, v)) { /* no room for this one */
-        mg_id some = mg_code_temp(at, MG_TYPE_pred);
-        MG_PURE(at, "setp.ne.u32", R(some), R(v), I(0));
-        mg_code_push_guard(at, some, false);
-        mg_cell_update_at(at, row->first, row->n, mg_near_number(at, place), R(v), MG_EACH);
-        mg_code_pop_guard(at);
-    }
+    if (mg_near_row_at(at, row->first, row->n, k, v)) return;
+    mg_id some = mg_code_temp(at, MG_TYPE_pred);
+    MG_PURE(at, "setp.ne.u32", R(some), R(v), I(0));
+    mg_code_push_guard(at, some, false);
+    mg_cell_update_at(at, row->first, row->n, k, R(v), MG_EACH);
+    mg_code_pop_guard(at);
 }
 
 void mg_row_put(struct mg_code_at *at, uint32_t ix, uint32_t k, struct mg_opnd v, mg_id one)

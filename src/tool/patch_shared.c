@@ -108,24 +108,19 @@ static void add_one(struct mg_code_at *at, mg_id place, uint32_t word, struct mg
     add_word(at, to, word, add);
 }
 
-mg_id mg_near_place(struct mg_code_at *at, mg_id k)
-{
-    return at->p->near.wanted && !at->func_ix && begin(at->p) ? indexed(at, k) : 0;
-}
+bool mg_near_is(struct mg_code_at *at) { return at->p->near.wanted && !at->func_ix && begin(at->p); }
 
-mg_id mg_near_number(struct mg_code_at *at, mg_id place)
-{
-    mg_id r = mg_code_temp(at, MG_TYPE_b32);
-    MG_PURE(at, "mov.u32", R(r), ((struct mg_opnd){.kind = MG_OPND_var, .id = at->p->near.var}));
-    MG_PURE(at, "sub.u32", R(r), R(place), R(r));
-    MG_PURE(at, "shr.u32", R(r), R(r), I(2));
-    return r;
-}
-
-bool mg_near_row(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id place, mg_id v)
+bool mg_near_row(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id v)
 {
     uint32_t word = at->func_ix ? 0 : word_of(at, first, n);
-    if (word) add_word(at, place ? place : own_place(at), word, v);
+    if (word) add_word(at, own_place(at), word, v);
+    return word != 0;
+}
+
+bool mg_near_row_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id v)
+{
+    uint32_t word = at->func_ix ? 0 : word_of(at, first, n);
+    if (word) add_word(at, indexed(at, k), word, v);
     return word != 0;
 }
 
