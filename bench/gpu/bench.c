@@ -217,6 +217,9 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
     struct mg_twin *t = NULL;
     void *confs[4] = {NULL}; /* chains of `also` are no longer */
     bool ok = !mg_twin_new_as(ptx_module, k, mg_tool_looks_at_loads(tool) ? 0 : MG_TWIN_CONSTANTS, &t, &d) && (!tool->configure || !tool->configure(args, &confs[0], &d));
+    void *native = NULL;
+    int native_registers = 0;
+    if (ok && !cu.function(&native, native_module, l->kernel)) cu.attribute(&native_registers, 4, native), t->registers = (uint32_t)native_registers;
     struct mg_tool_use uses[4] = {{tool, confs[0]}};
     uint32_t n_uses = add_also(s, uses, confs, 1, &d);
     if (!ok || mg_tools_instrument(uses, n_uses, sites, t, &opts, &b->layout, &d) || mg_module_verify(t->m, &d)) {

@@ -256,6 +256,7 @@ static enum mg_err memory_instrument(const void *conf, struct mg_patch *p, struc
         r.state = mg_arena_array(mg_patch_scratch(p), struct group, mg_patch_groups(p, true, &r.groups, &r.group_of) + 1);
         count_uses(&r, insts, n);
         if (is_busy(&r, insts, n)) mg_patch_near(p);
+        mg_patch_few_registers(p, 40); /* 48 warps on a multiprocessor: the slow paths' values go to local memory */
     }
     for (uint32_t i = 0; i < n; i++) {
         struct mg_access a;

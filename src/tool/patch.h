@@ -175,6 +175,9 @@ void mg_row_put(struct mg_code_at *at, uint32_t row, uint32_t k, struct mg_opnd 
 /* Rows and tallies of the kernel's own code, from here on, lie in the CTA's shared memory where that can be (on GPUs): pays
  * where a thread adds to them more often than a few times. */
 void mg_patch_near(struct mg_patch *p);
+/* The twin is to do with so many registers, or few more than the native code has where that is known: for code that rarely
+ * runs and needs many. */
+void mg_patch_few_registers(struct mg_patch *p, uint32_t least);
 /* Adds 1, once a warp, to cell `first` + k of n (at most 32), whose rule is a sum; k: b32, below n, the same in all lanes
  * here. In loops a lane that is here keeps it, if the right one is. */
 void mg_tally_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k);
