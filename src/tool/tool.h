@@ -153,7 +153,7 @@ enum mg_tool_flags {
     MG_TOOL_FRAME = 8,      /* its list is a frame (tool/frame.h): read while the kernel runs, too, and switched with the tool */
     MG_TOOL_NO_LOADS = 16,  /* looks at no load, as tools that count blocks: a GPU's twin may read constants elsewhere (MG_TWIN_CONSTANTS) */
 };
-static inline bool mg_tool_looks_at_loads(const struct mg_tool *t) { return !t->count && !(t->flags & MG_TOOL_NO_LOADS); }
+static inline bool mg_tool_looks_at_loads(const struct mg_tool *t) { return t->instrument && !(t->flags & MG_TOOL_NO_LOADS); }
 const struct mg_tool *mg_tool_find(const char *name);
 const struct mg_tool *mg_tool_at(uint32_t ix); /* NULL past the last: the list of tools.def */
 
