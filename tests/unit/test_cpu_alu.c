@@ -156,6 +156,7 @@ MG_TEST(cpu_alu)
     struct mg_device *dev;
     struct mg_buf text = MG_BUF_INIT;
     setenv("MARGAY_CPU_TIER", "sync", 1);
+    setenv("MARGAY_CPU_VERIFY", "1", 1);
     if (cpu->open(&dev, NULL, &diag)) mg_test_skip(mg_diag_first(&diag, MG_ERR_UNSUPPORTED));
     else {
         cpu->close(dev);

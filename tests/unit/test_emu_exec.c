@@ -326,6 +326,7 @@ MG_TEST(cpu_exec)
     run_ops = mg_cpu_ops();
     compiled = true;
     setenv("MARGAY_CPU_TIER", "sync", 1);
+    setenv("MARGAY_CPU_VERIFY", "1", 1);
     if (run_ops->open(&dev, NULL, &diag)) mg_test_skip(mg_diag_first(&diag, MG_ERR_UNSUPPORTED));
     else {
         run_ops->close(dev);
