@@ -16,7 +16,8 @@ struct mg_freq {
     bool *trivial; /* block -> it only leaves */
     double *share; /* as cfg->edges: of the executions of the edge's source */
 };
-/* measured: block -> count, or NULL. */
+/* measured: block -> count, or NULL. With it blocks and edges are not how often threads came by, but lanes that are paid for:
+ * a warp pays for all of its lanes where any is. */
 struct mg_freq *mg_freq_new(const struct mg_cfg *c, const struct mg_loops *l, const uint64_t *measured);
 void mg_freq_free(struct mg_freq *f);
 

@@ -77,7 +77,7 @@ static void add_field(struct mg_rfunc *f, const struct bank *k, uint32_t w, mg_i
     EMIT("selp.b32", R(v), R(one), R(v), R(mg_rc_tp(f, 1)));
 }
 
-/* d = n + what this multiprocessor's copy of the counters begins at, in words; a register of its own for n, or 0. */
+/* d = where this multiprocessor's copy of the counters begins, in words, + n (another register than d; 0: none). */
 static void emit_copy(struct mg_rfunc *f, mg_id d, mg_id n)
 {
     struct mg_emit *x = &f->x;
