@@ -14,8 +14,9 @@
  *
  * Pieces of a warp that are in the flush at once may meet in it at any branch, and ptxas takes what
  * activemask told for equal in all lanes that run together: a sum by a mask from before a branch is that
- * of whoever has come to it (seen on an H200: each piece added both). So sums are by -1, or by a mask
- * asked for right in front of them.
+ * of whoever has come to it (seen on an H200: each piece added both; even by a mask asked for right in
+ * front, since it puts a branch of its own between). So sums are by -1, or by a mask that differs by lane
+ * for all that ptxas can know, for which it emits WARPSYNC.EXCLUSIVE.
  */
 #include "tool/blocks_regs.h"
 
@@ -113,6 +114,8 @@ static mg_id lowest_here(struct mg_rfunc *f, mg_id p)
     struct mg_emit *x = &f->x;
     mg_id here = mg_rc_t32(f, LANES), t = mg_rc_t32(f, 5);
     EMIT("activemask.b32", R(here));
+    EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_lanemask_eq, 0)); /* each lane is in its mask: this changes nothing but what ptxas knows */
+    EMIT("or.b32", R(here), R(here), R(t));
     EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_lanemask_lt, 0));
     EMIT("and.b32", R(t), R(t), R(here));
     EMIT("setp.eq.u32", R(p), R(t), I(0));

@@ -9,15 +9,19 @@ export XDG_CACHE_HOME=$PWD/cache LD_LIBRARY_PATH=$B/test/driver
 "$tools/compare" --margay "$MARGAY" --launch ./launch --seeds 301-308 --devices emu,emu+1,nvidia+2,nvidia+3 &&
     "$tools/compare" --margay "$MARGAY" --launch ./launch --seeds 321-324 --tables --devices emu,nvidia+4,nvidia+5 || exit 1
 # ptxas takes the mask of activemask for that of whoever runs together, also behind a branch where pieces of a warp met: sums are
-# by a whole warp's mask, or by one asked for in the same straight line
+# by a whole warp's mask, or by one asked for in the same straight line that it cannot take for equal in all lanes
 for seed in 301 302 303; do "$tools/generate" $seed > k.ptx; "$MARGAY" ptx instrument -t blocks --sm 90 k.ptx; done > twins.ptx
 python3 - <<'P' || exit 1
 import re
-fresh, n = set(), 0
+fresh, asked, own, n = set(), set(), set(), 0
 for line in open('twins.ptx'):
-    if re.search(r':\s*$|\b(bra|brx|call|ret|bar)\b', line): fresh = set()
+    if re.search(r':\s*$|\b(bra|brx|call|ret|bar)\b', line): fresh, asked, own = set(), set(), set()
     m = re.search(r'activemask\.b32 (\w+)', line)
-    if m: fresh.add(m[1])
+    if m: asked.add(m[1])
+    m = re.search(r'mov\.u32 (\w+), %lanemask_(\w\w)', line)
+    if m: (own.add if m[2] == 'eq' else own.discard)(m[1])
+    m = re.search(r'or\.b32 (\w+), (\w+), (\w+);', line)
+    if m and m[1] == m[2] and m[2] in asked and m[3] in own: fresh.add(m[1])
     m = re.search(r'redux\.sync\.add\.u32 \w+, \w+, (\S+);', line)
     if m and '__mg_' in line:
         assert m[1] in ('-1', '4294967295', '0xffffffff') or m[1] in fresh, line
