@@ -25,7 +25,7 @@ struct run { /* of kernel k, native and instrumented */
     uint64_t *threads, *warps;     /* of the block counter */
     uint64_t words[MG_CTX_N_WORDS];
     uint32_t grid, block, n;
-    uint32_t sm, copies;
+    uint32_t sm, copies, registers /* of the native code; 0: not known */;
     bool reduce, changes; /* changes: the tool alters what the kernel computes */
     uint32_t *out;         /* of the twin */
     char *text;
@@ -48,7 +48,9 @@ static struct mg_twin *instrument(struct run *r, const struct mg_tool_use *uses,
     struct mg_pass_opts passes = {.size = sizeof passes, .verify = true};
     struct mg_tools_opts o = {.size = sizeof o, .sm = r->sm, .max_copies = r->copies, .reduce = r->reduce, .passes = &passes};
     r->sites = mg_sites_new(r->m, k);
-    bool ok = !mg_twin_new(r->m, k, &t, &d) && !mg_tools_instrument(uses, n, r->sites, t, &o, &r->layout, &d);
+    bool ok = !mg_twin_new(r->m, k, &t, &d);
+    if (ok) t->registers = r->registers;
+    ok = ok && !mg_tools_instrument(uses, n, r->sites, t, &o, &r->layout, &d);
     if (!ok) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_STATE));
     mg_diag_release(&d);
     struct mg_buf text = MG_BUF_INIT;
@@ -298,6 +300,29 @@ MG_TEST(patch_rows_and_tallies)
             MG_CHECK_EQ(warps, r->w_warps[first]);
             MG_CHECK_EQ(lanes, r->w_threads[first]);
             MG_CHECK(c[72] <= warps && (c[72] > 0) == (threads > (c[0] + c[1] / 2 + c[2] / 3 + c[3] / 4 + c[4] / 5)));
+        }
+        drop(r);
+    }
+}
+
+static enum mg_err few(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    (void)conf, (void)d;
+    mg_patch_few_registers(p, 40);
+    mg_patch_few_registers(p, 64); /* the first one holds */
+    return MG_ERR_OK;
+}
+
+MG_TEST(patch_few_registers)
+{
+    static const struct mg_tool tool = {.name = "few", .instrument = few};
+    static const struct { uint32_t registers; const char *want; } cases[] = {{0, NULL}, {16, ".maxnreg 40\n"}, {33, ".maxnreg 48\n"}, {254, ".maxnreg 255\n"}};
+    for (unsigned i = 0; i < MG_COUNT_OF(cases); i++) {
+        struct run *r = new_run(1, 32, 5);
+        r->registers = cases[i].registers;
+        if (run(r, loops, &(struct mg_tool_use){&tool, NULL}, 1)) {
+            MG_CHECK_EQ(strstr(r->text, ".maxnreg") != NULL, cases[i].want != NULL);
+            MG_CHECK(!cases[i].want || strstr(r->text, cases[i].want));
         }
         drop(r);
     }
