@@ -20,10 +20,12 @@
 
 enum { MOST_BYTES = 8192, MOST_ROUNDS = 1 << 20, CALLEE_ROUNDS = 1 << 12, WARP = 32 };
 
-static bool has_dynamic(const struct mg_module *m)
+/* Is there dynamic shared memory, which would move; or a variable of an odd size, so that it may matter where the assembler
+ * puts ours among them (with it there sdk_eigenvalues ended with signal 11 on an H200; why is not known). */
+static bool is_delicate(const struct mg_module *m)
 {
     for (mg_id v = 1; v < m->vars.n; v++)
-        if (m->vars.at[v].space == MG_SPACE_shared && !m->vars.at[v].is_param && !mg_var_bytes(&m->vars.at[v])) return true;
+        if (m->vars.at[v].space == MG_SPACE_shared && !m->vars.at[v].is_param && (!mg_var_bytes(&m->vars.at[v]) || mg_var_bytes(&m->vars.at[v]) % 16)) return true;
     return false;
 }
 
@@ -34,7 +36,7 @@ static bool begin(struct mg_patch *p)
     struct mg_patch_near *k = &p->near;
     if (k->tried) return k->var != 0;
     k->tried = true;
-    if (!all->o->reduce || all->m->sm < 70 || mg_patch_ends_elsewhere(p, 0) || has_dynamic(all->m) || !mg_shared_room(all->m, MOST_BYTES)) return false;
+    if (!all->o->reduce || all->m->sm < 70 || mg_patch_ends_elsewhere(p, 0) || is_delicate(all->m) || !mg_shared_room(all->m, MOST_BYTES)) return false;
     k->funcs = mg_arena_array(&p->scratch, struct mg_patch_near_func, all->sites->n_funcs);
     for (uint32_t f = 0; f < all->sites->n_funcs; f++) k->funcs[f].loops = mg_arena_array(&p->scratch, bool, mg_patch_loops(p, f)->n_loops + 1);
     k->var = mg_shared_declare(all->m, all->sites->n_funcs == 1 ? all->twin->funcs[0] : 0, MOST_BYTES / 4);
