@@ -29,7 +29,14 @@
 static bool any_in_memory(const struct mg_rfunc *f, const uint64_t *set)
 {
     for (uint32_t i = 0; i < f->n; i++)
-        if (mg_rc_in_memory(&f->counters[i]) && f->counters[i].kind != MG_RC_SHARED && mg_rc_in(set, i)) return true;
+        if (mg_rc_in_memory(&f->counters[i]) && mg_rc_in(set, i)) return true;
+    return false;
+}
+
+static bool any_shared(const struct mg_rfunc *f, const uint64_t *set)
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->counters[i].kind == MG_RC_SHARED && mg_rc_in(set, i)) return true;
     return false;
 }
 
@@ -568,7 +575,7 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
     const struct mg_rc **words = mg_xcalloc(f->n_words + 1, sizeof *words);
-    mg_id base = 0, mask = mg_rc_t32(f, MASK), out = mg_rc_label(f);
+    mg_id base = 0, mask = mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK), out = mg_rc_label(f);
     EMIT("activemask.b32", R(mask));
     if (!any_in_memory(f, set)) skip_empty(f, set, out);
     mg_id mine = mg_emit_mine(x);
@@ -584,31 +591,22 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set)
     add_cohort_banks(f, words, base, set);
     if (f->n_locals && any_in_memory(f, set)) add_locals(f, base);
     if (f->n_flags && any_in_memory(f, set)) add_flags(f, base);
+    if (any_shared(f, set)) mg_shared_drain(f, base, mask, rank, 0);
     mg_rc_put_label(f, out);
     free(words);
-}
-
-/* The last of a CTA takes along what is in its shared memory. */
-static void leave(struct mg_rfunc *f)
-{
-    mg_id stays = mg_shared_leave(f), base = mg_rc_temp(f, &f->t.base, "__mg_base", MG_TYPE_b64);
-    emit_address(f, base);
-    mg_shared_add(f, base);
-    mg_rc_put_label(f, stays);
 }
 
 void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guard_not)
 {
     struct mg_emit *x = &f->x;
     bool any = f->n_cohorts != 0;
-    for (uint32_t i = 0; i < f->n; i++) any |= mg_rc_in(set, i) && f->counters[i].kind != MG_RC_SHARED;
-    if (!any && !f->n_shared) return;
+    for (uint32_t i = 0; i < f->n; i++) any |= mg_rc_in(set, i);
+    if (!any) return;
     mg_id out = 0;
     if (guard) mg_rc_branch(f, guard, !guard_not, out = mg_rc_label(f));
     mg_rc_unreal(f);
     if (f->sync) {
-        if (any) flush_warps(f, set);
-        if (f->n_shared) leave(f);
+        flush_warps(f, set);
     } else {
         mg_id mine = mg_emit_mine(x);
         if (mine) mg_rc_branch(f, mine, true, out = out ? out : mg_rc_label(f));

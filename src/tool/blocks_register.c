@@ -253,11 +253,6 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
         if (!mg_rc_in_memory(c)) cells += need, f->n_words++;
     }
     free(guarded);
-    if (f->n_shared && !f->n_words && !f->n_sources && !rows && f->n_shared + f->n_bits <= MG_SHARED_MOST) { /* so that warps have nothing to add where they end */
-        for (uint32_t i = 0; i < n_own; i++)
-            if (f->counters[i].kind == MG_RC_BIT) f->counters[i] = (struct mg_rc){.kind = MG_RC_SHARED, .small = true}, f->n_shared++;
-        f->n_bits = 0;
-    }
     uint32_t word = f->n_bits, local = f->n_bits + f->n_words;
     for (uint32_t i = n_own; i < f->n; i++)
         if (f->counters[i].kind != MG_RC_BIT) f->counters[i].slot += f->n_bits, word++;

@@ -109,7 +109,6 @@ uint32_t mg_shared_room(const struct mg_module *m, uint32_t bytes);
 uint32_t mg_shared_whole(uint32_t bytes); /* as many as leave what lies behind aligned as ever */
 /* A variable of so many words in shared memory. */
 mg_id mg_shared_declare(struct mg_module *m, mg_id func, uint32_t words);
-#define MG_SHARED_MOST 1024 /* counters of a function in shared memory */
 /* Counters in shared memory, and those of 32 bits whose rounds are counted (blocks_shared.c). May the function have
  * any; is there room for the former; may this one be among them? */
 bool mg_shared_may(const struct mg_rfunc *f);
@@ -117,11 +116,8 @@ bool mg_shared_has_room(const struct mg_rfunc *f);
 bool mg_shared_takes(const struct mg_rfunc *f, uint32_t counter);
 /* The innermost loop in which the counter's code stands: of an induction variable, that around its own. */
 uint32_t mg_shared_loop(const struct mg_rfunc *f, uint32_t counter);
-/* Code: an event; zeroes at the entry; what keeps words from overflowing; one more thread leaves: all but the CTA's last go to the label
- * that it returns, that one adds all words to memory; lanes of the mask do so meanwhile, each a part (mine: a predicate that tells who
- * counts, or 0). */
-mg_id mg_shared_leave(struct mg_rfunc *f);
-void mg_shared_add(struct mg_rfunc *f, mg_id base);
+/* Code: an event; zeroes at the entry; what keeps words from overflowing; lanes of the mask add all words to
+ * memory, each a part (mine: a predicate that tells who counts, or 0). */
 void mg_shared_event(struct mg_rfunc *f, const struct mg_rc *c);
 void mg_shared_clear(struct mg_rfunc *f);
 void mg_shared_rounds(struct mg_rfunc *f);

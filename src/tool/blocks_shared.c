@@ -3,10 +3,10 @@
  *
  *     entry     all threads zero the words;  bar.sync
  *     event     red.shared.add.u32 [counters + 4 * i], 1
- *     leave     one more has left;  the last of all threads adds what is there to memory
  *     drain     for (i = rank; i < n; i += lanes)  v = atom.shared.exch [counters + 4 * i], 0;  if (v) red.global.add
  *
- * No word can overflow: one register counts the rounds of all loops in which such
+ * Whoever leaves drains what is there: his own events are in it or somebody else has taken them along, so the
+ * last to leave finds the rest. No word can overflow: one register counts the rounds of all loops in which such
  * counters stand, and every 2^12 rounds of a lane it drains; a loop whose rounds an induction variable tells adds them
  * there when they are fewer than 2^9, else to memory (1,024 threads add less than 2^32 meanwhile).
  * What lies behind moves by whole kilobytes, so that it is aligned as ever: programs read arrays of words by fours because
@@ -21,7 +21,7 @@
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
 
-enum { MOST_SHARED = 49152, KEPT = 1024, MOST_ROUNDS = 1 << 12, MOST_STEPS = 1 << 9 };
+enum { MOST_BYTES = 4096, MOST_SHARED = 49152, KEPT = 1024, MOST_ROUNDS = 1 << 12, MOST_STEPS = 1 << 9 };
 
 uint32_t mg_shared_whole(uint32_t bytes) { return (bytes + KEPT - 1) / KEPT * KEPT; }
 
@@ -41,10 +41,7 @@ bool mg_shared_may(const struct mg_rfunc *f)
     return true;
 }
 
-/* Words are added to memory four at a time; behind them stands how many threads have left. */
-static uint32_t padded(const struct mg_rfunc *f) { return (f->n_shared + 3) / 4 * 4; }
-
-bool mg_shared_has_room(const struct mg_rfunc *f) { return mg_shared_room(f->x.m, 4 * MG_SHARED_MOST + 4) != 0; }
+bool mg_shared_has_room(const struct mg_rfunc *f) { return mg_shared_room(f->x.m, MOST_BYTES) != 0; }
 
 uint32_t mg_shared_loop(const struct mg_rfunc *f, uint32_t counter)
 {
@@ -57,7 +54,7 @@ uint32_t mg_shared_loop(const struct mg_rfunc *f, uint32_t counter)
 bool mg_shared_takes(const struct mg_rfunc *f, uint32_t counter)
 {
     const struct mg_count *k = &f->plan->list[counter];
-    if ((k->kind == MG_COUNT_IV && k->carries) || f->n_shared == MG_SHARED_MOST) return false;
+    if ((k->kind == MG_COUNT_IV && k->carries) || f->n_shared == MOST_BYTES / 4) return false;
     for (uint32_t loop = mg_shared_loop(f, counter); loop != MG_NO_LOOP; loop = f->plan->loops->loops[loop].parent)
         if (f->plan->loops->loops[loop].n_headers != 1) return false;
     return true;
@@ -129,10 +126,10 @@ void mg_shared_clear(struct mg_rfunc *f)
     struct mg_emit *x = &f->x;
     mg_id i = mg_rc_t32(f, 7), n = mg_rc_t32(f, 8), at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 0), again = mg_rc_label(f), done = mg_rc_label(f);
     if (!f->n_shared) return;
-    f->shared = mg_shared_declare(x->m, x->func, mg_shared_room(x->m, 4 * (padded(f) + 1)) / 4);
+    f->shared = mg_shared_declare(x->m, x->func, mg_shared_room(x->m, 4 * f->n_shared) / 4);
     number_threads(f, i, n);
     mg_rc_put_label(f, again);
-    EMIT("setp.gt.u32", R(p), R(i), I(padded(f)));
+    EMIT("setp.ge.u32", R(p), R(i), I(f->n_shared));
     mg_rc_branch(f, p, false, done);
     EMIT("mov.u32", R(at), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared});
     EMIT("mad.lo.u32", R(at), R(i), I(4), R(at));
@@ -141,46 +138,6 @@ void mg_shared_clear(struct mg_rfunc *f)
     mg_rc_branch(f, 0, false, again);
     mg_rc_put_label(f, done);
     EMIT("bar.sync", I(0));
-}
-
-mg_id mg_shared_leave(struct mg_rfunc *f)
-{
-    struct mg_emit *x = &f->x;
-    mg_id left = mg_rc_t32(f, 7), all = mg_rc_t32(f, 8), n = mg_rc_t32(f, 9), p = mg_rc_tp(f, 1), stays = mg_rc_label(f), mine = mg_emit_mine(x);
-    EMIT("atom.acq_rel.cta.shared.add.u32", R(left), word_of(f, padded(f)), I(1));
-    EMIT("mov.u32", R(all), mg_o_sreg(MG_SREG_ntid, 1));
-    for (uint8_t axis = 2; axis <= 3; axis++) {
-        EMIT("mov.u32", R(n), mg_o_sreg(MG_SREG_ntid, axis));
-        EMIT("mul.lo.u32", R(all), R(all), R(n));
-    }
-    EMIT("add.u32", R(left), R(left), I(1));
-    EMIT("setp.eq.u32", R(p), R(left), R(all));
-    if (mine) EMIT("and.pred", R(p), R(p), R(mine));
-    mg_rc_branch(f, p, true, stays);
-    return stays;
-}
-
-void mg_shared_add(struct mg_rfunc *f, mg_id base)
-{
-    struct mg_emit *x = &f->x;
-    mg_id off = mg_rc_t32(f, 7), at = mg_rc_t32(f, 8), p = mg_rc_tp(f, 1), to = mg_rc_t64(f, 2), wide = mg_rc_t64(f, 1), again = mg_rc_label(f), v[4];
-    for (unsigned k = 0; k < 4; k++) v[k] = mg_rc_t32(f, k);
-    EMIT("mov.u32", R(off), I(0));
-    mg_rc_put_label(f, again);
-    EMIT("mov.u32", R(at), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared});
-    EMIT("add.u32", R(at), R(at), R(off));
-    EMIT("mad.wide.u32", R(to), R(off), I(2), R(base));
-    for (unsigned k = 0; k < 4; k++) EMIT("ld.shared.u32", R(v[k]), mg_o_addr_reg(at, 4 * k));
-    for (unsigned k = 0; k < 4; k++) {
-        EMIT("setp.ne.u32", R(p), R(v[k]), I(0));
-        EMIT("cvt.u64.u32", R(wide), R(v[k]));
-        mg_emit_guard(x, p, false);
-        EMIT("red.global.add.u64", mg_o_addr_reg(to, 8 * ((int64_t)f->shared_slot + k)), R(wide));
-        mg_emit_guard(x, 0, false);
-    }
-    EMIT("add.u32", R(off), R(off), I(16));
-    EMIT("setp.lt.u32", R(p), R(off), I(4 * (int64_t)f->n_shared));
-    mg_rc_branch(f, p, false, again);
 }
 
 void mg_shared_drain(struct mg_rfunc *f, mg_id base, mg_id mask, mg_id rank, mg_id mine)
@@ -212,7 +169,7 @@ void mg_shared_drain(struct mg_rfunc *f, mg_id base, mg_id mask, mg_id rank, mg_
 static bool is_guarded(const struct mg_rfunc *f, uint32_t loop)
 {
     for (uint32_t i = 0; i < f->n_measured; i++)
-        if (((f->counters[i].kind == MG_RC_SHARED && !f->counters[i].small) || f->counters[i].guarded) && mg_shared_loop(f, i) == loop) return true;
+        if ((f->counters[i].kind == MG_RC_SHARED || f->counters[i].guarded) && mg_shared_loop(f, i) == loop) return true;
     return false;
 }
 
