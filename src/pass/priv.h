@@ -39,8 +39,6 @@ uint32_t mg_twin_symbol_of_func(struct mg_twin_build *b, mg_id func);
 mg_id mg_twin_symbol_reg(struct mg_twin_func *f, uint32_t symbol);
 /* Replaces every reference to module-scope state and every function address in the body. */
 enum mg_err mg_twin_rewrite_symbols(struct mg_twin_func *f) MG_MUST_CHECK;
-/* Gives the node the form whose text has ".const" (and a bank behind it) replaced by `with`. */
-void mg_twin_replace_const(struct mg_module *m, mg_id node, const char *with);
 /* Small tables of constants: adds the parameter that brings their values along, where that is worth it (twin_const.c). */
 void mg_twin_plan_constants(struct mg_twin_func *f);
 /* Larger tables that are read at moving places: fetched at the kernel's entry (twin_prefetch.c). */

@@ -165,7 +165,8 @@ static enum mg_err fix_run(struct mg_twin_func *f, mg_id node, mg_id first, uint
     return MG_ERR_OK;
 }
 
-void mg_twin_replace_const(struct mg_module *m, mg_id node, const char *with)
+/* Gives the node the form whose text has ".const" (and a bank behind it) replaced by `with`. */
+static void replace_const(struct mg_module *m, mg_id node, const char *with)
 {
     const char *text = mg_name(m, m->forms.at[m->nodes.at[node].ref].text);
     const char *at = strstr(text, ".const");
@@ -190,9 +191,9 @@ static enum mg_err fix_const_space(struct mg_twin_func *f, mg_id node)
     switch (form->op) {
     case MG_OP_ld:
         if (!f->ix && f->b->t->known_bytes) *mg_vec_push(&f->b->known_loads) = node;
-        mg_twin_replace_const(m, node, has_nc ? ".global.nc" : ".global");
+        replace_const(m, node, has_nc ? ".global.nc" : ".global");
         return MG_ERR_OK;
-    case MG_OP_cvta: case MG_OP_prefetch: mg_twin_replace_const(m, node, ".global"); return MG_ERR_OK;
+    case MG_OP_cvta: case MG_OP_prefetch: replace_const(m, node, ".global"); return MG_ERR_OK;
     default: return refuse(f, node, "constant window asked for by", mg_name(m, form->text));
     }
 }
