@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,10 +52,23 @@ bool cpu_library_find(struct cpu_library *lib, char *why, size_t why_bytes)
     return true;
 }
 
+/* A library that is opened while the process ends would initialise again what has ended already: nothing is
+ * opened any more once our own end has come, which waits for what is being opened. */
+static atomic_bool ending;
+static atomic_int opener; /* the process one of whose threads is opening it: a fork's child waits for nobody */
+
+__attribute__((destructor)) static void open_no_more(void)
+{
+    atomic_store(&ending, true);
+    while (atomic_load(&opener) == getpid()) usleep(1000);
+}
+
 const struct cpu_plugin *cpu_library_open(struct cpu_library *lib)
 {
     pthread_mutex_lock(&lib->lock);
-    if (!lib->plugin && !lib->failed) {
+    atomic_store(&opener, getpid());
+    if (!lib->plugin && atomic_load(&ending)) snprintf(lib->why, sizeof lib->why, "the process ends");
+    else if (!lib->plugin && !lib->failed) {
         void *h = dlopen(lib->path, OPEN_FLAGS), *sym = h ? dlsym(h, "mg_cpu_plugin") : NULL;
         cpu_plugin_fn get;
         memcpy(&get, &sym, sizeof get);
@@ -66,6 +80,7 @@ const struct cpu_plugin *cpu_library_open(struct cpu_library *lib)
         }
         lib->failed = !lib->plugin;
     }
+    atomic_store(&opener, 0);
     pthread_mutex_unlock(&lib->lock);
     return lib->plugin;
 }
