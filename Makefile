@@ -55,7 +55,7 @@ help: ## list the targets
 deps:
 	@CC=$(CC) scripts/deps build
 
-$(B)/obj/%.o: src/%.c
+$(B)/obj/%.o: src/%.c | deps
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
@@ -73,13 +73,13 @@ $(B)/obj/tool/spec.o $(B)/obj/inject/tools.o: $(B)/gen/margay-stamp.h
 VEC_FLAGS := $(if $(filter release,$(VARIANT)),-O3) -fno-trapping-math
 VEC_AVX2 := -mavx2 -mfma -mf16c -mbmi -mbmi2
 VEC_AVX512 := $(VEC_AVX2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mprefer-vector-width=512
-$(B)/obj/%.base.o: src/%.c
+$(B)/obj/%.base.o: src/%.c | deps
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(VEC_FLAGS) -DEMU_ISA=EMU_ISA_BASE -DEMU_SUF=_base -MMD -MP -c $< -o $@
-$(B)/obj/%.avx2.o: src/%.c
+$(B)/obj/%.avx2.o: src/%.c | deps
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(VEC_FLAGS) $(VEC_AVX2) -DEMU_ISA=EMU_ISA_AVX2 -DEMU_SUF=_avx2 -MMD -MP -c $< -o $@
-$(B)/obj/%.avx512.o: src/%.c
+$(B)/obj/%.avx512.o: src/%.c | deps
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(VEC_FLAGS) $(VEC_AVX512) -DEMU_ISA=EMU_ISA_AVX512 -DEMU_SUF=_avx512 -MMD -MP -c $< -o $@
 
