@@ -216,12 +216,15 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
     struct mg_sites *sites = mg_sites_new(ptx_module, k);
     struct mg_twin *t = NULL;
     void *confs[4] = {NULL}; /* chains of `also` are no longer */
-    bool ok = !mg_twin_new_as(ptx_module, k, mg_tool_looks_at_loads(tool) ? 0 : MG_TWIN_CONSTANTS, &t, &d) && (!tool->configure || !tool->configure(args, &confs[0], &d));
+    bool ok = !tool->configure || !tool->configure(args, &confs[0], &d);
+    struct mg_tool_use uses[4] = {{tool, confs[0]}};
+    uint32_t n_uses = ok ? add_also(s, uses, confs, 1, &d) : 0;
+    unsigned flags = MG_TWIN_CONSTANTS;
+    for (uint32_t i = 0; i < n_uses; i++) flags = mg_tool_twin_flags(uses[i].tool, flags);
+    ok = ok && !mg_twin_new_as(ptx_module, k, flags, &t, &d);
     void *native = NULL;
     int native_registers = 0;
     if (ok && !cu.function(&native, native_module, l->kernel)) cu.attribute(&native_registers, 4, native), t->registers = (uint32_t)native_registers;
-    struct mg_tool_use uses[4] = {{tool, confs[0]}};
-    uint32_t n_uses = add_also(s, uses, confs, 1, &d);
     if (!ok || mg_tools_instrument(uses, n_uses, sites, t, &opts, &b->layout, &d) || mg_module_verify(t->m, &d)) {
         fprintf(stderr, "bench-gpu: %s, %s: %s\n", l->kernel, s->name, mg_diag_first(&d, MG_ERR_STATE));
         exit(3);

@@ -71,7 +71,7 @@ static enum mg_err run_tools(const struct mg_module *m, mg_id kernel, const stru
     struct mg_tools_opts opts = {.size = sizeof opts, .sm = (uint32_t)o->sm, .max_copies = o->sm ? GPU_COPIES : 1, .reduce = o->sm != 0, .passes = &passes};
     unsigned flags = o->sm ? MG_TWIN_CONSTANTS : 0;
     for (uint32_t i = 0; i < tools->n; i++)
-        if (mg_tool_looks_at_loads(tools->uses[i].tool)) flags = 0; /* as a run does */
+        flags = mg_tool_twin_flags(tools->uses[i].tool, flags); /* as a run does */
     enum mg_err err = mg_twin_new_as(m, kernel, flags, &t, d);
     if (!err) err = mg_tools_instrument(tools->uses, tools->n, sites, t, &opts, &layout, d);
     if (!err) {

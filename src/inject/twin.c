@@ -188,14 +188,14 @@ static bool look_at(struct mg_inst *i)
     return true;
 }
 
-static bool looks_at_loads(struct mg_variant *v)
+static unsigned twin_flags(struct mg_variant *v)
 {
     struct mg_use uses[MG_MAX_USES];
     uint32_t n = mg_tools_list(v->set, uses, v->uses);
+    unsigned flags = mg_session.backend->send ? MG_TWIN_CONSTANTS : MG_TWIN_LAUNCHES;
     for (uint32_t k = 0; k < n; k++)
-        if (mg_tool_looks_at_loads(uses[k].tool))
-            return true;
-    return false;
+        flags = mg_tool_twin_flags(uses[k].tool, flags);
+    return flags;
 }
 
 static bool make_text(struct mg_body *b)
@@ -209,8 +209,7 @@ static bool make_text(struct mg_body *b)
     uint64_t start = mg_now_ns();
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_twin *t = NULL;
-    unsigned flags = !mg_session.backend->send ? MG_TWIN_LAUNCHES : looks_at_loads(v) ? 0 : MG_TWIN_CONSTANTS;
-    enum mg_err err = mg_twin_new_as(c->m, c->kernel, flags, &t, &d);
+    enum mg_err err = mg_twin_new_as(c->m, c->kernel, twin_flags(v), &t, &d);
     bool ok = !err && t;
     if (ok) {
         t->threads = b->threads;

@@ -98,6 +98,7 @@ enum mg_err mg_twin_new(const struct mg_module *m, mg_id kernel, struct mg_twin 
 enum mg_twin_flags {
     MG_TWIN_LAUNCHES = 1,  /* the device sees to launches that kernels make: they are no reason to refuse */
     MG_TWIN_CONSTANTS = 2, /* loads of constants may be rewritten for speed: nobody looks at them in the twin */
+    MG_TWIN_ONE_TABLE = 4, /* but only where no address may be of one table or another: tables lie elsewhere among each other then */
 };
 enum mg_err mg_twin_new_as(const struct mg_module *m, mg_id kernel, unsigned flags, struct mg_twin **out, struct mg_diag *d) MG_MUST_CHECK;
 /* Bytes of shared memory that the twin's functions and the module as a whole declare; kernels that it has not

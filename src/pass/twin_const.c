@@ -18,14 +18,15 @@
 
 #include "pass/priv.h"
 
-enum { MOST_TABLES = 8, MOST_BYTES = 2816, MOST_PARAMS = 4096, MOST_INSTS = 1500, FEW_INSTS = 400, FEW_LOADS = 8, FEW_WORDS = 64 };
+enum { MOST_TABLES = 8, MOST_BYTES = 2816, MOST_PARAMS = 4096, MOST_INSTS = 1500, FEW_INSTS = 400, FEW_LOADS = 8, FEW_WORDS = 64, MIXED = 255 };
 
 struct table { mg_id var; uint32_t lo, hi; bool whole; };
 struct plan {
     const struct mg_module *m;
+    bool one_table;            /* an address of one or another is none that can be told */
     struct table tables[MOST_TABLES]; uint32_t n;
     uint32_t loads;
-    bool *pointers;            /* by register: it may hold an address of constants */
+    uint8_t *pointers;         /* by register: of which table it may hold an address, + 1 */
 };
 
 static bool is_constant(const struct mg_var *v) { return v->space == MG_SPACE_const && !v->func && !v->is_param && mg_type_kind((enum mg_type)v->type) != MG_TK_OPAQUE; }
@@ -47,13 +48,13 @@ static bool is_constant_load(const struct mg_module *m, const struct mg_node *n)
     return f->op == MG_OP_ld && mg_form_has(f, MG_MOD_const) && n->n_opnds == 2 && m->opnds.at[n->opnd + 1].kind == MG_OPND_addr;
 }
 
-/* What the instruction says of constants. False: something that cannot be told. */
-static bool look_at(struct plan *p, const struct mg_node *n, bool *takes)
+/* What the instruction says of constants; takes: of which table it takes the address, + 1. False: something that cannot be told. */
+static bool look_at(struct plan *p, const struct mg_node *n, uint8_t *takes)
 {
     const struct mg_module *m = p->m;
     const struct mg_form *f = mg_node_form(m, n);
     bool load = is_constant_load(m, n);
-    *takes = false;
+    *takes = 0;
     if (mg_form_has(f, MG_MOD_const) && !load) return false; /* cvta, prefetch */
     p->loads += load;
     for (uint32_t i = 0; i < n->n_opnds; i++) {
@@ -63,7 +64,8 @@ static bool look_at(struct plan *p, const struct mg_node *n, bool *takes)
         struct table *t = table_of(p, o->id);
         if (!t || (fixed && !load)) return false;
         if (!fixed) {
-            *takes = t->whole = true;
+            t->whole = true;
+            *takes = (uint8_t)(t - p->tables + 1);
             continue;
         }
         uint64_t end = o->val + mg_type_bits((enum mg_type)f->types[0]) / 8 * (f->vec ? f->vec : 1u);
@@ -74,13 +76,23 @@ static bool look_at(struct plan *p, const struct mg_node *n, bool *takes)
     return true;
 }
 
-static bool uses_pointer(const struct plan *p, mg_id node)
+/* Of which table the instruction reads an address, + 1; 0: of none; MIXED: of several, or it cannot be told which. */
+static uint8_t pointer_of(const struct plan *p, mg_id node)
 {
     mg_id ids[64];
     uint32_t n = mg_node_uses(p->m, node, ids, MG_COUNT_OF(ids));
-    bool any = n > MG_COUNT_OF(ids);
-    for (uint32_t i = 0; i < n && !any; i++) any = p->pointers[ids[i]];
-    return any;
+    uint8_t of = n > MG_COUNT_OF(ids) ? MIXED : 0;
+    for (uint32_t i = 0; i < n && of != MIXED; i++)
+        if (p->pointers[ids[i]]) of = of && of != p->pointers[ids[i]] ? MIXED : p->pointers[ids[i]];
+    return of;
+}
+
+static bool add_pointer(struct plan *p, mg_id reg, uint8_t of)
+{
+    uint8_t *at = &p->pointers[reg], now = *at && *at != of ? MIXED : of;
+    bool changed = *at != now;
+    *at = now;
+    return changed;
 }
 
 /* Every address of a constant comes from the tables, and goes nowhere but into loads of constants. */
@@ -91,12 +103,12 @@ static bool follow_pointers(struct plan *p, const struct mg_func *f)
         again = false;
         MG_EACH_NODE(m, f, id) {
             mg_id ids[64];
-            if (m->nodes.at[id].kind != MG_NODE_inst || !uses_pointer(p, id)) continue;
+            uint8_t of = m->nodes.at[id].kind == MG_NODE_inst ? pointer_of(p, id) : 0;
+            if (!of) continue;
             unsigned op = mg_node_form(m, &m->nodes.at[id])->op;
             if (op == MG_OP_ld || op == MG_OP_setp) continue;
             uint32_t n = mg_node_defs(m, id, ids, MG_COUNT_OF(ids));
-            for (uint32_t i = 0; i < n && i < MG_COUNT_OF(ids); i++)
-                if (!p->pointers[ids[i]]) p->pointers[ids[i]] = again = true;
+            for (uint32_t i = 0; i < n && i < MG_COUNT_OF(ids); i++) again |= add_pointer(p, ids[i], of);
         }
     }
     MG_EACH_NODE(m, f, id) {
@@ -105,8 +117,8 @@ static bool follow_pointers(struct plan *p, const struct mg_func *f)
         const struct mg_form *form = mg_node_form(m, n);
         const struct mg_opnd *at = n->n_opnds == 2 ? &m->opnds.at[n->opnd + 1] : NULL;
         bool moves = is_constant_load(m, n) && at->sub == MG_OPND_reg;
-        if (moves && !p->pointers[at->id]) return false;
-        if (moves || !uses_pointer(p, id)) continue;
+        if (moves && (!p->pointers[at->id] || (p->one_table && p->pointers[at->id] == MIXED))) return false;
+        if (moves || !pointer_of(p, id)) continue;
         mg_id ids[4];
         if (form->op == MG_OP_ld || form->op == MG_OP_call || !mg_node_defs(m, id, ids, MG_COUNT_OF(ids))) return false;
     }
@@ -121,7 +133,7 @@ static bool make_plan(struct plan *p, const struct mg_twin *t)
     p->pointers = mg_xcalloc(m->regs.n, sizeof *p->pointers);
     MG_EACH_NODE(m, f, id) {
         const struct mg_node *n = &m->nodes.at[id];
-        bool takes;
+        uint8_t takes;
         ok = ok && n->kind != MG_NODE_target && n->kind != MG_NODE_raw;
         if (!ok) return false;
         if (n->kind != MG_NODE_inst) continue;
@@ -129,7 +141,7 @@ static bool make_plan(struct plan *p, const struct mg_twin *t)
         mg_id ids[4];
         uint32_t defs = takes ? mg_node_defs(m, id, ids, MG_COUNT_OF(ids)) : 0;
         if (takes && (defs != 1 || n->guard)) return false;
-        if (takes) p->pointers[ids[0]] = true;
+        if (takes) add_pointer(p, ids[0], takes);
     }
     uint32_t bytes = 0;
     for (uint32_t i = 0; i < p->n; i++) {
@@ -172,7 +184,7 @@ static void add_param(struct mg_twin_build *b, uint32_t bytes)
 void mg_twin_plan_constants(struct mg_twin_func *f)
 {
     struct mg_twin *t = f->b->t;
-    struct plan p = {.m = f->b->m};
+    struct plan p = {.m = f->b->m, .one_table = f->b->flags & MG_TWIN_ONE_TABLE};
     uint32_t values = 0, bytes;
     bool ok = make_plan(&p, t);
     if (ok) values = bytes = (8 * (p.n + 1) + 15) / 16 * 16;

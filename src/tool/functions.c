@@ -185,5 +185,5 @@ const struct mg_tool mg_tool_functions = {
     .name = "functions", .summary = "cycles in kernels and in functions that were not inlined, and their calls",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.18 (docs/measured.md)",
     .opts = functions_opts, .configure = functions_configure, .release = free,
-    .instrument = functions_instrument, .profile = functions_profile,
+    .instrument = functions_instrument, .profile = functions_profile, .flags = MG_TOOL_NO_LOADS,
 };

@@ -293,5 +293,5 @@ const struct mg_tool mg_tool_hot = {
     .name = "hot", .summary = "the control-flow graph as a heat map, with the hottest region called out",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.06, as blocks (docs/measured.md)",
     .opts = hot_opts, .configure = hot_configure, .release = free,
-    .analyze = hot_analyze, .instrument = hot_instrument, .profile = hot_profile,
+    .analyze = hot_analyze, .instrument = hot_instrument, .profile = hot_profile, .flags = MG_TOOL_NO_LOADS,
 };

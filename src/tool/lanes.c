@@ -312,5 +312,5 @@ const struct mg_tool mg_tool_lanes = {
     .name = "lanes", .summary = "active lanes by block as a distribution; branches that split warps, by what they cost",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.6 (docs/measured.md)",
     .opts = lanes_opts, .configure = lanes_configure, .release = free, .one_of = lanes_one_of,
-    .analyze = lanes_analyze, .instrument = lanes_instrument, .profile = mg_lanes_profile,
+    .analyze = lanes_analyze, .instrument = lanes_instrument, .profile = mg_lanes_profile, .flags = MG_TOOL_NO_LOADS,
 };

@@ -45,6 +45,15 @@ static enum mg_err memory_analyze(const void *conf, struct mg_patch *p, struct m
 
 /* ---- sites --------------------------------------------------------------------------------------------- */
 
+/* What the instruction does to memory, as the application has it: a twin reads constants elsewhere. */
+static bool access_of(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_access *a)
+{
+    const struct mg_module *app = mg_patch_cfg(p, i->func_ix)->m;
+    if (!mg_access_of(mg_patch_module(p), i->node, a)) return false;
+    if (mg_form_has(mg_node_form(app, &app->nodes.at[i->node]), MG_MOD_const)) a->space = MG_SPACE_const;
+    return a->space != MG_SPACE_param;
+}
+
 /* Where the access goes: its own space, or what analysis proves of a generic address; generic: not one. */
 static enum mg_space space_of(struct mg_patch *p, const struct mg_patch_inst *i, const struct mg_access *a, unsigned *set)
 {
@@ -149,7 +158,7 @@ static void count_uses(struct run *r, const struct mg_patch_inst *insts, uint32_
     for (uint32_t i = 0; i < n; i++) {
         struct mg_access a;
         const struct mg_access_group *g = r->group_of[i] == UINT32_MAX ? NULL : &r->groups[r->group_of[i]];
-        if (!g || g->first != insts[i].node || !mg_access_of(mg_patch_module(r->p), insts[i].node, &a) || !is_classed(g, &a)) continue;
+        if (!g || g->first != insts[i].node || !access_of(r->p, &insts[i], &a) || !is_classed(g, &a)) continue;
         find_class(r, insts[i].func_ix, g->base, (uint32_t)a.bytes * a.vec)->uses++;
     }
 }
@@ -159,7 +168,7 @@ static void count_uses(struct run *r, const struct mg_patch_inst *insts, uint32_
 /* Addresses that differ by multiples of this ask for the same. */
 static uint32_t period(enum mg_space space, uint32_t bytes)
 {
-    return space != MG_SPACE_shared ? 128 : bytes < 4 ? 4 : 1;
+    return space == MG_SPACE_const ? 1 : space != MG_SPACE_shared ? 128 : bytes < 4 ? 4 : 1;
 }
 
 /* Is the address the same in all lanes that can be here together? */
@@ -167,6 +176,7 @@ static bool is_uniform(struct mg_patch *p, const struct mg_patch_inst *i, const 
 {
     const struct mg_uniform *u = i->func_ix ? NULL : mg_patch_uniform(p, 0);
     if (!u || u->cohort[i->block] == MG_NO_COHORT || o->kind != MG_OPND_addr) return false;
+    if (o->sub == MG_OPND_reg && o->id >= mg_patch_cfg(p, 0)->m->regs.n) return true; /* the twin's: where a variable is */
     return o->sub == MG_OPND_var || (o->sub == MG_OPND_reg && !(o->n & 7) && o->id >= u->reg_lo && o->id < u->reg_hi && !u->varying[o->id - u->reg_lo]);
 }
 
@@ -184,7 +194,7 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
     const struct mg_opnd *o = &m->opnds.at[m->nodes.at[i->node].opnd + a->addr];
     int64_t off = (int64_t)o->val;
     if (s->cell && r->sites - s->site > MG_MC_MOST_BACK) s = mg_arena_new(mg_patch_scratch(p), struct group);
-    bool first = !s->cell, generic = a->space == MG_SPACE_generic, lined = !generic && space != MG_SPACE_shared && note.bytes >= 4 && note.bytes <= 128 && !(note.bytes & (note.bytes - 1));
+    bool first = !s->cell, generic = a->space == MG_SPACE_generic, lined = !generic && space != MG_SPACE_shared && space != MG_SPACE_const && note.bytes >= 4 && note.bytes <= 128 && !(note.bytes & (note.bytes - 1));
     if (!first) note.back = r->sites - s->site, note.apart = (uint32_t)((uint64_t)(off - s->from) % 128 / 4);
     if (first) s->site = r->sites, s->from = off, s->by_place = mg_arena_array(mg_patch_scratch(p), uint32_t, 128);
     uint32_t place = (uint64_t)(off - s->from) % period(space, note.bytes), places = first && lined ? 128 / note.bytes : 0;
@@ -225,7 +235,7 @@ static bool is_busy(struct run *r, const struct mg_patch_inst *insts, uint32_t n
     uint32_t requests = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct mg_access a;
-        if (r->group_of[i] == UINT32_MAX || insts[i].func_ix || r->groups[r->group_of[i]].first != insts[i].node || !mg_access_of(mg_patch_module(r->p), insts[i].node, &a) || a.space == MG_SPACE_param) continue;
+        if (r->group_of[i] == UINT32_MAX || insts[i].func_ix || r->groups[r->group_of[i]].first != insts[i].node || !access_of(r->p, &insts[i], &a)) continue;
         requests += mg_patch_loops(r->p, 0)->loop_of[insts[i].block] == MG_NO_LOOP ? 1 : FEW;
     }
     return requests >= FEW;
@@ -260,7 +270,7 @@ static enum mg_err memory_instrument(const void *conf, struct mg_patch *p, struc
     }
     for (uint32_t i = 0; i < n; i++) {
         struct mg_access a;
-        if (!mg_access_of(mg_patch_module(p), insts[i].node, &a) || a.space == MG_SPACE_param) continue;
+        if (!access_of(p, &insts[i], &a)) continue;
         if (o->level == MG_MEMORY_FULL) count_site(&r, i, &insts[i], &a);
         else count_bytes(p, &insts[i], &a);
     }
@@ -273,5 +283,5 @@ const struct mg_tool mg_tool_memory = {
     .name = "memory", .summary = "accesses, bytes, sectors, strides and bank conflicts of each memory instruction",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 2.1, with level=bytes 1.05 (docs/measured.md)",
     .opts = memory_opts, .configure = memory_configure, .release = free,
-    .analyze = memory_analyze, .instrument = memory_instrument, .profile = mg_memory_profile,
+    .analyze = memory_analyze, .instrument = memory_instrument, .profile = mg_memory_profile, .flags = MG_TOOL_NO_LOADS | MG_TOOL_APART,
 };

@@ -141,7 +141,7 @@ static void add_any(struct mg_memory_request *q, mg_id row)
 /* What neighbours in order ask for: where that depends on the place of the first in its line, of it. */
 static void add_in_order(struct mg_memory_request *q, mg_id row, mg_id from)
 {
-    if (q->space == MG_SPACE_shared) {
+    if (q->space == MG_SPACE_shared || q->space == MG_SPACE_const) { /* constants may lie elsewhere in a twin */
         set_pattern(q, row, I(SLOT(MG_MC_UNIT)));
         return;
     }

@@ -152,8 +152,14 @@ enum mg_tool_flags {
     MG_TOOL_ASKED = 4,      /* each of its tables was asked for by name: the summary of a run shows them all */
     MG_TOOL_FRAME = 8,      /* its list is a frame (tool/frame.h): read while the kernel runs, too, and switched with the tool */
     MG_TOOL_NO_LOADS = 16,  /* looks at no load, as tools that count blocks: a GPU's twin may read constants elsewhere (MG_TWIN_CONSTANTS) */
+    MG_TOOL_APART = 32,     /* but at how far apart lanes read constants (MG_TWIN_ONE_TABLE) */
 };
-static inline bool mg_tool_looks_at_loads(const struct mg_tool *t) { return t->instrument && !(t->flags & MG_TOOL_NO_LOADS); }
+/* What of these flags of a GPU's twin (mg_twin_flags) the tool can do with. */
+static inline unsigned mg_tool_twin_flags(const struct mg_tool *t, unsigned flags)
+{
+    if (t->instrument && !(t->flags & MG_TOOL_NO_LOADS)) flags &= ~(unsigned)MG_TWIN_CONSTANTS;
+    return t->flags & MG_TOOL_APART ? flags | MG_TWIN_ONE_TABLE : flags;
+}
 const struct mg_tool *mg_tool_find(const char *name);
 const struct mg_tool *mg_tool_at(uint32_t ix); /* NULL past the last: the list of tools.def */
 
