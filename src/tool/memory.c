@@ -61,13 +61,22 @@ static enum mg_space space_of(struct mg_patch *p, const struct mg_patch_inst *i,
     return mg_spaces_one(*set);
 }
 
-struct group { uint32_t site, cell /* of the first, + 1; 0: not there yet */; int64_t from; struct mg_memory_group shared; uint32_t *by_place; /* address modulo 128 -> site + 1 */ };
+struct group {
+    uint32_t site, cell /* of the first, + 1; 0: not there yet */;
+    int64_t from;
+    bool same;                      /* all lanes ask for one address in each of them */
+    bool *by_place;                 /* address modulo 128: is one there? */
+    struct mg_memory_group shared;
+    struct mg_memory_request first; /* its code, which those that follow stand behind */
+    MG_VEC(struct mg_memory_follower) followers;
+};
 struct class_of { uint32_t func_ix, base, bytes, uses; struct mg_memory_class k; };
 struct run { /* of one kernel */
     struct mg_patch *p;
     const struct mg_access_group *groups;
     const uint32_t *group_of;
     struct group *state;
+    uint32_t n_groups;
     MG_VEC(struct class_of) classes;
     uint32_t sites;
 };
@@ -196,11 +205,11 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
     if (s->cell && r->sites - s->site > MG_MC_MOST_BACK) s = mg_arena_new(mg_patch_scratch(p), struct group);
     bool first = !s->cell, generic = a->space == MG_SPACE_generic, lined = !generic && space != MG_SPACE_shared && space != MG_SPACE_const && note.bytes >= 4 && note.bytes <= 128 && !(note.bytes & (note.bytes - 1));
     if (!first) note.back = r->sites - s->site, note.apart = (uint32_t)((uint64_t)(off - s->from) % 128 / 4);
-    if (first) s->site = r->sites, s->from = off, s->by_place = mg_arena_array(mg_patch_scratch(p), uint32_t, 128);
-    uint32_t place = (uint64_t)(off - s->from) % period(space, note.bytes), places = first && lined ? 128 / note.bytes : 0;
-    bool known = s->by_place[place];
+    if (first) s->site = r->sites, s->from = off, s->same = is_uniform(p, i, o), s->by_place = mg_arena_array(mg_patch_scratch(p), bool, 128);
+    uint32_t place = (uint64_t)(off - s->from) % period(space, note.bytes), places = first && lined && !s->same ? 128 / note.bytes : 0;
+    bool known = s->by_place[place] || (!first && s->same);
     uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, known ? 0 : MG_MC_COUNT + places, MG_MERGE_SUM, mg_memory_pack(&note));
-    s->by_place[place] = 1;
+    s->by_place[place] = true;
     r->sites++;
     if (known) return;
     struct mg_memory_request q = {.at = mg_at_before(p, i->node), .m = m, .space = space, .bytes = note.bytes, .cell = cell, .places = places};
@@ -211,6 +220,10 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
         mg_sum_add(q.at, mg_patch_sum(p, cell + MG_MC_ACCESSES), mg_o_imm(1));
         mg_code_pop_guard(q.at);
     }
+    if (!first && s->shared.covered) {
+        *mg_vec_push(&s->followers) = (struct mg_memory_follower){.cell = cell, .row = q.row, .apart = off - s->from};
+        return;
+    }
     q.addr = mg_value_address(q.at, i->node);
     if (generic && set & MG_SPACE_BIT(MG_SPACE_shared)) {
         count_generic(&q, space);
@@ -220,10 +233,9 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
             s->shared = (struct mg_memory_group){.covered = mg_code_reg(q.at, MG_TYPE_pred), .slot = mg_code_reg(q.at, MG_TYPE_b32)};
             q.group = &s->shared;
         }
-        if (is_uniform(p, i, o)) mg_memory_count_same(&q);
+        s->first = q;
+        if (s->same) mg_memory_count_same(&q);
         else mg_memory_count(&q, class_of(r, i, g, a));
-    } else if (s->shared.covered) {
-        mg_memory_follow(&q, &s->shared);
     } else {
         mg_memory_count(&q, NULL);
     }
@@ -263,7 +275,8 @@ static enum mg_err memory_instrument(const void *conf, struct mg_patch *p, struc
     struct run r = {.p = p};
     (void)d;
     if (o->level == MG_MEMORY_FULL) {
-        r.state = mg_arena_array(mg_patch_scratch(p), struct group, mg_patch_groups(p, true, &r.groups, &r.group_of) + 1);
+        r.n_groups = mg_patch_groups(p, true, &r.groups, &r.group_of);
+        r.state = mg_arena_array(mg_patch_scratch(p), struct group, r.n_groups + 1);
         count_uses(&r, insts, n);
         if (is_busy(&r, insts, n)) mg_patch_near(p);
         mg_patch_few_registers(p, 40); /* 48 warps on a multiprocessor: the slow paths' values go to local memory */
@@ -273,6 +286,11 @@ static enum mg_err memory_instrument(const void *conf, struct mg_patch *p, struc
         if (!access_of(p, &insts[i], &a)) continue;
         if (o->level == MG_MEMORY_FULL) count_site(&r, i, &insts[i], &a);
         else count_bytes(p, &insts[i], &a);
+    }
+    for (uint32_t i = 0; i < r.n_groups; i++) {
+        struct group *s = &r.state[i];
+        if (s->followers.n) mg_memory_follow(&s->first, &s->shared, s->followers.at, (uint32_t)s->followers.n);
+        mg_vec_release(&s->followers);
     }
     mg_vec_release(&r.classes);
     return MG_ERR_OK;

@@ -70,8 +70,10 @@ void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k);
 void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *k);
 /* Counts one of which it is known that all lanes ask for one address. */
 void mg_memory_count_same(struct mg_memory_request *q);
-/* Counts one of another instruction of the group, at another place in its lines; not of shared memory. */
-void mg_memory_follow(struct mg_memory_request *q, const struct mg_memory_group *g);
+/* Counts those of other instructions of the group, at other places in its lines, where the first one's did not for all: one
+ * look for all of them, behind that one's code; between them it would stand in the way of loads. Not of shared memory. */
+struct mg_memory_follower { uint32_t cell, row; int64_t apart; };
+void mg_memory_follow(const struct mg_memory_request *first, const struct mg_memory_group *g, const struct mg_memory_follower *f, uint32_t n);
 
 void mg_memory_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j);
 

@@ -456,11 +456,9 @@ void mg_memory_count_same(struct mg_memory_request *q)
     mg_code_place(q->at, done);
 }
 
-void mg_memory_follow(struct mg_memory_request *q, const struct mg_memory_group *g)
+static void follow(struct mg_memory_request *q, mg_id full, const struct mg_memory_group *g)
 {
     mg_id done = mg_code_label(q->at), partial = mg_code_label(q->at), sectors = reg32(q), lines = reg32(q), row = reg32(q), unit = pred(q);
-    jump(q, g->covered, false, done);
-    mg_id full = ask_lanes(q, done);
     EMIT("setp.eq.u32", R(unit), R(g->slot), I(SLOT(MG_MC_UNIT)));
     if (has_sectors(q)) count_sectors(q, unit, sectors, lines);
     jump(q, full, true, partial);
@@ -473,5 +471,20 @@ void mg_memory_follow(struct mg_memory_request *q, const struct mg_memory_group 
     mg_tally_add(q->at, q->cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS, g->slot);
     if (has_sectors(q)) put_by_one(q, MG_MC_SECTORS, sectors);
     if (has_sectors(q)) put_by_one(q, MG_MC_LINES, lines);
+    mg_code_place(q->at, done);
+}
+
+void mg_memory_follow(const struct mg_memory_request *first, const struct mg_memory_group *g, const struct mg_memory_follower *f, uint32_t n)
+{
+    struct mg_memory_request one = *first, *q = &one;
+    mg_id done = mg_code_label(q->at), addr = reg64(q);
+    q->group = NULL;
+    jump(q, g->covered, false, done);
+    mg_id full = ask_lanes(q, done);
+    for (uint32_t i = 0; i < n; i++) {
+        EMIT("add.s64", R(addr), R(first->addr), I(f[i].apart));
+        q->addr = addr, q->cell = f[i].cell, q->row = f[i].row;
+        follow(q, full, g);
+    }
     mg_code_place(q->at, done);
 }
