@@ -55,7 +55,7 @@ struct mg_memory_request { /* one site under work */
     uint32_t row, places;      /* of cells from MG_MC_SECTORS on; how many cells behind MG_MC_COUNT there are */
     const struct mg_memory_group *group; /* whose first it is; NULL: it is alone */
     mg_id here, active;        /* lanes at the spot; of these, those that make the access */
-    struct mg_opnd mask;       /* here, for instructions that ask */
+    struct mg_opnd mask;       /* a constant, where it is known that all lanes run this; else none (mask_of) */
 };
 /* What lanes ask of shared memory with addresses that count from one value, found where the value is made. Registers: few,
  * since they are kept from there on. */

@@ -14,6 +14,10 @@ static inline mg_id reg32(struct mg_memory_request *q) { return mg_code_temp(q->
 static inline mg_id reg64(struct mg_memory_request *q) { return mg_code_temp(q->at, MG_TYPE_b64); }
 static inline mg_id pred(struct mg_memory_request *q) { return mg_code_temp(q->at, MG_TYPE_pred); }
 
+/* The lanes that run this, for instructions that wait for them. Asked again after each jump, which costs one vote: of a register that was
+ * written in front of it the assembler does not know that it is one number in all of them, and finds out each time, for five times that. */
+static inline struct mg_opnd mask_of(struct mg_memory_request *q) { return q->mask.kind == MG_OPND_imm ? q->mask : R(mg_value_active(q->at)); }
+
 static inline int64_t log2_of(uint32_t v)
 {
     int64_t n = 0;

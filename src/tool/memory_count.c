@@ -17,12 +17,12 @@ static mg_id of_lane(struct mg_memory_request *q, mg_id v, struct mg_opnd from)
 {
     mg_id lo, hi, r = reg64(q);
     split(q, v, &lo, &hi);
-    EMIT("shfl.sync.idx.b32", R(lo), R(lo), from, I(ALL), q->mask);
+    EMIT("shfl.sync.idx.b32", R(lo), R(lo), from, I(ALL), mask_of(q));
     if (q->space == MG_SPACE_shared) {
         EMIT("cvt.u64.u32", R(r), R(lo));
         return r;
     }
-    EMIT("shfl.sync.idx.b32", R(hi), R(hi), from, I(ALL), q->mask);
+    EMIT("shfl.sync.idx.b32", R(hi), R(hi), from, I(ALL), mask_of(q));
     EMIT("mov.b64", R(r), pair_of(q, MG_OPND_vec, lo, hi));
     return r;
 }
@@ -32,7 +32,7 @@ static mg_id all_equal(struct mg_memory_request *q, mg_id a, mg_id b)
 {
     mg_id p = pred(q), all = pred(q);
     EMIT("setp.eq.u64", R(p), R(a), R(b));
-    EMIT("vote.sync.all.pred", R(all), R(p), q->mask);
+    EMIT("vote.sync.all.pred", R(all), R(p), mask_of(q));
     return all;
 }
 
@@ -45,12 +45,12 @@ static mg_id in_order(struct mg_memory_request *q, mg_id *from)
     if (q->space == MG_SPACE_shared) {
         EMIT("cvt.u32.u64", R(*from), R(q->addr));
         EMIT("mad.lo.u32", R(*from), R(mg_value_lane(q->at)), I(-(int64_t)q->bytes), R(*from));
-        EMIT("match.all.sync.b32", pair_of(q, MG_OPND_pair, any, p), R(*from), q->mask);
+        EMIT("match.all.sync.b32", pair_of(q, MG_OPND_pair, any, p), R(*from), mask_of(q));
         return p;
     }
     EMIT("mul.wide.u32", R(by), R(mg_value_lane(q->at)), I(q->bytes));
     EMIT("sub.s64", R(by), R(q->addr), R(by));
-    EMIT("match.all.sync.b64", pair_of(q, MG_OPND_pair, any, p), R(by), q->mask);
+    EMIT("match.all.sync.b64", pair_of(q, MG_OPND_pair, any, p), R(by), mask_of(q));
     EMIT("cvt.u32.u64", R(*from), R(by));
     return p;
 }
@@ -182,7 +182,7 @@ static void classify_full(struct mg_memory_request *q, mg_id row, mg_id from, mg
     mg_id first = of_lane(q, q->addr, I(0));
     EMIT("sub.s64", R(far), addr, R(first));
     EMIT("cvt.u32.u64", R(step), R(far));
-    EMIT("shfl.sync.idx.b32", R(step), R(step), I(1), I(ALL), q->mask);
+    EMIT("shfl.sync.idx.b32", R(step), R(step), I(1), I(ALL), mask_of(q));
     EMIT("mul.wide.s32", R(by), R(step), R(mg_value_lane(q->at)));
     mg_id strided = all_equal(q, far, by);
     mg_code_push_guard(q->at, strided, false);
@@ -249,7 +249,7 @@ static void count_classed(struct mg_memory_request *q, const struct mg_memory_cl
     EMIT("and.b32", R(lowest), R(k->breaks), I(1));
     EMIT("or.b32", R(t), R(t), R(lowest));
     EMIT("setp.ne.u32", R(p), R(t), I(0));
-    if (k->changes) EMIT("vote.sync.any.pred", R(p), R(p), q->mask);
+    if (k->changes) EMIT("vote.sync.any.pred", R(p), R(p), mask_of(q));
     jump(q, p, false, look);
     EMIT("neg.s32", R(lowest), R(q->active));
     EMIT("and.b32", R(lowest), R(lowest), R(q->active));
@@ -300,7 +300,7 @@ static void classify_partial(struct mg_memory_request *q, mg_id unit, mg_id same
         EMIT("setp.eq.s64", R(p), R(far), R(by));
         EMIT("not.pred", R(stands_in), R(q->makes));
         EMIT("or.pred", R(p), R(p), R(stands_in));
-        EMIT("vote.sync.all.pred", R(unit), R(p), q->mask);
+        EMIT("vote.sync.all.pred", R(unit), R(p), mask_of(q));
     }
     mg_code_place(q->at, out);
 }
@@ -345,11 +345,11 @@ static void count_partial(struct mg_memory_request *q, const struct mg_memory_cl
 static mg_id ask_lanes(struct mg_memory_request *q, mg_id none)
 {
     mg_id full = pred(q);
-    q->here = q->active = mg_value_active(q->at), q->mask = R(q->here);
+    q->here = q->active = mg_value_active(q->at), q->mask = (struct mg_opnd){0};
     if (q->makes) {
         mg_id p = pred(q);
         q->active = reg32(q);
-        EMIT("vote.sync.ballot.b32", R(q->active), R(q->makes), q->mask);
+        EMIT("vote.sync.ballot.b32", R(q->active), R(q->makes), mask_of(q));
         EMIT("setp.eq.u32", R(p), R(q->active), I(0));
         jump(q, p, false, none);
     }
@@ -372,17 +372,17 @@ void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
     classify_full(q, row, from, unit, 0, 0);
     jump(q, unit, false, pack);
     q->mask = I(0xffffffff);
-    EMIT("shfl.sync.up.b32", R(before), R(from), I(1), I(0), q->mask);
+    EMIT("shfl.sync.up.b32", R(before), R(from), I(1), I(0), mask_of(q));
     EMIT("setp.ne.u32", R(p), R(from), R(before));
-    EMIT("vote.sync.ballot.b32", R(k->breaks), R(p), q->mask);
+    EMIT("vote.sync.ballot.b32", R(k->breaks), R(p), mask_of(q));
     EMIT("setp.lt.s32", R(p), R(from), R(before));
-    EMIT("vote.sync.any.pred", R(p), R(p), q->mask);
+    EMIT("vote.sync.any.pred", R(p), R(p), mask_of(q));
     mg_code_push_guard(q->at, p, false);
     EMIT("or.b32", R(k->breaks), R(k->breaks), I(1));
     mg_code_pop_guard(q->at);
     jump(q, 0, false, pack);
     mg_code_place(q->at, few); /* the lowest tells for all */
-    q->mask = R(q->active);
+    q->mask = (struct mg_opnd){0};
     unit = in_order(q, &begin);
     EMIT("add.u32", R(others), R(q->active), I(-1));
     EMIT("and.b32", R(others), R(others), R(q->active));
@@ -401,7 +401,7 @@ static void count_by_class(struct mg_memory_request *q, const struct mg_memory_c
 {
     mg_id fast = pred(q), slow = mg_code_label(q->at), v = reg32(q), place = reg32(q);
     EMIT("setp.eq.u32", R(fast), R(q->active), R(k->lanes));
-    if (k->changes) EMIT("vote.sync.all.pred", R(fast), R(fast), q->mask);
+    if (k->changes) EMIT("vote.sync.all.pred", R(fast), R(fast), mask_of(q));
     jump(q, fast, true, slow);
     EMIT("and.b32", R(v), R(k->row), I(255));
     EMIT("shr.u32", R(place), R(k->row), I(10));

@@ -14,7 +14,7 @@ static void keep_bit(struct mg_memory_request *q, mg_id v, struct mg_opnd bit, m
     mg_id mine = reg32(q), b = reg32(q), p = pred(q);
     EMIT("and.b32", R(mine), R(v), bit);
     EMIT("setp.ne.u32", R(p), R(mine), I(0));
-    EMIT("vote.sync.ballot.b32", R(b), R(p), q->mask);
+    EMIT("vote.sync.ballot.b32", R(b), R(p), mask_of(q));
     EMIT("selp.b32", R(mine), I(0), I(UINT32_MAX), R(p));
     EMIT("xor.b32", R(b), R(b), R(mine));
     EMIT("and.b32", R(peers), R(peers), R(b));
@@ -25,13 +25,13 @@ static void keep_equal(struct mg_memory_request *q, mg_id v, mg_id peers)
 {
     if (q->m->sm < 80) {
         mg_id equal = reg32(q);
-        EMIT("match.any.sync.b32", R(equal), R(v), q->mask);
+        EMIT("match.any.sync.b32", R(equal), R(v), mask_of(q));
         EMIT("and.b32", R(peers), R(peers), R(equal));
         return;
     }
     mg_id left = reg32(q), common = reg32(q), bit = reg32(q), p = pred(q), again = mg_code_label(q->at), out = mg_code_label(q->at);
-    EMIT("redux.sync.or.b32", R(left), R(v), q->mask);
-    EMIT("redux.sync.and.b32", R(common), R(v), q->mask);
+    EMIT("redux.sync.or.b32", R(left), R(v), mask_of(q));
+    EMIT("redux.sync.and.b32", R(common), R(v), mask_of(q));
     EMIT("xor.b32", R(left), R(left), R(common));
     EMIT("setp.eq.u32", R(p), R(left), I(0));
     jump(q, p, false, out);
@@ -53,7 +53,7 @@ static mg_id firsts_of(struct mg_memory_request *q, mg_id peers)
     EMIT("and.b32", R(lower), R(lower), R(peers));
     if (q->makes) EMIT("setp.eq.and.u32", R(first), R(lower), I(0), R(q->makes));
     else EMIT("setp.eq.u32", R(first), R(lower), I(0));
-    EMIT("vote.sync.ballot.b32", R(firsts), R(first), q->mask);
+    EMIT("vote.sync.ballot.b32", R(firsts), R(first), mask_of(q));
     return firsts;
 }
 
@@ -84,8 +84,8 @@ void mg_memory_sectors(struct mg_memory_request *q, mg_id sectors, mg_id lines)
     EMIT("bfind.u32", R(from), R(below));
     EMIT("shr.u64", R(mine), R(q->addr), I(5));
     split(q, mine, &lo, &hi);
-    EMIT("shfl.sync.idx.b32", R(lo), R(lo), R(from), I(ALL), q->mask);
-    EMIT("shfl.sync.idx.b32", R(hi), R(hi), R(from), I(ALL), q->mask);
+    EMIT("shfl.sync.idx.b32", R(lo), R(lo), R(from), I(ALL), mask_of(q));
+    EMIT("shfl.sync.idx.b32", R(hi), R(hi), R(from), I(ALL), mask_of(q));
     EMIT("mov.b64", R(theirs), pair_of(q, MG_OPND_vec, lo, hi));
     EMIT("setp.gt.u64", R(p), R(theirs), R(mine));
     mg_id counts = q->makes;
@@ -97,14 +97,14 @@ void mg_memory_sectors(struct mg_memory_request *q, mg_id sectors, mg_id lines)
     mg_code_push_guard(q->at, first, false);
     EMIT("setp.ne.u32", R(p), R(q->here), R(q->here));
     mg_code_pop_guard(q->at);
-    EMIT("vote.sync.any.pred", R(some), R(p), q->mask);
+    EMIT("vote.sync.any.pred", R(some), R(p), mask_of(q));
     jump(q, some, false, slow);
     for (int k = 0; k < 2; k++) {
         if (k) EMIT("shr.u64", R(mine), R(mine), I(2));
         if (k) EMIT("shr.u64", R(theirs), R(theirs), I(2));
         EMIT("setp.ne.or.u64", R(p), R(mine), R(theirs), R(first));
         EMIT("and.pred", R(p), R(p), R(counts));
-        EMIT("vote.sync.ballot.b32", R(b), R(p), q->mask);
+        EMIT("vote.sync.ballot.b32", R(b), R(p), mask_of(q));
         EMIT("popc.b32", R(k ? lines : sectors), R(b));
     }
     jump(q, 0, false, done);
@@ -157,7 +157,7 @@ static mg_id largest(struct mg_memory_request *q, mg_id v)
 {
     mg_id most = reg32(q);
     if (q->m->sm >= 80) {
-        EMIT("redux.sync.max.u32", R(most), R(v), q->mask);
+        EMIT("redux.sync.max.u32", R(most), R(v), mask_of(q));
         return most;
     }
     mg_id in = reg32(q), bit = reg32(q), some = reg32(q), p = pred(q), any = pred(q);
@@ -167,7 +167,7 @@ static mg_id largest(struct mg_memory_request *q, mg_id v)
         EMIT("shr.u32", R(bit), R(v), I(shift));
         EMIT("and.b32", R(bit), R(bit), R(in));
         EMIT("setp.ne.u32", R(p), R(bit), I(0));
-        EMIT("vote.sync.ballot.b32", R(some), R(p), q->mask);
+        EMIT("vote.sync.ballot.b32", R(some), R(p), mask_of(q));
         EMIT("setp.ne.u32", R(any), R(some), I(0));
         EMIT("selp.u32", R(in), R(bit), R(in), R(any));
         EMIT("selp.u32", R(some), I(1), I(0), R(any));
@@ -226,7 +226,7 @@ void mg_memory_conflicts(struct mg_memory_request *q, mg_id total)
     EMIT("add.u32", R(equal), R(rivals), I(-1));
     EMIT("and.b32", R(equal), R(equal), R(rivals));
     EMIT("setp.ne.u32", R(p), R(equal), I(0));
-    EMIT("vote.sync.any.pred", R(some), R(p), q->mask);
+    EMIT("vote.sync.any.pred", R(some), R(p), mask_of(q));
     jump(q, some, true, done);
     find_word(q, word);
     EMIT("shr.u32", R(word), R(word), I(log2_of(lanes)));
