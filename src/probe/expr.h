@@ -132,6 +132,7 @@ enum mg_err mg_expr_recheck(struct mg_expr *e, const char *name, struct mg_diag 
 /* Is an instruction's dotted text one that the pattern means? "ld.global" fits "ld.relaxed.gpu.global.u32":
  * the first word names the opcode, the others modifiers in that order; each may be a glob. */
 bool mg_expr_fits(const char *pattern, const char *op);
+bool mg_expr_is_class(const char *word, size_t n); /* load, store, atomic or access */
 
 /* ---- evaluation before the kernel runs -------------------------------------------------------------- */
 struct mg_expr_const { bool known, is_str; int64_t num; const char *str; };

@@ -99,6 +99,21 @@ static bool parse_filter(struct mg_expr_parser *p, struct mg_expr_site *s)
     return true;
 }
 
+/* Words of an instruction's pattern that are no globs are PTX's: one that is misspelt would fire nowhere. */
+static void check_words(struct mg_expr_parser *p, const struct mg_tok *t, const char *pattern)
+{
+    for (const char *w = pattern; *w;) {
+        size_t n = strcspn(w, ".");
+        bool glob = memchr(w, '*', n) || memchr(w, '?', n) || memchr(w, '[', n), first = w == pattern;
+        if (!glob && !(first ? mg_expr_is_class(w, n) || mg_op_find(w, n) : mg_mod_find(w, n) != 0)) {
+            mg_expr_err(p, t->line, t->col, "PTX has no %s '%.*s'%s", first ? "instruction" : "modifier", (int)n, w,
+                        first ? "; sites are instructions, load, store, atomic, access, block, edge, loop, kernel:entry ..." : "; a glob fits words that are not known here");
+            return;
+        }
+        w += n + (w[n] == '.');
+    }
+}
+
 static void parse_pattern(struct mg_expr_parser *p, struct mg_expr_site *s)
 {
     mg_lex_pattern(&p->lex);
@@ -114,6 +129,7 @@ static void parse_pattern(struct mg_expr_parser *p, struct mg_expr_site *s)
         if (!strcmp(s->pattern, places[i].word)) s->where = places[i].where;
     if (s->where == MG_EW_INST && strchr(s->pattern, ':'))
         mg_expr_err(p, t.line, t.col, "there is no site '%s'; with a colon there are kernel:entry, kernel:exit, function:entry, function:exit, cta:entry and edge:back", s->pattern);
+    else if (s->where == MG_EW_INST) check_words(p, &t, s->pattern);
     mg_lex_next(&p->lex);
 }
 

@@ -79,19 +79,29 @@ static bool type_fits(const struct mg_form *form, const char *type)
 }
 
 /* Classes of instructions beside the opcodes; their modifiers follow as with an opcode. */
+enum { CLASS_LOAD, CLASS_STORE, CLASS_ATOMIC, CLASS_ACCESS, N_CLASSES };
+
+static unsigned class_of(const char *word, size_t n)
+{
+    static const char *const names[N_CLASSES] = {"load", "store", "atomic", "access"};
+    unsigned i = 0;
+    while (i < N_CLASSES && (strlen(names[i]) != n || memcmp(names[i], word, n))) i++;
+    return i;
+}
+
+bool mg_expr_is_class(const char *word, size_t n)
+{
+    return class_of(word, n) < N_CLASSES;
+}
+
 static bool class_fits(const char *pattern, const struct mg_access *a, const char *op, bool *is_class)
 {
-    static const char *const names[] = {"load", "store", "atomic", "access"};
-    const bool fits[] = {a && a->reads && !a->atomic, a && a->writes && !a->atomic, a && a->atomic, a != NULL};
+    const bool fits[N_CLASSES] = {a && a->reads && !a->atomic, a && a->writes && !a->atomic, a && a->atomic, a != NULL};
     size_t n = strcspn(pattern, ".");
+    unsigned i = class_of(pattern, n);
     char any[80];
-    for (unsigned i = 0; i < MG_COUNT_OF(names); i++)
-        if (strlen(names[i]) == n && !memcmp(names[i], pattern, n)) {
-            *is_class = true;
-            return fits[i] && snprintf(any, sizeof any, "*%s", pattern + n) < (int)sizeof any && mg_expr_fits(any, op);
-        }
-    *is_class = false;
-    return false;
+    *is_class = i < N_CLASSES;
+    return *is_class && fits[i] && snprintf(any, sizeof any, "*%s", pattern + n) < (int)sizeof any && mg_expr_fits(any, op);
 }
 
 /* As the application has it: in the twin some instructions read otherwise (loads of constants). */

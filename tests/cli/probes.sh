@@ -50,6 +50,7 @@ refuse() { # MESSAGE TEXT
 }
 refuse "'addr' is there at instructions only" 'MG_MAP(m, "= sum()"); MG_PROBE(p, "block") { mg_update(m, mg_addr()); }'
 refuse "there is no site 'kernel:begin'" 'MG_MAP(m, "= sum()"); MG_PROBE(p, "kernel:begin") { mg_update(m, 1); }'
+refuse "PTX has no instruction 'ldd'" 'MG_MAP(m, "= sum()"); MG_PROBE(p, "ldd.global") { mg_update(m, 1); }'
 refuse "'lien' is nothing that a probe sees" 'MG_MAP(m, "[lien] = sum()"); MG_PROBE(p, "ld") { mg_update(m, 1); }'
 refuse "does not compile" 'MG_MAP(m, "= sum()"); MG_PROBE(p, "ld") { mg_update(1.5, m); }'
 refuse "no probe in this file" 'MG_MAP(m, "= sum()");'

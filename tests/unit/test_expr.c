@@ -111,6 +111,9 @@ MG_TEST(expr_refuses_with_a_place)
     MG_CHECK_STR(refusal("ld { @x[op] = count(); @x[line] = count() }"), "1:27: key 1 of @x is a string elsewhere");
     MG_CHECK_STR(refusal("ld { @x = sum($t) }"), "1:15: '$t' is read before any clause sets it");
     MG_CHECK_STR(refusal("kernel:begin { @x = count() }"), "1:1: there is no site 'kernel:begin'; with a colon there are kernel:entry, kernel:exit, function:entry, function:exit, cta:entry and edge:back");
+    MG_CHECK_STR(refusal("st, ldd.global { @x = count() }"), "1:5: PTX has no instruction 'ldd'; sites are instructions, load, store, atomic, access, block, edge, loop, kernel:entry ...");
+    MG_CHECK_STR(refusal("load.globall { @x = count() }"), "1:1: PTX has no modifier 'globall'; a glob fits words that are not known here");
+    MG_CHECK_STR(refusal("ld* { @x = sum(here) } "), "1:16: 'here' is nothing that a probe sees");
     MG_CHECK_STR(refusal("ld { @x = lhist(lane, 5, 5, 1) }"), "1:21: lhist needs a range and at most 1022 buckets in it");
     MG_CHECK_STR(refusal("ld { @x = lhist(lane, 0, 0x7fffffffffffffff, 0x7fffffffffffffff) }"), "1:21: lhist needs a range and at most 1022 buckets in it");
     MG_CHECK_STR(refusal("ld { @x = lhist(lane, 0, 5, 6) }"), "1:21: lhist needs a range and at most 1022 buckets in it");
