@@ -360,7 +360,7 @@ void mg_carry_begin(struct mg_carry *y, struct mg_rfunc *kernel)
 {
     struct mg_emit *x = &kernel->x;
     bool any = false;
-    for (uint32_t i = 1; i < y->n; i++) any |= y->lone[i] && y->times[i] == UINT32_MAX;
+    for (uint32_t i = 1; i < y->n; i++) any |= y->lone[i] && (kernel->n_near || y->times[i] == UINT32_MAX);
     if (any) EMIT("st.shared.b64", mg_o_addr_var(context_word(y, x->m), 0), R(x->ctx));
 }
 

@@ -28,6 +28,7 @@
 
 static bool any_in_memory(const struct mg_rfunc *f, const uint64_t *set)
 {
+    if (f->n_near) return true;
     for (uint32_t i = 0; i < f->n; i++)
         if (mg_rc_in_memory(&f->counters[i]) && mg_rc_in(set, i)) return true;
     return false;
@@ -35,6 +36,7 @@ static bool any_in_memory(const struct mg_rfunc *f, const uint64_t *set)
 
 static bool any_shared(const struct mg_rfunc *f, const uint64_t *set)
 {
+    if (f->n_near) return true;
     for (uint32_t i = 0; i < f->n; i++)
         if (f->counters[i].kind == MG_RC_SHARED && mg_rc_in(set, i)) return true;
     return false;
@@ -599,7 +601,7 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set)
 void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guard_not)
 {
     struct mg_emit *x = &f->x;
-    bool any = f->n_cohorts != 0;
+    bool any = f->n_cohorts || f->n_near;
     for (uint32_t i = 0; i < f->n; i++) any |= mg_rc_in(set, i);
     if (!any) return;
     mg_id out = 0;

@@ -13,7 +13,7 @@
  * lane everything is flushed and begins anew.
  *
  * Warp entries: as in scheme class, a cohort's blocks by what its first lane alone has measured, others
- * by the lowest active lane.
+ * by the lowest active lane; in functions whose counters travel all by that, in the CTA's shared memory.
  */
 #include "tool/blocks_regs.h"
 
@@ -88,13 +88,19 @@ static void order_funcs(struct kernel *k)
 
 /* ---- planning a function ------------------------------------------------------------------------------ */
 
-static void find_rules(struct mg_rfunc *f)
+static void find_rules(struct mg_rfunc *f, struct mg_rfunc *kernel)
 {
     const struct mg_cfg *c = f->x.c;
     f->rule = mg_xcalloc(c->n_blocks + 1, sizeof *f->rule);
     f->warp_counter = mg_xcalloc(c->n_blocks + 1, sizeof *f->warp_counter);
     f->cohorts = mg_xcalloc(c->n_blocks + 1, sizeof *f->cohorts);
     if (!f->x.o->warps) return;
+    for (uint32_t b = 0; f->carried && b < c->n_blocks; b++) {
+        if (!c->reachable[b]) continue;
+        f->rule[b] = MG_WR_LOWEST;
+        f->warp_counter[b] = kernel->n_near++;
+    }
+    if (f->carried) return;
     bool leaves = false;
     for (uint32_t b = 0; b < c->n_blocks; b++) leaves |= f->may_leave[b];
     struct mg_uniform *u = mg_uniform_new(c, f->plan->loops);
@@ -266,6 +272,7 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
     f->shared_slot = local;
     for (uint32_t i = 0; i < n_own; i++)
         if (f->counters[i].kind == MG_RC_SHARED) f->counters[i].slot = local++;
+    f->n_shared += f->n_near;
     free(rest);
 }
 
@@ -478,7 +485,7 @@ static void emit_measured(struct mg_rfunc *f, uint32_t i)
 }
 
 /* At the block's head, the lowest active lane counts. */
-static void emit_lowest(struct mg_rfunc *f, uint32_t b)
+static void emit_lowest(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t b)
 {
     struct mg_emit *x = &f->x;
     struct mg_spot s = {.at = mg_block_head(x->m, &x->c->blocks[b]), .guard = f->low};
@@ -487,7 +494,15 @@ static void emit_lowest(struct mg_rfunc *f, uint32_t b)
     else EMIT("activemask.b32", R(f->mask));
     EMIT("and.b32", R(f->below), R(f->mask), R(f->lt));
     EMIT("setp.eq.u32", R(f->low), R(f->below), I(0));
-    mg_rc_event(f, f->warp_counter[b], s);
+    if (f->carried) mg_shared_near(f, kernel, y, f->warp_counter[b], f->low);
+    else mg_rc_event(f, f->warp_counter[b], s);
+}
+
+static bool counts_lowest(const struct mg_rfunc *f)
+{
+    for (uint32_t b = 0; b < f->x.c->n_blocks; b++)
+        if (f->rule[b] == MG_WR_LOWEST) return true;
+    return false;
 }
 
 static void emit_entry(struct mg_carry *y, struct mg_rfunc *f)
@@ -498,7 +513,7 @@ static void emit_entry(struct mg_carry *y, struct mg_rfunc *f)
     else mg_rc_clear(f, NULL);
     mg_shared_clear(f);
     if (y && !x->ix) mg_carry_begin(y, f);
-    if (f->n == f->n_measured + f->n_sources) return;
+    if (!counts_lowest(f)) return;
     f->mask = mg_emit_reg(x, "__mg_m", MG_TYPE_b32);
     f->below = mg_emit_reg(x, "__mg_t", MG_TYPE_b32);
     f->lt = mg_emit_reg(x, "__mg_lt", MG_TYPE_b32);
@@ -526,7 +541,7 @@ static void emit_end(struct mg_carry *y, struct mg_rfunc *f, uint32_t b)
     }
 }
 
-static void emit_func(struct mg_carry *y, struct mg_rfunc *f)
+static void emit_func(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rfunc *kernel)
 {
     struct mg_emit *x = &f->x;
     const struct mg_cfg *c = x->c;
@@ -536,7 +551,7 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f)
     renew_zeroes(f);
     for (uint32_t i = 0; i < f->n_measured; i++) emit_measured(f, i);
     for (uint32_t b = 0; b < c->n_blocks; b++)
-        if (f->rule[b] == MG_WR_LOWEST) emit_lowest(f, b);
+        if (f->rule[b] == MG_WR_LOWEST) emit_lowest(y, f, kernel, b);
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (c->reachable[b]) emit_end(y, f, b);
     x->at = ret;
@@ -613,7 +628,8 @@ static void place_counters(struct kernel *k, uint32_t i, struct mg_counter_flow 
             if (f->rule[b] == MG_WR_COHORT && f->warp_counter[b] == from->begin) to->blocks[to->n_blocks++] = b;
     }
     for (uint32_t b = 0; l->warps && b < f->x.c->n_blocks; b++)
-        l->warps[k->s->first_block[i] + b] = f->rule[b] == MG_WR_LOWEST ? f->at + f->counters[f->warp_counter[b]].slot : UINT32_MAX;
+        l->warps[k->s->first_block[i] + b] = f->rule[b] != MG_WR_LOWEST ? UINT32_MAX
+            : f->carried ? k->funcs[0].at + k->funcs[0].shared_slot + f->warp_counter[b] : f->at + f->counters[f->warp_counter[b]].slot;
 }
 
 static void release_func(struct mg_rfunc *f)
@@ -641,12 +657,12 @@ static void emit_kernel(struct kernel *k)
     if (!k->o->warps || !mg_choose_mask(k->t->m, &ballot)) ballot = false;
     l->flows = mg_xcalloc(k->s->n_funcs + 1, sizeof *l->flows);
     if (k->carry) mg_carry_assign(k->carry, k->funcs, k->order);
+    for (uint32_t n = 0; n < k->s->n_funcs; n++) find_rules(&k->funcs[n], &k->funcs[0]);
     for (uint32_t n = 0; n < k->s->n_funcs; n++) {
         struct mg_rfunc *f = &k->funcs[k->order[n]];
         f->sync = f->x.m->sm >= 70;
         f->redux = f->x.m->sm >= 80;
         f->ballot = ballot;
-        find_rules(f);
         mg_carry_receive(k->carry, k->funcs, k->order[n]);
         if (f->carried) continue;
         plan_counters(k, f);
@@ -657,9 +673,21 @@ static void emit_kernel(struct kernel *k)
     for (uint32_t n = 0; n < k->s->n_funcs; n++) place_counters(k, k->order[n], &l->flows[l->n_flows++]);
     l->copy_words = (l->n_counters + 15) / 16 * 16;
     for (uint32_t i = 0; i < k->s->n_funcs; i++)
-        if (k->s->cfgs[i]->n_blocks) emit_func(k->carry, &k->funcs[i]);
+        if (k->s->cfgs[i]->n_blocks) emit_func(k->carry, &k->funcs[i], &k->funcs[0]);
     for (uint32_t i = 0; k->carry && i < k->s->n_funcs; i++) mg_carry_calls(k->carry, k->funcs, i);
     mg_emit_others(k->t, l);
+}
+
+/* Warps are counted in shared memory where counters travel: only where nothing has to be added to memory before a call. */
+static bool may_carry(const struct kernel *k)
+{
+    uint32_t words = 0;
+    if (!k->o->warps) return true;
+    for (uint32_t i = 1; i < k->s->n_funcs; i++) {
+        if (k->may_exit[k->s->funcs[i]]) return false;
+        for (uint32_t b = 0; b < k->s->cfgs[i]->n_blocks; b++) words += k->s->cfgs[i]->reachable[b];
+    }
+    return !k->may_exit[0] && mg_shared_may_be_near(k->t->m, k->o, words);
 }
 
 enum mg_err mg_blocks_register(const struct mg_blocks_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d)
@@ -676,7 +704,7 @@ enum mg_err mg_blocks_register(const struct mg_blocks_opts *o, const struct mg_s
     mg_raise_target(t->m, o->sm);
     k.funcs = mg_xcalloc(s->n_funcs + 1, sizeof *k.funcs);
     k.may_exit = mg_funcs_may_exit(t->m, t);
-    if (!k.o->warps) k.carry = mg_carry_new(s, t, k.may_exit);
+    if (may_carry(&k)) k.carry = mg_carry_new(s, t, k.may_exit);
     order_funcs(&k);
     uint64_t *measured = mg_blocks_weights_of(o->weights, s->kernel, s->n_blocks);
     bool ok = true;

@@ -59,6 +59,7 @@ struct mg_rfunc {
     uint32_t rows_at; mg_id row; /* rows in local memory: offset; register with 4 * the row at hand */
     mg_id local, local_reg;  /* variable, its address */
     uint32_t n_shared, shared_slot; mg_id shared; /* words in shared memory, slot of the first; variable */
+    uint32_t n_near;         /* the kernel's: those of them that count warps in functions whose counters travel */
     uint64_t **live;         /* block -> set of counters that may not be 0 at its end */
     uint32_t n_words_live;
     bool *may_leave;
@@ -120,6 +121,10 @@ uint32_t mg_shared_loop(const struct mg_rfunc *f, uint32_t counter);
  * memory, each a part (mine: a predicate that tells who counts, or 0). */
 void mg_shared_event(struct mg_rfunc *f, const struct mg_rc *c);
 void mg_shared_clear(struct mg_rfunc *f);
+/* Warps in functions whose counters travel: is there room for so many words; in front of x.at, lanes for which p holds
+ * count one in word i of the kernel's. */
+bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_blocks_opts *o, uint32_t words);
+void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, struct mg_carry *y, uint32_t i, mg_id p);
 void mg_shared_rounds(struct mg_rfunc *f);
 void mg_shared_drain(struct mg_rfunc *f, mg_id base, mg_id mask, mg_id rank, mg_id mine);
 /* In front of x.at, of a function that settles: what callees send back is set to 0; is added to memory. */

@@ -11,7 +11,12 @@
  * there when they are fewer than 2^9, else to memory (1,024 threads add less than 2^32 meanwhile).
  * What lies behind moves by whole kilobytes, so that it is aligned as ever: programs read arrays of words by fours because
  * they happen to lie well.
- * Nothing here knows warps. */
+ *
+ * Warps in functions whose counters travel (`warps=on`) are counted in such words, too, by the lowest active lane:
+ *
+ *     event     old = atom.shared.add.u32 [counters + 4 * i], 1;  if (old == 2^31 - 1) 2^31 from there to memory
+ *
+ * since their rounds are nobody's who could count them. */
 #include "tool/blocks_regs.h"
 
 #include <stdio.h>
@@ -90,6 +95,26 @@ void mg_shared_steps(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, s
     mg_rc_end_apart(f, a);
 }
 
+bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_blocks_opts *o, uint32_t words)
+{
+    return m->sm >= 70 && o->scope == MG_COUNT_FULL && 4 * words <= MOST_BYTES && mg_shared_room(m, 4 * words + KEPT) != 0;
+}
+
+void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, struct mg_carry *y, uint32_t i, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    struct mg_opnd word = word_of(kernel, i);
+    mg_id old = mg_rc_t32(f, 5), half = mg_rc_tp(f, 0);
+    mg_emit_guard(x, p, false);
+    EMIT("atom.shared.add.u32", R(old), word, I(1));
+    mg_emit_guard(x, 0, false);
+    EMIT("setp.eq.and.u32", R(half), R(old), I(INT32_MAX), R(p));
+    mg_emit_guard(x, half, false);
+    EMIT("red.shared.add.u32", word, I(1u << 31));
+    EMIT("red.global.add.u64", mg_o_addr_reg(mg_carry_context(y, f), MG_CTX_BYTES + 8 * ((int64_t)kernel->at + kernel->shared_slot + i)), I((int64_t)1 << 31));
+    mg_emit_guard(x, 0, false);
+}
+
 mg_id mg_shared_declare(struct mg_module *m, mg_id func, uint32_t words)
 {
     char name[32];
@@ -126,7 +151,7 @@ void mg_shared_clear(struct mg_rfunc *f)
     struct mg_emit *x = &f->x;
     mg_id i = mg_rc_t32(f, 7), n = mg_rc_t32(f, 8), at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 0), again = mg_rc_label(f), done = mg_rc_label(f);
     if (!f->n_shared) return;
-    f->shared = mg_shared_declare(x->m, x->func, mg_shared_room(x->m, 4 * f->n_shared) / 4);
+    f->shared = mg_shared_declare(x->m, f->n_near ? 0 : x->func, mg_shared_room(x->m, 4 * f->n_shared) / 4);
     number_threads(f, i, n);
     mg_rc_put_label(f, again);
     EMIT("setp.ge.u32", R(p), R(i), I(f->n_shared));

@@ -31,6 +31,23 @@ PY
         rm -rf "$prog.p" "$prog.cta"
     done
 done
+# Warps too, in functions whose counters travel with calls, which are random kernels' (some count warps in shared memory).
+gcc -O1 -o launch "$ROOT/tests/fuzz/kernels/launch.c" -L"$B/lib/margay/driver" -lcuda || bad=1
+near=0
+for seed in 301 303 305 307 309; do
+    "$ROOT/tests/fuzz/kernels/generate" $seed >k.ptx
+    for scheme in class register register,sm=90; do
+        LD_LIBRARY_PATH=$B/lib/margay/driver "$MARGAY" run -q --device emu -t "blocks,warps=on,counters=$scheme" -o w.p -- ./launch k.ptx >w.out 2>&1 || { echo "kernel $seed under $scheme:"; cat w.out; bad=1; }
+        "$MARGAY" report w.p --json | python3 -c '
+import json, sys
+for k in json.load(sys.stdin)["kernels"]:
+    for b in k["blocks"]: print(k["name"], b["id"], b["thread_entries"], b["warp_entries"])' >"w.$scheme"
+        rm -rf w.p
+        cmp -s w.class "w.$scheme" && [ -s w.class ] || { echo "kernel $seed: warps differ between class and $scheme"; bad=1; }
+    done
+    "$MARGAY" ptx instrument --sm 90 -t blocks,warps=on,counters=register k.ptx | grep -q 'atom.shared.add.u32 __mg_' && near=$((near + 1))
+done
+[ $near -gt 3 ] || { echo "of the random kernels $near count warps of functions in shared memory"; bad=1; }
 # What each thread counted: the sums are the blocks', and a thread of saxpy enters its head once.
 mkdir each
 "$MARGAY" run -q --device emu -t blocks,counters=thread,each=each -o e.p -- "$EX/divergent" >e.out 2>&1 && "$MARGAY" report e.p --json >e.json && python3 - <<'PY' || { echo "each="; bad=1; }
