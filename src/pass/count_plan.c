@@ -70,7 +70,8 @@ enum mg_edge_place mg_edge_place(const struct mg_cfg *c, const struct mg_freq *f
     bool fall = op != MG_OP_brx && (end->guard || op == MG_OP_call) && edge == k->succ_at;
     if (fall) return MG_PLACE_FALL;
     if (op == MG_OP_brx) return MG_PLACE_AWAY;
-    return f->share[edge] < 0.3 && !jumps_over_little(c, block, to) ? MG_PLACE_AWAY : MG_PLACE_GUARD;
+    bool leaves = f->trivial[to]; /* an exit with a guard natively, whatever it jumps over */
+    return f->share[edge] < 0.3 && (leaves || !jumps_over_little(c, block, to)) ? MG_PLACE_AWAY : MG_PLACE_GUARD;
 }
 
 /* Lanes that leave early with nothing counted need no flush of their own. It costs them FLUSH when some

@@ -437,6 +437,18 @@ MG_TEST(tool_blocks_schemes)
         }
 }
 
+/* Lanes that pass a bounds check count nothing: the way out is counted, in a block of its own. */
+MG_TEST(tool_blocks_bounds_check)
+{
+    static const char text[] = HEAD ENTRY("k") GID "setp.ge.u32 %p1, %r1, 100; @%p1 bra OUT; mul.lo.u32 %r4, %r1, 3; st.global.u32 [%rd1], %r4;\nOUT: ret;\n}\n";
+    struct run r;
+    if (run_both(&r, text, "k", 2, 96, 0, "counters=register,warps=off,sm=90")) {
+        check_witness(&r, "bounds check");
+        MG_CHECK(strstr(r.text, "bra $__mg_edge") != NULL);
+    }
+    release(&r);
+}
+
 /* Random kernels, and functions whose counters travel with calls (kernels.h). */
 MG_TEST(tool_blocks_random)
 {
