@@ -159,6 +159,7 @@ static void release_patch(struct mg_patch *p)
     mg_vec_release(&p->tables);
     mg_vec_release(&p->widths);
     mg_vec_release(&p->sums);
+    mg_vec_release(&p->shares);
     mg_vec_release(&p->rows);
     mg_vec_release(&p->skips);
     mg_vec_release(&p->near.cells);

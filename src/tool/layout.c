@@ -23,7 +23,14 @@ void mg_layout_read(const struct mg_region *r, const uint64_t *raw, uint64_t *ce
     for (uint32_t k = 0; k < r->n_copies; k++) {
         const uint64_t *copy = raw + r->at + (uint64_t)k * r->copy_words;
         for (uint32_t i = 0; i < r->n_cells; i++) cells[i] = mg_merge_word((enum mg_merge)r->rules[i], cells[i], copy[i]);
-        for (uint32_t i = 0; i < r->n_sums; i++) cells[r->sums[i].cell] += copy[r->sums[i].slot];
+        for (uint32_t i = 0; i < r->n_sums; i++)
+            if (r->sums[i].cell != UINT32_MAX) cells[r->sums[i].cell] += copy[r->sums[i].slot];
+    }
+    for (uint32_t i = 0; i < r->n_shares; i++) {
+        const struct mg_layout_share *s = &r->shares[i];
+        uint64_t all = 0;
+        for (uint32_t k = 0; k < r->n_copies; k++) all += raw[r->at + (uint64_t)k * r->copy_words + s->slot];
+        cells[s->cell] += all / 32 * s->times;
     }
 }
 

@@ -22,7 +22,8 @@ struct mg_layout_site {
     uint32_t cell, n_cells;
 };
 struct mg_layout_table { uint32_t site, n_keys, n_cells, n_entries; enum mg_merge rule; uint64_t at; /* word in the region */ };
-struct mg_layout_sum { uint32_t cell; uint32_t slot; }; /* a word behind the cells of a copy that belongs to a cell */
+struct mg_layout_sum { uint32_t cell; uint32_t slot; }; /* a word behind the cells of a copy that belongs to a cell; UINT32_MAX: to those it is shared out to */
+struct mg_layout_share { uint32_t cell, slot, times; }; /* each 32 of the word add so much to the cell */
 
 struct mg_region { /* of one tool; strings and arrays live as long as the layout */
     const char *tool;
@@ -31,6 +32,7 @@ struct mg_region { /* of one tool; strings and arrays live as long as the layout
     uint32_t n_cells, n_copies, copy_words;
     uint8_t *rules;                   /* cell -> enum mg_merge */
     struct mg_layout_sum *sums; uint32_t n_sums;
+    struct mg_layout_share *shares; uint32_t n_shares;
     struct mg_layout_site *sites; uint32_t n_sites;
     struct mg_layout_table *tables; uint32_t n_tables;
     uint32_t n_list; uint64_t list_at;   /* words of tool.list: how many, and where in the region */

@@ -9,7 +9,8 @@
  *
  * level=bytes counts accesses and bytes alone: from block counts, guarded instructions in a register.
  * level=full classifies each request (memory_count.c). Instructions of one group (mg_patch_groups) are looked at
- * together where that says enough, and addresses in shared memory where they are made, outside of loops.
+ * together where that says enough, and addresses in shared memory where they are made, outside of loops, or when the
+ * twin is made (memory_fixed.c).
  * This file: sites. memory_report.c: what is shown. */
 #include <stdlib.h>
 
@@ -77,6 +78,9 @@ struct run { /* of one kernel */
     const uint32_t *group_of;
     struct group *state;
     uint32_t n_groups;
+    struct mg_memory_value *values; /* of memory_fixed.c */
+    bool in_rows;                   /* threads are told apart by their numbers in a row alone */
+    mg_id row;                      /* register: all ones where the warp lies in one row; 0: not made yet */
     MG_VEC(struct class_of) classes;
     uint32_t sites;
 };
@@ -162,13 +166,59 @@ static const struct mg_memory_class *class_of(struct run *r, const struct mg_pat
     return &k->k;
 }
 
+/* Is what the address asks for known? Worth it in kernels whose CTAs will hardly be anything but rows. */
+static bool is_fixed(struct run *r, const struct mg_patch_inst *i, const struct mg_access_group *g, const struct mg_access *a, struct mg_memory_fixed *x)
+{
+    return r->in_rows && !i->func_ix && is_classed(g, a) && mg_memory_fix(r->p, &r->values, g->base, (uint32_t)a->bytes * a->vec, x);
+}
+
+static bool is_in_rows(const struct mg_module *m, const struct mg_patch_inst *insts, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const struct mg_node *k = &m->nodes.at[insts[i].node];
+        for (uint32_t o = 0; o < k->n_opnds; o++)
+            if (m->opnds.at[k->opnd + o].kind == MG_OPND_sreg && m->opnds.at[k->opnd + o].id == MG_SREG_tid && m->opnds.at[k->opnd + o].sub != 1) return false;
+    }
+    return true;
+}
+
+static mg_id find_row(struct run *r)
+{
+    if (r->row) return r->row;
+    struct mg_code_at *at = mg_at_entry(r->p, 0);
+    mg_id x = mg_code_temp(at, MG_TYPE_b32), y = mg_code_temp(at, MG_TYPE_b32), z = mg_code_temp(at, MG_TYPE_b32), whole = mg_code_temp(at, MG_TYPE_pred), one = mg_code_temp(at, MG_TYPE_pred);
+    r->row = mg_code_reg(at, MG_TYPE_b32);
+    MG_CODE(at, "mov.u32", mg_o_reg(x), mg_o_sreg(MG_SREG_ntid, 1));
+    MG_CODE(at, "mov.u32", mg_o_reg(y), mg_o_sreg(MG_SREG_ntid, 2));
+    MG_CODE(at, "mov.u32", mg_o_reg(z), mg_o_sreg(MG_SREG_ntid, 3));
+    MG_CODE(at, "and.b32", mg_o_reg(x), mg_o_reg(x), mg_o_imm(31));
+    MG_CODE(at, "setp.eq.u32", mg_o_reg(whole), mg_o_reg(x), mg_o_imm(0));
+    MG_CODE(at, "mul.lo.u32", mg_o_reg(y), mg_o_reg(y), mg_o_reg(z));
+    MG_CODE(at, "setp.eq.u32", mg_o_reg(one), mg_o_reg(y), mg_o_imm(1));
+    MG_CODE(at, "or.pred", mg_o_reg(one), mg_o_reg(one), mg_o_reg(whole));
+    MG_CODE(at, "selp.b32", mg_o_reg(r->row), mg_o_imm(-1), mg_o_imm(0), mg_o_reg(one));
+    return r->row;
+}
+
+static void count_fixed(struct run *r, const struct mg_patch_inst *i, struct mg_memory_request *q, const struct mg_memory_fixed *x)
+{
+    uint32_t sum = UINT32_MAX;
+    if (mg_patch_loops(r->p, 0)->loop_of[i->block] == MG_NO_LOOP) { /* a bit of each thread; in loops it would take registers of its own */
+        sum = mg_patch_warp_sum(r->p);
+        mg_patch_share(r->p, sum, q->cell + x->pattern, 1);
+        if (x->conflicts) mg_patch_share(r->p, sum, q->cell + MG_MC_CONFLICTS, x->conflicts);
+    }
+    mg_memory_count_fixed(q, x, find_row(r), sum);
+}
+
 static void count_uses(struct run *r, const struct mg_patch_inst *insts, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         struct mg_access a;
         const struct mg_access_group *g = r->group_of[i] == UINT32_MAX ? NULL : &r->groups[r->group_of[i]];
         if (!g || g->first != insts[i].node || !access_of(r->p, &insts[i], &a) || !is_classed(g, &a)) continue;
-        find_class(r, insts[i].func_ix, g->base, (uint32_t)a.bytes * a.vec)->uses++;
+        struct mg_memory_fixed x;
+        if (!is_fixed(r, &insts[i], g, &a, &x)) find_class(r, insts[i].func_ix, g->base, (uint32_t)a.bytes * a.vec)->uses++;
     }
 }
 
@@ -234,7 +284,9 @@ static void count_site(struct run *r, uint32_t ix, const struct mg_patch_inst *i
             q.group = &s->shared;
         }
         s->first = q;
+        struct mg_memory_fixed x;
         if (s->same) mg_memory_count_same(&q);
+        else if (is_fixed(r, i, g, a, &x)) count_fixed(r, i, &q, &x);
         else mg_memory_count(&q, class_of(r, i, g, a));
     } else {
         mg_memory_count(&q, NULL);
@@ -277,6 +329,7 @@ static enum mg_err memory_instrument(const void *conf, struct mg_patch *p, struc
     if (o->level == MG_MEMORY_FULL) {
         r.n_groups = mg_patch_groups(p, true, &r.groups, &r.group_of);
         r.state = mg_arena_array(mg_patch_scratch(p), struct group, r.n_groups + 1);
+        r.in_rows = is_in_rows(mg_patch_module(p), insts, n);
         count_uses(&r, insts, n);
         if (is_busy(&r, insts, n)) mg_patch_near(p);
         mg_patch_few_registers(p, 40); /* 48 warps on a multiprocessor: the slow paths' values go to local memory */

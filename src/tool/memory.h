@@ -65,6 +65,19 @@ struct mg_memory_class {
     mg_id breaks;  /* lanes of these that are not in order with the lane before; lane 0: addresses do not ascend word by word */
     bool changes;  /* the value may be made more than once: lanes have to agree on what they know */
 };
+/* What 32 lanes ask of shared memory, known when the twin is made (memory_fixed.c); of warps that lie in one row of their CTA. */
+struct mg_memory_fixed {
+    uint32_t pattern, conflicts; /* a cell of the site; passes beyond the first */
+    uint32_t breaks;   /* lanes that are not in order with the lane before */
+    uint32_t ascends;  /* from lane to lane, word by word or more */
+    uint32_t period;   /* lanes ask for one bank when and only when their numbers differ by a multiple of this; 0: it cannot be said so, or is not needed */
+};
+struct mg_memory_value;
+/* known: NULL at first, of one kernel. value: SSA value of the kernel's own code that addresses count from. False: it is not known. */
+bool mg_memory_fix(struct mg_patch *p, struct mg_memory_value **known, uint32_t value, uint32_t bytes, struct mg_memory_fixed *x);
+/* Counts a request of which that is known. row: register, all ones where the warp lies in one row, else 0. sum: counts threads of
+ * whole warps; UINT32_MAX: they are added to the cells here. */
+void mg_memory_count_fixed(struct mg_memory_request *q, const struct mg_memory_fixed *x, mg_id row, uint32_t sum);
 void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k);
 /* Counts a request. k: class of its addresses, or NULL. */
 void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *k);

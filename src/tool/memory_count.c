@@ -240,28 +240,38 @@ static void put_by_one(struct mg_memory_request *q, uint32_t cell, mg_id v)
     mg_row_put(q->at, q->row, SLOT(cell), R(v), mg_value_leader(q->at));
 }
 
+/* Is one of the active lanes, whose addresses ascend, not in order with the lowest: is there a break between them? */
+static mg_id is_broken(struct mg_memory_request *q, mg_id breaks)
+{
+    mg_id t = reg32(q), low = reg32(q), p = pred(q);
+    EMIT("neg.s32", R(t), R(q->active));
+    EMIT("and.b32", R(t), R(t), R(q->active));
+    EMIT("shl.b32", R(t), R(t), I(1)); /* breaks above the lowest lane: any lane at or above the first of them? */
+    EMIT("neg.s32", R(t), R(t));
+    EMIT("and.b32", R(t), R(t), R(breaks));
+    EMIT("neg.s32", R(low), R(t));
+    EMIT("and.b32", R(t), R(t), R(low));
+    EMIT("neg.s32", R(t), R(t));
+    EMIT("and.b32", R(t), R(t), R(q->active));
+    EMIT("setp.ne.u32", R(p), R(t), I(0));
+    return p;
+}
+
 /* Lanes of a class: jumps to `tell` with their pattern, to `look` where it is not known. */
 static void count_classed(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id slot, mg_id look, mg_id tell)
 {
-    mg_id t = reg32(q), lowest = reg32(q), beyond = reg32(q), p = pred(q), one = pred(q), some = pred(q), words = reg32(q), total = reg32(q);
+    mg_id t = reg32(q), low = reg32(q), p = pred(q), one = pred(q), some = pred(q), words = reg32(q), total = reg32(q);
     EMIT("not.b32", R(t), R(k->lanes));
     EMIT("and.b32", R(t), R(t), R(q->active));
-    EMIT("and.b32", R(lowest), R(k->breaks), I(1));
-    EMIT("or.b32", R(t), R(t), R(lowest));
+    EMIT("and.b32", R(low), R(k->breaks), I(1));
+    EMIT("or.b32", R(t), R(t), R(low));
     EMIT("setp.ne.u32", R(p), R(t), I(0));
     if (k->changes) EMIT("vote.sync.any.pred", R(p), R(p), mask_of(q));
     jump(q, p, false, look);
-    EMIT("neg.s32", R(lowest), R(q->active));
-    EMIT("and.b32", R(lowest), R(lowest), R(q->active));
-    EMIT("setp.eq.u32", R(one), R(lowest), R(q->active));
-    EMIT("shl.b32", R(t), R(lowest), I(1)); /* breaks above the lowest lane: any lane at or above the first of them? */
-    EMIT("neg.s32", R(t), R(t));
-    EMIT("and.b32", R(t), R(t), R(k->breaks));
-    EMIT("neg.s32", R(beyond), R(t));
-    EMIT("and.b32", R(t), R(t), R(beyond));
-    EMIT("neg.s32", R(t), R(t));
+    EMIT("add.u32", R(t), R(q->active), I(-1));
     EMIT("and.b32", R(t), R(t), R(q->active));
-    EMIT("setp.ne.u32", R(p), R(t), I(0));
+    EMIT("setp.eq.u32", R(one), R(t), I(0));
+    EMIT("mov.pred", R(p), R(is_broken(q, k->breaks)));
     EMIT("selp.u32", R(slot), I(MG_MC_IRREGULAR - MG_MC_SAME), I(MG_MC_UNIT - MG_MC_SAME), R(p));
     EMIT("selp.u32", R(slot), I(0), R(slot), R(one));
     jump(q, p, true, tell);
@@ -453,6 +463,81 @@ void mg_memory_count_same(struct mg_memory_request *q)
     if (q->group) EMIT("setp.eq.u32", R(q->group->covered), R(slot), R(slot));
     ask_lanes(q, done);
     mg_tally_add(q->at, q->cell + MG_MC_SAME, MG_MC_SAME_ALL - MG_MC_SAME + 1, slot);
+    mg_code_place(q->at, done);
+}
+
+/* Lanes of a request of which it is known what all of them would ask for: from which lanes there are. Jumps to nowhere. */
+static void count_some(struct mg_memory_request *q, const struct mg_memory_fixed *x)
+{
+    mg_id slot = reg32(q), t = reg32(q), one = pred(q), p = pred(q), total = reg32(q), tell = mg_code_label(q->at);
+    EMIT("add.u32", R(t), R(q->active), I(-1));
+    EMIT("and.b32", R(t), R(t), R(q->active));
+    EMIT("setp.eq.u32", R(one), R(t), I(0));
+    if (x->pattern == MG_MC_SAME) {
+        EMIT("mov.u32", R(slot), I(0));
+    } else if (!x->breaks || x->breaks == UINT32_MAX - 1) {
+        EMIT("selp.u32", R(slot), I(0), I((x->breaks ? MG_MC_IRREGULAR : MG_MC_UNIT) - MG_MC_SAME), R(one));
+    } else {
+        mg_id breaks = reg32(q);
+        EMIT("mov.u32", R(breaks), I(x->breaks));
+        EMIT("mov.pred", R(p), R(is_broken(q, breaks)));
+        EMIT("selp.u32", R(slot), I(MG_MC_IRREGULAR - MG_MC_SAME), I(MG_MC_UNIT - MG_MC_SAME), R(p));
+        EMIT("selp.u32", R(slot), I(0), R(slot), R(one));
+    }
+    if (x->conflicts) {
+        jump(q, one, false, tell);
+        if (x->period == 16) {
+            EMIT("shr.u32", R(t), R(q->active), I(16));
+            EMIT("and.b32", R(t), R(t), R(q->active));
+            EMIT("setp.ne.u32", R(p), R(t), I(0));
+            EMIT("selp.u32", R(total), I(1), I(0), R(p));
+        } else {
+            mg_id words = reg32(q);
+            if (x->period) {
+                uint32_t mine = 0;
+                for (uint32_t l = 0; l < 32; l += x->period) mine |= 1u << l;
+                EMIT("and.b32", R(t), R(mg_value_lane(q->at)), I(x->period - 1));
+                EMIT("shl.b32", R(words), I(mine), R(t));
+                EMIT("and.b32", R(words), R(words), R(q->active));
+            } else {
+                mg_memory_rivals(q, words, R(q->active));
+            }
+            EMIT("popc.b32", R(words), R(words));
+            mg_memory_passes(q, words, total);
+        }
+        put_by_one(q, MG_MC_CONFLICTS, total);
+    }
+    mg_code_place(q->at, tell);
+    mg_tally_add(q->at, q->cell + MG_MC_SAME, MG_MC_SAME_ALL - MG_MC_SAME + 1, slot);
+}
+
+void mg_memory_count_fixed(struct mg_memory_request *q, const struct mg_memory_fixed *x, mg_id in_row, uint32_t sum)
+{
+    mg_id full = pred(q), p = pred(q), some = mg_code_label(q->at), any = mg_code_label(q->at), done = mg_code_label(q->at);
+    ask_lanes(q, done);
+    EMIT("setp.eq.u32", R(full), R(q->active), R(in_row));
+    if (sum != UINT32_MAX) {
+        mg_code_push_guard(q->at, full, false);
+        mg_sum_add(q->at, sum, I(1));
+        mg_code_pop_guard(q->at);
+        jump(q, full, false, done);
+    } else {
+        mg_id row = reg32(q);
+        jump(q, full, true, some);
+        set_pattern(q, row, I(SLOT(x->pattern)));
+        if (x->conflicts) set_slot(q, row, MG_MC_CONFLICTS, I(x->conflicts));
+        mg_row_add(q->at, q->row, row);
+        jump(q, 0, false, done);
+        mg_code_place(q->at, some);
+    }
+    if (x->ascends || x->pattern == MG_MC_SAME) {
+        EMIT("setp.eq.u32", R(p), R(in_row), I(0));
+        jump(q, p, false, any);
+        count_some(q, x);
+        jump(q, 0, false, done);
+        mg_code_place(q->at, any);
+    }
+    mg_memory_count(q, NULL);
     mg_code_place(q->at, done);
 }
 

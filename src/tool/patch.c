@@ -266,6 +266,18 @@ uint32_t mg_patch_sum(struct mg_patch *p, uint32_t cell)
     return p->sums.n - 1;
 }
 
+uint32_t mg_patch_warp_sum(struct mg_patch *p)
+{
+    *mg_vec_push(&p->sums) = UINT32_MAX;
+    return p->sums.n - 1;
+}
+
+void mg_patch_share(struct mg_patch *p, uint32_t sum, uint32_t cell, uint32_t times)
+{
+    if (cell >= p->rules.n || p->rules.at[cell] != MG_MERGE_SUM || sum >= p->sums.n) mg_patch_refuse(p, MG_ERR_STATE, "a share of a sum goes to a cell of rule SUM");
+    else *mg_vec_push(&p->shares) = (struct mg_patch_share){sum, cell, times};
+}
+
 /* Can this result be set to 0 by one move, or is there none? */
 static bool can_zero(const struct mg_module *m, const struct mg_opnd *d)
 {

@@ -162,6 +162,9 @@ void mg_count_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, 
 /* A sum in registers: add to it anywhere in the kernel, functions included. */
 uint32_t mg_patch_sum(struct mg_patch *p, uint32_t cell);
 void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v); /* b32 or b64 */
+/* A sum of threads of whole warps that has no cell of its own: each 32 of it add so much to a cell, or to several. */
+uint32_t mg_patch_warp_sum(struct mg_patch *p);
+void mg_patch_share(struct mg_patch *p, uint32_t sum, uint32_t cell, uint32_t times);
 
 /* A row of n (at most 32) cells from `first` on, whose rule is a sum: lane k keeps the k-th. Add to it anywhere:
  * v (b32, at most 64) of each lane here goes to its own cell, 0 in lanes from n on. Lanes that are not here cannot count. */

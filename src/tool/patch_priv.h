@@ -71,6 +71,7 @@ struct mg_code_at {
     MG_VEC(struct mg_code_item) items;
 };
 struct mg_patch_sum_use { uint32_t sum; unsigned kind; /* enum mg_rc_kind */ double weight; uint64_t most; /* in an activation */ };
+struct mg_patch_share { uint32_t sum, cell, times; };
 struct mg_patch_row { uint32_t first, n; mg_id *regs; /* by func_ix; 0: none */ };
 struct mg_patch_near { /* cells in the CTA's shared memory (patch_shared.c) */
     bool wanted, tried;
@@ -98,7 +99,8 @@ struct mg_patch {
     MG_VEC(struct mg_layout_site) sites;
     MG_VEC(mg_id) site_nodes;
     MG_VEC(struct mg_layout_table) tables;
-    MG_VEC(uint32_t) sums;             /* their cells */
+    MG_VEC(uint32_t) sums;             /* their cells; UINT32_MAX: shares */
+    MG_VEC(struct mg_patch_share) shares;
     MG_VEC(struct mg_patch_row) rows;
     MG_VEC(struct mg_patch_skips) skips;
     struct mg_patch_near near;

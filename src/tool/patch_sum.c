@@ -88,6 +88,14 @@ void mg_sums_place(struct mg_patch *p)
             *mg_vec_push(&slots) = (struct mg_layout_sum){.cell = p->sums.at[list[k].sum], .slot = slot};
         }
     }
+    MG_VEC(struct mg_layout_share) shares = {0};
+    for (uint32_t f = 0; f < n_funcs; f++)
+        for (uint32_t k = 0; k < p->own[f].n_sums; k++)
+            for (uint32_t i = 0; i < p->shares.n; i++)
+                if (p->shares.at[i].sum == p->own[f].sums[k].sum) *mg_vec_push(&shares) = (struct mg_layout_share){p->shares.at[i].cell, r->n_cells + p->own[f].first_sum + k, p->shares.at[i].times};
+    r->shares = mg_arena_copy(&p->all->layout->arena, shares.at, shares.n * sizeof *r->shares);
+    r->n_shares = shares.n;
+    mg_vec_release(&shares);
     r->sums = mg_arena_copy(&p->all->layout->arena, slots.at, slots.n * sizeof *r->sums);
     r->n_sums = slots.n;
     mg_vec_release(&slots);
