@@ -16,7 +16,7 @@ struct mg_chan_piece {               /* of a page */
     uint32_t page;                   /* to give back when it is read; UINT32_MAX: none */
     struct mg_chan_copy *copy;       /* to let go then */
 };
-struct mg_chan_reading {             /* of a ring, by its reader */
+struct mg_chan_reading {             /* of a ring, by who reads its share */
     uint32_t number, from;           /* what comes next */
     uint32_t left, left_from;        /* a page that others went before, and where its rest begins */
     MG_VEC(struct mg_chan_piece) held; /* pages behind one that is still out, in order */
@@ -50,7 +50,7 @@ struct mg_chans {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct mg_chan *first;           /* only ever added to */
-    uint32_t n_readers;
+    uint32_t n_readers, n_shares;    /* threads; parts of the rings, each read by one of them at a time: the workers of tools */
     uint32_t n_pieces;               /* not read yet; atomic */
     bool ending;                     /* launches that nobody will end keep no channel any more */
     struct mg_chan_sums sums[MG_MAX_USES];

@@ -111,6 +111,7 @@ void mg_channel_once(struct mg_code_at *at, uint32_t site, const mg_id *words, u
 struct mg_record {
     enum mg_record_kind kind;       /* what it was written as; accesses are FULL to FAR */
     uint32_t site, launch, warp, mask, number;
+    uint32_t n_lanes;               /* in the mask */
     uint64_t cta;
     uint32_t width;                 /* accesses: bytes of a lane's */
     uint64_t first;                 /* accesses: address of the lowest lane */
@@ -128,7 +129,9 @@ bool mg_channel_read(const uint64_t *segments, uint32_t bytes, mg_channel_widths
 uint32_t mg_channel_whole(const uint64_t *segments, uint32_t bytes, uint32_t *open);
 
 /* ---- a tool that reads: tool.stream is called with segments, on several threads at once; what one warp
- * wrote comes in order, on one thread. ---------------------------------------------------------------------- */
+ * wrote comes in order, to one worker. A worker is called by one thread at a time, not always the same. ------------ */
+
+enum { MG_STREAM_MOST_WORKERS = 64 };
 
 struct mg_stream_launch { /* lives until tool.end */
     const char *kernel;
@@ -138,7 +141,8 @@ struct mg_stream_launch { /* lives until tool.end */
     const uint8_t *widths; uint32_t n_widths;
 };
 struct mg_stream {
-    uint32_t worker, n_workers;     /* which thread of the reader's */
+    uint32_t worker, n_workers;     /* what a tool keeps by worker nobody else is at */
+    const uint64_t *next;           /* what will be handed over after this, mostly: it comes from memory while this is read; NULL: not known */
     const struct mg_stream_launch *(*launch)(const struct mg_stream *s, uint32_t number); /* of a record; NULL: none such */
 };
 /* The records of segments that tool.stream got. */

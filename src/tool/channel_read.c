@@ -4,19 +4,25 @@
 
 #include <string.h>
 
-static uint32_t count(uint32_t mask) { return (uint32_t)__builtin_popcount(mask); }
-
-/* Words behind the record's first; UINT32_MAX: no such record. */
-static uint32_t words_behind(uint64_t head, uint64_t second, bool has_second)
+/* The compiler's own is a call where the processor need not have the instruction. */
+static uint32_t count(uint32_t mask)
 {
-    uint32_t n = count((uint32_t)second), k = (uint32_t)(head >> 32 & 0xffff);
+    mask -= mask >> 1 & 0x55555555;
+    mask = (mask & 0x33333333) + (mask >> 2 & 0x33333333);
+    return ((mask + (mask >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
+}
+
+/* Words behind the record's first, n its lanes; UINT32_MAX: no such record. */
+static uint32_t words_behind(uint64_t head, uint32_t n, bool has_second)
+{
+    uint32_t k = (uint32_t)(head >> 32 & 0xffff);
     switch (head >> 60) {
     case MG_RECORD_FULL: return 0;
     case MG_RECORD_UNIT:
     case MG_RECORD_SAME: return 1;
     case MG_RECORD_NEAR: return has_second ? 1 + (n + 1) / 2 : UINT32_MAX;
     case MG_RECORD_FAR: return has_second ? 1 + n : UINT32_MAX;
-    case MG_RECORD_LANES: return k && k <= MG_CHANNEL_MOST_WORDS ? k * count((uint32_t)head) : UINT32_MAX;
+    case MG_RECORD_LANES: return k && k <= MG_CHANNEL_MOST_WORDS ? k * n : UINT32_MAX;
     case MG_RECORD_ONCE: return k <= MG_CHANNEL_MOST_WORDS ? k : UINT32_MAX;
     default: return UINT32_MAX;
     }
@@ -46,6 +52,7 @@ struct reader {
     void *widths_user;
     void (*fn)(void *user, const struct mg_record *r);
     void *user;
+    const uint64_t *next; /* fetched meanwhile */
     bool knows;          /* the launch: who is asked may have to lock, and most segments are of the same */
     uint32_t launch, n_sites;
     const uint8_t *width;
@@ -64,21 +71,22 @@ static bool read_records(struct reader *c, const uint64_t *segment, uint32_t n)
     const uint8_t *width = c->width;
     for (uint32_t i = MG_CHANNEL_SEGMENT_HEAD / 8; i < n;) {
         uint64_t head = segment[i];
-        uint32_t behind = words_behind(head, i + 1 < n ? segment[i + 1] : 0, i + 1 < n);
+        bool has_second = i + 1 < n;
+        r.kind = (enum mg_record_kind)(head >> 60);
+        r.mask = r.kind == MG_RECORD_FULL ? UINT32_MAX : r.kind > MG_RECORD_FAR ? (uint32_t)head : has_second ? (uint32_t)segment[i + 1] : 0;
+        r.n_lanes = count(r.mask);
+        uint32_t behind = words_behind(head, r.n_lanes, has_second);
         if (behind == UINT32_MAX || i + 1 + behind > n) return false;
         const uint64_t *w = segment + i + 1;
         i += 1 + behind;
-        r.kind = (enum mg_record_kind)(head >> 60);
         r.site = (uint32_t)(head >> 49 & 0x7ff);
         if (!width || r.site >= c->n_sites) return false;
         if (r.kind <= MG_RECORD_FAR) {
             r.first = head & 0x1ffffffffffff;
             r.width = width[r.site];
-            r.mask = r.kind == MG_RECORD_FULL ? UINT32_MAX : (uint32_t)w[0];
             r.n_words = 0;
             r.words = w + 1;
         } else {
-            r.mask = (uint32_t)head;
             r.n_words = (uint32_t)(head >> 32 & 0xffff);
             r.words = w;
         }
@@ -96,24 +104,41 @@ static uint32_t words_of(uint64_t head, uint32_t n)
 }
 static uint32_t used_of(uint64_t head) { return head >> 62 == MG_SEGMENT_OPENED ? (uint32_t)(head >> MG_SEGMENT_USED_SHIFT & 0x3ff) : 0; }
 
-bool mg_channel_read(const uint64_t *segments, uint32_t bytes, mg_channel_widths_fn widths, void *widths_user,
-                     void (*fn)(void *user, const struct mg_record *r), void *user)
+/* Memory that a device wrote: who goes from head to head waits at each of them. Fetched in pieces of one size: a loop that ends
+ * elsewhere for each segment is a jump that the processor foretells wrongly. */
+enum { LINE = 64 / 8, FETCH = 2048 / 8 };
+
+static uint32_t fetch(const uint64_t *words, uint32_t from, uint32_t to)
 {
-    struct reader c = {.widths = widths, .widths_user = widths_user, .fn = fn, .user = user};
-    for (uint32_t i = 0, n = bytes / 8, words; i < n; i += words) {
+    for (; from < to; from += FETCH)
+        for (uint32_t k = 0; k < FETCH; k += LINE) __builtin_prefetch(&words[from + k], 0, 2);
+    return from;
+}
+
+static bool read_segments(struct reader *c, const uint64_t *segments, uint32_t bytes)
+{
+    for (uint32_t i = 0, n = bytes / 8, words, fetched = c->next ? 0 : n; i < n; i += words) {
         uint32_t used = used_of(segments[i]);
         words = words_of(segments[i], n - i);
-        if (!words || used > words || (used && (used < MG_CHANNEL_SEGMENT_HEAD / 8 || !read_records(&c, segments + i, used)))) return false;
+        if (fetched < i) fetched = fetch(c->next, fetched, i);
+        if (!words || used > words || (used && (used < MG_CHANNEL_SEGMENT_HEAD / 8 || !read_records(c, segments + i, used)))) return false;
     }
     return true;
 }
 
+bool mg_channel_read(const uint64_t *segments, uint32_t bytes, mg_channel_widths_fn widths, void *widths_user,
+                     void (*fn)(void *user, const struct mg_record *r), void *user)
+{
+    struct reader c = {.widths = widths, .widths_user = widths_user, .fn = fn, .user = user};
+    return read_segments(&c, segments, bytes);
+}
+
 uint32_t mg_channel_whole(const uint64_t *segments, uint32_t bytes, uint32_t *open)
 {
-    enum { AHEAD = 4096 / 8, LINE = 64 / 8 }; /* memory that a device wrote: who goes from head to head waits at each of them */
+    enum { AHEAD = 4096 / 8 };
     uint32_t i = 0, n = bytes / 8, fetched = 0;
     for (uint32_t words; i < n && (words = words_of(segments[i], n - i)); i += words) {
-        for (; fetched < MG_MIN(i + AHEAD, n); fetched += LINE) __builtin_prefetch(&segments[fetched], 0, 2);
+        if (fetched < i + AHEAD && fetched < n) fetched = fetch(segments, fetched, MG_MIN(i + AHEAD, n));
         if (segments[i] >> 62 == MG_SEGMENT_OPENED && !used_of(segments[i])) ++*open;
     }
     return 8 * i;
@@ -129,5 +154,6 @@ static const uint8_t *widths_of(void *user, uint32_t launch, uint32_t *n)
 
 bool mg_stream_read(const struct mg_stream *s, const uint64_t *segments, uint32_t bytes, void (*fn)(void *user, const struct mg_record *r), void *user)
 {
-    return mg_channel_read(segments, bytes, widths_of, (void *)(uintptr_t)s, fn, user);
+    struct reader c = {.widths = widths_of, .widths_user = (void *)(uintptr_t)s, .fn = fn, .user = user, .next = s->next};
+    return read_segments(&c, segments, bytes);
 }
