@@ -13,23 +13,26 @@
 static const struct mg_tool_opt accesses_opts[] = {
     {"form", "coded", "coded: 8 bytes for a coalesced access of a warp; lanes: 64 bytes for every lane"},
     {"out", "", "file that gets each access as a line: launch kernel cta warp number ptx-line address..."},
-    {"raw", "", "files FILE.0, FILE.1, ... that get the segments as they come, one for each reading thread"},
+    {"raw", "", "files FILE.0, FILE.1, ... that get the segments as they come, one for each worker"},
     {0},
 };
 
-enum { RECENT = 1 << 12, LANE_WORDS = 8 };
+enum { RECENT = 1 << 12, GROUPS = 8, LANE_WORDS = 8, AT_ONCE = 16 };
 
-struct part { /* of one reader */
+struct part { /* of one worker */
     FILE *raw;
     uint64_t records, lanes, bytes, disorder, sum;
-    struct recent { uint64_t key; int32_t all, most, next[32]; } recent[RECENT]; /* warps, by what their lanes should number on from: at least `all`, at most `most` */
+    uint32_t n_taken;
+    struct taken { const uint64_t *words; uint64_t cta, key; uint32_t site, n, mask; int32_t number; } taken[AT_ONCE + 1]; /* records that are looked at together; then one of no lanes */
+    uint64_t key[RECENT];            /* warps */
+    struct recent { uint32_t mask[GROUPS]; int32_t next[GROUPS]; } recent[RECENT]; /* and from what groups of their lanes should number on: a lane is in one at most */
 };
 struct conf {
     bool by_lane;
     char *out, *raw;
     FILE *file;
     pthread_mutex_t lock;
-    struct part *parts[64];
+    struct part *parts[MG_STREAM_MOST_WORKERS];
     uint64_t expected;
     const struct mg_tool_host *host;
 };
@@ -143,9 +146,6 @@ static void write_line(struct reading *x, const struct mg_record *r)
     pthread_mutex_unlock(&c->lock);
 }
 
-#define BITS(n) 1u << (n), 1u << ((n) + 1), 1u << ((n) + 2), 1u << ((n) + 3)
-static const uint32_t lane_bits[32] = {BITS(0), BITS(4), BITS(8), BITS(12), BITS(16), BITS(20), BITS(24), BITS(28)};
-
 /* Is it the kernel's own? Functions that stay calls number their records anew. */
 static bool is_kernel(struct reading *x, const struct mg_record *r)
 {
@@ -156,38 +156,77 @@ static bool is_kernel(struct reading *x, const struct mg_record *r)
     return true;
 }
 
-/* A record's number is higher than any that its lanes took part in. A warp begins anew with 0 where a graph's node runs
- * again; one that is not remembered any more is not compared. */
-static void check_order(struct part *p, const struct mg_record *r)
+/* Makes one of the two groups that number on from the least; returns the place that is free then. */
+static uint32_t join_lowest(struct recent *w)
 {
-    uint64_t key = ((uint64_t)r->launch << 40 ^ r->cta << 8 ^ r->warp) + 1;
-    struct recent *w = &p->recent[(key * 0x9e3779b97f4a7c15u) >> 52];
-    int32_t early = 0, number = (int32_t)r->number;
-    if (w->key != key || !number) *w = (struct recent){.key = key};
-    if (r->mask == UINT32_MAX) {
-        p->disorder += number < w->most;
-        w->all = w->most = number + 1;
-        return;
+    uint32_t least = w->next[1] < w->next[0], second = !least;
+    for (uint32_t i = 2; i < GROUPS; i++) {
+        if (w->next[i] < w->next[least]) second = least, least = i;
+        else if (w->next[i] < w->next[second]) second = i;
     }
-    for (int i = 0; i < 32; i++) { /* all alike: several at a time */
-        int32_t in = -((r->mask & lane_bits[i]) != 0);
-        early |= in & -(number < w->next[i]);
-        w->next[i] = (in & (number + 1)) | (~in & w->next[i]);
-    }
-    p->disorder += early || number < w->all;
-    w->most = MG_MAX(w->most, number + 1);
+    w->mask[least] |= w->mask[second];
+    return second;
 }
 
-/* What lanes wrote in form=lanes. */
-static void take_lanes(struct part *p, const struct mg_record *r, uint32_t n)
+/* A record's number is higher than any that its lanes took part in. A warp begins anew with 0 where a graph's node runs
+ * again; one that is not remembered any more is not compared. */
+static void check_order(struct part *p, const struct taken *r)
 {
-    uint64_t sum = 0, wrong = r->n_words != LANE_WORDS;
-    for (const uint64_t *w = r->words; n && !wrong; n--, w += LANE_WORDS) {
-        wrong = (w[6] ^ (w[0] + w[1] + w[2] + w[3])) | (w[7] ^ r->site) | (w[1] ^ r->cta);
+    uint32_t at = (uint32_t)(r->key * 0x9e3779b97f4a7c15u >> 52), early = 0, into = GROUPS;
+    struct recent *w = &p->recent[at];
+    if (p->key[at] != r->key || !r->number) {
+        p->key[at] = r->key;
+        memset(w, 0, sizeof *w);
+    }
+    for (int i = 0; i < GROUPS; i++) { /* all alike: several at a time */
+        early |= w->mask[i] & r->mask & -(uint32_t)(r->number < w->next[i]);
+        w->mask[i] &= ~r->mask;
+    }
+    p->disorder += early != 0;
+    for (uint32_t i = 0; i < GROUPS; i++) into = w->mask[i] ? into : i;
+    if (into == GROUPS) into = join_lowest(w);
+    w->mask[into] = r->mask;
+    w->next[into] = r->number + 1;
+}
+
+static uint64_t wrong_in(const struct taken *r, const uint64_t *w)
+{
+    return (w[6] ^ (w[0] + w[1] + w[2] + w[3])) | (w[7] ^ r->site) | (w[1] ^ r->cta);
+}
+
+/* What lanes wrote in form=lanes: lane by lane through all records, since a loop of few rounds for each is a jump that the
+ * processor foretells wrongly each time. */
+static void check_lanes(struct part *p, uint32_t lanes)
+{
+    const struct taken *r = p->taken;
+    const uint64_t *w = r->words;
+    uint64_t sum = 0, wrong = 0;
+    for (uint32_t left = r->n; lanes; lanes--) {
+        wrong |= wrong_in(r, w);
         sum += w[0];
+        bool last = !--left;
+        r += last;
+        const uint64_t *words = r->words;
+        uint32_t n = r->n;
+        w = last ? words : w + LANE_WORDS;
+        left = last ? n : left;
     }
     p->sum += sum;
-    p->disorder += wrong != 0;
+    if (!wrong) return;
+    for (r = p->taken; r < p->taken + p->n_taken; r++) {
+        for (wrong = 0, w = r->words; w < r->words + (size_t)r->n * LANE_WORDS; w += LANE_WORDS) wrong |= wrong_in(r, w);
+        p->disorder += wrong != 0;
+    }
+}
+
+static void check_taken(struct part *p)
+{
+    uint32_t lanes = 0;
+    for (uint32_t i = 0; i < p->n_taken; i++) lanes += p->taken[i].n;
+    if (lanes) check_lanes(p, lanes);
+    for (uint32_t i = 0; i < p->n_taken; i++)
+        if (p->taken[i].key) check_order(p, &p->taken[i]);
+    p->n_taken = 0;
 }
 
 /* Of the addresses of a coded record. */
@@ -211,14 +250,19 @@ static uint64_t sum_of(const struct mg_record *r, uint32_t n)
 static void take(void *user, const struct mg_record *r)
 {
     struct reading *x = user;
-    uint32_t n = (uint32_t)__builtin_popcount(r->mask);
-    x->p->records++;
-    x->p->lanes += n;
-    if (!n) return;
-    if (is_kernel(x, r)) check_order(x->p, r);
-    if (r->kind == MG_RECORD_LANES) take_lanes(x->p, r, n);
-    else x->p->sum += sum_of(r, n);
+    struct part *p = x->p;
+    bool lanes = r->kind == MG_RECORD_LANES, damaged = lanes && r->n_words != LANE_WORDS;
+    p->records++;
+    p->lanes += r->n_lanes;
+    p->disorder += damaged;
+    if (!r->n_lanes || damaged) return;
+    struct taken *t = &p->taken[p->n_taken++];
+    *t = (struct taken){.words = r->words, .cta = r->cta, .site = r->site, .mask = r->mask, .number = (int32_t)r->number};
+    if (is_kernel(x, r)) t->key = ((uint64_t)r->launch << 40 ^ r->cta << 8 ^ r->warp) + 1;
+    if (lanes) t->n = r->n_lanes;
+    else p->sum += sum_of(r, r->n_lanes);
     if (x->c->file) write_line(x, r);
+    if (p->n_taken == AT_ONCE) check_taken(p);
 }
 
 static struct part *new_part(const struct conf *c, uint32_t worker)
@@ -240,6 +284,7 @@ static void accesses_stream(void *conf, const struct mg_stream *s, const uint64_
     x.p->bytes += bytes;
     if (x.p->raw) fwrite(segment, 1, bytes, x.p->raw);
     if (!mg_stream_read(s, segment, bytes, take, &x)) x.p->disorder++;
+    check_taken(x.p);
 }
 
 static void accesses_begin(void *conf, const struct mg_tool_host *host)
