@@ -20,13 +20,15 @@ mg_id mg_insert(struct mg_module *m, mg_id func, mg_id at, const char *form, con
     return id;
 }
 
-/* First node that is code, a label or a scope: entry code goes in front of it. */
+/* First node that is code, a label that code jumps to or a scope: entry code goes in front of it. Labels of debug information may stand in
+ * front of variables that entry code names. */
 static mg_id find_entry(const struct mg_module *m, mg_id func)
 {
     mg_id at = 0;
     MG_EACH_NODE(m, &m->funcs.at[func], id) {
         unsigned kind = m->nodes.at[id].kind;
         if (kind != MG_NODE_inst && kind != MG_NODE_label && kind != MG_NODE_open) continue;
+        if (kind == MG_NODE_label && !m->labels.at[m->nodes.at[id].ref].targeted) continue;
         at = id;
         break;
     }

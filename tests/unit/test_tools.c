@@ -370,3 +370,16 @@ MG_TEST(tools_bounds_many_sites)
     if (got && (strncmp(got, "bounds|", 7) || strstr(got + 1, "bounds|") || !strstr(got, "|0 bytes behind the end of"))) mg_test_fail(__FILE__, __LINE__, "%s", got);
     free(got);
 }
+
+/* A label of debug information in front of the variables, as LLVM writes it. */
+MG_TEST(tools_bounds_behind_labels)
+{
+    static const char text[] = TOOL_HEAD ".visible .entry k (.param .u64 o, .param .u32 n)\n{\n" TOOL_REGS "Lfunc_begin0:\n.shared .align 4 .b8 s[256];\n"
+        "ld.param.u64 %rd1, [o]; mov.u32 %r1, %tid.x; and.b32 %r1, %r1, 63; mov.u32 %r2, s; mad.lo.u32 %r2, %r1, 4, %r2; st.shared.u32 [%r2], %r1; ret;\n}\n";
+    const struct tool_shape *const shapes[] = {&full, &as_gpu};
+    for (int i = 0; i < 2; i++) {
+        char *got = tool_run_json("bounds", "", text, shapes[i]);
+        if (got && strcmp(got, "{\"findings\":[],\"more\":0}")) mg_test_fail(__FILE__, __LINE__, "a program without faults: %s", got);
+        free(got);
+    }
+}
