@@ -56,7 +56,7 @@ static void add_table(const struct mg_one_table *t, struct mg_buf *out)
         }
         mg_buf_adds(out, "</tbody></table></div>\n");
     } else if (t->columns.n) {
-        mg_buf_adds(out, "<p class=\"note\">nothing was counted</p>\n");
+        mg_buf_printf(out, "<p class=\"note\">%s</p>\n", t->empty);
     }
     if (t->n_rows > shown) mg_buf_printf(out, "<p class=\"note\">and %u more rows (margay report --csv --table %s has all)</p>\n", t->n_rows - shown, t->name);
     for (uint32_t i = 0; i < t->notes.n; i++) mg_buf_adds(out, "<p class=\"note\">"), mg_chart_text(out, t->notes.at[i]), mg_buf_adds(out, "</p>\n");

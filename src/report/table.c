@@ -106,7 +106,7 @@ void mg_add_table(const struct mg_one_table *t, const struct mg_report_opts *o, 
         trim(out);
     }
     if (t->n_rows > shown) mg_buf_printf(out, "  and %u more rows (--top %u)\n", t->n_rows - shown, t->n_rows);
-    if (t->columns.n && !t->n_rows) mg_buf_adds(out, "  nothing was counted\n");
+    if (t->columns.n && !t->n_rows) mg_buf_printf(out, "  %s\n", t->empty);
     for (uint32_t i = 0; i < t->notes.n; i++) mg_buf_printf(out, "  %s\n", t->notes.at[i]);
     mg_buf_release(&cell);
     free(widths);

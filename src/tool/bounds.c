@@ -9,6 +9,7 @@
  *
  * list: n, steps of the search, then pairs (begin, bytes); n = all ones: more allocations than fit, the
  * launch is not checked. Behind room for all of them, one word an instruction: the pair hit last. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,14 +21,22 @@ enum { most_ranges = 1024, head_words = 2, entries = 32 };
 enum { key_launch, key_cta, key_thread, key_address, key_begin, key_bytes, n_keys };
 enum { note_write = 1, note_atomic = 2, note_shared = 4, note_bytes = 8 /* shift */ };
 
-struct conf { const struct mg_tool_host *host; };
+struct conf { const struct mg_tool_host *host; uint64_t *unchecked; /* launches */ };
 static const struct mg_tool_opt bounds_opts[] = {{0}};
 
 static enum mg_err bounds_configure(const char *args, void **conf, struct mg_diag *d)
 {
     static const struct mg_field none[] = {{0}};
     const struct conf defaults = {0};
-    return mg_fields_parse("bounds", none, &defaults, sizeof defaults, args, conf, d);
+    enum mg_err err = mg_fields_parse("bounds", none, &defaults, sizeof defaults, args, conf, d);
+    if (!err) ((struct conf *)*conf)->unchecked = mg_xcalloc(1, sizeof(uint64_t));
+    return err;
+}
+
+static void bounds_release(void *conf)
+{
+    if (conf) free(((struct conf *)conf)->unchecked);
+    free(conf);
 }
 
 static void bounds_begin(void *conf, const struct mg_tool_host *host)
@@ -58,6 +67,22 @@ static int by_begin(const void *a, const void *b)
     return (x[0] > y[0]) - (x[0] < y[0]);
 }
 
+static void tell_unchecked(const struct conf *c)
+{
+    char text[100];
+    uint64_t n = __atomic_add_fetch(c->unchecked, 1, __ATOMIC_RELAXED);
+    snprintf(text, sizeof text, "bounds: launches are not checked while more than %d allocations are alive", (int)most_ranges);
+    if (n == 1 && c->host && c->host->say) c->host->say(text);
+}
+
+static void bounds_end(void *conf)
+{
+    const struct conf *c = conf;
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)__atomic_load_n(c->unchecked, __ATOMIC_RELAXED));
+    if (c->host && c->host->result) c->host->result("bounds", "unchecked_launches", text);
+}
+
 static uint32_t bounds_list(const void *conf, const struct mg_tool_launch *l, uint64_t *words, uint32_t n)
 {
     const struct conf *c = conf;
@@ -67,6 +92,7 @@ static uint32_t bounds_list(const void *conf, const struct mg_tool_launch *l, ui
     else r.more = true;
     if (r.more) {
         words[0] = UINT64_MAX;
+        tell_unchecked(c);
         return head_words;
     }
     qsort(r.at, r.n, sizeof *r.at, by_begin);
@@ -524,7 +550,7 @@ static uint64_t tell_table(const struct mg_result_kernel *k, const struct mg_res
 
 static void bounds_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
 {
-    uint64_t lost = 0;
+    uint64_t lost = 0, counted = 0;
     (void)conf;
     mg_table_begin(t, "bounds", "accesses outside of live allocations: left out");
     mg_table_column(t, "line", MG_COL_PLACE, NULL);
@@ -537,6 +563,8 @@ static void bounds_profile(const void *conf, const struct mg_tool_result *r, str
     mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
     mg_json_key(j, "findings");
     mg_json_arr(j);
+    for (uint32_t k = 0; k < r->n_kernels; k++) counted += r->kernels[k].counted;
+    if (counted) mg_table_empty(t, "none");
     for (uint32_t k = 0; k < r->n_kernels; k++)
         for (uint32_t i = 0; i < r->kernels[k].n_tables; i++) lost += tell_table(&r->kernels[k], &r->kernels[k].tables[i], t, j);
     mg_json_end(j, ']');
@@ -548,6 +576,6 @@ extern const struct mg_tool mg_tool_bounds;
 const struct mg_tool mg_tool_bounds = {
     .name = "bounds", .summary = "accesses outside of live allocations: reported and left out",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.8 (docs/measured.md)",
-    .opts = bounds_opts, .configure = bounds_configure, .release = free, .begin = bounds_begin,
+    .opts = bounds_opts, .configure = bounds_configure, .release = bounds_release, .begin = bounds_begin, .end = bounds_end,
     .analyze = bounds_analyze, .instrument = bounds_instrument, .initialize = bounds_initialize, .list = bounds_list, .profile = bounds_profile,
 };

@@ -236,7 +236,7 @@ static void latency_profile(const void *conf, const struct mg_tool_result *r, st
     mg_table_column(t, "mean", MG_COL_REAL, "cycles");
     mg_table_column(t, "median", MG_COL_REAL, "cycles");
     mg_table_column(t, "95 %", MG_COL_REAL, "cycles");
-    mg_table_column(t, "", MG_COL_TEXT, NULL);
+    mg_table_column(t, "note", MG_COL_TEXT, NULL);
     mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
     mg_json_key(j, "kernels");
     mg_json_arr(j);

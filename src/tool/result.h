@@ -72,6 +72,8 @@ void mg_table_sort(struct mg_table *t, uint32_t column);
 void mg_table_chart(struct mg_table *t, const char *name, const char *title, const char *svg, size_t n);
 /* The picture added last, a graph, for Graphviz. */
 void mg_table_chart_dot(struct mg_table *t, const char *dot);
+/* What to say of the table if it has no rows; else "nothing was counted". */
+void mg_table_empty(struct mg_table *t, const char *text);
 /* A line of text under the table, or in front of the next. */
 void mg_table_note(struct mg_table *t, const char *fmt, ...) MG_PRINTF(2, 3);
 

@@ -19,7 +19,7 @@ static struct mg_one_table *last(struct mg_table *t)
 
 void mg_table_begin(struct mg_table *t, const char *name, const char *title)
 {
-    *mg_vec_push(&t->tables) = (struct mg_one_table){.name = keep(t, name), .title = keep(t, title ? title : name)};
+    *mg_vec_push(&t->tables) = (struct mg_one_table){.name = keep(t, name), .title = keep(t, title ? title : name), .empty = "nothing was counted"};
 }
 
 void mg_table_column(struct mg_table *t, const char *name, enum mg_column_kind kind, const char *unit)
@@ -118,6 +118,8 @@ void mg_table_sort(struct mg_table *t, uint32_t column)
     o->order = order;
     free(s);
 }
+
+void mg_table_empty(struct mg_table *t, const char *text) { last(t)->empty = keep(t, text); }
 
 void mg_table_note(struct mg_table *t, const char *fmt, ...)
 {

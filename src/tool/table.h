@@ -16,6 +16,7 @@ struct mg_table_column { const char *name, *unit; enum mg_column_kind kind; };
 struct mg_table_chart { const char *name, *title, *svg; size_t n; const char *dot; /* for Graphviz, NULL: no graph */ };
 struct mg_one_table {
     const char *name, *title;
+    const char *empty;         /* what to say of a table without rows */
     MG_VEC(struct mg_table_column) columns;
     MG_VEC(struct mg_table_value) values; /* row by row; the last row may be short */
     uint32_t n_rows;

@@ -29,4 +29,8 @@ assert (f['kind'], int(at[1]), f['thread'], f['cta'], f['times'], f['launch']) =
 assert at[0].endswith('bounds.cu') and f['bytes'] == {5: 16, 10: 1}.get(n, 4) and f['space'] == ('shared' if n == 11 else 'global'), (device, n, f)
 P
     done
+    rm -rf d
+    "$MARGAY" run --device "$device" -t bounds -o d -- ./faults 99 > out 2> err && "$MARGAY" report d --json > json || { cat out err; exit 1; }
+    grep -q 'bounds: launches are not checked' err && grep -A1 'outside of live allocations' err | grep -q '^ *none' || { echo "$device: nothing is said of a launch that is not checked"; cat err; exit 1; }
+    python3 -c "import json; b = json.load(open('json'))['tools']['bounds']; assert b['unchecked_launches'] == 1 and not b['findings'], b"
 done
