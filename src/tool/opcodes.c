@@ -147,7 +147,7 @@ static void add_to(struct tally *t, uint64_t threads, uint64_t lanes, bool known
     t->lanes_known = t->lanes_known && known;
 }
 
-struct mix { tallies ops, classes, gt, widths, lines; uint64_t threads; };
+struct mix { tallies ops, types, classes, gt, widths, lines; uint64_t threads; };
 
 static void mix_init(struct mix *x, const struct mg_result_kernel *k)
 {
@@ -164,6 +164,7 @@ static void mix_init(struct mix *x, const struct mg_result_kernel *k)
         struct mg_form f = {0};
         mg_form_parse(&f, s->op, strlen(s->op));
         add_to(tally_of(&x->ops, s->op, NULL), threads, lanes, known);
+        add_to(tally_of(&x->types, f.n_types ? mg_type_name((enum mg_type)f.types[0]) : "none", NULL), threads, lanes, known);
         add_to(&x->classes.at[mg_form_class(&f)], threads, lanes, known);
         add_to(&x->gt.at[mg_form_gt_class(&f)], threads, lanes, known);
         add_to(&x->widths.at[mg_form_width(&f)], threads, lanes, known);
@@ -179,6 +180,7 @@ static void mix_release(struct mix *x)
     mg_vec_release(&x->classes);
     mg_vec_release(&x->gt);
     mg_vec_release(&x->widths);
+    mg_vec_release(&x->types);
     mg_vec_release(&x->lines);
 }
 
@@ -261,10 +263,85 @@ static const tallies *mix_tallies(const struct mix *x, size_t at)
     return (const tallies *)(const void *)((const char *)x + at);
 }
 
+/* ---- blocks: the same of the instructions of each ------------------------------------------------------------- */
+
+struct block_mix { const struct mg_result_site *first; tallies ops; };
+
+/* The block whose instructions begin with site `from`; returns the first site behind them. Sites are in the order of the text. */
+static uint32_t block_mix(const struct mg_result_kernel *k, uint32_t from, const uint32_t *preds, struct block_mix *b)
+{
+    uint32_t i = from;
+    *b = (struct block_mix){.first = &k->sites[from]};
+    for (; i < k->n_sites && k->sites[i].block == b->first->block; i++) {
+        uint64_t threads = k->threads && k->sites[i].block < k->n_blocks ? k->threads[k->sites[i].block] : 0;
+        bool known;
+        uint64_t lanes = lanes_of(k, &k->sites[i], preds, threads, &known);
+        add_to(tally_of(&b->ops, k->sites[i].op, NULL), threads, lanes, known);
+    }
+    return i;
+}
+
+static void blocks_json(const struct mg_result_kernel *k, struct mg_json *j)
+{
+    uint32_t *preds = mg_kit_preds(k->blocks, k->blocks ? k->n_blocks : 0);
+    mg_json_key(j, "blocks");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < k->n_sites;) {
+        struct block_mix b;
+        i = block_mix(k, i, preds, &b);
+        mg_json_obj(j);
+        mg_json_key_u64(j, "id", b.first->block);
+        tally_json(j, "opcodes", &b.ops, k->threads != NULL);
+        mg_json_end(j, '}');
+        mg_vec_release(&b.ops);
+    }
+    mg_json_end(j, ']');
+    free(preds);
+}
+
+static void block_rows(struct mg_table *t, const struct mg_result_kernel *k, uint64_t all)
+{
+    uint32_t *preds = mg_kit_preds(k->blocks, k->blocks ? k->n_blocks : 0);
+    for (uint32_t i = 0; i < k->n_sites;) {
+        struct block_mix b;
+        i = block_mix(k, i, preds, &b);
+        for (uint32_t o = 0; o < b.ops.n; o++) {
+            mg_table_row(t);
+            mg_table_text(t, k->demangled);
+            mg_table_u64(t, b.first->block);
+            mg_table_place(t, b.first);
+            mg_table_text(t, b.ops.at[o].name);
+            mg_table_u64(t, b.ops.at[o].n_static);
+            if (k->threads) mg_table_u64(t, b.ops.at[o].threads), mg_table_f64(t, mg_kit_percent(b.ops.at[o].threads, all));
+            else mg_table_null(t), mg_table_null(t);
+            if (k->threads && b.ops.at[o].lanes_known) mg_table_u64(t, b.ops.at[o].lanes);
+            else mg_table_null(t);
+        }
+        mg_vec_release(&b.ops);
+    }
+    free(preds);
+}
+
+static void block_table(struct mg_table *t, const struct mg_tool_result *r, const struct mix *mixes)
+{
+    mg_table_begin(t, "block-opcodes", "instructions by block and opcode");
+    mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
+    mg_table_column(t, "block", MG_COL_COUNT, NULL);
+    mg_table_column(t, "line", MG_COL_PLACE, NULL);
+    mg_table_column(t, "opcode", MG_COL_TEXT, NULL);
+    mg_table_column(t, "static", MG_COL_COUNT, NULL);
+    mg_table_column(t, "thread", MG_COL_COUNT, NULL);
+    mg_table_column(t, "share", MG_COL_PERCENT, NULL);
+    mg_table_column(t, "lanes", MG_COL_COUNT, NULL);
+    for (uint32_t k = 0; k < r->n_kernels; k++) block_rows(t, &r->kernels[k], mixes[k].threads);
+    mg_table_sort(t, 5);
+}
+
 static void opcodes_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
 {
     static const struct { const char *name, *title, *what; enum mg_column_kind kind; size_t at; } tables[] = {
         {"opcodes", "instructions by opcode", "opcode", MG_COL_TEXT, offsetof(struct mix, ops)},
+        {"types", "instructions by type, of what they write where they name several", "type", MG_COL_TEXT, offsetof(struct mix, types)},
         {"classes", "instructions by class", "class", MG_COL_TEXT, offsetof(struct mix, classes)},
         {"gtpin", "instructions by GT-Pin's classes", "class", MG_COL_TEXT, offsetof(struct mix, gt)},
         {"widths", "instructions by operation width", "width", MG_COL_TEXT, offsetof(struct mix, widths)},
@@ -279,6 +356,7 @@ static void opcodes_profile(const void *conf, const struct mg_tool_result *r, st
         mg_json_key_u64(j, "kernel", r->kernels[k].id);
         mg_json_key_u64_if(j, "thread", r->kernels[k].threads != NULL, mixes[k].threads);
         for (uint32_t i = 0; i < MG_COUNT_OF(tables); i++) tally_json(j, tables[i].name, mix_tallies(&mixes[k], tables[i].at), r->kernels[k].threads != NULL);
+        blocks_json(&r->kernels[k], j);
         mg_json_end(j, '}');
     }
     mg_json_end(j, ']');
@@ -288,6 +366,7 @@ static void opcodes_profile(const void *conf, const struct mg_tool_result *r, st
             tally_rows(t, r->kernels[k].demangled, mix_tallies(&mixes[k], tables[i].at), &mixes[k], r->kernels[k].threads != NULL);
         mg_table_sort(t, 3);
     }
+    block_table(t, r, mixes);
     if (((const struct conf *)conf)->level == LEVEL_SASS) mg_opcodes_machine(r, t, j);
     mix_chart(t, "opcodes-gtpin", "Dynamic instructions by class", r, mixes, false);
     mix_chart(t, "opcodes-widths", "Dynamic instructions by operation width", r, mixes, true);

@@ -30,7 +30,8 @@ MG_TEST(tools_opcodes_counts)
     const struct tool_shape *const shapes[] = {&full, &as_gpu};
     for (int i = 0; i < 2; i++) {
         EXPECT("opcodes", "lanes=on", loop, shapes[i], "{\"name\":\"st.global.u32\",\"static\":2,\"thread\":576,\"lanes\":80}", "{\"name\":\"sub.s32\",\"static\":1,\"thread\":720,\"lanes\":720}",
-               "{\"name\":\"bra\",\"static\":1,\"thread\":720,\"lanes\":432}", "{\"name\":\"send\",\"static\":4,\"thread\":1152,\"lanes\":656}");
+               "{\"name\":\"bra\",\"static\":1,\"thread\":720,\"lanes\":432}", "{\"name\":\"send\",\"static\":4,\"thread\":1152,\"lanes\":656}",
+               "{\"name\":\"s32\",\"static\":2,\"thread\":1440,\"lanes\":1440}", "{\"id\":1,\"opcodes\":[{\"name\":\"sub.s32\",\"static\":1,\"thread\":720,\"lanes\":720}");
         EXPECT("opcodes", "", loop, shapes[i], "{\"name\":\"st.global.u32\",\"static\":2,\"thread\":576,\"lanes\":null}", "{\"name\":\"compare\",\"static\":2,\"thread\":1008,\"lanes\":1008}");
     }
 }
