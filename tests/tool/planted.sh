@@ -1,6 +1,6 @@
 #!/bin/sh
 # A performance engineer's path: `margay run` on a program with a planted problem; the first row of the right
-# tool's table names its source line.
+# tool's table names its source line (DEVICES=nvidia: on a GPU).
 set -e
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
 src=$ROOT/tests/tool/planted.cu
@@ -14,10 +14,10 @@ names() {
     first=$(grep -m1 'planted\.cu:' summary)
     case $first in *"planted.cu:$line "*) ;; *) echo "$device, $1: the first row is not of line $line:"; cat summary; exit 1 ;; esac
 }
-for device in emu cpu; do
+for device in ${DEVICES:-emu cpu}; do
     names memory memory
     names memory shared
     names lanes lanes
 done
-device=emu # a device's own clock decides: the CTAs of the CPU device share processors with whatever else runs
+device=${DEVICES:-emu} # a device's own clock decides: the CTAs of the CPU device share processors with whatever else runs
 names clock clock
