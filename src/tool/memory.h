@@ -52,7 +52,8 @@ struct mg_memory_request { /* one site under work */
     mg_id makes;               /* predicate: this lane makes the access; 0: all here do */
     mg_id addr;                /* b64 */
     uint32_t bytes, cell;      /* of a lane; the site's first */
-    uint32_t row, places;      /* of cells from MG_MC_SECTORS on; how many cells behind MG_MC_COUNT there are */
+    uint32_t row;              /* of cells from MG_MC_SECTORS on */
+    uint32_t places, place_row; /* how many cells behind MG_MC_COUNT there are, at most 32; theirs */
     const struct mg_memory_group *group; /* whose first it is; NULL: it is alone */
     mg_id here, active;        /* lanes at the spot; of these, those that make the access */
     struct mg_opnd mask;       /* a constant, where it is known that all lanes run this; else none (mask_of) */

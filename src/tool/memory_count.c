@@ -164,7 +164,7 @@ static void add_in_order(struct mg_memory_request *q, mg_id row, mg_id from)
  * unit: are they neighbours in order? */
 static void classify_full(struct mg_memory_request *q, mg_id row, mg_id from, mg_id unit, mg_id ordered, mg_id at_one)
 {
-    mg_id far = reg64(q), by = reg64(q), step = reg32(q), other = reg32(q), p = pred(q), next = mg_code_label(q->at), any = mg_code_label(q->at), done = mg_code_label(q->at);
+    mg_id far = reg64(q), by = reg64(q), step = reg32(q), other = reg32(q), next = mg_code_label(q->at), any = mg_code_label(q->at), done = mg_code_label(q->at);
     mg_id low = reg64(q), begin;
     struct mg_opnd addr = R(q->addr), was = q->mask;
     q->mask = I(0xffffffff); /* a constant: the assembler then waits for nobody */
@@ -184,18 +184,12 @@ static void classify_full(struct mg_memory_request *q, mg_id row, mg_id from, mg
     EMIT("cvt.u32.u64", R(step), R(far));
     EMIT("shfl.sync.idx.b32", R(step), R(step), I(1), I(ALL), mask_of(q));
     EMIT("mul.wide.s32", R(by), R(step), R(mg_value_lane(q->at)));
-    mg_id strided = all_equal(q, far, by);
-    mg_code_push_guard(q->at, strided, false);
+    mg_id strided = all_equal(q, far, by), same = pred(q);
+    jump(q, strided, true, any);
     EMIT("mov.u32", R(other), R(stride_slot(q, step)));
-    mg_code_pop_guard(q->at);
-    mg_code_push_guard(q->at, strided, true);
-    EMIT("mov.u32", R(other), I(SLOT(MG_MC_IRREGULAR)));
-    mg_code_pop_guard(q->at);
-    if (q->group) EMIT("mov.u32", R(q->group->slot), R(other));
-    EMIT("setp.eq.u32", R(p), R(step), I(0));
-    mg_id same = pred(q);
-    EMIT("and.pred", R(same), R(p), R(strided));
+    EMIT("setp.eq.u32", R(same), R(step), I(0));
     if (at_one) {
+        if (q->group) EMIT("mov.u32", R(q->group->slot), R(other));
         jump(q, same, false, at_one);
         set_pattern(q, row, R(other));
     } else {
@@ -203,15 +197,13 @@ static void classify_full(struct mg_memory_request *q, mg_id row, mg_id from, mg
         set_pattern(q, row, R(other));
         jump(q, same, false, done);
     }
-    if (q->space == MG_SPACE_shared && q->bytes < 4) {
-        add_any(q, row);
-    } else {
-        jump(q, strided, true, any);
-        add_strided(q, row, first, step);
-        jump(q, 0, false, done);
-        mg_code_place(q->at, any);
-        add_any(q, row);
-    }
+    if (q->space == MG_SPACE_shared && q->bytes < 4) add_any(q, row);
+    else add_strided(q, row, first, step);
+    jump(q, 0, false, done);
+    mg_code_place(q->at, any);
+    if (q->group) EMIT("mov.u32", R(q->group->slot), I(SLOT(MG_MC_IRREGULAR)));
+    set_pattern(q, row, I(SLOT(MG_MC_IRREGULAR)));
+    add_any(q, row);
     mg_code_place(q->at, done);
     q->mask = was;
 }
@@ -442,7 +434,10 @@ void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *
         mg_code_place(q->at, ordered);
         EMIT("and.b32", R(place), R(from), I(127));
         EMIT("shr.u32", R(place), R(place), I(log2_of(q->bytes)));
-        mg_tally_add(q->at, q->cell + MG_MC_COUNT, q->places, place);
+        mg_id p = pred(q); /* all lanes are here, that of the place too */
+        EMIT("setp.eq.u32", R(p), R(place), R(mg_value_lane(q->at)));
+        EMIT("selp.u32", R(row), I(1), I(0), R(p));
+        mg_row_add(q->at, q->place_row, row);
         jump(q, 0, false, done);
     }
     if (at_one) {

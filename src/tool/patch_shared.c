@@ -95,6 +95,16 @@ static mg_id own_place(struct mg_code_at *at)
     return k->lane;
 }
 
+/* The same where the kernel's own code knows this lane's word, without asking where the CTA's shared memory is. */
+static mg_id near_place(struct mg_code_at *at, mg_id ix)
+{
+    if (at->func_ix) return indexed(at, ix);
+    mg_id own = own_place(at), r = mg_code_temp(at, MG_TYPE_b32), lane = mg_value_lane(at);
+    MG_PURE(at, "sub.u32", R(r), R(ix), R(lane));
+    MG_PURE(at, "mad.lo.u32", R(r), R(r), I(4), R(own));
+    return r;
+}
+
 /* Adds v at a place of this lane's, behind `word`. Lanes that have nothing to add add 0 to a word of their own: under a
  * predicate the assembler makes a branch of it, which takes four times as long. */
 static void add_word(struct mg_code_at *at, mg_id place, uint32_t word, mg_id v)
@@ -122,14 +132,14 @@ bool mg_near_row(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id v)
 bool mg_near_row_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id v)
 {
     uint32_t word = at->func_ix ? 0 : word_of(at, first, n);
-    if (word) add_word(at, indexed(at, k), word, v);
+    if (word) add_word(at, near_place(at, k), word, v);
     return word != 0;
 }
 
 bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix)
 {
     uint32_t word = at->func_ix ? 0 : word_of(at, first, n);
-    if (word) add_one(at, indexed(at, ix), word, I(1), mg_value_leader(at));
+    if (word) add_one(at, near_place(at, ix), word, I(1), mg_value_leader(at));
     return word != 0;
 }
 
@@ -163,7 +173,7 @@ bool mg_near_cell(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, mg_id 
     uint32_t word = at->func_ix ? 0 : word_of(at, cell, 1);
     mg_id begin = word ? mg_code_temp(at, MG_TYPE_b32) : 0;
     if (!word) return false;
-    MG_PURE(at, "mov.u32", R(begin), ((struct mg_opnd){.kind = MG_OPND_var, .id = at->p->near.var}));
+    MG_PURE(at, "mad.lo.u32", R(begin), R(mg_value_lane(at)), I(-4), R(own_place(at)));
     add_one(at, begin, word, v, one);
     return true;
 }
