@@ -67,7 +67,7 @@ static void pay(struct emit *e, uint32_t target)
     if (target > e->block || (e->in->ctl == EMU_CTL_BRA && e->in->sub)) return; /* a loop of inserted code costs nothing */
     val budget = LLVMBuildLoad2(B, e->i32, e->budget, ""), cost = k32(e, 1), at = NULL;
     if (e->f->suspects) {
-        val w = LLVMBuildLoad2(B, e->ptr, emit_at(e, e->frame, offsetof(struct emu_frame, w)), "");
+        val w = LLVMBuildLoad2(B, e->ptr, emit_at(e, emit_frame(e), offsetof(struct emu_frame, w)), "");
         at = emit_at(e, w, offsetof(struct emu_warp, suspect));
         val s = LLVMBuildICmp(B, LLVMIntNE, LLVMBuildLoad2(B, e->i8, at, ""), LLVMConstInt(e->i8, 0, 0), "");
         cost = LLVMBuildSelect(B, s, k32(e, EMU_SPIN_COST), cost, "");

@@ -27,6 +27,64 @@ static void types(struct emit *e)
     e->vf64 = LLVMVectorType(e->f64, 32);
 }
 
+/* ---- what may alias ---------------------------------------------------------------------------------------- */
+
+static unsigned kind_of(const char *name) { return LLVMGetMDKindID(name, (unsigned)strlen(name)); }
+static val node(struct emit *e, LLVMMetadataRef *parts, size_t n) { return LLVMMetadataAsValue(e->c, LLVMMDNodeInContext2(e->c, parts, n)); }
+
+val emit_program(struct emit *e, val access)
+{
+    LLVMSetMetadata(access, kind_of("alias.scope"), e->program);
+    return access;
+}
+
+static void name_program(struct emit *e)
+{
+    LLVMMetadataRef domain = LLVMMDStringInContext2(e->c, "margay", 6), scope[2] = {LLVMMDStringInContext2(e->c, "program", 7)};
+    scope[1] = LLVMMDNodeInContext2(e->c, &domain, 1);
+    LLVMMetadataRef list = LLVMMDNodeInContext2(e->c, scope, 2);
+    e->program = node(e, &list, 1);
+    e->nothing = node(e, NULL, 0);
+    e->invariant = kind_of("invariant.load");
+}
+
+/* The program reaches nothing of ours: what stays the same while loops run is loaded before them. */
+static void part_ours(struct emit *e)
+{
+    unsigned theirs = kind_of("alias.scope"), ours = kind_of("noalias");
+    for (LLVMBasicBlockRef bb = LLVMGetFirstBasicBlock(e->fn); bb; bb = LLVMGetNextBasicBlock(bb))
+        for (val v = LLVMGetFirstInstruction(bb); v; v = LLVMGetNextInstruction(v)) {
+            bool load = LLVMIsALoadInst(v) != NULL;
+            if ((!load && !LLVMIsAStoreInst(v)) || LLVMIsAAllocaInst(LLVMGetOperand(v, load ? 0 : 1)) || LLVMGetMetadata(v, theirs)) continue;
+            LLVMSetMetadata(v, ours, e->program);
+        }
+}
+
+/* The pointer's target may be read at any time. */
+static val readable(struct emit *e, val pointer, uint64_t bytes, unsigned align)
+{
+    LLVMMetadataRef n = LLVMValueAsMetadata(LLVMConstInt(e->i64, bytes, 0)), a = LLVMValueAsMetadata(LLVMConstInt(e->i64, align, 0));
+    if (bytes) LLVMSetMetadata(pointer, kind_of("dereferenceable"), node(e, &n, 1));
+    if (bytes) LLVMSetMetadata(pointer, kind_of("align"), node(e, &a, 1));
+    return pointer;
+}
+
+static uint64_t range_bytes(const struct cpu_func *f)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->n_insts; i++)
+        if (f->insts[i].kind == CPU_LOAD || f->insts[i].kind == CPU_STORE) n = MG_MAX(n, f->insts[i].cache + 1);
+    return n * sizeof(struct emu_range);
+}
+
+static uint64_t param_bytes(const struct cpu_func *f)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < f->n_insts; i++)
+        if (f->insts[i].kind == CPU_PARAM) n = MG_MAX(n, (uint64_t)f->insts[i].off + f->insts[i].bytes * f->insts[i].vec);
+    return n;
+}
+
 static val slot(struct emit *e, LLVMTypeRef t) { return LLVMBuildAlloca(e->b, t, ""); }
 
 /* Once per call. */
@@ -34,8 +92,8 @@ void emit_state_vars(struct emit *e)
 {
     struct cpu_func *f = e->f;
     e->ops = emit_field(e, e->ptr, offsetof(struct cpu_call, ops));
-    e->ranges = emit_field(e, e->ptr, offsetof(struct cpu_call, ranges));
-    e->params = emit_field(e, e->ptr, offsetof(struct cpu_call, params));
+    e->ranges = readable(e, emit_field(e, e->ptr, offsetof(struct cpu_call, ranges)), range_bytes(f), _Alignof(struct emu_range));
+    e->params = readable(e, emit_field(e, e->ptr, offsetof(struct cpu_call, params)), param_bytes(f), 8);
     e->shared = emit_field(e, e->ptr, offsetof(struct cpu_call, shared));
     e->shared_bytes = emit_field(e, e->i64, offsetof(struct cpu_call, shared_bytes));
     e->outside = e->whole ? k32(e, 0) : emit_field(e, e->i32, offsetof(struct cpu_call, outside));
@@ -60,12 +118,8 @@ void emit_place(struct emit *e)
     val ix = LLVMBuildMul(B, LLVMBuildZExt(B, e->warp, e->i64, ""), LLVMConstInt(e->i64, sizeof(struct cpu_warp), 0), "");
     val first = emit_at(e, e->call, offsetof(struct cpu_call, warps));
     e->state = LLVMBuildGEP2(B, e->i8, first, &ix, 1, "");
-    e->frame = emit_state(e, e->ptr, offsetof(struct cpu_warp, frame));
-    e->linear = emit_state(e, e->ptr, offsetof(struct cpu_warp, linear));
-    e->masks = emit_state(e, e->ptr, offsetof(struct cpu_warp, masks));
-    e->regs = emit_at(e, e->frame, offsetof(struct emu_frame, regs));
     for (uint32_t b = 0; b < e->f->n_blocks && e->f->masks_settled; b++)
-        if (e->f->blocks[b].merges) e->pend[b] = emit_at(e, e->masks, 4 * b);
+        if (e->f->blocks[b].merges) e->pend[b] = emit_at(e, emit_masks(e), 4 * b);
     for (uint32_t r = 0; r < e->f->n_regs; r++) {
         const struct cpu_reg *reg = &e->f->regs[r];
         if (!reg->settled) continue;
@@ -125,8 +179,8 @@ static void entry(struct emit *e, uint32_t b)
     e->in = NULL;
     for (uint32_t x = 0; x < f->n_blocks && !f->masks_settled; x++)
         if (mg_has(blk->front, x) && e->pend[x]) {
-            LLVMBuildStore(B, LLVMBuildLoad2(B, e->i32, emit_at(e, e->masks, 4 * x), ""), e->pend[x]);
-            LLVMBuildStore(B, k32(e, 0), emit_at(e, e->masks, 4 * x));
+            LLVMBuildStore(B, LLVMBuildLoad2(B, e->i32, emit_at(e, emit_masks(e), 4 * x), ""), e->pend[x]);
+            LLVMBuildStore(B, k32(e, 0), emit_at(e, emit_masks(e), 4 * x));
         }
     for (uint32_t r = 0; r < f->n_regs; r++)
         if (mg_has(blk->live, r) || mg_has(blk->keep, r)) emit_restore(e, r + 1);
@@ -180,7 +234,7 @@ static void leave_block(struct emit *e, uint32_t b)
             mg_put(f->blocks[b].saved, r);
         }
     for (uint32_t x = 0; x < f->n_blocks && !f->masks_settled; x++)
-        if (mg_has(f->blocks[b].front, x) && e->pend[x]) LLVMBuildStore(B, LLVMBuildLoad2(B, e->i32, e->pend[x], ""), emit_at(e, e->masks, 4 * x));
+        if (mg_has(f->blocks[b].front, x) && e->pend[x]) LLVMBuildStore(B, LLVMBuildLoad2(B, e->i32, e->pend[x], ""), emit_at(e, emit_masks(e), 4 * x));
     LLVMBuildStore(B, k32(e, b), e->leave_from);
     LLVMBuildBr(B, e->tail);
 }
@@ -268,6 +322,7 @@ bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char 
     e->c = LLVMGetModuleContext(m);
     e->b = LLVMCreateBuilderInContext(e->c);
     types(e);
+    name_program(e);
     e->fn = LLVMAddFunction(m, name, LLVMFunctionType(e->i32, (LLVMTypeRef[2]){e->ptr, e->ptr}, 2, 0));
     unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8), noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
     LLVMAddAttributeAtIndex(e->fn, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->c, nounwind, 0));
@@ -297,6 +352,7 @@ bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char 
 
 void emit_finish(struct emit *e)
 {
+    part_ours(e);
     free(e->vars);
     free(e->pend);
     free(e->scratch);

@@ -34,9 +34,11 @@ struct emit {
     val fn, call, counts;
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, voidt;
     LLVMTypeRef v1, v32, v64, vf32, vf64;
+    val program, nothing;            /* metadata: what the program's accesses belong to and nothing else does; an empty node */
+    unsigned invariant;              /* the kind that takes it: a load of what never changes during a call */
     val ops, ranges, params, shared, shared_bytes, outside, alone, n_warps;
     val at_warp;                    /* alloca: the warp that runs */
-    val warp, state, frame, regs, linear, masks; /* of that warp */
+    val warp, state;                /* of that warp */
     LLVMBasicBlockRef next_warp;
     struct reg_var *vars;
     LLVMBasicBlockRef *bb[VERSIONS]; /* by block; NULL: nobody goes there so far */
@@ -76,6 +78,10 @@ val emit_field(struct emit *e, LLVMTypeRef t, size_t off);
 void emit_set_field(struct emit *e, size_t off, val v);
 val emit_state(struct emit *e, LLVMTypeRef t, size_t off); /* of struct cpu_warp */
 void emit_set_state(struct emit *e, size_t off, val v);
+val emit_frame(struct emit *e);  /* the warp's, its registers, linear registers and pending lanes: loaded where they are needed, most often on the way out */
+val emit_regs(struct emit *e);
+val emit_linear(struct emit *e);
+val emit_masks(struct emit *e);
 val emit_at(struct emit *e, val base, uint64_t off);           /* base + off bytes */
 val emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef *types, unsigned n_types, val *args, unsigned n);
 /* A register as the program sees its bits (NaNs canonical) or raw. half: scalar at lane 0 or 16. */
@@ -118,6 +124,7 @@ LLVMTypeRef emit_mem_type(struct emit *e, unsigned bytes);
 val emit_extended(struct emit *e, const struct cpu_inst *in, val v, bool vec); /* from the memory's element to the register's lane */
 void emit_bounds(struct emit *e, const struct cpu_inst *in, val *lo, val *size); /* what the operation may access */
 val emit_host_pointer(struct emit *e, const struct cpu_inst *in, val at);
+val emit_program(struct emit *e, val access); /* it is one of the program's: nothing of ours lies there */
 val emit_op_address(struct emit *e); /* the emulator's operation */
 /* serial.c */
 LLVMBasicBlockRef emit_serial_entry(struct emit *e, int version, uint32_t loop);

@@ -77,8 +77,8 @@ static val combined(struct emit *e, const struct cpu_inst *in, val old, val x)
 /* off: 64 bits; returns what was there. */
 static val change(struct emit *e, val off, val x)
 {
-    val p = LLVMBuildGEP2(B, e->i8, e->shared, &off, 1, ""), old = LLVMBuildLoad2(B, e->i32, p, "");
-    LLVMBuildStore(B, combined(e, e->in, old, x), p);
+    val p = LLVMBuildGEP2(B, e->i8, e->shared, &off, 1, ""), old = emit_program(e, LLVMBuildLoad2(B, e->i32, p, ""));
+    emit_program(e, LLVMBuildStore(B, combined(e, e->in, old, x), p));
     return old;
 }
 
@@ -161,7 +161,7 @@ void emit_shared_atomic(struct emit *e)
         if (e->f->regs[in->d - 1].shape.varying) emit_set_vec(e, in->d, old, in->guard ? emit_active(e) : NULL);
     }
     if (in->waits) { /* as emu_mark_suspect */
-        val w = LLVMBuildLoad2(B, e->ptr, emit_at(e, e->frame, offsetof(struct emu_frame, w)), "");
+        val w = LLVMBuildLoad2(B, e->ptr, emit_at(e, emit_frame(e), offsetof(struct emu_frame, w)), "");
         LLVMBuildStore(B, LLVMConstInt(e->i8, 1, 0), emit_at(e, w, offsetof(struct emu_warp, suspect)));
     }
     LLVMBuildBr(B, next);
@@ -193,10 +193,10 @@ LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val
     }
     val a = LLVMBuildLoad2(B, e->i64, lane_of(e, e->i64, addresses, lane), "");
     val p = e->in->where == EMU_AT_SHARED ? LLVMBuildGEP2(B, e->i8, e->shared, &a, 1, "") : LLVMBuildIntToPtr(B, a, e->ptr, "");
-    if (value) LLVMBuildStore(B, LLVMBuildLoad2(B, t, lane_of(e, t, values, lane), ""), p);
+    if (value) emit_program(e, LLVMBuildStore(B, LLVMBuildLoad2(B, t, lane_of(e, t, values, lane), ""), p));
     else {
         val one = LLVMBuildBitCast(B, LLVMBuildAnd(B, l.mask, LLVMBuildNeg(B, l.mask, ""), ""), e->v1, ""), none = LLVMConstNull(vt);
-        *loaded = LLVMBuildSelect(B, one, emit_splat(e, LLVMBuildLoad2(B, t, p, "")), so_far, "");
+        *loaded = LLVMBuildSelect(B, one, emit_splat(e, emit_program(e, LLVMBuildLoad2(B, t, p, ""))), so_far, "");
         LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
         LLVMAddIncoming(so_far, &none, &few, 1);
         LLVMAddIncoming(so_far, loaded, &here, 1);

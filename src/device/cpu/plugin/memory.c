@@ -77,7 +77,7 @@ val emit_op_address(struct emit *e) { return emit_at(e, e->ops, (uint64_t)e->ix 
 static void plain_call(struct emit *e, val mask)
 {
     LLVMTypeRef args_t[3] = {e->ptr, e->ptr, e->i32};
-    val op = emit_op_address(e), fn = LLVMBuildLoad2(B, e->ptr, op, ""), args[3] = {op, e->regs, mask};
+    val op = emit_op_address(e), fn = LLVMBuildLoad2(B, e->ptr, op, ""), args[3] = {op, emit_regs(e), mask};
     LLVMBuildCall2(B, LLVMFunctionType(e->voidt, args_t, 3, 0), fn, args, 3, "");
 }
 
@@ -185,7 +185,7 @@ void emit_sync(struct emit *e)
     val host = emit_field(e, e->ptr, offsetof(struct cpu_call, host));
     val fn = LLVMBuildLoad2(B, e->ptr, emit_at(e, host, offsetof(struct cpu_host, sync)), "");
     LLVMTypeRef args_t[3] = {e->ptr, e->ptr, e->i32};
-    val args[3] = {emit_op_address(e), e->regs, active};
+    val args[3] = {emit_op_address(e), emit_regs(e), active};
     LLVMBuildCall2(B, LLVMFunctionType(e->voidt, args_t, 3, 0), fn, args, 3, "");
     each_written(e, in, after_write);
     if (run) {
@@ -237,9 +237,8 @@ void emit_bounds(struct emit *e, const struct cpu_inst *in, val *lo, val *size)
 /* [from, from + span) inside and aligned */
 static val inside(struct emit *e, const struct access *a, val from, val span, unsigned align)
 {
-    val off = LLVMBuildSub(B, from, a->lo, "");
-    val ok = LLVMBuildICmp(B, LLVMIntULT, off, a->size, "");
-    ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntULE, LLVMBuildAdd(B, off, span, ""), a->size, ""), "");
+    val two[2] = {a->size, LLVMBuildSub(B, span, k64(e, 1), "")};
+    val ok = LLVMBuildICmp(B, LLVMIntULT, LLVMBuildSub(B, from, a->lo, ""), emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, two, 2), "");
     if (align > 1) {
         val low = LLVMBuildAnd(B, from, k64(e, align - 1), "");
         ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntEQ, low, k64(e, 0), ""), "");
@@ -283,7 +282,7 @@ val emit_extended(struct emit *e, const struct cpu_inst *in, val v, bool vec)
 
 static val load(struct emit *e, LLVMTypeRef t, val p, unsigned align)
 {
-    val v = LLVMBuildLoad2(B, t, p, "");
+    val v = emit_program(e, LLVMBuildLoad2(B, t, p, ""));
     LLVMSetAlignment(v, align);
     return v;
 }
@@ -315,10 +314,10 @@ static val masked(struct emit *e, const char *name, LLVMTypeRef *types, val args
 {
 #if LLVM_VERSION_MAJOR >= 22
     for (unsigned i = align; i < 3; i++) args[i] = args[i + 1];
-    return emit_intrinsic(e, name, types, 2, args, 3);
+    return emit_program(e, emit_intrinsic(e, name, types, 2, args, 3));
 #else
     (void)align;
-    return emit_intrinsic(e, name, types, 2, args, 4);
+    return emit_program(e, emit_intrinsic(e, name, types, 2, args, 4));
 #endif
 }
 
@@ -378,7 +377,7 @@ static void masked_store(struct emit *e, val v, val p, unsigned align, val lanes
 {
     LLVMTypeRef types[2] = {LLVMTypeOf(v), e->ptr};
     if (!lanes) {
-        LLVMSetAlignment(LLVMBuildStore(B, v, p), align);
+        LLVMSetAlignment(emit_program(e, LLVMBuildStore(B, v, p)), align);
         return;
     }
     val args[4] = {v, p, k32(e, align), lanes};
@@ -405,7 +404,7 @@ static void store_linear(struct emit *e, const struct access *a)
             const struct cpu_reg *r = &e->f->regs[in->list[k] - 1];
             bool flat = r->kind == CPU_REG_CONST || cpu_is_uniform(r->shape);
             val v = flat ? value(e, in->list[k], in->bytes, false, 0) : LLVMBuildExtractElement(B, value(e, in->list[k], in->bytes, true, 0), last, "");
-            LLVMSetAlignment(LLVMBuildStore(B, v, emit_at(e, p[0], (uint64_t)k * in->bytes)), in->bytes);
+            LLVMSetAlignment(emit_program(e, LLVMBuildStore(B, v, emit_at(e, p[0], (uint64_t)k * in->bytes))), in->bytes);
         }
         return;
     }
@@ -479,7 +478,10 @@ static void load_param(struct emit *e)
     const struct cpu_inst *in = e->in;
     for (unsigned k = 0; k < in->vec; k++) {
         if (!in->list[k]) continue;
-        val v = emit_extended(e, in, load(e, emit_mem_type(e, in->bytes), emit_at(e, e->params, (uint64_t)in->off + (uint64_t)k * in->bytes), 1), false);
+        val v = LLVMBuildLoad2(B, emit_mem_type(e, in->bytes), emit_at(e, e->params, (uint64_t)in->off + (uint64_t)k * in->bytes), "");
+        LLVMSetMetadata(v, e->invariant, e->nothing);
+        LLVMSetAlignment(v, 1);
+        v = emit_extended(e, in, v, false);
         const struct cpu_reg *r = &e->f->regs[in->list[k] - 1];
         if (r->shape.varying) set_loaded(e, in->list[k], emit_splat(e, v));
         else

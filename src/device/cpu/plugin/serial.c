@@ -125,7 +125,7 @@ static void lane_call(struct emit *e)
     if (in->s[0]) lane_store(e, in->s[0]);
     for (uint32_t k = 0; k < in->n_list && in->kind == CPU_STORE; k++) lane_store(e, in->list[k]);
     LLVMTypeRef type;
-    val fn = rare_call(e, &type), args[3] = {emit_op_address(e), e->regs, e->mask};
+    val fn = rare_call(e, &type), args[3] = {emit_op_address(e), emit_regs(e), e->mask};
     LLVMSetInstructionCallConv(LLVMBuildCall2(B, type, fn, args, 3, ""), LLVMPreserveMostCallConv);
     for (uint32_t k = 0; k < in->n_list && in->kind == CPU_LOAD; k++)
         if (in->list[k]) {
@@ -145,10 +145,12 @@ static void access(struct emit *e, val p)
         if (!in->list[k]) continue;
         if (in->kind == CPU_STORE) {
             val v = emit_scalar(e, in->list[k], 0, false);
-            LLVMSetAlignment(LLVMBuildStore(B, LLVMTypeOf(v) == t ? v : LLVMBuildTrunc(B, v, t, ""), at), in->bytes);
+            LLVMSetAlignment(emit_program(e, LLVMBuildStore(B, LLVMTypeOf(v) == t ? v : LLVMBuildTrunc(B, v, t, ""), at)), in->bytes);
             continue;
         }
         val v = LLVMBuildLoad2(B, t, at, "");
+        if (in->kind == CPU_LOAD) emit_program(e, v);
+        else LLVMSetMetadata(v, e->invariant, e->nothing);
         LLVMSetAlignment(v, in->kind == CPU_PARAM ? 1 : in->bytes);
         emit_set_scalar(e, in->list[k], 0, emit_extended(e, in, v, false), NULL);
     }

@@ -50,6 +50,17 @@ void emit_set_field(struct emit *e, size_t off, val v) { LLVMBuildStore(B, v, em
 val emit_state(struct emit *e, LLVMTypeRef t, size_t off) { return LLVMBuildLoad2(B, t, emit_at(e, e->state, off), ""); }
 void emit_set_state(struct emit *e, size_t off, val v) { LLVMBuildStore(B, v, emit_at(e, e->state, off)); }
 
+static val pointer_of_warp(struct emit *e, size_t off)
+{
+    val v = emit_state(e, e->ptr, off);
+    LLVMSetMetadata(v, e->invariant, e->nothing);
+    return v;
+}
+val emit_frame(struct emit *e) { return pointer_of_warp(e, offsetof(struct cpu_warp, frame)); }
+val emit_regs(struct emit *e) { return emit_at(e, emit_frame(e), offsetof(struct emu_frame, regs)); }
+val emit_linear(struct emit *e) { return pointer_of_warp(e, offsetof(struct cpu_warp, linear)); }
+val emit_masks(struct emit *e) { return pointer_of_warp(e, offsetof(struct cpu_warp, masks)); }
+
 val emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef *types, unsigned n_types, val *args, unsigned n)
 {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
@@ -133,8 +144,8 @@ static val special(struct emit *e, const struct cpu_reg *r, int half)
     default: break;
     }
     LLVMTypeRef t = emit_type(e, (enum emu_class)r->cls, false);
-    if (r->cls == EMU_P) return LLVMBuildTrunc(B, LLVMBuildLoad2(B, e->i32, emit_at(e, e->regs, r->off), ""), e->i1, "");
-    return LLVMBuildLoad2(B, t, emit_at(e, e->regs, r->off), "");
+    if (r->cls == EMU_P) return LLVMBuildTrunc(B, LLVMBuildLoad2(B, e->i32, emit_at(e, emit_regs(e), r->off), ""), e->i1, "");
+    return LLVMBuildLoad2(B, t, emit_at(e, emit_regs(e), r->off), "");
 }
 
 static val lanemask(struct emit *e, unsigned sreg)
@@ -151,7 +162,7 @@ static val lanemask(struct emit *e, unsigned sreg)
 /* The warp's own array of thread numbers. */
 static val tid_array(struct emit *e, unsigned comp)
 {
-    val w = LLVMBuildLoad2(B, e->ptr, emit_at(e, e->frame, offsetof(struct emu_frame, w)), "");
+    val w = LLVMBuildLoad2(B, e->ptr, emit_at(e, emit_frame(e), offsetof(struct emu_frame, w)), "");
     val at = emit_at(e, w, offsetof(struct emu_warp, tid) + comp * sizeof(uint32_t) * EMU_LANES);
     val v = LLVMBuildLoad2(B, e->v32, at, "");
     LLVMSetAlignment(v, 4);
@@ -247,7 +258,7 @@ void emit_set_vec(struct emit *e, uint32_t reg, val v, val active)
 
 /* ---- the frame ------------------------------------------------------------------------------------------ */
 
-val emit_slot(struct emit *e, uint32_t reg) { return emit_at(e, e->regs, e->f->regs[reg - 1].off); }
+val emit_slot(struct emit *e, uint32_t reg) { return emit_at(e, emit_regs(e), e->f->regs[reg - 1].off); }
 
 void emit_spill(struct emit *e, uint32_t reg)
 {
@@ -267,7 +278,7 @@ void emit_spill(struct emit *e, uint32_t reg)
 
 val emit_linear_place(struct emit *e, const struct cpu_reg *r, int half)
 {
-    return emit_at(e, e->linear, (uint64_t)(r->linear - 1) * 16 + 8 * (unsigned)half);
+    return emit_at(e, emit_linear(e), (uint64_t)(r->linear - 1) * 16 + 8 * (unsigned)half);
 }
 
 /* On the way out and in: linear registers as their bases, the others as in the frame. */

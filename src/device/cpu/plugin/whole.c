@@ -55,7 +55,7 @@ static val as64(struct emit *e, val v) { return LLVMTypeOf(v) == e->i64 ? v : LL
 static void save_masks(struct emit *e)
 {
     for (uint32_t x = 0; x < e->f->n_blocks && e->version == PART && !e->f->masks_settled; x++)
-        if (mg_has(e->f->blocks[e->block].front, x) && e->pend[x]) LLVMBuildStore(B, load32(e, e->pend[x]), emit_at(e, e->masks, 4 * x));
+        if (mg_has(e->f->blocks[e->block].front, x) && e->pend[x]) LLVMBuildStore(B, load32(e, e->pend[x]), emit_at(e, emit_masks(e), 4 * x));
 }
 
 static void dirty_here(struct emit *e) { cpu_dirty_at(e->f, e->block, e->ix, e->scratch); }
@@ -218,8 +218,8 @@ static void begin(struct emit *e)
     }
     for (uint32_t x = 0; x < f->n_blocks && !f->masks_settled; x++)
         if (mg_has(f->blocks[s].front, x) && e->pend[x]) {
-            LLVMBuildStore(B, load32(e, emit_at(e, e->masks, 4 * x)), e->pend[x]);
-            LLVMBuildStore(B, k32(e, 0), emit_at(e, e->masks, 4 * x));
+            LLVMBuildStore(B, load32(e, emit_at(e, emit_masks(e), 4 * x)), e->pend[x]);
+            LLVMBuildStore(B, k32(e, 0), emit_at(e, emit_masks(e), 4 * x));
         }
     val mask = emit_state(e, e->i32, offsetof(struct cpu_warp, mask));
     LLVMBuildStore(B, mask, e->cur);
