@@ -114,6 +114,7 @@ struct cpu_serial {
     uint64_t *stops;    /* blocks where lanes come out, and heads inside, where they stop when they have gone round for long */
     uint64_t *in, *out; /* registers that a lane begins with, and brings to a stop */
     bool leaders;       /* CPU_LEADER inside */
+    uint64_t *always;   /* blocks that a lane passes in every round, the one in which it comes out included (none where not all rounds begin at head) */
     struct cpu_aligned *aligned; uint32_t n_aligned;
 };
 /* The access at operation `at` is aligned where the parameters at these offsets are. */
@@ -230,7 +231,7 @@ struct cpu_host { /* what compiled code calls */
 
 /* ---- the plugin ------------------------------------------------------------------------------- */
 
-#define CPU_PLUGIN_VERSION ((uint32_t)(6 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 + sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
+#define CPU_PLUGIN_VERSION ((uint32_t)(7 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 + sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
 #define CPU_SYMBOL "mg_warps" /* of the object's function: a cpu_code_fn */
 struct cpu_plugin {
     uint32_t version;

@@ -87,6 +87,29 @@ static bool keeps_sets(const struct cpu_func *f, uint32_t h, const uint64_t *set
     return true;
 }
 
+/* Does every way from the head out of the loop, or back to it, lead through block b? */
+static bool is_passed(const struct cpu_func *f, const struct cpu_serial *s, uint32_t b)
+{
+    uint32_t *stack = calloc(f->n_blocks + 260, sizeof *stack), n = 0, succ[260];
+    uint64_t *seen = calloc(f->block_words, sizeof *seen);
+    bool passed = true;
+    if (!stack || !seen) abort();
+    if (b != s->head) stack[n++] = s->head;
+    while (n && passed) {
+        uint32_t m = cpu_successors(f, stack[--n], succ, MG_COUNT_OF(succ));
+        for (uint32_t k = 0; k < m; k++) {
+            if (!mg_has(s->blocks, succ[k]) || succ[k] == s->head) passed = false;
+            else if (succ[k] != b && !mg_has(seen, succ[k])) {
+                mg_put(seen, succ[k]);
+                stack[n++] = succ[k];
+            }
+        }
+    }
+    free(stack);
+    free(seen);
+    return passed;
+}
+
 /* Is it worth it: does it end at different times for different lanes, and touch memory in many places? */
 static bool suits(const struct cpu_func *f, const uint64_t *set)
 {
@@ -213,6 +236,10 @@ static void describe(struct cpu_func *f, struct cpu_serial *s)
     s->stops = mg_arena_array(&f->arena, uint64_t, f->block_words);
     s->in = mg_arena_array(&f->arena, uint64_t, f->reg_words);
     s->out = mg_arena_array(&f->arena, uint64_t, f->reg_words);
+    s->always = mg_arena_array(&f->arena, uint64_t, f->block_words);
+    bool simple = keeps_sets(f, s->head, s->blocks);
+    for (uint32_t b = 0; b < f->n_blocks && simple; b++)
+        if (mg_has(s->blocks, b) && is_passed(f, s, b)) mg_put(s->always, b);
     for (uint32_t b = 0; b < f->n_blocks; b++) {
         if (!mg_has(s->blocks, b)) continue;
         uint32_t n = cpu_successors(f, b, succ, MG_COUNT_OF(succ));

@@ -52,8 +52,9 @@ struct emit {
     LLVMBasicBlockRef few_end;
     struct serial_code *serials; /* serial.c, by loop */
     val *lane_vars;            /* allocas: registers of the lane that runs */
-    struct lane_room { val minus, n, rounds; } *lane_rooms; /* by operation, allocas: what it may access, minus its begin; of CPU_LEADER: the rounds in which lanes have been here */
+    struct lane_room { val minus, n, rounds, word, passes; } *lane_rooms; /* by operation, allocas: what it may access, minus its begin; of CPU_LEADER: the rounds in which lanes have been here, 64 of them of this lane; how often lanes have */
     val lane, limit, rounds, least; /* how often it may jump back, and (allocas) still may, the least that any may */
+    val turn, passed, total, most;  /* allocas: the round's bit in a word; rounds that this lane, all, and the longest have begun */
     LLVMBasicBlockRef lane_over;
     /* whole CTAs (whole.c); NULL otherwise */
     struct whole *whole;
@@ -119,7 +120,7 @@ void emit_ahead_start(struct emit *e, uint32_t which, LLVMBasicBlockRef bb);
 /* tally.c: what is counted where the instruction stands; true: it was all about that */
 bool emit_tally(struct emit *e);
 void emit_tally_round(struct emit *e); /* all warps have come to a stop */
-void emit_tally_once(struct emit *e, uint32_t ix, val times); /* so often lanes of the warp have passed operation ix together, lane by lane */
+void emit_tally_lanes(struct emit *e, uint32_t ix, val lanes, val times); /* so many lanes of the warp have passed operation ix, so often together; lane by lane, added when the loop is left */
 LLVMTypeRef emit_mem_type(struct emit *e, unsigned bytes);
 val emit_extended(struct emit *e, const struct cpu_inst *in, val v, bool vec); /* from the memory's element to the register's lane */
 void emit_bounds(struct emit *e, const struct cpu_inst *in, val *lo, val *size); /* what the operation may access */
@@ -132,6 +133,7 @@ bool emit_serials(struct emit *e, bool *any); /* those that have been asked for 
 void emit_lane_memory(struct emit *e);
 void emit_lane_end(struct emit *e);
 void emit_lane_leader(struct emit *e);
+void emit_lane_pass(struct emit *e);   /* what is counted where the instruction stands: the lane was here */
 /* lanes.c */
 void emit_shared_atomic(struct emit *e);
 bool emit_is_live_after(struct emit *e, uint32_t reg); /* the instruction */

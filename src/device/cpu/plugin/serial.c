@@ -191,21 +191,84 @@ void emit_lane_memory(struct emit *e)
     LLVMPositionBuilderAtEnd(B, next);
 }
 
-/* CPU_LEADER. That the lane was here in this round is noted; the first one leads its set, since lanes come in ascending order. */
+/* ---- counts --------------------------------------------------------------------------------------------------- */
+
+static bool is_always(const struct emit *e, uint32_t block) { return mg_has(e->f->serials[e->f->serial_of[block] - 1].always, block); }
+
+/* In which rounds lanes have been at the operation is kept as bits: those of the round's 64 in a variable, put to the others when they
+ * are over or the lane stops. Blocks passed in every round need none. */
+static bool keeps_rounds(const struct emit *e, uint32_t block, uint32_t ix) { return e->f->insts[ix].kind == CPU_LEADER && !(e->lane_rooms[ix].word && is_always(e, block)); }
+
+static val round_of(struct emit *e, val left) { return LLVMBuildZExt(B, LLVMBuildSub(B, e->limit, left, ""), e->i64, ""); }
+
+static val place_of(struct emit *e, uint32_t ix, val round)
+{
+    val word = LLVMBuildLShr(B, round, k64(e, 6), "");
+    return LLVMBuildGEP2(B, e->i64, e->lane_rooms[ix].rounds, &word, 1, "");
+}
+
+/* CPU_LEADER. The first lane that is here in this round leads its set, since lanes come in ascending order. */
 void emit_lane_leader(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
+    struct lane_room *room = &e->lane_rooms[e->ix];
     const uint32_t sums[2] = {in->s[0] && !is_sum(e, in->s[0] - 1) ? in->s[0] : 0, in->d2 && !is_sum(e, in->d2 - 1) ? in->d2 : 0};
-    val round = LLVMBuildZExt(B, LLVMBuildSub(B, e->limit, load32(e, e->rounds), ""), e->i64, ""), word = LLVMBuildLShr(B, round, k64(e, 6), "");
-    val at = LLVMBuildGEP2(B, e->i64, e->lane_rooms[e->ix].rounds, &word, 1, ""), bit = LLVMBuildShl(B, k64(e, 1), LLVMBuildAnd(B, round, k64(e, 63), ""), "");
-    val old = LLVMBuildLoad2(B, e->i64, at, ""), first = LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, old, bit, ""), k64(e, 0), "");
-    LLVMBuildStore(B, LLVMBuildOr(B, old, bit, ""), at);
+    val turn = LLVMBuildLoad2(B, e->i64, e->turn, "");
+    if (room->word) {
+        if (!is_always(e, e->block)) LLVMBuildStore(B, LLVMBuildOr(B, LLVMBuildLoad2(B, e->i64, room->word, ""), turn, ""), room->word);
+        return;
+    }
+    val at = place_of(e, e->ix, round_of(e, load32(e, e->rounds))), old = LLVMBuildLoad2(B, e->i64, at, "");
+    val first = LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, old, turn, ""), k64(e, 0), "");
+    LLVMBuildStore(B, LLVMBuildOr(B, old, turn, ""), at);
     for (int k = 0; k < 2; k++)
         if (sums[k]) emit_set_scalar(e, sums[k], 0, LLVMBuildAdd(B, emit_scalar(e, sums[k], 0, false), k ? LLVMBuildZExt(B, first, e->i64, "") : k64(e, 1), ""), NULL);
     if (in->d && emit_is_live_after(e, in->d)) emit_set_scalar(e, in->d, 0, first, NULL);
 }
 
-/* How many rounds those are. */
+void emit_lane_pass(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    val *at = &e->lane_rooms[e->ix].passes, one = k64(e, 1);
+    if (is_always(e, e->block) && !in->guard) return; /* rounds tell */
+    if (in->guard) one = LLVMBuildZExt(B, emit_guard_scalar(e), e->i64, "");
+    LLVMBuildStore(B, LLVMBuildAdd(B, LLVMBuildLoad2(B, e->i64, *at, ""), one, ""), *at);
+}
+
+static bool counts_here(const struct emit *e, uint32_t ix) { return e->whole && e->f->n_tallies && e->f->tally_of[ix]; }
+
+/* Before the first lane. */
+static void begin_counts(struct emit *e)
+{
+    struct lane_room *room = &e->lane_rooms[e->ix];
+    val *const all[] = {&e->turn, &e->passed, &e->total, &e->most, &room->passes, &room->word};
+    bool leader = e->in->kind == CPU_LEADER, told = leader && counts_here(e, e->ix);
+    const uint32_t regs[3] = {e->in->d, e->in->s[0], e->in->d2};
+    if (!leader && !counts_here(e, e->ix)) return;
+    for (unsigned k = 0; k < 3; k++) told = told && (!regs[k] || is_sum(e, regs[k] - 1) || (!k && !emit_is_live_after(e, regs[k]))); /* nobody asks who leads */
+    for (unsigned k = 0; k < (told ? 6 : 5); k++) {
+        if (!*all[k]) *all[k] = variable(e, e->i64);
+        LLVMBuildStore(B, k64(e, 0), *all[k]);
+    }
+    if (!keeps_rounds(e, e->block, e->ix)) return;
+    if (!room->rounds) room->rounds = variable(e, LLVMArrayType2(e->i64, LEADER_ROUNDS / 64));
+    LLVMBuildMemSet(B, room->rounds, LLVMConstInt(e->i8, 0, 0), k64(e, LEADER_ROUNDS / 8), 8);
+}
+
+/* What this lane's rounds up to `round` were, to the others'. */
+static void put_rounds(struct emit *e, val round)
+{
+    const struct cpu_serial *s = loop_of(e);
+    for (uint32_t b = s->head; b < e->f->n_blocks; b++)
+        for (uint32_t i = e->f->blocks[b].first; mg_has(s->blocks, b) && i < e->f->blocks[b].end; i++) {
+            val word = e->lane_rooms[i].word, at;
+            if (!word || !keeps_rounds(e, b, i)) continue;
+            at = place_of(e, i, round);
+            LLVMBuildStore(B, LLVMBuildOr(B, LLVMBuildLoad2(B, e->i64, at, ""), LLVMBuildLoad2(B, e->i64, word, ""), ""), at);
+            LLVMBuildStore(B, k64(e, 0), word);
+        }
+}
+
 static val count_rounds(struct emit *e, uint32_t ix)
 {
     LLVMTypeRef t = LLVMVectorType(e->i64, LEADER_ROUNDS / 64);
@@ -215,11 +278,25 @@ static val count_rounds(struct emit *e, uint32_t ix)
     return emit_intrinsic(e, "llvm.vector.reduce.add", &t, 1, &all, 1);
 }
 
-static void forget_rounds(struct emit *e)
+/* A lane has stopped. */
+static void end_lane(struct emit *e)
 {
-    val *at = &e->lane_rooms[e->ix].rounds;
-    if (!*at) *at = variable(e, LLVMArrayType2(e->i64, LEADER_ROUNDS / 64));
-    LLVMBuildMemSet(B, *at, LLVMConstInt(e->i8, 0, 0), k64(e, LEADER_ROUNDS / 8), 8);
+    if (!e->turn) return;
+    val passed = LLVMBuildLoad2(B, e->i64, e->passed, ""), two[2] = {passed, LLVMBuildLoad2(B, e->i64, e->most, "")};
+    LLVMBuildStore(B, LLVMBuildAdd(B, LLVMBuildLoad2(B, e->i64, e->total, ""), passed, ""), e->total);
+    LLVMBuildStore(B, emit_intrinsic(e, "llvm.umax", &e->i64, 1, two, 2), e->most);
+}
+
+/* All have. */
+static void end_counts(struct emit *e, const struct cpu_serial *s)
+{
+    for (uint32_t b = s->head; b < e->f->n_blocks; b++)
+        for (uint32_t i = e->f->blocks[b].first; mg_has(s->blocks, b) && i < e->f->blocks[b].end; i++) {
+            const struct cpu_inst *in = &e->f->insts[i];
+            if (!counts_here(e, i)) continue;
+            val lanes = LLVMBuildLoad2(B, e->i64, is_always(e, b) && !in->guard ? e->total : e->lane_rooms[i].passes, "");
+            emit_tally_lanes(e, i, lanes, in->kind != CPU_LEADER ? NULL : keeps_rounds(e, b, i) ? count_rounds(e, i) : LLVMBuildLoad2(B, e->i64, e->most, ""));
+        }
 }
 
 /* ---- jumps -------------------------------------------------------------------------------------------------- */
@@ -232,12 +309,28 @@ static void go(struct emit *e, uint32_t t)
         LLVMBuildBr(B, emit_target(e, LANE, t));
         return;
     }
+    val had = load32(e, e->rounds), round = round_of(e, had);
     if (inside) {
-        LLVMBasicBlockRef stop = emit_block(e, "stop");
-        val left = LLVMBuildSub(B, load32(e, e->rounds), k32(e, 1), "");
+        LLVMBasicBlockRef stop = emit_block(e, "stop"), again = emit_target(e, LANE, t);
+        val left = LLVMBuildSub(B, had, k32(e, 1), "");
         LLVMBuildStore(B, left, e->rounds);
-        mostly_first(e, LLVMBuildCondBr(B, not_zero(e, left), emit_target(e, LANE, t), stop));
+        if (e->turn) { /* the next bit; the first one again: the word is full */
+            LLVMBasicBlockRef full = emit_block(e, "word"), on = emit_block(e, "");
+            val turn = LLVMBuildLoad2(B, e->i64, e->turn, ""), args[3] = {turn, turn, k64(e, 1)};
+            turn = emit_intrinsic(e, "llvm.fshl", &e->i64, 1, args, 3);
+            LLVMBuildStore(B, turn, e->turn);
+            mostly_first(e, LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, turn, k64(e, 1), ""), on, full));
+            LLVMPositionBuilderAtEnd(B, full);
+            put_rounds(e, round);
+            LLVMBuildBr(B, on);
+            LLVMPositionBuilderAtEnd(B, on);
+        }
+        mostly_first(e, LLVMBuildCondBr(B, not_zero(e, left), again, stop));
         LLVMPositionBuilderAtEnd(B, stop);
+    }
+    if (e->turn) {
+        put_rounds(e, round);
+        LLVMBuildStore(B, LLVMBuildAdd(B, round, k64(e, 1), ""), e->passed);
     }
     for (uint32_t r = 0; r < e->f->n_regs; r++)
         if (mg_has(s->out, r) && mg_has(e->f->blocks[t].live, r) && !is_sum(e, r)) lane_store(e, r + 1);
@@ -352,7 +445,9 @@ static bool emit_serial(struct emit *e, uint32_t k)
             e->ix = i;
             e->in = &f->insts[i];
             if (e->in->kind == CPU_LOAD || e->in->kind == CPU_STORE) find_room(e);
-            if (e->in->kind == CPU_LEADER) forget_rounds(e);
+            e->block = b;
+            begin_counts(e);
+            e->block = s->head;
         }
     e->in = &f->insts[e->ix = f->blocks[s->head].first];
     LLVMBuildStore(B, e->limit, e->least);
@@ -385,11 +480,13 @@ static bool emit_serial(struct emit *e, uint32_t k)
     }
     free(base);
     LLVMBuildStore(B, e->limit, e->rounds);
+    if (e->turn) LLVMBuildStore(B, k64(e, 1), e->turn);
     LLVMBuildBr(B, emit_target(e, LANE, s->head));
     if (!body(e, s)) return false;
     LLVMPositionBuilderAtEnd(B, e->lane_over);
     val rounds[2] = {load32(e, e->rounds), load32(e, e->least)};
     LLVMBuildStore(B, emit_intrinsic(e, "llvm.smin", &e->i32, 1, rounds, 2), e->least);
+    end_lane(e);
     val rest = LLVMBuildAnd(B, left, LLVMBuildSub(B, left, k32(e, 1), ""), "");
     LLVMBuildCondBr(B, not_zero(e, rest), next, done);
     LLVMAddIncoming(left, (val[]){all, rest}, (LLVMBasicBlockRef[]){before, e->lane_over}, 2);
@@ -401,9 +498,7 @@ static bool emit_serial(struct emit *e, uint32_t k)
     LLVMBuildStore(B, LLVMBuildSub(B, load32(e, e->budget), LLVMBuildSub(B, e->limit, load32(e, e->least), ""), ""), e->budget); /* as if they had gone together */
     for (uint32_t r = 0; r < f->n_regs; r++)
         if (mg_has(s->out, r) && !is_sum(e, r)) emit_reload(e, r + 1, NULL, NULL, NULL);
-    for (uint32_t b = s->head; b < f->n_blocks; b++)
-        for (uint32_t i = f->blocks[b].first; e->whole && f->n_tallies && mg_has(s->blocks, b) && i < f->blocks[b].end; i++)
-            if (f->insts[i].kind == CPU_LEADER && f->tally_of[i]) emit_tally_once(e, i, count_rounds(e, i));
+    end_counts(e, s);
     go_on(e, s);
     return true;
 }

@@ -47,7 +47,8 @@ static void pass(struct emit *e, const struct cpu_site *s)
         return;
     }
     bool lane = e->version == LANE;
-    if (s->wants & 1u << CPU_TALLY_LANES) count(e, s->count + 1 + CPU_TALLY_LANES, lane && !e->in->guard ? one(e) : n_lanes(e, active(e)));
+    if (lane && s->wants & 1u << CPU_TALLY_LANES) emit_lane_pass(e);
+    if (!lane && s->wants & 1u << CPU_TALLY_LANES) count(e, s->count + 1 + CPU_TALLY_LANES, n_lanes(e, active(e)));
     if (s->wants & 1u << CPU_TALLY_ONCE && !lane) count(e, s->count + 1 + CPU_TALLY_ONCE, one(e));
     if (s->wants & 1u << CPU_TALLY_FIRST) count(e, s->count + 1 + CPU_TALLY_FIRST, LLVMBuildZExt(B, LLVMBuildAnd(B, emit_mask(e), LLVMConstInt(e->i32, 1, 0), ""), e->i64, ""));
 }
@@ -59,10 +60,14 @@ static val under(struct emit *e, uint32_t reg)
     return LLVMBuildAnd(B, emit_mask(e), LLVMBuildBitCast(B, emit_vec(e, reg, true), e->i32, ""), "");
 }
 
-void emit_tally_once(struct emit *e, uint32_t ix, val times)
+void emit_tally_lanes(struct emit *e, uint32_t ix, val lanes, val times)
 {
-    for (uint32_t i = 0; i < e->f->n_sites; i++)
-        if (e->f->sites[i].at == ix && e->f->sites[i].wants & 1u << CPU_TALLY_ONCE) count(e, e->f->sites[i].count + 1 + CPU_TALLY_ONCE, times);
+    for (uint32_t i = 0; i < e->f->n_sites; i++) {
+        const struct cpu_site *s = &e->f->sites[i];
+        if (s->at != ix) continue;
+        if (s->wants & 1u << CPU_TALLY_LANES && lanes) count(e, s->count + 1 + CPU_TALLY_LANES, lanes);
+        if (s->wants & 1u << CPU_TALLY_ONCE && times) count(e, s->count + 1 + CPU_TALLY_ONCE, times);
+    }
 }
 
 static bool is_told(const struct cpu_func *f, uint32_t reg) { return !reg || f->regs[reg - 1].sum; }
