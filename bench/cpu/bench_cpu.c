@@ -2,7 +2,8 @@
  * installed, and for operations of warps against COX's form, interleaved in one process, medians. With several threads,
  * how much faster they are than one: ours and native, each in a row of launches after a rest, the first left out.
  * usage: bench-cpu kernels.ptx kernels.cl [-t THREADS] [-r REPEATS] [-k NAME] [-d cpu|emu] [-n] [-j]: -n leaves OpenCL
- * out, -j prints JSON. Results are compared first; a kernel that differs is named. */
+ * out, -j prints JSON. Results are compared first; a kernel that differs is named.
+ * Each contestant runs twice in its turn, and the second run counts. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -375,14 +376,16 @@ static void fill(void)
     ix[NODES] = e;
 }
 
-/* Times of the same work, interleaved: medians in milliseconds, 0 for those that are not there. */
+/* Times of the same work, interleaved: medians in milliseconds, 0 for those that are not there. Each finds the caches as itself left
+ * them (warm), or as the one before it did: the second of two with the same arrays gains by that. */
 enum { DEVICE, STRICT, FAST, OPENCL, KINDS };
-static void interleave(void (*const fn[KINDS])(void), int repeats, double m[KINDS])
+static void interleave(void (*const fn[KINDS])(void), int repeats, bool warm, double m[KINDS])
 {
     double t[KINDS][MAX_RUNS];
     for (int r = 0; r < repeats; r++)
         for (int i = 0; i < KINDS; i++) {
             on_opencl = i == OPENCL;
+            if (fn[i] && warm) fn[i]();
             if (fn[i]) t[i][r] = timed(fn[i]);
         }
     on_opencl = false;
@@ -420,12 +423,15 @@ static bool shuffles(int repeats, bool json)
     for (int i = STRICT; i <= FAST; i++)
         if (fn[i]) fn[i](), ok = total_ok(gz) && ok;
     if (!ok) fprintf(stderr, "COX's form: the results differ\n");
-    interleave(fn, repeats, m);
-    if (json) printf("  \"shuffles_ms\": %.4f, \"shuffles_cox_gcc_ms\": %.4f, \"shuffles_cox_clang_ms\": %.4f,\n", m[DEVICE], m[STRICT], m[FAST]);
-    else {
-        printf("shuffles as COX emits them: %.3f ms by gcc, %.2f times ours", m[STRICT], m[STRICT] / m[DEVICE]);
-        if (fn[FAST]) printf("; %.3f ms by clang, %.2f times", m[FAST], m[FAST] / m[DEVICE]);
-        printf("\n");
+    for (int warm = 1; warm >= 0; warm--) {
+        interleave(fn, repeats, warm, m);
+        const char *how = warm ? "" : "_apart";
+        if (json) printf("  \"shuffles%s_ms\": %.4f, \"shuffles%s_cox_gcc_ms\": %.4f, \"shuffles%s_cox_clang_ms\": %.4f,\n", how, m[DEVICE], how, m[STRICT], how, m[FAST]);
+        else {
+            printf("shuffles %s: ours %.3f ms; as COX emits them: %.3f ms by gcc, %.2f times ours", warm ? "one launch after another" : "with others' launches between", m[DEVICE], m[STRICT], m[STRICT] / m[DEVICE]);
+            if (fn[FAST]) printf("; %.3f ms by clang, %.2f times", m[FAST], m[FAST] / m[DEVICE]);
+            printf("\n");
+        }
     }
     return ok;
 }
@@ -447,7 +453,7 @@ static bool warp_ops(const char *only, int repeats, bool json)
             if (!same) fprintf(stderr, "%s: the results differ\n", names[op]);
             ok = ok && same;
         }
-        interleave(fns[op], repeats, m);
+        interleave(fns[op], repeats, true, m);
         double ns = 1e6 / TIMES / (W / 32);
         if (json) printf("  \"%s_ns\": %.3f, \"%s_cox_gcc_ns\": %.3f, \"%s_cox_clang_ns\": %.3f,\n", names[op], m[DEVICE] * ns, names[op], m[STRICT] * ns, names[op], m[FAST] * ns);
         else {
@@ -559,7 +565,7 @@ int main(int argc, char **argv)
             }
             if (!fn[OPENCL] || on_opencl) break;
         }
-        interleave(fn, repeats, m);
+        interleave(fn, repeats, true, m);
         if (k < TEN) {
             for (int i = STRICT; i < KINDS; i++) log_sum[i] += log(m[DEVICE] / m[i]);
             worst = fmax(worst, m[DEVICE] / m[STRICT]);
