@@ -105,13 +105,11 @@ assert a['memory']['sites'] == b['memory']['sites'] and a['opcodes'] == b['opcod
 of = {s['space']: s for s in a['memory']['sites']}
 assert of['const']['sectors'] is None and of['const']['requests'] and of['const']['bank_conflicts'] is None, of
 P
-if [ -z "$more" ]; then
-    for d in emu nvidia; do
-        "$MARGAY" run -q --device $([ $d = emu ] && echo emu || echo nvidia) -t memory -t opcodes,lanes=on -t lanes -o tools.$d -- ./known > out.$d.tools 2> err && cmp out.plain out.$d.tools &&
-            "$MARGAY" report tools.$d --json > $([ $d = emu ] && echo emu || echo gpu).json || { echo "FAIL tools on $d"; tail -20 err; failed=1; }
-    done
-    python3 tools.py || failed=1
-fi
+for d in emu:emu nvidia:gpu; do
+    "$MARGAY" run -q --device ${d%:*} -t memory -t opcodes,lanes=on -t lanes -o tools.${d#*:} -- ./known > out.tools 2> err && cmp out.emu out.tools && "$MARGAY" report tools.${d#*:} --json > ${d#*:}.json || {
+        echo "FAIL tools on ${d%:*}"; tail -20 err; failed=1; }
+done
+python3 tools.py || failed=1
 for k in fixed:vote.sync moving:bar.red too_large:ld.global.nc; do # how each finds out, or that it does not
     "$MARGAY" ptx instrument --sm 90 --kernel "*${k%:*}*" known > twin.ptx && grep -q "${k#*:}.*;" twin.ptx || { echo "FAIL: no ${k#*:} in ${k%:*}"; failed=1; }
     grep -q '__mg_known\[' twin.ptx; [ $? = $([ $k = too_large:ld.global.nc ] && echo 1 || echo 0) ] || { echo "FAIL: parameter of $k"; failed=1; }
