@@ -4,7 +4,8 @@
  *   stays in the loop                            0.9
  *   @p bra, p = and.pred (all conditions hold)   taken is hot: the guarded body
  *   @p bra, p = or.pred (some condition fails)   taken is cold: the way around
- *   to a block that only leaves                  cold after a bounds check or if equal, else hot after a test of loaded data
+ *   to a block that only leaves                  hot unless equal (all but one thread), cold after a bounds check or if equal,
+ *                                                else hot after a test of loaded data
  *   into a loop, or around it                    into it
  *   if integers are equal                        they are not
  *   anything else                                even, leaning to the fall-through
@@ -153,7 +154,8 @@ static double taken_share(const struct guess *g, uint32_t b, uint32_t taken, uin
     }
     bool out = taken == MG_NO_BLOCK || g->trivial[taken], out_other = g->trivial[other];
     if (out != out_other) {
-        double leave = is_loaded(g, n->guard) && equality(g, n) != (out ? 1 : -1) ? 0.9 : 0.1;
+        int if_equal = out ? equality(g, n) : -equality(g, n);
+        double leave = if_equal < 0 || (is_loaded(g, n->guard) && !if_equal) ? 0.9 : 0.1;
         return out ? leave : 1 - leave;
     }
     int shape = shape_of(g, n);
