@@ -47,6 +47,7 @@ enum mg_count_kind {
     MG_COUNT_LEAVE, /* block's end leaves the function */
     MG_COUNT_IV,    /* an induction variable moved between the entry of its loop and the exits */
 };
+#define MG_COUNT_IFS 4
 enum mg_count_width {
     MG_WIDTH_BIT, /* at most once in an activation of the function */
     MG_WIDTH_32,  /* fewer than 2^32 times */
@@ -58,8 +59,10 @@ struct mg_count {
     uint32_t block, edge; /* edge: in cfg->edges */
     uint32_t iv;          /* MG_COUNT_IV: in plan->ivs */
     bool less_one;        /* MG_COUNT_IV: rounds less one for each run, which count the edge of the loop's latch */
+    bool restores;        /* and that one is added again, in 64 bits */
     bool carries;         /* MG_COUNT_IV: of a loop that may run on; the step's carries are counted beside it */
     bool one_run;         /* MG_COUNT_IV: its loop runs at most once in an activation */
+    struct mg_count_if { mg_id pred; bool is_not; } ifs[MG_COUNT_IFS]; uint32_t n_ifs; /* MG_COUNT_IV: only in lanes for which all these hold, which no round changes */
     double events;        /* expected */
 };
 struct mg_count_plan {
@@ -73,6 +76,7 @@ struct mg_count_plan {
 };
 struct mg_count_opts {
     bool wide_is_one;         /* an event costs one instruction even when it is counted in 64 bits */
+    bool no_ifs;              /* no counter asks behind a loop what held in it */
     bool entries_known;       /* somebody else counts how often the function is entered */
     const bool *may_leave;    /* block -> its call may end the lane; may be NULL */
     const bool *calls_back;   /* block -> its call may enter the function again: no induction variable is used around it; may be NULL */

@@ -29,6 +29,8 @@ struct planner {
     uint32_t *group;    /* union-find over nodes */
     uint32_t *exact_edge; /* loop of known length -> its latch's edge; else an edge that is none */
     bool *joined;       /* block whose branch does as an earlier one */
+    struct mg_equiv *equiv; /* these two where somebody has asked for them */
+    mg_id lo, hi, *def;     /* registers; register - lo -> what alone writes it, or 0 */
 };
 
 static unsigned end_op(const struct mg_cfg *c, uint32_t b)
@@ -207,6 +209,35 @@ static void build_graph(struct planner *x)
     }
 }
 
+/* ---- branches ------------------------------------------------------------------------------------------ */
+
+static bool is_fork(const struct planner *x, uint32_t b)
+{
+    const struct mg_node *end = &x->c->m->nodes.at[x->c->blocks[b].last];
+    return x->c->reachable[b] && end->guard && x->c->blocks[b].n_succs == 2 && !x->c->blocks[b].leaves && mg_node_form(x->c->m, end)->op == MG_OP_bra;
+}
+
+/* The edge taken when the branch's predicate has the value. */
+static uint32_t way(const struct planner *x, uint32_t b, bool value)
+{
+    const struct mg_node *end = &x->c->m->nodes.at[x->c->blocks[b].last];
+    bool taken = value != ((end->flags & MG_NF_GUARD_NOT) != 0);
+    return x->edge_of[x->c->blocks[b].succ_at + taken];
+}
+
+/* Classes of blocks, and what writes registers. */
+static void ask(struct planner *x)
+{
+    if (x->equiv) return;
+    x->def = mg_single_defs(x->c, &x->lo, &x->hi);
+    x->equiv = mg_equiv_new(x->c, x->o->may_leave);
+}
+
+static mg_id only_def(const struct planner *x, mg_id reg)
+{
+    return reg >= x->lo && reg < x->hi ? x->def[reg - x->lo] : 0;
+}
+
 /* ---- induction variables ------------------------------------------------------------------------------ */
 
 /* Cost of code on every way into the loop and out of it; NEVER where some way cannot hold code. */
@@ -259,13 +290,108 @@ static void offer_iv(struct planner *x, uint32_t i, double rim)
     x->edges[target].cost = cost;
 }
 
+/* ---- branches that no round changes -------------------------------------------------------------------- */
+
+/* Has the register one value at block b as long as the loop runs: written in front of it, or in it from such values? */
+static bool is_steady(const struct planner *x, uint32_t loop, uint32_t b, mg_id reg, unsigned depth)
+{
+    const struct mg_module *m = x->c->m;
+    mg_id def = only_def(x, reg), uses[16];
+    uint32_t at = def ? mg_cfg_block_of(x->c, def) : MG_NO_BLOCK;
+    if (at == MG_NO_BLOCK) return false;
+    if (!mg_loops_contains(x->p->loops, loop, at)) return true;
+    if (!mg_dom_over(x->p->dom, at, b)) return false;
+    const struct mg_node *n = &m->nodes.at[def];
+    const struct mg_form *f = mg_node_form(m, n);
+    bool plain = f->op == MG_OP_setp || f->op == MG_OP_and || f->op == MG_OP_or || f->op == MG_OP_not;
+    if (!depth || !plain || n->guard) return false;
+    for (uint32_t i = 0; i < n->n_opnds; i++) {
+        enum mg_opnd_kind kind = m->opnds.at[n->opnd + i].kind;
+        if (kind != MG_OPND_reg && kind != MG_OPND_imm && kind != MG_OPND_not) return false;
+    }
+    uint32_t k = mg_node_uses(m, def, uses, MG_COUNT_OF(uses));
+    for (uint32_t i = 0; i < k; i++)
+        if (i >= MG_COUNT_OF(uses) || !is_steady(x, loop, b, uses[i], depth - 1)) return false;
+    return true;
+}
+
+/* Adds what has to hold for block b to run in a round in which the variable steps; false: not known. */
+static bool find_ifs(const struct planner *x, const struct mg_iv *v, uint32_t b, struct mg_count *how)
+{
+    const struct mg_cfg *c = x->c;
+    while (x->equiv->class_of[b] != x->equiv->class_of[v->block]) {
+        const struct mg_block *k = &c->blocks[b];
+        uint32_t from = k->n_preds == 1 && b ? c->preds[k->pred_at] : MG_NO_BLOCK, up = x->p->dom->idom[b];
+        if (k->n_preds > 1) { /* ways join: where they parted */
+            while (up != MG_NO_BLOCK && x->equiv->class_of[up] != x->equiv->class_of[b]) up = x->p->dom->idom[up];
+            if (up == MG_NO_BLOCK || x->p->loops->loop_of[up] != v->loop) return false;
+            b = up;
+            continue;
+        }
+        if (from == MG_NO_BLOCK || x->p->loops->loop_of[from] != v->loop || !is_fork(x, from) || how->n_ifs == MG_COUNT_IFS) return false;
+        const struct mg_node *end = &c->m->nodes.at[c->blocks[from].last];
+        const uint32_t *to = &c->edges[c->blocks[from].succ_at];
+        if (to[0] == to[1] || !is_steady(x, v->loop, from, end->guard, 3)) return false;
+        bool taken = to[1] == b;
+        how->ifs[how->n_ifs++] = (struct mg_count_if){end->guard, taken == ((end->flags & MG_NF_GUARD_NOT) != 0)};
+        b = from;
+    }
+    return true;
+}
+
+static bool tells_all(const struct planner *x, const struct mg_iv *v)
+{
+    enum mg_trips trips = (enum mg_trips)x->p->ivs->trips[v->loop];
+    return v->bits == 64 || (trips != MG_TRIPS_ANY && x->p->ivs->trip_bits[v->loop] <= 32 - v->shift && (trips == MG_TRIPS_BELOW || v->last != MG_IV_MAYBE));
+}
+
+/* What a variable tells of rounds for which more holds, or only this. */
+static struct mg_count rounds_of(const struct planner *x, uint32_t i, double rim)
+{
+    const struct mg_iv *v = &x->p->ivs->list[i];
+    bool one_run = x->p->loops->loops[v->loop].parent == MG_NO_LOOP, less_one = v->bits == 32 && x->p->ivs->trips[v->loop] != MG_TRIPS_BELOW && v->last == MG_IV_ALWAYS;
+    struct mg_count how = {.kind = MG_COUNT_IV, .iv = i, .block = v->block, .one_run = one_run, .less_one = less_one, .restores = less_one, .events = rim};
+    how.width = v->bits == 32 && one_run && !less_one ? MG_WIDTH_32 : MG_WIDTH_64;
+    return how;
+}
+
+/* Ways of branches inside the variable's loop that go one way in all its rounds: what the variable tells, or nothing. */
+static void offer_steady(struct planner *x, uint32_t i, double rim)
+{
+    const struct mg_cfg *c = x->c;
+    const struct mg_iv *v = &x->p->ivs->list[i];
+    double cost = rim * (x->p->loops->loops[v->loop].parent == MG_NO_LOOP ? 0.5 : 0.8); /* the entry is for all of them; what stands in loops costs each warp of which a lane comes by */
+    bool any = false;
+    if (!tells_all(x, v)) return;
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        if (x->p->loops->loop_of[b] != v->loop || !is_fork(x, b)) continue;
+        ask(x);
+        const struct mg_node *end = &c->m->nodes.at[c->blocks[b].last];
+        struct mg_count how = rounds_of(x, i, rim);
+        if (!is_steady(x, v->loop, b, end->guard, 3) || !find_ifs(x, v, b, &how) || how.n_ifs == MG_COUNT_IFS) continue;
+        bool value = x->edges[way(x, b, true)].cost > x->edges[way(x, b, false)].cost; /* of the dearer way; the other follows */
+        struct edge *e = &x->edges[way(x, b, value)];
+        if (cost >= e->cost || c->edges[c->blocks[b].succ_at] == c->edges[c->blocks[b].succ_at + 1]) continue;
+        any = true;
+        how.ifs[how.n_ifs++] = (struct mg_count_if){end->guard, !value};
+        e->how = how;
+        e->cost = cost;
+    }
+    for (uint32_t k = 0; any && k < x->n_edges; k++) { /* what it tells without a condition rather than an event in the loop */
+        struct edge *e = &x->edges[k];
+        if (e->how.kind == MG_COUNT_IV && e->how.iv == i && !e->how.n_ifs) e->cost = MG_MIN(e->cost, cost);
+    }
+}
+
 static void offer_ivs(struct planner *x)
 {
     uint32_t loop = MG_NO_LOOP;
     double rim = NEVER;
     for (uint32_t i = 0; i < x->p->ivs->n; i++) {
         if (x->p->ivs->list[i].loop != loop) rim = rim_cost(x, loop = x->p->ivs->list[i].loop);
-        if (rim < NEVER) offer_iv(x, i, rim);
+        if (rim >= NEVER) continue;
+        offer_iv(x, i, rim);
+        if (!x->o->no_ifs) offer_steady(x, i, rim);
     }
 }
 
@@ -342,49 +468,28 @@ static void keep_loops(struct planner *x)
 
 /* ---- branches that agree ------------------------------------------------------------------------------ */
 
-static bool is_fork(const struct planner *x, uint32_t b)
-{
-    const struct mg_node *end = &x->c->m->nodes.at[x->c->blocks[b].last];
-    return x->c->reachable[b] && end->guard && x->c->blocks[b].n_succs == 2 && !x->c->blocks[b].leaves && mg_node_form(x->c->m, end)->op == MG_OP_bra;
-}
-
-/* The edge taken when the branch's predicate has the value. */
-static uint32_t way(const struct planner *x, uint32_t b, bool value)
-{
-    const struct mg_node *end = &x->c->m->nodes.at[x->c->blocks[b].last];
-    bool taken = value != ((end->flags & MG_NF_GUARD_NOT) != 0);
-    return x->edge_of[x->c->blocks[b].succ_at + taken];
-}
-
 /* Branches on one predicate, which is written in one place, in blocks that run equally often, one
  * after the other: each goes where the first has gone, so one edge measures all. */
 static void join_branches(struct planner *x)
 {
     const struct mg_cfg *c = x->c;
-    mg_id lo, hi, *def = NULL;
-    struct mg_equiv *q = NULL;
     for (uint32_t b = 0; b < c->n_blocks; b++) {
         if (!is_fork(x, b)) continue;
         mg_id p = c->m->nodes.at[c->blocks[b].last].guard;
-        if (!def) {
-            def = mg_single_defs(c, &lo, &hi);
-            q = mg_equiv_new(c, x->o->may_leave);
-        }
-        if (p < lo || p >= hi || !def[p - lo] || x->joined[b]) continue;
+        ask(x);
+        if (!only_def(x, p) || x->joined[b]) continue;
         uint32_t best = UINT32_MAX, n = 1;
         for (uint32_t k = 0; k < 2; k++)
             if (best == UINT32_MAX || x->edges[way(x, b, k)].cost < x->edges[best].cost) best = way(x, b, k);
         bool value = best == way(x, b, true);
         for (uint32_t i = b + 1; i < c->n_blocks; i++) {
-            if (!is_fork(x, i) || x->edges[way(x, i, value)].from != MG_FLOW_OPEN || c->m->nodes.at[c->blocks[i].last].guard != p || q->class_of[i] != q->class_of[b] || !mg_dom_over(x->p->dom, b, i)) continue;
+            if (!is_fork(x, i) || x->edges[way(x, i, value)].from != MG_FLOW_OPEN || c->m->nodes.at[c->blocks[i].last].guard != p || x->equiv->class_of[i] != x->equiv->class_of[b] || !mg_dom_over(x->p->dom, b, i)) continue;
             x->joined[i] = true;
             x->edges[way(x, i, value)].from = FOLLOWS + best;
             n++;
         }
         if (n > 1 && x->edges[best].from == MG_FLOW_OPEN) x->edges[best].from = CHOSEN;
     }
-    free(def);
-    mg_equiv_free(q);
 }
 
 /* ---- the tree --------------------------------------------------------------------------------------- */
@@ -537,6 +642,8 @@ struct mg_count_plan *mg_count_plan_new(const struct mg_cfg *c, const struct mg_
     free(x.group);
     free(x.joined);
     free(x.exact_edge);
+    free(x.def);
+    mg_equiv_free(x.equiv);
     return p;
 }
 

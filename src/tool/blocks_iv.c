@@ -16,7 +16,7 @@ static mg_id iv_temp(struct mg_rfunc *f, unsigned bits)
 static bool is_direct(const struct mg_rfunc *f, uint32_t i)
 {
     const struct mg_count *k = &f->plan->list[i];
-    return k->one_run && !k->carries && !f->adds && f->counters[i].kind == (f->plan->ivs->list[k->iv].bits == 64 ? MG_RC_64 : MG_RC_32);
+    return k->one_run && !k->carries && !k->n_ifs && !k->restores && !f->adds && f->counters[i].kind == (f->plan->ivs->list[k->iv].bits == 64 ? MG_RC_64 : MG_RC_32);
 }
 
 /* Where the loop is entered. */
@@ -36,6 +36,23 @@ static void iv_enter(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
         if (f->plan->list[i].carries) EMIT("mov.b32", R(c->high), I(0));
     }
     mg_emit_guard(x, 0, false);
+}
+
+/* The spot, for lanes in which the counter's conditions hold. */
+static struct mg_spot only_ifs(struct mg_rfunc *f, const struct mg_count *k, struct mg_spot s)
+{
+    struct mg_emit *x = &f->x;
+    mg_id all = mg_emit_reg(x, "__mg_if", MG_TYPE_pred);
+    mg_emit_guard(x, 0, false);
+    if (s.guard) EMIT(s.guard_not ? "not.pred" : "mov.pred", R(all), R(s.guard));
+    for (uint32_t i = 0; i < k->n_ifs; i++) {
+        struct mg_opnd p = k->ifs[i].is_not ? mg_o_not(k->ifs[i].pred) : R(k->ifs[i].pred);
+        if (i || s.guard) EMIT("and.pred", R(all), R(all), p);
+        else EMIT(k->ifs[i].is_not ? "not.pred" : "mov.pred", R(all), R(k->ifs[i].pred));
+    }
+    s.guard = all;
+    s.guard_not = false;
+    return s;
 }
 
 /* Where it is left: rounds since, less one where that measures the latch's edge. */
@@ -70,6 +87,16 @@ static void iv_leave(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
     }
     if (k->less_one) EMIT(sub, R(d), R(d), I((int64_t)1 << v->shift));
     if (v->shift) EMIT(wide ? "shr.u64" : "shr.u32", R(d), R(d), I(v->shift));
+    if (k->restores) {
+        mg_id all = iv_temp(f, 64);
+        EMIT("cvt.u64.u32", R(all), R(d));
+        EMIT("add.u64", R(d = all), R(all), I(1));
+        wide = true;
+    }
+    if (k->n_ifs) {
+        s = only_ifs(f, k, s);
+        mg_emit_guard(x, s.guard, s.guard_not);
+    }
     if (!direct && c->kind == MG_RC_SHARED) {
         mg_shared_steps(f, i, d, wide, s);
     } else if (!direct) {

@@ -135,6 +135,7 @@ static int by_events(const void *a, const void *b)
 
 #define GUARD_FROM 6     /* counters of 64 bits in one loop */
 #define MANY_THREADS 1024
+#define MOST_LATE 16     /* counters that begin behind their loops and are taken to cost no register */
 #define MOST_RENEWED 64  /* counters of a function whose zeroes are renewed behind loops */
 #define FEW_REGISTERS 8  /* for counters in loops, where CTAs are as large: registers of native code are few */
 
@@ -158,9 +159,11 @@ static bool *choose_guarded(const struct mg_rfunc *f, const struct wanted *rest,
     return guarded;
 }
 
-/* 32-bit registers that the counter wants. */
+/* 32-bit registers that the counter wants while the kernel has others to hold. */
 static uint32_t cells_of(const struct mg_rfunc *f, const struct wanted *w, const bool *guarded)
 {
+    const struct mg_count *k = w->counter < f->n_measured ? &f->plan->list[w->counter] : NULL;
+    if (k && (k->n_ifs || k->restores) && k->one_run) return 0; /* it begins where its loop ends */
     bool carries = w->rare && f->x.o->scope == MG_COUNT_FULL && !f->n_cohorts;
     return w->width == MG_WIDTH_64 && !carries && !guarded[w->counter] ? 2 : 1;
 }
@@ -209,7 +212,7 @@ static bool sent_bits(const struct mg_rfunc *f)
 static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
 {
     struct wanted *rest = mg_xcalloc(f->n + 1, sizeof *rest);
-    uint32_t n_rest = 0, cells = 0, wanted = 0, n_own = f->n - f->n_sources;
+    uint32_t n_rest = 0, cells = 0, wanted = 0, late = 0, n_own = f->n - f->n_sources;
     bool *placed = mg_xcalloc(f->n + 1, sizeof *placed);
     for (uint32_t i = n_own; i < f->n; i++) { /* what comes from callees has its registers already */
         placed[i] = true;
@@ -250,10 +253,11 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
     for (uint32_t k = 0; k < n_rest; k++) {
         struct mg_rc *c = &f->counters[rest[k].counter];
         uint32_t need = cells_of(f, &rest[k], guarded);
+        if (!need && late++ >= MOST_LATE) need = rest[k].width == MG_WIDTH_64 ? 2 : 1;
         bool narrow = guarded[rest[k].counter];
         if (shares && cells + need > most && mg_shared_takes(f, rest[k].counter)) c->kind = MG_RC_SHARED, f->n_shared++;
         else if (cells + need > MG_COUNTER_CELLS) c->kind = MG_RC_LOCAL;
-        else if (need == 2) c->kind = MG_RC_64, c->real = counts_in_reals(f, rest[k].counter);
+        else if (need == 2 || (!need && rest[k].width == MG_WIDTH_64)) c->kind = MG_RC_64, c->real = counts_in_reals(f, rest[k].counter);
         else if (narrow || rest[k].width != MG_WIDTH_64) c->kind = MG_RC_32, c->small = c->guarded = narrow;
         else c->kind = MG_RC_CARRY;
         if (!mg_rc_in_memory(c)) cells += need, f->n_words++;
@@ -325,7 +329,7 @@ static bool has_inner(const struct mg_loops *l, uint32_t loop)
 static bool is_rare(const struct mg_rfunc *f, const struct mg_count *k)
 {
     const struct mg_loops *l = f->plan->loops;
-    if (k->kind == MG_COUNT_IV) return f->plan->ivs->list[k->iv].bits == 32 && !k->carries;
+    if (k->kind == MG_COUNT_IV) return f->plan->ivs->list[k->iv].bits == 32 && !k->carries && !k->restores;
     uint32_t loop = l->loop_of[k->block];
     while (k->kind == MG_COUNT_EDGE && loop != MG_NO_LOOP && !mg_loops_contains(l, loop, f->x.c->edges[k->edge])) loop = l->loops[loop].parent;
     return has_inner(l, loop);
@@ -563,12 +567,26 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rf
 
 /* ---- the kernel ------------------------------------------------------------------------------------------- */
 
+/* Has the plan counters with conditions, and so many others that there is no register for them? */
+static bool goes_to_shared(const struct mg_rfunc *f)
+{
+    uint32_t n = 0, n_ifs = 0;
+    for (uint32_t i = 0; i < f->plan->n; i++) {
+        const struct mg_count *k = &f->plan->list[i];
+        n_ifs += k->n_ifs != 0;
+        if (k->width != MG_WIDTH_BIT && !((k->n_ifs || k->restores) && k->one_run)) n += k->width == MG_WIDTH_64 ? 2 : 1;
+    }
+    return n_ifs && n > most_cells(f) && mg_shared_may(f) && mg_shared_has_room(f);
+}
+
 static bool plan_func(struct kernel *k, uint32_t i, const uint64_t *measured)
 {
     struct mg_rfunc *f = &k->funcs[i];
     const struct mg_cfg *c = k->s->cfgs[i];
     f->x = (struct mg_emit){.o = k->o, .layout = k->l, .t = k->t, .m = k->t->m, .c = c, .ix = i, .func = k->t->funcs[i], .ctx = k->t->ctx_reg[i], .may_exit = k->may_exit};
     f->may_leave = mg_xcalloc(c->n_blocks + 1, sizeof *f->may_leave);
+    f->sync = f->x.m->sm >= 70;
+    f->redux = f->x.m->sm >= 80;
     for (uint32_t b = 0; b < c->n_blocks; b++) {
         mg_id last = c->blocks[b].last;
         f->may_leave[b] = mg_node_form(f->x.m, &f->x.m->nodes.at[last])->op == MG_OP_call && mg_callee_may_exit(f->x.m, k->may_exit, last);
@@ -576,6 +594,11 @@ static bool plan_func(struct kernel *k, uint32_t i, const uint64_t *measured)
     f->back = mg_carry_cycles(k->carry, i);
     struct mg_count_opts o = {.wide_is_one = reals_are_fast(k->o->sm), .entries_known = i == 0 || f->from_calls, .may_leave = f->may_leave, .calls_back = f->back, .measured = measured ? measured + k->s->first_block[i] : NULL};
     f->plan = mg_count_plan_new(c, &o);
+    if (goes_to_shared(f)) { /* where conditions behind loops cost more than events in rare blocks */
+        mg_count_plan_free(f->plan);
+        o.no_ifs = true;
+        f->plan = mg_count_plan_new(c, &o);
+    }
     f->place = (struct mg_placer){.m = f->x.m, .func = f->x.func, .c = c, .f = f->plan->freq};
     return !f->plan->fails;
 }
@@ -660,8 +683,6 @@ static void emit_kernel(struct kernel *k)
     for (uint32_t n = 0; n < k->s->n_funcs; n++) find_rules(&k->funcs[n], &k->funcs[0]);
     for (uint32_t n = 0; n < k->s->n_funcs; n++) {
         struct mg_rfunc *f = &k->funcs[k->order[n]];
-        f->sync = f->x.m->sm >= 70;
-        f->redux = f->x.m->sm >= 80;
         f->ballot = ballot;
         mg_carry_receive(k->carry, k->funcs, k->order[n]);
         if (f->carried) continue;

@@ -158,3 +158,67 @@ void random_rows(uint32_t n, uint32_t seed, struct mg_buf *out)
     }
     mg_buf_adds(out, "OUT: st.global.u32 [%rd1], %r4; ret;\n}\n");
 }
+
+/* A predicate that no other instruction writes; from the thread's number or, where it changes, from data. */
+static uint32_t steady_pred(struct gen *g, bool changes)
+{
+    static const char *const tests[] = {"eq", "ne", "lt", "ge"};
+    uint32_t p = g->regs++;
+    mg_buf_printf(&g->b, "shr.u32 %%v%u, %s, %u; and.b32 %%w%u, %%v%u, 3; setp.%s.u32 %%q%u, %%w%u, %u;\n", p, changes ? "%r4" : "%r8", draw(g, 5), p, p, tests[draw(g, 4)], p, p, draw(g, 3));
+    return p;
+}
+
+static void steady_body(struct gen *g, const uint32_t *known, uint32_t n_known, uint32_t out, uint32_t depth)
+{
+    for (uint32_t n = 1 + draw(g, 3); n; n--) {
+        uint32_t what = draw(g, 12), l = g->labels++, p = known[draw(g, n_known)];
+        if (what < 3) p = steady_pred(g, false);
+        else if (what == 3) p = steady_pred(g, true);
+        else if (what == 4) mg_buf_printf(&g->b, "and.pred %%q%u, %%q%u, %s%%q%u;\n", g->regs, p, draw(g, 2) ? "!" : "", known[draw(g, n_known)]), p = g->regs++;
+        mg_buf_printf(&g->b, "@%s%%q%u bra E%u;\nmad.lo.u32 %%r4, %%r4, %u, 1;\n", draw(g, 2) ? "!" : "", p, l, 2 * draw(g, 900) + 1);
+        if (depth) steady_body(g, known, n_known, out, depth - 1);
+        if (g->budget && draw(g, 12) == 0) mg_buf_printf(&g->b, "and.b32 %%r5, %%r4, 31; setp.eq.u32 %%p4, %%r5, 3; @%%p4 bra X%u;\n", out);
+        if (g->budget && draw(g, 24) == 0) mg_buf_adds(&g->b, "and.b32 %r5, %r4, 63; setp.eq.u32 %p4, %r5, 33; @%p4 exit;\n");
+        if (draw(g, 2)) mg_buf_printf(&g->b, "bra F%u;\nE%u: mad.lo.u32 %%r4, %%r4, 5, 3;\nF%u:\n", l, l, l);
+        else mg_buf_printf(&g->b, "E%u:\n", l);
+        mg_buf_adds(&g->b, "add.u32 %r4, %r4, %r8;\n");
+    }
+}
+
+/* The text with the number, of one digit, for each #. */
+static void put_number(struct gen *g, const char *text, uint32_t n)
+{
+    for (; *text; text++) mg_buf_addc(&g->b, *text == '#' ? (char)('0' + n) : *text);
+    mg_buf_addc(&g->b, '\n');
+}
+
+void random_steady(uint32_t seed, struct mg_buf *out)
+{
+    static const struct { const char *begin, *step, *test; } loops[] = {
+        {"mov.u32 %i#, 0;", "add.u32 %i#, %i#, 1;", "setp.lt.u32 %p1, %i#, %n#;"}, {"mov.u32 %i#, %n#;", "add.s32 %i#, %i#, -1;", "setp.ne.s32 %p1, %i#, 0;"},
+        {"mov.u32 %i#, 0;", "add.s32 %i#, %i#, 4;", "setp.lt.s32 %p1, %i#, %n#;"}, {"mov.u64 %l#, 0; cvt.u64.u32 %m#, %n#;", "add.u64 %l#, %l#, 1;", "setp.lt.u64 %p1, %l#, %m#;"},
+        {"mov.u32 %i#, 0;", "add.u32 %i#, %i#, 1;", "setp.le.u32 %p1, %i#, %n#;"}, {"mov.u32 %i#, %r1;", "add.u32 %i#, %i#, %r3;", "setp.lt.u32 %p1, %i#, 300;"},
+    };
+    struct gen g = {.seed = seed * 104729 + 5, .regs = 1, .labels = 1, .budget = seed % 3 == 0}; /* ways out in every third */
+    bool nested = draw(&g, 2);
+    mg_buf_adds(&g.b, HEAD ENTRY("k") ".reg .b32 %i<3>; .reg .b32 %n<3>; .reg .b64 %l<3>; .reg .b64 %m<3>; .reg .b32 %v<600>; .reg .b32 %w<600>; .reg .pred %q<600>;\n" GID "mul.lo.u32 %r8, %r1, 40503; shr.u32 %r8, %r8, 3; mul.lo.u32 %r4, %r1, 2654435;\n");
+    uint32_t known[8];
+    for (uint32_t i = 0; i < 4; i++) known[i] = steady_pred(&g, false);
+    if (nested) mg_buf_adds(&g.b, "mov.u32 %r10, 0;\nAGAIN: mad.lo.u32 %r8, %r8, 5, 1;\n");
+    for (uint32_t i = 4; i < 8; i++) known[i] = steady_pred(&g, false);
+    for (uint32_t n = 1 + draw(&g, 2); n; n--) {
+        uint32_t kind = draw(&g, MG_COUNT_OF(loops)), l = g.labels++;
+        bool guard = draw(&g, 2);
+        mg_buf_printf(&g.b, "and.b32 %%r7, %%r4, 7; add.u32 %%n%u, %%r7, 1;", n);
+        put_number(&g, loops[kind].begin, n);
+        if (guard) mg_buf_printf(&g.b, "setp.eq.u32 %%p3, %%n%u, 3; @%%p3 bra X%u;\n", n, l);
+        mg_buf_printf(&g.b, "H%u:\n", l);
+        steady_body(&g, known, 8, l, 2);
+        put_number(&g, loops[kind].step, n);
+        put_number(&g, loops[kind].test, n);
+        mg_buf_printf(&g.b, "@%%p1 bra H%u;\nX%u: mad.lo.u32 %%r4, %%r4, 3, 7;\n", l, l);
+    }
+    if (nested) mg_buf_adds(&g.b, "add.u32 %r10, %r10, 1; setp.lt.u32 %p2, %r10, 3; @%p2 bra AGAIN;\n");
+    mg_buf_adds(&g.b, "st.global.u32 [%rd1], %r4; ret;\n}\n");
+    *out = g.b;
+}

@@ -22,4 +22,8 @@ void random_calls(uint32_t seed, struct mg_buf *out);
  * out in the middle of a warp. */
 void random_rows(uint32_t n, uint32_t seed, struct mg_buf *out);
 
+/* Kernel k: loops, nested and not, full of branches on what no round changes, written in front of the loop or in it, inside
+ * one another and behind one another, among some on what changes; ways out of loops and of the kernel. */
+void random_steady(uint32_t seed, struct mg_buf *out);
+
 #endif

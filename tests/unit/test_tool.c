@@ -567,6 +567,27 @@ MG_TEST(tool_blocks_rows)
     }
 }
 
+/* Branches that no round of their loop changes are counted behind it. */
+MG_TEST(tool_blocks_steady)
+{
+    static const char *const some[] = {"counters=register,warps=off,sm=90", "counters=register", "counters=register,warps=off,sm=90,registers=0"};
+    uint32_t n = 0;
+    for (uint32_t seed = 0; seed < 80; seed++) {
+        struct mg_buf b;
+        random_steady(seed, &b);
+        for (unsigned k = 0; k < MG_COUNT_OF(some); k++) {
+            struct run r;
+            char what[120];
+            snprintf(what, sizeof what, "steady branches %u, %s", seed, some[k]);
+            if (run_both(&r, b.at, "k", 2, 72, 5, some[k])) check_witness(&r, what);
+            n += r.text && strstr(r.text, "__mg_if");
+            release(&r);
+        }
+        mg_buf_release(&b);
+    }
+    if (n < 30) mg_test_fail(__FILE__, __LINE__, "%u kernels", (unsigned)n);
+}
+
 /* What counters hold after 2^40 events of each lane, put there before the first: sums are exact in
  * either way of adding, and what 32 bits cannot hold goes to memory at once. */
 static const char *preset_from, *preset_to;
