@@ -88,7 +88,7 @@ static void add_field(struct mg_rfunc *f, const struct bank *k, uint32_t w, mg_i
 }
 
 /* d = where this multiprocessor's copy of the counters begins, in words, + n (another register than d; 0: none). */
-static void emit_copy(struct mg_rfunc *f, mg_id d, mg_id n)
+void mg_rc_copy(struct mg_rfunc *f, mg_id d, mg_id n)
 {
     struct mg_emit *x = &f->x;
     EMIT("mov.u32", R(d), mg_o_sreg(MG_SREG_smid, 0));
@@ -100,7 +100,7 @@ static void emit_address(struct mg_rfunc *f, mg_id base)
 {
     struct mg_emit *x = &f->x;
     if (f->x.layout->n_copies > 1) {
-        emit_copy(f, mg_rc_t32(f, 5), 0);
+        mg_rc_copy(f, mg_rc_t32(f, 5), 0);
         EMIT("mad.wide.u32", R(base), R(mg_rc_t32(f, 5)), I(8), R(x->ctx));
         EMIT("add.u64", R(base), R(base), I(MG_CTX_BYTES + 8 * (int64_t)f->at));
     } else {
@@ -215,7 +215,7 @@ static void add_sum(struct mg_rfunc *f, const struct bank *k, mg_id i, mg_id v, 
     mg_id at = mg_rc_t64(f, 1), sum = mg_rc_t64(f, 2), word = mg_rc_t32(f, 5);
     int64_t off = 8 * (int64_t)k->slot;
     bool copies = !base && f->x.layout->n_copies > 1;
-    if (copies) emit_copy(f, word, i);
+    if (copies) mg_rc_copy(f, word, i);
     EMIT("mad.wide.u32", R(at), R(copies ? word : i), I(8), R(base ? base : x->ctx));
     if (!base) off += MG_CTX_BYTES + 8 * (int64_t)f->at;
     EMIT("cvt.u64.u32", R(sum), R(v));
@@ -579,6 +579,20 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set)
     const struct mg_rc **words = mg_xcalloc(f->n_words + 1, sizeof *words);
     mg_id base = 0, mask = mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK), out = mg_rc_label(f);
     EMIT("activemask.b32", R(mask));
+    if (f->all_shared) {
+        EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(mask), I(-1));
+        struct mg_apart a = mg_rc_begin_apart(f, mg_rc_tp(f, 1));
+        base = whole_base(f, 0);
+        emit_rank(f);
+        mg_shared_drain(f, base, mask, rank, 0);
+        if (a.inside) mg_rc_branch(f, 0, false, out);
+        else a.back = out;
+        mg_rc_end_apart(f, a);
+        mg_shared_drain_all(f, mask, out);
+        mg_rc_put_label(f, out);
+        free(words);
+        return;
+    }
     if (!any_in_memory(f, set)) skip_empty(f, set, out);
     mg_id mine = mg_emit_mine(x);
     if (mine) mg_rc_branch(f, mine, true, out);

@@ -135,6 +135,7 @@ static int by_events(const void *a, const void *b)
 
 #define GUARD_FROM 6     /* counters of 64 bits in one loop */
 #define MANY_THREADS 1024
+#define FEW_LEFT 4       /* registers for counters */
 #define MOST_LATE 16     /* counters that begin behind their loops and are taken to cost no register */
 #define MOST_RENEWED 64  /* counters of a function whose zeroes are renewed behind loops */
 #define FEW_REGISTERS 8  /* for counters in loops, where CTAs are as large: registers of native code are few */
@@ -208,6 +209,16 @@ static bool sent_bits(const struct mg_rfunc *f)
     return false;
 }
 
+/* Registers are so few, and other CTAs so needed, that shared memory is better for all: no warp sums anything at its end. */
+static bool all_to_shared(const struct mg_rfunc *f, const struct wanted *rest, uint32_t n_rest, uint32_t most)
+{
+    bool plain = !f->n_sources && !f->n_cohorts && !f->n_cuts && !f->n_flags && !f->n_near && f->n_bits + n_rest <= MG_SHARED_FEW;
+    if (!plain || most > FEW_LEFT || !waits_in_loops(f) || !f->redux) return false;
+    for (uint32_t k = 0; k < n_rest; k++)
+        if (!mg_shared_takes(f, rest[k].counter)) return false;
+    return true;
+}
+
 /* Gives each counter its kind: bits while there are banks, registers for the busiest. */
 static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
 {
@@ -250,12 +261,15 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
     }
     if (shares && wanted > 2 * most) most /= 4; /* most events go to shared memory anyhow */
     if (!shares) most = MG_COUNTER_CELLS;
+    f->all_shared = shares && all_to_shared(f, rest, n_rest, most);
+    for (uint32_t i = 0; f->all_shared && i < n_own; i++)
+        if (f->counters[i].kind == MG_RC_BIT && all[i].width == MG_WIDTH_BIT) f->counters[i].kind = MG_RC_SHARED, f->n_shared++, f->n_bits--;
     for (uint32_t k = 0; k < n_rest; k++) {
         struct mg_rc *c = &f->counters[rest[k].counter];
         uint32_t need = cells_of(f, &rest[k], guarded);
         if (!need && late++ >= MOST_LATE) need = rest[k].width == MG_WIDTH_64 ? 2 : 1;
         bool narrow = guarded[rest[k].counter];
-        if (shares && cells + need > most && mg_shared_takes(f, rest[k].counter)) c->kind = MG_RC_SHARED, f->n_shared++;
+        if (f->all_shared || (shares && cells + need > most && mg_shared_takes(f, rest[k].counter))) c->kind = MG_RC_SHARED, f->n_shared++;
         else if (cells + need > MG_COUNTER_CELLS) c->kind = MG_RC_LOCAL;
         else if (need == 2 || (!need && rest[k].width == MG_WIDTH_64)) c->kind = MG_RC_64, c->real = counts_in_reals(f, rest[k].counter);
         else if (narrow || rest[k].width != MG_WIDTH_64) c->kind = MG_RC_32, c->small = c->guarded = narrow;
@@ -515,7 +529,6 @@ static void emit_entry(struct mg_carry *y, struct mg_rfunc *f)
     x->at = x->t->entry_at[x->ix];
     if (f->carried) mg_carry_enter(y, f);
     else mg_rc_clear(f, NULL);
-    mg_shared_clear(f);
     if (y && !x->ix) mg_carry_begin(y, f);
     if (!counts_lowest(f)) return;
     f->mask = mg_emit_reg(x, "__mg_m", MG_TYPE_b32);
@@ -551,6 +564,8 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rf
     const struct mg_cfg *c = x->c;
     emit_entry(y, f);
     mg_id ret = mg_body_close(x->t, x->ix, c); /* blocks of their own come behind the body */
+    x->at = x->t->entry_at[x->ix] ? x->t->entry_at[x->ix] : ret;
+    mg_shared_clear(f);
     mg_rows_emit(f);
     renew_zeroes(f);
     for (uint32_t i = 0; i < f->n_measured; i++) emit_measured(f, i);

@@ -59,6 +59,7 @@ struct mg_rfunc {
     uint32_t rows_at; mg_id row; /* rows in local memory: offset; register with 4 * the row at hand */
     mg_id local, local_reg;  /* variable, its address */
     uint32_t n_shared, shared_slot; mg_id shared; /* words in shared memory, slot of the first; variable */
+    bool all_shared;         /* nothing is counted elsewhere, and not much */
     uint32_t n_near;         /* the kernel's: those of them that count warps in functions whose counters travel */
     uint64_t **live;         /* block -> set of counters that may not be 0 at its end */
     uint32_t n_words_live;
@@ -85,6 +86,8 @@ void mg_rc_put_label(struct mg_rfunc *f, mg_id label);
 void mg_rc_branch(struct mg_rfunc *f, mg_id p, bool not_p, mg_id label);
 /* Does the node stand in a scope, whose labels cannot be seen from behind the body? */
 bool mg_rc_in_scope(const struct mg_rfunc *f, mg_id node);
+/* d = where this multiprocessor's copy of the counters begins, in words, + n (another register than d; 0: none). */
+void mg_rc_copy(struct mg_rfunc *f, mg_id d, mg_id n);
 /* What a counter of 64 bits is set to for none; makes plain numbers of all that are doubles, in front of x.at. */
 int64_t mg_rc_zero(const struct mg_rc *c);
 void mg_rc_unreal(struct mg_rfunc *f);
@@ -114,6 +117,7 @@ mg_id mg_shared_declare(struct mg_module *m, mg_id func, uint32_t words);
  * any; is there room for the former; may this one be among them? */
 bool mg_shared_may(const struct mg_rfunc *f);
 bool mg_shared_has_room(const struct mg_rfunc *f);
+#define MG_SHARED_FEW 96 /* words that a warp clears and looks at all at once */
 bool mg_shared_takes(const struct mg_rfunc *f, uint32_t counter);
 /* The innermost loop in which the counter's code stands: of an induction variable, that around its own. */
 uint32_t mg_shared_loop(const struct mg_rfunc *f, uint32_t counter);
@@ -126,6 +130,8 @@ void mg_shared_clear(struct mg_rfunc *f);
 bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_blocks_opts *o, uint32_t words);
 void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, struct mg_carry *y, uint32_t i, mg_id p);
 void mg_shared_rounds(struct mg_rfunc *f);
+/* The same for a whole warp in a function that counts nowhere else; goes to out where there is nothing. */
+void mg_shared_drain_all(struct mg_rfunc *f, mg_id mask, mg_id out);
 void mg_shared_drain(struct mg_rfunc *f, mg_id base, mg_id mask, mg_id rank, mg_id mine);
 /* In front of x.at, of a function that settles: what callees send back is set to 0; is added to memory. */
 void mg_rc_clear_sources(struct mg_rfunc *f);

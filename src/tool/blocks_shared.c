@@ -146,13 +146,10 @@ static void number_threads(struct mg_rfunc *f, mg_id i, mg_id n)
     }
 }
 
-void mg_shared_clear(struct mg_rfunc *f)
+static void clear_by(struct mg_rfunc *f, mg_id i, mg_id n)
 {
     struct mg_emit *x = &f->x;
-    mg_id i = mg_rc_t32(f, 7), n = mg_rc_t32(f, 8), at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 0), again = mg_rc_label(f), done = mg_rc_label(f);
-    if (!f->n_shared) return;
-    f->shared = mg_shared_declare(x->m, f->n_near ? 0 : x->func, mg_shared_room(x->m, 4 * f->n_shared) / 4);
-    number_threads(f, i, n);
+    mg_id at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 0), again = mg_rc_label(f), done = mg_rc_label(f);
     mg_rc_put_label(f, again);
     EMIT("setp.ge.u32", R(p), R(i), I(f->n_shared));
     mg_rc_branch(f, p, false, done);
@@ -162,7 +159,69 @@ void mg_shared_clear(struct mg_rfunc *f)
     EMIT("add.u32", R(i), R(i), R(n));
     mg_rc_branch(f, 0, false, again);
     mg_rc_put_label(f, done);
+}
+
+/* at = address of this lane's word among the first 32. */
+static void lane_word(struct mg_rfunc *f, mg_id at, mg_id lane)
+{
+    struct mg_emit *x = &f->x;
+    EMIT("mov.u32", R(lane), mg_o_sreg(MG_SREG_laneid, 0));
+    EMIT("mov.u32", R(at), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared});
+    EMIT("mad.lo.u32", R(at), R(lane), I(4), R(at));
+}
+
+/* Few words are cleared by each warp, one store for 32 of them (what is declared is whole kilobytes); many by all threads together. */
+void mg_shared_clear(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    mg_id i = mg_rc_t32(f, 7), n = mg_rc_t32(f, 8), at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 1);
+    if (!f->n_shared) return;
+    f->shared = mg_shared_declare(x->m, f->n_near ? 0 : x->func, mg_shared_room(x->m, 4 * f->n_shared) / 4);
+    if (f->n_shared <= MG_SHARED_FEW && !f->n_near) {
+        EMIT("activemask.b32", R(n));
+        EMIT("setp.ne.u32", R(p), R(n), I(-1));
+        struct mg_apart a = mg_rc_begin_apart(f, p);
+        EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_lanemask_lt, 0));
+        EMIT("and.b32", R(i), R(i), R(n));
+        EMIT("popc.b32", R(i), R(i));
+        EMIT("popc.b32", R(n), R(n));
+        clear_by(f, i, n);
+        mg_rc_end_apart(f, a);
+        lane_word(f, at, i);
+        for (uint32_t k = 0; k < f->n_shared; k += 32) EMIT("st.shared.u32", mg_o_addr_reg(at, 4 * (int64_t)k), I(0));
+    } else {
+        number_threads(f, i, n);
+        clear_by(f, i, n);
+    }
     EMIT("bar.sync", I(0));
+}
+
+void mg_shared_drain_all(struct mg_rfunc *f, mg_id mask, mg_id out)
+{
+    struct mg_emit *x = &f->x;
+    mg_id lane = mg_rc_t32(f, 7), at = mg_rc_t32(f, 8), any = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), to = mg_rc_t64(f, 2), wide = mg_rc_t64(f, 1);
+    uint32_t n = (f->n_shared + 31) / 32;
+    lane_word(f, at, lane);
+    for (uint32_t k = 0; k < n; k++) {
+        mg_id v = mg_rc_temp(f, &f->t.sums[k], "__mg_t", MG_TYPE_b32);
+        EMIT("ld.volatile.shared.u32", R(v), mg_o_addr_reg(at, 128 * (int64_t)k));
+        if (k) EMIT("or.b32", R(any), R(any), R(v));
+        else EMIT("mov.b32", R(any), R(v));
+    }
+    EMIT("setp.ne.u32", R(p), R(any), I(0));
+    EMIT("vote.sync.any.pred", R(p), R(p), R(mask));
+    mg_rc_branch(f, p, true, out);
+    mg_rc_copy(f, any, lane);
+    EMIT("mad.wide.u32", R(to), R(any), I(8), R(x->ctx));
+    for (uint32_t k = 0; k < n; k++) {
+        mg_id v = f->t.sums[k];
+        EMIT("setp.ne.u32", R(p), R(v), I(0));
+        mg_emit_guard(x, p, false);
+        EMIT("atom.shared.exch.b32", R(v), mg_o_addr_reg(at, 128 * (int64_t)k), I(0));
+        EMIT("cvt.u64.u32", R(wide), R(v));
+        EMIT("red.global.add.u64", mg_o_addr_reg(to, MG_CTX_BYTES + 8 * ((int64_t)f->at + f->shared_slot + 32 * k)), R(wide));
+        mg_emit_guard(x, 0, false);
+    }
 }
 
 void mg_shared_drain(struct mg_rfunc *f, mg_id base, mg_id mask, mg_id rank, mg_id mine)
@@ -194,7 +253,7 @@ void mg_shared_drain(struct mg_rfunc *f, mg_id base, mg_id mask, mg_id rank, mg_
 static bool is_guarded(const struct mg_rfunc *f, uint32_t loop)
 {
     for (uint32_t i = 0; i < f->n_measured; i++)
-        if ((f->counters[i].kind == MG_RC_SHARED || f->counters[i].guarded) && mg_shared_loop(f, i) == loop) return true;
+        if (((f->counters[i].kind == MG_RC_SHARED && f->plan->list[i].width != MG_WIDTH_BIT) || f->counters[i].guarded) && mg_shared_loop(f, i) == loop) return true;
     return false;
 }
 
