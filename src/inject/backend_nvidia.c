@@ -111,12 +111,15 @@ static void *channel_where(void) { return mg_session.cannot ? NULL : mg_nv_ctx_c
 static uint64_t channel_memory(void *where, size_t bytes) { return mg_nv_memory(where, bytes); }
 static void *channel_host(void *where, size_t bytes) { return mg_nv_host_memory(where, bytes); }
 static bool channel_read(void *where, void *to, uint64_t from, size_t bytes) { return !mg_nv_ctx_is_broken(where) && mg_nv_read(where, to, from, bytes); }
+static bool channel_begin_read(void *where, void *to, uint64_t from, size_t bytes) { return !mg_nv_ctx_is_broken(where) && mg_nv_begin_read(where, to, from, bytes); }
+static bool channel_end_reads(void *where) { return mg_nv_end_reads(where); }
 static bool channel_write(void *where, uint64_t to, const void *data, size_t bytes) { return mg_nv_write(where, to, data, bytes); }
 static bool channel_is_of(void *where, void *ctx, int device) { return mg_nv_ctx_is(where, ctx ? ctx : mg_nv_ctx_primary(device)); }
 static void channel_enter(void *where) { mg_nv_enter(where); }
 
 static const struct mg_channel_io channel_nvidia = {
-    .size = channel_size, .where = channel_where, .memory = channel_memory, .host = channel_host, .read = channel_read, .write = channel_write,
+    .size = channel_size, .where = channel_where, .memory = channel_memory, .host = channel_host, .read = channel_read,
+    .begin_read = channel_begin_read, .end_reads = channel_end_reads, .write = channel_write,
     .is_of = channel_is_of, .enter = channel_enter,
 };
 

@@ -349,10 +349,15 @@ static bool carry(struct mg_chan *c)
 
 /* ---- what lies in pages that are not full, when no launch writes ---------------------------------------------------- */
 
-static bool tell_page(struct mg_chan *c, uint32_t page, uint32_t to)
+/* fetched: the host's copy of the page has it. */
+static bool tell_page(struct mg_chan *c, uint32_t page, uint32_t to, bool fetched)
 {
     struct mg_chan_copy *copy = new_copy();
-    if (!copy || !c->io->read(c->where, copy, c->pool + (uint64_t)page * PAGE, to))
+    if (!copy)
+        return false;
+    if (fetched)
+        memcpy(copy, c->mirror + (size_t)page * PAGE, to); /* kernels may soon send the page there */
+    else if (!c->io->read(c->where, copy, c->pool + (uint64_t)page * PAGE, to))
         return false;
     bool whole = (uint32_t)((const uint64_t *)(const void *)copy)[1] == MG_CHANNEL_ROOM;
     push((struct mg_chan_piece){.chan = c, .at = (const uint8_t *)copy, .to = to, .last = !whole, .page = UINT32_MAX, .copy = copy});
@@ -375,7 +380,7 @@ static bool tell_taken(struct mg_chan *c, const struct mg_channel_control *k, co
             out = page_of(&rings[r]) != page && (!rings[r].ticket || c->pages[page].at != rings[r].ticket - 1);
         if (!out)
             continue;
-        ok = tell_page(c, page, PAGE);
+        ok = tell_page(c, page, PAGE, false);
         c->pages[page].back = true;
         give_back(c, page);
     }
@@ -383,6 +388,12 @@ static bool tell_taken(struct mg_chan *c, const struct mg_channel_control *k, co
     for (uint32_t r = 0; r < c->n_rings && ok; r++)
         ok = !rings[r].full || c->io->write(c->where, c->control + mg_channel_ring_at(r) + offsetof(struct mg_channel_ring, full), &none, sizeof none);
     return ok;
+}
+
+/* In the page that a ring fills is what was not told yet. */
+static bool has_news(const struct mg_chan *c, const struct mg_channel_ring *rings, uint32_t r)
+{
+    return page_of(&rings[r]) < c->n_pages && (c->told[r].number != rings[r].pages || c->told[r].to < HEAD + (uint32_t)rings[r].now);
 }
 
 static bool tell_rest(struct mg_chan *c, bool writing)
@@ -403,11 +414,17 @@ static bool tell_rest(struct mg_chan *c, bool writing)
     ok = ok && !c->gone;
     if (ok && k->n_taken - k->n_done != out && !writing)
         ok = tell_taken(c, k, rings);
+    bool fetched = !writing && c->io->begin_read; /* one after the other each would be waited for */
+    for (uint32_t r = 0; ok && fetched && r < c->n_rings; r++)
+        if (has_news(c, rings, r))
+            ok = c->io->begin_read(c->where, c->mirror + (size_t)page_of(&rings[r]) * PAGE, c->pool + (uint64_t)page_of(&rings[r]) * PAGE, HEAD + (uint32_t)rings[r].now);
+    if (fetched)
+        ok = c->io->end_reads(c->where) && ok;
     for (uint32_t r = 0; ok && r < c->n_rings; r++) {
-        uint32_t page = page_of(&rings[r]), to = HEAD + (uint32_t)rings[r].now;
-        if (page >= c->n_pages || (c->told[r].number == rings[r].pages && c->told[r].to >= to))
+        if (!has_news(c, rings, r))
             continue;
-        ok = tell_page(c, page, to);
+        uint32_t to = HEAD + (uint32_t)rings[r].now;
+        ok = tell_page(c, page_of(&rings[r]), to, fetched);
         c->told[r].number = rings[r].pages;
         c->told[r].to = to;
     }

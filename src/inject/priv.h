@@ -78,6 +78,8 @@ struct mg_channel_io {
     uint64_t (*memory)(void *where, size_t bytes); /* in the current context; 0: none left */
     void *(*host)(void *where, size_t bytes); /* kernels have it at the same address */
     bool (*read)(void *where, void *to, uint64_t from, size_t bytes); /* these wait, for that alone */
+    bool (*begin_read)(void *where, void *to, uint64_t from, size_t bytes); /* many at once, to memory of host(); NULL: in place */
+    bool (*end_reads)(void *where);
     bool (*write)(void *where, uint64_t to, const void *data, size_t bytes);
     bool (*is_of)(void *where, void *ctx, int device); /* ctx NULL: the device's primary one */
     void (*enter)(void *where);              /* this thread of ours calls the others there; NULL: it may */

@@ -112,6 +112,24 @@ bool mg_nv_read(struct mg_nv_ctx *x, void *to, uint64_t from, size_t bytes)
     return ok;
 }
 
+bool mg_nv_begin_read(struct mg_nv_ctx *x, void *to, uint64_t from, size_t bytes)
+{
+    int mode = mg_nv_relax();
+    bool ok = mg_nv.cuMemcpyDtoHAsync_v2(to, from, bytes, x->copy) == CUE_SUCCESS;
+    mg_nv_unrelax(mode);
+    return ok;
+}
+
+bool mg_nv_end_reads(struct mg_nv_ctx *x)
+{
+    int mode = mg_nv_relax();
+    pthread_mutex_lock(&x->copying);
+    bool ok = mg_nv_copies_wait(x);
+    pthread_mutex_unlock(&x->copying);
+    mg_nv_unrelax(mode);
+    return ok;
+}
+
 /* ---- contexts --------------------------------------------------------------------------------------- */
 
 static bool prepare(struct mg_nv_ctx *x)

@@ -48,6 +48,9 @@ bool mg_nv_ctx_is_broken(const struct mg_nv_ctx *x); /* or gone: nothing may be 
 /* Is nothing that was followed running in it? */
 bool mg_nv_ctx_is_idle(struct mg_nv_ctx *x);
 bool mg_nv_read(struct mg_nv_ctx *x, void *to, uint64_t from, size_t bytes);
+/* Many at once, to pinned memory, which has them when mg_nv_end_reads says so. */
+bool mg_nv_begin_read(struct mg_nv_ctx *x, void *to, uint64_t from, size_t bytes);
+bool mg_nv_end_reads(struct mg_nv_ctx *x);
 
 bool mg_nv_write(struct mg_nv_ctx *x, uint64_t to, const void *data, size_t bytes);
 bool mg_nv_ctx_is(const struct mg_nv_ctx *x, cu_ctx ctx);
