@@ -54,12 +54,14 @@ static mg_id times(struct mg_code_at *at, mg_id n, struct mg_opnd v)
 /* ---- over a warp -------------------------------------------------------------------------------------------
  *
  * redux.sync works on 32 bits. A sum over 32 lanes is exact where each has at most 27: wider values are
- * taken in pieces. A maximum of 64 bits is that of the high halves, then of the low ones that go with it. */
+ * taken in pieces. A maximum of 64 bits is that of the high halves, then of the low ones that go with it.
+ * Sums are by a mask that ptxas does not take for that of whoever runs together (mg_value_own). A maximum of more
+ * lanes than its own does no harm, nor does a match of which all see the same. */
 
-static mg_id redux(struct mg_code_at *at, const char *form, mg_id v)
+static mg_id redux(struct mg_code_at *at, const char *form, mg_id v, mg_id mask)
 {
     const struct mg_code_guard *g = mg_at_guard(at);
-    mg_id r = mg_code_temp(at, MG_TYPE_b32), mask = mg_value_active(at);
+    mg_id r = mg_code_temp(at, MG_TYPE_b32);
     mg_code_emit(at, g->pred, g->is_not, form, (const struct mg_opnd[]){R(r), R(v), R(mask)}, 3);
     return r;
 }
@@ -89,11 +91,11 @@ static void add_piece(struct mg_code_at *at, mg_id into, mg_id x, unsigned shift
 
 static mg_id sum_of_warp(struct mg_code_at *at, struct mg_opnd v, bool is64)
 {
-    mg_id sum = mg_code_temp(at, MG_TYPE_b64);
+    mg_id sum = mg_code_temp(at, MG_TYPE_b64), own = mg_value_own(at);
     unsigned width = is64 ? 27 : 16;
-    MG_PURE(at, "cvt.u64.u32", R(sum), R(redux(at, "redux.sync.add.u32", piece(at, v, is64, 0, width))));
+    MG_PURE(at, "cvt.u64.u32", R(sum), R(redux(at, "redux.sync.add.u32", piece(at, v, is64, 0, width), own)));
     for (unsigned from = width; from < (is64 ? 64u : 32u); from += width)
-        add_piece(at, sum, redux(at, "redux.sync.add.u32", piece(at, v, is64, from, width)), from);
+        add_piece(at, sum, redux(at, "redux.sync.add.u32", piece(at, v, is64, from, width), own), from);
     return sum;
 }
 
@@ -103,13 +105,13 @@ static mg_id max_of_warp(struct mg_code_at *at, struct mg_opnd v, bool is64)
     if (!is64) {
         mg_id bare = mg_code_temp(at, MG_TYPE_b32);
         MG_PURE(at, "mov.b32", R(bare), v);
-        MG_PURE(at, "cvt.u64.u32", R(r), R(redux(at, "redux.sync.max.u32", bare)));
+        MG_PURE(at, "cvt.u64.u32", R(r), R(redux(at, "redux.sync.max.u32", bare, mg_value_active(at))));
         return r;
     }
-    mg_id high = piece(at, v, true, 32, 32), low = piece(at, v, true, 0, 32), top = redux(at, "redux.sync.max.u32", high), mine = mg_code_temp(at, MG_TYPE_pred);
+    mg_id high = piece(at, v, true, 32, 32), low = piece(at, v, true, 0, 32), top = redux(at, "redux.sync.max.u32", high, mg_value_active(at)), mine = mg_code_temp(at, MG_TYPE_pred);
     MG_PURE(at, "setp.eq.u32", R(mine), R(high), R(top));
     MG_PURE(at, "selp.b32", R(low), R(low), I(0), R(mine));
-    MG_PURE(at, "cvt.u64.u32", R(r), R(redux(at, "redux.sync.max.u32", low)));
+    MG_PURE(at, "cvt.u64.u32", R(r), R(redux(at, "redux.sync.max.u32", low, mg_value_active(at))));
     add_piece(at, r, top, 32);
     return r;
 }
@@ -117,8 +119,8 @@ static mg_id max_of_warp(struct mg_code_at *at, struct mg_opnd v, bool is64)
 static mg_id or_of_warp(struct mg_code_at *at, struct mg_opnd v, bool is64)
 {
     mg_id r = mg_code_temp(at, MG_TYPE_b64);
-    MG_PURE(at, "cvt.u64.u32", R(r), R(redux(at, "redux.sync.or.b32", piece(at, v, is64, 0, 32))));
-    if (is64) add_piece(at, r, redux(at, "redux.sync.or.b32", piece(at, v, true, 32, 32)), 32);
+    MG_PURE(at, "cvt.u64.u32", R(r), R(redux(at, "redux.sync.or.b32", piece(at, v, is64, 0, 32), mg_value_active(at))));
+    if (is64) add_piece(at, r, redux(at, "redux.sync.or.b32", piece(at, v, true, 32, 32), mg_value_active(at)), 32);
     return r;
 }
 

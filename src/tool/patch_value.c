@@ -164,6 +164,19 @@ mg_id mg_value_active(struct mg_code_at *at)
     return note(at, MG_V_ACTIVE, 0, g, r);
 }
 
+/* Each lane is in its mask: this changes nothing but what ptxas knows (patch_priv.h). */
+mg_id mg_value_own(struct mg_code_at *at)
+{
+    const struct mg_code_guard *g = mg_at_guard(at);
+    mg_id r = known(at, MG_V_OWN, 0, g);
+    if (r) return r;
+    mg_id lt = mg_value_lt(at), mask = mg_value_active(at);
+    r = mg_code_temp(at, MG_TYPE_b32);
+    MG_PURE(at, "add.u32", R(r), R(lt), I(1));
+    MG_PURE(at, "or.b32", R(r), R(r), R(mask));
+    return note(at, MG_V_OWN, 0, g, r);
+}
+
 mg_id mg_value_leader(struct mg_code_at *at)
 {
     const struct mg_code_guard *g = mg_at_guard(at);
@@ -182,7 +195,7 @@ mg_id mg_value_n_active(struct mg_code_at *at)
     const struct mg_code_guard *g = mg_at_guard(at);
     mg_id r = known(at, MG_V_N_ACTIVE, 0, g);
     if (r) return r;
-    mg_id mask = mg_value_active(at);
+    mg_id mask = mg_value_own(at);
     r = mg_code_temp(at, MG_TYPE_b32);
     MG_PURE(at, "popc.b32", R(r), R(mask));
     return note(at, MG_V_N_ACTIVE, 0, g, r);

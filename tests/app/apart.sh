@@ -28,6 +28,22 @@ for line in open('twins.ptx'):
         n += 1
 assert n > 10, n
 P
+# tools' own sums at a spot: how many lanes, and sums over them, by a mask that differs by lane for all that it can know
+"$MARGAY" ptx instrument -t 'expr,st, ld.global { @v = hist(value); @s[ptx] = sum(value); @n[ptx] = avg(width); @t[ptx] = sum(value & 255); @u[ptx] = sum(value & 15); @w[ptx] = sum(value & 7) }' -t values --sm 90 k.ptx > twins.ptx
+python3 - <<'P' || exit 1
+import re
+asked, n = set(), [0, 0]
+for line in open('twins.ptx'):
+    m = re.search(r'(?:activemask|vote\.sync\.ballot)\.b32 (\w+)', line)
+    if m: asked.add(m[1])
+    elif m := re.search(r'^\s*(?:@!?\S+ )?[a-z]\S+ (\w+),', line): asked.discard(m[1])
+    for i, form in enumerate((r'popc\.b32 \w+, (\w+);', r'redux\.sync\.add\.u32 \w+, \w+, (\w+);')):
+        m = re.search(form, line)
+        if m and '__mg_' in line:
+            assert m[1] not in asked, line
+            n[i] += 1
+assert min(n) > 10, n
+P
 "$tools/generate" 301 > k.ptx # and it does what it says: warps enter blocks more often
 for apart in 0 6; do
     MARGAY_APART=$apart "$MARGAY" run -q --device emu -o p$apart -- ./launch k.ptx > /dev/null && "$MARGAY" report p$apart --json > p$apart.json || exit 1
