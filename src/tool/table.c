@@ -19,7 +19,7 @@ static struct mg_one_table *last(struct mg_table *t)
 
 void mg_table_begin(struct mg_table *t, const char *name, const char *title)
 {
-    *mg_vec_push(&t->tables) = (struct mg_one_table){.name = keep(t, name), .title = keep(t, title ? title : name), .empty = "nothing was counted"};
+    *mg_vec_push(&t->tables) = (struct mg_one_table){.name = keep(t, name), .title = keep(t, title ? title : name), .empty = keep(t, "nothing was counted")};
 }
 
 void mg_table_column(struct mg_table *t, const char *name, enum mg_column_kind kind, const char *unit)
