@@ -3,7 +3,8 @@
  * All loads of a CTA, or of a round of a loop with barriers in it, come together, then all warps compute; loops without
  * barriers step over the whole grid: the processor's own prefetchers see no stream. But most addresses move by the same
  * amount from one time to the next. So an access whose lanes lie together remembers how far it moved, in warp 0 unless its warp
- * goes round a loop alone, and asks for what lies as far ahead. What every CTA touches once is asked for bit by bit where its other
+ * goes round a loop alone, and asks for what lies as far ahead. A warp that goes round such a loop a few times asks for what the next
+ * warp will load there, which is later and nearer: often in the same pages. What every CTA touches once is asked for bit by bit where its other
  * regions begin, since all at once would wait for memory. A wrong guess costs a fetch and cannot fault. */
 #include "device/cpu/plugin/emit.h"
 
@@ -15,15 +16,16 @@
 #define ROUNDS 4 /* of a loop that a warp goes round alone: so far ahead */
 #define CTAS 2 /* so far ahead where a CTA's warps touch memory in different places: neighbours often share its edges */
 #define SPREAD_LINES 64
+#define LOOP_LINES 1024 /* that the next warp may load in a loop: they have to stay in the cache so long */
 
 static val k64(struct emit *e, uint64_t v) { return LLVMConstInt(e->i64, v, 0); }
 
-static val variable(struct emit *e)
+static val variable(struct emit *e, uint64_t v)
 {
     LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
     LLVMPositionBuilderBefore(B, LLVMGetBasicBlockTerminator(LLVMGetEntryBasicBlock(e->fn)));
     val at = LLVMBuildAlloca(B, e->i64, "");
-    LLVMBuildStore(B, k64(e, 0), at);
+    LLVMBuildStore(B, k64(e, v), at);
     LLVMPositionBuilderAtEnd(B, here);
     return at;
 }
@@ -56,16 +58,50 @@ static void fetch(struct emit *e, val p, val ahead, bool write)
     emit_intrinsic(e, "llvm.prefetch", &e->ptr, 1, args, 4);
 }
 
+static val get(struct emit *e, val at) { return LLVMBuildLoad2(B, e->i64, at, ""); }
+
+/* In a block of a loop: does a warp come here for the first time, and did the one before it come so seldom that what this one
+ * fetches for the next stays in the cache? */
+static void look_at_warp(struct emit *e, uint64_t lines)
+{
+    struct turn *t = &e->turns[e->block];
+    if (t->region == 1 + emit_region(e)) return;
+    t->region = 1 + emit_region(e);
+    if (!t->warp) t->warp = variable(e, UINT64_MAX), t->rounds = variable(e, LOOP_LINES), t->before = variable(e, LOOP_LINES);
+    val warp = LLVMBuildZExt(B, e->warp, e->i64, ""), rounds = get(e, t->rounds);
+    t->begins = LLVMBuildICmp(B, LLVMIntNE, warp, get(e, t->warp), "");
+    val before = LLVMBuildSelect(B, t->begins, rounds, get(e, t->before), "");
+    LLVMBuildStore(B, warp, t->warp);
+    LLVMBuildStore(B, before, t->before);
+    LLVMBuildStore(B, LLVMBuildSelect(B, t->begins, k64(e, 1), LLVMBuildAdd(B, rounds, k64(e, 1), ""), ""), t->rounds);
+    t->few = LLVMBuildICmp(B, LLVMIntULT, before, k64(e, LOOP_LINES / lines), "");
+}
+
+/* How far from its loads in a loop those of the next warp lie; `otherwise` where they are many, or that is not known. */
+static val to_next_warp(struct emit *e, struct ahead *a, val at, uint64_t lines, val otherwise)
+{
+    if (e->f->n_warps == 1) return otherwise;
+    look_at_warp(e, lines);
+    const struct turn *t = &e->turns[e->block];
+    if (!a->first) a->first = variable(e, 0), a->step = variable(e, 0);
+    val first = get(e, a->first), steps = LLVMBuildAnd(B, t->begins, LLVMBuildICmp(B, LLVMIntNE, e->warp, LLVMConstInt(e->i32, 0, 0), ""), "");
+    val step = LLVMBuildSelect(B, steps, LLVMBuildSub(B, at, first, ""), get(e, a->step), "");
+    LLVMBuildStore(B, step, a->step);
+    LLVMBuildStore(B, LLVMBuildSelect(B, t->begins, at, first, ""), a->first);
+    return LLVMBuildSelect(B, t->few, step, otherwise, "");
+}
+
 /* p: where the access is, n of them; moves: the operation whose check stands for it. */
 void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64_t bytes)
 {
     struct ahead *a = &e->ahead[moves];
     const struct cpu_reg *r = e->in->s[0] ? &e->f->regs[e->in->s[0] - 1] : NULL;
     bool again = comes_again(e, false), alone = comes_again(e, true), load = e->in->kind == CPU_LOAD;
+    uint64_t lines = MG_MIN((bytes + LINE - 1) / LINE, MOST_LINES);
     bool bits = !again && r && r->cta && r->step > 0; /* the CTA's warps follow one another */
     if (again ? alone && !load : e->f->n_starts == 1 || !r) return;
     if (moves == e->ix) {
-        if (!a->last) a->last = variable(e), a->by = variable(e);
+        if (!a->last) a->last = variable(e, 0), a->by = variable(e, 0);
         val at = LLVMBuildPtrToInt(B, p[0], e->i64, ""), last = LLVMBuildLoad2(B, e->i64, a->last, ""), by = LLVMBuildSub(B, at, last, "");
         if (!alone) {
             val first = LLVMBuildICmp(B, LLVMIntEQ, e->warp, LLVMConstInt(e->i32, 0, 0), "");
@@ -74,11 +110,12 @@ void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64
         }
         LLVMBuildStore(B, at, a->last);
         LLVMBuildStore(B, by, a->by);
+        if (alone) a->far = to_next_warp(e, a, at, lines * n, LLVMBuildMul(B, by, k64(e, ROUNDS), ""));
         if (bits) a->lines = (uint32_t)MG_MIN((uint64_t)r->step * e->f->n_warps / LINE, SPREAD_LINES);
     }
     if (!a->by || bits) return;
-    val by = LLVMBuildMul(B, LLVMBuildLoad2(B, e->i64, a->by, ""), k64(e, alone ? ROUNDS : again ? 1 : CTAS), "");
-    for (uint64_t k = 0, lines = MG_MIN((bytes + LINE - 1) / LINE, MOST_LINES); k < n * lines; k++) fetch(e, p[k / lines], LLVMBuildAdd(B, by, k64(e, k % lines * LINE), ""), !load);
+    val by = alone ? a->far : LLVMBuildMul(B, LLVMBuildLoad2(B, e->i64, a->by, ""), k64(e, again ? 1 : CTAS), "");
+    for (uint64_t k = 0; k < n * lines; k++) fetch(e, p[k / lines], LLVMBuildAdd(B, by, k64(e, k % lines * LINE), ""), !load);
 }
 
 /* Region `which` (not the first) begins at bb: its part of what the CTA's accesses touch the next time. */

@@ -336,10 +336,11 @@ bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char 
     e->checked = calloc(f->n_insts + 1, sizeof *e->checked);
     e->group = calloc(f->n_insts + 1, sizeof *e->group);
     e->ahead = calloc(f->n_insts + 1, sizeof *e->ahead);
+    e->turns = calloc(f->n_blocks + 1, sizeof *e->turns);
     e->serials = calloc(f->n_serials + 1, sizeof *e->serials);
     e->lane_vars = calloc(f->n_regs + 1, sizeof *e->lane_vars);
     e->lane_rooms = calloc(f->n_serials ? f->n_insts : 1, sizeof *e->lane_rooms);
-    bool ok = e->lane_rooms && e->vars && e->pend && e->scratch && e->leaves && e->checked && e->group && e->ahead && e->serials && e->lane_vars;
+    bool ok = e->lane_rooms && e->vars && e->pend && e->scratch && e->leaves && e->checked && e->group && e->ahead && e->turns && e->serials && e->lane_vars;
     for (int v = 0; v < VERSIONS; v++) {
         e->bb[v] = calloc(f->n_blocks + 1, sizeof *e->bb[v]);
         e->built[v] = calloc(f->n_blocks + 1, 1);
@@ -360,6 +361,7 @@ void emit_finish(struct emit *e)
     free(e->leaves);
     free(e->group);
     free(e->ahead);
+    free(e->turns);
     free(e->serials);
     free(e->lane_vars);
     free(e->lane_rooms);

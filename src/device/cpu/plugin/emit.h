@@ -20,7 +20,8 @@ typedef LLVMValueRef val;
 enum { FULL, PART, LANE, VERSIONS };
 struct reg_var { val at[2]; }; /* base of lane 0, of lane 16 (halves): allocas, places in the frame where settled */
 
-struct ahead { val last, by; uint32_t lines; }; /* ahead.c, allocas: where the access was, and how far it moved; lines: of all warps together, 0: not bit by bit */
+struct ahead { val last, by, first, step, far; uint32_t lines; }; /* ahead.c, allocas but far: where the access was, and how far it moved; in a loop: where the warp's first was, and how far from the warp's before; far: how far ahead is asked for; lines: of all warps together, 0: not bit by bit */
+struct turn { uint32_t region; val warp, rounds, before, begins, few; }; /* by block of a loop, the region it was last emitted for; allocas: which warp was here, how often it was and the one before; and what follows */
 
 struct serial_code { LLVMBasicBlockRef in[2]; bool built; }; /* where warps begin it, from the full and the partial version */
 
@@ -67,6 +68,7 @@ struct emit {
     uint64_t *scratch;
     val (*group)[2];   /* by operation: host pointers of the accesses that it checks */
     struct ahead *ahead; /* by operation */
+    struct turn *turns;
     uint32_t *checked; /* by operation: 1 + the one whose check stands for it too */
 };
 
