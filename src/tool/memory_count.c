@@ -226,11 +226,22 @@ static void count_sectors(struct mg_memory_request *q, mg_id unit, mg_id sectors
     mg_code_place(q->at, done);
 }
 
-/* The lowest lane here adds. */
-static void put_by_one(struct mg_memory_request *q, uint32_t cell, mg_id v)
+/* The lowest of the lanes that make the access. They are known: nobody is asked, as for the lowest lane here. */
+static mg_id lowest(struct mg_memory_request *q)
 {
-    mg_row_put(q->at, q->row, SLOT(cell), R(v), mg_value_leader(q->at));
+    mg_id t = reg32(q), mine = reg32(q), p = pred(q);
+    EMIT("neg.s32", R(t), R(q->active));
+    EMIT("and.b32", R(t), R(t), R(q->active));
+    EMIT("shl.b32", R(mine), I(1), R(mg_value_lane(q->at)));
+    EMIT("setp.eq.u32", R(p), R(t), R(mine));
+    return p;
 }
+
+/* It adds. */
+static void put_by_one(struct mg_memory_request *q, uint32_t cell, mg_id v) { mg_row_put(q->at, q->row, SLOT(cell), R(v), lowest(q)); }
+
+/* It tells of the pattern, a number from MG_MC_SAME on. */
+static void tell_pattern(struct mg_memory_request *q, mg_id slot) { mg_tally_put(q->at, q->cell + MG_MC_SAME, MG_MC_SAME_ALL - MG_MC_SAME + 1, slot, lowest(q)); }
 
 /* Is one of the active lanes, whose addresses ascend, not in order with the lowest: is there a break between them? */
 static mg_id is_broken(struct mg_memory_request *q, mg_id breaks)
@@ -337,7 +348,7 @@ static void count_partial(struct mg_memory_request *q, const struct mg_memory_cl
         put_by_one(q, MG_MC_LINES, lines);
     }
     mg_code_place(q->at, tell);
-    mg_tally_add(q->at, q->cell + MG_MC_SAME, MG_MC_SAME_ALL - MG_MC_SAME + 1, slot);
+    tell_pattern(q, slot);
     q->addr = was;
 }
 
@@ -457,7 +468,7 @@ void mg_memory_count_same(struct mg_memory_request *q)
     EMIT("mov.u32", R(slot), I((q->group ? MG_MC_SAME_ALL : MG_MC_SAME) - MG_MC_SAME));
     if (q->group) EMIT("setp.eq.u32", R(q->group->covered), R(slot), R(slot));
     ask_lanes(q, done);
-    mg_tally_add(q->at, q->cell + MG_MC_SAME, MG_MC_SAME_ALL - MG_MC_SAME + 1, slot);
+    tell_pattern(q, slot);
     mg_code_place(q->at, done);
 }
 
@@ -503,7 +514,7 @@ static void count_some(struct mg_memory_request *q, const struct mg_memory_fixed
         put_by_one(q, MG_MC_CONFLICTS, total);
     }
     mg_code_place(q->at, tell);
-    mg_tally_add(q->at, q->cell + MG_MC_SAME, MG_MC_SAME_ALL - MG_MC_SAME + 1, slot);
+    tell_pattern(q, slot);
 }
 
 void mg_memory_count_fixed(struct mg_memory_request *q, const struct mg_memory_fixed *x, mg_id in_row, uint32_t sum)
@@ -548,7 +559,7 @@ static void follow(struct mg_memory_request *q, mg_id full, const struct mg_memo
     mg_row_add(q->at, q->row, row);
     jump(q, 0, false, done);
     mg_code_place(q->at, partial);
-    mg_tally_add(q->at, q->cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS, g->slot);
+    mg_tally_put(q->at, q->cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS, g->slot, lowest(q));
     if (has_sectors(q)) put_by_one(q, MG_MC_SECTORS, sectors);
     if (has_sectors(q)) put_by_one(q, MG_MC_LINES, lines);
     mg_code_place(q->at, done);

@@ -184,6 +184,8 @@ void mg_patch_few_registers(struct mg_patch *p, uint32_t least);
 /* Adds 1, once a warp, to cell `first` + k of n (at most 32), whose rule is a sum; k: b32, below n, the same in all lanes
  * here. In loops a lane that is here keeps it, if the right one is. */
 void mg_tally_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k);
+/* The same where it is known which lane here is to add: the one for which the predicate holds. */
+void mg_tally_put(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id one);
 
 /* The instruction is executed only by lanes where pred is false; where it is left out, what it would
  * have loaded (or an atomic returned) is 0. */

@@ -151,7 +151,7 @@ void mg_sums_place(struct mg_patch *p);
 bool mg_near_row(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id v);
 bool mg_near_row_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id v);
 bool mg_near_is(struct mg_code_at *at);
-bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix);
+bool mg_near_tally(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix, mg_id one); /* one: predicate of the lane that adds; 0: the lowest */
 bool mg_near_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix);
 bool mg_near_cell(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, mg_id one);
 void mg_near_end(struct mg_patch *p); /* its code at entry, loops and exits */

@@ -133,7 +133,7 @@ void mg_tally_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k)
 {
     struct mg_patch *p = at->p;
     if (n > 32 || first > p->rules.n || n > p->rules.n - first) mg_patch_refuse(p, MG_ERR_STATE, "a tally of cells that were not reserved");
-    if (mg_near_tally(at, first, n, k)) return;
+    if (mg_near_tally(at, first, n, k, 0)) return;
     if (!may_keep(at, 2)) {
         mg_cell_update_at(at, first, n, k, I(1), MG_ONCE);
         return;
@@ -149,4 +149,10 @@ void mg_tally_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k)
     keep(at, y.down, by, here, done);
     mg_cell_update_at(at, first, n, k, I(1), MG_ONCE);
     mg_code_place(at, done);
+}
+
+void mg_tally_put(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id one)
+{
+    if (n > 32 || first > at->p->rules.n || n > at->p->rules.n - first) mg_patch_refuse(at->p, MG_ERR_STATE, "a tally of cells that were not reserved");
+    if (!mg_near_tally(at, first, n, k, one)) mg_tally_add(at, first, n, k);
 }
