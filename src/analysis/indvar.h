@@ -24,6 +24,7 @@ struct mg_iv {
     uint8_t shift;
     uint8_t bits;   /* of the register: 32 or 64 */
     enum mg_iv_last last;
+    bool own;       /* no register of the function's: who counts steps one of its own at the block's head */
 };
 /* How long one run of a loop can be. */
 enum mg_trips {

@@ -355,14 +355,15 @@ static struct mg_count rounds_of(const struct planner *x, uint32_t i, double rim
     return how;
 }
 
-/* Ways of branches inside the variable's loop that go one way in all its rounds: what the variable tells, or nothing. */
-static void offer_steady(struct planner *x, uint32_t i, double rim)
+/* Ways of branches inside the variable's loop that go one way in all its rounds: what the variable tells, or nothing.
+ * Returns what that saves; only with `take` it is offered. */
+static double offer_steady(struct planner *x, uint32_t i, double rim, bool take)
 {
     const struct mg_cfg *c = x->c;
     const struct mg_iv *v = &x->p->ivs->list[i];
     double cost = rim * (x->p->loops->loops[v->loop].parent == MG_NO_LOOP ? 0.5 : 0.8); /* the entry is for all of them; what stands in loops costs each warp of which a lane comes by */
-    bool any = false;
-    if (!tells_all(x, v)) return;
+    double saved = 0;
+    if (!tells_all(x, v)) return 0;
     for (uint32_t b = 0; b < c->n_blocks; b++) {
         if (x->p->loops->loop_of[b] != v->loop || !is_fork(x, b)) continue;
         ask(x);
@@ -372,15 +373,39 @@ static void offer_steady(struct planner *x, uint32_t i, double rim)
         bool value = x->edges[way(x, b, true)].cost > x->edges[way(x, b, false)].cost; /* of the dearer way; the other follows */
         struct edge *e = &x->edges[way(x, b, value)];
         if (cost >= e->cost || c->edges[c->blocks[b].succ_at] == c->edges[c->blocks[b].succ_at + 1]) continue;
-        any = true;
+        saved += e->cost - cost;
+        if (!take) continue;
         how.ifs[how.n_ifs++] = (struct mg_count_if){end->guard, !value};
         e->how = how;
         e->cost = cost;
     }
-    for (uint32_t k = 0; any && k < x->n_edges; k++) { /* what it tells without a condition rather than an event in the loop */
+    for (uint32_t k = 0; take && saved > 0 && k < x->n_edges; k++) { /* what it tells without a condition rather than an event in the loop */
         struct edge *e = &x->edges[k];
         if (e->how.kind == MG_COUNT_IV && e->how.iv == i && !e->how.n_ifs) e->cost = MG_MIN(e->cost, cost);
     }
+    return saved;
+}
+
+/* Loops without such a variable: is it worth to step one for their rounds? */
+static void offer_own(struct planner *x, uint32_t loop)
+{
+    struct mg_ivs *v = x->p->ivs;
+    uint32_t header = x->p->loops->loops[loop].header, i = v->n;
+    if (v->trips[loop] == MG_TRIPS_ANY || v->exact[loop]) return;
+    for (uint32_t k = 0; k < v->n; k++)
+        if (v->list[k].loop == loop && tells_all(x, &v->list[k])) return;
+    double rim = rim_cost(x, loop), round = x->p->freq->block[header];
+    if (rim >= NEVER) return;
+    v->list = mg_xrealloc(v->list, sizeof *v->list * (i + 1));
+    v->list[i] = (struct mg_iv){.loop = loop, .block = header, .bits = 32, .last = MG_IV_ALWAYS, .own = true};
+    v->n++;
+    if (offer_steady(x, i, rim, false) <= 1.5 * round) {
+        v->n--;
+        return;
+    }
+    x->edges[header].how = rounds_of(x, i, rim);
+    x->edges[header].cost = rim;
+    offer_steady(x, i, rim, true);
 }
 
 static void offer_ivs(struct planner *x)
@@ -391,8 +416,9 @@ static void offer_ivs(struct planner *x)
         if (x->p->ivs->list[i].loop != loop) rim = rim_cost(x, loop = x->p->ivs->list[i].loop);
         if (rim >= NEVER) continue;
         offer_iv(x, i, rim);
-        if (!x->o->no_ifs) offer_steady(x, i, rim);
+        if (!x->o->no_ifs) offer_steady(x, i, rim, true);
     }
+    for (uint32_t l = 0; !x->o->no_ifs && l < x->p->loops->n_loops; l++) offer_own(x, l);
 }
 
 /* ---- loops of known length ---------------------------------------------------------------------------- */

@@ -135,9 +135,22 @@ static void count_carries(struct mg_rfunc *f, uint32_t i)
     EMIT(adds ? "addc.u32" : "subc.u32", R(c->high), R(c->high), I(by < 0 ? -1 : 0));
 }
 
+/* A register that steps in every round. */
+static void step_own(struct mg_rfunc *f, struct mg_iv *v)
+{
+    struct mg_emit *x = &f->x;
+    v->reg = mg_emit_reg(x, "__mg_own", MG_TYPE_u32);
+    x->at = x->t->entry_at[x->ix];
+    EMIT("mov.u32", R(v->reg), I(0));
+    x->at = mg_block_head(x->m, &x->c->blocks[v->block]);
+    EMIT("add.u32", R(v->reg), R(v->reg), I(1));
+}
+
 void mg_rc_iv(struct mg_rfunc *f, uint32_t i)
 {
     const struct mg_cfg *c = f->x.c;
+    struct mg_iv *v = &f->plan->ivs->list[f->plan->list[i].iv];
+    if (v->own && !v->reg) step_own(f, v);
     if (f->plan->list[i].carries) count_carries(f, i);
     const struct mg_loops *l = f->plan->loops;
     uint32_t loop = f->plan->ivs->list[f->plan->list[i].iv].loop;

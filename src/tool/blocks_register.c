@@ -136,6 +136,7 @@ static int by_events(const void *a, const void *b)
 #define GUARD_FROM 6     /* counters of 64 bits in one loop */
 #define MANY_THREADS 1024
 #define FEW_LEFT 4       /* registers for counters */
+#define MOST_WIDE 4      /* counters of two registers for induction variables of loops inside loops */
 #define MOST_LATE 16     /* counters that begin behind their loops and are taken to cost no register */
 #define MOST_RENEWED 64  /* counters of a function whose zeroes are renewed behind loops */
 #define FEW_REGISTERS 8  /* for counters in loops, where CTAs are as large: registers of native code are few */
@@ -339,11 +340,19 @@ static bool has_inner(const struct mg_loops *l, uint32_t loop)
     return false;
 }
 
+/* Tell so many induction variables in each round of a loop around theirs that two registers for each would be too much? */
+static bool many_in_loops(const struct mg_rfunc *f)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->plan->n; i++) n += f->plan->list[i].kind == MG_COUNT_IV && !f->plan->list[i].one_run;
+    return n > MOST_WIDE;
+}
+
 /* Three instructions and one register, or two of each? The latter only in innermost loops. */
 static bool is_rare(const struct mg_rfunc *f, const struct mg_count *k)
 {
     const struct mg_loops *l = f->plan->loops;
-    if (k->kind == MG_COUNT_IV) return f->plan->ivs->list[k->iv].bits == 32 && !k->carries && !k->restores;
+    if (k->kind == MG_COUNT_IV) return f->plan->ivs->list[k->iv].bits == 32 && !k->carries && !k->restores && many_in_loops(f);
     uint32_t loop = l->loop_of[k->block];
     while (k->kind == MG_COUNT_EDGE && loop != MG_NO_LOOP && !mg_loops_contains(l, loop, f->x.c->edges[k->edge])) loop = l->loops[loop].parent;
     return has_inner(l, loop);

@@ -592,7 +592,7 @@ MG_TEST(tool_blocks_all_shared)
 MG_TEST(tool_blocks_steady)
 {
     static const char *const some[] = {"counters=register,warps=off,sm=90", "counters=register", "counters=register,warps=off,sm=90,registers=0"};
-    uint32_t n = 0;
+    uint32_t n = 0, n_own = 0;
     for (uint32_t seed = 0; seed < 80; seed++) {
         struct mg_buf b;
         random_steady(seed, &b);
@@ -602,11 +602,12 @@ MG_TEST(tool_blocks_steady)
             snprintf(what, sizeof what, "steady branches %u, %s", seed, some[k]);
             if (run_both(&r, b.at, "k", 2, 72, 5, some[k])) check_witness(&r, what);
             n += r.text && strstr(r.text, "__mg_if");
+            n_own += r.text && strstr(r.text, "__mg_own");
             release(&r);
         }
         mg_buf_release(&b);
     }
-    if (n < 30) mg_test_fail(__FILE__, __LINE__, "%u kernels", (unsigned)n);
+    if (n < 30 || n_own < 4) mg_test_fail(__FILE__, __LINE__, "%u kernels, %u with a register of their own", (unsigned)n, (unsigned)n_own);
 }
 
 /* What counters hold after 2^40 events of each lane, put there before the first: sums are exact in
