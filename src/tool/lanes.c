@@ -70,7 +70,7 @@ static mg_id lanes_at_entry(struct run *r)
     struct mg_code_at *entry = mg_at_entry(r->p, 0);
     if (r->here) return r->here;
     r->here = mg_code_reg(entry, MG_TYPE_b32);
-    MG_CODE(entry, "mov.b32", mg_o_reg(r->here), mg_o_reg(mg_value_active(entry)));
+    MG_CODE(entry, "mov.b32", mg_o_reg(r->here), mg_o_reg(mg_value_own(entry)));
     return r->here;
 }
 
@@ -122,6 +122,13 @@ static mg_id n_lanes(struct mg_code_at *at, mg_id mask)
     return n;
 }
 
+/* The lanes that are here, for later. Not as activemask tells them: what is made of that ptxas takes for equal in all lanes that run
+ * together, also where groups have met since, and then adds up one lane's for all of them. */
+static void keep_here(struct mg_code_at *at, mg_id own)
+{
+    if (own) MG_CODE(at, "mov.b32", mg_o_reg(own), mg_o_reg(mg_value_own(at)));
+}
+
 /* A partial warp's lanes are counted. Where the block tells of a branch, in the second half when it has just been split. */
 static void count_asked(struct run *r, const struct mg_site_block *b, const struct mg_lanes_block *x, struct mg_code_at *at, uint32_t cell, mg_id own)
 {
@@ -139,7 +146,7 @@ static void count_asked(struct run *r, const struct mg_site_block *b, const stru
         mg_count_lanes(at, cell, bins, k, true);
     }
     mg_code_place(at, done);
-    if (own) MG_CODE(at, "mov.b32", mg_o_reg(own), mg_o_reg(here));
+    keep_here(at, own);
 }
 
 /* The lanes here are counted, and those of the block that it follows are taken off by the lowest of them: only where not
@@ -147,7 +154,7 @@ static void count_asked(struct run *r, const struct mg_site_block *b, const stru
 static void count_difference(struct mg_code_at *at, uint32_t cell, mg_id own, mg_id there)
 {
     mg_id here = mg_value_active(at), done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred), below = mg_code_temp(at, MG_TYPE_b32);
-    if (own) MG_CODE(at, "mov.b32", mg_o_reg(own), mg_o_reg(here));
+    keep_here(at, own);
     MG_CODE(at, "setp.eq.u32", mg_o_reg(as_one), mg_o_reg(here), mg_o_reg(there));
     MG_CODE(at, "vote.sync.all.pred", mg_o_reg(as_one), mg_o_reg(as_one), mg_o_reg(here));
     jump(at, as_one, false, done);

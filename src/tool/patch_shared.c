@@ -223,7 +223,7 @@ static void leave(struct mg_code_at *at, void *user)
     mg_id old = mg_code_temp(at, MG_TYPE_b32), off = mg_code_temp(at, MG_TYPE_b32), last = mg_code_temp(at, MG_TYPE_pred), n, rank, lead, done = mg_code_label(at);
     (void)user;
     n = mg_code_temp(at, MG_TYPE_b32), rank = rank_of(at), lead = mg_value_leader(at);
-    MG_PURE(at, "popc.b32", R(n), R(mg_value_active(at)));
+    MG_PURE(at, "popc.b32", R(n), R(mg_value_own(at))); /* groups that meet here leave one by one */
     MG_PURE(at, "neg.s32", R(off), R(n));
     MG_PURE(at, "mov.u32", R(old), I(0));
     mg_code_emit(at, 0, false, "membar.cta", NULL, 0);
@@ -271,7 +271,7 @@ static void note_work(struct mg_code_at *at)
     mg_id n = mg_code_temp(at, MG_TYPE_b32), old = mg_code_temp(at, MG_TYPE_b32), little = mg_code_temp(at, MG_TYPE_pred), none = mg_code_temp(at, MG_TYPE_b32), one = mg_code_temp(at, MG_TYPE_b32), on = mg_code_label(at);
     struct mg_opnd work = word_at(at->p, at->p->near.cells.n);
     at->p->near.has_work = true;
-    MG_CODE(at, "popc.b32", R(n), R(mg_value_active(at)));
+    MG_CODE(at, "popc.b32", R(n), R(mg_value_own(at)));
     MG_CODE(at, "mul.lo.u32", R(n), R(n), I(CALLEE_ROUNDS));
     MG_CODE(at, "mov.u32", R(old), I(0));
     MG_GUARDED(at, mg_value_leader(at), "atom.shared.add.u32", R(old), work, R(n));
