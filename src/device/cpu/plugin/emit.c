@@ -37,26 +37,37 @@ val emit_program(struct emit *e, val access)
     LLVMSetMetadata(access, kind_of("alias.scope"), e->program);
     return access;
 }
-
-static void name_program(struct emit *e)
+val emit_counted(struct emit *e, val access)
 {
-    LLVMMetadataRef domain = LLVMMDStringInContext2(e->c, "margay", 6), scope[2] = {LLVMMDStringInContext2(e->c, "program", 7)};
-    scope[1] = LLVMMDNodeInContext2(e->c, &domain, 1);
-    LLVMMetadataRef list = LLVMMDNodeInContext2(e->c, scope, 2);
-    e->program = node(e, &list, 1);
+    LLVMSetMetadata(access, kind_of("alias.scope"), e->counted);
+    return access;
+}
+
+static void name_scopes(struct emit *e)
+{
+    LLVMMetadataRef domain = LLVMMDStringInContext2(e->c, "margay", 6), names[2] = {LLVMMDStringInContext2(e->c, "program", 7), LLVMMDStringInContext2(e->c, "counts", 6)}, list[2];
+    domain = LLVMMDNodeInContext2(e->c, &domain, 1);
+    for (int k = 0; k < 2; k++) {
+        LLVMMetadataRef scope[2] = {names[k], domain};
+        list[k] = LLVMMDNodeInContext2(e->c, scope, 2);
+    }
+    e->program = node(e, &list[0], 1);
+    e->counted = node(e, &list[1], 1);
+    e->both = node(e, list, 2);
     e->nothing = node(e, NULL, 0);
     e->invariant = kind_of("invariant.load");
 }
 
-/* The program reaches nothing of ours: what stays the same while loops run is loaded before them. */
+/* The program reaches nothing of ours, nor do counts: what stays the same while loops run is loaded before them. */
 static void part_ours(struct emit *e)
 {
-    unsigned theirs = kind_of("alias.scope"), ours = kind_of("noalias");
+    unsigned scope = kind_of("alias.scope"), others = kind_of("noalias");
     for (LLVMBasicBlockRef bb = LLVMGetFirstBasicBlock(e->fn); bb; bb = LLVMGetNextBasicBlock(bb))
         for (val v = LLVMGetFirstInstruction(bb); v; v = LLVMGetNextInstruction(v)) {
             bool load = LLVMIsALoadInst(v) != NULL;
-            if ((!load && !LLVMIsAStoreInst(v)) || LLVMIsAAllocaInst(LLVMGetOperand(v, load ? 0 : 1)) || LLVMGetMetadata(v, theirs)) continue;
-            LLVMSetMetadata(v, ours, e->program);
+            if ((!load && !LLVMIsAStoreInst(v)) || LLVMIsAAllocaInst(LLVMGetOperand(v, load ? 0 : 1))) continue;
+            val mine = LLVMGetMetadata(v, scope);
+            LLVMSetMetadata(v, others, !mine ? e->both : mine == e->program ? e->counted : e->program);
         }
 }
 
@@ -322,7 +333,7 @@ bool emit_begin(struct emit *e, LLVMModuleRef m, struct cpu_func *f, const char 
     e->c = LLVMGetModuleContext(m);
     e->b = LLVMCreateBuilderInContext(e->c);
     types(e);
-    name_program(e);
+    name_scopes(e);
     e->fn = LLVMAddFunction(m, name, LLVMFunctionType(e->i32, (LLVMTypeRef[2]){e->ptr, e->ptr}, 2, 0));
     unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8), noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
     LLVMAddAttributeAtIndex(e->fn, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->c, nounwind, 0));

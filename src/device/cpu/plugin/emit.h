@@ -35,7 +35,7 @@ struct emit {
     val fn, call, counts;
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, voidt;
     LLVMTypeRef v1, v32, v64, vf32, vf64;
-    val program, nothing;            /* metadata: what the program's accesses belong to and nothing else does; an empty node */
+    val program, counted, both, nothing; /* metadata: what the program's accesses belong to and nothing else does; the array of counts; both; an empty node */
     unsigned invariant;              /* the kind that takes it: a load of what never changes during a call */
     val ops, ranges, params, shared, shared_bytes, outside, alone, n_warps;
     val at_warp;                    /* alloca: the warp that runs */
@@ -128,6 +128,7 @@ val emit_extended(struct emit *e, const struct cpu_inst *in, val v, bool vec); /
 void emit_bounds(struct emit *e, const struct cpu_inst *in, val *lo, val *size); /* what the operation may access */
 val emit_host_pointer(struct emit *e, const struct cpu_inst *in, val at);
 val emit_program(struct emit *e, val access); /* it is one of the program's: nothing of ours lies there */
+val emit_counted(struct emit *e, val access); /* of the array of counts: nothing else lies there */
 val emit_op_address(struct emit *e); /* the emulator's operation */
 /* serial.c */
 LLVMBasicBlockRef emit_serial_entry(struct emit *e, int version, uint32_t loop);

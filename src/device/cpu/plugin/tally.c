@@ -6,8 +6,8 @@
 
 static void count(struct emit *e, uint32_t place, val v)
 {
-    val at = emit_at(e, e->counts, 8 * (uint64_t)place), old = LLVMBuildLoad2(B, LLVMTypeOf(v), at, "");
-    LLVMBuildStore(B, LLVMBuildAdd(B, old, v, ""), at);
+    val at = emit_at(e, e->counts, 8 * (uint64_t)place), old = emit_counted(e, LLVMBuildLoad2(B, LLVMTypeOf(v), at, ""));
+    emit_counted(e, LLVMBuildStore(B, LLVMBuildAdd(B, old, v, ""), at));
 }
 
 static val one(struct emit *e) { return LLVMConstInt(e->i64, 1, 0); }
