@@ -458,8 +458,7 @@ static enum mg_err bounds_instrument(const void *conf, struct mg_patch *p, struc
     (void)conf, (void)d;
     for (uint32_t i = 0; i < n; i++) {
         struct mg_access a;
-        const struct mg_module *m = mg_patch_module(p);
-        if (!mg_access_of(m, insts[i].node, &a) || a.is_async) continue;
+        if (!mg_patch_access(p, &insts[i], &a) || a.is_async) continue;
         unsigned set = a.space == MG_SPACE_generic ? mg_spaces_of(mg_patch_spaces(p, insts[i].func_ix), insts[i].node) : MG_SPACE_BIT(a.space);
         if (a.space == MG_SPACE_shared && read_sizes(p, insts[i].func_ix, &r.shared[insts[i].func_ix])) check_site(p, &r, i, &insts[i], &a, MG_SPACE_shared);
         else if (set & MG_SPACE_BIT(MG_SPACE_global)) check_site(p, &r, i, &insts[i], &a, MG_SPACE_global);
@@ -577,5 +576,5 @@ const struct mg_tool mg_tool_bounds = {
     .name = "bounds", .summary = "accesses outside of live allocations: reported and left out",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.8 (docs/measured.md)",
     .opts = bounds_opts, .configure = bounds_configure, .release = bounds_release, .begin = bounds_begin, .end = bounds_end,
-    .analyze = bounds_analyze, .instrument = bounds_instrument, .initialize = bounds_initialize, .list = bounds_list, .profile = bounds_profile,
+    .analyze = bounds_analyze, .instrument = bounds_instrument, .initialize = bounds_initialize, .list = bounds_list, .profile = bounds_profile, .flags = MG_TOOL_NO_LOADS, /* of constants */
 };

@@ -120,7 +120,7 @@ static bool is_site(struct mg_patch *p, const struct conf *c, const struct mg_pa
     static const enum mg_space only[] = {MG_SPACE_generic, MG_SPACE_global, MG_SPACE_shared, MG_SPACE_local};
     const struct mg_module *m = mg_patch_module(p);
     struct mg_access a;
-    if (!mg_access_of(m, i->node, &a) || a.space == MG_SPACE_param || a.is_async || !a.reads || a.data == UINT32_MAX) return false;
+    if (!mg_patch_access(p, i, &a) || a.space == MG_SPACE_param || a.space == MG_SPACE_const || a.is_async || !a.reads || a.data == UINT32_MAX) return false;
     if (mg_node_form(m, &m->nodes.at[i->node])->op == MG_OP_red || a.bytes > 8) return false;
     enum mg_space space = a.space ? a.space : mg_spaces_one(mg_spaces_of(mg_patch_spaces(p, i->func_ix), i->node));
     return (!c->space || space == only[c->space]) && result_of(m, i->node, &a, result);
@@ -266,5 +266,5 @@ const struct mg_tool mg_tool_latency = {
     .name = "latency", .summary = "cycles that loads take, as a distribution for each of them",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 2.5 (docs/measured.md)",
     .opts = latency_opts, .configure = latency_configure, .release = free,
-    .instrument = latency_instrument, .profile = latency_profile,
+    .instrument = latency_instrument, .profile = latency_profile, .flags = MG_TOOL_NO_LOADS, /* of constants */
 };

@@ -46,14 +46,7 @@ static enum mg_err memory_analyze(const void *conf, struct mg_patch *p, struct m
 
 /* ---- sites --------------------------------------------------------------------------------------------- */
 
-/* What the instruction does to memory, as the application has it: a twin reads constants elsewhere. */
-static bool access_of(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_access *a)
-{
-    const struct mg_module *app = mg_patch_cfg(p, i->func_ix)->m;
-    if (!mg_access_of(mg_patch_module(p), i->node, a)) return false;
-    if (mg_form_has(mg_node_form(app, &app->nodes.at[i->node]), MG_MOD_const)) a->space = MG_SPACE_const;
-    return a->space != MG_SPACE_param;
-}
+static bool access_of(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_access *a) { return mg_patch_access(p, i, a) && a->space != MG_SPACE_param; }
 
 /* Where the access goes: its own space, or what analysis proves of a generic address; generic: not one. */
 static enum mg_space space_of(struct mg_patch *p, const struct mg_patch_inst *i, const struct mg_access *a, unsigned *set)

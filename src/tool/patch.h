@@ -54,6 +54,8 @@ struct mg_access {
     uint32_t data;                /* which holds what is read or written; UINT32_MAX: none */
 };
 bool mg_access_of(const struct mg_module *m, mg_id node, struct mg_access *a); /* false: no access */
+/* The same as the application has it: a twin reads constants elsewhere. */
+bool mg_patch_access(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_access *a);
 /* Accesses of one block, space (not generic) and guard whose addresses are one value plus constants, with no barrier nor
  * anything else between them where other lanes could join: executed by the same lanes; at most 64 KiB from end
  * to end. one_width: as many bytes each, too. All others are groups of their own. Returns how many groups; group_of: by index in mg_patch_insts, UINT32_MAX: no access. */

@@ -1,4 +1,5 @@
 /* What an instruction does to memory, from its form: space, width, which operands are address and data. */
+#include "analysis/analysis.h"
 #include "tool/patch.h"
 
 /* The nth operand that is an address in brackets. */
@@ -51,4 +52,12 @@ bool mg_access_of(const struct mg_module *m, mg_id node, struct mg_access *a)
     a->data = f->op == MG_OP_ld || f->op == MG_OP_ldu || f->op == MG_OP_atom ? 0 : a->addr + 1;
     if (a->data >= n->n_opnds) a->data = UINT32_MAX;
     return a->bytes != 0;
+}
+
+bool mg_patch_access(struct mg_patch *p, const struct mg_patch_inst *i, struct mg_access *a)
+{
+    const struct mg_module *app = mg_patch_cfg(p, i->func_ix)->m;
+    if (!mg_access_of(mg_patch_module(p), i->node, a)) return false;
+    if (mg_form_has(mg_node_form(app, &app->nodes.at[i->node]), MG_MOD_const)) a->space = MG_SPACE_const;
+    return true;
 }

@@ -106,7 +106,7 @@ of = {s['space']: s for s in a['memory']['sites']}
 assert of['const']['sectors'] is None and of['const']['requests'] and of['const']['bank_conflicts'] is None, of
 P
 for d in emu:emu nvidia:gpu; do
-    "$MARGAY" run -q --device ${d%:*} -t memory -t opcodes,lanes=on -t lanes -o tools.${d#*:} -- ./known > out.tools 2> err && cmp out.emu out.tools && "$MARGAY" report tools.${d#*:} --json > ${d#*:}.json || {
+    "$MARGAY" run -q --device ${d%:*} -t memory -t opcodes,lanes=on -t lanes -t bounds -o tools.${d#*:} -- ./known > out.tools 2> err && cmp out.emu out.tools && "$MARGAY" report tools.${d#*:} --json > ${d#*:}.json || {
         echo "FAIL tools on ${d%:*}"; tail -20 err; failed=1; }
 done
 python3 tools.py || failed=1
