@@ -217,7 +217,7 @@ void mg_tools_tell(struct mg_variant *v)
 static struct mg_tool_launch describe(const struct mg_run *r)
 {
     return (struct mg_tool_launch){.kernel = r->inst->code->name, .id = r->number, .shape = mg_run_launch(&r->shape),
-                                   .args = r->values, .args_bytes = r->values ? r->inst->param_bytes : 0};
+                                   .args = r->values, .args_bytes = r->values ? r->inst->param_bytes : 0, .node = r->node};
 }
 
 bool mg_tools_words(const struct mg_run *r, uint64_t *words)

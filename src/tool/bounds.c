@@ -7,8 +7,8 @@
  * that any thread hit last (a word in memory), then through the list. A finding is an entry of a small hash
  * table of its instruction: who, where, how often.
  *
- * list: n, steps of the search, then pairs (begin, bytes); n = all ones: more allocations than fit, the
- * launch is not checked. Behind room for all of them, one word an instruction: the pair hit last. */
+ * list: n, steps of the search, then pairs (begin, bytes); n = all ones or 0: more allocations than fit, or a graph's
+ * node, the launch is not checked. Behind room for all of them, one word an instruction: the pair hit last. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,11 +67,12 @@ static int by_begin(const void *a, const void *b)
     return (x[0] > y[0]) - (x[0] < y[0]);
 }
 
-static void tell_unchecked(const struct conf *c)
+static void tell_unchecked(const struct conf *c, bool node)
 {
     char text[100];
     uint64_t n = __atomic_add_fetch(c->unchecked, 1, __ATOMIC_RELAXED);
-    snprintf(text, sizeof text, "bounds: launches are not checked while more than %d allocations are alive", (int)most_ranges);
+    if (node) snprintf(text, sizeof text, "bounds: nodes of graphs are not checked");
+    else snprintf(text, sizeof text, "bounds: launches are not checked while more than %d allocations are alive", (int)most_ranges);
     if (n == 1 && c->host && c->host->say) c->host->say(text);
 }
 
@@ -87,12 +88,12 @@ static uint32_t bounds_list(const void *conf, const struct mg_tool_launch *l, ui
 {
     const struct conf *c = conf;
     struct ranges r = {.at = (uint64_t (*)[2])(void *)(words + head_words), .most = MG_MIN((n - head_words) / 2, (uint32_t)most_ranges)};
-    (void)l;
-    if (c->host && c->host->allocations) c->host->allocations(add_range, &r);
+    if (l->node) r.more = true; /* what is alive when it is replayed is not known now */
+    else if (c->host && c->host->allocations) c->host->allocations(add_range, &r);
     else r.more = true;
     if (r.more) {
         words[0] = UINT64_MAX;
-        tell_unchecked(c);
+        tell_unchecked(c, l->node);
         return head_words;
     }
     qsort(r.at, r.n, sizeof *r.at, by_begin);
@@ -226,7 +227,9 @@ static void look_up(struct check *c)
     EMIT("vote.sync.any.pred", R(any), R(miss), R(c->here));
     jump(c, any, true, done);
     load(c, n, list, 0);
-    EMIT("setp.eq.u64", R(p), R(n), I(-1));
+    mg_id more = reg64(c);
+    EMIT("add.u64", R(more), R(n), I(1));
+    EMIT("setp.le.u64", R(p), R(more), I(1));
     jump(c, p, false, done);
     mg_id below = search(c, list, n, miss);
     EMIT("setp.ne.u32", R(has), R(below), I(0));

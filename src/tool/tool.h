@@ -97,6 +97,7 @@ struct mg_tool_launch { /* what a tool may know of one launch */
     struct mg_counter_launch shape;
     const void *args; uint32_t args_bytes; /* as the kernel sees them; NULL: not known */
     bool complete;      /* finalize */
+    bool node;          /* of a graph: replayed as often as the program likes, later than this is asked */
 };
 struct mg_tool_list { /* the list of a launch (mg_patch_list), as its kernel left it or as it is so far */
     const uint64_t *words; uint32_t n;
