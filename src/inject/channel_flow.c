@@ -340,8 +340,14 @@ static void help_waiting(struct mg_chan *c, bool any)
 static bool carry(struct mg_chan *c)
 {
     bool any = false;
-    for (uint32_t page; !c->gone && next_done(c, &page); any = true)
-        push((struct mg_chan_piece){.chan = c, .at = c->mirror + (size_t)page * PAGE, .to = PAGE, .page = page});
+    uint32_t pages[AT_ONCE], n;
+    do {
+        for (n = 0; n < AT_ONCE && !c->gone && next_done(c, &pages[n]); n++)
+            __builtin_prefetch(c->mirror + (size_t)pages[n] * PAGE); /* who looks at one head after the other waits for each */
+        for (uint32_t i = 0; i < n; i++)
+            push((struct mg_chan_piece){.chan = c, .at = c->mirror + (size_t)pages[i] * PAGE, .to = PAGE, .page = pages[i]});
+        any |= n != 0;
+    } while (n == AT_ONCE);
     if (c->io->in_place)
         help_waiting(c, any);
     return any;
