@@ -44,7 +44,7 @@ static struct mg_channel_func *of_function(struct mg_code_at *at)
     MG_PURE(entry, "mov.u64", R(f->segment), I(0));
     MG_PURE(entry, "mov.u32", R(f->pos), I(0));
     MG_PURE(entry, "mov.u32", R(f->next), I(0));
-    MG_PURE(entry, "mov.u32", R(f->all), R(mg_value_active(entry)));
+    MG_PURE(entry, "mov.u32", R(f->all), R(mg_value_own(entry)));
     return f;
 }
 
@@ -397,7 +397,7 @@ static struct write begin(struct mg_code_at *at, uint32_t site, uint32_t width)
     if (site >= MG_CHANNEL_MOST_SITES) mg_patch_refuse(at->p, MG_ERR_LIMIT, "more than %d places that write records", (int)MG_CHANNEL_MOST_SITES);
     while (at->p->widths.n <= MG_MIN(site, (uint32_t)MG_CHANNEL_MOST_SITES)) *mg_vec_push(&at->p->widths) = 0;
     at->p->widths.at[MG_MIN(site, (uint32_t)MG_CHANNEL_MOST_SITES)] = (uint8_t)width;
-    w.g = (struct group){.mask = mg_value_active(at), .lead = mg_value_leader(at), .leader = t32(at), .full = t32(at)};
+    w.g = (struct group){.mask = mg_value_own(at), .lead = mg_value_leader(at), .leader = t32(at), .full = t32(at)};
     w.n = t32(at);
     w.rank = t32(at);
     w.next = t32(at);
@@ -642,7 +642,7 @@ static void leave(struct mg_code_at *at, void *leaves_kernel)
     if (!f->segment) return;
     const struct mg_code_guard guard = *mg_at_guard(at);
     mg_id out = mg_code_label(at), gone = mg_code_label(at), p = tp(at), any, below = t32(at);
-    struct group g = {.mask = mg_value_active(at), .leader = t32(at), .lead = tp(at), .full = t32(at)};
+    struct group g = {.mask = mg_value_own(at), .leader = t32(at), .lead = tp(at), .full = t32(at)};
     if (guard.pred) mg_code_emit(at, guard.pred, !guard.is_not, "bra", (const struct mg_opnd[]){mg_o_label(out)}, 1);
     P("and.b32", R(below), R(mg_value_lt(at)), R(f->all));
     P("setp.eq.u32", R(g.lead), R(below), I(0));
