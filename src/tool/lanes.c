@@ -132,7 +132,7 @@ static void keep_here(struct mg_code_at *at, mg_id own)
 /* A partial warp's lanes are counted. Where the block tells of a branch, in the second half when it has just been split. */
 static void count_asked(struct run *r, const struct mg_site_block *b, const struct mg_lanes_block *x, struct mg_code_at *at, uint32_t cell, mg_id own)
 {
-    mg_id here = mg_value_active(at), done = mg_code_label(at);
+    mg_id here = mg_value_own(at), done = mg_code_label(at);
     jump(at, is_partial(at, here), true, done);
     mg_id k = n_lanes(at, here);
     if (x->tells != MG_NO_BLOCK) {
@@ -153,10 +153,10 @@ static void count_asked(struct run *r, const struct mg_site_block *b, const stru
  * all lanes here were there together. */
 static void count_difference(struct mg_code_at *at, uint32_t cell, mg_id own, mg_id there)
 {
-    mg_id here = mg_value_active(at), done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred), below = mg_code_temp(at, MG_TYPE_b32);
+    mg_id here = mg_value_own(at), done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred), below = mg_code_temp(at, MG_TYPE_b32);
     keep_here(at, own);
     MG_CODE(at, "setp.eq.u32", mg_o_reg(as_one), mg_o_reg(here), mg_o_reg(there));
-    MG_CODE(at, "vote.sync.all.pred", mg_o_reg(as_one), mg_o_reg(as_one), mg_o_reg(here));
+    MG_CODE(at, "vote.sync.all.pred", mg_o_reg(as_one), mg_o_reg(as_one), mg_o_reg(mg_value_active(at)));
     jump(at, as_one, false, done);
     mg_count_lanes(at, cell, bins, n_lanes(at, here), false);
     mg_id k = n_lanes(at, there), less = mg_code_temp(at, MG_TYPE_b64);

@@ -130,6 +130,12 @@ mg_id mg_node_guard(const struct mg_module *m, mg_id node, bool *negated);
 /* Values at a spot: registers that hold them, at this spot alone. The same value asked for again at the same
  * spot, or one that does not change in the function, is computed once. */
 mg_id mg_value_active(struct mg_code_at *at);               /* b32: lanes here, guard of the code included */
+/* The lanes of mg_value_active, as a number that differs by lane for all that ptxas can know. Of what activemask told it takes for granted
+ * that it is equal in all lanes that run together, keeps it and what follows from it (how many lanes) in one register for all, and makes
+ * branches of its own of updates by one lane: pieces of a warp that are at a spot at once meet behind these, and go on with the number
+ * of one, or add for one as often as there are pieces (seen on an H200). What a lane keeps of its mask over a jump or an update is this;
+ * instructions that ask right behind are cheaper by mg_value_active. */
+mg_id mg_value_own(struct mg_code_at *at);
 mg_id mg_value_leader(struct mg_code_at *at);               /* pred: the lowest of these */
 mg_id mg_value_n_active(struct mg_code_at *at);             /* b32 */
 mg_id mg_value_lane(struct mg_code_at *at);                 /* b32 */

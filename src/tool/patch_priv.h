@@ -52,11 +52,6 @@ enum mg_value_kind {
     MG_V_ACTIVE, MG_V_OWN, MG_V_LEADER, MG_V_N_ACTIVE, MG_V_ALL, MG_V_LANE, MG_V_LT, MG_V_WARP, MG_V_TID, MG_V_CTA, MG_V_SM,
     MG_V_ROW, MG_V_WORD, MG_V_ADDRESS, MG_V_PARAM, MG_V_TRUE,
 };
-/* The lanes of mg_value_active, as a number that differs by lane for all that ptxas can know. Of what activemask told it takes for granted
- * that it is equal in all lanes that run together, keeps it and what follows from it (how many lanes) in one register for all, and makes
- * branches of its own of updates by one lane: pieces of a warp that are at a spot at once meet behind these, and go on with the number
- * of one (seen on an H200: sums too large, and of two sums one). */
-mg_id mg_value_own(struct mg_code_at *at);
 struct mg_known { enum mg_value_kind kind; uint32_t arg; mg_id guard; bool guard_not; mg_id reg; };
 struct mg_code_item { /* a node, or (node 0) an addition to a sum */
     mg_id node, guard; bool guard_not;

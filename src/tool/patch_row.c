@@ -87,11 +87,21 @@ void mg_row_add_at(struct mg_code_at *at, uint32_t ix, mg_id k, mg_id v)
     mg_code_pop_guard(at);
 }
 
+/* v, which ptxas must not take for equal in all lanes that run together: it adds once then for several that each add their own. */
+static struct mg_opnd hidden(struct mg_code_at *at, struct mg_opnd v)
+{
+    if (v.kind != MG_OPND_reg || mg_type_bits((enum mg_type)mg_at_module(at)->regs.at[v.id].type) != 32) return v;
+    mg_id r = mg_code_temp(at, MG_TYPE_b32);
+    MG_PURE(at, "xor.b32", R(r), R(mg_value_own(at)), R(mg_value_active(at))); /* 0 */
+    MG_PURE(at, "or.b32", R(r), R(r), v);
+    return R(r);
+}
+
 void mg_row_put(struct mg_code_at *at, uint32_t ix, uint32_t k, struct mg_opnd v, mg_id one)
 {
     const struct mg_patch_row *row = &at->p->rows.at[ix];
     if (k >= row->n) mg_patch_refuse(at->p, MG_ERR_STATE, "a row of %u cells has no cell %u", (unsigned)row->n, (unsigned)k);
-    else if (mg_near_cell(at, row->first + k, v, one)) return;
+    else if (mg_near_cell(at, row->first + k, v = hidden(at, v), one)) return;
     mg_code_push_guard(at, one, false);
     mg_cell_update(at, row->first + k, v, MG_ALONE);
     mg_code_pop_guard(at);
@@ -140,7 +150,7 @@ void mg_tally_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k)
     }
     struct mg_code_at *entry = mg_at_entry(p, at->func_ix);
     struct tally y = {.func_ix = at->func_ix, .first = first, .up = mg_code_reg(at, MG_TYPE_b64), .down = mg_code_reg(at, MG_TYPE_b64)};
-    mg_id here = mg_value_active(at), by = mg_code_temp(at, MG_TYPE_b32), done = mg_code_label(at);
+    mg_id here = mg_value_own(at), by = mg_code_temp(at, MG_TYPE_b32), done = mg_code_label(at);
     MG_PURE(entry, "mov.u64", R(y.up), I(0));
     MG_PURE(entry, "mov.u64", R(y.down), I(0));
     mg_at_exits(p, at->func_ix, end_tally, mg_arena_copy(&p->scratch, &y, sizeof y));

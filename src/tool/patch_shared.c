@@ -309,7 +309,7 @@ static void count_rounds(struct mg_patch *p, uint32_t f)
             note_work(at);
         } else {
             rank = rank_of(at);
-            MG_CODE(at, "popc.b32", R(n), R(mg_value_active(at)));
+            MG_CODE(at, "mov.u32", R(n), R(mg_value_n_active(at)));
             take(at, rank, n);
         }
         mg_code_place(at, on);

@@ -164,7 +164,7 @@ mg_id mg_value_active(struct mg_code_at *at)
     return note(at, MG_V_ACTIVE, 0, g, r);
 }
 
-/* Each lane is in its mask: this changes nothing but what ptxas knows (patch_priv.h). */
+/* Each of the lanes is in its mask: this changes nothing but what ptxas knows (patch.h). */
 mg_id mg_value_own(struct mg_code_at *at)
 {
     const struct mg_code_guard *g = mg_at_guard(at);
@@ -173,6 +173,8 @@ mg_id mg_value_own(struct mg_code_at *at)
     mg_id lt = mg_value_lt(at), mask = mg_value_active(at);
     r = mg_code_temp(at, MG_TYPE_b32);
     MG_PURE(at, "add.u32", R(r), R(lt), I(1));
+    if (g->pred && g->is_not) MG_PURE(at, "selp.b32", R(r), I(0), R(r), R(g->pred)); /* others than these lanes are not in it */
+    else if (g->pred) MG_PURE(at, "selp.b32", R(r), R(r), I(0), R(g->pred));
     MG_PURE(at, "or.b32", R(r), R(r), R(mask));
     return note(at, MG_V_OWN, 0, g, r);
 }

@@ -30,6 +30,7 @@ assert n > 10, n
 P
 # tools' own sums at a spot: how many lanes, and sums over them, by a mask that differs by lane for all that it can know
 "$MARGAY" ptx instrument -t 'expr,st, ld.global { @v = hist(value); @s[ptx] = sum(value); @n[ptx] = avg(width); @t[ptx] = sum(value & 255); @u[ptx] = sum(value & 15); @w[ptx] = sum(value & 7) }' -t values --sm 90 k.ptx > twins.ptx
+"$MARGAY" ptx instrument -t accesses -t lanes --sm 90 k.ptx >> twins.ptx
 python3 - <<'P' || exit 1
 import re
 asked, n = set(), [0, 0]
