@@ -5,7 +5,7 @@
  * amount from one time to the next. So an access whose lanes lie together remembers how far it moved, in warp 0 unless its warp
  * goes round a loop alone, and asks for what lies as far ahead. A warp that goes round such a loop a few times asks for what the next
  * warp will load there, which is later and nearer: often in the same pages. What every CTA touches once is asked for bit by bit where its other
- * regions begin, since all at once would wait for memory. A wrong guess costs a fetch and cannot fault. */
+ * regions begin, since all at once would wait for memory; where those are few, by each warp for several CTAs later. A wrong guess costs a fetch and cannot fault. */
 #include "device/cpu/plugin/emit.h"
 
 #include <stdlib.h>
@@ -14,8 +14,10 @@
 #define LINE 64
 #define MOST_LINES 8
 #define ROUNDS 4 /* of a loop that a warp goes round alone: so far ahead */
-#define CTAS 2 /* so far ahead where a CTA's warps touch memory in different places: neighbours often share its edges */
+#define CTAS 2 /* so far ahead; where a CTA's warps touch memory in different places neighbours often share its edges */
+#define FAR_CTAS 8 /* where there are few regions */
 #define SPREAD_LINES 64
+#define SHARE_LINES 8 /* where one region begins: more at once hold up what is loaded next */
 #define LOOP_LINES 1024 /* that the next warp may load in a loop: they have to stay in the cache so long */
 
 static val k64(struct emit *e, uint64_t v) { return LLVMConstInt(e->i64, v, 0); }
@@ -112,9 +114,10 @@ void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64
         LLVMBuildStore(B, by, a->by);
         if (alone) a->far = to_next_warp(e, a, at, lines * n, LLVMBuildMul(B, by, k64(e, ROUNDS), ""));
         if (bits) a->lines = (uint32_t)MG_MIN((uint64_t)r->step * e->f->n_warps / LINE, SPREAD_LINES);
+        if (a->lines > (e->f->n_starts - 1) * SHARE_LINES) a->lines = 0;
     }
-    if (!a->by || bits) return;
-    val by = alone ? a->far : LLVMBuildMul(B, LLVMBuildLoad2(B, e->i64, a->by, ""), k64(e, again ? 1 : CTAS), "");
+    if (!a->by || a->lines || (bits && !load)) return;
+    val by = alone ? a->far : LLVMBuildMul(B, LLVMBuildLoad2(B, e->i64, a->by, ""), k64(e, again ? 1 : bits ? FAR_CTAS : CTAS), "");
     for (uint64_t k = 0; k < n * lines; k++) fetch(e, p[k / lines], LLVMBuildAdd(B, by, k64(e, k % lines * LINE), ""), !load);
 }
 
@@ -126,7 +129,7 @@ void emit_ahead_start(struct emit *e, uint32_t which, LLVMBasicBlockRef bb)
         const struct ahead *a = &e->ahead[i];
         uint32_t share = (a->lines + e->f->n_starts - 2) / (e->f->n_starts - 1), from = (which - 1) * share;
         if (from >= a->lines) continue;
-        val p = LLVMBuildIntToPtr(B, LLVMBuildLoad2(B, e->i64, a->last, ""), e->ptr, ""), by = LLVMBuildLoad2(B, e->i64, a->by, "");
+        val p = LLVMBuildIntToPtr(B, LLVMBuildLoad2(B, e->i64, a->last, ""), e->ptr, ""), by = LLVMBuildMul(B, LLVMBuildLoad2(B, e->i64, a->by, ""), k64(e, CTAS), "");
         for (uint32_t k = from; k < MG_MIN(from + share, a->lines); k++) fetch(e, p, LLVMBuildAdd(B, by, k64(e, (uint64_t)k * LINE), ""), e->f->insts[i].kind == CPU_STORE);
     }
 }
