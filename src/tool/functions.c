@@ -183,7 +183,7 @@ static void functions_profile(const void *conf, const struct mg_tool_result *r, 
 extern const struct mg_tool mg_tool_functions;
 const struct mg_tool mg_tool_functions = {
     .name = "functions", .summary = "cycles in kernels and in functions that were not inlined, and their calls",
-    .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.18 (docs/measured.md)",
+    .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.15 (docs/measured.md)",
     .opts = functions_opts, .configure = functions_configure, .release = free,
     .instrument = functions_instrument, .profile = functions_profile, .flags = MG_TOOL_NO_LOADS,
 };

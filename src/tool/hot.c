@@ -291,7 +291,7 @@ static void hot_profile(const void *conf, const struct mg_tool_result *r, struct
 extern const struct mg_tool mg_tool_hot;
 const struct mg_tool mg_tool_hot = {
     .name = "hot", .summary = "the control-flow graph as a heat map, with the hottest region called out",
-    .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.06, as blocks (docs/measured.md)",
+    .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.03, as blocks (docs/measured.md)",
     .opts = hot_opts, .configure = hot_configure, .release = free,
     .analyze = hot_analyze, .instrument = hot_instrument, .profile = hot_profile, .flags = MG_TOOL_NO_LOADS,
 };

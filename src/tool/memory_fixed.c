@@ -1,6 +1,6 @@
 /* memory: addresses in shared memory that follow from the thread's number in its row of the CTA alone, up to something that is the
  * same for all of a warp: what 32 lanes ask for is known when the twin is made, if it is so for every warp of a row. Lanes are
- * numbered as their threads are wherever a warp lies in one row: rows of a multiple of 32 threads, or one row
+ * numbered as their threads are wherever a warp lies in one row: rows of a multiple of 32 threads, or one row.
  *
  * Values are followed through their definitions: constants, %tid.x, %laneid, sums, products, shifts and masks of these, beside
  * parameters, numbers of CTAs and whatever else has one value in a row. */
