@@ -52,6 +52,7 @@ void mg_gpu_adapt(struct mg_twin *t)
         n->n_opnds = 0;
     }
     t->n_native_calls = 0;
+    mg_twin_align_shared(m);
 }
 
 /* ---- addresses ---------------------------------------------------------------------------------------------- */

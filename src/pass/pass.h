@@ -104,6 +104,8 @@ enum mg_err mg_twin_new_as(const struct mg_module *m, mg_id kernel, unsigned fla
 /* Bytes of shared memory that the twin's functions and the module as a whole declare; kernels that it has not
  * count nothing. *dynamic: some of it gets its size at the launch. */
 uint64_t mg_twin_shared_bytes(const struct mg_module *m, bool *dynamic);
+/* Aligns those of whole 16 bytes by 16, so that they may be read by fours. */
+void mg_twin_align_shared(struct mg_module *m);
 /* Takes the hidden parameter from functions that do not need it (pass/twin_ctx.c). This and what follows stand
  * behind everything that tools do with the twin. */
 void mg_twin_drop_contexts(struct mg_twin *t);

@@ -18,6 +18,24 @@ uint64_t mg_twin_shared_bytes(const struct mg_module *m, bool *dynamic)
     return sum;
 }
 
+/* Machine code that is linked later knows no more of where a variable lies than its alignment; code compiled as a whole knows that
+ * arrays of words lie well, and reads them by fours. */
+void mg_twin_align_shared(struct mg_module *m)
+{
+    enum { BY = 16 };
+    bool whole = true; /* no variable that is not a multiple of that */
+    for (mg_id k = 1; k < m->vars.n; k++) {
+        struct mg_var *v = &m->vars.at[k];
+        if (v->space != MG_SPACE_shared || v->is_param) continue;
+        if (mg_var_bytes(v) % BY) whole = false;
+        else if (mg_var_bytes(v) && mg_var_align(v) < BY) v->align = BY;
+    }
+    for (mg_id k = 1; whole && k < m->vars.n; k++) {
+        struct mg_var *v = &m->vars.at[k];
+        if (v->space == MG_SPACE_shared && !v->is_param && !mg_var_bytes(v) && mg_var_align(v) < BY) v->align = BY;
+    }
+}
+
 /* Room in shared memory, and nobody who would see it move. */
 static bool has_room(const struct mg_module *m, uint64_t bytes)
 {

@@ -715,6 +715,23 @@ MG_TEST(tool_blocks_shared)
         if (n[k] < 4) mg_test_fail(__FILE__, __LINE__, "%s: %u kernels", cases[k].from, (unsigned)n[k]);
 }
 
+/* Shared arrays of whole 16 bytes are aligned so; the one whose size the launch gives only where it lies as before. */
+MG_TEST(twin_aligns_shared)
+{
+    static const char a[] = HEAD ".extern .shared .align 4 .b8 d[];\n.shared .align 4 .b8 s[64];\n.shared .align 4 .f32 one[7];\n" ENTRY("k") " .shared .align 1 .b8 t[20]; .shared .align 8 .f64 w[4]; ret;\n}\n";
+    static const char b[] = HEAD ".extern .shared .align 4 .b8 d[];\n" ENTRY("k") " .shared .f32 s[8]; ret;\n}\n";
+    static const struct { const char *text, *name; uint32_t align; } want[] = {
+        {a, "d", 4}, {a, "s", 16}, {a, "one", 4}, {a, "t", 1}, {a, "w", 16}, {b, "d", 16}, {b, "s", 16},
+    };
+    for (unsigned i = 0; i < MG_COUNT_OF(want); i++) {
+        struct mg_module *m = parse(want[i].text);
+        mg_twin_align_shared(m);
+        for (mg_id k = 1; k < m->vars.n; k++)
+            if (!strcmp(mg_name(m, m->vars.at[k].name), want[i].name)) MG_CHECK_EQ(mg_var_align(&m->vars.at[k]), want[i].align);
+        mg_module_free(m);
+    }
+}
+
 MG_TEST(twin_refusals)
 {
     static const struct { const char *text, *why; } cases[] = {
