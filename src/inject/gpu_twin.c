@@ -19,6 +19,7 @@
 
 #define WAIT_SAME_NS 500000000u /* for work of the launch's own stream, which the launch waits for anyhow */
 #define WAIT_OTHER_NS 1000000u
+#define MANY_LOADS 32
 
 struct mg_gpu_body *mg_gpu_body_get(struct mg_body *b)
 {
@@ -135,12 +136,28 @@ static void bound_ctas(struct mg_body *b, int ctas)
     b->gpu->text = mg_buf_take(&text_now);
 }
 
+/* Is the text worth being compiled as a whole, which the driver does while it loads it? Else it is compiled to be linked, which waits for nothing and
+ * is kept by us. Functions need it: see the head. Exact divisions and roots, and integer ones of 64 bits, are subroutines of the assembler's, called as functions
+ * are in code that is to be linked, at the cost of registers and of what could overlap; addresses in shared memory are not known there; and
+ * fewer loads are under way at once. */
+static bool is_whole(const char *text)
+{
+    static const char *const parts[] = {".func", ".shared", "div.r", "rcp.r", "sqrt.r", "rsqrt.approx.f64", "rsqrt.approx.ftz.f64", "div.u64", "div.s64", "rem.u64", "rem.s64"};
+    unsigned n = 0;
+    for (unsigned k = 0; k < MG_COUNT_OF(parts); k++)
+        if (strstr(text, parts[k]))
+            return true;
+    for (const char *at = text; n < MANY_LOADS && (at = strstr(at, "ld.global")); at++)
+        n++;
+    return n == MANY_LOADS;
+}
+
 static struct mg_nv_jit options_of(const struct mg_body *b)
 {
     unsigned cap = b->inst->code->ptx ? b->inst->code->ptx->max_registers : 0;
     if (b->gpu->cap && (!cap || b->gpu->cap < cap))
         cap = b->gpu->cap;
-    return (struct mg_nv_jit){.max_registers = cap, .opt_level = -1, .whole = strstr(b->variant->text, ".func") != NULL};
+    return (struct mg_nv_jit){.max_registers = cap, .opt_level = -1, .whole = is_whole(b->variant->text)};
 }
 
 /* That takes long and waits for nothing; threads that launch other kernels do so at the same time. */

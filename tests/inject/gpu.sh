@@ -42,11 +42,11 @@ for e in saxpy:1 reduce:1 divergent:1 matmul:1 histogram:1 stencil:4 bfs:13; do
     case $e in bfs:*) opts=spins ;; *) opts= ;; esac # in bfs the order of CTAs decides how many see a node unmarked
     both "${e%:*}" "${e#*:}" "$opts" "$EX/${e%:*}"
 done
-# machine code is kept: a second run makes none, a damaged file is made again
+# machine code that we made is kept (what uses shared memory or divides exactly, the driver makes): a second run makes none, a damaged file is made again
 kept() { ls -l --time-style=full-iso cache/margay/twins | sort | sha256sum; }
 before=$(kept)
 "$MARGAY" run -q --strict --device nvidia -o again -- "$EX/saxpy" > out 2> err || { echo "FAIL second run"; failed=1; }
-[ "$(ls cache/margay/twins | wc -l)" -ge 7 ] && [ "$before" = "$(kept)" ] && echo "ok   kept" || { echo "FAIL machine code is not kept"; failed=1; }
+[ "$(ls cache/margay/twins | wc -l)" -ge 4 ] && [ "$before" = "$(kept)" ] && echo "ok   kept" || { echo "FAIL machine code is not kept"; failed=1; }
 for f in cache/margay/twins/*; do printf damaged | dd of="$f" bs=1 seek=60 conv=notrunc 2> /dev/null; done
 "$MARGAY" run -q --strict --device nvidia -o damaged -- "$EX/saxpy" > out 2> err && echo "ok   damaged" || { echo "FAIL damaged machine code"; cat err; failed=1; }
 

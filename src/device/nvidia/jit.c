@@ -1,7 +1,7 @@
 /* Machine code of twins: the driver's linker compiles the text, which waits for nothing, and what it
- * made is kept (base/cache.h, part "twins") under a hash of text, device, driver and options. A text that calls functions
- * is left to the driver's loader, whose whole-program compilation gives addresses of functions that the
- * linker's relocatable code has not (the driver caches those itself). */
+ * made is kept (base/cache.h, part "twins") under a hash of text, device, driver and options. A text that calls functions,
+ * or would be slow as relocatable code, is left to the driver's loader, whose whole-program compilation gives addresses of functions
+ * that the linker's relocatable code has not (the driver caches those itself). */
 #include "device/nvidia/priv.h"
 
 #include <limits.h>

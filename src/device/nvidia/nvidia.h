@@ -129,7 +129,7 @@ bool mg_nv_drain(uint64_t timeout_ns);
 struct mg_nv_jit {
     unsigned max_registers; /* 0: no cap */
     int opt_level;          /* -1: the driver's own */
-    bool whole;             /* calls or outside functions: let the driver compile it as one program */
+    bool whole;             /* let the driver compile it as one program, while it loads it */
 };
 /* Machine code of a PTX text for the device of the current context, from the cache when it is there.
  * out is malloc'd; NULL with CUE_SUCCESS: the driver shall load the text itself. why: one line. */
