@@ -6,6 +6,7 @@
 #define I(n) mg_o_imm(n)
 #define ONE 0x3ff0000000000000  /* doubles: 1 and 2^52 */
 #define BIAS 0x4330000000000000
+#define MOST_UNROLLED 48 /* words of local memory that are zeroed one by one */
 
 mg_id mg_rc_temp(struct mg_rfunc *f, mg_id *at, const char *name, enum mg_type type)
 {
@@ -98,6 +99,7 @@ void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s)
     case MG_RC_FLAG: {
         mg_id base = mg_rc_local(f, c, &off);
         EMIT("st.local.u8", mg_o_addr_reg(base, off), I(1));
+        EMIT("mov.u32", R(f->flagged), I(1));
         break;
     }
     case MG_RC_SHARED: mg_shared_event(f, c); break;
@@ -146,10 +148,13 @@ void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set)
     if (set || !f->local) return;
     EMIT("mov.u64", R(f->local_reg), (struct mg_opnd){.kind = MG_OPND_var, .id = f->local});
     if (f->n_cuts) EMIT("mov.u32", R(f->row), I(0));
-    if (!f->n_locals && !f->n_flags) return;
+    if (f->n_flags) EMIT("mov.u32", R(f->flagged), I(0));
+    const uint32_t n_words = f->n_locals + (f->n_flags + 7) / 8;
+    for (uint32_t i = 0; i < n_words && n_words <= MOST_UNROLLED; i++) EMIT("st.local.u64", mg_o_addr_reg(f->local_reg, 8 * (int64_t)i), I(0));
+    if (n_words <= MOST_UNROLLED) return;
     mg_id again = mg_rc_begin_locals(f);
     EMIT("st.local.u64", mg_o_addr_reg(mg_rc_t64(f, 2), 0), I(0));
-    mg_rc_end_locals(f, again, f->n_locals + (f->n_flags + 7) / 8);
+    mg_rc_end_locals(f, again, n_words);
 }
 
 /* ---- lane by lane ------------------------------------------------------------------------------------ */

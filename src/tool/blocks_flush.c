@@ -34,6 +34,15 @@ static bool any_in_memory(const struct mg_rfunc *f, const uint64_t *set)
     return false;
 }
 
+/* Whether those have counted no register tells. */
+static bool any_unseen(const struct mg_rfunc *f, const uint64_t *set)
+{
+    if (f->n_near) return true;
+    for (uint32_t i = 0; i < f->n; i++)
+        if (mg_rc_in_memory(&f->counters[i]) && f->counters[i].kind != MG_RC_FLAG && mg_rc_in(set, i)) return true;
+    return false;
+}
+
 static bool any_shared(const struct mg_rfunc *f, const uint64_t *set)
 {
     if (f->n_near) return true;
@@ -346,10 +355,14 @@ static void add_locals(struct mg_rfunc *f, mg_id base)
     mg_rc_end_locals(f, again, f->n_locals);
 }
 
-/* Bytes in local memory, four at a time: their sums over a warp stay below 256. */
+/* Bytes in local memory, if any is set, four at a time: their sums over a warp stay below 256. */
 static void add_flags(struct mg_rfunc *f, mg_id base)
 {
     struct mg_emit *x = &f->x;
+    mg_id none = mg_rc_label(f);
+    EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(f->flagged), I(0));
+    vote_any(f, mg_rc_tp(f, 1));
+    mg_rc_branch(f, mg_rc_tp(f, 1), true, none);
     mg_id again = mg_rc_begin_locals(f), next = mg_rc_label(f), slow = mg_rc_label(f), v = mg_rc_t32(f, VALUE), sum = mg_rc_t32(f, SHIFT), t = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), own = mg_rc_t64(f, 3);
     int64_t slots = 8 * (int64_t)(f->n_bits + f->n_words + f->n_locals);
     /* the loop's counter goes by words of 8 bytes: two halves a round, each 4 flags */
@@ -395,6 +408,7 @@ static void add_flags(struct mg_rfunc *f, mg_id base)
     }
     mg_rc_put_label(f, next);
     mg_rc_end_locals(f, again, (f->n_flags + 7) / 8);
+    mg_rc_put_label(f, none);
 }
 
 static void emit_rank(struct mg_rfunc *f)
@@ -406,7 +420,7 @@ static void emit_rank(struct mg_rfunc *f)
     EMIT("popc.b32", R(rank), R(rank));
 }
 
-/* Skips the flush when no counter of no lane in it has anything. Local counters stand in for themselves. */
+/* Skips the flush when no counter of no lane in it has anything. */
 static void skip_empty(struct mg_rfunc *f, const uint64_t *set, mg_id out)
 {
     struct mg_emit *x = &f->x;
@@ -418,6 +432,11 @@ static void skip_empty(struct mg_rfunc *f, const uint64_t *set, mg_id out)
         any32 = true;
     }
     if (f->n_cuts) EMIT("or.b32", R(narrow), R(narrow), R(f->row));
+    if (f->flagged) {
+        if (any32) EMIT("or.b32", R(narrow), R(narrow), R(f->flagged));
+        else EMIT("mov.u32", R(narrow), R(f->flagged));
+        any32 = true;
+    }
     for (uint32_t i = 0; i < f->n; i++) {
         const struct mg_rc *c = &f->counters[i];
         if (!mg_rc_in(set, i) || c->kind == MG_RC_BIT || mg_rc_in_memory(c) || (c->kind == MG_RC_FIELD && c->bit)) continue;
@@ -593,7 +612,7 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set)
         free(words);
         return;
     }
-    if (!any_in_memory(f, set)) skip_empty(f, set, out);
+    if (!any_unseen(f, set)) skip_empty(f, set, out);
     mg_id mine = mg_emit_mine(x);
     if (mine) mg_rc_branch(f, mine, true, out);
     if (!f->redux || f->n_cohorts || f->n_cuts || any_in_memory(f, set)) {

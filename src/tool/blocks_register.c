@@ -311,6 +311,7 @@ void mg_rc_add_local_array(struct mg_rfunc *f)
     mg_node_insert_after(m, f->x.func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
     f->local = var;
     f->local_reg = mg_emit_reg(&f->x, "__mg_locals", MG_TYPE_b64);
+    if (f->n_flags) f->flagged = mg_emit_reg(&f->x, "__mg_flagged", MG_TYPE_b32);
 }
 
 void mg_rc_assign_registers(struct mg_rfunc *f, mg_id shared)

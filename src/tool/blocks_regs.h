@@ -58,6 +58,7 @@ struct mg_rfunc {
     uint32_t *cuts, n_cuts;  /* blocks at whose head the packed register goes to its row (blocks_rows.c) */
     uint32_t rows_at; mg_id row; /* rows in local memory: offset; register with 4 * the row at hand */
     mg_id local, local_reg;  /* variable, its address */
+    mg_id flagged;           /* not 0: some byte in local memory is set; 0: there are none */
     uint32_t n_shared, shared_slot; mg_id shared; /* words in shared memory, slot of the first; variable */
     bool all_shared;         /* nothing is counted elsewhere, and not much */
     mg_id shared_base;       /* then: register that holds the address of the words */
