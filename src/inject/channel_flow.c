@@ -36,7 +36,6 @@ struct reader {
     struct mg_chan_sums sums[MG_MAX_USES]; /* what was read since it told */
     uint32_t n_read;                 /* pieces */
     uint32_t share;                  /* whose pieces are read */
-    const uint8_t *next;             /* the page behind the one that is read */
 };
 static struct reader readers[MOST_READERS];
 static struct share shares[MOST_READERS * SHARES_EACH];
@@ -47,7 +46,7 @@ _Static_assert(MG_COUNT_OF(shares) <= MG_STREAM_MOST_WORKERS, "tools have room f
 static void hand_over(struct reader *d, const struct mg_chan_piece *p, uint32_t from)
 {
     const struct mg_use *use = &mg_session.uses[p->chan->use];
-    const struct mg_stream s = {.worker = d->share, .n_workers = mg_chans.n_shares, .next = d->next ? (const uint64_t *)(d->next + HEAD) : NULL, .launch = mg_chan_launch};
+    const struct mg_stream s = {.worker = d->share, .n_workers = mg_chans.n_shares, .launch = mg_chan_launch};
     struct mg_chan_sums *sum = &d->sums[p->chan->use];
     const uint64_t *words = (const uint64_t *)(p->at + from);
     const uint64_t began_ns = mg_now_ns();
@@ -266,10 +265,8 @@ static void *read_pages(void *arg)
         }
         looks = 0;
         d->share = (uint32_t)(s - shares);
-        for (uint32_t i = 0; i < n; i++) {
-            d->next = i + 1 < n ? mine[i + 1].at : NULL;
+        for (uint32_t i = 0; i < n; i++)
             read_piece(d, &mine[i]);
-        }
         leave_share(s);
         tell_sums(d);
     }

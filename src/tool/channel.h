@@ -142,7 +142,6 @@ struct mg_stream_launch { /* lives until tool.end */
 };
 struct mg_stream {
     uint32_t worker, n_workers;     /* what a tool keeps by worker nobody else is at */
-    const uint64_t *next;           /* what will be handed over after this, mostly: it comes from memory while this is read; NULL: not known */
     const struct mg_stream_launch *(*launch)(const struct mg_stream *s, uint32_t number); /* of a record; NULL: none such */
 };
 /* The records of segments that tool.stream got. */

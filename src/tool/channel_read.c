@@ -52,7 +52,6 @@ struct reader {
     void *widths_user;
     void (*fn)(void *user, const struct mg_record *r);
     void *user;
-    const uint64_t *next; /* fetched meanwhile */
     bool knows;          /* the launch: who is asked may have to lock, and most segments are of the same */
     uint32_t launch, n_sites;
     const uint8_t *width;
@@ -104,41 +103,27 @@ static uint32_t words_of(uint64_t head, uint32_t n)
 }
 static uint32_t used_of(uint64_t head) { return head >> 62 == MG_SEGMENT_OPENED ? (uint32_t)(head >> MG_SEGMENT_USED_SHIFT & 0x3ff) : 0; }
 
-/* Memory that a device wrote: who goes from head to head waits at each of them. Fetched in pieces of one size: a loop that ends
- * elsewhere for each segment is a jump that the processor foretells wrongly. */
-enum { LINE = 64 / 8, FETCH = 2048 / 8 };
-
-static uint32_t fetch(const uint64_t *words, uint32_t from, uint32_t to)
-{
-    for (; from < to; from += FETCH)
-        for (uint32_t k = 0; k < FETCH; k += LINE) __builtin_prefetch(&words[from + k], 0, 2);
-    return from;
-}
-
-static bool read_segments(struct reader *c, const uint64_t *segments, uint32_t bytes)
-{
-    for (uint32_t i = 0, n = bytes / 8, words, fetched = c->next ? 0 : n; i < n; i += words) {
-        uint32_t used = used_of(segments[i]);
-        words = words_of(segments[i], n - i);
-        if (fetched < i) fetched = fetch(c->next, fetched, i);
-        if (!words || used > words || (used && (used < MG_CHANNEL_SEGMENT_HEAD / 8 || !read_records(c, segments + i, used)))) return false;
-    }
-    return true;
-}
-
 bool mg_channel_read(const uint64_t *segments, uint32_t bytes, mg_channel_widths_fn widths, void *widths_user,
                      void (*fn)(void *user, const struct mg_record *r), void *user)
 {
     struct reader c = {.widths = widths, .widths_user = widths_user, .fn = fn, .user = user};
-    return read_segments(&c, segments, bytes);
+    for (uint32_t i = 0, n = bytes / 8, words; i < n; i += words) {
+        uint32_t used = used_of(segments[i]);
+        words = words_of(segments[i], n - i);
+        if (!words || used > words || (used && (used < MG_CHANNEL_SEGMENT_HEAD / 8 || !read_records(&c, segments + i, used)))) return false;
+    }
+    return true;
 }
 
 uint32_t mg_channel_whole(const uint64_t *segments, uint32_t bytes, uint32_t *open)
 {
-    enum { AHEAD = 4096 / 8 };
+    /* Memory that a device wrote: who goes from head to head waits at each of them. Fetched in pieces of one size: a loop that ends
+     * elsewhere for each segment is a jump that the processor foretells wrongly. */
+    enum { AHEAD = 4096 / 8, LINE = 64 / 8, FETCH = 2048 / 8 };
     uint32_t i = 0, n = bytes / 8, fetched = 0;
     for (uint32_t words; i < n && (words = words_of(segments[i], n - i)); i += words) {
-        if (fetched < i + AHEAD && fetched < n) fetched = fetch(segments, fetched, MG_MIN(i + AHEAD, n));
+        for (; fetched < MG_MIN(i + AHEAD, n); fetched += FETCH)
+            for (uint32_t k = 0; k < FETCH; k += LINE) __builtin_prefetch(&segments[fetched + k], 0, 2);
         if (segments[i] >> 62 == MG_SEGMENT_OPENED && !used_of(segments[i])) ++*open;
     }
     return 8 * i;
@@ -154,6 +139,5 @@ static const uint8_t *widths_of(void *user, uint32_t launch, uint32_t *n)
 
 bool mg_stream_read(const struct mg_stream *s, const uint64_t *segments, uint32_t bytes, void (*fn)(void *user, const struct mg_record *r), void *user)
 {
-    struct reader c = {.widths = widths_of, .widths_user = (void *)(uintptr_t)s, .fn = fn, .user = user, .next = s->next};
-    return read_segments(&c, segments, bytes);
+    return mg_channel_read(segments, bytes, widths_of, (void *)(uintptr_t)s, fn, user);
 }
