@@ -54,9 +54,10 @@ static bool comes_again(struct emit *e, bool before_stop)
     return found;
 }
 
-static void fetch(struct emit *e, val p, val ahead, bool write)
+/* near: into the first cache as well, which has no room for what a whole round of a loop loads. */
+static void fetch(struct emit *e, val p, val ahead, bool write, bool near)
 {
-    val args[4] = {LLVMBuildGEP2(B, e->i8, p, &ahead, 1, ""), LLVMConstInt(e->i32, write, 0), LLVMConstInt(e->i32, 3, 0), LLVMConstInt(e->i32, 1, 0)};
+    val args[4] = {LLVMBuildGEP2(B, e->i8, p, &ahead, 1, ""), LLVMConstInt(e->i32, write, 0), LLVMConstInt(e->i32, near ? 3 : 2, 0), LLVMConstInt(e->i32, 1, 0)};
     emit_intrinsic(e, "llvm.prefetch", &e->ptr, 1, args, 4);
 }
 
@@ -118,7 +119,7 @@ void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64
     }
     if (!a->by || a->lines || (bits && !load)) return;
     val by = alone ? a->far : LLVMBuildMul(B, LLVMBuildLoad2(B, e->i64, a->by, ""), k64(e, again ? 1 : bits ? FAR_CTAS : CTAS), "");
-    for (uint64_t k = 0; k < n * lines; k++) fetch(e, p[k / lines], LLVMBuildAdd(B, by, k64(e, k % lines * LINE), ""), !load);
+    for (uint64_t k = 0; k < n * lines; k++) fetch(e, p[k / lines], LLVMBuildAdd(B, by, k64(e, k % lines * LINE), ""), !load, alone || !again);
 }
 
 /* Region `which` (not the first) begins at bb: its part of what the CTA's accesses touch the next time. */
@@ -130,6 +131,6 @@ void emit_ahead_start(struct emit *e, uint32_t which, LLVMBasicBlockRef bb)
         uint32_t share = (a->lines + e->f->n_starts - 2) / (e->f->n_starts - 1), from = (which - 1) * share;
         if (from >= a->lines) continue;
         val p = LLVMBuildIntToPtr(B, LLVMBuildLoad2(B, e->i64, a->last, ""), e->ptr, ""), by = LLVMBuildMul(B, LLVMBuildLoad2(B, e->i64, a->by, ""), k64(e, CTAS), "");
-        for (uint32_t k = from; k < MG_MIN(from + share, a->lines); k++) fetch(e, p, LLVMBuildAdd(B, by, k64(e, (uint64_t)k * LINE), ""), e->f->insts[i].kind == CPU_STORE);
+        for (uint32_t k = from; k < MG_MIN(from + share, a->lines); k++) fetch(e, p, LLVMBuildAdd(B, by, k64(e, (uint64_t)k * LINE), ""), e->f->insts[i].kind == CPU_STORE, true);
     }
 }
