@@ -64,17 +64,29 @@ static bool is_final(const struct rows *r, uint32_t cut)
     return final;
 }
 
-/* Blocks that may be cuts, in an order in which each dominates the next: outside loops, where ways join. */
+static bool may_cut(const struct rows *r, uint32_t b)
+{
+    const struct mg_cfg *c = r->f->x.c;
+    return c->reachable[b] && b != 0 && c->blocks[b].n_preds >= 2 && r->f->plan->loops->loop_of[b] == MG_NO_LOOP;
+}
+
+/* Blocks that may be cuts, outside loops, where ways join: the longest list in which each dominates the next. What ways from early exits meet in, or
+ * what lies in one arm of a branch, is on no long one. */
 static uint32_t list_candidates(const struct rows *r, uint32_t *out)
 {
     const struct mg_cfg *c = r->f->x.c;
-    uint32_t n = 0;
+    const uint32_t *idom = r->f->plan->dom->idom;
+    uint32_t *depth = mg_xcalloc(c->n_blocks + 1, sizeof *depth), best = MG_NO_BLOCK, n = 0; /* block -> candidates among it and what dominates it */
     for (uint32_t i = 0; i < c->n_blocks; i++) {
         uint32_t b = c->rpo[i];
-        if (!c->reachable[b] || b == 0 || c->blocks[b].n_preds < 2 || r->f->plan->loops->loop_of[b] != MG_NO_LOOP) continue;
-        if (n && !mg_dom_over(r->f->plan->dom, out[n - 1], b)) continue;
-        out[n++] = b;
+        if (!c->reachable[b]) continue;
+        depth[b] = (b && idom[b] != MG_NO_BLOCK ? depth[idom[b]] : 0) + may_cut(r, b);
+        if (may_cut(r, b) && (best == MG_NO_BLOCK || depth[b] >= depth[best])) best = b;
     }
+    n = best != MG_NO_BLOCK ? depth[best] : 0;
+    for (uint32_t b = best, k = n; k; b = idom[b])
+        if (may_cut(r, b)) out[--k] = b;
+    free(depth);
     return n;
 }
 

@@ -612,6 +612,24 @@ MG_TEST(tool_blocks_steady)
     if (n < 30 || n_own < 4) mg_test_fail(__FILE__, __LINE__, "%u kernels, %u with a register of their own", (unsigned)n, (unsigned)n_own);
 }
 
+/* Ways join in one arm of a branch before they join behind it: rows begin all the same. */
+MG_TEST(tool_blocks_rows_behind_arms)
+{
+    struct run r;
+    struct mg_buf b = MG_BUF_INIT;
+    mg_buf_adds(&b, HEAD ENTRY("k") GID "mul.lo.u32 %r4, %r1, 2654435; setp.eq.u32 %p1, %r1, 7; @%p1 bra OUT; setp.gt.u32 %p1, %r1, 40; @%p1 bra ELSE;\n"
+                    "setp.gt.u32 %p2, %r1, 20; @%p2 bra IN; add.u32 %r4, %r4, 5;\nIN: add.u32 %r4, %r4, 6; bra JOIN;\nELSE: add.u32 %r4, %r4, 9;\nJOIN:\n");
+    for (unsigned i = 0; i < 180; i++)
+        mg_buf_printf(&b, "and.b32 %%r5, %%r4, %u; setp.eq.u32 %%p2, %%r5, 0; @%%p2 bra L%u;\nmad.lo.u32 %%r4, %%r4, 7, 1;\nL%u: mad.lo.u32 %%r4, %%r4, 1664525, 3;\n", 1u << i % 7, i, i);
+    mg_buf_adds(&b, "OUT: st.global.u32 [%rd1], %r4; ret;\n}\n");
+    if (run_both(&r, b.at, "k", 2, 72, 0, "counters=register,warps=off,sm=90")) {
+        check_witness(&r, "rows behind arms");
+        MG_CHECK(strstr(r.text, "__mg_row") != NULL && strstr(r.text, "st.local.u8") == NULL);
+    }
+    release(&r);
+    mg_buf_release(&b);
+}
+
 /* What counters hold after 2^40 events of each lane, put there before the first: sums are exact in
  * either way of adding, and what 32 bits cannot hold goes to memory at once. */
 static const char *preset_from, *preset_to;
