@@ -33,5 +33,17 @@ for kernel in ${KERNELS:-saxpy stencil bfs}; do
     case $kernel in saxpy) size=4000000 ;; stencil) size=2048 ;; *) size=1000000 ;; esac
     for form in ${FORMS:-coded lanes}; do one $kernel ${SIZE:-$size} $form; done
 done
+# Groups of lanes that come together in the code that writes: random kernels (ptxas once added for one of them as often as there were groups)
+if [ -z "${KERNELS:-}" ]; then
+    gcc -O1 -o launch "$ROOT/tests/fuzz/kernels/launch.c" -L"$B/lib/margay/driver" -lcuda || exit 1
+    for seed in 702 703 704 705 100301 100302 100307 100309; do "$ROOT/tests/fuzz/kernels/generate" $([ $seed -gt 999 ] || echo --tables) $seed > k$seed.ptx; done
+    for form in coded lanes; do
+        rm -rf p
+        "$MARGAY" run -q -o p --device nvidia -t accesses,form=$form -- ./launch k*.ptx > /dev/null && "$MARGAY" report p --json | python3 -c '
+import json, sys
+s, c = (json.load(sys.stdin)["tools"]["accesses"][k] for k in ("stream", "channel"))
+assert s["accesses"] == s["received"] > 10000 and not s["out_of_order"] and not c["lost_segments"], (s, c)' || { echo "FAIL random kernels, $form"; failed=1; }
+    done
+fi
 [ $failed = 0 ] && echo ok
 exit $failed
