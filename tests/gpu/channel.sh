@@ -41,7 +41,8 @@ if [ -z "${KERNELS:-}" ]; then
         rm -rf p
         "$MARGAY" run -q -o p --device nvidia -t accesses,form=$form -- ./launch k*.ptx > /dev/null && "$MARGAY" report p --json | python3 -c '
 import json, sys
-s, c = (json.load(sys.stdin)["tools"]["accesses"][k] for k in ("stream", "channel"))
+r = json.load(sys.stdin)["tools"]["accesses"]
+s, c = r["stream"], r["channel"]
 assert s["accesses"] == s["received"] > 10000 and not s["out_of_order"] and not c["lost_segments"], (s, c)' || { echo "FAIL random kernels, $form"; failed=1; }
     done
 fi
