@@ -17,7 +17,7 @@ static const struct mg_tool_opt accesses_opts[] = {
     {0},
 };
 
-enum { RECENT = 1 << 12, GROUPS = 8, LANE_WORDS = 8, AT_ONCE = 16 };
+enum { RECENT_BITS = 10, RECENT = 1 << RECENT_BITS /* a worker reads a few multiprocessors, of at most 64 warps each; all of a reader's stay in its cache */, GROUPS = 8, LANE_WORDS = 8, AT_ONCE = 16 };
 
 struct part { /* of one worker */
     FILE *raw;
@@ -156,6 +156,8 @@ static bool is_kernel(struct reading *x, const struct mg_record *r)
     return true;
 }
 
+static uint32_t slot_of(uint64_t key) { return (uint32_t)(key * 0x9e3779b97f4a7c15u >> (64 - RECENT_BITS)); }
+
 /* Makes one of the two groups that number on from the least; returns the place that is free then. */
 static uint32_t join_lowest(struct recent *w)
 {
@@ -172,7 +174,7 @@ static uint32_t join_lowest(struct recent *w)
  * again; one that is not remembered any more is not compared. */
 static void check_order(struct part *p, const struct taken *r)
 {
-    uint32_t at = (uint32_t)(r->key * 0x9e3779b97f4a7c15u >> 52), early = 0, into = GROUPS;
+    uint32_t at = slot_of(r->key), early = 0, into = GROUPS;
     struct recent *w = &p->recent[at];
     if (p->key[at] != r->key || !r->number) {
         p->key[at] = r->key;
@@ -258,7 +260,10 @@ static void take(void *user, const struct mg_record *r)
     if (!r->n_lanes || damaged) return;
     struct taken *t = &p->taken[p->n_taken++];
     *t = (struct taken){.words = r->words, .cta = r->cta, .site = r->site, .mask = r->mask, .number = (int32_t)r->number};
-    if (is_kernel(x, r)) t->key = ((uint64_t)r->launch << 40 ^ r->cta << 8 ^ r->warp) + 1;
+    if (is_kernel(x, r)) {
+        t->key = ((uint64_t)r->launch << 40 ^ r->cta << 8 ^ r->warp) + 1;
+        __builtin_prefetch(&p->recent[slot_of(t->key)], 1);
+    }
     if (lanes) t->n = r->n_lanes;
     else p->sum += sum_of(r, r->n_lanes);
     if (x->c->file) write_line(x, r);
