@@ -17,8 +17,8 @@
  * warp's, stays open and is filled record by record, by an addition in registers. Where fewer do, the record
  * gets a segment of its own, closed at once, so divergent groups of a warp never meet. All lanes of a group go the
  * same way everywhere: conditions are votes, what only the lowest lane does is predicated, and no lane is left behind.
- * Two groups that come by at once may get one vote, as an assembler takes activemask for all lanes that run together: none of
- * these votes does more than send a group through code in which its own predicates leave nothing to do.
+ * A group knows itself by a mask of each lane's own (mg_value_own): what an assembler takes for equal in all lanes that run together it adds
+ * once for all groups that come by at once, and a segment was taken in one size and filled in another.
  *
  * Why nothing blocks for ever: a warp holds one page at most (the one of its open segment, or one that it has just completed), and the pool has more
  * pages than warps can be resident and rings may list, so some page can always be filled, and the host never waits for a kernel. Should it not
