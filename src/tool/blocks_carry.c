@@ -88,7 +88,7 @@ static bool has_shape(const struct mg_module *m, mg_id func)
     return !f->n_rets || (!m->vars.at[f->first_ret].is_reg_param && mg_var_bytes(&m->vars.at[f->first_ret]));
 }
 
-struct mg_carry *mg_carry_new(const struct mg_sites *s, const struct mg_twin *t, const bool *may_exit)
+struct mg_carry *mg_carry_new(const struct mg_sites *s, const struct mg_twin *t, const bool *may_exit, bool cyclic_alone)
 {
     uint32_t n = s->n_funcs;
     if (n < 2 || n > MOST_FUNCS) return NULL;
@@ -123,6 +123,7 @@ struct mg_carry *mg_carry_new(const struct mg_sites *s, const struct mg_twin *t,
             for (uint32_t j = 0; reach[i * n + k] && j < n; j++) reach[i * n + j] |= reach[k * n + j];
     for (uint32_t i = 0; i < n; i++) {
         y->cyclic[i] = reach[i * n + i];
+        y->carried[i] = y->carried[i] && (y->cyclic[i] || !cyclic_alone);
         any |= y->carried[i];
     }
     free(reach);

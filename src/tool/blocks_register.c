@@ -765,7 +765,7 @@ enum mg_err mg_blocks_register(const struct mg_blocks_opts *o, const struct mg_s
     mg_raise_target(t->m, o->sm);
     k.funcs = mg_xcalloc(s->n_funcs + 1, sizeof *k.funcs);
     k.may_exit = mg_funcs_may_exit(t->m, t);
-    if (may_carry(&k)) k.carry = mg_carry_new(s, t, k.may_exit);
+    if (may_carry(&k)) k.carry = mg_carry_new(s, t, k.may_exit, k.o->warps);
     order_funcs(&k);
     uint64_t *measured = mg_blocks_weights_of(o->weights, s->kernel, s->n_blocks);
     bool ok = true;

@@ -165,8 +165,9 @@ struct mg_carry {
     mg_id word;               /* a variable in shared memory, 0: not needed so far */
     mg_id *regs;              /* [i * n_cells + cell], 0: does not pass through i */
 };
-/* Which functions can send their counters to their callers. NULL: none. */
-struct mg_carry *mg_carry_new(const struct mg_sites *s, const struct mg_twin *t, const bool *may_exit);
+/* Which functions can send their counters to their callers. NULL: none. cyclic_alone: none that the assembler could put in place of
+ * its calls, where lanes that natively meet behind the call would not. */
+struct mg_carry *mg_carry_new(const struct mg_sites *s, const struct mg_twin *t, const bool *may_exit, bool cyclic_alone);
 void mg_carry_free(struct mg_carry *y);
 /* Blocks whose call may come back to the function before it returns. NULL: none; to be freed. */
 bool *mg_carry_cycles(const struct mg_carry *y, uint32_t func);
