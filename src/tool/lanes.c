@@ -122,19 +122,19 @@ static mg_id n_lanes(struct mg_code_at *at, mg_id mask)
     return n;
 }
 
-/* The lanes that are here, for later. Not as activemask tells them: what is made of that ptxas takes for equal in all lanes that run
- * together, also where groups have met since, and then adds up one lane's for all of them. */
-static void keep_here(struct mg_code_at *at, mg_id own)
+/* For later, in a register of the block's own (0: nobody asks). What activemask told must not be kept, nor counted by: what is made of
+ * it ptxas takes for equal in all lanes that run together, also where groups have met since, and then adds up one lane's for all. */
+static void keep(struct mg_code_at *at, mg_id own, struct mg_opnd lanes)
 {
-    if (own) MG_CODE(at, "mov.b32", mg_o_reg(own), mg_o_reg(mg_value_own(at)));
+    if (own) MG_CODE(at, "mov.b32", mg_o_reg(own), lanes);
 }
 
 /* A partial warp's lanes are counted. Where the block tells of a branch, in the second half when it has just been split. */
 static void count_asked(struct run *r, const struct mg_site_block *b, const struct mg_lanes_block *x, struct mg_code_at *at, uint32_t cell, mg_id own)
 {
-    mg_id here = mg_value_own(at), done = mg_code_label(at);
-    jump(at, is_partial(at, here), true, done);
-    mg_id k = n_lanes(at, here);
+    mg_id done = mg_code_label(at), partial = is_partial(at, mg_value_active(at));
+    jump(at, partial, true, done);
+    mg_id here = mg_value_own(at), k = n_lanes(at, here);
     if (x->tells != MG_NO_BLOCK) {
         mg_id before = mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask), split = mg_code_temp(at, MG_TYPE_pred), half = mg_code_temp(at, MG_TYPE_b32);
         MG_CODE(at, "setp.ne.u32", mg_o_reg(split), mg_o_reg(here), mg_o_reg(before));
@@ -145,19 +145,24 @@ static void count_asked(struct run *r, const struct mg_site_block *b, const stru
     } else {
         mg_count_lanes(at, cell, bins, k, true);
     }
+    keep(at, own, mg_o_reg(here));
     mg_code_place(at, done);
-    keep_here(at, own);
+    mg_code_push_guard(at, partial, true);
+    keep(at, own, mg_o_imm(-1));
+    mg_code_pop_guard(at);
 }
 
 /* The lanes here are counted, and those of the block that it follows are taken off by the lowest of them: only where not
  * all lanes here were there together. */
 static void count_difference(struct mg_code_at *at, uint32_t cell, mg_id own, mg_id there)
 {
-    mg_id here = mg_value_own(at), done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred), below = mg_code_temp(at, MG_TYPE_b32);
-    keep_here(at, own);
-    MG_CODE(at, "setp.eq.u32", mg_o_reg(as_one), mg_o_reg(here), mg_o_reg(there));
+    mg_id done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred), below = mg_code_temp(at, MG_TYPE_b32);
+    keep(at, own, mg_o_reg(there));
+    MG_CODE(at, "setp.eq.u32", mg_o_reg(as_one), mg_o_reg(mg_value_active(at)), mg_o_reg(there));
     MG_CODE(at, "vote.sync.all.pred", mg_o_reg(as_one), mg_o_reg(as_one), mg_o_reg(mg_value_active(at)));
     jump(at, as_one, false, done);
+    mg_id here = mg_value_own(at);
+    keep(at, own, mg_o_reg(here));
     mg_count_lanes(at, cell, bins, n_lanes(at, here), false);
     mg_id k = n_lanes(at, there), less = mg_code_temp(at, MG_TYPE_b64);
     MG_CODE(at, "cvt.u64.u32", mg_o_reg(less), mg_o_reg(k));
