@@ -3,8 +3,9 @@
  * All loads of a CTA, or of a round of a loop with barriers in it, come together, then all warps compute; loops without
  * barriers step over the whole grid: the processor's own prefetchers see no stream. But most addresses move by the same
  * amount from one time to the next. So an access whose lanes lie together remembers how far it moved, in warp 0 unless its warp
- * goes round a loop alone, and asks for what lies as far ahead. A warp that goes round such a loop a few times asks for what the next
- * warp will load there, which is later and nearer: often in the same pages. What every CTA touches once is asked for bit by bit where its other
+ * goes round a loop alone, and asks for what lies as far ahead. A warp that goes round such a loop a few times also asks for what the
+ * next warp will load there, which is later and nearer: often in the same pages; into the second cache, since rounds may lie so that they share
+ * few places in the first. What every CTA touches once is asked for bit by bit where its other
  * regions begin, since all at once would wait for memory; where those are few, by each warp for several CTAs later. A wrong guess costs a fetch and cannot fault. */
 #include "device/cpu/plugin/emit.h"
 
@@ -80,10 +81,10 @@ static void look_at_warp(struct emit *e, uint64_t lines)
     t->few = LLVMBuildICmp(B, LLVMIntULT, before, k64(e, LOOP_LINES / lines), "");
 }
 
-/* How far from its loads in a loop those of the next warp lie; `otherwise` where they are many, or that is not known. */
+/* How far from its loads in a loop those of the next warp lie; `otherwise` where they are many, or that is not known; NULL: there is none. */
 static val to_next_warp(struct emit *e, struct ahead *a, val at, uint64_t lines, val otherwise)
 {
-    if (e->f->n_warps == 1) return otherwise;
+    if (e->f->n_warps == 1) return NULL;
     look_at_warp(e, lines);
     const struct turn *t = &e->turns[e->block];
     if (!a->first) a->first = variable(e, 0), a->step = variable(e, 0);
@@ -92,6 +93,11 @@ static val to_next_warp(struct emit *e, struct ahead *a, val at, uint64_t lines,
     LLVMBuildStore(B, step, a->step);
     LLVMBuildStore(B, LLVMBuildSelect(B, t->begins, at, first, ""), a->first);
     return LLVMBuildSelect(B, t->few, step, otherwise, "");
+}
+
+static void fetch_all(struct emit *e, const val *p, unsigned n, uint64_t lines, val by, bool near)
+{
+    for (uint64_t k = 0; k < n * lines; k++) fetch(e, p[k / lines], LLVMBuildAdd(B, by, k64(e, k % lines * LINE), ""), e->in->kind != CPU_LOAD, near);
 }
 
 /* p: where the access is, n of them; moves: the operation whose check stands for it. */
@@ -118,8 +124,9 @@ void emit_ahead(struct emit *e, uint32_t moves, const val *p, unsigned n, uint64
         if (a->lines > (e->f->n_starts - 1) * SHARE_LINES) a->lines = 0;
     }
     if (!a->by || a->lines || (bits && !load)) return;
-    val by = alone ? a->far : LLVMBuildMul(B, LLVMBuildLoad2(B, e->i64, a->by, ""), k64(e, again ? 1 : bits ? FAR_CTAS : CTAS), "");
-    for (uint64_t k = 0; k < n * lines; k++) fetch(e, p[k / lines], LLVMBuildAdd(B, by, k64(e, k % lines * LINE), ""), !load, alone || !again);
+    val by = LLVMBuildMul(B, get(e, a->by), k64(e, alone ? ROUNDS : again ? 1 : bits ? FAR_CTAS : CTAS), "");
+    fetch_all(e, p, n, lines, by, alone || !again);
+    if (alone && a->far) fetch_all(e, p, n, lines, a->far, false);
 }
 
 /* Region `which` (not the first) begins at bb: its part of what the CTA's accesses touch the next time. */
