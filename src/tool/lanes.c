@@ -132,9 +132,9 @@ static void keep(struct mg_code_at *at, mg_id own, struct mg_opnd lanes)
 /* A partial warp's lanes are counted. Where the block tells of a branch, in the second half when it has just been split. */
 static void count_asked(struct run *r, const struct mg_site_block *b, const struct mg_lanes_block *x, struct mg_code_at *at, uint32_t cell, mg_id own)
 {
-    mg_id done = mg_code_label(at), partial = is_partial(at, mg_value_active(at));
+    mg_id all = mg_value_active(at), done = mg_code_label(at), partial = is_partial(at, all);
     jump(at, partial, true, done);
-    mg_id here = mg_value_own(at), k = n_lanes(at, here);
+    mg_id here = mg_value_own_of(at, all), k = n_lanes(at, here);
     if (x->tells != MG_NO_BLOCK) {
         mg_id before = mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask), split = mg_code_temp(at, MG_TYPE_pred), half = mg_code_temp(at, MG_TYPE_b32);
         MG_CODE(at, "setp.ne.u32", mg_o_reg(split), mg_o_reg(here), mg_o_reg(before));

@@ -136,6 +136,7 @@ mg_id mg_value_active(struct mg_code_at *at);               /* b32: lanes here, 
  * of one, or add for one as often as there are pieces (seen on an H200). What a lane keeps of its mask over a jump or an update is this;
  * instructions that ask right behind are cheaper by mg_value_active. */
 mg_id mg_value_own(struct mg_code_at *at);
+mg_id mg_value_own_of(struct mg_code_at *at, mg_id active); /* the same of a mask that was asked for in front of one jump, behind which no pieces meet: nobody is asked again */
 mg_id mg_value_leader(struct mg_code_at *at);               /* pred: the lowest of these */
 mg_id mg_value_n_active(struct mg_code_at *at);             /* b32 */
 mg_id mg_value_lane(struct mg_code_at *at);                 /* b32 */

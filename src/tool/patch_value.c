@@ -179,6 +179,14 @@ mg_id mg_value_own(struct mg_code_at *at)
     return note(at, MG_V_OWN, 0, g, r);
 }
 
+mg_id mg_value_own_of(struct mg_code_at *at, mg_id active)
+{
+    mg_id r = mg_code_temp(at, MG_TYPE_b32);
+    MG_PURE(at, "add.u32", R(r), R(mg_value_lt(at)), I(1));
+    MG_PURE(at, "or.b32", R(r), R(r), R(active));
+    return r;
+}
+
 mg_id mg_value_leader(struct mg_code_at *at)
 {
     const struct mg_code_guard *g = mg_at_guard(at);
