@@ -568,28 +568,13 @@ static void emit_end(struct mg_carry *y, struct mg_rfunc *f, uint32_t b)
     }
 }
 
-/* Where shared memory is cleared: at the entry, but nothing counts in front of the first branch, and loads from there on their way meanwhile. */
-static mg_id clear_at(const struct mg_rfunc *f, mg_id ret)
-{
-    const struct mg_cfg *c = f->x.c;
-    mg_id entry = f->x.t->entry_at[f->x.ix], last = c->n_blocks ? c->blocks[0].last : 0;
-    if (!entry) return ret;
-    if (!f->all_shared || c->blocks[0].n_preds) return entry;
-    for (mg_id id = c->blocks[0].first; id; id = f->x.m->nodes.at[id].next) {
-        const struct mg_node *n = &f->x.m->nodes.at[id];
-        if (id == last) return n->kind == MG_NODE_inst && mg_node_form(f->x.m, n)->op == MG_OP_bra ? last : entry;
-        if (n->kind == MG_NODE_inst && (mg_node_form(f->x.m, n)->op_flags & (MG_OPF_BARRIER | MG_OPF_CONVERGENT | MG_OPF_ENDS_BLOCK))) return entry;
-    }
-    return entry;
-}
-
 static void emit_func(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rfunc *kernel)
 {
     struct mg_emit *x = &f->x;
     const struct mg_cfg *c = x->c;
     emit_entry(y, f);
     mg_id ret = mg_body_close(x->t, x->ix, c); /* blocks of their own come behind the body */
-    x->at = clear_at(f, ret);
+    x->at = x->t->entry_at[x->ix] ? x->t->entry_at[x->ix] : ret;
     mg_shared_clear(f);
     mg_rows_emit(f);
     renew_zeroes(f);

@@ -61,7 +61,6 @@ struct mg_rfunc {
     mg_id flagged;           /* not 0: some byte in local memory is set; 0: there are none */
     uint32_t n_shared, shared_slot; mg_id shared; /* words in shared memory, slot of the first; variable */
     bool all_shared;         /* nothing is counted elsewhere, and not much */
-    mg_id shared_base;       /* then: register that holds the address of the words */
     uint32_t n_near;         /* the kernel's: those of them that count warps in functions whose counters travel */
     uint64_t **live;         /* block -> set of counters that may not be 0 at its end */
     uint32_t n_words_live;

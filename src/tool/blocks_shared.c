@@ -65,10 +65,7 @@ bool mg_shared_takes(const struct mg_rfunc *f, uint32_t counter)
     return true;
 }
 
-static struct mg_opnd word_of(const struct mg_rfunc *f, uint32_t i)
-{
-    return f->shared_base ? mg_o_addr_reg(f->shared_base, 4 * (int64_t)i) : mg_o_addr_var(f->shared, 4 * (int64_t)i);
-}
+static struct mg_opnd word_of(const struct mg_rfunc *f, uint32_t i) { return mg_o_addr_var(f->shared, 4 * (int64_t)i); }
 
 void mg_shared_event(struct mg_rfunc *f, const struct mg_rc *c)
 {
@@ -169,20 +166,8 @@ static void lane_word(struct mg_rfunc *f, mg_id at, mg_id lane)
 {
     struct mg_emit *x = &f->x;
     EMIT("mov.u32", R(lane), mg_o_sreg(MG_SREG_laneid, 0));
-    if (!f->shared_base) EMIT("mov.u32", R(at), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared});
-    EMIT("mad.lo.u32", R(at), R(lane), I(4), R(f->shared_base ? f->shared_base : at));
-}
-
-/* The address in a register: every lane asks itself for it, since the assembler makes it anew at each event of what it knows, from a special register. */
-static void take_base(struct mg_rfunc *f, mg_id lane)
-{
-    struct mg_emit *x = &f->x;
-    mg_id mask = mg_rc_t32(f, 8), base = mg_emit_reg(x, "__mg_words", MG_TYPE_b32);
-    EMIT("mov.u32", R(lane), mg_o_sreg(MG_SREG_laneid, 0));
-    EMIT("activemask.b32", R(mask));
-    EMIT("mov.u32", R(base), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared});
-    EMIT("shfl.sync.idx.b32", R(base), R(base), R(lane), I(31), R(mask));
-    f->shared_base = base;
+    EMIT("mov.u32", R(at), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared});
+    EMIT("mad.lo.u32", R(at), R(lane), I(4), R(at));
 }
 
 /* Few words are cleared by each warp, one store for 32 of them (what is declared is whole kilobytes); many by all threads together. */
@@ -202,7 +187,6 @@ void mg_shared_clear(struct mg_rfunc *f)
         EMIT("popc.b32", R(n), R(n));
         clear_by(f, i, n);
         mg_rc_end_apart(f, a);
-        if (f->all_shared) take_base(f, i);
         lane_word(f, at, i);
         for (uint32_t k = 0; k < f->n_shared; k += 32) EMIT("st.shared.u32", mg_o_addr_reg(at, 4 * (int64_t)k), I(0));
     } else {
