@@ -204,7 +204,7 @@ void mg_twin_plan_constants(struct mg_twin_func *f)
 
 /* ---- two bodies ------------------------------------------------------------------------------------------ */
 
-struct split { struct mg_twin *t; struct mg_map labels; };
+struct split { struct mg_twin *t; struct mg_map labels; /* of the body -> of its copy; of what stands in front of it -> themselves */ };
 
 static mg_id label_of(struct split *s, mg_id label)
 {
@@ -256,6 +256,8 @@ static mg_id append_body(struct split *s, mg_id first)
     mg_insert(m, func, 0, "ret", NULL, 0);
     last = m->funcs.at[func].last_node;
     mg_node_insert_before(m, func, 0, mg_node_new_kind(m, MG_NODE_label, label));
+    for (mg_id id = m->nodes.at[first].prev; id; id = m->nodes.at[id].prev) /* code behind the body may belong to what is not copied */
+        if (m->nodes.at[id].kind == MG_NODE_label) mg_map_set(&s->labels, m->nodes.at[id].ref, m->nodes.at[id].ref);
     uint32_t depth = 0;
     for (mg_id id = first;; id = m->nodes.at[id].next) {
         unsigned kind = m->nodes.at[id].kind;

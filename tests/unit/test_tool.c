@@ -524,6 +524,27 @@ MG_TEST(twin_constants)
     twin_flags = 0;
 }
 
+/* With counters in shared memory: the words are cleared in front of both bodies, by code that partly stands behind them. */
+MG_TEST(twin_constants_shared)
+{
+    static const char text[] = ".version 7.0\n.target sm_80\n.address_size 64\n.const .align 4 .b32 one[4] = {7, 1, 4, 1};\n" ENTRY("k") GID
+        "mov.u32 %r4, %r1; mov.u32 %r6, 0; ld.const.u32 %r5, [one+4];\n"
+        "L: mad.lo.u32 %r4, %r4, 5, %r5; and.b32 %r3, %r4, 8; setp.eq.u32 %p1, %r3, 0; @%p1 bra A; st.global.u32 [%rd1], %r4; add.u32 %r4, %r4, 3;\n"
+        "A: add.u32 %r6, %r6, 1; and.b32 %r3, %r1, 7; setp.le.u32 %p1, %r6, %r3; @%p1 bra L; st.global.u32 [%rd1], %r4; ret;\n}\n";
+    twin_flags = MG_TWIN_CONSTANTS;
+    for (unsigned turn = 0; turn < 2; turn++) {
+        struct run r;
+        stale = turn;
+        if (run_both(&r, text, "k", 2, 72, 0, "counters=register,warps=off,sm=90,registers=0")) {
+            check_witness(&r, "constants");
+            MG_CHECK(strstr(r.text, "$__mg_slow:") && strstr(r.text, "red.shared"));
+        }
+        release(&r);
+    }
+    stale = false;
+    twin_flags = 0;
+}
+
 /* A table that a loop reads at moving places is fetched when the kernel begins; a small one, one of bytes, and one
  * read at fixed places are not. */
 MG_TEST(twin_prefetch)
