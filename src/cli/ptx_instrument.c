@@ -74,6 +74,7 @@ static enum mg_err run_tools(const struct mg_module *m, mg_id kernel, const stru
         flags = mg_tool_twin_flags(tools->uses[i].tool, flags); /* as a run does */
     enum mg_err err = mg_twin_new_as(m, kernel, flags, &t, d);
     if (!err) err = mg_tools_instrument(tools->uses, tools->n, sites, t, &opts, &layout, d);
+    if (!err) err = mg_module_verify(t->m, d); /* all of it, as a run does */
     if (!err) {
         add_head(sites, t, &layout, out);
         mg_ptx_print(t->m, out);
