@@ -21,7 +21,7 @@
 enum { MOST_BYTES = 8192, MOST_ROUNDS = 1 << 20, CALLEE_ROUNDS = 1 << 12, WARP = 32 };
 
 /* Is there dynamic shared memory, which would move; or a variable of an odd size, so that it may matter where the assembler
- * puts ours among them (with it there sdk_eigenvalues ended with signal 11 on an H200; why is not known). */
+ * puts ours among them (with it there, and added to, sdk_eigenvalues computes something else on an H200; why is not known: docs/measured.md). */
 static bool is_delicate(const struct mg_module *m)
 {
     for (mg_id v = 1; v < m->vars.n; v++)
