@@ -26,30 +26,17 @@
 #define FIELDS 0x01041041
 #define AT_ONCE 8 /* sums by one mask */
 
-static bool any_in_memory(const struct mg_rfunc *f, const uint64_t *set)
+/* Is a counter of one of these kinds in the set? Words of warps in shared memory are in every one. */
+enum { LOCALS = 1 << MG_RC_LOCAL, FLAGS = 1 << MG_RC_FLAG, WORDS = 1 << MG_RC_SHARED };
+static bool any_of(const struct mg_rfunc *f, const uint64_t *set, unsigned kinds)
 {
-    if (f->n_near) return true;
+    if (f->n_near && kinds & WORDS) return true;
     for (uint32_t i = 0; i < f->n; i++)
-        if (mg_rc_in_memory(&f->counters[i]) && mg_rc_in(set, i)) return true;
+        if (kinds >> f->counters[i].kind & 1 && mg_rc_in(set, i)) return true;
     return false;
 }
 
-/* Whether those have counted no register tells. */
-static bool any_unseen(const struct mg_rfunc *f, const uint64_t *set)
-{
-    if (f->n_near) return true;
-    for (uint32_t i = 0; i < f->n; i++)
-        if (mg_rc_in_memory(&f->counters[i]) && f->counters[i].kind != MG_RC_FLAG && mg_rc_in(set, i)) return true;
-    return false;
-}
-
-static bool any_shared(const struct mg_rfunc *f, const uint64_t *set)
-{
-    if (f->n_near) return true;
-    for (uint32_t i = 0; i < f->n; i++)
-        if (f->counters[i].kind == MG_RC_SHARED && mg_rc_in(set, i)) return true;
-    return false;
-}
+static bool any_in_memory(const struct mg_rfunc *f, const uint64_t *set) { return any_of(f, set, LOCALS | FLAGS | WORDS); }
 
 /* ---- by warps ---------------------------------------------------------------------------------------- */
 
@@ -126,14 +113,20 @@ static mg_id whole_base(struct mg_rfunc *f, mg_id base)
     return base;
 }
 
+void mg_rc_own(struct mg_rfunc *f, mg_id d, mg_id mask, mg_id t)
+{
+    struct mg_emit *x = &f->x;
+    EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_lanemask_eq, 0));
+    EMIT("or.b32", R(d), R(mask), R(t));
+}
+
 /* p: this is the lowest of the lanes that are here now; returns a register that holds them all. */
 static mg_id lowest_here(struct mg_rfunc *f, mg_id p)
 {
     struct mg_emit *x = &f->x;
     mg_id here = mg_rc_t32(f, LANES), t = mg_rc_t32(f, 5);
     EMIT("activemask.b32", R(here));
-    EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_lanemask_eq, 0)); /* each lane is in its mask: this changes nothing but what ptxas knows */
-    EMIT("or.b32", R(here), R(here), R(t));
+    mg_rc_own(f, here, here, t);
     EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_lanemask_lt, 0));
     EMIT("and.b32", R(t), R(t), R(here));
     EMIT("setp.eq.u32", R(p), R(t), I(0));
@@ -612,7 +605,7 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set)
         free(words);
         return;
     }
-    if (!any_unseen(f, set)) skip_empty(f, set, out);
+    if (!any_of(f, set, LOCALS | WORDS)) skip_empty(f, set, out); /* of those no register tells whether they have counted */
     mg_id mine = mg_emit_mine(x);
     if (mine) mg_rc_branch(f, mine, true, out);
     if (!f->redux || f->n_cohorts || f->n_cuts || any_in_memory(f, set)) {
@@ -626,7 +619,7 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set)
     add_cohort_banks(f, words, base, set);
     if (f->n_locals && any_in_memory(f, set)) add_locals(f, base);
     if (f->n_flags && any_in_memory(f, set)) add_flags(f, base);
-    if (any_shared(f, set)) mg_shared_drain(f, base, mask, rank, 0);
+    if (any_of(f, set, WORDS)) mg_shared_drain(f, base, mask, rank, 0);
     mg_rc_put_label(f, out);
     free(words);
 }

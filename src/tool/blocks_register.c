@@ -161,11 +161,13 @@ static bool *choose_guarded(const struct mg_rfunc *f, const struct wanted *rest,
     return guarded;
 }
 
+/* Is it nothing before its loop has ended? */
+static bool begins_late(const struct mg_count *k) { return (k->n_ifs || k->restores) && k->one_run; }
+
 /* 32-bit registers that the counter wants while the kernel has others to hold. */
 static uint32_t cells_of(const struct mg_rfunc *f, const struct wanted *w, const bool *guarded)
 {
-    const struct mg_count *k = w->counter < f->n_measured ? &f->plan->list[w->counter] : NULL;
-    if (k && (k->n_ifs || k->restores) && k->one_run) return 0; /* it begins where its loop ends */
+    if (w->counter < f->n_measured && begins_late(&f->plan->list[w->counter])) return 0;
     bool carries = w->rare && f->x.o->scope == MG_COUNT_FULL && !f->n_cohorts;
     return w->width == MG_WIDTH_64 && !carries && !guarded[w->counter] ? 2 : 1;
 }
@@ -599,7 +601,7 @@ static bool goes_to_shared(const struct mg_rfunc *f)
     for (uint32_t i = 0; i < f->plan->n; i++) {
         const struct mg_count *k = &f->plan->list[i];
         n_ifs += k->n_ifs != 0;
-        if (k->width != MG_WIDTH_BIT && !((k->n_ifs || k->restores) && k->one_run)) n += k->width == MG_WIDTH_64 ? 2 : 1;
+        if (k->width != MG_WIDTH_BIT && !begins_late(k)) n += k->width == MG_WIDTH_64 ? 2 : 1;
     }
     return n_ifs && n > most_cells(f) && mg_shared_may(f) && mg_shared_has_room(f);
 }

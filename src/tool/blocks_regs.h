@@ -89,6 +89,8 @@ void mg_rc_branch(struct mg_rfunc *f, mg_id p, bool not_p, mg_id label);
 bool mg_rc_in_scope(const struct mg_rfunc *f, mg_id node);
 /* d = where this multiprocessor's copy of the counters begins, in words, + n (another register than d; 0: none). */
 void mg_rc_copy(struct mg_rfunc *f, mg_id d, mg_id n);
+/* d = the mask, each lane of which is in it, as a number that differs by lane for all that ptxas can know (t: any register but the mask). */
+void mg_rc_own(struct mg_rfunc *f, mg_id d, mg_id mask, mg_id t);
 /* What a counter of 64 bits is set to for none; makes plain numbers of all that are doubles, in front of x.at. */
 int64_t mg_rc_zero(const struct mg_rc *c);
 void mg_rc_unreal(struct mg_rfunc *f);

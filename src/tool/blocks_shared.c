@@ -229,8 +229,7 @@ void mg_shared_drain(struct mg_rfunc *f, mg_id base, mg_id mask, mg_id rank, mg_
     struct mg_emit *x = &f->x;
     mg_id i = mg_rc_t32(f, 7), at = mg_rc_t32(f, 8), v = mg_rc_t32(f, 9), n = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), wide = mg_rc_t64(f, 1), to = mg_rc_t64(f, 2);
     mg_id again = mg_rc_label(f), done = mg_rc_label(f);
-    EMIT("mov.u32", R(n), mg_o_sreg(MG_SREG_lanemask_eq, 0)); /* each lane is in its mask: groups that come together here keep their own steps, for all that ptxas knows */
-    EMIT("or.b32", R(n), R(n), R(mask));
+    mg_rc_own(f, n, mask, n); /* groups that come together here keep their own steps */
     EMIT("popc.b32", R(n), R(n));
     EMIT("mov.u32", R(i), R(rank));
     mg_rc_put_label(f, again);
