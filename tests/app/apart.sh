@@ -1,13 +1,14 @@
 #!/bin/sh
 # A GPU lets lanes part and meet where it likes; thread counts must not depend on it. Random kernels, and some that are mostly
 # branch tables, natively and as twins of the nvidia backend, where lanes of the emulator part at any jump and any of them
-# goes on (MARGAY_APART): results and thread counts are the schedule's.
+# goes on (MARGAY_APART): results and thread counts are the schedule's, so are tools' numbers of threads.
 set -u
 tools=$ROOT/tests/fuzz/kernels
 gcc -O1 -Wall -o launch "$tools/launch.c" -L"$B/lib/margay/driver" -lcuda || exit 1
 export XDG_CACHE_HOME=$PWD/cache LD_LIBRARY_PATH=$B/test/driver
 "$tools/compare" --margay "$MARGAY" --launch ./launch --seeds 301-308 --devices emu,emu+1,nvidia+2,nvidia+3 &&
-    "$tools/compare" --margay "$MARGAY" --launch ./launch --seeds 321-324 --tables --devices emu,nvidia+4,nvidia+5 || exit 1
+    "$tools/compare" --margay "$MARGAY" --launch ./launch --seeds 321-324 --tables --devices emu,nvidia+4,nvidia+5 &&
+    "$tools/compare" --margay "$MARGAY" --launch ./launch --seeds 1002-1005 --devices emu,nvidia,nvidia+2 --tools lanes,memory,opcodes,values || exit 1
 # ptxas takes the mask of activemask for that of whoever runs together, also behind a branch where pieces of a warp met: sums are
 # by a whole warp's mask, or by one asked for in the same straight line that it cannot take for equal in all lanes
 for seed in 301 302 303; do "$tools/generate" $seed > k.ptx; "$MARGAY" ptx instrument -t blocks --sm 90 k.ptx; done > twins.ptx

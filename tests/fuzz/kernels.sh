@@ -6,11 +6,17 @@ set -u
 tools=$ROOT/tests/fuzz/kernels
 gcc -O1 -Wall -o launch "$tools/launch.c" -L"$B/lib/margay/driver" -lcuda || exit 1
 failed=0
-compare() { "$tools/compare" --margay "$MARGAY" --launch ./launch --seeds "$1" --devices "$2" > out 2>&1 && echo "$2: $(tail -1 out)" || { cat out; failed=1; }; }
+compare() { # SEEDS DEVICES OPTION...
+    seeds=$1 devices=$2
+    shift 2
+    "$tools/compare" --margay "$MARGAY" --launch ./launch --seeds "$seeds" --devices "$devices" "$@" > out 2>&1 && echo "$devices: $(tail -1 out)" || { cat out; failed=1; }
+}
 compare 1-40 emu:base,emu:avx2,emu
+compare 13-18 emu:base,emu --tools lanes,memory,opcodes,values,functions
 if [ -e "$B/lib/margay/libmargay-cpu.so" ]; then # every kernel compiled before it runs
     compare 1-5 emu,cpu
     compare 9 emu,cpu:avx2,cpu:base
+    compare 13-16 emu,cpu --tools lanes,memory,opcodes
     export MARGAY_CPU_LIVE=0 # as large functions are compiled
     compare 11-12 emu,cpu
     unset MARGAY_CPU_LIVE
@@ -26,4 +32,12 @@ P
 chmod +x planted
 "$tools/compare" --margay "$MARGAY" --launch ./planted --seeds 1-4 --devices emu:base,emu:avx2 --keep kept > out 2>&1
 [ $? = 1 ] && grep -q '^4 kernels, 1 differ' out && grep -q '^3: emu:avx2' out && [ -s kept/k3.ptx ] || { echo "FAIL: a planted difference was not found"; cat out; failed=1; }
+cat > planted <<'P'
+#!/bin/sh
+[ "$1" = run ] && echo "${MARGAY_ISA:-}" > isa
+[ "$1" = report ] && [ "$(cat isa)" = avx2 ] && { "$MARGAY" "$@" | sed 's/\("requests": *[0-9]*\)/\10/'; exit; }
+exec "$MARGAY" "$@"
+P
+"$tools/compare" --margay ./planted --launch ./launch --seeds 13-14 --devices emu:base,emu:avx2 --keep kept --tools memory > out 2>&1
+[ $? = 1 ] && grep -q 'emu:avx2: .memory.sites.*requests: [1-9][0-9]*0, [0-9]* on emu:base' out || { echo "FAIL: a planted difference in a tool's number was not found"; cat out; failed=1; }
 exit $failed
