@@ -141,9 +141,9 @@ static void count_asked(struct run *r, const struct mg_site_block *b, const stru
         if (x->enters != MG_NO_BLOCK) MG_CODE(at, "setp.ne.and.u32", mg_o_reg(split), mg_o_reg(before), mg_o_imm(0), mg_o_reg(split));
         MG_CODE(at, "selp.b32", mg_o_reg(half), mg_o_imm(bins), mg_o_imm(0), mg_o_reg(split));
         MG_CODE(at, "add.u32", mg_o_reg(k), mg_o_reg(k), mg_o_reg(half));
-        mg_count_lanes(at, cell, 2 * bins, k, true);
+        mg_count_lanes(at, cell, 2 * bins, k, here, true);
     } else {
-        mg_count_lanes(at, cell, bins, k, true);
+        mg_count_lanes(at, cell, bins, k, here, true);
     }
     keep(at, own, mg_o_reg(here));
     mg_code_place(at, done);
@@ -163,7 +163,7 @@ static void count_difference(struct mg_code_at *at, uint32_t cell, mg_id own, mg
     jump(at, as_one, false, done);
     mg_id here = mg_value_own(at);
     keep(at, own, mg_o_reg(here));
-    mg_count_lanes(at, cell, bins, n_lanes(at, here), false);
+    mg_count_lanes(at, cell, bins, n_lanes(at, here), here, false);
     mg_id k = n_lanes(at, there), less = mg_code_temp(at, MG_TYPE_b64);
     MG_CODE(at, "cvt.u64.u32", mg_o_reg(less), mg_o_reg(k));
     MG_CODE(at, "neg.s64", mg_o_reg(less), mg_o_reg(less));
@@ -198,7 +198,7 @@ static void count_block(struct run *r, uint32_t id)
         uint32_t cell = block_site(p, id, bins, MG_LN_OWN, 0);
         mg_id done = mg_code_label(at);
         jump(at, is_partial_at_entry(r), true, done);
-        mg_count_lanes(at, cell, bins, mg_value_n_active(at), false);
+        mg_count_lanes(at, cell, bins, mg_value_n_active(at), mg_value_own(at), false);
         mg_code_place(at, done);
     } else {
         bool tells = x->tells != MG_NO_BLOCK;
@@ -262,7 +262,7 @@ static void count_guards(struct run *r, const struct mg_patch_inst *insts, uint3
             uint32_t cell = mg_patch_site(r->p, MG_SITE_INST, insts[i].node, insts[i].id, bins, MG_MERGE_SUM, 0);
             struct mg_code_at *at = mg_at_before(r->p, insts[i].node);
             mg_code_push_guard(at, g.pred, g.negated);
-            mg_count_lanes(at, cell, bins, mg_value_n_active(at), true);
+            mg_count_lanes(at, cell, bins, mg_value_n_active(at), mg_value_own(at), true);
             mg_code_pop_guard(at);
             if (n_known < GUARDS) known[n_known++] = g;
         }

@@ -165,9 +165,9 @@ void mg_cell_update_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id 
 /* That cell becomes v, whatever it was: the last one stays. ix has to be below n. Cells of one copy only (mg_patch_one_copy). */
 void mg_cell_set_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix, struct mg_opnd v);
 void mg_table_update(struct mg_code_at *at, uint32_t table, const mg_id *keys, const struct mg_opnd *v, uint32_t n, enum mg_spread spread); /* keys b64, each lane its own */
-/* Each lane here adds 1 to cell `first` + k of n, whose rule is a sum; k: b32, below n, the same in all lanes here.
- * often: enough for these cells to lie near the threads (mg_patch_near). */
-void mg_count_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, bool often);
+/* Each lane here adds 1 to cell `first` + k of n, whose rule is a sum; k: b32, below n, the same in all lanes of the mask, which
+ * are those here as each of them knows (mg_value_own). often: enough for these cells to lie near the threads (mg_patch_near). */
+void mg_count_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id mask, bool often);
 /* A sum in registers: add to it anywhere in the kernel, functions included. */
 uint32_t mg_patch_sum(struct mg_patch *p, uint32_t cell);
 void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v); /* b32 or b64 */

@@ -203,14 +203,20 @@ void mg_cell_set_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix,
     MG_CODE(at, "st.global.u64", mg_o_addr_reg(a, 8 * (int64_t)first), w);
 }
 
-void mg_count_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, bool often)
+/* The lowest lane of each mask adds for its lanes: groups that were apart when they asked may have met here. */
+void mg_count_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id mask, bool often)
 {
     if (first > at->p->rules.n || n > at->p->rules.n - first) mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)(first + n));
     if (often && mg_near_lanes(at, first, n, k)) return;
-    mg_id a = mg_code_temp(at, MG_TYPE_b64), lanes = mg_code_temp(at, MG_TYPE_b64);
+    const struct mg_code_guard *g = mg_at_guard(at);
+    mg_id a = mg_code_temp(at, MG_TYPE_b64), lanes = mg_code_temp(at, MG_TYPE_b32), wide = mg_code_temp(at, MG_TYPE_b64), below = mg_code_temp(at, MG_TYPE_b32), lowest = mg_code_temp(at, MG_TYPE_pred), lt = mg_value_lt(at);
     MG_PURE(at, "mad.wide.u32", R(a), R(k), I(8), R(mg_value_base(at)));
-    MG_PURE(at, "cvt.u64.u32", R(lanes), R(mg_value_n_active(at)));
-    MG_GUARDED(at, mg_value_leader(at), "red.global.add.u64", mg_o_addr_reg(a, 8 * (int64_t)first), R(lanes));
+    MG_PURE(at, "popc.b32", R(lanes), R(mask));
+    MG_PURE(at, "cvt.u64.u32", R(wide), R(lanes));
+    MG_PURE(at, "and.b32", R(below), R(lt), R(mask));
+    if (g->pred) MG_PURE(at, "setp.eq.and.u32", R(lowest), R(below), I(0), g->is_not ? mg_o_not(g->pred) : R(g->pred));
+    else MG_PURE(at, "setp.eq.u32", R(lowest), R(below), I(0));
+    MG_GUARDED(at, lowest, "red.global.add.u64", mg_o_addr_reg(a, 8 * (int64_t)first), R(wide));
 }
 
 void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v)
