@@ -6,6 +6,7 @@
  *   r += 1, stay while r != b         b does not change: r meets it within 2^32 steps
  *   r += 2^k, or <=, >=               b does not change and there is no other way out: a loop that
  *   r += s, s does not change         passes a value again never ends, and then nothing is counted
+ *   r += 1, stay while r != 0    r begins with -(x & m), which is not 0: m rounds at most (or r -= 1, from x & m)
  *   r <<= k, r >>= k                  the same; after 32 rounds no value is new
  */
 #include "analysis/indvar.h"
@@ -467,6 +468,58 @@ static void apply(struct finder *f, const struct mg_iv *v, bool after, enum rela
     if (towards && fixed && single) improve(f, v->loop, MG_TRIPS_LIMITED, 32 - v->shift);
 }
 
+static bool is_zero(const struct mg_opnd *o) { return o->kind == MG_OPND_imm && o->sub != MG_IMM_WIDE && !o->val; }
+
+/* Is the register, which is written in one place, not 0 whenever the loop is entered? Some branch on the only way to it says so. */
+static bool is_not_zero(const struct finder *f, mg_id reg, uint32_t loop, unsigned bits)
+{
+    const struct mg_cfg *c = f->c;
+    uint32_t to = f->l->loops[loop].header, from = MG_NO_BLOCK;
+    for (uint32_t i = 0; i < c->blocks[to].n_preds; i++) {
+        uint32_t p = c->preds[c->blocks[to].pred_at + i];
+        if (mg_loops_contains(f->l, loop, p)) continue;
+        if (from != MG_NO_BLOCK) return false;
+        from = p;
+    }
+    for (unsigned steps = 0; from != MG_NO_BLOCK && steps < 8; steps++) {
+        const struct mg_block *k = &c->blocks[from];
+        const struct mg_node *end = &f->m->nodes.at[k->last];
+        bool forks = mg_node_form(f->m, end)->op == MG_OP_bra && end->guard && k->n_succs == 2 && c->edges[k->succ_at] != c->edges[k->succ_at + 1];
+        mg_id test = forks ? only_def(f, end->guard) : 0;
+        const struct mg_form *fm = test ? mg_node_form(f->m, &f->m->nodes.at[test]) : NULL;
+        if (test && fm->op == MG_OP_setp && f->m->nodes.at[test].n_opnds == 3 && !f->m->nodes.at[test].guard && mg_type_bits((enum mg_type)fm->types[0]) == bits && mg_type_kind((enum mg_type)fm->types[0]) != MG_TK_FLOAT) {
+            const struct mg_opnd *o = opnds_of(f, test);
+            bool is_signed, holds = (c->edges[k->succ_at + 1] == to) != ((end->flags & MG_NF_GUARD_NOT) != 0);
+            enum relation rel = relation_of(fm, &is_signed);
+            if (!holds) rel = negated(rel);
+            if (reg_of(&o[0]) == end->guard && rel == REL_NE && ((reg_of(&o[1]) == reg && is_zero(&o[2])) || (reg_of(&o[2]) == reg && is_zero(&o[1])))) return comes_before(f, only_def(f, reg), test) && mg_dom_over(f->d, mg_cfg_block_of(c, test), from);
+        }
+        to = from;
+        from = k->n_preds == 1 && to != 0 ? c->preds[k->pred_at] : MG_NO_BLOCK;
+    }
+    return false;
+}
+
+/* The rest of a loop of 2^k bodies a round: begins with `x & (2^k - 1)`, which is not 0, or with minus that, and goes to 0 by ones. Rounds at
+ * most; 0: it is none. */
+static uint64_t most_of_rest(const struct finder *f, const struct mg_iv *v)
+{
+    mg_id def = first_def(f, v), masked = 0;
+    uint32_t header = f->l->loops[v->loop].header, at = def ? mg_cfg_block_of(f->c, def) : MG_NO_BLOCK;
+    if (!def || v->shift || at == MG_NO_BLOCK || !mg_dom_over(f->d, at, header)) return 0;
+    const struct mg_node *n = &f->m->nodes.at[def];
+    const struct mg_form *fm = mg_node_form(f->m, n);
+    const struct mg_opnd *o = opnds_of(f, def);
+    bool minus = fm->op == MG_OP_neg;
+    if (minus == v->down || (!minus && fm->op != MG_OP_mov) || n->n_opnds != 2 || fm->n_types != 1 || mg_type_bits((enum mg_type)fm->types[0]) != v->bits) return 0;
+    mg_id from = def;
+    if (!(masked = reg_of(&o[1])) || !(def = only_def(f, masked)) || f->m->nodes.at[def].guard || !comes_before(f, def, from) || mg_type_bits((enum mg_type)f->m->regs.at[masked].type) != v->bits) return 0;
+    fm = mg_node_form(f->m, &f->m->nodes.at[def]);
+    o = opnds_of(f, def);
+    if (fm->op != MG_OP_and || f->m->nodes.at[def].n_opnds != 3 || mg_type_bits((enum mg_type)fm->types[0]) != v->bits || o[2].kind != MG_OPND_imm || o[2].sub == MG_IMM_WIDE || o[2].val <= 0 || o[2].val > INT32_MAX) return 0;
+    return is_not_zero(f, masked, v->loop, v->bits) ? (uint64_t)o[2].val : 0;
+}
+
 static void compare(struct finder *f, uint32_t loop, mg_id node, bool holds)
 {
     const struct mg_form *fm = mg_node_form(f->m, &f->m->nodes.at[node]);
@@ -474,12 +527,13 @@ static void compare(struct finder *f, uint32_t loop, mg_id node, bool holds)
     enum relation rel = relation_of(fm, &is_signed);
     enum mg_type_kind kind = mg_type_kind((enum mg_type)fm->types[0]);
     if (kind != MG_TK_UINT && kind != MG_TK_SINT && kind != MG_TK_BITS) return;
-    if (mg_type_bits((enum mg_type)fm->types[0]) != 32 || rel == REL_NONE) return;
+    unsigned bits = mg_type_bits((enum mg_type)fm->types[0]);
+    if ((bits != 32 && bits != 64) || rel == REL_NONE) return;
     if (!holds) rel = negated(rel);
     const struct mg_opnd *o = opnds_of(f, node);
     for (uint32_t i = 0; i < f->found.n; i++) {
         const struct mg_iv *v = &f->found.at[i];
-        if (v->loop != loop) continue;
+        if (v->loop != loop || v->bits != bits) continue;
         for (uint32_t side = 0; side < 2; side++) {
             const struct mg_opnd *a = &o[1 + side], *b = &o[2 - side];
             mg_id r = reg_of(a);
@@ -494,6 +548,8 @@ static void compare(struct finder *f, uint32_t loop, mg_id node, bool holds)
             } else if (!after) {
                 after = mg_dom_over(f->d, v->block, at);
             }
+            uint64_t most = after && rel == REL_NE && is_zero(b) ? most_of_rest(f, v) : 0;
+            if (most) improve(f, loop, MG_TRIPS_BELOW, bits_for(most + 1));
             apply(f, v, after, side ? flipped(rel) : rel, is_signed, b);
         }
     }

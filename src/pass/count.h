@@ -48,6 +48,7 @@ enum mg_count_kind {
     MG_COUNT_IV,    /* an induction variable moved between the entry of its loop and the exits */
 };
 #define MG_COUNT_IFS 4
+#define MG_COUNT_FEW 3
 enum mg_count_width {
     MG_WIDTH_BIT, /* at most once in an activation of the function */
     MG_WIDTH_32,  /* fewer than 2^32 times */
@@ -61,6 +62,7 @@ struct mg_count {
     bool less_one;        /* MG_COUNT_IV: rounds less one for each run, which count the edge of the loop's latch */
     bool restores;        /* and that one is added again, in 64 bits */
     bool carries;         /* MG_COUNT_IV: of a loop that may run on; the step's carries are counted beside it */
+    bool few;             /* at most MG_COUNT_FEW times in an activation */
     bool one_run;         /* MG_COUNT_IV: its loop runs at most once in an activation */
     struct mg_count_if { mg_id pred; bool is_not; } ifs[MG_COUNT_IFS]; uint32_t n_ifs; /* MG_COUNT_IV: only in lanes for which all these hold, which no round changes */
     double events;        /* expected */

@@ -158,6 +158,20 @@ static enum mg_count_width width_in(const struct mg_count_plan *p, uint32_t loop
     return bits + !below <= 32 ? MG_WIDTH_32 : MG_WIDTH_64;
 }
 
+/* Does that happen at most MG_COUNT_FEW times, since the loops around it are rests of others? */
+static bool is_few(const struct mg_count_plan *p, uint32_t loop)
+{
+    unsigned bits = 0;
+    bool below = false;
+    if (loop == MG_NO_LOOP) return false;
+    for (; loop != MG_NO_LOOP; loop = p->loops->loops[loop].parent) {
+        if (p->ivs->trips[loop] == MG_TRIPS_ANY) return false;
+        below |= p->ivs->trips[loop] == MG_TRIPS_BELOW;
+        bits += p->ivs->trip_bits[loop];
+    }
+    return below && bits <= 2;
+}
+
 enum mg_count_width mg_count_block_width(const struct mg_count_plan *p, uint32_t block)
 {
     return width_in(p, p->loops->loop_of[block], false);
@@ -185,7 +199,7 @@ static void build_graph(struct planner *x)
     const struct mg_freq *f = x->p->freq;
     uint32_t n = c->n_blocks, end = 2 * n;
     for (uint32_t b = 0; b < n; b++) {
-        struct mg_count how = {.kind = MG_COUNT_BLOCK, .block = b, .width = width_in(x->p, x->p->loops->loop_of[b], false)};
+        struct mg_count how = {.kind = MG_COUNT_BLOCK, .block = b, .width = width_in(x->p, x->p->loops->loop_of[b], false), .few = is_few(x->p, x->p->loops->loop_of[b])};
         add_edge(x, 2 * b, 2 * b + 1, how, MG_MAX(f->block[b], crowding(x, b)))->dead = !c->reachable[b];
     }
     struct edge *entry = add_edge(x, end, 0, (struct mg_count){.kind = MG_COUNT_ENTRY}, f->block[0] > 0 ? f->block[0] : 1);
@@ -196,7 +210,7 @@ static void build_graph(struct planner *x)
         for (uint32_t s = 0; s < k->n_succs; s++) {
             uint32_t id = k->succ_at + s, to = c->edges[id], loop = common_loop(x, b, to);
             bool latch = loop != MG_NO_LOOP && x->p->loops->loops[loop].header == to && x->p->ivs->latch[loop] == b;
-            struct mg_count how = {.kind = MG_COUNT_EDGE, .block = b, .edge = id, .width = width_in(x->p, loop, latch)};
+            struct mg_count how = {.kind = MG_COUNT_EDGE, .block = b, .edge = id, .width = width_in(x->p, loop, latch), .few = is_few(x->p, loop)};
             x->edge_of[id] = x->n_edges;
             add_edge(x, 2 * b + 1, 2 * to, how, edge_cost(x, b, id));
         }
@@ -283,6 +297,7 @@ static void offer_iv(struct planner *x, uint32_t i, double rim)
                 if (x->c->edges[k->succ_at + s] == l->loops[v->loop].header) target = x->edge_of[k->succ_at + s];
         }
     }
+    how.few = !how.carries && is_few(x->p, v->loop);
     double cost = rim * (how.one_run ? 1.0 : 1.5) + how.carries * x->p->freq->block[v->block] + 1e-3 * (v->shift != 0) + 1e-4 * (v->bits == 64);
     if (cost >= x->edges[target].cost) return;
     how.events = rim;

@@ -82,7 +82,7 @@ void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s)
     mg_emit_guard(x, s.guard, s.guard_not);
     switch (c->kind) {
     case MG_RC_BIT: EMIT("or.b32", R(c->reg), R(c->reg), I((int64_t)1 << c->bit)); break;
-    case MG_RC_FIELD: EMIT("add.u32", R(c->reg), R(c->reg), I((int64_t)1 << c->bit)); break;
+    case MG_RC_FEW: case MG_RC_FIELD: EMIT("add.u32", R(c->reg), R(c->reg), I((int64_t)1 << c->bit)); break;
     case MG_RC_32: EMIT("add.u32", R(c->reg), R(c->reg), I(1)); break;
     case MG_RC_CARRY: mg_rc_add_carry(f, counter, I(1)); break;
     case MG_RC_64:
@@ -130,6 +130,7 @@ void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
     for (uint32_t k = 0; k < f->n_banks; k++) EMIT("mov.u32", R(f->banks[k]), I(0));
+    if (f->n_few) EMIT("mov.u32", R(f->few), I(0));
     for (uint32_t i = 0; i < f->n; i++) {
         const struct mg_rc *c = &f->counters[i];
         if (!mg_rc_in(set, i)) continue;
@@ -176,8 +177,8 @@ void mg_rc_add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_id
         EMIT("setp.ne.u32", R(p), R(c->reg), I(0));
         EMIT("cvt.u64.u32", R(wide), R(c->reg));
         break;
-    case MG_RC_FIELD:
-        EMIT("bfe.u32", R(bit), R(c->reg), I(c->bit), I(8));
+    case MG_RC_FEW: case MG_RC_FIELD:
+        EMIT("bfe.u32", R(bit), R(c->reg), I(c->bit), I(c->kind == MG_RC_FEW ? 2 : 8));
         EMIT("setp.ne.u32", R(p), R(bit), I(0));
         EMIT("cvt.u64.u32", R(wide), R(bit));
         break;

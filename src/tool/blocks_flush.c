@@ -24,6 +24,7 @@
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
 #define FIELDS 0x01041041
+#define FEW_FIELDS 0x0060c183
 #define AT_ONCE 8 /* sums by one mask */
 
 /* Is a counter of one of these kinds in the set? Words of warps in shared memory are in every one. */
@@ -31,6 +32,7 @@ enum { LOCALS = 1 << MG_RC_LOCAL, FLAGS = 1 << MG_RC_FLAG, WORDS = 1 << MG_RC_SH
 static bool any_of(const struct mg_rfunc *f, const uint64_t *set, unsigned kinds)
 {
     if (f->n_near && kinds & WORDS) return true;
+    if (f->ranges) kinds &= ~(unsigned)WORDS; /* those are drained where their loops end */
     for (uint32_t i = 0; i < f->n; i++)
         if (kinds >> f->counters[i].kind & 1 && mg_rc_in(set, i)) return true;
     return false;
@@ -144,7 +146,7 @@ static bool test_size(struct mg_rfunc *f, const struct bank *k, mg_id p)
         if (c->small) continue;
         bool is64 = c->kind == MG_RC_64, *any = is64 ? &any64 : &any32;
         mg_id acc = is64 ? wide : narrow;
-        if (c->kind == MG_RC_FIELD) continue; /* below 256 */
+        if (c->kind == MG_RC_FEW || c->kind == MG_RC_FIELD) continue; /* below 256 */
         if (*any) EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(c->reg));
         else EMIT(is64 ? "mov.u64" : "mov.u32", R(acc), R(c->reg));
         *any = true;
@@ -169,7 +171,7 @@ static void add_big(struct mg_rfunc *f, const struct bank *k, mg_id base)
     base = whole_base(f, base);
     for (uint32_t w = 0; w < k->n_words; w++) {
         const struct mg_rc *c = k->words[w];
-        if (c->kind == MG_RC_FIELD) continue;
+        if (c->kind == MG_RC_FEW || c->kind == MG_RC_FIELD) continue;
         mg_rc_add_lane(f, c, base, 0);
         EMIT(c->kind == MG_RC_64 ? "mov.u64" : "mov.u32", R(c->reg), I(0));
     }
@@ -192,7 +194,7 @@ static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
             const struct mg_rc *c = j < groups ? NULL : k->words[j - groups];
             if (!c && j) EMIT("shr.u32", R(s), R(k->bits), I(j));
             if (!c) EMIT("and.b32", R(s), R(j ? s : k->bits), I(FIELDS));
-            else if (c->kind == MG_RC_FIELD) EMIT("bfe.u32", R(s), R(c->reg), I(c->bit), I(8));
+            else if (c->kind == MG_RC_FEW || c->kind == MG_RC_FIELD) EMIT("bfe.u32", R(s), R(c->reg), I(c->bit), I(c->kind == MG_RC_FEW ? 2 : 8));
             else EMIT(c->kind == MG_RC_64 ? "cvt.u32.u64" : "mov.b32", R(s), R(c->reg));
             if (k->lead) EMIT("selp.b32", R(s), R(s), I(0), R(k->lead));
             sum_lanes(f, s, s, here);
@@ -225,6 +227,24 @@ static void add_sum(struct mg_rfunc *f, const struct bank *k, mg_id i, mg_id v, 
     mg_emit_guard(x, mg_rc_tp(f, 1), false);
     EMIT("red.global.add.u64", mg_o_addr_reg(at, off), R(sum));
     mg_emit_guard(x, 0, false);
+}
+
+/* The bank's first n words are fields of 2 bits, 4 to a group, 7 bits apart; 0 in v so far for those lanes. */
+static void add_few(struct mg_rfunc *f, const struct bank *k, uint32_t n, mg_id i, mg_id v)
+{
+    struct mg_emit *x = &f->x;
+    mg_id shift = mg_rc_t32(f, SHIFT), sum = mg_rc_t32(f, 7);
+    EMIT("mad.lo.u32", R(shift), R(i), I(7), I(-7 * (int64_t)k->n_bits)); /* another lane's is beyond what is there */
+    for (uint32_t g = 0; g * MG_FEW_COLUMNS < n; g++) {
+        if (g) EMIT("shr.u32", R(sum), R(f->few), I(2 * g));
+        EMIT("and.b32", R(sum), R(g ? sum : f->few), I(FEW_FIELDS));
+        if (k->lead) EMIT("selp.b32", R(sum), R(sum), I(0), R(k->lead));
+        sum_lanes(f, sum, sum, 0);
+        if (g) EMIT("sub.u32", R(shift), R(shift), I(7 * MG_FEW_COLUMNS));
+        EMIT("shr.u32", R(sum), R(sum), R(shift));
+        EMIT("and.b32", R(sum), R(sum), I(127));
+        EMIT("or.b32", R(v), R(v), R(sum));
+    }
 }
 
 /* A whole warp, a lane for each counter; what is not one adds apart. base 0: asked for where it is needed. */
@@ -271,7 +291,10 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
         EMIT("and.b32", R(g ? sum : v), R(sum), I(63));
         if (g) EMIT("or.b32", R(v), R(v), R(sum));
     }
-    for (uint32_t w = 0; w < k->n_words; w++) {
+    uint32_t n_few = 0;
+    while (n_few < k->n_words && k->words[n_few]->kind == MG_RC_FEW) n_few++;
+    if (n_few) add_few(f, k, n_few, i, v);
+    for (uint32_t w = n_few; w < k->n_words; w++) {
         mg_id low = k->words[w]->reg;
         if (k->words[w]->kind == MG_RC_FIELD) {
             add_field(f, k, w, v, i);
@@ -424,6 +447,11 @@ static void skip_empty(struct mg_rfunc *f, const uint64_t *set, mg_id out)
         else EMIT("mov.u32", R(narrow), R(f->banks[k]));
         any32 = true;
     }
+    if (f->n_few) {
+        if (any32) EMIT("or.b32", R(narrow), R(narrow), R(f->few));
+        else EMIT("mov.u32", R(narrow), R(f->few));
+        any32 = true;
+    }
     if (f->n_cuts) EMIT("or.b32", R(narrow), R(narrow), R(f->row));
     if (f->flagged) {
         if (any32) EMIT("or.b32", R(narrow), R(narrow), R(f->flagged));
@@ -432,7 +460,7 @@ static void skip_empty(struct mg_rfunc *f, const uint64_t *set, mg_id out)
     }
     for (uint32_t i = 0; i < f->n; i++) {
         const struct mg_rc *c = &f->counters[i];
-        if (!mg_rc_in(set, i) || c->kind == MG_RC_BIT || mg_rc_in_memory(c) || (c->kind == MG_RC_FIELD && c->bit)) continue;
+        if (!mg_rc_in(set, i) || c->kind == MG_RC_BIT || c->kind == MG_RC_FEW || mg_rc_in_memory(c) || (c->kind == MG_RC_FIELD && c->bit)) continue;
         bool is64 = c->kind == MG_RC_64, *any = is64 ? &any64 : &any32;
         mg_id acc = is64 ? wide : narrow;
         if (*any) EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(c->reg));
@@ -553,7 +581,23 @@ static void add_cohort_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_
     }
 }
 
-void mg_rc_drain_apart(struct mg_rfunc *f, mg_id p)
+void mg_rc_drain_range(struct mg_rfunc *f, struct mg_rrange r)
+{
+    struct mg_emit *x = &f->x;
+    mg_id mask = mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK), p = mg_rc_tp(f, 1), some = mg_rc_label(f), out = mg_rc_label(f);
+    EMIT("activemask.b32", R(mask));
+    EMIT("setp.ne.u32", R(p), R(mask), I(-1));
+    mg_rc_branch(f, p, false, some);
+    mg_shared_drain_all(f, r, mask, out);
+    mg_rc_branch(f, 0, false, out);
+    mg_rc_put_label(f, some);
+    mg_id base = whole_base(f, 0);
+    emit_rank(f);
+    mg_shared_drain(f, r, base, mask, rank, 0);
+    mg_rc_put_label(f, out);
+}
+
+void mg_rc_drain_apart(struct mg_rfunc *f, struct mg_rrange r, mg_id p)
 {
     struct mg_emit *x = &f->x;
     mg_id base = mg_rc_temp(f, &f->t.base, "__mg_base", MG_TYPE_b64), sum = mg_rc_t32(f, 5), many = mg_rc_tp(f, 1);
@@ -562,7 +606,7 @@ void mg_rc_drain_apart(struct mg_rfunc *f, mg_id p)
     mg_id mine = mg_emit_mine(x);
     emit_address(f, base);
     emit_rank(f);
-    if (f->n_shared) mg_shared_drain(f, base, mg_rc_t32(f, MASK), mg_rc_t32(f, RANK), mine);
+    if (r.n) mg_shared_drain(f, r, base, mg_rc_t32(f, MASK), mg_rc_t32(f, RANK), mine);
     bool any = false;
     for (uint32_t i = 0; i < f->n_measured; i++) {
         if (!f->counters[i].guarded) continue;
@@ -596,11 +640,11 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set)
         struct mg_apart a = mg_rc_begin_apart(f, mg_rc_tp(f, 1));
         base = whole_base(f, 0);
         emit_rank(f);
-        mg_shared_drain(f, base, mask, rank, 0);
+        mg_shared_drain(f, mg_shared_whole_range(f), base, mask, rank, 0);
         if (a.inside) mg_rc_branch(f, 0, false, out);
         else a.back = out;
         mg_rc_end_apart(f, a);
-        mg_shared_drain_all(f, mask, out);
+        mg_shared_drain_all(f, mg_shared_whole_range(f), mask, out);
         mg_rc_put_label(f, out);
         free(words);
         return;
@@ -619,7 +663,7 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set)
     add_cohort_banks(f, words, base, set);
     if (f->n_locals && any_in_memory(f, set)) add_locals(f, base);
     if (f->n_flags && any_in_memory(f, set)) add_flags(f, base);
-    if (any_of(f, set, WORDS)) mg_shared_drain(f, base, mask, rank, 0);
+    if (any_of(f, set, WORDS)) mg_shared_drain(f, mg_shared_whole_range(f), base, mask, rank, 0);
     mg_rc_put_label(f, out);
     free(words);
 }

@@ -19,6 +19,27 @@ static bool is_direct(const struct mg_rfunc *f, uint32_t i)
     return k->one_run && !k->carries && !k->n_ifs && !k->restores && !f->adds && f->counters[i].kind == (f->plan->ivs->list[k->iv].bits == 64 ? MG_RC_64 : MG_RC_32);
 }
 
+/* Fields of a packed register take what the induction variable has off and on again as they stand: the rest of that is beyond them
+ * both times, or gone. */
+static bool is_packed(const struct mg_rfunc *f, uint32_t i)
+{
+    const struct mg_count *k = &f->plan->list[i];
+    return f->counters[i].kind == MG_RC_FEW && k->one_run && !k->n_ifs && !k->restores && !k->less_one && !f->plan->ivs->list[k->iv].shift;
+}
+
+/* Adds d, or takes it off, in the counter's field. */
+static void add_to_field(struct mg_rfunc *f, uint32_t i, mg_id d, bool wide, bool minus)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_rc *c = &f->counters[i];
+    if (wide) {
+        mg_id narrow = iv_temp(f, 32);
+        EMIT("cvt.u32.u64", R(narrow), R(d));
+        d = narrow;
+    }
+    EMIT("mad.lo.u32", R(c->reg), R(d), I(minus ? -((int64_t)1 << c->bit) : (int64_t)1 << c->bit), R(c->reg));
+}
+
 /* Where the loop is entered. */
 static void iv_enter(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
 {
@@ -30,6 +51,8 @@ static void iv_enter(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
     if (is_direct(f, i)) {
         const char *form = v->bits == 64 ? (v->down ? "add.u64" : "sub.u64") : v->down ? "add.u32" : "sub.u32";
         EMIT(form, R(c->reg), R(c->reg), R(v->reg));
+    } else if (is_packed(f, i)) {
+        add_to_field(f, i, v->reg, v->bits == 64, !v->down);
     } else {
         if (!c->from) c->from = iv_temp(f, v->bits);
         EMIT(v->bits == 64 ? "mov.b64" : "mov.b32", R(c->from), R(v->reg));
@@ -67,6 +90,11 @@ static void iv_leave(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
     mg_id d = direct ? c->reg : 0;
     x->at = s.at;
     mg_emit_guard(x, s.guard, s.guard_not);
+    if (is_packed(f, i)) {
+        add_to_field(f, i, v->reg, wide, v->down);
+        mg_emit_guard(x, 0, false);
+        return;
+    }
     if (k->carries) { /* the register and its carries are one of 64 bits */
         mg_id high = iv_temp(f, 64), from = iv_temp(f, 64);
         wide = true;
@@ -97,7 +125,9 @@ static void iv_leave(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
         s = only_ifs(f, k, s);
         mg_emit_guard(x, s.guard, s.guard_not);
     }
-    if (!direct && c->kind == MG_RC_SHARED) {
+    if (c->kind == MG_RC_FEW) {
+        add_to_field(f, i, d, wide, false);
+    } else if (!direct && c->kind == MG_RC_SHARED) {
         mg_shared_steps(f, i, d, wide, s);
     } else if (!direct) {
         mg_id d64 = d;

@@ -124,7 +124,7 @@ static void find_rules(struct mg_rfunc *f, struct mg_rfunc *kernel)
     mg_uniform_free(u);
 }
 
-struct wanted { enum mg_count_width width; bool rare; double events; uint32_t counter; }; /* rare: not in an innermost loop */
+struct wanted { enum mg_count_width width; bool rare, few; double events; uint32_t counter; }; /* rare: not in an innermost loop */
 
 static int by_events(const void *a, const void *b)
 {
@@ -167,7 +167,7 @@ static bool begins_late(const struct mg_count *k) { return (k->n_ifs || k->resto
 /* 32-bit registers that the counter wants while the kernel has others to hold. */
 static uint32_t cells_of(const struct mg_rfunc *f, const struct wanted *w, const bool *guarded)
 {
-    if (w->counter < f->n_measured && begins_late(&f->plan->list[w->counter])) return 0;
+    if (w->few || (w->counter < f->n_measured && begins_late(&f->plan->list[w->counter]))) return 0;
     bool carries = w->rare && f->x.o->scope == MG_COUNT_FULL && !f->n_cohorts;
     return w->width == MG_WIDTH_64 && !carries && !guarded[w->counter] ? 2 : 1;
 }
@@ -216,10 +216,33 @@ static bool sent_bits(const struct mg_rfunc *f)
 static bool all_to_shared(const struct mg_rfunc *f, const struct wanted *rest, uint32_t n_rest, uint32_t most)
 {
     bool plain = !f->n_sources && !f->n_cohorts && !f->n_cuts && !f->n_flags && !f->n_near && f->n_bits + n_rest <= MG_SHARED_FEW;
-    if (!plain || most > FEW_LEFT || !waits_in_loops(f) || !f->redux) return false;
+    if (!plain || most > FEW_LEFT || !waits_in_loops(f) || !f->redux || f->x.o->scope != MG_COUNT_FULL) return false;
     for (uint32_t k = 0; k < n_rest; k++)
         if (!mg_shared_takes(f, rest[k].counter)) return false;
     return true;
+}
+
+/* And are they all words of loops, but for what is packed? */
+static bool all_to_loops(const struct mg_rfunc *f, const struct wanted *rest, uint32_t n_rest)
+{
+    bool *asked = mg_xcalloc(f->plan->loops->n_loops + 1, sizeof *asked), good = true;
+    for (uint32_t k = 0; k < n_rest && good; k++) good = rest[k].few || mg_loop_words_may(f, rest[k].counter, asked);
+    free(asked);
+    return good && f->n_bits <= MG_BANK;
+}
+
+#define FEW_FROM 3
+
+/* Marks those of the rest that the packed register of small fields takes: the busiest. Fewer are no gain. */
+static void choose_few(struct mg_rfunc *f, struct wanted *rest, uint32_t n_rest)
+{
+    uint32_t n = 0;
+    bool may = !f->x.ix && f->redux && !f->n_sources && !f->n_cohorts && !f->x.o->warps;
+    for (uint32_t k = 0; k < n_rest; k++) n += may && f->plan->list[rest[k].counter].few;
+    for (uint32_t k = 0; n >= FEW_FROM && k < n_rest; k++) {
+        rest[k].few = f->plan->list[rest[k].counter].few && f->n_few < MG_FEW_COLUMNS * MG_FEW_GROUPS;
+        f->n_few += rest[k].few;
+    }
 }
 
 /* Gives each counter its kind: bits while there are banks, registers for the busiest. */
@@ -254,6 +277,8 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
     }
     free(placed);
     qsort(rest, n_rest, sizeof *rest, by_events);
+    choose_few(f, rest, n_rest);
+    cells += f->n_few != 0;
     bool *guarded = choose_guarded(f, rest, n_rest);
     for (uint32_t k = 0; k < n_rest; k++) wanted += cells_of(f, &rest[k], guarded);
     uint32_t most = most_cells(f);
@@ -265,6 +290,12 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
     if (shares && wanted > 2 * most) most /= 4; /* most events go to shared memory anyhow */
     if (!shares) most = MG_COUNTER_CELLS;
     f->all_shared = shares && all_to_shared(f, rest, n_rest, most);
+    bool in_loops = f->all_shared && all_to_loops(f, rest, n_rest);
+    if (in_loops) f->all_shared = false;
+    if (f->all_shared && f->n_few) {
+        f->n_few = 0;
+        for (uint32_t k = 0; k < n_rest; k++) rest[k].few = false;
+    }
     for (uint32_t i = 0; f->all_shared && i < n_own; i++)
         if (f->counters[i].kind == MG_RC_BIT && all[i].width == MG_WIDTH_BIT) f->counters[i].kind = MG_RC_SHARED, f->n_shared++, f->n_bits--;
     for (uint32_t k = 0; k < n_rest; k++) {
@@ -272,7 +303,12 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
         uint32_t need = cells_of(f, &rest[k], guarded);
         if (!need && late++ >= MOST_LATE) need = rest[k].width == MG_WIDTH_64 ? 2 : 1;
         bool narrow = guarded[rest[k].counter];
-        if (f->all_shared || (shares && cells + need > most && mg_shared_takes(f, rest[k].counter))) c->kind = MG_RC_SHARED, f->n_shared++;
+        if (rest[k].few) {
+            c->kind = MG_RC_FEW;
+            f->n_words++;
+            continue;
+        }
+        if (f->all_shared || in_loops || (shares && cells + need > most && mg_shared_takes(f, rest[k].counter))) c->kind = MG_RC_SHARED, f->n_shared++;
         else if (cells + need > MG_COUNTER_CELLS) c->kind = MG_RC_LOCAL;
         else if (need == 2 || (!need && rest[k].width == MG_WIDTH_64)) c->kind = MG_RC_64, c->real = counts_in_reals(f, rest[k].counter);
         else if (narrow || rest[k].width != MG_WIDTH_64) c->kind = MG_RC_32, c->small = c->guarded = narrow;
@@ -280,12 +316,14 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
         if (!mg_rc_in_memory(c)) cells += need, f->n_words++;
     }
     free(guarded);
-    uint32_t word = f->n_bits, local = f->n_bits + f->n_words;
+    uint32_t word = f->n_bits, local = f->n_bits + f->n_words, few = 0;
+    for (uint32_t k = 0; k < n_rest; k++)
+        if (rest[k].few) f->counters[rest[k].counter].bit = mg_rc_few(few++), f->counters[rest[k].counter].slot = word++;
     for (uint32_t i = n_own; i < f->n; i++)
         if (f->counters[i].kind != MG_RC_BIT) f->counters[i].slot += f->n_bits, word++;
     for (uint32_t k = 0; k < n_rest; k++) {
         struct mg_rc *c = &f->counters[rest[k].counter];
-        if (c->kind != MG_RC_SHARED) c->slot = c->kind == MG_RC_LOCAL ? local++ : word++;
+        if (c->kind != MG_RC_SHARED && c->kind != MG_RC_FEW) c->slot = c->kind == MG_RC_LOCAL ? local++ : word++;
     }
     f->n_locals = local - f->n_bits - f->n_words;
     for (uint32_t i = 0; i < n_own; i++)
@@ -294,6 +332,7 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
     for (uint32_t i = 0; i < n_own; i++)
         if (f->counters[i].kind == MG_RC_SHARED) f->counters[i].slot = local++;
     f->n_shared += f->n_near;
+    if (in_loops) mg_loop_words_place(f, f->shared_slot);
     free(rest);
 }
 
@@ -329,6 +368,9 @@ void mg_rc_assign_registers(struct mg_rfunc *f, mg_id shared)
         if (c->kind == MG_RC_BIT) {
             c->reg = f->banks[f->n_cuts ? 0 : c->slot / MG_BANK];
             c->bit = mg_rc_bit(c->slot);
+        } else if (c->kind == MG_RC_FEW) {
+            if (!f->few) f->few = mg_emit_reg(&f->x, "__mg_few", MG_TYPE_u32);
+            c->reg = f->few;
         } else if (!mg_rc_in_memory(c)) {
             c->reg = mg_emit_reg(&f->x, "__mg_c", c->real ? MG_TYPE_b64 : c->kind == MG_RC_64 ? MG_TYPE_u64 : MG_TYPE_u32);
         }
@@ -382,14 +424,14 @@ static void plan_counters(const struct kernel *kernel, struct mg_rfunc *f)
     f->n = p->n + n_lowest + f->n_sources;
     f->counters = mg_xcalloc(f->n + 1, sizeof *f->counters);
     struct wanted *all = mg_xcalloc(f->n + 1, sizeof *all);
-    for (uint32_t i = 0; i < p->n; i++) all[i] = (struct wanted){p->list[i].width, is_rare(f, &p->list[i]), p->list[i].events, i};
+    for (uint32_t i = 0; i < p->n; i++) all[i] = (struct wanted){.width = p->list[i].width, .rare = is_rare(f, &p->list[i]), .events = p->list[i].events, .counter = i};
     uint32_t at = p->n;
     for (uint32_t b = 0; b < f->x.c->n_blocks; b++) {
         if (f->rule[b] != MG_WR_LOWEST) continue;
         for (uint32_t k = 0; k < f->n_cohorts; k++)
             if (f->cohorts[k].begin == b) f->cohorts[k].flag = at;
         f->warp_counter[b] = at;
-        all[at] = (struct wanted){mg_count_block_width(p, b), has_inner(p->loops, p->loops->loop_of[b]), p->freq->block[b], at};
+        all[at] = (struct wanted){.width = mg_count_block_width(p, b), .rare = has_inner(p->loops, p->loops->loop_of[b]), .events = p->freq->block[b], .counter = at};
         at++;
     }
     if (f->n_sources) add_sources(kernel, f);
@@ -492,9 +534,10 @@ static void renew_zeroes(struct mg_rfunc *f)
         x->at = mg_block_head(x->m, &x->c->blocks[b]);
         for (uint32_t k = 0; k < f->n_banks; k++)
             if (is_zero_at(f, b, f->banks[k])) EMIT("mov.u32", R(f->banks[k]), I(0));
+        if (f->few && is_zero_at(f, b, f->few)) EMIT("mov.u32", R(f->few), I(0));
         for (uint32_t i = 0; i < f->n; i++) {
             const struct mg_rc *c = &f->counters[i];
-            if (c->kind == MG_RC_BIT || mg_rc_in_memory(c) || !is_zero_at(f, b, c->reg)) continue;
+            if (c->kind == MG_RC_BIT || c->kind == MG_RC_FEW || mg_rc_in_memory(c) || !is_zero_at(f, b, c->reg)) continue;
             EMIT(c->kind == MG_RC_64 ? "mov.u64" : "mov.u32", R(c->reg), I(mg_rc_zero(c)));
         }
     }
@@ -581,6 +624,7 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rf
     mg_rows_emit(f);
     renew_zeroes(f);
     for (uint32_t i = 0; i < f->n_measured; i++) emit_measured(f, i);
+    mg_loop_words_emit(f);
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (f->rule[b] == MG_WR_LOWEST) emit_lowest(y, f, kernel, b);
     for (uint32_t b = 0; b < c->n_blocks; b++)
@@ -601,7 +645,7 @@ static bool goes_to_shared(const struct mg_rfunc *f)
     for (uint32_t i = 0; i < f->plan->n; i++) {
         const struct mg_count *k = &f->plan->list[i];
         n_ifs += k->n_ifs != 0;
-        if (k->width != MG_WIDTH_BIT && !begins_late(k)) n += k->width == MG_WIDTH_64 ? 2 : 1;
+        if (k->width != MG_WIDTH_BIT && !k->few && !begins_late(k)) n += k->width == MG_WIDTH_64 ? 2 : 1;
     }
     return n_ifs && n > most_cells(f) && mg_shared_may(f) && mg_shared_has_room(f);
 }
@@ -689,6 +733,7 @@ static void release_func(struct mg_rfunc *f)
     free(f->counters);
     free(f->banks);
     free(f->cuts);
+    free(f->ranges);
     free(f->rule);
     free(f->warp_counter);
     free(f->cohorts);

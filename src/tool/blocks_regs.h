@@ -11,6 +11,8 @@
 #define MG_BANK 30          /* bits in a packed register: 6 groups of 5, each summed over a warp by itself */
 #define MG_MAX_COHORTS 8   /* with counters of their own; blocks of others count warps one by one */
 #define MG_BIT_BANKS 8      /* packed registers at most */
+#define MG_FEW_COLUMNS 4    /* fields of a group of 2 bits each: 7 bits apart, so that each can be summed over a warp */
+#define MG_FEW_GROUPS 3
 #define MG_COUNTER_CELLS 32 /* 32-bit registers for other counters at most; what is left counts in local memory */
 
 enum mg_rc_kind {
@@ -21,12 +23,13 @@ enum mg_rc_kind {
     MG_RC_LOCAL, /* a word of local memory */
     MG_RC_FLAG,  /* at most once, when there are too many for registers: a byte of local memory */
     MG_RC_SHARED, /* a word of the CTA's shared memory (blocks_shared.c) */
+    MG_RC_FEW,   /* at most MG_COUNT_FEW times: 2 bits of a packed register */
     MG_RC_FIELD, /* 8 bits of a register that travels with calls (blocks_carry.c) */
 };
 struct mg_rc { /* a counter of one function while it runs */
     enum mg_rc_kind kind;
     mg_id reg;      /* BIT: the packed register */
-    uint32_t bit;   /* BIT, FIELD: position in it */
+    uint32_t bit;   /* BIT, FEW, FIELD: position in it */
     uint32_t cell;  /* of a counter that travels: the register in which it does */
     bool small;     /* never as much as 2^27 in a lane */
     bool real;      /* 64: the register is a double, counted up from 2^52, so that its lower bits are the count */
@@ -55,12 +58,14 @@ struct mg_rfunc {
     uint32_t n_bits, n_words, n_locals, n_flags; /* slots: bits, then registers, then local memory: words, bytes */
     uint32_t at;             /* counter of slot 0 */
     mg_id *banks; uint32_t n_banks; /* packed registers */
+    uint32_t n_few; mg_id few; /* the first words are fields of that register */
     uint32_t *cuts, n_cuts;  /* blocks at whose head the packed register goes to its row (blocks_rows.c) */
     uint32_t rows_at; mg_id row; /* rows in local memory: offset; register with 4 * the row at hand */
     mg_id local, local_reg;  /* variable, its address */
     mg_id flagged;           /* not 0: some byte in local memory is set; 0: there are none */
     uint32_t n_shared, shared_slot; mg_id shared; /* words in shared memory, slot of the first; variable */
     bool all_shared;         /* nothing is counted elsewhere, and not much */
+    struct mg_rrange { uint32_t loop, first, n; } *ranges; uint32_t n_ranges; /* not NULL: each word of those is some loop's, which clears and drains it (blocks_loop.c) */
     uint32_t n_near;         /* the kernel's: those of them that count warps in functions whose counters travel */
     uint64_t **live;         /* block -> set of counters that may not be 0 at its end */
     uint32_t n_words_live;
@@ -134,8 +139,18 @@ bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_blocks_opt
 void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, struct mg_carry *y, uint32_t i, mg_id p);
 void mg_shared_rounds(struct mg_rfunc *f);
 /* The same for a whole warp in a function that counts nowhere else; goes to out where there is nothing. */
-void mg_shared_drain_all(struct mg_rfunc *f, mg_id mask, mg_id out);
-void mg_shared_drain(struct mg_rfunc *f, mg_id base, mg_id mask, mg_id rank, mg_id mine);
+void mg_shared_drain_all(struct mg_rfunc *f, struct mg_rrange r, mg_id mask, mg_id out);
+void mg_shared_drain(struct mg_rfunc *f, struct mg_rrange r, mg_id base, mg_id mask, mg_id rank, mg_id mine);
+static inline struct mg_rrange mg_shared_whole_range(const struct mg_rfunc *f) { return (struct mg_rrange){.loop = UINT32_MAX, .n = f->n_shared}; }
+/* Zeroes in front of x.at, by all threads of the CTA. */
+void mg_shared_clear_range(struct mg_rfunc *f, struct mg_rrange r);
+/* Words of loops that may not run: can these counters be such; gives them slots from the first on; code; where a counter's loop has its words. */
+bool mg_loop_words_may(const struct mg_rfunc *f, uint32_t counter, bool *asked);
+void mg_loop_words_place(struct mg_rfunc *f, uint32_t slot);
+void mg_loop_words_emit(struct mg_rfunc *f);
+struct mg_rrange mg_loop_words_of(const struct mg_rfunc *f, uint32_t loop);
+/* This lane's and its whole warp's drain, or that of what is there of it; temporaries and the copy's address as the flush has them (blocks_flush.c). */
+void mg_rc_drain_range(struct mg_rfunc *f, struct mg_rrange r);
 /* In front of x.at, of a function that settles: what callees send back is set to 0; is added to memory. */
 void mg_rc_clear_sources(struct mg_rfunc *f);
 void mg_rc_settle(struct mg_rfunc *f);
@@ -146,7 +161,7 @@ struct mg_apart { mg_id at, back; bool inside; };
 struct mg_apart mg_rc_begin_apart(struct mg_rfunc *f, mg_id p);
 void mg_rc_end_apart(struct mg_rfunc *f, struct mg_apart a);
 /* In front of x.at: lanes for which p holds drain. */
-void mg_rc_drain_apart(struct mg_rfunc *f, mg_id p);
+void mg_rc_drain_apart(struct mg_rfunc *f, struct mg_rrange r, mg_id p);
 
 /* ---- counters that travel with calls (blocks_carry.c) --------------------------------------------- */
 
@@ -188,6 +203,8 @@ void mg_carry_calls(struct mg_carry *y, struct mg_rfunc *funcs, uint32_t func);
 
 /* Counter number k of what is counted at most once: its bit in a packed register. */
 static inline uint32_t mg_rc_bit(uint32_t k) { return k % MG_BANK % 5 * 6 + k % MG_BANK / 5; }
+/* Of a counter that counts few: its field. */
+static inline uint32_t mg_rc_few(uint32_t k) { return k % MG_FEW_COLUMNS * 7 + k / MG_FEW_COLUMNS * 2; }
 static inline bool mg_rc_in(const uint64_t *set, uint32_t i) { return !set || (set[i / 64] >> i % 64 & 1); }
 /* Counts one event at the spot. */
 void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s);

@@ -26,7 +26,7 @@
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
 
-enum { MOST_BYTES = 4096, MOST_SHARED = 49152, KEPT = 1024, MOST_ROUNDS = 1 << 12, MOST_STEPS = 1 << 9 };
+enum { MOST_BYTES = 4096, MOST_SHARED = 49152, KEPT = 1024, MOST_ROUNDS = 1 << 12, MOST_STEPS = (1 << 9) - 1 };
 
 uint32_t mg_shared_whole(uint32_t bytes) { return (bytes + KEPT - 1) / KEPT * KEPT; }
 
@@ -146,16 +146,16 @@ static void number_threads(struct mg_rfunc *f, mg_id i, mg_id n)
     }
 }
 
-static void clear_by(struct mg_rfunc *f, mg_id i, mg_id n)
+static void clear_by(struct mg_rfunc *f, struct mg_rrange r, mg_id i, mg_id n)
 {
     struct mg_emit *x = &f->x;
     mg_id at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 0), again = mg_rc_label(f), done = mg_rc_label(f);
     mg_rc_put_label(f, again);
-    EMIT("setp.ge.u32", R(p), R(i), I(f->n_shared));
+    EMIT("setp.ge.u32", R(p), R(i), I(r.n));
     mg_rc_branch(f, p, false, done);
     EMIT("mov.u32", R(at), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared});
     EMIT("mad.lo.u32", R(at), R(i), I(4), R(at));
-    EMIT("st.shared.u32", mg_o_addr_reg(at, 0), I(0));
+    EMIT("st.shared.u32", mg_o_addr_reg(at, 4 * (int64_t)r.first), I(0));
     EMIT("add.u32", R(i), R(i), R(n));
     mg_rc_branch(f, 0, false, again);
     mg_rc_put_label(f, done);
@@ -170,14 +170,20 @@ static void lane_word(struct mg_rfunc *f, mg_id at, mg_id lane)
     EMIT("mad.lo.u32", R(at), R(lane), I(4), R(at));
 }
 
-/* Few words are cleared by each warp, one store for 32 of them (what is declared is whole kilobytes); many by all threads together. */
 void mg_shared_clear(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
-    mg_id i = mg_rc_t32(f, 7), n = mg_rc_t32(f, 8), at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 1);
     if (!f->n_shared) return;
     f->shared = mg_shared_declare(x->m, f->n_near ? 0 : x->func, mg_shared_room(x->m, 4 * f->n_shared) / 4);
-    if (f->n_shared <= MG_SHARED_FEW && !f->n_near) {
+    if (!f->ranges) mg_shared_clear_range(f, mg_shared_whole_range(f));
+}
+
+/* Few words are cleared by each warp, one store for 32 of them (what is declared is whole kilobytes); many by all threads together. */
+void mg_shared_clear_range(struct mg_rfunc *f, struct mg_rrange r)
+{
+    struct mg_emit *x = &f->x;
+    mg_id i = mg_rc_t32(f, 7), n = mg_rc_t32(f, 8), at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 1);
+    if (r.n <= MG_SHARED_FEW && !f->n_near) {
         EMIT("activemask.b32", R(n));
         EMIT("setp.ne.u32", R(p), R(n), I(-1));
         struct mg_apart a = mg_rc_begin_apart(f, p);
@@ -185,26 +191,26 @@ void mg_shared_clear(struct mg_rfunc *f)
         EMIT("and.b32", R(i), R(i), R(n));
         EMIT("popc.b32", R(i), R(i));
         EMIT("popc.b32", R(n), R(n));
-        clear_by(f, i, n);
+        clear_by(f, r, i, n);
         mg_rc_end_apart(f, a);
         lane_word(f, at, i);
-        for (uint32_t k = 0; k < f->n_shared; k += 32) EMIT("st.shared.u32", mg_o_addr_reg(at, 4 * (int64_t)k), I(0));
+        for (uint32_t k = 0; k < r.n; k += 32) EMIT("st.shared.u32", mg_o_addr_reg(at, 4 * ((int64_t)r.first + k)), I(0));
     } else {
         number_threads(f, i, n);
-        clear_by(f, i, n);
+        clear_by(f, r, i, n);
     }
     EMIT("bar.sync", I(0));
 }
 
-void mg_shared_drain_all(struct mg_rfunc *f, mg_id mask, mg_id out)
+void mg_shared_drain_all(struct mg_rfunc *f, struct mg_rrange r, mg_id mask, mg_id out)
 {
     struct mg_emit *x = &f->x;
     mg_id lane = mg_rc_t32(f, 7), at = mg_rc_t32(f, 8), any = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), to = mg_rc_t64(f, 2), wide = mg_rc_t64(f, 1);
-    uint32_t n = (f->n_shared + 31) / 32;
+    uint32_t n = (r.n + 31) / 32;
     lane_word(f, at, lane);
     for (uint32_t k = 0; k < n; k++) {
         mg_id v = mg_rc_temp(f, &f->t.sums[k], "__mg_t", MG_TYPE_b32);
-        EMIT("ld.volatile.shared.u32", R(v), mg_o_addr_reg(at, 128 * (int64_t)k));
+        EMIT("ld.volatile.shared.u32", R(v), mg_o_addr_reg(at, 4 * ((int64_t)r.first + 32 * k)));
         if (k) EMIT("or.b32", R(any), R(any), R(v));
         else EMIT("mov.b32", R(any), R(v));
     }
@@ -217,14 +223,14 @@ void mg_shared_drain_all(struct mg_rfunc *f, mg_id mask, mg_id out)
         mg_id v = f->t.sums[k];
         EMIT("setp.ne.u32", R(p), R(v), I(0));
         mg_emit_guard(x, p, false);
-        EMIT("atom.shared.exch.b32", R(v), mg_o_addr_reg(at, 128 * (int64_t)k), I(0));
+        EMIT("atom.shared.exch.b32", R(v), mg_o_addr_reg(at, 4 * ((int64_t)r.first + 32 * k)), I(0));
         EMIT("cvt.u64.u32", R(wide), R(v));
-        EMIT("red.global.add.u64", mg_o_addr_reg(to, MG_CTX_BYTES + 8 * ((int64_t)f->at + f->shared_slot + 32 * k)), R(wide));
+        EMIT("red.global.add.u64", mg_o_addr_reg(to, MG_CTX_BYTES + 8 * ((int64_t)f->at + f->shared_slot + r.first + 32 * k)), R(wide));
         mg_emit_guard(x, 0, false);
     }
 }
 
-void mg_shared_drain(struct mg_rfunc *f, mg_id base, mg_id mask, mg_id rank, mg_id mine)
+void mg_shared_drain(struct mg_rfunc *f, struct mg_rrange r, mg_id base, mg_id mask, mg_id rank, mg_id mine)
 {
     struct mg_emit *x = &f->x;
     mg_id i = mg_rc_t32(f, 7), at = mg_rc_t32(f, 8), v = mg_rc_t32(f, 9), n = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), wide = mg_rc_t64(f, 1), to = mg_rc_t64(f, 2);
@@ -233,17 +239,17 @@ void mg_shared_drain(struct mg_rfunc *f, mg_id base, mg_id mask, mg_id rank, mg_
     EMIT("popc.b32", R(n), R(n));
     EMIT("mov.u32", R(i), R(rank));
     mg_rc_put_label(f, again);
-    EMIT("setp.ge.u32", R(p), R(i), I(f->n_shared));
+    EMIT("setp.ge.u32", R(p), R(i), I(r.n));
     mg_rc_branch(f, p, false, done);
     EMIT("mov.u32", R(at), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared});
     EMIT("mad.lo.u32", R(at), R(i), I(4), R(at));
-    EMIT("atom.shared.exch.b32", R(v), mg_o_addr_reg(at, 0), I(0));
+    EMIT("atom.shared.exch.b32", R(v), mg_o_addr_reg(at, 4 * (int64_t)r.first), I(0));
     EMIT("setp.ne.u32", R(p), R(v), I(0));
     if (mine) EMIT("and.pred", R(p), R(p), R(mine));
     EMIT("cvt.u64.u32", R(wide), R(v));
     EMIT("mad.wide.u32", R(to), R(i), I(8), R(base));
     mg_emit_guard(x, p, false);
-    EMIT("red.global.add.u64", mg_o_addr_reg(to, 8 * (int64_t)f->shared_slot), R(wide));
+    EMIT("red.global.add.u64", mg_o_addr_reg(to, 8 * ((int64_t)f->shared_slot + r.first)), R(wide));
     mg_emit_guard(x, 0, false);
     EMIT("add.u32", R(i), R(i), R(n));
     mg_rc_branch(f, 0, false, again);
@@ -273,6 +279,6 @@ void mg_shared_rounds(struct mg_rfunc *f)
         x->at = mg_block_head(x->m, &x->c->blocks[l->loops[k].header]);
         EMIT("add.u32", R(rounds), R(rounds), I((int64_t)(UINT32_MAX / MOST_ROUNDS + 1)));
         EMIT("setp.eq.u32", R(p), R(rounds), I(0));
-        mg_rc_drain_apart(f, p);
+        mg_rc_drain_apart(f, f->ranges ? mg_loop_words_of(f, k) : mg_shared_whole_range(f), p);
     }
 }

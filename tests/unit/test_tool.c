@@ -593,7 +593,7 @@ MG_TEST(tool_blocks_all_shared)
 {
     static const char text[] = HEAD ENTRY("k") ".shared .b32 s[128];\n" GID
         "mul.lo.u32 %r4, %r1, 40503; mov.u32 %r5, 0; mov.u32 %r6, %tid.x; shl.b32 %r6, %r6, 2; mov.u32 %r7, s; add.u32 %r6, %r6, %r7; st.shared.u32 [%r6], %r4;\n"
-        "and.b32 %r8, %r2, 3; add.u32 %r8, %r8, 1;\n"
+        "and.b32 %r8, %r2, 3; add.u32 %r8, %r8, 1; and.b32 %r9, %r1, 64; setp.ne.u32 %p6, %r9, 0; @%p6 bra A; xor.b32 %r4, %r4, 5; st.shared.u32 [%r6], %r4;\n"
         "A: bar.sync 0; ld.shared.u32 %r9, [%r6]; and.b32 %r10, %r9, 1; setp.eq.u32 %p1, %r10, 0; @%p1 bra B; mad.lo.u32 %r9, %r9, 3, 1;\n"
         "B: and.b32 %r10, %r9, 6; setp.eq.u32 %p2, %r10, 2; @%p2 bra C; shr.u32 %r9, %r9, 1;\n"
         "C: st.shared.u32 [%r6], %r9; add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, %r8; @%p3 bra A;\n"
@@ -729,7 +729,7 @@ MG_TEST(tool_blocks_shared)
     static const struct { const char *from, *to, *args; } cases[] = { /* ORDER MOST_ROUNDS, MOST_STEPS of blocks_shared.c */
         {"add.u32 __mg_r, __mg_r, 1048576;", "add.u32 __mg_r, __mg_r, 536870912;", "counters=register,warps=off,sm=90,registers=0"},
         {"add.u32 __mg_r, __mg_r, 1048576;", "add.u32 __mg_r, __mg_r, 536870912;", "counters=register,warps=off,sm=90"},
-        {", 512;", ", 2;", "counters=register,warps=off,sm=90,registers=0"},
+        {", 511;", ", 2;", "counters=register,warps=off,sm=90,registers=0"},
     };
     uint32_t n[MG_COUNT_OF(cases)] = {0};
     preset_all = true;
@@ -750,6 +750,59 @@ MG_TEST(tool_blocks_shared)
     preset_all = false;
     for (unsigned k = 0; k < MG_COUNT_OF(cases); k++)
         if (n[k] < 4) mg_test_fail(__FILE__, __LINE__, "%s: %u kernels", cases[k].from, (unsigned)n[k]);
+}
+
+/* One body of a loop of four, or of its rest: two branches on what the thread's word in shared memory holds. */
+static void put_body(struct mg_buf *b, unsigned k, bool waits)
+{
+    mg_buf_printf(b, "%sld.shared.u32 %%r9, [%%r6]; and.b32 %%r10, %%r9, 1; setp.eq.u32 %%p1, %%r10, 0; @%%p1 bra X%u; mad.lo.u32 %%r9, %%r9, 3, 1; st.global.u32 [%%rd1], %%r9;\n", waits ? "bar.sync 0; " : "", k);
+    mg_buf_printf(b, "X%u: and.b32 %%r10, %%r9, 6; setp.eq.u32 %%p2, %%r10, 2; @%%p2 bra Y%u; shr.u32 %%r9, %%r9, 1; xor.b32 %%r9, %%r9, 21;\nY%u: st.shared.u32 [%%r6], %%r9;\n", k, k, k);
+}
+
+/* n rounds, four at a time and the rest one by one; a rest that differs from thread to thread, and that some leave early. */
+static void rest_kernel(struct mg_buf *b, bool same, bool wide, bool up)
+{
+    const char *t = wide ? "64" : "32", *x = wide ? "%rd10" : "%r12", *i = wide ? "%rd11" : "%r13";
+    mg_buf_adds(b, HEAD ENTRY("k") ".shared .b32 s[256];\n" GID "mul.lo.u32 %r4, %r1, 40503; mov.u32 %r6, %tid.x; shl.b32 %r6, %r6, 2; mov.u32 %r7, s; add.u32 %r6, %r6, %r7; st.shared.u32 [%r6], %r4;\n"
+                     "ld.param.u32 %r11, [n]; setp.eq.u32 %p3, %r11, 0; @%p3 bra OUT; setp.lt.u32 %p4, %r11, 4; @%p4 bra REST;\nand.b32 %r14, %r11, 4092;\nFOUR:\n");
+    for (unsigned k = 0; k < 4; k++) put_body(b, k, true);
+    mg_buf_printf(b, "add.s32 %%r14, %%r14, -4; setp.ne.s32 %%p5, %%r14, 0; @%%p5 bra FOUR;\nREST: ");
+    mg_buf_adds(b, same ? "mov.b32 %r16, %r11; " : "shr.u32 %r15, %r4, 3; add.u32 %r16, %r11, %r15; ");
+    if (wide) mg_buf_printf(b, "cvt.u64.u32 %%rd12, %%r16; and.b64 %s, %%rd12, 3; ", x);
+    else mg_buf_printf(b, "and.b32 %s, %%r16, 3; ", x);
+    mg_buf_printf(b, "setp.eq.s%s %%p7, %s, 0; @%%p7 bra OUT; %s.%s%s %s, %s;\nONE:\n", t, x, up ? "neg" : "mov", up ? "s" : "b", t, i, x);
+    put_body(b, 9, same);
+    if (!same) mg_buf_printf(b, "and.b32 %%r10, %%r9, 15; setp.eq.u32 %%p6, %%r10, 9; @%%p6 exit; ");
+    mg_buf_printf(b, "add.s%s %s, %s, %d; setp.ne.s%s %%p0, %s, 0; @%%p0 bra ONE;\nOUT: ld.shared.u32 %%r9, [%%r6]; and.b32 %%r10, %%r9, 7; setp.ne.u32 %%p6, %%r10, 3; @%%p6 bra END; xor.b32 %%r9, %%r9, 1; st.global.u32 [%%rd1], %%r9;\nEND: ret;\n}\n", t, i, i, up ? 1 : -1, t, i);
+}
+
+/* What happens a few times at most is packed; words in shared memory of a loop that is not run are neither cleared nor looked at. */
+MG_TEST(tool_blocks_rest)
+{
+    static const uint32_t threads[] = {32, 256, 20, 72}, rounds[] = {0, 1, 2, 3, 4, 5, 7, 8, 40};
+    static const char *const some[] = {"counters=register,warps=off,sm=90,registers=0", "counters=register,warps=off,sm=90", "counters=register", "counters=register,warps=off,sm=70"};
+    for (unsigned kind = 0; kind < 8; kind++) {
+        struct mg_buf b = MG_BUF_INIT;
+        rest_kernel(&b, kind & 1, kind & 2, kind & 4);
+        for (unsigned k = 0; k < MG_COUNT_OF(threads) * MG_COUNT_OF(rounds) * MG_COUNT_OF(some); k++) {
+            const char *args = some[k % MG_COUNT_OF(some)];
+            bool packed = k % MG_COUNT_OF(some) < 2, words = k % MG_COUNT_OF(some) == 0, drained = words && kind & 2;
+            uint32_t t = threads[k / MG_COUNT_OF(some) % MG_COUNT_OF(threads)], n = rounds[k / MG_COUNT_OF(some) / MG_COUNT_OF(threads)];
+            struct run r;
+            char what[120];
+            preset_from = drained ? "add.u32 __mg_r, __mg_r, 1048576;" : NULL;
+            preset_to = drained ? "add.u32 __mg_r, __mg_r, 536870912;" : NULL;
+            snprintf(what, sizeof what, "rest %u, %u threads, %u rounds, %s", kind, (unsigned)t, (unsigned)n, args);
+            if (run_both(&r, b.at, "k", 3, t, n, args)) {
+                check_witness(&r, what);
+                if ((strstr(r.text, "__mg_few") != NULL) != packed) mg_test_fail(__FILE__, __LINE__, "%s: packed or not", what);
+                MG_CHECK((strstr(r.text, "__mg_shared") != NULL) == words);
+            }
+            release(&r);
+        }
+        mg_buf_release(&b);
+    }
+    preset_from = NULL;
 }
 
 /* Shared arrays of whole 16 bytes are aligned so; the one whose size the launch gives only where it lies as before. */
