@@ -80,11 +80,11 @@ void mg_kit_chart(struct mg_table *t, const char *tool, uint32_t ix, struct mg_b
 
 uint32_t *mg_kit_preds(const struct mg_site_block *blocks, uint32_t n)
 {
-    uint32_t *preds = mg_xcalloc(n + 1, sizeof *preds);
+    uint32_t *preds = mg_xcalloc(2 * (size_t)n + 1, sizeof *preds), *all = preds + n;
     for (uint32_t b = 0; b < n; b++) {
-        preds[b] += !b || strcmp(blocks[b].function, blocks[b - 1].function); /* a function's first */
+        if (!b || strcmp(blocks[b].function, blocks[b - 1].function)) preds[b]++, all[b] ^= UINT32_MAX; /* a function's first */
         for (uint32_t i = 0; i < blocks[b].n_succs; i++)
-            if (blocks[b].succs[i] < n) preds[blocks[b].succs[i]]++;
+            if (blocks[b].succs[i] < n) preds[blocks[b].succs[i]]++, all[blocks[b].succs[i]] ^= b;
     }
     return preds;
 }
@@ -98,13 +98,32 @@ bool mg_kit_writes(const struct mg_module *m, mg_id node, mg_id reg)
     return n > MG_COUNT_OF(defs);
 }
 
-bool mg_kit_taken(const struct mg_site_block *blocks, const uint32_t *preds, uint32_t b, bool leaves, uint32_t *of, bool *off)
+/* Does every thread that enters the block go on to its only successor? */
+static bool goes_on(const struct mg_site_block *k)
+{
+    static const char *const ends[] = {"call", "exit", "ret", "trap", "brkpt"};
+    for (uint32_t i = 0; i < k->n_ops; i++)
+        for (uint32_t e = 0; e < MG_COUNT_OF(ends); e++)
+            if (!strncmp(k->ops[i].op, ends[e], strlen(ends[e]))) return false;
+    return k->n_succs == 1;
+}
+
+bool mg_kit_taken(const struct mg_site_block *blocks, const uint32_t *preds, uint32_t n, uint32_t b, bool leaves, struct mg_kit_taken *t)
 {
     const struct mg_site_block *k = &blocks[b];
     if (k->n_succs != (leaves ? 1u : 2u)) return false; /* the one that is fallen through to, the target */
-    for (uint32_t i = k->n_succs; i-- > 0;) {
-        *of = k->succs[i], *off = !i;
-        if (preds[*of] == 1) return true;
-    }
+    for (uint32_t others = 0; others < 2; others++)
+        for (uint32_t i = k->n_succs; i-- > 0;) {
+            uint32_t of = k->succs[i], other = of < n ? preds[n + of] ^ b : n;
+            *t = (struct mg_kit_taken){.of = of, .without = others ? other : MG_KIT_NONE, .off = !i};
+            if (of >= n || preds[of] != 1 + others) continue;
+            if (!others || (other < n && other != b && goes_on(&blocks[other]))) return true;
+        }
     return false;
+}
+
+uint64_t mg_kit_takers(const struct mg_kit_taken *t, const uint64_t *threads, uint32_t b)
+{
+    uint64_t n = threads[t->of] - (t->without == MG_KIT_NONE ? 0 : threads[t->without]);
+    return t->off ? threads[b] - n : n;
 }

@@ -12,11 +12,15 @@ struct mg_field { const char *key; enum mg_field_kind kind; size_t at; uint64_t 
 enum mg_err mg_fields_parse(const char *tool, const struct mg_field *fields, const void *defaults, size_t bytes, const char *args, void **conf, struct mg_diag *d);
 
 /* ---- blocks ------------------------------------------------------------------------------------------- */
-/* How many blocks lead to each, a call of its function counted as one. malloc'd. */
+/* How many blocks lead to each, a call of its function counted as one; behind these n, which they are (all of them xor-ed). malloc'd. */
 uint32_t *mg_kit_preds(const struct mg_site_block *blocks, uint32_t n);
-/* Threads for whom the guard of the instruction that ends block b is true, told from thread entries: those of block *of,
- * taken off those of b or not. leaves: the instruction is ret or exit; else bra. false: entries do not tell. */
-bool mg_kit_taken(const struct mg_site_block *blocks, const uint32_t *preds, uint32_t b, bool leaves, uint32_t *of, bool *off);
+/* Threads for whom the guard of the instruction that ends block b is true, told from thread entries: those of block `of`, without
+ * those that come there from the only other block before it, which goes nowhere else; taken off those of b or not. */
+enum { MG_KIT_NONE = UINT32_MAX };
+struct mg_kit_taken { uint32_t of, without /* MG_KIT_NONE: none */; bool off; };
+/* leaves: the instruction is ret or exit; else bra. n: blocks of the kernel. false: entries do not tell. */
+bool mg_kit_taken(const struct mg_site_block *blocks, const uint32_t *preds, uint32_t n, uint32_t b, bool leaves, struct mg_kit_taken *t);
+uint64_t mg_kit_takers(const struct mg_kit_taken *t, const uint64_t *threads, uint32_t b);
 
 bool mg_kit_writes(const struct mg_module *m, mg_id node, mg_id reg); /* does the instruction write that register? */
 

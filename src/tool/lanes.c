@@ -10,6 +10,7 @@
  *
  * From cells to figures: lanes_report.c. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "tool/lanes.h"
 #include "tool/lanes_plan.h"
@@ -48,6 +49,7 @@ struct run { /* of one kernel */
     uint32_t *preds;
     struct mg_lanes_plan **plans; /* by func_ix */
     mg_id *masks;                 /* by dense id: register with the lanes that entered the block last; 0: none needs it */
+    mg_id *rounds;                /* by dense id, of loops that count runs: how often these lanes did so in a row, less what is counted (a double); 0: none */
     mg_id here, partial;          /* at the kernel's entry: its lanes; predicate: its warp had not all. 0: not asked */
 };
 
@@ -152,6 +154,47 @@ static void count_asked(struct run *r, const struct mg_site_block *b, const stru
     mg_code_pop_guard(at);
 }
 
+static struct mg_opnd real(double v)
+{
+    struct mg_opnd o = {.kind = MG_OPND_f64};
+    memcpy(&o.val, &v, sizeof v);
+    return o;
+}
+
+/* A loop by itself: lanes seldom change from round to round, so that rounds with the same ones are counted in a register. Where they change,
+ * and where they leave the loop, the lowest of those that there were counts their rounds. The round that a split begins with goes into the
+ * second half at once. */
+static void count_runs(struct run *r, uint32_t id, struct mg_code_at *at, uint32_t cell, mg_id own)
+{
+    mg_id *rounds = &r->rounds[id], done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred), split = mg_code_temp(at, MG_TYPE_pred), k = mg_code_temp(at, MG_TYPE_b32);
+    const struct mg_site_block *b = &r->s->blocks[id];
+    struct mg_code_at *entry = mg_at_entry(r->p, b->func_ix);
+    *rounds = mg_code_reg(at, MG_TYPE_b64);
+    MG_CODE(entry, "mov.f64", mg_o_reg(*rounds), real(0));
+    mg_id all = mg_value_active(at);
+    MG_CODE(at, "add.f64", mg_o_reg(*rounds), mg_o_reg(*rounds), real(1));
+    MG_CODE(at, "setp.eq.u32", mg_o_reg(as_one), mg_o_reg(all), mg_o_reg(own));
+    MG_CODE(at, "vote.sync.all.pred", mg_o_reg(as_one), mg_o_reg(as_one), mg_o_reg(all));
+    jump(at, as_one, false, done);
+    mg_id here = mg_value_own_of(at, all);
+    MG_CODE(at, "add.f64", mg_o_reg(*rounds), mg_o_reg(*rounds), real(-1));
+    mg_count_run(at, cell, own, *rounds);
+    MG_CODE(at, "setp.ne.u32", mg_o_reg(split), mg_o_reg(own), mg_o_imm(0));
+    MG_CODE(at, "popc.b32", mg_o_reg(k), mg_o_reg(here));
+    mg_code_push_guard(at, split, false);
+    mg_count_lanes(at, cell + bins, bins, k, here, false);
+    mg_code_pop_guard(at);
+    MG_CODE(at, "selp.f64", mg_o_reg(*rounds), real(0), real(1), mg_o_reg(split));
+    MG_CODE(at, "mov.b32", mg_o_reg(own), mg_o_reg(here));
+    mg_code_place(at, done);
+    for (uint32_t i = 0; i < b->n_succs; i++) {
+        struct mg_code_at *out = b->succs[i] != id ? mg_at_edge(r->p, id, i) : NULL;
+        if (!out) continue;
+        mg_count_run(out, cell, own, *rounds);
+        MG_CODE(out, "mov.f64", mg_o_reg(*rounds), real(0));
+    }
+}
+
 /* The lanes here are counted, and those of the block that it follows are taken off by the lowest of them: only where not
  * all lanes here were there together. */
 static void count_difference(struct mg_code_at *at, uint32_t cell, mg_id own, mg_id there)
@@ -202,7 +245,9 @@ static void count_block(struct run *r, uint32_t id)
         mg_code_place(at, done);
     } else {
         bool tells = x->tells != MG_NO_BLOCK;
-        count_asked(r, b, x, at, block_site(p, id, tells ? 2 * bins : bins, tells ? MG_LN_TELLS : MG_LN_OWN, tells ? first + x->tells : 0), r->masks[id]);
+        uint32_t cell = block_site(p, id, tells ? 2 * bins : bins, tells ? MG_LN_TELLS : MG_LN_OWN, tells ? first + x->tells : 0);
+        if (x->runs) count_runs(r, id, at, cell, r->masks[id]);
+        else count_asked(r, b, x, at, cell, r->masks[id]);
         if (x->enters == MG_NO_BLOCK) return;
         const struct mg_site_block *q = &r->s->blocks[first + x->enters];
         for (uint32_t i = 0; i < q->n_succs; i++) {
@@ -227,12 +272,12 @@ static void count_branch(struct run *r, const struct mg_patch_inst *i, mg_id gua
 {
     struct mg_patch *p = r->p;
     const struct mg_lanes_block *x = plan_of(r, i->func_ix, i->block);
-    uint32_t join = r->plans[i->func_ix]->post->idom[i->block], of;
+    uint32_t join = r->plans[i->func_ix]->post->idom[i->block];
     uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, MG_LC_COUNT, MG_MERGE_SUM, join >= MG_DOM_ROOT ? 0 : r->s->first_block[i->func_ix] + join + 1);
     struct mg_code_at *at = mg_at_before(p, i->node);
-    bool off;
+    struct mg_kit_taken t;
     if (x->varies && x->told_by == MG_NO_BLOCK) count_divergence(at, cell, guard);
-    if (mg_kit_taken(r->s->blocks, r->preds, i->id, false, &of, &off)) return;
+    if (mg_kit_taken(r->s->blocks, r->preds, r->s->n_blocks, i->id, false, &t)) return;
     mg_code_push_guard(at, guard, negated);
     mg_sum_add(at, mg_patch_sum(p, cell + MG_LC_TAKEN), mg_o_imm(1));
     mg_code_pop_guard(at);
@@ -281,6 +326,7 @@ static void make_plans(struct run *r)
 {
     r->plans = mg_arena_array(mg_patch_scratch(r->p), struct mg_lanes_plan *, r->s->n_funcs);
     r->masks = mg_arena_array(mg_patch_scratch(r->p), mg_id, r->s->n_blocks + 1);
+    r->rounds = mg_arena_array(mg_patch_scratch(r->p), mg_id, r->s->n_blocks + 1);
     for (uint32_t f = 0; f < r->s->n_funcs; f++) {
         r->plans[f] = mg_lanes_plan_new(r->p, f);
         keep_masks(r, f);
@@ -292,7 +338,7 @@ static bool is_busy(const struct run *r)
     uint32_t asks = 0;
     for (uint32_t f = 0; f < r->s->n_funcs; f++)
         for (uint32_t b = 0; b < r->plans[f]->n_blocks; b++)
-            if (plan_of(r, f, b)->ask == MG_LANES_ASKS && mg_patch_cfg(r->p, f)->reachable[b]) asks += mg_patch_loops(r->p, f)->loop_of[b] == MG_NO_LOOP ? 1 : FEW;
+            if (plan_of(r, f, b)->ask == MG_LANES_ASKS && !plan_of(r, f, b)->runs && mg_patch_cfg(r->p, f)->reachable[b]) asks += mg_patch_loops(r->p, f)->loop_of[b] == MG_NO_LOOP ? 1 : FEW;
     return asks >= FEW;
 }
 

@@ -94,6 +94,7 @@ static void choose_teller(struct planner *p, uint32_t b)
         if (i < 2 ? s == b || p->c->blocks[s].n_preds != 1 : x->mask == MG_NO_BLOCK || (q = other_way_in(p, s, b)) == MG_NO_BLOCK) continue;
         p->l->blocks[s].tells = b;
         p->l->blocks[s].enters = q;
+        p->l->blocks[s].runs = s == b;
         x->told_by = s;
     }
 }

@@ -4,7 +4,7 @@
  *   same     always entered by the lanes that entered another block, together: costs nothing
  *   follows  every lane that enters another block enters this one once before it enters that one again: compares
  *            the lanes with those that were there; differences alone are counted
- *   asks     all others: partial warps are counted by active lanes
+ *   asks     all others: partial warps are counted by active lanes, in loops of one block when they change
  *
  * Where a varying branch ends a block, one of its successors that asks can tell whether the branch split its warp:
  * whoever is there is compared with whoever came to the branch. */
@@ -24,6 +24,7 @@ struct mg_lanes_block {
     bool varies;        /* it ends in a guarded bra whose lanes may disagree */
     uint32_t told_by;   /* of its branch; MG_NO_BLOCK: has to be asked */
     uint32_t mask;      /* with told_by: at its end stand the lanes that entered this block; MG_NO_BLOCK: the kernel */
+    bool runs;          /* ASKS: a loop by itself, which most rounds go through with the lanes of the round before: rounds are counted until these change */
 };
 struct mg_lanes_plan { struct mg_lanes_block *blocks; uint32_t n_blocks; struct mg_dom *post; };
 

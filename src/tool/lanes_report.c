@@ -82,10 +82,9 @@ static const uint64_t *tell_all(const struct use *u, const uint64_t *cells, cons
     for (uint32_t i = 0; i < u->n_branches; i++) {
         const struct mg_result_site *s = u->branches[i].s;
         uint64_t *b = told + (uint64_t)k->n_blocks * bins + (uint64_t)i * MG_LC_COUNT;
-        uint32_t of;
-        bool off;
+        struct mg_kit_taken t;
         memcpy(b, cells + s->cell, MG_LC_COUNT * sizeof *b);
-        if (mg_kit_taken(k->blocks, preds, s->block, false, &of, &off)) b[MG_LC_TAKEN] = off ? threads[s->block] - threads[of] : threads[of];
+        if (mg_kit_taken(k->blocks, preds, k->n_blocks, s->block, false, &t)) b[MG_LC_TAKEN] = mg_kit_takers(&t, threads, s->block);
         for (uint32_t e = 0; e < k->blocks[s->block].n_succs; e++) {
             uint32_t x = k->blocks[s->block].succs[e];
             if (x < k->n_blocks && is_split_told(u, x, s->block)) b[MG_LC_DIVERGENT] = split_by(u->site[x], cells);

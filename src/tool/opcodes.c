@@ -62,14 +62,15 @@ static uint32_t told_by(struct mg_patch *p, const struct mg_patch_inst *insts, u
 {
     const struct mg_module *m = mg_patch_module(p);
     const struct mg_ssa *ssa = mg_patch_ssa(p, insts[i].func_ix);
-    uint32_t last = i, of;
-    bool negated, not_last, off;
+    uint32_t last = i;
+    bool negated, not_last;
+    struct mg_kit_taken t;
     while (last + 1 < n && insts[last + 1].id == insts[i].id) last++;
     enum mg_op op = (enum mg_op)mg_node_form(m, &m->nodes.at[insts[last].node])->op;
     mg_node_guard(m, insts[i].node, &negated);
     if ((op != MG_OP_bra && !leaves(op)) || mg_node_guard(m, insts[last].node, &not_last) != guard || negated != not_last) return UINT32_MAX;
     uint32_t value = mg_ssa_read(ssa, insts[i].node, guard);
-    return value && value == mg_ssa_read(ssa, insts[last].node, guard) && mg_kit_taken(mg_patch_sites(p)->blocks, preds, insts[i].id, leaves(op), &of, &off) ? last : UINT32_MAX;
+    return value && value == mg_ssa_read(ssa, insts[last].node, guard) && mg_kit_taken(mg_patch_sites(p)->blocks, preds, mg_patch_sites(p)->n_blocks, insts[i].id, leaves(op), &t) ? last : UINT32_MAX;
 }
 
 static enum mg_err opcodes_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
@@ -118,14 +119,14 @@ typedef MG_VEC(struct tally) tallies;
 /* Executions of an instruction by threads, and by lanes whose guard was true. */
 static uint64_t lanes_of(const struct mg_result_kernel *k, const struct mg_result_site *s, const uint32_t *preds, uint64_t threads, bool *known)
 {
-    uint32_t by = s->note >> note_shift, of;
-    bool off;
+    uint32_t by = s->note >> note_shift;
+    struct mg_kit_taken t;
     *known = true;
     if (!(s->note & note_guarded)) return threads;
     const struct mg_result_site *c = by && by <= k->n_sites ? &k->sites[by - 1] : NULL;
     if (c && c->n_cells) return k->cells[c->cell];
-    *known = c && k->threads && c->block < k->n_blocks && mg_kit_taken(k->blocks, preds, c->block, strncmp(c->op, "bra", 3), &of, &off);
-    return *known ? off ? k->threads[c->block] - k->threads[of] : k->threads[of] : 0;
+    *known = c && k->threads && c->block < k->n_blocks && mg_kit_taken(k->blocks, preds, k->n_blocks, c->block, strncmp(c->op, "bra", 3), &t);
+    return *known ? mg_kit_takers(&t, k->threads, c->block) : 0;
 }
 
 static struct tally *tally_of(tallies *t, const char *name, const struct mg_result_site *site)

@@ -168,6 +168,9 @@ void mg_table_update(struct mg_code_at *at, uint32_t table, const mg_id *keys, c
 /* Each lane here adds 1 to cell `first` + k of n, whose rule is a sum; k: b32, below n, the same in all lanes of the mask, which
  * are those here as each of them knows (mg_value_own). often: enough for these cells to lie near the threads (mg_patch_near). */
 void mg_count_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id mask, bool often);
+/* The lanes of a mask were at one place `times` in a row (b64, a double: one instruction adds 1): the lowest of them adds their number so
+ * often to cell `first` + their number; so do all that call it, each for its own mask. */
+void mg_count_run(struct mg_code_at *at, uint32_t first, mg_id mask, mg_id times);
 /* A sum in registers: add to it anywhere in the kernel, functions included. */
 uint32_t mg_patch_sum(struct mg_patch *p, uint32_t cell);
 void mg_sum_add(struct mg_code_at *at, uint32_t sum, struct mg_opnd v); /* b32 or b64 */

@@ -6,6 +6,8 @@
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
 
+enum { WARP = 32 };
+
 mg_id mg_value_base(struct mg_code_at *at)
 {
     struct mg_patch_own *own = &at->p->own[at->func_ix];
@@ -203,19 +205,39 @@ void mg_cell_set_at(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix,
     MG_CODE(at, "st.global.u64", mg_o_addr_reg(a, 8 * (int64_t)first), w);
 }
 
+/* The lowest lane of the mask, where the code's guard is true. */
+static mg_id lowest_of(struct mg_code_at *at, mg_id mask)
+{
+    const struct mg_code_guard *g = mg_at_guard(at);
+    mg_id below = mg_code_temp(at, MG_TYPE_b32), lowest = mg_code_temp(at, MG_TYPE_pred), lt = mg_value_lt(at);
+    MG_PURE(at, "and.b32", R(below), R(lt), R(mask));
+    if (g->pred) MG_PURE(at, "setp.eq.and.u32", R(lowest), R(below), I(0), g->is_not ? mg_o_not(g->pred) : R(g->pred));
+    else MG_PURE(at, "setp.eq.u32", R(lowest), R(below), I(0));
+    return lowest;
+}
+
 /* The lowest lane of each mask adds for its lanes: groups that were apart when they asked may have met here. */
 void mg_count_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id mask, bool often)
 {
     if (first > at->p->rules.n || n > at->p->rules.n - first) mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)(first + n));
     if (often && mg_near_lanes(at, first, n, k)) return;
-    const struct mg_code_guard *g = mg_at_guard(at);
-    mg_id a = mg_code_temp(at, MG_TYPE_b64), lanes = mg_code_temp(at, MG_TYPE_b32), wide = mg_code_temp(at, MG_TYPE_b64), below = mg_code_temp(at, MG_TYPE_b32), lowest = mg_code_temp(at, MG_TYPE_pred), lt = mg_value_lt(at);
+    mg_id a = mg_code_temp(at, MG_TYPE_b64), lanes = mg_code_temp(at, MG_TYPE_b32), wide = mg_code_temp(at, MG_TYPE_b64), lowest = lowest_of(at, mask);
     MG_PURE(at, "mad.wide.u32", R(a), R(k), I(8), R(mg_value_base(at)));
     MG_PURE(at, "popc.b32", R(lanes), R(mask));
     MG_PURE(at, "cvt.u64.u32", R(wide), R(lanes));
-    MG_PURE(at, "and.b32", R(below), R(lt), R(mask));
-    if (g->pred) MG_PURE(at, "setp.eq.and.u32", R(lowest), R(below), I(0), g->is_not ? mg_o_not(g->pred) : R(g->pred));
-    else MG_PURE(at, "setp.eq.u32", R(lowest), R(below), I(0));
+    MG_GUARDED(at, lowest, "red.global.add.u64", mg_o_addr_reg(a, 8 * (int64_t)first), R(wide));
+}
+
+void mg_count_run(struct mg_code_at *at, uint32_t first, mg_id mask, mg_id times)
+{
+    mg_id a = mg_code_temp(at, MG_TYPE_b64), k = mg_code_temp(at, MG_TYPE_b32), lanes = mg_code_temp(at, MG_TYPE_b64), wide = mg_code_temp(at, MG_TYPE_b64), lowest = lowest_of(at, mask);
+    if (first > at->p->rules.n || WARP >= at->p->rules.n - first) mg_patch_refuse(at->p, MG_ERR_STATE, "cell %u was not reserved", (unsigned)(first + WARP));
+    MG_PURE(at, "setp.neu.and.f64", R(lowest), R(times), ((struct mg_opnd){.kind = MG_OPND_f64}), R(lowest));
+    MG_PURE(at, "popc.b32", R(k), R(mask));
+    MG_PURE(at, "mad.wide.u32", R(a), R(k), I(8), R(mg_value_base(at)));
+    MG_PURE(at, "cvt.u64.u32", R(lanes), R(k));
+    MG_PURE(at, "cvt.rzi.u64.f64", R(wide), R(times));
+    MG_PURE(at, "mul.lo.u64", R(wide), R(wide), R(lanes));
     MG_GUARDED(at, lowest, "red.global.add.u64", mg_o_addr_reg(a, 8 * (int64_t)first), R(wide));
 }
 
