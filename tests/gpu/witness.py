@@ -1,7 +1,7 @@
-"""witness.py NAME...: Nsight Compute's counts against those of the tools `lanes` and `memory`.
+"""witness.py [--differ] NAME...: Nsight Compute's counts against those of the tools `lanes` and `memory`.
 
 Of each program NAME.raw.csv and NAME.source.csv are what ncu prints of a native run, NAME.json is the report of a run under the tools,
-NAME.twin.source.csv what ncu prints of such a run. One line a kernel, all its launches together:
+NAME.twin.source.csv what ncu prints of such a run, of kernels that differ (--differ names these, for a regular expression). One line a kernel, all its launches together:
 
   memory   requests and sectors of loads, stores and atomics in global memory: equal, or which are not
   lanes    active lanes over lane slots, of all machine instructions as ncu counts them; and the share of these instructions that
@@ -13,7 +13,7 @@ NAME.twin.source.csv what ncu prints of such a run. One line a kernel, all its l
            meet elsewhere in it, or it is other code (loops that the assembler unrolls, calls it merges)
 
 Status 1: fewer than 20 kernels equal in memory or in lanes, or one that neither is equal nor executes as we say."""
-import csv, json, re, sys
+import csv, json, os, re, sys
 
 LEAVING = re.compile(r'(@!?U?P\d\s+)?(BSYNC|EXIT|RET|BREAK|WARPSYNC|YIELD|NOP)\b')
 # In twins of recursive functions lanes meet between our look and the instruction: told, not judged
@@ -127,11 +127,21 @@ def twin_as_said(blocks, sites, code):
     return missing
 
 
+def differing(program):
+    metrics, code, ours = hardware(program + '.raw.csv'), instructions(program + '.source.csv'), tools(program + '.json')
+    return [n for n in code if n in ours and n in metrics and (compare_memory(ours[n][1], metrics[n])[0] or compare_lanes(ours[n][0], code[n])[2])]
+
+
 def main():
+    if sys.argv[1] == '--differ':
+        print('|'.join(differing(sys.argv[2])))
+        return 0
     equal_memory = equal_lanes = unexplained = apart = n = 0
     print(f'{"kernel":24} {"requests":>10} {"sectors":>11} {"memory":7} {"ncu lanes":>9} {"as blocks":>9} {"lanes":6} {"by PTX":>6}  why not')
     for program in sys.argv[1:]:
-        metrics, code, ours, twin = hardware(program + '.raw.csv'), instructions(program + '.source.csv'), tools(program + '.json'), instructions(program + '.twin.source.csv')
+        metrics, code, ours, twin = hardware(program + '.raw.csv'), instructions(program + '.source.csv'), tools(program + '.json'), {}
+        if os.path.exists(program + '.twin.source.csv'):
+            twin = instructions(program + '.twin.source.csv')
         for name in code:
             if name not in ours or name not in metrics:
                 print(f'{name:24} left out: {"several kernels of this name" if name in metrics else "no counts"}')
