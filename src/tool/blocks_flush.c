@@ -25,6 +25,7 @@
 #define I(n) mg_o_imm(n)
 #define FIELDS 0x01041041
 #define FEW_FIELDS 0x0060c183
+#define BY_LOWEST 3 /* bits that the lowest lane adds one by one */
 #define AT_ONCE 8 /* sums by one mask */
 
 /* Is a counter of one of these kinds in the set? Words of warps in shared memory are in every one. */
@@ -178,12 +179,39 @@ static void add_big(struct mg_rfunc *f, const struct bank *k, mg_id base)
     mg_rc_end_apart(f, a);
 }
 
+/* Fields of the sums of groups [from, to): the lane of rank i among those that are here takes the i-th of each group, if they are fewer than five also what is behind. */
+static void add_fields(struct mg_rfunc *f, const struct bank *k, mg_id base, mg_id here, uint32_t from, uint32_t to)
+{
+    struct mg_emit *x = &f->x;
+    mg_id i = mg_rc_t32(f, 6), n = here, v = mg_rc_t32(f, 5), shift = mg_rc_t32(f, SHIFT), p = mg_rc_tp(f, 1), at = mg_rc_t64(f, 1), wide = mg_rc_t64(f, 2), again = mg_rc_label(f);
+    EMIT("mov.u32", R(v), mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    EMIT("and.b32", R(v), R(v), R(here));
+    EMIT("popc.b32", R(i), R(v));
+    EMIT("popc.b32", R(n), R(here));
+    mg_rc_put_label(f, again);
+    EMIT("mul.lo.u32", R(shift), R(i), I(6));
+    EMIT("mad.wide.u32", R(at), R(i), I(8), R(base));
+    for (uint32_t j = from; j < to; j++) {
+        EMIT("shr.u32", R(v), R(f->t.sums[j - from]), R(shift));
+        EMIT("and.b32", R(v), R(v), I(63));
+        EMIT("setp.ne.u32", R(p), R(v), I(0));
+        EMIT("cvt.u64.u32", R(wide), R(v));
+        mg_emit_guard(x, p, false);
+        EMIT("red.global.add.u64", mg_o_addr_reg(at, 8 * (int64_t)(k->slot + 5 * j)), R(wide));
+        mg_emit_guard(x, 0, false);
+    }
+    EMIT("add.u32", R(i), R(i), R(n));
+    EMIT("setp.lt.u32", R(p), R(i), I(5));
+    mg_rc_branch(f, p, false, again);
+}
+
 /* Some lanes of a warp, as many counters at once as there are temporaries for: one mask, all sums by it, no branch between;
- * then the lowest lane adds them. Lanes that are together differently at the next few are all in that sum again. */
+ * then they add them, counters in registers the lowest lane. Lanes that are together differently at the next few are all in that sum again. */
 static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
 {
     struct mg_emit *x = &f->x;
     uint32_t groups = (k->n_bits + 4) / 5, n = groups + k->n_words;
+    bool few = k->n_bits <= BY_LOWEST;
     mg_id low = mg_rc_tp(f, 3), p = mg_rc_tp(f, 1), one = mg_rc_t32(f, 5), wide = mg_rc_t64(f, 2);
     base = whole_base(f, base);
     for (uint32_t from = 0; from < n; from += AT_ONCE) {
@@ -199,7 +227,7 @@ static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
             if (k->lead) EMIT("selp.b32", R(s), R(s), I(0), R(k->lead));
             sum_lanes(f, s, s, here);
         }
-        for (uint32_t j = from; j < to; j++)
+        for (uint32_t j = few ? from : MG_MAX(from, groups); j < to; j++)
             for (uint32_t i = 0; i < (j < groups ? MG_MIN(5u, k->n_bits - 5 * j) : 1); i++) {
                 mg_id v = j < groups ? one : f->t.sums[j - from];
                 if (j < groups) EMIT("bfe.u32", R(v), R(f->t.sums[j - from]), I(6 * i), I(6));
@@ -209,6 +237,7 @@ static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
                 EMIT("red.global.add.u64", mg_o_addr_reg(base, 8 * (int64_t)(k->slot + (j < groups ? 5 * j + i : k->n_bits + j - groups))), R(wide));
                 mg_emit_guard(x, 0, false);
             }
+        if (!few && from < groups) add_fields(f, k, base, here, from, MG_MIN(to, groups));
     }
 }
 
