@@ -139,6 +139,7 @@ static int by_events(const void *a, const void *b)
 #define MOST_WIDE 4      /* counters of two registers for induction variables of loops inside loops */
 #define MOST_LATE 16     /* counters that begin behind their loops and are taken to cost no register */
 #define MOST_RENEWED 64  /* counters of a function whose zeroes are renewed behind loops */
+#define MOST_SENT 6      /* registers of callees' counters that live on from call to call beside counters in shared memory */
 #define FEW_REGISTERS 8  /* for counters in loops, where CTAs are as large: registers of native code are few */
 
 /* Would it be one of 64 bits on which 32 do where rounds are counted? */
@@ -212,6 +213,17 @@ static bool sent_bits(const struct mg_rfunc *f)
     return false;
 }
 
+/* 32-bit registers in which callees send counters back. */
+static uint32_t sent_registers(const struct mg_rfunc *f)
+{
+    uint32_t n = 0;
+    for (uint32_t i = f->n - f->n_sources; i < f->n; i++) {
+        const struct mg_rc *c = &f->counters[i];
+        if (c->kind != MG_RC_FIELD || !c->bit) n += c->kind == MG_RC_64 ? 2 : 1;
+    }
+    return n;
+}
+
 /* Registers are so few, and other CTAs so needed, that shared memory is better for all: no warp sums anything at its end. */
 static bool all_to_shared(const struct mg_rfunc *f, const struct wanted *rest, uint32_t n_rest, uint32_t most)
 {
@@ -283,7 +295,7 @@ static void assign_kinds(struct mg_rfunc *f, const struct wanted *all)
     for (uint32_t k = 0; k < n_rest; k++) wanted += cells_of(f, &rest[k], guarded);
     uint32_t most = most_cells(f);
     bool shares = wanted + cells > most && mg_shared_may(f) && mg_shared_has_room(f);
-    if (shares && !sent_bits(f)) { /* registers of callees' counters need not live from call to call either */
+    if (shares && !sent_bits(f) && sent_registers(f) > MOST_SENT) { /* registers of callees' counters need not live from call to call either */
         f->settles = f->n_sources != 0;
         cells = 0;
     }
