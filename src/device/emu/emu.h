@@ -165,6 +165,7 @@ struct emu_code { /* a kernel ready to run */
     uint32_t n_caches;
     uint32_t next_cache;          /* once ready: where functions that indirect calls bring in go on; 0 before */
     bool recursive, indirect, allocates;
+    _Atomic bool in_order;        /* its CTAs wait for one another: they begin in the order of the grid */
     void *compiled;               /* the device's compiler's own */
     MG_VEC(struct emu_site) sites; /* --check: instructions that findings may name, from 1 */
     _Atomic uint8_t check_fine;   /* --check: cells of shared memory have 8 >> this bytes */
@@ -336,9 +337,9 @@ struct emu_launch {
     uint64_t n_ctas /* units of work: CTAs, or clusters of them */, start_ns, deadline_ns, id;
     struct mg_dim3 cluster; uint32_t cluster_ctas; /* 1,1,1 and 1 when none was asked for */
     uint32_t shared_bytes, dyn_at;
-    _Atomic uint64_t next_cta;
+    struct emu_span *spans; uint32_t n_spans; /* of the grid, in order (share.h) */
     _Atomic uint32_t joined, working;
-    _Atomic bool stop, rotated;
+    _Atomic bool stop, rotated, in_order /* a CTA that waits for others has been seen */;
     pthread_mutex_t lock;
     struct mg_fault *fault;
     _Atomic uint64_t warp_insts, thread_insts;

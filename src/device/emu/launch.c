@@ -4,9 +4,10 @@
  * thread alone. A worker whose CTA only spins (every warp gave way while waiting for memory to
  * change) turns to another one: to CTAs it suspended before and, when those spin too, to new ones.
  * A cooperative grid therefore runs with every CTA resumable; an ordinary one starts further CTAs
- * only when nothing else moves.
+ * only when nothing else moves, or when they come before the one that waits (share.h).
  */
 #include "device/emu/check.h"
+#include "device/emu/share.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@
 struct emu_pool {
     pthread_mutex_t lock;
     pthread_cond_t more, done;
-    pthread_t *threads; uint32_t n_threads;
+    struct pool_thread { struct emu_pool *p; pthread_t id; uint32_t ix /* launching threads are 0 */; } *threads; uint32_t n_threads;
     struct mg_device *dev;
     MG_VEC(struct emu_launch *) launches;
     _Atomic uint32_t posted; /* grows with every launch */
@@ -310,38 +311,33 @@ static MG_NOINLINE struct emu_cta *pop(struct queue *q)
     return c;
 }
 
-/* CTAs that a worker takes at once: few where they take long, and towards the end. */
-struct share { uint64_t at, end, size, since; };
+/* CTAs that come before the suspended one may be what it waits for: they begin at once while few are suspended. */
+#define FEW_SUSPENDED 4
 
-#define SHARE_SHORT_NS 50000
-#define SHARE_LONG_NS 400000
-
-static bool take_share(struct emu_launch *l, struct share *s)
+static bool take_lower(struct emu_worker *wk, const struct queue *suspended, struct emu_share *s)
 {
-    uint64_t workers = l->dev->n_workers, next = atomic_load_explicit(&l->next_cta, memory_order_relaxed), now = 0;
-    if (next >= l->n_ctas) return false;
-    if (l->compiled && !l->l->cooperative) {
-        now = mg_now_ns();
-        if (!s->size) s->size = 1;
-        else if (now - s->since < SHARE_SHORT_NS) s->size *= 4;
-        else if (now - s->since > SHARE_LONG_NS && s->size > 1) s->size /= 2;
-        s->since = now;
-    }
-    uint64_t n = MG_MAX(s->size, 1), left = workers > 1 ? (l->n_ctas - next) / (2 * workers) : l->n_ctas - next;
-    n = MG_MAX(MG_MIN(n, left), 1);
-    s->at = atomic_fetch_add(&l->next_cta, n);
-    s->end = MG_MIN(s->at + n, l->n_ctas);
-    return s->at < l->n_ctas;
+    struct emu_launch *l = wk->l;
+    if (!suspended->n || suspended->n >= FEW_SUSPENDED || l->n_spans == 1 || emu_spans_lowest(l) > suspended->head->linear) return false;
+    *s = (struct emu_share){0};
+    return emu_share_take(l, wk->ix, s);
+}
+
+static void waits_for_others(struct emu_launch *l)
+{
+    atomic_store_explicit(&l->in_order, true, memory_order_relaxed);
+    atomic_store_explicit(&l->code->in_order, true, memory_order_relaxed);
 }
 
 static void work_loop(struct emu_worker *wk, struct queue *suspended)
 {
     struct emu_launch *l = wk->l;
-    struct share mine = {0};
+    struct emu_share mine = {0}, lower = {0};
     uint64_t spins = 0;
     while (!atomic_load_explicit(&l->stop, memory_order_relaxed)) {
         struct emu_cta *c = NULL;
-        if ((!suspended->n || spins >= suspended->n + (l->l->cooperative ? 0 : 16)) && (mine.at < mine.end || take_share(l, &mine))) {
+        bool may = !suspended->n || spins >= suspended->n + (l->l->cooperative ? 0 : 16);
+        struct emu_share *from = lower.at < lower.end || take_lower(wk, suspended, &lower) ? &lower : may && (mine.at < mine.end || emu_share_take(l, wk->ix, &mine)) ? &mine : NULL;
+        if (from) {
             c = wk->idle;
             if (c) wk->idle = c->next;
             else c = cta_new(wk);
@@ -349,21 +345,21 @@ static void work_loop(struct emu_worker *wk, struct queue *suspended)
             int how = EMU_CTA_NOT;
             if (c && l->compiled) {
                 emu_epoch(wk);
-                how = l->dev->compiler->cta(c, &mine.at, mine.end);
+                how = l->dev->compiler->cta(c, &from->at, from->end);
             }
-            if (!c || (how == EMU_CTA_NOT && !cta_start(c, mine.at))) {
+            if (!c || (how == EMU_CTA_NOT && !cta_start(c, from->at))) {
                 no_memory(l);
                 return;
             }
             spins = 0;
             if (how == EMU_CTA_RAN) {
-                mine.at = mine.end;
+                from->at = from->end;
                 wk->cta = NULL;
                 c->next = wk->idle;
                 wk->idle = c;
                 continue;
             }
-            mine.at++;
+            from->at++;
         }
         if (!c) c = pop(suspended);
         if (!c) return;
@@ -376,6 +372,7 @@ static void work_loop(struct emu_worker *wk, struct queue *suspended)
             wk->idle = c;
             spins = 0;
         } else {
+            waits_for_others(l);
             push(suspended, c);
             if (++spins > suspended->n) sched_yield();
         }
@@ -422,7 +419,7 @@ static void work(struct emu_launch *l, uint32_t ix)
 
 static bool wants_help(struct emu_launch *l)
 {
-    return !atomic_load(&l->stop) && atomic_load(&l->next_cta) < l->n_ctas && atomic_load(&l->joined) < l->n_ctas;
+    return !atomic_load(&l->stop) && emu_spans_left(l) && atomic_load(&l->joined) < l->n_ctas;
 }
 
 static void relax(void)
@@ -459,7 +456,8 @@ static void wait_for_workers(struct emu_pool *p, struct emu_launch *l)
 
 static void *pool_thread(void *arg)
 {
-    struct emu_pool *p = arg;
+    const struct pool_thread *t = arg;
+    struct emu_pool *p = t->p;
     uint64_t worked_ns = 0;
     pthread_mutex_lock(&p->lock);
     while (!p->quit) {
@@ -478,11 +476,11 @@ static void *pool_thread(void *arg)
             pthread_cond_wait(&p->more, &p->lock);
             continue;
         }
-        uint32_t ix = atomic_fetch_add(&l->joined, 1);
+        atomic_fetch_add(&l->joined, 1);
         atomic_fetch_add(&l->working, 1);
         pthread_mutex_unlock(&p->lock);
         worked_ns = mg_now_ns();
-        work(l, ix);
+        work(l, t->ix);
         worked_ns = mg_now_ns() - worked_ns;
         pthread_mutex_lock(&p->lock);
         atomic_fetch_sub(&l->working, 1);
@@ -505,8 +503,11 @@ static struct emu_pool *pool_get(struct mg_device *dev)
         cpu_set_t cpus;
         p->spins = !sched_getaffinity(0, sizeof cpus, &cpus) && (uint32_t)CPU_COUNT(&cpus) >= dev->n_workers;
         p->threads = calloc(dev->n_workers, sizeof *p->threads);
-        for (uint32_t i = 0; p->threads && i + 1 < dev->n_workers; i++)
-            if (mg_thread_start(pool_thread, p, 0, &p->threads[p->n_threads])) p->n_threads++;
+        for (uint32_t i = 0; p->threads && i + 1 < dev->n_workers; i++) {
+            struct pool_thread *t = &p->threads[p->n_threads];
+            *t = (struct pool_thread){.p = p, .ix = p->n_threads + 1};
+            if (mg_thread_start(pool_thread, t, 0, &t->id)) p->n_threads++;
+        }
         dev->pool = p;
     }
     pthread_mutex_unlock(&dev->lock);
@@ -523,7 +524,7 @@ void emu_pool_free(struct mg_device *dev)
     p->quit = true;
     pthread_cond_broadcast(&p->more);
     pthread_mutex_unlock(&p->lock);
-    for (uint32_t i = 0; i < p->n_threads; i++) pthread_join(p->threads[i], NULL);
+    for (uint32_t i = 0; i < p->n_threads; i++) pthread_join(p->threads[i].id, NULL);
     mg_vec_release(&p->launches);
     free(p->threads);
     free(p);
@@ -575,6 +576,8 @@ static bool prepare(struct mg_device *dev, const struct mg_launch *l, struct emu
     }
     e->trace = atomic_load(&dev->trace);
     e->observe = e->trace || dev->opts.count_positions;
+    bool ordered = !dev->compiler || e->observe || dev->opts.check || l->cooperative || per_cluster > 1 || atomic_load_explicit(&code->in_order, memory_order_relaxed);
+    if (!emu_spans_init(e, ordered)) return refuse(fault, MG_FAULT_MEMORY, l->kernel, "host memory ran out");
     if (dev->compiler) dev->compiler->begin(e);
     e->start_ns = mg_now_ns();
     e->deadline_ns = l->time_limit_ns ? e->start_ns + l->time_limit_ns : 0;
@@ -633,6 +636,7 @@ void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_la
     }
     if (e) {
         *kids = (struct emu_kids){e->children, e->n_children};
+        emu_spans_release(e);
         free(e->params);
         free(e);
     }
