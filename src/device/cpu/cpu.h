@@ -61,7 +61,7 @@ enum cpu_kind {
     CPU_MOV, CPU_NOT_P, CPU_LOW, CPU_ZEXT, CPU_SEXT, CPU_SEXT8, CPU_SEXT16, CPU_SEXT8H,
     CPU_PACK, CPU_UNPACK, /* two halves of 64 bits */
     CPU_LOAD, CPU_STORE, CPU_PARAM,
-    CPU_ATOM,   /* of 32 bits in shared memory; sub: enum emu_atom */
+    CPU_ATOM,   /* of 32 bits in shared memory, of 32 and 64 in global; sub: enum emu_atom */
     CPU_CVTA,   /* of shared memory; mode 1: .to */
     CPU_ACTIVEMASK,
     CPU_LEADER, CPU_CLEAR, /* of probes: the registers are in list */

@@ -190,6 +190,15 @@ static bool shared_atomic(const struct emu_op *op)
     return op->space == MG_SPACE_shared && op->bytes == 4 && word && !(op->flags & EMU_OF_CLUSTER) && op->sub != EMU_ATOM_INC && op->sub != EMU_ATOM_DEC && op->sub != EMU_ATOM_CAS;
 }
 
+/* So have those on global memory that the host has an operation for, or can do in a short loop. */
+static bool global_atomic(const struct emu_op *op)
+{
+    enum mg_type_kind k = mg_type_kind((enum mg_type)op->type);
+    bool number = k == MG_TK_UINT || k == MG_TK_SINT || k == MG_TK_BITS, real = op->type == MG_TYPE_f32 || op->type == MG_TYPE_f64;
+    if ((op->space != MG_SPACE_global && op->space != MG_SPACE_generic) || op->flags & EMU_OF_CLUSTER || (op->bytes != 4 && op->bytes != 8)) return false;
+    return op->sub == EMU_ATOM_ADD ? number || real : number && op->sub != EMU_ATOM_INC && op->sub != EMU_ATOM_DEC && op->sub != EMU_ATOM_CAS;
+}
+
 /* Is the address of this access a probe's own? */
 static bool is_probes(const struct cpu_func *f, const struct emu_op *op)
 {
@@ -321,11 +330,14 @@ static void lower_op(struct cpu_func *f, uint32_t ix)
     }
     static emu_alu_fn atomics;
     if (!atomics) atomics = atomic_fn();
-    if (in->kind == CPU_CALL && op->vec <= 1 && (fn == atomics || fn == emu_red_add) && shared_atomic(op)) {
+    bool shared = shared_atomic(op);
+    if (in->kind == CPU_CALL && op->vec <= 1 && ((fn == atomics && (shared || global_atomic(op))) || (fn == emu_red_add && shared))) {
         in->kind = CPU_ATOM;
-        in->where = EMU_AT_SHARED;
-        in->bytes = 4;
+        in->where = shared ? EMU_AT_SHARED : EMU_AT_GLOBAL;
+        in->bytes = op->bytes;
         in->off = op->off;
+        in->cache = op->cache;
+        in->base_w = !shared && op->flags & EMU_OF_BASE_W;
         in->waits = (op->flags & EMU_OF_SYNC) != 0;
         for (int k = 0; k < 2; k++) in->s[k] = k || !(op->flags & EMU_OF_BASE_NONE) ? cpu_reg_at(f, op->a.s[k]) : 0;
         in->d = cpu_reg_at(f, op->a.d);

@@ -222,7 +222,7 @@ bool emit_instruction(struct emit *e)
     switch ((enum cpu_kind)e->in->kind) {
     case CPU_NOP: return true;
     case CPU_CALL: emit_call(e); return true;
-    case CPU_ATOM: emit_shared_atomic(e); return true;
+    case CPU_ATOM: emit_atomic(e); return true;
     case CPU_ALU: return emit_alu(e);
     case CPU_LOAD: case CPU_STORE: case CPU_PARAM: emit_memory(e); return true;
     case CPU_FENCE: LLVMBuildFence(B, LLVMAtomicOrderingSequentiallyConsistent, 0, ""); return true;

@@ -138,7 +138,7 @@ void emit_lane_end(struct emit *e);
 void emit_lane_leader(struct emit *e);
 void emit_lane_pass(struct emit *e);   /* what is counted where the instruction stands: the lane was here */
 /* lanes.c */
-void emit_shared_atomic(struct emit *e);
+void emit_atomic(struct emit *e);
 bool emit_is_live_after(struct emit *e, uint32_t reg); /* the instruction */
 LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val value, val *loaded);
 

@@ -1,5 +1,5 @@
-/* Lane by lane: atomics on shared memory, which a CTA has to itself, and accesses of few lanes that lie
- * anywhere. Vectors pass through arrays in the frame of the compiled function. */
+/* Lane by lane: atomics on shared memory, which a CTA has to itself, and on global memory, and accesses of few lanes
+ * that lie anywhere. Vectors pass through arrays in the frame of the compiled function. */
 #include "device/cpu/plugin/emit.h"
 
 #include "device/emu/alu_priv.h"
@@ -110,7 +110,27 @@ bool emit_is_live_after(struct emit *e, uint32_t reg)
     return mg_has(e->scratch, reg - 1) || mg_has(e->f->blocks[e->block].keep, reg - 1);
 }
 
-void emit_shared_atomic(struct emit *e)
+static void set_result(struct emit *e, LLVMTypeRef t, val room)
+{
+    const struct cpu_inst *in = e->in;
+    val old = LLVMBuildLoad2(B, t, room, "");
+    LLVMSetAlignment(old, 64);
+    if (e->f->regs[in->d - 1].shape.varying) emit_set_vec(e, in->d, old, in->guard ? emit_active(e) : NULL);
+}
+
+/* As emu_mark_suspect. */
+static void mark_suspect(struct emit *e)
+{
+    val w = LLVMBuildLoad2(B, e->ptr, emit_at(e, emit_frame(e), offsetof(struct emu_frame, w)), "");
+    LLVMBuildStore(B, LLVMConstInt(e->i8, 1, 0), emit_at(e, w, offsetof(struct emu_warp, suspect)));
+}
+
+static bool is_uniform(struct emit *e, uint32_t reg)
+{
+    return emit_is_linear(e, reg) && (cpu_is_constant(&e->f->regs[reg - 1]) || cpu_is_uniform(e->f->regs[reg - 1].shape));
+}
+
+static void emit_shared_atomic(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
     val many = emit_address(e, in, true, 0), lanes = in->guard ? emit_active(e) : emit_lanes(e);
@@ -126,7 +146,7 @@ void emit_shared_atomic(struct emit *e)
     LLVMPositionBuilderAtEnd(B, fast);
     e->lanes = cached;
     val at = room(e, 0), value = NULL, uniform = NULL, result = in->d && emit_is_live_after(e, in->d) ? room(e, 2) : NULL, places = LLVMBuildTrunc(B, many, e->v32, ""), values = NULL;
-    if (emit_is_linear(e, in->s[1]) && (cpu_is_constant(&e->f->regs[in->s[1] - 1]) || cpu_is_uniform(e->f->regs[in->s[1] - 1].shape))) uniform = emit_scalar(e, in->s[1], 0, false);
+    if (is_uniform(e, in->s[1])) uniform = emit_scalar(e, in->s[1], 0, false);
     else values = emit_vec(e, in->s[1], false);
     if (lanes || result) {
         store_room(e, places, at);
@@ -155,18 +175,117 @@ void emit_shared_atomic(struct emit *e)
         LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, step, k32(e, 32), ""), head, on);
         LLVMPositionBuilderAtEnd(B, on);
     }
-    if (result) {
-        val old = LLVMBuildLoad2(B, e->v32, result, "");
-        LLVMSetAlignment(old, 64);
-        if (e->f->regs[in->d - 1].shape.varying) emit_set_vec(e, in->d, old, in->guard ? emit_active(e) : NULL);
-    }
-    if (in->waits) { /* as emu_mark_suspect */
-        val w = LLVMBuildLoad2(B, e->ptr, emit_at(e, emit_frame(e), offsetof(struct emu_frame, w)), "");
-        LLVMBuildStore(B, LLVMConstInt(e->i8, 1, 0), emit_at(e, w, offsetof(struct emu_warp, suspect)));
-    }
+    if (result) set_result(e, e->v32, result);
+    if (in->waits) mark_suspect(e);
     LLVMBuildBr(B, next);
     LLVMPositionBuilderAtEnd(B, next);
     e->lanes = cached;
+}
+
+/* ---- atomics on global memory ------------------------------------------------------------------------------ */
+
+static LLVMAtomicRMWBinOp host_operation(const struct cpu_inst *in)
+{
+    bool sign = in->type == MG_TYPE_s32 || in->type == MG_TYPE_s64;
+    switch ((enum emu_atom)in->sub) {
+    case EMU_ATOM_ADD: return in->type == MG_TYPE_f32 || in->type == MG_TYPE_f64 ? LLVMAtomicRMWBinOpFAdd : LLVMAtomicRMWBinOpAdd;
+    case EMU_ATOM_MIN: return sign ? LLVMAtomicRMWBinOpMin : LLVMAtomicRMWBinOpUMin;
+    case EMU_ATOM_MAX: return sign ? LLVMAtomicRMWBinOpMax : LLVMAtomicRMWBinOpUMax;
+    case EMU_ATOM_AND: return LLVMAtomicRMWBinOpAnd;
+    case EMU_ATOM_OR: return LLVMAtomicRMWBinOpOr;
+    case EMU_ATOM_XOR: return LLVMAtomicRMWBinOpXor;
+    default: return LLVMAtomicRMWBinOpXchg;
+    }
+}
+
+/* The host's own atomic operation at a 64-bit address, sequentially consistent as the emulator's. */
+static val change_global(struct emit *e, val at, val x)
+{
+    LLVMAtomicRMWBinOp op = host_operation(e->in);
+    LLVMTypeRef word = LLVMTypeOf(x);
+    if (op == LLVMAtomicRMWBinOpFAdd) x = LLVMBuildBitCast(B, x, e->in->bytes == 4 ? e->f32 : e->f64, "");
+    val old = emit_program(e, LLVMBuildAtomicRMW(B, op, LLVMBuildIntToPtr(B, at, e->ptr, ""), x, LLVMAtomicOrderingSequentiallyConsistent, 0));
+    return op == LLVMAtomicRMWBinOpFAdd ? LLVMBuildBitCast(B, old, word, "") : old;
+}
+
+/* What one add of all active lanes' values adds. */
+static val sum_of(struct emit *e, LLVMTypeRef t, val values, val uniform, val lanes)
+{
+    if (uniform) {
+        val mask = lanes ? LLVMBuildBitCast(B, lanes, e->i32, "") : k32(e, UINT32_MAX), n = emit_intrinsic(e, "llvm.ctpop", &e->i32, 1, &mask, 1);
+        return LLVMBuildMul(B, uniform, LLVMBuildZExtOrBitCast(B, n, t, ""), "");
+    }
+    LLVMTypeRef vt = LLVMTypeOf(values);
+    if (lanes) values = LLVMBuildSelect(B, lanes, values, LLVMConstNull(vt), "");
+    return emit_intrinsic(e, "llvm.vector.reduce.add", &vt, 1, &values, 1);
+}
+
+/* Lane by lane, in order; one operation where all add to one place and nobody asks what was there. */
+static void change_lanes(struct emit *e, val many, val lanes, val result)
+{
+    const struct cpu_inst *in = e->in;
+    LLVMTypeRef t = emit_mem_type(e, in->bytes);
+    val uniform = is_uniform(e, in->s[1]) ? emit_scalar(e, in->s[1], 0, false) : NULL, values = uniform ? NULL : emit_vec(e, in->s[1], false);
+    if (host_operation(in) == LLVMAtomicRMWBinOpAdd && !result && (!in->s[0] || is_uniform(e, in->s[0]))) {
+        change_global(e, emit_address(e, in, false, 0), sum_of(e, t, values, uniform, lanes));
+        return;
+    }
+    if (!lanes && !result && host_operation(in) == LLVMAtomicRMWBinOpAdd) {
+        bool line = in->s[0] && emit_is_linear(e, in->s[0]) && !e->f->regs[in->s[0] - 1].shape.halves && !in->base_w;
+        val base = line ? emit_address(e, in, false, 0) : NULL;
+        for (uint32_t k = 0; k < 32; k++) {
+            val at = line ? LLVMBuildAdd(B, base, k64(e, (uint64_t)((int64_t)e->f->regs[in->s[0] - 1].shape.stride * k)), "") : LLVMBuildExtractElement(B, many, k32(e, k), "");
+            change_global(e, at, uniform ? uniform : LLVMBuildExtractElement(B, values, k32(e, k), ""));
+        }
+        return;
+    }
+    val at = room(e, 0), kept = values ? room(e, 1) : NULL;
+    store_room(e, many, at);
+    if (values) store_room(e, values, kept);
+    struct loop l;
+    val lane = begin_lanes(e, &l, lanes ? LLVMBuildBitCast(B, lanes, e->i32, "") : k32(e, UINT32_MAX));
+    val old = change_global(e, LLVMBuildLoad2(B, e->i64, lane_of(e, e->i64, at, lane), ""), uniform ? uniform : LLVMBuildLoad2(B, t, lane_of(e, t, kept, lane), ""));
+    if (result) LLVMBuildStore(B, old, lane_of(e, t, result, lane));
+    end_lanes(e, &l);
+}
+
+static void emit_global_atomic(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    val many = emit_address(e, in, true, 0), lanes = in->guard ? emit_active(e) : emit_lanes(e), cached = e->lanes, lo, size;
+    emit_bounds(e, in, &lo, &size);
+    val ok = emit_all_inside(e, many, lo, size, in->bytes, lanes);
+    LLVMBasicBlockRef fast = emit_block(e, "atomic"), slow = emit_block(e, "elsewhere"), next = emit_block(e, "done");
+    LLVMBuildCondBr(B, ok, fast, slow);
+    LLVMPositionBuilderAtEnd(B, slow);
+    e->lanes = NULL;
+    emit_call(e);
+    LLVMBuildBr(B, next);
+    LLVMPositionBuilderAtEnd(B, fast);
+    e->lanes = cached;
+    val result = in->d && emit_is_live_after(e, in->d) ? room(e, 2) : NULL;
+    LLVMBasicBlockRef none = lanes ? emit_block(e, "none") : NULL;
+    if (lanes) { /* nobody's address has been looked at where nobody goes */
+        LLVMBasicBlockRef some = emit_block(e, "some");
+        LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, LLVMBuildBitCast(B, lanes, e->i32, ""), k32(e, 0), ""), some, none);
+        LLVMPositionBuilderAtEnd(B, some);
+    }
+    change_lanes(e, many, lanes, result);
+    if (lanes) {
+        LLVMBuildBr(B, none);
+        LLVMPositionBuilderAtEnd(B, none);
+    }
+    if (result) set_result(e, in->bytes == 4 ? e->v32 : e->v64, result);
+    if (in->waits) mark_suspect(e);
+    LLVMBuildBr(B, next);
+    LLVMPositionBuilderAtEnd(B, next);
+    e->lanes = cached;
+}
+
+void emit_atomic(struct emit *e)
+{
+    if (e->in->where == EMU_AT_SHARED) emit_shared_atomic(e);
+    else emit_global_atomic(e);
 }
 
 /* ---- loads and stores of few lanes ---------------------------------------------------------------------------- */
