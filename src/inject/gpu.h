@@ -14,7 +14,8 @@ struct mg_gpu_body {
     bool compiled;
     cu_result rc;                /* of compiling */
     char why[400];
-    cu_module modules[2]; uint32_t n_modules; /* the twin, and once more with a cap */
+    cu_module modules[3]; uint32_t n_modules; /* the twin, once more with room for registers, and with a cap */
+    void *narrow;                /* cu_function of the first, while the second is the twin; NULL: there is none */
     char *text;                  /* the twin's text changed for this device, NULL: as it is */
     unsigned cap;                /* registers that the twin was told to keep to; 0: none */
     bool capped;                 /* tried */

@@ -20,6 +20,7 @@
 #define WAIT_SAME_NS 500000000u /* for work of the launch's own stream, which the launch waits for anyhow */
 #define WAIT_OTHER_NS 1000000u
 #define MANY_LOADS 32
+#define FEW_REGISTERS 32 /* the assembler never tries to have fewer */
 
 struct mg_gpu_body *mg_gpu_body_get(struct mg_body *b)
 {
@@ -123,17 +124,52 @@ static const char *text_of(const struct mg_body *b)
     return b->gpu->text ? b->gpu->text : b->variant->text;
 }
 
-/* A kernel with launch bounds ignores a register cap: there the bound itself says how many CTAs must fit. */
-static void bound_ctas(struct mg_body *b, int ctas)
+static unsigned attribute(int what, unsigned otherwise)
 {
-    const char *text = b->variant->text, *entry = strstr(text, ".entry"), *body = entry ? strchr(entry, '{') : NULL;
-    const char *max = body ? strstr(entry, ".maxntid") : NULL, *min = body ? strstr(entry, ".minnctapersm") : NULL;
-    if (!max || max > body || (min && min < body))
-        return;
+    cu_device dev = 0;
+    int v = 0;
+    MG_REAL_AS(cuCtxGetDevice, cu_device *)(&dev);
+    if (MG_REAL_AS(cuDeviceGetAttribute, int *, int, cu_device)(&v, what, dev) != CUE_SUCCESS || v <= 0)
+        return otherwise;
+    return (unsigned)v;
+}
+
+/* Threads of a CTA by the kernel's launch bounds. A kernel with any ignores a register cap: there how many CTAs must fit says how many
+ * registers there may be. 0: it has none, or says that itself; body: where its own begins. */
+static unsigned bound_of(const char *text, const char **body)
+{
+    const char *entry = strstr(text, ".entry"), *bound = NULL;
+    *body = entry ? strchr(entry, '{') : NULL;
+    if (!*body)
+        return 0;
+    for (const char *at = entry; (at = strchr(at, '.')) && at < *body; at++) {
+        if (!strncmp(at, ".minnctapersm", 13))
+            return 0;
+        if (!strncmp(at, ".maxntid", 8) || !strncmp(at, ".reqntid", 8))
+            bound = at + 8;
+    }
+    unsigned long threads = bound ? 1 : 0;
+    for (unsigned n = 0; bound && n < 3; n++) {
+        char *end;
+        threads *= strtoul(bound, &end, 10);
+        end += strspn(end, " \t\r\n");
+        if (*end != ',')
+            break;
+        bound = end + 1;
+    }
+    return (unsigned)threads;
+}
+
+/* The twin's text with so many CTAs in its bounds, to be freed; NULL: it has none. */
+static char *bounded(const struct mg_body *b, unsigned ctas)
+{
+    const char *text = b->variant->text, *body;
+    if (!bound_of(text, &body))
+        return NULL;
     struct mg_buf text_now = MG_BUF_INIT;
     mg_buf_add(&text_now, text, (size_t)(body - text));
-    mg_buf_printf(&text_now, ".minnctapersm %d\n%s", ctas, body);
-    b->gpu->text = mg_buf_take(&text_now);
+    mg_buf_printf(&text_now, ".minnctapersm %u\n%s", ctas, body);
+    return mg_buf_take(&text_now);
 }
 
 /* Is the text worth being compiled as a whole, which the driver does while it loads it? Else it is compiled to be linked, which waits for nothing and
@@ -196,10 +232,68 @@ bool mg_gpu_may_load(struct mg_body *b, const struct mg_shape *s)
     }
 }
 
-bool mg_gpu_load(struct mg_body *b, void **twin, char *why, size_t room)
+/* Loads machine code, of the text if there is none. */
+static cu_result load_code(struct mg_body *b, const char *text, const void *code, const struct mg_nv_jit *j, cu_function *f, char *why, size_t room)
 {
     struct mg_gpu_body *g = b->gpu;
     cu_module m = NULL;
+    uint64_t start = mg_now_ns();
+    cu_result rc = mg_nv_load(text, code, j, &m, why, room);
+    if (!code) /* the driver has compiled it while loading */
+        mg_jit_spent(mg_now_ns() - start);
+    if (rc == CUE_SUCCESS && (rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module, const char *)(f, m, b->inst->code->name)) != CUE_SUCCESS)
+        snprintf(why, room, "the instrumented code has no such kernel");
+    if (m && g->n_modules < MG_COUNT_OF(g->modules))
+        g->modules[g->n_modules++] = m;
+    return rc;
+}
+
+static int attribute_of(cu_function f, int what)
+{
+    int v = 0;
+    return MG_REAL_AS(cuFuncGetAttribute, int *, int, cu_function)(&v, what, f) == CUE_SUCCESS ? v : 0;
+}
+
+/* The assembler keeps registers few, so that many warps fit. A twin that has no more of them than the native code has lost loads under way, or spills,
+ * for its counters. Where all CTAs of the launch that it is made for run at once and leave room for more registers, it is made once more, told so. */
+static void widen(struct mg_body *b, cu_function *f)
+{
+    static const unsigned sizes[] = {255, 168, 128, 96, 80, 64, 56, 48, 40}; /* few, so that launches of like sizes share machine code */
+    struct mg_gpu_body *g = b->gpu;
+    struct mg_nv_jit j = options_of(b);
+    unsigned most = 0, regs = attribute(CUDEV_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536), bound;
+    int native = b->inst->regs_native;
+    const char *text = b->variant->text, *body;
+    for (unsigned k = 0; k < MG_COUNT_OF(sizes) && !most; k++)
+        if (sizes[k] <= b->most_registers)
+            most = sizes[k];
+    if (!b->must_fit || native < FEW_REGISTERS || most <= (unsigned)native || j.max_registers || attribute_of(*f, CUFUNC_NUM_REGS) > native)
+        return;
+    if ((bound = bound_of(text, &body)) != 0)
+        text = bounded(b, MG_MAX((regs + most * bound - 1) / (most * bound), 1u));
+    else if (!strstr(text, ".minnctapersm") && !strstr(text, ".maxnreg"))
+        j.max_registers = most;
+    else
+        return;
+    cu_function wide = NULL;
+    void *code = NULL;
+    size_t bytes;
+    char why[400];
+    uint64_t start = mg_now_ns();
+    cu_result rc = mg_nv_compile(text, strlen(text), &j, &code, &bytes, why, sizeof why);
+    mg_jit_spent(mg_now_ns() - start);
+    if (rc == CUE_SUCCESS && load_code(b, text, code, &j, &wide, why, sizeof why) == CUE_SUCCESS) {
+        g->narrow = *f;
+        *f = wide;
+    }
+    free(code);
+    if (text != b->variant->text)
+        free((char *)(uintptr_t)text);
+}
+
+bool mg_gpu_load(struct mg_body *b, void **twin, char *why, size_t room)
+{
+    struct mg_gpu_body *g = b->gpu;
     cu_function f = NULL;
     if (!g || g->rc != CUE_SUCCESS) {
         snprintf(why, room, "%s", g ? g->why : "out of memory");
@@ -207,20 +301,15 @@ bool mg_gpu_load(struct mg_body *b, void **twin, char *why, size_t room)
     }
     struct mg_nv_jit j = options_of(b);
     mg_gpu_widen_stack(b->inst);
-    uint64_t start = mg_now_ns();
-    cu_result rc = mg_nv_load(text_of(b), g->code, &j, &m, why, room);
-    if (!g->code) /* the driver has compiled it while loading */
-        mg_jit_spent(mg_now_ns() - start);
-    if (rc == CUE_SUCCESS && (rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module, const char *)(&f, m, b->inst->code->name)) != CUE_SUCCESS)
-        snprintf(why, room, "the instrumented code has no such kernel");
-    int sm = 0;
-    if (MG_REAL_AS(cuFuncGetAttribute, int *, int, cu_function)(&sm, CUFUNC_PTX_VERSION, b->inst->function) == CUE_SUCCESS)
+    cu_result rc = load_code(b, text_of(b), g->code, &j, &f, why, room);
+    int sm = attribute_of(b->inst->function, CUFUNC_PTX_VERSION);
+    if (sm)
         b->inst->code->native_sm = (uint16_t)sm;
     free(g->code);
     g->code = NULL;
     g->compiled = false;
-    if (m && g->n_modules < MG_COUNT_OF(g->modules))
-        g->modules[g->n_modules++] = m;
+    if (rc == CUE_SUCCESS && !g->cap)
+        widen(b, &f);
     *twin = f;
     return rc == CUE_SUCCESS;
 }
@@ -253,6 +342,7 @@ bool mg_gpu_unload(struct mg_body *b)
     if (b->symbols)
         mg_nv_give_back(g->x, b->symbols, b->variant->n_symbols * sizeof(uint64_t));
     g->n_modules = 0;
+    g->narrow = NULL;
     b->symbols = 0;
     return true;
 }
@@ -283,16 +373,6 @@ static const struct mg_gpu_fit *fit_of(struct mg_body *b, const struct mg_shape 
     }
     pthread_mutex_unlock(&mg_session.lock);
     return room;
-}
-
-static unsigned attribute(int what, unsigned otherwise)
-{
-    cu_device dev = 0;
-    int v = 0;
-    MG_REAL_AS(cuCtxGetDevice, cu_device *)(&dev);
-    if (MG_REAL_AS(cuDeviceGetAttribute, int *, int, cu_device)(&v, what, dev) != CUE_SUCCESS || v <= 0)
-        return otherwise;
-    return (unsigned)v;
 }
 
 /* Does the launch natively run all its CTAs at once, so that something may depend on that? */
@@ -327,34 +407,56 @@ static bool fits(const struct mg_gpu_fit *f, const struct mg_shape *s)
     return !(s->cooperative || is_wave(ctas, f->native)) || ctas <= sms * (uint64_t)f->twin;
 }
 
+/* Would fewer of its CTAs run at once than natively? */
+static bool is_starved(const struct mg_gpu_fit *f, const struct mg_shape *s)
+{
+    return f->twin < f->native && (uint64_t)s->grid[0] * s->grid[1] * s->grid[2] > attribute(CUDEV_MULTIPROCESSOR_COUNT, 1) * (uint64_t)f->twin;
+}
+
+static pthread_mutex_t again = PTHREAD_MUTEX_INITIALIZER; /* another twin in its place */
+
+static void replace(struct mg_body *b, void *twin)
+{
+    mg_twin_settings(b->inst, twin);
+    b->twin = twin;
+    mg_kernel_add_twin(b);
+    __atomic_store_n(&b->gpu->n_fits, 0, __ATOMIC_RELEASE);
+}
+
+/* The twin as it is without more registers than the assembler likes: it is there already. */
+static void narrow(struct mg_body *b)
+{
+    pthread_mutex_lock(&again);
+    void *twin = b->gpu->narrow;
+    if (twin)
+        replace(b, twin);
+    b->gpu->narrow = NULL;
+    pthread_mutex_unlock(&again);
+}
+
 /* Once more with as many registers as the native number of CTAs leaves. */
 static bool load_capped(struct mg_body *b, const struct mg_shape *s, const struct mg_gpu_fit *f)
 {
     struct mg_gpu_body *g = b->gpu;
-    static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
     unsigned threads = (f->threads + 31) / 32 * 32, regs = attribute(CUDEV_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536);
     unsigned cap = regs / (threads * (unsigned)MG_MAX(f->native, 1)) / 8 * 8;
     void *twin = NULL;
     char why[400];
     bool ok = false;
-    pthread_mutex_lock(&loading);
+    pthread_mutex_lock(&again);
     if (!g->capped && cap >= 16) {
         g->cap = cap;
         if (!g->text)
-            bound_ctas(b, f->native);
+            g->text = bounded(b, (unsigned)f->native);
         ok = mg_gpu_may_load(b, s);
         if (ok) {
             g->capped = true;
             ok = mg_gpu_load(b, &twin, why, sizeof why);
         }
-        if (ok) {
-            mg_twin_settings(b->inst, twin);
-            b->twin = twin;
-            mg_kernel_add_twin(b);
-            __atomic_store_n(&g->n_fits, 0, __ATOMIC_RELEASE);
-        }
+        if (ok)
+            replace(b, twin);
     }
-    pthread_mutex_unlock(&loading);
+    pthread_mutex_unlock(&again);
     return ok;
 }
 
@@ -363,6 +465,10 @@ const char *mg_gpu_why_not(struct mg_body *b, const struct mg_shape *s)
     struct mg_gpu_fit room;
     for (int attempt = 0; attempt < 2; attempt++) {
         const struct mg_gpu_fit *f = fit_of(b, s, &room);
+        if (b->gpu->narrow && (is_starved(f, s) || !fits(f, s))) {
+            narrow(b);
+            f = fit_of(b, s, &room);
+        }
         if (fits(f, s))
             return NULL;
         if (f->native == 0)

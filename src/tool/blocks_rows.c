@@ -15,7 +15,8 @@
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
-#define FEW (4 * MG_BANK) /* bits that registers hold well */
+#define FEW (4 * MG_BANK) /* bits that registers hold well anyhow */
+#define ROOM 40           /* registers more than natively, for a fuller twin */
 
 struct rows {
     struct mg_rfunc *f;
@@ -114,6 +115,15 @@ static void choose_cuts(struct rows *r)
     free(at);
 }
 
+/* Bits that registers hold well: all there may be, where the launch has room for registers (inject/gpu_twin.c tells the assembler). */
+static uint32_t few_bits(const struct mg_rfunc *f)
+{
+    const struct mg_twin *t = f->x.t;
+    const struct mg_func *k = &t->m->funcs.at[t->kernel];
+    bool room = t->must_fit && t->registers && t->most_registers >= t->registers + ROOM && !k->minnctapersm && !k->maxnreg;
+    return room ? MG_BANK * MG_BIT_BANKS : FEW;
+}
+
 bool mg_rows_plan(struct mg_rfunc *f, bool *taken)
 {
     struct rows r = {.f = f, .bits = mg_xcalloc(f->n_measured + 1, sizeof *r.bits)};
@@ -121,7 +131,7 @@ bool mg_rows_plan(struct mg_rfunc *f, bool *taken)
         if (f->plan->list[i].width == MG_WIDTH_BIT) r.bits[r.n_bits++] = i;
     bool plain = f->redux && !f->n_sources && f->n == f->n_measured;
     for (uint32_t b = 0; b < f->x.c->n_blocks; b++) plain = plain && !f->may_leave[b];
-    if (plain && r.n_bits > FEW) choose_cuts(&r);
+    if (plain && r.n_bits > few_bits(f)) choose_cuts(&r);
     uint32_t *used = mg_xcalloc(f->n_cuts + 2, sizeof *used);
     for (uint32_t i = 0; f->n_cuts && i < r.n_bits; i++) {
         uint32_t row = 0;

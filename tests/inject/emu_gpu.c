@@ -7,6 +7,8 @@
  *   EMU_GPU_MEMORY=N    no single allocation of N bytes or more
  *   EMU_GPU_COUNT       at the end: modules loaded, most at once, allocations made
  *   EMU_GPU_CTAS=N      a multiprocessor takes N CTAs of a twin
+ *   EMU_GPU_WIDE=N      and so of one that was told how many registers there may be
+ *   EMU_GPU_REGISTERS=N every function has N registers
  *   EMU_GPU_VIRTUAL=NN  machine code is said to be made from PTX of compute_NN */
 #include <pthread.h>
 #include <stdio.h>
@@ -71,7 +73,24 @@ static cu_result count_module(cu_result rc, int by)
     return rc;
 }
 static cu_result load_data(cu_module *m, const void *p) { return count_module(wait_cuModuleLoadData(m, p), 1); }
-static cu_result load_data_ex(cu_module *m, const void *p, unsigned n, int *o, void **v) { return count_module(wait_cuModuleLoadDataEx(m, p, n, o, v), 1); }
+static bool told;                    /* how many registers there may be: the text that was compiled last */
+static const struct mg_module *wide; /* the twin that was loaded from such a text last */
+static void note_told(unsigned n, const int *keys, const char *text)
+{
+    told = text && strstr(text, ".minnctapersm");
+    for (unsigned k = 0; k < n; k++)
+        told |= keys[k] == CUJIT_MAX_REGISTERS;
+}
+static cu_result load_data_ex(cu_module *m, const void *p, unsigned n, int *o, void **v)
+{
+    cu_function f;
+    if (n) /* else it is machine code */
+        note_told(n, o, p);
+    cu_result rc = count_module(wait_cuModuleLoadDataEx(m, p, n, o, v), 1);
+    if (!rc && told && !((cu_result(*)(cu_function *, unsigned, cu_module))real[FN_cuModuleEnumerateFunctions])(&f, 1, *m))
+        wide = mg_driver_module(f);
+    return rc;
+}
 static cu_result unload(cu_module m) { return count_module(wait_cuModuleUnload(m), -1); }
 static void print_counts(void) { fprintf(stderr, "modules: %u %u %u\n", n_loaded, most_modules, n_allocations); }
 
@@ -82,10 +101,12 @@ static cu_result link_create(unsigned n, int *keys, void **values, cu_link *link
     for (unsigned k = 0; k < n; k++)
         if (keys[k] == CUJIT_ERROR_LOG_BUFFER)
             link_log = values[k];
+    note_told(n, keys, NULL);
     return ((cu_result(*)(unsigned, int *, void **, cu_link *))real[FN_cuLinkCreate_v2])(n, keys, values, link);
 }
 static cu_result link_add(cu_link link, int type, void *data, size_t bytes, const char *name, unsigned n, int *keys, void **values)
 {
+    told |= strstr(data, ".minnctapersm") != NULL;
     const char *newest = getenv("EMU_GPU_PTX"), *version = strstr(data, ".version ");
     if (newest && version && (int)(strtod(version + 9, NULL) * 10 + 0.5) > atoi(newest))
         return CUE_UNSUPPORTED_PTX_VERSION;
@@ -101,6 +122,8 @@ static cu_result function_attribute(int *v, int what, cu_function f)
     cu_result rc = ((cu_result(*)(int *, int, cu_function))real[FN_cuFuncGetAttribute])(v, what, f);
     if (!rc && what == CUFUNC_PTX_VERSION && getenv("EMU_GPU_VIRTUAL"))
         *v = atoi(getenv("EMU_GPU_VIRTUAL"));
+    if (!rc && what == CUFUNC_NUM_REGS && getenv("EMU_GPU_REGISTERS"))
+        *v = atoi(getenv("EMU_GPU_REGISTERS"));
     return rc;
 }
 static cu_result mem_alloc(cu_ptr *p, size_t bytes)
@@ -120,8 +143,12 @@ static cu_result occupancy(int *n, cu_function f, int threads, size_t shared)
     cu_result rc = ((cu_result(*)(int *, int, cu_function))real[FN_cuFuncGetAttribute])(&bytes, CUFUNC_SHARED_SIZE_BYTES, f);
     size_t all = (size_t)bytes + shared + 1024;
     *n = at < (int)(233472 / all) ? at : (int)(233472 / all);
-    const char *twins = getenv("EMU_GPU_CTAS");
-    const struct mg_module *m = twins && !rc ? mg_driver_module(f) : NULL;
+    const char *twins = getenv("EMU_GPU_CTAS"), *wides = getenv("EMU_GPU_WIDE");
+    const struct mg_module *m = (twins || wides) && !rc ? mg_driver_module(f) : NULL;
+    if (m && wides && m == wide)
+        twins = wides;
+    if (!twins)
+        return rc;
     if (m && mg_intern_find((struct mg_intern *)&m->names, "__mg_ctx", 8))
         *n = atoi(twins);
     return rc;
