@@ -25,6 +25,12 @@ static enum mg_err open_device(struct mg_device **out, const struct mg_device_op
     if (!dev->opts.printf_bytes) dev->opts.printf_bytes = 1u << 20;
     dev->isa = emu_isa_best();
     dev->next_seq = 1;
+    dev->rooms = calloc(dev->n_workers, sizeof *dev->rooms);
+    if (!dev->rooms) {
+        free(dev->properties);
+        free(dev);
+        return mg_diag_err(d, MG_ERR_NO_MEMORY, "no memory for a device");
+    }
     pthread_mutex_init(&dev->lock, NULL);
     *out = dev;
     return MG_ERR_OK;
@@ -35,6 +41,8 @@ static void close_device(struct mg_device *dev)
     if (!dev) return;
     emu_pool_free(dev);
     while (dev->mods) emu_module_unload(dev->mods);
+    for (uint32_t k = 0; k < dev->n_workers; k++) emu_room_put(dev, k, NULL);
+    free(dev->rooms);
     mg_buf_release(&dev->print);
     mg_map_release(&dev->strays);
     free(atomic_load(&dev->trace));

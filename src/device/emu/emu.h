@@ -232,6 +232,7 @@ struct mg_device {
     _Atomic uint64_t launches;
     struct mg_map strays;      /* (module, node) whose stray reads or findings were told, under lock */
     struct emu_pool *pool;
+    _Atomic(struct emu_room *) *rooms; /* by worker; NULL: in use, or none yet */
     const struct emu_compiler *compiler; /* NULL: none; set before modules are loaded */
     void *compiler_own;
 };
@@ -323,6 +324,7 @@ struct emu_worker { /* one thread working on one launch */
     struct emu_cta *cta;   /* running */
     struct emu_cta *idle;  /* for reuse */
     bool rotated;          /* a turn ended while other sets of the warp were ready */
+    struct emu_room *room; /* memory kept for the next launch */
     void *compiled;        /* the compiler's own */
     struct emu_findings *found; /* --check */
     jmp_buf out;
@@ -403,6 +405,7 @@ void emu_launch_run(struct mg_device *dev, const struct mg_launch *l, struct mg_
 struct emu_kids;
 void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_launch_stats *stats, struct mg_fault *fault, struct emu_kids *kids); /* one grid */
 void emu_pool_free(struct mg_device *dev);
+void emu_room_put(struct mg_device *dev, uint32_t worker, struct emu_room *r); /* for its next launch; what lay there is freed */
 
 /* fault.c */
 void emu_fault(struct emu_frame *f, const struct emu_op *op, enum mg_fault_kind kind, int lane, uint64_t address, uint32_t bytes, const char *fmt, ...) MG_NORETURN MG_PRINTF(7, 8);

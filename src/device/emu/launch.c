@@ -7,6 +7,7 @@
  * only when nothing else moves, or when they come before the one that waits (share.h).
  */
 #include "device/emu/check.h"
+#include "device/emu/room.h"
 #include "device/emu/share.h"
 
 #include <sched.h>
@@ -41,11 +42,11 @@ struct emu_pool {
 
 /* ---- CTAs ------------------------------------------------------------------------------------ */
 
-static void free_frames(struct emu_frame *f)
+static void free_frames(struct emu_room *room, struct emu_frame *f)
 {
     while (f) {
         struct emu_frame *n = f->next_of_warp;
-        free(f);
+        emu_room_give(room, f, sizeof *f + f->fn->frame_bytes);
         f = n;
     }
 }
@@ -54,10 +55,10 @@ static void cta_free_one(struct emu_cta *c)
 {
     for (uint32_t k = 0; k < c->warps_cap; k++) {
         struct emu_warp *w = &c->warps[k];
-        free_frames(w->all);
+        free_frames(c->wk->room, w->all);
     }
     emu_check_free(c->check);
-    free(c->warps);
+    emu_room_give(c->wk->room, c->warps, c->n_warps * sizeof *c->warps);
     if (c->shared_cap <= SMALL_SHARED) free(c->shared);
     else if (c->shared) munmap(c->shared, c->shared_cap);
     if (c->local) munmap(c->local, c->local_cap);
@@ -93,7 +94,8 @@ static struct emu_cta *cta_new_one(struct emu_worker *wk)
     c->n_threads = b->x * b->y * b->z;
     c->n_warps = (c->n_threads + EMU_LANES - 1) / EMU_LANES;
     c->warps_cap = c->n_warps;
-    c->warps = calloc(c->n_warps, sizeof *c->warps);
+    c->warps = emu_room_take(wk->room, c->n_warps * sizeof *c->warps);
+    if (c->warps) memset(c->warps, 0, c->n_warps * sizeof *c->warps);
     c->shared_bytes = l->shared_bytes;
     c->shared_cap = ROUND_UP(MG_MAX(l->shared_bytes, 1), 4096);
     if (c->shared_cap > SMALL_SHARED) c->shared = map(c->shared_cap);
@@ -379,17 +381,32 @@ static void work_loop(struct emu_worker *wk, struct queue *suspended)
     }
 }
 
+void emu_room_put(struct mg_device *dev, uint32_t worker, struct emu_room *r)
+{
+    struct emu_room *old = atomic_exchange(&dev->rooms[worker % dev->n_workers], r);
+    if (old) emu_room_release(old);
+    free(old);
+}
+
+static struct emu_room *take_room(struct mg_device *dev, uint32_t worker)
+{
+    struct emu_room *r = atomic_exchange(&dev->rooms[worker % dev->n_workers], NULL);
+    return r ? r : calloc(1, sizeof *r);
+}
+
 /* One thread's share of a launch. */
 static void work(struct emu_launch *l, uint32_t ix)
 {
     struct emu_worker *wk = calloc(1, sizeof *wk);
     struct queue suspended = {0}, *q = &suspended;
     if (wk) {
-        *wk = (struct emu_worker){.l = l, .dev = l->dev, .ix = ix, .n_ranges = l->code->n_caches};
+        *wk = (struct emu_worker){.l = l, .dev = l->dev, .ix = ix, .n_ranges = l->code->n_caches, .room = take_room(l->dev, ix)};
         wk->ranges = calloc(wk->n_ranges + 1, sizeof *wk->ranges);
     }
-    if (!wk || !wk->ranges) {
+    if (!wk || !wk->ranges || !wk->room) {
         no_memory(l);
+        if (wk) free(wk->ranges);
+        if (wk) emu_room_put(l->dev, ix, wk->room);
         free(wk);
         return;
     }
@@ -413,6 +430,7 @@ static void work(struct emu_launch *l, uint32_t ix)
     atomic_fetch_add(&l->thread_insts, wk->thread_insts);
     if (wk->compiled) wk->dev->compiler->worker_end(wk);
     if (wk->found) emu_check_worker_end(wk);
+    emu_room_put(l->dev, ix, wk->room);
     free(wk->ranges);
     free(wk);
 }

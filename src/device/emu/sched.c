@@ -6,6 +6,7 @@
  */
 #include "device/emu/check.h"
 #include "device/emu/matrix.h"
+#include "device/emu/room.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +105,7 @@ struct emu_frame *emu_frame_push(struct emu_warp *w, struct emu_func *fn, struct
             break;
         }
     if (!f) {
-        f = aligned_alloc(64, (sizeof *f + fn->frame_bytes + 63) & ~(size_t)63);
+        f = emu_room_take(w->wk->room, sizeof *f + fn->frame_bytes);
         if (!f) {
             if (parent) emu_fault(parent, call, MG_FAULT_MEMORY, emu_first(mask), 0, 0, "host memory ran out for a call");
             return NULL;
