@@ -697,6 +697,22 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set)
     free(words);
 }
 
+/* Other CTAs than the first leave: that one counts for all. */
+static mg_id leave_to_first(struct mg_rfunc *f, mg_id out)
+{
+    struct mg_emit *x = &f->x;
+    mg_id p = mg_rc_tp(f, 1), some = mg_rc_t32(f, 5), one = mg_rc_t32(f, 6);
+    EMIT("mov.u32", R(some), mg_o_sreg(MG_SREG_ctaid, 1));
+    for (uint8_t axis = 2; axis <= 3; axis++) {
+        EMIT("mov.u32", R(one), mg_o_sreg(MG_SREG_ctaid, axis));
+        EMIT("or.b32", R(some), R(some), R(one));
+    }
+    EMIT("setp.ne.u32", R(p), R(some), I(0));
+    out = out ? out : mg_rc_label(f);
+    mg_rc_branch(f, p, false, out);
+    return out;
+}
+
 void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guard_not)
 {
     struct mg_emit *x = &f->x;
@@ -705,6 +721,7 @@ void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guar
     if (!any) return;
     mg_id out = 0;
     if (guard) mg_rc_branch(f, guard, !guard_not, out = mg_rc_label(f));
+    if (f->alike) out = leave_to_first(f, out);
     mg_rc_unreal(f);
     if (f->sync) {
         flush_warps(f, set);

@@ -15,6 +15,7 @@
  * Warp entries: as in scheme class, a cohort's blocks by what its first lane alone has measured, others
  * by the lowest active lane; in functions whose counters travel all by that, in the CTA's shared memory.
  */
+#include "analysis/alike.h"
 #include "tool/blocks_regs.h"
 
 #include <stdio.h>
@@ -426,6 +427,47 @@ static void add_sources(const struct kernel *k, struct mg_rfunc *f)
     }
 }
 
+/* ---- what CTA 0 counts for all ---------------------------------------------------------------------------- */
+
+static bool enters_alike(const struct mg_rfunc *f, const struct mg_alike *a, uint32_t loop)
+{
+    const struct mg_cfg *c = f->x.c;
+    const struct mg_block *h = &c->blocks[f->plan->loops->loops[loop].header];
+    for (uint32_t i = 0; i < h->n_preds; i++) {
+        uint32_t p = c->preds[h->pred_at + i];
+        if (c->reachable[p] && !mg_loops_contains(f->plan->loops, loop, p) && !mg_alike_end(a, c, p)) return false;
+    }
+    return true;
+}
+
+static bool is_alike(const struct mg_rfunc *f, const struct mg_alike *a, uint32_t counter)
+{
+    const struct mg_count *k = &f->plan->list[counter];
+    const struct mg_rc *c = &f->counters[counter];
+    if (c->kind != MG_RC_BIT && c->kind != MG_RC_FEW && c->kind != MG_RC_64 && (c->kind != MG_RC_32 || c->guarded)) return false;
+    bool alike = true;
+    switch (k->kind) {
+    case MG_COUNT_ENTRY: return false;
+    case MG_COUNT_BLOCK: return a->block[k->block];
+    case MG_COUNT_EDGE: case MG_COUNT_LEAVE: return mg_alike_end(a, f->x.c, k->block);
+    case MG_COUNT_IV:
+        for (uint32_t i = 0; i < k->n_ifs; i++) alike = alike && mg_alike_reg(a, k->ifs[i].pred);
+        return alike && a->block[f->plan->ivs->list[k->iv].block] && enters_alike(f, a, f->plan->ivs->list[k->iv].loop);
+    }
+    return false;
+}
+
+/* Counters that every CTA's threads count alike reach memory from CTA 0 alone, whose share is multiplied where counts are read: where all of them are
+ * like that, since asking for the CTA costs as many instructions as are saved otherwise. */
+static bool all_alike(const struct mg_rfunc *f)
+{
+    bool all = !f->x.ix && f->x.o->scope == MG_COUNT_FULL && !f->x.o->warps && !f->n_cohorts && !f->n_cuts && !f->n_sources && !f->n_near && f->n_measured;
+    struct mg_alike *a = all ? mg_alike_new(f->x.c, f->may_leave) : NULL;
+    for (uint32_t i = 0; all && i < f->n_measured; i++) all = is_alike(f, a, i);
+    mg_alike_free(a);
+    return all;
+}
+
 static void plan_counters(const struct kernel *kernel, struct mg_rfunc *f)
 {
     const struct mg_count_plan *p = f->plan;
@@ -449,6 +491,7 @@ static void plan_counters(const struct kernel *kernel, struct mg_rfunc *f)
     if (f->n_sources) add_sources(kernel, f);
     assign_kinds(f, all);
     free(all);
+    f->alike = all_alike(f);
     mg_rc_assign_registers(f, y ? y->regs[(size_t)f->x.ix * y->n_cells] : 0);
 }
 
@@ -720,6 +763,7 @@ static void place_counters(struct kernel *k, uint32_t i, struct mg_counter_flow 
         out->n_callers = f->n_callers;
         f->callers = NULL;
     }
+    out->n_alike = f->alike ? mg_rc_slots(f) : 0;
     if (f->carried) place_copies(k, i, out);
     out->cohorts = mg_xcalloc(f->n_cohorts + 1, sizeof *out->cohorts);
     out->n_cohorts = f->n_cohorts;

@@ -64,6 +64,7 @@ struct mg_rfunc {
     mg_id local, local_reg;  /* variable, its address */
     mg_id flagged;           /* not 0: some byte in local memory is set; 0: there are none */
     uint32_t n_shared, shared_slot; mg_id shared; /* words in shared memory, slot of the first; variable */
+    bool alike;              /* every CTA counts as much: CTA 0 alone adds to memory */
     bool all_shared;         /* nothing is counted elsewhere, and not much */
     struct mg_rrange { uint32_t loop, first, n; } *ranges; uint32_t n_ranges; /* not NULL: each word of those is some loop's, which clears and drains it (blocks_loop.c) */
     uint32_t n_near;         /* the kernel's: those of them that count warps in functions whose counters travel */

@@ -88,12 +88,13 @@ struct reader {
     const struct mg_counter_layout *l;
     uint64_t *sums;      /* by counter */
     uint64_t *threads, *warps; /* results */
-    uint64_t n_threads, n_warps;
+    uint64_t n_threads, n_warps, n_ctas;
 };
 
 static void read_flow(const struct reader *r, const struct mg_counter_flow *f)
 {
     uint64_t entries = f->by_launch ? r->n_threads : 0;
+    for (uint32_t i = 0; i < f->n_alike; i++) r->sums[f->at + i] *= r->n_ctas;
     for (uint32_t i = 0; i < f->n_callers; i++) entries += r->threads[f->callers[i]];
     if (f->slots) {
         uint64_t *measured = mg_xcalloc(f->n + 1, sizeof *measured);
@@ -115,7 +116,7 @@ static void read_flow(const struct reader *r, const struct mg_counter_flow *f)
 
 void mg_counters_read(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw, uint64_t *threads, uint64_t *warps)
 {
-    struct reader r = {.l = l, .sums = mg_xcalloc(l->n_counters + 1, sizeof *r.sums)};
+    struct reader r = {.l = l, .n_ctas = volume(g->grid), .sums = mg_xcalloc(l->n_counters + 1, sizeof *r.sums)};
     count_entries(l, g, &r.n_threads, &r.n_warps);
     if (g->times) {
         r.n_threads *= g->times;

@@ -20,6 +20,7 @@ struct mg_counter_flow {
     uint32_t n;              /* measured */
     uint32_t *slots, n_copies; /* else (at unused): measured[i] is the sum of counters slots[k * n + i] over the copies k */
     bool by_launch;          /* the kernel: entered once by every thread that counts */
+    uint32_t n_alike;        /* of the kernel: its counters, where CTA 0 alone has counted, as every other would have; else 0 */
     uint32_t *callers, n_callers; /* else, with flow.needs_entries: blocks (dense) each entry of which calls it once */
     struct mg_counter_cohort *cohorts; uint32_t n_cohorts;
 };

@@ -607,6 +607,11 @@ MG_TEST(tool_blocks_all_shared)
         }
         release(&r);
     }
+    struct run one = {0}, class = {0}; /* one CTA's counts: not all that are drained */
+    if (run_both(&one, text, "k", 6, 72, 0, "counters=register,warps=off,sm=90,registers=0,scope=cta,cta=2") && run_both(&class, text, "k", 6, 72, 0, "counters=class,warps=off,scope=cta,cta=2"))
+        for (uint32_t b = 0; b < one.sites->n_blocks; b++) MG_CHECK_EQ(one.threads[b], class.threads[b]);
+    release(&one);
+    release(&class);
 }
 
 /* Branches that no round of their loop changes are counted behind it. */
@@ -803,6 +808,42 @@ MG_TEST(tool_blocks_rest)
         mg_buf_release(&b);
     }
     preset_from = NULL;
+}
+
+/* What every CTA does alike, CTA 0 counts for all: what follows from the parameters, the shape and the thread's place. What follows from the CTA's
+ * number, from memory or other threads, or stands behind a branch on such, each CTA counts. */
+MG_TEST(tool_blocks_alike)
+{
+#define LOOP(a, b, part, bound) /* part: sets %p1 */ \
+    "mov.u32 %r6, 0;\n" a ": add.u32 %r6, %r6, 1; " part " @%p1 bra " b "; mad.lo.u32 %r9, %r9, 5, 1; st.global.u32 [%rd1], %r9;\n" b ": setp.lt.u32 %p2, %r6, " bound "; @%p2 bra " a ";\n"
+    static const char begin[] = HEAD ENTRY("k") GID "ld.param.u32 %r4, [n]; mov.u32 %r5, %tid.x; mov.u32 %r9, %r1;\n";
+    static const char *const end = "st.global.u32 [%rd1], %r9; ret;\n}\n";
+    static const struct { const char *body; bool alike; } cases[] = {
+        {LOOP("A", "B", "and.b32 %r7, %r5, %r6; setp.eq.u32 %p1, %r7, 1;", "%r4"), true},
+        {LOOP("A", "B", "and.b32 %r7, %r2, %r6; setp.eq.u32 %p1, %r7, 1;", "%r4"), false},
+        {"ld.global.u32 %r8, [%rd1]; add.u32 %r8, %r8, %r2;\n" LOOP("A", "B", "and.b32 %r7, %r5, %r6; setp.eq.u32 %p1, %r7, 1;", "%r8"), false},
+        {"and.b32 %r8, %r2, 1; setp.eq.u32 %p3, %r8, 0; @%p3 bra C;\n" LOOP("A", "B", "and.b32 %r7, %r5, %r6; setp.eq.u32 %p1, %r7, 1;", "%r4") "C:\n", false},
+        {"setp.gt.u32 %p3, %r1, 100; @%p3 exit;\n" LOOP("A", "B", "and.b32 %r7, %r5, %r6; setp.eq.u32 %p1, %r7, 1;", "%r4"), false},
+        {"mov.u32 %r8, 0;\nC: add.u32 %r8, %r8, 1; setp.lt.u32 %p3, %r8, %r2; @%p3 bra C;\n" LOOP("A", "B", "setp.eq.u32 %p1, %r6, %r8;", "%r4"), false},
+        {"mov.u32 %r8, 0; setp.eq.u32 %p3, %r2, 1; @%p3 mov.u32 %r8, 3;\n" LOOP("A", "B", "setp.gt.u32 %p1, %r6, %r8;", "%r4"), false},
+        {"mov.u32 %r8, 7; setp.ne.u32 %p3, %r2, 1; @%p3 bra C; mov.u32 %r8, 3;\nC:\n" LOOP("A", "B", "and.b32 %r7, %r5, %r6; setp.eq.u32 %p1, %r7, 1;", "%r8"), false},
+        {"vote.sync.ballot.b32 %r8, %p1, -1; and.b32 %r8, %r8, 0; add.u32 %r8, %r8, %r4;\n" LOOP("A", "B", "and.b32 %r7, %r5, %r6; setp.eq.u32 %p1, %r7, 1;", "%r8"), false},
+        {LOOP("A", "B", "and.b32 %r7, %r5, %r6; setp.eq.u32 %p1, %r7, 1;", "%r4") "and.b32 %r8, %r2, 1; setp.eq.u32 %p3, %r8, 0; @%p3 bra D; xor.b32 %r9, %r9, 5; st.global.u32 [%rd1], %r9;\nD:\n"
+         LOOP("E", "F", "setp.eq.u32 %p1, %r6, 2;", "%r4"), false},
+    };
+    for (unsigned k = 0; k < MG_COUNT_OF(cases); k++)
+        for (unsigned t = 0; t < 2; t++) {
+            char text[4000], what[60];
+            struct run r;
+            snprintf(text, sizeof text, "%s%s%s", begin, cases[k].body, end);
+            snprintf(what, sizeof what, "alike %u", k);
+            if (run_both(&r, text, "k", 5, t ? 72 : 64, 6, t ? "counters=register,warps=off" : "counters=register,warps=off,sm=90")) {
+                check_witness(&r, what);
+                MG_CHECK_EQ(strstr(r.text, ", %ctaid.z;") != NULL, cases[k].alike);
+            }
+            release(&r);
+        }
+#undef LOOP
 }
 
 /* Shared arrays of whole 16 bytes are aligned so; the one whose size the launch gives only where it lies as before. */
