@@ -8,6 +8,7 @@ struct planner {
     const struct mg_module *m;
     const struct mg_uniform *u;
     const struct mg_dom *dom;
+    const struct mg_loops *loops; /* whose rounds may be many: NULL in functions that are called, which are entered for a few */
     struct mg_lanes_plan *l;
 };
 
@@ -82,6 +83,12 @@ static uint32_t other_way_in(const struct planner *p, uint32_t s, uint32_t b)
     return q == b || table || mg_dom_over(p->dom, s, q) ? MG_NO_BLOCK : q;
 }
 
+/* A loop by itself around which there is no other: inner ones mostly have few rounds, and beginning and ending a run takes as long as four. */
+static bool is_long(const struct planner *p, uint32_t b)
+{
+    return p->loops && p->loops->loop_of[b] != MG_NO_LOOP && p->loops->loops[p->loops->loop_of[b]].parent == MG_NO_LOOP;
+}
+
 static void choose_teller(struct planner *p, uint32_t b)
 {
     const struct mg_block *k = &p->c->blocks[b];
@@ -94,7 +101,7 @@ static void choose_teller(struct planner *p, uint32_t b)
         if (i < 2 ? s == b || p->c->blocks[s].n_preds != 1 : x->mask == MG_NO_BLOCK || (q = other_way_in(p, s, b)) == MG_NO_BLOCK) continue;
         p->l->blocks[s].tells = b;
         p->l->blocks[s].enters = q;
-        p->l->blocks[s].runs = s == b;
+        p->l->blocks[s].runs = s == b && is_long(p, b);
         x->told_by = s;
     }
 }
@@ -113,7 +120,7 @@ static void look_at_branches(struct planner *p)
 
 struct mg_lanes_plan *mg_lanes_plan_new(struct mg_patch *patch, uint32_t func_ix)
 {
-    struct planner p = {.c = mg_patch_cfg(patch, func_ix), .dom = mg_patch_dom(patch, func_ix), .l = mg_xcalloc(1, sizeof *p.l)};
+    struct planner p = {.c = mg_patch_cfg(patch, func_ix), .dom = mg_patch_dom(patch, func_ix), .loops = func_ix ? NULL : mg_patch_loops(patch, func_ix), .l = mg_xcalloc(1, sizeof *p.l)};
     bool *may_leave = mg_xcalloc(p.c->n_blocks + 1, 1);
     for (uint32_t b = 0; b < p.c->n_blocks; b++) may_leave[b] = mg_patch_may_leave(patch, func_ix, b);
     struct mg_equiv *e = mg_equiv_new(p.c, may_leave);
