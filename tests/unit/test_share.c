@@ -81,6 +81,19 @@ MG_TEST(share_alone)
     }
 }
 
+/* Each has a part of its own, that it likes where nobody else does. */
+MG_TEST(share_claim)
+{
+    struct hand h;
+    set_up(&h, 100, 3, false);
+    MG_CHECK_EQ(emu_span_claim(&h.l, 1), 1);
+    MG_CHECK_EQ(emu_span_claim(&h.l, 4), 2);
+    MG_CHECK_EQ(emu_span_claim(&h.l, 1), 0);
+    MG_CHECK_EQ(emu_span_claim(&h.l, 5), 2);
+    emu_spans_release(&h.l);
+    free((void *)h.taken);
+}
+
 MG_TEST(share_order)
 {
     struct hand h;

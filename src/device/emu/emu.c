@@ -1,6 +1,7 @@
 /* The emulator device: struct mg_device_ops over load, decode and launch. */
 #include "device/emu/emu.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,6 +19,8 @@ static enum mg_err open_device(struct mg_device **out, const struct mg_device_op
     dev->properties = opts && opts->properties ? strdup(opts->properties) : NULL;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     dev->n_workers = dev->opts.workers ? dev->opts.workers : cores > 0 ? (uint32_t)cores : 1;
+    cpu_set_t cpus;
+    dev->n_cpus = sched_getaffinity(0, sizeof cpus, &cpus) ? 0 : (uint32_t)CPU_COUNT(&cpus);
     dev->n_sms = 132;
     const char *apart = getenv("MARGAY_APART");
     dev->apart = apart ? strtoull(apart, NULL, 0) : 0;

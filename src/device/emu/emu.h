@@ -219,7 +219,7 @@ struct mg_device {
     struct mg_device_opts opts;
     char *properties;
     enum emu_isa isa;
-    uint32_t n_workers;
+    uint32_t n_workers, n_cpus;
     uint32_t n_sms;
     uint64_t apart;            /* MARGAY_APART, for tests: lanes part and meet by chance, seeded; 0: docs/schedule.md */
     pthread_mutex_t lock;      /* modules, heap, printf */
@@ -316,7 +316,7 @@ struct emu_cta {
 struct emu_worker { /* one thread working on one launch */
     struct emu_launch *l;
     struct mg_device *dev;
-    uint32_t ix;
+    uint32_t ix, home; /* home: the part of the grid it begins with */
     uint64_t epoch;
     struct emu_range *ranges; uint32_t n_ranges;
     uint64_t warp_insts, thread_insts;

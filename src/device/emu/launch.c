@@ -321,7 +321,7 @@ static bool take_lower(struct emu_worker *wk, const struct queue *suspended, str
     struct emu_launch *l = wk->l;
     if (!suspended->n || suspended->n >= FEW_SUSPENDED || l->n_spans == 1 || emu_spans_lowest(l) > suspended->head->linear) return false;
     *s = (struct emu_share){0};
-    return emu_share_take(l, wk->ix, s);
+    return emu_share_take(l, wk->home, s);
 }
 
 static void waits_for_others(struct emu_launch *l)
@@ -338,7 +338,7 @@ static void work_loop(struct emu_worker *wk, struct queue *suspended)
     while (!atomic_load_explicit(&l->stop, memory_order_relaxed)) {
         struct emu_cta *c = NULL;
         bool may = !suspended->n || spins >= suspended->n + (l->l->cooperative ? 0 : 16);
-        struct emu_share *from = lower.at < lower.end || take_lower(wk, suspended, &lower) ? &lower : may && (mine.at < mine.end || emu_share_take(l, wk->ix, &mine)) ? &mine : NULL;
+        struct emu_share *from = lower.at < lower.end || take_lower(wk, suspended, &lower) ? &lower : may && (mine.at < mine.end || emu_share_take(l, wk->home, &mine)) ? &mine : NULL;
         if (from) {
             c = wk->idle;
             if (c) wk->idle = c->next;
@@ -394,6 +394,14 @@ static struct emu_room *take_room(struct mg_device *dev, uint32_t worker)
     return r ? r : calloc(1, sizeof *r);
 }
 
+/* Which part this worker begins with by habit. Where workers are as many as processors it is the processor's: the system may
+ * have given them to the threads the other way round. */
+static uint32_t habit(const struct mg_device *dev, uint32_t worker)
+{
+    int cpu = dev->n_workers > 1 && dev->n_workers >= dev->n_cpus ? sched_getcpu() : -1;
+    return cpu >= 0 ? (uint32_t)cpu : worker;
+}
+
 /* One thread's share of a launch. */
 static void work(struct emu_launch *l, uint32_t ix)
 {
@@ -414,6 +422,7 @@ static void work(struct emu_launch *l, uint32_t ix)
     unsigned mxcsr = _mm_getcsr();
     _mm_setcsr(0x1f80); /* programs built with -ffast-math leave flush-to-zero on in their threads */
 #endif
+    wk->home = emu_span_claim(l, habit(l->dev, ix));
     if (!setjmp(wk->out)) work_loop(wk, q);
 #if defined(__x86_64__)
     _mm_setcsr(mxcsr);
@@ -518,8 +527,7 @@ static struct emu_pool *pool_get(struct mg_device *dev)
         pthread_cond_init(&p->done, NULL);
         p->dev = dev;
         p->pid = getpid();
-        cpu_set_t cpus;
-        p->spins = !sched_getaffinity(0, sizeof cpus, &cpus) && (uint32_t)CPU_COUNT(&cpus) >= dev->n_workers;
+        p->spins = dev->n_cpus >= dev->n_workers;
         p->threads = calloc(dev->n_workers, sizeof *p->threads);
         for (uint32_t i = 0; p->threads && i + 1 < dev->n_workers; i++) {
             struct pool_thread *t = &p->threads[p->n_threads];

@@ -10,7 +10,7 @@
 #define SHARE_SHORT_NS 50000
 #define SHARE_LONG_NS 400000
 
-struct emu_span { _Alignas(128) _Atomic uint64_t next; uint64_t end; }; /* of the grid: next is the first that has not begun */
+struct emu_span { _Alignas(128) _Atomic uint64_t next; uint64_t end; _Atomic bool claimed; }; /* of the grid: next is the first that has not begun */
 
 bool emu_spans_init(struct emu_launch *l, bool one)
 {
@@ -19,6 +19,7 @@ bool emu_spans_init(struct emu_launch *l, bool one)
     l->n_spans = (uint32_t)n;
     for (uint64_t k = 0; l->spans && k < n; k++) {
         atomic_init(&l->spans[k].next, at);
+        atomic_init(&l->spans[k].claimed, false);
         at += l->n_ctas / n + (k < l->n_ctas % n);
         l->spans[k].end = at;
     }
@@ -47,6 +48,15 @@ uint64_t emu_spans_lowest(const struct emu_launch *l)
         if (next < l->spans[k].end) return next;
     }
     return UINT64_MAX;
+}
+
+uint32_t emu_span_claim(struct emu_launch *l, uint32_t like)
+{
+    for (uint32_t k = 0; k < l->n_spans; k++) {
+        uint32_t n = (like + k) % l->n_spans;
+        if (!atomic_load_explicit(&l->spans[n].claimed, memory_order_relaxed) && !atomic_exchange(&l->spans[n].claimed, true)) return n;
+    }
+    return like % l->n_spans;
 }
 
 static struct emu_span *choose(struct emu_launch *l, uint32_t home, bool *own)

@@ -18,6 +18,7 @@ MG_MUST_CHECK bool emu_spans_init(struct emu_launch *l, bool one); /* one: in th
 void emu_spans_release(struct emu_launch *l);
 bool emu_spans_left(const struct emu_launch *l);
 uint64_t emu_spans_lowest(const struct emu_launch *l);      /* the first that has not begun; UINT64_MAX: all have */
+uint32_t emu_span_claim(struct emu_launch *l, uint32_t like);     /* the part a worker begins with: that one, or the next that nobody has */
 bool emu_share_take(struct emu_launch *l, uint32_t home, struct emu_share *s); /* false: none is left */
 
 #endif
