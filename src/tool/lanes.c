@@ -368,7 +368,7 @@ static enum mg_err lanes_instrument(const void *conf, struct mg_patch *p, struct
 extern const struct mg_tool mg_tool_lanes;
 const struct mg_tool mg_tool_lanes = {
     .name = "lanes", .summary = "active lanes by block as a distribution; branches that split warps, by what they cost",
-    .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.6 (docs/measured.md)",
+    .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.53 (docs/measured.md)",
     .opts = lanes_opts, .configure = lanes_configure, .release = free, .one_of = lanes_one_of,
     .analyze = lanes_analyze, .instrument = lanes_instrument, .profile = mg_lanes_profile, .flags = MG_TOOL_NO_LOADS,
 };
