@@ -341,6 +341,7 @@ struct emu_launch {
     uint32_t shared_bytes, dyn_at;
     struct emu_span *spans; uint32_t n_spans; /* of the grid, in order (share.h) */
     _Atomic uint32_t joined, working;
+    int cpu;               /* where it was launched */
     _Atomic bool stop, rotated, in_order /* a CTA that waits for others has been seen */;
     pthread_mutex_t lock;
     struct mg_fault *fault;

@@ -481,6 +481,18 @@ static void wait_for_workers(struct emu_pool *p, struct emu_launch *l)
     pthread_mutex_unlock(&p->lock);
 }
 
+/* The system may wake a worker on the processor of the thread that launches, which then stands still for a whole launch though
+ * others are idle. No thread stays bound. */
+static void step_aside(int launcher)
+{
+    cpu_set_t all, others;
+    if (launcher < 0 || sched_getcpu() != launcher || sched_getaffinity(0, sizeof all, &all)) return;
+    others = all;
+    CPU_CLR(launcher, &others);
+    if (!CPU_COUNT(&others) || sched_setaffinity(0, sizeof others, &others)) return;
+    sched_setaffinity(0, sizeof all, &all);
+}
+
 static void *pool_thread(void *arg)
 {
     const struct pool_thread *t = arg;
@@ -506,6 +518,7 @@ static void *pool_thread(void *arg)
         atomic_fetch_add(&l->joined, 1);
         atomic_fetch_add(&l->working, 1);
         pthread_mutex_unlock(&p->lock);
+        if (p->dev->n_workers <= p->dev->n_cpus) step_aside(l->cpu);
         worked_ns = mg_now_ns();
         work(l, t->ix);
         worked_ns = mg_now_ns() - worked_ns;
@@ -624,6 +637,7 @@ void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_la
         struct emu_pool *p = e->n_ctas > 1 && dev->n_workers > 1 ? pool_get(dev) : NULL;
         atomic_store(&e->joined, 1);
         if (p) {
+            e->cpu = sched_getcpu();
             pthread_mutex_lock(&p->lock);
             *mg_vec_push(&p->launches) = e;
             atomic_fetch_add(&p->posted, 1);
