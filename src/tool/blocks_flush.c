@@ -658,7 +658,7 @@ void mg_rc_drain_apart(struct mg_rfunc *f, struct mg_rrange r, mg_id p)
     mg_rc_end_apart(f, a);
 }
 
-static void flush_warps(struct mg_rfunc *f, const uint64_t *set)
+static void flush_warps(struct mg_rfunc *f, const uint64_t *set, bool look)
 {
     struct mg_emit *x = &f->x;
     const struct mg_rc **words = mg_xcalloc(f->n_words + 1, sizeof *words);
@@ -678,7 +678,7 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set)
         free(words);
         return;
     }
-    if (!any_of(f, set, LOCALS | WORDS)) skip_empty(f, set, out); /* of those no register tells whether they have counted */
+    if (look && !any_of(f, set, LOCALS | WORDS)) skip_empty(f, set, out); /* of those no register tells whether they have counted */
     mg_id mine = mg_emit_mine(x);
     if (mine) mg_rc_branch(f, mine, true, out);
     if (!f->redux || f->n_cohorts || f->n_cuts || any_in_memory(f, set)) {
@@ -713,7 +713,7 @@ static mg_id leave_to_first(struct mg_rfunc *f, mg_id out)
     return out;
 }
 
-void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guard_not)
+void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guard_not, bool look)
 {
     struct mg_emit *x = &f->x;
     bool any = f->n_cohorts || f->n_near;
@@ -724,7 +724,7 @@ void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guar
     if (f->alike) out = leave_to_first(f, out);
     mg_rc_unreal(f);
     if (f->sync) {
-        flush_warps(f, set);
+        flush_warps(f, set, look);
     } else {
         mg_id mine = mg_emit_mine(x);
         if (mine) mg_rc_branch(f, mine, true, out = out ? out : mg_rc_label(f));

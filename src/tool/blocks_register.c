@@ -661,7 +661,7 @@ static void emit_end(struct mg_carry *y, struct mg_rfunc *f, uint32_t b)
     if (f->carried) {
         if (op == MG_OP_ret) mg_carry_return(y, f, last);
     } else if (op == MG_OP_ret || op == MG_OP_exit) {
-        mg_rc_flush(f, f->live[b], n->guard, n->guard && (n->flags & MG_NF_GUARD_NOT));
+        mg_rc_flush(f, f->live[b], n->guard, n->guard && (n->flags & MG_NF_GUARD_NOT), mg_leave_may_be_zero(f, b));
     } else if (f->may_leave[b]) {
         mg_rc_flush_lanes(f, f->live[b]);
         mg_rc_clear(f, f->live[b]);
@@ -684,9 +684,11 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rf
         if (f->rule[b] == MG_WR_LOWEST) emit_lowest(y, f, kernel, b);
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (c->reachable[b]) emit_end(y, f, b);
+    for (uint32_t b = 0; b < c->n_blocks; b++)
+        if (c->reachable[b] && !x->ix && f->n_measured) mg_leave_keep_rare(f, b);
     x->at = ret;
     if (ret && f->carried) mg_carry_return(y, f, ret);
-    else if (ret) mg_rc_flush(f, NULL, 0, false);
+    else if (ret) mg_rc_flush(f, NULL, 0, false, true);
     if (f->carried) mg_carry_check(y, f);
     mg_shared_rounds(f);
 }
@@ -786,6 +788,8 @@ static void release_func(struct mg_rfunc *f)
 {
     if (f->live) free(f->live[0]);
     free(f->live);
+    free(f->lanes);
+    free(f->zero);
     free(f->counters);
     free(f->banks);
     free(f->cuts);

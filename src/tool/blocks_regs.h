@@ -68,6 +68,7 @@ struct mg_rfunc {
     bool all_shared;         /* nothing is counted elsewhere, and not much */
     struct mg_rrange { uint32_t loop, first, n; } *ranges; uint32_t n_ranges; /* not NULL: each word of those is some loop's, which clears and drains it (blocks_loop.c) */
     uint32_t n_near;         /* the kernel's: those of them that count warps in functions whose counters travel */
+    double *lanes, *zero;    /* block -> expected at its end: lanes, those of them that have counted nothing; NULL: not asked yet */
     uint64_t **live;         /* block -> set of counters that may not be 0 at its end */
     uint32_t n_words_live;
     bool *may_leave;
@@ -111,6 +112,12 @@ void mg_rc_add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_id
 void mg_rc_add_all(struct mg_rfunc *f, const uint64_t *set, mg_id guard);
 /* Is this lane the cohort's first? */
 mg_id mg_rc_lead(struct mg_rfunc *f, const struct mg_rcohort *q);
+
+/* Where lanes leave (blocks_leave.c). Is it worth asking first whether anything was counted by those that leave by the block? */
+bool mg_leave_may_be_zero(struct mg_rfunc *f, uint32_t block);
+/* A rare block that leads to where the kernel leaves: natively an exit with a guard jumps over it. The flush behind it would have
+ * ptxas make guarded instructions of it, which every warp pays for; it makes none of a block with a fence. */
+void mg_leave_keep_rare(struct mg_rfunc *f, uint32_t block);
 
 /* Rows of bits (blocks_rows.c): gives bits their slots and marks them taken; false: not worth it here. */
 bool mg_rows_plan(struct mg_rfunc *f, bool *taken);
@@ -216,8 +223,8 @@ void mg_rc_add_carry(struct mg_rfunc *f, uint32_t counter, struct mg_opnd n);
 /* Zeroes at the entry; set NULL: all. */
 void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set);
 /* In front of x.at, for lanes with the guard: adds the counters in the set to memory, by one reduction
- * a warp; or lane by lane without a branch, where there must be none. */
-void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guard_not);
+ * a warp; or lane by lane without a branch, where there must be none. look: asks first whether any lane has counted anything. */
+void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guard_not, bool look);
 void mg_rc_flush_lanes(struct mg_rfunc *f, const uint64_t *set);
 /* In front of x.at: fields that could not take another 127 events go to memory (blocks_spill.c). */
 void mg_rc_spill_fields(struct mg_rfunc *f, struct mg_carry *y);

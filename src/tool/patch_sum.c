@@ -173,14 +173,14 @@ void mg_sums_end(struct mg_sums *s)
         unsigned op = mg_node_form(m, n)->op;
         f->x.at = last;
         if (op == MG_OP_ret || op == MG_OP_exit) {
-            mg_rc_flush(f, NULL, n->guard, n->guard && n->flags & MG_NF_GUARD_NOT);
+            mg_rc_flush(f, NULL, n->guard, n->guard && n->flags & MG_NF_GUARD_NOT, true);
         } else if (op == MG_OP_call && mg_callee_may_exit(m, f->x.may_exit, last)) {
             mg_rc_flush_lanes(f, s->all);
             mg_rc_clear(f, s->all);
         }
     }
     f->x.at = mg_patch_close(s->p->all, s->func_ix);
-    if (f->x.at) mg_rc_flush(f, NULL, 0, false);
+    if (f->x.at) mg_rc_flush(f, NULL, 0, false, true);
     free(f->counters);
     free(f->banks);
     free(s->counter);
