@@ -4,8 +4,10 @@
 #include "tool/blocks_regs.h"
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
-#define ZERO_FROM 0.125 /* lanes that have counted nothing, of those that leave: from here on the flush asks first */
-#define NO_ROUND 0.1    /* of those that come to a loop's guard */
+#define ASK 4           /* instructions that ask whether anything was counted */
+#define FLUSH 40        /* and those of a flush, with three more for each counter that has a register */
+#define MOST_WORDS 12   /* a flush of more has enough to do: asking is nothing beside it */
+#define NO_ROUND 0.05   /* of those that come to a loop's guard */
 #define RARE_INSTS 6
 
 /* Does falling through at the block's end lead to a loop, which its branch jumps over? Compilers ask so whether there is any round. */
@@ -58,8 +60,9 @@ static void find_zero(struct mg_rfunc *f)
 
 bool mg_leave_may_be_zero(struct mg_rfunc *f, uint32_t b)
 {
+    if (f->n_words > MOST_WORDS || f->n_sources) return true;
     if (!f->lanes) find_zero(f);
-    return f->zero[b] >= ZERO_FROM * f->lanes[b];
+    return f->zero[b] * (FLUSH + 3 * (f->n_words + f->n_banks)) >= f->lanes[b] * ASK;
 }
 
 void mg_leave_keep_rare(struct mg_rfunc *f, uint32_t b)
