@@ -10,14 +10,34 @@
 #define NO_ROUND 0.05   /* of those that come to a loop's guard */
 #define RARE_INSTS 6
 
-/* Does falling through at the block's end lead to a loop, which its branch jumps over? Compilers ask so whether there is any round. */
+/* The one instruction that writes the register; 0: none, or several. */
+static mg_id def_of(const mg_id *defs, mg_id lo, mg_id hi, mg_id reg) { return reg >= lo && reg < hi ? defs[reg - lo] : 0; }
+
+/* Is the branch at the block's end on a parameter, compared with a number? */
+static bool asks_parameter(const struct mg_rfunc *f, uint32_t b)
+{
+    const struct mg_module *m = f->x.m;
+    mg_id lo, hi, regs[8], *defs = mg_single_defs(f->x.c, &lo, &hi);
+    mg_id def = def_of(defs, lo, hi, m->nodes.at[f->x.c->blocks[b].last].guard);
+    uint32_t n = def ? mg_node_uses(m, def, regs, MG_COUNT_OF(regs)) : 0;
+    bool all = n > 0 && n <= MG_COUNT_OF(regs);
+    for (uint32_t i = 0; all && i < n; i++) {
+        mg_id from = def_of(defs, lo, hi, regs[i]);
+        const struct mg_form *form = from ? mg_node_form(m, &m->nodes.at[from]) : NULL;
+        all = form && form->op == MG_OP_ld && form->space == MG_SPACE_param;
+    }
+    free(defs);
+    return all;
+}
+
+/* Does falling through at the block's end lead to a loop, which its branch jumps over? Compilers ask so whether there is any round; where a parameter tells, there nearly always is. */
 static bool guards_loop(const struct mg_rfunc *f, uint32_t b)
 {
     const struct mg_block *k = &f->x.c->blocks[b];
     const struct mg_loops *l = f->plan->loops;
     if (k->n_succs != 2) return false;
     for (uint32_t i = 0; i < l->n_loops; i++)
-        if (!mg_loops_contains(l, i, b) && mg_dom_over(f->plan->dom, f->x.c->edges[k->succ_at], l->loops[i].header) && !mg_dom_over(f->plan->dom, f->x.c->edges[k->succ_at + 1], l->loops[i].header)) return true;
+        if (!mg_loops_contains(l, i, b) && mg_dom_over(f->plan->dom, f->x.c->edges[k->succ_at], l->loops[i].header) && !mg_dom_over(f->plan->dom, f->x.c->edges[k->succ_at + 1], l->loops[i].header)) return asks_parameter(f, b);
     return false;
 }
 
