@@ -163,6 +163,8 @@ static bool make_plan(struct plan *p, const struct mg_twin *t)
 #define I(n) mg_o_imm(n)
 
 static mg_id new_reg(struct mg_module *m, mg_id func, enum mg_type type) { return mg_module_add_reg(m, func, "__mg_z", type); }
+/* A call, since the array of nodes may move while one is made. */
+static void set_guard(struct mg_module *m, mg_id node, mg_id p) { m->nodes.at[node].guard = p; }
 
 static void add_param(struct mg_twin_build *b, uint32_t bytes)
 {
@@ -345,8 +347,8 @@ static void compare(struct mg_twin *t, mg_id at, mg_id i, uint32_t first, mg_id 
         EMIT("setp.lt.u32", R(p), R(i), I(x->bytes / 4 - first));
         EMIT("ld.param.u64", R(from), mg_o_addr_var(t->known_param, 8 * (int64_t)(k + 1)));
         EMIT("mad.wide.u32", R(from), R(i), I(4), R(from));
-        m->nodes.at[EMIT("ld.global.nc.b32", R(now[n]), mg_o_addr_reg(from, x->from + 4 * (int64_t)first))].guard = p;
-        m->nodes.at[EMIT("ld.global.nc.b32", R(then[n]), mg_o_addr_reg(off, (int64_t)x->at - t->known_values + 4 * (int64_t)first))].guard = p;
+        set_guard(m, EMIT("ld.global.nc.b32", R(now[n]), mg_o_addr_reg(from, x->from + 4 * (int64_t)first)), p);
+        set_guard(m, EMIT("ld.global.nc.b32", R(then[n]), mg_o_addr_reg(off, (int64_t)x->at - t->known_values + 4 * (int64_t)first)), p);
         n++;
     }
     for (uint32_t k = 0; k < n; k++) {
@@ -368,12 +370,12 @@ static void check_by_warps(struct mg_twin *t, mg_id at, mg_id slow, mg_id copy, 
     }
     EMIT("and.b32", R(n), R(n), I(31));
     EMIT("setp.ne.u32", R(p), R(n), I(0));
-    m->nodes.at[EMIT("bra", mg_o_label(slow))].guard = p;
+    set_guard(m, EMIT("bra", mg_o_label(slow)), p);
     EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_laneid, 0));
     for (uint32_t first = 0; first < words; first += 32) compare(t, at, i, first, copy, stale);
     EMIT("setp.ne.u32", R(p), R(stale), I(0));
     EMIT("vote.sync.any.pred", R(p), R(p), I(-1));
-    m->nodes.at[EMIT("bra", mg_o_label(slow))].guard = p;
+    set_guard(m, EMIT("bra", mg_o_label(slow)), p);
 }
 
 /* Many: every CTA, each of its rows of threads a part. */
@@ -388,10 +390,10 @@ static void check_by_ctas(struct mg_twin *t, mg_id at, mg_id slow, mg_id copy, m
     compare(t, at, i, 0, copy, stale);
     EMIT("add.u32", R(i), R(i), R(n));
     EMIT("setp.lt.u32", R(p), R(i), I(words));
-    m->nodes.at[EMIT("bra", mg_o_label(again))].guard = p;
+    set_guard(m, EMIT("bra", mg_o_label(again)), p);
     EMIT("setp.ne.u32", R(p), R(stale), I(0));
     EMIT("bar.red.or.pred", R(p), I(0), R(p));
-    m->nodes.at[EMIT("bra", mg_o_label(slow))].guard = p;
+    set_guard(m, EMIT("bra", mg_o_label(slow)), p);
 }
 
 static void emit_check(struct mg_twin *t, mg_id at, mg_id slow)

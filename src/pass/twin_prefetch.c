@@ -74,7 +74,8 @@ static void emit_prefetch(struct mg_twin_func *f, const mg_id *vars, uint32_t n_
         EMIT("shl.b32", R(off), R(thread), I(SECTOR_BITS));
         mg_node_insert_before(m, func, at, mg_node_new_kind(m, MG_NODE_label, again));
         EMIT("setp.gt.u32", R(p), R(off), I((int64_t)mg_var_bytes(&m->vars.at[vars[i]]) - WORD));
-        m->nodes.at[EMIT("bra", mg_o_label(done))].guard = p;
+        mg_id over = EMIT("bra", mg_o_label(done));
+        m->nodes.at[over].guard = p;
         EMIT("cvt.u64.u32", R(from), R(off));
         EMIT("add.u64", R(from), R(from), R(bases[i]));
         EMIT("cp.async.ca.shared.global", mg_o_addr_reg(t, 0), mg_o_addr_reg(from, 0), I(WORD));
