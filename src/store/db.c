@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -235,9 +236,21 @@ static bool copy_file(const char *from, const char *to)
     return !n && put >= 0;
 }
 
+/* Until the process ends no other file gets this one's inode number: a mapping holds it, which no
+ * program closes. */
+static bool keep_inode(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    void *at = mmap(NULL, 1, PROT_NONE, MAP_SHARED, fd, 0);
+    close(fd);
+    return at != MAP_FAILED;
+}
+
 /* The descriptors' numbers are free or the program's own by now. SQLite would go on using them for
  * this inode whatever we open, so the database gets another: a copy takes its name. The log beside
- * it fits the copy as it fitted the original. The old connection is abandoned as it stands. */
+ * it fits the copy as it fitted the original. The old connection is abandoned as it stands; the copy
+ * made the next time must not get its inode's number. */
 static enum mg_err reopen(struct mg_db *db, struct mg_diag *d)
 {
     char path[sizeof db->path], beside[sizeof db->path + 8];
@@ -245,7 +258,7 @@ static enum mg_err reopen(struct mg_db *db, struct mg_diag *d)
     snprintf(beside, sizeof beside, "%s-shm", path);
     unlink(beside);
     snprintf(beside, sizeof beside, "%s-moved", path);
-    if (!copy_file(path, beside) || rename(beside, path)) {
+    if (!keep_inode(path) || !copy_file(path, beside) || rename(beside, path)) {
         int e = errno;
         unlink(beside);
         return mg_diag_err(d, MG_ERR_STATE, "the program closed the file descriptors of %s, which cannot be opened again: %s", path, strerror(e));
