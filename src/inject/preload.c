@@ -13,8 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
+
 /* Called by the jumps below. */
 const char *mg_preload_name(const char *name);
+const char *mg_preload_name_in(Lmid_t space, const char *name);
 void *mg_preload_symbol(void *handle, const char *name);
 MG_HIDDEN void *mg_real_dlopen, *mg_real_dlmopen, *mg_real_dlsym;
 MG_HIDDEN extern const char mg_own_dlopen[], mg_own_dlmopen[], mg_own_dlsym[];
@@ -117,6 +120,22 @@ const char *mg_preload_name(const char *name)
     return self;
 }
 
+static void *nothing(void *arg)
+{
+    return arg;
+}
+
+/* A driver in another namespace starts its threads with that namespace's C library. The program's own
+ * would go on as for one thread alone, and leave the loader's lock without waking who waits for it:
+ * the process hangs at its end. So it sees a thread, too. */
+const char *mg_preload_name_in(Lmid_t space, const char *name)
+{
+    pthread_t thread;
+    if (space != LM_ID_BASE && mg_thread_start(nothing, NULL, 0, &thread))
+        pthread_join(thread, NULL);
+    return mg_preload_name(name);
+}
+
 /* NULL: the C library shall answer. */
 void *mg_preload_symbol(void *handle, const char *name)
 {
@@ -143,8 +162,8 @@ __asm__(".text\n"
         " pop %rsi\n mov %rax,%rdi\n"
         " jmp *mg_real_dlopen(%rip)\n.size dlopen,.-dlopen\n"
         ".globl dlmopen\n.type dlmopen,@function\n"
-        "mg_own_dlmopen: dlmopen: push %rdi\n push %rdx\n sub $8,%rsp\n mov %rsi,%rdi\n"
-        " call mg_preload_name\n"
+        "mg_own_dlmopen: dlmopen: push %rdi\n push %rdx\n sub $8,%rsp\n"
+        " call mg_preload_name_in\n"
         " add $8,%rsp\n pop %rdx\n pop %rdi\n mov %rax,%rsi\n"
         " jmp *mg_real_dlmopen(%rip)\n.size dlmopen,.-dlmopen\n"
         ".globl dlsym\n.type dlsym,@function\n"
