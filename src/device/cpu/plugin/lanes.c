@@ -220,6 +220,36 @@ static val sum_of(struct emit *e, LLVMTypeRef t, val values, val uniform, val la
     return emit_intrinsic(e, "llvm.vector.reduce.add", &vt, 1, &values, 1);
 }
 
+/* Adds of all lanes to places in a row that begins at a multiple of 16 bytes: an exchange of 16 bytes takes a processor hardly longer
+ * than one lane's add, and does two or four. values NULL: all add `uniform`. */
+static void add_wide(struct emit *e, val base, val values, val uniform)
+{
+    unsigned bytes = e->in->bytes, n = 16 / bytes;
+    bool real = host_operation(e->in) == LLVMAtomicRMWBinOpFAdd;
+    LLVMTypeRef lane = real ? bytes == 4 ? e->f32 : e->f64 : bytes == 4 ? e->i32 : e->i64, part = LLVMVectorType(lane, n), wide = LLVMIntTypeInContext(e->c, 128);
+    values = LLVMBuildBitCast(B, values ? values : emit_splat(e, uniform), LLVMVectorType(lane, 32), "");
+    for (unsigned k = 0; k < 32; k += n) {
+        val pick[4], p = LLVMBuildIntToPtr(B, LLVMBuildAdd(B, base, k64(e, (uint64_t)k * bytes), ""), e->ptr, "");
+        for (unsigned i = 0; i < n; i++) pick[i] = k32(e, k + i);
+        val x = LLVMBuildShuffleVector(B, values, LLVMGetUndef(LLVMTypeOf(values)), LLVMConstVector(pick, n), "");
+        val first = emit_program(e, LLVMBuildLoad2(B, part, p, ""));
+        LLVMSetVolatile(first, 1); /* others change it: torn or not, the exchange finds out */
+        LLVMSetAlignment(first, 16);
+        first = LLVMBuildBitCast(B, first, wide, "");
+        LLVMBasicBlockRef before = LLVMGetInsertBlock(B), again = emit_block(e, "again"), on = emit_block(e, "added");
+        LLVMBuildBr(B, again);
+        LLVMPositionBuilderAtEnd(B, again);
+        val old = LLVMBuildPhi(B, wide, ""), sum = LLVMBuildBitCast(B, old, part, "");
+        sum = LLVMBuildBitCast(B, real ? LLVMBuildFAdd(B, sum, x, "") : LLVMBuildAdd(B, sum, x, ""), wide, "");
+        val did = emit_program(e, LLVMBuildAtomicCmpXchg(B, p, old, sum, LLVMAtomicOrderingSequentiallyConsistent, LLVMAtomicOrderingSequentiallyConsistent, 0));
+        val found = LLVMBuildExtractValue(B, did, 0, "");
+        LLVMAddIncoming(old, &first, &before, 1);
+        LLVMAddIncoming(old, &found, &again, 1);
+        LLVMBuildCondBr(B, LLVMBuildExtractValue(B, did, 1, ""), on, again);
+        LLVMPositionBuilderAtEnd(B, on);
+    }
+}
+
 /* Lane by lane, in order; one operation where all add to one place and nobody asks what was there. */
 static void change_lanes(struct emit *e, val many, val lanes, val result)
 {
@@ -230,12 +260,26 @@ static void change_lanes(struct emit *e, val many, val lanes, val result)
         change_global(e, emit_address(e, in, false, 0), sum_of(e, t, values, uniform, lanes));
         return;
     }
-    if (!lanes && !result && host_operation(in) == LLVMAtomicRMWBinOpAdd) {
+    if (!lanes && !result && (host_operation(in) == LLVMAtomicRMWBinOpAdd || host_operation(in) == LLVMAtomicRMWBinOpFAdd)) {
         bool line = in->s[0] && emit_is_linear(e, in->s[0]) && !e->f->regs[in->s[0] - 1].shape.halves && !in->base_w;
         val base = line ? emit_address(e, in, false, 0) : NULL;
+        LLVMBasicBlockRef on = NULL;
+        if (line && emit_is(e, EMU_ISA_AVX2) && e->f->regs[in->s[0] - 1].shape.stride == in->bytes) {
+            LLVMBasicBlockRef wide = emit_block(e, "wide"), single = emit_block(e, "single");
+            on = emit_block(e, "added");
+            LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, base, k64(e, 15), ""), k64(e, 0), ""), wide, single);
+            LLVMPositionBuilderAtEnd(B, wide);
+            add_wide(e, base, values, uniform);
+            LLVMBuildBr(B, on);
+            LLVMPositionBuilderAtEnd(B, single);
+        }
         for (uint32_t k = 0; k < 32; k++) {
             val at = line ? LLVMBuildAdd(B, base, k64(e, (uint64_t)((int64_t)e->f->regs[in->s[0] - 1].shape.stride * k)), "") : LLVMBuildExtractElement(B, many, k32(e, k), "");
             change_global(e, at, uniform ? uniform : LLVMBuildExtractElement(B, values, k32(e, k), ""));
+        }
+        if (on) {
+            LLVMBuildBr(B, on);
+            LLVMPositionBuilderAtEnd(B, on);
         }
         return;
     }
