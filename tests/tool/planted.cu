@@ -68,7 +68,7 @@ int main(int argc, char **argv)
     balanced<<<N / 128, 128>>>((int *)out, 10);
     if (!strcmp(which, "memory")) uncoalesced<<<N / 128, 128>>>(in, out, N);
     if (!strcmp(which, "lanes")) divergent<<<N / 128, 128>>>(numbers, (int *)out);
-    if (!strcmp(which, "clock")) imbalanced<<<N / 128, 128>>>((int *)out, 500);
+    if (!strcmp(which, "clock")) imbalanced<<<N / 128, 128>>>((int *)out, 10000); /* longer than `balanced` even where one of its CTAs stood still for a while */
     if (!strcmp(which, "shared")) conflicts<<<N / 1024, 1024>>>(in, out);
     check(cudaDeviceSynchronize());
     return 0;
