@@ -123,12 +123,14 @@ void mg_rc_own(struct mg_rfunc *f, mg_id d, mg_id mask, mg_id t)
     EMIT("or.b32", R(d), R(mask), R(t));
 }
 
-/* p: this is the lowest of the lanes that are here now; returns a register that holds them all. */
-static mg_id lowest_here(struct mg_rfunc *f, mg_id p)
+/* p: this is the lowest of the lanes that are here now; returns a register that holds them all. round: of the loop that we are in (0:
+ * none); groups that met here may be in different ones. */
+static mg_id lowest_here(struct mg_rfunc *f, mg_id p, mg_id round)
 {
     struct mg_emit *x = &f->x;
     mg_id here = mg_rc_t32(f, LANES), t = mg_rc_t32(f, 5);
     EMIT("activemask.b32", R(here));
+    if (round) EMIT("match.any.sync.b64", R(here), R(round), R(here));
     mg_rc_own(f, here, here, t);
     EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_lanemask_lt, 0));
     EMIT("and.b32", R(t), R(t), R(here));
@@ -216,7 +218,7 @@ static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
     base = whole_base(f, base);
     for (uint32_t from = 0; from < n; from += AT_ONCE) {
         uint32_t to = MG_MIN(from + AT_ONCE, n);
-        mg_id here = lowest_here(f, low);
+        mg_id here = lowest_here(f, low, 0);
         for (uint32_t j = from; j < to; j++) {
             mg_id s = mg_rc_temp(f, &f->t.sums[j - from], "__mg_t", MG_TYPE_b32);
             const struct mg_rc *c = j < groups ? NULL : k->words[j - groups];
@@ -389,7 +391,7 @@ static void add_locals(struct mg_rfunc *f, mg_id base)
     }
     mg_rc_branch(f, q, false, slow);
     EMIT("cvt.u32.u64", R(mg_rc_t32(f, SHIFT)), R(v));
-    sum_lanes(f, mg_rc_t32(f, VALUE), mg_rc_t32(f, SHIFT), f->redux ? lowest_here(f, one) : 0);
+    sum_lanes(f, mg_rc_t32(f, VALUE), mg_rc_t32(f, SHIFT), f->redux ? lowest_here(f, one, mg_rc_t64(f, 1)) : 0);
     EMIT("cvt.u64.u32", R(v), R(mg_rc_t32(f, VALUE)));
     if (!f->redux) EMIT("setp.eq.u32", R(one), R(mg_rc_t32(f, RANK)), I(0));
     mg_rc_put_label(f, slow);
@@ -423,7 +425,7 @@ static void add_flags(struct mg_rfunc *f, mg_id base)
         vote_any(f, p);
         mg_rc_branch(f, p, true, next);
         EMIT("mad.lo.u64", R(own), R(mg_rc_t64(f, 1)), I(8), R(base));
-        mg_id here = f->redux ? lowest_here(f, p) : mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK);
+        mg_id here = f->redux ? lowest_here(f, p, mg_rc_t64(f, 1)) : mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK);
         if (f->redux) {
             EMIT("popc.b32", R(rank), R(t));
             sum_lanes(f, sum, v, here);
