@@ -456,15 +456,19 @@ static void relax(void)
 #endif
 }
 
-/* Waking a thread takes longer than many a launch, and launches come in rows: who has worked looks out for the next one
- * for a while before sleeping, but no longer than it worked. */
+/* Waking a thread takes longer than many a launch (milliseconds in some virtual machines), and launches come in rows: who has worked
+ * looks out for the next one for a while before sleeping, but no longer than it worked. */
 #define SPIN_NS 100000
+#define LINGER_NS 1000000 /* more of it, while nobody else wants the processor */
 static void look_out(struct emu_pool *p, uint32_t posted, uint64_t worked_ns)
 {
-    uint64_t until = mg_now_ns() + MG_MIN(worked_ns, SPIN_NS);
+    uint64_t from = mg_now_ns();
     for (unsigned k = 1; atomic_load_explicit(&p->posted, memory_order_acquire) == posted; k++) {
         relax();
-        if (k % 16 == 0 && mg_now_ns() >= until) return;
+        if (k % 16) continue;
+        uint64_t past = mg_now_ns() - from;
+        if (past >= MG_MIN(worked_ns, LINGER_NS)) return;
+        if (past >= SPIN_NS) sched_yield();
     }
 }
 
