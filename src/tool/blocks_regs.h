@@ -228,6 +228,19 @@ void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guar
 void mg_rc_flush_lanes(struct mg_rfunc *f, const uint64_t *set);
 /* In front of x.at: fields that could not take another 127 events go to memory (blocks_spill.c). */
 void mg_rc_spill_fields(struct mg_rfunc *f, struct mg_carry *y);
+/* A counter that wants a place (blocks_kinds.c). rare: not in an innermost loop. */
+struct mg_wanted { enum mg_count_width width; bool rare, few; double events; uint32_t counter; };
+/* Gives each counter its kind and slot. */
+void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all);
+/* Has the plan counters with conditions, and so many others that there is no register for them? */
+bool mg_rc_goes_to_shared(const struct mg_rfunc *f);
+/* An addition of doubles is one instruction, and on devices that compute with them at half the speed of floats it runs
+ * beside the integers of a loop; 64 bits of integers take two. */
+bool mg_rc_reals_are_fast(uint32_t sm);
+/* Which counters may have counted, by block (blocks_live.c). */
+void mg_rc_find_live(struct mg_rfunc *f);
+/* Behind loops in which a register is zero it becomes zero once more: none has to hold that zero in the loop. */
+void mg_rc_renew_zeroes(struct mg_rfunc *f);
 /* The array for counters in local memory. */
 void mg_rc_add_local_array(struct mg_rfunc *f);
 /* Registers of all counters, whose kinds and slots are known. shared: the packed register that callees know; 0: none. */
