@@ -846,6 +846,30 @@ MG_TEST(tool_blocks_alike)
 #undef LOOP
 }
 
+/* Where lanes leave: a fence keeps a rare last block one of its own, and the flush asks whether anything was counted where lanes that
+ * counted nothing are likely, not where all have: gone round a loop, or past it. */
+MG_TEST(tool_blocks_leave)
+{
+    static const char long_arm[] = "mad.lo.u32 %r9, %r9, 5, 1; mad.lo.u32 %r9, %r9, 7, 3; xor.b32 %r9, %r9, 5; mad.lo.u32 %r9, %r9, 5, 1; xor.b32 %r9, %r9, 9; st.global.u32 [%rd1], %r9;\n";
+    static const struct { const char *body[2]; bool fence, asks; } cases[] = {
+        {{"setp.ne.u32 %p1, %r1, 7; @%p1 bra OUT;\n", long_arm}, true, true},
+        {{"setp.ne.u32 %p1, %r1, 7; @%p1 bra OUT;\n", "xor.b32 %r9, %r9, 5; st.global.u32 [%rd1], %r9;\n"}, false, true},
+        {{"mov.u32 %r6, 0; setp.lt.s32 %p1, %r4, 1; @%p1 bra OUT;\nA: mad.lo.u32 %r9, %r9, 5, %r6; add.s32 %r6, %r6, 1; setp.lt.s32 %p2, %r6, %r4; @%p2 bra A;\n", "st.global.u32 [%rd1], %r9;\n"}, false, false},
+    };
+    for (unsigned k = 0; k < MG_COUNT_OF(cases); k++) {
+        char text[4000], what[60];
+        struct run r;
+        snprintf(text, sizeof text, "%s%s%s%s", HEAD ENTRY("k") GID "ld.param.u32 %r4, [n]; mov.u32 %r9, %r1;\n", cases[k].body[0], cases[k].body[1], "OUT: ret;\n}\n");
+        snprintf(what, sizeof what, "leave %u", k);
+        if (run_both(&r, text, "k", 3, 96, 6, "counters=register,warps=off,sm=90")) {
+            check_witness(&r, what);
+            MG_CHECK_EQ(strstr(r.text, "fence.acq_rel.cta;") != NULL, cases[k].fence);
+            MG_CHECK_EQ(strstr(r.text, "@!__mg_p bra $__mg_flush;") != NULL, cases[k].asks);
+        }
+        release(&r);
+    }
+}
+
 /* Shared arrays of whole 16 bytes are aligned so; the one whose size the launch gives only where it lies as before. */
 MG_TEST(twin_aligns_shared)
 {
