@@ -237,14 +237,13 @@ static bool copy_file(const char *from, const char *to)
 }
 
 /* Until the process ends no other file gets this one's inode number: a mapping holds it, which no
- * program closes. */
-static bool keep_inode(const char *path)
+ * program closes. The file's descriptor; -1: it cannot be held. */
+static int keep_inode(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    void *at = mmap(NULL, 1, PROT_NONE, MAP_SHARED, fd, 0);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0 || mmap(NULL, 1, PROT_NONE, MAP_SHARED, fd, 0) != MAP_FAILED) return fd;
     close(fd);
-    return at != MAP_FAILED;
+    return -1;
 }
 
 /* The descriptors' numbers are free or the program's own by now. SQLite would go on using them for
@@ -258,8 +257,12 @@ static enum mg_err reopen(struct mg_db *db, struct mg_diag *d)
     snprintf(beside, sizeof beside, "%s-shm", path);
     unlink(beside);
     snprintf(beside, sizeof beside, "%s-moved", path);
-    if (!keep_inode(path) || !copy_file(path, beside) || rename(beside, path)) {
-        int e = errno;
+    int old = keep_inode(path);
+    bool moved = old >= 0 && copy_file(path, beside) && !rename(beside, path);
+    int e = errno;
+    if (moved) (void)!ftruncate(old, 0);
+    if (old >= 0) close(old);
+    if (!moved) {
         unlink(beside);
         return mg_diag_err(d, MG_ERR_STATE, "the program closed the file descriptors of %s, which cannot be opened again: %s", path, strerror(e));
     }
