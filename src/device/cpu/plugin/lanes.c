@@ -250,36 +250,25 @@ static void add_wide(struct emit *e, val base, val values, val uniform)
     }
 }
 
-/* Lane by lane, in order; one operation where all add to one place and nobody asks what was there. */
-static void change_lanes(struct emit *e, val many, val lanes, val result)
+/* The address register, where lanes' addresses are steps from lane 0's; NULL otherwise. */
+static const struct cpu_reg *line_of(struct emit *e)
+{
+    const struct cpu_inst *in = e->in;
+    const struct cpu_reg *r = in->s[0] ? &e->f->regs[in->s[0] - 1] : NULL;
+    return r && emit_is_linear(e, in->s[0]) && !r->shape.halves && !in->base_w ? r : NULL;
+}
+
+/* Lane by lane, in order. */
+static void change_each(struct emit *e, val many, val lanes, val result, val values, val uniform)
 {
     const struct cpu_inst *in = e->in;
     LLVMTypeRef t = emit_mem_type(e, in->bytes);
-    val uniform = is_uniform(e, in->s[1]) ? emit_scalar(e, in->s[1], 0, false) : NULL, values = uniform ? NULL : emit_vec(e, in->s[1], false);
-    if (host_operation(in) == LLVMAtomicRMWBinOpAdd && !result && (!in->s[0] || is_uniform(e, in->s[0]))) {
-        change_global(e, emit_address(e, in, false, 0), sum_of(e, t, values, uniform, lanes));
-        return;
-    }
-    if (!lanes && !result && (host_operation(in) == LLVMAtomicRMWBinOpAdd || host_operation(in) == LLVMAtomicRMWBinOpFAdd)) {
-        bool line = in->s[0] && emit_is_linear(e, in->s[0]) && !e->f->regs[in->s[0] - 1].shape.halves && !in->base_w;
+    if (!lanes && !result && host_operation(in) == LLVMAtomicRMWBinOpAdd) {
+        const struct cpu_reg *line = line_of(e);
         val base = line ? emit_address(e, in, false, 0) : NULL;
-        LLVMBasicBlockRef on = NULL;
-        if (line && emit_is(e, EMU_ISA_AVX2) && e->f->regs[in->s[0] - 1].shape.stride == in->bytes) {
-            LLVMBasicBlockRef wide = emit_block(e, "wide"), single = emit_block(e, "single");
-            on = emit_block(e, "added");
-            LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, base, k64(e, 15), ""), k64(e, 0), ""), wide, single);
-            LLVMPositionBuilderAtEnd(B, wide);
-            add_wide(e, base, values, uniform);
-            LLVMBuildBr(B, on);
-            LLVMPositionBuilderAtEnd(B, single);
-        }
         for (uint32_t k = 0; k < 32; k++) {
-            val at = line ? LLVMBuildAdd(B, base, k64(e, (uint64_t)((int64_t)e->f->regs[in->s[0] - 1].shape.stride * k)), "") : LLVMBuildExtractElement(B, many, k32(e, k), "");
+            val at = line ? LLVMBuildAdd(B, base, k64(e, (uint64_t)((int64_t)line->shape.stride * k)), "") : LLVMBuildExtractElement(B, many, k32(e, k), "");
             change_global(e, at, uniform ? uniform : LLVMBuildExtractElement(B, values, k32(e, k), ""));
-        }
-        if (on) {
-            LLVMBuildBr(B, on);
-            LLVMPositionBuilderAtEnd(B, on);
         }
         return;
     }
@@ -291,6 +280,34 @@ static void change_lanes(struct emit *e, val many, val lanes, val result)
     val old = change_global(e, LLVMBuildLoad2(B, e->i64, lane_of(e, e->i64, at, lane), ""), uniform ? uniform : LLVMBuildLoad2(B, t, lane_of(e, t, kept, lane), ""));
     if (result) LLVMBuildStore(B, old, lane_of(e, t, result, lane));
     end_lanes(e, &l);
+}
+
+/* One operation where all add to one place and nobody asks what was there; rows of 16 bytes at once; else lane by lane. */
+static void change_lanes(struct emit *e, val many, val lanes, val result)
+{
+    const struct cpu_inst *in = e->in;
+    LLVMAtomicRMWBinOp op = host_operation(in);
+    val uniform = is_uniform(e, in->s[1]) ? emit_scalar(e, in->s[1], 0, false) : NULL, values = uniform ? NULL : emit_vec(e, in->s[1], false);
+    if (op == LLVMAtomicRMWBinOpAdd && !result && (!in->s[0] || is_uniform(e, in->s[0]))) {
+        change_global(e, emit_address(e, in, false, 0), sum_of(e, emit_mem_type(e, in->bytes), values, uniform, lanes));
+        return;
+    }
+    const struct cpu_reg *line = line_of(e);
+    bool adds = !lanes && !result && (op == LLVMAtomicRMWBinOpAdd || op == LLVMAtomicRMWBinOpFAdd);
+    if (!adds || !line || line->shape.stride != in->bytes || !emit_is(e, EMU_ISA_AVX2)) {
+        change_each(e, many, lanes, result, values, uniform);
+        return;
+    }
+    val base = emit_address(e, in, false, 0);
+    LLVMBasicBlockRef wide = emit_block(e, "wide"), each = emit_block(e, "each"), on = emit_block(e, "added");
+    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, base, k64(e, 15), ""), k64(e, 0), ""), wide, each);
+    LLVMPositionBuilderAtEnd(B, wide);
+    add_wide(e, base, values, uniform);
+    LLVMBuildBr(B, on);
+    LLVMPositionBuilderAtEnd(B, each);
+    change_each(e, many, lanes, result, values, uniform);
+    LLVMBuildBr(B, on);
+    LLVMPositionBuilderAtEnd(B, on);
 }
 
 static void emit_global_atomic(struct emit *e)
