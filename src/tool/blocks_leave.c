@@ -11,33 +11,32 @@
 #define RARE_INSTS 6
 
 /* The one instruction that writes the register; 0: none, or several. */
-static mg_id def_of(const mg_id *defs, mg_id lo, mg_id hi, mg_id reg) { return reg >= lo && reg < hi ? defs[reg - lo] : 0; }
+struct defs { mg_id lo, hi, *at; };
+static mg_id def_of(const struct defs *d, mg_id reg) { return reg >= d->lo && reg < d->hi ? d->at[reg - d->lo] : 0; }
 
 /* Is the branch at the block's end on a parameter, compared with a number? */
-static bool asks_parameter(const struct mg_rfunc *f, uint32_t b)
+static bool asks_parameter(const struct mg_rfunc *f, const struct defs *d, uint32_t b)
 {
     const struct mg_module *m = f->x.m;
-    mg_id lo, hi, regs[8], *defs = mg_single_defs(f->x.c, &lo, &hi);
-    mg_id def = def_of(defs, lo, hi, m->nodes.at[f->x.c->blocks[b].last].guard);
+    mg_id regs[8], def = def_of(d, m->nodes.at[f->x.c->blocks[b].last].guard);
     uint32_t n = def ? mg_node_uses(m, def, regs, MG_COUNT_OF(regs)) : 0;
     bool all = n > 0 && n <= MG_COUNT_OF(regs);
     for (uint32_t i = 0; all && i < n; i++) {
-        mg_id from = def_of(defs, lo, hi, regs[i]);
+        mg_id from = def_of(d, regs[i]);
         const struct mg_form *form = from ? mg_node_form(m, &m->nodes.at[from]) : NULL;
         all = form && form->op == MG_OP_ld && form->space == MG_SPACE_param;
     }
-    free(defs);
     return all;
 }
 
 /* Does falling through at the block's end lead to a loop, which its branch jumps over? Compilers ask so whether there is any round; where a parameter tells, there nearly always is. */
-static bool guards_loop(const struct mg_rfunc *f, uint32_t b)
+static bool guards_loop(const struct mg_rfunc *f, const struct defs *d, uint32_t b)
 {
     const struct mg_block *k = &f->x.c->blocks[b];
     const struct mg_loops *l = f->plan->loops;
     if (k->n_succs != 2) return false;
     for (uint32_t i = 0; i < l->n_loops; i++)
-        if (!mg_loops_contains(l, i, b) && mg_dom_over(f->plan->dom, f->x.c->edges[k->succ_at], l->loops[i].header) && !mg_dom_over(f->plan->dom, f->x.c->edges[k->succ_at + 1], l->loops[i].header)) return asks_parameter(f, b);
+        if (!mg_loops_contains(l, i, b) && mg_dom_over(f->plan->dom, f->x.c->edges[k->succ_at], l->loops[i].header) && !mg_dom_over(f->plan->dom, f->x.c->edges[k->succ_at + 1], l->loops[i].header)) return asks_parameter(f, d, b);
     return false;
 }
 
@@ -46,7 +45,9 @@ static void find_zero(struct mg_rfunc *f)
 {
     const struct mg_cfg *c = f->x.c;
     const struct mg_freq *q = f->plan->freq;
+    struct defs d;
     uint32_t n_edges = 0;
+    d.at = mg_single_defs(c, &d.lo, &d.hi);
     for (uint32_t b = 0; b < c->n_blocks; b++) n_edges += c->blocks[b].n_succs;
     bool *at_block = mg_xcalloc(c->n_blocks + 1, sizeof *at_block), *on_edge = mg_xcalloc((size_t)n_edges + 1, sizeof *on_edge);
     for (uint32_t i = 0; i < f->n_measured; i++) {
@@ -62,7 +63,7 @@ static void find_zero(struct mg_rfunc *f)
     for (uint32_t i = 0; i < c->n_blocks && c->reachable[c->rpo[i]]; i++) {
         uint32_t b = c->rpo[i];
         const struct mg_block *k = &c->blocks[b];
-        double on = 1, over = guards_loop(f, b) ? NO_ROUND : 1;
+        double on = 1, over = guards_loop(f, &d, b) ? NO_ROUND : 1;
         if (at_block[b]) f->zero[b] = 0;
         for (uint32_t s = 0; s < k->n_succs; s++)
             if (c->rpo_ix[c->edges[k->succ_at + s]] <= i) on -= q->share[k->succ_at + s];
@@ -74,6 +75,7 @@ static void find_zero(struct mg_rfunc *f)
             if (!on_edge[e]) f->zero[to] += f->zero[b] * share;
         }
     }
+    free(d.at);
     free(at_block);
     free(on_edge);
 }
