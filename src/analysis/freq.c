@@ -26,45 +26,44 @@ struct guess {
     const struct mg_module *m;
     const struct mg_loops *l;
     struct mg_freq *f;
-    mg_id lo, hi;
-    mg_id *def;    /* register -> its only writer */
+    struct mg_defs def;
     bool *loaded;  /* register depends on data in memory */
     bool *trivial; /* block that does nothing but leave */
 };
 
-mg_id *mg_single_defs(const struct mg_cfg *c, mg_id *lo, mg_id *hi)
+struct mg_defs mg_single_defs(const struct mg_cfg *c)
 {
     const struct mg_module *m = c->m;
-    *lo = UINT32_MAX;
-    *hi = 0;
+    struct mg_defs all = {.lo = UINT32_MAX};
     MG_EACH_NODE(m, &m->funcs.at[c->func], id) {
         const struct mg_node *n = &m->nodes.at[id];
         if (n->kind != MG_NODE_decl || m->decls.at[n->ref].space != MG_SPACE_reg) continue;
-        *lo = MG_MIN(*lo, m->decls.at[n->ref].first);
-        *hi = MG_MAX(*hi, m->decls.at[n->ref].first + m->decls.at[n->ref].n);
+        all.lo = MG_MIN(all.lo, m->decls.at[n->ref].first);
+        all.hi = MG_MAX(all.hi, m->decls.at[n->ref].first + m->decls.at[n->ref].n);
     }
-    if (*lo > *hi) *lo = *hi;
-    mg_id *def = mg_xcalloc(*hi - *lo + 1, sizeof *def);
-    bool *many = mg_xcalloc(*hi - *lo + 1, sizeof *many);
+    if (all.lo > all.hi) all.lo = all.hi;
+    all.at = mg_xcalloc(all.hi - all.lo + 1, sizeof *all.at);
+    bool *many = mg_xcalloc(all.hi - all.lo + 1, sizeof *many);
     MG_EACH_NODE(m, &m->funcs.at[c->func], id) {
         if (m->nodes.at[id].kind != MG_NODE_inst) continue;
         mg_id d[256];
         uint32_t n = mg_node_defs(m, id, d, MG_COUNT_OF(d));
         for (uint32_t i = 0; i < n && i < MG_COUNT_OF(d); i++) {
-            if (d[i] < *lo || d[i] >= *hi) continue;
-            if (def[d[i] - *lo] && def[d[i] - *lo] != id) many[d[i] - *lo] = true;
-            def[d[i] - *lo] = id;
+            if (d[i] < all.lo || d[i] >= all.hi) continue;
+            mg_id *at = &all.at[d[i] - all.lo];
+            if (*at && *at != id) many[d[i] - all.lo] = true;
+            *at = id;
         }
     }
-    for (mg_id r = 0; r < *hi - *lo; r++)
-        if (many[r]) def[r] = 0;
+    for (mg_id r = 0; r < all.hi - all.lo; r++)
+        if (many[r]) all.at[r] = 0;
     free(many);
-    return def;
+    return all;
 }
 
 static bool is_loaded(const struct guess *g, mg_id r)
 {
-    return r >= g->lo && r < g->hi && g->loaded[r - g->lo];
+    return r >= g->def.lo && r < g->def.hi && g->loaded[r - g->def.lo];
 }
 
 static void find_loaded(struct guess *g)
@@ -81,7 +80,7 @@ static void find_loaded(struct guess *g)
             if (!from_memory) continue;
             k = mg_node_defs(g->m, id, regs, MG_COUNT_OF(regs));
             for (uint32_t i = 0; i < k && i < MG_COUNT_OF(regs); i++)
-                if (regs[i] >= g->lo && regs[i] < g->hi) g->loaded[regs[i] - g->lo] = true;
+                if (regs[i] >= g->def.lo && regs[i] < g->def.hi) g->loaded[regs[i] - g->def.lo] = true;
         }
 }
 
@@ -110,8 +109,9 @@ static void find_trivial(struct guess *g)
 static int shape_of(const struct guess *g, const struct mg_node *branch)
 {
     mg_id p = branch->guard;
-    if (p < g->lo || p >= g->hi || !g->def[p - g->lo]) return 0;
-    const struct mg_form *f = mg_node_form(g->m, &g->m->nodes.at[g->def[p - g->lo]]);
+    mg_id def = mg_def_of(&g->def, p);
+    if (!def) return 0;
+    const struct mg_form *f = mg_node_form(g->m, &g->m->nodes.at[def]);
     int shape = f->op == MG_OP_and || mg_form_has(f, MG_MOD_and) ? 1 : f->op == MG_OP_or || mg_form_has(f, MG_MOD_or) ? -1 : 0;
     return branch->flags & MG_NF_GUARD_NOT ? -shape : shape;
 }
@@ -120,8 +120,9 @@ static int shape_of(const struct guess *g, const struct mg_node *branch)
 static int equality(const struct guess *g, const struct mg_node *branch)
 {
     mg_id p = branch->guard;
-    if (p < g->lo || p >= g->hi || !g->def[p - g->lo]) return 0;
-    const struct mg_form *f = mg_node_form(g->m, &g->m->nodes.at[g->def[p - g->lo]]);
+    mg_id def = mg_def_of(&g->def, p);
+    if (!def) return 0;
+    const struct mg_form *f = mg_node_form(g->m, &g->m->nodes.at[def]);
     if (f->op != MG_OP_setp || mg_type_kind((enum mg_type)f->types[0]) == MG_TK_FLOAT) return 0;
     int sense = mg_form_has(f, MG_MOD_eq) ? 1 : mg_form_has(f, MG_MOD_ne) ? -1 : 0;
     return branch->flags & MG_NF_GUARD_NOT ? -sense : sense;
@@ -307,8 +308,8 @@ struct mg_freq *mg_freq_new(const struct mg_cfg *c, const struct mg_loops *l, co
     f->share = mg_arena_array(&f->arena, double, n_edges + 1);
     if (!c->n_blocks) return f;
     struct guess g = {.c = c, .m = c->m, .l = l, .f = f};
-    g.def = mg_single_defs(c, &g.lo, &g.hi);
-    g.loaded = mg_xcalloc(g.hi - g.lo + 1, sizeof *g.loaded);
+    g.def = mg_single_defs(c);
+    g.loaded = mg_xcalloc(g.def.hi - g.def.lo + 1, sizeof *g.loaded);
     g.trivial = mg_xcalloc(c->n_blocks + 1, sizeof *g.trivial);
     find_loaded(&g);
     find_trivial(&g);
@@ -323,7 +324,7 @@ struct mg_freq *mg_freq_new(const struct mg_cfg *c, const struct mg_loops *l, co
     } else {
         spread(&g);
     }
-    free(g.def);
+    free(g.def.at);
     free(g.loaded);
     free(g.trivial);
     return f;

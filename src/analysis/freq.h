@@ -21,8 +21,9 @@ struct mg_freq {
 struct mg_freq *mg_freq_new(const struct mg_cfg *c, const struct mg_loops *l, const uint64_t *measured);
 void mg_freq_free(struct mg_freq *f);
 
-/* The one instruction that writes each register of a function; 0: none, or several do. To be freed.
- * Index: register - lo. */
-mg_id *mg_single_defs(const struct mg_cfg *c, mg_id *lo, mg_id *hi);
+/* The one instruction that writes each register of a function; 0: none, or several do. Index: register - lo. at is to be freed. */
+struct mg_defs { mg_id lo, hi, *at; };
+struct mg_defs mg_single_defs(const struct mg_cfg *c);
+static inline mg_id mg_def_of(const struct mg_defs *d, mg_id reg) { return reg >= d->lo && reg < d->hi ? d->at[reg - d->lo] : 0; }
 
 #endif

@@ -30,7 +30,7 @@ struct planner {
     uint32_t *exact_edge; /* loop of known length -> its latch's edge; else an edge that is none */
     bool *joined;       /* block whose branch does as an earlier one */
     struct mg_equiv *equiv; /* these two where somebody has asked for them */
-    mg_id lo, hi, *def;     /* registers; register - lo -> what alone writes it, or 0 */
+    struct mg_defs def;
 };
 
 static unsigned end_op(const struct mg_cfg *c, uint32_t b)
@@ -243,13 +243,8 @@ static uint32_t way(const struct planner *x, uint32_t b, bool value)
 static void ask(struct planner *x)
 {
     if (x->equiv) return;
-    x->def = mg_single_defs(x->c, &x->lo, &x->hi);
+    x->def = mg_single_defs(x->c);
     x->equiv = mg_equiv_new(x->c, x->o->may_leave);
-}
-
-static mg_id only_def(const struct planner *x, mg_id reg)
-{
-    return reg >= x->lo && reg < x->hi ? x->def[reg - x->lo] : 0;
 }
 
 /* ---- induction variables ------------------------------------------------------------------------------ */
@@ -311,7 +306,7 @@ static void offer_iv(struct planner *x, uint32_t i, double rim)
 static bool is_steady(const struct planner *x, uint32_t loop, uint32_t b, mg_id reg, unsigned depth)
 {
     const struct mg_module *m = x->c->m;
-    mg_id def = only_def(x, reg), uses[16];
+    mg_id def = mg_def_of(&x->def, reg), uses[16];
     uint32_t at = def ? mg_cfg_block_of(x->c, def) : MG_NO_BLOCK;
     if (at == MG_NO_BLOCK) return false;
     if (!mg_loops_contains(x->p->loops, loop, at)) return true;
@@ -518,7 +513,7 @@ static void join_branches(struct planner *x)
         if (!is_fork(x, b)) continue;
         mg_id p = c->m->nodes.at[c->blocks[b].last].guard;
         ask(x);
-        if (!only_def(x, p) || x->joined[b]) continue;
+        if (!mg_def_of(&x->def, p) || x->joined[b]) continue;
         uint32_t best = UINT32_MAX, n = 1;
         for (uint32_t k = 0; k < 2; k++)
             if (best == UINT32_MAX || x->edges[way(x, b, k)].cost < x->edges[best].cost) best = way(x, b, k);
@@ -683,7 +678,7 @@ struct mg_count_plan *mg_count_plan_new(const struct mg_cfg *c, const struct mg_
     free(x.group);
     free(x.joined);
     free(x.exact_edge);
-    free(x.def);
+    free(x.def.at);
     mg_equiv_free(x.equiv);
     return p;
 }

@@ -10,19 +10,15 @@
 #define NO_ROUND 0.05   /* of those that come to a loop's guard */
 #define RARE_INSTS 6
 
-/* The one instruction that writes the register; 0: none, or several. */
-struct defs { mg_id lo, hi, *at; };
-static mg_id def_of(const struct defs *d, mg_id reg) { return reg >= d->lo && reg < d->hi ? d->at[reg - d->lo] : 0; }
-
 /* Is the branch at the block's end on a parameter, compared with a number? */
-static bool asks_parameter(const struct mg_rfunc *f, const struct defs *d, uint32_t b)
+static bool asks_parameter(const struct mg_rfunc *f, const struct mg_defs *d, uint32_t b)
 {
     const struct mg_module *m = f->x.m;
-    mg_id regs[8], def = def_of(d, m->nodes.at[f->x.c->blocks[b].last].guard);
+    mg_id regs[8], def = mg_def_of(d, m->nodes.at[f->x.c->blocks[b].last].guard);
     uint32_t n = def ? mg_node_uses(m, def, regs, MG_COUNT_OF(regs)) : 0;
     bool all = n > 0 && n <= MG_COUNT_OF(regs);
     for (uint32_t i = 0; all && i < n; i++) {
-        mg_id from = def_of(d, regs[i]);
+        mg_id from = mg_def_of(d, regs[i]);
         const struct mg_form *form = from ? mg_node_form(m, &m->nodes.at[from]) : NULL;
         all = form && form->op == MG_OP_ld && form->space == MG_SPACE_param;
     }
@@ -30,7 +26,7 @@ static bool asks_parameter(const struct mg_rfunc *f, const struct defs *d, uint3
 }
 
 /* Does falling through at the block's end lead to a loop, which its branch jumps over? Compilers ask so whether there is any round; where a parameter tells, there nearly always is. */
-static bool guards_loop(const struct mg_rfunc *f, const struct defs *d, uint32_t b)
+static bool guards_loop(const struct mg_rfunc *f, const struct mg_defs *d, uint32_t b)
 {
     const struct mg_block *k = &f->x.c->blocks[b];
     const struct mg_loops *l = f->plan->loops;
@@ -45,9 +41,8 @@ static void find_zero(struct mg_rfunc *f)
 {
     const struct mg_cfg *c = f->x.c;
     const struct mg_freq *q = f->plan->freq;
-    struct defs d;
     uint32_t n_edges = 0;
-    d.at = mg_single_defs(c, &d.lo, &d.hi);
+    struct mg_defs d = mg_single_defs(c);
     for (uint32_t b = 0; b < c->n_blocks; b++) n_edges += c->blocks[b].n_succs;
     bool *at_block = mg_xcalloc(c->n_blocks + 1, sizeof *at_block), *on_edge = mg_xcalloc((size_t)n_edges + 1, sizeof *on_edge);
     for (uint32_t i = 0; i < f->n_measured; i++) {

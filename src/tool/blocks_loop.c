@@ -28,12 +28,12 @@ static uint32_t outermost(const struct mg_rfunc *f, uint32_t counter)
 }
 
 /* Is the value the same in all threads of a CTA, since it follows from parameters and shape alone? */
-struct asker { const struct mg_rfunc *f; mg_id lo, hi, *def; };
+struct asker { const struct mg_rfunc *f; struct mg_defs def; };
 
 static bool is_of_launch(const struct asker *a, mg_id reg, unsigned steps)
 {
     const struct mg_module *m = a->f->x.m;
-    mg_id node = reg >= a->lo && reg < a->hi ? a->def[reg - a->lo] : 0;
+    mg_id node = mg_def_of(&a->def, reg);
     if (!node || !steps) return false;
     const struct mg_node *n = &m->nodes.at[node];
     const struct mg_form *fm = mg_node_form(m, n);
@@ -79,8 +79,7 @@ static bool ask(const struct mg_rfunc *f, uint32_t loop)
     if (!header || l->loops[loop].n_headers != 1) return false;
     bool *leads = mg_xcalloc(c->n_blocks + 1, sizeof *leads), good = true;
     mg_cfg_find_reaching(c, header, leads);
-    struct asker a = {.f = f};
-    a.def = mg_single_defs(c, &a.lo, &a.hi);
+    struct asker a = {.f = f, .def = mg_single_defs(c)};
     for (uint32_t b = 0; good && b < c->n_blocks; b++) {
         const struct mg_block *k = &c->blocks[b];
         bool inside = mg_loops_contains(l, loop, b);
@@ -96,7 +95,7 @@ static bool ask(const struct mg_rfunc *f, uint32_t loop)
             }
         }
     }
-    free(a.def);
+    free(a.def.at);
     free(leads);
     return good && n_in == 1;
 }
