@@ -108,21 +108,18 @@ static void find_trivial(struct guess *g)
 /* What the guard of a branch is made of: +1 conjunction, -1 disjunction, 0 neither. */
 static int shape_of(const struct guess *g, const struct mg_node *branch)
 {
-    mg_id p = branch->guard;
-    mg_id def = mg_def_of(&g->def, p);
+    mg_id def = mg_def_of(&g->def, branch->guard);
     if (!def) return 0;
     const struct mg_form *f = mg_node_form(g->m, &g->m->nodes.at[def]);
     int shape = f->op == MG_OP_and || mg_form_has(f, MG_MOD_and) ? 1 : f->op == MG_OP_or || mg_form_has(f, MG_MOD_or) ? -1 : 0;
     return branch->flags & MG_NF_GUARD_NOT ? -shape : shape;
 }
 
-/* Does the branch's guard say that two integers are equal (+1) or that they are not (-1)? 0: neither. */
-static int equality(const struct guess *g, const struct mg_node *branch)
+int mg_branch_equality(const struct mg_module *m, const struct mg_defs *d, const struct mg_node *branch)
 {
-    mg_id p = branch->guard;
-    mg_id def = mg_def_of(&g->def, p);
+    mg_id def = mg_def_of(d, branch->guard);
     if (!def) return 0;
-    const struct mg_form *f = mg_node_form(g->m, &g->m->nodes.at[def]);
+    const struct mg_form *f = mg_node_form(m, &m->nodes.at[def]);
     if (f->op != MG_OP_setp || mg_type_kind((enum mg_type)f->types[0]) == MG_TK_FLOAT) return 0;
     int sense = mg_form_has(f, MG_MOD_eq) ? 1 : mg_form_has(f, MG_MOD_ne) ? -1 : 0;
     return branch->flags & MG_NF_GUARD_NOT ? -sense : sense;
@@ -155,7 +152,7 @@ static double taken_share(const struct guess *g, uint32_t b, uint32_t taken, uin
     }
     bool out = taken == MG_NO_BLOCK || g->trivial[taken], out_other = g->trivial[other];
     if (out != out_other) {
-        int if_equal = out ? equality(g, n) : -equality(g, n);
+        int if_equal = out ? mg_branch_equality(g->m, &g->def, n) : -mg_branch_equality(g->m, &g->def, n);
         double leave = if_equal < 0 || (is_loaded(g, n->guard) && !if_equal) ? 0.9 : 0.1;
         return out ? leave : 1 - leave;
     }
@@ -163,7 +160,7 @@ static double taken_share(const struct guess *g, uint32_t b, uint32_t taken, uin
     if (shape) return shape > 0 ? 0.9 : 0.1;
     bool loop = taken != MG_NO_BLOCK && enters_loop(g, b, taken), loop_other = enters_loop(g, b, other);
     if (loop != loop_other) return loop ? 0.85 : 0.15;
-    int equal = equality(g, n);
+    int equal = mg_branch_equality(g->m, &g->def, n);
     return equal > 0 ? 0.3 : equal < 0 ? 0.7 : 0.45;
 }
 

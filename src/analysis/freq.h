@@ -25,5 +25,7 @@ void mg_freq_free(struct mg_freq *f);
 struct mg_defs { mg_id lo, hi, *at; };
 struct mg_defs mg_single_defs(const struct mg_cfg *c);
 static inline mg_id mg_def_of(const struct mg_defs *d, mg_id reg) { return reg >= d->lo && reg < d->hi ? d->at[reg - d->lo] : 0; }
+/* Does the branch's guard say that two integers are equal (+1) or that they are not (-1)? 0: neither. */
+int mg_branch_equality(const struct mg_module *m, const struct mg_defs *d, const struct mg_node *branch);
 
 #endif

@@ -103,6 +103,7 @@ void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s)
         break;
     }
     case MG_RC_SHARED: mg_shared_event(f, c); break;
+    case MG_RC_ALONE: mg_alone_event(f, c); break;
     }
     mg_emit_guard(x, 0, false);
 }
@@ -200,6 +201,7 @@ void mg_rc_add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_id
         break;
     }
     case MG_RC_SHARED: return; /* functions with such counters add by warps */
+    case MG_RC_ALONE: return;
     }
     if (guard) EMIT("and.pred", R(p), R(p), R(guard));
     mg_emit_guard(x, p, false);

@@ -95,7 +95,7 @@ void mg_rc_copy(struct mg_rfunc *f, mg_id d, mg_id n)
     EMIT("mad.lo.u32", R(d), R(d), I(f->x.layout->copy_words), n ? R(n) : I(0));
 }
 
-static void emit_address(struct mg_rfunc *f, mg_id base)
+void mg_rc_address(struct mg_rfunc *f, mg_id base)
 {
     struct mg_emit *x = &f->x;
     if (f->x.layout->n_copies > 1) {
@@ -112,7 +112,7 @@ static mg_id whole_base(struct mg_rfunc *f, mg_id base)
 {
     if (base) return base;
     base = mg_rc_temp(f, &f->t.base, "__mg_base", MG_TYPE_b64);
-    emit_address(f, base);
+    mg_rc_address(f, base);
     return base;
 }
 
@@ -584,7 +584,7 @@ void mg_rc_settle(struct mg_rfunc *f)
     EMIT("activemask.b32", R(mask));
     mg_id mine = mg_emit_mine(x);
     if (mine) mg_rc_branch(f, mine, true, out);
-    emit_address(f, base);
+    mg_rc_address(f, base);
     emit_rank(f);
     for (uint32_t i = f->n - f->n_sources; i < f->n; i++) words[f->counters[i].slot - f->n_bits] = &f->counters[i];
     for (uint32_t w = 0; w < f->n_sources; w += 32) {
@@ -635,7 +635,7 @@ void mg_rc_drain_apart(struct mg_rfunc *f, struct mg_rrange r, mg_id p)
     struct mg_apart a = mg_rc_begin_apart(f, p);
     EMIT("activemask.b32", R(mg_rc_t32(f, MASK)));
     mg_id mine = mg_emit_mine(x);
-    emit_address(f, base);
+    mg_rc_address(f, base);
     emit_rank(f);
     if (r.n) mg_shared_drain(f, r, base, mg_rc_t32(f, MASK), mg_rc_t32(f, RANK), mine);
     bool any = false;

@@ -148,11 +148,15 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
             placed[f->cohorts[k].flag] = true;
             f->counters[f->cohorts[k].flag] = (struct mg_rc){.kind = MG_RC_BIT, .slot = f->n_bits++};
         }
-    bool rows = mg_rows_plan(f, placed);
+    mg_alone_plan(f);
+    bool rows = !f->alone && mg_rows_plan(f, placed);
     if (rows) f->n_bits = MG_BANK * (f->n_cuts + 1);
     for (uint32_t i = 0; i < n_own; i++) {
         if (placed[i]) continue;
-        if (all[i].width == MG_WIDTH_BIT && !rows && f->n_bits < MG_BANK * MG_BIT_BANKS) {
+        if (f->alone && all[i].width == MG_WIDTH_BIT) {
+            f->counters[i].kind = MG_RC_ALONE;
+            f->n_alone++;
+        } else if (all[i].width == MG_WIDTH_BIT && !rows && f->n_bits < MG_BANK * MG_BIT_BANKS) {
             f->counters[i].kind = MG_RC_BIT;
             f->counters[i].slot = f->n_bits++;
         } else if (all[i].width == MG_WIDTH_BIT) {
@@ -219,6 +223,8 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
     for (uint32_t i = 0; i < n_own; i++)
         if (f->counters[i].kind == MG_RC_SHARED) f->counters[i].slot = local++;
     f->n_shared += f->n_near;
+    for (uint32_t i = 0; i < n_own; i++)
+        if (f->counters[i].kind == MG_RC_ALONE) f->counters[i].slot = local++;
     if (in_loops) mg_loop_words_place(f, f->shared_slot);
     free(rest);
 }

@@ -37,6 +37,7 @@ void mg_rc_find_live(struct mg_rfunc *f)
     for (uint32_t b = 0; b <= c->n_blocks; b++) f->live[b] = all + (size_t)b * f->n_words_live;
     for (uint32_t i = 0; i < f->n_measured; i++) {
         const struct mg_count *k = &f->plan->list[i];
+        if (f->counters[i].kind == MG_RC_ALONE) continue;
         switch (k->kind) {
         case MG_COUNT_ENTRY: note(f, 0, i); break;
         case MG_COUNT_BLOCK: case MG_COUNT_LEAVE: note(f, k->block, i); break;

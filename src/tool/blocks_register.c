@@ -271,6 +271,7 @@ static void emit_entry(struct mg_carry *y, struct mg_rfunc *f)
     if (f->carried) mg_carry_enter(y, f);
     else mg_rc_clear(f, NULL);
     if (y && !x->ix) mg_carry_begin(y, f);
+    if (f->alone) mg_alone_begin(f);
     if (!counts_lowest(f)) return;
     f->mask = mg_emit_reg(x, "__mg_m", MG_TYPE_b32);
     f->below = mg_emit_reg(x, "__mg_t", MG_TYPE_b32);
@@ -291,6 +292,8 @@ static void emit_end(struct mg_carry *y, struct mg_rfunc *f, uint32_t b)
     f->x.at = last;
     if (f->carried) {
         if (op == MG_OP_ret) mg_carry_return(y, f, last);
+    } else if (f->alone) {
+        mg_alone_end(f, b);
     } else if (op == MG_OP_ret || op == MG_OP_exit) {
         mg_rc_flush(f, f->live[b], n->guard, n->guard && (n->flags & MG_NF_GUARD_NOT), mg_leave_may_be_zero(f, b));
     } else if (f->may_leave[b]) {
@@ -316,7 +319,7 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rf
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (c->reachable[b]) emit_end(y, f, b);
     for (uint32_t b = 0; b < c->n_blocks; b++)
-        if (c->reachable[b] && !x->ix && f->n_measured) mg_leave_keep_rare(f, b);
+        if (c->reachable[b] && !x->ix && f->n_measured && !f->alone) mg_leave_keep_rare(f, b);
     x->at = ret;
     if (ret && f->carried) mg_carry_return(y, f, ret);
     else if (ret) mg_rc_flush(f, NULL, 0, false, true);

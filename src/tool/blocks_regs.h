@@ -25,6 +25,7 @@ enum mg_rc_kind {
     MG_RC_SHARED, /* a word of the CTA's shared memory (blocks_shared.c) */
     MG_RC_FEW,   /* at most MG_COUNT_FEW times: 2 bits of a packed register */
     MG_RC_FIELD, /* 8 bits of a register that travels with calls (blocks_carry.c) */
+    MG_RC_ALONE, /* added to memory at each event (blocks_alone.c) */
 };
 struct mg_rc { /* a counter of one function while it runs */
     enum mg_rc_kind kind;
@@ -67,6 +68,7 @@ struct mg_rfunc {
     bool alike;              /* every CTA counts as much: CTA 0 alone adds to memory */
     bool all_shared;         /* nothing is counted elsewhere, and not much */
     struct mg_rrange { uint32_t loop, first, n; } *ranges; uint32_t n_ranges; /* not NULL: each word of those is some loop's, which clears and drains it (blocks_loop.c) */
+    bool alone; uint32_t n_alone; mg_id alone_base, alone_one; /* one lane's work: events, their copy of the counters, what they add (blocks_alone.c) */
     uint32_t n_near;         /* the kernel's: those of them that count warps in functions whose counters travel */
     double *lanes, *zero;    /* block -> expected at its end: lanes, those of them that have counted nothing; NULL: not asked yet */
     uint64_t **live;         /* block -> set of counters that may not be 0 at its end */
@@ -81,9 +83,9 @@ struct mg_rfunc {
     struct { mg_id b32[10], b64[5], p[5], base, rows[3], row_base, sums[8]; } t; /* temporaries of flushes */
 };
 
-static inline bool mg_rc_in_memory(const struct mg_rc *c) { return c->kind == MG_RC_LOCAL || c->kind == MG_RC_FLAG || c->kind == MG_RC_SHARED; }
+static inline bool mg_rc_in_memory(const struct mg_rc *c) { return c->kind == MG_RC_LOCAL || c->kind == MG_RC_FLAG || c->kind == MG_RC_SHARED || c->kind == MG_RC_ALONE; }
 /* Slots of the function's counters in memory. */
-static inline uint32_t mg_rc_slots(const struct mg_rfunc *f) { return f->n_bits + f->n_words + f->n_locals + f->n_flags + f->n_shared; }
+static inline uint32_t mg_rc_slots(const struct mg_rfunc *f) { return f->n_bits + f->n_words + f->n_locals + f->n_flags + f->n_shared + f->n_alone; }
 /* Parts of flushes (blocks_count.c): temporaries by number; labels and branches in front of x.at. */
 mg_id mg_rc_temp(struct mg_rfunc *f, mg_id *at, const char *name, enum mg_type type);
 mg_id mg_rc_t32(struct mg_rfunc *f, unsigned i);
@@ -94,6 +96,8 @@ void mg_rc_put_label(struct mg_rfunc *f, mg_id label);
 void mg_rc_branch(struct mg_rfunc *f, mg_id p, bool not_p, mg_id label);
 /* Does the node stand in a scope, whose labels cannot be seen from behind the body? */
 bool mg_rc_in_scope(const struct mg_rfunc *f, mg_id node);
+/* Address of the function's counters in this multiprocessor's copy. */
+void mg_rc_address(struct mg_rfunc *f, mg_id base);
 /* d = where this multiprocessor's copy of the counters begins, in words, + n (another register than d; 0: none). */
 void mg_rc_copy(struct mg_rfunc *f, mg_id d, mg_id n);
 /* d = the mask, each lane of which is in it, as a number that differs by lane for all that ptxas can know (t: any register but the mask). */
@@ -118,6 +122,12 @@ bool mg_leave_may_be_zero(struct mg_rfunc *f, uint32_t block);
 /* A rare block that leads to where the kernel leaves: natively an exit with a guard jumps over it. The flush behind it would have
  * ptxas make guarded instructions of it, which every warp pays for; it makes none of a block with a fence. */
 void mg_leave_keep_rare(struct mg_rfunc *f, uint32_t block);
+
+/* Kernels that are one lane's work (blocks_alone.c): sets f->alone; code at the entry, at an event (with x's guard) and in front of a block that leaves. */
+void mg_alone_plan(struct mg_rfunc *f);
+void mg_alone_begin(struct mg_rfunc *f);
+void mg_alone_event(struct mg_rfunc *f, const struct mg_rc *c);
+void mg_alone_end(struct mg_rfunc *f, uint32_t block);
 
 /* Rows of bits (blocks_rows.c): gives bits their slots and marks them taken; false: not worth it here. */
 bool mg_rows_plan(struct mg_rfunc *f, bool *taken);

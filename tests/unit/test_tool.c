@@ -870,6 +870,51 @@ MG_TEST(tool_blocks_leave)
     }
 }
 
+/* n diamonds on what is loaded from memory, then what is given, # a letter for labels of its own; lanes leave with a last block in common. */
+static void lone_kernel(struct mg_buf *b, const char *ask, unsigned n, const char *then)
+{
+    mg_buf_adds(b, HEAD ".func (.param .b32 v) odd (.param .b32 x)\n{\n.reg .b32 %a<4>; .reg .pred %q;\nld.param.u32 %a1, [x]; and.b32 %a2, %a1, 1; setp.eq.u32 %q, %a2, 0; @%q bra EVEN; mad.lo.u32 %a1, %a1, 3, 1;\nEVEN: st.param.b32 [v], %a1; ret;\n}\n"
+                   ENTRY("k") GID "ld.param.u32 %r4, [n]; mul.lo.u32 %r9, %r1, 40503; mov.u32 %r5, %tid.x;\n");
+    mg_buf_printf(b, "and.b32 %%r6, %%r2, 1; setp.eq.u32 %%p3, %%r6, 0; @%%p3 bra SECOND; %s @%%p1 bra OUT;\n", ask);
+    for (unsigned side = 0; side < 2; side++) {
+        for (unsigned k = 0; k < n; k++)
+            mg_buf_printf(b, "and.b32 %%r10, %%r9, %u; setp.eq.u32 %%p2, %%r10, 0; @%%p2 bra D%u_%u; mad.lo.u32 %%r9, %%r9, 5, %u;\nD%u_%u: xor.b32 %%r9, %%r9, 21;\n", 1u << k % 5, side, k, k, side, k);
+        for (const char *c = then; *c; c++) mg_buf_printf(b, "%c", *c == '#' ? 'A' + (int)side : *c);
+        mg_buf_adds(b, side ? "st.global.u32 [%rd1], %r9;\nOUT: ret;\n}\n" : "bra.uni OUT;\nSECOND: setp.eq.u32 %p4, %r5, 33; @!%p4 bra OUT;\n");
+    }
+}
+
+/* A kernel that is one lane's work adds its events to memory one by one, whatever else its loops and callees count. */
+MG_TEST(tool_blocks_alone)
+{
+    static const char lone[] = "setp.ne.u32 %p1, %r5, 0;";
+    static const char round[] = "mov.u32 %r6, 0;\nL#: and.b32 %r10, %r9, 3; setp.eq.u32 %p2, %r10, 1; @%p2 bra M#; mad.lo.u32 %r9, %r9, 5, 1;\nM#: add.u32 %r6, %r6, 1; setp.lt.u32 %p2, %r6, %r4; @%p2 bra L#;\n";
+    static const char call[] = "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r9; call (v), odd, (a); ld.param.b32 %r9, [v]; }\n";
+    static const struct { const char *ask, *then; unsigned n; bool alone; } cases[] = {
+        {lone, "", 20, true}, {lone, call, 20, true}, {lone, round, 20, true}, {"setp.eq.u32 %p1, 0, %r5; not.pred %p1, %p1;", "", 20, false},
+        {"setp.ne.u32 %p1, %r1, 0;", "", 20, false}, {lone, "", 12, false}, {"setp.ne.and.u32 %p1, %r5, 0, %p3;", "", 20, false}, {"setp.gt.u32 %p1, %r5, 0;", "", 20, false},
+        {lone, "setp.eq.u32 %p2, %r9, 77; @%p2 exit;\n", 20, false}, {lone, "setp.ne.u32 %p2, %r9, 77; @%p2 bra OUT;\n", 20, true},
+        {lone, "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r9; call (v), odd, (a); ld.param.b32 %r9, [v]; } setp.ne.u32 %p2, %r9, 77; @%p2 bra OUT;\n", 20, true},
+    };
+    static const char *const args[] = {"counters=register,warps=off,sm=90", "counters=register,warps=off", "counters=register,sm=90"};
+    for (unsigned k = 0; k < MG_COUNT_OF(cases); k++)
+        for (unsigned t = 0; t < 2 * MG_COUNT_OF(args); t++) {
+            char what[60];
+            struct run r;
+            struct mg_buf b = MG_BUF_INIT;
+            bool alone = cases[k].alone && t < 4;
+            lone_kernel(&b, cases[k].ask, cases[k].n, cases[k].then);
+            snprintf(what, sizeof what, "alone %u %u", k, t);
+            if (run_both(&r, b.at, "k", 5, t & 1 ? 72 : 64, 6, args[t / 2])) {
+                check_witness(&r, what);
+                MG_CHECK_EQ(strstr(r.text, "__mg_one;") != NULL, alone);
+                if (alone) MG_CHECK(!strstr(r.text, "sync"));
+            }
+            release(&r);
+            mg_buf_release(&b);
+        }
+}
+
 /* Shared arrays of whole 16 bytes are aligned so; the one whose size the launch gives only where it lies as before. */
 MG_TEST(twin_aligns_shared)
 {
