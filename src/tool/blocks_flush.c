@@ -24,7 +24,7 @@
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
 #define FIELDS 0x01041041
-#define FEW_FIELDS 0x0060c183
+#define FEW_FIELDS 0x03030303
 #define BY_LOWEST 3 /* bits that the lowest lane adds one by one */
 #define AT_ONCE 8 /* sums by one mask */
 
@@ -260,21 +260,38 @@ static void add_sum(struct mg_rfunc *f, const struct bank *k, mg_id i, mg_id v, 
     mg_emit_guard(x, 0, false);
 }
 
-/* The bank's first n words are fields of 2 bits, 4 to a group, 7 bits apart; 0 in v so far for those lanes. */
+/* d = the sums over a warp of a group of fields of 2 bits, which take 8 each. */
+static void sum_few(struct mg_rfunc *f, const struct bank *k, uint32_t group, mg_id d)
+{
+    struct mg_emit *x = &f->x;
+    if (group) EMIT("shr.u32", R(d), R(f->few), I(2 * group));
+    EMIT("and.b32", R(d), R(group ? d : f->few), I(FEW_FIELDS));
+    if (k->lead) EMIT("selp.b32", R(d), R(d), I(0), R(k->lead));
+    sum_lanes(f, d, d, 0);
+}
+
+/* The bank's first n words are such fields, 4 to a group; 0 in v so far for those lanes. Two groups are shifted as one number. */
 static void add_few(struct mg_rfunc *f, const struct bank *k, uint32_t n, mg_id i, mg_id v)
 {
     struct mg_emit *x = &f->x;
-    mg_id shift = mg_rc_t32(f, SHIFT), sum = mg_rc_t32(f, 7);
-    EMIT("mad.lo.u32", R(shift), R(i), I(7), I(-7 * (int64_t)k->n_bits)); /* another lane's is beyond what is there */
-    for (uint32_t g = 0; g * MG_FEW_COLUMNS < n; g++) {
-        if (g) EMIT("shr.u32", R(sum), R(f->few), I(2 * g));
-        EMIT("and.b32", R(sum), R(g ? sum : f->few), I(FEW_FIELDS));
-        if (k->lead) EMIT("selp.b32", R(sum), R(sum), I(0), R(k->lead));
-        sum_lanes(f, sum, sum, 0);
-        if (g) EMIT("sub.u32", R(shift), R(shift), I(7 * MG_FEW_COLUMNS));
-        EMIT("shr.u32", R(sum), R(sum), R(shift));
-        EMIT("and.b32", R(sum), R(sum), I(127));
-        EMIT("or.b32", R(v), R(v), R(sum));
+    mg_id shift = mg_rc_t32(f, SHIFT), low = mg_rc_t32(f, 7), high = mg_rc_t32(f, 6), both = mg_rc_t64(f, 2);
+    EMIT("mad.lo.u32", R(shift), R(i), I(8), I(-8 * (int64_t)k->n_bits)); /* another lane's is beyond what is there */
+    for (uint32_t g = 0; g * MG_FEW_COLUMNS < n; g += 2) {
+        bool two = (g + 1) * MG_FEW_COLUMNS < n;
+        sum_few(f, k, g, low);
+        if (g) EMIT("sub.u32", R(shift), R(shift), I(64));
+        if (two) {
+            mg_id pair = mg_opnd_alloc(x->m, 2);
+            sum_few(f, k, g + 1, high);
+            x->m->opnds.at[pair] = R(low), x->m->opnds.at[pair + 1] = R(high);
+            EMIT("mov.b64", R(both), (struct mg_opnd){.kind = MG_OPND_vec, .id = pair, .n = 2});
+            EMIT("shr.u64", R(both), R(both), R(shift));
+            EMIT("cvt.u32.u64", R(low), R(both));
+        } else {
+            EMIT("shr.u32", R(low), R(low), R(shift));
+        }
+        EMIT("and.b32", R(low), R(low), I(255));
+        EMIT("or.b32", R(v), R(v), R(low));
     }
 }
 

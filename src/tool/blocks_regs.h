@@ -11,8 +11,8 @@
 #define MG_BANK 30          /* bits in a packed register: 6 groups of 5, each summed over a warp by itself */
 #define MG_MAX_COHORTS 8   /* with counters of their own; blocks of others count warps one by one */
 #define MG_BIT_BANKS 8      /* packed registers at most */
-#define MG_FEW_COLUMNS 4    /* fields of a group of 2 bits each: 7 bits apart, so that each can be summed over a warp */
-#define MG_FEW_GROUPS 3
+#define MG_FEW_COLUMNS 4    /* fields of a group of 2 bits each: 8 bits apart, so that each can be summed over a warp */
+#define MG_FEW_GROUPS 4
 #define MG_COUNTER_CELLS 32 /* 32-bit registers for other counters at most; what is left counts in local memory */
 
 enum mg_rc_kind {
@@ -222,7 +222,7 @@ void mg_carry_calls(struct mg_carry *y, struct mg_rfunc *funcs, uint32_t func);
 /* Counter number k of what is counted at most once: its bit in a packed register. */
 static inline uint32_t mg_rc_bit(uint32_t k) { return k % MG_BANK % 5 * 6 + k % MG_BANK / 5; }
 /* Of a counter that counts few: its field. */
-static inline uint32_t mg_rc_few(uint32_t k) { return k % MG_FEW_COLUMNS * 7 + k / MG_FEW_COLUMNS * 2; }
+static inline uint32_t mg_rc_few(uint32_t k) { return k % MG_FEW_COLUMNS * 8 + k / MG_FEW_COLUMNS * 2; }
 static inline bool mg_rc_in(const uint64_t *set, uint32_t i) { return !set || (set[i / 64] >> i % 64 & 1); }
 /* Counts one event at the spot. */
 void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s);
