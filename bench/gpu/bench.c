@@ -191,9 +191,9 @@ static void fill_known(struct built *b, const struct mg_twin *t, const uint64_t 
     for (uint32_t i = 0; i < t->n_known; i++) {
         const struct mg_twin_known *k = &t->known[i];
         b->known[1 + i] = symbols[k->symbol];
-        check(cu.to_host((char *)b->known + k->at, symbols[k->symbol] + k->from, k->bytes), "constants");
+        if (k->bytes) check(cu.to_host((char *)b->known + k->at, symbols[k->symbol] + k->from, k->bytes), "constants");
     }
-    check(cu.to_device(copy, (const char *)b->known + t->known_values, t->known_bytes - t->known_values), "constants");
+    if (t->known_bytes > t->known_values) check(cu.to_device(copy, (const char *)b->known + t->known_values, t->known_bytes - t->known_values), "constants");
 }
 
 /* Instruments the kernel anew and loads it; fills the symbol table from the native module. */
@@ -219,7 +219,7 @@ static void build(struct built *b, const struct style *s, const struct work *w, 
     bool ok = !tool->configure || !tool->configure(args, &confs[0], &d);
     struct mg_tool_use uses[4] = {{tool, confs[0]}};
     uint32_t n_uses = ok ? add_also(s, uses, confs, 1, &d) : 0;
-    unsigned flags = MG_TWIN_CONSTANTS;
+    unsigned flags = MG_TWIN_CONSTANTS | MG_TWIN_ADDRESSES;
     for (uint32_t i = 0; i < n_uses; i++) flags = mg_tool_twin_flags(uses[i].tool, flags);
     ok = ok && !mg_twin_new_as(ptx_module, k, flags, &t, &d);
     void *native = NULL;

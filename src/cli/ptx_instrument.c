@@ -69,7 +69,7 @@ static enum mg_err run_tools(const struct mg_module *m, mg_id kernel, const stru
     struct mg_layout layout = {.n_regions = 0};
     struct mg_pass_opts passes = {.size = sizeof passes, .dump = o->dump, .dump_to = out, .verify = true};
     struct mg_tools_opts opts = {.size = sizeof opts, .sm = (uint32_t)o->sm, .max_copies = o->sm ? GPU_COPIES : 1, .reduce = o->sm != 0, .passes = &passes};
-    unsigned flags = o->sm ? MG_TWIN_CONSTANTS : 0;
+    unsigned flags = o->sm ? MG_TWIN_CONSTANTS | MG_TWIN_ADDRESSES : 0;
     for (uint32_t i = 0; i < tools->n; i++)
         flags = mg_tool_twin_flags(tools->uses[i].tool, flags); /* as a run does */
     enum mg_err err = mg_twin_new_as(m, kernel, flags, &t, d);

@@ -1,4 +1,4 @@
-/* Values of constants that launches of a twin bring along (pass/twin_const.c): what stood in the application's image
+/* Values of constants, and addresses of variables, that launches of a twin bring along (pass/twin_const.c): what stood in the application's image
  * when we last looked, and a copy of that in device memory, with which the kernel tells whether it still does. An
  * image of the parameter is never changed once a launch may have it, nor is its copy: a launch that is under way
  * must find the two equal. Constants that have changed make kernels slower, not wrong, so it is enough to look again now and
@@ -26,7 +26,7 @@ static bool read_values(struct mg_body *b, uint64_t *image)
     bool ok = true;
     for (uint32_t i = 0; i < v->n_known && ok; i++) {
         const struct mg_twin_known *k = &v->known[i];
-        ok = mg_nv_read(b->gpu->x, (char *)image + k->at, image[1 + i] + k->from, k->bytes);
+        ok = !k->bytes || mg_nv_read(b->gpu->x, (char *)image + k->at, image[1 + i] + k->from, k->bytes);
     }
     return ok;
 }
@@ -40,8 +40,7 @@ static bool publish(struct mg_body *b, struct mg_gpu_known *new)
 {
     const struct mg_variant *v = b->variant;
     new->copy_bytes = v->known_bytes - v->known_values;
-    new->copy = mg_nv_upload(b->gpu->x, (const char *)new->image + v->known_values, new->copy_bytes);
-    if (!new->copy)
+    if (new->copy_bytes && !(new->copy = mg_nv_upload(b->gpu->x, (const char *)new->image + v->known_values, new->copy_bytes)))
         return false;
     new->image[0] = new->copy;
     new->older = b->gpu->known;
@@ -63,7 +62,7 @@ bool mg_gpu_known_fill(struct mg_body *b)
         free(new);
     else
         g->look_at = mg_now_ns() + (g->look_after = SOON_NS);
-    if (ok && !g->listed) {
+    if (ok && !g->listed && new->copy_bytes) {
         g->listed = true;
         g->next_known = __atomic_load_n(&bodies, __ATOMIC_RELAXED);
         while (!__atomic_compare_exchange_n(&bodies, &g->next_known, b, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {}
@@ -109,7 +108,8 @@ void mg_gpu_known_release(struct mg_body *b)
     while (g->known) {
         struct mg_gpu_known *k = g->known;
         g->known = k->older;
-        mg_nv_give_back(g->x, k->copy, k->copy_bytes);
+        if (k->copy)
+            mg_nv_give_back(g->x, k->copy, k->copy_bytes);
         free(k);
     }
     pthread_mutex_unlock(&g->compiling);

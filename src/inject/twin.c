@@ -192,7 +192,7 @@ static unsigned twin_flags(struct mg_variant *v)
 {
     struct mg_use uses[MG_MAX_USES];
     uint32_t n = mg_tools_list(v->set, uses, v->uses);
-    unsigned flags = mg_session.backend->send ? MG_TWIN_CONSTANTS : MG_TWIN_LAUNCHES;
+    unsigned flags = mg_session.backend->send ? MG_TWIN_CONSTANTS | MG_TWIN_ADDRESSES : MG_TWIN_LAUNCHES;
     for (uint32_t k = 0; k < n; k++)
         flags = mg_tool_twin_flags(uses[k].tool, flags);
     return flags;

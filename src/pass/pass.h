@@ -65,7 +65,7 @@ const struct mg_pass *mg_pass_at(uint32_t ix); /* NULL past the last */
 struct mg_twin_symbol { char *name; bool is_func; }; /* owner: twin */
 /* Constants whose values a launch brings along in a parameter behind the hidden one (pass/twin_const.c): bytes [from, from + bytes)
  * of the symbol's variable stand at `at` in it. Word 0 of the parameter: address of a copy, in global memory, of what
- * stands in it from `known_values` on; word 1 + i: address of the variable of known[i]. */
+ * stands in it from `known_values` on, 0 if that is nothing; word 1 + i: address of the variable of known[i]. bytes 0: that alone. */
 struct mg_twin_known { uint32_t symbol, from, bytes, at; };
 /* The module is a clone whose ids are those of the original: an application instruction, function
  * or variable has the same id in both (parameters excepted: they move when one is added). */
@@ -98,6 +98,7 @@ enum mg_err mg_twin_new(const struct mg_module *m, mg_id kernel, struct mg_twin 
 enum mg_twin_flags {
     MG_TWIN_LAUNCHES = 1,  /* the device sees to launches that kernels make: they are no reason to refuse */
     MG_TWIN_CONSTANTS = 2, /* loads of constants may be rewritten for speed: nobody looks at them in the twin */
+    MG_TWIN_ADDRESSES = 8, /* launches may bring along addresses of variables */
     MG_TWIN_ONE_TABLE = 4, /* but only where no address may be of one table or another: tables lie elsewhere among each other then */
 };
 enum mg_err mg_twin_new_as(const struct mg_module *m, mg_id kernel, unsigned flags, struct mg_twin **out, struct mg_diag *d) MG_MUST_CHECK;

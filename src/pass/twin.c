@@ -77,8 +77,8 @@ static enum mg_err rewrite_func(struct mg_twin_build *b, uint32_t ix)
     prepare_func(b, &f);
     mg_map_release(&b->proto_of);
     b->proto_of = (struct mg_map)MG_MAP_INIT;
-    if (!ix && (b->flags & MG_TWIN_CONSTANTS)) mg_twin_plan_constants(&f);
-    if (!ix && (b->flags & MG_TWIN_CONSTANTS) && !b->t->known_bytes) mg_twin_prefetch_constants(&f);
+    if (!ix) mg_twin_plan_constants(&f);
+    if (!ix && (b->flags & MG_TWIN_CONSTANTS) && b->t->known_bytes == b->t->known_values) mg_twin_prefetch_constants(&f);
     enum mg_err err = mg_twin_rewrite_symbols(&f);
     if (!err) err = mg_twin_rewrite_calls(&f);
     mg_map_release(&f.reg_of_symbol);

@@ -9,6 +9,9 @@
  *                 body with  ld.const d, [table+8]  ->  ld.param d, [values+8]            addresses taken: those of the values
  *     SLOW        body with  ld.const d, [table+8]  ->  ld.global.nc d, [address + 8]
  *
+ * Other variables' addresses come in the parameter, too: they never change, and two loads, one behind the other, are none at the
+ * beginning of every thread. A kernel may have those alone: then there is no copy, and one body.
+ *
  * Right whatever the host knows; quick when it knew. The second body is made behind all tools, so that both count
  * in the same registers. Only for kernels of a few tables and instructions, without functions, whose constants
  * nobody looks at. */
@@ -18,7 +21,7 @@
 
 #include "pass/priv.h"
 
-enum { MOST_TABLES = 8, MOST_BYTES = 2816, MOST_PARAMS = 4096, MOST_INSTS = 1500, FEW_INSTS = 400, FEW_LOADS = 8, FEW_WORDS = 64, MIXED = 255 };
+enum { MOST_TABLES = 8, MOST_ADDRESSES = 16, MOST_BYTES = 2816, MOST_PARAMS = 4096, MOST_INSTS = 1500, FEW_INSTS = 400, FEW_LOADS = 8, FEW_WORDS = 64, MIXED = 255 };
 
 struct table { mg_id var; uint32_t lo, hi; bool whole; };
 struct plan {
@@ -183,23 +186,50 @@ static void add_param(struct mg_twin_build *b, uint32_t bytes)
     k->param_bytes = t->known_offset + bytes;
 }
 
+/* Variables of which the kernel takes the address, or which it reads or writes, but for those in the plan; returns how many. */
+static uint32_t find_addresses(const struct plan *p, const struct mg_func *f, mg_id *vars)
+{
+    const struct mg_module *m = p->m;
+    uint32_t n = 0;
+    MG_EACH_NODE(m, f, id) {
+        const struct mg_node *x = &m->nodes.at[id];
+        for (uint32_t i = 0; x->kind == MG_NODE_inst && !(x->flags & MG_NF_META) && i < x->n_opnds; i++) {
+            const struct mg_opnd *o = &m->opnds.at[x->opnd + i];
+            if (o->kind != MG_OPND_var && (o->kind != MG_OPND_addr || o->sub != MG_OPND_var)) continue;
+            const struct mg_var *v = &m->vars.at[o->id];
+            bool state = (v->space == MG_SPACE_global || v->space == MG_SPACE_const) && !v->func && !v->is_param && mg_type_kind((enum mg_type)v->type) != MG_TK_OPAQUE;
+            mg_id var = v->def ? v->def : o->id;
+            for (uint32_t k = 0; k < p->n; k++) state = state && p->tables[k].var != var;
+            for (uint32_t k = 0; k < n; k++) state = state && vars[k] != var;
+            if (state && n < MOST_ADDRESSES) vars[n++] = var;
+        }
+    }
+    return n;
+}
+
 void mg_twin_plan_constants(struct mg_twin_func *f)
 {
     struct mg_twin *t = f->b->t;
     struct plan p = {.m = f->b->m, .one_table = f->b->flags & MG_TWIN_ONE_TABLE};
-    uint32_t values = 0, bytes;
-    bool ok = make_plan(&p, t);
-    if (ok) values = bytes = (8 * (p.n + 1) + 15) / 16 * 16;
-    for (uint32_t i = 0; ok && i < p.n; i++) bytes += (p.tables[i].hi - p.tables[i].lo + 15) / 16 * 16;
-    if (ok && t->ctx_offset + 8 + 16 + bytes <= MOST_PARAMS) {
+    mg_id vars[MOST_ADDRESSES];
+    bool values = (f->b->flags & MG_TWIN_CONSTANTS) && make_plan(&p, t);
+    for (;; values = false) {
+        if (!values) p.n = 0;
+        uint32_t n = f->b->flags & MG_TWIN_ADDRESSES ? find_addresses(&p, &p.m->funcs.at[t->kernel], vars) : 0, at = (8 * (p.n + n + 1) + 15) / 16 * 16, bytes = at;
+        for (uint32_t i = 0; i < p.n; i++) bytes += (p.tables[i].hi - p.tables[i].lo + 15) / 16 * 16;
+        bool fits = t->ctx_offset + 8 + 16 + bytes <= MOST_PARAMS;
+        if (!fits && values) continue;
+        if (!fits || p.n + n == 0) break;
         add_param(f->b, bytes);
-        t->known = mg_xcalloc(p.n, sizeof *t->known);
-        t->known_values = values;
+        t->known = mg_xcalloc(p.n + n, sizeof *t->known);
+        t->known_values = at;
         for (uint32_t i = 0; i < p.n; i++) {
             struct table *x = &p.tables[i];
-            t->known[t->n_known++] = (struct mg_twin_known){.symbol = mg_twin_symbol_of_var(f->b, x->var), .from = x->lo, .bytes = x->hi - x->lo, .at = values};
-            values += (x->hi - x->lo + 15) / 16 * 16;
+            t->known[t->n_known++] = (struct mg_twin_known){.symbol = mg_twin_symbol_of_var(f->b, x->var), .from = x->lo, .bytes = x->hi - x->lo, .at = at};
+            at += (x->hi - x->lo + 15) / 16 * 16;
         }
+        for (uint32_t i = 0; i < n; i++) t->known[t->n_known++] = (struct mg_twin_known){.symbol = mg_twin_symbol_of_var(f->b, vars[i])};
+        break;
     }
     free(p.pointers);
 }
@@ -272,13 +302,14 @@ static mg_id append_body(struct split *s, mg_id first)
     return label;
 }
 
-/* Which table's address the register holds, from the entry on; how far into it. */
+/* Which table's address the register holds, from the entry on; how far into it. NULL: none whose values are there. */
 static const struct mg_twin_known *known_of(const struct mg_twin *t, mg_id reg, int64_t *off)
 {
     for (uint32_t i = 0; i < t->n_known_regs; i++)
         if (t->known_regs[i].reg == reg) {
+            const struct mg_twin_known *k = &t->known[t->known_regs[i].table];
             *off = t->known_regs[i].off;
-            return &t->known[t->known_regs[i].table];
+            return k->bytes ? k : NULL;
         }
     return NULL;
 }
@@ -415,7 +446,7 @@ void mg_twin_split_constants(struct mg_twin *t)
 {
     struct split s = {.t = t, .labels = MG_MAP_INIT};
     mg_id first = t->entry_at[0];
-    if (!t->known_bytes || !first) return;
+    if (t->known_bytes == t->known_values || !first) return;
     mg_id before = t->m->nodes.at[first].prev, slow = append_body(&s, first);
     use_parameter(t, first, slow);
     first = before ? t->m->nodes.at[before].next : t->m->funcs.at[t->kernel].first_node;

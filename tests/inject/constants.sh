@@ -112,7 +112,7 @@ done
 python3 tools.py || failed=1
 for k in fixed:vote.sync moving:bar.red too_large:ld.global.nc; do # how each finds out, or that it does not
     "$MARGAY" ptx instrument --sm 90 --kernel "*${k%:*}*" known > twin.ptx && grep -q "${k#*:}.*;" twin.ptx || { echo "FAIL: no ${k#*:} in ${k%:*}"; failed=1; }
-    grep -q '__mg_known\[' twin.ptx; [ $? = $([ $k = too_large:ld.global.nc ] && echo 1 || echo 0) ] || { echo "FAIL: parameter of $k"; failed=1; }
+    grep -q '__mg_slow:' twin.ptx; [ $? = $([ $k = too_large:ld.global.nc ] && echo 1 || echo 0) ] || { echo "FAIL: bodies of $k"; failed=1; }
 done
 [ "$(sort -u out.plain | wc -l)" = 12 ] || { echo "FAIL: launches do not differ"; cat out.plain; failed=1; }
 exit $failed

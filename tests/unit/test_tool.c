@@ -119,8 +119,8 @@ static void bring_constants(const struct mg_twin *t, const uint64_t *table, uint
         const struct mg_twin_known *k = &t->known[i];
         known[1 + i] = table[k->symbol];
         memcpy((char *)known + k->at, (void *)(uintptr_t)(table[k->symbol] + k->from), k->bytes);
+        if (stale && k->bytes) ((char *)known)[k->at + k->bytes - 1] ^= 64;
     }
-    if (stale) ((char *)known)[t->known[t->n_known - 1].at + t->known[t->n_known - 1].bytes - 1] ^= 64;
     memcpy((void *)(uintptr_t)copy, (const char *)known + t->known_values, t->known_bytes - t->known_values);
 }
 
@@ -519,6 +519,38 @@ MG_TEST(twin_constants)
             MG_CHECK_EQ(strstr(r.text, "$__mg_slow:") != NULL, twin_flags != 0);
         }
         release(&r);
+    }
+    stale = false;
+    twin_flags = 0;
+}
+
+/* Addresses of variables come with the launch, alone or beside the values of constants; functions look them up. */
+MG_TEST(twin_addresses)
+{
+    static const char text[] = ".version 7.0\n.target sm_80\n.address_size 64\n.const .align 4 .b32 one[4] = {7, 1, 4, 1};\n.const .align 4 .b32 big[2000] = {3, 4, 5};\n.global .align 4 .b32 state[4] = {9, 8, 7, 6};\n"
+        ".func (.param .b32 v) add (.param .b32 x)\n{\n.reg .b32 %a<4>; ld.param.u32 %a1, [x]; ld.global.u32 %a2, [state+8]; add.u32 %a1, %a1, %a2; st.param.b32 [v], %a1; ret;\n}\n"
+        ENTRY("k") GID "mov.u64 %rd5, state; ld.global.u32 %r4, [%rd5+4]; ld.global.u32 %r5, [state]; add.u32 %r4, %r4, %r5; ld.const.u32 %r5, [one+4]; mad.lo.u32 %r4, %r4, 5, %r5;\n"
+        "and.b32 %r6, %r1, 3; mul.wide.u32 %rd6, %r6, 4; mov.u64 %rd7, %s; add.u64 %rd7, %rd7, %rd6; ld.const.u32 %r5, [%rd7]; mad.lo.u32 %r4, %r4, 5, %r5; setp.lt.u32 %p1, %r4, 900; @%p1 bra END;\n"
+        "%s st.global.u32 [%rd1], %r4;\nEND: ret;\n}\n";
+    static const char call[] = "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r4; call (v), add, (a); ld.param.b32 %r4, [v]; }";
+    for (unsigned k = 0; k < 16; k++) {
+        struct run r;
+        struct mg_buf b = MG_BUF_INIT;
+        const char *word[] = {k & 1 ? "big" : "one", k & 2 ? call : ""}, **next = word;
+        for (const char *c = text; *c; c++) {
+            if (!strncmp(c, "%s", 2) && (c[2] == ';' || c[2] == ' ')) mg_buf_adds(&b, *next++), c++;
+            else mg_buf_add(&b, c, 1);
+        }
+        twin_flags = (k & 4 ? MG_TWIN_CONSTANTS : 0) | MG_TWIN_ADDRESSES;
+        stale = k & 8;
+        if (run_both(&r, b.at, "k", 2, 72, 0, "counters=register,warps=off,sm=90")) {
+            check_witness(&r, "addresses");
+            MG_CHECK(strstr(r.text, "ld.param.u64 __mg_s, [__mg_known+") != NULL);
+            MG_CHECK_EQ(strstr(r.text, "__mg_table") != NULL, (k & 2) != 0);
+            MG_CHECK_EQ(strstr(r.text, "$__mg_slow") != NULL, (k & 7) == 4); /* neither a large table nor a function */
+        }
+        release(&r);
+        mg_buf_release(&b);
     }
     stale = false;
     twin_flags = 0;
