@@ -92,8 +92,7 @@ void mg_leave_keep_rare(struct mg_rfunc *f, uint32_t b)
     const struct mg_block *p = &c->blocks[from];
     bool over = p->n_succs == 2 && c->edges[p->succ_at] == b && c->edges[p->succ_at + 1] == to;
     if (!over || !f->plan->freq->trivial[to] || f->plan->freq->block[b] > 0.5 * f->plan->freq->block[from]) return;
-    unsigned op = mg_node_form(x->m, &x->m->nodes.at[k->last])->op;
-    x->at = op == MG_OP_bra ? k->last : x->m->nodes.at[k->last].next;
+    x->at = mg_block_head(x->m, k); /* behind the block's stores it would wait for them */
     mg_emit_guard(x, 0, false);
     EMIT("fence.acq_rel.cta");
 }
