@@ -41,6 +41,8 @@ mg_id mg_twin_symbol_reg(struct mg_twin_func *f, uint32_t symbol);
 enum mg_err mg_twin_rewrite_symbols(struct mg_twin_func *f) MG_MUST_CHECK;
 /* Small tables of constants: adds the parameter that brings their values along, where that is worth it (twin_const.c). */
 void mg_twin_plan_constants(struct mg_twin_func *f);
+/* Does the function read tables of constants at moving places, in loops? */
+bool mg_twin_reads_tables_in_loops(const struct mg_module *m, mg_id func);
 /* Larger tables that are read at moving places: fetched at the kernel's entry (twin_prefetch.c). */
 void mg_twin_prefetch_constants(struct mg_twin_func *f);
 /* Passes the hidden argument at every call of a clone. */

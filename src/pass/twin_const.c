@@ -10,7 +10,8 @@
  *     SLOW        body with  ld.const d, [table+8]  ->  ld.global.nc d, [address + 8]
  *
  * Other variables' addresses come in the parameter, too: they never change, and two loads, one behind the other, are none at the
- * beginning of every thread. A kernel may have those alone: then there is no copy, and one body.
+ * beginning of every thread. A kernel may have those alone: then there is no copy, and one body. Not where loops read tables at
+ * moving places: ptxas makes other code of a loop whose base is a parameter (pb_tpacf: 1.12 to 1.21).
  *
  * Right whatever the host knows; quick when it knew. The second body is made behind all tools, so that both count
  * in the same registers. Only for kernels of a few tables and instructions, without functions, whose constants
@@ -212,10 +213,10 @@ void mg_twin_plan_constants(struct mg_twin_func *f)
     struct mg_twin *t = f->b->t;
     struct plan p = {.m = f->b->m, .one_table = f->b->flags & MG_TWIN_ONE_TABLE};
     mg_id vars[MOST_ADDRESSES];
-    bool values = (f->b->flags & MG_TWIN_CONSTANTS) && make_plan(&p, t);
+    bool values = (f->b->flags & MG_TWIN_CONSTANTS) && make_plan(&p, t), addresses = (f->b->flags & MG_TWIN_ADDRESSES) && !mg_twin_reads_tables_in_loops(p.m, t->kernel);
     for (;; values = false) {
         if (!values) p.n = 0;
-        uint32_t n = f->b->flags & MG_TWIN_ADDRESSES ? find_addresses(&p, &p.m->funcs.at[t->kernel], vars) : 0, at = (8 * (p.n + n + 1) + 15) / 16 * 16, bytes = at;
+        uint32_t n = addresses ? find_addresses(&p, &p.m->funcs.at[t->kernel], vars) : 0, at = (8 * (p.n + n + 1) + 15) / 16 * 16, bytes = at;
         for (uint32_t i = 0; i < p.n; i++) bytes += (p.tables[i].hi - p.tables[i].lo + 15) / 16 * 16;
         bool fits = t->ctx_offset + 8 + 16 + bytes <= MOST_PARAMS;
         if (!fits && values) continue;

@@ -85,28 +85,39 @@ static void emit_prefetch(struct mg_twin_func *f, const mg_id *vars, uint32_t n_
     }
 }
 
+bool mg_twin_reads_tables_in_loops(const struct mg_module *m, mg_id func)
+{
+    bool any = false, loops = false;
+    MG_EACH_NODE(m, &m->funcs.at[func], id) any |= m->nodes.at[id].kind == MG_NODE_inst && moves(m, &m->nodes.at[id]);
+    if (!any) return false;
+    struct mg_cfg *c = mg_cfg_new(m, func);
+    struct mg_loops *l = mg_loops_new(c);
+    MG_EACH_NODE(m, &m->funcs.at[func], id) {
+        const struct mg_node *x = &m->nodes.at[id];
+        if (x->kind != MG_NODE_inst || (x->flags & MG_NF_META) || !moves(m, x)) continue;
+        uint32_t b = mg_cfg_block_of(c, id);
+        loops |= b < c->n_blocks && l->loop_of[b] != MG_NO_LOOP;
+    }
+    mg_loops_free(l);
+    mg_cfg_free(c);
+    return loops;
+}
+
 void mg_twin_prefetch_constants(struct mg_twin_func *f)
 {
     struct mg_module *m = f->b->m;
     mg_id vars[MOST_VARS];
     uint32_t n = 0;
-    bool loops = false, dynamic;
+    bool dynamic;
     (void)mg_twin_shared_bytes(m, &dynamic);
-    struct mg_cfg *c = mg_cfg_new(m, f->func);
-    struct mg_loops *l = mg_loops_new(c);
+    if (dynamic || m->sm < 80 || m->version_major < 7 || !mg_twin_reads_tables_in_loops(m, f->func)) return;
     MG_EACH_NODE(m, &m->funcs.at[f->func], id) {
         const struct mg_node *x = &m->nodes.at[id];
         if (x->kind != MG_NODE_inst || (x->flags & MG_NF_META)) continue;
-        if (moves(m, x)) {
-            uint32_t b = mg_cfg_block_of(c, id);
-            loops |= b < c->n_blocks && l->loop_of[b] != MG_NO_LOOP;
-        }
         mg_id var = taken_table(m, x);
         bool known = !var;
         for (uint32_t i = 0; i < n; i++) known |= vars[i] == var;
         if (!known && n < MOST_VARS) vars[n++] = var;
     }
-    mg_loops_free(l);
-    mg_cfg_free(c);
-    if (loops && n && m->sm >= 80 && m->version_major >= 7 && !dynamic) emit_prefetch(f, vars, n);
+    if (n) emit_prefetch(f, vars, n);
 }

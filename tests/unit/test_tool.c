@@ -585,7 +585,7 @@ MG_TEST(twin_prefetch)
         {".const .align 4 .b32 t[1000] = {7, 1, 4, 1, 5, 9};\n", "[%rd7]", true}, {".const .align 4 .b32 t[60] = {7, 1};\n", "[%rd7]", false},
         {".const .align 2 .b16 t[200] = {7, 1};\n", "[%rd7]", false}, {".const .align 4 .b32 t[100] = {7, 1};\n", "[t+4]", false},
     };
-    twin_flags = MG_TWIN_CONSTANTS;
+    twin_flags = MG_TWIN_CONSTANTS | MG_TWIN_ADDRESSES;
     for (unsigned i = 0; i < MG_COUNT_OF(cases); i++) {
         struct run r;
         struct mg_buf b = MG_BUF_INIT;
@@ -598,6 +598,7 @@ MG_TEST(twin_prefetch)
         if (run_both(&r, b.at, "k", 2, 72, 0, "counters=register,warps=off,sm=90")) {
             check_witness(&r, cases[i].table);
             MG_CHECK_EQ(strstr(r.text, "cp.async.ca") != NULL, cases[i].fetched);
+            MG_CHECK_EQ(strstr(r.text, "__mg_table") != NULL, i % 2 == 0); /* neither values nor, in loops, addresses come along */
         }
         release(&r);
         mg_buf_release(&b);
