@@ -1,7 +1,8 @@
 /* The static guess: each branch gets a probability, probabilities flow from the entry in reverse
  * postorder, and the header of a loop runs LOOP times as often as it is entered.
  *
- *   stays in the loop                            0.9
+ *   to where the program stops (brkpt, trap)     not
+ *   stays in the loop                            0.9; 0.1 where lanes wait for an mbarrier, which suspends them
  *   @p bra, p = and.pred (all conditions hold)   taken is hot: the guarded body
  *   @p bra, p = or.pred (some condition fails)   taken is cold: the way around
  *   to a block that only leaves                  hot unless equal (all but one thread), cold after a bounds check or if equal,
@@ -19,6 +20,9 @@
 #include <string.h>
 
 #define LOOP 10.0
+#define STAYS 0.9
+#define STOPS 0.001
+#define WAIT_INSTS 8 /* of a loop that does nothing but wait */
 #define LANES 32.0
 
 struct guess {
@@ -30,6 +34,9 @@ struct guess {
     bool *loaded;  /* register depends on data in memory */
     bool *trivial; /* block that does nothing but leave */
 };
+
+/* How often a lane that is in the loop comes to its header. */
+static double rounds_of(const struct guess *g, uint32_t loop) { return g->f->waits[loop] ? 1 / STAYS : LOOP; }
 
 struct mg_defs mg_single_defs(const struct mg_cfg *c)
 {
@@ -105,6 +112,27 @@ static void find_trivial(struct guess *g)
     }
 }
 
+static void find_waits(struct guess *g)
+{
+    const struct mg_cfg *c = g->c;
+    uint32_t *insts = mg_xcalloc(g->l->n_loops + 1, sizeof *insts);
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        uint32_t loop = g->l->loop_of[b];
+        for (mg_id id = c->blocks[b].first; id; id = id == c->blocks[b].last ? 0 : g->m->nodes.at[id].next) {
+            if (g->m->nodes.at[id].kind != MG_NODE_inst) continue;
+            const struct mg_form *f = mg_node_form(g->m, &g->m->nodes.at[id]);
+            g->f->stops[b] |= f->op == MG_OP_brkpt || f->op == MG_OP_trap;
+            if (loop == MG_NO_LOOP) continue;
+            insts[loop]++;
+            g->f->waits[loop] |= f->op == MG_OP_mbarrier && (mg_form_has(f, MG_MOD_try_wait) || mg_form_has(f, MG_MOD_test_wait));
+        }
+    }
+    for (uint32_t k = 0; k < g->l->n_loops; k++) g->f->waits[k] &= insts[k] <= WAIT_INSTS;
+    for (uint32_t k = 0; k < g->l->n_loops; k++)
+        if (g->l->loops[k].parent != MG_NO_LOOP) g->f->waits[g->l->loops[k].parent] = false;
+    free(insts);
+}
+
 /* What the guard of a branch is made of: +1 conjunction, -1 disjunction, 0 neither. */
 static int shape_of(const struct guess *g, const struct mg_node *branch)
 {
@@ -146,9 +174,11 @@ static bool stays(const struct guess *g, uint32_t from, uint32_t to)
 static double taken_share(const struct guess *g, uint32_t b, uint32_t taken, uint32_t other)
 {
     const struct mg_node *n = end_of(g, b);
+    bool stop = taken != MG_NO_BLOCK && g->f->stops[taken];
+    if (stop != g->f->stops[other]) return stop ? STOPS : 1 - STOPS;
     if (g->l->loop_of[b] != MG_NO_LOOP) {
         bool stay = taken != MG_NO_BLOCK && stays(g, b, taken), stay_other = stays(g, b, other);
-        if (stay != stay_other) return stay ? 0.9 : 0.1;
+        if (stay != stay_other) return stay != g->f->waits[g->l->loop_of[b]] ? STAYS : 1 - STAYS;
     }
     bool out = taken == MG_NO_BLOCK || g->trivial[taken], out_other = g->trivial[other];
     if (out != out_other) {
@@ -205,7 +235,7 @@ static void spread(struct guess *g)
     for (uint32_t i = 0; i < c->n_blocks; i++) {
         uint32_t b = c->rpo[i], loop = g->l->loop_of[b];
         if (!c->reachable[b]) break;
-        if (loop != MG_NO_LOOP && g->l->loops[loop].header == b) f->block[b] *= LOOP;
+        if (loop != MG_NO_LOOP && g->l->loops[loop].header == b) f->block[b] *= rounds_of(g, loop);
         if (f->block[b] > 1e12) f->block[b] = 1e12;
         const struct mg_block *k = &c->blocks[b];
         f->leave[b] *= f->block[b];
@@ -302,6 +332,8 @@ struct mg_freq *mg_freq_new(const struct mg_cfg *c, const struct mg_loops *l, co
     f->edge = mg_arena_array(&f->arena, double, n_edges + 1);
     f->parts = mg_arena_array(&f->arena, bool, c->n_blocks + 1);
     f->trivial = mg_arena_array(&f->arena, bool, c->n_blocks + 1);
+    f->stops = mg_arena_array(&f->arena, bool, c->n_blocks + 1);
+    f->waits = mg_arena_array(&f->arena, bool, l->n_loops + 1);
     f->share = mg_arena_array(&f->arena, double, n_edges + 1);
     if (!c->n_blocks) return f;
     struct guess g = {.c = c, .m = c->m, .l = l, .f = f};
@@ -310,6 +342,7 @@ struct mg_freq *mg_freq_new(const struct mg_cfg *c, const struct mg_loops *l, co
     g.trivial = mg_xcalloc(c->n_blocks + 1, sizeof *g.trivial);
     find_loaded(&g);
     find_trivial(&g);
+    find_waits(&g);
     for (uint32_t b = 0; b < c->n_blocks; b++) {
         guess_shares(&g, b, &f->leave[b]);
         f->parts[b] = parts_by_data(&g, b);

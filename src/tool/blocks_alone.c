@@ -110,15 +110,15 @@ void mg_alone_begin(struct mg_rfunc *f)
     f->alone_base = mg_emit_reg(x, "__mg_base", MG_TYPE_b64);
     f->alone_one = mg_emit_reg(x, "__mg_one", MG_TYPE_b64);
     mg_rc_address(f, f->alone_base);
-    EMIT("mov.u32", R(one), mg_o_sreg(MG_SREG_ntid, 1)); /* a number that ptxas does not know, lest it set two registers to it at each event */
-    EMIT("min.u32", R(one), R(one), I(1));
+    mg_rc_one(f, one); /* lest ptxas set two registers to it at each event */
     EMIT("cvt.u64.u32", R(f->alone_one), R(one));
 }
 
 void mg_alone_event(struct mg_rfunc *f, const struct mg_rc *c)
 {
     struct mg_emit *x = &f->x;
-    EMIT("red.global.add.u64", mg_o_addr_reg(f->alone_base, 8 * (int64_t)c->slot), R(f->alone_one));
+    if (f->alone) EMIT("red.global.add.u64", mg_o_addr_reg(f->alone_base, 8 * (int64_t)c->slot), R(f->alone_one));
+    else EMIT("red.global.add.u64", mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)), I(1)); /* hardly ever run */
 }
 
 static bool is_empty(const struct mg_rfunc *f, const uint64_t *set)

@@ -39,6 +39,13 @@ void mg_rc_branch(struct mg_rfunc *f, mg_id p, bool not_p, mg_id label)
     mg_emit_guard(x, 0, false);
 }
 
+void mg_rc_one(struct mg_rfunc *f, mg_id d)
+{
+    struct mg_emit *x = &f->x;
+    EMIT("mov.u32", R(d), mg_o_sreg(MG_SREG_ntid, 1));
+    EMIT("min.u32", R(d), R(d), I(1));
+}
+
 mg_id mg_rc_local(struct mg_rfunc *f, const struct mg_rc *c, int64_t *off)
 {
     uint32_t at = c->slot - f->n_bits - f->n_words;

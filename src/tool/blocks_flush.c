@@ -677,6 +677,17 @@ void mg_rc_drain_apart(struct mg_rfunc *f, struct mg_rrange r, mg_id p)
     mg_rc_end_apart(f, a);
 }
 
+bool mg_rc_all_drain(const struct mg_rfunc *f)
+{
+    const struct mg_cfg *c = f->x.c;
+    bool all = f->n_shared && !f->ranges && f->sync;
+    for (uint32_t b = 0; all && b < c->n_blocks; b++) {
+        unsigned op = mg_node_form(c->m, &c->m->nodes.at[c->blocks[b].last])->op;
+        all = !c->reachable[b] || (op != MG_OP_ret && op != MG_OP_exit) || any_of(f, f->live[b], WORDS);
+    }
+    return all;
+}
+
 static void flush_warps(struct mg_rfunc *f, const uint64_t *set, bool look)
 {
     struct mg_emit *x = &f->x;
@@ -686,12 +697,17 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set, bool look)
     if (f->all_shared) {
         EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(mask), I(-1));
         struct mg_apart a = mg_rc_begin_apart(f, mg_rc_tp(f, 1));
-        base = whole_base(f, 0);
         emit_rank(f);
+        if (f->arrives) mg_shared_leave(f, false, mask, rank, out);
+        base = whole_base(f, 0);
         mg_shared_drain(f, mg_shared_whole_range(f), base, mask, rank, 0);
         if (a.inside) mg_rc_branch(f, 0, false, out);
         else a.back = out;
         mg_rc_end_apart(f, a);
+        if (f->arrives) {
+            EMIT("mov.u32", R(rank), mg_o_sreg(MG_SREG_laneid, 0));
+            mg_shared_leave(f, true, mask, rank, out);
+        }
         mg_shared_drain_all(f, mg_shared_whole_range(f), mask, out);
         mg_rc_put_label(f, out);
         free(words);
@@ -711,6 +727,7 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set, bool look)
     add_cohort_banks(f, words, base, set);
     if (f->n_locals && any_in_memory(f, set)) add_locals(f, base);
     if (f->n_flags && any_in_memory(f, set)) add_flags(f, base);
+    if (f->arrives) mg_shared_leave(f, false, mask, rank, out);
     if (any_of(f, set, WORDS)) mg_shared_drain(f, mg_shared_whole_range(f), base, mask, rank, 0);
     mg_rc_put_label(f, out);
     free(words);

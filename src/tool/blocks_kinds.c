@@ -17,6 +17,7 @@ static int by_events(const void *a, const void *b)
 #define FEW_LEFT 4       /* registers for counters */
 #define MOST_LATE 16     /* counters that begin behind their loops and are taken to cost no register */
 #define MOST_SENT 6      /* registers of callees' counters that live on from call to call beside counters in shared memory */
+#define HANDED_OVER 6    /* for counters in loops, where warps hand registers over: producers of GEMMs are left 40 */
 #define FEW_REGISTERS 8  /* for counters in loops, where CTAs are as large: registers of native code are few */
 
 /* Would it be one of 64 bits on which 32 do where rounds are counted? */
@@ -64,11 +65,34 @@ static bool waits_in_loops(const struct mg_rfunc *f)
     return false;
 }
 
+/* Is the kernel one of warps that hand registers over to each other? The number it is launched with says nothing about what its parts need. */
+static bool hands_registers_over(const struct mg_rfunc *f)
+{
+    const struct mg_cfg *c = f->x.c;
+    for (uint32_t b = 0; b < c->n_blocks; b++)
+        for (mg_id id = c->blocks[b].first; c->reachable[b] && id; id = id == c->blocks[b].last ? 0 : f->x.m->nodes.at[id].next)
+            if (f->x.m->nodes.at[id].kind == MG_NODE_inst && mg_node_form(f->x.m, &f->x.m->nodes.at[id])->op == MG_OP_setmaxnreg) return true;
+    return false;
+}
+
+/* Hardly ever: in front of a brkpt, or once more around a loop that waits for an mbarrier. */
+static bool hardly_ever(const struct mg_rfunc *f, uint32_t counter)
+{
+    const struct mg_count *k = &f->plan->list[counter];
+    const struct mg_freq *q = f->plan->freq;
+    const struct mg_loops *l = f->plan->loops;
+    if (counter >= f->n_measured || (k->kind != MG_COUNT_BLOCK && k->kind != MG_COUNT_EDGE)) return false;
+    uint32_t to = k->kind == MG_COUNT_EDGE ? f->x.c->edges[k->edge] : k->block, loop = l->loop_of[k->block];
+    bool goes_around = loop != MG_NO_LOOP && q->waits[loop] && mg_loops_contains(l, loop, to) && (k->kind == MG_COUNT_EDGE || k->block != l->loops[loop].header);
+    return goes_around || q->stops[k->block] || q->stops[to];
+}
+
 /* 32-bit registers for counters in loops: no more than leave room for as many CTAs as natively, where that matters. */
 static uint32_t most_cells(const struct mg_rfunc *f)
 {
     const struct mg_twin *t = f->x.t;
     uint32_t most = t->threads >= MANY_THREADS ? MG_MIN(f->x.o->registers, (uint32_t)FEW_REGISTERS) : f->x.o->registers;
+    if (hands_registers_over(f)) return MG_MIN(most, (uint32_t)HANDED_OVER);
     if (t->most_registers && (t->must_fit || waits_in_loops(f))) most = MG_MIN(most, t->most_registers > t->registers ? t->most_registers - t->registers : 0);
     return most;
 }
@@ -178,7 +202,7 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
         f->settles = f->n_sources != 0;
         cells = 0;
     }
-    if (shares && wanted > 2 * most) most /= 4; /* most events go to shared memory anyhow */
+    if (shares && wanted > 2 * most && !hands_registers_over(f)) most /= 4; /* most events go to shared memory anyhow */
     if (!shares) most = MG_COUNTER_CELLS;
     f->all_shared = shares && all_to_shared(f, rest, n_rest, most);
     bool in_loops = f->all_shared && all_to_loops(f, rest, n_rest);
@@ -199,7 +223,9 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
             f->n_words++;
             continue;
         }
-        if (f->all_shared || in_loops || (shares && cells + need > most && mg_shared_takes(f, rest[k].counter))) c->kind = MG_RC_SHARED, f->n_shared++;
+        bool shared = f->all_shared || in_loops || (shares && cells + need > most && mg_shared_takes(f, rest[k].counter));
+        if (shared && !f->all_shared && !in_loops && hardly_ever(f, rest[k].counter)) c->kind = MG_RC_ALONE, f->n_alone++;
+        else if (shared) c->kind = MG_RC_SHARED, f->n_shared++;
         else if (cells + need > MG_COUNTER_CELLS) c->kind = MG_RC_LOCAL;
         else if (need == 2 || (!need && rest[k].width == MG_WIDTH_64)) c->kind = MG_RC_64, c->real = counts_in_reals(f, rest[k].counter);
         else if (narrow || rest[k].width != MG_WIDTH_64) c->kind = MG_RC_32, c->small = c->guarded = narrow;

@@ -125,10 +125,10 @@ static void find_rules(struct mg_rfunc *f, struct mg_rfunc *kernel)
     mg_uniform_free(u);
 }
 
-static bool has_inner(const struct mg_loops *l, uint32_t loop)
+static bool has_inner(const struct mg_count_plan *p, uint32_t loop)
 {
-    for (uint32_t i = 0; i < l->n_loops; i++)
-        if (l->loops[i].parent == loop) return true;
+    for (uint32_t i = 0; i < p->loops->n_loops; i++)
+        if (p->loops->loops[i].parent == loop && !p->freq->waits[i]) return true;
     return false;
 }
 
@@ -147,7 +147,7 @@ static bool is_rare(const struct mg_rfunc *f, const struct mg_count *k)
     if (k->kind == MG_COUNT_IV) return f->plan->ivs->list[k->iv].bits == 32 && !k->carries && !k->restores && many_in_loops(f);
     uint32_t loop = l->loop_of[k->block];
     while (k->kind == MG_COUNT_EDGE && loop != MG_NO_LOOP && !mg_loops_contains(l, loop, f->x.c->edges[k->edge])) loop = l->loops[loop].parent;
-    return has_inner(l, loop);
+    return has_inner(f->plan, loop);
 }
 
 /* What callees send back, in the registers in which it comes. */
@@ -219,7 +219,7 @@ static void plan_counters(const struct kernel *kernel, struct mg_rfunc *f)
         for (uint32_t k = 0; k < f->n_cohorts; k++)
             if (f->cohorts[k].begin == b) f->cohorts[k].flag = at;
         f->warp_counter[b] = at;
-        all[at] = (struct mg_wanted){.width = mg_count_block_width(p, b), .rare = has_inner(p->loops, p->loops->loop_of[b]), .events = p->freq->block[b], .counter = at};
+        all[at] = (struct mg_wanted){.width = mg_count_block_width(p, b), .rare = has_inner(p, p->loops->loop_of[b]), .events = p->freq->block[b], .counter = at};
         at++;
     }
     if (f->n_sources) add_sources(kernel, f);
@@ -442,6 +442,7 @@ static void emit_kernel(struct kernel *k)
         if (f->carried) continue;
         plan_counters(k, f);
         mg_rc_find_live(f);
+        f->arrives = mg_rc_all_drain(f);
         f->at = l->n_counters;
         l->n_counters += mg_rc_slots(f);
     }

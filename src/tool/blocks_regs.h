@@ -65,7 +65,9 @@ struct mg_rfunc {
     mg_id local, local_reg;  /* variable, its address */
     mg_id flagged;           /* not 0: some byte in local memory is set; 0: there are none */
     uint32_t n_shared, shared_slot; mg_id shared; /* words in shared memory, slot of the first; variable */
+    mg_id shared_base;       /* a register with their address; 0: there is none */
     bool alike;              /* every CTA counts as much: CTA 0 alone adds to memory */
+    bool arrives;            /* only the last to leave drain those words */
     bool all_shared;         /* nothing is counted elsewhere, and not much */
     struct mg_rrange { uint32_t loop, first, n; } *ranges; uint32_t n_ranges; /* not NULL: each word of those is some loop's, which clears and drains it (blocks_loop.c) */
     bool alone; uint32_t n_alone; mg_id alone_base, alone_one; /* one lane's work: events, their copy of the counters, what they add (blocks_alone.c) */
@@ -94,6 +96,8 @@ mg_id mg_rc_tp(struct mg_rfunc *f, unsigned i);
 mg_id mg_rc_label(struct mg_rfunc *f);
 void mg_rc_put_label(struct mg_rfunc *f, mg_id label);
 void mg_rc_branch(struct mg_rfunc *f, mg_id p, bool not_p, mg_id label);
+/* d = 1, which ptxas cannot know. */
+void mg_rc_one(struct mg_rfunc *f, mg_id d);
 /* Does the node stand in a scope, whose labels cannot be seen from behind the body? */
 bool mg_rc_in_scope(const struct mg_rfunc *f, mg_id node);
 /* Address of the function's counters in this multiprocessor's copy. */
@@ -156,6 +160,10 @@ void mg_shared_clear(struct mg_rfunc *f);
 bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_blocks_opts *o, uint32_t words);
 void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, struct mg_carry *y, uint32_t i, mg_id p);
 void mg_shared_rounds(struct mg_rfunc *f);
+/* Lanes of the mask leave (whole: all of a warp); goes to out unless they are the last of their CTA to do so. */
+void mg_shared_leave(struct mg_rfunc *f, bool whole, mg_id mask, mg_id rank, mg_id out);
+/* Do all lanes that leave drain words? After mg_rc_find_live. */
+bool mg_rc_all_drain(const struct mg_rfunc *f);
 /* The same for a whole warp in a function that counts nowhere else; goes to out where there is nothing. */
 void mg_shared_drain_all(struct mg_rfunc *f, struct mg_rrange r, mg_id mask, mg_id out);
 void mg_shared_drain(struct mg_rfunc *f, struct mg_rrange r, mg_id base, mg_id mask, mg_id rank, mg_id mine);

@@ -5,10 +5,18 @@
  *     event     red.shared.add.u32 [counters + 4 * i], 1
  *     drain     for (i = rank; i < n; i += lanes)  v = atom.shared.exch [counters + 4 * i], 0;  if (v) red.global.add
  *
- * Whoever leaves drains what is there: his own events are in it or somebody else has taken them along, so the
- * last to leave finds the rest. No word can overflow: one register counts the rounds of all loops in which such
- * counters stand, and every 2^12 rounds of a lane it drains; a loop whose rounds an induction variable tells adds them
- * there when they are fewer than 2^9, else to memory (1,024 threads add less than 2^32 meanwhile).
+ * Where some lanes leave without having counted there, whoever leaves drains what is there: his own events are in it or
+ * somebody else has taken them along, so the last to leave finds the rest. Else one more word counts those that leave, and
+ * only the last drain:
+ *
+ *     leave     old = atom.shared.add [left], lanes   (the first of them);  any of them with old + lanes == threads of the CTA: drain
+ *
+ * (a lane that leaves alone takes a word at a time: the elected one of a GEMM's producers took 2 us for 41 of them).
+ * No word can overflow: one register counts the rounds of all loops in which such counters stand, and every 2^12 rounds
+ * of a lane it drains; a loop whose rounds an induction variable tells adds them there when they are fewer than 2^9, else
+ * to memory (1,024 threads add less than 2^32 meanwhile). Rounds are counted at the loop's header; in a loop that is left
+ * in the midst where it goes around, so that who leaves at once does nothing: then the loop around it counts its own as well.
+ * Counters of what hardly ever happens (a brkpt, one more round of a wait for an mbarrier) go to memory at each event.
  * What lies behind moves by whole kilobytes, so that it is aligned as ever: programs read arrays of words by fours because
  * they happen to lie well.
  *
@@ -26,7 +34,7 @@
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
 
-enum { MOST_BYTES = 4096, MOST_SHARED = 49152, KEPT = 1024, MOST_ROUNDS = 1 << 12, MOST_STEPS = (1 << 9) - 1 };
+enum { MOST_BYTES = 4096, MOST_SHARED = 49152, KEPT = 1024, MOST_ROUNDS = 1 << 12, MOST_STEPS = (1 << 9) - 1, BASE_FROM = 8 };
 
 uint32_t mg_shared_whole(uint32_t bytes) { return (bytes + KEPT - 1) / KEPT * KEPT; }
 
@@ -59,13 +67,18 @@ uint32_t mg_shared_loop(const struct mg_rfunc *f, uint32_t counter)
 bool mg_shared_takes(const struct mg_rfunc *f, uint32_t counter)
 {
     const struct mg_count *k = &f->plan->list[counter];
-    if ((k->kind == MG_COUNT_IV && k->carries) || f->n_shared == MOST_BYTES / 4) return false;
+    if ((k->kind == MG_COUNT_IV && k->carries) || f->n_shared == MOST_BYTES / 4 - 1) return false;
     for (uint32_t loop = mg_shared_loop(f, counter); loop != MG_NO_LOOP; loop = f->plan->loops->loops[loop].parent)
         if (f->plan->loops->loops[loop].n_headers != 1) return false;
     return true;
 }
 
-static struct mg_opnd word_of(const struct mg_rfunc *f, uint32_t i) { return mg_o_addr_var(f->shared, 4 * (int64_t)i); }
+/* Where the words begin. */
+static struct mg_opnd begin_of(const struct mg_rfunc *f) { return f->shared_base ? R(f->shared_base) : (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared}; }
+static struct mg_opnd word_of(const struct mg_rfunc *f, uint32_t i)
+{
+    return f->shared_base ? mg_o_addr_reg(f->shared_base, 4 * (int64_t)i) : mg_o_addr_var(f->shared, 4 * (int64_t)i);
+}
 
 void mg_shared_event(struct mg_rfunc *f, const struct mg_rc *c)
 {
@@ -103,7 +116,7 @@ bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_blocks_opt
 void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, struct mg_carry *y, uint32_t i, mg_id p)
 {
     struct mg_emit *x = &f->x;
-    struct mg_opnd word = word_of(kernel, i);
+    struct mg_opnd word = mg_o_addr_var(kernel->shared, 4 * (int64_t)i);
     mg_id old = mg_rc_t32(f, 5), half = mg_rc_tp(f, 0);
     mg_emit_guard(x, p, false);
     EMIT("atom.shared.add.u32", R(old), word, I(1));
@@ -153,7 +166,7 @@ static void clear_by(struct mg_rfunc *f, struct mg_rrange r, mg_id i, mg_id n)
     mg_rc_put_label(f, again);
     EMIT("setp.ge.u32", R(p), R(i), I(r.n));
     mg_rc_branch(f, p, false, done);
-    EMIT("mov.u32", R(at), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared});
+    EMIT("mov.u32", R(at), begin_of(f));
     EMIT("mad.lo.u32", R(at), R(i), I(4), R(at));
     EMIT("st.shared.u32", mg_o_addr_reg(at, 4 * (int64_t)r.first), I(0));
     EMIT("add.u32", R(i), R(i), R(n));
@@ -166,7 +179,7 @@ static void lane_word(struct mg_rfunc *f, mg_id at, mg_id lane)
 {
     struct mg_emit *x = &f->x;
     EMIT("mov.u32", R(lane), mg_o_sreg(MG_SREG_laneid, 0));
-    EMIT("mov.u32", R(at), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared});
+    EMIT("mov.u32", R(at), begin_of(f));
     EMIT("mad.lo.u32", R(at), R(lane), I(4), R(at));
 }
 
@@ -174,8 +187,17 @@ void mg_shared_clear(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     if (!f->n_shared) return;
-    f->shared = mg_shared_declare(x->m, f->n_near ? 0 : x->func, mg_shared_room(x->m, 4 * f->n_shared) / 4);
-    if (!f->ranges) mg_shared_clear_range(f, mg_shared_whole_range(f));
+    f->shared = mg_shared_declare(x->m, f->n_near ? 0 : x->func, mg_shared_room(x->m, 4 * (f->n_shared + f->arrives)) / 4);
+    if (f->n_shared >= BASE_FROM) { /* else ptxas asks at every event where shared memory begins, and waits for the answer */
+        mg_id one = mg_rc_t32(f, 5);
+        f->shared_base = mg_emit_reg(x, "__mg_words", MG_TYPE_b32);
+        EMIT("mov.u32", R(f->shared_base), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared});
+        mg_rc_one(f, one);
+        EMIT("mul.lo.u32", R(f->shared_base), R(f->shared_base), R(one));
+    }
+    struct mg_rrange all = mg_shared_whole_range(f);
+    all.n += f->arrives;
+    if (!f->ranges) mg_shared_clear_range(f, all);
 }
 
 /* Few words are cleared by each warp, one store for 32 of them (what is declared is whole kilobytes); many by all threads together. */
@@ -241,7 +263,7 @@ void mg_shared_drain(struct mg_rfunc *f, struct mg_rrange r, mg_id base, mg_id m
     mg_rc_put_label(f, again);
     EMIT("setp.ge.u32", R(p), R(i), I(r.n));
     mg_rc_branch(f, p, false, done);
-    EMIT("mov.u32", R(at), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared});
+    EMIT("mov.u32", R(at), begin_of(f));
     EMIT("mad.lo.u32", R(at), R(i), I(4), R(at));
     EMIT("atom.shared.exch.b32", R(v), mg_o_addr_reg(at, 4 * (int64_t)r.first), I(0));
     EMIT("setp.ne.u32", R(p), R(v), I(0));
@@ -256,6 +278,34 @@ void mg_shared_drain(struct mg_rfunc *f, struct mg_rrange r, mg_id base, mg_id m
     mg_rc_put_label(f, done);
 }
 
+void mg_shared_leave(struct mg_rfunc *f, bool whole, mg_id mask, mg_id rank, mg_id out)
+{
+    struct mg_emit *x = &f->x;
+    mg_id old = mg_rc_t32(f, 5), n = mg_rc_t32(f, 6), own = mg_rc_t32(f, 7), all = mg_rc_t32(f, 8), at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 1);
+    EMIT("mov.u32", R(all), mg_o_sreg(MG_SREG_ntid, 1));
+    for (uint8_t axis = 2; axis <= 3; axis++) {
+        EMIT("mov.u32", R(n), mg_o_sreg(MG_SREG_ntid, axis));
+        EMIT("mul.lo.u32", R(all), R(all), R(n));
+    }
+    if (whole) {
+        EMIT("mov.u32", R(n), I(32));
+    } else {
+        mg_rc_own(f, own, mask, n);
+        EMIT("popc.b32", R(n), R(own));
+    }
+    EMIT("setp.eq.u32", R(p), R(rank), I(0));
+    EMIT("mov.u32", R(at), begin_of(f));
+    EMIT("mad.lo.u32", R(at), R(rank), I(4), R(at)); /* an address that ptxas cannot tell from those of events, which stay in front of it */
+    EMIT("mov.u32", R(old), I(0));
+    mg_emit_guard(x, p, false);
+    EMIT("atom.shared.add.u32", R(old), mg_o_addr_reg(at, 4 * (int64_t)f->n_shared), R(n));
+    mg_emit_guard(x, 0, false);
+    EMIT("add.u32", R(old), R(old), R(n));
+    EMIT("setp.eq.and.u32", R(p), R(old), R(all), R(p));
+    EMIT("vote.sync.any.pred", R(p), R(p), whole ? I(-1) : R(own));
+    mg_rc_branch(f, p, true, out);
+}
+
 /* Stand counters whose rounds have to be known in the loop itself, not in one inside it? */
 static bool is_guarded(const struct mg_rfunc *f, uint32_t loop)
 {
@@ -264,21 +314,39 @@ static bool is_guarded(const struct mg_rfunc *f, uint32_t loop)
     return false;
 }
 
+/* The block behind which a loop that is left in the midst goes around: its end is passed once for each round but the last. UINT32_MAX: there is none. */
+static uint32_t sole_latch(const struct mg_rfunc *f, uint32_t loop)
+{
+    const struct mg_cfg *c = f->x.c;
+    const struct mg_block *head = &c->blocks[f->plan->loops->loops[loop].header];
+    uint32_t latch = UINT32_MAX, n = 0;
+    for (uint32_t i = 0; i < head->n_preds; i++) {
+        uint32_t from = c->preds[head->pred_at + i];
+        if (mg_loops_contains(f->plan->loops, loop, from)) latch = from, n++;
+    }
+    return n == 1 && c->blocks[latch].n_succs == 1 && latch != f->plan->loops->loops[loop].header ? latch : UINT32_MAX;
+}
+
 void mg_shared_rounds(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     const struct mg_loops *l = f->plan->loops;
     mg_id rounds = 0, p = mg_rc_tp(f, 1);
-    for (uint32_t k = 0; k < l->n_loops; k++) {
-        if (!is_guarded(f, k)) continue;
+    bool *counts = mg_xcalloc(l->n_loops + 1, sizeof *counts);
+    for (uint32_t k = l->n_loops; k-- > 0;) { /* inner loops first */
+        counts[k] = counts[k] || is_guarded(f, k);
+        if (!counts[k]) continue;
+        uint32_t latch = sole_latch(f, k);
+        if (latch != UINT32_MAX && l->loops[k].parent != MG_NO_LOOP) counts[l->loops[k].parent] = true; /* whose rounds are those which end there at once */
         if (!rounds) {
             rounds = mg_emit_reg(x, "__mg_r", MG_TYPE_u32);
             x->at = x->t->entry_at[x->ix];
             EMIT("mov.u32", R(rounds), I(0));
         }
-        x->at = mg_block_head(x->m, &x->c->blocks[l->loops[k].header]);
+        x->at = latch != UINT32_MAX ? x->c->blocks[latch].last : mg_block_head(x->m, &x->c->blocks[l->loops[k].header]);
         EMIT("add.u32", R(rounds), R(rounds), I((int64_t)(UINT32_MAX / MOST_ROUNDS + 1)));
         EMIT("setp.eq.u32", R(p), R(rounds), I(0));
         mg_rc_drain_apart(f, f->ranges ? mg_loop_words_of(f, k) : mg_shared_whole_range(f), p);
     }
+    free(counts);
 }

@@ -647,6 +647,58 @@ MG_TEST(tool_blocks_all_shared)
     release(&class);
 }
 
+/* Where all that leave have counted in shared memory, only the last of a CTA drain it: warps that are not whole and lanes that leave alone add themselves
+ * up with the others. Where some leave having counted nothing, whoever leaves drains. */
+MG_TEST(tool_blocks_last_drain)
+{
+    static const char body[] = "mov.u32 %r5, 0; and.b32 %r9, %r1, 15; mul.lo.u32 %r4, %r1, 40503;\n"
+        "L: add.u32 %r5, %r5, 1; and.b32 %r6, %r4, 7; setp.lt.u32 %p1, %r6, 3; @%p1 bra A; mad.lo.u32 %r4, %r4, 5, 1; bra B;\nA: shr.u32 %r4, %r4, 1; add.u32 %r4, %r4, 77;\n"
+        "B: and.b32 %r6, %r4, 24; setp.eq.u32 %p2, %r6, 8; @%p2 bra C; xor.b32 %r4, %r4, 9;\nC: and.b32 %r7, %r4, 3; add.u32 %r7, %r7, %r5; setp.le.u32 %p3, %r7, %r9; @%p3 bra L; st.global.u32 [%rd1], %r4;\n";
+    static const struct { const char *begin, *end; bool adds_up; } cases[] = {
+        {"", "ret;\n}\n", true}, {"", "and.b32 %r6, %r4, 1; setp.eq.u32 %p2, %r6, 0; @%p2 exit; st.global.u32 [%rd1], %r5; ret;\n}\n", true},
+        {"setp.eq.u32 %p1, %r1, 3; @%p1 ret;\n", "ret;\n}\n", false},
+    };
+    static const uint32_t blocks[] = {1, 20, 32, 33, 72, 256};
+    for (unsigned k = 0; k < MG_COUNT_OF(cases) * MG_COUNT_OF(blocks); k++) {
+        struct run r;
+        struct mg_buf b = MG_BUF_INIT;
+        bool adds_up = cases[k / MG_COUNT_OF(blocks)].adds_up;
+        mg_buf_printf(&b, "%s%s%s%s", HEAD ENTRY("k") GID, cases[k / MG_COUNT_OF(blocks)].begin, body, cases[k / MG_COUNT_OF(blocks)].end);
+        if (run_both(&r, b.at, "k", 3, blocks[k % MG_COUNT_OF(blocks)], 0, "counters=register,warps=off,sm=90,registers=0")) {
+            check_witness(&r, "leave");
+            MG_CHECK(strstr(r.text, "red.shared.add") != NULL);
+            MG_CHECK_EQ(strstr(r.text, "atom.shared.add") != NULL, adds_up);
+        }
+        release(&r);
+        mg_buf_release(&b);
+    }
+}
+
+/* Loops that wait for an mbarrier, and blocks with a brkpt, go to memory at once: no round is counted for them. Warps that hand registers over get some. */
+MG_TEST(tool_blocks_waits)
+{
+    static const char *const args[] = {"counters=register,warps=off,sm=90,registers=0", "counters=register,warps=off,sm=90", "counters=register,warps=off", "counters=register,sm=90"};
+    static const char begin[] = ".version 8.0\n.target sm_90a\n.address_size 64\n" ENTRY("k") ".shared .align 8 .b64 bar;\n" GID;
+    static const char text[] =
+        "mov.u32 %r5, %tid.x; mov.u32 %r6, %ntid.x; mov.u32 %r7, bar; setp.ne.u32 %p0, %r5, 0; @%p0 bra GO; mbarrier.init.shared.b64 [%r7], %r6;\nGO: bar.sync 0; mov.u32 %r4, 0; mov.u32 %r8, 0; mul.lo.u32 %r9, %r1, 40503;\n"
+        "L: mov.u32 %r5, 0;\n{\n.reg .pred P1;\nWAIT: mbarrier.try_wait.parity.shared.b64 P1, [%r7], %r8, 20; @P1 bra DONE; add.u32 %r5, %r5, 1; setp.eq.u32 %p1, %r5, 3; @%p1 mbarrier.arrive.shared.b64 %rd3, [%r7]; bra WAIT;\nDONE:\n}\n"
+        "xor.b32 %r8, %r8, 1; and.b32 %r10, %r9, 5; setp.ne.u32 %p2, %r10, 4; @%p2 bra A; mad.lo.u32 %r9, %r9, 3, 1;\nA: setp.lt.u32 %p3, %r4, 1000; @%p3 bra B; brkpt;\n"
+        "B: and.b32 %r10, %r9, 3; setp.eq.u32 %p4, %r10, 1; @%p4 bra C; shr.u32 %r9, %r9, 1;\nC: add.u32 %r4, %r4, 1; setp.lt.u32 %p5, %r4, 5; @%p5 bra L; st.global.u32 [%rd1], %r9; ret;\n}\n";
+    for (unsigned k = 0; k < 2 * MG_COUNT_OF(args); k++)
+        for (uint32_t threads = 1; threads <= 32; threads += 31) {
+            struct run r;
+            struct mg_buf b = MG_BUF_INIT;
+            bool hands = k & 1, words = k / 2 == 0;
+            mg_buf_printf(&b, "%s%s%s", begin, hands ? "setmaxnreg.inc.sync.aligned.u32 232; " : "", text);
+            if (run_both(&r, b.at, "k", 2, threads, 0, args[k / 2])) {
+                check_witness(&r, args[k / 2]);
+                MG_CHECK_EQ(strstr(r.text, "red.global.add.u64 [__mg_ctxp+") != NULL, words);
+            }
+            release(&r);
+            mg_buf_release(&b);
+        }
+}
+
 /* Branches that no round of their loop changes are counted behind it. */
 MG_TEST(tool_blocks_steady)
 {
