@@ -121,7 +121,7 @@ static void find_waits(struct guess *g)
         for (mg_id id = c->blocks[b].first; id; id = id == c->blocks[b].last ? 0 : g->m->nodes.at[id].next) {
             if (g->m->nodes.at[id].kind != MG_NODE_inst) continue;
             const struct mg_form *f = mg_node_form(g->m, &g->m->nodes.at[id]);
-            g->f->stops[b] |= f->op == MG_OP_brkpt || f->op == MG_OP_trap;
+            g->f->stops[b] |= (f->op == MG_OP_brkpt || f->op == MG_OP_trap) && !g->m->nodes.at[id].guard;
             if (loop == MG_NO_LOOP) continue;
             insts[loop]++;
             g->f->waits[loop] |= f->op == MG_OP_mbarrier && (mg_form_has(f, MG_MOD_try_wait) || mg_form_has(f, MG_MOD_test_wait));

@@ -75,16 +75,14 @@ static bool hands_registers_over(const struct mg_rfunc *f)
     return false;
 }
 
-/* Hardly ever: in front of a brkpt, or once more around a loop that waits for an mbarrier. */
-static bool hardly_ever(const struct mg_rfunc *f, uint32_t counter)
+/* Does it count how often a loop that waits for an mbarrier goes around? */
+static bool waits_on(const struct mg_rfunc *f, uint32_t counter)
 {
     const struct mg_count *k = &f->plan->list[counter];
-    const struct mg_freq *q = f->plan->freq;
     const struct mg_loops *l = f->plan->loops;
     if (counter >= f->n_measured || (k->kind != MG_COUNT_BLOCK && k->kind != MG_COUNT_EDGE)) return false;
     uint32_t to = k->kind == MG_COUNT_EDGE ? f->x.c->edges[k->edge] : k->block, loop = l->loop_of[k->block];
-    bool goes_around = loop != MG_NO_LOOP && q->waits[loop] && mg_loops_contains(l, loop, to) && (k->kind == MG_COUNT_EDGE || k->block != l->loops[loop].header);
-    return goes_around || q->stops[k->block] || q->stops[to];
+    return loop != MG_NO_LOOP && f->plan->freq->waits[loop] && mg_loops_contains(l, loop, to) && (k->kind == MG_COUNT_EDGE || k->block != l->loops[loop].header);
 }
 
 /* 32-bit registers for counters in loops: no more than leave room for as many CTAs as natively, where that matters. */
@@ -123,11 +121,17 @@ static uint32_t sent_registers(const struct mg_rfunc *f)
     return n;
 }
 
+/* May counters of what happens once be words of shared memory, too? */
+static bool bits_may_share(const struct mg_rfunc *f, uint32_t n_rest)
+{
+    bool plain = !f->n_sources && !f->n_cohorts && !f->n_cuts && !f->n_flags && !f->n_near && f->n_bits + n_rest <= MG_SHARED_FEW;
+    return plain && f->redux && f->x.o->scope == MG_COUNT_FULL;
+}
+
 /* Registers are so few, and other CTAs so needed, that shared memory is better for all: no warp sums anything at its end. */
 static bool all_to_shared(const struct mg_rfunc *f, const struct mg_wanted *rest, uint32_t n_rest, uint32_t most)
 {
-    bool plain = !f->n_sources && !f->n_cohorts && !f->n_cuts && !f->n_flags && !f->n_near && f->n_bits + n_rest <= MG_SHARED_FEW;
-    if (!plain || most > FEW_LEFT || !waits_in_loops(f) || !f->redux || f->x.o->scope != MG_COUNT_FULL) return false;
+    if (most > FEW_LEFT || !waits_in_loops(f) || !bits_may_share(f, n_rest)) return false;
     for (uint32_t k = 0; k < n_rest; k++)
         if (!mg_shared_takes(f, rest[k].counter)) return false;
     return true;
@@ -211,7 +215,8 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
         f->n_few = 0;
         for (uint32_t k = 0; k < n_rest; k++) rest[k].few = false;
     }
-    for (uint32_t i = 0; f->all_shared && i < n_own; i++)
+    bool bits_share = f->all_shared || (shares && hands_registers_over(f) && bits_may_share(f, n_rest)); /* a producer's few live through no loop then */
+    for (uint32_t i = 0; bits_share && i < n_own; i++)
         if (f->counters[i].kind == MG_RC_BIT && all[i].width == MG_WIDTH_BIT) f->counters[i].kind = MG_RC_SHARED, f->n_shared++, f->n_bits--;
     for (uint32_t k = 0; k < n_rest; k++) {
         struct mg_rc *c = &f->counters[rest[k].counter];
@@ -224,7 +229,7 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
             continue;
         }
         bool shared = f->all_shared || in_loops || (shares && cells + need > most && mg_shared_takes(f, rest[k].counter));
-        if (shared && !f->all_shared && !in_loops && hardly_ever(f, rest[k].counter)) c->kind = MG_RC_ALONE, f->n_alone++;
+        if (shared && !f->all_shared && !in_loops && waits_on(f, rest[k].counter)) c->kind = MG_RC_ALONE, f->n_alone++;
         else if (shared) c->kind = MG_RC_SHARED, f->n_shared++;
         else if (cells + need > MG_COUNTER_CELLS) c->kind = MG_RC_LOCAL;
         else if (need == 2 || (!need && rest[k].width == MG_WIDTH_64)) c->kind = MG_RC_64, c->real = counts_in_reals(f, rest[k].counter);

@@ -16,7 +16,8 @@
  * of a lane it drains; a loop whose rounds an induction variable tells adds them there when they are fewer than 2^9, else
  * to memory (1,024 threads add less than 2^32 meanwhile). Rounds are counted at the loop's header; in a loop that is left
  * in the midst where it goes around, so that who leaves at once does nothing: then the loop around it counts its own as well.
- * Counters of what hardly ever happens (a brkpt, one more round of a wait for an mbarrier) go to memory at each event.
+ * In front of a brkpt, which ends the kernel on a GPU, no round is counted; one more round of a wait for an mbarrier, which hardly
+ * ever is, goes to memory at once.
  * What lies behind moves by whole kilobytes, so that it is aligned as ever: programs read arrays of words by fours because
  * they happen to lie well.
  *
@@ -306,11 +307,20 @@ void mg_shared_leave(struct mg_rfunc *f, bool whole, mg_id mask, mg_id rank, mg_
     mg_rc_branch(f, p, true, out);
 }
 
+/* Does who comes by there go on to a brkpt or trap? */
+static bool stops(const struct mg_rfunc *f, const struct mg_count *k)
+{
+    const bool *at = f->plan->freq->stops;
+    return (k->kind == MG_COUNT_BLOCK || k->kind == MG_COUNT_EDGE) && (at[k->block] || (k->kind == MG_COUNT_EDGE && at[f->x.c->edges[k->edge]]));
+}
+
 /* Stand counters whose rounds have to be known in the loop itself, not in one inside it? */
 static bool is_guarded(const struct mg_rfunc *f, uint32_t loop)
 {
-    for (uint32_t i = 0; i < f->n_measured; i++)
-        if (((f->counters[i].kind == MG_RC_SHARED && f->plan->list[i].width != MG_WIDTH_BIT) || f->counters[i].guarded) && mg_shared_loop(f, i) == loop) return true;
+    for (uint32_t i = 0; i < f->n_measured; i++) {
+        bool grows = f->counters[i].kind == MG_RC_SHARED && f->plan->list[i].width != MG_WIDTH_BIT && !stops(f, &f->plan->list[i]);
+        if ((grows || f->counters[i].guarded) && mg_shared_loop(f, i) == loop) return true;
+    }
     return false;
 }
 

@@ -674,7 +674,7 @@ MG_TEST(tool_blocks_last_drain)
     }
 }
 
-/* Loops that wait for an mbarrier, and blocks with a brkpt, go to memory at once: no round is counted for them. Warps that hand registers over get some. */
+/* Loops that wait for an mbarrier go to memory at once, blocks with a brkpt count no rounds. Warps that hand registers over get some; what happens once is a word, too. */
 MG_TEST(tool_blocks_waits)
 {
     static const char *const args[] = {"counters=register,warps=off,sm=90,registers=0", "counters=register,warps=off,sm=90", "counters=register,warps=off", "counters=register,sm=90"};
@@ -693,6 +693,7 @@ MG_TEST(tool_blocks_waits)
             if (run_both(&r, b.at, "k", 2, threads, 0, args[k / 2])) {
                 check_witness(&r, args[k / 2]);
                 MG_CHECK_EQ(strstr(r.text, "red.global.add.u64 [__mg_ctxp+") != NULL, words);
+                MG_CHECK(!words || !hands || strstr(r.text, "__mg_k0") == NULL);
             }
             release(&r);
             mg_buf_release(&b);
