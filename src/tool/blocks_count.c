@@ -239,7 +239,7 @@ bool mg_rc_in_scope(const struct mg_rfunc *f, mg_id node)
 struct mg_apart mg_rc_begin_apart(struct mg_rfunc *f, mg_id p)
 {
     struct mg_emit *x = &f->x;
-    struct mg_apart a = {.at = x->at, .back = mg_rc_label(f), .inside = mg_rc_in_scope(f, x->at)};
+    struct mg_apart a = {.at = x->at, .back = mg_rc_label(f), .inside = !x->at || mg_rc_in_scope(f, x->at)};
     mg_id there = a.inside ? a.back : mg_rc_label(f);
     mg_rc_branch(f, p, a.inside, there);
     if (a.inside) return a;

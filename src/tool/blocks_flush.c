@@ -4,7 +4,8 @@
  *     i = %laneid;  address = counters + shard(%smid) + 8 * i
  *     a whole warp: one lane for each counter, one instruction for all
  *         packed registers   6 groups of 5 bits, 6 bits apart: v |= redux.add((K >> g) & 0x01041041) >> 6 * i' & 63
- *         others             if (i is its number) v = redux.add c      as long as all are below 2^27; else lane by lane
+ *         four others        all of them below 8 in every lane: v |= redux.add(a + b << 8 + c << 16 + d << 24) >> 8 * i' & 255
+ *         else one by one    if (i is its number) v = redux.add c      as long as all are below 2^27; else lane by lane
  *         if (v) red.global.add [address], v
  *     else, a few at a time: activemask m;  v = redux.add by m;  the lowest lane: red.global.add
  *
@@ -27,6 +28,8 @@
 #define FEW_FIELDS 0x03030303
 #define BY_LOWEST 3 /* bits that the lowest lane adds one by one */
 #define AT_ONCE 8 /* sums by one mask */
+#define SMALL 7   /* at most so much in each lane, and a warp's sum fits 8 bits */
+#define SMALL_FROM 4
 
 /* Is a counter of one of these kinds in the set? Words of warps in shared memory are in every one. */
 enum { LOCALS = 1 << MG_RC_LOCAL, FLAGS = 1 << MG_RC_FLAG, WORDS = 1 << MG_RC_SHARED };
@@ -138,22 +141,30 @@ static mg_id lowest_here(struct mg_rfunc *f, mg_id p, mg_id round)
     return here;
 }
 
+/* Is it neither a small field nor one that travels? */
+static bool is_plain(const struct mg_rc *c) { return c->kind != MG_RC_FEW && c->kind != MG_RC_FIELD; }
+
+/* acc = or of the bank's plain words of 64 bits, or of the others; but for those that are small anyhow: of what may be large. False: there are none. */
+static bool or_words(struct mg_rfunc *f, const struct bank *k, bool is64, bool large, mg_id acc)
+{
+    struct mg_emit *x = &f->x;
+    bool any = false;
+    for (uint32_t w = 0; w < k->n_words; w++) {
+        const struct mg_rc *c = k->words[w];
+        if (!is_plain(c) || (c->kind == MG_RC_64) != is64 || (large && c->small)) continue;
+        if (any) EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(c->reg));
+        else EMIT(is64 ? "mov.u64" : "mov.u32", R(acc), R(c->reg));
+        any = true;
+    }
+    return any;
+}
+
 /* Sets p: some lane's word counter does not fit a sum of 32 bits. */
 static bool test_size(struct mg_rfunc *f, const struct bank *k, mg_id p)
 {
     struct mg_emit *x = &f->x;
     mg_id wide = mg_rc_t64(f, 1), narrow = mg_rc_t32(f, 5);
-    bool any64 = false, any32 = false;
-    for (uint32_t w = 0; w < k->n_words; w++) {
-        const struct mg_rc *c = k->words[w];
-        if (c->small) continue;
-        bool is64 = c->kind == MG_RC_64, *any = is64 ? &any64 : &any32;
-        mg_id acc = is64 ? wide : narrow;
-        if (c->kind == MG_RC_FEW || c->kind == MG_RC_FIELD) continue; /* below 256 */
-        if (*any) EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(c->reg));
-        else EMIT(is64 ? "mov.u64" : "mov.u32", R(acc), R(c->reg));
-        *any = true;
-    }
+    bool any64 = or_words(f, k, true, true, wide), any32 = or_words(f, k, false, true, narrow);
     if (any64) EMIT("setp.gt.u64", R(p), R(wide), I((1 << 27) - 1));
     if (any32) EMIT("setp.gt.u32", R(any64 ? mg_rc_tp(f, 2) : p), R(narrow), I((1 << 27) - 1));
     if (any64 && any32) EMIT("or.pred", R(p), R(p), R(mg_rc_tp(f, 2)));
@@ -174,7 +185,7 @@ static void add_big(struct mg_rfunc *f, const struct bank *k, mg_id base)
     base = whole_base(f, base);
     for (uint32_t w = 0; w < k->n_words; w++) {
         const struct mg_rc *c = k->words[w];
-        if (c->kind == MG_RC_FEW || c->kind == MG_RC_FIELD) continue;
+        if (!is_plain(c)) continue;
         mg_rc_add_lane(f, c, base, 0);
         EMIT(c->kind == MG_RC_64 ? "mov.u64" : "mov.u32", R(c->reg), I(0));
     }
@@ -270,54 +281,76 @@ static void sum_few(struct mg_rfunc *f, const struct bank *k, uint32_t group, mg
     sum_lanes(f, d, d, 0);
 }
 
-/* The bank's first n words are such fields, 4 to a group; 0 in v so far for those lanes. Two groups are shifted as one number. */
-static void add_few(struct mg_rfunc *f, const struct bank *k, uint32_t n, mg_id i, mg_id v)
+/* Sums of groups of four in `low`, and in `high` (0: there is none), of which the first is the bank's number `at`, go to their lanes: v |= theirs. Both are shifted as
+ * one number; for another lane it is shifted by more than it has. */
+static void add_groups(struct mg_rfunc *f, uint32_t at, mg_id low, mg_id high, mg_id i, mg_id v)
 {
     struct mg_emit *x = &f->x;
-    mg_id shift = mg_rc_t32(f, SHIFT), low = mg_rc_t32(f, 7), high = mg_rc_t32(f, 6), both = mg_rc_t64(f, 2);
-    EMIT("mad.lo.u32", R(shift), R(i), I(8), I(-8 * (int64_t)k->n_bits)); /* another lane's is beyond what is there */
+    mg_id shift = mg_rc_t32(f, SHIFT), both = mg_rc_t64(f, 2);
+    EMIT("mad.lo.u32", R(shift), R(i), I(8), I(-8 * (int64_t)at));
+    if (high) {
+        mg_id pair = mg_opnd_alloc(x->m, 2);
+        x->m->opnds.at[pair] = R(low), x->m->opnds.at[pair + 1] = R(high);
+        EMIT("mov.b64", R(both), (struct mg_opnd){.kind = MG_OPND_vec, .id = pair, .n = 2});
+        EMIT("shr.u64", R(both), R(both), R(shift));
+        EMIT("cvt.u32.u64", R(low), R(both));
+    } else {
+        EMIT("shr.u32", R(low), R(low), R(shift));
+    }
+    EMIT("and.b32", R(low), R(low), I(255));
+    EMIT("or.b32", R(v), R(v), R(low));
+}
+
+/* The bank's first n words are such fields, 4 to a group; 0 in v so far for those lanes. */
+static void add_few(struct mg_rfunc *f, const struct bank *k, uint32_t n, mg_id i, mg_id v)
+{
+    mg_id low = mg_rc_t32(f, 7), high = mg_rc_t32(f, 6);
     for (uint32_t g = 0; g * MG_FEW_COLUMNS < n; g += 2) {
         bool two = (g + 1) * MG_FEW_COLUMNS < n;
         sum_few(f, k, g, low);
-        if (g) EMIT("sub.u32", R(shift), R(shift), I(64));
-        if (two) {
-            mg_id pair = mg_opnd_alloc(x->m, 2);
-            sum_few(f, k, g + 1, high);
-            x->m->opnds.at[pair] = R(low), x->m->opnds.at[pair + 1] = R(high);
-            EMIT("mov.b64", R(both), (struct mg_opnd){.kind = MG_OPND_vec, .id = pair, .n = 2});
-            EMIT("shr.u64", R(both), R(both), R(shift));
-            EMIT("cvt.u32.u64", R(low), R(both));
-        } else {
-            EMIT("shr.u32", R(low), R(low), R(shift));
-        }
-        EMIT("and.b32", R(low), R(low), I(255));
-        EMIT("or.b32", R(v), R(v), R(low));
+        if (two) sum_few(f, k, g + 1, high);
+        add_groups(f, k->n_bits + g * MG_FEW_COLUMNS, low, two ? high : 0, i, v);
     }
 }
 
-/* A whole warp, a lane for each counter; what is not one adds apart. base 0: asked for where it is needed. */
-static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
+/* d = the sums over a warp of words [from, to), four at most and each below 8, side by side. */
+static void sum_small(struct mg_rfunc *f, const struct bank *k, uint32_t from, uint32_t to, mg_id d)
 {
     struct mg_emit *x = &f->x;
-    uint32_t groups = (k->n_bits + 4) / 5;
-    mg_id shift = mg_rc_t32(f, SHIFT), v = mg_rc_t32(f, VALUE), i = mg_rc_t32(f, RANK), sum = mg_rc_t32(f, 7), done = 0;
-    if (f->redux && !f->n_cohorts && test_size(f, k, mg_rc_tp(f, 1))) add_big(f, k, base);
-    if (f->redux) {
-        EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(mg_rc_t32(f, MASK)), I(-1));
-        struct mg_apart a = mg_rc_begin_apart(f, mg_rc_tp(f, 1));
-        add_some(f, k, base);
-        done = mg_rc_label(f);
-        if (a.inside) mg_rc_branch(f, 0, false, done);
-        else a.back = done;
-        mg_rc_end_apart(f, a);
+    mg_id word = mg_rc_t32(f, 5);
+    for (uint32_t w = from; w < to; w++) {
+        mg_id low = k->words[w]->reg;
+        if (k->words[w]->kind == MG_RC_64) EMIT("cvt.u32.u64", R(low = word), R(k->words[w]->reg));
+        if (w == from) EMIT("mov.b32", R(d), R(low));
+        else EMIT("mad.lo.u32", R(d), R(low), I((int64_t)1 << 8 * (w - from)), R(d));
     }
+    sum_lanes(f, d, d, 0);
+}
+
+/* Plain words from w on, eight at most; returns how many. */
+static uint32_t take_small(struct mg_rfunc *f, const struct bank *k, uint32_t w, mg_id i, mg_id v)
+{
+    mg_id low = mg_rc_t32(f, 7), high = mg_rc_t32(f, 6);
+    uint32_t n = 0;
+    while (n < 8 && w + n < k->n_words && is_plain(k->words[w + n])) n++;
+    sum_small(f, k, w, w + MG_MIN(n, 4u), low);
+    if (n > 4) sum_small(f, k, w + 4, w + n, high);
+    add_groups(f, k->n_bits + w, low, n > 4 ? high : 0, i, v);
+    return n;
+}
+
+/* Each lane of a whole warp takes its counter's sum, and adds it to memory; small: no plain word is above 7 in any lane. */
+static void add_lanes(struct mg_rfunc *f, const struct bank *k, mg_id base, bool small)
+{
+    struct mg_emit *x = &f->x;
+    uint32_t groups = (k->n_bits + 4) / 5, n_few = 0;
+    mg_id shift = mg_rc_t32(f, SHIFT), v = mg_rc_t32(f, VALUE), i = mg_rc_t32(f, RANK), sum = mg_rc_t32(f, 7);
     if (!base) EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_laneid, 0));
     if (k->n == 1 && k->n_bits && !k->lead) { /* the first lane adds it */
         sum_lanes(f, v, k->bits, 0);
         EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(i), I(0));
         EMIT("selp.b32", R(v), R(v), I(0), R(mg_rc_tp(f, 1)));
         add_sum(f, k, i, v, base);
-        if (done) mg_rc_put_label(f, done);
         return;
     }
     if (groups) EMIT("mul.lo.u32", R(shift), R(i), I(6));
@@ -339,13 +372,16 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
         EMIT("and.b32", R(g ? sum : v), R(sum), I(63));
         if (g) EMIT("or.b32", R(v), R(v), R(sum));
     }
-    uint32_t n_few = 0;
     while (n_few < k->n_words && k->words[n_few]->kind == MG_RC_FEW) n_few++;
     if (n_few) add_few(f, k, n_few, i, v);
     for (uint32_t w = n_few; w < k->n_words; w++) {
         mg_id low = k->words[w]->reg;
         if (k->words[w]->kind == MG_RC_FIELD) {
             add_field(f, k, w, v, i);
+            continue;
+        }
+        if (small) {
+            w += take_small(f, k, w, i, v) - 1;
             continue;
         }
         if (k->words[w]->kind == MG_RC_64) EMIT("cvt.u32.u64", R(low = sum), R(k->words[w]->reg));
@@ -358,7 +394,53 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
         EMIT("selp.b32", R(v), R(sum), R(v), R(mg_rc_tp(f, 1)));
     }
     add_sum(f, k, i, v, base);
+}
+
+/* A whole warp, a lane for each counter; what is not one adds apart. base 0: asked for where it is needed. */
+static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
+{
+    mg_id p = mg_rc_tp(f, 1), done = 0;
+    if (f->redux && !f->n_cohorts && test_size(f, k, p)) add_big(f, k, base);
+    if (f->redux) {
+        struct mg_emit *x = &f->x;
+        EMIT("setp.ne.u32", R(p), R(mg_rc_t32(f, MASK)), I(-1));
+        struct mg_apart a = mg_rc_begin_apart(f, p);
+        add_some(f, k, base);
+        done = mg_rc_label(f);
+        if (a.inside) mg_rc_branch(f, 0, false, done);
+        else a.back = done;
+        mg_rc_end_apart(f, a);
+    }
+    add_lanes(f, k, base, false);
     if (done) mg_rc_put_label(f, done);
+}
+
+/* Sets p: this is no whole warp, or some lane's plain word is above 7. False: there are too few of them to be worth the question. */
+static bool test_small(struct mg_rfunc *f, const struct bank *k, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    mg_id wide = mg_rc_t64(f, 1), narrow = mg_rc_t32(f, 5);
+    uint32_t n = 0;
+    for (uint32_t w = 0; w < k->n_words; w++) n += is_plain(k->words[w]);
+    if (n < SMALL_FROM) return false;
+    EMIT("setp.ne.u32", R(p), R(mg_rc_t32(f, MASK)), I(-1));
+    if (or_words(f, k, true, false, wide)) EMIT("setp.gt.or.u64", R(p), R(wide), I(SMALL), R(p));
+    if (or_words(f, k, false, false, narrow)) EMIT("setp.gt.or.u32", R(p), R(narrow), I(SMALL), R(p));
+    vote_any(f, p);
+    return true;
+}
+
+/* What p (test_small) leaves. */
+static void add_small(struct mg_rfunc *f, const struct bank *k, mg_id base, mg_id p)
+{
+    struct mg_apart a = mg_rc_begin_apart(f, p);
+    mg_id done = mg_rc_label(f);
+    add_fast(f, k, base);
+    if (a.inside) mg_rc_branch(f, 0, false, done);
+    else a.back = done;
+    mg_rc_end_apart(f, a);
+    add_lanes(f, k, base, true);
+    mg_rc_put_label(f, done);
 }
 
 static void add_bank(struct mg_rfunc *f, const struct bank *k, mg_id base, const uint64_t *set)
@@ -366,7 +448,8 @@ static void add_bank(struct mg_rfunc *f, const struct bank *k, mg_id base, const
     struct mg_emit *x = &f->x;
     mg_id slow = 0, done = 0, p = mg_rc_tp(f, 1);
     if (f->redux && !f->n_cohorts) {
-        add_fast(f, k, base);
+        if (test_small(f, k, p)) add_small(f, k, base, p);
+        else add_fast(f, k, base);
         return;
     }
     if (!f->redux) {
@@ -484,37 +567,28 @@ static void emit_rank(struct mg_rfunc *f)
     EMIT("popc.b32", R(rank), R(rank));
 }
 
-/* Skips the flush when no counter of no lane in it has anything. */
-static void skip_empty(struct mg_rfunc *f, const uint64_t *set, mg_id out)
+/* acc |= r. */
+static void or_32(struct mg_rfunc *f, mg_id acc, mg_id r, bool *any)
+{
+    struct mg_emit *x = &f->x;
+    if (*any) EMIT("or.b32", R(acc), R(acc), R(r));
+    else EMIT("mov.u32", R(acc), R(r));
+    *any = true;
+}
+
+/* Skips the flush when no counter of no lane in it has anything. Words first, in the order in which their size is asked for. */
+static void skip_empty(struct mg_rfunc *f, const struct mg_rc **words, const uint64_t *set, mg_id out)
 {
     struct mg_emit *x = &f->x;
     mg_id narrow = mg_rc_t32(f, 5), wide = mg_rc_t64(f, 1), p = mg_rc_tp(f, 1);
-    bool any32 = false, any64 = false;
-    for (uint32_t k = 0; k < f->n_banks; k++) {
-        if (any32) EMIT("or.b32", R(narrow), R(narrow), R(f->banks[k]));
-        else EMIT("mov.u32", R(narrow), R(f->banks[k]));
-        any32 = true;
-    }
-    if (f->n_few) {
-        if (any32) EMIT("or.b32", R(narrow), R(narrow), R(f->few));
-        else EMIT("mov.u32", R(narrow), R(f->few));
-        any32 = true;
-    }
-    if (f->n_cuts) EMIT("or.b32", R(narrow), R(narrow), R(f->row));
-    if (f->flagged) {
-        if (any32) EMIT("or.b32", R(narrow), R(narrow), R(f->flagged));
-        else EMIT("mov.u32", R(narrow), R(f->flagged));
-        any32 = true;
-    }
-    for (uint32_t i = 0; i < f->n; i++) {
-        const struct mg_rc *c = &f->counters[i];
-        if (!mg_rc_in(set, i) || c->kind == MG_RC_BIT || c->kind == MG_RC_FEW || mg_rc_in_memory(c) || (c->kind == MG_RC_FIELD && c->bit)) continue;
-        bool is64 = c->kind == MG_RC_64, *any = is64 ? &any64 : &any32;
-        mg_id acc = is64 ? wide : narrow;
-        if (*any) EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(c->reg));
-        else EMIT(is64 ? "mov.u64" : "mov.u32", R(acc), R(c->reg));
-        *any = true;
-    }
+    struct bank k = {.words = words, .n_words = f->n_words};
+    bool any64 = or_words(f, &k, true, false, wide), any32 = or_words(f, &k, false, false, narrow);
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->counters[i].kind == MG_RC_FIELD && !f->counters[i].bit && mg_rc_in(set, i)) or_32(f, narrow, f->counters[i].reg, &any32);
+    for (uint32_t k = 0; k < f->n_banks; k++) or_32(f, narrow, f->banks[k], &any32);
+    if (f->n_few) or_32(f, narrow, f->few, &any32);
+    if (f->n_cuts) or_32(f, narrow, f->row, &any32);
+    if (f->flagged) or_32(f, narrow, f->flagged, &any32);
     if (any64) EMIT("setp.ne.u64", R(p), R(wide), I(0));
     if (any32) EMIT("setp.ne.u32", R(any64 ? mg_rc_tp(f, 2) : p), R(narrow), I(0));
     if (any64 && any32) EMIT("or.pred", R(p), R(p), R(mg_rc_tp(f, 2)));
@@ -713,16 +787,16 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set, bool look)
         free(words);
         return;
     }
-    if (look && !any_of(f, set, LOCALS | WORDS)) skip_empty(f, set, out); /* of those no register tells whether they have counted */
+    /* slots in order: what the set leaves out is 0 and costs nothing but its place */
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->counters[i].slot >= f->n_bits && f->counters[i].slot < f->n_bits + f->n_words) words[f->counters[i].slot - f->n_bits] = &f->counters[i];
+    if (look && !any_of(f, set, LOCALS | WORDS)) skip_empty(f, words, set, out); /* of those no register tells whether they have counted */
     mg_id mine = mg_emit_mine(x);
     if (mine) mg_rc_branch(f, mine, true, out);
     if (!f->redux || f->n_cohorts || f->n_cuts || any_in_memory(f, set)) {
         base = whole_base(f, 0);
         emit_rank(f);
     }
-    /* slots in order: what the set leaves out is 0 and costs nothing but its place */
-    for (uint32_t i = 0; i < f->n; i++)
-        if (f->counters[i].slot >= f->n_bits && f->counters[i].slot < f->n_bits + f->n_words) words[f->counters[i].slot - f->n_bits] = &f->counters[i];
     add_banks(f, words, base, 0, set);
     add_cohort_banks(f, words, base, set);
     if (f->n_locals && any_in_memory(f, set)) add_locals(f, base);

@@ -896,6 +896,31 @@ MG_TEST(tool_blocks_rest)
     preset_from = NULL;
 }
 
+/* Counters that are below 8 in every lane of a whole warp are summed four at a time; one lane with more, or a warp that is not whole, and they go one by one. */
+MG_TEST(tool_blocks_small)
+{
+    static const uint32_t threads[] = {32, 256, 20, 72}, bits[] = {0, 1, 0x2, 0x7f, 0xff, 0xffff, 0xffffffff};
+    for (uint32_t n = 2; n < 40; n = n < 12 ? n + 1 : n + 13) {
+        struct mg_buf b = MG_BUF_INIT;
+        mg_buf_adds(&b, HEAD ENTRY("k") GID "ld.param.u32 %r3, [n]; mul.lo.u32 %r4, %r1, 40503; mov.u32 %r8, 0;\n");
+        for (uint32_t i = 0; i < n; i++) /* as many rounds as bits are set */
+            mg_buf_printf(&b, "mad.lo.u32 %%r4, %%r4, 1664525, 1013904223; shr.u32 %%r5, %%r4, 7; and.b32 %%r5, %%r5, %%r3; setp.eq.u32 %%p0, %%r5, 0; @%%p0 bra D%u;\n"
+                              "L%u: add.u32 %%r6, %%r5, -1; and.b32 %%r5, %%r5, %%r6; mad.lo.u32 %%r8, %%r8, 3, %%r5; setp.ne.u32 %%p1, %%r5, 0; @%%p1 bra L%u;\nD%u:\n", (unsigned)i, (unsigned)i, (unsigned)i, (unsigned)i);
+        mg_buf_adds(&b, "st.global.u32 [%rd1], %r8; ret;\n}\n");
+        for (unsigned k = 0; k < MG_COUNT_OF(threads) * MG_COUNT_OF(bits); k++) {
+            struct run r;
+            char what[80];
+            snprintf(what, sizeof what, "%u loops, %u threads, mask %x", (unsigned)n, (unsigned)threads[k % 4], (unsigned)bits[k / 4]);
+            if (run_both(&r, b.at, "k", 3, threads[k % 4], bits[k / 4], "counters=register,warps=off,sm=90")) {
+                check_witness(&r, what);
+                MG_CHECK_EQ(strstr(r.text, ", 65536, __mg_t") != NULL, n > 3);
+            }
+            release(&r);
+        }
+        mg_buf_release(&b);
+    }
+}
+
 /* What every CTA does alike, CTA 0 counts for all: what follows from the parameters, the shape and the thread's place. What follows from the CTA's
  * number, from memory or other threads, or stands behind a branch on such, each CTA counts. */
 MG_TEST(tool_blocks_alike)
