@@ -3,7 +3,7 @@
  * beside its result; the kernel, or the last caller that cannot pass them on, adds them once.
  *
  *     entered at most once by a thread    the registers scheme register would use in the kernel
- *     at most 200 times                   what happens at most once an activation: 8 bits of a register
+ *     at most 200 times                   what happens at most once an activation: 8 bits of a register, or as few as do
  *     any number of times                 the same; a test in every activation adds fields that fill up to memory
  *     in loops                            64 bits
  *
@@ -245,10 +245,21 @@ static enum mg_rc_kind kind_of(const struct mg_carry *y, const struct mg_rfunc *
     return y->times[i] != 1 ? MG_RC_FIELD : y->n_bits < MG_BANK ? MG_RC_BIT : MG_RC_32;
 }
 
-/* Counters of one function; its registers are cells of its own but for the bits. */
-static void place_own(struct mg_carry *y, struct mg_rfunc *f)
+/* Bits that a field of the function needs. Those that the kernel adds lane by lane are as narrow as they can be: what travels is what each call costs. */
+static uint32_t field_width(const struct mg_carry *y, const struct mg_rfunc *kernel, uint32_t i)
 {
-    uint32_t n_fields = 0, cell = 0;
+    uint32_t width = 1;
+    bool summed = !kernel->alone || y->times[i] == UINT32_MAX;
+    for (uint32_t k = 1; k < y->n; k++) summed |= !y->carried[k];
+    if (summed) return 8;
+    while (y->times[i] >> width) width++;
+    return width;
+}
+
+/* Counters of one function, with fields so wide; its registers are cells of its own but for the bits. */
+static void place_own(struct mg_carry *y, struct mg_rfunc *f, uint32_t width)
+{
+    uint32_t n_fields = 0, cell = 0, each = 32 / width;
     f->n = f->n_measured = f->plan->n;
     free(f->counters);
     f->counters = mg_xcalloc(f->n + 1, sizeof *f->counters);
@@ -259,8 +270,9 @@ static void place_own(struct mg_carry *y, struct mg_rfunc *f)
             c->slot = y->n_bits++;
             c->bit = mg_rc_bit(c->slot);
         } else if (c->kind == MG_RC_FIELD) {
-            if (n_fields % 4 == 0) cell = new_cell(y, f->x.ix, MG_TYPE_b32);
-            c->bit = 8 * (n_fields++ % 4);
+            if (n_fields % each == 0) cell = new_cell(y, f->x.ix, MG_TYPE_b32);
+            c->bit = width * (n_fields++ % each);
+            c->width = width;
             c->cell = cell;
         } else {
             c->cell = new_cell(y, f->x.ix, c->kind == MG_RC_64 ? MG_TYPE_b64 : MG_TYPE_b32);
@@ -390,7 +402,7 @@ void mg_carry_assign(struct mg_carry *y, struct mg_rfunc *funcs, const uint32_t 
         for (uint32_t i = 0; i < y->n; i++) {
             funcs[i].carried = y->carried[i];
             funcs[i].adds = y->carried[i] && y->times[i] != 1;
-            if (y->carried[i]) place_own(y, &funcs[i]);
+            if (y->carried[i]) place_own(y, &funcs[i], field_width(y, &funcs[0], i));
         }
         find_through(y);
         for (uint32_t k = y->n; k-- > 0 && !again;) {

@@ -186,7 +186,7 @@ void mg_rc_add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_id
         EMIT("cvt.u64.u32", R(wide), R(c->reg));
         break;
     case MG_RC_FEW: case MG_RC_FIELD:
-        EMIT("bfe.u32", R(bit), R(c->reg), I(c->bit), I(c->kind == MG_RC_FEW ? 2 : 8));
+        EMIT("bfe.u32", R(bit), R(c->reg), I(c->bit), I(c->kind == MG_RC_FEW ? 2 : c->width));
         EMIT("setp.ne.u32", R(p), R(bit), I(0));
         EMIT("cvt.u64.u32", R(wide), R(bit));
         break;

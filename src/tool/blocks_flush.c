@@ -235,7 +235,7 @@ static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
             const struct mg_rc *c = j < groups ? NULL : k->words[j - groups];
             if (!c && j) EMIT("shr.u32", R(s), R(k->bits), I(j));
             if (!c) EMIT("and.b32", R(s), R(j ? s : k->bits), I(FIELDS));
-            else if (c->kind == MG_RC_FEW || c->kind == MG_RC_FIELD) EMIT("bfe.u32", R(s), R(c->reg), I(c->bit), I(c->kind == MG_RC_FEW ? 2 : 8));
+            else if (c->kind == MG_RC_FEW || c->kind == MG_RC_FIELD) EMIT("bfe.u32", R(s), R(c->reg), I(c->bit), I(c->kind == MG_RC_FEW ? 2 : c->width));
             else EMIT(c->kind == MG_RC_64 ? "cvt.u32.u64" : "mov.b32", R(s), R(c->reg));
             if (k->lead) EMIT("selp.b32", R(s), R(s), I(0), R(k->lead));
             sum_lanes(f, s, s, here);

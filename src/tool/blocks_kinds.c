@@ -176,7 +176,6 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
             placed[f->cohorts[k].flag] = true;
             f->counters[f->cohorts[k].flag] = (struct mg_rc){.kind = MG_RC_BIT, .slot = f->n_bits++};
         }
-    mg_alone_plan(f);
     bool rows = !f->alone && mg_rows_plan(f, placed);
     if (rows) f->n_bits = MG_BANK * (f->n_cuts + 1);
     for (uint32_t i = 0; i < n_own; i++) {

@@ -433,6 +433,7 @@ static void emit_kernel(struct kernel *k)
     bool ballot;
     if (!k->o->warps || !mg_choose_mask(k->t->m, &ballot)) ballot = false;
     l->flows = mg_xcalloc(k->s->n_funcs + 1, sizeof *l->flows);
+    mg_alone_plan(&k->funcs[0]);
     if (k->carry) mg_carry_assign(k->carry, k->funcs, k->order);
     for (uint32_t n = 0; n < k->s->n_funcs; n++) find_rules(&k->funcs[n], &k->funcs[0]);
     for (uint32_t n = 0; n < k->s->n_funcs; n++) {

@@ -24,13 +24,14 @@ enum mg_rc_kind {
     MG_RC_FLAG,  /* at most once, when there are too many for registers: a byte of local memory */
     MG_RC_SHARED, /* a word of the CTA's shared memory (blocks_shared.c) */
     MG_RC_FEW,   /* at most MG_COUNT_FEW times: 2 bits of a packed register */
-    MG_RC_FIELD, /* 8 bits of a register that travels with calls (blocks_carry.c) */
+    MG_RC_FIELD, /* a few bits of a register that travels with calls (blocks_carry.c) */
     MG_RC_ALONE, /* added to memory at each event (blocks_alone.c) */
 };
 struct mg_rc { /* a counter of one function while it runs */
     enum mg_rc_kind kind;
     mg_id reg;      /* BIT: the packed register */
     uint32_t bit;   /* BIT, FEW, FIELD: position in it */
+    uint32_t width; /* FIELD: its bits, 8 where lanes are summed */
     uint32_t cell;  /* of a counter that travels: the register in which it does */
     bool small;     /* never as much as 2^27 in a lane */
     bool real;      /* 64: the register is a double, counted up from 2^52, so that its lower bits are the count */
