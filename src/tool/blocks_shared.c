@@ -184,18 +184,22 @@ static void lane_word(struct mg_rfunc *f, mg_id at, mg_id lane)
     EMIT("mad.lo.u32", R(at), R(lane), I(4), R(at));
 }
 
+/* Where the words begin, in a register: else ptxas asks at every event where shared memory begins, and waits for the answer. */
+static void load_base(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    mg_id one = mg_rc_t32(f, 5);
+    EMIT("mov.u32", R(f->shared_base), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared});
+    mg_rc_one(f, one);
+    EMIT("mul.lo.u32", R(f->shared_base), R(f->shared_base), R(one));
+}
+
 void mg_shared_clear(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     if (!f->n_shared) return;
     f->shared = mg_shared_declare(x->m, f->n_near ? 0 : x->func, mg_shared_room(x->m, 4 * (f->n_shared + f->arrives)) / 4);
-    if (f->n_shared >= BASE_FROM) { /* else ptxas asks at every event where shared memory begins, and waits for the answer */
-        mg_id one = mg_rc_t32(f, 5);
-        f->shared_base = mg_emit_reg(x, "__mg_words", MG_TYPE_b32);
-        EMIT("mov.u32", R(f->shared_base), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared});
-        mg_rc_one(f, one);
-        EMIT("mul.lo.u32", R(f->shared_base), R(f->shared_base), R(one));
-    }
+    if (f->n_shared >= BASE_FROM) f->shared_base = mg_emit_reg(x, "__mg_words", MG_TYPE_b32);
     struct mg_rrange all = mg_shared_whole_range(f);
     all.n += f->arrives;
     if (!f->ranges) mg_shared_clear_range(f, all);
@@ -206,6 +210,7 @@ void mg_shared_clear_range(struct mg_rfunc *f, struct mg_rrange r)
 {
     struct mg_emit *x = &f->x;
     mg_id i = mg_rc_t32(f, 7), n = mg_rc_t32(f, 8), at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 1);
+    if (f->shared_base) load_base(f);
     if (r.n <= MG_SHARED_FEW && !f->n_near) {
         EMIT("activemask.b32", R(n));
         EMIT("setp.ne.u32", R(p), R(n), I(-1));
