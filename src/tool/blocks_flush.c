@@ -587,7 +587,6 @@ static void skip_empty(struct mg_rfunc *f, const struct mg_rc **words, const uin
         if (f->counters[i].kind == MG_RC_FIELD && !f->counters[i].bit && mg_rc_in(set, i)) or_32(f, narrow, f->counters[i].reg, &any32);
     for (uint32_t k = 0; k < f->n_banks; k++) or_32(f, narrow, f->banks[k], &any32);
     if (f->n_few) or_32(f, narrow, f->few, &any32);
-    if (f->n_cuts) or_32(f, narrow, f->row, &any32);
     if (f->flagged) or_32(f, narrow, f->flagged, &any32);
     if (any64) EMIT("setp.ne.u64", R(p), R(wide), I(0));
     if (any32) EMIT("setp.ne.u32", R(any64 ? mg_rc_tp(f, 2) : p), R(narrow), I(0));
@@ -618,6 +617,7 @@ static void add_rows(struct mg_rfunc *f, mg_id base)
     mg_emit_guard(x, p, false);
     EMIT("ld.local.u32", R(bits), mg_o_addr_reg(at, f->rows_at));
     mg_emit_guard(x, 0, false);
+    EMIT("and.b32", R(bits), R(bits), I(INT32_MAX)); /* but for the bit that tells of rows before */
     EMIT("setp.ne.u32", R(p), R(bits), I(0));
     vote_any(f, p);
     mg_rc_branch(f, p, true, next);

@@ -6,7 +6,7 @@
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
 #define ASK 4           /* instructions that ask whether anything was counted */
 #define FLUSH 40        /* and those of a flush, with three more for each counter that has a register */
-#define MOST_WORDS 12   /* a flush of more has enough to do: asking is nothing beside it */
+#define MOST_WORDS 12   /* a flush of more, or of rows, has enough to do: asking is nothing beside it */
 #define NO_ROUND 0.05   /* of those that come to a loop's guard */
 #define RARE_INSTS 6
 
@@ -77,7 +77,7 @@ static void find_zero(struct mg_rfunc *f)
 
 bool mg_leave_may_be_zero(struct mg_rfunc *f, uint32_t b)
 {
-    if (f->n_words > MOST_WORDS || f->n_sources) return true;
+    if (f->n_words > MOST_WORDS || f->n_sources || f->n_cuts) return true;
     if (!f->lanes) find_zero(f);
     return f->zero[b] * (FLUSH + 3 * (f->n_words + f->n_banks)) >= f->lanes[b] * ASK;
 }

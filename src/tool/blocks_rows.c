@@ -3,9 +3,9 @@
  * to a word of local memory, a row, and begins anew:
  *
  *     cut D    every later bit's place is dominated by D; none of an earlier bit can be reached from it
- *              st.local [rows + 4 * row], K;  K = 0;  at = 4 * (row + 1)
+ *              st.local [rows + 4 * row], K;  K = min(K, 1) << 31;  at = 4 * (row + 1)
  *
- * At the end the flush stores K where `at` says and adds row after row (blocks_flush.c). What does not fit
+ * At the end, if K is anything, the flush stores it where `at` says and adds row after row (blocks_flush.c). What does not fit
  * the 30 bits of its row is counted in a byte, as without rows. */
 #include "tool/blocks_regs.h"
 
@@ -152,7 +152,8 @@ void mg_rows_emit(struct mg_rfunc *f)
     for (uint32_t k = 0; k < f->n_cuts; k++) {
         x->at = mg_block_head(x->m, &x->c->blocks[f->cuts[k]]);
         EMIT("st.local.u32", mg_o_addr_reg(f->local_reg, f->rows_at + 4 * (int64_t)k), R(f->banks[0]));
-        EMIT("mov.u32", R(f->banks[0]), I(0));
+        EMIT("min.u32", R(f->banks[0]), R(f->banks[0]), I(1));
+        EMIT("shl.b32", R(f->banks[0]), R(f->banks[0]), I(31));
         EMIT("mov.u32", R(f->row), I(4 * ((int64_t)k + 1)));
     }
 }
