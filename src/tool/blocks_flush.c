@@ -585,7 +585,7 @@ static void skip_empty(struct mg_rfunc *f, const struct mg_rc **words, const uin
     bool any64 = or_words(f, &k, true, false, wide), any32 = or_words(f, &k, false, false, narrow);
     for (uint32_t i = 0; i < f->n; i++)
         if (f->counters[i].kind == MG_RC_FIELD && !f->counters[i].bit && mg_rc_in(set, i)) or_32(f, narrow, f->counters[i].reg, &any32);
-    for (uint32_t k = 0; k < f->n_banks; k++) or_32(f, narrow, f->banks[k], &any32);
+    for (uint32_t i = 0; i < f->n_banks; i++) or_32(f, narrow, f->banks[i], &any32);
     if (f->n_few) or_32(f, narrow, f->few, &any32);
     if (f->flagged) or_32(f, narrow, f->flagged, &any32);
     if (any64) EMIT("setp.ne.u64", R(p), R(wide), I(0));
