@@ -477,7 +477,7 @@ bool emit_move(struct emit *e)
     }
     if (in->kind == CPU_LEADER) {
         val a = in->guard ? emit_active(e) : emit_lanes(e), m = a ? LLVMBuildBitCast(B, a, e->i32, "") : LLVMConstInt(e->i32, UINT32_MAX, 0);
-        val first = LLVMBuildBitCast(B, LLVMBuildAnd(B, m, LLVMBuildNeg(B, m, ""), ""), e->v1, "");
+        val first = emit_lanes_of(e, LLVMBuildAnd(B, m, LLVMBuildNeg(B, m, ""), ""));
         if (in->s[0] && !(e->whole && e->f->regs[in->s[0] - 1].sum)) {
             val c = emit_vec(e, in->s[0], false), one = emit_int(e, EMU_D, 1, true);
             if (a) one = LLVMBuildZExt(B, a, e->v64, "");

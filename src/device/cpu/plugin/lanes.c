@@ -375,7 +375,7 @@ LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val
     val p = e->in->where == EMU_AT_SHARED ? LLVMBuildGEP2(B, e->i8, e->shared, &a, 1, "") : LLVMBuildIntToPtr(B, a, e->ptr, "");
     if (value) emit_program(e, LLVMBuildStore(B, LLVMBuildLoad2(B, t, lane_of(e, t, values, lane), ""), p));
     else {
-        val one = LLVMBuildBitCast(B, LLVMBuildAnd(B, l.mask, LLVMBuildNeg(B, l.mask, ""), ""), e->v1, ""), none = LLVMConstNull(vt);
+        val one = emit_lanes_of(e, LLVMBuildAnd(B, l.mask, LLVMBuildNeg(B, l.mask, ""), "")), none = LLVMConstNull(vt);
         *loaded = LLVMBuildSelect(B, one, emit_splat(e, emit_program(e, LLVMBuildLoad2(B, t, p, ""))), so_far, "");
         LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
         LLVMAddIncoming(so_far, &none, &few, 1);

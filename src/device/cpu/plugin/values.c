@@ -82,10 +82,20 @@ val emit_canon(struct emit *e, val bits)
 
 val emit_mask(struct emit *e) { return e->version == FULL ? LLVMConstInt(e->i32, UINT32_MAX, 0) : e->mask; }
 
+/* Where there are no mask registers LLVM would take a number apart bit by bit. */
+val emit_lanes_of(struct emit *e, val bits)
+{
+    if (emit_is(e, EMU_ISA_AVX512) || LLVMIsConstant(bits)) return LLVMBuildBitCast(B, bits, e->v1, "");
+    val own[32];
+    for (unsigned i = 0; i < 32; i++) own[i] = LLVMConstInt(e->i32, 1u << i, 0);
+    val bit = LLVMConstVector(own, 32);
+    return LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, emit_splat(e, bits), bit, ""), bit, "");
+}
+
 val emit_lanes(struct emit *e)
 {
     if (e->version == FULL) return NULL;
-    if (!e->lanes) e->lanes = LLVMBuildBitCast(B, e->mask, e->v1, "");
+    if (!e->lanes) e->lanes = emit_lanes_of(e, e->mask);
     return e->lanes;
 }
 
@@ -319,7 +329,7 @@ void emit_reload(struct emit *e, uint32_t reg, val lane, val low, val high)
     if (r->shape.varying) {
         val v = LLVMBuildLoad2(B, r->cls == EMU_P ? e->i32 : emit_type(e, (enum emu_class)r->cls, true), slot, "");
         LLVMSetAlignment(v, r->cls == EMU_P ? 4 : 64);
-        if (r->cls == EMU_P) v = LLVMBuildBitCast(B, v, e->v1, "");
+        if (r->cls == EMU_P) v = emit_lanes_of(e, v);
         write_var(e, reg, 0, v);
         return;
     }
