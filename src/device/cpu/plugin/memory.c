@@ -287,6 +287,10 @@ static val load(struct emit *e, LLVMTypeRef t, val p, unsigned align)
     return v;
 }
 
+/* Are there loads and stores of some lanes in a row? Stores to shared memory can do without. */
+static bool has_masked(struct emit *e, const struct cpu_inst *in) { return emit_is(e, EMU_ISA_AVX512) || (emit_is(e, EMU_ISA_AVX2) && in->bytes >= 4); }
+static bool blends(struct emit *e, const struct cpu_inst *in) { return in->kind == CPU_STORE && in->where == EMU_AT_SHARED && !emit_is(e, EMU_ISA_AVX512); }
+
 /* n lanes from p, element k of vec */
 static val lanes_at(struct emit *e, const struct cpu_inst *in, val wide, unsigned n, unsigned k)
 {
@@ -392,11 +396,44 @@ static val half_of(struct emit *e, val v, int h)
     return LLVMBuildShuffleVector(B, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(pick, 16), "");
 }
 
+/* Of each half, whose lanes all store at one place, the last active lane's. */
+static void store_halves(struct emit *e, const struct access *a, val lanes)
+{
+    const struct cpu_inst *in = e->in;
+    val v = value(e, in->list[0], in->bytes, true, 0), mask = lanes ? active_bits(e) : NULL;
+    for (unsigned h = 0; h < 2; h++) {
+        LLVMBasicBlockRef some = NULL, next = NULL;
+        val last = k32(e, 15 + 16 * h);
+        if (lanes) {
+            val m = LLVMBuildAnd(B, mask, k32(e, h ? 0xffff0000 : 0xffff), ""), args[2] = {m, LLVMConstInt(e->i1, 1, 0)};
+            some = emit_block(e, "some");
+            next = emit_block(e, "none");
+            LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, m, k32(e, 0), ""), some, next);
+            LLVMPositionBuilderAtEnd(B, some);
+            last = LLVMBuildSub(B, k32(e, 31), emit_intrinsic(e, "llvm.ctlz", &e->i32, 1, args, 2), "");
+        }
+        LLVMSetAlignment(emit_program(e, LLVMBuildStore(B, LLVMBuildExtractElement(B, v, last, ""), a->p[h])), in->bytes);
+        if (!lanes) continue;
+        LLVMBuildBr(B, next);
+        LLVMPositionBuilderAtEnd(B, next);
+    }
+}
+
+/* Idle lanes lie inside, too, and get what they had: nobody else is in a CTA's shared memory. */
+static val blended(struct emit *e, val v, val p, unsigned align, val lanes)
+{
+    return lanes ? LLVMBuildSelect(B, lanes, v, load(e, LLVMTypeOf(v), p, align), "") : v;
+}
+
 static void store_linear(struct emit *e, const struct access *a)
 {
     const struct cpu_inst *in = e->in;
     val lanes = in->guard ? emit_active(e) : emit_lanes(e);
     const val *p = a->p;
+    if (!a->stride && a->halves) {
+        store_halves(e, a, lanes);
+        return;
+    }
     if (!a->stride) { /* the last lane wins */
         val m = active_bits(e), args[2] = {m, LLVMConstInt(e->i1, 1, 0)};
         val last = LLVMBuildSub(B, k32(e, 31), emit_intrinsic(e, "llvm.ctlz", &e->i32, 1, args, 2), "");
@@ -410,11 +447,17 @@ static void store_linear(struct emit *e, const struct access *a)
     }
     if (a->halves) {
         val v = value(e, in->list[0], in->bytes, true, 0);
-        for (int h = 0; h < 2; h++) masked_store(e, half_of(e, v, h), p[h], in->bytes, half_of(e, lanes, h));
+        bool blend = blends(e, in);
+        for (int h = 0; h < 2; h++) {
+            val some = half_of(e, lanes, h), part = half_of(e, v, h);
+            masked_store(e, blend ? blended(e, part, p[h], in->bytes, some) : part, p[h], in->bytes, blend ? NULL : some);
+        }
         return;
     }
     if (in->vec == 1) {
-        masked_store(e, value(e, in->list[0], in->bytes, true, 0), p[0], in->bytes, lanes);
+        val v = value(e, in->list[0], in->bytes, true, 0);
+        bool blend = blends(e, in);
+        masked_store(e, blend ? blended(e, v, p[0], in->bytes, lanes) : v, p[0], in->bytes, blend ? NULL : lanes);
         return;
     }
     /* elements of a lane lie together: interleave */
@@ -497,9 +540,10 @@ static struct plan plan_of(struct emit *e, const struct cpu_inst *in, int versio
     struct plan p = {.size = (uint32_t)in->bytes * in->vec, .known = in->where != EMU_AT_LOCAL};
     bool store = in->kind == CPU_STORE, masked = version == PART || in->guard;
     if (in->s[0] && e->f->regs[in->s[0] - 1].kind != CPU_REG_CONST) p.s = e->f->regs[in->s[0] - 1].shape;
-    p.linear = !p.s.varying && (!p.s.stride || p.s.stride == (int32_t)p.size) && !(store && p.s.halves && (!p.s.stride || in->vec > 1)) && !(p.s.stride && p.s.halves && in->vec > 4);
+    bool scatters = p.s.halves && (in->vec > 1 || (!p.s.stride && emit_is(e, EMU_ISA_AVX512)));
+    p.linear = !p.s.varying && (!p.s.stride || p.s.stride == (int32_t)p.size) && !(store && scatters) && !(p.s.stride && p.s.halves && in->vec > 4);
     if (in->vec == 3 || in->vec > 4) p.known = p.linear && !p.s.stride;
-    if (store && p.linear && p.s.stride && masked && (in->vec > 1 || !emit_is(e, EMU_ISA_AVX512))) p.linear = false;
+    if (store && p.linear && p.s.stride && masked && (in->vec > 1 || !(has_masked(e, in) || blends(e, in)))) p.linear = false;
     if (!p.linear && !can_gather(e, in)) p.known = false;
     return p;
 }
@@ -520,11 +564,13 @@ static void defines(void *user, uint32_t reg, bool must)
 }
 
 /* Linear accesses without a guard have no code for what lies elsewhere: the emulator does it, and what
- * follows. Some lanes only: where there are masked loads and stores. */
+ * follows. Some lanes only: where there are masked loads and stores, so that idle lanes may lie anywhere. */
 static bool leaves_whole(struct emit *e, const struct cpu_inst *in)
 {
     struct plan p = plan_of(e, in, e->version);
-    return p.known && p.linear && !in->guard && in->space != MG_SPACE_generic && (e->version == FULL || !p.s.stride || (emit_is(e, EMU_ISA_AVX512) && !p.s.halves));
+    if (!p.known || !p.linear || in->guard || in->space == MG_SPACE_generic) return false;
+    if (e->version == FULL || (!p.s.stride && !(in->kind == CPU_STORE && p.s.halves))) return true;
+    return p.s.stride && !p.s.halves && has_masked(e, in) && (emit_is(e, EMU_ISA_AVX512) || (in->vec == 1 && !blends(e, in)));
 }
 
 /* The accesses behind this one in the block that its check may stand for: least and greatest offset. */
@@ -633,6 +679,11 @@ void emit_memory(struct emit *e)
         emit_call(e);
         return;
     }
+    if (a.linear && (!store || s.stride || s.halves || !masked) && surely_inside(e, &p, in)) {
+        for (int h = 0; h < (s.halves ? 2 : 1); h++) a.p[h] = emit_host_pointer(e, in, emit_address(e, in, false, h));
+        store ? store_linear(e, &a) : load_linear(e, &a);
+        return;
+    }
     emit_bounds(e, in, &a.lo, &a.size);
     val ok = NULL;
     if (a.linear) {
@@ -642,7 +693,7 @@ void emit_memory(struct emit *e)
             val one = inside(e, &a, a.at[h], k64(e, span), size);
             ok = ok ? LLVMBuildAnd(B, ok, one, "") : one;
         }
-        if (store && !s.stride && masked) ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntNE, active_bits(e), k32(e, 0), ""), "");
+        if (store && !s.stride && !s.halves && masked) ok = LLVMBuildAnd(B, ok, LLVMBuildICmp(B, LLVMIntNE, active_bits(e), k32(e, 0), ""), "");
     } else {
         a.many = emit_address(e, in, true, 0);
         ok = emit_all_inside(e, a.many, a.lo, a.size, size, in->guard ? emit_active(e) : emit_lanes(e));
