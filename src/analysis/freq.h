@@ -14,7 +14,7 @@ struct mg_freq {
     double *leave; /* block -> leaving at its end by ret, exit, or running off */
     bool *parts;   /* block -> its branch tests data from memory: lanes of a warp part there */
     bool *trivial; /* block -> it only leaves */
-    bool *stops;   /* block -> a brkpt or trap is in it: nobody comes there while the program works */
+    bool *stops;   /* block -> a brkpt or trap without a guard is in it: nobody comes there while the program works */
     bool *waits;   /* loop -> lanes wait in it for an mbarrier; the hardware suspends them, so it is hardly ever gone around */
     double *share; /* as cfg->edges: of the executions of the edge's source */
 };

@@ -129,7 +129,7 @@ static bool is_empty(const struct mg_rfunc *f, const uint64_t *set)
 }
 
 /* Fields of callees without a question whether they are 0: a branch more costs the lane more than the addition. */
-static void add_field(struct mg_rfunc *f, const struct mg_rc *c, mg_id guard)
+static void add_unasked(struct mg_rfunc *f, const struct mg_rc *c, mg_id guard)
 {
     struct mg_emit *x = &f->x;
     mg_id field = mg_rc_t32(f, 7), wide = mg_rc_t64(f, 0);
@@ -159,7 +159,7 @@ void mg_alone_end(struct mg_rfunc *f, uint32_t b)
             mg_emit_guard(x, 0, false);
             for (uint32_t k = 0; k < f->n; k++) {
                 if (!mg_rc_in(f->live[from], k)) continue;
-                if (f->counters[k].kind == MG_RC_FIELD) add_field(f, &f->counters[k], guard);
+                if (f->counters[k].kind == MG_RC_FIELD) add_unasked(f, &f->counters[k], guard);
                 else mg_rc_add_lane(f, &f->counters[k], f->alone_base, guard);
             }
         }

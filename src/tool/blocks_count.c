@@ -186,7 +186,7 @@ void mg_rc_add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_id
         EMIT("cvt.u64.u32", R(wide), R(c->reg));
         break;
     case MG_RC_FEW: case MG_RC_FIELD:
-        EMIT("bfe.u32", R(bit), R(c->reg), I(c->bit), I(c->kind == MG_RC_FEW ? 2 : c->width));
+        EMIT("bfe.u32", R(bit), R(c->reg), I(c->bit), I(c->width));
         EMIT("setp.ne.u32", R(p), R(bit), I(0));
         EMIT("cvt.u64.u32", R(wide), R(bit));
         break;
@@ -254,6 +254,13 @@ void mg_rc_end_apart(struct mg_rfunc *f, struct mg_apart a)
     if (a.inside) mg_rc_put_label(f, a.back);
     else mg_rc_branch(f, 0, false, a.back);
     f->x.at = a.at;
+}
+
+void mg_rc_end_apart_at(struct mg_rfunc *f, struct mg_apart a, mg_id done)
+{
+    if (a.inside) mg_rc_branch(f, 0, false, done);
+    else a.back = done;
+    mg_rc_end_apart(f, a);
 }
 
 /* Is this lane the cohort's first? */

@@ -144,17 +144,22 @@ static mg_id lowest_here(struct mg_rfunc *f, mg_id p, mg_id round)
 /* Is it neither a small field nor one that travels? */
 static bool is_plain(const struct mg_rc *c) { return c->kind != MG_RC_FEW && c->kind != MG_RC_FIELD; }
 
+/* acc |= r; the first: acc = r. */
+static void or_to(struct mg_rfunc *f, mg_id acc, mg_id r, bool is64, bool *any)
+{
+    struct mg_emit *x = &f->x;
+    if (*any) EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(r));
+    else EMIT(is64 ? "mov.u64" : "mov.u32", R(acc), R(r));
+    *any = true;
+}
+
 /* acc = or of the bank's plain words of 64 bits, or of the others; but for those that are small anyhow: of what may be large. False: there are none. */
 static bool or_words(struct mg_rfunc *f, const struct bank *k, bool is64, bool large, mg_id acc)
 {
-    struct mg_emit *x = &f->x;
     bool any = false;
     for (uint32_t w = 0; w < k->n_words; w++) {
         const struct mg_rc *c = k->words[w];
-        if (!is_plain(c) || (c->kind == MG_RC_64) != is64 || (large && c->small)) continue;
-        if (any) EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(c->reg));
-        else EMIT(is64 ? "mov.u64" : "mov.u32", R(acc), R(c->reg));
-        any = true;
+        if (is_plain(c) && (c->kind == MG_RC_64) == is64 && !(large && c->small)) or_to(f, acc, c->reg, is64, &any);
     }
     return any;
 }
@@ -235,7 +240,7 @@ static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
             const struct mg_rc *c = j < groups ? NULL : k->words[j - groups];
             if (!c && j) EMIT("shr.u32", R(s), R(k->bits), I(j));
             if (!c) EMIT("and.b32", R(s), R(j ? s : k->bits), I(FIELDS));
-            else if (c->kind == MG_RC_FEW || c->kind == MG_RC_FIELD) EMIT("bfe.u32", R(s), R(c->reg), I(c->bit), I(c->kind == MG_RC_FEW ? 2 : c->width));
+            else if (c->kind == MG_RC_FEW || c->kind == MG_RC_FIELD) EMIT("bfe.u32", R(s), R(c->reg), I(c->bit), I(c->width));
             else EMIT(c->kind == MG_RC_64 ? "cvt.u32.u64" : "mov.b32", R(s), R(c->reg));
             if (k->lead) EMIT("selp.b32", R(s), R(s), I(0), R(k->lead));
             sum_lanes(f, s, s, here);
@@ -406,10 +411,7 @@ static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
         EMIT("setp.ne.u32", R(p), R(mg_rc_t32(f, MASK)), I(-1));
         struct mg_apart a = mg_rc_begin_apart(f, p);
         add_some(f, k, base);
-        done = mg_rc_label(f);
-        if (a.inside) mg_rc_branch(f, 0, false, done);
-        else a.back = done;
-        mg_rc_end_apart(f, a);
+        mg_rc_end_apart_at(f, a, done = mg_rc_label(f));
     }
     add_lanes(f, k, base, false);
     if (done) mg_rc_put_label(f, done);
@@ -436,9 +438,7 @@ static void add_small(struct mg_rfunc *f, const struct bank *k, mg_id base, mg_i
     struct mg_apart a = mg_rc_begin_apart(f, p);
     mg_id done = mg_rc_label(f);
     add_fast(f, k, base);
-    if (a.inside) mg_rc_branch(f, 0, false, done);
-    else a.back = done;
-    mg_rc_end_apart(f, a);
+    mg_rc_end_apart_at(f, a, done);
     add_lanes(f, k, base, true);
     mg_rc_put_label(f, done);
 }
@@ -567,15 +567,6 @@ static void emit_rank(struct mg_rfunc *f)
     EMIT("popc.b32", R(rank), R(rank));
 }
 
-/* acc |= r. */
-static void or_32(struct mg_rfunc *f, mg_id acc, mg_id r, bool *any)
-{
-    struct mg_emit *x = &f->x;
-    if (*any) EMIT("or.b32", R(acc), R(acc), R(r));
-    else EMIT("mov.u32", R(acc), R(r));
-    *any = true;
-}
-
 /* Skips the flush when no counter of no lane in it has anything. Words first, in the order in which their size is asked for. */
 static void skip_empty(struct mg_rfunc *f, const struct mg_rc **words, const uint64_t *set, mg_id out)
 {
@@ -584,10 +575,10 @@ static void skip_empty(struct mg_rfunc *f, const struct mg_rc **words, const uin
     struct bank k = {.words = words, .n_words = f->n_words};
     bool any64 = or_words(f, &k, true, false, wide), any32 = or_words(f, &k, false, false, narrow);
     for (uint32_t i = 0; i < f->n; i++)
-        if (f->counters[i].kind == MG_RC_FIELD && !f->counters[i].bit && mg_rc_in(set, i)) or_32(f, narrow, f->counters[i].reg, &any32);
-    for (uint32_t i = 0; i < f->n_banks; i++) or_32(f, narrow, f->banks[i], &any32);
-    if (f->n_few) or_32(f, narrow, f->few, &any32);
-    if (f->flagged) or_32(f, narrow, f->flagged, &any32);
+        if (f->counters[i].kind == MG_RC_FIELD && !f->counters[i].bit && mg_rc_in(set, i)) or_to(f, narrow, f->counters[i].reg, false, &any32);
+    for (uint32_t i = 0; i < f->n_banks; i++) or_to(f, narrow, f->banks[i], false, &any32);
+    if (f->n_few) or_to(f, narrow, f->few, false, &any32);
+    if (f->flagged) or_to(f, narrow, f->flagged, false, &any32);
     if (any64) EMIT("setp.ne.u64", R(p), R(wide), I(0));
     if (any32) EMIT("setp.ne.u32", R(any64 ? mg_rc_tp(f, 2) : p), R(narrow), I(0));
     if (any64 && any32) EMIT("or.pred", R(p), R(p), R(mg_rc_tp(f, 2)));
@@ -732,9 +723,7 @@ void mg_rc_drain_apart(struct mg_rfunc *f, struct mg_rrange r, mg_id p)
     bool any = false;
     for (uint32_t i = 0; i < f->n_measured; i++) {
         if (!f->counters[i].guarded) continue;
-        if (any) EMIT("or.b32", R(sum), R(sum), R(f->counters[i].reg));
-        else EMIT("mov.b32", R(sum), R(f->counters[i].reg));
-        any = true;
+        or_to(f, sum, f->counters[i].reg, false, &any);
     }
     if (any) { /* those in registers are summed over a warp in 32 bits at the end, so they stay below 2^27 */
         mg_id skip = mg_rc_label(f);
@@ -775,9 +764,7 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set, bool look)
         if (f->arrives) mg_shared_leave(f, false, mask, rank, out);
         base = whole_base(f, 0);
         mg_shared_drain(f, mg_shared_whole_range(f), base, mask, rank, 0);
-        if (a.inside) mg_rc_branch(f, 0, false, out);
-        else a.back = out;
-        mg_rc_end_apart(f, a);
+        mg_rc_end_apart_at(f, a, out);
         if (f->arrives) {
             EMIT("mov.u32", R(rank), mg_o_sreg(MG_SREG_laneid, 0));
             mg_shared_leave(f, true, mask, rank, out);

@@ -224,6 +224,7 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
         bool narrow = guarded[rest[k].counter];
         if (rest[k].few) {
             c->kind = MG_RC_FEW;
+            c->width = 2;
             f->n_words++;
             continue;
         }

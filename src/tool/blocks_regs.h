@@ -31,7 +31,7 @@ struct mg_rc { /* a counter of one function while it runs */
     enum mg_rc_kind kind;
     mg_id reg;      /* BIT: the packed register */
     uint32_t bit;   /* BIT, FEW, FIELD: position in it */
-    uint32_t width; /* FIELD: its bits, 8 where lanes are summed */
+    uint32_t width; /* FEW, FIELD: its bits; of a field 8 where lanes are summed */
     uint32_t cell;  /* of a counter that travels: the register in which it does */
     bool small;     /* never as much as 2^27 in a lane */
     bool real;      /* 64: the register is a double, counted up from 2^52, so that its lower bits are the count */
@@ -187,6 +187,7 @@ void mg_shared_steps(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, s
 struct mg_apart { mg_id at, back; bool inside; };
 struct mg_apart mg_rc_begin_apart(struct mg_rfunc *f, mg_id p);
 void mg_rc_end_apart(struct mg_rfunc *f, struct mg_apart a);
+void mg_rc_end_apart_at(struct mg_rfunc *f, struct mg_apart a, mg_id done); /* goes on at that label, put further on */
 /* In front of x.at: lanes for which p holds drain. */
 void mg_rc_drain_apart(struct mg_rfunc *f, struct mg_rrange r, mg_id p);
 

@@ -103,7 +103,7 @@ val emit_slot(struct emit *e, uint32_t reg);                    /* its address i
 val emit_canon(struct emit *e, val bits);
 val emit_mask(struct emit *e);   /* of the running set as i32 */
 val emit_lanes(struct emit *e);  /* as <32 x i1>; NULL: all */
-val emit_lanes_of(struct emit *e, val bits);
+val emit_lanes_of(struct emit *e, val bits); /* bits of an i32 as lanes */
 val emit_guard(struct emit *e);  /* the instruction's guard as <32 x i1>, NULL: none */
 val emit_guard_scalar(struct emit *e);
 val emit_active(struct emit *e); /* lanes that run and whose guard holds; NULL: all */

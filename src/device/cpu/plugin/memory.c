@@ -396,6 +396,13 @@ static val half_of(struct emit *e, val v, int h)
     return LLVMBuildShuffleVector(B, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(pick, 16), "");
 }
 
+/* The last of the lanes in the mask, which is not 0. */
+static val last_lane(struct emit *e, val mask)
+{
+    val args[2] = {mask, LLVMConstInt(e->i1, 1, 0)};
+    return LLVMBuildSub(B, k32(e, 31), emit_intrinsic(e, "llvm.ctlz", &e->i32, 1, args, 2), "");
+}
+
 /* Of each half, whose lanes all store at one place, the last active lane's. */
 static void store_halves(struct emit *e, const struct access *a, val lanes)
 {
@@ -405,12 +412,12 @@ static void store_halves(struct emit *e, const struct access *a, val lanes)
         LLVMBasicBlockRef some = NULL, next = NULL;
         val last = k32(e, 15 + 16 * h);
         if (lanes) {
-            val m = LLVMBuildAnd(B, mask, k32(e, h ? 0xffff0000 : 0xffff), ""), args[2] = {m, LLVMConstInt(e->i1, 1, 0)};
+            val m = LLVMBuildAnd(B, mask, k32(e, h ? 0xffff0000 : 0xffff), "");
             some = emit_block(e, "some");
             next = emit_block(e, "none");
             LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, m, k32(e, 0), ""), some, next);
             LLVMPositionBuilderAtEnd(B, some);
-            last = LLVMBuildSub(B, k32(e, 31), emit_intrinsic(e, "llvm.ctlz", &e->i32, 1, args, 2), "");
+            last = last_lane(e, m);
         }
         LLVMSetAlignment(emit_program(e, LLVMBuildStore(B, LLVMBuildExtractElement(B, v, last, ""), a->p[h])), in->bytes);
         if (!lanes) continue;
@@ -419,10 +426,15 @@ static void store_halves(struct emit *e, const struct access *a, val lanes)
     }
 }
 
-/* Idle lanes lie inside, too, and get what they had: nobody else is in a CTA's shared memory. */
-static val blended(struct emit *e, val v, val p, unsigned align, val lanes)
+/* Lanes in a row. Where they blend idle ones lie inside, too, and get what they had: nobody else is in a CTA's shared memory. */
+static void store_row(struct emit *e, val v, val p, val lanes)
 {
-    return lanes ? LLVMBuildSelect(B, lanes, v, load(e, LLVMTypeOf(v), p, align), "") : v;
+    unsigned align = e->in->bytes;
+    if (lanes && blends(e, e->in)) {
+        v = LLVMBuildSelect(B, lanes, v, load(e, LLVMTypeOf(v), p, align), "");
+        lanes = NULL;
+    }
+    masked_store(e, v, p, align, lanes);
 }
 
 static void store_linear(struct emit *e, const struct access *a)
@@ -435,8 +447,7 @@ static void store_linear(struct emit *e, const struct access *a)
         return;
     }
     if (!a->stride) { /* the last lane wins */
-        val m = active_bits(e), args[2] = {m, LLVMConstInt(e->i1, 1, 0)};
-        val last = LLVMBuildSub(B, k32(e, 31), emit_intrinsic(e, "llvm.ctlz", &e->i32, 1, args, 2), "");
+        val last = last_lane(e, active_bits(e));
         for (unsigned k = 0; k < in->vec; k++) {
             const struct cpu_reg *r = &e->f->regs[in->list[k] - 1];
             bool flat = r->kind == CPU_REG_CONST || cpu_is_uniform(r->shape);
@@ -447,17 +458,11 @@ static void store_linear(struct emit *e, const struct access *a)
     }
     if (a->halves) {
         val v = value(e, in->list[0], in->bytes, true, 0);
-        bool blend = blends(e, in);
-        for (int h = 0; h < 2; h++) {
-            val some = half_of(e, lanes, h), part = half_of(e, v, h);
-            masked_store(e, blend ? blended(e, part, p[h], in->bytes, some) : part, p[h], in->bytes, blend ? NULL : some);
-        }
+        for (int h = 0; h < 2; h++) store_row(e, half_of(e, v, h), p[h], half_of(e, lanes, h));
         return;
     }
     if (in->vec == 1) {
-        val v = value(e, in->list[0], in->bytes, true, 0);
-        bool blend = blends(e, in);
-        masked_store(e, blend ? blended(e, v, p[0], in->bytes, lanes) : v, p[0], in->bytes, blend ? NULL : lanes);
+        store_row(e, value(e, in->list[0], in->bytes, true, 0), p[0], lanes);
         return;
     }
     /* elements of a lane lie together: interleave */
@@ -570,7 +575,7 @@ static bool leaves_whole(struct emit *e, const struct cpu_inst *in)
     struct plan p = plan_of(e, in, e->version);
     if (!p.known || !p.linear || in->guard || in->space == MG_SPACE_generic) return false;
     if (e->version == FULL || (!p.s.stride && !(in->kind == CPU_STORE && p.s.halves))) return true;
-    return p.s.stride && !p.s.halves && has_masked(e, in) && (emit_is(e, EMU_ISA_AVX512) || (in->vec == 1 && !blends(e, in)));
+    return !p.s.halves && has_masked(e, in) && (emit_is(e, EMU_ISA_AVX512) || (in->vec == 1 && !blends(e, in)));
 }
 
 /* The accesses behind this one in the block that its check may stand for: least and greatest offset. */
