@@ -173,7 +173,7 @@ $(B)/lib/margay/libmargay-cpu.so: $(PLUGIN_OBJS) $(B)/obj/device/cpu/flow.o $(B)
 	$(CC) $(LDFLAGS) -shared -s -Wl,-soname,libmargay-cpu.so -Wl,-Bsymbolic -Wl,--exclude-libs,ALL $(NODEFS) $^ -L$(shell $(LLVM_CONFIG) --libdir) $(LLVM_LIBS) -lpthread -o $@
 
 # What made a stored piece of code: all that the plugin is built from, and that both sides must agree on.
-$(B)/gen/cpu_maker.h: $(wildcard src/device/cpu/plugin/*.[ch]) src/device/cpu/cpu.h src/device/cpu/flow.c src/device/cpu/uses.c $(wildcard src/device/emu/*.h) src/device/device.h
+$(B)/gen/cpu_maker.h: $(wildcard src/device/cpu/plugin/*.[ch]) src/device/cpu/cpu.h $(wildcard src/device/cpu/*.c) $(wildcard src/device/emu/*.h) src/device/device.h
 	@mkdir -p $(@D)
 	@echo "#define CPU_MAKER \"$$(cat $^ | sha256sum | cut -c1-32) LLVM $(if $(LLVM_CONFIG),$(shell $(LLVM_CONFIG) --version),none)\"" > $@
 $(B)/obj/device/cpu/library.o: $(B)/gen/cpu_maker.h

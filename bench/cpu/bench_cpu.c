@@ -340,10 +340,18 @@ static uint64_t now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 /* OpenMP's threads spin for a while when they have done their part, on Intel for as long as a launch takes: on several
- * threads everybody begins when they have gone to sleep. */
-static double timed(void (*fn)(void))
+ * threads everybody begins when they have gone to sleep. A thread that sleeps may take 3 ms to wake up, for which native
+ * code waits in its first launch and ours does not: who begins warm has launched before for as long as 8 ms. */
+static void rest(void (*fn)(void), bool warm)
 {
-    if (n_threads > 1) nanosleep(&(struct timespec){.tv_nsec = 25000000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 25000000}, NULL);
+    uint64_t t = now();
+    while (warm && now() - t < 8000000) fn();
+}
+static double timed(void (*fn)(void), bool warm)
+{
+    if (n_threads > 1) rest(fn, warm);
+    else if (warm) fn();
     uint64_t t = now();
     fn();
     return (double)(now() - t) * 1e-6;
@@ -385,8 +393,7 @@ static void interleave(void (*const fn[KINDS])(void), int repeats, bool warm, do
     for (int r = 0; r < repeats; r++)
         for (int i = 0; i < KINDS; i++) {
             on_opencl = i == OPENCL;
-            if (fn[i] && warm) fn[i]();
-            if (fn[i]) t[i][r] = timed(fn[i]);
+            if (fn[i]) t[i][r] = timed(fn[i], warm);
         }
     on_opencl = false;
     for (int i = 0; i < KINDS; i++) m[i] = fn[i] ? median(t[i], repeats) : 0;
@@ -475,15 +482,11 @@ static void use(int which, int threads)
     threads_strict(which ? 1 : threads);
 }
 
-/* Three launches in a row after a rest, and before them as many as take 8 ms, which are not counted: a thread may take 3 ms to
- * wake up, for which native code waits in its first launch and ours does not. How long one takes. */
+/* Three launches in a row after a rest: how long one takes. */
 static double row(void (*fn)(void))
 {
-    nanosleep(&(struct timespec){.tv_nsec = 25000000}, NULL);
+    rest(fn, true);
     uint64_t t = now();
-    do fn();
-    while (now() - t < 8000000);
-    t = now();
     for (int i = 0; i < 3; i++) fn();
     return (double)(now() - t) * 1e-6 / 3;
 }
@@ -560,7 +563,7 @@ int main(int argc, char **argv)
         void (*const fn[KINDS])(void) = {b->device, b->strict, b->fast, opencl && k < TEN ? b->device : NULL};
         double m[KINDS];
         if (only && strcmp(only, b->name)) continue;
-        double first = timed(b->device);
+        double first = timed(b->device, false);
         for (on_opencl = false;; on_opencl = true) {
             if (!b->same()) {
                 fprintf(stderr, "%s%s: the results differ\n", b->name, on_opencl ? " with OpenCL" : "");

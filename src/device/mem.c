@@ -347,4 +347,10 @@ bool mg_mem_set_tag(uint64_t base, uint32_t tag) { return change(base, tag, -1);
 
 bool mg_mem_set_readonly(uint64_t base, bool readonly) { return change(base, 0, readonly); }
 
+void mg_mem_arena(uint64_t out[2])
+{
+    out[0] = arena_lo;
+    out[1] = arena_hi - arena_lo;
+}
+
 uint64_t mg_mem_epoch(void) { return atomic_load_explicit(&epoch, memory_order_acquire); }

@@ -30,6 +30,7 @@ bool mg_mem_free(uint64_t base);                        /* false: not the base o
 bool mg_mem_register(uint64_t base, uint64_t bytes);    /* host range; kind REGISTERED */
 bool mg_mem_register_as(uint64_t base, uint64_t bytes, enum mg_alloc_kind kind); /* REGISTERED or VMM (mapped by the driver) */
 bool mg_mem_unregister(uint64_t base);
+void mg_mem_arena(uint64_t out[2]);                     /* where it begins, bytes */
 bool mg_mem_find(uint64_t address, struct mg_alloc *out); /* live allocation that holds address */
 bool mg_mem_nearest(uint64_t address, struct mg_alloc *below, struct mg_alloc *above); /* for messages */
 /* Every live allocation in address order; fn must not allocate. */

@@ -115,10 +115,17 @@ struct cpu_serial {
     uint64_t *in, *out; /* registers that a lane begins with, and brings to a stop */
     bool leaders;       /* CPU_LEADER inside */
     uint64_t *always;   /* blocks that a lane passes in every round, the one in which it comes out included (none where not all rounds begin at head) */
-    struct cpu_aligned *aligned; uint32_t n_aligned;
+    struct cpu_lane_access *accesses; uint32_t n_accesses; /* to global memory, by operation */
+    uint32_t *ahead, n_ahead, ahead_test; /* operations that bring one round's loads through what even loads bring, and the jump to the next */
 };
-/* The access at operation `at` is aligned where the parameters at these offsets are. */
-struct cpu_aligned { uint32_t at, n_params, params[4]; };
+/* serial_access.c: what is known of the access at operation `at`. */
+struct cpu_lane_access {
+    uint32_t at;
+    bool aligned; uint32_t n_params, params[4]; /* where the parameters at these offsets are */
+    bool even; int64_t step;  /* its address moves by step, at most once between two jumps back, and otherwise never */
+    uint32_t leader;          /* 1 + the access before which whoever comes here has passed with the same register */
+    uint32_t below, above;    /* of a leader: so many bytes more others touch, before and behind what it does */
+};
 #define CPU_STOP(block, barrier) (2 * (block) + 2 + (barrier)) /* number of a stop; 0: none */
 
 /* What probes add to memory, and where it is told from (tally.c). */
@@ -219,6 +226,7 @@ struct cpu_call {
     uint32_t *place;      /* ctaid of the CTA that runs, for who asks */
     uint32_t own, start, common, turns; /* turns: pauses left */
     uint64_t (*uniform[2])[2];     /* the CTA's registers, warp 0: at start, at common */
+    uint64_t arena[2];   /* device memory: where it begins, bytes */
     uint32_t pc, mask;   /* out, CPU_AT */
     uint32_t block;      /* out: the block it is in */
     struct cpu_warp warps[EMU_MAX_WARPS];
@@ -274,6 +282,9 @@ bool cpu_plain_barrier(const struct cpu_func *f, const struct cpu_inst *in); /* 
 uint32_t cpu_stop_of(const struct cpu_func *f, uint32_t b); /* uses.c: where whole-CTA code stops at the end of block b; 0: nowhere */
 /* serial.c; with shapes known so far. false: there are none */
 bool cpu_find_serials(struct cpu_func *f);
+/* serial_access.c */
+void cpu_find_lane_accesses(struct cpu_func *f, struct cpu_serial *s, uint32_t most);
+void cpu_find_lane_ahead(struct cpu_func *f, struct cpu_serial *s);
 /* region.c */
 void cpu_find_regions(struct cpu_func *f);
 /* tally.c */

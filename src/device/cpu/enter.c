@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "device/mem.h"
 
 static void sync_exec(const struct emu_op *op, char *regs, uint32_t mask)
 {
@@ -200,6 +201,7 @@ static bool enter(struct emu_warp *w, struct emu_set *s, bool *again)
     *me = (struct cpu_warp){frame, own->linear, own->masks, ix - 1, s->mask, w->live, 0, w->pauses, w->budget};
     own->for_cta = NULL;
     c->ops = fn->ops;
+    mg_mem_arena(c->arena);
     c->alone = 1;
     c->outside = w->n_sets;
     c->warp = w->ix;
@@ -420,6 +422,7 @@ static int run_ctas(struct emu_cta *c, uint64_t *at, uint64_t end)
         for (uint32_t k = 0; k < 2; k++) call->uniform[k] = o->linear + (size_t)(n + k) * f->n_linear;
         o->for_cta = c;
         call->ops = f->fn->ops;
+        mg_mem_arena(call->arena);
         call->outside = call->alone = 0;
         call->n_warps = n;
         call->place = c->id;

@@ -135,90 +135,6 @@ static bool suits(const struct cpu_func *f, const uint64_t *set)
     return varies && ops <= MOST_OPS && apart && alu <= ALU_PER_ACCESS * apart;
 }
 
-/* ---- alignment --------------------------------------------------------------------------------------------- */
-
-struct zeros { const struct cpu_func *f; uint64_t *in_work; uint32_t budget; struct cpu_aligned *a; };
-struct def { uint32_t reg; bool yes; };
-static void is_def(void *user, uint32_t r, bool must)
-{
-    struct def *d = user;
-    (void)must;
-    d->yes |= r + 1 == d->reg;
-}
-
-static unsigned low_zeros(struct zeros *z, uint32_t reg);
-
-/* Zeros at the low end of what the instruction gives its destination; 64: of no matter. */
-static unsigned zeros_of(struct zeros *z, const struct cpu_inst *in)
-{
-    unsigned n, m;
-    if (in->kind == CPU_PARAM && in->bytes == 8 && in->vec == 1) { /* a pointer: looked at when the loop is entered */
-        uint32_t k = 0;
-        while (k < z->a->n_params && z->a->params[k] != (uint32_t)in->off) k++;
-        if (k == MG_COUNT_OF(z->a->params)) return 0;
-        if (k == z->a->n_params) z->a->params[z->a->n_params++] = (uint32_t)in->off;
-        return 64;
-    }
-    switch ((enum cpu_kind)in->kind) {
-    case CPU_MOV: case CPU_ZEXT: case CPU_SEXT: case CPU_LOW: return low_zeros(z, in->s[0]);
-    case CPU_ALU: break;
-    default: return 0;
-    }
-    if (mg_type_kind((enum mg_type)in->t[0]) == MG_TK_FLOAT || in->d2) return 0;
-    switch (in->op) {
-    case MG_OP_mov: return low_zeros(z, in->s[0]);
-    case MG_OP_cvt: return mg_type_kind((enum mg_type)in->t[1]) == MG_TK_FLOAT ? 0 : low_zeros(z, in->s[0]);
-    case MG_OP_add: case MG_OP_sub: case MG_OP_selp:
-        n = low_zeros(z, in->s[0]), m = low_zeros(z, in->s[1]);
-        return MG_MIN(n, m);
-    case MG_OP_mul: case MG_OP_mad:
-        if (in->key == K_HI) return 0;
-        n = MG_MIN(low_zeros(z, in->s[0]) + low_zeros(z, in->s[1]), 64u);
-        m = in->op == MG_OP_mad ? low_zeros(z, in->s[2]) : 64;
-        return MG_MIN(n, m);
-    case MG_OP_shl:
-        if (!in->s[1] || !cpu_is_constant(&z->f->regs[in->s[1] - 1]) || z->f->regs[in->s[1] - 1].value > 31) return 0;
-        n = low_zeros(z, in->s[0]) + (unsigned)z->f->regs[in->s[1] - 1].value;
-        return MG_MIN(n, 64u);
-    default: return 0;
-    }
-}
-
-/* The least of all that the register is given; what comes back to it by way of itself adds nothing. */
-static unsigned low_zeros(struct zeros *z, uint32_t reg)
-{
-    const struct cpu_reg *r = reg ? &z->f->regs[reg - 1] : NULL;
-    unsigned least = 64;
-    if (!r || !z->budget || r->kind == CPU_REG_SREG) return 0;
-    if (cpu_is_constant(r)) return r->value ? (unsigned)__builtin_ctzll(r->value) : 64;
-    if (mg_has(z->in_work, reg - 1)) return 64;
-    z->budget--;
-    mg_put(z->in_work, reg - 1);
-    for (uint32_t i = 0; i < z->f->n_insts && least; i++) {
-        struct def d = {.reg = reg};
-        cpu_each_def(z->f, &z->f->insts[i], is_def, &d);
-        unsigned n = d.yes ? zeros_of(z, &z->f->insts[i]) : 64;
-        least = MG_MIN(least, n);
-    }
-    mg_cut(z->in_work, reg - 1);
-    return least;
-}
-
-/* Accesses whose addresses are sums of pointers and multiples of the size. */
-static void find_aligned(struct cpu_func *f, struct cpu_serial *s, uint32_t most)
-{
-    s->aligned = mg_arena_array(&f->arena, struct cpu_aligned, most);
-    for (uint32_t b = 0; b < f->n_blocks; b++)
-        for (uint32_t i = f->blocks[b].first; mg_has(s->blocks, b) && i < f->blocks[b].end; i++) {
-            const struct cpu_inst *in = &f->insts[i];
-            struct cpu_aligned *a = &s->aligned[s->n_aligned];
-            if ((in->kind != CPU_LOAD && in->kind != CPU_STORE) || in->where != EMU_AT_GLOBAL || !in->s[0] || in->off % (in->bytes * in->vec)) continue;
-            struct zeros z = {f, mg_arena_array(&f->arena, uint64_t, f->reg_words), 64, a};
-            *a = (struct cpu_aligned){.at = i};
-            if (1ull << MG_MIN(low_zeros(&z, in->s[0]), 63u) >= in->bytes * in->vec) s->n_aligned++;
-        }
-}
-
 /* ------------------------------------------------------------------------------------------------------------- */
 
 static void note_use(void *user, uint32_t r) { mg_put(user, r); }
@@ -252,7 +168,7 @@ static void describe(struct cpu_func *f, struct cpu_serial *s)
             cpu_each_def(f, &f->insts[i], note_def, (uint64_t *[]){s->out, s->in});
         }
     }
-    find_aligned(f, s, accesses + 1);
+    cpu_find_lane_accesses(f, s, accesses + 1);
     for (uint32_t b = 0; b < f->n_blocks; b++)
         for (uint32_t w = 0; mg_has(s->stops, b) && w < f->reg_words; w++) live[w] |= f->blocks[b].live[w];
     for (uint32_t w = 0; w < f->reg_words; w++) {
@@ -264,6 +180,7 @@ static void describe(struct cpu_func *f, struct cpu_serial *s)
         if (cpu_is_constant(reg)) mg_cut(s->out, r);
         if (cpu_is_constant(reg) || (reg->kind == CPU_REG_PLAIN && !mg_has(f->blocks[s->head].live, r))) mg_cut(s->in, r);
     }
+    cpu_find_lane_ahead(f, s);
 }
 
 bool cpu_find_serials(struct cpu_func *f)

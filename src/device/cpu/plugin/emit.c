@@ -298,7 +298,7 @@ static bool body(struct emit *e, int version, uint32_t b)
 LLVMBasicBlockRef emit_target(struct emit *e, int version, uint32_t b)
 {
     LLVMBasicBlockRef *bb = &e->bb[version][b];
-    uint32_t serial = version == LANE ? 0 : e->f->serial_of[b];
+    uint32_t serial = version >= LANE ? 0 : e->f->serial_of[b];
     const struct cpu_serial *s = serial ? &e->f->serials[serial - 1] : NULL;
     if (s && s->head == b && !(e->in && mg_has(s->blocks, e->block))) return emit_serial_entry(e, version, serial - 1); /* from outside */
     if (!*bb) *bb = emit_block(e, version == FULL ? "full" : "part");

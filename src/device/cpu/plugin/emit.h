@@ -17,7 +17,7 @@
 
 typedef LLVMValueRef val;
 
-enum { FULL, PART, LANE, VERSIONS };
+enum { FULL, PART, LANE, SURE, VERSIONS };
 struct reg_var { val at[2]; }; /* base of lane 0, of lane 16 (halves): allocas, places in the frame where settled */
 
 struct ahead { val last, by, first, step, far; uint32_t lines; }; /* ahead.c, allocas but far: where the access was, and how far it moved; in a loop: where the warp's first was, and how far from the warp's before; far: how far ahead is asked for; lines: of all warps together, 0: not bit by bit */
@@ -53,9 +53,10 @@ struct emit {
     LLVMBasicBlockRef few_end;
     struct serial_code *serials; /* serial.c, by loop */
     val *lane_vars;            /* allocas: registers of the lane that runs */
-    struct lane_room { val minus, n, rounds, word, passes; } *lane_rooms; /* by operation, allocas: what it may access, minus its begin; of CPU_LEADER: the rounds in which lanes have been here, 64 of them of this lane; how often lanes have */
+    struct lane_room { val minus, n, rounds, word, passes; LLVMBasicBlockRef look; } *lane_rooms; /* by operation, allocas: what it may access, minus its begin; of CPU_LEADER: the rounds in which lanes have been here, 64 of them of this lane; how often lanes have */
     val lane, limit, rounds, least; /* how often it may jump back, and (allocas) still may, the least that any may */
     val turn, passed, total, most;  /* allocas: the round's bit in a word; rounds that this lane, all, and the longest have begun */
+    bool sure; val all_sure, foresees; /* the code for lanes of which more is known is made; allocas: it is to be run; the next lane's loads may be fetched */
     LLVMBasicBlockRef lane_over;
     /* whole CTAs (whole.c); NULL otherwise */
     struct whole *whole;

@@ -8,6 +8,8 @@
 
 #define B e->b
 #define LEADER_ROUNDS 1024 /* where it counts which round a lane is in */
+#define EVEN_ROUNDS 1024   /* fewer are not worth it: lanes that go further do so as vectors */
+#define FORESEEN_ROUNDS 16
 
 static val k32(struct emit *e, uint64_t v) { return LLVMConstInt(e->i32, v, 0); }
 static val k64(struct emit *e, uint64_t v) { return LLVMConstInt(e->i64, v, 0); }
@@ -68,12 +70,25 @@ static void lane_store(struct emit *e, uint32_t reg)
 
 /* ---- accesses --------------------------------------------------------------------------------------------- */
 
-/* NULL: not known. */
-static const struct cpu_aligned *aligned(const struct emit *e, const struct cpu_serial *s)
+/* NULL: not to global memory. */
+static const struct cpu_lane_access *access_at(const struct cpu_serial *s, uint32_t ix)
 {
-    for (uint32_t k = 0; k < s->n_aligned; k++)
-        if (s->aligned[k].at == e->ix) return &s->aligned[k];
+    for (uint32_t k = 0; k < s->n_accesses; k++)
+        if (s->accesses[k].at == ix) return &s->accesses[k];
     return NULL;
+}
+static const struct cpu_lane_access *access_here(const struct emit *e) { return access_at(loop_of(e), e->ix); }
+static uint64_t size_of(const struct cpu_inst *in) { return (uint64_t)in->bytes * in->vec; }
+
+static bool is_aligned(const struct cpu_lane_access *a) { return a && a->aligned; }
+
+static val is_inside(struct emit *e, uint32_t ix, val at)
+{
+    const struct lane_room *room = &e->lane_rooms[ix];
+    val off = LLVMBuildAdd(B, at, LLVMBuildLoad2(B, e->i64, room->minus, ""), "");
+    val args[3] = {off, off, k64(e, (uint64_t)__builtin_ctzll(size_of(&e->f->insts[ix])))}; /* what is not aligned is far away then */
+    if (!is_aligned(access_at(loop_of(e), ix))) off = emit_intrinsic(e, "llvm.fshr", &e->i64, 1, args, 3);
+    return LLVMBuildICmp(B, LLVMIntULT, off, LLVMBuildLoad2(B, e->i64, room->n, ""), "");
 }
 
 /* What the operation at ix may access: from lo on so many elements, or bytes where addresses are known to be aligned; 0 where lo is not.
@@ -82,19 +97,92 @@ static void find_room(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
     struct lane_room *room = &e->lane_rooms[e->ix];
-    uint64_t size = (uint64_t)in->bytes * in->vec;
+    uint64_t size = size_of(in);
     val lo, bytes, zero = k64(e, 0);
     emit_bounds(e, in, &lo, &bytes);
-    const struct cpu_aligned *a = aligned(e, loop_of(e));
-    val n = a ? LLVMBuildAnd(B, bytes, k64(e, ~(size - 1)), "") : LLVMBuildUDiv(B, bytes, k64(e, size), ""), low = lo;
-    for (uint32_t k = 0; a && k < a->n_params; k++) {
+    const struct cpu_lane_access *a = access_here(e);
+    val args[2] = {bytes, k64(e, a ? a->below + a->above : 0)}, first = LLVMBuildAdd(B, lo, k64(e, a ? a->below : 0), "");
+    val inner = emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, args, 2);
+    val n = is_aligned(a) ? LLVMBuildAnd(B, inner, k64(e, ~(size - 1)), "") : LLVMBuildUDiv(B, inner, k64(e, size), ""), low = lo;
+    for (uint32_t k = 0; is_aligned(a) && k < a->n_params; k++) {
         val p = LLVMBuildLoad2(B, e->i64, emit_at(e, e->params, a->params[k]), "");
         LLVMSetAlignment(p, 1);
         low = LLVMBuildOr(B, low, p, "");
     }
     if (!room->minus) room->minus = variable(e, e->i64), room->n = variable(e, e->i64);
-    LLVMBuildStore(B, LLVMBuildNeg(B, lo, ""), room->minus);
+    LLVMBuildStore(B, LLVMBuildNeg(B, first, ""), room->minus);
     LLVMBuildStore(B, LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, low, k64(e, size - 1), ""), zero, ""), n, zero, ""), room->n);
+}
+
+/* There is code for lanes of which more is known: accesses that move evenly, and those that others stand for, are not looked at. */
+static bool has_sure(const struct cpu_serial *s)
+{
+    for (uint32_t k = 0; k < s->n_accesses; k++)
+        if (s->accesses[k].even || s->accesses[k].leader) return true;
+    return false;
+}
+
+/* Is the lanes' access inside, from where they begin for *rounds? Those are an eighth of what there is room for. */
+static val even_inside(struct emit *e, const struct cpu_lane_access *a, val lanes, val *rounds)
+{
+    const struct cpu_inst *in = &e->f->insts[a->at];
+    const struct cpu_shape *shape = &e->f->regs[in->s[0] - 1].shape;
+    const struct lane_room *room = &e->lane_rooms[a->at];
+    uint64_t step = (uint64_t)(a->step > 0 ? a->step : -a->step), size = size_of(in);
+    val lo = LLVMBuildNeg(B, LLVMBuildLoad2(B, e->i64, room->minus, ""), ""), bytes = LLVMBuildLoad2(B, e->i64, room->n, "");
+    if (!a->aligned) bytes = LLVMBuildMul(B, bytes, k64(e, size), "");
+    if (step) {
+        val args[2] = {LLVMBuildUDiv(B, bytes, k64(e, 8 * step), ""), *rounds};
+        *rounds = emit_intrinsic(e, "llvm.umin", &e->i64, 1, args, 2);
+        val far = LLVMBuildMul(B, *rounds, k64(e, step), "");
+        bytes = LLVMBuildSub(B, bytes, far, "");
+        if (a->step < 0) lo = LLVMBuildAdd(B, lo, far, "");
+    }
+    if (!a->aligned) return emit_all_inside(e, emit_address(e, in, true, 0), lo, bytes, (uint32_t)size, lanes);
+    if (!shape->varying && !shape->halves && shape->stride >= 0) { /* from the first lane on */
+        val args[2] = {bytes, k64(e, 31 * (uint64_t)shape->stride)};
+        return LLVMBuildICmp(B, LLVMIntULT, LLVMBuildSub(B, emit_address(e, in, false, 0), lo, ""), emit_intrinsic(e, "llvm.usub.sat", &e->i64, 1, args, 2), "");
+    }
+    return emit_all_inside(e, emit_address(e, in, true, 0), lo, bytes, 1, lanes);
+}
+
+/* May an access touch at least what the one that stands for it may? */
+static val covered(struct emit *e, const struct cpu_lane_access *a, const struct cpu_lane_access *leader)
+{
+    val lo[2], bytes[2];
+    const struct cpu_lane_access *both[2] = {a, leader};
+    for (int k = 0; k < 2; k++) emit_bounds(e, &e->f->insts[both[k]->at], &lo[k], &bytes[k]);
+    val end[2] = {LLVMBuildAdd(B, lo[0], bytes[0], ""), LLVMBuildAdd(B, lo[1], bytes[1], "")};
+    return LLVMBuildAnd(B, LLVMBuildICmp(B, LLVMIntULE, lo[0], lo[1], ""), LLVMBuildICmp(B, LLVMIntUGE, end[0], end[1], ""), "");
+}
+
+static bool is_even_load(const struct emit *e, const struct cpu_serial *s, uint32_t ix)
+{
+    const struct cpu_lane_access *a = access_at(s, ix);
+    return e->f->insts[ix].kind == CPU_LOAD && a && a->even;
+}
+
+static void find_sure(struct emit *e, const struct cpu_serial *s, val mask)
+{
+    val lanes = emit_lanes_of(e, mask), rounds = LLVMBuildZExt(B, e->limit, e->i64, ""), sure = LLVMConstInt(e->i1, 1, 0);
+    if (!has_sure(s)) return;
+    for (uint32_t k = 0; k < s->n_accesses; k++) {
+        const struct cpu_lane_access *a = &s->accesses[k];
+        if (a->even) sure = LLVMBuildAnd(B, sure, even_inside(e, a, lanes, &rounds), "");
+        if (a->leader) sure = LLVMBuildAnd(B, sure, covered(e, a, &s->accesses[a->leader - 1]), "");
+    }
+    val least[2] = {LLVMBuildZExt(B, e->limit, e->i64, ""), k64(e, EVEN_ROUNDS)};
+    sure = LLVMBuildAnd(B, sure, LLVMBuildICmp(B, LLVMIntUGE, rounds, emit_intrinsic(e, "llvm.umin", &e->i64, 1, least, 2), ""), "");
+    e->limit = LLVMBuildSelect(B, sure, LLVMBuildTrunc(B, rounds, e->i32, ""), e->limit, "");
+    if (!e->all_sure) e->all_sure = variable(e, e->i1), e->foresees = variable(e, e->i1);
+    LLVMBuildStore(B, sure, e->all_sure);
+    for (uint32_t k = 0; k < s->n_ahead; k++) { /* the program's own memory is not touched before its time */
+        if (!is_even_load(e, s, s->ahead[k])) continue;
+        val lo = LLVMBuildNeg(B, LLVMBuildLoad2(B, e->i64, e->lane_rooms[s->ahead[k]].minus, ""), "");
+        lo = LLVMBuildSub(B, lo, emit_field(e, e->i64, offsetof(struct cpu_call, arena)), "");
+        sure = LLVMBuildAnd(B, sure, LLVMBuildICmp(B, LLVMIntULT, lo, emit_field(e, e->i64, offsetof(struct cpu_call, arena[1])), ""), "");
+    }
+    if (s->n_ahead) LLVMBuildStore(B, sure, e->foresees);
 }
 
 /* A function of the module's that calls the emulator's one and keeps all registers but those of vectors: seldom called, and what
@@ -134,6 +222,7 @@ static void lane_call(struct emit *e)
             emit_set_scalar(e, in->list[k], 0, v, NULL);
         }
     find_room(e);
+    if (has_sure(loop_of(e))) LLVMBuildStore(B, LLVMConstInt(e->i1, 0, 0), e->all_sure);
 }
 
 static void access(struct emit *e, val p)
@@ -175,15 +264,23 @@ void emit_lane_memory(struct emit *e)
     }
     if (in->kind == CPU_PARAM) access(e, emit_at(e, e->params, (uint64_t)in->off));
     else {
-        LLVMBasicBlockRef fast = emit_block(e, "access"), slow = emit_block(e, "elsewhere");
-        const struct lane_room *room = &e->lane_rooms[e->ix];
-        val at = emit_address(e, in, false, 0), off = LLVMBuildAdd(B, at, LLVMBuildLoad2(B, e->i64, room->minus, ""), "");
-        val args[3] = {off, off, k64(e, (uint64_t)__builtin_ctz(in->bytes * in->vec))}; /* what is not aligned is far away then */
-        if (!aligned(e, loop_of(e))) off = emit_intrinsic(e, "llvm.fshr", &e->i64, 1, args, 3);
-        mostly_first(e, LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, off, LLVMBuildLoad2(B, e->i64, room->n, ""), ""), fast, slow));
-        LLVMPositionBuilderAtEnd(B, slow);
-        lane_call(e);
-        LLVMBuildBr(B, next);
+        LLVMBasicBlockRef fast = emit_block(e, "access"), *look = &e->lane_rooms[e->ix].look;
+        const struct cpu_lane_access *a = access_here(e);
+        if (e->sure) *look = a && (a->even || a->leader) ? NULL : emit_block(e, "look");
+        else if (*look) {
+            LLVMBuildBr(B, *look);
+            LLVMPositionBuilderAtEnd(B, *look);
+        }
+        val at = emit_address(e, in, false, 0);
+        if (e->sure && !*look) LLVMBuildBr(B, fast);
+        else if (e->sure) mostly_first(e, LLVMBuildCondBr(B, is_inside(e, e->ix, at), fast, *look));
+        else {
+            LLVMBasicBlockRef slow = emit_block(e, "elsewhere");
+            mostly_first(e, LLVMBuildCondBr(B, is_inside(e, e->ix, at), fast, slow));
+            LLVMPositionBuilderAtEnd(B, slow);
+            lane_call(e);
+            LLVMBuildBr(B, next);
+        }
         LLVMPositionBuilderAtEnd(B, fast);
         access(e, emit_host_pointer(e, in, at));
     }
@@ -301,17 +398,19 @@ static void end_counts(struct emit *e, const struct cpu_serial *s)
 
 /* ---- jumps -------------------------------------------------------------------------------------------------- */
 
+static LLVMBasicBlockRef target(struct emit *e, uint32_t t) { return emit_target(e, e->sure ? SURE : LANE, t); }
+
 static void go(struct emit *e, uint32_t t)
 {
     const struct cpu_serial *s = loop_of(e);
     bool inside = mg_has(s->blocks, t);
     if (inside && t > e->block) {
-        LLVMBuildBr(B, emit_target(e, LANE, t));
+        LLVMBuildBr(B, target(e, t));
         return;
     }
-    val had = load32(e, e->rounds), round = round_of(e, had);
+    val had = load32(e, e->rounds);
     if (inside) {
-        LLVMBasicBlockRef stop = emit_block(e, "stop"), again = emit_target(e, LANE, t);
+        LLVMBasicBlockRef stop = emit_block(e, "stop"), again = target(e, t);
         val left = LLVMBuildSub(B, had, k32(e, 1), "");
         LLVMBuildStore(B, left, e->rounds);
         if (e->turn) { /* the next bit; the first one again: the word is full */
@@ -321,7 +420,7 @@ static void go(struct emit *e, uint32_t t)
             LLVMBuildStore(B, turn, e->turn);
             mostly_first(e, LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, turn, k64(e, 1), ""), on, full));
             LLVMPositionBuilderAtEnd(B, full);
-            put_rounds(e, round);
+            put_rounds(e, round_of(e, had));
             LLVMBuildBr(B, on);
             LLVMPositionBuilderAtEnd(B, on);
         }
@@ -329,6 +428,7 @@ static void go(struct emit *e, uint32_t t)
         LLVMPositionBuilderAtEnd(B, stop);
     }
     if (e->turn) {
+        val round = round_of(e, had);
         put_rounds(e, round);
         LLVMBuildStore(B, LLVMBuildAdd(B, round, k64(e, 1), ""), e->passed);
     }
@@ -405,9 +505,10 @@ static void go_on(struct emit *e, const struct cpu_serial *s)
 static bool body(struct emit *e, const struct cpu_serial *s)
 {
     for (uint32_t b = s->head; b < e->f->n_blocks; b++) {
-        if (!mg_has(s->blocks, b) || !e->bb[LANE][b]) continue;
+        LLVMBasicBlockRef at = e->bb[e->sure ? SURE : LANE][b];
+        if (!mg_has(s->blocks, b) || !at) continue;
         e->block = b;
-        LLVMPositionBuilderAtEnd(B, e->bb[LANE][b]);
+        LLVMPositionBuilderAtEnd(B, at);
         for (e->ix = e->f->blocks[b].first; e->ix < e->f->blocks[b].end; e->ix++) {
             e->in = &e->f->insts[e->ix];
             if (e->in->kind != CPU_CTL && !emit_instruction(e)) return false;
@@ -415,6 +516,79 @@ static bool body(struct emit *e, const struct cpu_serial *s)
         }
     }
     return true;
+}
+
+/* What the lane begins with. base: of registers that are no vectors. */
+static val first_value(struct emit *e, uint32_t r, const val base[2])
+{
+    const struct cpu_reg *reg = &e->f->regs[r];
+    if (reg->shape.varying) return lane_load(e, r + 1);
+    val v = base[0];
+    LLVMTypeRef t = LLVMTypeOf(v);
+    if (reg->shape.halves) v = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntULT, e->lane, k32(e, 16), ""), v, base[1], "");
+    if (!reg->shape.stride) return v;
+    val lane = LLVMBuildIntCast2(B, reg->shape.halves ? LLVMBuildAnd(B, e->lane, k32(e, 15), "") : e->lane, t, 0, "");
+    return LLVMBuildAdd(B, v, LLVMBuildMul(B, lane, LLVMConstInt(t, (uint64_t)(int64_t)reg->shape.stride, 0), ""), "");
+}
+
+/* Does the loop store to where it loads? Another core's line is then asked for once, for both. */
+static bool is_stored_to(const struct emit *e, const struct cpu_serial *s, uint32_t ix)
+{
+    for (uint32_t k = 0; k < s->n_accesses; k++)
+        if (s->accesses[k].leader && s->accesses[s->accesses[k].leader - 1].at == ix && e->f->insts[s->accesses[k].at].kind == CPU_STORE) return true;
+    return false;
+}
+
+/* A lane waits for what it loads from all over memory: what the next one's first rounds will load so is fetched before. Those
+ * rounds run here, in registers of their own, as far as addresses depend on them. */
+static void foresee(struct emit *e, const struct cpu_serial *s, val (*base)[2], val rest)
+{
+    struct cpu_func *f = e->f;
+    const struct cpu_inst *test = &f->insts[s->ahead_test];
+    val *own = calloc(f->n_regs, sizeof *own), *lane_vars = e->lane_vars, lane = e->lane, mask = e->mask;
+    if (!own) abort();
+    if (!s->n_ahead) goto done;
+    LLVMBasicBlockRef begin = emit_block(e, "foresee"), round = emit_block(e, "round"), end = emit_block(e, "");
+    LLVMBuildCondBr(B, LLVMBuildAnd(B, LLVMBuildLoad2(B, e->i1, e->foresees, ""), not_zero(e, rest), ""), begin, end);
+    LLVMPositionBuilderAtEnd(B, begin);
+    val args[2] = {rest, LLVMConstInt(e->i1, 1, 0)};
+    e->lane = emit_intrinsic(e, "llvm.cttz", &e->i32, 1, args, 2);
+    e->mask = LLVMBuildAnd(B, rest, LLVMBuildNeg(B, rest, ""), "");
+    e->lane_vars = own;
+    for (uint32_t k = 0; k < s->n_ahead; k++) {
+        cpu_each_use(f, &f->insts[s->ahead[k]], need, e);
+        cpu_each_def(f, &f->insts[s->ahead[k]], need_def, e);
+    }
+    if (test->guard) need(e, test->guard - 1);
+    for (uint32_t r = 0; r < f->n_regs; r++)
+        if (own[r] && mg_has(s->in, r) && !is_sum(e, r)) LLVMBuildStore(B, first_value(e, r, base[r]), own[r]);
+    val rounds = variable(e, e->i32);
+    LLVMBuildStore(B, k32(e, FORESEEN_ROUNDS), rounds);
+    LLVMBuildBr(B, round);
+    LLVMPositionBuilderAtEnd(B, round);
+    for (uint32_t k = 0; k < s->n_ahead; k++) {
+        e->in = &f->insts[e->ix = s->ahead[k]];
+        if (e->in->kind != CPU_LOAD) emit_instruction(e);
+        else if (is_even_load(e, s, e->ix)) access(e, emit_host_pointer(e, e->in, emit_address(e, e->in, false, 0)));
+        else {
+            val fetch[4] = {emit_host_pointer(e, e->in, emit_address(e, e->in, false, 0)), k32(e, is_stored_to(e, s, e->ix)), k32(e, 3), k32(e, 1)};
+            emit_intrinsic(e, "llvm.prefetch", &e->ptr, 1, fetch, 4);
+        }
+    }
+    val left = LLVMBuildSub(B, load32(e, rounds), k32(e, 1), ""), on = not_zero(e, left);
+    LLVMBuildStore(B, left, rounds);
+    e->in = test;
+    if (test->guard && test->target != test->fall) {
+        val taken = emit_guard_scalar(e);
+        on = LLVMBuildAnd(B, on, test->target == s->head ? taken : LLVMBuildNot(B, taken, ""), "");
+    }
+    LLVMBuildCondBr(B, on, round, end);
+    LLVMPositionBuilderAtEnd(B, end);
+    e->lane_vars = lane_vars;
+    e->lane = lane;
+    e->mask = mask;
+done:
+    free(own);
 }
 
 static bool emit_serial(struct emit *e, uint32_t k)
@@ -449,6 +623,7 @@ static bool emit_serial(struct emit *e, uint32_t k)
             begin_counts(e);
             e->block = s->head;
         }
+    find_sure(e, s, all);
     e->in = &f->insts[e->ix = f->blocks[s->head].first];
     LLVMBuildStore(B, e->limit, e->least);
     for (uint32_t r = 0; r < f->n_regs; r++) {
@@ -467,21 +642,19 @@ static bool emit_serial(struct emit *e, uint32_t k)
     e->lane_over = emit_block(e, "stopped");
     e->version = LANE;
     for (uint32_t r = 0; r < f->n_regs; r++) {
-        const struct cpu_reg *reg = &f->regs[r];
         if (!mg_has(s->in, r) || is_sum(e, r)) continue;
-        val v = reg->shape.varying ? lane_load(e, r + 1) : base[r][0];
-        if (!reg->shape.varying && (reg->shape.stride || reg->shape.halves)) {
-            LLVMTypeRef t = LLVMTypeOf(v);
-            val lane = LLVMBuildIntCast2(B, reg->shape.halves ? LLVMBuildAnd(B, e->lane, k32(e, 15), "") : e->lane, t, 0, "");
-            if (reg->shape.halves) v = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntULT, e->lane, k32(e, 16), ""), v, base[r][1], "");
-            if (reg->shape.stride) v = LLVMBuildAdd(B, v, LLVMBuildMul(B, lane, LLVMConstInt(t, (uint64_t)(int64_t)reg->shape.stride, 0), ""), "");
-        }
-        LLVMBuildStore(B, v, e->lane_vars[r]);
+        LLVMBuildStore(B, first_value(e, r, base[r]), e->lane_vars[r]);
     }
+    foresee(e, s, base, LLVMBuildAnd(B, left, LLVMBuildSub(B, left, k32(e, 1), ""), ""));
     free(base);
     LLVMBuildStore(B, e->limit, e->rounds);
     if (e->turn) LLVMBuildStore(B, k64(e, 1), e->turn);
-    LLVMBuildBr(B, emit_target(e, LANE, s->head));
+    if (has_sure(s)) {
+        LLVMBuildCondBr(B, LLVMBuildLoad2(B, e->i1, e->all_sure, ""), emit_target(e, SURE, s->head), emit_target(e, LANE, s->head));
+        e->sure = true;
+        if (!body(e, s)) return false;
+        e->sure = false;
+    } else LLVMBuildBr(B, emit_target(e, LANE, s->head));
     if (!body(e, s)) return false;
     LLVMPositionBuilderAtEnd(B, e->lane_over);
     val rounds[2] = {load32(e, e->rounds), load32(e, e->least)};
