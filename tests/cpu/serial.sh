@@ -5,18 +5,18 @@ set -u
 [ -e "$B/lib/margay/libmargay-cpu.so" ] || { echo "SKIP: the CPU device is not built here (llvm-19-dev)"; exit 77; }
 gcc -O1 -Wall -o launch "$ROOT/tests/fuzz/kernels/launch.c" -L"$B/lib/margay/driver" -lcuda || exit 1
 failed=0
-export MARGAY_CPU_TIER=sync MARGAY_CPU_STORE=off MARGAY_CPU_SERIAL=all
+export MARGAY_CPU_TIER=sync MARGAY_CPU_STORE=off MARGAY_CPU_SERIAL=all MARGAY_CPU_VERIFY=1
 run() { # name, device, options
-    "$MARGAY" run -q --device $2 --workers=1 -o "$1" ${3:-} -- ./launch "$ROOT/tests/cpu/serial.ptx" "$ROOT/tests/cpu/lists.ptx" > "$1.out" 2> "$1.err" || { echo "FAIL $1"; cat "$1.err"; failed=1; }
+    "$MARGAY" run -q --device $2 --workers=1 -o "$1" ${3:-} -- ./launch "$ROOT/tests/cpu/serial.ptx" "$ROOT/tests/cpu/lists.ptx" "$ROOT/tests/cpu/some.ptx" > "$1.out" 2> "$1.err" || { echo "FAIL $1"; cat "$1.err"; failed=1; }
     "$MARGAY" report "$1" --json | python3 -c 'import json, sys
 for k in json.load(sys.stdin)["kernels"]:
     for b in k["blocks"]: print(b["ptx_line"], b["thread_entries"], b["warp_entries"])' > "$1.counts"
 }
 run emu emu
-[ "$(wc -l < emu.counts)" -ge 12 ] || { echo "FAIL: no counts"; failed=1; }
+[ "$(wc -l < emu.counts)" -ge 15 ] || { echo "FAIL: no counts"; failed=1; }
 for isa in avx512 avx2 base; do
     MARGAY_ISA=$isa MARGAY_CPU_VERBOSE=1 run $isa cpu
-    [ "$(grep -c 'whole CTAs, .* 1 loops lane by lane' $isa.err)" = 2 ] && [ "$(grep -c 'warps, .* 1 loops lane by lane' $isa.err)" = 2 ] || { echo "FAIL: $isa: not lane by lane"; cat $isa.err; failed=1; }
+    [ "$(grep -c 'whole CTAs, .* 1 loops lane by lane' $isa.err)" = 3 ] && [ "$(grep -c 'warps, .* 1 loops lane by lane' $isa.err)" = 3 ] || { echo "FAIL: $isa: not lane by lane"; cat $isa.err; failed=1; }
     cmp emu.out $isa.out && cmp emu.counts $isa.counts || { diff emu.counts $isa.counts; failed=1; }
 done
 MARGAY_CPU_WHOLE=off run warps cpu

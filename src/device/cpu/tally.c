@@ -312,7 +312,11 @@ static void number(struct find *z)
         struct cpu_base *base = &f->bases[t->base];
         base->lo = MG_MIN(base->lo, t->off);
         base->hi = MG_MAX(base->hi, t->off + 8);
-        if (t->kind == CPU_TALLY_UNDER) t->count = f->n_counts++;
+        if (t->kind == CPU_TALLY_UNDER) {
+            t->count = f->n_counts++;
+            for (uint32_t b = 0; b < f->n_blocks; b++) /* lanes in a loop of their own ask for it there */
+                if (f->blocks[b].first <= t->at && t->at < f->blocks[b].end && f->serial_of[b]) mg_put(f->serials[f->serial_of[b] - 1].in, t->reg - 1);
+        }
         if (t->kind >= CPU_TALLY_UNDER) continue;
         if (!f->n_sites || f->sites[f->n_sites - 1].at != t->at) {
             f->sites[f->n_sites++] = (struct cpu_site){.at = t->at, .count = f->n_counts};

@@ -155,7 +155,7 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
     if (!ok) say(why, bytes, "an operation has no code");
     else if (n_ir > MAX_IR) ok = say(why, bytes, "%u instructions are more than the compiler takes", n_ir);
     dump(m, kernel, whole, "0");
-    if (ok && getenv("MARGAY_CPU_VERIFY") && LLVMVerifyModule(m, LLVMReturnStatusAction, &err)) ok = say(why, bytes, "%.400s", err);
+    if (ok && LLVMVerifyModule(m, getenv("MARGAY_CPU_VERIFY") ? LLVMAbortProcessAction : LLVMReturnStatusAction, &err)) ok = say(why, bytes, "%.400s", err); /* LLVM would end the process */
     if (err) LLVMDisposeMessage(err);
     ok = ok && optimise(j, m, why, bytes);
     double t_passes = lap(&clock);

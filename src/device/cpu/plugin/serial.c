@@ -630,6 +630,7 @@ static bool emit_serial(struct emit *e, uint32_t k)
         const struct cpu_reg *reg = &f->regs[r];
         bool in = mg_has(s->in, r);
         if (is_sum(e, r)) continue;
+        if (in) need(e, r);
         if (reg->shape.varying ? in || mg_has(s->out, r) : false) emit_spill(e, r + 1);
         for (int h = 0; in && !reg->shape.varying && h < (reg->shape.halves ? 2 : 1); h++) base[r][h] = emit_scalar(e, r + 1, h, false);
     }
