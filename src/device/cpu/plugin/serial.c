@@ -8,7 +8,7 @@
 
 #define B e->b
 #define LEADER_ROUNDS 1024 /* where it counts which round a lane is in */
-#define EVEN_ROUNDS 1024   /* fewer are not worth it: lanes that go further do so as vectors */
+#define EVEN_ROUNDS 1024   /* fewer are not worth it: lanes that go further stop and begin again */
 #define FORESEEN_ROUNDS 16
 
 static val k32(struct emit *e, uint64_t v) { return LLVMConstInt(e->i32, v, 0); }
@@ -486,8 +486,8 @@ static val arrive(struct emit *e, const struct cpu_serial *s)
     return mask;
 }
 
-/* All lanes have stopped: the first block with any. */
-static void go_on(struct emit *e, const struct cpu_serial *s)
+/* All lanes have stopped: the first block with any. Those at the head begin again, as vectors when the turn is up. */
+static void go_on(struct emit *e, const struct cpu_serial *s, LLVMBasicBlockRef begin)
 {
     uint32_t last = 0;
     for (uint32_t x = 0; x < e->f->n_blocks; x++)
@@ -496,7 +496,7 @@ static void go_on(struct emit *e, const struct cpu_serial *s)
     for (uint32_t x = 0; x < last; x++) {
         if (!e->pend[x] || !(mg_has(s->stops, x) || mg_has(e->f->blocks[s->head].front, x))) continue;
         LLVMBasicBlockRef no = emit_block(e, "");
-        LLVMBuildCondBr(B, not_zero(e, load32(e, e->pend[x])), emit_target(e, PART, x), no);
+        LLVMBuildCondBr(B, not_zero(e, load32(e, e->pend[x])), x == s->head ? begin : emit_target(e, PART, x), no);
         LLVMPositionBuilderAtEnd(B, no);
     }
     LLVMBuildBr(B, emit_target(e, PART, last));
@@ -673,7 +673,7 @@ static bool emit_serial(struct emit *e, uint32_t k)
     for (uint32_t r = 0; r < f->n_regs; r++)
         if (mg_has(s->out, r) && !is_sum(e, r)) emit_reload(e, r + 1, NULL, NULL, NULL);
     end_counts(e, s);
-    go_on(e, s);
+    go_on(e, s, begin);
     return true;
 }
 
