@@ -176,6 +176,7 @@ static void find_sure(struct emit *e, const struct cpu_serial *s, val mask)
     e->limit = LLVMBuildSelect(B, sure, LLVMBuildTrunc(B, rounds, e->i32, ""), e->limit, "");
     if (!e->all_sure) e->all_sure = variable(e, e->i1), e->foresees = variable(e, e->i1);
     LLVMBuildStore(B, sure, e->all_sure);
+    sure = LLVMBuildAnd(B, sure, LLVMBuildICmp(B, LLVMIntUGE, rounds, k64(e, FORESEEN_ROUNDS), ""), "");
     for (uint32_t k = 0; k < s->n_ahead; k++) { /* the program's own memory is not touched before its time */
         if (!is_even_load(e, s, s->ahead[k])) continue;
         val lo = LLVMBuildNeg(B, LLVMBuildLoad2(B, e->i64, e->lane_rooms[s->ahead[k]].minus, ""), "");
