@@ -268,6 +268,7 @@ void cpu_func_free(struct cpu_func *f);
  * CPU_CALL) also counts as a read; must: written in all active lanes, whatever was there. */
 void cpu_each_use(const struct cpu_func *f, const struct cpu_inst *in, void (*fn)(void *, uint32_t reg), void *user);
 void cpu_each_def(const struct cpu_func *f, const struct cpu_inst *in, void (*fn)(void *, uint32_t reg, bool must), void *user);
+bool cpu_defines(const struct cpu_func *f, const struct cpu_inst *in, uint32_t reg); /* numbers plus one */
 /* flow.c */
 bool cpu_find_blocks(struct cpu_func *f, char *why, size_t why_bytes);
 void cpu_find_fronts(struct cpu_func *f);
@@ -347,6 +348,7 @@ static inline void mg_cut(uint64_t *set, uint32_t i) { set[i >> 6] &= ~(1ull << 
 static inline bool cpu_site_always(const struct cpu_func *f, uint32_t start, const struct cpu_site *s) { return !s->guarded && mg_has(f->starts[start].always, s->block); }
 
 static inline bool cpu_is_constant(const struct cpu_reg *r) { return r->kind == CPU_REG_CONST || r->known; }
+static inline uint64_t cpu_access_bytes(const struct cpu_inst *in) { return (uint64_t)in->bytes * in->vec; }
 static inline bool cpu_is_uniform(struct cpu_shape s) { return !s.varying && !s.halves && !s.stride; }
 
 #endif

@@ -10,21 +10,6 @@
 #define MOST_APART 4096 /* bytes between accesses that one stands for */
 #define MOST_SLICE 16   /* operations that lead to an address */
 
-struct def { uint32_t reg; bool yes; };
-static void is_def(void *user, uint32_t r, bool must)
-{
-    struct def *d = user;
-    (void)must;
-    d->yes |= r + 1 == d->reg;
-}
-
-static bool defines(const struct cpu_func *f, uint32_t ix, uint32_t reg)
-{
-    struct def d = {.reg = reg};
-    cpu_each_def(f, &f->insts[ix], is_def, &d);
-    return d.yes;
-}
-
 /* ---- alignment --------------------------------------------------------------------------------------------- */
 
 struct zeros { const struct cpu_func *f; uint64_t *in_work; uint32_t budget; struct cpu_lane_access *a; };
@@ -78,7 +63,7 @@ static unsigned low_zeros(struct zeros *z, uint32_t reg)
     z->budget--;
     mg_put(z->in_work, reg - 1);
     for (uint32_t i = 0; i < z->f->n_insts && least; i++) {
-        unsigned n = defines(z->f, i, reg) ? zeros_of(z, &z->f->insts[i]) : 64;
+        unsigned n = cpu_defines(z->f, &z->f->insts[i], reg) ? zeros_of(z, &z->f->insts[i]) : 64;
         least = MG_MIN(least, n);
     }
     mg_cut(z->in_work, reg - 1);
@@ -87,15 +72,13 @@ static unsigned low_zeros(struct zeros *z, uint32_t reg)
 
 /* ---- the loop ------------------------------------------------------------------------------------------------- */
 
-static uint64_t size_of(const struct cpu_inst *in) { return (uint64_t)in->bytes * in->vec; }
-
 /* How many operations of [from, to) in the loop define the register; *at: the last. */
 static uint32_t definitions(const struct cpu_func *f, const struct cpu_serial *s, uint32_t reg, uint32_t from, uint32_t to, uint32_t *at)
 {
     uint32_t n = 0;
     for (uint32_t b = s->head; b < f->n_blocks; b++)
         for (uint32_t i = MG_MAX(f->blocks[b].first, from); mg_has(s->blocks, b) && i < MG_MIN(f->blocks[b].end, to); i++)
-            if (defines(f, i, reg)) n++, *at = i;
+            if (cpu_defines(f, &f->insts[i], reg)) n++, *at = i;
     return n;
 }
 
@@ -167,7 +150,7 @@ static bool stands_for(const struct cpu_func *f, const struct cpu_serial *s, uin
     const struct cpu_inst *first = &f->insts[l], *in = &f->insts[a];
     int64_t apart = in->off - first->off;
     uint32_t at;
-    return first->s[0] == in->s[0] && !first->guard && size_of(in) <= size_of(first) && apart % (int64_t)size_of(in) == 0 && apart > -MOST_APART && apart < MOST_APART &&
+    return first->s[0] == in->s[0] && !first->guard && cpu_access_bytes(in) <= cpu_access_bytes(first) && apart % (int64_t)cpu_access_bytes(in) == 0 && apart > -MOST_APART && apart < MOST_APART &&
            !definitions(f, s, in->s[0], l, a, &at) && is_behind(f, s, block_of(f, l), block_of(f, a));
 }
 
@@ -176,11 +159,11 @@ static void find_leader(const struct cpu_func *f, struct cpu_serial *s, struct c
     const struct cpu_inst *in = &f->insts[a->at];
     for (struct cpu_lane_access *l = s->accesses; l < a; l++) {
         const struct cpu_inst *first = &f->insts[l->at];
-        int64_t apart = in->off - first->off, size = (int64_t)size_of(first);
+        int64_t apart = in->off - first->off, size = (int64_t)cpu_access_bytes(first);
         if (l->even || l->leader || !stands_for(f, s, l->at, a->at)) continue;
         a->leader = (uint32_t)(l - s->accesses) + 1;
         if (-apart > (int64_t)l->below) l->below = (uint32_t)((-apart + size - 1) / size * size);
-        if (apart + (int64_t)size_of(in) - size > (int64_t)l->above) l->above = (uint32_t)(apart + (int64_t)size_of(in) - size);
+        if (apart + (int64_t)cpu_access_bytes(in) - size > (int64_t)l->above) l->above = (uint32_t)(apart + (int64_t)cpu_access_bytes(in) - size);
         return;
     }
 }
@@ -268,9 +251,9 @@ void cpu_find_lane_accesses(struct cpu_func *f, struct cpu_serial *s, uint32_t m
             struct cpu_lane_access *a = &s->accesses[s->n_accesses++];
             struct zeros z = {f, mg_arena_array(&f->arena, uint64_t, f->reg_words), 64, a};
             *a = (struct cpu_lane_access){.at = i};
-            a->aligned = in->off % (int64_t)size_of(in) == 0 && 1ull << MG_MIN(low_zeros(&z, in->s[0]), 63u) >= size_of(in);
+            a->aligned = in->off % (int64_t)cpu_access_bytes(in) == 0 && 1ull << MG_MIN(low_zeros(&z, in->s[0]), 63u) >= cpu_access_bytes(in);
             if (f->regs[in->s[0] - 1].cls != EMU_D) continue;
-            a->even = moves_by(f, s, plain, in->s[0], &a->step) && a->step % (int64_t)size_of(in) == 0;
+            a->even = moves_by(f, s, plain, in->s[0], &a->step) && a->step % (int64_t)cpu_access_bytes(in) == 0;
             if (!a->even && plain) find_leader(f, s, a);
         }
 }

@@ -34,21 +34,6 @@ struct find {
 
 /* ---- where they are added -------------------------------------------------------------------------------- */
 
-struct defs { uint32_t reg; bool found; };
-static void note(void *user, uint32_t r, bool must)
-{
-    struct defs *d = user;
-    (void)must;
-    d->found |= r + 1 == d->reg;
-}
-
-static bool defines(const struct cpu_func *f, const struct cpu_inst *in, uint32_t reg)
-{
-    struct defs d = {.reg = reg};
-    cpu_each_def(f, in, note, &d);
-    return d.found;
-}
-
 static bool same_base(const struct cpu_base *a, const struct cpu_base *b) { return a->param == b->param && a->load == b->load && a->word == b->word && a->add == b->add; }
 
 /* A base that is a parameter plus a constant, or a word there plus a constant: the host can tell it. */
@@ -59,7 +44,7 @@ static bool find_base(const struct cpu_func *f, uint32_t reg, unsigned depth, st
         const struct cpu_inst *in = &f->insts[i];
         struct cpu_base b = {.lo = UINT32_MAX};
         bool ok = false;
-        if (!defines(f, in, reg)) continue;
+        if (!cpu_defines(f, in, reg)) continue;
         bool add = in->kind == CPU_ALU && in->op == MG_OP_add && in->s[0] && in->s[1] && cpu_is_constant(&f->regs[in->s[1] - 1]);
         bool move = in->kind == CPU_MOV || (in->kind == CPU_ALU && in->op == MG_OP_mov);
         if (in->kind == CPU_PARAM) {
@@ -112,7 +97,7 @@ static bool leads(const struct cpu_func *f, uint32_t reg)
     if (f->regs[reg - 1].kind != CPU_REG_PLAIN || f->regs[reg - 1].cls != EMU_P) return false;
     for (uint32_t i = 0; i < f->n_insts; i++) {
         const struct cpu_inst *in = &f->insts[i];
-        if (!defines(f, in, reg)) continue;
+        if (!cpu_defines(f, in, reg)) continue;
         if (in->kind == CPU_LEADER && in->d == reg && !in->guard) any = true;
         else if (!never(in)) return false;
     }
@@ -133,7 +118,7 @@ static bool is_lane_0(const struct cpu_func *f, uint32_t reg)
     const struct cpu_block *b = &f->blocks[f->entry];
     if (!mg_has(f->starts[0].always, f->entry)) return false;
     for (uint32_t i = 0; i < f->n_insts; i++)
-        if (defines(f, &f->insts[i], reg) && (f->insts[i].kind != CPU_LEADER || i < b->first || i >= b->end)) return false;
+        if (cpu_defines(f, &f->insts[i], reg) && (f->insts[i].kind != CPU_LEADER || i < b->first || i >= b->end)) return false;
     return true;
 }
 
@@ -144,14 +129,14 @@ static bool may_change(const struct cpu_func *f, uint32_t b, uint32_t ix, uint32
     uint64_t *seen = calloc(f->block_words, sizeof *seen);
     bool found = false;
     if (!stack || !seen) abort();
-    for (uint32_t i = ix + 1; i < f->blocks[b].end; i++) found |= defines(f, &f->insts[i], reg);
+    for (uint32_t i = ix + 1; i < f->blocks[b].end; i++) found |= cpu_defines(f, &f->insts[i], reg);
     for (stack[n++] = b; n && !found;) {
         uint32_t x = stack[--n], m = cpu_successors(f, x, succ, MG_COUNT_OF(succ));
         for (uint32_t k = 0; k < m; k++) {
             if (mg_has(seen, succ[k])) continue;
             mg_put(seen, succ[k]);
             stack[n++] = succ[k];
-            for (uint32_t i = f->blocks[succ[k]].first; i < f->blocks[succ[k]].end; i++) found |= defines(f, &f->insts[i], reg);
+            for (uint32_t i = f->blocks[succ[k]].first; i < f->blocks[succ[k]].end; i++) found |= cpu_defines(f, &f->insts[i], reg);
         }
     }
     free(stack);

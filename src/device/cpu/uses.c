@@ -76,6 +76,21 @@ bool cpu_uniform_guard(const struct cpu_func *f, const struct cpu_inst *in)
     return !in->guard || cpu_is_uniform(f->regs[in->guard - 1].shape);
 }
 
+struct defined { uint32_t reg; bool yes; };
+static void is_defined(void *user, uint32_t r, bool must)
+{
+    struct defined *d = user;
+    (void)must;
+    d->yes |= r + 1 == d->reg;
+}
+
+bool cpu_defines(const struct cpu_func *f, const struct cpu_inst *in, uint32_t reg)
+{
+    struct defined d = {.reg = reg};
+    cpu_each_def(f, in, is_defined, &d);
+    return d.yes;
+}
+
 bool cpu_plain_barrier(const struct cpu_func *f, const struct cpu_inst *in)
 {
     const struct cpu_reg *number = in->s[0] ? &f->regs[in->s[0] - 1] : NULL;

@@ -560,14 +560,6 @@ static bool shares(const struct cpu_inst *a, const struct cpu_inst *b)
            a->base_w == b->base_w && (b->off - a->off) % (int64_t)((uint32_t)a->bytes * a->vec) == 0 && llabs(b->off - a->off) < 1 << 20;
 }
 
-struct redefined { uint32_t reg; bool yes; };
-static void defines(void *user, uint32_t reg, bool must)
-{
-    struct redefined *r = user;
-    (void)must;
-    r->yes |= reg + 1 == r->reg;
-}
-
 /* Linear accesses without a guard have no code for what lies elsewhere: the emulator does it, and what
  * follows. Some lanes only: where there are masked loads and stores, so that idle lanes may lie anywhere. */
 static bool leaves_whole(struct emit *e, const struct cpu_inst *in)
@@ -582,10 +574,10 @@ static bool leaves_whole(struct emit *e, const struct cpu_inst *in)
 static void gather_group(struct emit *e, int64_t *lo, int64_t *hi)
 {
     const struct cpu_inst *in = e->in;
-    struct redefined r = {.reg = in->s[0]};
+    bool redefined = false;
     *lo = *hi = in->off;
     if (in->guard || !in->s[0]) return;
-    for (uint32_t i = e->ix; i < e->f->blocks[e->block].end && !r.yes; i++) {
+    for (uint32_t i = e->ix; i < e->f->blocks[e->block].end && !redefined; i++) {
         const struct cpu_inst *o = &e->f->insts[i];
         if (o->kind == CPU_CTL && i > e->ix) break; /* what waits here may change what follows */
         if ((o->kind == CPU_LOAD || o->kind == CPU_STORE) && shares(in, o) && leaves_whole(e, o)) {
@@ -593,7 +585,7 @@ static void gather_group(struct emit *e, int64_t *lo, int64_t *hi)
             if (o->off > *hi) *hi = o->off;
             e->checked[i] = e->ix + 1;
         }
-        cpu_each_def(e->f, o, defines, &r);
+        redefined = cpu_defines(e->f, o, in->s[0]);
     }
 }
 

@@ -78,7 +78,6 @@ static const struct cpu_lane_access *access_at(const struct cpu_serial *s, uint3
     return NULL;
 }
 static const struct cpu_lane_access *access_here(const struct emit *e) { return access_at(loop_of(e), e->ix); }
-static uint64_t size_of(const struct cpu_inst *in) { return (uint64_t)in->bytes * in->vec; }
 
 static bool is_aligned(const struct cpu_lane_access *a) { return a && a->aligned; }
 
@@ -86,7 +85,7 @@ static val is_inside(struct emit *e, uint32_t ix, val at)
 {
     const struct lane_room *room = &e->lane_rooms[ix];
     val off = LLVMBuildAdd(B, at, LLVMBuildLoad2(B, e->i64, room->minus, ""), "");
-    val args[3] = {off, off, k64(e, (uint64_t)__builtin_ctzll(size_of(&e->f->insts[ix])))}; /* what is not aligned is far away then */
+    val args[3] = {off, off, k64(e, (uint64_t)__builtin_ctzll(cpu_access_bytes(&e->f->insts[ix])))}; /* what is not aligned is far away then */
     if (!is_aligned(access_at(loop_of(e), ix))) off = emit_intrinsic(e, "llvm.fshr", &e->i64, 1, args, 3);
     return LLVMBuildICmp(B, LLVMIntULT, off, LLVMBuildLoad2(B, e->i64, room->n, ""), "");
 }
@@ -97,7 +96,7 @@ static void find_room(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
     struct lane_room *room = &e->lane_rooms[e->ix];
-    uint64_t size = size_of(in);
+    uint64_t size = cpu_access_bytes(in);
     val lo, bytes, zero = k64(e, 0);
     emit_bounds(e, in, &lo, &bytes);
     const struct cpu_lane_access *a = access_here(e);
@@ -128,7 +127,7 @@ static val even_inside(struct emit *e, const struct cpu_lane_access *a, val lane
     const struct cpu_inst *in = &e->f->insts[a->at];
     const struct cpu_shape *shape = &e->f->regs[in->s[0] - 1].shape;
     const struct lane_room *room = &e->lane_rooms[a->at];
-    uint64_t step = (uint64_t)(a->step > 0 ? a->step : -a->step), size = size_of(in);
+    uint64_t step = (uint64_t)(a->step > 0 ? a->step : -a->step), size = cpu_access_bytes(in);
     val lo = LLVMBuildNeg(B, LLVMBuildLoad2(B, e->i64, room->minus, ""), ""), bytes = LLVMBuildLoad2(B, e->i64, room->n, "");
     if (!a->aligned) bytes = LLVMBuildMul(B, bytes, k64(e, size), "");
     if (step) {
