@@ -128,6 +128,12 @@ void mg_json_f64(struct mg_json *j, double v)
         if (strtod(text, NULL) == v) break;
     }
     if (strchr(text, 'e') && fabs(v) >= 1 && fabs(v) < 1e15) snprintf(text, sizeof text, "%.0f", v); /* 100, not 1e+02 */
+    size_t point = strspn(text, "-0123456789"); /* an application's locale may write a comma there */
+    if (text[point] && text[point] != 'e') {
+        size_t n = strcspn(text + point, "0123456789e");
+        text[point] = '.';
+        memmove(text + point + 1, text + point + n, strlen(text + point + n) + 1);
+    }
     mg_buf_adds(j->out, text);
     if (!strpbrk(text, ".eE")) mg_buf_adds(j->out, ".0");
 }

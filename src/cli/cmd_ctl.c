@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "cli/cli.h"
 #include "margay/control.h"
 
@@ -133,13 +134,14 @@ static bool read_order(int n, char **argv, struct order *o)
 int cmd_ctl(int argc, char **argv)
 {
     int status = MG_EXIT_USAGE;
-    char *end;
     const struct mg_opt opts[] = {MG_OPT_END};
     int n = mg_opt_parse(&page_help, opts, 0, argc, argv, &status);
     if (n < 0) return status;
     struct order o = {0};
-    long root = n ? strtol(argv[0], &end, 10) : 0;
-    if (n < 2 || root <= 0 || *end || !read_order(n, argv, &o))
+    uint64_t number = 0;
+    if (n && !mg_number_u64(argv[0], false, 1, INT32_MAX, &number)) return mg_opt_usage(&page_help, MG_EXIT_USAGE, "PID is a whole number from 1 to %d, not '%.200s'", INT32_MAX, argv[0]);
+    long root = (long)number;
+    if (n < 2 || !read_order(n, argv, &o))
         return mg_opt_usage(&page_help, MG_EXIT_USAGE, "takes a process and what to do: PID on|off|status, or PID tool NAME on|off");
     bool any = false;
     DIR *d = opendir("/proc");

@@ -20,14 +20,14 @@ int cmd_diff(int argc, char **argv)
     uint64_t top = 0;
     int status = MG_EXIT_USAGE;
     const struct mg_opt opts[] = {
-        MG_OPT_F64(0, "fail-over", &fail_over, "PCT", "exit 1 when a kernel differs by more than so many per cent"),
+        MG_OPT_F64(0, "fail-over", &fail_over, 0, 1e9, "PCT", "exit 1 when a kernel differs by more than so many per cent"),
         MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only kernels whose name matches"),
-        MG_OPT_U64(0, "top", &top, "N", "kernels to show (20)"),
+        MG_OPT_U64(0, "top", &top, 1, UINT32_MAX, "N", "kernels to show (20)"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) return status;
     if (n != 2) return mg_opt_usage(&page, MG_EXIT_USAGE, "needs two profile directories");
-    o.top = top > UINT32_MAX ? UINT32_MAX : (uint32_t)top;
+    o.top = (uint32_t)top;
     if (mg_profile_open(argv[0], &p[0], &d) || mg_profile_open(argv[1], &p[1], &d)) {
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     } else {

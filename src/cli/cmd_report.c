@@ -94,7 +94,7 @@ int cmd_report(int argc, char **argv)
         MG_OPT_FLAG(0, "per-launch", &o.per_launch, "with the counts and arguments of every launch"),
         MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only kernels whose name matches, mangled or not"),
         MG_OPT_STR(0, "tool", &o.tool, "NAME", "only the result of this tool"),
-        MG_OPT_U64(0, "top", &top, "N", "kernels, blocks and opcodes to show"),
+        MG_OPT_U64(0, "top", &top, 1, UINT32_MAX, "N", "kernels, blocks and opcodes to show"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) return status;
@@ -114,7 +114,7 @@ int cmd_report(int argc, char **argv)
         (void)mg_diag_err(&d, MG_ERR_INPUT, "%s has no table named %s", argv[0], o.table);
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     } else {
-        o.top = top > UINT32_MAX ? UINT32_MAX : (uint32_t)top;
+        o.top = (uint32_t)top;
         o.columns = terminal_columns();
         o.color = isatty(1) && !getenv("NO_COLOR");
         o.ascii = !locale_is_utf8();

@@ -23,6 +23,7 @@
 
 #include "base/demangle.h"
 #include "base/io.h"
+#include "base/number.h"
 #include "cli/cli.h"
 #include "cli/place.h"
 #include "cli/run_tell.h"
@@ -34,6 +35,7 @@
 #include "store/store.h"
 #include "tool/tool.h"
 
+enum { MOST_WORKERS = 1024 }; /* what more threads than any machine has processors would cost is memory */
 enum { STATUS_USAGE = 120, STATUS_STRICT = 121, STATUS_STATIC = 122, STATUS_DEVICE = 123, STATUS_VERIFY = 124, STATUS_CANNOT_EXEC = 126, STATUS_NOT_FOUND = 127 };
 
 struct run {
@@ -97,12 +99,12 @@ static int check_options(struct run *r)
     mg_diag_release(&d);
     if (status)
         return status;
-    unsigned every = 0;
-    int end = 0;
-    if (r->channel && strcmp(r->channel, "block") && strcmp(r->channel, "drop") && (sscanf(r->channel, "1/%u%n", &every, &end) != 1 || !every || r->channel[end]))
-        return mg_opt_usage(&page, STATUS_USAGE, "--channel %s: neither block, nor drop, nor 1/N", r->channel);
-    if (r->time_limit < 0)
-        return mg_opt_usage(&page, STATUS_USAGE, "--time-limit is a number of seconds");
+    uint64_t every;
+    bool part = r->channel && !strncmp(r->channel, "1/", 2) && mg_number_u64(r->channel + 2, false, 1, UINT32_MAX, &every);
+    if (r->channel && !part && strcmp(r->channel, "block") && strcmp(r->channel, "drop"))
+        return mg_opt_usage(&page, STATUS_USAGE, "--channel wants block, drop, or 1/N with N from 1 to %u, not '%.200s'", UINT32_MAX, r->channel);
+    if (r->time_limit > 0 && r->time_limit < 1e-6)
+        return mg_opt_usage(&page, STATUS_USAGE, "--time-limit wants 0 (none) or a number from 0.000001 to 1000000000, not '%g'", r->time_limit);
     if (r->properties && strcmp(r->properties, "h200") && !mg_place_has(r->properties))
         return mg_opt_usage(&page, STATUS_USAGE, "--as %s: neither h200 nor a readable file", r->properties);
     return check_tools(r);
@@ -533,18 +535,18 @@ int cmd_run(int argc, char **argv)
         MG_OPT_STR(0, "launches", &r.launches, "SPEC", "instrument only these launches"),
         MG_OPT_STR(0, "channel", &r.channel, "HOW", "records for the host that find no room: block (wait, the default), drop; or 1/N: write each N-th"),
         MG_OPT_FLAG(0, "verify", &r.verify, "compare what native and instrumented kernels write"),
-        MG_OPT_U64(0, "repeat", &r.repeat, "N", "as --verify, and up to N more runs of each code by turns, all timed: what instrumenting costs"),
+        MG_OPT_U64(0, "repeat", &r.repeat, 1, 1000000, "N", "as --verify, and up to N more runs of each code by turns, all timed: what instrumenting costs"),
         MG_OPT_FLAG(0, "check", &r.check, "find races, uninitialised shared memory, misused barriers; bounds to the byte"),
         MG_OPT_FLAG(0, "strict", &r.strict, "exit with 121 unless every selected launch was instrumented"),
         MG_OPT_FLAG(0, "eager", &r.eager, "instrument every kernel when its module is loaded"),
         MG_OPT_FLAG(0, "native-times", &r.native_times, "every other launch of a kernel and shape runs native, for its time"),
-        MG_OPT_F64(0, "time-limit", &r.time_limit, "S", "stop a launch that runs longer than S seconds (cpu, emu)"),
+        MG_OPT_F64(0, "time-limit", &r.time_limit, 0, 1e9, "S", "stop a launch that runs longer than S seconds (cpu, emu; 0, never)"),
         MG_OPT_FLAG(0, "no-contract", &r.no_contract, "round every mul and add by itself instead of contracting as ptxas does (cpu, emu)"),
         MG_OPT_FLAG(0, "audit", &r.audit, "also redirect the driver where only the dynamic loader sees it"),
         MG_OPT_FLAG(0, "stats", &r.stats, "say how much time Margay itself took"),
         MG_OPT_FLAG(0, "keep-ptx", &r.keep_ptx, "write the instrumented PTX of every kernel into DIR"),
         MG_OPT_FLAG(0, "witness", &r.witness, "count instructions by text position, uninstrumented (emu)"),
-        MG_OPT_U64(0, "workers", &r.workers, "N", "threads that run kernels (cpu, emu; all cores)"),
+        MG_OPT_U64(0, "workers", &r.workers, 0, MOST_WORKERS, "N", "threads that run kernels, up to 1024 (cpu, emu; 0, all cores)"),
         MG_OPT_FLAG('q', "quiet", &r.quiet, "say nothing but errors"),
         MG_OPT_FLAG('v', "verbose", &r.verbose, "say more"),
         MG_OPT_END};

@@ -1,12 +1,11 @@
 /* The option parser and the help texts that its tables give. */
 #include "cli/opt.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/number.h"
 
 static const struct mg_opt *find_letter(const struct mg_opt *opts, char c)
 {
@@ -31,25 +30,6 @@ int mg_opt_usage(const struct mg_opt_page *page, int status, const char *fmt, ..
     va_end(ap);
     fprintf(stderr, " (see `margay help %s`)\n", page->name);
     return status;
-}
-
-static bool parse_u64(const char *text, bool units, uint64_t *out)
-{
-    char *end;
-    if (*text < '0' || *text > '9') return false;
-    errno = 0;
-    unsigned long long v = strtoull(text, &end, 0);
-    if (errno) return false;
-    if (units && *end && !end[1]) {
-        static const char letters[] = "kmgt";
-        const char *at = strchr(letters, *end | 32);
-        unsigned shift = at ? 10 * (unsigned)(at - letters + 1) : 64;
-        if (shift == 64 || v > UINT64_MAX >> shift) return false;
-        v <<= shift;
-        end++;
-    }
-    *out = v;
-    return !*end;
 }
 
 /* True when `value` is one of "a|b|c". */
@@ -83,12 +63,9 @@ static bool store_value(const struct mg_opt *o, const char *value)
     }
     case MG_OPT_KIND_u64:
     case MG_OPT_KIND_size:
-        return parse_u64(value, o->kind == MG_OPT_KIND_size, o->to);
-    case MG_OPT_KIND_f64: {
-        char *end;
-        *(double *)o->to = strtod(value, &end);
-        return *value && !*end;
-    }
+        return mg_number_u64(value, o->kind == MG_OPT_KIND_size, (uint64_t)o->least, (uint64_t)o->most, o->to);
+    case MG_OPT_KIND_f64:
+        return mg_number_f64(value, o->least, o->most, o->to);
     case MG_OPT_KIND_end:
     case MG_OPT_KIND_flag:
         break;
@@ -96,11 +73,16 @@ static bool store_value(const struct mg_opt *o, const char *value)
     return false;
 }
 
-static const char *kind_text(const struct mg_opt *o)
+/* "--top wants a whole number from 1 to 9, not 'x'"; returns 0. */
+static int refuse(const struct mg_opt_page *page, const struct mg_opt *o, const char *word, const char *value)
 {
-    return o->kind == MG_OPT_KIND_choice ? o->arg
-         : o->kind == MG_OPT_KIND_size ? "a size such as 64k"
-         : o->kind == MG_OPT_KIND_f64 ? "a number" : "a whole number";
+    struct mg_buf want = MG_BUF_INIT;
+    if (o->kind == MG_OPT_KIND_f64) mg_number_print_f64(o->least, o->most, &want);
+    else if (o->kind == MG_OPT_KIND_choice) mg_buf_adds(&want, o->arg);
+    else mg_number_print_u64((uint64_t)o->least, (uint64_t)o->most, &want);
+    mg_opt_usage(page, 0, "%s wants %s%s, not '%.200s'", word, want.at, o->kind == MG_OPT_KIND_size ? ", or a size such as 64k" : "", value);
+    mg_buf_release(&want);
+    return 0;
 }
 
 /* One option word (and its value); returns how many argv entries were used, 0 on a usage error. */
@@ -118,8 +100,11 @@ static int take(const struct mg_opt_page *page, const struct mg_opt *opts, int a
             return 1;
         }
         if (!value && i + 1 >= argc) return mg_opt_usage(page, 0, "--%s needs %s", o->name, o->arg);
-        if (!store_value(o, value ? value : argv[i + 1]))
-            return mg_opt_usage(page, 0, "--%s wants %s, not '%s'", o->name, kind_text(o), value ? value : argv[i + 1]);
+        if (!store_value(o, value ? value : argv[i + 1])) {
+            char name[64];
+            snprintf(name, sizeof name, "--%s", o->name);
+            return refuse(page, o, name, value ? value : argv[i + 1]);
+        }
         return value ? 1 : 2;
     }
     for (const char *c = word + 1; *c; c++) {
@@ -131,7 +116,7 @@ static int take(const struct mg_opt_page *page, const struct mg_opt *opts, int a
         }
         const char *value = c[1] ? c + 1 : i + 1 < argc ? argv[i + 1] : NULL;
         if (!value) return mg_opt_usage(page, 0, "-%c needs %s", *c, o->arg);
-        if (!store_value(o, value)) return mg_opt_usage(page, 0, "-%c wants %s, not '%s'", *c, kind_text(o), value);
+        if (!store_value(o, value)) return refuse(page, o, (char[]){'-', *c, 0}, value);
         return c[1] ? 1 : 2;
     }
     return 1;

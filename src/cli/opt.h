@@ -28,17 +28,18 @@ struct mg_opt {
     void *to;             /* bool, const char *, struct mg_opt_list, uint64_t or double, as the kind says */
     const char *arg;      /* name of the value in help; for a choice "a|b|c" */
     const char *help;     /* one line, no full stop */
+    double least, most;   /* of a number; what lies outside is a usage error */
 };
 struct mg_opt_list { const char **at; uint32_t n; }; /* values in order, borrowed from argv; release with free(at) */
 
-#define MG_OPT_FLAG(l, n, p, h) {MG_OPT_KIND_flag, l, n, (bool *)(p), NULL, h}
-#define MG_OPT_STR(l, n, p, a, h) {MG_OPT_KIND_str, l, n, (const char **)(p), a, h}
-#define MG_OPT_LIST(l, n, p, a, h) {MG_OPT_KIND_list, l, n, (struct mg_opt_list *)(p), a, h} /* may be repeated */
-#define MG_OPT_U64(l, n, p, a, h) {MG_OPT_KIND_u64, l, n, (uint64_t *)(p), a, h}
-#define MG_OPT_SIZE(l, n, p, a, h) {MG_OPT_KIND_size, l, n, (uint64_t *)(p), a, h} /* 64, 4k, 16M, 1G */
-#define MG_OPT_F64(l, n, p, a, h) {MG_OPT_KIND_f64, l, n, (double *)(p), a, h}
-#define MG_OPT_CHOICE(l, n, p, a, h) {MG_OPT_KIND_choice, l, n, (const char **)(p), a, h}
-#define MG_OPT_END {MG_OPT_KIND_end, 0, NULL, NULL, NULL, NULL}
+#define MG_OPT_FLAG(l, n, p, h) {MG_OPT_KIND_flag, l, n, (bool *)(p), NULL, h, 0, 0}
+#define MG_OPT_STR(l, n, p, a, h) {MG_OPT_KIND_str, l, n, (const char **)(p), a, h, 0, 0}
+#define MG_OPT_LIST(l, n, p, a, h) {MG_OPT_KIND_list, l, n, (struct mg_opt_list *)(p), a, h, 0, 0} /* may be repeated */
+#define MG_OPT_U64(l, n, p, least, most, a, h) {MG_OPT_KIND_u64, l, n, (uint64_t *)(p), a, h, least, most} /* bounds below 2^53 */
+#define MG_OPT_SIZE(l, n, p, least, most, a, h) {MG_OPT_KIND_size, l, n, (uint64_t *)(p), a, h, least, most} /* 64, 4k, 16M, 1G */
+#define MG_OPT_F64(l, n, p, least, most, a, h) {MG_OPT_KIND_f64, l, n, (double *)(p), a, h, least, most}
+#define MG_OPT_CHOICE(l, n, p, a, h) {MG_OPT_KIND_choice, l, n, (const char **)(p), a, h, 0, 0}
+#define MG_OPT_END {MG_OPT_KIND_end, 0, NULL, NULL, NULL, NULL, 0, 0}
 
 struct mg_opt_page {
     const char *name;   /* command */

@@ -1,26 +1,24 @@
 /* The grammar of --launches and what a SPEC says of one launch; no state, see select.c. */
 #include "inject/choice.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/number.h"
 
 static bool read_number(const char **s, uint64_t *v)
 {
-    char *end;
-    if (**s < '0' || **s > '9')
+    const char *end = mg_number_read_u64(*s, v);
+    if (!end || (s[0][0] == '0' && (s[0][1] | 32) == 'x'))
         return false;
-    *v = strtoull(*s, &end, 10);
     *s = end;
     return true;
 }
 static bool read_real(const char **s, double *v)
 {
-    char *end;
-    if ((**s < '0' || **s > '9') && **s != '.')
+    const char *end = mg_number_read_f64(*s, v);
+    if (!end)
         return false;
-    *v = strtod(*s, &end);
     *s = end;
     return true;
 }
@@ -37,12 +35,13 @@ static bool read_word(const char **s, const char *word)
 static const char *read_part(const char **s, struct mg_choice *c)
 {
     struct mg_choice_part p = {0};
+    const char *at = *s;
     if (read_word(s, "budget="))
-        return read_real(s, &c->budget) && read_word(s, "%") && c->budget <= 100 ? NULL : "budget= wants a percentage, as in budget=5%";
+        return read_real(s, &c->budget) && read_word(s, "%") && c->budget <= 100 ? NULL : "budget= wants a percentage from 0 to 100, as in budget=5%";
     if (read_word(s, "steady")) {
         c->steady = 3;
         c->by_kernel = true;
-        return (!read_word(s, "=") || read_number(s, &c->steady)) && c->steady ? NULL : "steady= wants a number of launches";
+        return (!read_word(s, "=") || read_number(s, &c->steady)) && c->steady ? NULL : "steady= wants a number of launches, 1 or more";
     }
     if (c->n_parts == MG_CHOICE_MAX)
         return "too many parts";
@@ -50,21 +49,25 @@ static const char *read_part(const char **s, struct mg_choice *c)
         p.kind = MG_CHOICE_FIRST;
         c->by_kernel = true;
         if (!read_number(s, &p.a) || !p.a)
-            return "first= wants a number of launches";
+            return "first= wants a number of launches, 1 or more";
     } else if (read_word(s, "random=")) {
         p.kind = MG_CHOICE_RANDOM;
         if (!read_real(s, &p.fraction) || p.fraction <= 0 || p.fraction > 1 || (read_word(s, ":") && !read_number(s, &p.a)))
-            return "random= wants a fraction of 1 and perhaps a seed, as in random=0.1:42";
+            return "random= wants a fraction above 0, up to 1, and perhaps a seed, as in random=0.1:42";
     } else if (read_word(s, "%")) {
         p.kind = MG_CHOICE_STEP;
         if (!read_number(s, &p.a) || !p.a)
-            return "% wants a number of launches, as in %10";
+            return "% wants a number of launches, 1 or more, as in %10";
     } else {
-        if (!read_number(s, &p.a))
+        if (!read_number(s, &p.a) && **s >= '0' && **s <= '9')
+            return "launches have numbers from 0 to 18446744073709551615";
+        if (*s == at)
             return "write N, A-B, A-, %K, first=N, random=F[:SEED], budget=P%, steady[=N], joined by commas";
         p.b = p.a;
-        if (read_word(s, "-") && !read_number(s, &p.b))
+        if (read_word(s, "-") && (!**s || **s == ','))
             p.b = UINT64_MAX;
+        else if ((*s)[-1] == '-' && !read_number(s, &p.b))
+            return "A-B wants whole numbers up to 18446744073709551615";
         if (p.b < p.a)
             return "the range ends before it begins";
     }

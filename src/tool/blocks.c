@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "base/number.h"
 #include "tool/blocks.h"
 
 static const struct mg_tool_opt blocks_opts[] = {
@@ -29,14 +30,19 @@ static const struct mg_tool_opt blocks_opts[] = {
 };
 
 /* What was given, before `auto` is resolved. */
-struct given { struct mg_blocks_opts o; bool has_warps; char *weights; };
+struct given { struct mg_blocks_opts o; bool has_warps, has_place; char *weights; };
 
-static bool read_number(const char *s, uint64_t *out)
+/* The options that are numbers. */
+struct number { const char *key; uint64_t least, most; };
+static const struct number numbers[] = {
+    {"cta", 0, INT64_MAX}, {"warp", 0, 31}, {"shards", 1, 4096}, {"registers", 0, 999}, {"sm", 0, 999},
+};
+
+static const struct number *find_number(const char *key)
 {
-    char *end;
-    if (*s < '0' || *s > '9') return false;
-    *out = strtoull(s, &end, 0);
-    return !*end;
+    for (size_t i = 0; i < MG_COUNT_OF(numbers); i++)
+        if (!strcmp(numbers[i].key, key)) return &numbers[i];
+    return NULL;
 }
 
 static int find_word(const char *const *words, unsigned n, const char *s)
@@ -78,14 +84,31 @@ static bool set_option(struct given *g, const char *key, const char *value)
         o->each = *value ? mg_xstrdup(value) : NULL;
         return true;
     }
-    if (!read_number(value, &n)) return false;
+    const struct number *f = find_number(key);
+    if (!f || !mg_number_u64(value, false, f->least, f->most, &n)) return false;
+    g->has_place |= !strcmp(key, "cta") || !strcmp(key, "warp");
     if (!strcmp(key, "cta")) o->cta = n;
-    else if (!strcmp(key, "warp") && n < 64) o->warp = (uint32_t)n;
-    else if (!strcmp(key, "shards") && n >= 1 && n <= 4096 && !(n & (n - 1))) o->shards = (uint32_t)n;
-    else if (!strcmp(key, "registers") && n < 1000) o->registers = (uint32_t)n;
-    else if (!strcmp(key, "sm") && n < 1000) o->sm = (uint32_t)n;
+    else if (!strcmp(key, "warp")) o->warp = (uint32_t)n;
+    else if (!strcmp(key, "shards") && !(n & (n - 1))) o->shards = (uint32_t)n;
+    else if (!strcmp(key, "registers")) o->registers = (uint32_t)n;
+    else if (!strcmp(key, "sm")) o->sm = (uint32_t)n;
     else return false;
     return true;
+}
+
+static enum mg_err refuse(const char *key, const char *value, struct mg_diag *d)
+{
+    struct mg_buf want = MG_BUF_INIT;
+    const struct number *f = find_number(key);
+    if (f) {
+        mg_number_print_u64(f->least, f->most, &want);
+        mg_buf_adds(&want, strcmp(key, "shards") ? "" : ", a power of two");
+    } else
+        mg_buf_adds(&want, !strcmp(key, "counters") ? "auto, class, register, thread, flux or atomic" : !strcmp(key, "warps") ? "on, off or auto" : !strcmp(key, "scope") ? "full, cta or warp" : "");
+    enum mg_err err = want.n ? mg_diag_err(d, MG_ERR_INPUT, "tool blocks: bad option: %s= wants %s, not '%.200s'", key, want.at, value)
+                             : mg_diag_err(d, MG_ERR_INPUT, "tool blocks has no option \"%s\"", key);
+    mg_buf_release(&want);
+    return err;
 }
 
 static void blocks_release(void *conf)
@@ -104,6 +127,7 @@ static enum mg_err resolve(struct given *g, struct mg_diag *d)
     bool counts_warps = o->scheme == MG_SCHEME_CLASS || o->scheme == MG_SCHEME_REGISTER;
     if (!g->has_warps) o->warps = counts_warps;
     if (o->warps && !counts_warps) return mg_diag_err(d, MG_ERR_INPUT, "tool blocks: this scheme of counters has no warp counts (warps=off)");
+    if (g->has_place && !o->scope) return mg_diag_err(d, MG_ERR_INPUT, "tool blocks: cta= and warp= need scope=cta or scope=warp");
     if (o->each && o->scheme != MG_SCHEME_THREAD) return mg_diag_err(d, MG_ERR_INPUT, "tool blocks: each= needs counters=thread, which counts thread by thread");
     if (o->each && mkdir(o->each, 0777) && errno != EEXIST) return mg_diag_err(d, MG_ERR_INPUT, "tool blocks: folder %s cannot be made", o->each);
     if (g->weights && *g->weights && !(o->weights = mg_blocks_weights_read(g->weights, d))) return MG_ERR_INPUT;
@@ -119,7 +143,7 @@ static enum mg_err blocks_configure(const char *args, void **conf, struct mg_dia
         char *eq = strchr(kv, '=');
         if (eq) *eq = 0;
         if (!set_option(&g, kv, eq ? eq + 1 : "on"))
-            err = mg_diag_err(d, MG_ERR_INPUT, "tool blocks: bad option \"%s%s%s\"", kv, eq ? "=" : "", eq ? eq + 1 : "");
+            err = refuse(kv, eq ? eq + 1 : "on", d);
     }
     if (!err) err = resolve(&g, d);
     free(copy);
@@ -166,16 +190,14 @@ struct mg_blocks_weights *mg_blocks_weights_read(const char *path, struct mg_dia
     struct mg_blocks_weights *w = mg_xcalloc(1, sizeof *w);
     unsigned line = 0;
     for (char *s = strtok_r(text, "\n", &save); s; s = strtok_r(NULL, "\n", &save)) {
-        char *name = s, *block = strchr(s, ' '), *count = block ? strchr(block + 1, ' ') : NULL, *end;
+        char *name = s, *block = strchr(s, ' '), *count = block ? strchr(block + 1, ' ') : NULL;
+        uint64_t number = 0;
         line++;
         if (*s == '#') continue;
         struct weight one = {0};
-        bool good = count && block[1] >= '0' && block[1] <= '9' && count[1] >= '0' && count[1] <= '9';
-        if (good) {
-            one.block = (uint32_t)strtoul(block + 1, NULL, 10);
-            one.count = strtoull(count + 1, &end, 10);
-            good = !*end;
-        }
+        if (count) *count = 0;
+        bool good = count && mg_number_u64(block + 1, false, 0, UINT32_MAX, &number) && mg_number_u64(count + 1, false, 0, UINT64_MAX, &one.count);
+        one.block = (uint32_t)number;
         if (!good) {
             mg_diag_err(d, MG_ERR_INPUT, "%s: line %u is not \"KERNEL BLOCK COUNT\"", path, line);
             mg_blocks_weights_free(w);

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 static bool set_field(const struct mg_field *f, void *conf, const char *value)
 {
-    char *at = (char *)conf + f->at, *end;
+    char *at = (char *)conf + f->at;
     if (f->kind == MG_FIELD_FLAG) {
         bool on = !strcmp(value, "on");
         if (!on && strcmp(value, "off")) return false;
@@ -22,11 +24,23 @@ static bool set_field(const struct mg_field *f, void *conf, const char *value)
             }
         return false;
     }
-    if (*value < '0' || *value > '9') return false;
-    uint64_t n = strtoull(value, &end, 0);
-    if (*end || n < f->least || n > f->most) return false;
+    uint64_t n;
+    if (!mg_number_u64(value, false, f->least, f->most, &n)) return false;
     memcpy(at, &n, sizeof n);
     return true;
+}
+
+/* What the option wants, and what it got. */
+static enum mg_err refuse(const char *tool, const struct mg_field *f, const char *value, struct mg_diag *d)
+{
+    struct mg_buf want = MG_BUF_INIT;
+    if (f->kind == MG_FIELD_FLAG) mg_buf_adds(&want, "on or off");
+    else if (f->kind == MG_FIELD_NUMBER) mg_number_print_u64(f->least, f->most, &want);
+    else
+        for (uint32_t i = 0; f->words[i]; i++) mg_buf_printf(&want, "%s%s", !i ? "" : f->words[i + 1] ? ", " : " or ", f->words[i]);
+    enum mg_err err = mg_diag_err(d, MG_ERR_INPUT, "tool %s: bad option: %s= wants %s, not '%.200s'", tool, f->key, want.at, value);
+    mg_buf_release(&want);
+    return err;
 }
 
 enum mg_err mg_fields_parse(const char *tool, const struct mg_field *fields, const void *defaults, size_t bytes, const char *args, void **conf, struct mg_diag *d)
@@ -41,7 +55,7 @@ enum mg_err mg_fields_parse(const char *tool, const struct mg_field *fields, con
         const struct mg_field *f = fields;
         while (f->key && strcmp(f->key, kv)) f++;
         if (!f->key) err = mg_diag_err(d, MG_ERR_INPUT, "tool %s has no option \"%s\"", tool, kv);
-        else if (!set_field(f, made, eq ? eq + 1 : "on")) err = mg_diag_err(d, MG_ERR_INPUT, "tool %s: bad option \"%s%s%s\"", tool, kv, eq ? "=" : "", eq ? eq + 1 : "");
+        else if (!set_field(f, made, eq ? eq + 1 : "on")) err = refuse(tool, f, eq ? eq + 1 : "on", d);
     }
     free(copy);
     *conf = err ? NULL : made;

@@ -2,10 +2,12 @@
  *   load=FILE.ptx            KERNEL:GX,GY,GZ:BX,BY,BZ:N   launches it with (buffer, N) and waits; says the error
  *   closefrom                closes every descriptor from 3 on, opens /dev/null at 3 to 20 and 512 to 530
  *   daemon=MS                goes into the background; the rest happens there, after so many milliseconds
+ *   locale                   takes the locale of its environment
  *   sleep=MS  print=TEXT  sum (of the first 1024 words of the buffer)  sync=0 launches without waiting */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <locale.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,6 +93,8 @@ int main(int argc, char **argv)
             if (daemon(1, 0))
                 return 1;
             usleep((unsigned)atoi(a + 7) * 1000);
+        } else if (!strcmp(a, "locale")) {
+            printf("locale %s\n", setlocale(LC_ALL, "") ? localeconv()->decimal_point : "none");
         } else if (!strcmp(a, "closefrom")) {
             close_all();
         } else if (!strcmp(a, "sync=0")) {

@@ -37,7 +37,9 @@ MG_TEST(choice_numbers)
 MG_TEST(choice_refused)
 {
     static const char *const bad[] = {"", ",", "1,", "a", "3-2", "%", "%0", "first=0", "first=", "random=0", "random=2", "random=0.5:",
-                                      "budget=5", "budget=101%", "steady=0", "1;2", "1 2", "0x10"};
+                                      "budget=5", "budget=101%", "steady=0", "1;2", "1 2", "0x10",
+                                      "99999999999999999999", "1-99999999999999999999", "%18446744073709551616", "first=1e99", "random=nan", "random=-1", "random=1:18446744073709551616",
+                                      "budget=nan%", "budget=inf%", "budget=1e999%", "steady=99999999999999999999", "1-x"};
     for (size_t i = 0; i < MG_COUNT_OF(bad); i++) {
         struct mg_choice c;
         struct mg_diag d = MG_DIAG_INIT;

@@ -19,8 +19,8 @@ static struct values parse(const char *line, unsigned flags)
     struct values v = {0};
     const struct mg_opt opts[] = {
         MG_OPT_FLAG('q', "quiet", &v.quiet, "no summary"), MG_OPT_FLAG(0, "json", &v.json, "as JSON"), MG_OPT_STR('o', "output", &v.dir, "DIR", "there"),
-        MG_OPT_LIST('t', "tool", &v.tools, "TOOL", "with it"), MG_OPT_U64(0, "top", &v.top, "N", "how many"), MG_OPT_SIZE('r', "ring", &v.ring, "SIZE", "bytes"),
-        MG_OPT_F64(0, "pct", &v.pct, "PCT", "limit"), MG_OPT_CHOICE('m', "mode", &v.mode, "fast|slow", "how"), MG_OPT_END};
+        MG_OPT_LIST('t', "tool", &v.tools, "TOOL", "with it"), MG_OPT_U64(0, "top", &v.top, 0, 1e6, "N", "how many"), MG_OPT_SIZE('r', "ring", &v.ring, 0, 1e12, "SIZE", "bytes"),
+        MG_OPT_F64(0, "pct", &v.pct, 0, 100, "PCT", "limit"), MG_OPT_CHOICE('m', "mode", &v.mode, "fast|slow", "how"), MG_OPT_END};
     int argc = 0, keep1 = dup(1), keep2 = dup(2), null = open("/dev/null", O_WRONLY);
     snprintf(words, sizeof words, "cmd %s", line);
     for (char *save, *w = strtok_r(words, " ", &save); w; w = strtok_r(NULL, " ", &save)) left[argc++] = w;
@@ -61,11 +61,21 @@ MG_TEST(opt_forms)
 MG_TEST(opt_usage_errors)
 {
     static const char *const bad[] = {"--nothing", "-x", "-o", "--output", "--top x", "--top -1", "--top 99999999999999999999", "--quiet=1", "-m medium", "--pct 3x", "--pct=",
-                                      "-r 5q", "-r 99999999999G", "--to 3", "--jso"};
+                                      "-r 5q", "-r 99999999999G", "--to 3", "--jso",
+                                      "--top 1000001", "--top +1", "--top 0x", "--top 1e3", "--pct nan", "--pct inf", "--pct -1", "--pct 100.1", "--pct 1e999", "--pct 0x10", "-r 2000G"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         parse(bad[i], 0);
         if (n_left != -1 || status != 2) mg_test_fail(__FILE__, __LINE__, "'%s' was taken", bad[i]);
     }
+}
+
+/* Leading zeros are decimal: a user who writes 010 does not mean 8. */
+MG_TEST(opt_number_forms)
+{
+    MG_CHECK_EQ(parse("--top 010", 0).top, 10);
+    MG_CHECK_EQ(parse("--top 0x10", 0).top, 16);
+    MG_CHECK_EQ(parse("--top 1000000", 0).top, 1000000);
+    MG_CHECK(parse("--pct .5", 0).pct == 0.5 && parse("--pct 1e2", 0).pct == 100);
 }
 
 MG_TEST(opt_help_forms)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "analysis/live.h"
+#include "base/number.h"
 #include "ptx/ptx.h"
 
 #define ALIGN_UP(x, a) (((x) + (a) - 1) & ~((a) - 1))
@@ -137,7 +138,7 @@ uint64_t dec_imm(struct decoder *d, const struct mg_opnd *o, enum mg_type t)
         return v;
     }
     if (o->kind == MG_OPND_f64) {
-        if (o->sub == 1) x = strtod(mg_name(d->m, o->id), NULL);
+        if (o->sub == 1) x = mg_number_plain(mg_name(d->m, o->id), NULL);
         else memcpy(&x, &o->val, 8);
         memcpy(&v, &x, 8);
         if (bits == 32) {

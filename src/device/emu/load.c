@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "device/mem.h"
 
 /* ---- initialisers ---------------------------------------------------------------------------- */
@@ -50,7 +51,7 @@ static void scalar(struct writer *w, uint64_t at)
         break;
     case MG_INIT_f64:
         if (t->style == 1) {
-            d = strtod(mg_name(w->mod->ir, t->id), NULL);
+            d = mg_number_plain(mg_name(w->mod->ir, t->id), NULL);
             memcpy(&bits, &d, 8);
         } else memcpy(&d, &bits, 8);
         if (f32) {
