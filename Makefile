@@ -18,14 +18,16 @@ CFLAGS += -O2
 else ifeq ($(VARIANT),debug)
 CFLAGS += -O0 -DMG_DEBUG
 else ifeq ($(VARIANT),asan)
-CFLAGS += -O1 -fno-omit-frame-pointer -fsanitize=address -DMG_DEBUG -DMG_ASAN
+CFLAGS += -O1 -fno-omit-frame-pointer -fsanitize=address -DMG_DEBUG -DMG_ASAN -DMG_SANITIZER='"asan"'
 LDFLAGS += -fsanitize=address
 else ifeq ($(VARIANT),ubsan)
 CFLAGS += -O1 -fsanitize=undefined -fno-sanitize-recover=undefined -DMG_DEBUG
 LDFLAGS += -fsanitize=undefined
 else ifeq ($(VARIANT),tsan)
-CFLAGS += -O1 -fsanitize=thread -DMG_DEBUG
+CFLAGS += -O1 -fsanitize=thread -DMG_DEBUG -DMG_SANITIZER='"tsan"'
 LDFLAGS += -fsanitize=thread
+# Its runtime asks dlsym for its own needs before it can take calls of instrumented code.
+$(B)/obj/inject/preload.o: CFLAGS := $(filter-out -fsanitize=thread,$(CFLAGS))
 else ifeq ($(VARIANT),cover)
 CFLAGS += -O0 --coverage -DMG_DEBUG
 LDFLAGS += --coverage
@@ -249,7 +251,7 @@ fuzz: $(FUZZ:%=fuzz-%) ## fuzz every parser of bytes for FUZZ_SECONDS each (60)
 build/fuzz/bin/%: tests/fuzz/fuzz_%.c $(wildcard $(addsuffix /*.c,$(addprefix src/,$(CORE) report))) src/device/cpu/object.c | $(B)/gen/margay-stamp.h
 	@scripts/deps fuzz
 	@mkdir -p $(@D)
-	clang $(CPPFLAGS) -std=c17 -g -O1 -w -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -DMG_DEBUG -DMG_ASAN $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
+	clang $(CPPFLAGS) -std=c17 -g -O1 -w -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -DMG_DEBUG -DMG_ASAN -DMG_SANITIZER='"asan"' $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 fuzz-kernels: all ## random kernels on every software device for FUZZ_SECONDS: equal results and counts (DEVICES=emu,nvidia BESIDE=one-liner TOOLS=lanes,memory)
 	gcc -O1 -o $(B)/fuzz-launch tests/fuzz/kernels/launch.c -L$(B)/lib/margay/driver -lcuda
 	tests/fuzz/kernels/compare --margay $(B)/bin/margay --launch $(B)/fuzz-launch --seconds $(FUZZ_SECONDS) --from $(or $(FUZZ_FROM),1000) --keep build/fuzz/kernels $(if $(DEVICES),--devices $(DEVICES)) $(if $(BESIDE),--beside '$(BESIDE)') $(if $(TOOLS),--tools $(TOOLS))

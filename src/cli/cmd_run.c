@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifdef MG_ASAN
+#ifdef MG_SANITIZER
 #include <dlfcn.h>
 #endif
 
@@ -191,10 +191,10 @@ static void set_list(const char *name, const char *front, const char *back)
 /* Path of the sanitizer's runtime that we ourselves run on: it has to be loaded first. */
 static const char *sanitizer(void)
 {
-#ifdef MG_ASAN
+#ifdef MG_SANITIZER
     Dl_info info;
-    void *f = dlsym(RTLD_DEFAULT, "__asan_init");
-    if (f && dladdr(f, &info) && strstr(info.dli_fname, "asan"))
+    void *f = dlsym(RTLD_DEFAULT, "__" MG_SANITIZER "_init");
+    if (f && dladdr(f, &info) && strstr(info.dli_fname, MG_SANITIZER))
         return info.dli_fname;
 #endif
     return NULL;

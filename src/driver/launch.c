@@ -127,14 +127,14 @@ static cu_result check(const struct mg_kernel_op *k, const struct CUfunc_st *f)
 /* Decoding now rather than on the first run lets a launch be refused where it is made. */
 static cu_result prepare(struct CUfunc_st *f)
 {
-    if (f->prepared || !mg_drv.ops->prepare) return CUE_SUCCESS;
+    if (!mg_drv.ops->prepare || __atomic_load_n(&f->prepared, __ATOMIC_ACQUIRE)) return CUE_SUCCESS;
     struct mg_fault fault = {0};
     if (!mg_drv.ops->prepare(f->dk, &fault)) {
-        f->prepared = true;
+        __atomic_store_n(&f->prepared, true, __ATOMIC_RELEASE);
         return CUE_SUCCESS;
     }
-    if (!f->refusal_said && !f->native && fault.text[0]) mg_say("%s", fault.text); /* a twin's kernel itself follows and says it */
-    f->refusal_said = true;
+    bool said = __atomic_exchange_n(&f->refusal_said, true, __ATOMIC_RELAXED);
+    if (!said && !f->native && fault.text[0]) mg_say("%s", fault.text); /* a twin's kernel itself follows and says it */
     cu_result r = mg_fault_result(fault.kind);
     return r ? r : CUE_NOT_SUPPORTED;
 }

@@ -36,7 +36,7 @@ static bool open_real(const struct mg_config *c)
     static char why[100];
     int flags = RTLD_NOW | RTLD_LOCAL;
     const char *path = c->real ? c->real : "/usr/lib/x86_64-linux-gnu/libcuda.so.1";
-#ifndef MG_ASAN
+#ifndef MG_SANITIZER
     flags |= RTLD_DEEPBIND;
 #endif
     driver = dlopen(path, flags);

@@ -144,7 +144,7 @@ static struct mg_inst *inst_new(struct mg_name *n, void *handle, void *ctx)
     if (!i)
         return NULL;
     *i = (struct mg_inst){.code = n->code, .handle = handle, .ctx = ctx, .is_kernel = n->is_kernel, .kernel = n->kernel,
-                          .regs_native = -1, .generation = mg_session.generation};
+                          .describing = PTHREAD_MUTEX_INITIALIZER, .generation = mg_session.generation};
     *mg_vec_push(&n->insts) = i;
     return i;
 }
@@ -198,6 +198,25 @@ static void read_params(struct mg_inst *i)
     }
 }
 
+/* What the driver says of the instance, asked once: whoever launches it reads that without a lock, so that nobody
+ * may write it a second time. */
+static void describe(struct mg_inst *i)
+{
+    pthread_mutex_lock(&i->describing); /* its own: the driver may wait here for work in flight, and that for other launches */
+    if (!i->described) {
+        cu_device device = 0;
+        MG_REAL_AS(cuCtxGetDevice, cu_device *)(&device);
+        i->device = (uint32_t)device;
+        i->ctx_number = mg_ctx_number(i->ctx);
+        find_function(i);
+        i->static_shared = (uint32_t)attribute_of(i->function, CUFUNC_SHARED_SIZE_BYTES, 0);
+        read_params(i);
+        i->regs_native = attribute_of(i->function, CUFUNC_NUM_REGS, 0);
+        __atomic_store_n(&i->described, true, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&i->describing);
+}
+
 struct mg_inst *mg_kernel_get(void *handle)
 {
     struct mg_inst *found = NULL;
@@ -215,16 +234,8 @@ struct mg_inst *mg_kernel_get(void *handle)
         if (n || !ask_driver(handle))
             break;
     }
-    if (found && found->regs_native < 0) {
-        cu_device device = 0;
-        MG_REAL_AS(cuCtxGetDevice, cu_device *)(&device);
-        found->device = (uint32_t)device;
-        found->ctx_number = mg_ctx_number(ctx);
-        find_function(found);
-        found->static_shared = (uint32_t)attribute_of(found->function, CUFUNC_SHARED_SIZE_BYTES, 0);
-        read_params(found);
-        found->regs_native = attribute_of(found->function, CUFUNC_NUM_REGS, 0);
-    }
+    if (found && !__atomic_load_n(&found->described, __ATOMIC_ACQUIRE))
+        describe(found);
     return found;
 }
 
@@ -264,7 +275,7 @@ void mg_kernel_each_twin(void *handle, void (*fn)(void *twin, void *user), void 
     struct mg_name *n = name_get(handle);
     for (uint32_t i = 0; n && i < n->insts.n; i++)
         for (const struct mg_body *b = n->insts.at[i]->bodies; b; b = b->next)
-            if (b->state == MG_STATE_READY)
+            if (__atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == MG_STATE_READY)
                 *mg_vec_push(&list) = b->twin;
     pthread_mutex_unlock(&mg_session.lock);
     for (uint32_t i = 0; i < list.n; i++)

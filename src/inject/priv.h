@@ -304,7 +304,9 @@ struct mg_inst { /* a kernel as one handle in one context names it */
     void *kernel;                /* the cu_kernel that the handle is, or stands for in this context; else NULL */
     struct mg_body *bodies;      /* newest first; only ever added to, under the session's lock */
     uint32_t generation;
-    int32_t regs_native;         /* -1: not asked yet */
+    pthread_mutex_t describing;
+    bool described;              /* the driver was asked for what follows, up to ctx_number */
+    int32_t regs_native;
     uint32_t n_params, param_bytes;
     uint32_t *param_offsets, *param_sizes; /* NULL: not known */
     uint32_t static_shared;

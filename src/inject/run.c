@@ -98,7 +98,7 @@ static bool select_kernel(struct mg_run *r)
     else if (!r->node && !(set = mg_tools_draw(r->inst->code, set))) /* replays of a node are counted together */
         r->reason = "not in the sample";
     else if (!(r->body = mg_kernel_body(r->inst, set)) || !mg_kernel_twin(r->body, &r->shape)) {
-        bool later = r->body && r->body->state == MG_STATE_NEW; /* nothing is wrong with it */
+        bool later = r->body && __atomic_load_n(&r->body->state, __ATOMIC_ACQUIRE) == MG_STATE_NEW; /* nothing is wrong with it */
         r->reason = later ? "loading its instrumented code would wait for work in flight" : r->body && r->body->reason ? r->body->reason : "out of memory";
         bool cannot = r->inst->code->no_ptx || (s->backend->send && r->inst->code->launches);
         r->ran = cannot || later ? MG_RAN_NATIVE : MG_RAN_FAILED;

@@ -28,7 +28,7 @@ static bool fail(enum mg_state *state, char **reason, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     *reason = strdup(text);
-    *state = MG_STATE_FAILED;
+    __atomic_store_n(state, MG_STATE_FAILED, __ATOMIC_RELEASE);
     return false;
 }
 
@@ -376,14 +376,27 @@ void mg_kernel_prepare(struct mg_body *b)
         mg_session.backend->compile(b);
 }
 
+/* For what geometry the twin is made: that of the launch that asks, until it is there. */
+static void ask_for(struct mg_body *b, const struct mg_shape *s)
+{
+    bool must_fit = false;
+    uint32_t most = mg_session.backend->most_registers ? mg_session.backend->most_registers(b->inst, s, &must_fit) : 0;
+    pthread_mutex_lock(&building);
+    if (b->state == MG_STATE_NEW) {
+        b->threads = s->block[0] * s->block[1] * s->block[2];
+        b->most_registers = most;
+        b->must_fit = must_fit;
+    }
+    pthread_mutex_unlock(&building);
+}
+
 bool mg_kernel_twin(struct mg_body *b, const struct mg_shape *s)
 {
     if (__atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == MG_STATE_NEW) {
         int mode = CUCAPTURE_RELAXED; /* the app may be capturing: our load must not spoil that */
         cu_result (*exchange)(int *) = MG_REAL_AS(cuThreadExchangeStreamCaptureMode, int *);
         bool relaxed = exchange(&mode) == CUE_SUCCESS;
-        b->threads = s->block[0] * s->block[1] * s->block[2];
-        b->most_registers = mg_session.backend->most_registers ? mg_session.backend->most_registers(b->inst, s, &b->must_fit) : 0;
+        ask_for(b, s);
         mg_kernel_prepare(b); /* other threads make other twins meanwhile */
         pthread_mutex_lock(&building);
         if (b->state == MG_STATE_NEW)
@@ -392,7 +405,7 @@ bool mg_kernel_twin(struct mg_body *b, const struct mg_shape *s)
         if (relaxed)
             exchange(&mode);
     }
-    return b->state == MG_STATE_READY;
+    return __atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == MG_STATE_READY;
 }
 
 void mg_kernel_find(struct mg_inst *i)

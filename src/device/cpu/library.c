@@ -12,7 +12,7 @@
 
 #include "cpu_maker.h"
 
-#ifdef MG_ASAN /* its runtime does not allow RTLD_DEEPBIND */
+#ifdef MG_SANITIZER /* their runtimes do not allow RTLD_DEEPBIND */
 #define OPEN_FLAGS (RTLD_NOW | RTLD_LOCAL)
 #else
 #define OPEN_FLAGS (RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND)
