@@ -8,7 +8,8 @@ static const struct mg_opt_page page = {
     "diff", "DIR1 DIR2 [OPTIONS]", "compare two profiles",
     "Kernels are paired by module and name, else by name. The exit status is 1 when --fail-over was given\n"
     "and some kernel's thread instructions differ by more, or it is in one profile only. `--fail-over 0`\n"
-    "demands equal counts.\n"};
+    "demands equal counts. Blocks whose counts may depend on timing (`timing_dependent`) are listed apart\n"
+    "and never fail.\n"};
 
 int cmd_diff(int argc, char **argv)
 {
@@ -18,9 +19,11 @@ int cmd_diff(int argc, char **argv)
     struct mg_buf out = MG_BUF_INIT;
     double fail_over = -1;
     uint64_t top = 0;
+    bool json = false;
     int status = MG_EXIT_USAGE;
     const struct mg_opt opts[] = {
         MG_OPT_F64(0, "fail-over", &fail_over, 0, 1e9, "PCT", "exit 1 when a kernel differs by more than so many per cent"),
+        MG_OPT_FLAG(0, "json", &json, "as JSON, every kernel and every block that differs"),
         MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only kernels whose name matches"),
         MG_OPT_U64(0, "top", &top, 1, UINT32_MAX, "N", "kernels to show (20)"),
         MG_OPT_END};
@@ -31,7 +34,7 @@ int cmd_diff(int argc, char **argv)
     if (mg_profile_open(argv[0], &p[0], &d) || mg_profile_open(argv[1], &p[1], &d)) {
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     } else {
-        double worst = mg_report_diff(p[0], p[1], &o, &out);
+        double worst = json ? mg_report_diff_json(p[0], p[1], &o, fail_over, &out) : mg_report_diff(p[0], p[1], &o, &out);
         status = mg_cli_out(&out);
         for (uint32_t k = 0; k < 2; k++)
             for (uint32_t i = 0; i < p[k]->n_damaged; i++) {

@@ -5,7 +5,23 @@
 
 #include "report/priv.h"
 
-struct pair { const struct mg_pkernel *a, *b; struct mg_kernel_sums sa, sb; double pct; };
+/* Blocks whose counts may depend on timing stand apart: `fixed` is what the others executed. */
+struct pair { const struct mg_pkernel *a, *b; struct mg_kernel_sums sa, sb; uint64_t fixed_a, fixed_b; double pct; bool apart; /* blocks that stand apart differ */ };
+
+static bool same_shape(const struct pair *p) { return p->a && p->b && p->a->n_blocks == p->b->n_blocks; }
+
+static bool stands_apart(const struct pair *p, uint32_t block)
+{
+    return p->a->blocks[block].timing_dependent == 1 || p->b->blocks[block].timing_dependent == 1;
+}
+
+static uint64_t fixed_of(const struct mg_pkernel *k, const struct pair *p)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < k->n_blocks; i++)
+        if (same_shape(p) ? !stands_apart(p, i) : k->blocks[i].timing_dependent != 1) sum += k->blocks[i].threads * k->blocks[i].n_insts;
+    return sum;
+}
 
 static const struct mg_pkernel *partner(const struct mg_profile *p, const struct mg_pkernel *k, const bool *taken)
 {
@@ -25,7 +41,7 @@ static double pair_difference(const struct pair *p)
 {
     if (!p->a || !p->b || p->sa.measured != p->sb.measured) return INFINITY;
     if (!p->sa.measured) return difference(p->a->launches, p->b->launches);
-    return difference(p->sa.thread_insts, p->sb.thread_insts);
+    return difference(p->fixed_a, p->fixed_b);
 }
 
 static int by_size(const void *x, const void *y)
@@ -36,6 +52,15 @@ static int by_size(const void *x, const void *y)
     uint64_t m = MG_MAX(p->sa.thread_insts, p->sb.thread_insts), n = MG_MAX(q->sa.thread_insts, q->sb.thread_insts);
     if (m != n) return m > n ? -1 : 1;
     return strcmp((p->a ? p->a : p->b)->name, (q->a ? q->a : q->b)->name);
+}
+
+static void find_fixed(struct pair *p)
+{
+    if (!p->a || !p->b) return;
+    p->fixed_a = fixed_of(p->a, p);
+    p->fixed_b = fixed_of(p->b, p);
+    p->apart = p->sa.measured && p->sb.measured && p->sa.thread_insts - p->fixed_a != p->sb.thread_insts - p->fixed_b;
+    for (uint32_t i = 0; same_shape(p) && i < p->a->n_blocks; i++) p->apart |= stands_apart(p, i) && p->a->blocks[i].threads != p->b->blocks[i].threads;
 }
 
 static struct pair *pair_up(const struct mg_profile *a, const struct mg_profile *b, const struct mg_report_opts *o, uint32_t *n)
@@ -55,28 +80,33 @@ static struct pair *pair_up(const struct mg_profile *a, const struct mg_profile 
     for (uint32_t i = 0; i < *n; i++) {
         if (pairs[i].a) mg_kernel_sums_init(&pairs[i].sa, pairs[i].a);
         if (pairs[i].b) mg_kernel_sums_init(&pairs[i].sb, pairs[i].b);
+        find_fixed(&pairs[i]);
         pairs[i].pct = pair_difference(&pairs[i]);
     }
     free(taken);
     return pairs;
 }
 
-static void add_pct(struct mg_buf *out, double pct)
+static void add_pct(struct mg_buf *out, double pct, bool apart)
 {
-    if (isinf(pct)) mg_buf_printf(out, "%11s", "only one");
+    if (pct == 0 && apart) mg_buf_printf(out, "%11s", "timing");
+    else if (isinf(pct)) mg_buf_printf(out, "%11s", "only one");
     else if (pct == 0) mg_buf_printf(out, "%11s", "equal");
     else mg_buf_printf(out, "%+9.3g %%", pct);
 }
 
-/* Blocks whose entries differ, the largest difference in instructions first. */
-static void write_blocks(const struct pair *p, struct mg_buf *out)
+/* Blocks whose entries differ, the largest difference in instructions first; apart: those whose counts may
+ * depend on timing, else the others. */
+static void write_blocks(const struct pair *p, bool apart, struct mg_buf *out)
 {
-    uint32_t differing = 0, worst = 0;
+    uint32_t differing = 0, worst = 0, of = 0;
     uint64_t most = 0;
-    if (!p->a || !p->b || p->a->n_blocks != p->b->n_blocks || !p->sa.measured || !p->sb.measured) return;
+    if (!same_shape(p) || !p->sa.measured || !p->sb.measured) return;
     for (uint32_t i = 0; i < p->a->n_blocks; i++) {
         const struct mg_pblock *x = &p->a->blocks[i], *y = &p->b->blocks[i];
         uint64_t d = (x->threads > y->threads ? x->threads - y->threads : y->threads - x->threads) * x->n_insts;
+        if (stands_apart(p, i) != apart) continue;
+        of++;
         differing += d != 0;
         if (d > most) {
             most = d;
@@ -85,7 +115,7 @@ static void write_blocks(const struct pair *p, struct mg_buf *out)
     }
     if (!differing) return;
     const struct mg_pblock *x = &p->a->blocks[worst], *y = &p->b->blocks[worst];
-    mg_buf_printf(out, "%12s%u of %u blocks differ, most block %u", "", differing, p->a->n_blocks, worst);
+    mg_buf_printf(out, "%12s%u of %u blocks%s differ, most block %u", "", differing, of, apart ? " whose counts may depend on timing" : "", worst);
     if (x->file) mg_buf_printf(out, " (%s:%u)", x->file, x->line);
     mg_buf_adds(out, ": thread entries ");
     mg_add_grouped(out, x->threads);
@@ -94,32 +124,120 @@ static void write_blocks(const struct pair *p, struct mg_buf *out)
     mg_buf_addc(out, '\n');
 }
 
-double mg_report_diff(const struct mg_profile *a, const struct mg_profile *b, const struct mg_report_opts *o, struct mg_buf *out)
+static void release_pairs(struct pair *pairs, uint32_t n)
 {
-    uint32_t n, top = o && o->top ? o->top : 20, equal = 0;
-    double worst = 0;
-    struct pair *pairs = pair_up(a, b, o, &n);
-    if (n) qsort(pairs, n, sizeof *pairs, by_size);
-    mg_buf_printf(out, "%11s%10s%10s%22s%22s  kernel\n", "difference", "launches", "", "thread instructions", "");
-    for (uint32_t i = 0; i < n; i++) {
-        const struct pair *p = &pairs[i];
-        equal += p->pct == 0;
-        if (fabs(p->pct) > worst) worst = fabs(p->pct);
-        if (i >= top) continue;
-        add_pct(out, p->pct);
-        mg_add_count(out, p->a ? p->a->launches : 0, p->a != NULL, false, 10);
-        mg_add_count(out, p->b ? p->b->launches : 0, p->b != NULL, false, 10);
-        mg_add_count(out, p->sa.thread_insts, p->sa.measured, p->a && p->a->estimated, 22);
-        mg_add_count(out, p->sb.thread_insts, p->sb.measured, p->b && p->b->estimated, 22);
-        mg_buf_printf(out, "  %s\n", (p->a ? p->a : p->b)->demangled);
-        write_blocks(p, out);
-    }
-    if (n > top) mg_buf_printf(out, "  and %u more kernels\n", n - top);
-    mg_buf_printf(out, "%u of %u kernels equal in thread instructions\n", equal, n);
     for (uint32_t i = 0; i < n; i++) {
         mg_kernel_sums_release(&pairs[i].sa);
         mg_kernel_sums_release(&pairs[i].sb);
     }
     free(pairs);
+}
+
+static double worst_of(const struct pair *pairs, uint32_t n)
+{
+    double worst = 0;
+    for (uint32_t i = 0; i < n; i++) worst = fmax(worst, fabs(pairs[i].pct));
+    return worst;
+}
+
+double mg_report_diff(const struct mg_profile *a, const struct mg_profile *b, const struct mg_report_opts *o, struct mg_buf *out)
+{
+    uint32_t n, top = o && o->top ? o->top : 20, equal = 0, apart = 0;
+    struct pair *pairs = pair_up(a, b, o, &n);
+    if (n) qsort(pairs, n, sizeof *pairs, by_size);
+    mg_buf_printf(out, "%11s%10s%10s%22s%22s  kernel\n", "difference", "launches", "", "thread instructions", "");
+    for (uint32_t i = 0; i < n; i++) {
+        const struct pair *p = &pairs[i];
+        equal += p->pct == 0 && !p->apart;
+        apart += p->pct == 0 && p->apart;
+        if (i >= top) continue;
+        add_pct(out, p->pct, p->apart);
+        mg_add_count(out, p->a ? p->a->launches : 0, p->a != NULL, false, 10);
+        mg_add_count(out, p->b ? p->b->launches : 0, p->b != NULL, false, 10);
+        mg_add_count(out, p->sa.thread_insts, p->sa.measured, p->a && p->a->estimated, 22);
+        mg_add_count(out, p->sb.thread_insts, p->sb.measured, p->b && p->b->estimated, 22);
+        mg_buf_printf(out, "  %s\n", (p->a ? p->a : p->b)->demangled);
+        write_blocks(p, false, out);
+        write_blocks(p, true, out);
+    }
+    if (n > top) mg_buf_printf(out, "  and %u more kernels\n", n - top);
+    mg_buf_printf(out, "%u of %u kernels equal in thread instructions\n", equal, n);
+    if (apart) mg_buf_printf(out, "%u more differ only in blocks whose counts may depend on timing: no difference to --fail-over\n", apart);
+    double worst = worst_of(pairs, n);
+    release_pairs(pairs, n);
+    return worst;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------------- */
+
+static void key_two(struct mg_json *j, const char *key, bool has_a, uint64_t a, bool has_b, uint64_t b)
+{
+    mg_json_key(j, key);
+    mg_json_arr(j);
+    if (has_a) mg_json_u64(j, a);
+    else mg_json_null(j);
+    if (has_b) mg_json_u64(j, b);
+    else mg_json_null(j);
+    mg_json_end(j, ']');
+}
+
+static void key_pct(struct mg_json *j, const char *key, double pct)
+{
+    mg_json_key(j, key);
+    if (isinf(pct)) mg_json_null(j);
+    else mg_json_f64(j, pct);
+}
+
+static void json_blocks(struct mg_json *j, const struct pair *p)
+{
+    mg_json_key(j, "blocks");
+    mg_json_arr(j);
+    for (uint32_t i = 0; same_shape(p) && i < p->a->n_blocks; i++) {
+        const struct mg_pblock *x = &p->a->blocks[i], *y = &p->b->blocks[i];
+        if (!x->has_threads || !y->has_threads || x->threads == y->threads) continue;
+        mg_json_obj(j);
+        mg_json_key_u64(j, "id", i);
+        mg_json_key_str(j, "file", x->file);
+        mg_json_key_u64_if(j, "line", x->line != 0, x->line);
+        mg_json_key_u64(j, "ptx_line", x->ptx_line);
+        key_two(j, "thread_entries", true, x->threads, true, y->threads);
+        mg_json_key_bool(j, "timing_dependent", stands_apart(p, i));
+        mg_json_end(j, '}');
+    }
+    mg_json_end(j, ']');
+}
+
+double mg_report_diff_json(const struct mg_profile *a, const struct mg_profile *b, const struct mg_report_opts *o, double fail_over, struct mg_buf *out)
+{
+    struct mg_json j;
+    uint32_t n;
+    struct pair *pairs = pair_up(a, b, o, &n);
+    double worst = worst_of(pairs, n);
+    if (n) qsort(pairs, n, sizeof *pairs, by_size);
+    mg_json_init(&j, out, 1);
+    mg_json_obj(&j);
+    mg_json_key_u64(&j, "margay_json", 1);
+    key_pct(&j, "difference_pct", worst);
+    mg_json_key_bool(&j, "fails", fail_over >= 0 && worst > fail_over);
+    mg_json_key(&j, "kernels");
+    mg_json_arr(&j);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct pair *p = &pairs[i];
+        const struct mg_pkernel *k = p->a ? p->a : p->b;
+        mg_json_obj(&j);
+        mg_json_key_str(&j, "name", k->name);
+        mg_json_key_str(&j, "demangled", k->demangled);
+        key_two(&j, "launches", p->a, p->a ? p->a->launches : 0, p->b, p->b ? p->b->launches : 0);
+        key_two(&j, "thread_instructions", p->sa.measured, p->sa.thread_insts, p->sb.measured, p->sb.thread_insts);
+        key_two(&j, "compared_instructions", p->sa.measured && p->b, p->fixed_a, p->sb.measured && p->a, p->fixed_b);
+        key_pct(&j, "difference_pct", p->pct);
+        mg_json_key_bool(&j, "timing_differs", p->apart);
+        json_blocks(&j, p);
+        mg_json_end(&j, '}');
+    }
+    mg_json_end(&j, ']');
+    mg_json_end(&j, '}');
+    mg_buf_addc(out, '\n');
+    release_pairs(pairs, n);
     return worst;
 }

@@ -12,6 +12,13 @@ const char *mg_ran_text(enum mg_ran r)
     return r < MG_RAN_COUNT ? texts[r] : "rejected"; /* a coverage row of a kernel that never came to a launch */
 }
 
+uint32_t mg_timing_blocks(const struct mg_pkernel *k)
+{
+    uint32_t n = 0;
+    for (uint32_t b = 0; b < k->n_blocks; b++) n += k->blocks[b].timing_dependent == 1;
+    return n;
+}
+
 bool mg_report_shows(const struct mg_report_opts *o, const struct mg_pkernel *k)
 {
     if (!o || !o->kernel_glob) return true;

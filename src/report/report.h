@@ -47,8 +47,10 @@ void mg_coverage_release(struct mg_coverage *c);
 
 /* Two profiles side by side: kernels paired by (module, name), else by name alone. The result is the
  * largest difference in per cent of thread instructions over the kernels shown (infinite when a
- * kernel is in one profile only). */
+ * kernel is in one profile only); blocks whose counts may depend on timing are told apart and do not count. */
 double mg_report_diff(const struct mg_profile *a, const struct mg_profile *b, const struct mg_report_opts *o, struct mg_buf *out);
+/* The same as JSON. fail_over: the difference that fails, < 0: none does. */
+double mg_report_diff_json(const struct mg_profile *a, const struct mg_profile *b, const struct mg_report_opts *o, double fail_over, struct mg_buf *out);
 
 struct mg_opcount { const char *op; uint64_t threads, warps; bool has_warps, guarded; /* some counted instruction carries a guard */ };
 struct mg_kernel_sums {
@@ -61,6 +63,8 @@ void mg_kernel_sums_init(struct mg_kernel_sums *s, const struct mg_pkernel *k);
 void mg_launch_sums_init(struct mg_kernel_sums *s, const struct mg_pkernel *k, const struct mg_plaunch *l);
 void mg_kernel_sums_release(struct mg_kernel_sums *s);
 
+/* Blocks of the kernel whose counts may depend on timing. */
+uint32_t mg_timing_blocks(const struct mg_pkernel *k);
 bool mg_report_shows(const struct mg_report_opts *o, const struct mg_pkernel *k);
 /* What --csv would print is there (o->tool, o->table). */
 bool mg_report_has_table(const struct mg_profile *p, const struct mg_report_opts *o);

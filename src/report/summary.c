@@ -3,7 +3,23 @@
 
 #define SUMMARY_KERNELS 8
 #define SUMMARY_REASONS 6
+#define SUMMARY_TIMING 3
 #define SUMMARY_LINES 20 /* of tables of tools, two of each being its title and its heading */
+
+/* Kernels whose counts may be others in the next run. */
+static void add_timing(const struct mg_hot_kernel *hot, uint32_t n, struct mg_buf *out)
+{
+    uint32_t told = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t blocks = hot[i].s.measured ? mg_timing_blocks(hot[i].k) : 0;
+        if (!blocks) continue;
+        if (told++ >= SUMMARY_TIMING) continue;
+        mg_buf_adds(out, told == 1 ? "counts that may depend on timing: " : ", ");
+        mg_buf_printf(out, "%u of %u blocks of %.60s", blocks, hot[i].k->n_blocks, hot[i].k->demangled);
+    }
+    if (told > SUMMARY_TIMING) mg_buf_printf(out, " and of %u more kernels", told - SUMMARY_TIMING);
+    if (told) mg_buf_addc(out, '\n');
+}
 
 void mg_report_summary(const struct mg_profile *p, struct mg_buf *out)
 {
@@ -22,6 +38,7 @@ void mg_report_summary(const struct mg_profile *p, struct mg_buf *out)
         mg_buf_addc(out, '\n');
     }
     if (n > SUMMARY_KERNELS) mg_buf_printf(out, "  and %u more kernels\n", n - SUMMARY_KERNELS);
+    add_timing(hot, n, out);
     uint32_t lines = SUMMARY_LINES / MG_MAX(p->n_uses, 1u), rows = lines > 4 ? MG_MIN(lines - 4, 8u) : 1;
     mg_add_tools(p, &(struct mg_report_opts){.size = sizeof(struct mg_report_opts)}, rows, true, out);
     if (!p->n_processes) mg_buf_adds(out, "no CUDA call was seen\n");

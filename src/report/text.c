@@ -157,14 +157,17 @@ static void write_blocks(struct view *v, const struct mg_pkernel *k, const struc
         mg_buf_printf(v->out, "  %5u %5.1f %% ", b->id, 100 * share);
         bar_cell(v, share);
         mg_add_count(v->out, b->threads, b->has_threads, k->estimated, 18);
-        if (b->has_warps && b->warps) mg_buf_printf(v->out, "  %5.1f %%  ", 100.0 * (double)b->threads / (32.0 * (double)b->warps));
-        else mg_buf_adds(v->out, "        -  ");
+        mg_buf_adds(v->out, b->timing_dependent == 1 ? "*" : " ");
+        if (b->has_warps && b->warps) mg_buf_printf(v->out, " %5.1f %%  ", 100.0 * (double)b->threads / (32.0 * (double)b->warps));
+        else mg_buf_adds(v->out, "       -  ");
         write_place(v, k, b);
         trim_line(v->out);
     }
     uint32_t more = 0;
     for (uint32_t i = shown; i < k->n_blocks; i++) more += hot[i]->threads != 0;
     if (more) mg_buf_printf(v->out, "        and %u more blocks that ran\n", more);
+    uint32_t timing = mg_timing_blocks(k);
+    if (timing) mg_buf_printf(v->out, "        * its count may depend on timing (%u of %u blocks): another run may count otherwise\n", timing, k->n_blocks);
     free(hot);
 }
 

@@ -26,7 +26,7 @@ static const char *const texts[] = { /* ORDER STMT */
     [MG_STMT_exit] = "UPDATE process SET exit=?, closed=?",
     [MG_STMT_kernel] = "INSERT INTO kernel VALUES(?,?,?,?,?,?,?,?)",
     [MG_STMT_kernel_found] = "UPDATE kernel SET module=?2, regs_instrumented=?3, has_sites=?4 WHERE id=?1",
-    [MG_STMT_block] = "INSERT INTO block VALUES(?,?,?,?,?,?,?,?,?,?)",
+    [MG_STMT_block] = "INSERT INTO block VALUES(?,?,?,?,?,?,?,?,?,?,?)",
     [MG_STMT_module] = "INSERT OR IGNORE INTO module VALUES(?,?,?)",
     [MG_STMT_launch] = "INSERT INTO launch(id,kernel,grid_x,grid_y,grid_z,block_x,block_y,block_z,cluster_x,cluster_y,cluster_z,"
                        "static_shared,dyn_shared,device,stream,ctx,graph,ran,reason,cooperative,tools,args)"

@@ -5,7 +5,7 @@
 #include "store/store.h"
 
 #define MG_STORE_APP_ID 0x4d475052 /* "MGPR": PRAGMA application_id */
-#define MG_STORE_VERSION 3         /* PRAGMA user_version; readers take older, refuse newer */
+#define MG_STORE_VERSION 4         /* PRAGMA user_version; readers take older, refuse newer */
 
 /* Every table, in one batch. */
 extern const char mg_store_schema[];
@@ -30,6 +30,8 @@ uint8_t *mg_leb_write(uint8_t *p, uint64_t v);
 
 /* Sums launches into kernels; scales what was counted in one CTA or warp; sets the error of that. */
 void mg_profile_sum(struct mg_profile *p);
+/* Says of every block whether its count may depend on timing. */
+void mg_timing_resolve(struct mg_profile *p);
 /* Reads scope=, cta=, warp= of tool blocks from "blocks,scope=cta;other". */
 void mg_scope_parse(struct mg_pprocess *process);
 

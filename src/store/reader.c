@@ -232,7 +232,7 @@ static enum mg_err read_block(struct mg_one_db *o, sqlite3_stmt *st)
     struct mg_pblock *b = &k->blocks[id];
     if (b->id != UINT32_MAX) return MG_ERR_OK; /* the same kernel of another process */
     *b = (struct mg_pblock){.id = (uint32_t)id, .function = text_or_empty(o, st, 2), .label = text_or_empty(o, st, 3), .ptx_line = u32_at(st, 4),
-                            .file = mg_text_at(o, st, 5), .line = u32_at(st, 6), .n_insts = u32_at(st, 7)};
+                            .file = mg_text_at(o, st, 5), .line = u32_at(st, 6), .n_insts = u32_at(st, 7), .timing = mg_text_at(o, st, 10)};
     if (!parse_succs(o, text_or_empty(o, st, 8), k->n_blocks, b)) return mg_damaged(o, "a block's successors");
     if (!parse_ops(o, text_or_empty(o, st, 9), b)) return mg_damaged(o, "a block's opcodes");
     return MG_ERR_OK;
@@ -344,7 +344,7 @@ static enum mg_err read_tables(struct mg_one_db *o)
     }
     if (!err) err = mg_each_row(o, "id, name, demangled, module, regs_native, regs_instrumented, regs_estimated, has_sites,"
                                 " (SELECT count(*) FROM block b WHERE b.kernel=k.id)", "FROM kernel k ORDER BY id", read_kernel);
-    if (!err) err = mg_each_row(o, "kernel, id, function, label, ptx_line, file, line, n_insts, succs, ops", "FROM block ORDER BY kernel, id", read_block);
+    if (!err) err = mg_each_row(o, "kernel, id, function, label, ptx_line, file, line, n_insts, succs, ops, 4:timing", "FROM block ORDER BY kernel, id", read_block);
     if (!err) err = check_complete(o);
     if (!err) err = mg_each_row(o, "kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, cluster_x, cluster_y, cluster_z, static_shared, dyn_shared,"
                                    " device, stream, ctx, graph, ran, reason, cooperative, args, complete, why, start_ns, time_ns, replays, threads, warps,"
@@ -435,6 +435,7 @@ enum mg_err mg_profile_open_run(const char *dir, uint64_t run, struct mg_profile
         p->damaged = mg_arena_array(&p->arena, const char *, n_bad + 1);
         for (; p->n_damaged < n_bad; p->n_damaged++) p->damaged[p->n_damaged] = mg_arena_strndup(&p->arena, lines.at[p->n_damaged], strlen(lines.at[p->n_damaged]));
         mg_profile_sum(p);
+        mg_timing_resolve(p);
         *out = p;
     }
     mg_vec_release(&lines);

@@ -116,7 +116,8 @@ void mg_account_lost(struct mg_account *a, uint32_t table, uint64_t n);
 /* ---- reading (report/, study/): the join over all processes of DIR ---------------------------- */
 struct mg_profile; /* everything in memory, arena-owned, kernels merged by (module, name) in order of first use */
 struct mg_pblock { const char *function, *label, *file; uint32_t id, ptx_line, line, n_insts; const uint32_t *succs; uint32_t n_succs; const struct mg_site_op *ops; uint32_t n_ops;
-                   uint64_t threads, warps; bool has_threads, has_warps; };
+                   uint64_t threads, warps; bool has_threads, has_warps;
+                   const char *timing; /* as written; NULL: before version 4 */ int timing_dependent; /* 1: its count may depend on timing (analysis/timing.h), 0: not, -1: not known */ };
 struct mg_pkernel { uint32_t id; const char *name, *demangled /* never NULL */, *module; int32_t regs_native, regs_instrumented; bool regs_estimated; bool has_sites;
                     struct mg_pblock *blocks; uint32_t n_blocks; uint64_t launches, incomplete, instrumented; int schedule_dependent; /* of any launch: 1; -1 unknown of some, 0 of none */ uint64_t threads_launched; uint64_t time_ns, timed_launches;
                     /* Counted in one CTA or warp a launch and scaled to the grid (tool option scope=): block counts are estimates. */

@@ -271,7 +271,7 @@ static struct mg_row *block_row(const struct mg_site_block *b)
 {
     size_t succs_bytes = (size_t)b->n_succs * 11, ops_bytes = 0;
     for (uint32_t i = 0; i < b->n_ops; i++) ops_bytes += strlen(b->ops[i].op) + 24;
-    struct mg_row *r = mg_row_new(MG_STMT_block, mg_row_text_bytes(b->function) + mg_row_text_bytes(b->label) + mg_row_text_bytes(b->file) + succs_bytes + ops_bytes + 2);
+    struct mg_row *r = mg_row_new(MG_STMT_block, mg_row_text_bytes(b->function) + mg_row_text_bytes(b->label) + mg_row_text_bytes(b->file) + mg_row_text_bytes(b->timing) + succs_bytes + ops_bytes + 2);
     if (!r) return NULL;
     mg_row_int(r, 0);
     mg_row_int(r, b->id);
@@ -292,6 +292,7 @@ static struct mg_row *block_row(const struct mg_site_block *b)
         n += (size_t)snprintf(at + n, r->cap - r->used - n, "%s%s %u %u", i ? ";" : "", b->ops[i].op, b->ops[i].n, b->ops[i].n_guarded);
     mg_row_kept(r, n);
     r->cells[r->n - 1].kind = MG_CELL_text;
+    mg_row_text(r, b->timing);
     return r;
 }
 

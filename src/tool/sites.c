@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/timing.h"
+
 static const char *file_path(const struct mg_module *m, uint32_t index)
 {
     for (uint32_t i = 1; i < m->files.n; i++)
@@ -84,6 +86,16 @@ static void fill_block(struct filler *x, uint32_t func_ix, uint32_t block_ix)
     b->ops = ops;
 }
 
+static void find_timing(struct mg_sites *s, const struct mg_module *m)
+{
+    struct mg_timing *t = mg_timing_new(m, s->funcs, s->cfgs, s->n_funcs);
+    for (uint32_t i = 0; i < s->n_blocks; i++) {
+        struct mg_site_block *b = &s->blocks[i];
+        b->timing = mg_timing_text(t, t->of[b->func_ix][b->block_ix], &s->arena);
+    }
+    mg_timing_free(t);
+}
+
 struct mg_sites *mg_sites_new(const struct mg_module *m, mg_id kernel)
 {
     struct mg_sites *s = mg_xcalloc(1, sizeof *s);
@@ -106,6 +118,7 @@ struct mg_sites *mg_sites_new(const struct mg_module *m, mg_id kernel)
         for (uint32_t b = 0; b < s->cfgs[i]->n_blocks; b++) fill_block(&x, i, b);
     free(x.seen);
     free(x.ops);
+    find_timing(s, m);
     mg_callgraph_free(g);
     return s;
 }

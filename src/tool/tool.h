@@ -18,6 +18,7 @@ struct mg_site_block {
     uint32_t n_insts;
     const uint32_t *succs; uint32_t n_succs; /* dense ids */
     const struct mg_site_op *ops; uint32_t n_ops; /* sorted by op */
+    const char *timing;     /* does its count depend on timing: analysis/timing.h, mg_timing_text */
 };
 struct mg_sites {
     struct mg_arena arena;
