@@ -105,6 +105,8 @@ static int check_options(struct run *r)
         return mg_opt_usage(&page, STATUS_USAGE, "--channel wants block, drop, or 1/N with N from 1 to %u, not '%.200s'", UINT32_MAX, r->channel);
     if (r->time_limit > 0 && r->time_limit < 1e-6)
         return mg_opt_usage(&page, STATUS_USAGE, "--time-limit wants 0 (none) or a number from 0.000001 to 1000000000, not '%g'", r->time_limit);
+    if (r->dir && !*r->dir)
+        return mg_opt_usage(&page, STATUS_USAGE, "-o wants a directory, not ''");
     if (r->properties && strcmp(r->properties, "h200") && !mg_place_has(r->properties))
         return mg_opt_usage(&page, STATUS_USAGE, "--as %s: neither h200 nor a readable file", r->properties);
     return check_tools(r);

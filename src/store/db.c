@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -20,6 +21,8 @@
 #include <zstd.h>
 
 #include "store/priv.h"
+
+#define MOST_PATH 440 /* SQLite's 512, less the longest name that we give, and "-journal" */
 
 static const char *const texts[] = { /* ORDER STMT */
     [MG_STMT_process] = "INSERT INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,NULL,0,?)",
@@ -96,6 +99,16 @@ static bool files_are_ours(const struct mg_db *db)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+/* What a directory that is there is unfit for: the root is nobody's profile, and SQLite takes no longer names. */
+static enum mg_err check_dir(const char *dir, struct mg_diag *d)
+{
+    char full[PATH_MAX];
+    if (!realpath(dir, full)) return mg_diag_err(d, MG_ERR_IO, "cannot make the directory %s: %s", dir, strerror(errno));
+    if (!strcmp(full, "/")) return mg_diag_err(d, MG_ERR_IO, "%s is the root directory: a profile needs a directory of its own", dir);
+    if (strlen(full) > MOST_PATH) return mg_diag_err(d, MG_ERR_IO, "cannot make a profile in %s: its whole path has %zu bytes, more than the %d that a database can be in", dir, strlen(full), MOST_PATH);
+    return MG_ERR_OK;
+}
+
 enum mg_err mg_db_make_dir(const char *dir, struct mg_diag *d)
 {
     char path[4096];
@@ -109,13 +122,13 @@ enum mg_err mg_db_make_dir(const char *dir, struct mg_diag *d)
         *at = '/';
     }
     struct stat st;
-    if (!mkdir(path, 0777)) return MG_ERR_OK;
+    if (!mkdir(path, 0777)) return check_dir(path, d);
     int e = errno == ENOENT && parent && parent != EEXIST ? parent : errno;
     if (!stat(path, &st)) {
-        if (S_ISDIR(st.st_mode)) return MG_ERR_OK;
+        if (S_ISDIR(st.st_mode)) return check_dir(path, d);
         e = ENOTDIR;
     }
-    return mg_diag_err(d, MG_ERR_IO, "cannot make the directory %s: %s", dir, strerror(e));
+    return mg_diag_err(d, MG_ERR_IO, "cannot make the directory %s: %s", dir, !lstat(path, &st) && S_ISLNK(st.st_mode) ? "it is a symbolic link that leads nowhere" : strerror(e));
 }
 
 static enum mg_err sql_error(struct mg_db *db, int rc, const char *doing, struct mg_diag *d)
@@ -142,7 +155,10 @@ enum mg_err mg_db_open(struct mg_db *db, const char *path, struct mg_diag *d)
     *db = (struct mg_db){0};
     snprintf(db->path, sizeof db->path, "%s", path);
     opening = db;
-    int rc = sqlite3_open_v2(path, &db->sql, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, "unix");
+    bool scheme = !strncmp(path, "file:", 5); /* a directory of that name, no URI */
+    char beside[sizeof db->path + 2];
+    snprintf(beside, sizeof beside, "./%s", db->path);
+    int rc = sqlite3_open_v2(scheme ? beside : path, &db->sql, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, "unix");
     if (rc == SQLITE_OK) {
         char pragmas[200];
         sqlite3_busy_timeout(db->sql, 5000);

@@ -21,7 +21,7 @@
 static bool open_uri(sqlite3 **sql, const char *path, const char *query)
 {
     struct mg_buf uri = MG_BUF_INIT;
-    mg_buf_adds(&uri, "file:");
+    mg_buf_adds(&uri, *path == '/' ? "file://" : "file:"); /* an empty host, or //dir/x would be file x of the host dir */
     for (const char *c = path; *c; c++)
         if (strchr("%?#", *c)) mg_buf_printf(&uri, "%%%02x", *c);
         else mg_buf_addc(&uri, *c);

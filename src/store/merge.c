@@ -22,7 +22,8 @@ static enum mg_err copy_database(const char *from, const char *to, bool ranked, 
     char tmp[MG_FILE_TMP];
     enum mg_err err = mg_dbfile_open(&in, from, tmp, d);
     if (err) return err;
-    int rc = sqlite3_open_v2(to, &out, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+    char *beside = !strncmp(to, "file:", 5) ? sqlite3_mprintf("./%s", to) : NULL; /* a directory of that name, no URI */
+    int rc = sqlite3_open_v2(beside ? beside : to, &out, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
     sqlite3_backup *copy = rc == SQLITE_OK ? sqlite3_backup_init(out, "main", in, "main") : NULL;
     if (copy) {
         sqlite3_backup_step(copy, -1);
@@ -30,6 +31,7 @@ static enum mg_err copy_database(const char *from, const char *to, bool ranked, 
     }
     if (!copy || rc != SQLITE_OK) err = mg_diag_err(d, MG_ERR_IO, "cannot copy %s to %s: %s", from, to, sqlite3_errmsg(out));
     else if (ranked && set_rank(out, rank)) err = mg_diag_err(d, MG_ERR_INPUT, "%s is damaged: %s", from, sqlite3_errmsg(out));
+    sqlite3_free(beside);
     sqlite3_close(out);
     sqlite3_close(in);
     mg_dbfile_done(tmp);
