@@ -296,6 +296,13 @@ static int fill_config(struct run *r)
 /* ---- running ------------------------------------------------------------------------------------------------------ */
 
 static volatile sig_atomic_t child_pid;
+static struct sigaction file_size_signal; /* as we found it: the program gets it so */
+
+/* A file size limit then fails our writes, which is told, instead of killing us. */
+static void ignore_file_size(void)
+{
+    sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = SIG_IGN}, &file_size_signal);
+}
 
 static void forward(int sig)
 {
@@ -317,6 +324,7 @@ static void exec_program(struct run *r, int report_fd, const struct sigaction ol
 {
     sigaction(SIGINT, &old[0], NULL);
     sigaction(SIGQUIT, &old[1], NULL);
+    sigaction(SIGXFSZ, &file_size_signal, NULL);
     signal(SIGTERM, SIG_DFL);
     signal(SIGHUP, SIG_DFL);
     set_environment(r);
@@ -386,7 +394,7 @@ static bool is_strictly_good(const struct mg_profile *p)
 {
     struct mg_coverage c;
     mg_coverage_init(&c, p);
-    bool good = c.unknown == 0 && c.failed == 0 && !p->n_damaged;
+    bool good = c.unknown == 0 && c.empty == 0 && c.not_written == 0 && c.no_end == 0 && c.failed == 0 && !p->n_damaged;
     for (uint32_t i = 0; i < p->n_processes; i++)
         good = good && p->processes[i].closed;
     for (uint32_t i = 0; i < c.n_rows; i++)
@@ -557,6 +565,7 @@ int cmd_run(int argc, char **argv)
         return status;
     r.app = argv;
     r.n_app = n;
+    ignore_file_size();
     if (!mg_place_find(&r.place))
         return fail(STATUS_USAGE, "our own executable cannot be found: is /proc mounted?");
     status = check_options(&r);

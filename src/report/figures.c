@@ -68,6 +68,7 @@ void mg_coverage_init(struct mg_coverage *c, const struct mg_profile *p)
         if (l->ran == MG_RAN_UNKNOWN) c->unknown += l->replays;
         else c->launches += l->replays;
         if (l->ran == MG_RAN_INSTRUMENTED) c->instrumented += l->replays;
+        if (l->ran == MG_RAN_INSTRUMENTED && !l->complete && (!l->why || !strncmp(l->why, "its end was not written", 23))) c->no_end += l->replays;
         if (l->ran == MG_RAN_FAILED) c->failed += l->replays;
         if (l->timed) {
             timed += l->replays;
@@ -78,9 +79,12 @@ void mg_coverage_init(struct mg_coverage *c, const struct mg_profile *p)
             *mg_vec_push(&rows) = (struct keyed_row){{p->kernels[l->kernel].name, l->reason ? l->reason : "no reason recorded", l->replays, l->ran}, l->kernel};
     }
     for (uint32_t i = 0; i < p->n_unknowns; i++) {
-        c->unknown += p->unknowns[i].n;
+        if (p->unknowns[i].not_written) c->launches += p->unknowns[i].n, c->not_written += p->unknowns[i].n;
+        else c->unknown += p->unknowns[i].n;
         *mg_vec_push(&rows) = (struct keyed_row){{p->unknowns[i].what, p->unknowns[i].reason, p->unknowns[i].n, p->unknowns[i].n ? MG_RAN_UNKNOWN : MG_RAN_COUNT}, UINT64_MAX};
     }
+    for (uint32_t i = 0; i < p->n_processes; i++) c->open += !p->processes[i].closed;
+    c->empty = p->n_empty;
     c->timed = timed != 0 && c->launches;
     if (c->timed) {
         c->time_pct = time_ns ? 100.0 * (double)instrumented_ns / (double)time_ns : 100.0 * (double)c->instrumented / (double)c->launches;

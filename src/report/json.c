@@ -103,6 +103,10 @@ static void write_coverage(struct mg_json *j, const struct mg_profile *p)
     mg_json_key_u64(j, "instrumented", c.instrumented);
     mg_json_key_u64(j, "failed", c.failed);
     mg_json_key_u64(j, "unknown", c.unknown);
+    mg_json_key_u64(j, "not_written", c.not_written);
+    mg_json_key_u64(j, "no_end", c.no_end);
+    mg_json_key_u64(j, "open_processes", c.open);
+    mg_json_key_u64(j, "empty_processes", c.empty);
     mg_json_key_u64_if(j, "device_launches", !nvidia, c.device_launches); /* on a GPU nobody counts them */
     key_f64_if(j, "time_pct", c.timed, c.time_pct);
     key_f64_if(j, "timed_pct", c.launches != 0, c.timed ? c.timed_pct : 0);

@@ -37,6 +37,10 @@ void mg_report_charts(const struct mg_profile *p, const struct mg_report_opts *o
 struct mg_coverage_row { const char *kernel, *reason; uint64_t launches; enum mg_ran ran; };
 struct mg_coverage {
     uint64_t launches, instrumented, failed, unknown;
+    uint64_t not_written;      /* of the launches: recording had stopped, nothing else is known of them */
+    uint32_t open;             /* processes that recorded no end of their own: they run still, were killed, or could not write */
+    uint32_t empty;            /* processes that could record nothing at all */
+    uint64_t no_end;           /* of the launches: instrumented ones whose end was never told, and so not in the counts */
     uint64_t device_launches;  /* made by kernels; in none of the above */
     bool timed;                /* any launch was */
     double time_pct, timed_pct; /* of measured kernel time, of launches; meaningful when timed */

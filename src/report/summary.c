@@ -41,7 +41,7 @@ void mg_report_summary(const struct mg_profile *p, struct mg_buf *out)
     add_timing(hot, n, out);
     uint32_t lines = SUMMARY_LINES / MG_MAX(p->n_uses, 1u), rows = lines > 4 ? MG_MIN(lines - 4, 8u) : 1;
     mg_add_tools(p, &(struct mg_report_opts){.size = sizeof(struct mg_report_opts)}, rows, true, out);
-    if (!p->n_processes) mg_buf_adds(out, "no CUDA call was seen\n");
+    if (!p->n_processes && !p->n_empty) mg_buf_adds(out, "no CUDA call was seen\n");
     mg_add_coverage(p, out, SUMMARY_REASONS);
     mg_hot_release(hot, n);
 }

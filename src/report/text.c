@@ -69,7 +69,7 @@ static void write_title(struct view *v)
         const struct mg_pprocess *q = &v->p->processes[0];
         mg_buf_printf(v->out, "on %s: %s, %u SMs", q->device_kind, q->device_name, q->sms);
     } else {
-        mg_buf_adds(v->out, "no CUDA call was made");
+        mg_buf_adds(v->out, v->p->n_empty ? "CUDA was used, but nothing could be recorded" : "no CUDA call was made");
     }
     if (v->p->n_processes > 1) mg_buf_printf(v->out, "; %u processes", v->p->n_processes);
     if (exit_code >= 0) mg_buf_printf(v->out, "; exit status %d", exit_code);

@@ -79,6 +79,14 @@ static void add_other_ptx(const struct mg_profile *p, struct mg_buf *out)
     }
 }
 
+/* Are there launches of this kernel that did complete, for all that is known, but whose end could not be written? */
+static bool is_unwritten(const struct mg_profile *p, uint32_t kernel)
+{
+    for (uint64_t i = 0; i < p->n_launches; i++)
+        if (p->launches[i].kernel == kernel && p->launches[i].why && !strncmp(p->launches[i].why, "its end was not written", 23)) return true;
+    return false;
+}
+
 /* Launches of a kernel that did not complete, by id. */
 static void add_incomplete(const struct mg_profile *p, uint32_t kernel, struct mg_buf *out)
 {
@@ -86,7 +94,7 @@ static void add_incomplete(const struct mg_profile *p, uint32_t kernel, struct m
     uint32_t n = 0;
     mg_buf_printf(out, "  %s: ", p->kernels[kernel].demangled);
     mg_add_grouped(out, p->kernels[kernel].incomplete);
-    mg_buf_adds(out, " did not complete (");
+    mg_buf_adds(out, is_unwritten(p, kernel) ? " ended after recording had stopped (" : " did not complete (");
     for (uint64_t i = 0; i < p->n_launches && n <= named; i++) {
         const struct mg_plaunch *l = &p->launches[i];
         if (l->complete || l->kernel != kernel) continue;
@@ -127,6 +135,18 @@ void mg_add_coverage(const struct mg_profile *p, struct mg_buf *out, uint32_t ma
         mg_add_grouped(out, c.failed);
         mg_buf_adds(out, " failed");
     }
+    if (c.no_end) {
+        mg_buf_adds(out, ", ");
+        mg_add_grouped(out, c.no_end);
+        mg_buf_adds(out, " of them without an end and not in the counts");
+    }
+    if (c.not_written) {
+        mg_buf_adds(out, ", ");
+        mg_add_grouped(out, c.not_written);
+        mg_buf_adds(out, " not written");
+    }
+    if (c.open) mg_buf_printf(out, ", %u process%s without a recorded end", c.open, c.open == 1 ? "" : "es");
+    if (c.empty) mg_buf_printf(out, ", %u process%s of which nothing could be recorded", c.empty, c.empty == 1 ? "" : "es");
     if (c.unknown) {
         mg_buf_adds(out, ", ");
         mg_add_grouped(out, c.unknown);

@@ -45,6 +45,7 @@ static const char *const texts[] = { /* ORDER STMT */
     [MG_STMT_cells] = "INSERT OR REPLACE INTO cells VALUES(?,?,?,?)",
     [MG_STMT_entries] = "INSERT OR REPLACE INTO entries VALUES(?,?,?,?,?,?)",
     [MG_STMT_launch_cells] = "INSERT INTO launch_cells VALUES(?,?,?)",
+    [MG_STMT_not_written] = "UPDATE unknown SET n=? WHERE what='" MG_STORE_NOT_WRITTEN "'",
 };
 _Static_assert(MG_COUNT_OF(texts) == MG_STMT_COUNT, "ORDER STMT");
 
@@ -182,6 +183,41 @@ enum mg_err mg_db_open(struct mg_db *db, const char *path, struct mg_diag *d)
     return MG_ERR_OK;
 }
 
+/* ---- room for the last words ------------------------------------------------------------------- */
+
+#define SPARE_BYTES 65536u
+
+/* Blocks of the disk that belong to us until somebody has to be told that it is full: a file without a name
+ * that nothing but a mapping holds, so that no descriptor of the application's can be ours. */
+static void *keep_spare(const char *path)
+{
+    char name[sizeof((struct mg_db *)0)->path + 8];
+    snprintf(name, sizeof name, "%s-spare", path);
+    int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) return NULL;
+    unlink(name);
+    void *p = posix_fallocate(fd, 0, SPARE_BYTES) ? MAP_FAILED : mmap(NULL, SPARE_BYTES, PROT_NONE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (p == MAP_FAILED) return NULL;
+    madvise(p, SPARE_BYTES, MADV_DONTFORK);
+    return p;
+}
+
+static void give_spare(struct mg_db *db)
+{
+    if (db->spare) munmap(db->spare, SPARE_BYTES);
+    db->spare = NULL;
+}
+
+void mg_db_make_room(struct mg_db *db)
+{
+    give_spare(db);
+    if (!db->sql || !files_are_ours(db)) return;
+    opening = db;
+    sqlite3_exec(db->sql, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
+    opening = NULL;
+}
+
 enum mg_err mg_db_claim(struct mg_db *db, const char *dir, uint32_t pid, struct mg_diag *d)
 {
     char path[4096];
@@ -194,7 +230,11 @@ enum mg_err mg_db_claim(struct mg_db *db, const char *dir, uint32_t pid, struct 
         int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd >= 0) {
             close(fd);
-            return mg_db_open(db, path, d);
+            void *spare = keep_spare(path);
+            err = mg_db_open(db, path, d);
+            db->spare = spare;
+            if (err) give_spare(db);
+            return err;
         }
         if (errno != EEXIST || attempt == 10000) err = mg_diag_err(d, MG_ERR_IO, "cannot create %s: %s", path, strerror(errno));
     }
@@ -282,7 +322,10 @@ static enum mg_err reopen(struct mg_db *db, struct mg_diag *d)
         unlink(beside);
         return mg_diag_err(d, MG_ERR_STATE, "the program closed the file descriptors of %s, which cannot be opened again: %s", path, strerror(e));
     }
-    return mg_db_open(db, path, d);
+    void *spare = db->spare;
+    enum mg_err err = mg_db_open(db, path, d);
+    db->spare = spare;
+    return err;
 }
 
 static enum mg_err write_once(struct mg_db *db, const struct mg_row *rows, struct mg_diag *d)
@@ -316,6 +359,7 @@ enum mg_err mg_db_write(struct mg_db *db, const struct mg_row *rows, struct mg_d
 
 void mg_db_close(struct mg_db *db, bool last)
 {
+    give_spare(db);
     if (!db->sql || !files_are_ours(db)) return; /* closing would close the program's files */
     opening = db;
     for (int i = 0; i < MG_STMT_COUNT; i++) sqlite3_finalize(db->stmts[i]);

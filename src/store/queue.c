@@ -104,16 +104,13 @@ static size_t weight(const struct mg_row *r)
     return sizeof *r + r->cap;
 }
 
-void mg_queue_push(struct mg_queue *q, struct mg_row *r)
+bool mg_queue_push(struct mg_queue *q, struct mg_row *r)
 {
     while (q->bytes > q->cap_bytes && !q->broken) {
         pthread_cond_signal(&q->work);
         pthread_cond_wait(&q->drained, &q->lock);
     }
-    if (q->broken) {
-        free_rows(r);
-        return;
-    }
+    if (q->broken) return false;
     *q->tail = r;
     for (; r; r = r->next) {
         q->tail = &r->next;
@@ -123,6 +120,7 @@ void mg_queue_push(struct mg_queue *q, struct mg_row *r)
         q->idle = false;
         pthread_cond_signal(&q->work);
     }
+    return true;
 }
 
 static void wait_until(struct mg_queue *q, uint64_t ns)
@@ -185,7 +183,7 @@ void mg_queue_flush_locked(struct mg_queue *q, uint64_t wait_ns)
     uint64_t mine = ++q->wanted, until = mg_now_ns() + wait_ns;
     struct timespec t = {.tv_sec = (time_t)(until / 1000000000u), .tv_nsec = (long)(until % 1000000000u)};
     pthread_cond_signal(&q->work);
-    while (q->done < mine && !q->broken)
+    while (q->done < mine)
         if (pthread_cond_timedwait(&q->drained, &q->lock, &t)) break;
 }
 

@@ -45,8 +45,8 @@ struct mg_queue {
 bool mg_queue_init(struct mg_queue *q, size_t cap_bytes);
 void mg_queue_release(struct mg_queue *q);
 /* With q->lock held. Consumes the row and those chained to it, which are committed together. May wait
- * while the queue is full. */
-void mg_queue_push(struct mg_queue *q, struct mg_row *r);
+ * while the queue is full. False: broken, the rows stay the caller's. */
+bool mg_queue_push(struct mg_queue *q, struct mg_row *r);
 /* Waits for rows, a flush or the end, at most once per interval_ns unless asked; NULL with *end set
  * when closing and empty. *ticket is what mg_queue_written must be told afterwards. */
 struct mg_row *mg_queue_take(struct mg_queue *q, uint64_t interval_ns, uint64_t *ticket, size_t *bytes, bool *end);

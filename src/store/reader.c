@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <zstd.h>
 
 #include "base/buf.h"
@@ -284,9 +285,24 @@ static enum mg_err read_launch(struct mg_one_db *o, sqlite3_stmt *st)
     return err;
 }
 
+/* Launches that stand in the profile, but whose end does not, because recording had stopped by then. */
+static void tell_missing_ends(struct mg_one_db *o, const char *reason)
+{
+    const char *why = NULL;
+    for (uint64_t i = o->r->n_launches; i && o->r->launches[i - 1].process == o->process; i--) {
+        struct mg_plaunch *l = &o->r->launches[i - 1];
+        if (l->complete || l->why) continue;
+        if (!why) why = mg_arena_printf(&o->r->p->arena, "its end was not written: %s", reason);
+        l->why = why;
+    }
+}
+
 static enum mg_err read_unknown(struct mg_one_db *o, sqlite3_stmt *st)
 {
-    *mg_vec_push(&o->r->unknowns) = (struct mg_punknown){text_or_empty(o, st, 0), text_or_empty(o, st, 2), (uint64_t)sqlite3_column_int64(st, 1)};
+    struct mg_punknown u = {text_or_empty(o, st, 0), text_or_empty(o, st, 2), (uint64_t)sqlite3_column_int64(st, 1), false};
+    u.not_written = !strcmp(u.what, MG_STORE_NOT_WRITTEN) || (!strcmp(u.what, "launch") && !strncmp(u.reason, "recording stopped: ", 19)); /* as older writers said it */
+    *mg_vec_push(&o->r->unknowns) = u;
+    if (u.not_written) tell_missing_ends(o, u.reason);
     return MG_ERR_OK;
 }
 
@@ -321,14 +337,26 @@ static enum mg_err check_complete(struct mg_one_db *o)
     return MG_ERR_OK;
 }
 
+/* Of this run, when one was asked for? Nothing in it says so: only its time does. */
+static void count_empty(struct mg_one_db *o)
+{
+    struct stat st;
+    bool later = !stat(o->path, &st) && (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec + 1000000000u >= o->r->run;
+    const char *base = strrchr(o->path, '/');
+    bool launcher = base && !strncmp(base, "/run-", 5);
+    o->r->p->n_empty += !launcher && (!o->r->run || later);
+}
+
 static enum mg_err read_tables(struct mg_one_db *o)
 {
     sqlite3_exec(o->sql, "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0", NULL, NULL, NULL);
     if (sqlite3_exec(o->sql, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) return sql_failed(o);
     int64_t version = pragma_at(o, "PRAGMA user_version"), app = pragma_at(o, "PRAGMA application_id");
     if (version < 0 || app < 0) return sql_failed(o);
-    if (!version && !app && !pragma_at(o, "PRAGMA page_count")) return MG_ERR_OK; /* claimed, nothing written yet */
-    if (!version && !app && !pragma_at(o, "SELECT count(*) FROM sqlite_schema")) return MG_ERR_OK;
+    if (!version && !app && (!pragma_at(o, "PRAGMA page_count") || !pragma_at(o, "SELECT count(*) FROM sqlite_schema"))) { /* claimed, nothing written yet */
+        count_empty(o);
+        return MG_ERR_OK;
+    }
     if (app != MG_STORE_APP_ID) return mg_diag_err(o->r->diag, MG_ERR_INPUT, "%s is no margay profile", o->path);
     if (version > MG_STORE_VERSION)
         return mg_diag_err(o->r->diag, MG_ERR_INPUT, "%s was written by a newer margay (profile version %lld, this one reads up to %d)", o->path,
@@ -337,6 +365,7 @@ static enum mg_err read_tables(struct mg_one_db *o)
     enum mg_err err = mg_each_row(o, "1", "FROM sqlite_schema WHERE type NOT IN ('table','index') OR (type='index' AND name NOT LIKE 'sqlite_autoindex%') LIMIT 1", no_view);
     if (!err) err = mg_each_row(o, "pid, argv, exit, 2:id", "FROM run ORDER BY pid", read_run);
     if (!err) err = mg_each_row(o, "pid, ppid, rank, exe, argv, device_kind, device_name, sms, sm, properties, tools, start_unix_ns, exit, closed, 2:run", "FROM process", read_process);
+    if (!err && o->process == UINT32_MAX) count_empty(o);
     if (err || o->process == UINT32_MAX) return err;
     if (o->r->run && o->r->processes.at[o->process].run != o->r->run) { /* of another run: as if it were not there */
         o->r->processes.n--;

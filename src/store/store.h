@@ -88,7 +88,9 @@ struct mg_store_done {
     int schedule_dependent;   /* warp counts depend on the schedule (docs/schedule.md): 1, 0 not, -1 unknown */
 };
 void mg_store_launch_done(struct mg_store *s, uint64_t launch, const struct mg_store_done *done);
-/* Launches nobody could count, with the reason. */
+/* Launches nobody could count, with the reason. The writer itself adds one of this name when recording stops: launches that
+ * ran and are not in the profile. */
+#define MG_STORE_NOT_WRITTEN "not written"
 void mg_store_unknown(struct mg_store *s, const char *what, uint64_t n, const char *reason);
 /* Free-form result of a tool: JSON text kept under tools/<tool>/<key>. */
 void mg_store_tool_json(struct mg_store *s, const char *tool, const char *key, const char *json);
@@ -129,7 +131,7 @@ struct mg_plaunch { uint64_t id; uint32_t process, kernel; uint32_t grid[3], blo
                     uint64_t tools; /* bit u: ran with mg_profile.uses[u] */ };
 struct mg_pprocess { const char *path; /* of its database */ uint32_t pid, ppid; int32_t rank; const char *exe; const char **argv; uint32_t argc; const char *device_kind, *device_name, *properties, *tools; uint32_t sms, sm; int exit_code; bool closed; enum mg_blocks_scope scope; uint64_t scope_cta; uint32_t scope_warp; /* what `tools` says of blocks */ uint64_t start_unix_ns, run; };
 struct mg_prun { uint64_t run; /* 0 before version 2 */ uint32_t pid; const char **argv; uint32_t argc; int exit_code; }; /* by a launcher; -1: not ended or unknown */
-struct mg_punknown { const char *what, *reason; uint64_t n; };
+struct mg_punknown { const char *what, *reason; uint64_t n; bool not_written; /* they ran; recording had stopped */ };
 struct mg_ptool { const char *tool, *key, *json; uint32_t process; };
 /* Tools: joined over processes by name, options and path; regions by tool and kernel while their shapes agree. */
 struct mg_puse { const char *name, *args, *path; };
@@ -142,6 +144,7 @@ struct mg_profile {
     struct mg_intern names; /* texts of the rows */
     const char *dir;
     struct mg_prun *runs; uint32_t n_runs;
+    uint32_t n_empty; /* processes that claimed a database and could write nothing into it */
     struct mg_pprocess *processes; uint32_t n_processes; /* the first to make a CUDA call first, then by rank and start */
     struct mg_pkernel *kernels; uint32_t n_kernels;
     struct mg_plaunch *launches; uint64_t n_launches;

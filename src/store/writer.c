@@ -34,10 +34,17 @@ struct mg_store {
     bool opened;
     bool left;                 /* under queue.lock, as what follows: mg_store_leave was called last */
     uint32_t n_kernels, n_uses;
-    uint64_t n_launches, n_lost; /* n_lost: since recording stopped */
+    uint64_t n_launches;
+    uint64_t first_lost;       /* launches from this number on are not in the database; UINT64_MAX: all are */
+    uint64_t lost_drops;       /* of those, the ones that the driver refused */
+    uint64_t lost_replays;     /* replays of nodes, besides the first, whose end was not written, and launches that nobody could count */
+    struct mg_row *late_drops; /* refused launches that stand in the database: taken out at the end */
     int exit_code;             /* set by close */
     char *stopped;             /* the writer's: why recording stopped */
+    bool noted;                /* the writer's: the database says so */
 };
+
+enum { REPLAYS_CELL = 5 }; /* of the statement `done` */
 
 static bool is_ours(const struct mg_store *s)
 {
@@ -56,19 +63,6 @@ static struct mg_row *exit_row(int exit_code, bool closed)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* rows: those that could not be written */
-static void stop_recording(struct mg_store *s, const struct mg_row *rows, const struct mg_diag *d, enum mg_err err)
-{
-    char line[5000];
-    mg_queue_break(&s->queue);
-    pthread_mutex_lock(&s->queue.lock);
-    for (; rows; rows = rows->next) s->n_lost += rows->stmt == MG_STMT_launch;
-    pthread_mutex_unlock(&s->queue.lock);
-    s->stopped = strdup(mg_diag_first(d, err));
-    snprintf(line, sizeof line, "%s; recording stops, what was recorded before stays readable", mg_diag_first(d, err));
-    if (s->say) s->say(line);
-}
-
 static void free_rows(struct mg_row *rows)
 {
     while (rows) {
@@ -78,21 +72,89 @@ static void free_rows(struct mg_row *rows)
     }
 }
 
-/* A last try, now that nothing more will come: how many launches are missing, and why. */
-static void write_lost(struct mg_store *s)
+/* Under queue.lock, in the order of the rows: launches and their ends that will not be written, so that
+ * what is in the database and what is missing add up. */
+static void lose_launch(struct mg_store *s, uint64_t id)
+{
+    s->first_lost = MG_MIN(s->first_lost, id);
+}
+
+static void lose_row(struct mg_store *s, const struct mg_row *r)
+{
+    uint64_t id = r->n ? (uint64_t)r->cells[0].i : 0;
+    if (r->stmt == MG_STMT_launch) lose_launch(s, id);
+    if (r->stmt == MG_STMT_done) s->lost_replays += (uint64_t)r->cells[REPLAYS_CELL].i - 1;
+    if (r->stmt == MG_STMT_unknown) s->lost_replays += (uint64_t)r->cells[1].i;
+    if (r->stmt != MG_STMT_drop) return;
+    if (id >= s->first_lost) {
+        s->lost_drops++;
+        return;
+    }
+    struct mg_row *keep = mg_row_new(MG_STMT_drop, 0);
+    if (!keep) return;
+    mg_row_int(keep, (int64_t)id);
+    keep->next = s->late_drops;
+    s->late_drops = keep;
+}
+
+static void lose_rows(struct mg_store *s, const struct mg_row *rows)
+{
+    pthread_mutex_lock(&s->queue.lock);
+    for (; rows; rows = rows->next) lose_row(s, rows);
+    pthread_mutex_unlock(&s->queue.lock);
+}
+
+/* How many launches are missing, and why: at once when recording stops, while there is room, and again at
+ * the end, when the number is known. */
+static void note_lost(struct mg_store *s, struct mg_row *end)
 {
     char why[1000];
     snprintf(why, sizeof why, "recording stopped: %s", s->stopped ? s->stopped : "out of memory");
-    struct mg_row *r = mg_row_new(MG_STMT_unknown, strlen(why) + 8), *end = exit_row(s->exit_code, true);
-    if (r && end && s->db.sql) {
-        mg_row_text(r, "launch");
-        mg_row_int(r, (int64_t)s->n_lost);
-        mg_row_text(r, why);
-        r->next = end;
-        (void)!mg_db_write(&s->db, s->n_lost ? r : end, NULL);
+    struct mg_row *r = mg_row_new(s->noted ? MG_STMT_not_written : MG_STMT_unknown, strlen(why) + sizeof MG_STORE_NOT_WRITTEN);
+    if (!r || !s->db.sql) {
+        free(r);
+        return;
     }
-    free(r);
+    pthread_mutex_lock(&s->queue.lock);
+    uint64_t n = (s->first_lost < s->n_launches ? s->n_launches - s->first_lost : 0) - s->lost_drops + s->lost_replays;
+    struct mg_row *drops = s->late_drops;
+    s->late_drops = NULL;
+    pthread_mutex_unlock(&s->queue.lock);
+    if (!s->noted) mg_row_text(r, MG_STORE_NOT_WRITTEN);
+    mg_row_int(r, (int64_t)n);
+    if (!s->noted) mg_row_text(r, why);
+    struct mg_row **tail = &r->next;
+    for (*tail = drops; *tail; tail = &(*tail)->next) {}
+    *tail = end;
+    enum mg_err err = mg_db_write(&s->db, r, NULL);
+    if (err) {
+        mg_db_make_room(&s->db);
+        err = mg_db_write(&s->db, r, NULL);
+    }
+    s->noted |= !err;
+    *tail = NULL;
+    free_rows(r);
+}
+
+static void note_left(struct mg_store *s)
+{
+    pthread_mutex_lock(&s->queue.lock);
+    struct mg_row *end = s->left ? exit_row(s->exit_code, true) : NULL;
+    pthread_mutex_unlock(&s->queue.lock);
+    note_lost(s, end);
     free(end);
+}
+
+/* rows: those that could not be written */
+static void stop_recording(struct mg_store *s, const struct mg_row *rows, const struct mg_diag *d, enum mg_err err)
+{
+    char line[5000];
+    mg_queue_break(&s->queue);
+    lose_rows(s, rows);
+    s->stopped = strdup(mg_diag_first(d, err));
+    note_lost(s, NULL);
+    snprintf(line, sizeof line, "%s; recording stops, what was recorded before stays readable", mg_diag_first(d, err));
+    if (s->say) s->say(line);
 }
 
 static void *write_all(void *arg)
@@ -105,6 +167,7 @@ static void *write_all(void *arg)
     pthread_cond_broadcast(&s->queue.drained);
     pthread_mutex_unlock(&s->queue.lock);
     if (s->open_err) return NULL;
+    uint64_t told = 0;
     for (uint64_t interval = COMMIT_MIN_NS;;) {
         uint64_t ticket;
         size_t bytes;
@@ -117,13 +180,21 @@ static void *write_all(void *arg)
             err = mg_db_write(&s->db, rows, &d);
             if (err) stop_recording(s, rows, &d, err);
             mg_diag_release(&d);
+        } else if (err) {
+            lose_rows(s, rows);
+            if (ticket != told) note_left(s); /* the process may leave now */
         }
+        told = ticket;
         free_rows(rows);
         interval = MG_MIN(MG_MAX((mg_now_ns() - start) * COMMIT_SHARE, COMMIT_MIN_NS), COMMIT_MAX_NS);
         mg_queue_written(&s->queue, ticket, bytes);
         if (end) break;
     }
-    if (err) write_lost(s);
+    if (err || s->queue.broken) {
+        struct mg_row *end = exit_row(s->exit_code, true);
+        note_lost(s, end);
+        free(end);
+    }
     mg_db_close(&s->db, true);
     free(s->stopped);
     return NULL;
@@ -141,9 +212,11 @@ static void push(struct mg_store *s, struct mg_row *r)
     if (s->left) { /* it went on: an exec that failed, a handler that returned */
         struct mg_row *back = exit_row(-1, false);
         s->left = false;
-        if (back) mg_queue_push(&s->queue, back);
+        if (back && !mg_queue_push(&s->queue, back)) free(back);
     }
-    mg_queue_push(&s->queue, r);
+    if (mg_queue_push(&s->queue, r)) return;
+    for (const struct mg_row *lost = r; lost; lost = lost->next) lose_row(s, lost);
+    free_rows(r);
 }
 
 static void lock_push(struct mg_store *s, struct mg_row *r)
@@ -203,6 +276,7 @@ enum mg_err mg_store_open(const char *dir, const struct mg_store_process *p, voi
         return mg_diag_err(d, MG_ERR_NO_MEMORY, "cannot create %s: out of memory", dir);
     }
     s->pid = getpid();
+    s->first_lost = UINT64_MAX;
     s->say = say;
     s->dir = dir;
     s->diag = d;
@@ -234,7 +308,7 @@ void mg_store_close(struct mg_store *s, int exit_code)
     struct mg_row *r = exit_row(exit_code, true);
     pthread_mutex_lock(&s->queue.lock);
     s->exit_code = exit_code;
-    if (r) mg_queue_push(&s->queue, r);
+    if (r && !mg_queue_push(&s->queue, r)) free(r);
     s->queue.closing = true;
     pthread_cond_signal(&s->queue.work);
     pthread_mutex_unlock(&s->queue.lock);
@@ -253,9 +327,10 @@ void mg_store_leave(struct mg_store *s, int exit_code)
 {
     if (!is_ours(s) || !mg_queue_lock_soon(&s->queue, LEAVE_WAIT_NS)) return;
     struct mg_row *r = exit_row(exit_code, true);
-    if (r) mg_queue_push(&s->queue, r);
+    s->exit_code = exit_code;
     s->left = r != NULL;
-    mg_queue_flush_locked(&s->queue, LEAVE_WAIT_NS);
+    if (r && !mg_queue_push(&s->queue, r)) free(r);
+    mg_queue_flush_locked(&s->queue, LEAVE_WAIT_NS); /* once recording has stopped: for the note of what is missing */
     pthread_mutex_unlock(&s->queue.lock);
 }
 
@@ -397,7 +472,7 @@ uint64_t mg_store_launch(struct mg_store *s, const struct mg_store_launch *l)
     uint64_t id = s->n_launches++;
     if (r) r->cells[0].i = (int64_t)id;
     push(s, r);
-    s->n_lost += s->queue.broken;
+    if (s->queue.broken) lose_launch(s, id);
     pthread_mutex_unlock(&s->queue.lock);
     return id;
 }

@@ -3,7 +3,8 @@
  *   closefrom                closes every descriptor from 3 on, opens /dev/null at 3 to 20 and 512 to 530
  *   daemon=MS                goes into the background; the rest happens there, after so many milliseconds
  *   locale                   takes the locale of its environment
- *   sleep=MS  print=TEXT  sum (of the first 1024 words of the buffer)  sync=0 launches without waiting */
+ *   sleep=MS  print=TEXT  sum (of the first 1024 words of the buffer)  sync=0 launches without waiting
+ *   times=N                  launches each kernel that follows so often */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -26,7 +27,7 @@ LIST
 
 static void *module, *lib;
 static uint64_t buffer;
-static int sync_each = 1;
+static int sync_each = 1, times = 1;
 
 static int begin(void)
 {
@@ -51,7 +52,7 @@ static int launch(char *what)
     sscanf(at, ":%u,%u,%u:%u,%u,%u:%u", &g[0], &g[1], &g[2], &b[0], &b[1], &b[2], &n);
     *at = 0;
     int rc = cuModuleGetFunction(&f, module, what);
-    if (!rc)
+    for (int i = 0; i < times && !rc; i++)
         rc = cuLaunchKernel(f, g[0], g[1], g[2], b[0], b[1], b[2], 0, NULL, params, NULL);
     if (!rc && sync_each)
         rc = cuCtxSynchronize();
@@ -97,6 +98,8 @@ int main(int argc, char **argv)
             printf("locale %s\n", setlocale(LC_ALL, "") ? localeconv()->decimal_point : "none");
         } else if (!strcmp(a, "closefrom")) {
             close_all();
+        } else if (!strncmp(a, "times=", 6)) {
+            times = atoi(a + 6);
         } else if (!strcmp(a, "sync=0")) {
             sync_each = 0;
         } else if (begin()) {
