@@ -6,6 +6,7 @@
 #ifndef MG_ANALYSIS_ANALYSIS_H
 #define MG_ANALYSIS_ANALYSIS_H
 
+#include "analysis/graph.h"
 #include "ir/ir.h"
 
 #define MG_NO_BLOCK UINT32_MAX
@@ -24,7 +25,8 @@ struct mg_cfg {
     const struct mg_module *m;
     mg_id func;
     struct mg_block *blocks; uint32_t n_blocks;
-    uint32_t *edges, *preds;
+    uint32_t *edges; const uint32_t *preds;
+    struct mg_graph succ, pred; /* the same edges as graphs: succ.to is edges, pred.to is preds */
     uint32_t *rpo;        /* blocks in reverse postorder (reachable ones first, rest in id order), n_blocks */
     uint32_t *rpo_ix;     /* block -> position in rpo */
     bool *reachable;
@@ -37,8 +39,8 @@ struct mg_cfg {
 /* Meta instructions (MG_NF_META) never begin or end a block and are not counted. */
 struct mg_cfg *mg_cfg_new(const struct mg_module *m, mg_id func);
 void mg_cfg_free(struct mg_cfg *c);
-/* Blocks from whose head a lane can come to the end of block `to` (to itself included). */
-void mg_cfg_find_reaching(const struct mg_cfg *c, uint32_t to, bool *reach);
+/* Sets `reach` to the blocks from whose head a lane can come to the end of block `to` (to itself included). */
+void mg_cfg_find_reaching(const struct mg_cfg *c, uint32_t to, uint64_t *reach);
 static inline uint32_t mg_cfg_block_of(const struct mg_cfg *c, mg_id node)
 {
     return node >= c->node_lo && node < c->node_hi ? c->block_of[node - c->node_lo] : MG_NO_BLOCK;

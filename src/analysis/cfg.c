@@ -164,6 +164,21 @@ static void add_label_edge(struct builder *b, struct mg_block *k, uint32_t *n_ed
         add_edge(b->c, k, n_edges, b->block_of_label[label - b->label_lo]);
 }
 
+/* The edges as graphs, and each block's run of predecessors. */
+static void link_graphs(struct mg_cfg *c, uint32_t n_edges)
+{
+    uint32_t *at = mg_arena_array(&c->arena, uint32_t, c->n_blocks + 1);
+    for (uint32_t i = 0; i < c->n_blocks; i++) at[i] = c->blocks[i].succ_at;
+    at[c->n_blocks] = n_edges;
+    c->succ = (struct mg_graph){c->n_blocks, at, c->edges};
+    c->pred = mg_graph_reversed(&c->arena, &c->succ);
+    c->preds = c->pred.to;
+    for (uint32_t i = 0; i < c->n_blocks; i++) {
+        c->blocks[i].pred_at = c->pred.at[i];
+        c->blocks[i].n_preds = mg_graph_degree(&c->pred, i);
+    }
+}
+
 static void connect(struct builder *b)
 {
     const struct mg_module *m = b->m;
@@ -191,49 +206,19 @@ static void connect(struct builder *b)
                 add_label_edge(b, k, &n_edges, m->opnds.at[t->first_opnd + q].id);
         }
     }
-    c->preds = mg_arena_array(&c->arena, uint32_t, n_edges + 1);
-    for (uint32_t e = 0; e < n_edges; e++) c->blocks[c->edges[e]].n_preds++;
-    uint32_t at = 0;
-    for (uint32_t i = 0; i < c->n_blocks; i++) {
-        c->blocks[i].pred_at = at;
-        at += c->blocks[i].n_preds;
-        c->blocks[i].n_preds = 0;
-    }
-    for (uint32_t i = 0; i < c->n_blocks; i++)
-        for (uint32_t e = 0; e < c->blocks[i].n_succs; e++) {
-            struct mg_block *to = &c->blocks[c->edges[c->blocks[i].succ_at + e]];
-            c->preds[to->pred_at + to->n_preds++] = i;
-        }
+    link_graphs(c, n_edges);
 }
 
-/* Reverse postorder of a depth-first search that takes successors in the order of `edges`; blocks
- * the search does not reach follow in id order. */
-static void order_blocks(const struct mg_cfg *c, const uint32_t *edges, uint32_t *order, bool *reached)
+/* Reverse postorder from the entry; blocks that it does not reach follow in id order. */
+static void order_blocks(const struct mg_graph *g, uint32_t *order, bool *reached)
 {
-    uint32_t n = c->n_blocks, depth = 0, post = n;
-    struct frame { uint32_t block, next; } *stack = mg_xmalloc(sizeof *stack * (n + 1));
-    if (n) {
-        stack[depth++] = (struct frame){0, 0};
-        reached[0] = true;
+    uint64_t *seen = mg_xcalloc(mg_bits_words(g->n) + 1, sizeof *seen);
+    uint32_t n = g->n ? mg_graph_order(g, 0, seen, order) : 0;
+    for (uint32_t i = 0; i < g->n; i++) {
+        reached[i] = mg_has(seen, i);
+        if (!reached[i]) order[n++] = i;
     }
-    while (depth) {
-        struct frame *top = &stack[depth - 1];
-        const struct mg_block *k = &c->blocks[top->block];
-        if (top->next < k->n_succs) {
-            uint32_t to = edges[k->succ_at + top->next++];
-            if (reached[to]) continue;
-            reached[to] = true;
-            stack[depth++] = (struct frame){to, 0};
-        } else {
-            order[--post] = top->block;
-            depth--;
-        }
-    }
-    free(stack);
-    uint32_t n_reached = n - post;
-    memmove(order, order + post, sizeof *order * n_reached);
-    for (uint32_t i = 0; i < n; i++)
-        if (!reached[i]) order[n_reached++] = i;
+    free(seen);
 }
 
 /* The order in which the ranking search visits successors: those that leave more loops of `from`
@@ -252,9 +237,7 @@ static void sort_for_rank(const struct mg_loops *l, uint32_t from, uint32_t *e, 
 
 static void rank_blocks(struct mg_cfg *c)
 {
-    uint32_t n_edges = 0;
-    for (uint32_t i = 0; i < c->n_blocks; i++) n_edges += c->blocks[i].n_succs;
-    uint32_t *edges = mg_xmalloc(sizeof *edges * (n_edges + 1));
+    uint32_t n_edges = c->succ.at[c->n_blocks], *edges = mg_xmalloc(sizeof *edges * (n_edges + 1));
     memcpy(edges, c->edges, sizeof *edges * n_edges);
     struct mg_loops *l = mg_loops_new(c);
     for (uint32_t i = 0; i < c->n_blocks; i++)
@@ -262,7 +245,7 @@ static void rank_blocks(struct mg_cfg *c)
     mg_loops_free(l);
     uint32_t *order = mg_xmalloc(sizeof *order * (c->n_blocks + 1));
     bool *reached = mg_xcalloc(c->n_blocks + 1, sizeof *reached);
-    order_blocks(c, edges, order, reached);
+    order_blocks(&(struct mg_graph){c->n_blocks, c->succ.at, edges}, order, reached);
     for (uint32_t i = 0; i < c->n_blocks; i++) c->rank[order[i]] = i;
     free(reached);
     free(order);
@@ -287,7 +270,7 @@ struct mg_cfg *mg_cfg_new(const struct mg_module *m, mg_id func)
     c->rpo_ix = mg_arena_array(&c->arena, uint32_t, c->n_blocks + 1);
     c->rank = mg_arena_array(&c->arena, uint32_t, c->n_blocks + 1);
     c->reachable = mg_arena_array(&c->arena, bool, c->n_blocks + 1);
-    order_blocks(c, c->edges, c->rpo, c->reachable);
+    order_blocks(&c->succ, c->rpo, c->reachable);
     for (uint32_t i = 0; i < c->n_blocks; i++) c->rpo_ix[c->rpo[i]] = i;
     rank_blocks(c);
     free(b.targeted);
@@ -303,20 +286,9 @@ void mg_cfg_free(struct mg_cfg *c)
     free(c);
 }
 
-void mg_cfg_find_reaching(const struct mg_cfg *c, uint32_t to, bool *reach)
+void mg_cfg_find_reaching(const struct mg_cfg *c, uint32_t to, uint64_t *reach)
 {
-    uint32_t *stack = mg_xmalloc(sizeof *stack * (c->n_blocks + 1)), n = 0;
-    memset(reach, 0, c->n_blocks);
-    stack[n++] = to;
-    reach[to] = true;
-    while (n) {
-        const struct mg_block *k = &c->blocks[stack[--n]];
-        for (uint32_t i = 0; i < k->n_preds; i++) {
-            uint32_t p = c->preds[k->pred_at + i];
-            if (reach[p]) continue;
-            reach[p] = true;
-            stack[n++] = p;
-        }
-    }
-    free(stack);
+    memset(reach, 0, sizeof *reach * mg_bits_words(c->n_blocks));
+    mg_put(reach, to);
+    mg_graph_close(&c->pred, reach, NULL);
 }

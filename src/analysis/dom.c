@@ -9,58 +9,40 @@
 
 /* The graph the iteration runs on: nodes 0..n-1 are blocks, node n is the root in front of block 0
  * (behind all leaving blocks, when reversed). */
-struct graph {
-    const struct mg_cfg *c;
-    bool post;
-    uint32_t n;
+struct rooted {
+    struct mg_arena arena;
+    struct mg_graph succ, pred;
     uint32_t *order, *number; /* reverse postorder from the root, and its inverse; UNDEFINED: not reached */
     uint32_t n_order;
 };
 
-static bool next_edge(const struct graph *g, uint32_t x, uint32_t *i, uint32_t *to)
+static void make_rooted(struct rooted *g, const struct mg_cfg *c, bool post)
 {
-    const struct mg_cfg *c = g->c;
-    if (x == g->n) { /* the root */
-        if (!g->post) {
-            *to = 0;
-            return (*i)++ == 0 && g->n;
-        }
-        while (*i < g->n && !c->blocks[*i].leaves) ++*i;
-        *to = *i;
-        return (*i)++ < g->n;
+    uint32_t n = c->n_blocks, n_edges = c->succ.at[n], k = 0;
+    uint32_t *from = mg_xmalloc(sizeof *from * (n_edges + n + 1)), *to = mg_xmalloc(sizeof *to * (n_edges + n + 1));
+    const struct mg_graph *way = post ? &c->pred : &c->succ;
+    for (uint32_t b = 0; b < n; b++) {
+        if (post ? c->blocks[b].leaves : !b) from[k] = n, to[k++] = b;
+        MG_EACH_EDGE(way, b, e) from[k] = b, to[k++] = way->to[e];
     }
-    const struct mg_block *k = &c->blocks[x];
-    if (*i >= (g->post ? k->n_preds : k->n_succs)) return false;
-    *to = g->post ? c->preds[k->pred_at + *i] : c->edges[k->succ_at + *i];
-    ++*i;
-    return true;
+    g->succ = mg_graph_of_pairs(&g->arena, n + 1, from, to, k);
+    g->pred = mg_graph_reversed(&g->arena, &g->succ);
+    free(from);
+    free(to);
 }
 
-static void order_graph(struct graph *g)
+static void order_rooted(struct rooted *g)
 {
-    uint32_t n = g->n + 1, depth = 0, post = n;
-    struct frame { uint32_t node, next; } *stack = mg_xmalloc(sizeof *stack * (n + 1));
+    uint32_t n = g->succ.n;
+    uint64_t *seen = mg_arena_array(&g->arena, uint64_t, mg_bits_words(n));
+    g->order = mg_arena_array(&g->arena, uint32_t, n);
+    g->number = mg_arena_array(&g->arena, uint32_t, n);
     memset(g->number, 0xff, sizeof *g->number * n);
-    stack[depth++] = (struct frame){g->n, 0};
-    g->number[g->n] = 0;
-    while (depth) {
-        struct frame *top = &stack[depth - 1];
-        uint32_t to;
-        if (!next_edge(g, top->node, &top->next, &to)) {
-            g->order[--post] = top->node;
-            depth--;
-        } else if (g->number[to] == UNDEFINED) {
-            g->number[to] = 0;
-            stack[depth++] = (struct frame){to, 0};
-        }
-    }
-    free(stack);
-    g->n_order = n - post;
-    memmove(g->order, g->order + post, sizeof *g->order * g->n_order);
+    g->n_order = mg_graph_order(&g->succ, n - 1, seen, g->order);
     for (uint32_t i = 0; i < g->n_order; i++) g->number[g->order[i]] = i;
 }
 
-static uint32_t meet(const struct graph *g, const uint32_t *idom, uint32_t a, uint32_t b)
+static uint32_t meet(const struct rooted *g, const uint32_t *idom, uint32_t a, uint32_t b)
 {
     while (a != b) {
         while (g->number[a] > g->number[b]) a = idom[a];
@@ -69,53 +51,43 @@ static uint32_t meet(const struct graph *g, const uint32_t *idom, uint32_t a, ui
     return a;
 }
 
-static uint32_t meet_preds(const struct graph *g, const uint32_t *idom, uint32_t x)
+static uint32_t meet_preds(const struct rooted *g, const uint32_t *idom, uint32_t x)
 {
-    const struct mg_cfg *c = g->c;
-    const struct mg_block *k = &c->blocks[x];
-    uint32_t n = g->post ? k->n_succs : k->n_preds, now = UNDEFINED;
-    if (g->post ? k->leaves : x == 0) now = g->n;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t p = g->post ? c->edges[k->succ_at + i] : c->preds[k->pred_at + i];
+    uint32_t now = UNDEFINED;
+    MG_EACH_EDGE(&g->pred, x, e) {
+        uint32_t p = g->pred.to[e];
         if (g->number[p] == UNDEFINED || idom[p] == UNDEFINED) continue;
         now = now == UNDEFINED ? p : meet(g, idom, now, p);
     }
     return now;
 }
 
-/* Numbers the tree and lists children. */
-static void number_tree(struct mg_dom *d, const struct graph *g, const uint32_t *idom)
+struct numbering { struct mg_dom *d; uint32_t count; };
+
+static void enter_tree(void *user, uint32_t node)
 {
-    uint32_t n = g->n, count = 0;
-    d->kids_at = mg_arena_array(&d->arena, uint32_t, n + 2);
-    d->kids = mg_arena_array(&d->arena, uint32_t, n + 1);
-    uint32_t *fill = mg_xcalloc(n + 2, sizeof *fill), *at = mg_xcalloc(n + 3, sizeof *at);
+    struct numbering *y = user;
+    if (node < y->d->n_blocks) y->d->pre[node] = ++y->count;
+}
+
+static void leave_tree(void *user, uint32_t node)
+{
+    struct numbering *y = user;
+    if (node < y->d->n_blocks) y->d->last[node] = y->count;
+}
+
+/* Lists children and numbers the tree. */
+static void number_tree(struct mg_dom *d, const uint32_t *idom)
+{
+    uint32_t n = d->n_blocks, k = 0, *parent = mg_xmalloc(sizeof *parent * (n + 1)), *kid = mg_xmalloc(sizeof *kid * (n + 1));
     for (uint32_t b = 0; b < n; b++)
-        if (idom[b] != UNDEFINED) at[idom[b] + 1]++;
-    for (uint32_t b = 0; b <= n; b++) at[b + 1] += at[b];
-    uint32_t *kids = mg_xcalloc(n + 1, sizeof *kids);
-    for (uint32_t b = 0; b < n; b++)
-        if (idom[b] != UNDEFINED) kids[at[idom[b]] + fill[idom[b]]++] = b;
-    memcpy(d->kids_at, at, sizeof *at * (n + 1));
-    memcpy(d->kids, kids, sizeof *kids * n);
-    struct frame { uint32_t node, next; } *stack = mg_xmalloc(sizeof *stack * (n + 2));
-    uint32_t depth = 0;
-    stack[depth++] = (struct frame){n, at[n]};
-    while (depth) {
-        struct frame *top = &stack[depth - 1];
-        if (top->next < at[top->node + 1]) {
-            uint32_t kid = kids[top->next++];
-            d->pre[kid] = ++count;
-            stack[depth++] = (struct frame){kid, at[kid]};
-        } else {
-            if (top->node < n) d->last[top->node] = count;
-            depth--;
-        }
-    }
-    free(stack);
-    free(kids);
-    free(at);
-    free(fill);
+        if (idom[b] != UNDEFINED) parent[k] = idom[b], kid[k++] = b;
+    d->kids = mg_graph_of_pairs(&d->arena, n + 1, parent, kid, k);
+    uint64_t *seen = mg_xcalloc(mg_bits_words(n + 1), sizeof *seen);
+    mg_graph_walk(&d->kids, n, seen, &(struct mg_graph_visit){enter_tree, leave_tree, &(struct numbering){.d = d}});
+    free(seen);
+    free(parent);
+    free(kid);
 }
 
 static struct mg_dom *solve(const struct mg_cfg *c, bool post)
@@ -127,9 +99,10 @@ static struct mg_dom *solve(const struct mg_cfg *c, bool post)
     d->idom = mg_arena_array(&d->arena, uint32_t, n + 1);
     d->pre = mg_arena_array(&d->arena, uint32_t, n + 1);
     d->last = mg_arena_array(&d->arena, uint32_t, n + 1);
-    uint32_t *words = mg_xmalloc(sizeof *words * 3 * ((size_t)n + 1)), *idom = words + 2 * ((size_t)n + 1);
-    struct graph g = {.c = c, .post = post, .n = n, .order = words, .number = words + n + 1};
-    order_graph(&g);
+    uint32_t *idom = mg_xmalloc(sizeof *idom * (n + 1));
+    struct rooted g = {0};
+    make_rooted(&g, c, post);
+    order_rooted(&g);
     memset(idom, 0xff, sizeof *idom * (n + 1));
     idom[n] = n;
     for (bool changed = true; changed;) {
@@ -140,9 +113,10 @@ static struct mg_dom *solve(const struct mg_cfg *c, bool post)
             idom[x] = now;
         }
     }
-    number_tree(d, &g, idom);
+    number_tree(d, idom);
     for (uint32_t b = 0; b < n; b++) d->idom[b] = idom[b] == n ? (post ? MG_DOM_ROOT : MG_NO_BLOCK) : idom[b];
-    free(words);
+    mg_arena_release(&g.arena);
+    free(idom);
     return d;
 }
 

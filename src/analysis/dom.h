@@ -14,7 +14,7 @@ struct mg_dom {
                             * reach (no path from the entry; postdominators: no way to leave);
                             * MG_DOM_ROOT: postdominated by leaving alone */
     uint32_t *pre, *last;  /* numbers of the tree walk: a dominates b if pre[a] <= pre[b] <= last[a] */
-    uint32_t *kids_at, *kids; /* children of b: kids[kids_at[b] .. kids_at[b + 1]), in id order */
+    struct mg_graph kids;  /* the tree: edges to children, in id order; node n_blocks is the root of all */
 };
 struct mg_dom *mg_dom_new(const struct mg_cfg *c);
 struct mg_dom *mg_postdom_new(const struct mg_cfg *c);

@@ -248,11 +248,11 @@ static mg_id first_def(const struct finder *f, const struct mg_iv *v)
 {
     mg_id outside = 0;
     uint32_t n = 0;
-    bool *leads = mg_xcalloc(f->c->n_blocks + 1, sizeof *leads);
+    uint64_t *leads = mg_xcalloc(mg_bits_words(f->c->n_blocks) + 1, sizeof *leads);
     mg_cfg_find_reaching(f->c, f->l->loops[v->loop].header, leads);
     for (uint32_t i = f->defs_at[v->reg - f->lo]; i < f->defs_at[v->reg - f->lo + 1]; i++) {
         uint32_t b = mg_cfg_block_of(f->c, f->defs[i]);
-        if (b != MG_NO_BLOCK && (mg_loops_contains(f->l, v->loop, b) || !leads[b])) continue;
+        if (b != MG_NO_BLOCK && (mg_loops_contains(f->l, v->loop, b) || !mg_has(leads, b))) continue;
         outside = f->defs[i];
         n++;
     }

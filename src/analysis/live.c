@@ -52,20 +52,12 @@ static void summarise(struct mg_live *l, const struct mg_cfg *c, uint32_t b)
     }
 }
 
-static bool update(struct mg_live *l, const struct mg_cfg *c, uint32_t b)
+/* From what is live behind a block to what is live in front of it. */
+static void pass_block(void *user, uint32_t block, uint64_t *row)
 {
-    const struct mg_block *k = &c->blocks[b];
-    size_t row = (size_t)b * l->n_words;
-    bool changed = false;
-    for (uint32_t w = 0; w < l->n_words; w++) {
-        uint64_t out = 0;
-        for (uint32_t i = 0; i < k->n_succs; i++) out |= l->in[(size_t)c->edges[k->succ_at + i] * l->n_words + w];
-        uint64_t in = l->use[row + w] | (out & ~l->def[row + w]);
-        l->out[row + w] = out;
-        changed |= in != l->in[row + w];
-        l->in[row + w] = in;
-    }
-    return changed;
+    const struct mg_live *l = user;
+    const uint64_t *use = l->use + (size_t)block * l->n_words, *def = l->def + (size_t)block * l->n_words;
+    for (uint32_t w = 0; w < l->n_words; w++) row[w] = use[w] | (row[w] & ~def[w]);
 }
 
 struct mg_live *mg_live_new(const struct mg_cfg *c)
@@ -80,10 +72,12 @@ struct mg_live *mg_live_new(const struct mg_cfg *c)
     l->use = mg_arena_array(&l->arena, uint64_t, words);
     l->def = mg_arena_array(&l->arena, uint64_t, words);
     for (uint32_t b = 0; b < c->n_blocks; b++) summarise(l, c, b);
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (uint32_t i = c->n_blocks; i-- > 0;) changed |= update(l, c, c->rpo[i]);
-    }
+    uint32_t *back = mg_xmalloc(sizeof *back * (c->n_blocks + 1));
+    for (uint32_t i = 0; i < c->n_blocks; i++) back[i] = c->rpo[c->n_blocks - 1 - i];
+    mg_dataflow_run(&(struct mg_dataflow){.g = &c->pred, .order = back, .any = true, .words = l->n_words, .rows = l->out, .pass = pass_block, .user = l});
+    free(back);
+    memcpy(l->in, l->out, sizeof *l->in * l->n_words * c->n_blocks);
+    for (uint32_t b = 0; b < c->n_blocks; b++) pass_block(l, b, l->in + (size_t)b * l->n_words);
     return l;
 }
 

@@ -1,12 +1,12 @@
-/* Loops by nested strongly connected components; see loop.h. Needs blocks and edges of the CFG
- * alone, because mg_cfg_new itself asks for loops while it ranks blocks. */
+/* Loops by nested strongly connected components; see loop.h. */
 #include "analysis/loop.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct nest {
-    const struct mg_cfg *c;
+    const struct mg_graph *succ, *pred;
+    const bool *reachable;
     struct mg_loops *l;
     MG_VEC(struct mg_loop) loops;
     /* Tarjan's algorithm, restricted to the blocks of one region */
@@ -31,7 +31,6 @@ static void add_task(struct nest *s, uint32_t at, uint32_t n, uint32_t loop)
 /* A component that is a loop: note it, and look inside later. */
 static void add_loop(struct nest *s, uint32_t parent, const uint32_t *blocks, uint32_t n)
 {
-    const struct mg_cfg *c = s->c;
     uint32_t ix = s->loops.n, at = s->blocks.n;
     struct mg_loop lp = {.header = UINT32_MAX, .parent = parent, .n_blocks = n,
                          .depth = parent == MG_NO_LOOP ? 1 : s->loops.at[parent].depth + 1};
@@ -40,12 +39,8 @@ static void add_loop(struct nest *s, uint32_t parent, const uint32_t *blocks, ui
         s->l->loop_of[blocks[i]] = ix;
     }
     for (uint32_t i = 0; i < n; i++) {
-        const struct mg_block *k = &c->blocks[blocks[i]];
         bool entered = blocks[i] == 0;
-        for (uint32_t e = 0; e < k->n_preds && !entered; e++) {
-            uint32_t p = c->preds[k->pred_at + e];
-            entered = s->l->loop_of[p] != ix && c->reachable[p];
-        }
+        MG_EACH_EDGE(s->pred, blocks[i], e) entered |= s->l->loop_of[s->pred->to[e]] != ix && s->reachable[s->pred->to[e]];
         if (!entered) continue;
         s->is_header[blocks[i]] = true;
         lp.header = MG_MIN(lp.header, blocks[i]);
@@ -57,16 +52,14 @@ static void add_loop(struct nest *s, uint32_t parent, const uint32_t *blocks, ui
 
 static bool has_self_edge(const struct nest *s, uint32_t b)
 {
-    const struct mg_block *k = &s->c->blocks[b];
-    for (uint32_t e = 0; e < k->n_succs; e++)
-        if (s->c->edges[k->succ_at + e] == b) return !s->is_header[b];
+    MG_EACH_EDGE(s->succ, b, e)
+        if (s->succ->to[e] == b) return !s->is_header[b];
     return false;
 }
 
 /* Components of region r reached from `root`. Edges to headers of enclosing loops do not count. */
 static void search(struct nest *s, uint32_t r, uint32_t parent, uint32_t root)
 {
-    const struct mg_cfg *c = s->c;
     uint32_t depth = 0;
     s->frames[depth++] = root;
     s->index[root] = s->low[root] = s->counter++;
@@ -75,9 +68,8 @@ static void search(struct nest *s, uint32_t r, uint32_t parent, uint32_t root)
     s->on_stack[root] = true;
     while (depth) {
         uint32_t b = s->frames[depth - 1];
-        const struct mg_block *k = &c->blocks[b];
-        if (s->next[b] < k->n_succs) {
-            uint32_t to = c->edges[k->succ_at + s->next[b]++];
+        if (s->next[b] < mg_graph_degree(s->succ, b)) {
+            uint32_t to = s->succ->to[s->succ->at[b] + s->next[b]++];
             if (s->region[to] != r || s->is_header[to]) continue;
             if (s->index[to] == UINT32_MAX) {
                 s->index[to] = s->low[to] = s->counter++;
@@ -113,23 +105,28 @@ static void run_region(struct nest *s, const uint32_t *blocks, uint32_t n, uint3
         if (s->index[blocks[i]] == UINT32_MAX) search(s, r, parent, blocks[i]);
 }
 
-static bool may_loop(const struct mg_cfg *c)
+static bool may_loop(const struct mg_graph *g)
 {
-    for (uint32_t i = 0; i < c->n_blocks; i++)
-        for (uint32_t e = 0; e < c->blocks[i].n_succs; e++)
-            if (c->edges[c->blocks[i].succ_at + e] <= i) return true;
+    for (uint32_t x = 0; x < g->n; x++)
+        MG_EACH_EDGE(g, x, e)
+            if (g->to[e] <= x) return true;
     return false;
 }
 
 struct mg_loops *mg_loops_new(const struct mg_cfg *c)
 {
+    return mg_loops_of(&c->succ, &c->pred, c->reachable);
+}
+
+struct mg_loops *mg_loops_of(const struct mg_graph *succ, const struct mg_graph *pred, const bool *reachable)
+{
     struct mg_loops *l = mg_xcalloc(1, sizeof *l);
-    uint32_t n = c->n_blocks;
+    uint32_t n = succ->n;
     l->n_blocks = n;
     l->loop_of = mg_arena_alloc(&l->arena, sizeof(uint32_t) * (n + 1));
     memset(l->loop_of, 0xff, sizeof(uint32_t) * (n + 1));
-    if (!may_loop(c)) return l;
-    struct nest s = {.c = c, .l = l};
+    if (!may_loop(succ)) return l;
+    struct nest s = {.succ = succ, .pred = pred, .reachable = reachable, .l = l};
     uint32_t *words = mg_xcalloc((size_t)n * 7 + 7, sizeof *words);
     bool *flags = mg_xcalloc((size_t)n * 2 + 2, sizeof *flags);
     s.region = words;
@@ -142,7 +139,7 @@ struct mg_loops *mg_loops_new(const struct mg_cfg *c)
     s.is_header = flags + n;
     uint32_t *all = words + 6 * (size_t)n, n_all = 0;
     for (uint32_t i = 0; i < n; i++)
-        if (c->reachable[i]) all[n_all++] = i;
+        if (reachable[i]) all[n_all++] = i;
     run_region(&s, all, n_all, MG_NO_LOOP);
     for (uint32_t t = 0; t < s.n_tasks; t++) {
         struct task task = s.tasks[t];

@@ -24,6 +24,8 @@ struct mg_loops {
     uint32_t n_blocks;
 };
 struct mg_loops *mg_loops_new(const struct mg_cfg *c);
+/* Of any graph; pred: its edges reversed; node 0 is entered from outside; nodes that are not reachable are in no loop. */
+struct mg_loops *mg_loops_of(const struct mg_graph *succ, const struct mg_graph *pred, const bool *reachable);
 void mg_loops_free(struct mg_loops *l);
 /* 0: in no loop. */
 static inline uint32_t mg_loops_depth(const struct mg_loops *l, uint32_t block)

@@ -19,6 +19,7 @@ struct maker {
     uint32_t *current;          /* register - reg_lo -> value in force, 0: entry value not made yet */
     uint32_t *entry;            /* register - reg_lo -> its entry value */
     struct undo { uint32_t reg, value; } *undo; uint32_t n_undo, cap_undo;
+    uint32_t *undo_at; /* by block: n_undo before it was named */
 };
 
 static uint32_t add_value(struct maker *k, struct mg_ssa_value v)
@@ -160,29 +161,30 @@ static void name_block(struct maker *k, uint32_t b)
     }
 }
 
+static void enter_block(void *user, uint32_t b)
+{
+    struct maker *k = user;
+    k->undo_at[b] = k->n_undo;
+    name_block(k, b);
+}
+
+static void leave_block(void *user, uint32_t b)
+{
+    struct maker *k = user;
+    while (k->n_undo > k->undo_at[b]) {
+        struct undo u = k->undo[--k->n_undo];
+        k->current[u.reg] = u.value;
+    }
+}
+
 static void rename_all(struct maker *k)
 {
-    uint32_t n = k->c->n_blocks, depth = 0;
-    struct frame { uint32_t block, next, undo; } *stack = mg_xmalloc(sizeof *stack * (n + 1));
-    if (n) {
-        stack[depth++] = (struct frame){0, k->d->kids_at[0], 0};
-        name_block(k, 0);
-    }
-    while (depth) {
-        struct frame *top = &stack[depth - 1];
-        if (top->next < k->d->kids_at[top->block + 1]) {
-            uint32_t kid = k->d->kids[top->next++];
-            stack[depth++] = (struct frame){kid, k->d->kids_at[kid], k->n_undo};
-            name_block(k, kid);
-            continue;
-        }
-        while (k->n_undo > top->undo) {
-            struct undo u = k->undo[--k->n_undo];
-            k->current[u.reg] = u.value;
-        }
-        depth--;
-    }
-    free(stack);
+    uint32_t n = k->c->n_blocks;
+    uint64_t *seen = mg_xcalloc(mg_bits_words(n) + 1, sizeof *seen);
+    k->undo_at = mg_xcalloc(n + 1, sizeof *k->undo_at);
+    if (n) mg_graph_walk(&k->d->kids, 0, seen, &(struct mg_graph_visit){enter_block, leave_block, k});
+    free(k->undo_at);
+    free(seen);
 }
 
 /* ---- def-use --------------------------------------------------------------------------------- */

@@ -194,25 +194,16 @@ static uint32_t meets_of(const struct solver *s, uint32_t b)
 static void vary_between(struct solver *s, uint32_t from, uint32_t to)
 {
     const struct mg_cfg *c = s->c;
-    bool *in = mg_xcalloc(c->n_blocks + 1, 1);
-    uint32_t *stack = mg_xcalloc(c->n_blocks + 1, sizeof *stack), depth = 0;
-    in[to] = true;
-    for (uint32_t at = from;;) {
-        for (uint32_t i = 0; i < c->blocks[at].n_succs; i++) {
-            uint32_t next = c->edges[c->blocks[at].succ_at + i];
-            if (!in[next]) in[stack[depth++] = next] = true;
-        }
-        if (!depth) break;
-        at = stack[--depth];
-        for (mg_id id = c->blocks[at].first;; id = s->m->nodes.at[id].next) {
+    uint64_t *between = mg_xcalloc(2 * (size_t)mg_bits_words(c->n_blocks) + 1, sizeof *between), *wall = between + mg_bits_words(c->n_blocks);
+    mg_put(wall, to);
+    mg_graph_after(&c->succ, from, between, wall);
+    for (uint32_t b = 0; b < c->n_blocks; b++)
+        for (mg_id id = mg_has(between, b) ? c->blocks[b].first : 0; id; id = id == c->blocks[b].last ? 0 : s->m->nodes.at[id].next) {
             mg_id defs[64];
             uint32_t n = s->m->nodes.at[id].kind == MG_NODE_inst ? mg_node_defs(s->m, id, defs, 64) : 0;
             for (uint32_t i = 0; i < n && i < 64; i++) set_varying(s, defs[i]);
-            if (id == c->blocks[at].last) break;
         }
-    }
-    free(in);
-    free(stack);
+    free(between);
 }
 
 /* now: as paths tell. */

@@ -552,22 +552,11 @@ void mg_carry_enter(struct mg_carry *y, struct mg_rfunc *f)
 static bool is_short_way(const struct mg_rfunc *f, uint32_t block)
 {
     const struct mg_cfg *c = f->x.c;
-    bool *seen = mg_xcalloc(c->n_blocks + 1, sizeof *seen), is_short = true;
-    uint32_t *stack = mg_xcalloc(c->n_blocks + 1, sizeof *stack), n = 0;
-    stack[n++] = block;
-    seen[block] = true;
-    while (n && is_short) {
-        uint32_t b = stack[--n];
-        is_short = !f->back[b] && f->plan->loops->loop_of[b] == MG_NO_LOOP;
-        for (uint32_t p = 0; p < c->blocks[b].n_preds; p++) {
-            uint32_t from = c->preds[c->blocks[b].pred_at + p];
-            if (seen[from]) continue;
-            seen[from] = true;
-            stack[n++] = from;
-        }
-    }
-    free(seen);
-    free(stack);
+    uint64_t *before = mg_xcalloc(mg_bits_words(c->n_blocks) + 1, sizeof *before);
+    bool is_short = true;
+    mg_cfg_find_reaching(c, block, before);
+    for (uint32_t b = 0; b < c->n_blocks; b++) is_short = is_short && (!mg_has(before, b) || (!f->back[b] && f->plan->loops->loop_of[b] == MG_NO_LOOP));
+    free(before);
     return is_short;
 }
 

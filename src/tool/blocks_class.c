@@ -114,16 +114,16 @@ static struct mg_opnd class_value(const struct class_plan *k)
     return k->kind == CLASS_ONE ? mg_o_imm(1) : mg_o_reg(k->reg);
 }
 
-static bool flushes_class(const struct class_plan *k, const bool *reach)
+static bool flushes_class(const struct class_plan *k, const uint64_t *reach)
 {
-    return k->kind == CLASS_ONE || (k->kind == CLASS_REGISTER && (k->once || reach[k->rep]));
+    return k->kind == CLASS_ONE || (k->kind == CLASS_REGISTER && (k->once || mg_has(reach, k->rep)));
 }
 
-static bool flushes_block(const struct emitter *e, uint32_t b, const bool *reach)
+static bool flushes_block(const struct emitter *e, uint32_t b, const uint64_t *reach)
 {
     const struct block_plan *p = &e->plans[b];
     if (p->cls == MG_NO_CLASS || p->rule == WARP_NONE || p->warps_at == UINT32_MAX) return false;
-    if (p->rule == WARP_LOWEST) return p->warps && reach[b];
+    if (p->rule == WARP_LOWEST) return p->warps && mg_has(reach, b);
     return flushes_class(&e->classes[p->cls], reach);
 }
 
@@ -140,7 +140,7 @@ static void guard_flush(struct emitter *e, mg_id guard, bool guard_not)
 
 /* Adds the registers that blocks in `reach` may have counted in to memory, for the lanes with guard
  * (and mine). */
-static void emit_flush(struct emitter *e, const bool *reach, mg_id guard, bool guard_not)
+static void emit_flush(struct emitter *e, const uint64_t *reach, mg_id guard, bool guard_not)
 {
     uint32_t n = e->x.c->n_blocks;
     bool any = false;
@@ -168,7 +168,7 @@ static void emit_flush(struct emitter *e, const bool *reach, mg_id guard, bool g
     e->x.guard_not = false;
 }
 
-static void emit_zeros(struct emitter *e, const bool *reach, mg_id guard, bool guard_not)
+static void emit_zeros(struct emitter *e, const uint64_t *reach, mg_id guard, bool guard_not)
 {
     e->x.guard = guard;
     e->x.guard_not = guard_not;
@@ -319,7 +319,7 @@ static void plan_blocks(struct emitter *e, const struct mg_sites *s, uint32_t ze
 /* ---- the function ---------------------------------------------------------------------------- */
 
 /* What the end of block b asks for. */
-static void emit_end(struct emitter *e, uint32_t b, bool *reach)
+static void emit_end(struct emitter *e, uint32_t b, uint64_t *reach)
 {
     mg_id last = e->x.c->blocks[b].last;
     struct mg_node n = e->x.m->nodes.at[last];
@@ -337,7 +337,8 @@ static void emit_end(struct emitter *e, uint32_t b, bool *reach)
 }
 static void instrument_func(struct emitter *e, const struct mg_sites *s, uint32_t zero_at)
 {
-    bool *reach = mg_xmalloc(e->x.c->n_blocks + 1);
+    uint32_t n_words = mg_bits_words(e->x.c->n_blocks);
+    uint64_t *reach = mg_xcalloc(n_words + 1, sizeof *reach);
     e->plans = mg_xcalloc(e->x.c->n_blocks + 1, sizeof *e->plans);
     e->may_leave = mg_xcalloc(e->x.c->n_blocks + 1, sizeof *e->may_leave);
     for (uint32_t b = 0; b < e->x.c->n_blocks; b++) {
@@ -353,7 +354,7 @@ static void instrument_func(struct emitter *e, const struct mg_sites *s, uint32_
     }
     e->x.at = mg_body_close(e->x.t, e->x.ix, e->x.c);
     if (e->x.at) {
-        memset(reach, 1, e->x.c->n_blocks);
+        memset(reach, 0xff, n_words * sizeof *reach);
         emit_flush(e, reach, 0, false);
     }
     free(e->classes);

@@ -48,20 +48,7 @@ void mg_rc_find_live(struct mg_rfunc *f)
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (f->rule[b] == MG_WR_LOWEST) note(f, b, f->warp_counter[b]);
     note_sources(f);
-    for (bool again = true; again;) {
-        again = false;
-        for (uint32_t i = 0; i < c->n_blocks; i++) {
-            uint32_t b = c->rpo[i];
-            const struct mg_block *k = &c->blocks[b];
-            for (uint32_t p = 0; p < k->n_preds; p++) {
-                const uint64_t *from = f->live[c->preds[k->pred_at + p]];
-                for (uint32_t w = 0; w < f->n_words_live; w++) {
-                    again |= (from[w] & ~f->live[b][w]) != 0;
-                    f->live[b][w] |= from[w];
-                }
-            }
-        }
-    }
+    mg_dataflow_run(&(struct mg_dataflow){.g = &c->succ, .order = c->rpo, .any = true, .words = f->n_words_live, .rows = all});
 }
 
 /* Does a loop end in front of the block? */

@@ -77,7 +77,8 @@ static bool ask(const struct mg_rfunc *f, uint32_t loop)
     const struct mg_loops *l = f->plan->loops;
     uint32_t header = l->loops[loop].header, n_in = 0;
     if (!header || l->loops[loop].n_headers != 1) return false;
-    bool *leads = mg_xcalloc(c->n_blocks + 1, sizeof *leads), good = true;
+    uint64_t *leads = mg_xcalloc(mg_bits_words(c->n_blocks) + 1, sizeof *leads);
+    bool good = true;
     mg_cfg_find_reaching(c, header, leads);
     struct asker a = {.f = f, .def = mg_single_defs(c)};
     for (uint32_t b = 0; good && b < c->n_blocks; b++) {
@@ -86,7 +87,7 @@ static bool ask(const struct mg_rfunc *f, uint32_t loop)
         if (!c->reachable[b]) continue;
         if (inside) {
             good = !k->leaves && mg_node_form(c->m, &c->m->nodes.at[k->last])->op != MG_OP_brx;
-        } else if (leads[b]) {
+        } else if (mg_has(leads, b)) {
             good = keeps_together(&a, b);
             for (uint32_t s = 0; s < k->n_succs; s++) {
                 if (c->edges[k->succ_at + s] != header) continue;

@@ -46,22 +46,12 @@ static uint32_t count_behind(const struct rows *r, uint32_t cut)
 static bool is_final(const struct rows *r, uint32_t cut)
 {
     const struct mg_cfg *c = r->f->x.c;
-    bool *seen = mg_xcalloc(c->n_blocks + 1, sizeof *seen), final = true;
-    uint32_t *stack = mg_xcalloc(c->n_blocks + 1, sizeof *stack), n = 0;
-    stack[n++] = cut;
-    seen[cut] = true;
-    while (n) {
-        const struct mg_block *b = &c->blocks[stack[--n]];
-        for (uint32_t s = 0; s < b->n_succs; s++) {
-            uint32_t to = c->edges[b->succ_at + s];
-            if (seen[to]) continue;
-            seen[to] = true;
-            stack[n++] = to;
-        }
-    }
-    for (uint32_t i = 0; i < r->n_bits && final; i++) final = is_behind(r, cut, r->bits[i]) || !seen[place_of(r, r->bits[i])];
-    free(seen);
-    free(stack);
+    uint64_t *after = mg_xcalloc(mg_bits_words(c->n_blocks) + 1, sizeof *after);
+    bool final = true;
+    mg_put(after, cut);
+    mg_graph_close(&c->succ, after, NULL);
+    for (uint32_t i = 0; i < r->n_bits && final; i++) final = is_behind(r, cut, r->bits[i]) || !mg_has(after, place_of(r, r->bits[i]));
+    free(after);
     return final;
 }
 

@@ -165,27 +165,23 @@ static void heat_rows(const struct heat *h, struct mg_table *t)
     mg_buf_release(&text);
 }
 
-/* Reverse postorder of all blocks: edges that lead to an earlier place of it go back. */
-static void visit(const struct heat *h, uint32_t b, bool *seen, uint32_t *order, uint32_t *at)
+struct order { uint32_t *list, at; };
+
+static void note_last(void *user, uint32_t b)
 {
-    struct frame { uint32_t block, next; } *stack = mg_xcalloc(h->n + 1, sizeof *stack);
-    uint32_t depth = 1;
-    stack[0].block = b;
-    seen[b] = true;
-    while (depth) {
-        struct frame *f = &stack[depth - 1];
-        const struct mg_site_block *s = &h->k->blocks[f->block];
-        if (f->next == s->n_succs) {
-            order[--*at] = f->block;
-            depth--;
-            continue;
-        }
-        uint32_t to = s->succs[f->next++];
-        if (to >= h->n || seen[to]) continue;
-        seen[to] = true;
-        stack[depth++] = (struct frame){.block = to};
-    }
-    free(stack);
+    struct order *o = user;
+    o->list[--o->at] = b;
+}
+
+/* Reverse postorder of all blocks: edges that lead to an earlier place of it go back. */
+static void order_blocks(const struct heat *h, uint32_t *order)
+{
+    struct mg_arena arena = MG_ARENA_INIT;
+    struct mg_graph g = mg_kit_graph(&arena, h->k->blocks, h->n);
+    struct order o = {order, h->n};
+    uint64_t *seen = mg_arena_array(&arena, uint64_t, mg_bits_words(h->n) + 1);
+    for (uint32_t b = 0; b < h->n; b++) mg_graph_walk(&g, b, seen, &(struct mg_graph_visit){.leave = note_last, .user = &o});
+    mg_arena_release(&arena);
 }
 
 static void heat_node(const struct heat *h, uint32_t b, struct mg_chart_node *node, struct mg_buf *text)
@@ -209,15 +205,12 @@ static void heat_node(const struct heat *h, uint32_t b, struct mg_chart_node *no
 
 static void heat_chart(const struct heat *h, struct mg_table *t, uint32_t ix)
 {
-    uint32_t n_edges = 0, at = h->n, e = 0;
+    uint32_t n_edges = 0, e = 0;
     struct mg_buf text = MG_BUF_INIT, svg = MG_BUF_INIT, name = MG_BUF_INIT;
     uint32_t *order = mg_xcalloc(h->n + 1, sizeof *order), *place = mg_xcalloc(h->n + 1, sizeof *place);
-    bool *seen = mg_xcalloc(h->n + 1, sizeof *seen);
     struct mg_chart_node *nodes = mg_xcalloc(h->n + 1, sizeof *nodes);
-    for (uint32_t b = 0; b < h->n; b++) {
-        if (!seen[b]) visit(h, b, seen, order, &at);
-        n_edges += h->k->blocks[b].n_succs;
-    }
+    order_blocks(h, order);
+    for (uint32_t b = 0; b < h->n; b++) n_edges += h->k->blocks[b].n_succs;
     for (uint32_t i = 0; i < h->n; i++) {
         place[order[i]] = i;
         heat_node(h, order[i], &nodes[i], &text);
@@ -241,7 +234,6 @@ static void heat_chart(const struct heat *h, struct mg_table *t, uint32_t ix)
     free(edges);
     free(order);
     free(place);
-    free(seen);
     mg_buf_release(&text);
     mg_buf_release(&svg);
     mg_buf_release(&name);

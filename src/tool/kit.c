@@ -103,6 +103,20 @@ uint32_t *mg_kit_preds(const struct mg_site_block *blocks, uint32_t n)
     return preds;
 }
 
+struct mg_graph mg_kit_graph(struct mg_arena *a, const struct mg_site_block *blocks, uint32_t n)
+{
+    uint32_t n_edges = 0, k = 0;
+    for (uint32_t b = 0; b < n; b++) n_edges += blocks[b].n_succs;
+    uint32_t *from = mg_xmalloc(sizeof *from * (n_edges + 1)), *to = mg_xmalloc(sizeof *to * (n_edges + 1));
+    for (uint32_t b = 0; b < n; b++)
+        for (uint32_t i = 0; i < blocks[b].n_succs; i++)
+            if (blocks[b].succs[i] < n) from[k] = b, to[k++] = blocks[b].succs[i];
+    struct mg_graph g = mg_graph_of_pairs(a, n, from, to, k);
+    free(from);
+    free(to);
+    return g;
+}
+
 bool mg_kit_writes(const struct mg_module *m, mg_id node, mg_id reg)
 {
     mg_id defs[64];

@@ -14,6 +14,8 @@ enum mg_err mg_fields_parse(const char *tool, const struct mg_field *fields, con
 /* ---- blocks ------------------------------------------------------------------------------------------- */
 /* How many blocks lead to each, a call of its function counted as one; behind these n, which they are (all of them xor-ed). malloc'd. */
 uint32_t *mg_kit_preds(const struct mg_site_block *blocks, uint32_t n);
+/* The blocks of a kernel as a graph, in the arena. */
+struct mg_graph mg_kit_graph(struct mg_arena *a, const struct mg_site_block *blocks, uint32_t n);
 /* Threads for whom the guard of the instruction that ends block b is true, told from thread entries: those of block `of`, without
  * those that come there from the only other block before it, which goes nowhere else; taken off those of b or not. */
 enum { MG_KIT_NONE = UINT32_MAX };

@@ -158,39 +158,31 @@ static void take_sample(struct use *u, const uint32_t *preds)
     free(of);
 }
 
-/* Blocks on a way from the branch to its join, by mark. */
-static uint32_t mark_region(const struct use *u, const struct mg_result_site *s, bool *in, uint32_t *stack)
+/* Blocks on a way from the branch to its join. Result: how many. */
+static uint32_t mark_region(const struct mg_graph *g, const struct mg_result_site *s, uint64_t *in, uint64_t *wall)
 {
-    const struct mg_result_kernel *k = u->k;
-    uint32_t depth = 0, n = 0;
-    memset(in, 0, k->n_blocks);
-    for (uint32_t from = s->block;;) {
-        for (uint32_t i = 0; i < k->blocks[from].n_succs; i++) {
-            uint32_t to = k->blocks[from].succs[i];
-            if (to >= k->n_blocks || in[to] || to + 1 == s->note) continue;
-            in[to] = true;
-            n++;
-            stack[depth++] = to;
-        }
-        if (!depth) return n;
-        from = stack[--depth];
-    }
+    uint32_t n = 0;
+    if (s->note && s->note <= g->n) mg_put(wall, (uint32_t)s->note - 1);
+    mg_graph_after(g, s->block, in, wall);
+    if (s->note && s->note <= g->n) mg_cut(wall, (uint32_t)s->note - 1);
+    for (uint32_t b = 0; b < g->n; b++) n += mg_has(in, b);
+    return n;
 }
 
 /* Who pays for a block's idle slots. */
 static void find_owners(struct use *u)
 {
     const struct mg_result_kernel *k = u->k;
-    bool *in = mg_xcalloc(k->n_blocks + 1, 1);
-    uint32_t *stack = mg_xcalloc(k->n_blocks + 1, sizeof *stack);
+    struct mg_arena arena = MG_ARENA_INIT;
+    struct mg_graph g = mg_kit_graph(&arena, k->blocks, k->n_blocks);
+    uint64_t *in = mg_arena_array(&arena, uint64_t, mg_bits_words(g.n) + 1), *wall = mg_arena_array(&arena, uint64_t, mg_bits_words(g.n) + 1);
     for (uint32_t i = 0; i < u->n_branches; i++) {
         struct branch *b = &u->branches[i];
-        b->region = mark_region(u, b->s, in, stack);
+        b->region = mark_region(&g, b->s, in, wall);
         for (uint32_t x = 0; branch_of(u, u->all, i)[MG_LC_DIVERGENT] && x < k->n_blocks; x++)
-            if (in[x] && (!u->owner[x] || b->region < u->branches[u->owner[x] - 1].region)) u->owner[x] = i + 1;
+            if (mg_has(in, x) && (!u->owner[x] || b->region < u->branches[u->owner[x] - 1].region)) u->owner[x] = i + 1;
     }
-    free(in);
-    free(stack);
+    mg_arena_release(&arena);
 }
 
 static void use_init(struct use *u, const struct mg_result_kernel *k)

@@ -21,6 +21,8 @@ struct edge { uint32_t from, to; bool known; uint64_t n; }; /* to NONE: leaves t
 struct graph {
     uint32_t n;
     struct edge *edges; uint32_t n_edges;
+    struct mg_arena arena;
+    struct mg_graph ways; /* the edges that stay in the function */
     struct mg_loops *loops;
 };
 struct mapping {
@@ -43,44 +45,17 @@ struct mapping {
 
 static void find_loops(struct graph *g)
 {
-    struct mg_cfg c = {.n_blocks = g->n};
-    c.blocks = mg_xcalloc(g->n + 1, sizeof *c.blocks);
-    c.edges = mg_xcalloc(g->n_edges + 1, sizeof *c.edges);
-    c.preds = mg_xcalloc(g->n_edges + 1, sizeof *c.preds);
-    c.reachable = mg_xcalloc(g->n + 1, sizeof *c.reachable);
-    uint32_t *stack = mg_xcalloc(g->n + 1, sizeof *stack), depth = 0, at = 0, pred_at = 0;
+    uint32_t *from = mg_xmalloc(sizeof *from * (g->n_edges + 1)), *to = mg_xmalloc(sizeof *to * (g->n_edges + 1)), n = 0;
     for (uint32_t e = 0; e < g->n_edges; e++)
-        if (g->edges[e].to != NONE) c.blocks[g->edges[e].from].n_succs++, c.blocks[g->edges[e].to].n_preds++;
-    for (uint32_t b = 0; b < g->n; b++) {
-        c.blocks[b].succ_at = at, c.blocks[b].pred_at = pred_at;
-        at += c.blocks[b].n_succs, pred_at += c.blocks[b].n_preds;
-        c.blocks[b].n_succs = c.blocks[b].n_preds = 0;
-    }
-    for (uint32_t e = 0; e < g->n_edges; e++) {
-        const struct edge *x = &g->edges[e];
-        if (x->to == NONE) continue;
-        c.edges[c.blocks[x->from].succ_at + c.blocks[x->from].n_succs++] = x->to;
-        c.preds[c.blocks[x->to].pred_at + c.blocks[x->to].n_preds++] = x->from;
-    }
-    for (uint32_t root = 0; root < g->n; root++) { /* callees begin anywhere */
-        if (c.reachable[root]) continue;
-        c.reachable[root] = true;
-        for (stack[depth++] = root; depth;) {
-            const struct mg_block *b = &c.blocks[stack[--depth]];
-            for (uint32_t i = 0; i < b->n_succs; i++) {
-                uint32_t to = c.edges[b->succ_at + i];
-                if (c.reachable[to]) continue;
-                c.reachable[to] = true;
-                stack[depth++] = to;
-            }
-        }
-    }
-    g->loops = mg_loops_new(&c);
-    free(c.blocks);
-    free(c.edges);
-    free(c.preds);
-    free(c.reachable);
-    free(stack);
+        if (g->edges[e].to != NONE) from[n] = g->edges[e].from, to[n++] = g->edges[e].to;
+    g->ways = mg_graph_of_pairs(&g->arena, g->n, from, to, n);
+    struct mg_graph back = mg_graph_reversed(&g->arena, &g->ways);
+    bool *reachable = mg_xmalloc(g->n + 1);
+    memset(reachable, true, g->n); /* callees begin anywhere */
+    g->loops = mg_loops_of(&g->ways, &back, reachable);
+    free(reachable);
+    free(from);
+    free(to);
 }
 
 static void add_edge(struct graph *g, uint32_t from, uint32_t to)
@@ -338,25 +313,14 @@ static bool balance(struct mapping *x, uint32_t b, const uint32_t *edges, uint32
 /* Nobody comes to a block that nothing leads to: what fills up the code behind its end. */
 static void map_unreached(struct mapping *x)
 {
-    uint32_t *stack = mg_xcalloc(x->sass.n + 1, sizeof *stack), depth = 0;
-    bool *reached = mg_xcalloc(x->sass.n + 1, 1), anywhere = false;
+    uint64_t *reached = mg_xcalloc(mg_bits_words(x->sass.n) + 1, sizeof *reached);
+    bool anywhere = false;
     for (uint32_t b = 0; b < x->sass.n; b++) {
         anywhere |= x->open[b];
-        if (b && !x->called[b]) continue;
-        reached[b] = true;
-        stack[depth++] = b;
+        if (!b || x->called[b]) mg_put(reached, b);
     }
-    while (depth) {
-        uint32_t b = stack[--depth];
-        for (uint32_t e = x->out_at[b]; e < x->out_at[b + 1]; e++) {
-            uint32_t to = x->sass.edges[e].to;
-            if (to == NONE || reached[to]) continue;
-            reached[to] = true;
-            stack[depth++] = to;
-        }
-    }
-    for (uint32_t b = 0; b < x->sass.n && !anywhere; b++) x->m->mapped[b] = !reached[b];
-    free(stack);
+    mg_graph_close(&x->sass.ways, reached, NULL);
+    for (uint32_t b = 0; b < x->sass.n && !anywhere; b++) x->m->mapped[b] = !mg_has(reached, b);
     free(reached);
 }
 
@@ -533,6 +497,8 @@ struct mg_sass_map *mg_sass_map_new(const struct mg_sass_func *f, const struct m
     for (uint32_t b = 0; b < x.sass.n; b++) x.m->mapped_blocks += x.m->mapped[b];
     mg_loops_free(x.ptx.loops);
     mg_loops_free(x.sass.loops);
+    mg_arena_release(&x.ptx.arena);
+    mg_arena_release(&x.sass.arena);
     free(x.ptx.edges);
     free(x.sass.edges);
     free(x.first);

@@ -21,6 +21,7 @@
 #ifndef MG_DEVICE_CPU_CPU_H
 #define MG_DEVICE_CPU_CPU_H
 
+#include "analysis/graph.h"
 #include "device/emu/emu.h"
 
 #define CPU_MAX_BLOCKS 2048
@@ -163,6 +164,8 @@ struct cpu_func {
     struct cpu_block *blocks; uint32_t n_blocks, entry;
     uint32_t *block_of;   /* by operation: 1 + block that begins there, or 0 */
     uint32_t block_words, reg_words;
+    struct mg_graph succ, pred; /* where control may go from the end of a block, and the reverse */
+    struct mg_graph within;     /* succ without what leads on behind the stops of whole-CTA code (cpu_stop_of) */
     uint32_t n_linear;
     uint32_t static_shared; /* there is at least so much shared memory */
     bool is_kernel, suspects;
@@ -278,7 +281,7 @@ void cpu_find_settled(struct cpu_func *f);
 void cpu_dirty_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *out);
 /* Registers live before operation ix of block b. */
 void cpu_live_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *out);
-uint32_t cpu_successors(const struct cpu_func *f, uint32_t b, uint32_t *out, uint32_t max);
+void cpu_find_region_ways(struct cpu_func *f); /* f->within, once it is known where whole-CTA code stops */
 bool cpu_plain_barrier(const struct cpu_func *f, const struct cpu_inst *in); /* uses.c: bar.sync 0 of all */
 uint32_t cpu_stop_of(const struct cpu_func *f, uint32_t b); /* uses.c: where whole-CTA code stops at the end of block b; 0: nowhere */
 /* serial.c; with shapes known so far. false: there are none */
@@ -338,11 +341,6 @@ struct cpu_library {
 };
 bool cpu_library_find(struct cpu_library *lib, char *why, size_t why_bytes);
 const struct cpu_plugin *cpu_library_open(struct cpu_library *lib); /* NULL: lib->why */
-
-/* sets as arrays of 64-bit words */
-static inline bool mg_has(const uint64_t *set, uint32_t i) { return set[i >> 6] >> (i & 63) & 1; }
-static inline void mg_put(uint64_t *set, uint32_t i) { set[i >> 6] |= 1ull << (i & 63); }
-static inline void mg_cut(uint64_t *set, uint32_t i) { set[i >> 6] &= ~(1ull << (i & 63)); }
 
 /* Passes of the site that the region's rounds tell. */
 static inline bool cpu_site_always(const struct cpu_func *f, uint32_t start, const struct cpu_site *s) { return !s->guarded && mg_has(f->starts[start].always, s->block); }

@@ -21,6 +21,80 @@ static bool sync_in_line(const struct cpu_inst *in) { return in->ctl == EMU_CTL_
 
 static bool ends_block(const struct cpu_inst *in) { return in->kind == CPU_CTL && !sync_in_line(in); }
 
+static const struct cpu_inst *last_of(const struct cpu_func *f, uint32_t b)
+{
+    const struct cpu_inst *in = &f->insts[f->blocks[b].end - 1];
+    return in->kind == CPU_CTL && in->ctl != EMU_CTL_SYNC ? in : in->ctl == EMU_CTL_SYNC && !sync_in_line(in) ? in : NULL;
+}
+
+/* Where control may go from the end of b. */
+static uint32_t find_successors(const struct cpu_func *f, uint32_t b, uint32_t *out)
+{
+    const struct cpu_inst *in = last_of(f, b);
+    const struct emu_op *op = &f->fn->ops[f->blocks[b].end - 1];
+    uint32_t n = 0;
+    if (!in) {
+        if (b + 1 < f->n_blocks) out[n++] = b + 1;
+        return n;
+    }
+    switch ((enum emu_ctl)in->ctl) {
+    case EMU_CTL_NEXT:
+    case EMU_CTL_LOOP: out[n++] = in->target; break;
+    case EMU_CTL_BRA:
+        out[n++] = in->target;
+        if (in->guard) out[n++] = in->fall;
+        break;
+    case EMU_CTL_BRX:
+        for (uint32_t k = 0; k < op->a.imm; k++) {
+            const struct emu_op *t = ((const struct emu_op *const *)op->ext)[k];
+            out[n++] = f->block_of[op_index(f, t)] - 1;
+        }
+        if (in->guard) out[n++] = in->fall;
+        break;
+    case EMU_CTL_RET:
+    case EMU_CTL_EXIT:
+    case EMU_CTL_TRAP:
+        if (in->guard) out[n++] = in->fall;
+        break;
+    default: out[n++] = in->fall; break;
+    }
+    return n;
+}
+
+#define MOST_SUCCESSORS 260 /* a branch table of 256 targets, and where it is not taken */
+
+static void find_graphs(struct cpu_func *f)
+{
+    uint32_t room = 4 * f->n_blocks + MOST_SUCCESSORS, n = 0, succ[MOST_SUCCESSORS];
+    uint32_t *from = mg_xmalloc(sizeof *from * room), *to = mg_xmalloc(sizeof *to * room);
+    for (uint32_t b = 0; b < f->n_blocks; b++) {
+        uint32_t m = find_successors(f, b, succ);
+        if (n + m > room) {
+            room = 2 * room + m;
+            from = mg_xrealloc(from, sizeof *from * room);
+            to = mg_xrealloc(to, sizeof *to * room);
+        }
+        for (uint32_t k = 0; k < m; k++) from[n] = b, to[n++] = succ[k];
+    }
+    f->succ = mg_graph_of_pairs(&f->arena, f->n_blocks, from, to, n);
+    f->pred = mg_graph_reversed(&f->arena, &f->succ);
+    free(from);
+    free(to);
+}
+
+void cpu_find_region_ways(struct cpu_func *f)
+{
+    uint32_t n_edges = f->succ.at[f->n_blocks], n = 0;
+    uint32_t *from = mg_xmalloc(sizeof *from * (n_edges + 1)), *to = mg_xmalloc(sizeof *to * (n_edges + 1));
+    for (uint32_t b = 0; b < f->n_blocks; b++) {
+        if (cpu_stop_of(f, b)) continue;
+        MG_EACH_EDGE(&f->succ, b, e) from[n] = b, to[n++] = f->succ.to[e];
+    }
+    f->within = mg_graph_of_pairs(&f->arena, f->n_blocks, from, to, n);
+    free(from);
+    free(to);
+}
+
 bool cpu_find_blocks(struct cpu_func *f, char *why, size_t why_bytes)
 {
     const struct emu_func *fn = f->fn;
@@ -83,21 +157,11 @@ bool cpu_find_blocks(struct cpu_func *f, char *why, size_t why_bytes)
         if (op->fall) in->fall = f->block_of[op_index(f, op->fall)] - 1;
         if (in->ctl == EMU_CTL_BAR || in->ctl == EMU_CTL_SYNC) in->fall = i + 1 < n ? f->block_of[i + 1] - 1 : 0;
     }
+    find_graphs(f);
     return true;
 }
 
 /* ---- fronts ------------------------------------------------------------------------------------------ */
-
-static bool join(uint64_t *to, const uint64_t *from, uint32_t words)
-{
-    bool grew = false;
-    for (uint32_t i = 0; i < words; i++) {
-        uint64_t v = to[i] | from[i];
-        grew |= v != to[i];
-        to[i] = v;
-    }
-    return grew;
-}
 
 /* The blocks of q above x become pending in x. */
 static bool pend_above(struct cpu_func *f, uint32_t x, const uint64_t *q)
@@ -122,46 +186,6 @@ static bool next_is(struct cpu_func *f, const uint64_t *q, uint32_t t)
     return grew;
 }
 
-static const struct cpu_inst *last_of(const struct cpu_func *f, uint32_t b)
-{
-    const struct cpu_inst *in = &f->insts[f->blocks[b].end - 1];
-    return in->kind == CPU_CTL && in->ctl != EMU_CTL_SYNC ? in : in->ctl == EMU_CTL_SYNC && !sync_in_line(in) ? in : NULL;
-}
-
-/* Where control may go from the end of b. */
-uint32_t cpu_successors(const struct cpu_func *f, uint32_t b, uint32_t *out, uint32_t max)
-{
-    const struct cpu_inst *in = last_of(f, b);
-    const struct emu_op *op = &f->fn->ops[f->blocks[b].end - 1];
-    uint32_t n = 0;
-    if (!in) {
-        if (b + 1 < f->n_blocks) out[n++] = b + 1;
-        return n;
-    }
-    switch ((enum emu_ctl)in->ctl) {
-    case EMU_CTL_NEXT:
-    case EMU_CTL_LOOP: out[n++] = in->target; break;
-    case EMU_CTL_BRA:
-        out[n++] = in->target;
-        if (in->guard) out[n++] = in->fall;
-        break;
-    case EMU_CTL_BRX:
-        for (uint32_t k = 0; k < op->a.imm && n + 1 < max; k++) {
-            const struct emu_op *t = ((const struct emu_op *const *)op->ext)[k];
-            out[n++] = f->block_of[op_index(f, t)] - 1;
-        }
-        if (in->guard) out[n++] = in->fall;
-        break;
-    case EMU_CTL_RET:
-    case EMU_CTL_EXIT:
-    case EMU_CTL_TRAP:
-        if (in->guard) out[n++] = in->fall;
-        break;
-    default: out[n++] = in->fall; break;
-    }
-    return n;
-}
-
 /* Lanes may wait inside block b (at a barrier, a .sync operation or a call) while others run: where they go on
  * counts as pending in everything that those can reach. */
 static bool parks(const struct cpu_func *f, uint32_t b)
@@ -171,45 +195,30 @@ static bool parks(const struct cpu_func *f, uint32_t b)
     return false;
 }
 
-static bool park_front(struct cpu_func *f, uint32_t b, uint64_t *reach, uint32_t *stack)
+static bool park_front(struct cpu_func *f, uint32_t b, uint64_t *reach)
 {
-    uint32_t n = 0, succ[260];
-    memset(reach, 0, f->block_words * sizeof *reach);
-    for (uint32_t x = 0; x < f->n_blocks; x++)
-        if (mg_has(f->blocks[b].front, x)) {
-            mg_put(reach, x);
-            stack[n++] = x;
-        }
-    while (n) {
-        uint32_t x = stack[--n], m = cpu_successors(f, x, succ, MG_COUNT_OF(succ));
-        for (uint32_t k = 0; k < m; k++)
-            if (!mg_has(reach, succ[k])) {
-                mg_put(reach, succ[k]);
-                stack[n++] = succ[k];
-            }
-    }
+    memcpy(reach, f->blocks[b].front, f->block_words * sizeof *reach);
+    mg_graph_close(&f->succ, reach, NULL);
     bool grew = false;
-    uint32_t m = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
     for (uint32_t x = 0; x < f->n_blocks; x++) {
         if (!mg_has(reach, x)) continue;
         uint64_t *front = f->blocks[x].front;
         if (!mg_has(front, b)) grew = true, mg_put(front, b);
-        for (uint32_t k = 0; k < m; k++)
-            if (!mg_has(front, succ[k])) grew = true, mg_put(front, succ[k]);
+        MG_EACH_EDGE(&f->succ, b, e)
+            if (!mg_has(front, f->succ.to[e])) grew = true, mg_put(front, f->succ.to[e]);
     }
     return grew;
 }
 
 void cpu_find_fronts(struct cpu_func *f)
 {
-    uint64_t *q = calloc(f->block_words, sizeof *q), *reach = calloc(f->block_words, sizeof *reach);
-    uint32_t *stack = calloc(f->n_blocks + 1, sizeof *stack), succ[260];
-    if (!q || !reach || !stack) abort();
+    uint64_t *q = mg_xcalloc(f->block_words, sizeof *q), *reach = mg_xcalloc(f->block_words, sizeof *reach);
     for (bool again = true; again;) {
         again = false;
         for (uint32_t b = 0; b < f->n_blocks; b++) {
             const struct cpu_inst *in = last_of(f, b);
-            uint32_t n = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
+            uint32_t n = mg_graph_degree(&f->succ, b);
+            const uint32_t *succ = f->succ.to + f->succ.at[b];
             bool split = in && in->guard && !cpu_uniform_guard(f, in);
             if (in && in->ctl == EMU_CTL_BRX) split = true;
             for (uint32_t k = 0; k < n; k++) { /* all lanes go one way */
@@ -237,7 +246,7 @@ void cpu_find_fronts(struct cpu_func *f)
                 for (uint32_t x = 0; x < f->n_blocks; x++)
                     if (mg_has(q, x)) again |= pend_above(f, x, q);
             }
-            if (parks(f, b)) again |= park_front(f, b, reach, stack);
+            if (parks(f, b)) again |= park_front(f, b, reach);
         }
     }
     for (uint32_t b = 0; b < f->n_blocks; b++) {
@@ -247,11 +256,10 @@ void cpu_find_fronts(struct cpu_func *f)
             if (mg_has(f->serials[k].stops, b)) f->blocks[b].merges = true;
         memset(f->blocks[b].keep, 0, f->reg_words * sizeof(uint64_t));
         for (uint32_t x = 0; x < f->n_blocks; x++)
-            if (mg_has(f->blocks[b].front, x)) join(f->blocks[b].keep, f->blocks[x].live, f->reg_words);
+            if (mg_has(f->blocks[b].front, x)) mg_bits_join(f->blocks[b].keep, f->blocks[x].live, f->reg_words);
     }
     free(q);
     free(reach);
-    free(stack);
 }
 
 /* ---- liveness ------------------------------------------------------------------------------------------ */
@@ -277,32 +285,33 @@ static void step_back(struct live *l, uint32_t ix)
     cpu_each_use(l->f, in, use, l);
 }
 
-static void live_out(const struct cpu_func *f, uint32_t b, uint64_t *out)
-{
-    uint32_t succ[260], n = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
-    memset(out, 0, f->reg_words * sizeof *out);
-    for (uint32_t k = 0; k < n; k++) join(out, f->blocks[succ[k]].live, f->reg_words);
-}
-
 void cpu_live_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *out)
 {
     struct live l = {f, out};
-    live_out(f, b, out);
+    memset(out, 0, f->reg_words * sizeof *out);
+    MG_EACH_EDGE(&f->succ, b, e) mg_bits_join(out, f->blocks[f->succ.to[e]].live, f->reg_words);
     for (uint32_t i = f->blocks[b].end; i-- > ix;) step_back(&l, i);
+}
+
+static void pass_live(void *user, uint32_t b, uint64_t *row)
+{
+    const struct cpu_func *f = user;
+    struct live l = {f, row};
+    for (uint32_t i = f->blocks[b].end; i-- > f->blocks[b].first;) step_back(&l, i);
 }
 
 void cpu_find_live(struct cpu_func *f)
 {
-    uint64_t *set = calloc(f->reg_words, sizeof *set);
-    if (!set) abort();
-    for (bool again = true; again;) {
-        again = false;
-        for (uint32_t b = f->n_blocks; b-- > 0;) {
-            cpu_live_at(f, b, f->blocks[b].first, set);
-            again |= join(f->blocks[b].live, set, f->reg_words);
-        }
+    uint64_t *out = mg_xcalloc((size_t)f->n_blocks * f->reg_words + 1, sizeof *out);
+    uint32_t *back = mg_xmalloc(sizeof *back * (f->n_blocks + 1));
+    for (uint32_t b = 0; b < f->n_blocks; b++) back[b] = f->n_blocks - 1 - b;
+    mg_dataflow_run(&(struct mg_dataflow){.g = &f->pred, .order = back, .any = true, .words = f->reg_words, .rows = out, .pass = pass_live, .user = f});
+    for (uint32_t b = 0; b < f->n_blocks; b++) {
+        memcpy(f->blocks[b].live, out + (size_t)b * f->reg_words, f->reg_words * sizeof *out);
+        pass_live(f, b, f->blocks[b].live);
     }
-    free(set);
+    free(back);
+    free(out);
 }
 
 /* ---- what has been written ----------------------------------------------------------------------------- */
@@ -321,24 +330,38 @@ void cpu_dirty_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *o
     for (uint32_t i = f->blocks[b].first; i < ix; i++) cpu_each_def(f, &f->insts[i], note_def, out);
 }
 
+static void pass_dirty(void *user, uint32_t b, uint64_t *row)
+{
+    const struct cpu_func *f = user;
+    for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) cpu_each_def(f, &f->insts[i], note_def, row);
+}
+
+/* Along control flow, but for what goes on by way of an entry; and lanes that waited come to run with what others wrote. */
+static struct mg_graph find_written_ways(const struct cpu_func *f, struct mg_arena *a)
+{
+    uint32_t room = f->succ.at[f->n_blocks], n = 0;
+    for (uint32_t b = 0; b < f->n_blocks; b++)
+        for (uint32_t w = 0; w < f->block_words; w++) room += (uint32_t)__builtin_popcountll(f->blocks[b].front[w]);
+    uint32_t *from = mg_arena_array(a, uint32_t, room + 1), *to = mg_arena_array(a, uint32_t, room + 1);
+    for (uint32_t b = 0; b < f->n_blocks; b++) {
+        const struct cpu_inst *in = last_of(f, b);
+        bool outside = in && (in->ctl == EMU_CTL_BAR || in->ctl == EMU_CTL_SYNC);
+        MG_EACH_EDGE(&f->succ, b, e)
+            if (!outside) from[n] = b, to[n++] = f->succ.to[e];
+        for (uint32_t x = 0; x < f->n_blocks; x++)
+            if (mg_has(f->blocks[b].front, x)) from[n] = b, to[n++] = x;
+    }
+    return mg_graph_of_pairs(a, f->n_blocks, from, to, n);
+}
+
 void cpu_find_dirty(struct cpu_func *f)
 {
-    uint64_t *set = calloc(f->reg_words, sizeof *set);
-    uint32_t succ[260];
-    if (!set) abort();
-    for (bool again = true; again;) {
-        again = false;
-        for (uint32_t b = 0; b < f->n_blocks; b++) {
-            const struct cpu_inst *in = last_of(f, b);
-            uint32_t n = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
-            cpu_dirty_at(f, b, f->blocks[b].end, set);
-            bool outside = in && (in->ctl == EMU_CTL_BAR || in->ctl == EMU_CTL_SYNC); /* goes on by way of an entry */
-            for (uint32_t k = 0; k < n && !outside; k++) again |= join(f->blocks[succ[k]].dirty, set, f->reg_words);
-            for (uint32_t x = 0; x < f->n_blocks; x++) /* lanes that waited come to run with what others wrote */
-                if (mg_has(f->blocks[b].front, x)) again |= join(f->blocks[x].dirty, set, f->reg_words);
-        }
-    }
-    free(set);
+    struct mg_arena scratch = MG_ARENA_INIT;
+    struct mg_graph ways = find_written_ways(f, &scratch);
+    uint64_t *rows = mg_arena_array(&scratch, uint64_t, (size_t)f->n_blocks * f->reg_words + 1);
+    mg_dataflow_run(&(struct mg_dataflow){.g = &ways, .any = true, .words = f->reg_words, .rows = rows, .pass = pass_dirty, .user = f});
+    for (uint32_t b = 0; b < f->n_blocks; b++) memcpy(f->blocks[b].dirty, rows + (size_t)b * f->reg_words, f->reg_words * sizeof *rows);
+    mg_arena_release(&scratch);
 }
 
 /* ---- registers that stay in memory ---------------------------------------------------------------------- */

@@ -209,55 +209,33 @@ static void visit_def(void *user, uint32_t r, bool must)
 
 /* ---- which blocks all warps execute alike ------------------------------------------------------------ */
 
-static uint32_t inner_successors(const struct cpu_func *f, uint32_t b, uint32_t *out, uint32_t max) { return cpu_stop_of(f, b) ? 0 : cpu_successors(f, b, out, max); }
+static void add_self(void *user, uint32_t b, uint64_t *row)
+{
+    (void)user;
+    mg_put(row, b);
+}
 
 static void find_post(struct find *z)
 {
     struct cpu_func *f = z->f;
-    uint32_t words = f->block_words, succ[260];
-    uint64_t *now = calloc(words, sizeof *now);
-    if (!now) abort();
-    memset(z->post, 0xff, (size_t)f->n_blocks * words * sizeof *z->post);
-    for (bool again = true; again;) {
-        again = false;
-        for (uint32_t b = f->n_blocks; b-- > 0;) {
-            uint32_t n = inner_successors(f, b, succ, MG_COUNT_OF(succ));
-            memset(now, n ? 0xff : 0, words * sizeof *now);
-            for (uint32_t k = 0; k < n; k++)
-                for (uint32_t w = 0; w < words; w++) now[w] &= z->post[(size_t)succ[k] * words + w];
-            mg_put(now, b);
-            if (!memcmp(now, z->post + (size_t)b * words, words * sizeof *now)) continue;
-            memcpy(z->post + (size_t)b * words, now, words * sizeof *now);
-            again = true;
-        }
-    }
-    free(now);
+    struct mg_arena scratch = MG_ARENA_INIT;
+    struct mg_graph back = mg_graph_reversed(&scratch, &f->within);
+    uint32_t *order = mg_arena_array(&scratch, uint32_t, f->n_blocks);
+    for (uint32_t b = 0; b < f->n_blocks; b++) order[b] = f->n_blocks - 1 - b;
+    mg_dataflow_run(&(struct mg_dataflow){.g = &back, .order = order, .words = f->block_words, .rows = z->post, .pass = add_self});
+    for (uint32_t b = 0; b < f->n_blocks; b++) mg_put(z->post + (size_t)b * f->block_words, b);
+    mg_arena_release(&scratch);
 }
 
 /* From a branch that warps may take differently: everything before the blocks that all of them come to. */
 static bool taint(struct find *z, uint32_t b)
 {
     struct cpu_func *f = z->f;
-    const uint64_t *post = z->post + (size_t)b * f->block_words;
-    uint32_t *stack = calloc(f->n_blocks + 260, sizeof *stack), n = 0, succ[260];
-    uint64_t *seen = calloc(f->block_words, sizeof *seen);
-    bool grew = false;
-    if (!stack || !seen) abort();
-    stack[n++] = b;
-    while (n) {
-        uint32_t x = stack[--n], m = inner_successors(f, x, succ, MG_COUNT_OF(succ));
-        for (uint32_t k = 0; k < m; k++) {
-            uint32_t s = succ[k];
-            if ((s != b && mg_has(post, s)) || mg_has(seen, s)) continue;
-            mg_put(seen, s);
-            stack[n++] = s;
-        }
-    }
-    for (uint32_t w = 0; w < f->block_words; w++) {
-        grew |= (seen[w] & ~z->tainted[w]) != 0;
-        z->tainted[w] |= seen[w];
-    }
-    free(stack);
+    uint64_t *seen = mg_xcalloc(2 * (size_t)f->block_words, sizeof *seen), *wall = seen + f->block_words;
+    memcpy(wall, z->post + (size_t)b * f->block_words, f->block_words * sizeof *wall);
+    mg_cut(wall, b);
+    mg_graph_after(&f->within, b, seen, wall);
+    bool grew = mg_bits_join(z->tainted, seen, f->block_words);
     free(seen);
     return grew;
 }
@@ -275,30 +253,17 @@ static bool find_taint(struct find *z)
 /* ---- starts -------------------------------------------------------------------------------------------- */
 
 /* Blocks that run from `start` on up to the next stop, those where lanes may be waiting when it begins included. */
-static void find_reach(const struct cpu_func *f, uint32_t start, uint64_t *reach, uint32_t *stack)
+static void find_reach(const struct cpu_func *f, uint32_t start, uint64_t *reach)
 {
-    uint32_t n = 0, succ[260];
-    memset(reach, 0, f->block_words * sizeof *reach);
-    for (uint32_t x = 0; x < f->n_blocks; x++)
-        if (x == start || (f->paused[start] && mg_has(f->blocks[start].front, x))) {
-            mg_put(reach, x);
-            stack[n++] = x;
-        }
-    while (n) {
-        uint32_t x = stack[--n], m = inner_successors(f, x, succ, MG_COUNT_OF(succ));
-        for (uint32_t k = 0; k < m; k++)
-            if (!mg_has(reach, succ[k])) {
-                mg_put(reach, succ[k]);
-                stack[n++] = succ[k];
-            }
-    }
+    if (f->paused[start]) memcpy(reach, f->blocks[start].front, f->block_words * sizeof *reach);
+    mg_put(reach, start);
+    mg_graph_close(&f->within, reach, NULL);
 }
 
 static void find_starts(struct find *z)
 {
     struct cpu_func *f = z->f;
-    uint32_t *stack = calloc(f->n_blocks + 260, sizeof *stack), ops = 0;
-    if (!stack) abort();
+    uint32_t ops = 0;
     f->starts = mg_arena_array(&f->arena, struct cpu_start, f->n_blocks);
     f->paused = mg_arena_array(&f->arena, bool, f->n_blocks);
     for (uint32_t b = 0; b < f->n_blocks; b++) {
@@ -313,7 +278,7 @@ static void find_starts(struct find *z)
     for (uint32_t i = 0; i < f->n_starts; i++) {
         struct cpu_start *s = &f->starts[i];
         s->reach = mg_arena_array(&f->arena, uint64_t, f->block_words);
-        find_reach(f, s->block, s->reach, stack);
+        find_reach(f, s->block, s->reach);
         bool ends = false;
         for (uint32_t b = 0; b < f->n_blocks; b++) {
             if (!mg_has(s->reach, b)) continue;
@@ -321,8 +286,8 @@ static void find_starts(struct find *z)
             ops += f->blocks[b].end - f->blocks[b].first;
             if (in->kind == CPU_CTL && (in->ctl == EMU_CTL_EXIT || in->ctl == EMU_CTL_RET)) ends |= in->guard || mg_has(z->tainted, b);
             if (in->kind == CPU_CTL && in->ctl == EMU_CTL_BRA && !cpu_uniform_guard(f, in)) f->splits = true;
-            uint32_t id = cpu_stop_of(f, b), next = id / 2 - 1, succ[260], n = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
-            for (uint32_t k = 0; k < n; k++) f->loops |= succ[k] <= b;
+            uint32_t id = cpu_stop_of(f, b), next = id / 2 - 1;
+            MG_EACH_EDGE(&f->succ, b, e) f->loops |= f->succ.to[e] <= b;
             if (!id) continue;
             f->whole &= next != f->entry;
             if (!s->n_stops) s->stop = id;
@@ -336,7 +301,6 @@ static void find_starts(struct find *z)
     }
     f->lossy = lost;
     f->whole_ops = ops;
-    free(stack);
 }
 
 /* ---- constants ------------------------------------------------------------------------------------------- */
@@ -369,7 +333,7 @@ static void write_cell(void *user, uint32_t r, bool must)
 /* Vectors that hold a constant where a region begins need not be kept between regions. */
 static void find_constants(struct cpu_func *f)
 {
-    uint32_t n = f->n_regs, succ[260];
+    uint32_t n = f->n_regs;
     struct cell *at = calloc((size_t)f->n_blocks * n, sizeof *at), *now = calloc(n, sizeof *now);
     if (!at || !now) abort();
     for (uint32_t r = 0; r < n; r++) at[(size_t)f->entry * n + r].is = CONST_ANY;
@@ -381,9 +345,8 @@ static void find_constants(struct cpu_func *f)
                 struct constants c = {f, now, &f->insts[i]};
                 cpu_each_def(f, c.in, write_cell, &c);
             }
-            uint32_t m = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
-            for (uint32_t k = 0; k < m; k++)
-                for (uint32_t r = 0; r < n; r++) meet(&at[(size_t)succ[k] * n + r], now[r], &again);
+            MG_EACH_EDGE(&f->succ, b, e)
+                for (uint32_t r = 0; r < n; r++) meet(&at[(size_t)f->succ.to[e] * n + r], now[r], &again);
         }
     }
     for (uint32_t i = 0; i < f->n_starts; i++) {
@@ -414,7 +377,6 @@ static bool ends_lanes(const struct cpu_func *f, uint32_t b)
  * nothing jumps over, neither forth nor back, and in front of which none of them stops or ends. */
 static void find_always(struct cpu_func *f)
 {
-    uint32_t succ[260];
     bool *not_all = calloc(f->n_blocks + 1, sizeof *not_all);
     if (!not_all) abort();
     for (uint32_t i = 0; i < f->n_starts; i++) {
@@ -424,11 +386,10 @@ static void find_always(struct cpu_func *f)
         memset(not_all, 0, f->n_blocks * sizeof *not_all);
         for (uint32_t b = 0; b < f->n_blocks; b++) {
             if (!mg_has(s->reach, b)) continue;
-            uint32_t n = inner_successors(f, b, succ, MG_COUNT_OF(succ));
-            for (uint32_t x = b + 1; (!n || ends_lanes(f, b)) && x < f->n_blocks; x++) not_all[x] = true;
-            for (uint32_t k = 0; k < n; k++) {
-                for (uint32_t x = b + 1; x < succ[k]; x++) not_all[x] = true;
-                for (uint32_t x = succ[k]; x <= b; x++) not_all[x] = true;
+            for (uint32_t x = b + 1; (!mg_graph_degree(&f->within, b) || ends_lanes(f, b)) && x < f->n_blocks; x++) not_all[x] = true;
+            MG_EACH_EDGE(&f->within, b, e) {
+                for (uint32_t x = b + 1; x < f->within.to[e]; x++) not_all[x] = true;
+                for (uint32_t x = f->within.to[e]; x <= b; x++) not_all[x] = true;
             }
         }
         for (uint32_t b = s->block; b < f->n_blocks; b++)
@@ -463,6 +424,7 @@ void cpu_find_regions(struct cpu_func *f)
 {
     uint64_t threads = (uint64_t)f->dims[0] * f->dims[1] * f->dims[2];
     f->n_warps = (uint32_t)(threads / 32);
+    cpu_find_region_ways(f);
     if (!f->is_kernel || !threads || threads % 32 || f->n_warps > EMU_MAX_WARPS || !suits(f)) return;
     struct find z = {.f = f, .v = calloc(f->n_regs + 1, sizeof *z.v), .tainted = calloc(f->block_words, sizeof *z.tainted),
                      .post = calloc((size_t)f->n_blocks * f->block_words, sizeof *z.post)};

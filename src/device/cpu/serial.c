@@ -47,42 +47,35 @@ static bool sees_sets(const struct cpu_func *f)
 /* The blocks from which lanes come back to h without leaving the loop; false: h is no head, or there are other ways in. */
 static bool find_loop(const struct cpu_func *f, uint32_t h, uint64_t *set)
 {
-    uint32_t succ[260];
     bool is_head = false;
     memset(set, 0, f->block_words * sizeof *set);
+    MG_EACH_EDGE(&f->pred, h, e)
+        if (f->pred.to[e] >= h) is_head = true, mg_put(set, f->pred.to[e]);
+    if (!is_head) return false;
+    uint64_t *wall = mg_xcalloc(f->block_words, sizeof *wall);
+    mg_put(wall, h);
+    mg_cut(set, h);
+    mg_graph_close(&f->pred, set, wall);
     mg_put(set, h);
-    for (uint32_t b = h; b < f->n_blocks; b++) {
-        uint32_t n = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
-        for (uint32_t k = 0; k < n; k++)
-            if (succ[k] == h) is_head = true, mg_put(set, b);
-    }
-    for (bool again = is_head; again;) {
-        again = false;
-        for (uint32_t b = f->n_blocks; b-- > 0;) {
-            if (mg_has(set, b)) continue;
-            uint32_t n = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
-            for (uint32_t k = 0; k < n; k++) {
-                if (succ[k] == h || !mg_has(set, succ[k])) continue;
-                if (b < h) return false;
-                mg_put(set, b);
-                again = true;
-            }
-        }
-    }
-    return is_head;
+    free(wall);
+    for (uint32_t b = 0; b < h; b++)
+        if (mg_has(set, b)) return false;
+    return true;
 }
 
 /* Do lanes that go through it one after the other meet as those do that go together? */
 static bool keeps_sets(const struct cpu_func *f, uint32_t h, const uint64_t *set)
 {
-    uint32_t last = h, succ[260];
+    uint32_t last = h;
     for (uint32_t b = h; b < f->n_blocks; b++)
         if (mg_has(set, b)) last = b;
     for (uint32_t b = h; b <= last; b++) {
         if (mg_has(f->blocks[h].front, b)) return false;
-        uint32_t n = mg_has(set, b) ? cpu_successors(f, b, succ, MG_COUNT_OF(succ)) : 0;
-        for (uint32_t k = 0; k < n; k++)
-            if (mg_has(set, succ[k]) ? succ[k] <= b && (b != last || succ[k] != h) : succ[k] < last) return false;
+        if (!mg_has(set, b)) continue;
+        MG_EACH_EDGE(&f->succ, b, e) {
+            uint32_t to = f->succ.to[e];
+            if (mg_has(set, to) ? to <= b && (b != last || to != h) : to < last) return false;
+        }
     }
     return true;
 }
@@ -90,22 +83,12 @@ static bool keeps_sets(const struct cpu_func *f, uint32_t h, const uint64_t *set
 /* Does every way from the head out of the loop, or back to it, lead through block b? */
 static bool is_passed(const struct cpu_func *f, const struct cpu_serial *s, uint32_t b)
 {
-    uint32_t *stack = calloc(f->n_blocks + 260, sizeof *stack), n = 0, succ[260];
-    uint64_t *seen = calloc(f->block_words, sizeof *seen);
-    bool passed = true;
-    if (!stack || !seen) abort();
-    if (b != s->head) stack[n++] = s->head;
-    while (n && passed) {
-        uint32_t m = cpu_successors(f, stack[--n], succ, MG_COUNT_OF(succ));
-        for (uint32_t k = 0; k < m; k++) {
-            if (!mg_has(s->blocks, succ[k]) || succ[k] == s->head) passed = false;
-            else if (succ[k] != b && !mg_has(seen, succ[k])) {
-                mg_put(seen, succ[k]);
-                stack[n++] = succ[k];
-            }
-        }
-    }
-    free(stack);
+    if (b == s->head) return true;
+    uint64_t *seen = mg_xcalloc(2 * (size_t)f->block_words, sizeof *seen), *wall = seen + f->block_words;
+    mg_put(wall, b);
+    mg_graph_after(&f->succ, s->head, seen, wall);
+    bool passed = !mg_has(seen, s->head);
+    for (uint32_t w = 0; w < f->block_words; w++) passed = passed && !(seen[w] & ~s->blocks[w]);
     free(seen);
     return passed;
 }
@@ -113,7 +96,7 @@ static bool is_passed(const struct cpu_func *f, const struct cpu_serial *s, uint
 /* Is it worth it: does it end at different times for different lanes, and touch memory in many places? */
 static bool suits(const struct cpu_func *f, const uint64_t *set)
 {
-    uint32_t ops = 0, apart = 0, alu = 0, succ[260];
+    uint32_t ops = 0, apart = 0, alu = 0;
     bool varies = false;
     for (uint32_t b = 0; b < f->n_blocks; b++) {
         if (!mg_has(set, b)) continue;
@@ -126,8 +109,7 @@ static bool suits(const struct cpu_func *f, const uint64_t *set)
             else if (in->s[0] && f->regs[in->s[0] - 1].shape.varying) apart++;
         }
         const struct cpu_inst *last = &f->insts[f->blocks[b].end - 1];
-        uint32_t n = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
-        for (uint32_t k = 0; k < n; k++) varies |= !mg_has(set, succ[k]) && last->guard && !cpu_uniform_guard(f, last);
+        MG_EACH_EDGE(&f->succ, b, e) varies |= !mg_has(set, f->succ.to[e]) && last->guard && !cpu_uniform_guard(f, last);
     }
     const char *wish = getenv("MARGAY_CPU_SERIAL");
     if (wish && !strcmp(wish, "off")) return false;
@@ -147,7 +129,7 @@ static void note_def(void *user, uint32_t r, bool must)
 
 static void describe(struct cpu_func *f, struct cpu_serial *s)
 {
-    uint32_t succ[260], accesses = 0;
+    uint32_t accesses = 0;
     uint64_t *live = mg_arena_array(&f->arena, uint64_t, f->reg_words);
     s->stops = mg_arena_array(&f->arena, uint64_t, f->block_words);
     s->in = mg_arena_array(&f->arena, uint64_t, f->reg_words);
@@ -158,9 +140,8 @@ static void describe(struct cpu_func *f, struct cpu_serial *s)
         if (mg_has(s->blocks, b) && is_passed(f, s, b)) mg_put(s->always, b);
     for (uint32_t b = 0; b < f->n_blocks; b++) {
         if (!mg_has(s->blocks, b)) continue;
-        uint32_t n = cpu_successors(f, b, succ, MG_COUNT_OF(succ));
-        for (uint32_t k = 0; k < n; k++)
-            if (succ[k] <= b || !mg_has(s->blocks, succ[k])) mg_put(s->stops, succ[k]);
+        MG_EACH_EDGE(&f->succ, b, e)
+            if (f->succ.to[e] <= b || !mg_has(s->blocks, f->succ.to[e])) mg_put(s->stops, f->succ.to[e]);
         for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
             accesses += f->insts[i].kind == CPU_LOAD || f->insts[i].kind == CPU_STORE;
             s->leaders |= f->insts[i].kind == CPU_LEADER;

@@ -85,11 +85,10 @@ static uint32_t definitions(const struct cpu_func *f, const struct cpu_serial *s
 /* No jumps back but to the head? */
 static bool is_plain(const struct cpu_func *f, const struct cpu_serial *s)
 {
-    uint32_t succ[260];
     for (uint32_t b = s->head; b < f->n_blocks; b++) {
-        uint32_t n = mg_has(s->blocks, b) ? cpu_successors(f, b, succ, MG_COUNT_OF(succ)) : 0;
-        for (uint32_t k = 0; k < n; k++)
-            if (mg_has(s->blocks, succ[k]) && succ[k] <= b && succ[k] != s->head) return false;
+        if (!mg_has(s->blocks, b)) continue;
+        MG_EACH_EDGE(&f->succ, b, e)
+            if (mg_has(s->blocks, f->succ.to[e]) && f->succ.to[e] <= b && f->succ.to[e] != s->head) return false;
     }
     return true;
 }
@@ -104,14 +103,12 @@ static uint32_t block_of(const struct cpu_func *f, uint32_t ix)
 /* Does every way from the head to block b lead through block a? */
 static bool is_behind(const struct cpu_func *f, const struct cpu_serial *s, uint32_t a, uint32_t b)
 {
-    uint64_t *seen = calloc(f->block_words, sizeof *seen);
-    uint32_t succ[260];
-    if (!seen) abort();
+    uint64_t *seen = mg_xcalloc(f->block_words, sizeof *seen);
     if (a != s->head) mg_put(seen, s->head);
     for (uint32_t x = s->head; x < b; x++) { /* ways ascend */
-        uint32_t n = mg_has(seen, x) && x != a ? cpu_successors(f, x, succ, MG_COUNT_OF(succ)) : 0;
-        for (uint32_t k = 0; k < n; k++)
-            if (mg_has(s->blocks, succ[k]) && succ[k] > x) mg_put(seen, succ[k]);
+        if (!mg_has(seen, x) || x == a) continue;
+        MG_EACH_EDGE(&f->succ, x, e)
+            if (mg_has(s->blocks, f->succ.to[e]) && f->succ.to[e] > x) mg_put(seen, f->succ.to[e]);
     }
     bool behind = a == b || !mg_has(seen, b);
     free(seen);
@@ -206,11 +203,10 @@ static void need(void *user, uint32_t r)
 /* The jump back to the head, if there is one alone. */
 static uint32_t jump_back(const struct cpu_func *f, const struct cpu_serial *s)
 {
-    uint32_t succ[260], at = UINT32_MAX, n_jumps = 0;
-    for (uint32_t b = s->head; b < f->n_blocks; b++) {
-        uint32_t n = mg_has(s->blocks, b) ? cpu_successors(f, b, succ, MG_COUNT_OF(succ)) : 0;
-        for (uint32_t k = 0; k < n; k++)
-            if (succ[k] == s->head) n_jumps++, at = f->blocks[b].end - 1;
+    uint32_t at = UINT32_MAX, n_jumps = 0;
+    MG_EACH_EDGE(&f->pred, s->head, e) {
+        uint32_t b = f->pred.to[e];
+        if (b >= s->head && mg_has(s->blocks, b)) n_jumps++, at = f->blocks[b].end - 1;
     }
     return n_jumps == 1 && f->insts[at].kind == CPU_CTL ? at : UINT32_MAX;
 }

@@ -125,22 +125,13 @@ static bool is_lane_0(const struct cpu_func *f, uint32_t reg)
 /* May a lane that has done operation `ix` of block `b` come to another definition of reg? */
 static bool may_change(const struct cpu_func *f, uint32_t b, uint32_t ix, uint32_t reg)
 {
-    uint32_t *stack = calloc(f->n_blocks + 260, sizeof *stack), n = 0, succ[260];
-    uint64_t *seen = calloc(f->block_words, sizeof *seen);
+    uint64_t *after = mg_xcalloc(f->block_words, sizeof *after);
     bool found = false;
-    if (!stack || !seen) abort();
+    mg_graph_after(&f->succ, b, after, NULL);
     for (uint32_t i = ix + 1; i < f->blocks[b].end; i++) found |= cpu_defines(f, &f->insts[i], reg);
-    for (stack[n++] = b; n && !found;) {
-        uint32_t x = stack[--n], m = cpu_successors(f, x, succ, MG_COUNT_OF(succ));
-        for (uint32_t k = 0; k < m; k++) {
-            if (mg_has(seen, succ[k])) continue;
-            mg_put(seen, succ[k]);
-            stack[n++] = succ[k];
-            for (uint32_t i = f->blocks[succ[k]].first; i < f->blocks[succ[k]].end; i++) found |= cpu_defines(f, &f->insts[i], reg);
-        }
-    }
-    free(stack);
-    free(seen);
+    for (uint32_t x = 0; x < f->n_blocks && !found; x++)
+        for (uint32_t i = f->blocks[x].first; mg_has(after, x) && i < f->blocks[x].end; i++) found |= cpu_defines(f, &f->insts[i], reg);
+    free(after);
     return found;
 }
 

@@ -37,22 +37,11 @@ static val variable(struct emit *e, uint64_t v)
 static bool comes_again(struct emit *e, bool before_stop)
 {
     const struct cpu_func *f = e->f;
-    uint32_t *stack = calloc(f->n_blocks + 260, sizeof *stack), n = 0, succ[260];
-    uint64_t *seen = calloc(f->block_words, sizeof *seen);
-    bool found = false;
-    if (!stack || !seen) abort();
-    for (stack[n++] = e->block; n && !found;) {
-        uint32_t x = stack[--n], m = before_stop && cpu_stop_of(f, x) ? 0 : cpu_successors(f, x, succ, MG_COUNT_OF(succ));
-        for (uint32_t k = 0; k < m; k++) {
-            found |= succ[k] == e->block;
-            if (mg_has(seen, succ[k])) continue;
-            mg_put(seen, succ[k]);
-            stack[n++] = succ[k];
-        }
-    }
-    free(stack);
-    free(seen);
-    return found;
+    uint64_t *after = mg_xcalloc(f->block_words, sizeof *after);
+    mg_graph_after(before_stop ? &f->within : &f->succ, e->block, after, NULL);
+    bool again = mg_has(after, e->block);
+    free(after);
+    return again;
 }
 
 /* near: into the first cache as well, which has no room for what a whole round of a loop loads. */
