@@ -193,7 +193,7 @@ $(B)/bin/test-unit: $(UNIT_OBJS) $(CORE_OBJS) $(DEVICE_OBJS) $(call objs,driver 
 unit: $(B)/bin/test-unit ## run the unit tests
 	$<
 
-$(B)/bin/mkprofile: $(B)/obj/cli/tests/mkprofile.o $(call objs,base store isa)
+$(B)/bin/mkprofile: $(B)/obj/cli/tests/mkprofile.o $(call objs,base store isa) $(B)/obj/tool/fit.o
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 $(B)/obj/cli/tests/mkprofile.o: tests/cli/mkprofile.c

@@ -394,7 +394,7 @@ static bool is_strictly_good(const struct mg_profile *p)
 {
     struct mg_coverage c;
     mg_coverage_init(&c, p);
-    bool good = c.unknown == 0 && c.empty == 0 && c.not_written == 0 && c.no_end == 0 && c.failed == 0 && !p->n_damaged;
+    bool good = c.unknown == 0 && c.empty == 0 && c.not_written == 0 && c.no_end == 0 && c.failed == 0 && c.spoilt == 0 && !p->n_damaged;
     for (uint32_t i = 0; i < p->n_processes; i++)
         good = good && p->processes[i].closed;
     for (uint32_t i = 0; i < c.n_rows; i++)

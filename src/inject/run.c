@@ -328,7 +328,15 @@ static void write_each(const struct mg_counter_layout *l, const struct mg_counte
         mg_session_say("%s cannot be written", path);
 }
 
-/* raw: what was counted; before: what of it has been told already, NULL: nothing. */
+static bool counts_fit(const struct mg_fit *f, const struct mg_counter_layout *l, const struct mg_counter_launch *g, const struct mg_store_done *done)
+{
+    uint64_t threads, warps;
+    mg_counters_launched(l->scope, l->cta, l->warp, g, &threads, &warps);
+    return mg_counts_fit(f, threads, done->threads, done->warps);
+}
+
+/* raw: what was counted; before: what of it has been told already, NULL: nothing. Counts that the program wrote into are
+ * no counts, nor are those of other tools beside them. */
 static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, const uint64_t *raw, const uint64_t *before, uint64_t replays)
 {
     const struct mg_layout *all = r->block && raw ? &r->body->variant->layout : NULL;
@@ -347,25 +355,32 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
         done.timed = true;
     }
     count_time(r->inst->code, &done);
+    const char *spoilt = done.complete ? r->spoilt : NULL;
     if (counts) {
         struct mg_counter_launch g = mg_run_launch(&r->shape);
         g.times = replays;
         uint64_t *since = before ? counted_since(layout, &g, raw, before) : NULL;
         const uint64_t *counters = before ? since : raw;
         if (counters) {
-            mg_counters_read(layout, &g, counters, counts, counts + n);
+            bool fits = mg_counters_read(layout, &g, counters, counts, counts + n);
             done.threads = counts;
             done.warps = layout->warps ? counts + n : NULL;
             done.n_blocks = n;
+            if (done.complete && !spoilt && !(fits && counts_fit(&all->fit, layout, &g, &done)))
+                spoilt = MG_SPOILT_COUNTS;
             __atomic_fetch_add(&r->inst->code->other_calls, mg_counters_other(layout, &g, counters), __ATOMIC_RELAXED);
-            if (layout->each)
+            if (layout->each && !spoilt)
                 write_each(layout, &g, counters, launch);
         }
         free(since);
     }
-    uint64_t hash = all ? mg_tools_ended(r, launch, raw, before, replays, done.complete) : 0;
+    if (spoilt) {
+        done.why = spoilt;
+        done.threads = done.warps = NULL;
+    }
+    uint64_t hash = all ? mg_tools_ended(r, launch, raw, before, replays, done.complete && !spoilt) : 0;
     mg_store_launch_done(mg_session.store, launch, &done);
-    if (all && done.complete)
+    if (all && done.complete && !spoilt)
         mg_select_ended(r, done.threads ? mg_hash64(counts, n * sizeof *counts, hash) : hash, done.timed, done.time_ns);
     free(counts);
 }

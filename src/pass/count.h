@@ -34,8 +34,8 @@ struct mg_flow { /* owner: malloc */
     struct mg_flow_loop *loops; uint32_t n_loops; /* outer ones first */
     uint32_t *entries;   /* edges by which they are entered */
 };
-/* blocks: n_blocks counts. Arithmetic is modulo 2^64. */
-void mg_flow_solve(const struct mg_flow *f, uint64_t entries, const uint64_t *measured, uint64_t *blocks);
+/* blocks: n_blocks counts. Arithmetic is modulo 2^64. False: some edge would be taken fewer than 0 times, as no lanes go. */
+bool mg_flow_solve(const struct mg_flow *f, uint64_t entries, const uint64_t *measured, uint64_t *blocks);
 void mg_flow_release(struct mg_flow *f);
 
 /* ---- planning ------------------------------------------------------------------------------------ */

@@ -39,7 +39,7 @@ static void solve_once(struct solver *s, uint64_t entries, const uint64_t *measu
     }
 }
 
-void mg_flow_solve(const struct mg_flow *f, uint64_t entries, const uint64_t *measured, uint64_t *blocks)
+bool mg_flow_solve(const struct mg_flow *f, uint64_t entries, const uint64_t *measured, uint64_t *blocks)
 {
     struct solver s = {.f = f, .value = mg_xcalloc(f->n_edges + 1, sizeof *s.value), .excess = mg_xcalloc(f->n_nodes + 1, sizeof *s.excess),
                        .latch = mg_xcalloc(f->n_edges + 1, sizeof *s.latch)};
@@ -54,10 +54,13 @@ void mg_flow_solve(const struct mg_flow *f, uint64_t entries, const uint64_t *me
         }
         solve_once(&s, entries, measured);
     }
+    bool good = true;
+    for (uint32_t i = 0; i < f->n_edges; i++) good &= !(s.value[i] >> 63);
     for (uint32_t b = 0; b < f->n_blocks; b++) blocks[b] = s.value[b];
     free(s.value);
     free(s.excess);
     free(s.latch);
+    return good;
 }
 
 void mg_flow_release(struct mg_flow *f)

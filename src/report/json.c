@@ -107,6 +107,7 @@ static void write_coverage(struct mg_json *j, const struct mg_profile *p)
     mg_json_key_u64(j, "no_end", c.no_end);
     mg_json_key_u64(j, "open_processes", c.open);
     mg_json_key_u64(j, "empty_processes", c.empty);
+    mg_json_key_u64(j, "spoilt", c.spoilt);
     mg_json_key_u64_if(j, "device_launches", !nvidia, c.device_launches); /* on a GPU nobody counts them */
     key_f64_if(j, "time_pct", c.timed, c.time_pct);
     key_f64_if(j, "timed_pct", c.launches != 0, c.timed ? c.timed_pct : 0);
@@ -355,6 +356,7 @@ static void write_kernel(struct mg_json *j, const struct mg_profile *p, const st
     mg_json_key_u64(j, "launches", k->launches);
     mg_json_key_u64(j, "instrumented", k->instrumented);
     mg_json_key_u64(j, "incomplete", k->incomplete);
+    mg_json_key_u64(j, "spoilt", k->spoilt);
     mg_json_key(j, "registers");
     int indent = one_line(j);
     key_i64_or_null(j, "native", k->regs_native);

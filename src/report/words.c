@@ -87,22 +87,28 @@ static bool is_unwritten(const struct mg_profile *p, uint32_t kernel)
     return false;
 }
 
-/* Launches of a kernel that did not complete, by id. */
-static void add_incomplete(const struct mg_profile *p, uint32_t kernel, struct mg_buf *out)
+/* Launches of a kernel that are not in the counts, by id: those that did not complete, and those that the program wrote into. */
+static void add_uncounted(const struct mg_profile *p, uint32_t kernel, bool spoilt, struct mg_buf *out)
 {
     enum { named = 6 };
+    const struct mg_pkernel *k = &p->kernels[kernel];
+    const uint64_t all = spoilt ? k->spoilt : k->incomplete;
+    const char *why = NULL;
     uint32_t n = 0;
-    mg_buf_printf(out, "  %s: ", p->kernels[kernel].demangled);
-    mg_add_grouped(out, p->kernels[kernel].incomplete);
-    mg_buf_adds(out, is_unwritten(p, kernel) ? " ended after recording had stopped (" : " did not complete (");
+    if (!all) return;
+    mg_buf_printf(out, "  %s: ", k->demangled);
+    mg_add_grouped(out, all);
+    mg_buf_adds(out, spoilt ? " without counts (" : is_unwritten(p, kernel) ? " ended after recording had stopped (" : " did not complete (");
     for (uint64_t i = 0; i < p->n_launches && n <= named; i++) {
         const struct mg_plaunch *l = &p->launches[i];
-        if (l->complete || l->kernel != kernel) continue;
+        if ((spoilt ? !l->spoilt : l->complete) || l->kernel != kernel) continue;
         if (n == named) mg_buf_adds(out, ", ...");
-        else mg_buf_printf(out, "%s%llu", n ? ", " : p->kernels[kernel].incomplete == 1 ? "launch " : "launches ", (unsigned long long)l->id);
+        else mg_buf_printf(out, "%s%llu", n ? ", " : all == 1 ? "launch " : "launches ", (unsigned long long)l->id);
+        why = why ? why : l->why;
         n++;
     }
-    mg_buf_adds(out, "): not in the counts\n");
+    if (spoilt) mg_buf_printf(out, "): %s\n", why);
+    else mg_buf_adds(out, "): not in the counts\n");
 }
 
 void mg_add_coverage(const struct mg_profile *p, struct mg_buf *out, uint32_t max_rows)
@@ -120,8 +126,10 @@ void mg_add_coverage(const struct mg_profile *p, struct mg_buf *out, uint32_t ma
         mg_buf_printf(out, "%s, %s\n", mg_ran_text(c.rows[i].ran), c.rows[i].reason);
     }
     if (c.n_rows > max_rows) mg_buf_printf(out, "  and %u more kernels or reasons (margay report --json names all)\n", c.n_rows - max_rows);
-    for (uint32_t i = 0; i < p->n_kernels; i++)
-        if (p->kernels[i].incomplete) add_incomplete(p, i, out);
+    for (uint32_t i = 0; i < p->n_kernels; i++) {
+        add_uncounted(p, i, false, out);
+        add_uncounted(p, i, true, out);
+    }
     mg_add_left_alone(p, out, max_rows);
     add_other_ptx(p, out);
     mg_buf_adds(out, "coverage: ");
@@ -147,6 +155,11 @@ void mg_add_coverage(const struct mg_profile *p, struct mg_buf *out, uint32_t ma
     }
     if (c.open) mg_buf_printf(out, ", %u process%s without a recorded end", c.open, c.open == 1 ? "" : "es");
     if (c.empty) mg_buf_printf(out, ", %u process%s of which nothing could be recorded", c.empty, c.empty == 1 ? "" : "es");
+    if (c.spoilt) {
+        mg_buf_adds(out, ", ");
+        mg_add_grouped(out, c.spoilt);
+        mg_buf_adds(out, " without counts: the program wrote into them");
+    }
     if (c.unknown) {
         mg_buf_adds(out, ", ");
         mg_add_grouped(out, c.unknown);

@@ -115,9 +115,60 @@ static void find_errors(struct mg_profile *p)
     free(s);
 }
 
+/* ---- counts that the program wrote into ------------------------------------------------------------ */
+
+static struct mg_fit fit_of(struct mg_arena *arena, const struct mg_pkernel *k)
+{
+    struct mg_fit f = {.blocks = mg_arena_array(arena, struct mg_fit_block, k->n_blocks + 1), .n = k->n_blocks};
+    for (uint32_t b = 0; b < k->n_blocks; b++) {
+        const struct mg_pblock *at = &k->blocks[b];
+        bool begins = !b || strcmp(at->function, k->blocks[b - 1].function);
+        f.blocks[b] = mg_fit_block_of(at->succs, at->n_succs, at->ops, at->n_ops, begins);
+    }
+    return f;
+}
+
+static bool fits(const struct mg_fit *f, const struct mg_pprocess *process, const struct mg_plaunch *l)
+{
+    const struct mg_counter_launch g = {.grid = {l->grid[0], l->grid[1], l->grid[2]}, .block = {l->block[0], l->block[1], l->block[2]}, .times = l->replays};
+    uint64_t threads, warps;
+    mg_counters_launched(process->scope, process->scope_cta, process->scope_warp, &g, &threads, &warps);
+    return l->n_counts != f->n || mg_counts_fit(f, threads, l->threads, l->warps);
+}
+
+/* Tools that counted in the launch: what they had of the kernel was merged with it. */
+static void spoil_tools(struct mg_profile *p, const struct mg_plaunch *l)
+{
+    for (uint32_t i = 0; i < p->n_regions; i++) {
+        struct mg_pregion *g = &p->regions[i];
+        if ((g->n_cells || g->n_tables) && g->kernel == l->kernel && g->use < 63 && l->tools >> g->use & 1 && !g->reason) g->reason = MG_SPOILT_COUNTS;
+    }
+}
+
+/* Profiles of before these counts were looked at when they came hold them; they are none here either. */
+static void spoil(struct mg_profile *p)
+{
+    struct mg_fit *fit = mg_xcalloc((size_t)p->n_kernels + 1, sizeof *fit);
+    for (uint64_t i = 0; i < p->n_launches; i++) {
+        struct mg_plaunch *l = &p->launches[i];
+        if (!l->complete || l->ran != MG_RAN_INSTRUMENTED) continue;
+        l->spoilt = l->why && !strncmp(l->why, MG_SPOILT, sizeof MG_SPOILT - 1);
+        if (l->spoilt || !l->threads) continue;
+        if (!fit[l->kernel].blocks) fit[l->kernel] = fit_of(&p->arena, &p->kernels[l->kernel]);
+        if (fits(&fit[l->kernel], &p->processes[l->process], l)) continue;
+        l->spoilt = true;
+        l->why = MG_SPOILT_COUNTS;
+        l->threads = l->warps = NULL;
+        l->n_counts = 0;
+        spoil_tools(p, l);
+    }
+    free(fit);
+}
+
 void mg_profile_sum(struct mg_profile *p)
 {
     bool any = false;
+    spoil(p);
     for (uint64_t i = 0; i < p->n_launches; i++) {
         const struct mg_plaunch *l = &p->launches[i];
         struct mg_pkernel *k = &p->kernels[l->kernel];
@@ -127,6 +178,7 @@ void mg_profile_sum(struct mg_profile *p)
         k->launches += times;
         k->threads_launched += threads * times;
         if (!l->complete) k->incomplete += times;
+        if (l->spoilt) k->spoilt += times;
         if (l->ran == MG_RAN_INSTRUMENTED) k->instrumented += times;
         if (l->complete && k->schedule_dependent != 1 && l->schedule_dependent) k->schedule_dependent = l->schedule_dependent;
         if (l->timed) {

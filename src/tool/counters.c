@@ -66,24 +66,6 @@ uint64_t mg_counters_other(const struct mg_counter_layout *l, const struct mg_co
     return l->other_at == UINT32_MAX ? 0 : sum_copies(l, g, raw, l->other_at);
 }
 
-/* Threads and warps of the launch whose entries count. */
-static void count_entries(const struct mg_counter_layout *l, const struct mg_counter_launch *g, uint64_t *threads, uint64_t *warps)
-{
-    uint64_t block = volume(g->block), per_cta = (block + 31) / 32;
-    *threads = volume(g->grid) * block;
-    *warps = volume(g->grid) * per_cta;
-    if (l->scope == MG_COUNT_FULL) return;
-    *threads = *warps = 0;
-    if (l->cta >= volume(g->grid)) return;
-    if (l->scope == MG_COUNT_CTA) {
-        *threads = block;
-        *warps = per_cta;
-    } else if (l->warp < per_cta) {
-        *threads = MG_MIN(block - 32ull * l->warp, 32ull);
-        *warps = 1;
-    }
-}
-
 struct reader {
     const struct mg_counter_layout *l;
     uint64_t *sums;      /* by counter */
@@ -91,20 +73,21 @@ struct reader {
     uint64_t n_threads, n_warps, n_ctas;
 };
 
-static void read_flow(const struct reader *r, const struct mg_counter_flow *f)
+static bool read_flow(const struct reader *r, const struct mg_counter_flow *f)
 {
+    bool good;
     uint64_t entries = f->by_launch ? r->n_threads : 0;
     for (uint32_t i = 0; i < f->n_alike; i++) r->sums[f->at + i] *= r->n_ctas;
     for (uint32_t i = 0; i < f->n_callers; i++) entries += r->threads[f->callers[i]];
     if (f->slots) {
         uint64_t *measured = mg_xcalloc(f->n + 1, sizeof *measured);
         for (uint32_t i = 0; i < f->n_copies * f->n; i++) measured[i % f->n] += r->sums[f->slots[i]];
-        mg_flow_solve(&f->flow, entries, measured, r->threads + f->first_block);
+        good = mg_flow_solve(&f->flow, entries, measured, r->threads + f->first_block);
         free(measured);
     } else {
-        mg_flow_solve(&f->flow, entries, r->sums + f->at, r->threads + f->first_block);
+        good = mg_flow_solve(&f->flow, entries, r->sums + f->at, r->threads + f->first_block);
     }
-    if (!f->n_cohorts) return;
+    if (!f->n_cohorts) return good;
     uint64_t *leaders = mg_xcalloc(f->flow.n_blocks + 1, sizeof *leaders);
     for (uint32_t i = 0; i < f->n_cohorts; i++) {
         const struct mg_counter_cohort *q = &f->cohorts[i];
@@ -112,23 +95,21 @@ static void read_flow(const struct reader *r, const struct mg_counter_flow *f)
         for (uint32_t k = 0; k < q->n_blocks; k++) r->warps[f->first_block + q->blocks[k]] = leaders[q->blocks[k]];
     }
     free(leaders);
+    return good;
 }
 
-void mg_counters_read(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw, uint64_t *threads, uint64_t *warps)
+bool mg_counters_read(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw, uint64_t *threads, uint64_t *warps)
 {
     struct reader r = {.l = l, .n_ctas = volume(g->grid), .sums = mg_xcalloc(l->n_counters + 1, sizeof *r.sums)};
-    count_entries(l, g, &r.n_threads, &r.n_warps);
-    if (g->times) {
-        r.n_threads *= g->times;
-        r.n_warps *= g->times;
-    }
+    bool good = true;
+    mg_counters_launched(l->scope, l->cta, l->warp, g, &r.n_threads, &r.n_warps);
     for (uint32_t i = 0; i < l->n_counters; i++) r.sums[i] = sum_copies(l, g, raw, i);
     r.threads = mg_xcalloc(l->n_blocks + 1, sizeof *r.threads);
     r.warps = mg_xcalloc(l->n_blocks + 1, sizeof *r.warps);
     for (uint32_t i = 0; l->warps && i < l->n_blocks; i++)
         if (l->warps[i] != UINT32_MAX) r.warps[i] = r.sums[l->warps[i]];
     for (uint32_t i = 0; !l->n_flows && i < l->n_blocks; i++) r.threads[i] = r.sums[l->threads[i]];
-    for (uint32_t i = 0; i < l->n_flows; i++) read_flow(&r, &l->flows[i]);
+    for (uint32_t i = 0; i < l->n_flows; i++) good &= read_flow(&r, &l->flows[i]);
     for (uint32_t i = 0; i < l->n_blocks; i++) {
         if (threads) threads[i] = r.threads[i];
         if (warps && l->warps) warps[i] = r.warps[i];
@@ -136,4 +117,5 @@ void mg_counters_read(const struct mg_counter_layout *l, const struct mg_counter
     free(r.sums);
     free(r.threads);
     free(r.warps);
+    return good;
 }

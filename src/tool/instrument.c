@@ -262,6 +262,17 @@ static enum mg_err run_passes(struct run *x, struct mg_diag *d)
     return err;
 }
 
+/* What the counts of blocks have to fit, for who reads them when module and sites are gone. */
+static void keep_fit(struct mg_layout *l, const struct mg_sites *sites)
+{
+    l->fit = (struct mg_fit){.blocks = mg_arena_array(&l->arena, struct mg_fit_block, sites->n_blocks + 1), .n = sites->n_blocks};
+    for (uint32_t b = 0; b < sites->n_blocks; b++) {
+        const struct mg_site_block *k = &sites->blocks[b];
+        const uint32_t *succs = mg_arena_copy(&l->arena, k->succs, k->n_succs * sizeof *succs);
+        l->fit.blocks[b] = mg_fit_block_of(succs, k->n_succs, k->ops, k->n_ops, !k->block_ix);
+    }
+}
+
 enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, const struct mg_sites *sites, struct mg_twin *twin,
                                 const struct mg_tools_opts *o, struct mg_layout *layout, struct mg_diag *d)
 {
@@ -290,6 +301,7 @@ enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, cons
     if (wanted && !x.counter) err = add_counter(&x, warps, &own_conf, d);
     mg_raise_target(twin->m, o->sm);
     if (!err) err = run_passes(&x, d);
+    if (!err && layout->has_blocks) keep_fit(layout, sites);
     if (!err && o->reduce) {
         mg_twin_drop_contexts(twin);
         if (own_conf || !layout->blocks.warps) mg_twin_inline(twin); /* who asks for warps wants lanes to meet behind calls, as they do natively */

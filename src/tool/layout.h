@@ -44,6 +44,7 @@ struct mg_region { /* of one tool; strings and arrays live as long as the layout
 struct mg_layout {
     struct mg_arena arena;
     struct mg_counter_layout blocks; bool has_blocks; /* counted: by the tool blocks or because a tool asked for it */
+    struct mg_fit fit;                                /* what the counts of blocks have to fit, where they are counted */
     struct mg_region *regions; uint32_t n_regions;    /* one for each tool in use, in their order; the tool blocks has an empty one */
     uint64_t n_region_words;                          /* of all regions */
 };

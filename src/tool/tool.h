@@ -57,6 +57,8 @@ struct mg_blocks_opts { /* parsed from -t blocks,k=v,... */
  * counts of blocks may have to be solved for: read them with mg_counters_read.
  * Owner: whoever called instrument; mg_counter_layout_release. */
 struct mg_counter_flow;   /* a function whose counts are solved for; tool/counters.c */
+struct mg_fit_block { const uint32_t *succs; uint32_t n_succs; bool begins /* a function */, leaves /* lanes may end in it */; };
+struct mg_fit { struct mg_fit_block *blocks; uint32_t n; }; /* block 0 is where the kernel begins */
 struct mg_counter_layout {
     uint32_t n_counters;
     uint32_t n_blocks;
@@ -74,8 +76,14 @@ struct mg_counter_launch { uint32_t grid[3], block[3]; uint64_t times; /* replay
 void mg_counter_layout_release(struct mg_counter_layout *l);
 /* Words of the counter array of one launch. Depends on the launch only when l->n_copies is 0. */
 uint64_t mg_counters_words(const struct mg_counter_layout *l, const struct mg_counter_launch *g);
-/* threads and warps hold n_blocks each; warps is left alone when it was not counted; NULL: skip. */
-void mg_counters_read(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw, uint64_t *threads, uint64_t *warps);
+/* threads and warps hold n_blocks each; warps is left alone when it was not counted; NULL: skip. False: what was solved
+ * for went below 0, so no launch that ran to its end has counted this. */
+bool mg_counters_read(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw, uint64_t *threads, uint64_t *warps);
+/* Threads and warps of a launch whose entries count: all of them, those of a CTA, or one warp's. */
+void mg_counters_launched(enum mg_blocks_scope scope, uint64_t cta, uint32_t warp, const struct mg_counter_launch *g, uint64_t *threads, uint64_t *warps);
+/* Do the counts of a launch that ran to its end fit together (tool/fit.c)? launched: threads that entered the kernel. */
+bool mg_counts_fit(const struct mg_fit *f, uint64_t launched, const uint64_t *threads, const uint64_t *warps);
+struct mg_fit_block mg_fit_block_of(const uint32_t *succs, uint32_t n_succs, const struct mg_site_op *ops, uint32_t n_ops, bool begins);
 /* Calls that left for uninstrumented callees. */
 uint64_t mg_counters_other(const struct mg_counter_layout *l, const struct mg_counter_launch *g, const uint64_t *raw);
 /* Scheme thread: how often every thread (linear id in the grid) entered each block, as CSV; what is 0 is left out. */

@@ -126,11 +126,12 @@ MG_TEST(report_json_text_check)
 }
 
 /* Grid of 10 CTAs of 48 threads: 2 warps a CTA, the second half full. The kernel has one block of
- * 9 instructions; thread t of CTA c enters it c + 1 times. */
+ * 9 instructions, the last two of which leave it or go round; thread t of CTA c enters it c + 1 times. */
 static void write_scoped(struct mg_store *s, uint64_t threads, uint64_t warps)
 {
-    static const struct mg_site_op ops[] = {{"add.s32", 9, 0}};
-    static struct mg_site_block block = {.function = "k", .label = "", .n_insts = 9, .ops = ops, .n_ops = 1};
+    static const struct mg_site_op ops[] = {{"add.s32", 7, 0}, {"bra", 1, 0}, {"ret", 1, 1}};
+    static const uint32_t round[] = {0};
+    static struct mg_site_block block = {.function = "k", .label = "", .n_insts = 9, .succs = round, .n_succs = 1, .ops = ops, .n_ops = 3};
     static const struct mg_sites sites = {.kernel = "k", .blocks = &block, .n_blocks = 1};
     struct mg_store_kernel k = {.name = "k", .module = "m", .sites = &sites};
     struct mg_store_launch l = {.kernel = mg_store_kernel(s, &k), .grid = {10, 1, 1}, .block = {48, 1, 1}};
@@ -241,4 +242,47 @@ MG_TEST(report_diff_of_profiles)
     mg_profile_free(a);
     sample_remove(keep);
     done_with(b, two);
+}
+
+/* The sample's loop: 64 CTAs of 256 threads go 10 times round. What no program can count is told as none. */
+struct spoilt { uint64_t threads[3], warps[3]; bool fits; };
+static const struct spoilt *spoilt_now;
+static void write_spoilt(struct mg_store *s)
+{
+    struct mg_store_kernel k = {.name = "_Z4loopPfi", .module = "m", .sites = &sample_sites};
+    struct mg_store_launch l = sample_launch(mg_store_kernel(s, &k));
+    struct mg_store_done done = {.complete = true, .threads = spoilt_now->threads, .warps = spoilt_now->warps, .n_blocks = 3};
+    mg_store_launch_done(s, mg_store_launch(s, &l), &done);
+}
+MG_TEST(report_counts_that_contradict_one_another)
+{
+    enum { T = SAMPLE_THREADS, W = SAMPLE_WARPS };
+    static const struct spoilt all[] = {
+        {{T, 10 * T, T}, {W, 10 * W, W}, true},
+        {{T, 3, T}, {W, 3, W}, true},               /* three lanes go round, once each */
+        {{T, 0, T}, {W, 0, W}, true},
+        {{T + 1, 10 * T, T}, {W, 10 * W, W}, false}, /* more than were launched enter it */
+        {{T - 1, 10 * T, T}, {W, 10 * W, W}, false},
+        {{T, 10 * T, T - 1}, {W, 10 * W, W}, false}, /* one never leaves */
+        {{T, 10 * T, T + 1}, {W, 10 * W, W}, false},
+        {{T, 10 * T, T}, {W, 11 * W, W}, true},      /* warps that are not full */
+        {{T, 10 * T, T}, {W, 10 * W - 1, W}, false}, /* more than 32 lanes in a warp */
+        {{T, 10 * W - 1, T}, {W, 10 * W, W}, false}, /* a warp without lanes */
+        {{T, 0x1234567812345678, T}, {W, 0x1234567812345678, W}, true},
+        {{T, (uint64_t)-5, T}, {W, (uint64_t)-5, W}, false},
+    };
+    for (size_t i = 0; i < MG_COUNT_OF(all); i++) {
+        char *dir = NULL;
+        spoilt_now = &all[i];
+        struct mg_profile *p = sample_profile(&dir, write_spoilt, NULL);
+        struct mg_coverage c;
+        mg_coverage_init(&c, p);
+        if (p->launches[0].spoilt == all[i].fits) mg_test_fail(__FILE__, __LINE__, "case %zu: %s", i, p->launches[0].why ? p->launches[0].why : "fits");
+        MG_CHECK_EQ(c.spoilt, !all[i].fits);
+        MG_CHECK_EQ(c.instrumented, 1);
+        MG_CHECK(all[i].fits == p->kernels[0].blocks[0].has_threads && all[i].fits == (p->launches[0].threads != NULL));
+        MG_CHECK(all[i].fits || !strcmp(p->launches[0].why, MG_SPOILT_COUNTS));
+        mg_coverage_release(&c);
+        done_with(p, dir);
+    }
 }

@@ -32,6 +32,7 @@ static void write_process(const char *dir, uint32_t pid, const char *args)
     for (uint64_t i = 0; i < 2; i++) {
         struct mg_store_launch l = sample_launch(kernel);
         uint64_t threads[] = {1, 10, 1};
+        l.grid[0] = l.block[0] = 1;
         l.tools = 1u << use;
         uint64_t id = mg_store_launch(s, &l);
         mg_account_add(a, i ? (const uint64_t[]){10, 20, 1, 8} : (const uint64_t[]){1, 2, 3, 4}, 1, true, id);

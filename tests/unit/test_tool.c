@@ -170,7 +170,7 @@ static bool run_both(struct run *r, const char *text, const char *kernel, uint32
     r->warps = calloc(r->sites->n_blocks + 1, 8);
     r->has_warps = layout.warps != NULL;
     const uint64_t *raw = (uint64_t *)(uintptr_t)counters;
-    mg_counters_read(&layout, &shape, raw, r->threads, r->warps);
+    if (!mg_counters_read(&layout, &shape, raw, r->threads, r->warps) && ok) mg_test_fail(__FILE__, __LINE__, "%s: an edge is taken fewer than 0 times", kernel);
     r->other = mg_counters_other(&layout, &shape, raw);
     mg_counter_layout_release(&layout);
     mg_twin_free(twin);

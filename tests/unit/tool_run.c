@@ -143,7 +143,12 @@ static bool run_twin(struct ran *r, struct mg_twin *t, const char *ptx, const st
     read_tables(r);
     r->threads = calloc(r->sites->n_blocks + 1, 8);
     r->warps = calloc(r->sites->n_blocks + 1, 8);
-    if (r->layout.has_blocks) mg_counters_read(&r->layout.blocks, &l.shape, r->raw, r->threads, r->warps);
+    bool fits = !r->layout.has_blocks || mg_counters_read(&r->layout.blocks, &l.shape, r->raw, r->threads, r->warps);
+    if (ok && !s->faulty && r->layout.has_blocks && r->layout.blocks.scope == MG_COUNT_FULL) {
+        uint64_t launched, warps;
+        mg_counters_launched(MG_COUNT_FULL, 0, 0, &l.shape, &launched, &warps);
+        if (!fits || !mg_counts_fit(&r->layout.fit, launched, r->threads, r->layout.blocks.warps ? r->warps : NULL)) mg_test_fail(__FILE__, __LINE__, "the counts contradict one another");
+    }
     free(left);
     mg_buf_release(&text);
     mg_mem_free(ctx);
