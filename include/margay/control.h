@@ -31,7 +31,12 @@ struct mg_control_page {
     uint32_t asked, answered; /* wishes; the program grants them at its next launch */
     char wish[1024];      /* a tool to be added, as -t takes it */
     char answer[200];     /* why the last one was not granted; "": it was */
+    uint64_t run;         /* number of the run, as in the profile */
+    uint16_t inside[MG_CONTROL_TOOLS]; /* calls of the tool that have not returned: of a dead process, whose they may have been */
+    uint8_t doing[MG_CONTROL_TOOLS];   /* the last of them: enum mg_control_call */
+    char opening[128];    /* a shared object that is being opened as a tool */
 };
+enum mg_control_call { MG_CONTROL_CONFIGURE, MG_CONTROL_BEGIN, MG_CONTROL_INSTRUMENT, MG_CONTROL_INITIALIZE, MG_CONTROL_READ, MG_CONTROL_FINALIZE, MG_CONTROL_STREAM, MG_CONTROL_END };
 
 static inline volatile struct mg_control_page *mg_control_page(void)
 {

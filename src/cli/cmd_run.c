@@ -31,6 +31,7 @@
 #include "image/image.h"
 #include "inject/choice.h"
 #include "inject/config.h"
+#include "margay/control.h"
 #include "report/report.h"
 #include "store/store.h"
 #include "tool/tool.h"
@@ -443,6 +444,45 @@ static bool has_ended(const struct mg_pprocess *q)
     return kill((pid_t)q->pid, 0) && errno == ESRCH;
 }
 
+/* ---- a process that died in a tool -------------------------------------------------------------------------------- */
+
+static bool read_page(const char *path, struct mg_control_page *seen)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool good = fd >= 0 && read(fd, seen, sizeof *seen) == (ssize_t)sizeof *seen && seen->magic == MG_CONTROL_MAGIC;
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+static void say_of_page(const struct mg_control_page *seen)
+{
+    static const char *const calls[] = {"its options", "begin", "instrument", "initialize", "read", "finalize", "stream", "end"}; /* ORDER mg_control_call */
+    if (seen->opening[0])
+        fail(0, "process %u ended while the tool %.127s was being opened: its constructors ended it", seen->pid, seen->opening);
+    for (uint32_t t = 0; t < MG_CONTROL_TOOLS; t++)
+        if (seen->inside[t])
+            fail(0, "process %u ended while it was in the code of tool %.63s (%s)", seen->pid, seen->tools[t], seen->doing[t] < MG_COUNT_OF(calls) ? calls[seen->doing[t]] : "?");
+}
+
+/* Pages that nobody could take away: of processes of this run that are no more. */
+static void say_died_in_tool(const struct run *r)
+{
+    char path[PATH_MAX + NAME_MAX + 2];
+    struct mg_control_page seen;
+    struct dirent *e;
+    DIR *d = opendir(r->path);
+    while (d && (e = readdir(d))) {
+        snprintf(path, sizeof path, "%s/%s", r->path, e->d_name);
+        if (strncmp(e->d_name, "ctl.", 4) || !read_page(path, &seen) || seen.run != r->id || !(kill((pid_t)seen.pid, 0) && errno == ESRCH))
+            continue;
+        say_of_page(&seen);
+        unlink(path);
+    }
+    if (d)
+        closedir(d);
+}
+
 /* The pages of margay ctl, of processes that could not take them away themselves. */
 static void remove_pages(const struct run *r, const struct mg_profile *p)
 {
@@ -492,6 +532,7 @@ static int conclude(struct run *r, int status)
 {
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_profile *p = NULL;
+    say_died_in_tool(r);
     if (mg_profile_open_run(r->path, r->id, &p, &d)) {
         mg_cli_fail(&d, 0);
         mg_diag_release(&d);

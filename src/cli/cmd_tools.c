@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/run_tools.h"
 #include "tool/spec.h"
 
 static const struct mg_opt_page page = {
@@ -38,7 +39,11 @@ int cmd_tools(int argc, char **argv)
     for (int i = 0; i < n && !status; i++) {
         struct mg_tool_spec spec;
         struct mg_diag d = MG_DIAG_INIT;
-        if (mg_tool_spec_open(argv[i], &spec, &d)) status = mg_cli_fail(&d, MG_EXIT_INPUT);
+        char why[100];
+        if (!mg_run_tool_opens(argv[i], why)) {
+            (void)mg_diag_err(&d, MG_ERR_INPUT, "tool %s cannot be opened: %s", argv[i], why);
+            status = mg_cli_fail(&d, MG_EXIT_INPUT);
+        } else if (mg_tool_spec_open(argv[i], &spec, &d)) status = mg_cli_fail(&d, MG_EXIT_INPUT);
         else add_tool(&out, spec.tool, verbose), mg_tool_spec_close(&spec);
         mg_diag_release(&d);
     }

@@ -1,6 +1,8 @@
 /* margay ptx instrument: the text a device would get: the tools' twin of each kernel, or the module
  * after a pass. */
+#include "base/child.h"
 #include "cli/ptx.h"
+#include "cli/run_tools.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,15 +116,38 @@ static enum mg_err run_passes(struct mg_module *m, const struct ptx_opts *o, str
     return err;
 }
 
-enum mg_err ptx_instrument(struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out, struct mg_diag *d)
+/* A shared object's own code, first in a process of its own. */
+struct trial { struct mg_module *m; const struct ptx_opts *o; };
+
+static enum mg_err instrument(struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out, struct mg_diag *d)
 {
-    if (o->pass) return run_passes(m, o, out, d);
     struct tools tools = {.n = 0};
     enum mg_err err = find_tools(o, &tools, d);
     for (mg_id f = 1; !err && f < m->funcs.n; f++)
         if (m->funcs.at[f].kind == MG_FUNC_entry && ptx_wants(o, m, f)) err = run_tools(m, f, &tools, o, out, d);
     release_tools(&tools);
     return err;
+}
+
+static void try_instrument(void *user, struct mg_buf *out)
+{
+    const struct trial *t = user;
+    struct mg_buf text = MG_BUF_INIT;
+    (void)out;
+    (void)!instrument(t->m, t->o, &text, NULL);
+    mg_buf_release(&text);
+}
+
+enum mg_err ptx_instrument(struct mg_module *m, const struct ptx_opts *o, struct mg_buf *out, struct mg_diag *d)
+{
+    char why[100];
+    struct mg_buf none = MG_BUF_INIT;
+    bool foreign = false;
+    if (o->pass) return run_passes(m, o, out, d);
+    for (uint32_t i = 0; i < o->tools.n; i++) foreign |= strcspn(o->tools.at[i], "/") < strcspn(o->tools.at[i], ",");
+    if (foreign && !mg_child_try(try_instrument, &(struct trial){m, o}, &none, why)) return mg_diag_err(d, MG_ERR_INPUT, "the tool cannot instrument: %s", why);
+    mg_buf_release(&none);
+    return instrument(m, o, out, d);
 }
 
 bool ptx_opts_check(const struct ptx_opts *o, const char *action, const struct mg_opt_page *page)
@@ -141,6 +166,12 @@ bool ptx_opts_check(const struct ptx_opts *o, const char *action, const struct m
     char bad[64] = "";
     if (o->pass && !find_passes(o->pass, steps, &n, bad)) {
         mg_opt_usage(page, 0, "no pass '%s'", bad);
+        return false;
+    }
+    for (uint32_t i = 0; i < o->tools.n; i++) {
+        char why[100];
+        if (mg_run_tool_opens(o->tools.at[i], why)) continue;
+        mg_opt_usage(page, 0, "-t %s: the tool cannot be opened: %s", o->tools.at[i], why);
         return false;
     }
     struct mg_diag d = MG_DIAG_INIT;

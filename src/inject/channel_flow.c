@@ -51,8 +51,11 @@ static void hand_over(struct reader *d, const struct mg_chan_piece *p, uint32_t 
     const uint64_t *words = (const uint64_t *)(p->at + from);
     const uint64_t began_ns = mg_now_ns();
     uint32_t all = p->to > from ? p->to - from : 0, open = 0, bytes = mg_channel_whole(words, all, &open);
-    if (bytes && use->tool->stream)
+    if (bytes && use->tool->stream) {
+        mg_select_enter(p->chan->use, MG_CONTROL_STREAM);
         use->tool->stream(use->conf, &s, words, bytes);
+        mg_select_leave(p->chan->use);
+    }
     if (bytes < all && p->last)
         open++; /* taken, and not begun */
     else if (bytes < all)

@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 
+#include "margay/control.h"
 #include "abi/cu.h"
 #include "base/hash.h"
 #include "base/io.h"
@@ -450,6 +451,11 @@ void mg_frames_look(void);
 void mg_select_begin(void);
 void mg_select_end(void);
 void mg_select_name(uint32_t at, const char *name); /* tells the control page of a tool */
+void mg_select_known(uint32_t at);                  /* it can be switched from now on */
+/* In which tool the process is: `margay run` names it when the process dies there. */
+void mg_select_opening(const char *path);
+void mg_select_enter(uint32_t tool, enum mg_control_call call);
+void mg_select_leave(uint32_t tool);
 bool mg_select_is_on(uint32_t tool);
 uint32_t mg_select_tools(void); /* those that are switched on; adds what somebody wishes first */
 const char *mg_select_why_not(const struct mg_run *r, uint64_t number);

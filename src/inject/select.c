@@ -16,6 +16,7 @@
 #include "margay/control.h"
 
 enum { PAGE = 4096 };
+_Static_assert(sizeof(struct mg_control_page) <= PAGE, "one page");
 
 struct shape { /* launches of one kernel with one geometry */
     uint64_t n, turn;
@@ -57,13 +58,32 @@ void mg_select_begin(void)
     mg_diag_release(&d);
     snprintf(page_path, sizeof page_path, "%s/ctl.%d", s->config.dir, (int)getpid());
     int fd = open(page_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    void *p = fd >= 0 && !ftruncate(fd, PAGE) ? mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    void *p = fd >= 0 && !posix_fallocate(fd, 0, PAGE) ? /* a hole would be a bus error on a full disk */ mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     if (fd >= 0)
         close(fd);
+    if (p == MAP_FAILED && fd >= 0)
+        unlink(page_path);
     if (p == MAP_FAILED)
         return; /* it cannot be switched then; `margay ctl` says so */
     page = p;
-    *page = (struct mg_control_page){.magic = MG_CONTROL_MAGIC, .on = 1, .pid = (uint32_t)getpid()};
+    *page = (struct mg_control_page){.magic = MG_CONTROL_MAGIC, .on = 1, .pid = (uint32_t)getpid(), .run = s->config.run};
+}
+
+void mg_select_opening(const char *path)
+{
+    size_t n = strlen(path), most = sizeof page->opening - 1;
+    snprintf(page->opening, sizeof page->opening, "%s", n > most ? path + n - most : path);
+}
+
+void mg_select_enter(uint32_t tool, enum mg_control_call call)
+{
+    __atomic_store_n(&page->doing[tool], (uint8_t)call, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&page->inside[tool], 1, __ATOMIC_RELAXED);
+}
+
+void mg_select_leave(uint32_t tool)
+{
+    __atomic_fetch_sub(&page->inside[tool], 1, __ATOMIC_RELAXED);
 }
 
 void mg_select_end(void)
@@ -86,6 +106,10 @@ bool mg_select_is_on(uint32_t tool)
 void mg_select_name(uint32_t at, const char *name)
 {
     snprintf(page->tools[at], sizeof page->tools[at], "%s", name);
+}
+
+void mg_select_known(uint32_t at)
+{
     __atomic_store_n(&page->n_tools, at + 1, __ATOMIC_RELEASE);
 }
 

@@ -84,16 +84,22 @@ static enum mg_err add(struct mg_tool_spec t, struct mg_diag *d)
             err = mg_diag_err(d, MG_ERR_INPUT, "tool %s is there already", t.name);
     if (!err && s->n_uses == MG_MAX_USES)
         err = mg_diag_err(d, MG_ERR_INPUT, "more than %d tools", MG_MAX_USES);
-    if (!err)
+    if (!err) {
+        mg_select_name(s->n_uses, t.name);
+        mg_select_enter(s->n_uses, MG_CONTROL_CONFIGURE);
         err = mg_tool_configure(t.tool, t.args, s->backend == &mg_backend_nvidia ? s->sm : 0, &conf, d);
+        mg_select_leave(s->n_uses);
+    }
     if (err) {
         mg_tool_spec_close(&t);
     } else {
         s->uses[s->n_uses] = (struct mg_use){.tool = t.tool, .conf = conf, .name = t.name, .args = t.args, .path = t.path,
                                              .store_id = mg_store_use(s->store, t.name, t.args, t.path), .one_of = t.tool->one_of ? t.tool->one_of(conf) : 1};
-        mg_select_name(s->n_uses, t.name);
+        mg_select_known(s->n_uses);
+        mg_select_enter(s->n_uses, MG_CONTROL_BEGIN);
         if (t.tool->begin)
             t.tool->begin(conf, mg_tools_host());
+        mg_select_leave(s->n_uses);
         __atomic_store_n(&s->n_uses, s->n_uses + 1, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&adding);
@@ -104,7 +110,13 @@ bool mg_tools_add(const char *spec, char *why, size_t room)
 {
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_tool_spec t;
+    bool foreign = strchr(spec, '/') != NULL;
+    if (foreign) {
+        mg_store_flush(mg_session.store); /* should its constructor end the process */
+        mg_select_opening(spec);
+    }
     enum mg_err err = mg_tool_spec_open(spec, &t, &d);
+    mg_select_opening("");
     if (!err)
         err = add(t, &d);
     if (err)
@@ -169,8 +181,11 @@ void mg_tools_end(void)
     over = true;
     pthread_rwlock_unlock(&mg_session.closing);
     for (uint32_t u = 0; u < mg_session.n_uses; u++)
-        if (mg_session.uses[u].tool->end)
+        if (mg_session.uses[u].tool->end) {
+            mg_select_enter(u, MG_CONTROL_END);
             mg_session.uses[u].tool->end(mg_session.uses[u].conf);
+            mg_select_leave(u);
+        }
 }
 
 /* ---- what they placed ------------------------------------------------------------------------------------- */
@@ -230,8 +245,11 @@ bool mg_tools_words(const struct mg_run *r, uint64_t *words)
         const struct mg_use *use = &mg_session.uses[v->uses[k]];
         if (g->reason || !g->n_launch_words)
             continue;
-        if (use->tool->initialize)
+        if (use->tool->initialize) {
+            mg_select_enter(v->uses[k], MG_CONTROL_INITIALIZE);
             use->tool->initialize(use->conf, &l, words + g->first_word);
+            mg_select_leave(v->uses[k]);
+        }
         if (g->has_channel)
             mg_channels_words(r, k, words + g->first_word + g->channel_word);
         any |= use->tool->initialize || g->has_channel;
@@ -249,7 +267,9 @@ void mg_tools_lists(struct mg_run *r, mg_write_fn write)
         if (g->reason || !g->n_list || !use->tool->list)
             continue;
         uint64_t *words = calloc(g->n_list, sizeof *words);
+        mg_select_enter(v->uses[k], MG_CONTROL_INITIALIZE);
         uint32_t n = words ? use->tool->list(use->conf, &l, words, g->n_list) : 0;
+        mg_select_leave(v->uses[k]);
         if (n)
             write(r, MG_CTX_BYTES + 8 * (g->at + g->list_at), words, n < g->n_list ? n : g->n_list);
         free(words);
@@ -336,13 +356,16 @@ static void add_entry(const struct mg_tool_list *l, uint32_t table, const uint64
         mg_account_entry(l->user, table, keys, cells);
 }
 
-static void read_list(const struct mg_run *r, const struct mg_region *g, const struct mg_use *use, struct mg_account *a, const uint64_t *raw, const uint64_t *before)
+static void read_list(const struct mg_run *r, const struct mg_region *g, uint32_t u, struct mg_account *a, const uint64_t *raw, const uint64_t *before)
 {
+    const struct mg_use *use = &mg_session.uses[u];
     if (!g->n_list || !use->tool->read)
         return;
     const uint64_t at = g->at + g->list_at;
     const struct mg_tool_launch l = describe(r);
+    mg_select_enter(u, MG_CONTROL_READ);
     use->tool->read(use->conf, &l, &(struct mg_tool_list){.words = raw + at, .n = g->n_list, .before = before ? before + at : NULL, .region = g, .add = add_entry, .user = a});
+    mg_select_leave(u);
 }
 
 void mg_tools_running(const struct mg_run *r, uint32_t region, const uint64_t *list)
@@ -351,7 +374,9 @@ void mg_tools_running(const struct mg_run *r, uint32_t region, const uint64_t *l
     const struct mg_region *g = &v->layout.regions[region];
     const struct mg_use *use = &mg_session.uses[v->uses[region]];
     const struct mg_tool_launch l = describe(r);
+    mg_select_enter(v->uses[region], MG_CONTROL_READ);
     use->tool->read(use->conf, &l, &(struct mg_tool_list){.words = list, .n = g->n_list, .region = g, .running = true});
+    mg_select_leave(v->uses[region]);
 }
 
 /* The region's cells; of sums, what has not been told. To be freed. */
@@ -384,14 +409,16 @@ uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t 
             continue;
         if (complete && a) {
             tell_tables(g, a, raw, before);
-            read_list(r, g, use, a, raw, before);
+            read_list(r, g, v->uses[k], a, raw, before);
             mg_account_add(a, cells, replays, use->tool->flags & MG_TOOL_PER_LAUNCH || use->one_of > 1, launch);
         }
         if (use->tool->finalize && !over) {
             struct mg_tool_launch l = describe(r);
             l.shape.times = replays;
             l.complete = complete;
+            mg_select_enter(v->uses[k], MG_CONTROL_FINALIZE);
             use->tool->finalize(use->conf, &l, cells, g->n_cells);
+            mg_select_leave(v->uses[k]);
         }
         hash = mg_hash64(cells, g->n_cells * sizeof *cells, hash);
         free(cells);

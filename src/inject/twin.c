@@ -128,7 +128,11 @@ static bool instrument(struct mg_variant *v, struct mg_twin *t, struct mg_diag *
     const char *channel = s->config.channel;
     const struct mg_tools_opts opts = {.size = sizeof opts, .sm = s->sm, .max_copies = gpu ? GPU_COPIES : 1, .reduce = gpu,
                                        .channel_every = channel && !strncmp(channel, "1/", 2) ? (uint32_t)strtoul(channel + 2, NULL, 10) : 0};
+    for (uint32_t k = 0; k < n; k++)
+        mg_select_enter(v->uses[k], MG_CONTROL_INSTRUMENT);
     enum mg_err err = mg_tools_instrument(given, n, v->code->sites, t, &opts, &v->layout, d);
+    for (uint32_t k = 0; k < n; k++)
+        mg_select_leave(v->uses[k]);
     if (err)
         return fail(&v->state, &v->reason, "the tool cannot instrument it: %s", mg_diag_first(d, err));
     if (s->config.stress)

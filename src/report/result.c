@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "report/priv.h"
 #include "tool/spec.h"
 
@@ -192,7 +193,34 @@ static bool is_safe(const char *path)
     return (st.st_uid == geteuid() || !st.st_uid) && !(st.st_mode & S_IWOTH);
 }
 
+/* The same as below in a process that may end: of a tool whose code is not ours. */
+struct trial { const struct mg_profile *p; uint32_t use; const struct mg_report_opts *o; };
+
+static void tell(const struct mg_profile *p, uint32_t use, const struct mg_report_opts *o, const char *broken, struct mg_table *t, struct mg_json *j);
+
+static void try_tell(void *user, struct mg_buf *out)
+{
+    const struct trial *x = user;
+    struct mg_table t = {0};
+    struct mg_buf text = MG_BUF_INIT;
+    struct mg_json j;
+    (void)out;
+    mg_json_init(&j, &text, 0);
+    mg_json_obj(&j);
+    tell(x->p, x->use, x->o, NULL, &t, &j);
+    mg_table_release(&t);
+}
+
 void mg_tool_tell(const struct mg_profile *p, uint32_t use, const struct mg_report_opts *o, struct mg_table *t, struct mg_json *j)
+{
+    struct mg_buf none = MG_BUF_INIT;
+    char why[100];
+    bool good = !p->uses[use].path || mg_child_try(try_tell, &(struct trial){p, use, o}, &none, why);
+    mg_buf_release(&none);
+    tell(p, use, o, good ? NULL : why, t, j);
+}
+
+static void tell(const struct mg_profile *p, uint32_t use, const struct mg_report_opts *o, const char *broken, struct mg_table *t, struct mg_json *j)
 {
     static const struct mg_report_opts defaults = {.size = sizeof defaults};
     struct mg_arena arena = MG_ARENA_INIT;
@@ -202,7 +230,8 @@ void mg_tool_tell(const struct mg_profile *p, uint32_t use, const struct mg_repo
     struct mg_tool_spec spec = {0};
     void *conf = NULL;
     const struct mg_puse *u = &p->uses[use];
-    enum mg_err err = u->path && !is_safe(u->path) ? mg_diag_err(&d, MG_ERR_INPUT, "%s is not opened: others may write it", u->path) : mg_tool_spec_find(u->name, u->path, &spec, &d);
+    enum mg_err err = broken ? mg_diag_err(&d, MG_ERR_INPUT, "tool %s (%s) cannot show its result: %s", u->name, u->path, broken)
+                    : u->path && !is_safe(u->path) ? mg_diag_err(&d, MG_ERR_INPUT, "%s is not opened: others may write it", u->path) : mg_tool_spec_find(u->name, u->path, &spec, &d);
     if (!err) err = mg_tool_configure(spec.tool, u->args, 0, &conf, &d);
     fill(&m, &r);
     r.machine = mg_machine_of;
