@@ -85,14 +85,19 @@ struct mg_finding {
     enum mg_finding_kind kind;
     struct mg_finding_at at, other; /* other: whom it races with, the other barrier */
     uint32_t cta[3];
-    uint32_t address, bytes; /* in shared memory */
-    char allocation[160];    /* variable of shared memory, empty for barriers */
-    uint32_t allocation_address, allocation_bytes;
+    uint64_t address; uint32_t bytes; /* in shared memory, of undefined values in any */
+    char allocation[160];    /* variable of shared memory, empty for barriers; a kind of memory; a register */
+    uint64_t allocation_address, allocation_bytes;
+    const char *space, *use; /* of undefined values: register, local, shared, global; branch, address, atomic, copied; else NULL */
+    uint8_t copied;          /* a store of undefined values: told only if mg_defined_copied() of this is not 0 */
     char what[128];          /* of a barrier: what is wrong */
     uint64_t times;          /* thread accesses */
     bool first;              /* no earlier launch told of it */
     char text[1024];         /* one clear line */
 };
+
+/* Instructions of a kernel that --check does not look at for undefined values. */
+struct mg_unseen { char name[24]; uint32_t instructions; };
 
 struct mg_launch_stats {
     uint64_t start_ns, end_ns; /* mg_now_ns */

@@ -9,6 +9,8 @@
  */
 #include "device/mem.h"
 
+#include "device/defined.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -241,6 +243,7 @@ static bool remove_live(uint64_t base, bool registered)
     live_bytes -= registered ? 0 : gone->alloc.bytes;
     atomic_fetch_add(&epoch, 1);
     if (!registered) {
+        mg_defined_set(base, gone->span);
         uint64_t lo = (base + 4095) & ~4095ull, hi = (base + gone->span) & ~4095ull;
         if (gone->span >= RETURN_BYTES) madvise((void *)lo, hi - lo, MADV_DONTNEED);
         give_extent(base, gone->span);

@@ -2,6 +2,8 @@
  * that kernels are checked against are mem.h's; here is what only the driver knows of them. */
 #include "driver/graph.h"
 
+#include "device/defined.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,7 +113,9 @@ static cu_result allocate(cu_ptr *out, size_t bytes, enum mg_alloc_kind kind, ui
     if (r) return r;
     CHECK(out && bytes);
     r = mg_capture_unsafe(ctx);
-    return r ? r : mg_dalloc_new(ctx, bytes, 0, kind, flags, out);
+    if (!r) r = mg_dalloc_new(ctx, bytes, 0, kind, flags, out);
+    if (!r && kind == MG_ALLOC_DEVICE) mg_defined_fresh(*out, bytes);
+    return r;
 }
 
 static cu_result cuMemAlloc_v2(cu_ptr *out, size_t bytes) { return allocate(out, bytes, MG_ALLOC_DEVICE, 0); }

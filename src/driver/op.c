@@ -2,6 +2,8 @@
  * precedes it, never under the lock. After a context has failed its work is skipped, as on a GPU. */
 #include "driver/priv.h"
 
+#include "device/defined.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,9 +136,21 @@ static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, uint6
 
 /* ---- copies and fills ------------------------------------------------------------------------------ */
 
+/* --check: what of it was undefined is so at its destination; on the host's side that is told. */
+static void copy_defined(const struct mg_copy_op *c)
+{
+    if (!mg_defined_on) return;
+    bool to_host = mg_ptr_pageable((uintptr_t)c->dst) || !mg_ptr_is_device_only((uintptr_t)c->dst);
+    for (size_t z = 0; z < c->depth; z++)
+        for (size_t y = 0; y < c->height; y++)
+            mg_defined_copy((uintptr_t)c->dst + z * c->dst_slice + y * c->dst_pitch, (uintptr_t)c->src + z * c->src_slice + y * c->src_pitch, c->width, to_host);
+    for (const char *text; to_host && (text = mg_defined_said());) mg_say("%s", text);
+}
+
 void mg_copy_run(const struct mg_copy_op *c)
 {
     if (!c->width) return;
+    copy_defined(c);
     if (c->height * c->depth == 1) {
         memmove(c->dst, c->src, c->width);
         return;
@@ -167,6 +181,7 @@ static void fill_row(uint8_t *p, uint32_t value, uint32_t element, size_t n)
 
 static void run_fill(const struct mg_fill_op *f)
 {
+    for (size_t y = 0; y < f->height; y++) mg_defined_set((uintptr_t)f->dst + y * f->pitch, f->width * f->element_bytes);
     for (size_t y = 0; y < f->height; y++) fill_row(f->dst + y * f->pitch, f->value, f->element_bytes, f->width);
 }
 
@@ -185,6 +200,7 @@ static bool reached(uint64_t at, uint64_t want, unsigned how, bool wide)
 static void run_memop(const union cu_memop_params *p)
 {
     void *at = (void *)(uintptr_t)p->value.address;
+    if (p->operation == CUMEMOP_WRITE32 || p->operation == CUMEMOP_WRITE64) mg_defined_set(p->value.address, p->operation == CUMEMOP_WRITE32 ? 4 : 8);
     switch (p->operation) {
     case CUMEMOP_WRITE32: __atomic_store_n((uint32_t *)at, p->value.value.v32, __ATOMIC_SEQ_CST); break;
     case CUMEMOP_WRITE64: __atomic_store_n((uint64_t *)at, p->value.value.v64, __ATOMIC_SEQ_CST); break;

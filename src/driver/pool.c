@@ -2,6 +2,8 @@
  * the free. A pool is an account: its memory comes from and goes back to the one arena. */
 #include "driver/graph.h"
 
+#include "device/defined.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +91,7 @@ static cu_result alloc_async(cu_ptr *out, size_t bytes, cu_pool pool, cu_stream 
     bool host = pool->props.location.type != CULOC_DEVICE;
     r = mg_dalloc_new(s->ctx, bytes, 0, host ? MG_ALLOC_HOST : MG_ALLOC_DEVICE, 0, out);
     if (r) return r;
+    if (!host) mg_defined_fresh(*out, bytes);
     mg_lock();
     struct mg_dalloc *a = mg_dalloc_get(*out);
     if (a) a->pool = pool;

@@ -15,7 +15,7 @@ static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
     HEAD("raw") "  st.shared.u32 [%r4], %r1;\n  bar.sync 0;\n  st.shared.u32 [%r4], %r2; // A\n  xor.b32 %r5, %r2, 128;\n  add.u32 %r5, %r3, %r5;\n"
                 "  ld.shared.u32 %r6, [%r5]; // B\n" TAIL
     HEAD("lanes") "  st.shared.u32 [%r4], %r1; // A\n  xor.b32 %r5, %r4, 4;\n  ld.shared.u32 %r6, [%r5]; // B\n" TAIL
-    HEAD("uninit") "  setp.lt.u32 %p1, %r1, 5;\n  @%p1 st.shared.u32 [%r4], %r1;\n  bar.sync 0;\n  ld.shared.u32 %r6, [%r4]; // A\n" TAIL
+    HEAD("uninit") "  setp.lt.u32 %p1, %r1, 5;\n  @%p1 st.shared.u32 [%r4], %r1;\n  bar.sync 0;\n  ld.shared.u32 %r6, [%r4]; // A\n  setp.eq.u32 %p2, %r6, 7;\n  @%p2 ret; // B\n" TAIL
     HEAD("values") "  st.shared.u32 [s], %r1; // A\n" TAIL
     HEAD("same") "  mov.u32 %r5, 7;\n  st.shared.u32 [s], %r5;\n  ld.shared.u32 %r6, [s];\n" TAIL
     HEAD("clean") "  st.shared.u32 [%r4], %r1;\n  bar.sync 0;\n  xor.b32 %r5, %r2, 252;\n  add.u32 %r5, %r3, %r5;\n  ld.shared.u32 %r6, [%r5];\n  bar.sync 0;\n  st.shared.u32 [%r4], %r6;\n" TAIL
@@ -132,7 +132,7 @@ MG_TEST(check_finds_uninitialised_reads)
     MG_CHECK_EQ(run(&t, "uninit"), 1);
     if (t.stats.n_findings == 1) {
         const struct mg_finding *f = t.stats.findings;
-        MG_CHECK(f->kind == MG_FINDING_UNINIT && f->at.ptx_line == line_of("uninit", "// A") && !f->other.ptx_line);
+        MG_CHECK(f->kind == MG_FINDING_UNINIT && f->at.ptx_line == line_of("uninit", "// B") && f->other.ptx_line == line_of("uninit", "// A") && !strcmp(f->space, "shared") && !strcmp(f->use, "branch"));
         MG_CHECK(f->at.thread[0] % 32 == (f->at.thread[0] < 32 ? 5 : 0) && f->address == 1024 + 4 * f->at.thread[0] && f->times == 3 * 59);
     }
     tear_down(&t);

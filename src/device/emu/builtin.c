@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/defined.h"
 #include "device/mem.h"
 
 enum emu_builtin emu_builtin_find(const char *name)
@@ -210,6 +211,7 @@ uint64_t emu_heap_alloc(struct mg_device *dev, uint64_t bytes)
     pthread_mutex_lock(&dev->lock);
     uint64_t cost = (bytes + 255) & ~255ull;
     if (bytes && cost >= bytes && dev->heap_used + cost <= dev->opts.heap_bytes && (at = mg_mem_alloc(bytes, 0, MG_ALLOC_HEAP))) dev->heap_used += cost;
+    if (at) mg_defined_fresh(at, bytes);
     pthread_mutex_unlock(&dev->lock);
     return at;
 }

@@ -1,6 +1,7 @@
 /* --check: the cells of a CTA's shared memory, and one lane's access in full. The common cases of
  * whole warps are in vec_check.c. */
 #include "device/emu/check.h"
+#include "device/emu/defined.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -159,10 +160,7 @@ void emu_check_touch(const struct emu_check_access *a, uint32_t lane, uint32_t a
     for (uint32_t c = at >> k->shift; c < end; c++) {
         int32_t last = k->w[c], put = self;
         bool again = false; /* stores what another thread has just stored */
-        if (a->what & EMU_CHECK_READ && last < k->base) {
-            if (!told) tell(a, MG_FINDING_UNINIT, lane, at, bytes, 0, 0, 0);
-            told = true;
-        } else if (last >= k->base && emu_check_conflict(k, w->ix, lane, kind, last)) {
+        if (last >= k->base && emu_check_conflict(k, w->ix, lane, kind, last)) {
             if (a->what == EMU_CHECK_WRITE && last < EMU_STAMP(EMU_COPY_INTERVAL) && stores_same(a, lane, at, c << k->shift, size)) {
                 bool same_warp = !((last ^ self) & EMU_STAMP_WARP);
                 again = true;
@@ -251,6 +249,7 @@ void emu_check_lanes_touch(const struct emu_op *op, struct emu_frame *f, const u
 void emu_check_at(struct emu_frame *f, const struct emu_op *place, uint32_t lane, uint64_t host, uint32_t bytes)
 {
     uint64_t at = host - (uint64_t)f->shared;
+    if (place->flags & EMU_OF_WRITES) emu_defined_written(f, host, bytes);
     if (!place->site || place->mode == EMU_CK_SELF) return;
     if (at >= f->shared_bytes) {
         if (place->flags & EMU_OF_WRITES) emu_check_filled(f, (const char *)host, bytes);
@@ -267,6 +266,7 @@ void emu_check_at(struct emu_frame *f, const struct emu_op *place, uint32_t lane
 void emu_check_filled(struct emu_frame *f, const char *p, uint32_t bytes)
 {
     const struct emu_cta *c = f->w->cta;
+    emu_defined_written(f, (uint64_t)p, bytes);
     for (uint32_t r = 0; r < c->n_peers; r++) {
         struct emu_check *k = c->peers[r]->check;
         uint64_t at = (uint64_t)p - (uint64_t)c->peers[r]->shared;

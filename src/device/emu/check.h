@@ -116,6 +116,8 @@ struct emu_found {
 struct emu_findings { struct mg_map at; MG_VEC(struct emu_found) list; uint64_t lost; };
 void emu_check_found(struct emu_frame *f, const struct emu_found *x);
 void emu_check_worker_end(struct emu_worker *wk);            /* the worker's findings to the launch's */
+void emu_check_place(struct emu_launch *l, uint32_t site, struct mg_buf *b);
+void emu_check_variable(struct emu_launch *l, struct mg_finding *f); /* the variable of shared memory around f->address */
 void emu_check_launch_end(struct emu_launch *l, struct mg_launch_stats *stats);
 
 /* check_decode.c */

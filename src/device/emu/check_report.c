@@ -2,6 +2,7 @@
  * when it ends: the first of the lowest CTA stands for all, so that a report does not depend on the
  * number of workers where the accesses do not. */
 #include "device/emu/check.h"
+#include "device/emu/defined.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -75,7 +76,7 @@ static void fill_at(struct emu_launch *l, struct mg_finding_at *at, uint32_t sit
     at->access = word_of(what);
 }
 
-static void tell_at(struct emu_launch *l, uint32_t site, struct mg_buf *b)
+void emu_check_place(struct emu_launch *l, uint32_t site, struct mg_buf *b)
 {
     const struct emu_site *s = &l->code->sites.at[site];
     const struct mg_module *m = s->fn->mod->ir;
@@ -84,7 +85,7 @@ static void tell_at(struct emu_launch *l, uint32_t site, struct mg_buf *b)
 }
 
 /* The variable of shared memory around an address. */
-static void find_variable(struct emu_launch *l, struct mg_finding *f)
+void emu_check_variable(struct emu_launch *l, struct mg_finding *f)
 {
     const struct mg_module *m = l->code->kernel->mod->ir;
     for (uint32_t i = 1; i < m->vars.n; i++) {
@@ -122,6 +123,10 @@ static void describe(struct emu_launch *l, const struct emu_found *x, struct mg_
     memcpy(f->cta, x->cta, sizeof f->cta);
     fill_at(l, &f->at, x->site, x->thread, x->what);
     if (x->other_site) fill_at(l, &f->other, x->other_site, x->other_thread, x->other_what);
+    if (x->kind == MG_FINDING_UNINIT) {
+        emu_defined_describe(l, x, f);
+        return;
+    }
     const uint32_t *c = f->cta, *t = f->at.thread, *o = f->other.thread;
     mg_buf_printf(&b, "kernel %s: ", l->code->kernel->name);
     if (x->kind == MG_FINDING_BARRIER) {
@@ -133,25 +138,25 @@ static void describe(struct emu_launch *l, const struct emu_found *x, struct mg_
         snprintf(f->what, sizeof f->what, "%.*s", (int)(what.at[what.n - 1] == ',' ? what.n - 1 : what.n), what.at);
         mg_buf_release(&what);
         mg_buf_adds(&b, " at ");
-        tell_at(l, x->site, &b);
+        emu_check_place(l, x->site, &b);
         if (x->other_site) {
             mg_buf_adds(&b, " and ");
-            tell_at(l, x->other_site, &b);
+            emu_check_place(l, x->other_site, &b);
         }
         mg_buf_printf(&b, ", CTA (%u,%u,%u), thread (%u,%u,%u)", c[0], c[1], c[2], t[0], t[1], t[2]);
     } else {
-        find_variable(l, f);
-        mg_buf_printf(&b, x->kind == MG_FINDING_RACE ? "race: %s of %u bytes of shared memory at " : "uninitialised shared memory: %s of %u bytes at ", f->at.access, x->bytes);
-        tell_at(l, x->site, &b);
+        emu_check_variable(l, f);
+        mg_buf_printf(&b, "race: %s of %u bytes of shared memory at ", f->at.access, x->bytes);
+        emu_check_place(l, x->site, &b);
         mg_buf_printf(&b, ", CTA (%u,%u,%u), thread (%u,%u,%u)", c[0], c[1], c[2], t[0], t[1], t[2]);
         if (x->kind == MG_FINDING_RACE) {
             bool warp = x->thread / EMU_LANES == x->other_thread / EMU_LANES, copy = x->other_what >> 4 == EMU_CK_COPY;
             mg_buf_printf(&b, " and %s at ", copy ? "cp.async" : f->other.access);
-            tell_at(l, x->other_site, &b);
+            emu_check_place(l, x->other_site, &b);
             mg_buf_printf(&b, ", thread (%u,%u,%u)", o[0], o[1], o[2]);
             mg_buf_adds(&b, copy ? " not waited for" : x->site == x->other_site && warp && x->what >> 4 != EMU_CK_WARP && x->what & EMU_CHECK_WRITE ? ", lanes of one warp, different values" : warp ? ", lanes of one warp without __syncwarp() between" : " without a barrier between");
         }
-        mg_buf_printf(&b, "; address 0x%x in %s of %u bytes", f->address, f->allocation, f->allocation_bytes);
+        mg_buf_printf(&b, "; address 0x%" PRIx64 " in %s of %" PRIu64 " bytes", f->address, f->allocation, f->allocation_bytes);
     }
     mg_buf_printf(&b, " (%" PRIu64 " %s)", f->times, f->times == 1 ? "time" : "times");
     snprintf(f->text, sizeof f->text, "%s", b.at);
@@ -186,7 +191,7 @@ void emu_check_launch_end(struct emu_launch *l, struct mg_launch_stats *stats)
     pthread_mutex_lock(&l->code->kernel->lock); /* indirect calls add instructions while other launches run */
     for (uint32_t i = 0; list && i < s->list.n; i++) {
         describe(l, &s->list.at[i], &list[i]);
-        list[i].first = !told_before(l->dev, l, &s->list.at[i]);
+        list[i].first = !list[i].copied && !told_before(l->dev, l, &s->list.at[i]);
     }
     pthread_mutex_unlock(&l->code->kernel->lock);
     if (stats) {

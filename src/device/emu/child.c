@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/defined.h"
 #include "device/mem.h"
 
 enum { TAIL_LAUNCH = 3 }; /* cudaStreamTailLaunch; cudaStreamFireAndForget is 4; else NULL or a handle that we made */
@@ -241,8 +242,13 @@ static void run_transfer(const struct emu_child *c, struct mg_fault *fault)
         fault->kind = MG_FAULT_ADDRESS;
         fault->address = bad;
         snprintf(fault->text, sizeof fault->text, "device-side copy of %" PRIu64 " bytes: 0x%" PRIx64 " is outside live allocations", c->bytes, bad);
-    } else if (c->fill) memset((void *)c->to, (int)c->from, c->bytes);
-    else memmove((void *)c->to, (const void *)c->from, c->bytes);
+    } else if (c->fill) {
+        mg_defined_set(c->to, c->bytes);
+        memset((void *)c->to, (int)c->from, c->bytes);
+    } else {
+        mg_defined_copy(c->to, c->from, c->bytes, false);
+        memmove((void *)c->to, (const void *)c->from, c->bytes);
+    }
 }
 
 static void run_child(struct mg_device *dev, struct emu_child *c, const struct mg_launch *host, struct mg_launch_stats *sum, struct mg_fault *fault, struct emu_kids *kids)

@@ -7,6 +7,7 @@
  * before anything has run.
  */
 #include "device/emu/decode.h"
+#include "device/emu/defined.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -432,7 +433,10 @@ static void decode_blocks(struct decoder *d)
                 uint32_t named = d->named.n;
                 mg_id last = dec_probe(d, id, b->last);
                 if (last) id = last;
-                else dec_instruction(d, id);
+                else {
+                    dec_defined(d, id);
+                    dec_instruction(d, id);
+                }
                 while (d->mod->dev->compiler && d->named_at.n < d->ops.n) *mg_vec_push(&d->named_at) = named;
             }
             if (id == b->last) break;
@@ -517,6 +521,7 @@ static bool decode_func(struct emu_func *fn, struct mg_fault *fault)
         find_labels(d);
         dec_find_fusions(d);
         decode_blocks(d);
+        dec_defined_end(d);
         fn->frame_bytes = ALIGN_UP(d->frame_at, 64u);
         fn->n_consts = d->consts.n;
         fn->consts = d->consts.n ? mg_arena_copy(&d->code->arena, d->consts.at, d->consts.n * sizeof *d->consts.at) : NULL;
@@ -539,6 +544,8 @@ static bool decode_func(struct emu_func *fn, struct mg_fault *fault)
     mg_map_release(&d->locals);
     mg_map_release(&d->label_block);
     mg_map_release(&d->fused);
+    mg_map_release(&d->marks);
+    mg_vec_release(&d->mark_list);
     free(d);
     return ok;
 }
@@ -686,6 +693,7 @@ void emu_code_free(struct emu_code *c)
     mg_map_release(&c->by_id);
     mg_map_release(&c->shared_at);
     mg_vec_release(&c->sites);
+    mg_vec_release(&c->unseen);
     mg_arena_release(&c->arena);
     free(c);
 }

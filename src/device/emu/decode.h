@@ -24,6 +24,8 @@ struct decoder {
     struct mg_map locals;     /* var -> offset in the thread's stack, from the activation's base */
     struct mg_map label_block;
     struct mg_map fused;      /* node of a sum -> node of the product it takes in */
+    struct mg_map marks;      /* --check: offset of a register -> its number in mark_list */
+    MG_VEC(struct emu_mark_of) mark_list;
     uint32_t frame_at, pred_at, pred_end, trash;
     uint32_t n_sites;
     uint32_t block;           /* being decoded */

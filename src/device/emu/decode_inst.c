@@ -2,6 +2,7 @@
  * branches, calls. Memory is in decode_mem.c. */
 #include "device/emu/check.h"
 #include "device/emu/decode.h"
+#include "device/emu/defined.h"
 
 #include <string.h>
 
@@ -210,7 +211,9 @@ static void warp_operation(struct decoder *d, const struct mg_form *form, const 
         d1 = dest_of(d, a, dc).at;
         if (b && b->kind != MG_OPND_sink) d2 = dest_of(d, b, EMU_P).at;
     }
+    const struct emu_def *defined = dec_defined_warp(d, form, o, n);
     struct emu_op *op = dec_emit_inst(d, fn, sync ? EMU_CTL_SYNC : EMU_CTL_NONE);
+    op->ext = defined;
     op->sub = info.sub;
     op->mode = info.mode;
     op->type = info.type;
@@ -340,6 +343,7 @@ void dec_call(struct decoder *d, const struct mg_opnd *o, uint32_t n)
     } else dec_refuse(d, "unsupported call");
     call->actual_in = actuals(d, args, formal, false, &call->n_in);
     call->actual_out = actuals(d, rets, formal, true, &call->n_out);
+    if (builtin) dec_defined_results(d, call);
     struct emu_op *op = dec_emit_inst(d, NULL, ctl);
     op->sub = builtin;
     op->ext = call;

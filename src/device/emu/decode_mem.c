@@ -1,6 +1,7 @@
 /* Decoding of loads, stores, atomics and reductions. */
 #include "device/emu/check.h"
 #include "device/emu/decode.h"
+#include "device/emu/defined.h"
 
 #include <string.h>
 
@@ -146,7 +147,13 @@ static void load_store(struct decoder *d, const struct mg_form *form, const stru
     uint32_t bytes = mg_type_bits(t) / 8;
     if (where == EMU_AT_PARAM && (proto.off < 0 || (uint64_t)proto.off + bytes * count > d->code->kernel->param_bytes)) dec_refuse(d, "access outside the parameters");
     const uint32_t *list = count > 1 ? mg_arena_copy(&d->code->arena, slots, count * sizeof *slots) : NULL;
-    if (dec_checks(d)) check_access(d, form, proto, store, c == EMU_D, bytes, count, list, slots[0]);
+    if (dec_checks(d)) {
+        struct emu_op access = proto;
+        access.bytes = (uint8_t)bytes;
+        access.vec = (uint8_t)count;
+        dec_defined_access(d, &access, form, address, &o[1], store ? 1 : 0, store ? NULL : value);
+        check_access(d, form, proto, store, c == EMU_D, bytes, count, list, slots[0]);
+    }
     if (!store && may_see_others(form)) dec_emit(d, emu_mark_suspect);
     struct emu_op *op = dec_emit_inst(d, fn, EMU_CTL_NONE);
     op->off = proto.off;
@@ -205,6 +212,8 @@ static void atomic(struct decoder *d, const struct mg_form *form, const struct m
         access.bytes = bytes;
         access.vec = vec;
         dec_check_access(d, &access);
+        access.sub = sub;
+        dec_defined_access(d, &access, form, &o[at], &o[at + 1], n_values, result ? &o[0] : NULL);
     }
     struct emu_op *op = dec_emit_inst(d, fn, EMU_CTL_NONE);
     op->off = proto.off;

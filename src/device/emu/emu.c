@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/defined.h"
 #include "device/mem.h"
 
 static enum mg_err open_device(struct mg_device **out, const struct mg_device_opts *opts, struct mg_diag *d)
@@ -16,6 +17,10 @@ static enum mg_err open_device(struct mg_device **out, const struct mg_device_op
         return mg_diag_err(d, MG_ERR_NO_MEMORY, "no address space for device memory");
     }
     if (opts) dev->opts = *opts;
+    if (dev->opts.check && !mg_defined_begin()) {
+        free(dev);
+        return mg_diag_err(d, MG_ERR_NO_MEMORY, "no address space for --check");
+    }
     dev->properties = opts && opts->properties ? strdup(opts->properties) : NULL;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     dev->n_workers = dev->opts.workers ? dev->opts.workers : cores > 0 ? (uint32_t)cores : 1;

@@ -127,6 +127,7 @@ struct emu_red { mg_id node; uint32_t from, off; }; /* one of a run of red.add: 
 struct emu_const { uint32_t off; uint8_t cls; uint64_t lo, hi; };
 struct emu_sreg { uint32_t off; uint8_t sreg, comp; };
 struct emu_slot { uint32_t off; uint8_t cls; }; /* a place in the frame */
+struct emu_mark_of { mg_id reg; uint8_t bits; }; /* --check: which register, how wide (64 for wider ones: all or nothing) */
 
 struct emu_func { /* decoded function of one kernel; owner: struct emu_code */
     struct emu_code *code;
@@ -148,6 +149,8 @@ struct emu_func { /* decoded function of one kernel; owner: struct emu_code */
      * offsets that its instruction names begin at named[named_at[i]] and end where another's begin */
     struct emu_slot *slots; uint32_t n_slots;
     uint32_t *named, *named_at; uint32_t n_named;
+    struct emu_mark_of *marks; uint32_t n_marks; /* --check: registers by number, from 1; n_marks 0: off */
+    uint32_t *mark_at;          /* --check: number of the register at an offset, by offset / 4 */
     bool decoded;
 };
 
@@ -168,6 +171,7 @@ struct emu_code { /* a kernel ready to run */
     _Atomic bool in_order;        /* its CTAs wait for one another: they begin in the order of the grid */
     void *compiled;               /* the device's compiler's own */
     MG_VEC(struct emu_site) sites; /* --check: instructions that findings may name, from 1 */
+    MG_VEC(struct mg_unseen) unseen; /* --check: instructions that are not looked at for undefined values */
     _Atomic uint8_t check_fine;   /* --check: cells of shared memory have 8 >> this bytes */
 };
 
@@ -254,6 +258,7 @@ struct emu_frame { /* one activation of a function for some lanes of a warp */
     uint32_t mask;          /* lanes inside */
     uint32_t depth, seq;
     struct emu_frame *next, *next_of_warp;
+    struct emu_shade *shade; /* --check: undefined registers; NULL: off */
     _Alignas(64) char regs[];
 };
 #define EMU_FRAME(r) ((struct emu_frame *)((r) - offsetof(struct emu_frame, regs)))
@@ -311,6 +316,7 @@ struct emu_cta {
     uint32_t n_peers, rank;
     struct emu_cta *self[1]; /* peers of a CTA that is its own cluster */
     struct emu_check *check; /* --check: what is known of its shared memory; NULL: off */
+    struct emu_defined_cta *defined; /* --check: undefined bytes of its memory */
 };
 
 struct emu_worker { /* one thread working on one launch */
@@ -327,6 +333,7 @@ struct emu_worker { /* one thread working on one launch */
     struct emu_room *room; /* memory kept for the next launch */
     void *compiled;        /* the compiler's own */
     struct emu_findings *found; /* --check */
+    struct mg_map origins, stores; /* --check: origin -> address first seen; site -> number of a store of undefined values */
     jmp_buf out;
 };
 
@@ -396,6 +403,7 @@ bool emu_in_cluster(const struct emu_frame *f, uint64_t address, uint32_t bytes)
 
 /* warpops.c */
 struct emu_part { const struct emu_op *op; char *regs; uint32_t mask; };
+bool emu_shfl_source(unsigned mode, uint32_t lane, uint32_t b, uint32_t c, uint32_t *from);
 void emu_sync_exec(const struct emu_part *parts, uint32_t n, uint32_t lanes);
 emu_alu_fn emu_warpop_find(const struct mg_form *f, struct emu_op *op); /* the forms without .sync, activemask */
 

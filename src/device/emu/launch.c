@@ -7,6 +7,7 @@
  * only when nothing else moves, or when they come before the one that waits (share.h).
  */
 #include "device/emu/check.h"
+#include "device/emu/defined.h"
 #include "device/emu/room.h"
 #include "device/emu/share.h"
 
@@ -46,6 +47,7 @@ static void free_frames(struct emu_room *room, struct emu_frame *f)
 {
     while (f) {
         struct emu_frame *n = f->next_of_warp;
+        emu_defined_free(f);
         emu_room_give(room, f, sizeof *f + f->fn->frame_bytes);
         f = n;
     }
@@ -58,6 +60,7 @@ static void cta_free_one(struct emu_cta *c)
         free_frames(c->wk->room, w->all);
     }
     emu_check_free(c->check);
+    emu_defined_cta_free(c);
     emu_room_give(c->wk->room, c->warps, c->n_warps * sizeof *c->warps);
     if (c->shared_cap <= SMALL_SHARED) free(c->shared);
     else if (c->shared) munmap(c->shared, c->shared_cap);
@@ -106,8 +109,8 @@ static struct emu_cta *cta_new_one(struct emu_worker *wk)
         c->local_cap = ROUND_UP(c->local_stride * EMU_LANES * c->n_warps, 4096);
         c->local = map(c->local_cap);
     }
-    if (l->dev->opts.check) c->check = emu_check_new(c);
-    if (!c->warps || !c->shared || (l->code->local_bytes && !c->local) || (l->dev->opts.check && !c->check)) {
+    bool checked = !l->dev->opts.check || ((c->check = emu_check_new(c)) && emu_defined_cta_new(c));
+    if (!c->warps || !c->shared || (l->code->local_bytes && !c->local) || !checked) {
         if (!c->warps) c->warps_cap = 0;
         cta_free_one(c);
         return NULL;
@@ -163,7 +166,10 @@ static bool cta_start_one(struct emu_cta *c, const uint32_t id[3])
     c->linear = id[0] + (uint64_t)g->x * (id[1] + (uint64_t)g->y * id[2]);
     c->n_live = c->n_warps;
     memset(c->bars, 0, sizeof c->bars);
-    if (c->check) emu_check_start(c->check);
+    if (c->check) {
+        emu_check_start(c->check);
+        emu_defined_cta_start(c);
+    }
     for (uint32_t k = 0; k < c->n_warps; k++) {
         struct emu_warp *w = &c->warps[k];
         uint32_t n = c->n_threads - k * EMU_LANES;
@@ -180,6 +186,7 @@ static bool cta_start_one(struct emu_cta *c, const uint32_t id[3])
             w->root->mask = w->live;
             w->next_seq = 1;
             emu_frame_fill_sregs(w->root);
+            if (c->check) emu_defined_enter(w->root);
         } else w->root = emu_frame_push(w, c->code->entry, NULL, NULL, w->live);
         if (!w->root) return false;
         w->sets[w->n_sets++] = (struct emu_set){.pc = c->code->entry->entry, .frame = w->root, .mask = w->live};
@@ -439,6 +446,8 @@ static void work(struct emu_launch *l, uint32_t ix)
     atomic_fetch_add(&l->thread_insts, wk->thread_insts);
     if (wk->compiled) wk->dev->compiler->worker_end(wk);
     if (wk->found) emu_check_worker_end(wk);
+    mg_map_release(&wk->origins);
+    mg_map_release(&wk->stores);
     emu_room_put(l->dev, ix, wk->room);
     free(wk->ranges);
     free(wk);

@@ -5,7 +5,7 @@
  * jump to or past it means the other lanes are due (or to be joined), every other jump costs one
  * compare. Operations lie in rank order, so a jump backwards is a back-edge.
  */
-#include "device/emu/emu.h"
+#include "device/emu/defined.h"
 
 #include <string.h>
 
@@ -65,6 +65,7 @@ static void copy_actuals(const struct emu_call *call, const struct emu_func *fn,
         a.to_class = other->to_class;
         a.to = other->to;
         a.bytes = MG_MIN(a.bytes, other->bytes);
+        if (MG_UNLIKELY(from->shade != NULL)) emu_defined_arg(&a, from, to, mask);
         copy_arg(&a, from, to, mask);
     }
 }

@@ -5,6 +5,7 @@
  * activation, operation); operations of a function lie in rank order. With MARGAY_APART (tests) chance decides.
  */
 #include "device/emu/check.h"
+#include "device/emu/defined.h"
 #include "device/emu/matrix.h"
 #include "device/emu/room.h"
 
@@ -138,6 +139,7 @@ struct emu_frame *emu_frame_push(struct emu_warp *w, struct emu_func *fn, struct
         emu_fault(parent, call, MG_FAULT_STACK, emu_first(mask), 0, 0, "call stack exhausted (depth %u, %llu bytes of local memory per thread)", parent->depth + 1, (unsigned long long)parent->local_bytes);
     }
     emu_frame_fill_sregs(f);
+    if (MG_UNLIKELY(fn->n_marks)) emu_defined_enter(f);
     if (fn->stack_slot) emu_stack_enter(f);
     return f;
 }

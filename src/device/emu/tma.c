@@ -6,6 +6,7 @@
  */
 #include "device/emu/async.h"
 #include "device/emu/check.h"
+#include "device/emu/defined.h"
 
 #include <string.h>
 
@@ -86,6 +87,7 @@ static void row(const struct tile *t, uint64_t base, bool inside, uint64_t at)
             place.flags = t->c->to_global ? EMU_OF_WRITES : EMU_OF_READS;
             place.space = MG_SPACE_global;
             if (!emu_check_one(t->f, &place, (int)t->lane, ea, bytes)) emu_fault_access(t->f, &place, (int)t->lane, ea, bytes);
+            if (t->c->to_global) emu_defined_written(t->f, ea, bytes);
             move_row(t, (char *)ea, at + (uint64_t)before * elem, bytes);
         }
         if (end < (int64_t)n && !t->c->to_global) move_row(t, NULL, at + (uint64_t)end * elem, (uint64_t)((int64_t)n - end) * elem);
@@ -100,6 +102,7 @@ static void row(const struct tile *t, uint64_t base, bool inside, uint64_t at)
             place.flags = t->c->to_global ? EMU_OF_WRITES : EMU_OF_READS;
             place.space = MG_SPACE_global;
             if (!emu_check_one(t->f, &place, (int)t->lane, ea, elem)) emu_fault_access(t->f, &place, (int)t->lane, ea, elem);
+            if (t->c->to_global) emu_defined_written(t->f, ea, elem);
         }
         if (in || !t->c->to_global) move_row(t, in ? (char *)ea : NULL, at + (uint64_t)k * elem, elem);
     }

@@ -5,6 +5,7 @@
  * Operand places: a.s[0] value, a.s[1] second (shfl lane), a.s[2] third (shfl clamp), a.cc the
  * member mask (ORDER SYNC), a.d result, a.d2 predicate.
  */
+#include "device/emu/defined.h"
 #include "device/emu/matrix.h"
 
 #include <string.h>
@@ -17,7 +18,7 @@ enum { REDUX_ADD, REDUX_MIN, REDUX_MAX, REDUX_AND, REDUX_OR, REDUX_XOR };
 static const uint32_t *words(const char *regs, uint32_t off) { return (const uint32_t *)(regs + off); }
 
 /* PTX ISA, shfl: c holds clamp in bits 0-4 and the segment mask in bits 8-12. */
-static bool shfl_source(unsigned mode, uint32_t lane, uint32_t b, uint32_t c, uint32_t *from)
+bool emu_shfl_source(unsigned mode, uint32_t lane, uint32_t b, uint32_t c, uint32_t *from)
 {
     uint32_t segment = c >> 8 & 31, clamp = c & 31;
     uint32_t max = (lane & segment) | (clamp & ~segment), min = lane & segment;
@@ -113,7 +114,7 @@ static void exec_shfl(const struct emu_part *parts, uint32_t n, uint32_t lanes)
         EMU_FOR_LANES(i, parts[k].mask)
         {
             uint32_t from;
-            preds |= (uint32_t)shfl_source(op->mode, i, b[i], c[i], &from) << i;
+            preds |= (uint32_t)emu_shfl_source(op->mode, i, b[i], c[i], &from) << i;
             if (!(lanes >> from & 1)) from = i; /* not there: undefined in PTX */
             out[i] = value[from];
         }
@@ -179,6 +180,7 @@ static void exec_elect(const struct emu_part *parts, uint32_t n, uint32_t lanes)
 
 void emu_sync_exec(const struct emu_part *parts, uint32_t n, uint32_t lanes)
 {
+    if (MG_UNLIKELY(parts[0].op->ext && parts[0].op->sub < EMU_SYNC_MATRIX)) emu_defined_sync(parts, n, lanes);
     switch ((enum emu_sync)parts[0].op->sub) {
     case EMU_SYNC_WARP: break;
     case EMU_SYNC_SHFL: exec_shfl(parts, n, lanes); break;

@@ -1,0 +1,232 @@
+/* --check: pages of global memory that are not wholly written (defined.h). */
+#include "device/defined.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/map.h"
+
+bool mg_defined_on;
+_Atomic(mg_page_slot *) *mg_page_table;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct mg_page *spare; /* never given back to the system: a kernel may still look at one */
+
+static void *map(uint64_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+bool mg_defined_begin(void)
+{
+    pthread_mutex_lock(&lock);
+    if (!mg_page_table) mg_page_table = map(sizeof *mg_page_table << MG_PAGE_HIGH);
+    if (mg_page_table) mg_defined_on = true;
+    pthread_mutex_unlock(&lock);
+    return mg_defined_on;
+}
+
+/* ---- pages --------------------------------------------------------------------------------------- */
+
+static mg_page_slot *slot_of(uint64_t address)
+{
+    uint64_t high = address >> (MG_PAGE_SHIFT + MG_PAGE_LOW);
+    if (high >> MG_PAGE_HIGH) return NULL;
+    mg_page_slot *row = atomic_load_explicit(&mg_page_table[high], memory_order_acquire);
+    if (!row) {
+        mg_page_slot *made = map(sizeof *made << MG_PAGE_LOW);
+        if (!made) return NULL;
+        if (atomic_compare_exchange_strong(&mg_page_table[high], &row, made)) row = made;
+        else munmap(made, sizeof *made << MG_PAGE_LOW);
+    }
+    return &row[address >> MG_PAGE_SHIFT & ((1u << MG_PAGE_LOW) - 1)];
+}
+
+static struct mg_page *take_page(void)
+{
+    enum { AT_ONCE = 64 };
+    pthread_mutex_lock(&lock);
+    if (!spare) {
+        struct mg_page *more = map(AT_ONCE * sizeof *more);
+        for (unsigned i = 0; more && i < AT_ONCE; i++) more[i].next = i + 1 < AT_ONCE ? &more[i + 1] : NULL;
+        spare = more;
+    }
+    struct mg_page *p = spare;
+    if (p) spare = p->next;
+    pthread_mutex_unlock(&lock);
+    return p;
+}
+
+static void give_page(struct mg_page *p)
+{
+    uint8_t *who = atomic_load(&p->who);
+    if (who) memset(who, 0, MG_PAGE_WORDS);
+    pthread_mutex_lock(&lock);
+    p->next = spare;
+    spare = p;
+    pthread_mutex_unlock(&lock);
+}
+
+static struct mg_page *open_slot(mg_page_slot *s)
+{
+    for (;;) {
+        uintptr_t was = atomic_load(s);
+        if (was > MG_PAGE_FRESH) return (struct mg_page *)was;
+        struct mg_page *p = take_page();
+        if (!p) return NULL;
+        memset(p->bits, was == MG_PAGE_DEFINED ? 0xff : 0, sizeof p->bits);
+        if (atomic_compare_exchange_strong(s, &was, (uintptr_t)p)) return p;
+        give_page(p);
+    }
+}
+
+struct mg_page *mg_page_open(uint64_t address)
+{
+    mg_page_slot *s = slot_of(address);
+    return s ? open_slot(s) : NULL;
+}
+
+void mg_page_who(struct mg_page *p, uint64_t address, uint32_t bytes, uint8_t store)
+{
+    uint8_t *who = atomic_load(&p->who), *made;
+    uint32_t at = (uint32_t)(address & (MG_PAGE_BYTES - 1));
+    if (!who) {
+        if (!(made = calloc(MG_PAGE_WORDS, 1))) return;
+        if (atomic_compare_exchange_strong(&p->who, &who, made)) who = made;
+        else free(made);
+    }
+    for (uint32_t w = at / 4; w <= (at + bytes - 1) / 4 && w < MG_PAGE_WORDS; w++) who[w] = store;
+}
+
+/* ---- ranges -------------------------------------------------------------------------------------- */
+
+static void make(uint64_t base, uint64_t bytes, uintptr_t state)
+{
+    if (!mg_defined_on || !bytes) return;
+    for (uint64_t at = base, end = base + bytes; at < end;) {
+        uint64_t next = MG_MIN((at | (MG_PAGE_BYTES - 1)) + 1, end);
+        if (mg_page_of(at) != state) {
+            mg_page_slot *s = slot_of(at);
+            struct mg_page *p = NULL;
+            if (!s) return;
+            if (next - at == MG_PAGE_BYTES) {
+                uintptr_t was = atomic_exchange(s, state);
+                if (was > MG_PAGE_FRESH) give_page((struct mg_page *)was);
+            } else if ((p = open_slot(s))) {
+                memset(p->bits + (at & (MG_PAGE_BYTES - 1)), state == MG_PAGE_DEFINED ? 0xff : 0, next - at);
+                if (state == MG_PAGE_FRESH && atomic_load(&p->who)) mg_page_who(p, at, (uint32_t)(next - at), 0);
+            }
+        }
+        at = next;
+    }
+}
+
+void mg_defined_fresh(uint64_t base, uint64_t bytes) { make(base, bytes, MG_PAGE_FRESH); }
+void mg_defined_set(uint64_t base, uint64_t bytes) { make(base, bytes, MG_PAGE_DEFINED); }
+
+/* ---- stores of undefined bits ---------------------------------------------------------------------- */
+
+static struct { char *kernel, *text; uint64_t place, copied; bool said, told; } stores[MG_DEFINED_STORES + 1];
+static uint32_t n_stores;
+
+uint8_t mg_defined_store_new(const char *kernel, uint64_t place)
+{
+    uint32_t i = 1;
+    pthread_mutex_lock(&lock);
+    while (i <= n_stores && (stores[i].place != place || strcmp(stores[i].kernel, kernel))) i++;
+    if (i > n_stores && n_stores < MG_DEFINED_STORES && (stores[i].kernel = strdup(kernel))) {
+        stores[i].place = place;
+        n_stores = i;
+    }
+    pthread_mutex_unlock(&lock);
+    return i <= n_stores ? (uint8_t)i : 0;
+}
+
+void mg_defined_store_tell(uint8_t store, const char *text)
+{
+    pthread_mutex_lock(&lock);
+    if (store && !stores[store].text) stores[store].text = strdup(text);
+    pthread_mutex_unlock(&lock);
+}
+
+/* One note a kernel: the place that was seen first stands for the others. */
+static void note_copied(uint8_t store, uint64_t bytes)
+{
+    uint32_t i = 1;
+    pthread_mutex_lock(&lock);
+    while (i <= n_stores && (!stores[i].told || strcmp(stores[i].kernel, stores[store].kernel))) i++;
+    if (i > n_stores) stores[i = store].told = true;
+    stores[i].copied += bytes;
+    pthread_mutex_unlock(&lock);
+}
+
+uint64_t mg_defined_copied(uint8_t store)
+{
+    pthread_mutex_lock(&lock);
+    uint64_t n = stores[store].copied;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+const char *mg_defined_said(void)
+{
+    const char *text = NULL;
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 1; i <= n_stores && !text; i++)
+        if (stores[i].copied && !stores[i].said && stores[i].text) {
+            text = stores[i].text;
+            stores[i].said = true;
+        }
+    pthread_mutex_unlock(&lock);
+    return text;
+}
+
+/* ---- copies ---------------------------------------------------------------------------------------- */
+
+/* What a part of one page that goes to the host holds of what kernels stored undefined. */
+static void look(const struct mg_page *p, uint32_t at, uint32_t bytes)
+{
+    const uint8_t *who = atomic_load(&((struct mg_page *)(uintptr_t)p)->who);
+    if (!who) return;
+    for (uint32_t i = at, n; i < at + bytes; i += n) {
+        uint8_t store = who[i / 4];
+        uint32_t bad = 0;
+        n = MG_MIN(4 - i % 4, at + bytes - i);
+        for (uint32_t k = 0; store && k < n; k++) bad += p->bits[i + k] != 0xff;
+        if (bad) note_copied(store, bad);
+    }
+}
+
+static void copy_part(uint64_t to, uint64_t from, uint32_t bytes)
+{
+    uintptr_t s = mg_page_of(from);
+    if (s <= MG_PAGE_FRESH) {
+        make(to, bytes, s);
+        return;
+    }
+    const struct mg_page *p = (const struct mg_page *)s;
+    struct mg_page *d = mg_page_open(to);
+    uint32_t at = (uint32_t)(from & (MG_PAGE_BYTES - 1)), there = (uint32_t)(to & (MG_PAGE_BYTES - 1));
+    const uint8_t *who = atomic_load(&((struct mg_page *)s)->who);
+    if (!d) return;
+    memmove(d->bits + there, p->bits + at, bytes);
+    for (uint32_t i = 0; who && i < bytes; i++)
+        if (p->bits[at + i] != 0xff && who[(at + i) / 4]) mg_page_who(d, to + i, 1, who[(at + i) / 4]);
+}
+
+void mg_defined_copy(uint64_t to, uint64_t from, uint64_t bytes, bool to_host)
+{
+    if (!mg_defined_on) return;
+    for (uint64_t done = 0; done < bytes;) {
+        uint64_t a = from + done, b = to + done;
+        uint64_t n = MG_MIN(bytes - done, MG_MIN(MG_PAGE_BYTES - (a & (MG_PAGE_BYTES - 1)), MG_PAGE_BYTES - (b & (MG_PAGE_BYTES - 1))));
+        if (to_host) {
+            uintptr_t s = mg_page_of(a);
+            if (s > MG_PAGE_FRESH) look((const struct mg_page *)s, (uint32_t)(a & (MG_PAGE_BYTES - 1)), (uint32_t)n);
+        } else copy_part(b, a, (uint32_t)n);
+        done += n;
+    }
+}
