@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "device/defined.h"
 
 enum { MOST_ENTRIES = 1024 };
 struct entry { uint64_t kernel, launch, address; const char *kind; struct mg_finding f; char *file, *other_file; bool stopped; };
@@ -26,11 +27,15 @@ static void write_at(struct mg_json *j, const struct mg_finding_at *at, const ch
 static void write_entry(struct mg_json *j, const struct entry *e)
 {
     const struct mg_finding *f = &e->f;
-    bool memory = f->bytes != 0;
+    bool memory = f->use ? f->address != 0 || f->other.ptx_line : f->bytes != 0;
     mg_json_obj(j);
     mg_json_key_u64(j, "kernel", e->kernel);
     mg_json_key_u64(j, "launch", e->launch);
     mg_json_key_str(j, "kind", e->kind);
+    if (f->use) {
+        mg_json_key_str(j, "use", f->use);
+        mg_json_key_str(j, "space", f->space);
+    }
     write_at(j, &f->at, e->file);
     mg_json_key_dim(j, "cta", f->cta);
     mg_json_key(j, "other");
@@ -47,7 +52,7 @@ static void write_entry(struct mg_json *j, const struct entry *e)
         mg_json_key_str(j, "address", NULL);
     mg_json_key_u64(j, "bytes", f->bytes);
     mg_json_key(j, "allocation");
-    if (memory && f->allocation[0]) {
+    if (f->allocation[0] && (memory || f->use)) {
         mg_json_obj(j);
         mg_json_key_str(j, "name", f->allocation);
         mg_json_key_hex(j, "address", f->allocation_address);
@@ -62,8 +67,23 @@ static void write_entry(struct mg_json *j, const struct entry *e)
     mg_json_end(j, '}');
 }
 
-static void write_one(struct mg_json *j, uint32_t i) { write_entry(j, &checked.list.at[i]); }
-static void write_all(void) { mg_findings_tell("check", checked.list.n, write_one); } /* under the lock, while the store is open */
+/* A store of undefined values counts once they were copied to the host. */
+static bool is_told(const struct entry *e) { return !e->f.copied || mg_defined_copied(e->f.copied); }
+
+static void write_one(struct mg_json *j, uint32_t i)
+{
+    uint32_t k = 0;
+    for (;; k++)
+        if (is_told(&checked.list.at[k]) && !i--) break;
+    write_entry(j, &checked.list.at[k]);
+}
+
+static void write_all(void) /* under the lock, while the store is open */
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < checked.list.n; i++) n += is_told(&checked.list.at[i]);
+    mg_findings_tell("check", n, write_one);
+}
 
 static bool same(const struct entry *e, uint64_t kernel, const char *kind, const struct mg_finding *f)
 {

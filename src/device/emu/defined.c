@@ -123,12 +123,12 @@ void emu_defined_step(const struct emu_alu *o, char *regs, uint32_t mask)
     }
 }
 
-void emu_defined_told(struct emu_frame *f, const struct emu_op *op, enum emu_use use, uint32_t lane, uint32_t times, uint32_t origin, uint32_t bytes)
+void emu_defined_told(struct emu_frame *f, const struct emu_op *op, enum emu_use use, uint32_t lane, uint32_t times, uint32_t origin, uint32_t bytes, uint8_t store)
 {
     const struct emu_cta *c = f->w->cta;
     uint32_t space = EMU_ORIGIN_SPACE(origin), what = EMU_ORIGIN_WHAT(origin);
     uint64_t address = 0;
-    struct emu_found x = {.kind = MG_FINDING_UNINIT, .misuse = (uint8_t)use, .what = EMU_CHECK_READ, .other_what = (uint8_t)space, .site = op->site,
+    struct emu_found x = {.kind = MG_FINDING_UNINIT, .misuse = (uint8_t)use, .what = use == EMU_USE_COPIED ? store : EMU_CHECK_READ, .other_what = (uint8_t)space, .site = op->site,
                           .thread = f->w->ix * EMU_LANES + lane, .bytes = bytes, .linear = c->linear, .times = times};
     if (space == EMU_ORIGIN_REGISTER) x.at = what;
     else {
@@ -147,7 +147,7 @@ void emu_defined_use(struct emu_frame *f, const struct emu_op *op, const struct 
     if (!some) return;
     uint32_t lane = (uint32_t)emu_first(some), origin = 0;
     emu_defined_get(f, s, lane, &origin);
-    emu_defined_told(f, op, use, lane, emu_popc(some), origin, bytes);
+    emu_defined_told(f, op, use, lane, emu_popc(some), origin, bytes, 0);
     emu_defined_clear(f, s->mark, some);
 }
 

@@ -68,7 +68,7 @@ uint64_t emu_defined_get(const struct emu_frame *f, const struct emu_def_opnd *s
 void emu_defined_put(struct emu_frame *f, const struct emu_def_opnd *d, uint32_t lane, uint64_t bits, uint32_t origin);
 void emu_defined_clear(struct emu_frame *f, uint32_t mark, uint32_t mask);
 uint64_t emu_defined_value(const struct emu_frame *f, const struct emu_def_opnd *s, uint32_t lane);
-void emu_defined_told(struct emu_frame *f, const struct emu_op *op, enum emu_use use, uint32_t lane, uint32_t times, uint32_t origin, uint32_t bytes);
+void emu_defined_told(struct emu_frame *f, const struct emu_op *op, enum emu_use use, uint32_t lane, uint32_t times, uint32_t origin, uint32_t bytes, uint8_t store);
 /* Lanes of mask in which the operand is undefined are told of, and count as defined from then on. */
 void emu_defined_use(struct emu_frame *f, const struct emu_op *op, const struct emu_def_opnd *s, enum emu_use use, uint32_t mask, uint32_t bytes);
 void emu_defined_step(const struct emu_alu *o, char *regs, uint32_t mask);  /* results from sources */

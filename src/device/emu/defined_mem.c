@@ -302,7 +302,7 @@ static void store_lane(const struct access *a, uint32_t lane, uint8_t *p, struct
     uint8_t n = bad == a->bytes || in_part ? store_number(a) : 0;
     if (n || atomic_load(&page->who)) mg_page_who(page, a->ea[lane], a->bytes, n);
     if (!n) return;
-    emu_defined_told(a->f, a->op, EMU_USE_COPIED, lane, 1, origin, a->bytes);
+    emu_defined_told(a->f, a->op, EMU_USE_COPIED, lane, 1, origin, a->bytes, n);
 }
 
 static void store_whole(const struct access *a, uint32_t mask)
@@ -360,7 +360,7 @@ static void atom_lane(const struct access *a, uint32_t lane)
     uint32_t origin = origin_of(a, space, told_address(a, space, lane));
     if (a->op->sub == EMU_ATOM_EXCH) load_lane(a, lane, p, origin);
     else {
-        emu_defined_told(a->f, a->op, EMU_USE_ATOMIC, lane, 1, origin, a->bytes);
+        emu_defined_told(a->f, a->op, EMU_USE_ATOMIC, lane, 1, origin, a->bytes, 0);
         for (uint32_t k = 0; k < d->n_dst; k++) emu_defined_clear(a->f, d->dst[k].mark, 1u << lane);
     }
     uint8_t *to = write_bits(a, lane, false, &page);

@@ -54,6 +54,7 @@ void emu_defined_describe(struct emu_launch *l, const struct emu_found *x, struc
     struct mg_buf b = MG_BUF_INIT;
     uint64_t address = (uint64_t)x->n[1] << 32 | x->n[0];
     f->use = uses[x->misuse];
+    snprintf(f->what, sizeof f->what, "%s", f->use);
     f->space = spaces[x->other_what];
     f->at.access = x->misuse == EMU_USE_COPIED ? "write" : x->misuse == EMU_USE_BRANCH ? "branch" : x->misuse == EMU_USE_ATOMIC ? "atomic" : "address";
     f->other.access = "read";
