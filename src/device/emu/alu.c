@@ -207,6 +207,7 @@ enum emu_isa emu_isa_best(void)
             best = EMU_ISA_AVX512;
     }
     const char *wish = getenv("MARGAY_ISA");
+    if (wish && !strcmp(wish, "sse")) best = EMU_ISA_BASE; /* and no AVX: emu_whole_needs_exchange */
     for (unsigned i = 0; wish && i < EMU_ISA_COUNT; i++)
         if (!strcmp(wish, names[i]) && i < best) best = (enum emu_isa)i;
     return best;

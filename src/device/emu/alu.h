@@ -49,7 +49,7 @@ struct emu_alu_desc { /* how the decoder must feed the function */
  * video and so on; not memory, control, warp-level operations). sm and ftz_implied carry the rules
  * of PTX 1.x (implied .ftz on sm_1x, map_f64_to_f32). False: not arithmetic, or not known. */
 bool emu_alu_find(const struct mg_form *f, uint32_t n_opnds, unsigned sm, bool ftz_implied, enum emu_isa isa, struct emu_alu_desc *out);
-enum emu_isa emu_isa_best(void); /* what this CPU has; MARGAY_ISA=base|avx2|avx512 lowers it */
+enum emu_isa emu_isa_best(void); /* what this CPU has; MARGAY_ISA=sse|base|avx2|avx512 lowers it */
 
 /* The selector of a video operand (r.b0, -r.h1; place 0 = destination, 1 .. 3 = a, b, c) as it is
  * ORed into emu_alu.imm. sel: enum mg_sel of ir.h. */

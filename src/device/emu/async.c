@@ -2,6 +2,7 @@
  * copies and reductions, st.async and red.async. Tensor copies are in tma.c. */
 #include "device/emu/async.h"
 #include "device/emu/check.h"
+#include "device/emu/whole.h"
 
 #include <string.h>
 
@@ -20,7 +21,7 @@ void emu_copy_small(const struct emu_alu *o, char *regs, uint32_t mask)
         char *dst = emu_at(f, &c->dst, regs, i, n, n);
         if (skip >> i & 1) from = 0;
         if (from == n) {
-            memcpy(dst, emu_at(f, &c->src, regs, i, n, n), n);
+            emu_get_lane(dst, emu_at(f, &c->src, regs, i, n, n), n);
             continue;
         }
         const char *src = from ? emu_at(f, &c->src, regs, i, from, n) : NULL;

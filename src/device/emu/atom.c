@@ -5,7 +5,9 @@
  * Reductions of integers whose lanes all name one address are summed first: one host operation.
  */
 #include "device/emu/async.h"
+#include "device/emu/whole.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define OP(o) ((const struct emu_op *)(const void *)(o))
@@ -259,24 +261,88 @@ void emu_red_add(const struct emu_alu *o, char *regs, uint32_t mask)
     else __atomic_fetch_add((uint64_t *)first, sum, __ATOMIC_SEQ_CST);
 }
 
+/* ---- 16 bytes at once ------------------------------------------------------------------------------ */
+
 /* exch and cas of 128 bits. */
 static void lanes_q(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     const struct emu_op *op = OP(o);
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* no 16-byte host atomics on every x86-64 */
     uint64_t ea[EMU_LANES];
     emu_host_addresses(EMU_FRAME(regs), op, regs, mask, 16, ea);
     EMU_FRAME(regs)->w->suspect = 1;
-    pthread_mutex_lock(&lock);
     EMU_FOR_LANES(i, mask)
     {
-        char old[16], *b = regs + o->s[1] + 16 * i;
-        memcpy(old, (void *)ea[i], 16);
-        if (op->sub == EMU_ATOM_EXCH) memcpy((void *)ea[i], b, 16);
-        else if (!memcmp(old, b, 16)) memcpy((void *)ea[i], regs + o->s[2] + 16 * i, 16);
+        uint64_t old[2], to[2];
+        bool cas = op->sub == EMU_ATOM_CAS;
+        memcpy(to, regs + (cas ? o->s[2] : o->s[1]) + 16 * i, 16);
+        if (cas) memcpy(old, regs + o->s[1] + 16 * i, 16);
+        else emu_get16(old, (const void *)ea[i]);
+        while (!emu_exchange16((void *)ea[i], old, to) && !cas) {}
         if (o->d) memcpy(regs + o->d + 16 * i, old, 16);
     }
-    pthread_mutex_unlock(&lock);
+}
+
+bool emu_whole_needs_exchange(void)
+{
+    static _Atomic int answer; /* 1: no, 2: yes */
+    const char *wish = getenv("MARGAY_ISA");
+    if (!answer) answer = 1 + (!__builtin_cpu_supports("avx") || (wish && !strcmp(wish, "sse")));
+    return answer == 2;
+}
+
+/* A strong access of n times 16 bytes where a move may come apart: each 16 are read by an exchange of 0 for 0. */
+static void exchange_lane(char *at, char *mine, uint32_t bytes, bool write)
+{
+    for (uint32_t k = 0; k < bytes; k += 16) {
+        uint64_t old[2] = {0, 0}, to[2] = {0, 0};
+        if (write) memcpy(to, mine + k, 16), memcpy(old, at + k, 16);
+        while (!emu_exchange16(at + k, old, to) && write) {}
+        if (!write) memcpy(mine + k, old, 16);
+    }
+}
+
+static char *element(const struct emu_op *op, char *regs, unsigned k, uint32_t lane)
+{
+    uint32_t off = op->slots ? op->slots[k] : op->flags & EMU_OF_WRITES ? op->a.s[1] : op->a.d;
+    return regs + off + lane * (op->bytes == 16 ? 16 : op->flags & EMU_OF_WIDE ? 8 : 4);
+}
+
+void emu_load_exchange(const struct emu_alu *o, char *regs, uint32_t mask)
+{
+    const struct emu_op *op = OP(o);
+    char lane[64];
+    uint64_t ea[EMU_LANES];
+    uint32_t bytes = (uint32_t)op->bytes * op->vec, kept = op->flags & EMU_OF_WIDE ? 8 : 4;
+    emu_host_addresses(EMU_FRAME(regs), op, regs, mask, bytes, ea);
+    EMU_FOR_LANES(i, mask)
+    {
+        exchange_lane((char *)ea[i], lane, bytes, false);
+        for (unsigned k = 0; k < op->vec; k++) {
+            int64_t v = 0;
+            unsigned unused = 64 - 8 * op->bytes;
+            if (op->bytes == 16) {
+                memcpy(element(op, regs, k, i), lane + 16 * k, 16);
+                continue;
+            }
+            memcpy(&v, lane + k * op->bytes, op->bytes);
+            if (mg_type_kind((enum mg_type)op->type) == MG_TK_SINT) v = (int64_t)((uint64_t)v << unused) >> unused;
+            memcpy(element(op, regs, k, i), &v, kept);
+        }
+    }
+}
+
+void emu_store_exchange(const struct emu_alu *o, char *regs, uint32_t mask)
+{
+    const struct emu_op *op = OP(o);
+    char lane[64];
+    uint64_t ea[EMU_LANES];
+    uint32_t bytes = (uint32_t)op->bytes * op->vec;
+    emu_host_addresses(EMU_FRAME(regs), op, regs, mask, bytes, ea);
+    EMU_FOR_LANES(i, mask)
+    {
+        for (unsigned k = 0; k < op->vec; k++) memcpy(lane + k * op->bytes, element(op, regs, k, i), op->bytes);
+        exchange_lane((char *)ea[i], lane, bytes, true);
+    }
 }
 
 emu_alu_fn emu_atom_find(const struct mg_form *f, struct emu_op *op, bool with_result)
@@ -295,7 +361,7 @@ emu_alu_fn emu_atom_find(const struct mg_form *f, struct emu_op *op, bool with_r
     op->bytes = (uint8_t)(mg_type_bits(t) / 8);
     op->vec = f->vec ? f->vec : 1;
     bool number = mg_type_kind(t) == MG_TK_UINT || mg_type_kind(t) == MG_TK_SINT;
-    if (op->bytes == 16) return op->vec == 1 && (op->sub == EMU_ATOM_EXCH || op->sub == EMU_ATOM_CAS) ? lanes_q : NULL;
+    if (op->bytes == 16) return op->vec == 1 && (op->sub == EMU_ATOM_EXCH || op->sub == EMU_ATOM_CAS) && __builtin_cpu_supports("cmpxchg16b") ? lanes_q : NULL;
     if (op->bytes != 2 && op->bytes != 4 && op->bytes != 8) return NULL;
     if (!with_result && op->vec == 1 && op->sub == EMU_ATOM_ADD && number) return emu_red_add;
     return lanes;

@@ -145,6 +145,8 @@ static void load_store(struct decoder *d, const struct mg_form *form, const stru
     emu_alu_fn fn = store ? d->vec->store(where, elem, count > 1) : d->vec->load(where, elem, count > 1);
     if (!fn) dec_refuse(d, "unsupported access");
     uint32_t bytes = mg_type_bits(t) / 8;
+    bool strong = may_see_others(form) || mg_form_has(form, MG_MOD_release);
+    if (strong && where == EMU_AT_GLOBAL && bytes * count >= 16 && emu_whole_needs_exchange()) fn = store ? emu_store_exchange : emu_load_exchange;
     if (where == EMU_AT_PARAM && (proto.off < 0 || (uint64_t)proto.off + bytes * count > d->code->kernel->param_bytes)) dec_refuse(d, "access outside the parameters");
     const uint32_t *list = count > 1 ? mg_arena_copy(&d->code->arena, slots, count * sizeof *slots) : NULL;
     if (dec_checks(d)) {

@@ -436,6 +436,9 @@ void emu_epoch(struct emu_worker *wk);
 enum emu_atom { EMU_ATOM_ADD, EMU_ATOM_MIN, EMU_ATOM_MAX, EMU_ATOM_INC, EMU_ATOM_DEC, EMU_ATOM_EXCH, EMU_ATOM_CAS, EMU_ATOM_AND, EMU_ATOM_OR, EMU_ATOM_XOR };
 void emu_red_add(const struct emu_alu *o, char *regs, uint32_t mask);
 emu_alu_fn emu_atom_find(const struct mg_form *f, struct emu_op *op, bool with_result);
+bool emu_whole_needs_exchange(void); /* aligned moves of 16 bytes may come apart here: no AVX; MARGAY_ISA=sse, for tests */
+void emu_load_exchange(const struct emu_alu *o, char *regs, uint32_t mask);
+void emu_store_exchange(const struct emu_alu *o, char *regs, uint32_t mask);
 void emu_host_addresses(struct emu_frame *f, const struct emu_op *op, char *regs, uint32_t mask, uint32_t bytes, uint64_t *ea);
 
 /* misc.c: straight operations without a vector form of their own */

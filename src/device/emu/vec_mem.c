@@ -6,6 +6,7 @@
  * inside that one allocation goes lane by lane (mem_check.c).
  */
 #include "device/emu/emu.h"
+#include "device/emu/whole.h"
 
 #include <string.h>
 
@@ -116,6 +117,28 @@ INLINE bool shared_tile(const struct emu_op *op, struct emu_frame *f, const char
 
 struct quad { uint64_t lo, hi; };
 
+/* Vectors of elements pass through a table of lanes, so that each lane is one move. */
+#define LANE_BYTES 64
+struct table { _Alignas(64) char at[EMU_LANES * LANE_BYTES]; };
+
+#define FOR_ACTIVE(i, mask, each) if ((mask) == UINT32_MAX) { ALL each; } else { EMU_FOR_LANES(i, mask) each; }
+static void get_lanes(struct table *t, const uint64_t *ea, uint32_t mask, uint32_t bytes)
+{
+    switch (bytes) {
+    case 8: FOR_ACTIVE(i, mask, emu_get_lane(t->at + 8 * i, (const void *)ea[i], 8)) break;
+    case 16: FOR_ACTIVE(i, mask, emu_get_lane(t->at + 16 * i, (const void *)ea[i], 16)) break;
+    default: FOR_ACTIVE(i, mask, emu_get_lane(t->at + bytes * (uint32_t)i, (const void *)ea[i], bytes)) break;
+    }
+}
+static void put_lanes(const struct table *t, const uint64_t *ea, uint32_t mask, uint32_t bytes)
+{
+    switch (bytes) {
+    case 8: FOR_ACTIVE(i, mask, emu_put_lane((void *)ea[i], t->at + 8 * i, 8)) break;
+    case 16: FOR_ACTIVE(i, mask, emu_put_lane((void *)ea[i], t->at + 16 * i, 16)) break;
+    default: FOR_ACTIVE(i, mask, emu_put_lane((void *)ea[i], t->at + bytes * (uint32_t)i, bytes)) break;
+    }
+}
+
 #define LOADS(E, MEM, CONV, REG)                                                                 \
     INLINE void load_##E(const struct emu_alu *o, char *regs, uint32_t mask, enum emu_where where) \
     {                                                                                            \
@@ -161,9 +184,15 @@ struct quad { uint64_t lo, hi; };
         uint64_t ea[EMU_LANES];                                                                  \
         addresses(op, regs, ea, where);                                                                 \
         translate(op, EMU_FRAME(regs), where, ea, mask, (uint32_t)sizeof(MEM) * op->vec);        \
+        struct table t;                                                                          \
+        get_lanes(&t, ea, mask, (uint32_t)sizeof(MEM) * op->vec);                                \
         for (unsigned k = 0; k < op->vec; k++) {                                                 \
             REG *d = (REG *)(regs + op->slots[k]);                                               \
-            EMU_FOR_LANES(i, mask) d[i] = (REG)(CONV)((const MEM *)ea[i])[k];                    \
+            const MEM *p = (const MEM *)t.at + k;                                                \
+            if (mask != UINT32_MAX) EMU_FOR_LANES(i, mask) d[i] = (REG)(CONV)p[i * op->vec];     \
+            else if (op->vec == 2) ALL d[i] = (REG)(CONV)p[2 * i];                               \
+            else if (op->vec == 4) ALL d[i] = (REG)(CONV)p[4 * i];                               \
+            else ALL d[i] = (REG)(CONV)p[(uint32_t)i * op->vec];                                 \
         }                                                                                        \
     }                                                                                            \
     INLINE void store_##E(const struct emu_alu *o, char *regs, uint32_t mask, enum emu_where where) \
@@ -203,11 +232,15 @@ struct quad { uint64_t lo, hi; };
         uint64_t ea[EMU_LANES];                                                                  \
         addresses(op, regs, ea, where);                                                                 \
         translate(op, EMU_FRAME(regs), where, ea, mask, (uint32_t)sizeof(MEM) * op->vec);        \
-        EMU_FOR_LANES(i, mask)                                                                   \
-        {                                                                                        \
-            MEM *p = (MEM *)ea[i];                                                               \
-            for (unsigned k = 0; k < op->vec; k++) p[k] = (MEM)((const REG *)(regs + op->slots[k]))[i]; \
-        }                                                                                        \
+        struct table t;                                                                          \
+        MEM *p = (MEM *)t.at;                                                                    \
+        const REG *s[8];                                                                         \
+        for (unsigned k = 0; k < op->vec; k++) s[k] = (const REG *)(regs + op->slots[k]);        \
+        if (op->vec == 2) ALL p[2 * i] = (MEM)s[0][i], p[2 * i + 1] = (MEM)s[1][i];              \
+        else if (op->vec == 4) ALL p[4 * i] = (MEM)s[0][i], p[4 * i + 1] = (MEM)s[1][i], p[4 * i + 2] = (MEM)s[2][i], p[4 * i + 3] = (MEM)s[3][i];\
+        else                                                                                     \
+            for (unsigned k = 0; k < op->vec; k++) ALL p[(uint32_t)i * op->vec + k] = (MEM)s[k][i];\
+        put_lanes(&t, ea, mask, (uint32_t)sizeof(MEM) * op->vec);                                \
     }                                                                                            \
     INLINE void param_##E(const struct emu_alu *o, char *regs, uint32_t mask)                    \
     {                                                                                            \
@@ -249,7 +282,8 @@ INLINE void load_q(const struct emu_alu *o, char *regs, uint32_t mask, enum emu_
     }
     for (unsigned k = 0; k < op->vec; k++) {
         struct quad *d = (struct quad *)(regs + (op->slots ? op->slots[k] : o->d));
-        EMU_FOR_LANES(i, mask) memcpy(&d[i], (const char *)ea[i] + 16 * k, 16);
+        if (where == EMU_AT_PARAM) EMU_FOR_LANES(i, mask) memcpy(&d[i], (const char *)ea[i] + 16 * k, 16);
+        else EMU_FOR_LANES(i, mask) emu_get16(&d[i], (const char *)ea[i] + 16 * k);
     }
 }
 INLINE void store_q(const struct emu_alu *o, char *regs, uint32_t mask, enum emu_where where)
@@ -259,7 +293,7 @@ INLINE void store_q(const struct emu_alu *o, char *regs, uint32_t mask, enum emu
     addresses(op, regs, ea, where);
     translate(op, EMU_FRAME(regs), where, ea, mask, 16u * op->vec);
     EMU_FOR_LANES(i, mask)
-    for (unsigned k = 0; k < op->vec; k++) memcpy((char *)ea[i] + 16 * k, (struct quad *)(regs + (op->slots ? op->slots[k] : o->s[1])) + i, 16);
+    for (unsigned k = 0; k < op->vec; k++) emu_put16((char *)ea[i] + 16 * k, (struct quad *)(regs + (op->slots ? op->slots[k] : o->s[1])) + i);
 }
 static void ld_global_B128Q(const struct emu_alu *o, char *regs, uint32_t mask) { load_q(o, regs, mask, EMU_AT_GLOBAL); }
 static void ld_shared_B128Q(const struct emu_alu *o, char *regs, uint32_t mask) { load_q(o, regs, mask, EMU_AT_SHARED); }
