@@ -166,6 +166,7 @@ static void load_store(struct decoder *d, const struct mg_form *form, const stru
     op->bytes = (uint8_t)bytes;
     op->vec = (uint8_t)count;
     op->type = (uint8_t)t;
+    if (strong) op->mode = mg_form_has(form, MG_MOD_acquire) ? EMU_ORDER_ACQUIRE : mg_form_has(form, MG_MOD_release) ? EMU_ORDER_RELEASE : EMU_ORDER_STRONG;
     if (count > 1) op->slots = list;
     else if (store) op->a.s[1] = slots[0];
     else op->a.d = slots[0];

@@ -102,6 +102,7 @@ struct emu_op { /* owner: the code's arena */
     uint8_t flags;         /* enum emu_op_flags */
     uint8_t extra;         /* further instructions that this operation stands for */
 };
+enum emu_order { EMU_ORDER_WEAK, EMU_ORDER_STRONG, EMU_ORDER_ACQUIRE, EMU_ORDER_RELEASE }; /* mode of loads and stores */
 enum emu_op_flags {
     EMU_OF_WRITES = 1, EMU_OF_READS = 2,
     EMU_OF_SYNC = 4,       /* may see other threads' stores while spinning: costs more at a back-edge */

@@ -23,7 +23,7 @@ struct reg_var { val at[2]; }; /* base of lane 0, of lane 16 (halves): allocas, 
 struct ahead { val last, by, first, step, far; uint32_t lines; }; /* ahead.c, allocas but far: where the access was, and how far it moved; in a loop: where the warp's first was, and how far from the warp's before; far: how far ahead is asked for; lines: of all warps together, 0: not bit by bit */
 struct turn { uint32_t region; val warp, rounds, before, begins, few; }; /* by block of a loop, the region it was last emitted for; allocas: which warp was here, how often it was and the one before; and what follows */
 
-struct serial_code { LLVMBasicBlockRef in[2]; bool built; }; /* where warps begin it, from the full and the partial version */
+struct serial_code { LLVMBasicBlockRef in[2], begin; }; /* where warps begin it, from the full and the partial version, and where both go; NULL: not emitted */
 
 struct leave { LLVMBasicBlockRef bb; uint64_t *live, *dirty; bool used; }; /* over all places that leave the block */
 
@@ -50,6 +50,7 @@ struct emit {
     val leave_pc, leave_mask, leave_next, leave_stop, leave_from; /* allocas; stop: 0 out, 1 barrier, 2 pause */
     LLVMBasicBlockRef done, tail;
     val lane_room[3];          /* lanes.c */
+    val lane_table;            /* single.c: 32 lanes of up to 32 bytes */
     LLVMBasicBlockRef few_end;
     struct serial_code *serials; /* serial.c, by loop */
     val *lane_vars;            /* allocas: registers of the lane that runs */
@@ -132,6 +133,12 @@ val emit_host_pointer(struct emit *e, const struct cpu_inst *in, val at);
 val emit_program(struct emit *e, val access); /* it is one of the program's: nothing of ours lies there */
 val emit_counted(struct emit *e, val access); /* of the array of counts: nothing else lies there */
 val emit_op_address(struct emit *e); /* the emulator's operation */
+/* single.c: what others may access at the same time, by one move a lane */
+bool emit_is_single(const struct cpu_inst *in);
+val emit_single(struct emit *e, val access, unsigned bytes); /* it is one lane's, of so many bytes, or many lanes' side by side */
+void emit_lane_get(struct emit *e, val p, val *elements);
+void emit_lane_put(struct emit *e, val p, const val *elements);
+void emit_lanes_apart(struct emit *e, val at, val *elements); /* of 16 bytes and more, anywhere; elements: vectors */
 /* serial.c */
 LLVMBasicBlockRef emit_serial_entry(struct emit *e, int version, uint32_t loop);
 bool emit_serials(struct emit *e, bool *any); /* those that have been asked for */
@@ -142,6 +149,11 @@ void emit_lane_pass(struct emit *e);   /* what is counted where the instruction 
 /* lanes.c */
 void emit_atomic(struct emit *e);
 bool emit_is_live_after(struct emit *e, uint32_t reg); /* the instruction */
+struct lane_loop { LLVMBasicBlockRef head, on; val mask; };
+val emit_begin_lanes(struct emit *e, struct lane_loop *l, val mask);
+void emit_end_lanes(struct emit *e, struct lane_loop *l);
+val emit_room(struct emit *e, unsigned use);
+val emit_lane_of(struct emit *e, LLVMTypeRef t, val array, val lane);
 LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val value, val *loaded);
 
 /* alu.c, memory.c, control.c */

@@ -11,7 +11,7 @@ static val k32(struct emit *e, uint64_t v) { return LLVMConstInt(e->i32, v, 0); 
 static val k64(struct emit *e, uint64_t v) { return LLVMConstInt(e->i64, v, 0); }
 
 /* Room for 32 lanes, one for each use: addresses, values, results. */
-static val room(struct emit *e, unsigned use)
+val emit_room(struct emit *e, unsigned use)
 {
     if (e->lane_room[use]) return e->lane_room[use];
     LLVMBasicBlockRef here = LLVMGetInsertBlock(B), first = LLVMGetEntryBasicBlock(e->fn);
@@ -24,7 +24,7 @@ static val room(struct emit *e, unsigned use)
     return e->lane_room[use];
 }
 
-static val lane_of(struct emit *e, LLVMTypeRef t, val array, val lane)
+val emit_lane_of(struct emit *e, LLVMTypeRef t, val array, val lane)
 {
     val ix = LLVMBuildZExt(B, lane, e->i64, "");
     return LLVMBuildGEP2(B, t, array, &ix, 1, "");
@@ -32,10 +32,8 @@ static val lane_of(struct emit *e, LLVMTypeRef t, val array, val lane)
 
 static void store_room(struct emit *e, val v, val array) { LLVMSetAlignment(LLVMBuildStore(B, v, array), 64); }
 
-struct loop { LLVMBasicBlockRef head, on; val left, mask; };
-
 /* For each lane of the mask, ascending. The body goes on at the builder's place. */
-static val begin_lanes(struct emit *e, struct loop *l, val mask)
+val emit_begin_lanes(struct emit *e, struct lane_loop *l, val mask)
 {
     LLVMBasicBlockRef before = LLVMGetInsertBlock(B);
     l->head = emit_block(e, "lane");
@@ -48,7 +46,7 @@ static val begin_lanes(struct emit *e, struct loop *l, val mask)
     return emit_intrinsic(e, "llvm.cttz", &e->i32, 1, args, 2);
 }
 
-static void end_lanes(struct emit *e, struct loop *l)
+void emit_end_lanes(struct emit *e, struct lane_loop *l)
 {
     val rest = LLVMBuildAnd(B, l->mask, LLVMBuildSub(B, l->mask, k32(e, 1), ""), "");
     LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
@@ -84,9 +82,9 @@ static val change(struct emit *e, val off, val x)
 
 static void one_lane(struct emit *e, val lane, val at, val value, val uniform, val result)
 {
-    val off = LLVMBuildZExt(B, LLVMBuildLoad2(B, e->i32, lane_of(e, e->i32, at, lane), ""), e->i64, "");
-    val old = change(e, off, uniform ? uniform : LLVMBuildLoad2(B, e->i32, lane_of(e, e->i32, value, lane), ""));
-    if (result) LLVMBuildStore(B, old, lane_of(e, e->i32, result, lane));
+    val off = LLVMBuildZExt(B, LLVMBuildLoad2(B, e->i32, emit_lane_of(e, e->i32, at, lane), ""), e->i64, "");
+    val old = change(e, off, uniform ? uniform : LLVMBuildLoad2(B, e->i32, emit_lane_of(e, e->i32, value, lane), ""));
+    if (result) LLVMBuildStore(B, old, emit_lane_of(e, e->i32, result, lane));
 }
 
 /* Lane k of 32 words, as 64 bits: two come out of a vector at once. */
@@ -145,22 +143,22 @@ static void emit_shared_atomic(struct emit *e)
     LLVMBuildBr(B, next);
     LLVMPositionBuilderAtEnd(B, fast);
     e->lanes = cached;
-    val at = room(e, 0), value = NULL, uniform = NULL, result = in->d && emit_is_live_after(e, in->d) ? room(e, 2) : NULL, places = LLVMBuildTrunc(B, many, e->v32, ""), values = NULL;
+    val at = emit_room(e, 0), value = NULL, uniform = NULL, result = in->d && emit_is_live_after(e, in->d) ? emit_room(e, 2) : NULL, places = LLVMBuildTrunc(B, many, e->v32, ""), values = NULL;
     if (is_uniform(e, in->s[1])) uniform = emit_scalar(e, in->s[1], 0, false);
     else values = emit_vec(e, in->s[1], false);
     if (lanes || result) {
         store_room(e, places, at);
-        if (values) store_room(e, values, value = room(e, 1));
+        if (values) store_room(e, values, value = emit_room(e, 1));
     }
     if (!lanes && !result) all_lanes(e, places, values, uniform);
     else if (lanes) {
-        struct loop l;
+        struct lane_loop l;
         val mask = LLVMBuildBitCast(B, lanes, e->i32, "");
         LLVMBasicBlockRef some = emit_block(e, "some"), none = emit_block(e, "none");
         LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntNE, mask, k32(e, 0), ""), some, none);
         LLVMPositionBuilderAtEnd(B, some);
-        one_lane(e, begin_lanes(e, &l, mask), at, value, uniform, result);
-        end_lanes(e, &l);
+        one_lane(e, emit_begin_lanes(e, &l, mask), at, value, uniform, result);
+        emit_end_lanes(e, &l);
         LLVMBuildBr(B, none);
         LLVMPositionBuilderAtEnd(B, none);
     } else { /* four a turn */
@@ -272,14 +270,14 @@ static void change_each(struct emit *e, val many, val lanes, val result, val val
         }
         return;
     }
-    val at = room(e, 0), kept = values ? room(e, 1) : NULL;
+    val at = emit_room(e, 0), kept = values ? emit_room(e, 1) : NULL;
     store_room(e, many, at);
     if (values) store_room(e, values, kept);
-    struct loop l;
-    val lane = begin_lanes(e, &l, lanes ? LLVMBuildBitCast(B, lanes, e->i32, "") : k32(e, UINT32_MAX));
-    val old = change_global(e, LLVMBuildLoad2(B, e->i64, lane_of(e, e->i64, at, lane), ""), uniform ? uniform : LLVMBuildLoad2(B, t, lane_of(e, t, kept, lane), ""));
-    if (result) LLVMBuildStore(B, old, lane_of(e, t, result, lane));
-    end_lanes(e, &l);
+    struct lane_loop l;
+    val lane = emit_begin_lanes(e, &l, lanes ? LLVMBuildBitCast(B, lanes, e->i32, "") : k32(e, UINT32_MAX));
+    val old = change_global(e, LLVMBuildLoad2(B, e->i64, emit_lane_of(e, e->i64, at, lane), ""), uniform ? uniform : LLVMBuildLoad2(B, t, emit_lane_of(e, t, kept, lane), ""));
+    if (result) LLVMBuildStore(B, old, emit_lane_of(e, t, result, lane));
+    emit_end_lanes(e, &l);
 }
 
 /* One operation where all add to one place and nobody asks what was there; rows of 16 bytes at once; else lane by lane. */
@@ -324,7 +322,7 @@ static void emit_global_atomic(struct emit *e)
     LLVMBuildBr(B, next);
     LLVMPositionBuilderAtEnd(B, fast);
     e->lanes = cached;
-    val result = in->d && emit_is_live_after(e, in->d) ? room(e, 2) : NULL;
+    val result = in->d && emit_is_live_after(e, in->d) ? emit_room(e, 2) : NULL;
     LLVMBasicBlockRef none = lanes ? emit_block(e, "none") : NULL;
     if (lanes) { /* nobody's address has been looked at where nobody goes */
         LLVMBasicBlockRef some = emit_block(e, "some");
@@ -356,32 +354,32 @@ void emit_atomic(struct emit *e)
 LLVMBasicBlockRef emit_few(struct emit *e, LLVMTypeRef t, val at, val lanes, val value, val *loaded)
 {
     if (!lanes) return NULL;
-    struct loop l;
+    struct lane_loop l;
     LLVMBasicBlockRef few = emit_block(e, "few"), more = emit_block(e, "more"), next = emit_block(e, "accessed");
     LLVMTypeRef vt = LLVMVectorType(t, 32);
-    val mask = LLVMBuildBitCast(B, lanes, e->i32, ""), addresses = room(e, 0), values = value ? room(e, 1) : NULL;
+    val mask = LLVMBuildBitCast(B, lanes, e->i32, ""), addresses = emit_room(e, 0), values = value ? emit_room(e, 1) : NULL;
     val n = emit_intrinsic(e, "llvm.ctpop", &e->i32, 1, &mask, 1), less = LLVMBuildSub(B, n, k32(e, 1), "");
     LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, less, k32(e, FEW), ""), few, more);
     LLVMPositionBuilderAtEnd(B, few);
     store_room(e, at, addresses);
     if (value) store_room(e, value, values);
-    val lane = begin_lanes(e, &l, mask), so_far = NULL;
+    val lane = emit_begin_lanes(e, &l, mask), so_far = NULL;
     if (!value) { /* a vector that lanes are put into: reading back what they stored would wait for all of it */
         LLVMPositionBuilderBefore(B, LLVMGetFirstInstruction(l.head));
         so_far = LLVMBuildPhi(B, vt, "");
         LLVMPositionBuilderAtEnd(B, l.head);
     }
-    val a = LLVMBuildLoad2(B, e->i64, lane_of(e, e->i64, addresses, lane), "");
+    val a = LLVMBuildLoad2(B, e->i64, emit_lane_of(e, e->i64, addresses, lane), "");
     val p = e->in->where == EMU_AT_SHARED ? LLVMBuildGEP2(B, e->i8, e->shared, &a, 1, "") : LLVMBuildIntToPtr(B, a, e->ptr, "");
-    if (value) emit_program(e, LLVMBuildStore(B, LLVMBuildLoad2(B, t, lane_of(e, t, values, lane), ""), p));
+    if (value) emit_single(e, LLVMBuildStore(B, LLVMBuildLoad2(B, t, emit_lane_of(e, t, values, lane), ""), p), e->in->bytes * e->in->vec);
     else {
         val one = emit_lanes_of(e, LLVMBuildAnd(B, l.mask, LLVMBuildNeg(B, l.mask, ""), "")), none = LLVMConstNull(vt);
-        *loaded = LLVMBuildSelect(B, one, emit_splat(e, emit_program(e, LLVMBuildLoad2(B, t, p, ""))), so_far, "");
+        *loaded = LLVMBuildSelect(B, one, emit_splat(e, emit_single(e, LLVMBuildLoad2(B, t, p, ""), e->in->bytes * e->in->vec)), so_far, "");
         LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
         LLVMAddIncoming(so_far, &none, &few, 1);
         LLVMAddIncoming(so_far, loaded, &here, 1);
     }
-    end_lanes(e, &l);
+    emit_end_lanes(e, &l);
     e->few_end = LLVMGetInsertBlock(B);
     LLVMPositionBuilderAtEnd(B, more);
     return next;

@@ -280,12 +280,7 @@ val emit_extended(struct emit *e, const struct cpu_inst *in, val v, bool vec)
     return sign_extends(in->elem) ? LLVMBuildSExt(B, v, to, "") : LLVMBuildZExt(B, v, to, "");
 }
 
-static val load(struct emit *e, LLVMTypeRef t, val p, unsigned align)
-{
-    val v = emit_program(e, LLVMBuildLoad2(B, t, p, ""));
-    LLVMSetAlignment(v, align);
-    return v;
-}
+static val load(struct emit *e, LLVMTypeRef t, val p, unsigned align) { return emit_single(e, LLVMBuildLoad2(B, t, p, ""), align); }
 
 /* Are there loads and stores of some lanes in a row? Stores to shared memory can do without. */
 static bool has_masked(struct emit *e, const struct cpu_inst *in) { return emit_is(e, EMU_ISA_AVX512) || (emit_is(e, EMU_ISA_AVX2) && in->bytes >= 4); }
@@ -325,18 +320,32 @@ static val masked(struct emit *e, const char *name, LLVMTypeRef *types, val args
 #endif
 }
 
+/* Lanes in a row begin at a multiple of a lane. */
+static unsigned row_align(const struct cpu_inst *in) { return (unsigned)in->bytes * in->vec; }
+
+/* The elements at p, one lane's. */
+static void load_lane(struct emit *e, val p, val *elements)
+{
+    const struct cpu_inst *in = e->in;
+    if (emit_is_single(in)) emit_lane_get(e, p, elements);
+    else
+        for (unsigned k = 0; k < in->vec; k++) elements[k] = load(e, emit_mem_type(e, in->bytes), emit_at(e, p, (uint64_t)k * in->bytes), in->bytes);
+}
+
 static void load_linear(struct emit *e, const struct access *a)
 {
     const struct cpu_inst *in = e->in;
     LLVMTypeRef t = emit_mem_type(e, in->bytes);
     const val *p = a->p;
     if (!a->stride) {
+        val each[2][8];
+        for (int h = 0; h < (a->halves ? 2 : 1); h++) load_lane(e, p[h], each[h]);
         for (unsigned k = 0; k < in->vec; k++) {
             uint32_t reg = in->list[k];
             if (!reg) continue;
             const struct cpu_reg *r = &e->f->regs[reg - 1];
             val s[2] = {NULL, NULL};
-            for (int h = 0; h < (a->halves ? 2 : 1); h++) s[h] = emit_extended(e, in, load(e, t, emit_at(e, p[h], (uint64_t)k * in->bytes), in->bytes), false);
+            for (int h = 0; h < (a->halves ? 2 : 1); h++) s[h] = emit_extended(e, in, each[h][k], false);
             if (r->shape.varying) {
                 val v = emit_splat(e, s[0]);
                 if (a->halves) {
@@ -361,7 +370,7 @@ static void load_linear(struct emit *e, const struct access *a)
         if (in->list[0]) set_loaded(e, in->list[0], emit_extended(e, in, masked(e, "llvm.masked.load", types, args, 1), true));
         return;
     }
-    for (int h = 0; h < (a->halves ? 2 : 1); h++) wide[h] = load(e, LLVMVectorType(t, n * in->vec), p[h], in->bytes);
+    for (int h = 0; h < (a->halves ? 2 : 1); h++) wide[h] = load(e, LLVMVectorType(t, n * in->vec), p[h], row_align(in));
     for (unsigned k = 0; k < in->vec; k++) {
         if (!in->list[k]) continue;
         val v = lanes_at(e, in, wide[0], n, k);
@@ -381,7 +390,7 @@ static void masked_store(struct emit *e, val v, val p, unsigned align, val lanes
 {
     LLVMTypeRef types[2] = {LLVMTypeOf(v), e->ptr};
     if (!lanes) {
-        LLVMSetAlignment(emit_program(e, LLVMBuildStore(B, v, p)), align);
+        emit_single(e, LLVMBuildStore(B, v, p), align);
         return;
     }
     val args[4] = {v, p, k32(e, align), lanes};
@@ -419,7 +428,7 @@ static void store_halves(struct emit *e, const struct access *a, val lanes)
             LLVMPositionBuilderAtEnd(B, some);
             last = last_lane(e, m);
         }
-        LLVMSetAlignment(emit_program(e, LLVMBuildStore(B, LLVMBuildExtractElement(B, v, last, ""), a->p[h])), in->bytes);
+        emit_single(e, LLVMBuildStore(B, LLVMBuildExtractElement(B, v, last, ""), a->p[h]), in->bytes);
         if (!lanes) continue;
         LLVMBuildBr(B, next);
         LLVMPositionBuilderAtEnd(B, next);
@@ -447,13 +456,14 @@ static void store_linear(struct emit *e, const struct access *a)
         return;
     }
     if (!a->stride) { /* the last lane wins */
-        val last = last_lane(e, active_bits(e));
+        val last = last_lane(e, active_bits(e)), each[8];
         for (unsigned k = 0; k < in->vec; k++) {
             const struct cpu_reg *r = &e->f->regs[in->list[k] - 1];
             bool flat = r->kind == CPU_REG_CONST || cpu_is_uniform(r->shape);
-            val v = flat ? value(e, in->list[k], in->bytes, false, 0) : LLVMBuildExtractElement(B, value(e, in->list[k], in->bytes, true, 0), last, "");
-            LLVMSetAlignment(emit_program(e, LLVMBuildStore(B, v, emit_at(e, p[0], (uint64_t)k * in->bytes))), in->bytes);
+            each[k] = flat ? value(e, in->list[k], in->bytes, false, 0) : LLVMBuildExtractElement(B, value(e, in->list[k], in->bytes, true, 0), last, "");
+            if (!emit_is_single(in)) emit_single(e, LLVMBuildStore(B, each[k], emit_at(e, p[0], (uint64_t)k * in->bytes)), in->bytes);
         }
+        if (emit_is_single(in)) emit_lane_put(e, p[0], each);
         return;
     }
     if (a->halves) {
@@ -472,52 +482,105 @@ static void store_linear(struct emit *e, const struct access *a)
     for (unsigned i = 0; i < 64; i++) pick[i] = k32(e, i);
     if (n == 2) {
         for (unsigned i = 0; i < 64; i++) pick[i] = k32(e, i / 2 + (i & 1) * 32);
-        masked_store(e, LLVMBuildShuffleVector(B, parts[0], parts[1], LLVMConstVector(pick, 64), ""), p[0], in->bytes, NULL);
+        masked_store(e, LLVMBuildShuffleVector(B, parts[0], parts[1], LLVMConstVector(pick, 64), ""), p[0], row_align(in), NULL);
         return;
     }
     val lo = LLVMBuildShuffleVector(B, parts[0], parts[1], LLVMConstVector(pick, 64), ""), hi = LLVMBuildShuffleVector(B, parts[2], parts[3], LLVMConstVector(pick, 64), "");
     for (unsigned i = 0; i < 128; i++) pick[i] = k32(e, i / 4 + (i & 3) * 32);
-    masked_store(e, LLVMBuildShuffleVector(B, lo, hi, LLVMConstVector(pick, 128), ""), p[0], in->bytes, NULL);
+    masked_store(e, LLVMBuildShuffleVector(B, lo, hi, LLVMConstVector(pick, 128), ""), p[0], row_align(in), NULL);
 }
 
 /* Is there code for lanes that lie anywhere? */
 static bool can_gather(struct emit *e, const struct cpu_inst *in) { return emit_is(e, EMU_ISA_AVX512) && (in->bytes == 4 || in->bytes == 8); }
 
-static void gather(struct emit *e, val at)
+/* Two elements of 4 bytes as one of 8: of a load in, of a store out. */
+static val pair(struct emit *e)
+{
+    val pick[64];
+    for (unsigned i = 0; i < 64; i++) pick[i] = k32(e, i / 2 + (i & 1) * 32);
+    val v = LLVMBuildShuffleVector(B, value(e, e->in->list[0], 4, true, 0), value(e, e->in->list[1], 4, true, 0), LLVMConstVector(pick, 64), "");
+    return LLVMBuildBitCast(B, v, e->v64, "");
+}
+static val part(struct emit *e, val pairs, unsigned k)
+{
+    val pick[32];
+    for (unsigned i = 0; i < 32; i++) pick[i] = k32(e, 2 * i + k);
+    pairs = LLVMBuildBitCast(B, pairs, LLVMVectorType(e->i32, 64), "");
+    return LLVMBuildShuffleVector(B, pairs, LLVMGetPoison(LLVMTypeOf(pairs)), LLVMConstVector(pick, 32), "");
+}
+
+static void set_gathered(struct emit *e, val loaded, bool paired)
 {
     const struct cpu_inst *in = e->in;
-    LLVMTypeRef vt = LLVMVectorType(emit_mem_type(e, in->bytes), 32), types[2] = {vt, LLVMVectorType(e->ptr, 32)};
-    val lanes = in->guard ? emit_active(e) : emit_lanes(e), loaded = NULL;
+    for (unsigned k = 0; k < in->vec; k++)
+        if (in->list[k]) set_loaded(e, in->list[k], emit_extended(e, in, paired ? part(e, loaded, k) : loaded, true));
+}
+
+/* Lanes of one element, or of two as one. */
+static void gather_elements(struct emit *e, val at, bool paired)
+{
+    const struct cpu_inst *in = e->in;
+    unsigned bytes = paired ? 8 : in->bytes;
+    LLVMTypeRef t = emit_mem_type(e, bytes), vt = LLVMVectorType(t, 32), types[2] = {vt, LLVMVectorType(e->ptr, 32)};
+    val lanes = in->guard ? emit_active(e) : emit_lanes(e), loaded = NULL, p, v = NULL;
+    bool store = in->kind == CPU_STORE;
+    if (store) v = paired ? pair(e) : value(e, in->list[0], in->bytes, true, 0);
     LLVMBasicBlockRef both_end = NULL;
-    if (in->vec == 1 && (in->kind == CPU_STORE || in->list[0]))
-        both_end = emit_few(e, emit_mem_type(e, in->bytes), at, lanes, in->kind == CPU_STORE ? value(e, in->list[0], in->bytes, true, 0) : NULL, &loaded);
+    if (store || paired || in->list[0]) both_end = emit_few(e, t, at, lanes, v, &loaded);
     if (both_end) { /* few lanes: done; the builder stands where there are many */
         LLVMBasicBlockRef many = LLVMGetInsertBlock(B);
         LLVMPositionBuilderAtEnd(B, e->few_end);
-        if (loaded) set_loaded(e, in->list[0], emit_extended(e, in, loaded, true));
+        if (loaded) set_gathered(e, loaded, paired);
         LLVMBuildBr(B, both_end);
         LLVMPositionBuilderAtEnd(B, many);
     }
     if (!lanes) lanes = emit_int(e, EMU_P, 1, true);
+    if (in->where == EMU_AT_SHARED) p = LLVMBuildGEP2(B, e->i8, e->shared, &at, 1, "");
+    else p = LLVMBuildIntToPtr(B, at, types[1], "");
+    if (!store && (paired || in->list[0])) {
+        val args[4] = {p, k32(e, bytes), lanes, LLVMGetPoison(vt)};
+        set_gathered(e, masked(e, "llvm.masked.gather", types, args, 1), paired);
+    } else if (store) {
+        val args[4] = {v, p, k32(e, bytes), lanes};
+        masked(e, "llvm.masked.scatter", types, args, 2);
+    }
+    if (!both_end) return;
+    LLVMBuildBr(B, both_end);
+    LLVMPositionBuilderAtEnd(B, both_end);
+}
+
+/* Several elements a lane in the CTA's own memory: one after the other. */
+static void gather_shared(struct emit *e, val at)
+{
+    const struct cpu_inst *in = e->in;
+    LLVMTypeRef vt = LLVMVectorType(emit_mem_type(e, in->bytes), 32), types[2] = {vt, LLVMVectorType(e->ptr, 32)};
+    val lanes = in->guard ? emit_active(e) : emit_lanes(e);
+    if (!lanes) lanes = emit_int(e, EMU_P, 1, true);
     for (unsigned k = 0; k < in->vec; k++) {
-        val off = k64(e, (uint64_t)k * in->bytes), p;
-        if (in->where == EMU_AT_SHARED) p = LLVMBuildGEP2(B, e->i8, e->shared, &at, 1, "");
-        else p = LLVMBuildIntToPtr(B, at, types[1], "");
+        val off = k64(e, (uint64_t)k * in->bytes), p = LLVMBuildGEP2(B, e->i8, e->shared, &at, 1, "");
         if (k) p = LLVMBuildGEP2(B, e->i8, p, &off, 1, "");
         if (in->kind == CPU_LOAD) {
-            if (!in->list[k]) continue;
             val args[4] = {p, k32(e, in->bytes), lanes, LLVMGetPoison(vt)};
-            val v = masked(e, "llvm.masked.gather", types, args, 1);
-            set_loaded(e, in->list[k], emit_extended(e, in, v, true));
+            if (in->list[k]) set_loaded(e, in->list[k], emit_extended(e, in, masked(e, "llvm.masked.gather", types, args, 1), true));
         } else {
-            val v = value(e, in->list[k], in->bytes, true, 0);
-            val args[4] = {v, p, k32(e, in->bytes), lanes};
+            val args[4] = {value(e, in->list[k], in->bytes, true, 0), p, k32(e, in->bytes), lanes};
             masked(e, "llvm.masked.scatter", types, args, 2);
         }
     }
-    if (both_end) {
-        LLVMBuildBr(B, both_end);
-        LLVMPositionBuilderAtEnd(B, both_end);
+}
+
+static void gather(struct emit *e, val at)
+{
+    const struct cpu_inst *in = e->in;
+    val each[8];
+    if (in->vec == 1) gather_elements(e, at, false);
+    else if (!emit_is_single(in)) gather_shared(e, at);
+    else if (in->vec == 2 && in->bytes == 4) gather_elements(e, at, true);
+    else {
+        for (unsigned k = 0; k < in->vec && in->kind == CPU_STORE; k++) each[k] = value(e, in->list[k], in->bytes, true, 0);
+        emit_lanes_apart(e, at, each);
+        for (unsigned k = 0; k < in->vec && in->kind == CPU_LOAD; k++)
+            if (in->list[k]) set_loaded(e, in->list[k], emit_extended(e, in, each[k], true));
     }
 }
 
@@ -652,7 +715,7 @@ static void access_all(struct emit *e, const struct plan *p)
     else load_linear(e, &a);
 }
 
-void emit_memory(struct emit *e)
+static void emit_access(struct emit *e)
 {
     const struct cpu_inst *in = e->in;
     if (e->version == LANE) {
@@ -710,4 +773,12 @@ void emit_memory(struct emit *e)
     LLVMBuildBr(B, next);
     LLVMPositionBuilderAtEnd(B, next);
     e->lanes = cached;
+}
+
+/* x86-64 keeps loads in order, and stores; LLVM would not. */
+void emit_memory(struct emit *e)
+{
+    if (e->in->kind == CPU_STORE && e->in->mode == EMU_ORDER_RELEASE) LLVMBuildFence(B, LLVMAtomicOrderingRelease, 1, "");
+    emit_access(e);
+    if (e->in->kind == CPU_LOAD && e->in->mode == EMU_ORDER_ACQUIRE) LLVMBuildFence(B, LLVMAtomicOrderingAcquire, 1, "");
 }

@@ -225,10 +225,29 @@ static void lane_call(struct emit *e)
     if (has_sure(loop_of(e))) LLVMBuildStore(B, LLVMConstInt(e->i1, 0, 0), e->all_sure);
 }
 
+static void single_access(struct emit *e, val p)
+{
+    const struct cpu_inst *in = e->in;
+    LLVMTypeRef t = emit_mem_type(e, in->bytes);
+    val each[8];
+    for (uint32_t k = 0; k < in->vec && in->kind == CPU_STORE; k++) {
+        val v = emit_scalar(e, in->list[k], 0, false);
+        each[k] = LLVMTypeOf(v) == t ? v : LLVMBuildTrunc(B, v, t, "");
+    }
+    if (in->kind == CPU_STORE) emit_lane_put(e, p, each);
+    else emit_lane_get(e, p, each);
+    for (uint32_t k = 0; k < in->vec && in->kind == CPU_LOAD; k++)
+        if (in->list[k]) emit_set_scalar(e, in->list[k], 0, emit_extended(e, in, each[k], false), NULL);
+}
+
 static void access(struct emit *e, val p)
 {
     const struct cpu_inst *in = e->in;
     LLVMTypeRef t = emit_mem_type(e, in->bytes);
+    if (emit_is_single(in)) {
+        single_access(e, p);
+        return;
+    }
     for (uint32_t k = 0; k < in->vec; k++) {
         val at = emit_at(e, p, (uint64_t)k * in->bytes);
         if (!in->list[k]) continue;
@@ -598,12 +617,7 @@ static bool emit_serial(struct emit *e, uint32_t k)
     LLVMBasicBlockRef begin = emit_block(e, "lanes"), next = emit_block(e, "lane"), done = emit_block(e, "done");
     val (*base)[2] = calloc(f->n_regs + 1, sizeof *base);
     if (!base) return false;
-    for (int v = 0; v < 2; v++) {
-        if (!e->serials[k].in[v]) continue;
-        LLVMPositionBuilderAtEnd(B, e->serials[k].in[v]);
-        if (v == FULL) LLVMBuildStore(B, k32(e, UINT32_MAX), e->cur);
-        LLVMBuildBr(B, begin);
-    }
+    e->serials[k].begin = begin;
     LLVMPositionBuilderAtEnd(B, begin);
     e->version = PART;
     e->block = s->head;
@@ -677,13 +691,27 @@ static bool emit_serial(struct emit *e, uint32_t k)
     return true;
 }
 
+/* From where warps come to it; what is emitted after the loop may be the first to come from one of the versions. */
+static void enter(struct emit *e, struct serial_code *c)
+{
+    for (int v = 0; v < 2; v++) {
+        if (!c->in[v] || LLVMGetBasicBlockTerminator(c->in[v])) continue;
+        LLVMPositionBuilderAtEnd(B, c->in[v]);
+        if (v == FULL) LLVMBuildStore(B, k32(e, UINT32_MAX), e->cur);
+        LLVMBuildBr(B, c->begin);
+    }
+}
+
 bool emit_serials(struct emit *e, bool *any)
 {
     for (uint32_t k = 0; k < e->f->n_serials; k++) {
         struct serial_code *c = &e->serials[k];
-        if (c->built || (!c->in[FULL] && !c->in[PART])) continue;
-        c->built = *any = true;
-        if (!emit_serial(e, k)) return false;
+        if (!c->in[FULL] && !c->in[PART]) continue;
+        if (!c->begin) {
+            *any = true;
+            if (!emit_serial(e, k)) return false;
+        }
+        enter(e, c);
     }
     return true;
 }
