@@ -98,6 +98,8 @@ static void kernel(const struct width *w, const char *place, const char *mask, c
         PUT("mov.u32 %%i, 0;\n");
         fill(w);
     }
+    /* time for a second worker to take the other CTA: whoever waits for it gives way to it on its own */
+    PUT("mov.u64 %%h0, %%globaltimer;\nadd.u64 %%h0, %%h0, 3000000;\nEARLY:\nmov.u64 %%h1, %%globaltimer;\nsetp.lt.u64 %%p, %%h1, %%h0;\n@%%p bra EARLY;\n");
     PUT("@%%w bra WRITE;\n");
     if (lanes_apart) { /* lanes stay for different times and go all over the table: code that takes them one by one */
         PUT("shl.b32 %%t, %%lane, 4;\nadd.u32 %%n, %%n, %%t;\nREAD:\nmad.lo.u32 %%t, %%i, 5, %%lane;\nand.b32 %%t, %%t, 31;\nmul.wide.u32 %%place, %%t, %d;\nadd.u64 %%place, %%place, %%data;\n", w->n * w->bits / 8);
