@@ -463,7 +463,7 @@ static int by_slot(const void *a, const void *b)
 }
 
 /* The counters of one node as they are now. They count when no replay began since it was found idle. */
-static void take_body(void *user, struct mg_nv_slot *slot, uint64_t *body)
+static void take_body(void *user, struct mg_nv_slot *slot, uint64_t *body, bool spoilt)
 {
     struct pass *p = user;
     struct work key = {.slot = slot}, *w = bsearch(&key, p->list, p->n, sizeof *p->list, by_slot);
@@ -471,6 +471,8 @@ static void take_body(void *user, struct mg_nv_slot *slot, uint64_t *body)
     struct node *n = w ? w->node : NULL;
     if (!n || (!n->before && !(n->before = calloc(1, bytes + 8))))
         return;
+    if (spoilt)
+        n->run->spoilt = MG_SPOILT_WORDS; /* for good: they are not made new */
     pthread_mutex_lock(&lock);
     bool still = n->launched == w->launched;
     pthread_mutex_unlock(&lock);

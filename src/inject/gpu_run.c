@@ -115,6 +115,8 @@ static void done(void *user, const struct mg_nv_done *d)
     const char *name = mg_cu_result_name(d->error);
     if (!r->announced)
         mg_gpu_announce();
+    if (d->spoilt)
+        r->spoilt = MG_SPOILT_WORDS;
     if (r->block && r->body->gpu)
         __atomic_store_n(&r->body->gpu->used, true, __ATOMIC_RELAXED);
     if (d->error == CUE_CONTEXT_IS_DESTROYED)

@@ -9,11 +9,14 @@
  *   EMU_GPU_CTAS=N      a multiprocessor takes N CTAs of a twin
  *   EMU_GPU_WIDE=N      and so of one that was told how many registers there may be
  *   EMU_GPU_REGISTERS=N every function has N registers
+ *   EMU_GPU_PLAIN       no virtual memory calls, and own host memory is not pinned
+ *   EMU_GPU_MAPS=FILE   a line for each mapping of device memory, registration of host memory and their ends
  *   EMU_GPU_VIRTUAL=NN  machine code is said to be made from PTX of compute_NN */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "abi/cu.h"
 #include "driver/driver.h"
@@ -135,6 +138,80 @@ static cu_result mem_alloc(cu_ptr *p, size_t bytes)
     return ((cu_result(*)(cu_ptr *, size_t))real[FN_cuMemAlloc_v2])(p, bytes);
 }
 
+/* Virtual memory calls that wait for nothing, as NVIDIA's do not: what is mapped becomes an allocation of its own. */
+static void note_map(const char *what, uint64_t at, size_t bytes)
+{
+    FILE *f = getenv("EMU_GPU_MAPS") ? fopen(getenv("EMU_GPU_MAPS"), "ae") : NULL;
+    if (!f) return;
+    fprintf(f, "%s 0x%llx %zu\n", what, (unsigned long long)at, bytes);
+    fclose(f);
+}
+static struct { uint64_t at; size_t bytes; } apart[64]; /* Margay's: large ranges; others are the real driver's */
+static bool is_apart(uint64_t at, bool forget)
+{
+    for (unsigned i = 0; i < 64; i++)
+        if (at - apart[i].at < apart[i].bytes) {
+            if (forget) apart[i].bytes = 0;
+            return true;
+        }
+    return false;
+}
+static cu_result reserve(cu_ptr *at, size_t bytes, size_t align, cu_ptr hint, unsigned long long flags)
+{
+    unsigned i = 0;
+    if (bytes < (size_t)1 << 30) return ((cu_result(*)(cu_ptr *, size_t, size_t, cu_ptr, unsigned long long))real[FN_cuMemAddressReserve])(at, bytes, align, hint, flags);
+    void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    while (i < 63 && apart[i].bytes) i++;
+    if (p == MAP_FAILED) return CUE_OUT_OF_MEMORY;
+    apart[i].at = *at = (uintptr_t)p;
+    apart[i].bytes = bytes;
+    note_map("reserve", *at, bytes);
+    return CUE_SUCCESS;
+}
+static cu_result address_free(cu_ptr at, size_t bytes)
+{
+    if (!is_apart(at, true)) return ((cu_result(*)(cu_ptr, size_t))real[FN_cuMemAddressFree])(at, bytes);
+    note_map("free", at, bytes);
+    return munmap((void *)(uintptr_t)at, bytes) ? CUE_INVALID_VALUE : CUE_SUCCESS;
+}
+static cu_result mem_create(cu_mem_handle *h, size_t bytes, const struct cu_alloc_prop *p, unsigned long long flags)
+{
+    const char *most = getenv("EMU_GPU_MEMORY");
+    __atomic_fetch_add(&n_allocations, 1, __ATOMIC_RELAXED);
+    if (most && bytes >= strtoull(most, NULL, 10)) return CUE_OUT_OF_MEMORY;
+    return ((cu_result(*)(cu_mem_handle *, size_t, const struct cu_alloc_prop *, unsigned long long))real[FN_cuMemCreate])(h, bytes, p, flags);
+}
+static cu_result mem_map(cu_ptr at, size_t bytes, size_t offset, cu_mem_handle h, unsigned long long flags)
+{
+    if (!is_apart(at, false)) return ((cu_result(*)(cu_ptr, size_t, size_t, cu_mem_handle, unsigned long long))real[FN_cuMemMap])(at, bytes, offset, h, flags);
+    return mprotect((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE) ? CUE_INVALID_VALUE : CUE_SUCCESS;
+}
+static cu_result set_access(cu_ptr at, size_t bytes, const struct cu_access *a, size_t n)
+{
+    if (!is_apart(at, false)) return ((cu_result(*)(cu_ptr, size_t, const struct cu_access *, size_t))real[FN_cuMemSetAccess])(at, bytes, a, n);
+    note_map("map", at, bytes);
+    return ((cu_result(*)(void *, size_t, unsigned))real[FN_cuMemHostRegister_v2])((void *)(uintptr_t)at, bytes, 3);
+}
+static cu_result mem_unmap(cu_ptr at, size_t bytes)
+{
+    if (!is_apart(at, false)) return ((cu_result(*)(cu_ptr, size_t))real[FN_cuMemUnmap])(at, bytes);
+    note_map("unmap", at, bytes);
+    ((cu_result(*)(void *))real[FN_cuMemHostUnregister])((void *)(uintptr_t)at); /* refused where its context is gone, and the registration with it */
+    void *p = mmap((void *)(uintptr_t)at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return p == MAP_FAILED ? CUE_INVALID_VALUE : CUE_SUCCESS;
+}
+static cu_result host_register(void *p, size_t bytes, unsigned flags)
+{
+    note_map("host", (uintptr_t)p, bytes);
+    return ((cu_result(*)(void *, size_t, unsigned))real[FN_cuMemHostRegister_v2])(p, bytes, flags);
+}
+static cu_result device_attribute(int *v, int what, cu_device d)
+{
+    cu_result rc = ((cu_result(*)(int *, int, cu_device))real[FN_cuDeviceGetAttribute])(v, what, d);
+    if (!rc && getenv("EMU_GPU_PLAIN") && (what == 102 || what == 91)) *v = 0;
+    return rc;
+}
+
 /* CTAs a multiprocessor takes, registers left out: those of the emulator are estimates, which twins of
  * small kernels exceed. */
 static cu_result occupancy(int *n, cu_function f, int threads, size_t shared)
@@ -166,6 +243,14 @@ static void fill(void)
     mg_slots[FN_cuLinkAddData_v2] = (void *)link_add;
     mg_slots[FN_cuMemAlloc_v2] = (void *)mem_alloc;
     mg_slots[FN_cuFuncGetAttribute] = (void *)function_attribute;
+    mg_slots[FN_cuMemAddressReserve] = (void *)reserve;
+    mg_slots[FN_cuMemAddressFree] = (void *)address_free;
+    mg_slots[FN_cuMemCreate] = (void *)mem_create;
+    mg_slots[FN_cuMemMap] = (void *)mem_map;
+    mg_slots[FN_cuMemUnmap] = (void *)mem_unmap;
+    mg_slots[FN_cuMemSetAccess] = (void *)set_access;
+    mg_slots[FN_cuMemHostRegister_v2] = (void *)host_register;
+    mg_slots[FN_cuDeviceGetAttribute] = (void *)device_attribute;
 #define SET(name) mg_slots[FN_##name] = (void *)wait_##name
     SET(cuMemFree_v2), SET(cuMemFreeHost);
     mg_slots[FN_cuModuleLoadData] = (void *)load_data;

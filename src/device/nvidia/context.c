@@ -19,6 +19,9 @@ const char *mg_nv_open(const struct mg_nv_config *c)
         missing = #name;
     MG_NV_CALLS(CALL)
 #undef CALL
+#define CALL(name, ...) *(void **)&mg_nv.name = c->symbol(#name);
+    MG_NV_MORE_CALLS(CALL)
+#undef CALL
     return missing;
 }
 
@@ -56,25 +59,28 @@ bool mg_nv_staging(struct mg_nv_ctx *x, size_t bytes)
     if (bytes <= x->staging_bytes)
         return true;
     size_t want = MG_MAX(bytes, MG_MAX(2 * x->staging_bytes, (size_t)1 << 20));
-    void *more;
-    if (mg_nv.cuMemHostAlloc(&more, want, 0) != CUE_SUCCESS)
+    uint64_t more = mg_nv_take(x, MG_NV_HOST, want);
+    if (!more)
         return false;
-    x->staging = more;
+    x->staging = (void *)(uintptr_t)more;
     x->staging_bytes = want;
     return true;
 }
 
 /* A piece that was given back and is not much too large; 0: none. */
-static uint64_t take_piece(struct mg_nv_ctx *x, size_t bytes) /* holding x->copying */
+static uint64_t take_piece(struct mg_nv_ctx *x, size_t bytes)
 {
-    for (uint32_t i = 0; i < x->pieces.n; i++) {
+    uint64_t at = 0;
+    pthread_mutex_lock(&x->copying);
+    for (uint32_t i = 0; i < x->pieces.n && !at; i++) {
         struct mg_nv_piece p = x->pieces.at[i];
         if (p.bytes < bytes || p.bytes > 4 * bytes)
             continue;
         x->pieces.at[i] = x->pieces.at[--x->pieces.n];
-        return p.at;
+        at = p.at;
     }
-    return 0;
+    pthread_mutex_unlock(&x->copying);
+    return at;
 }
 
 void mg_nv_give_back(struct mg_nv_ctx *x, uint64_t at, size_t bytes)
@@ -87,9 +93,11 @@ void mg_nv_give_back(struct mg_nv_ctx *x, uint64_t at, size_t bytes)
 uint64_t mg_nv_upload(struct mg_nv_ctx *x, const void *data, size_t bytes)
 {
     int mode = mg_nv_relax();
+    uint64_t at = take_piece(x, bytes);
+    if (!at)
+        at = mg_nv_take(x, MG_NV_DEVICE, bytes);
     pthread_mutex_lock(&x->copying);
-    cu_ptr at = take_piece(x, bytes);
-    bool ok = (at || mg_nv.cuMemAlloc_v2(&at, bytes) == CUE_SUCCESS) && mg_nv_staging(x, bytes);
+    bool ok = at && mg_nv_staging(x, bytes);
     if (ok) {
         memcpy(x->staging, data, bytes);
         ok = mg_nv.cuMemcpyHtoDAsync_v2(at, x->staging, bytes, x->copy) == CUE_SUCCESS && mg_nv_copies_wait(x);
@@ -175,6 +183,7 @@ struct mg_nv_ctx *mg_nv_ctx_current(void)
     if (!x && (x = calloc(1, sizeof *x))) {
         x->ctx = ctx;
         pthread_mutex_init(&x->copying, NULL);
+        pthread_mutex_init(&x->growing, NULL);
         if (!prepare(x))
             x->error = CUE_UNKNOWN; /* tried once */
         pthread_mutex_lock(&mg_nv.lock);
@@ -214,6 +223,17 @@ cu_ctx mg_nv_ctx_primary(cu_device device)
     return found;
 }
 
+void mg_nv_look_at_all(struct mg_nv_ctx *x)
+{
+    cu_ctx was;
+    pthread_mutex_lock(&x->copying);
+    if (!x->error && mg_nv.cuCtxPushCurrent_v2(x->ctx) == CUE_SUCCESS) {
+        mg_nv_look_around(x, true);
+        mg_nv.cuCtxPopCurrent_v2(&was);
+    }
+    pthread_mutex_unlock(&x->copying);
+}
+
 void mg_nv_ctx_ends(cu_ctx ctx, uint64_t timeout_ns)
 {
     uint64_t end = mg_now_ns() + timeout_ns;
@@ -222,6 +242,8 @@ void mg_nv_ctx_ends(cu_ctx ctx, uint64_t timeout_ns)
     pthread_mutex_unlock(&mg_nv.lock);
     while (x && !mg_nv_drain_pass(x) && mg_now_ns() < end)
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    if (x)
+        mg_nv_look_at_all(x);
 }
 
 void mg_nv_ctx_gone(cu_ctx ctx)
@@ -233,6 +255,8 @@ void mg_nv_ctx_gone(cu_ctx ctx)
         x->error = CUE_CONTEXT_IS_DESTROYED;
     pthread_mutex_unlock(&mg_nv.lock);
     pthread_mutex_unlock(&mg_nv.draining);
-    if (x)
+    if (x) {
         mg_nv_drain_pass(x); /* the rest is told that it is lost */
+        mg_nv_apart_gone(x);
+    }
 }

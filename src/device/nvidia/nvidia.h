@@ -9,6 +9,7 @@
  *     completion event is an attribute of the launch itself where the launch allows one;
  *   - the drain thread touches only events and a stream of its own, never a stream of the application:
  *     querying a stream that another thread captures breaks the capture;
+ *   - memory of ours lies apart from the program's, with unmapped addresses around it (apart.c);
  *   - memory is never freed while the context lives, since that waits for all work in flight: what is not
  *     needed any more is used again. Loading and unloading a module wait too, so mg_nv_is_busy is asked
  *     first.
@@ -87,6 +88,7 @@ struct mg_nv_done {
     bool timed;
     uint64_t start_ns, time_ns; /* host clock (mg_now_ns) and duration */
     uint64_t *body;       /* what the slot counted; for the time of the call; NULL: no slot, or lost */
+    bool spoilt;          /* the program wrote into memory around it */
 };
 /* Called on the drain thread, or on the thread that ends a context or the process. */
 typedef void (*mg_nv_done_fn)(void *user, const struct mg_nv_done *d);
@@ -112,7 +114,7 @@ struct mg_nv_busy mg_nv_is_busy(struct mg_nv_ctx *x, cu_stream stream, bool per_
 
 /* Slots that stay in use (nodes of graphs): bodies are read without being zeroed. Sorts `slots` by
  * address, calls fn for each; they are of one context. False: the context is broken. In pass_ends. */
-bool mg_nv_slots_read(struct mg_nv_slot **slots, uint32_t n, void (*fn)(void *user, struct mg_nv_slot *slot, uint64_t *body), void *user);
+bool mg_nv_slots_read(struct mg_nv_slot **slots, uint32_t n, void (*fn)(void *user, struct mg_nv_slot *slot, uint64_t *body, bool spoilt), void *user);
 /* Slots that nothing uses any more become new and free again; of one context. In pass_ends. */
 void mg_nv_slots_recycle(struct mg_nv_slot **slots, uint32_t n);
 /* The thread that drains; launch_end starts it by itself. */

@@ -36,6 +36,16 @@
     CALL(cuLinkComplete,                         cu_link, void **, size_t *)          \
     CALL(cuLinkDestroy,                          cu_link)                             \
     CALL(cuModuleLoadDataEx,                     cu_module *, const void *, unsigned, int *, void **)
+/* What a driver may lack: memory of ours lies among the program's then (apart.c). */
+#define MG_NV_MORE_CALLS(CALL)                                                        \
+    CALL(cuMemAddressReserve,                    cu_ptr *, size_t, size_t, cu_ptr, unsigned long long) \
+    CALL(cuMemAddressFree,                       cu_ptr, size_t)                      \
+    CALL(cuMemCreate,                            cu_mem_handle *, size_t, const struct cu_alloc_prop *, unsigned long long) \
+    CALL(cuMemRelease,                           cu_mem_handle)                       \
+    CALL(cuMemMap,                               cu_ptr, size_t, size_t, cu_mem_handle, unsigned long long) \
+    CALL(cuMemUnmap,                             cu_ptr, size_t)                      \
+    CALL(cuMemSetAccess,                         cu_ptr, size_t, const struct cu_access *, size_t) \
+    CALL(cuMemHostRegister_v2,                   void *, size_t, unsigned)
 
 struct mg_nv_item { /* one launch that was taken */
     struct mg_nv_slot *slot; /* NULL: it counts nothing, or its slot is read by its owner */
@@ -60,6 +70,13 @@ struct mg_nv_lane { /* a stream, or a thread's default stream */
     uint64_t timed_ns;       /* when a launch was last timed */
 };
 struct mg_nv_piece { uint64_t at; size_t bytes; };
+enum mg_nv_kind { MG_NV_DEVICE, MG_NV_HOST };
+struct mg_nv_apart {         /* memory of ours of one kind */
+    struct mg_nv_range *ranges; /* the newest first */
+    MG_VEC(struct mg_nv_piece) holes, pieces;
+    uint32_t next_look;      /* of the pieces */
+    bool tried, plain;       /* plain: each piece is the driver's own allocation */
+};
 struct mg_nv_ctx {
     cu_ctx ctx;
     cu_device device;
@@ -78,12 +95,17 @@ struct mg_nv_ctx {
     pthread_mutex_t copying; /* owner of copy, copied and staging */
     struct mg_nv_chunk *spare; /* memory of slots that are no more */
     MG_VEC(struct mg_nv_piece) pieces; /* given back */
+    pthread_mutex_t growing; /* owner of apart; behind copying */
+    struct mg_nv_apart apart[2];
+    uint64_t looked_ns;      /* when check words between the pieces were looked at */
+    bool spoilt;             /* they were no longer what they were */
     struct mg_nv_ctx *next;
 };
 
 struct mg_nv_state {
 #define CALL(name, ...) cu_result (*name)(__VA_ARGS__);
     MG_NV_CALLS(CALL)
+    MG_NV_MORE_CALLS(CALL)
 #undef CALL
     struct mg_nv_config config;
     pthread_mutex_t lock;    /* lists of contexts, lanes, windows, items and slots; no driver call under it */
@@ -101,11 +123,20 @@ void mg_nv_unrelax(int before);
 bool mg_nv_copies_wait(struct mg_nv_ctx *x);
 bool mg_nv_staging(struct mg_nv_ctx *x, size_t bytes);
 
+/* A piece of memory apart from the program's, with check words on both sides; 0: none left. Holding neither lock. */
+uint64_t mg_nv_take(struct mg_nv_ctx *x, enum mg_nv_kind kind, size_t bytes);
+void mg_nv_check_fill(void *to, uint64_t at, size_t bytes); /* to: what shall stand at `at` */
+bool mg_nv_check_holds(const void *from, uint64_t at, size_t bytes);
+void mg_nv_look_around(struct mg_nv_ctx *x, bool all); /* at the check words; holding copying */
+void mg_nv_look_at_all(struct mg_nv_ctx *x); /* the same for all pieces, from any thread */
+void mg_nv_apart_gone(struct mg_nv_ctx *x); /* with its context: nothing runs there any more */
 /* Zeroes and frees slots whose bodies were read. `slots` is sorted by address. */
 void mg_nv_slots_restore(struct mg_nv_ctx *x, struct mg_nv_slot **slots, uint32_t n);
 size_t mg_nv_slot_stride(const struct mg_nv_slot *s);
 struct mg_nv_ctx *mg_nv_slot_ctx(const struct mg_nv_slot *s);
 size_t mg_nv_slot_head(const struct mg_nv_slot *s);
+/* Is what stands around the body of the slot, copied to `from`, what was there before the launch? */
+bool mg_nv_slot_is_whole(const struct mg_nv_slot *s, const void *from);
 bool mg_nv_drain_pass(struct mg_nv_ctx *only);
 
 #endif

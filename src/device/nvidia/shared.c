@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#define HOST_PORTABLE_MAPPED 3u /* CU_MEMHOSTALLOC_PORTABLE | _DEVICEMAP */
-
 void mg_nv_enter(struct mg_nv_ctx *x)
 {
     if (!x->error)
@@ -13,20 +11,18 @@ void mg_nv_enter(struct mg_nv_ctx *x)
 
 uint64_t mg_nv_memory(struct mg_nv_ctx *x, size_t bytes)
 {
-    cu_ptr at = 0;
     int mode = mg_nv_relax();
-    bool ok = !x->error && mg_nv.cuMemAlloc_v2(&at, bytes) == CUE_SUCCESS;
+    uint64_t at = mg_nv_take(x, MG_NV_DEVICE, bytes);
     mg_nv_unrelax(mode);
-    return ok ? at : 0;
+    return at;
 }
 
 void *mg_nv_host_memory(struct mg_nv_ctx *x, size_t bytes)
 {
-    void *at = NULL;
     int mode = mg_nv_relax();
-    bool ok = !x->error && mg_nv.cuMemHostAlloc(&at, bytes, HOST_PORTABLE_MAPPED) == CUE_SUCCESS;
+    uint64_t at = mg_nv_take(x, MG_NV_HOST, bytes);
     mg_nv_unrelax(mode);
-    return ok ? at : NULL;
+    return (void *)(uintptr_t)at;
 }
 
 bool mg_nv_write(struct mg_nv_ctx *x, uint64_t to, const void *data, size_t bytes)

@@ -1,7 +1,7 @@
 /* Slots: where a launch counts. Made in chunks, each with a copy of its pristine content in pinned host
  * memory: one copy of a run of slots makes them new again, header included.
  *
- *   chunk   | header  body 0 0 0 | header  body 0 0 0 | ...      word 0 of a header: address of its body
+ *   chunk   | header  body 0 0 0  check words | header  body 0 0 0  check words | ...      word 0 of a header: address of its body
  *
  * Slots are taken in order of address and come back in about that order, so runs are long. */
 #include "device/nvidia/priv.h"
@@ -13,6 +13,7 @@
 #define CHUNK_BYTES ((size_t)512 << 10)
 #define POOL_BYTES ((size_t)256 << 20)
 #define POOL_SLOTS 16384u
+#define CHECK_BYTES 64u /* behind each body; the header in front of it has to stay, too */
 
 struct mg_nv_chunk {
     uint64_t at;
@@ -43,7 +44,7 @@ struct mg_nv_slots *mg_nv_slots_new(struct mg_nv_ctx *x, const void *header, siz
     s->x = x;
     s->head = header_bytes;
     s->body = body_bytes;
-    s->stride = (header_bytes + body_bytes + 127) & ~(size_t)127;
+    s->stride = (header_bytes + body_bytes + CHECK_BYTES + 127) & ~(size_t)127;
     s->free_last = &s->free;
     s->cap = (uint32_t)MG_MIN(MG_MAX(POOL_BYTES / s->stride, (size_t)4), (size_t)POOL_SLOTS);
     return s;
@@ -60,6 +61,13 @@ struct mg_nv_slots *mg_nv_slots_next(struct mg_nv_slots *s, struct mg_nv_slots *
 struct mg_nv_slots *mg_nv_slots_link(const struct mg_nv_slots *s)
 {
     return s->link;
+}
+bool mg_nv_slot_is_whole(const struct mg_nv_slot *slot, const void *from)
+{
+    const struct mg_nv_slots *s = slot->owner;
+    size_t end = s->head + s->body, checks = (s->stride - end) & ~(size_t)7;
+    return !memcmp(from, slot->chunk->pristine + slot->ix * s->stride, s->head) &&
+           mg_nv_check_holds((const char *)from + s->stride - checks, slot->at + s->stride - checks, checks);
 }
 size_t mg_nv_slot_stride(const struct mg_nv_slot *s)
 {
@@ -101,6 +109,8 @@ static bool fill_chunk(struct mg_nv_slots *s, struct mg_nv_chunk *c)
         memset(to, 0, s->stride);
         memcpy(to, s->header, s->head);
         memcpy(to, &body, sizeof body);
+        size_t checks = (s->stride - s->head - s->body) & ~(size_t)7;
+        mg_nv_check_fill(to + s->stride - checks, at + s->stride - checks, checks);
         c->slots[i] = (struct mg_nv_slot){.at = at, .owner = s, .chunk = c, .ix = i};
     }
     pthread_mutex_lock(&s->x->copying);
@@ -122,13 +132,12 @@ static struct mg_nv_chunk *take_spare(struct mg_nv_slots *s)
     return c;
 }
 
-static bool allocate(struct mg_nv_chunk *c, size_t bytes)
+static bool allocate(struct mg_nv_ctx *x, struct mg_nv_chunk *c, size_t bytes)
 {
-    void *host = NULL;
     c->bytes = bytes;
-    bool ok = mg_nv.cuMemAlloc_v2(&c->at, bytes) == CUE_SUCCESS && mg_nv.cuMemHostAlloc(&host, bytes, 0) == CUE_SUCCESS;
-    c->pristine = host;
-    return ok;
+    c->at = mg_nv_take(x, MG_NV_DEVICE, bytes);
+    c->pristine = c->at ? (uint8_t *)(uintptr_t)mg_nv_take(x, MG_NV_HOST, bytes) : NULL;
+    return c->pristine != NULL;
 }
 
 /* A chunk more: none of these calls waits for the application's work. */
@@ -147,7 +156,7 @@ static bool grow(struct mg_nv_slots *s)
     }
     c->n = n;
     int mode = mg_nv_relax();
-    bool ok = (c->at || allocate(c, n * s->stride)) && fill_chunk(s, c);
+    bool ok = (c->at || allocate(s->x, c, n * s->stride)) && fill_chunk(s, c);
     mg_nv_unrelax(mode);
     if (!ok) { /* what was allocated stays with the context: freeing waits */
         free(c->slots);
@@ -187,6 +196,8 @@ struct mg_nv_slot *mg_nv_slot_take(struct mg_nv_slots *s)
 bool mg_nv_slot_write(struct mg_nv_slot *slot, size_t offset, const void *p, size_t bytes)
 {
     struct mg_nv_ctx *x = slot->owner->x;
+    if (x->error)
+        return false;
     uint8_t *kept = slot->chunk->pristine + slot->ix * slot->owner->stride + offset; /* what it is made new with */
     if (!memcmp(kept, p, bytes))
         return true;

@@ -21,6 +21,7 @@
 #define WINDOW_NS 500000u      /* launches of so long share an event */
 #define TIMED_EVERY_NS 10000000u
 #define BATCH_ITEMS 512u
+#define LOOK_NS 100000000u     /* so often check words between pieces of memory are looked at */
 #define BATCH_BYTES ((size_t)8 << 20)
 
 /* ---- events ------------------------------------------------------------------------------------------ */
@@ -306,7 +307,7 @@ static uint64_t *body_of(const struct mg_nv_ctx *x, struct mg_nv_slot **slots, c
     return at ? (uint64_t *)(void *)((char *)x->staging + offs[at - slots] + mg_nv_slot_head(slot)) : NULL;
 }
 
-bool mg_nv_slots_read(struct mg_nv_slot **slots, uint32_t n, void (*fn)(void *user, struct mg_nv_slot *slot, uint64_t *body), void *user)
+bool mg_nv_slots_read(struct mg_nv_slot **slots, uint32_t n, void (*fn)(void *user, struct mg_nv_slot *slot, uint64_t *body, bool spoilt), void *user)
 {
     struct mg_nv_ctx *x = n ? mg_nv_slot_ctx(slots[0]) : NULL;
     size_t *offs = calloc(n + 1, sizeof *offs);
@@ -319,8 +320,10 @@ bool mg_nv_slots_read(struct mg_nv_slot **slots, uint32_t n, void (*fn)(void *us
         pthread_mutex_lock(&x->copying);
         bool pushed = !x->error && mg_nv.cuCtxPushCurrent_v2(x->ctx) == CUE_SUCCESS;
         ok = pushed && fetch(x, slots + i, offs, k - i);
-        for (uint32_t j = i; j < k && ok; j++)
-            fn(user, slots[j], (uint64_t *)(void *)((char *)x->staging + offs[j - i] + mg_nv_slot_head(slots[j])));
+        for (uint32_t j = i; j < k && ok; j++) {
+            char *at = (char *)x->staging + offs[j - i];
+            fn(user, slots[j], (uint64_t *)(void *)(at + mg_nv_slot_head(slots[j])), x->spoilt || !mg_nv_slot_is_whole(slots[j], at));
+        }
         cu_ctx was;
         if (pushed)
             mg_nv.cuCtxPopCurrent_v2(&was);
@@ -357,6 +360,10 @@ static void hand_over(struct batch *b)
     if (n)
         qsort(slots, n, sizeof *slots, by_address);
     pthread_mutex_lock(&x->copying);
+    if (!x->error && mg_now_ns() - x->looked_ns > LOOK_NS) {
+        x->looked_ns = mg_now_ns();
+        mg_nv_look_around(x, false);
+    }
     bool ok = slots && offs && !x->error && (!n || fetch(x, slots, offs, n));
     if (!ok && !x->error && n)
         x->error = mg_nv.cuEventQuery(x->copied) == CUE_SUCCESS ? CUE_OUT_OF_MEMORY : CUE_UNKNOWN;
@@ -365,6 +372,7 @@ static void hand_over(struct batch *b)
         struct mg_nv_done d = {.error = x->error, .timed = it->timed && !x->error, .start_ns = it->start_ns, .time_ns = it->time_ns};
         if (ok && it->slot)
             d.body = body_of(x, slots, offs, n, it->slot);
+        d.spoilt = d.body && (x->spoilt || !mg_nv_slot_is_whole(it->slot, (char *)d.body - mg_nv_slot_head(it->slot)));
         it->fn(it->user, &d);
         free(it);
     }
@@ -436,6 +444,11 @@ bool mg_nv_drain(uint64_t timeout_ns)
     bool idle;
     while (!(idle = mg_nv_drain_pass(NULL)) && mg_now_ns() < end)
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    pthread_mutex_lock(&mg_nv.lock);
+    struct mg_nv_ctx *x = mg_nv.contexts;
+    pthread_mutex_unlock(&mg_nv.lock);
+    for (; x && idle; x = x->next)
+        mg_nv_look_at_all(x);
     mg_nv_unrelax(mode);
     return idle;
 }
