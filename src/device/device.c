@@ -20,7 +20,7 @@ _Static_assert(MG_COUNT_OF(fault_texts) == MG_FAULT_COUNT, "ORDER FAULT");
 
 const char *mg_finding_kind_text(enum mg_finding_kind k)
 {
-    static const char *const texts[] = {"none", "race", "uninitialised", "barrier"};
+    static const char *const texts[] = {"none", "race", "uninitialised", "barrier", "note"};
     _Static_assert(MG_COUNT_OF(texts) == MG_FINDING_COUNT, "a word for each");
     return (unsigned)k < MG_FINDING_COUNT ? texts[k] : "unknown";
 }

@@ -73,7 +73,7 @@ struct mg_stray {
 
 /* What --check found; the launch went on. One for each pair of instructions: the first time in full,
  * and how often. */
-enum mg_finding_kind { MG_FINDING_NONE, MG_FINDING_RACE, MG_FINDING_UNINIT, MG_FINDING_BARRIER, MG_FINDING_COUNT };
+enum mg_finding_kind { MG_FINDING_NONE, MG_FINDING_RACE, MG_FINDING_UNINIT, MG_FINDING_BARRIER, MG_FINDING_NOTE /* no error */, MG_FINDING_COUNT };
 const char *mg_finding_kind_text(enum mg_finding_kind k); /* as in the JSON */
 struct mg_finding_at {
     uint32_t ptx_line, line; /* as in mg_stray; ptx_line 0: there is no such access */
@@ -84,9 +84,9 @@ struct mg_finding_at {
 struct mg_finding {
     enum mg_finding_kind kind;
     struct mg_finding_at at, other; /* other: whom it races with, the other barrier */
-    uint32_t cta[3];
-    uint64_t address; uint32_t bytes; /* in shared memory, of undefined values in any */
-    char allocation[160];    /* variable of shared memory, empty for barriers; a kind of memory; a register */
+    uint32_t cta[3], other_cta[3];
+    uint64_t address; uint32_t bytes; /* in shared memory, of races on global memory and of undefined values in any */
+    char allocation[160];    /* variable of shared memory, buffer, empty for barriers; a kind of memory; a register */
     uint64_t allocation_address, allocation_bytes;
     const char *space, *use; /* of undefined values: register, local, shared, global; branch, address, atomic, copied; else NULL */
     uint8_t copied;          /* a store of undefined values: told only if mg_defined_copied() of this is not 0 */
@@ -103,6 +103,7 @@ struct mg_launch_stats {
     uint64_t start_ns, end_ns; /* mg_now_ns */
     uint64_t warp_instructions, thread_instructions; /* as executed by the device, probes included */
     bool schedule_dependent; /* warp counts depend on when turns ended (docs/schedule.md) */
+    bool race_full;          /* --check: not all of global memory was looked at, its shadow is used up */
     uint64_t device_launches; /* grids that kernels of this launch launched themselves, theirs included */
     struct mg_stray *strays; uint32_t n_strays; /* the caller frees them; the first 64 places of the launch */
     struct mg_finding *findings; uint32_t n_findings; /* likewise; the first 256 pairs */

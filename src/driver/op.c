@@ -81,8 +81,10 @@ enum { MOST_LINES = 20 };
 static void say_findings(const struct mg_launch_stats *stats)
 {
     static _Atomic uint32_t said;
+    static _Atomic bool full;
+    if (stats->race_full && !atomic_exchange(&full, true)) mg_say("--check: races on global memory: 4 GiB of shadow or 4,194,304 CTAs of a launch are used up, the rest is not looked at");
     for (uint32_t i = 0; i < stats->n_findings; i++) {
-        if (!stats->findings[i].first) continue;
+        if (!stats->findings[i].first || stats->findings[i].kind == MG_FINDING_NOTE) continue;
         uint32_t n = atomic_fetch_add(&said, 1);
         if (n < MOST_LINES) mg_say("%s", stats->findings[i].text);
         else if (n == MOST_LINES) mg_say("--check: more findings are in the profile");

@@ -42,6 +42,7 @@ static void write_entry(struct mg_json *j, const struct entry *e)
     if (f->other.ptx_line) {
         mg_json_obj(j);
         write_at(j, &f->other, e->other_file);
+        mg_json_key_dim(j, "cta", f->other_cta);
         mg_json_end(j, '}');
     } else {
         mg_json_null(j);

@@ -61,6 +61,12 @@ static void add_point(struct mg_buf *out, const char *list)
     mg_buf_addc(out, ')');
 }
 
+static bool same_point(const char *a, const char *b)
+{
+    size_t n = a && *a == '[' ? strcspn(a, "]") : 0;
+    return !n || !b || *b != '[' || (n == strcspn(b, "]") && !strncmp(a, b, n));
+}
+
 static void add_access(struct mg_buf *out, const char *at)
 {
     add_text(out, value_of(at, "access"));
@@ -99,6 +105,10 @@ static void add_row(const struct mg_profile *p, const char *f, uint32_t columns,
     }
     mg_buf_adds(out, ", CTA ");
     add_point(out, value_of(f, "cta"));
+    if (other && *other == '{' && !same_point(value_of(f, "cta"), value_of(other, "cta"))) {
+        mg_buf_adds(out, " and ");
+        add_point(out, value_of(other, "cta"));
+    }
     if (allocation && *allocation == '{') {
         mg_buf_adds(out, ", ");
         add_text(out, value_of(f, "address"));

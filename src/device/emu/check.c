@@ -2,6 +2,7 @@
  * whole warps are in vec_check.c. */
 #include "device/emu/check.h"
 #include "device/emu/defined.h"
+#include "device/emu/race.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,9 @@ struct emu_check *emu_check_new(struct emu_cta *c)
     struct emu_check *k = calloc(1, sizeof *k);
     if (!k) return NULL;
     k->cta = c;
+    k->race = emu_race_cta_new(c->l);
     if (lay_out(k, 3u - atomic_load(&c->code->check_fine))) return k;
+    emu_race_cta_free(k->race);
     free(k);
     return NULL;
 }
@@ -40,6 +43,7 @@ void emu_check_free(struct emu_check *k)
     }
     mg_map_release(&k->points_at);
     mg_vec_release(&k->points);
+    emu_race_cta_free(k->race);
     free(k->cells);
     free(k);
 }
@@ -64,6 +68,7 @@ void emu_check_regrain(struct emu_check *k, uint32_t bytes)
 
 void emu_check_start(struct emu_check *k)
 {
+    if (k->race) emu_race_start(k->race);
     if (k->interval > EMU_LAST_INTERVAL / 2) {
         if (k->n_cells) memset(k->cells, 0, 3 * (size_t)k->n_cells * sizeof *k->w);
         k->interval = 0;

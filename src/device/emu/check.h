@@ -68,6 +68,7 @@ struct emu_check { /* of one CTA; owner: the CTA */
     struct { struct emu_check_point at; uint32_t signals /* warps that do not wait */, count /* threads asked for */, site; bool used; } bars[EMU_N_BARS];
     struct mg_map points_at;        /* address of a lock or mbarrier -> its place in points, plus one */
     MG_VEC(struct emu_check_point) points;
+    struct emu_race_cta *race;      /* races on global memory (race.h); NULL: not looked for */
     struct emu_check_warp warps[EMU_MAX_WARPS];
 };
 
@@ -112,6 +113,8 @@ struct emu_found {
     uint32_t site, other_site, thread, other_thread, at, bytes, n[2];
     uint32_t cta[3];
     uint64_t linear, times;
+    bool global;                    /* in global memory: */
+    uint64_t address, other_linear;
 };
 struct emu_findings { struct mg_map at; MG_VEC(struct emu_found) list; uint64_t lost; };
 void emu_check_found(struct emu_frame *f, const struct emu_found *x);

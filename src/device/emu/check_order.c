@@ -11,6 +11,7 @@
  */
 #include "device/emu/async.h"
 #include "device/emu/check.h"
+#include "device/emu/race.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,7 @@ void emu_check_bar_done(struct emu_cta *c, uint32_t b, uint32_t warps)
         begin(w, i, next);
     }
     k->bars[b].used = false;
+    emu_race_bar(c, all ? (uint32_t)((1ull << c->n_warps) - 1) : warps & ~k->bars[b].signals);
 }
 
 /* ---- lanes of a warp ------------------------------------------------------------------------------- */
@@ -225,6 +227,7 @@ void emu_check_mbar(const struct emu_alu *o, char *regs, uint32_t mask)
     if (o->d) mask &= *(const uint32_t *)(regs + o->d);
     EMU_FOR_LANES(i, mask) words[i] = word_of(f, &b->at, regs, i);
     if (!mask) return;
+    emu_race_mbar(f->w->cta, f->w->ix, words, mask, o->d);
     if (o->d) emu_check_acquire(k, f->w->ix, words, mask, true);
     else emu_check_release(k, f->w->ix, words, mask);
 }
@@ -237,6 +240,7 @@ void emu_check_cluster(const struct emu_alu *o, char *regs, uint32_t mask)
     struct emu_check_warp *w = &k->warps[f->w->ix];
     (void)o;
     (void)mask;
+    emu_race_cluster(f->w->cta, f->w->ix);
     w->limit = w->own = EMU_STAMP(k->interval + 1);
     begin(w, f->w->ix, emu_check_interval(k));
 }

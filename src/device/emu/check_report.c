@@ -3,6 +3,7 @@
  * number of workers where the accesses do not. */
 #include "device/emu/check.h"
 #include "device/emu/defined.h"
+#include "device/emu/race.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -121,10 +122,15 @@ static void describe(struct emu_launch *l, const struct emu_found *x, struct mg_
     struct mg_buf b = MG_BUF_INIT;
     *f = (struct mg_finding){.kind = (enum mg_finding_kind)x->kind, .address = x->at, .bytes = x->bytes, .times = x->times};
     memcpy(f->cta, x->cta, sizeof f->cta);
+    memcpy(f->other_cta, x->cta, sizeof f->other_cta);
     fill_at(l, &f->at, x->site, x->thread, x->what);
     if (x->other_site) fill_at(l, &f->other, x->other_site, x->other_thread, x->other_what);
     if (x->kind == MG_FINDING_UNINIT) {
         emu_defined_describe(l, x, f);
+        return;
+    }
+    if (x->global) {
+        emu_race_describe(l, x, f);
         return;
     }
     const uint32_t *c = f->cta, *t = f->at.thread, *o = f->other.thread;

@@ -1,6 +1,7 @@
 /* Decoding of single instructions: arithmetic through alu.h, moves, warp operations, barriers,
  * branches, calls. Memory is in decode_mem.c. */
 #include "device/emu/check.h"
+#include "device/emu/race.h"
 #include "device/emu/decode.h"
 #include "device/emu/defined.h"
 
@@ -405,6 +406,7 @@ void dec_instruction(struct decoder *d, mg_id node)
         break;
     case MG_OP_membar: case MG_OP_fence:
         dec_emit_inst(d, emu_fence, EMU_CTL_NONE);
+        dec_race_fence(d, form);
         break;
     case MG_OP_griddepcontrol: /* every launch waits for the one before: nothing is left to wait for */
         dec_emit_inst(d, emu_nop, EMU_CTL_NONE);

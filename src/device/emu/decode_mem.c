@@ -1,5 +1,6 @@
 /* Decoding of loads, stores, atomics and reductions. */
 #include "device/emu/check.h"
+#include "device/emu/race.h"
 #include "device/emu/decode.h"
 #include "device/emu/defined.h"
 
@@ -113,6 +114,7 @@ static void check_access(struct decoder *d, const struct mg_form *form, struct e
     at.slots = list;
     at.a.s[1] = store ? value : 0;
     dec_check_access(d, &at);
+    dec_race_access(d, form, &at, false);
 }
 
 static void load_store(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n, bool store)
@@ -215,6 +217,7 @@ static void atomic(struct decoder *d, const struct mg_form *form, const struct m
         access.bytes = bytes;
         access.vec = vec;
         dec_check_access(d, &access);
+        dec_race_access(d, form, &access, result && !(o[0].kind == MG_OPND_sink));
         access.sub = sub;
         dec_defined_access(d, &access, form, &o[at], &o[at + 1], n_values, result ? &o[0] : NULL);
     }

@@ -363,6 +363,7 @@ struct emu_launch {
     _Atomic int child_error;
     _Atomic uint32_t n_handles;
     struct emu_findings *found; /* --check, under lock */
+    struct emu_race *race;      /* --check: races on global memory */
 };
 
 enum emu_stop { EMU_STOP_DONE, EMU_STOP_WAIT, EMU_STOP_YIELD };

@@ -8,6 +8,7 @@
  */
 #include "device/emu/check.h"
 #include "device/emu/defined.h"
+#include "device/emu/race.h"
 #include "device/emu/room.h"
 #include "device/emu/share.h"
 
@@ -640,6 +641,7 @@ static bool prepare(struct mg_device *dev, const struct mg_launch *l, struct emu
 void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_launch_stats *stats, struct mg_fault *fault, struct emu_kids *kids)
 {
     struct mg_fault none;
+    bool full = false;
     struct emu_launch *e = calloc(1, sizeof *e);
     if (!fault) fault = &none;
     if (stats) stats->findings = NULL, stats->n_findings = 0;
@@ -674,6 +676,8 @@ void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_la
         emu_print_flush(dev);
         if (e->grid_workspace) mg_mem_free(e->grid_workspace);
         if (e->found) emu_check_launch_end(e, stats);
+        full = e->race && atomic_load(&e->race->full);
+        emu_race_free(e->race);
     }
     if (stats) {
         stats->start_ns = e ? e->start_ns : 0;
@@ -681,6 +685,7 @@ void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_la
         stats->warp_instructions = e ? atomic_load(&e->warp_insts) : 0;
         stats->thread_instructions = e ? atomic_load(&e->thread_insts) : 0;
         stats->schedule_dependent = e && atomic_load(&e->rotated);
+        stats->race_full = full;
         if (!stats->start_ns) stats->start_ns = stats->end_ns;
         stats->strays = e ? e->strays.at : NULL;
         stats->n_strays = e ? e->strays.n : 0;

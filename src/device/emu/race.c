@@ -1,0 +1,310 @@
+#include "device/emu/race.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/mem.h"
+
+/* ---- of a launch, of a CTA ---------------------------------------------------------------------------- */
+
+static struct emu_race *race_new(const struct emu_launch *l)
+{
+    const struct mg_dim3 *g = &l->l->grid;
+    struct emu_race *r = calloc(1, sizeof *r);
+    if (!r) return NULL;
+    r->n_ctas = (uint64_t)g->x * g->y * g->z;
+    r->past = calloc(MG_MIN(r->n_ctas, EMU_RACE_MOST_CTAS), sizeof *r->past);
+    if (r->n_ctas > EMU_RACE_MOST_CTAS) atomic_store(&r->full, true);
+    if (r->past && !pthread_rwlock_init(&r->past_lock, NULL)) return r;
+    free(r->past);
+    free(r);
+    return NULL;
+}
+
+void emu_race_free(struct emu_race *r)
+{
+    if (!r) return;
+    for (struct emu_race_page *p = atomic_load(&r->all_pages), *next; p; p = next) {
+        next = p->next;
+        free(p->times);
+        free(p);
+    }
+    for (struct emu_race_level *l = atomic_load(&r->all_levels), *next; l; l = next) {
+        next = l->next;
+        free(l);
+    }
+    for (uint64_t i = 0; i < r->n_ctas && i < EMU_RACE_MOST_CTAS; i++) {
+        if (r->past[i]) mg_vec_release(&r->past[i]->events);
+        free(r->past[i]);
+    }
+    free(r->past);
+    pthread_rwlock_destroy(&r->past_lock);
+    free(r);
+}
+
+struct emu_race_cta *emu_race_cta_new(struct emu_launch *l)
+{
+    struct emu_race_cta *k = calloc(1, sizeof *k);
+    pthread_mutex_lock(&l->lock);
+    if (!l->race) l->race = race_new(l);
+    if (k) k->race = l->race;
+    pthread_mutex_unlock(&l->lock);
+    if (k && k->race) return k;
+    free(k);
+    return NULL;
+}
+
+void emu_race_cta_free(struct emu_race_cta *k)
+{
+    if (!k) return;
+    mg_map_release(&k->flags);
+    free(k);
+}
+
+/* ---- pages ---------------------------------------------------------------------------------------------- */
+
+static struct emu_race_level *level_of(struct emu_race *r, uint64_t address)
+{
+    _Atomic(struct emu_race_level *) *at = &r->levels[address >> 30];
+    struct emu_race_level *l = atomic_load(at), *none = NULL;
+    if (l) return l;
+    l = calloc(1, sizeof *l);
+    if (!l) return NULL;
+    if (!atomic_compare_exchange_strong(at, &none, l)) {
+        free(l);
+        return none;
+    }
+    l->next = atomic_load(&r->all_levels);
+    while (!atomic_compare_exchange_weak(&r->all_levels, &l->next, l)) {}
+    return l;
+}
+
+/* NULL: none, and none can be made. */
+static struct emu_race_page *page_of(struct emu_race *r, uint64_t address)
+{
+    struct emu_race_level *l = address >> 48 ? NULL : level_of(r, address);
+    if (!l) return NULL;
+    _Atomic(struct emu_race_page *) *at = &l->pages[address >> 12 & 0x3ffff];
+    struct emu_race_page *p = atomic_load(at), *none = NULL;
+    if (p) return p;
+    p = atomic_fetch_add(&r->bytes, sizeof *p) < EMU_RACE_CAP ? calloc(1, sizeof *p) : NULL;
+    if (!p) {
+        atomic_store(&r->full, true);
+        return NULL;
+    }
+    if (!atomic_compare_exchange_strong(at, &none, p)) {
+        free(p);
+        return none;
+    }
+    p->next = atomic_load(&r->all_pages);
+    while (!atomic_compare_exchange_weak(&r->all_pages, &p->next, p)) {}
+    return p;
+}
+
+static _Atomic uint8_t *lock_page(struct emu_race *r, uint64_t address)
+{
+    _Atomic uint8_t *l = &r->locks[(address >> 12) * 0x9e3779b97f4a7c15u >> 54];
+    while (atomic_exchange_explicit(l, 1, memory_order_acquire)) {}
+    return l;
+}
+
+static void unlock(_Atomic uint8_t *l) { atomic_store_explicit(l, 0, memory_order_release); }
+
+/* ---- two accesses of one word -------------------------------------------------------------------------- */
+
+struct access { /* of one lane */
+    const struct emu_op *op;
+    struct emu_frame *f;
+    struct emu_race_cta *k;
+    uint64_t self;             /* its record, without bytes */
+    uint64_t cta, address;
+    const uint64_t *ea;        /* of all lanes */
+    uint32_t warp, lane, done; /* done: lanes of this instruction before it */
+    uint32_t bytes;
+    uint32_t time;             /* of a strong write */
+    bool reads, writes, told;
+};
+
+static bool same_warp(const struct access *a, uint64_t record) { return !((a->self ^ record) >> 37); }
+
+static bool both_strong(const struct access *a, uint64_t record)
+{
+    unsigned x = EMU_RACE_KIND_OF(a->self), y = EMU_RACE_KIND_OF(record);
+    if (x == EMU_RACE_WEAK || y == EMU_RACE_WEAK) return false;
+    return EMU_RACE_CTA_OF(record) == a->cta || (x != EMU_RACE_CTA && y != EMU_RACE_CTA);
+}
+
+static void values_of(const struct access *a, uint32_t lane, char *v)
+{
+    const struct emu_op *op = a->op;
+    uint32_t step = op->bytes == 16 ? 16 : op->flags & EMU_OF_WIDE ? 8 : 4;
+    for (uint32_t e = 0; e < op->vec; e++) memcpy(v + e * op->bytes, a->f->regs + (op->slots ? op->slots[e] : op->a.s[1]) + lane * step, op->bytes);
+}
+
+/* Does the store leave the memory as it is? */
+static bool stores_same(const struct access *a)
+{
+    char v[256];
+    struct mg_alloc in;
+    if (a->reads || a->bytes > sizeof v || !mg_mem_find(a->address, &in) || in.bytes - (a->address - in.base) < a->bytes) return false;
+    values_of(a, a->lane, v);
+    return !memcmp((const void *)a->address, v, a->bytes);
+}
+
+static void tell(struct access *a, uint64_t record, unsigned other_what)
+{
+    if (a->told) return;
+    a->told = true;
+    struct emu_race_fact x = {.site = a->op->site, .lane = a->lane, .bytes = a->bytes, .what = a->op->sub & (EMU_CHECK_READ | EMU_CHECK_WRITE), .kind = a->op->mode,
+                              .other_what = other_what, .address = a->address, .other = record, .same = a->writes && other_what == EMU_CHECK_WRITE && stores_same(a)};
+    emu_race_found(a->f, &x);
+}
+
+/* Two lanes store to one place in one instruction. */
+static void collide(struct access *a, uint64_t record)
+{
+    char v[256], u[256];
+    uint32_t other = EMU_RACE_LANE_OF(record);
+    if (!(a->done >> other & 1) || a->reads || a->bytes > sizeof v || a->ea[other] != a->address) return;
+    values_of(a, a->lane, v);
+    values_of(a, other, u);
+    if (memcmp(v, u, a->bytes)) tell(a, record, EMU_CHECK_WRITE);
+}
+
+static bool races(const struct access *a, uint64_t record, const uint32_t *time)
+{
+    if (same_warp(a, record) || both_strong(a, record)) return false;
+    const struct emu_race_warp *w = &a->k->warps[a->warp];
+    bool strong = EMU_RACE_KIND_OF(record) == EMU_RACE_STRONG || EMU_RACE_KIND_OF(record) == EMU_RACE_ATOMIC;
+    if (strong && time && *time && *time <= w->seen) return false; /* it was read from that write, or a later one */
+    return !emu_race_ordered(a->k, a->cta, a->warp, record);
+}
+
+/* Of several readers one is kept: of another CTA than the last writer's rather than of its own, else by chance. */
+static void note_read(const struct access *a, struct emu_race_word *w, uint64_t self)
+{
+    uint64_t old = w->read;
+    if (old && !same_warp(a, old) && EMU_RACE_CTA_OF(old) != a->cta) {
+        bool mine_foreign = !w->write || EMU_RACE_CTA_OF(w->write) != a->cta, old_foreign = !w->write || EMU_RACE_CTA_OF(w->write) != EMU_RACE_CTA_OF(old);
+        if (old_foreign && !mine_foreign) return;
+        if (old_foreign && (a->address >> 2) * 0x9e3779b97f4a7c15u >> 63) return;
+    }
+    w->read = old && same_warp(a, old) && EMU_RACE_INTERVAL_OF(old) == EMU_RACE_INTERVAL_OF(self) ? self | (old & 15) : self;
+}
+
+static void touch(struct access *a, struct emu_race_page *p, uint32_t word, uint32_t bytes)
+{
+    struct emu_race_word *w = &p->words[word];
+    uint64_t self = a->self | bytes;
+    const uint32_t *time = p->times ? &p->times[word] : NULL;
+    if (w->write & bytes && w->write != self) {
+        if (races(a, w->write, time)) tell(a, w->write, EMU_CHECK_WRITE);
+        else if (a->writes && !((w->write ^ self) & ~(15ull | 31ull << 32))) collide(a, w->write);
+    }
+    if (!a->writes) {
+        note_read(a, w, self);
+        return;
+    }
+    if (w->read & bytes && races(a, w->read, NULL)) tell(a, w->read, EMU_CHECK_READ);
+    if (w->read & bytes) w->read = 0;
+    w->write = same_warp(a, w->write) && w->write && EMU_RACE_INTERVAL_OF(w->write) == EMU_RACE_INTERVAL_OF(self) && EMU_RACE_KIND_OF(w->write) == EMU_RACE_KIND_OF(self) ? self | (w->write & 15) : self;
+}
+
+/* ---- flags ----------------------------------------------------------------------------------------------- */
+
+static uint32_t *times_of(struct emu_race *r, struct emu_race_page *p)
+{
+    if (!p->times && atomic_fetch_add(&r->bytes, EMU_RACE_PAGE) < EMU_RACE_CAP) p->times = calloc(EMU_RACE_PAGE / 4, sizeof *p->times);
+    if (!p->times) atomic_store(&r->full, true);
+    return p->times;
+}
+
+static void order_by(struct access *a, struct emu_race_page *p, uint32_t word)
+{
+    struct emu_race_warp *w = &a->k->warps[a->warp];
+    if (a->reads && p->times) w->pending = MG_MAX(w->pending, p->times[word]);
+    if (a->writes && times_of(a->k->race, p)) p->times[word] = a->time;
+}
+
+static void order_by_shared(struct access *a)
+{
+    struct emu_race_warp *w = &a->k->warps[a->warp];
+    uint64_t at;
+    if (a->reads && mg_map_get(&a->k->flags, a->address, &at)) w->pending = MG_MAX(w->pending, (uint32_t)at);
+    if (a->writes) mg_map_set(&a->k->flags, a->address, a->time);
+}
+
+/* ---- the operations --------------------------------------------------------------------------------------- */
+
+static void lane_global(struct access *a, bool strong)
+{
+    uint64_t end = a->address + a->bytes;
+    for (uint64_t at = a->address; at < end;) {
+        uint64_t stop = MG_MIN(end, (at & ~(uint64_t)(EMU_RACE_PAGE - 1)) + EMU_RACE_PAGE);
+        struct emu_race_page *p = page_of(a->k->race, at);
+        if (!p) return;
+        _Atomic uint8_t *l = lock_page(a->k->race, at);
+        while (at < stop) {
+            uint32_t from = at & 3, n = (uint32_t)MG_MIN(stop - at, 4 - from), word = (uint32_t)(at & (EMU_RACE_PAGE - 1)) / 4;
+            touch(a, p, word, ((1u << n) - 1) << from);
+            if (strong) order_by(a, p, word);
+            at += n;
+        }
+        unlock(l);
+    }
+}
+
+enum where { GLOBAL, SHARED, ELSEWHERE };
+
+static enum where where_is(const struct emu_frame *f, const struct emu_op *op, uint32_t lane, uint64_t a)
+{
+    if (op->space == MG_SPACE_shared) return SHARED;
+    if (op->space == MG_SPACE_global) return GLOBAL;
+    if (a - (uint64_t)f->shared < f->shared_bytes) return SHARED;
+    if (a - (f->local_va + f->local_stride * lane) < f->local_bytes || a - (uint64_t)f->params < f->param_bytes) return ELSEWHERE;
+    return f->w->cta->n_peers > 1 && emu_in_cluster(f, a, 1) ? ELSEWHERE : GLOBAL;
+}
+
+void emu_race_access(const struct emu_alu *o, char *regs, uint32_t mask)
+{
+    const struct emu_op *op = (const struct emu_op *)(const void *)o;
+    struct emu_frame *f = EMU_FRAME(regs);
+    struct emu_cta *c = f->w->cta;
+    struct emu_race_cta *k = c->check->race;
+    uint64_t ea[EMU_LANES];
+    if (op->guard) mask &= *(const uint32_t *)(regs + op->guard) ^ op->guard_flip;
+    if (!mask || !k || c->linear >= EMU_RACE_MOST_CTAS) return;
+    bool strong = op->mode != EMU_RACE_WEAK, narrow = op->sub & EMU_RACE_NARROW;
+    struct access a = {.op = op, .f = f, .k = k, .cta = c->linear, .warp = f->w->ix, .ea = ea, .bytes = (uint32_t)op->bytes * op->vec,
+                       .reads = op->sub & EMU_CHECK_READ, .writes = op->sub & EMU_CHECK_WRITE};
+    bool reads = a.reads && (!a.writes || op->sub & EMU_RACE_RESULT); /* sees what was written */
+    if (op->sub & EMU_RACE_RELEASE) emu_race_fenced(k, a.warp, narrow);
+    if (strong && a.writes) a.time = emu_race_publish(k, a.cta, a.warp);
+    uint32_t site = op->site < EMU_RACE_MOST_SITES ? op->site : 0;
+    k->touched |= op->space != MG_SPACE_shared;
+    EMU_FOR_LANES(i, mask)
+    {
+        ea[i] = emu_plain_address(f, op, regs, i) + (op->space == MG_SPACE_shared ? (uint64_t)f->shared : 0);
+        enum where at = where_is(f, op, i, ea[i]);
+        a.lane = i;
+        a.address = ea[i];
+        a.told = false;
+        a.self = a.cta << 42 | (uint64_t)a.warp << 37 | (uint64_t)i << 32 | (uint64_t)k->interval << 18 | site << 6 | (uint64_t)op->mode << 4;
+        if (at == SHARED && strong) order_by_shared(&a);
+        if (at == GLOBAL && !(ea[i] & (op->bytes - 1u))) lane_global(&a, strong);
+        a.done |= 1u << i;
+    }
+    if (op->sub & EMU_RACE_ACQUIRE && reads) {
+        struct emu_race_warp *w = &k->warps[a.warp];
+        w->seen_narrow = MG_MAX(w->seen_narrow, w->pending);
+        if (!narrow) w->seen = MG_MAX(w->seen, w->pending);
+    }
+}
+
+void emu_race_fence(const struct emu_alu *o, char *regs, uint32_t mask)
+{
+    const struct emu_op *op = (const struct emu_op *)(const void *)o;
+    struct emu_frame *f = EMU_FRAME(regs);
+    if (op->guard) mask &= *(const uint32_t *)(regs + op->guard) ^ op->guard_flip;
+    if (mask && f->w->cta->check->race) emu_race_fenced(f->w->cta->check->race, f->w->ix, op->sub & EMU_RACE_NARROW);
+}
