@@ -220,6 +220,8 @@ static void set_environment(struct run *r)
     }
     if (sanitizer()) /* the program's own leaks are not ours to report; the user's options come behind and win */
         set_list("ASAN_OPTIONS", "detect_leaks=0", NULL);
+    if (r->config.repeat || r->config.native_times) /* times of either code are compared: both compiled from the first launch on */
+        setenv("MARGAY_CPU_TIER", "sync", 0);
     if (software)
         setenv("MARGAY_CUDART", p->libcudart, 1);
     else
@@ -382,7 +384,7 @@ static int run_program(struct run *r, int *why)
 /* Reasons to run native that the user gave: --kernel, --launches, --native-times, margay ctl. */
 static bool is_users_choice(const char *reason)
 {
-    static const char *const choices[] = {"filtered", "switched off", "native, for its time", "over the time budget",
+    static const char *const choices[] = {"filtered", "switched off", "native, for its time", MG_STORE_REPEAT, "over the time budget",
                                           "steady: its counts did not change any more"};
     for (size_t i = 0; i < MG_COUNT_OF(choices); i++)
         if (!strcmp(reason, choices[i]))

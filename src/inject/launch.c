@@ -78,6 +78,8 @@ static bool run_once(const struct mg_call *c, struct mg_inst *i, struct mg_verif
     mg_select_force(turn);
     struct mg_run *r = mg_run_new(i, &c->shape, c->params, c->extra, false);
     mg_select_force(MG_TURN_ANY);
+    if (r && r->block)
+        r->reason = MG_STORE_REPEAT;
     bool held = r && mg_session.backend->send && mg_gate_close(c->shape.stream, c->shape.per_thread);
     cu_result rc = !r ? CUE_OUT_OF_MEMORY : r->block ? send_instrumented(c, r) : send_native(c, r);
     if (held)

@@ -292,7 +292,7 @@ static uint64_t store_launch(const struct mg_run *r) /* under closing */
         .cluster = {s->cluster[0], s->cluster[1], s->cluster[2]},
         .static_shared_bytes = i->static_shared, .dyn_shared_bytes = s->shared_bytes,
         .device = r->device, .stream = r->stream, .ctx = r->ctx, .graph = r->graph, .ran = r->ran,
-        .reason = r->ran == MG_RAN_INSTRUMENTED ? NULL : r->reason, .cooperative = s->cooperative,
+        .reason = r->ran == MG_RAN_INSTRUMENTED && !(r->reason && !strcmp(r->reason, MG_STORE_REPEAT)) ? NULL : r->reason, .cooperative = s->cooperative,
         .tools = r->ran == MG_RAN_INSTRUMENTED && r->body ? r->body->variant->tools : 0,
         .args = args, .n_args = n,
     };

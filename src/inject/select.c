@@ -135,7 +135,7 @@ void mg_select_force(enum mg_select_turn turn) { forced = turn; }
 const char *mg_select_why_not(const struct mg_run *r, uint64_t number)
 {
     if (forced)
-        return forced == MG_TURN_NATIVE ? "native, for its time" : NULL;
+        return forced == MG_TURN_NATIVE ? MG_STORE_REPEAT : NULL;
     const struct mg_session *s = &mg_session;
     const char *why = NULL;
     __atomic_fetch_add(&page->launches, 1, __ATOMIC_RELAXED);

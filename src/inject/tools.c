@@ -396,6 +396,12 @@ static uint64_t *cells_since(const struct mg_region *g, const uint64_t *raw, con
     return cells;
 }
 
+/* Its cells are none of the program's. */
+static bool is_repeat(const struct mg_run *r)
+{
+    return r->reason && !strcmp(r->reason, MG_STORE_REPEAT);
+}
+
 uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t *raw, const uint64_t *before, uint64_t replays, bool complete)
 {
     const struct mg_variant *v = r->body->variant;
@@ -407,7 +413,7 @@ uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t 
         uint64_t *cells = g->reason || use->tool->count ? NULL : cells_since(g, raw, before);
         if (!cells)
             continue;
-        if (complete && a) {
+        if (complete && a && !is_repeat(r)) {
             tell_tables(g, a, raw, before);
             read_list(r, g, v->uses[k], a, raw, before);
             mg_account_add(a, cells, replays, use->tool->flags & MG_TOOL_PER_LAUNCH || use->one_of > 1, launch);

@@ -62,6 +62,10 @@ void mg_coverage_init(struct mg_coverage *c, const struct mg_profile *p)
     for (uint64_t i = 0; i < p->n_launches; i++) {
         const struct mg_plaunch *l = &p->launches[i];
         c->spoilt += l->spoilt ? l->replays : 0;
+        if (l->repeat) {
+            c->repeats++;
+            continue;
+        }
         if (l->graph == MG_GRAPH_DEVICE) { /* inside the time of its parent */
             c->device_launches += l->replays;
             continue;

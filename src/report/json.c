@@ -103,6 +103,7 @@ static void write_coverage(struct mg_json *j, const struct mg_profile *p)
     mg_json_key_u64(j, "instrumented", c.instrumented);
     mg_json_key_u64(j, "failed", c.failed);
     mg_json_key_u64(j, "unknown", c.unknown);
+    mg_json_key_u64(j, "repeats", c.repeats);
     mg_json_key_u64(j, "not_written", c.not_written);
     mg_json_key_u64(j, "no_end", c.no_end);
     mg_json_key_u64(j, "open_processes", c.open);
@@ -218,6 +219,7 @@ static void write_launches(struct mg_json *j, const struct mg_profile *p, const 
         mg_json_key_bool(j, "by_kernel", l->graph == MG_GRAPH_DEVICE);
         mg_json_key_u64(j, "replays", l->replays);
         mg_json_key_bool(j, "cooperative", l->cooperative);
+        mg_json_key_bool(j, "repeat", l->repeat);
         mg_json_key(j, "ran");
         mg_json_str(j, mg_ran_text(l->ran));
         mg_json_key_str(j, "reason", l->reason);
@@ -354,6 +356,7 @@ static void write_kernel(struct mg_json *j, const struct mg_profile *p, const st
     mg_json_key(j, "module");
     mg_json_str(j, k->module);
     mg_json_key_u64(j, "launches", k->launches);
+    mg_json_key_u64(j, "repeats", k->repeats);
     mg_json_key_u64(j, "instrumented", k->instrumented);
     mg_json_key_u64(j, "incomplete", k->incomplete);
     mg_json_key_u64(j, "spoilt", k->spoilt);

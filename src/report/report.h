@@ -37,6 +37,7 @@ void mg_report_charts(const struct mg_profile *p, const struct mg_report_opts *o
 struct mg_coverage_row { const char *kernel, *reason; uint64_t launches; enum mg_ran ran; };
 struct mg_coverage {
     uint64_t launches, instrumented, failed, unknown;
+    uint64_t repeats;          /* launches that --repeat made; in none of the others */
     uint64_t not_written;      /* of the launches: recording had stopped, nothing else is known of them */
     uint32_t open;             /* processes that recorded no end of their own: they run still, were killed, or could not write */
     uint32_t empty;            /* processes that could record nothing at all */

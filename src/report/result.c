@@ -42,7 +42,7 @@ static struct counted *sum_blocks(struct making *m)
         const struct mg_plaunch *l = &m->p->launches[i];
         struct counted *c = &of[l->kernel];
         uint32_t n = m->p->kernels[l->kernel].n_blocks;
-        if (!l->complete || !l->threads || !(l->tools >> m->use & 1) || m->p->processes[l->process].scope != MG_COUNT_FULL) continue;
+        if (l->repeat || !l->complete || !l->threads || !(l->tools >> m->use & 1) || m->p->processes[l->process].scope != MG_COUNT_FULL) continue;
         if (!c->threads) {
             c->threads = mg_arena_array(m->arena, uint64_t, n + 1);
             c->warps = mg_arena_array(m->arena, uint64_t, n + 1);
@@ -72,7 +72,7 @@ static void add_others(struct making *m, struct mg_tool_result *r)
     for (uint64_t i = 0; i < m->p->n_launches && m->use < 63; i++) {
         const struct mg_plaunch *l = &m->p->launches[i];
         struct mg_result_kernel *k = of[l->kernel];
-        if (!k || l->tools >> m->use & 1 || l->ran == MG_RAN_UNKNOWN || (l->ran == MG_RAN_INSTRUMENTED && (!l->complete || l->spoilt))) continue;
+        if (!k || l->repeat || l->tools >> m->use & 1 || l->ran == MG_RAN_UNKNOWN || (l->ran == MG_RAN_INSTRUMENTED && (!l->complete || l->spoilt))) continue;
         if (!k->others) k->others = mg_arena_array(m->arena, struct mg_result_launch, m->p->kernels[l->kernel].launches + 1);
         if (k->n_others < m->p->kernels[l->kernel].launches) ((struct mg_result_launch *)(uintptr_t)k->others)[k->n_others++] = launch_of(l, NULL);
     }

@@ -138,6 +138,11 @@ void mg_add_coverage(const struct mg_profile *p, struct mg_buf *out, uint32_t ma
     mg_add_grouped(out, c.launches);
     mg_buf_printf(out, " launches instrumented (%.1f %%)", c.launches ? 100.0 * (double)c.instrumented / (double)c.launches : 0);
     if (c.timed) mg_buf_printf(out, ", %.1f %% of kernel time (%.1f %% of launches timed)", c.time_pct, c.timed_pct);
+    if (c.repeats) {
+        mg_buf_adds(out, ", ");
+        mg_add_grouped(out, c.repeats);
+        mg_buf_adds(out, " repeats beside them");
+    }
     if (c.failed) {
         mg_buf_adds(out, ", ");
         mg_add_grouped(out, c.failed);

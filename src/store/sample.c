@@ -30,7 +30,7 @@ static struct records records_of(const struct mg_profile *p, const struct mg_pke
     struct records r = {.of = calloc(k->launches + 1, sizeof *r.of), .m = calloc(k->launches + 1, sizeof *r.m)};
     for (uint64_t i = 0; r.of && r.m && i < p->n_launches && r.n <= k->launches; i++) {
         const struct mg_plaunch *l = &p->launches[i];
-        if (l->kernel == k->id && l->ran != MG_RAN_UNKNOWN && (l->ran != MG_RAN_INSTRUMENTED || is_counted(l, k))) r.of[r.n++] = l;
+        if (l->kernel == k->id && !l->repeat && l->ran != MG_RAN_UNKNOWN && (l->ran != MG_RAN_INSTRUMENTED || is_counted(l, k))) r.of[r.n++] = l;
     }
     if (r.n) qsort(r.of, r.n, sizeof *r.of, by_geometry);
     for (uint64_t i = 0; i < r.n; i++) {
@@ -109,9 +109,10 @@ static double median(const struct mg_plaunch *const *of, uint64_t n)
 bool mg_sample_times(const struct mg_profile *p, const struct mg_pkernel *k, struct mg_both_times *out)
 {
     *out = (struct mg_both_times){0};
-    const struct mg_plaunch **of = k->instrumented && k->instrumented < k->launches ? calloc(k->launches + 1, sizeof *of) : NULL;
+    const uint64_t all = k->launches + k->repeats;
+    const struct mg_plaunch **of = k->instrumented && (k->repeats || k->instrumented < k->launches) ? calloc(all + 1, sizeof *of) : NULL;
     uint64_t n = 0;
-    for (uint64_t i = 0; of && i < p->n_launches && n <= k->launches; i++) {
+    for (uint64_t i = 0; of && i < p->n_launches && n <= all; i++) {
         const struct mg_plaunch *l = &p->launches[i];
         if (l->kernel == k->id && l->ran != MG_RAN_UNKNOWN) of[n++] = l;
     }
@@ -119,7 +120,7 @@ bool mg_sample_times(const struct mg_profile *p, const struct mg_pkernel *k, str
     for (uint64_t i = 0, end; i < n; i = end) {
         uint64_t native = 0, counted = 0, times = 0;
         for (end = i; end < n && !by_geometry(&of[i], &of[end]); end++) {
-            times += of[end]->replays ? of[end]->replays : 1;
+            if (!of[end]->repeat) times += of[end]->replays ? of[end]->replays : 1;
             if (has_time(of[end])) *(of[end]->ran == MG_RAN_INSTRUMENTED ? &counted : &native) += 1;
         }
         if (!native || !counted) continue;

@@ -66,7 +66,7 @@ static void add_counts(struct mg_pkernel *k, const struct mg_plaunch *l, const s
 
 static bool counts(const struct mg_plaunch *l)
 {
-    return l->complete && l->ran == MG_RAN_INSTRUMENTED && l->threads;
+    return l->complete && l->ran == MG_RAN_INSTRUMENTED && l->threads && !l->repeat;
 }
 
 /* ---- the error of scaling ------------------------------------------------------------------------- */
@@ -174,6 +174,8 @@ void mg_profile_sum(struct mg_profile *p)
         struct mg_pkernel *k = &p->kernels[l->kernel];
         uint64_t times = l->replays, threads = 1;
         if (l->ran == MG_RAN_UNKNOWN) continue;
+        k->repeats += l->repeat;
+        if (l->repeat) continue;
         for (int d = 0; d < 3; d++) threads *= (uint64_t)l->grid[d] * l->block[d];
         k->launches += times;
         k->threads_launched += threads * times;
