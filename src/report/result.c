@@ -9,6 +9,7 @@
 #include "base/child.h"
 #include "report/priv.h"
 #include "tool/spec.h"
+#include "tool/unseen.h"
 
 #define ASKED_ROWS 24 /* of a table in the summary of a run */
 
@@ -242,6 +243,7 @@ static void tell(const struct mg_profile *p, uint32_t use, const struct mg_repor
         show_raw(&r, t, j);
         if (err) mg_table_note(t, "%s; its sites and cells are shown as they are", mg_diag_first(&d, err));
     }
+    if (!err && spec.tool->flags & MG_TOOL_ACCESSES) mg_unseen_tell(&r, t, j);
     if (!err && spec.tool->release) spec.tool->release(conf);
     mg_machines_free(r.user);
     mg_tool_spec_close(&spec);

@@ -337,5 +337,5 @@ extern const struct mg_tool mg_tool_accesses;
 const struct mg_tool mg_tool_accesses = {
     .name = "accesses", .summary = "hand every access to global memory to the host while the kernel runs",
     .opts = accesses_opts, .configure = accesses_configure, .release = accesses_release, .analyze = accesses_analyze, .instrument = accesses_instrument,
-    .begin = accesses_begin, .finalize = accesses_finalize, .end = accesses_end, .stream = accesses_stream,
+    .begin = accesses_begin, .finalize = accesses_finalize, .end = accesses_end, .stream = accesses_stream, .flags = MG_TOOL_ACCESSES,
 };

@@ -579,5 +579,5 @@ const struct mg_tool mg_tool_bounds = {
     .name = "bounds", .summary = "accesses outside of live allocations: reported and left out",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.9 (docs/measured.md)",
     .opts = bounds_opts, .configure = bounds_configure, .release = bounds_release, .begin = bounds_begin, .end = bounds_end,
-    .analyze = bounds_analyze, .instrument = bounds_instrument, .initialize = bounds_initialize, .list = bounds_list, .profile = bounds_profile, .flags = MG_TOOL_NO_LOADS, /* of constants */
+    .analyze = bounds_analyze, .instrument = bounds_instrument, .initialize = bounds_initialize, .list = bounds_list, .profile = bounds_profile, .flags = MG_TOOL_NO_LOADS | MG_TOOL_ACCESSES, /* of constants */
 };

@@ -266,5 +266,5 @@ const struct mg_tool mg_tool_latency = {
     .name = "latency", .summary = "cycles that loads take, as a distribution for each of them",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 2.6 (docs/measured.md)",
     .opts = latency_opts, .configure = latency_configure, .release = free,
-    .instrument = latency_instrument, .profile = latency_profile, .flags = MG_TOOL_NO_LOADS, /* of constants */
+    .instrument = latency_instrument, .profile = latency_profile, .flags = MG_TOOL_NO_LOADS | MG_TOOL_ACCESSES, /* of constants */
 };

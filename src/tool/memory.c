@@ -348,5 +348,5 @@ const struct mg_tool mg_tool_memory = {
     .name = "memory", .summary = "accesses, bytes, sectors, strides and bank conflicts of each memory instruction",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.7, with level=bytes 1.03 (docs/measured.md)",
     .opts = memory_opts, .configure = memory_configure, .release = free,
-    .analyze = memory_analyze, .instrument = memory_instrument, .profile = mg_memory_profile, .flags = MG_TOOL_NO_LOADS | MG_TOOL_APART,
+    .analyze = memory_analyze, .instrument = memory_instrument, .profile = mg_memory_profile, .flags = MG_TOOL_NO_LOADS | MG_TOOL_APART | MG_TOOL_ACCESSES,
 };

@@ -76,5 +76,6 @@ void mg_table_chart_dot(struct mg_table *t, const char *dot);
 void mg_table_empty(struct mg_table *t, const char *text);
 /* A line of text under the table, or in front of the next. */
 void mg_table_note(struct mg_table *t, const char *fmt, ...) MG_PRINTF(2, 3);
+void mg_table_note_first(struct mg_table *t, const char *fmt, ...) MG_PRINTF(2, 3); /* to the first table: the summary shows it */
 
 #endif

@@ -132,6 +132,17 @@ void mg_table_note(struct mg_table *t, const char *fmt, ...)
     *mg_vec_push(&last(t)->notes) = keep(t, text);
 }
 
+void mg_table_note_first(struct mg_table *t, const char *fmt, ...)
+{
+    if (!t->tables.n) mg_table_begin(t, "", "");
+    va_list ap;
+    char line[4000];
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    *mg_vec_push(&t->tables.at[0].notes) = keep(t, line);
+}
+
 void mg_table_chart(struct mg_table *t, const char *name, const char *title, const char *svg, size_t n)
 {
     if (!t->tables.n) mg_table_begin(t, "", "");
