@@ -11,6 +11,25 @@ static const struct mg_opt_page page = {
     "demands equal counts. Blocks whose counts may depend on timing (`timing_dependent`) are listed apart\n"
     "and never fail.\n"};
 
+/* What the comparison cannot speak of; true: something is missing. */
+static bool say_missing(const char *dir, const struct mg_profile *p)
+{
+    struct mg_coverage c;
+    mg_coverage_init(&c, p);
+    unsigned long long n = c.not_written + c.no_end;
+    bool missing = n || c.empty;
+    if (missing) fprintf(stderr, "margay: %s: %llu launches have no counts because recording stopped or their end is not there; the comparison is of the others\n", dir, n);
+    mg_coverage_release(&c);
+    return missing;
+}
+
+static bool shows_none(const struct mg_profile *p, const struct mg_report_opts *o)
+{
+    bool none = o->kernel_glob != NULL;
+    for (uint32_t i = 0; i < p->n_kernels; i++) none = none && !mg_report_shows(o, &p->kernels[i]);
+    return none;
+}
+
 int cmd_diff(int argc, char **argv)
 {
     struct mg_report_opts o = {.size = sizeof o};
@@ -41,6 +60,12 @@ int cmd_diff(int argc, char **argv)
                 fprintf(stderr, "margay: %s; the comparison is of the other processes\n", p[k]->damaged[i]);
                 status = MG_EXIT_INPUT;
             }
+        bool missing = say_missing(argv[0], p[0]) | say_missing(argv[1], p[1]);
+        if (shows_none(p[0], &o) && shows_none(p[1], &o)) {
+            fprintf(stderr, "margay: --kernel %s matches no kernel of %s or %s\n", o.kernel_glob, argv[0], argv[1]);
+            missing = true;
+        }
+        if (!status && fail_over >= 0 && missing) status = MG_EXIT_INPUT; /* no gate passes on what was not compared */
         if (!status && fail_over >= 0 && worst > fail_over) status = MG_EXIT_FINDING;
     }
     mg_buf_release(&out);

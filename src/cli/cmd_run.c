@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -108,6 +109,11 @@ static int check_options(struct run *r)
         return mg_opt_usage(&page, STATUS_USAGE, "--time-limit wants 0 (none) or a number from 0.000001 to 1000000000, not '%g'", r->time_limit);
     if (r->dir && !*r->dir)
         return mg_opt_usage(&page, STATUS_USAGE, "-o wants a directory, not ''");
+    if (r->kernel && !*r->kernel)
+        return mg_opt_usage(&page, STATUS_USAGE, "--kernel wants a name or a pattern, not ''");
+    struct stat st;
+    if (r->properties && !stat(r->properties, &st) && S_ISDIR(st.st_mode))
+        return mg_opt_usage(&page, STATUS_USAGE, "--as %s: a directory, no file of properties", r->properties);
     if (r->properties && strcmp(r->properties, "h200") && !mg_place_has(r->properties))
         return mg_opt_usage(&page, STATUS_USAGE, "--as %s: neither h200 nor a readable file", r->properties);
     return check_tools(r);

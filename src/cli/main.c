@@ -63,6 +63,15 @@ static const struct mg_cmd *find(const char *name)
     return NULL;
 }
 
+/* Output that nobody could read is no success. */
+static int flushed(int status)
+{
+    bool failed = fflush(stdout) || ferror(stdout);
+    if (!failed || status) return status;
+    perror("margay: cannot write the output");
+    return MG_EXIT_INPUT;
+}
+
 int main(int argc, char **argv)
 {
     char *help[] = {NULL, "--help", NULL};
@@ -74,19 +83,19 @@ int main(int argc, char **argv)
     }
     if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version")) {
         puts("margay " VERSION);
-        return MG_EXIT_OK;
+        return flushed(MG_EXIT_OK);
     }
     bool asks = !strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h");
     if (asks && argc == 2) {
         print_commands(stdout);
-        return MG_EXIT_OK;
+        return flushed(MG_EXIT_OK);
     }
     const struct mg_cmd *c = find(argv[asks ? 2 : 1]);
     if (!c) {
         fprintf(stderr, "margay: no command '%s' (see `margay help`)\n", argv[asks ? 2 : 1]);
         return MG_EXIT_USAGE;
     }
-    if (!asks) return c->fn(argc - 1, argv + 1);
+    if (!asks) return flushed(c->fn(argc - 1, argv + 1));
     help[0] = argv[2];
-    return c->fn(2, help);
+    return flushed(c->fn(2, help));
 }

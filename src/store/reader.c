@@ -342,7 +342,7 @@ static enum mg_err check_complete(struct mg_one_db *o)
 static void count_empty(struct mg_one_db *o)
 {
     struct stat st;
-    bool later = !stat(o->path, &st) && (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec + 1000000000u >= o->r->run;
+    bool later = !stat(o->path, &st) && (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec + 20000000u >= o->r->run; /* files have the time of the last tick */
     const char *base = strrchr(o->path, '/');
     bool launcher = base && !strncmp(base, "/run-", 5);
     o->r->p->n_empty += !launcher && (!o->r->run || later);

@@ -49,6 +49,16 @@ for kb in 100 150 250 400 100000; do
 done
 (ulimit -f 8 && exec "$MARGAY" run --device emu -o limit -- touch started) > out 2> err
 [ $? = 120 ] && grep -q 'cannot create' err && [ ! -e started ] || { echo 'FAIL files of 8 blocks: margay itself'; cat err; failed=1; }
+# a comparison with what is not whole is no pass
+"$MARGAY" diff --fail-over 0 limit100000 limit100000 > out 2> err || { echo 'FAIL diff of whole profiles'; cat err; failed=1; }
+"$MARGAY" diff --fail-over 0 limit250 limit250 > out 2> err
+[ $? = 3 ] && grep -q 'limit250: [0-9]* launches have no counts' err || { echo 'FAIL diff of what is not whole passes'; cat out err; failed=1; }
+"$MARGAY" diff --fail-over 0 --kernel nosuch limit100000 limit100000 > out 2> err
+[ $? = 3 ] && grep -q 'kernel nosuch matches no kernel' err || { echo 'FAIL diff of no kernel passes'; cat out err; failed=1; }
+for c in 'help run' --version help 'report limit100000' doctor tools 'tools -v' 'ptx print turns.ptx'; do
+    "$MARGAY" $c > /dev/full 2> err
+    [ $? != 0 ] && grep -q 'cannot write' err || { echo "FAIL margay $c with no room for its output"; cat err; failed=1; }
+done
 "$MARGAY" run -q --device emu -o signal -- sh -c 'ulimit -f 1; head -c 1000000 /dev/zero > big' > out 2> err # the limit's signal is the program's own again
 "$MARGAY" run -q --device emu -o signal2 -- python3 -c 'import signal; print(signal.getsignal(signal.SIGXFSZ) == signal.SIG_IGN)' > out
 python3 -c 'import signal; print(signal.getsignal(signal.SIGXFSZ) == signal.SIG_IGN)' > want
