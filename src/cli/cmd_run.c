@@ -116,6 +116,8 @@ static int check_options(struct run *r)
         return mg_opt_usage(&page, STATUS_USAGE, "--as %s: a directory, no file of properties", r->properties);
     if (r->properties && strcmp(r->properties, "h200") && !mg_place_has(r->properties))
         return mg_opt_usage(&page, STATUS_USAGE, "--as %s: neither h200 nor a readable file", r->properties);
+    if (r->properties && strcmp(r->properties, "h200") && !mg_place_has_properties(r->properties))
+        return mg_opt_usage(&page, STATUS_USAGE, "--as %s: no recorded property stands in it (number, name, result, value, tab-separated)", r->properties);
     return check_tools(r);
 }
 

@@ -10,9 +10,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/number.h"
+
 bool mg_place_has(const char *path)
 {
     return access(path, R_OK) == 0;
+}
+
+bool mg_place_has_properties(const char *path)
+{
+    char line[4096];
+    bool found = false;
+    FILE *f = fopen(path, "re");
+    while (f && !found && fgets(line, sizeof line, f)) {
+        uint64_t id, result;
+        const char *end = mg_number_read_u64(line, &id), *rc = end && *end == '\t' ? strchr(end + 1, '\t') : NULL;
+        found = rc && (end = mg_number_read_u64(rc + 1, &result)) && *end == '\t' && strchr("-0123456789", end[1]) && end[1];
+    }
+    if (f) fclose(f);
+    return found;
 }
 
 bool mg_place_find(struct mg_place *p)

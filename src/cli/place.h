@@ -14,6 +14,8 @@ struct mg_place { /* paths relative to our own executable: ../lib/margay/... */
 /* False: our own executable cannot be found (no /proc). */
 bool mg_place_find(struct mg_place *p);
 bool mg_place_has(const char *path);
+/* Does the file hold a property as driver/device.c reads them: number, name, result, value, tab-separated? */
+bool mg_place_has_properties(const char *path);
 
 struct mg_gpu { /* NVIDIA's driver */
     bool answers;     /* driver opened, cuInit succeeded, at least one device */

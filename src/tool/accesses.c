@@ -325,7 +325,7 @@ static void accesses_end(void *conf)
         p->raw = NULL;
     }
     if (failed) c->host->say("tool accesses: the files of raw= are not whole");
-    if (c->file) fclose(c->file);
+    if (c->file && (ferror(c->file) | fclose(c->file))) c->host->say("tool accesses: the file of out= is not whole");
     c->file = NULL;
     snprintf(text, sizeof text, "{\"accesses\": %llu, \"received\": %llu, \"records\": %llu, \"bytes\": %llu, \"out_of_order\": %llu, \"address_sum\": %llu}",
              (unsigned long long)c->expected, (unsigned long long)all.lanes, (unsigned long long)all.records, (unsigned long long)all.bytes,

@@ -24,6 +24,8 @@ expect 120 'launches' $run --launches 3-1 -- true
 expect 120 'launches' $run --launches x -- true
 expect 120 'neither h200 nor' $run --as nosuch -- true
 expect 120 'kernel wants a name' $run --kernel '' -- true
+expect 120 'as /etc/passwd: no recorded property' $run --as /etc/passwd -- true
+expect 120 'as /dev/null: no recorded property' $run --as /dev/null -- true
 expect 120 'as /tmp: a directory' $run --as /tmp -- true
 expect 120 'no other tool' $run -t blocks -t none -- true
 expect 120 'given twice' $run -t blocks -t blocks,warps=off -- true
