@@ -11,7 +11,7 @@ struct mg_gpu_body {
     struct mg_nv_slots *slots;   /* one for every size of counters that a launch needs; under the session's lock */
     pthread_mutex_t compiling;   /* the next four; known */
     void *code; size_t code_bytes; /* machine code, compiled and not loaded yet */
-    bool compiled;
+    bool compiled;               /* once more only with a cap */
     cu_result rc;                /* of compiling */
     char why[400];
     cu_module modules[3]; uint32_t n_modules; /* the twin, once more with room for registers, and with a cap */

@@ -197,12 +197,12 @@ cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, 
         .plain = !r->block || c->shape.cooperative || c->shape.own_event || (r->body->gpu && r->body->gpu->early) ||
                  (c->config && c->config->n_attrs >= MAX_ATTRS),
         .may_time = !c->shape.programmatic && !c->shape.own_event,
-        .wants_time = r->inst->n_timed < TIMED_FIRST || s->config.native_times || s->config.repeat,
+        .wants_time = __atomic_load_n(&r->inst->n_timed, __ATOMIC_RELAXED) < TIMED_FIRST || s->config.native_times || s->config.repeat,
         .only_timed = no_tool,
     };
     bool follows = mg_nv_launch_begin(&l);
     if (follows && l.wants_time)
-        r->inst->n_timed++;
+        __atomic_add_fetch(&r->inst->n_timed, 1, __ATOMIC_RELAXED);
     cu_result rc = follows && l.event ? send_with_event(c, f, params, extra, l.event) : c->send(c, f, params, extra);
     if (rc != CUE_SUCCESS && follows && l.event) { /* perhaps the attribute is what it does not take */
         l.event = NULL;

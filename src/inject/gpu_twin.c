@@ -203,7 +203,7 @@ void mg_gpu_compile(struct mg_body *b)
     if (!g)
         return; /* load() says what is wrong */
     pthread_mutex_lock(&g->compiling);
-    if (!g->compiled && (b->state == MG_STATE_NEW || g->cap)) {
+    if (!g->compiled) {
         struct mg_nv_jit j = options_of(b);
         uint64_t start = mg_now_ns();
         g->rc = mg_nv_compile(text_of(b), strlen(text_of(b)), &j, &g->code, &g->code_bytes, g->why, sizeof g->why);
@@ -301,13 +301,15 @@ bool mg_gpu_load(struct mg_body *b, void **twin, char *why, size_t room)
     }
     struct mg_nv_jit j = options_of(b);
     mg_gpu_widen_stack(b->inst);
-    cu_result rc = load_code(b, text_of(b), g->code, &j, &f, why, room);
+    pthread_mutex_lock(&g->compiling); /* others that want the twin may still come to compile it */
+    void *code = g->code;
+    g->code = NULL;
+    pthread_mutex_unlock(&g->compiling);
+    cu_result rc = load_code(b, text_of(b), code, &j, &f, why, room);
     int sm = attribute_of(b->inst->function, CUFUNC_PTX_VERSION);
     if (sm)
         b->inst->code->native_sm = (uint16_t)sm;
-    free(g->code);
-    g->code = NULL;
-    g->compiled = false;
+    free(code);
     if (rc == CUE_SUCCESS && !g->cap)
         widen(b, &f);
     *twin = f;
@@ -445,9 +447,12 @@ static bool load_capped(struct mg_body *b, const struct mg_shape *s, const struc
     bool ok = false;
     pthread_mutex_lock(&again);
     if (!g->capped && cap >= 16) {
+        pthread_mutex_lock(&g->compiling);
         g->cap = cap;
+        g->compiled = false;
         if (!g->text)
             g->text = bounded(b, (unsigned)f->native);
+        pthread_mutex_unlock(&g->compiling);
         ok = mg_gpu_may_load(b, s);
         if (ok) {
             g->capped = true;

@@ -285,30 +285,37 @@ void mg_kernel_each_twin(void *handle, void (*fn)(void *twin, void *user), void 
 
 /* ---- the store's view ----------------------------------------------------------------------------------- */
 
+/* Does the store lack something of the kernel? Asked without a lock. */
+bool mg_code_is_news(const struct mg_code *c)
+{
+    return __atomic_load_n(&c->store_id, __ATOMIC_ACQUIRE) == UINT32_MAX ||
+           (__atomic_load_n(&c->sites, __ATOMIC_ACQUIRE) && !__atomic_load_n(&c->sites_stored, __ATOMIC_ACQUIRE));
+}
+
 /* Tells the store about the kernel on its first launch; its sites are known when a tool needed them. */
 uint32_t mg_kernel_store_id(struct mg_inst *i, struct mg_body *b)
 {
     struct mg_code *c = i->code;
-    bool news = c->store_id == UINT32_MAX || (c->sites && !c->sites_stored);
+    bool news = mg_code_is_news(c);
     int32_t regs_twin = news && b && b->twin ? attribute_of(b->twin, CUFUNC_NUM_REGS, -1) : -1;
     bool (*ask)(void *) = mg_session.backend->registers_estimated;
     bool estimated = ask && ask(i->handle);
     pthread_mutex_lock(&mg_session.lock);
-    if (c->store_id == UINT32_MAX || (c->sites && !c->sites_stored)) {
+    if (mg_code_is_news(c)) {
         struct mg_store_kernel k = {
             .name = c->name, .module = c->ptx ? c->ptx->id : "", .regs_native = i->regs_native,
             .regs_instrumented = regs_twin, .regs_estimated = estimated,
-            .sites = c->sites,
+            .sites = __atomic_load_n(&c->sites, __ATOMIC_ACQUIRE),
         };
         if (c->ptx && !c->ptx->stored) {
             mg_store_module(mg_session.store, c->ptx->id, c->ptx->text, c->ptx->bytes);
             c->ptx->stored = true;
         }
         if (c->store_id == UINT32_MAX)
-            c->store_id = mg_store_kernel(mg_session.store, &k);
+            __atomic_store_n(&c->store_id, mg_store_kernel(mg_session.store, &k), __ATOMIC_RELEASE);
         else
             mg_store_kernel_found(mg_session.store, c->store_id, &k);
-        c->sites_stored = c->sites != NULL;
+        __atomic_store_n(&c->sites_stored, k.sites != NULL, __ATOMIC_RELEASE);
     }
     if (b && b->variant->state == MG_STATE_READY && !b->variant->told)
         mg_tools_tell(b->variant);

@@ -359,6 +359,7 @@ void mg_kernel_find(struct mg_inst *i);
 void mg_kernel_each_twin(void *handle, void (*fn)(void *twin, void *user), void *user);
 /* The set without those tools whose sample the next launch of the kernel is not in (tools.c). */
 uint32_t mg_tools_draw(struct mg_code *c, uint32_t set);
+bool mg_code_is_news(const struct mg_code *c); /* the store lacks something of it */
 /* Tells the store of the kernel, and of what the tools of this body placed in it. */
 uint32_t mg_kernel_store_id(struct mg_inst *i, struct mg_body *b);
 /* Collects the witness counts of an image before it goes away. */

@@ -137,9 +137,9 @@ static void copy_arguments(struct mg_run *r, void **params, void **extra)
 static void tell_kernel(struct mg_run *r)
 {
     const struct mg_code *c = r->inst->code;
-    r->kernel = __atomic_load_n(&c->store_id, __ATOMIC_ACQUIRE);
     struct mg_body *b = r->block ? r->body : NULL;
-    if (r->kernel != UINT32_MAX && (!c->sites || c->sites_stored) && (!b || __atomic_load_n(&b->variant->told, __ATOMIC_ACQUIRE)))
+    r->kernel = __atomic_load_n(&c->store_id, __ATOMIC_ACQUIRE);
+    if (r->kernel != UINT32_MAX && !mg_code_is_news(c) && (!b || __atomic_load_n(&b->variant->told, __ATOMIC_ACQUIRE)))
         return; /* the warm way takes no lock */
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store)

@@ -187,7 +187,7 @@ static bool look_at(struct mg_inst *i)
     mg_session.ns.analyse += mg_now_ns() - start;
     if (!sites)
         return fail(&c->state, &c->reason, "out of memory");
-    c->sites = sites;
+    __atomic_store_n(&c->sites, sites, __ATOMIC_RELEASE);
     c->state = MG_STATE_READY;
     return true;
 }

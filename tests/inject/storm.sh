@@ -9,7 +9,7 @@ sanitize=
 gcc -O1 -g -Wall $sanitize -o storm "$ROOT/tests/inject/storm.c" -L"$B/lib/margay/driver" -l:libcuda.so.1 -lpthread &&
     gcc -O1 -Wall -shared -fPIC -o jitter.so "$ROOT/tests/inject/jitter.c" -ldl || exit 1
 [ -n "${REAL_GPU:-}" ] || export LD_LIBRARY_PATH="$B/test/driver"
-export TSAN_OPTIONS="exitcode=0 log_path=$PWD/race history_size=4 suppressions=$ROOT/tests/inject/tsan.supp"
+export TSAN_OPTIONS="${TSAN_OPTIONS:-} exitcode=0 log_path=$PWD/race"
 echo "     SEED=$seed"
 
 storm() { # NAME DEVICE THREADS LAUNCHES ROUNDS PARAMETERS JITTER

@@ -143,11 +143,13 @@ static bool allocate(struct mg_nv_ctx *x, struct mg_nv_chunk *c, size_t bytes)
 /* A chunk more: none of these calls waits for the application's work. */
 static bool grow(struct mg_nv_slots *s)
 {
-    uint32_t n = (uint32_t)MG_MAX(CHUNK_BYTES / s->stride, (size_t)1);
-    n = MG_MIN(MG_MAX(MG_MIN(n, 64u), s->n), s->cap - s->n); /* twice as many each time */
+    uint32_t n = (uint32_t)MG_MAX(CHUNK_BYTES / s->stride, (size_t)1), have = __atomic_load_n(&s->n, __ATOMIC_RELAXED);
+    if (have >= s->cap) /* another thread was here */
+        return true;
+    n = MG_MIN(MG_MAX(MG_MIN(n, 64u), have), s->cap - have); /* twice as many each time */
     struct mg_nv_chunk *c = n ? take_spare(s) : NULL;
     if (c)
-        n = (uint32_t)MG_MIN(c->bytes / s->stride, (size_t)(s->cap - s->n));
+        n = (uint32_t)MG_MIN(c->bytes / s->stride, (size_t)(s->cap - have));
     else
         c = n ? calloc(1, sizeof *c) : NULL;
     if (!c || !(c->slots = calloc(n, sizeof *c->slots))) {
@@ -166,7 +168,7 @@ static bool grow(struct mg_nv_slots *s)
     pthread_mutex_lock(&mg_nv.lock);
     c->next = s->chunks;
     s->chunks = c;
-    s->n += n;
+    __atomic_add_fetch(&s->n, n, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < n; i++)
         push_free(s, &c->slots[i]);
     pthread_mutex_unlock(&mg_nv.lock);
@@ -181,7 +183,7 @@ struct mg_nv_slot *mg_nv_slot_take(struct mg_nv_slots *s)
         struct mg_nv_slot *slot = pop_free(s);
         if (slot)
             return slot;
-        if (s->n < s->cap) {
+        if (__atomic_load_n(&s->n, __ATOMIC_RELAXED) < s->cap) {
             if (!grow(s))
                 return NULL;
         } else {

@@ -163,7 +163,7 @@ void mg_nv_launch_end(struct mg_nv_launch *l, bool taken, struct mg_nv_slot *slo
         *w->last = it;
         w->last = &it->next;
         w->n++;
-        l->ctx->pending++;
+        __atomic_add_fetch(&l->ctx->pending, 1, __ATOMIC_RELAXED);
     }
     if (!marked && w->begin && l->lane->open == w)
         l->lane->open = NULL; /* never recorded: its event must not be asked for new work */
@@ -380,7 +380,7 @@ static void hand_over(struct batch *b)
         mg_nv_slots_restore(x, slots, n);
     pthread_mutex_unlock(&x->copying);
     pthread_mutex_lock(&mg_nv.lock);
-    x->pending -= b->n;
+    __atomic_sub_fetch(&x->pending, b->n, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&mg_nv.lock);
     free(slots);
     free(offs);
