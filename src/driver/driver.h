@@ -63,6 +63,8 @@ struct mg_dkernel *mg_driver_kernel(void *function);
  * lines of the twin's instructions become line_of[line] (0 keeps), so that faults name the
  * application's own text. */
 void mg_driver_twin(void *twin, void *native, const uint32_t *line_of, uint32_t n_lines);
+/* Unloads a twin's module, which is loaded for it alone; waits for nothing. False: work of its context is in flight. */
+bool mg_driver_twin_close(void *twin);
 /* IR of the module instance behind a function; owner: the instance. */
 const struct mg_module *mg_driver_module(void *function);
 /* False: the register count was read from embedded machine code. */

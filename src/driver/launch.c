@@ -330,6 +330,24 @@ void mg_driver_twin(void *twin, void *native, const uint32_t *line_of, uint32_t 
     }
 }
 
+static bool is_idle(const struct CUctx_st *ctx) /* lock held */
+{
+    for (uint32_t i = 0; i < ctx->streams.n; i++)
+        if (ctx->streams.at[i]->tail && !ctx->streams.at[i]->tail->done) return false;
+    return true;
+}
+
+bool mg_driver_twin_close(void *twin)
+{
+    if (!mg_obj_is(twin, MG_OBJ_FUNC)) return true; /* its context has died */
+    struct CUmod_st *m = ((struct CUfunc_st *)twin)->module;
+    mg_lock();
+    bool idle = is_idle(m->ctx);
+    mg_unlock();
+    if (idle) mg_module_close(m);
+    return idle;
+}
+
 const struct mg_entry mg_entries_launch[] = {
     MG_ENTRY2(cuLaunchKernel, ptsz), MG_ENTRY2(cuLaunchCooperativeKernel, ptsz), MG_ENTRY2(cuLaunchKernelEx, ptsz),
     MG_ENTRY(cuLaunchCooperativeKernelMultiDevice), MG_ENTRY(cuFuncSetBlockShape), MG_ENTRY(cuFuncSetSharedSize), MG_ENTRY(cuParamSetSize),

@@ -2,6 +2,7 @@
  * host and device address them alike, and it tells us itself when a launch has ended. */
 #include "inject/priv.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "device/mem.h"
@@ -39,6 +40,22 @@ static void free_block(uint64_t block)
 {
     if (block)
         mg_mem_free(block);
+}
+
+/* The twin's module, its table and free context blocks: when no work is in flight, since the driver may still look at a
+ * launch's function after it has told that the launch has ended. */
+static bool unload_own(struct mg_body *b)
+{
+    if (b->twin && !mg_driver_twin_close(b->twin))
+        return false;
+    while (b->blocks) {
+        struct mg_block_mem *m = b->blocks;
+        b->blocks = m->next;
+        free_block(m->at);
+        free(m);
+    }
+    free_block(b->symbols);
+    return true;
 }
 
 static bool note_own(mg_launch_done_fn fn, void *user)
@@ -122,5 +139,6 @@ const struct mg_backend mg_backend_own = {
     .module = mg_driver_module,
     .twin = mg_driver_twin,
     .positions = mg_driver_positions,
+    .unload = unload_own,
     .drain = mg_driver_drain,
 };

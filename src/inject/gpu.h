@@ -35,6 +35,7 @@ void mg_gpu_forget_stack(void *ctx);
 /* Constants: have they changed? In pass_ends. And when nothing of the body runs any more: gives them back. */
 void mg_gpu_known_pass(void);
 void mg_gpu_known_release(struct mg_body *b);
+void mg_gpu_known_forget(struct mg_body *b); /* it is freed */
 uint64_t mg_gpu_words(const struct mg_body *b, const struct mg_shape *s); /* of the counters of a launch */
 
 #endif

@@ -18,7 +18,8 @@ struct mg_gpu_known {
     uint64_t image[];
 };
 
-static struct mg_body *bodies; /* those that have any; only ever added to */
+static struct mg_body *bodies; /* those that have any */
+static pthread_mutex_t listing = PTHREAD_MUTEX_INITIALIZER;
 
 static bool read_values(struct mg_body *b, uint64_t *image)
 {
@@ -64,8 +65,10 @@ bool mg_gpu_known_fill(struct mg_body *b)
         g->look_at = mg_now_ns() + (g->look_after = SOON_NS);
     if (ok && !g->listed && new->copy_bytes) {
         g->listed = true;
-        g->next_known = __atomic_load_n(&bodies, __ATOMIC_RELAXED);
-        while (!__atomic_compare_exchange_n(&bodies, &g->next_known, b, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {}
+        pthread_mutex_lock(&listing);
+        g->next_known = bodies;
+        bodies = b;
+        pthread_mutex_unlock(&listing);
     }
     return ok;
 }
@@ -91,13 +94,26 @@ static void look(struct mg_body *b)
 void mg_gpu_known_pass(void)
 {
     uint64_t now = mg_now_ns();
-    for (struct mg_body *b = __atomic_load_n(&bodies, __ATOMIC_ACQUIRE); b; b = b->gpu->next_known) {
+    pthread_mutex_lock(&listing);
+    for (struct mg_body *b = bodies; b; b = b->gpu->next_known) {
         struct mg_gpu_body *g = b->gpu;
         pthread_mutex_lock(&g->compiling);
         if (g->known && now >= g->look_at && g->n_changes < MOST_CHANGES && !mg_nv_ctx_is_broken(g->x) && __atomic_exchange_n(&g->used, false, __ATOMIC_RELAXED))
             look(b);
         pthread_mutex_unlock(&g->compiling);
     }
+    pthread_mutex_unlock(&listing);
+}
+
+void mg_gpu_known_forget(struct mg_body *b)
+{
+    pthread_mutex_lock(&listing);
+    struct mg_body **at = &bodies;
+    while (*at && *at != b)
+        at = &(*at)->gpu->next_known;
+    if (*at)
+        *at = b->gpu->next_known;
+    pthread_mutex_unlock(&listing);
 }
 
 void mg_gpu_known_release(struct mg_body *b)

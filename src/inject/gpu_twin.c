@@ -316,14 +316,30 @@ bool mg_gpu_load(struct mg_body *b, void **twin, char *why, size_t room)
     return rc == CUE_SUCCESS;
 }
 
+static void free_body(struct mg_body *b)
+{
+    struct mg_gpu_body *g = b->gpu;
+    mg_gpu_known_forget(b);
+    pthread_mutex_destroy(&g->compiling);
+    free(g->code);
+    free(g->text);
+    free(g);
+    b->gpu = NULL;
+    b->symbols = 0;
+}
+
 /* Everything that only this instance used. A node of a graph keeps it for ever, counts not handed over keep
  * it a while, and so does work in flight, for which unloading would wait. */
 bool mg_gpu_unload(struct mg_body *b)
 {
     struct mg_gpu_body *g = b->gpu;
     cu_ctx was;
-    if (!g || mg_nv_ctx_is_broken(g->x))
-        return true; /* gone with its context */
+    if (!g)
+        return true;
+    if (mg_nv_ctx_is_broken(g->x)) { /* all else is gone with its context */
+        free_body(b);
+        return true;
+    }
     bool ok = !__atomic_load_n(&b->n_nodes, __ATOMIC_ACQUIRE);
     for (struct mg_nv_slots *s = g->slots; s && ok; s = mg_nv_slots_link(s))
         ok = mg_nv_slots_are_free(s);
@@ -343,9 +359,7 @@ bool mg_gpu_unload(struct mg_body *b)
     mg_gpu_known_release(b);
     if (b->symbols)
         mg_nv_give_back(g->x, b->symbols, b->variant->n_symbols * sizeof(uint64_t));
-    g->n_modules = 0;
-    g->narrow = NULL;
-    b->symbols = 0;
+    free_body(b);
     return true;
 }
 

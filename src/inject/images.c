@@ -105,25 +105,67 @@ static struct mg_img *read_image(const void *data, size_t bytes)
     return im;
 }
 
+static struct mg_img *first_of(struct mg_img *im) { return im->first ? im->first : im; }
+
+/* What a channel carries to a tool names sites for as long as the tool likes to look at them. */
+static bool has_channel(const struct mg_img *im)
+{
+    for (uint32_t i = 0; i < im->codes.n; i++)
+        for (const struct mg_variant *v = im->codes.at[i]->variants; v; v = v->next)
+            for (uint32_t k = 0; k < v->layout.n_regions; k++)
+                if (v->layout.regions[k].has_channel)
+                    return true;
+    return false;
+}
+
+void mg_img_unref(struct mg_img *im)
+{
+    pthread_mutex_lock(&mg_session.lock);
+    if (--im->refs == 0 && !has_channel(im)) {
+        for (uint32_t i = 0; i < im->codes.n; i++)
+            mg_kernel_spend(im->codes.at[i]);
+        for (uint32_t k = 0; k < im->n_ptx; k++) {
+            struct mg_ptx *p = &im->ptx[k];
+            free(p->text);
+            free(p->why);
+            mg_module_free(p->m);
+            p->text = p->why = NULL;
+            p->m = NULL;
+            p->parsed = false;
+        }
+        mg_module_free(im->whole);
+        im->whole = NULL;
+        im->tried = false;
+        im->spent = true;
+    }
+    pthread_mutex_unlock(&mg_session.lock);
+}
+
 void mg_img_each_ptx(void (*fn)(const struct mg_host_module *m, void *user), void *user)
 {
     uint64_t key, v;
     MG_VEC(struct mg_host_module) all = {0};
+    MG_VEC(struct mg_img *) held = {0}; /* so that their texts stay */
     pthread_mutex_lock(&mg_session.lock);
     for (uint32_t at = 0; mg_map_next(&images, &at, &key, &v);) {
-        const struct mg_img *im = (const struct mg_img *)(uintptr_t)v;
+        struct mg_img *im = (struct mg_img *)(uintptr_t)v;
+        *mg_vec_push(&held) = first_of(im);
+        first_of(im)->refs++;
         for (uint32_t k = 0; k < im->n_ptx; k++) {
             uint32_t i = 0;
             while (i < all.n && strcmp(all.at[i].id, im->ptx[k].id))
                 i++;
-            if (i == all.n) /* texts live until the process ends */
+            if (i == all.n)
                 *mg_vec_push(&all) = (struct mg_host_module){im->ptx[k].id, im->ptx[k].text, im->ptx[k].bytes};
         }
     }
     pthread_mutex_unlock(&mg_session.lock);
     for (uint32_t i = 0; i < all.n; i++)
         fn(&all.at[i], user);
+    for (uint32_t i = 0; i < held.n; i++)
+        mg_img_unref(held.at[i]);
     mg_vec_release(&all);
+    mg_vec_release(&held);
 }
 
 struct mg_ptx *mg_img_parsed(struct mg_img *im, uint32_t ix)
@@ -173,11 +215,36 @@ const struct mg_module *mg_img_linked(struct mg_img *im)
 
 /* ---- loads ------------------------------------------------------------------------------------------ */
 
+static bool same_texts(const struct mg_img *a, const struct mg_img *b)
+{
+    bool same = a->n_ptx == b->n_ptx;
+    for (uint32_t k = 0; k < a->n_ptx && same; k++)
+        same = !strcmp(a->ptx[k].id, b->ptx[k].id) && a->ptx[k].max_registers == b->ptx[k].max_registers;
+    return same;
+}
+
+/* Texts that its first has already are freed, those that it has given back are its own again. Under the lock. */
+static void hand_over(struct mg_img *first, struct mg_img *im)
+{
+    for (uint32_t k = 0; k < im->n_ptx; k++) {
+        if (first->spent)
+            first->ptx[k].text = im->ptx[k].text;
+        else
+            free(im->ptx[k].text);
+    }
+    free(im->ptx);
+    first->spent = false;
+    first->refs++;
+    im->ptx = first->ptx;
+    im->first = first;
+}
+
 /* A module loaded again has its texts and twins already. What was linked has not: its text is the driver's. */
 static void share(struct mg_img *im)
 {
     static struct mg_map firsts; /* hash of the texts -> struct mg_img; under the session's lock */
     uint64_t key = 0, v = 0;
+    im->refs = 1;
     if (im->linked || !im->n_ptx || im->why)
         return;
     for (uint32_t k = 0; k < im->n_ptx; k++)
@@ -185,18 +252,9 @@ static void share(struct mg_img *im)
     pthread_mutex_lock(&mg_session.lock);
     if (!mg_map_get(&firsts, key, &v))
         mg_map_set(&firsts, key, (uint64_t)(uintptr_t)im);
+    else if (same_texts((struct mg_img *)(uintptr_t)v, im))
+        hand_over((struct mg_img *)(uintptr_t)v, im);
     pthread_mutex_unlock(&mg_session.lock);
-    struct mg_img *first = (struct mg_img *)(uintptr_t)v;
-    bool same = first && first->n_ptx == im->n_ptx;
-    for (uint32_t k = 0; k < im->n_ptx && same; k++)
-        same = !strcmp(first->ptx[k].id, im->ptx[k].id) && first->ptx[k].max_registers == im->ptx[k].max_registers;
-    if (!same)
-        return;
-    for (uint32_t k = 0; k < im->n_ptx; k++)
-        free(im->ptx[k].text);
-    free(im->ptx);
-    im->ptx = first->ptx;
-    im->first = first;
 }
 
 static void loaded(void *handle, const void *data, size_t bytes, bool library)
@@ -314,6 +372,21 @@ MG_HOOK(cuLibraryLoadFromFile, cu_library *l, const char *path, int *jit, void *
 
 /* ---- unloads: the handles die, what was recorded stays ------------------------------------------------ */
 
+/* A library's image has the handles of its modules, too. */
+static void forget_handles(const struct mg_img *im)
+{
+    uint64_t key, v;
+    MG_VEC(uint64_t) dead = {0};
+    pthread_mutex_lock(&mg_session.lock);
+    for (uint32_t i = 0; mg_map_next(&images, &i, &key, &v);)
+        if (v == (uint64_t)(uintptr_t)im)
+            *mg_vec_push(&dead) = key;
+    for (uint32_t i = 0; i < dead.n; i++)
+        mg_map_del(&images, dead.at[i]);
+    pthread_mutex_unlock(&mg_session.lock);
+    mg_vec_release(&dead);
+}
+
 static void unloading(void *handle)
 {
     struct mg_img *im = mg_session.active && !mg_inside ? image_get(handle) : NULL;
@@ -321,9 +394,10 @@ static void unloading(void *handle)
         return;
     mg_inside++;
     mg_kernel_forget(im);
-    pthread_mutex_lock(&mg_session.lock);
-    mg_map_del(&images, (uint64_t)(uintptr_t)handle);
-    pthread_mutex_unlock(&mg_session.lock);
+    forget_handles(im);
+    mg_img_unref(first_of(im));
+    if (im->first)
+        free(im);
     mg_inside--;
 }
 static cu_result unloaded(cu_result rc)

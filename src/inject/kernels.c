@@ -5,12 +5,15 @@
  *
  * A twin's text is made once per kernel, image and set of tools (twin.c), loaded once per instance. An instance
  * has its own table of symbol addresses, since every instance of a module has its own variables.
- * Instances and codes live until the process ends: launches in flight point to them. */
+ * Codes live until the process ends, with their number in the store; an instance until its module is unloaded and
+ * its last launch has ended. Texts and what was made of them go with the last of both (mg_kernel_spend). */
 #include "inject/priv.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "analysis/reach.h"
 
 struct mg_name { /* what a handle stands for; owner: the map */
     struct mg_img *im;
@@ -44,6 +47,38 @@ static struct mg_code *code_get(struct mg_img *im, const char *name) /* under th
     *mg_vec_push(&im->codes) = c;
     mg_map_set(&codes, (uint64_t)(uintptr_t)c, 1);
     return c;
+}
+
+static void free_variant(struct mg_variant *v)
+{
+    for (uint32_t k = 0; k < v->n_symbols; k++)
+        free((char *)(uintptr_t)v->symbols[k].name);
+    free(v->symbols);
+    free(v->known);
+    free(v->line_of);
+    free(v->text);
+    free(v->reason);
+    mg_layout_release(&v->layout);
+    free(v);
+}
+
+void mg_kernel_spend(struct mg_code *c)
+{
+    while (c->variants) {
+        struct mg_variant *v = c->variants;
+        c->variants = v->next;
+        free_variant(v);
+    }
+    mg_sites_free(c->sites);
+    mg_reach_free(c->reach);
+    free(c->reason);
+    c->sites = NULL;
+    c->reach = NULL;
+    c->reason = NULL;
+    c->m = NULL;
+    c->kernel = 0;
+    c->state = MG_STATE_NEW;
+    c->launches = c->no_ptx = c->verify_known = false;
 }
 
 static void name_set(void *handle, struct mg_img *im, struct mg_code *code, bool is_kernel) /* under the lock */
@@ -108,8 +143,7 @@ void mg_kernel_forget(struct mg_img *im)
         struct mg_name *n = name_get((void *)(uintptr_t)dead.at[i]);
         mg_map_del(&names, dead.at[i]);
         for (uint32_t k = 0; n && k < n->insts.n; k++)
-            for (struct mg_body *b = n->insts.at[k]->bodies; b; b = b->next)
-                mg_leftover_add(b);
+            mg_leftover_add(n->insts.at[k]);
         if (n) {
             mg_vec_release(&n->insts);
             free(n);
@@ -145,6 +179,7 @@ static struct mg_inst *inst_new(struct mg_name *n, void *handle, void *ctx)
         return NULL;
     *i = (struct mg_inst){.code = n->code, .handle = handle, .ctx = ctx, .is_kernel = n->is_kernel, .kernel = n->kernel,
                           .describing = PTHREAD_MUTEX_INITIALIZER, .generation = mg_session.generation};
+    i->code->im->refs++;
     *mg_vec_push(&n->insts) = i;
     return i;
 }
@@ -365,8 +400,8 @@ void mg_kernel_tell_other_ptx(void)
     pthread_mutex_lock(&mg_session.lock);
     for (uint32_t i = 0; mg_map_next(&codes, &i, &key, &v);) {
         const struct mg_code *c = (const struct mg_code *)(uintptr_t)key;
-        if (c->native_sm && c->m && c->native_sm != c->m->sm)
-            mg_buf_printf(&json, "%s{\"kernel\": \"%s\", \"ptx\": %u, \"code\": %u}", json.n ? ", " : "[", c->name, (unsigned)c->m->sm, (unsigned)c->native_sm);
+        if (c->native_sm && c->ptx_sm && c->native_sm != c->ptx_sm)
+            mg_buf_printf(&json, "%s{\"kernel\": \"%s\", \"ptx\": %u, \"code\": %u}", json.n ? ", " : "[", c->name, (unsigned)c->ptx_sm, (unsigned)c->native_sm);
     }
     pthread_mutex_unlock(&mg_session.lock);
     if (json.n) {

@@ -1,37 +1,62 @@
-/* Twins whose kernels the application has unloaded. Unloading waits for all work in flight, so it is done
- * right after calls of the application's that waited likewise (module loads and unloads), when nothing
- * runs; else at the next such call. Instances themselves stay: what they counted may be on its way to
- * the store. */
+/* Instances whose module the application has unloaded, and their twins. They are freed when the last run has told what it
+ * counted. Unloading a twin may wait for all work in flight, so it is done right after calls of the application's
+ * that waited likewise (module loads and unloads), when nothing runs; else at the next such call. */
 #include "inject/priv.h"
 
-static struct mg_body *left; /* under the session's lock */
+#include <stdlib.h>
 
-void mg_leftover_add(struct mg_body *b)
+static struct mg_inst *left; /* under the session's lock */
+
+void mg_leftover_add(struct mg_inst *i)
 {
-    if (!b->twin || !mg_session.backend->unload)
-        return;
-    b->next_left = left;
-    left = b;
+    i->next_left = left;
+    left = i;
+}
+
+static bool unload(struct mg_inst *i)
+{
+    if (__atomic_load_n(&i->refs, __ATOMIC_ACQUIRE))
+        return false;
+    while (i->bodies) {
+        struct mg_body *b = i->bodies;
+        if (!mg_session.backend->unload(b))
+            return false;
+        mg_kernel_drop_twin(b);
+        i->bodies = b->next;
+        free(b->reason);
+        free(b);
+    }
+    return true;
+}
+
+static void free_inst(struct mg_inst *i)
+{
+    mg_legacy_free(i->legacy);
+    pthread_mutex_destroy(&i->describing);
+    free(i->param_offsets);
+    mg_img_unref(i->code->im);
+    free(i);
 }
 
 void mg_leftover_unload(void)
 {
-    struct mg_body *later = NULL, **last = &later;
+    struct mg_inst *later = NULL, **last = &later;
     if (!__atomic_load_n(&left, __ATOMIC_RELAXED))
         return;
+    mg_run_bury();
     pthread_mutex_lock(&mg_session.lock);
-    struct mg_body *b = left;
-    left = NULL;
+    struct mg_inst *i = left;
+    __atomic_store_n(&left, NULL, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&mg_session.lock);
-    while (b) {
-        struct mg_body *next = b->next_left;
-        if (mg_session.backend->unload(b)) {
-            mg_kernel_drop_twin(b);
+    while (i) {
+        struct mg_inst *next = i->next_left;
+        if (unload(i)) {
+            free_inst(i);
         } else {
-            *last = b;
-            last = &b->next_left;
+            *last = i;
+            last = &i->next_left;
         }
-        b = next;
+        i = next;
     }
     pthread_mutex_lock(&mg_session.lock);
     *last = left;

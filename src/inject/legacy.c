@@ -7,11 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct mg_legacy { /* owner: its instance, which lives until the process ends */
+struct mg_legacy { /* owner: its instance */
     unsigned block[3], shared_bytes;
     char *params;   /* bytes set so far */
     size_t bytes;
 };
+
+void mg_legacy_free(struct mg_legacy *l)
+{
+    if (l)
+        free(l->params);
+    free(l);
+}
 
 /* State of the function in the current context, when the call is the application's and was taken. */
 static struct mg_legacy *state_of(cu_result rc, cu_function f)

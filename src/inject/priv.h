@@ -108,6 +108,7 @@ struct mg_backend {
     const struct mg_module *(*module)(void *function); /* linked IR behind a function, or NULL */
     void (*twin)(void *twin, void *native, const uint32_t *line_of, uint32_t n_lines);
     void (*positions)(void *function, void (*fn)(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps), void *user);
+    bool (*unload)(struct mg_body *b);      /* all that it has on the device; false: not now, something may use it */
     void (*drain)(uint64_t timeout_ns);
     /* NVIDIA's alone from here (gpu_*.c); NULL elsewhere. */
     void (*flush)(uint64_t timeout_ns);                           /* what has ended; for signal handlers, too */
@@ -118,7 +119,6 @@ struct mg_backend {
     /* May the twin be loaded now, without waiting for the application's work? */
     bool (*may_load)(struct mg_body *b, const struct mg_shape *s);
     bool (*load)(struct mg_body *b, void **twin, char *why, size_t room);
-    bool (*unload)(struct mg_body *b);                            /* false: not now, something may use it */
     const char *(*why_not)(struct mg_body *b, const struct mg_shape *s); /* this launch's geometry asks for the native code */
     /* With which as many of its CTAs fit at once as natively (0: not known); must: it may need that. */
     uint32_t (*most_registers)(const struct mg_inst *i, const struct mg_shape *s, bool *must);
@@ -235,8 +235,13 @@ struct mg_ptx { /* one PTX text of an image; owner: its image */
     bool parsed, stored;
     char *why;               /* why m is NULL after parsing */
 };
-struct mg_img { /* what one load call was given; lives until the process ends, since launches name it */
+/* What one load call was given. The first with its texts has them, and the kernels' codes, for all others; it stays, with what
+ * is the same whenever those texts are loaded again (text ids, codes with their numbers in the store), and gives back the rest
+ * when nothing is loaded and nothing is in flight that came from them. */
+struct mg_img {
     struct mg_img *first;    /* the same texts were loaded before: texts and codes are that one's; else NULL */
+    uint32_t refs;           /* of a first: loaded images that share it, instances of its kernels; under the session's lock */
+    bool spent;              /* of a first: refs came to 0 */
     struct mg_ptx *ptx; uint32_t n_ptx;
     bool linked;             /* made of relocatable parts: the driver's linked module is the text */
     uint32_t seen;           /* witness counts were taken of instances of generation seen - 1 */
@@ -245,6 +250,7 @@ struct mg_img { /* what one load call was given; lives until the process ends, s
     bool tried;              /* to link them */
     MG_VEC(struct mg_code *) codes;
 };
+void mg_img_unref(struct mg_img *first);
 struct mg_img *mg_img_of(void *handle);        /* of a module or library handle, NULL when unknown */
 const struct mg_module *mg_img_linked(struct mg_img *im); /* NULL: they do not link */
 /* Calls fn for every text that was loaded, once each. */
@@ -266,6 +272,7 @@ struct mg_code { /* one kernel of one image, the same for every context */
     bool sites_stored;           /* else it ran native so far */
     enum mg_state state;         /* READY: it can have twins */
     char *reason;                /* FAILED: why */
+    uint16_t ptx_sm;             /* target of its PTX; 0: not parsed yet */
     uint16_t native_sm;          /* virtual architecture that the native machine code was made from; 0: not known */
     bool launches;               /* FAILED because it launches kernels itself: nobody counts those */
     bool no_ptx;                 /* FAILED because there is nothing to instrument */
@@ -297,8 +304,10 @@ struct mg_variant { /* text of a twin: the kernel with one set of tools */
     bool told;                   /* the store knows of all regions */
 };
 struct mg_block_mem { struct mg_block_mem *next; uint64_t at, words; void *slot; }; /* context block, then its counters */
-struct mg_inst { /* a kernel as one handle in one context names it */
+struct mg_inst { /* a kernel as one handle in one context names it; freed when its module is unloaded and no run is left (leftover.c) */
     struct mg_code *code;
+    uint32_t refs;               /* runs; atomic */
+    struct mg_inst *next_left;   /* see leftover.c */
     void *handle, *ctx;
     void *function;              /* of the context, for queries; the handle itself when that is one */
     bool is_kernel;              /* a cu_kernel: one handle for all contexts */
@@ -315,7 +324,7 @@ struct mg_inst { /* a kernel as one handle in one context names it */
     uint32_t n_timed;            /* launches that were timed on purpose */
     struct mg_legacy *legacy;    /* what the launch interface of CUDA 3 set on it, NULL: nothing */
 };
-struct mg_body { /* a variant as it is loaded in one context; lives until the process ends */
+struct mg_body { /* a variant as it is loaded in one context; owner: its instance */
     struct mg_body *next;
     struct mg_inst *inst;
     struct mg_variant *variant;
@@ -330,8 +339,8 @@ struct mg_body { /* a variant as it is loaded in one context; lives until the pr
     struct mg_block_mem *blocks; /* free ones; under the session's lock */
     struct mg_gpu_body *gpu;     /* of the NVIDIA backend, NULL: nothing yet */
     uint32_t n_nodes;            /* NVIDIA: nodes of graphs that run the twin */
-    struct mg_body *next_left;   /* see leftover.c */
 };
+void mg_legacy_free(struct mg_legacy *l); /* legacy.c */
 /* Tells that a handle names a kernel of an image. */
 void mg_kernel_note(void *handle, struct mg_img *im, const char *name, bool is_kernel);
 /* A function handle of a kernel that is known. */
@@ -345,9 +354,10 @@ void mg_kernel_add_twin(struct mg_body *b);
 /* The kernel with this set of tools, in this context; NULL: out of memory. */
 struct mg_body *mg_kernel_body(struct mg_inst *i, uint32_t set);
 void mg_kernel_drop_twin(struct mg_body *b);  /* it is unloaded */
-void mg_leftover_add(struct mg_body *b);      /* its kernel is gone; under the session's lock */
-/* Unloads twins that are left over, as far as nothing uses them: after a call of the application's that
- * waited for all work, as ours will. */
+void mg_kernel_spend(struct mg_code *c);      /* gives back what can be made again; under the session's lock, nothing uses it */
+void mg_leftover_add(struct mg_inst *i);      /* its module is unloaded; under the session's lock */
+/* Frees instances that are left over and unloads their twins, as far as nothing uses them: after a call of the
+ * application's that waited for all work, as the unloading may. */
 void mg_leftover_unload(void);
 void mg_twin_settings(struct mg_inst *i, void *twin); /* what the application set on the kernel so far */
 /* The part of making a twin that waits for nothing: its text, and machine code where the backend compiles apart. */
@@ -422,6 +432,7 @@ struct mg_run {
  * params/extra as the driver call takes them. NULL: out of memory. */
 struct mg_run *mg_run_new(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra, bool node);
 struct mg_run *mg_run_native(struct mg_run *r, const char *reason); /* the same launch again, native */
+void mg_run_bury(void); /* runs of nodes that the driver has dropped */
 void mg_run_free(struct mg_run *r);   /* of a node: when the driver has dropped it, too */
 void mg_run_begin(struct mg_run *r);  /* before the driver's call: records it and leaves the note */
 void mg_run_reject(struct mg_run *r); /* the driver did not take it */

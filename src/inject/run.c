@@ -147,6 +147,8 @@ static void tell_kernel(struct mg_run *r)
     pthread_rwlock_unlock(&mg_session.closing);
 }
 
+static void hold(struct mg_run *r) { __atomic_add_fetch(&r->inst->refs, 1, __ATOMIC_RELAXED); }
+
 static void destroy(struct mg_run *r)
 {
     mg_frames_remove(r);
@@ -154,6 +156,7 @@ static void destroy(struct mg_run *r)
     block_give(r);
     free(r->found);
     free(r->values);
+    __atomic_sub_fetch(&r->inst->refs, 1, __ATOMIC_RELEASE); /* it and its bodies may be freed from here on */
     free(r);
 }
 
@@ -175,7 +178,7 @@ static void let_go(void *user)
     while (!__atomic_compare_exchange_n(&dead, &r->next_dead, r, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {}
 }
 
-static void bury(void)
+void mg_run_bury(void)
 {
     struct mg_run *r = __atomic_load_n(&dead, __ATOMIC_RELAXED) ? __atomic_exchange_n(&dead, NULL, __ATOMIC_ACQUIRE) : NULL;
     while (r) {
@@ -202,11 +205,12 @@ static void fill_words(struct mg_run *r)
 
 static struct mg_run *new_run(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra, bool node, bool child)
 {
-    bury();
+    mg_run_bury();
     struct mg_run *r = calloc(1, sizeof *r);
     if (!r)
         return NULL;
     *r = (struct mg_run){.refs = 1, .inst = i, .shape = *s, .node = node, .child = child, .ran = MG_RAN_INSTRUMENTED};
+    hold(r);
     if (child)
         r->graph = MG_GRAPH_DEVICE;
     r->device = i->device;
@@ -461,6 +465,7 @@ struct mg_run *mg_run_native_node(struct mg_inst *i, const struct mg_shape *s, v
     if (!r)
         return NULL;
     *r = (struct mg_run){.refs = 1, .inst = i, .shape = *s, .node = true, .ran = MG_RAN_NATIVE, .device = i->device, .ctx = i->ctx_number};
+    hold(r);
     if (select_kernel(r)) {
         r->ran = MG_RAN_NATIVE;
         r->reason = "native when its graph was made";
@@ -513,6 +518,7 @@ void mg_run_record(struct mg_inst *i, const struct mg_shape *s, const char *reas
     if (!r)
         return;
     *r = (struct mg_run){.refs = 1, .inst = i, .shape = *s, .ran = MG_RAN_NATIVE, .reason = reason};
+    hold(r);
     r->stream = mg_stream_number(s->stream);
     r->ctx = mg_ctx_number(i->ctx);
     mg_kernel_find(i);

@@ -60,6 +60,8 @@ static bool find_kernel(struct mg_inst *i)
         }
     }
     if (c->kernel)
+        c->ptx_sm = (uint16_t)c->m->sm;
+    if (c->kernel)
         return true;
     for (uint32_t k = 0; k < im->n_ptx; k++)
         if (im->ptx[k].why)
