@@ -50,7 +50,7 @@ RUNTIME_OBJS := $(call objs,runtime)
 STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
-.PHONY: all plugin help deps unit examples demo check check-gpu bench fuzz bench-ptx bench-emu bench-blocks bench-cpu bench-cpu-tools bench-gpu format lint install clean
+.PHONY: all plugin help deps unit examples demo check check-gpu torture bench fuzz bench-ptx bench-emu bench-blocks bench-cpu bench-cpu-tools bench-gpu format lint install clean
 all: deps $(B)/bin/margay $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-core.a plugin ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -235,11 +235,20 @@ demo: ## profile a bundled CUDA program on whatever device is there
 
 # A sanitizer build runs what can go wrong inside the application; the release build runs everything.
 SANITIZED := unit 'tests/app/*' 'tests/cli/*' 'tests/inject/*'
+# The thread sanitizer's: launches from many threads, through driver, inject and emulator.
+THREADED := $(addprefix tests/inject/,storm.sh children.sh conditional.sh devices.sh)
 check: ## build and pass every test, sanitizer builds included
 	@scripts/deps build && scripts/deps check
 	@$(MAKE) --no-print-directory -s $(JOBS) all examples $(B)/bin/test-unit
 	@for v in asan ubsan; do $(MAKE) --no-print-directory -s $(JOBS) VARIANT=$$v all examples build/$$v/bin/test-unit || exit 1; done
+	@$(MAKE) --no-print-directory -s $(JOBS) VARIANT=tsan all examples build/tsan/test/driver/libcuda.so.1
 	@tests/run --build $(B) --also build/asan --also build/ubsan --only-also $(SANITIZED)
+	@tests/run --build build/tsan $(THREADED)
+
+# What make check runs in seconds, at length: bounded by each test's own limits. Every script prints its seed.
+torture: all examples $(EMU_GPU) ## mutants, damaged profiles, kills, thread storms, unloaded modules, litmus tests; CCCL=DIR: programs over it; SEED=S: as before; TORTURE=long
+	@seed=$${SEED:-$$(date +%s)}; echo "SEED=$$seed"; TORTURE=$${TORTURE:-1} SEED=$$seed STORMS=$${STORMS:-30} N=4000 CCCL=$(CCCL) \
+	    tests/run --build $(B) --timeout 7200 'tests/torture/*' tests/inject/storm.sh tests/inject/unloads.sh
 
 # ---- fuzzing: tests/fuzz/fuzz_<target>.c with a seed corpus; replayed without libFuzzer by make check -----
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
