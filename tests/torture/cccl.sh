@@ -29,9 +29,9 @@ for device in ${DEVICES:-cpu emu nvidia}; do
             run=0
             while [ $run -lt "${RUNS:-3}" ]; do
                 run=$((run + 1)) n=$((n + 1))
-                libraries= how="--workers=$workers"
-                [ $device != nvidia ] || { libraries=$B/test/driver:$B/lib/margay/cudart how=; } # NVIDIA's driver is the emulator here
-                MARGAY_EMU_WORKERS=$workers LD_LIBRARY_PATH=$libraries timeout 120 "$MARGAY" run -q --device $device $how ${TOOL:--t none} -o o -- "$built/$p" "${ROUNDS:-3}" $run > out 2>&1 && grep -q '^right' out ||
+                libraries=
+                [ $device != nvidia ] || libraries=$B/test/driver:$B/lib/margay/cudart # NVIDIA's driver is the emulator here
+                LD_LIBRARY_PATH=$libraries timeout 120 "$MARGAY" run -q --device $device --workers=$workers ${TOOL:--t none} -o o -- "$built/$p" "${ROUNDS:-3}" $run > out 2>&1 && grep -q '^right' out ||
                     { echo "FAIL $device, $workers workers, $p, seed $run: $(head -n 2 out | cut -c 1-200)"; failed=$((failed + 1)); }
                 rm -rf o
             done
