@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/unwritten.h"
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/ptx.h"
@@ -47,6 +48,24 @@ static void add_unknown(struct ptx_run *r, const struct mg_module *m)
     worsen(r, MG_EXIT_FINDING);
 }
 
+/* Not an error: a way on which nothing was written need not be one that the program goes. */
+static void add_unwritten(struct ptx_run *r, const struct mg_module *m)
+{
+    for (mg_id f = 1; f < m->funcs.n; f++) {
+        if (!m->funcs.at[f].defined) continue;
+        struct mg_cfg *c = mg_cfg_new(m, f);
+        struct mg_unwritten *u = c ? mg_unwritten_new(c) : NULL;
+        for (uint32_t i = 0; u && i < u->n; i++) {
+            mg_buf_printf(&r->out, "  %s: register ", mg_name(m, m->funcs.at[f].name));
+            mg_reg_text(m, u->at[i].reg, &r->out);
+            mg_buf_printf(&r->out, " may be read before it is written, line %u\n", m->nodes.at[u->at[i].node].line);
+        }
+        if (u && u->n_given_up) mg_buf_printf(&r->out, "  %s: %u registers whose ways are too many to be followed\n", mg_name(m, m->funcs.at[f].name), u->n_given_up);
+        mg_unwritten_free(u);
+        if (c) mg_cfg_free(c);
+    }
+}
+
 static void check(struct ptx_run *r, const char *label, struct mg_module *m)
 {
     uint32_t entries = 0, funcs = 0;
@@ -60,6 +79,7 @@ static void check(struct ptx_run *r, const char *label, struct mg_module *m)
     mg_buf_printf(&r->out, "%s: PTX %u.%u, %s, %u-bit: %u kernels, %u functions, %u instructions, %u distinct\n", label, m->version_major,
                   m->version_minor, mg_name(m, m->target), m->address_size, entries, funcs, m->n_insts, m->forms.n - 1);
     add_unknown(r, m);
+    add_unwritten(r, m);
 }
 
 /* ---- print ------------------------------------------------------------------------------------- */
@@ -103,7 +123,7 @@ static void instrument(struct ptx_run *r, const char *label, struct mg_module *m
 }
 
 static const struct ptx_action actions[] = {
-    {"check", check, "parse; report errors, unknown opcodes and modifiers"},
+    {"check", check, "parse; report errors, unknown opcodes and modifiers, registers read before they are written"},
     {"print", print, "parse and print the PTX as Margay understands it"},
     {"cfg", cfg, "blocks, edges, dominators, loops of each function"},
     {"stat", stat, "size, loops, registers, memory operations, opcodes of each function; counts that follow from a launch's shape and arguments"},

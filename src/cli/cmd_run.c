@@ -597,7 +597,7 @@ int cmd_run(int argc, char **argv)
         MG_OPT_STR(0, "channel", &r.channel, "HOW", "records for the host that find no room: block (wait, the default), drop; or 1/N: write each N-th"),
         MG_OPT_FLAG(0, "verify", &r.verify, "compare what native and instrumented kernels write"),
         MG_OPT_U64(0, "repeat", &r.repeat, 1, 1000000, "N", "as --verify, and up to N more runs of each code by turns, all timed: what instrumenting costs"),
-        MG_OPT_FLAG(0, "check", &r.check, "find races, uninitialised shared memory, misused barriers; bounds to the byte"),
+        MG_OPT_FLAG(0, "check", &r.check, "find races, uses of undefined values, misused barriers; bounds to the byte"),
         MG_OPT_FLAG(0, "strict", &r.strict, "exit with 121 unless every selected launch was instrumented"),
         MG_OPT_FLAG(0, "eager", &r.eager, "instrument every kernel when its module is loaded"),
         MG_OPT_FLAG(0, "native-times", &r.native_times, "every other launch of a kernel and shape runs native, for its time"),

@@ -69,6 +69,7 @@ void mg_findings_add(uint64_t kernel, uint64_t launch, const struct mg_launch_do
 {
     if (!d)
         return;
+    mg_unwritten_write(false);
     mg_checked_add(kernel, launch, d);
     if (!d->n_strays)
         return;
@@ -91,4 +92,5 @@ void mg_findings_write(void)
     mg_vec_release(&findings.list);
     pthread_mutex_unlock(&findings.lock);
     mg_checked_write();
+    mg_unwritten_write(true);
 }

@@ -390,6 +390,10 @@ void mg_findings_write(void);
 /* What --check found (checked.c), called by those. */
 void mg_checked_add(uint64_t kernel, uint64_t launch, const struct mg_launch_done *d);
 void mg_checked_write(void);
+/* Registers that a kernel may read without having written them (unwritten.c): when its blocks are looked at, then
+ * while the store is open. */
+void mg_unwritten_look(const struct mg_code *c);
+void mg_unwritten_write(bool last);
 
 /* ---- launches (launch.c, run.c) ----------------------------------------------------------------------- */
 

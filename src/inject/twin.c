@@ -191,6 +191,7 @@ static bool look_at(struct mg_inst *i)
         return fail(&c->state, &c->reason, "out of memory");
     __atomic_store_n(&c->sites, sites, __ATOMIC_RELEASE);
     c->state = MG_STATE_READY;
+    mg_unwritten_look(c);
     return true;
 }
 

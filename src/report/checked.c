@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/demangle.h"
 #include "report/priv.h"
 
 /* The value of a key in the object at `obj`; NULL without. The text is valid JSON. */
@@ -151,4 +152,68 @@ void mg_add_checked(const struct mg_profile *p, uint32_t columns, uint32_t max_r
     for (uint32_t i = 0; i < p->n_tools && shown < max_rows; i++)
         if (!strcmp(p->tools[i].tool, "check") && !strcmp(p->tools[i].key, "findings")) shown += for_each(p, p->tools[i].json, columns, max_rows - shown, out);
     if (n > max_rows) mg_buf_printf(out, "   and %u more (--top %u, --json)\n", n - max_rows, n);
+}
+
+/* ---- registers that a kernel never writes ------------------------------------------------------------ */
+
+/* The entries of all processes, one after the other; `at` is where to go on. NULL: no more. */
+static const char *next_unwritten(const struct mg_profile *p, uint32_t *tool, const char *at)
+{
+    for (; *tool < p->n_tools; ++*tool, at = NULL) {
+        const struct mg_ptool *t = &p->tools[*tool];
+        if (strcmp(t->tool, "registers") || strcmp(t->key, "findings") || !mg_json_valid(t->json)) continue;
+        const char *s = at ? mg_json_skip(at) : t->json + strspn(t->json, " \t\r\n") + 1;
+        if (s) s += strspn(s, " \t\r\n,");
+        if (s && *s == '{') return s;
+    }
+    return NULL;
+}
+
+static bool same_kernel(const char *a, const char *b)
+{
+    const char *x = value_of(a, "kernel"), *y = value_of(b, "kernel"), *end = x ? mg_json_skip(x) : NULL;
+    return end && y && !strncmp(x, y, (size_t)(end - x));
+}
+
+static uint32_t count_of(const struct mg_profile *p, const char *kernel)
+{
+    uint32_t n = 0, tool = 0;
+    for (const char *s = next_unwritten(p, &tool, NULL); s; s = next_unwritten(p, &tool, s)) n += same_kernel(kernel, s);
+    return n;
+}
+
+void mg_add_unwritten(const struct mg_profile *p, struct mg_buf *out, uint32_t max_rows)
+{
+    uint32_t tool = 0, rows = 0;
+    const char *before = NULL;
+    for (const char *s = next_unwritten(p, &tool, NULL); s; before = s, s = next_unwritten(p, &tool, s)) {
+        struct mg_buf name = MG_BUF_INIT;
+        uint32_t n = count_of(p, s);
+        if ((before && same_kernel(before, s)) || rows++ >= max_rows) continue;
+        add_text(&name, value_of(s, "kernel"));
+        char *plain = mg_demangle(name.at ? name.at : "");
+        mg_buf_printf(out, "  %.120s: may depend on registers that it never writes (", plain ? plain : name.at ? name.at : "");
+        add_text(out, value_of(s, "register"));
+        mg_buf_adds(out, " read at ");
+        add_place(out, s);
+        if (n > 1) mg_buf_printf(out, ", and %u more", n - 1);
+        mg_buf_adds(out, ")\n");
+        free(plain);
+        mg_buf_release(&name);
+    }
+    if (rows > max_rows) mg_buf_printf(out, "  and %u more kernels that may depend on registers that they never write\n", rows - max_rows);
+}
+
+void mg_write_unwritten(struct mg_json *j, const struct mg_profile *p)
+{
+    uint32_t tool = 0;
+    mg_json_arr(j);
+    for (const char *s = next_unwritten(p, &tool, NULL); s; s = next_unwritten(p, &tool, s)) {
+        const char *end = mg_json_skip(s);
+        struct mg_buf one = MG_BUF_INIT;
+        if (end) mg_buf_add(&one, s, (size_t)(end - s));
+        if (end) mg_json_raw(j, one.at);
+        mg_buf_release(&one);
+    }
+    mg_json_end(j, ']');
 }

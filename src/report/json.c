@@ -126,6 +126,8 @@ static void write_coverage(struct mg_json *j, const struct mg_profile *p)
         end_line(j, indent);
     }
     mg_json_end(j, ']');
+    mg_json_key(j, "unwritten_registers");
+    mg_write_unwritten(j, p);
     mg_json_end(j, '}');
     mg_coverage_release(&c);
 }

@@ -13,6 +13,8 @@ bool mg_json_valid(const char *text);
 const char *mg_json_skip(const char *text); /* behind one value; NULL when there is none */
 
 /* ---- what --check found (checked.c): a table, nothing when the run had no --check ---------------------- */
+void mg_add_unwritten(const struct mg_profile *p, struct mg_buf *out, uint32_t max_rows); /* kernels that may read registers they never wrote */
+void mg_write_unwritten(struct mg_json *j, const struct mg_profile *p);
 void mg_add_checked(const struct mg_profile *p, uint32_t columns, uint32_t max_rows, struct mg_buf *out);
 
 /* ---- what tools counted (result.c), as tables (table.c) ------------------------------------------------- */

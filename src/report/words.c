@@ -132,6 +132,7 @@ void mg_add_coverage(const struct mg_profile *p, struct mg_buf *out, uint32_t ma
     }
     mg_add_left_alone(p, out, max_rows);
     add_other_ptx(p, out);
+    mg_add_unwritten(p, out, max_rows);
     mg_buf_adds(out, "coverage: ");
     mg_add_grouped(out, c.instrumented);
     mg_buf_adds(out, " of ");

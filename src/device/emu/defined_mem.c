@@ -56,6 +56,7 @@ void emu_defined_cta_start(struct emu_cta *c)
     }
     k->high = 0;
     k->low = UINT64_MAX;
+    if (c->wk->kept.n) mg_map_release(&c->wk->kept);
 }
 
 static void touched(struct emu_cta *c, uint64_t at, uint64_t bytes)
@@ -180,6 +181,24 @@ static bool is_whole(const uint8_t *p, uint32_t bytes)
     return (v[0] & v[1] & v[2] & v[3]) == UINT64_MAX;
 }
 
+/* Of what was stored undefined in shared and local memory the origin stays known, for a while. */
+enum { MOST_KEPT = 65536 };
+
+static void keep_origin(struct emu_worker *wk, const uint8_t *p, uint32_t bytes, uint32_t origin)
+{
+    if (!origin || wk->kept.n > MOST_KEPT) return;
+    for (uint32_t k = 0; k < bytes; k++)
+        if (p[k] != 0xff) mg_map_set(&wk->kept, (uint64_t)(uintptr_t)(p + k), origin);
+}
+
+static uint32_t kept_origin(const struct emu_worker *wk, const uint8_t *p, uint32_t bytes)
+{
+    uint64_t origin;
+    for (uint32_t k = 0; wk->kept.n && k < bytes; k++)
+        if (p[k] != 0xff && mg_map_get(&wk->kept, (uint64_t)(uintptr_t)(p + k), &origin)) return (uint32_t)origin;
+    return 0;
+}
+
 static uint32_t origin_of(const struct access *a, unsigned space, uint64_t address)
 {
     uint32_t o = EMU_ORIGIN(space, a->op->site);
@@ -232,7 +251,11 @@ void emu_defined_load(const struct emu_alu *o, char *regs, uint32_t mask)
         if (at[i] && !is_whole(at[i], a.bytes)) bad |= 1u << i;
     }
     for (uint32_t k = 0; k < d->n_dst; k++) emu_defined_clear(a.f, d->dst[k].mark, m & ~bad);
-    EMU_FOR_LANES(i, bad) load_lane(&a, i, at[i], origin_of(&a, space[i], told_address(&a, space[i], i)));
+    EMU_FOR_LANES(i, bad)
+    {
+        uint32_t kept = space[i] == EMU_ORIGIN_GLOBAL ? 0 : kept_origin(a.f->wk, at[i], a.bytes);
+        load_lane(&a, i, at[i], kept ? kept : origin_of(&a, space[i], told_address(&a, space[i], i)));
+    }
 }
 
 /* ---- stores ----------------------------------------------------------------------------------------------- */
@@ -294,7 +317,10 @@ static void store_lane(const struct access *a, uint32_t lane, uint8_t *p, struct
         memcpy(p + k * bytes, &v, MG_MIN(bytes, 8));
         if (bytes == 16) memcpy(p + k * bytes + 8, &v, 8);
     }
-    if (!page) return;
+    if (!page) {
+        keep_origin(a->f->wk, p, a->bytes, origin);
+        return;
+    }
     for (uint32_t k = 0; k < a->bytes; k++) {
         bad += p[k] != 0xff;
         in_part |= p[k] != 0xff && p[k];
@@ -410,7 +436,8 @@ static void arg_lane(const struct emu_arg *a, struct emu_frame *from, struct emu
             uint32_t n = MG_MIN(a->bytes, 8);
             memcpy(&have, local_bits(from, lane, from->local_at + a->from), n);
             v = n < 8 ? ~have & ((1ull << 8 * n) - 1) : ~have;
-            origin = EMU_ORIGIN(EMU_ORIGIN_LOCAL, 0);
+            origin = kept_origin(from->wk, local_bits(from, lane, from->local_at + a->from), n);
+            if (!origin) origin = EMU_ORIGIN(EMU_ORIGIN_LOCAL, 0);
         }
         emu_defined_put(to, &d, lane, v, origin);
         return;
@@ -418,12 +445,15 @@ static void arg_lane(const struct emu_arg *a, struct emu_frame *from, struct emu
     uint64_t at = to->local_at + a->to;
     touched(to->w->cta, at, a->bytes);
     if (!a->from_reg) {
-        memmove(local_bits(to, lane, at), local_bits(from, lane, from->local_at + a->from), a->bytes);
+        const uint8_t *p = local_bits(from, lane, from->local_at + a->from);
+        memmove(local_bits(to, lane, at), p, a->bytes);
+        if (from->wk->kept.n) keep_origin(from->wk, local_bits(to, lane, at), a->bytes, kept_origin(from->wk, p, a->bytes));
         return;
     }
     v = ~v;
     memset(local_bits(to, lane, at), v == UINT64_MAX ? 0xff : 0, a->bytes);
     memcpy(local_bits(to, lane, at), &v, MG_MIN(a->bytes, 8));
+    if (~v) keep_origin(from->wk, local_bits(to, lane, at), a->bytes, origin);
 }
 
 void emu_defined_arg(const struct emu_arg *a, struct emu_frame *from, struct emu_frame *to, uint32_t mask)

@@ -334,6 +334,7 @@ struct emu_worker { /* one thread working on one launch */
     struct emu_room *room; /* memory kept for the next launch */
     void *compiled;        /* the compiler's own */
     struct emu_findings *found; /* --check */
+    struct mg_map kept;    /* --check: bytes of shared and local memory (their shadow) -> origin of what was stored there undefined */
     struct mg_map origins, stores; /* --check: origin -> address first seen; site -> number of a store of undefined values */
     jmp_buf out;
 };

@@ -448,6 +448,7 @@ static void work(struct emu_launch *l, uint32_t ix)
     if (wk->compiled) wk->dev->compiler->worker_end(wk);
     if (wk->found) emu_check_worker_end(wk);
     mg_map_release(&wk->origins);
+    mg_map_release(&wk->kept);
     mg_map_release(&wk->stores);
     emu_room_put(l->dev, ix, wk->room);
     free(wk->ranges);
