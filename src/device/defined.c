@@ -13,6 +13,8 @@ _Atomic(mg_page_slot *) *mg_page_table;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mg_page *spare; /* never given back to the system: a kernel may still look at one */
+static struct mg_page *retired; /* given up by one kernel, while others may hold them */
+static uint32_t n_running;
 
 static void *map(uint64_t bytes)
 {
@@ -64,6 +66,7 @@ static void give_page(struct mg_page *p)
 {
     uint8_t *who = atomic_load(&p->who);
     if (who) memset(who, 0, MG_PAGE_WORDS);
+    atomic_store(&p->looks, 0);
     pthread_mutex_lock(&lock);
     p->next = spare;
     spare = p;
@@ -81,6 +84,49 @@ static struct mg_page *open_slot(mg_page_slot *s)
         if (atomic_compare_exchange_strong(s, &was, (uintptr_t)p)) return p;
         give_page(p);
     }
+}
+
+bool mg_page_try_defined(uint64_t address, struct mg_page *p)
+{
+    enum { OFTEN = 32, SELDOM = 4096 };
+    uint32_t n = atomic_fetch_add_explicit(&p->looks, 1, memory_order_relaxed) + 1;
+    if (n % SELDOM && (n > 16 * OFTEN || n % OFTEN)) return false;
+    uint64_t all = UINT64_MAX, v;
+    for (uint32_t i = 0; i < MG_PAGE_BYTES; i += 8) {
+        memcpy(&v, p->bits + i, 8);
+        all &= v;
+    }
+    mg_page_slot *s = all == UINT64_MAX ? slot_of(address) : NULL;
+    uintptr_t was = (uintptr_t)p;
+    if (!s || !atomic_compare_exchange_strong(s, &was, MG_PAGE_DEFINED)) return false;
+    pthread_mutex_lock(&lock);
+    p->next = retired;
+    retired = p;
+    pthread_mutex_unlock(&lock);
+    return true;
+}
+
+void mg_defined_enter(void)
+{
+    struct mg_page *list = NULL;
+    pthread_mutex_lock(&lock);
+    if (!n_running++) {
+        list = retired;
+        retired = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    while (list) {
+        struct mg_page *next = list->next;
+        give_page(list);
+        list = next;
+    }
+}
+
+void mg_defined_leave(void)
+{
+    pthread_mutex_lock(&lock);
+    n_running--;
+    pthread_mutex_unlock(&lock);
 }
 
 struct mg_page *mg_page_open(uint64_t address)

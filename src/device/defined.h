@@ -26,7 +26,8 @@
 struct mg_page {
     uint8_t bits[MG_PAGE_BYTES];
     _Atomic(uint8_t *) who;    /* of each 4 bytes: the store that left undefined bits there, 0: none; NULL: none at all */
-    struct mg_page *next;      /* free */
+    _Atomic uint32_t looks;    /* since it was made: now and then it is asked whether it is wholly defined by now */
+    struct mg_page *next;      /* free, or retired */
 };
 #define MG_PAGE_DEFINED ((uintptr_t)0)
 #define MG_PAGE_FRESH ((uintptr_t)1)
@@ -50,6 +51,11 @@ static inline uintptr_t mg_page_of(uint64_t address)
     return row ? atomic_load_explicit(&row[address >> MG_PAGE_SHIFT & ((1u << MG_PAGE_LOW) - 1)], memory_order_acquire) : MG_PAGE_DEFINED;
 }
 struct mg_page *mg_page_open(uint64_t address);        /* made where there is none; NULL: out of memory */
+/* Is it wholly defined? Looked for at some of the calls; then nothing is kept of the page any more. */
+bool mg_page_try_defined(uint64_t address, struct mg_page *p);
+/* Around each launch: pages that were given up while kernels ran are used again when none does. */
+void mg_defined_enter(void);
+void mg_defined_leave(void);
 void mg_page_who(struct mg_page *p, uint64_t address, uint32_t bytes, uint8_t store);
 
 /* Stores of undefined bits. */

@@ -16,12 +16,20 @@ static bool make_room(struct emu_frame *f)
     struct emu_shade *s = calloc(1, sizeof *s);
     if (!s) return false;
     s->marks = calloc(n, sizeof *s->marks);
-    s->bits = malloc(n * sizeof *s->bits);
-    s->origin = malloc(n * sizeof *s->origin);
     f->shade = s;
-    if (s->marks && s->bits && s->origin) return true;
+    if (s->marks) return true;
     emu_defined_free(f);
     return false;
+}
+
+/* Bits and origins, once there is something undefined to be kept. Without memory for them it counts as defined. */
+static bool make_bits(struct emu_frame *f)
+{
+    struct emu_shade *s = f->shade;
+    uint32_t n = f->fn->n_marks;
+    if (!s->bits) s->bits = malloc(n * sizeof *s->bits);
+    if (!s->origin) s->origin = malloc(n * sizeof *s->origin);
+    return s->bits && s->origin;
 }
 
 void emu_defined_enter(struct emu_frame *f)
@@ -66,7 +74,7 @@ void emu_defined_put(struct emu_frame *f, const struct emu_def_opnd *d, uint32_t
 {
     struct emu_mark *m = &f->shade->marks[d->mark];
     bits &= all_of(d->bits);
-    if (!d->mark || !bits) {
+    if (!d->mark || !bits || !make_bits(f)) {
         m->some &= ~(1u << lane);
         return;
     }

@@ -138,7 +138,10 @@ static bool all_defined(const struct access *a)
     hi += a->bytes - 1;
     if (hi - lo > 64 * MG_PAGE_BYTES) return false;
     for (uint64_t at = lo & ~(uint64_t)(MG_PAGE_BYTES - 1); at <= hi; at += MG_PAGE_BYTES)
-        if (mg_page_of(at) != MG_PAGE_DEFINED) return false;
+    {
+        uintptr_t s = mg_page_of(at);
+        if (s != MG_PAGE_DEFINED && (s == MG_PAGE_FRESH || !mg_page_try_defined(at, (struct mg_page *)s))) return false;
+    }
     return true;
 }
 
@@ -167,7 +170,7 @@ static const uint8_t *read_bits(const struct access *a, uint32_t lane, unsigned 
     return at + a->bytes <= MG_PAGE_BYTES ? ((const struct mg_page *)s)->bits + at : NULL;
 }
 
-static bool is_whole(const uint8_t *p, uint32_t bytes)
+static inline __attribute__((always_inline)) bool is_whole(const uint8_t *p, uint32_t bytes)
 {
     uint64_t v[4] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
     switch (bytes) {
@@ -232,6 +235,26 @@ static void load_lane(const struct access *a, uint32_t lane, const uint8_t *p, u
     }
 }
 
+/* Shared memory, words that all lie inside: at once. */
+static bool shared_defined(const struct access *a)
+{
+    const struct emu_frame *f = a->f;
+    const uint8_t *p = f->w->cta->defined->shared;
+    uint32_t all = UINT32_MAX, outside = 0;
+    if (a->op->space != MG_SPACE_shared || (a->bytes != 4 && a->bytes != 8 && a->bytes != 16) || f->shared_bytes < a->bytes) return false;
+    uint64_t last = f->shared_bytes - a->bytes;
+    EMU_FOR_LANES(i, a->mask) outside |= a->ea[i] > last;
+    if (outside) return false;
+    for (uint32_t k = 0; k < a->bytes; k += 4)
+        EMU_FOR_LANES(i, a->mask)
+        {
+            uint32_t v;
+            memcpy(&v, p + a->ea[i] + k, 4);
+            all &= v;
+        }
+    return all == UINT32_MAX;
+}
+
 void emu_defined_load(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     struct access a;
@@ -239,7 +262,7 @@ void emu_defined_load(const struct emu_alu *o, char *regs, uint32_t mask)
     const struct emu_def *d = a.op->ext;
     uint32_t bad = 0, m = a.mask;
     if (!m) return;
-    if (a.op->space == MG_SPACE_param || a.op->space == MG_SPACE_const || (a.op->space == MG_SPACE_global && all_defined(&a))) {
+    if (a.op->space == MG_SPACE_param || a.op->space == MG_SPACE_const || (a.op->space == MG_SPACE_global && all_defined(&a)) || shared_defined(&a)) {
         for (uint32_t k = 0; k < d->n_dst; k++) emu_defined_clear(a.f, d->dst[k].mark, m);
         return;
     }

@@ -23,6 +23,7 @@
 
 #include "base/io.h"
 #include "base/thread.h"
+#include "device/defined.h"
 #include "device/mem.h"
 
 #define ROUND_UP(x, a) (((x) + (a) - 1) & ~((uint64_t)(a) - 1))
@@ -652,6 +653,7 @@ void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_la
     } else if (prepare(dev, l, e, fault)) {
         struct emu_pool *p = e->n_ctas > 1 && dev->n_workers > 1 ? pool_get(dev) : NULL;
         atomic_store(&e->joined, 1);
+        if (dev->opts.check) mg_defined_enter();
         if (p) {
             e->cpu = sched_getcpu();
             pthread_mutex_lock(&p->lock);
@@ -674,6 +676,7 @@ void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_la
             wait_for_workers(p, e);
         }
         if (dev->compiler) dev->compiler->end(e);
+        if (dev->opts.check) mg_defined_leave();
         emu_print_flush(dev);
         if (e->grid_workspace) mg_mem_free(e->grid_workspace);
         if (e->found) emu_check_launch_end(e, stats);
