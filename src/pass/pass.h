@@ -54,12 +54,14 @@ const struct mg_pass *mg_pass_at(uint32_t ix); /* NULL past the last */
  *   +0  u64 counters  ──► +128             +8*i  u64 address of symbols[i] in the app's image
  *   +8  u64 symbols   ──►
  *   +16 u64 words[MG_CTX_WORDS]  what tools ask for per launch
+ *   +120 u64 spoilt              0; what kernels store there when guard words beside theirs in shared memory have changed
  *   +128 u64 counters, right behind the block: code may go there without asking
  */
 #define MG_CTX_COUNTERS 0
 #define MG_CTX_SYMBOLS 8
 #define MG_CTX_WORDS 16
-#define MG_CTX_N_WORDS 14
+#define MG_CTX_N_WORDS 13
+#define MG_CTX_SPOILT 120 /* not 0: words of ours in shared memory were written by somebody else (a GPU) */
 #define MG_CTX_BYTES 128
 
 struct mg_twin_symbol { char *name; bool is_func; }; /* owner: twin */

@@ -168,6 +168,7 @@ bool mg_rc_all_drain(const struct mg_rfunc *f);
 /* The same for a whole warp in a function that counts nowhere else; goes to out where there is nothing. */
 void mg_shared_drain_all(struct mg_rfunc *f, struct mg_rrange r, mg_id mask, mg_id out);
 void mg_shared_drain(struct mg_rfunc *f, struct mg_rrange r, mg_id base, mg_id mask, mg_id rank, mg_id mine);
+#define MG_SHARED_GUARD 0x5a17b10c /* what stands beside words of ours in shared memory */
 static inline struct mg_rrange mg_shared_whole_range(const struct mg_rfunc *f) { return (struct mg_rrange){.loop = UINT32_MAX, .n = f->n_shared}; }
 /* Zeroes in front of x.at, by all threads of the CTA. */
 void mg_shared_clear_range(struct mg_rfunc *f, struct mg_rrange r);

@@ -18,6 +18,8 @@
  * in the midst where it goes around, so that who leaves at once does nothing: then the loop around it counts its own as well.
  * In front of a brkpt, which ends the kernel on a GPU, no round is counted; one more round of a wait for an mbarrier, which hardly
  * ever is, goes to memory at once.
+ * Guard words stand in front of them and behind (an application that writes past its arrays hits those first): stored when they are
+ * cleared, looked at when they are drained; where one is not what it was the launch's context block is told, and it has no counts.
  * What lies behind moves by whole kilobytes, so that it is aligned as ever: programs read arrays of words by fours because
  * they happen to lie well.
  *
@@ -35,7 +37,7 @@
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
 
-enum { MOST_BYTES = 4096, MOST_SHARED = 49152, KEPT = 1024, MOST_ROUNDS = 1 << 12, MOST_STEPS = (1 << 9) - 1, BASE_FROM = 8 };
+enum { MOST_BYTES = 4096, MOST_SHARED = 49152, KEPT = 1024, MOST_ROUNDS = 1 << 12, MOST_STEPS = (1 << 9) - 1, BASE_FROM = 8, GUARDS = 1 /* word on either side, the outermost of the variable */, WARP = 32, GUARD = MG_SHARED_GUARD };
 
 uint32_t mg_shared_whole(uint32_t bytes) { return (bytes + KEPT - 1) / KEPT * KEPT; }
 
@@ -68,17 +70,21 @@ uint32_t mg_shared_loop(const struct mg_rfunc *f, uint32_t counter)
 bool mg_shared_takes(const struct mg_rfunc *f, uint32_t counter)
 {
     const struct mg_count *k = &f->plan->list[counter];
-    if ((k->kind == MG_COUNT_IV && k->carries) || f->n_shared == MOST_BYTES / 4 - 1) return false;
+    if ((k->kind == MG_COUNT_IV && k->carries) || f->n_shared == MOST_BYTES / 4 - 1 - 2 * GUARDS - WARP) return false;
     for (uint32_t loop = mg_shared_loop(f, counter); loop != MG_NO_LOOP; loop = f->plan->loops->loops[loop].parent)
         if (f->plan->loops->loops[loop].n_headers != 1) return false;
     return true;
 }
 
-/* Where the words begin. */
+/* Bytes from where the variable begins to word i. */
+static int64_t off(uint32_t i) { return 4 * ((int64_t)i + GUARDS); }
+static uint32_t behind(const struct mg_rfunc *f) { return (uint32_t)f->x.m->vars.at[f->shared].dims[0] - GUARDS; }
+
+/* Where the variable begins. */
 static struct mg_opnd begin_of(const struct mg_rfunc *f) { return f->shared_base ? R(f->shared_base) : (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared}; }
 static struct mg_opnd word_of(const struct mg_rfunc *f, uint32_t i)
 {
-    return f->shared_base ? mg_o_addr_reg(f->shared_base, 4 * (int64_t)i) : mg_o_addr_var(f->shared, 4 * (int64_t)i);
+    return f->shared_base ? mg_o_addr_reg(f->shared_base, off(i)) : mg_o_addr_var(f->shared, off(i));
 }
 
 void mg_shared_event(struct mg_rfunc *f, const struct mg_rc *c)
@@ -111,13 +117,13 @@ void mg_shared_steps(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, s
 
 bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_blocks_opts *o, uint32_t words)
 {
-    return m->sm >= 70 && o->scope == MG_COUNT_FULL && 4 * words <= MOST_BYTES && mg_shared_room(m, 4 * words + KEPT) != 0;
+    return m->sm >= 70 && o->scope == MG_COUNT_FULL && 4 * words <= MOST_BYTES && mg_shared_room(m, 4 * words + 2 * KEPT) != 0;
 }
 
 void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, struct mg_carry *y, uint32_t i, mg_id p)
 {
     struct mg_emit *x = &f->x;
-    struct mg_opnd word = mg_o_addr_var(kernel->shared, 4 * (int64_t)i);
+    struct mg_opnd word = mg_o_addr_var(kernel->shared, off(i));
     mg_id old = mg_rc_t32(f, 5), half = mg_rc_tp(f, 0);
     mg_emit_guard(x, p, false);
     EMIT("atom.shared.add.u32", R(old), word, I(1));
@@ -169,10 +175,30 @@ static void clear_by(struct mg_rfunc *f, struct mg_rrange r, mg_id i, mg_id n)
     mg_rc_branch(f, p, false, done);
     EMIT("mov.u32", R(at), begin_of(f));
     EMIT("mad.lo.u32", R(at), R(i), I(4), R(at));
-    EMIT("st.shared.u32", mg_o_addr_reg(at, 4 * (int64_t)r.first), I(0));
+    EMIT("st.shared.u32", mg_o_addr_reg(at, off(r.first)), I(0));
     EMIT("add.u32", R(i), R(i), R(n));
     mg_rc_branch(f, 0, false, again);
     mg_rc_put_label(f, done);
+}
+
+/* The guard word next to ours: in front, behind. */
+static struct mg_opnd guard_of(const struct mg_rfunc *f, uint32_t side)
+{
+    int64_t at = 4 * (int64_t)(side ? behind(f) : GUARDS - 1);
+    return f->shared_base ? mg_o_addr_reg(f->shared_base, at) : mg_o_addr_var(f->shared, at);
+}
+
+static void look_at_guards(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    mg_id front = mg_rc_t32(f, 7), back = mg_rc_t32(f, 8), p = mg_rc_tp(f, 1);
+    EMIT("ld.volatile.shared.u32", R(front), guard_of(f, 0));
+    EMIT("ld.volatile.shared.u32", R(back), guard_of(f, 1));
+    EMIT("setp.ne.u32", R(p), R(front), I(GUARD));
+    EMIT("setp.ne.or.u32", R(p), R(back), I(GUARD), R(p));
+    mg_emit_guard(x, p, false);
+    EMIT("st.global.u64", mg_o_addr_reg(x->ctx, MG_CTX_SPOILT), I(1));
+    mg_emit_guard(x, 0, false);
 }
 
 /* at = address of this lane's word among the first 32. */
@@ -198,7 +224,8 @@ void mg_shared_clear(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     if (!f->n_shared) return;
-    f->shared = mg_shared_declare(x->m, f->n_near ? 0 : x->func, mg_shared_room(x->m, 4 * (f->n_shared + f->arrives)) / 4);
+    uint32_t words = (f->n_shared + f->arrives + WARP - 1) / WARP * WARP + 2 * GUARDS;
+    f->shared = mg_shared_declare(x->m, f->n_near ? 0 : x->func, mg_shared_whole(4 * words) / 4);
     if (f->n_shared >= BASE_FROM) f->shared_base = mg_emit_reg(x, "__mg_words", MG_TYPE_b32);
     struct mg_rrange all = mg_shared_whole_range(f);
     all.n += f->arrives;
@@ -211,6 +238,7 @@ void mg_shared_clear_range(struct mg_rfunc *f, struct mg_rrange r)
     struct mg_emit *x = &f->x;
     mg_id i = mg_rc_t32(f, 7), n = mg_rc_t32(f, 8), at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 1);
     if (f->shared_base) load_base(f);
+    for (uint32_t side = 0; side < 2; side++) EMIT("st.shared.u32", guard_of(f, side), I(GUARD)); /* by all, with the same value */
     if (r.n <= MG_SHARED_FEW && !f->n_near) {
         EMIT("activemask.b32", R(n));
         EMIT("setp.ne.u32", R(p), R(n), I(-1));
@@ -222,7 +250,7 @@ void mg_shared_clear_range(struct mg_rfunc *f, struct mg_rrange r)
         clear_by(f, r, i, n);
         mg_rc_end_apart(f, a);
         lane_word(f, at, i);
-        for (uint32_t k = 0; k < r.n; k += 32) EMIT("st.shared.u32", mg_o_addr_reg(at, 4 * ((int64_t)r.first + k)), I(0));
+        for (uint32_t k = 0; k < r.n; k += 32) EMIT("st.shared.u32", mg_o_addr_reg(at, off(r.first + k)), I(0));
     } else {
         number_threads(f, i, n);
         clear_by(f, r, i, n);
@@ -235,10 +263,11 @@ void mg_shared_drain_all(struct mg_rfunc *f, struct mg_rrange r, mg_id mask, mg_
     struct mg_emit *x = &f->x;
     mg_id lane = mg_rc_t32(f, 7), at = mg_rc_t32(f, 8), any = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), to = mg_rc_t64(f, 2), wide = mg_rc_t64(f, 1);
     uint32_t n = (r.n + 31) / 32;
+    look_at_guards(f);
     lane_word(f, at, lane);
     for (uint32_t k = 0; k < n; k++) {
         mg_id v = mg_rc_temp(f, &f->t.sums[k], "__mg_t", MG_TYPE_b32);
-        EMIT("ld.volatile.shared.u32", R(v), mg_o_addr_reg(at, 4 * ((int64_t)r.first + 32 * k)));
+        EMIT("ld.volatile.shared.u32", R(v), mg_o_addr_reg(at, off(r.first + 32 * k)));
         if (k) EMIT("or.b32", R(any), R(any), R(v));
         else EMIT("mov.b32", R(any), R(v));
     }
@@ -251,7 +280,7 @@ void mg_shared_drain_all(struct mg_rfunc *f, struct mg_rrange r, mg_id mask, mg_
         mg_id v = f->t.sums[k];
         EMIT("setp.ne.u32", R(p), R(v), I(0));
         mg_emit_guard(x, p, false);
-        EMIT("atom.shared.exch.b32", R(v), mg_o_addr_reg(at, 4 * ((int64_t)r.first + 32 * k)), I(0));
+        EMIT("atom.shared.exch.b32", R(v), mg_o_addr_reg(at, off(r.first + 32 * k)), I(0));
         EMIT("cvt.u64.u32", R(wide), R(v));
         EMIT("red.global.add.u64", mg_o_addr_reg(to, MG_CTX_BYTES + 8 * ((int64_t)f->at + f->shared_slot + r.first + 32 * k)), R(wide));
         mg_emit_guard(x, 0, false);
@@ -263,6 +292,7 @@ void mg_shared_drain(struct mg_rfunc *f, struct mg_rrange r, mg_id base, mg_id m
     struct mg_emit *x = &f->x;
     mg_id i = mg_rc_t32(f, 7), at = mg_rc_t32(f, 8), v = mg_rc_t32(f, 9), n = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), wide = mg_rc_t64(f, 1), to = mg_rc_t64(f, 2);
     mg_id again = mg_rc_label(f), done = mg_rc_label(f);
+    look_at_guards(f);
     mg_rc_own(f, n, mask, n); /* groups that come together here keep their own steps */
     EMIT("popc.b32", R(n), R(n));
     EMIT("mov.u32", R(i), R(rank));
@@ -271,7 +301,7 @@ void mg_shared_drain(struct mg_rfunc *f, struct mg_rrange r, mg_id base, mg_id m
     mg_rc_branch(f, p, false, done);
     EMIT("mov.u32", R(at), begin_of(f));
     EMIT("mad.lo.u32", R(at), R(i), I(4), R(at));
-    EMIT("atom.shared.exch.b32", R(v), mg_o_addr_reg(at, 4 * (int64_t)r.first), I(0));
+    EMIT("atom.shared.exch.b32", R(v), mg_o_addr_reg(at, off(r.first)), I(0));
     EMIT("setp.ne.u32", R(p), R(v), I(0));
     if (mine) EMIT("and.pred", R(p), R(p), R(mine));
     EMIT("cvt.u64.u32", R(wide), R(v));
@@ -304,7 +334,7 @@ void mg_shared_leave(struct mg_rfunc *f, bool whole, mg_id mask, mg_id rank, mg_
     EMIT("mad.lo.u32", R(at), R(rank), I(4), R(at)); /* an address that ptxas cannot tell from those of events, which stay in front of it */
     EMIT("mov.u32", R(old), I(0));
     mg_emit_guard(x, p, false);
-    EMIT("atom.shared.add.u32", R(old), mg_o_addr_reg(at, 4 * (int64_t)f->n_shared), R(n));
+    EMIT("atom.shared.add.u32", R(old), mg_o_addr_reg(at, off(f->n_shared)), R(n));
     mg_emit_guard(x, 0, false);
     EMIT("add.u32", R(old), R(old), R(n));
     EMIT("setp.eq.and.u32", R(p), R(old), R(all), R(p));

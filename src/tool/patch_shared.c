@@ -18,7 +18,7 @@
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)
 
-enum { MOST_BYTES = 8192, MOST_ROUNDS = 1 << 20, CALLEE_ROUNDS = 1 << 12, WARP = 32 };
+enum { MOST_BYTES = 8192, MOST_ROUNDS = 1 << 20, CALLEE_ROUNDS = 1 << 12, WARP = 32, GUARDS = 1 /* word in front of ours and behind, looked at when all have left */, GUARD = MG_SHARED_GUARD };
 
 /* Is there dynamic shared memory, which would move; or a variable of an odd size, so that it may matter where the assembler
  * puts ours among them (with it there, and added to, sdk_eigenvalues computes something else on an H200; why is not known: docs/measured.md). */
@@ -67,7 +67,7 @@ static uint32_t word_of(struct mg_code_at *at, uint32_t first, uint32_t n)
     uint32_t from = first, to = first + n;
     for (uint32_t i = 0; i < p->rows.n; i++)
         if (first >= p->rows.at[i].first && first < p->rows.at[i].first + p->rows.at[i].n) from = p->rows.at[i].first, to = MG_MAX(to, from + p->rows.at[i].n);
-    if (k->cells.n + (to - from) + WARP + 1 > MOST_BYTES / 4) return 0; /* one is what callees note their work in */
+    if (k->cells.n + (to - from) + WARP + 1 + 2 * GUARDS > MOST_BYTES / 4) return 0; /* one is what callees note their work in */
     for (uint32_t i = from; i < to; i++) {
         mg_map_set(&k->word_of, i, k->cells.n);
         *mg_vec_push(&k->cells) = i;
@@ -75,13 +75,14 @@ static uint32_t word_of(struct mg_code_at *at, uint32_t first, uint32_t n)
     return (uint32_t)k->cells.n - (to - first);
 }
 
-static struct mg_opnd word_at(const struct mg_patch *p, uint32_t word) { return mg_o_addr_var(p->near.var, 4 * (int64_t)word); }
+static struct mg_opnd word_at(const struct mg_patch *p, uint32_t word) { return mg_o_addr_var(p->near.var, 4 * ((int64_t)word + GUARDS)); }
 
 /* Address of the word that many behind the first. */
 static mg_id indexed(struct mg_code_at *at, mg_id ix)
 {
     mg_id r = mg_code_temp(at, MG_TYPE_b32);
     MG_PURE(at, "mov.u32", R(r), ((struct mg_opnd){.kind = MG_OPND_var, .id = at->p->near.var}));
+    MG_PURE(at, "add.u32", R(r), R(r), I(4 * GUARDS));
     MG_PURE(at, "mad.lo.u32", R(r), R(ix), I(4), R(r));
     return r;
 }
@@ -162,6 +163,7 @@ bool mg_near_lanes(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id ix)
     if (!*base) {
         *base = mg_code_reg(pro, MG_TYPE_b32);
         MG_PURE(pro, "mov.u32", R(*base), ((struct mg_opnd){.kind = MG_OPND_var, .id = at->p->near.var}));
+        MG_PURE(pro, "add.u32", R(*base), R(*base), I(4 * GUARDS));
     }
     MG_PURE(at, "mad.lo.u32", R(a), R(ix), I(4), R(*base));
     MG_CODE(at, "red.shared.add.u32", mg_o_addr_reg(a, 4 * (int64_t)word), I(1));
@@ -197,7 +199,7 @@ static void take(struct mg_code_at *at, mg_id first, mg_id step)
     mg_code_pop_guard(at);
     MG_CODE(at, "mov.u32", R(from), ((struct mg_opnd){.kind = MG_OPND_var, .id = p->near.var}));
     MG_CODE(at, "mad.lo.u32", R(from), R(i), I(4), R(from));
-    MG_CODE(at, "atom.shared.exch.b32", R(v), mg_o_addr_reg(from, 0), I(0));
+    MG_CODE(at, "atom.shared.exch.b32", R(v), mg_o_addr_reg(from, 4 * GUARDS), I(0));
     MG_CODE(at, "cvt.u64.u32", R(wide), R(v));
     MG_CODE(at, "setp.ne.u32", R(some), R(v), I(0));
     mg_code_push_guard(at, some, false);
@@ -218,6 +220,24 @@ static mg_id rank_of(struct mg_code_at *at)
     return r;
 }
 
+static struct mg_opnd guard_at(const struct mg_patch *p, bool back)
+{
+    return mg_o_addr_var(p->near.var, 4 * (back ? (int64_t)p->all->m->vars.at[p->near.var].dims[0] - GUARDS : GUARDS - 1));
+}
+
+/* Where one was written by somebody else, so may our words have been: the launch has no counts. */
+static void look_at_guards(struct mg_code_at *at)
+{
+    mg_id front = mg_code_temp(at, MG_TYPE_b32), back = mg_code_temp(at, MG_TYPE_b32), other = mg_code_temp(at, MG_TYPE_pred);
+    MG_CODE(at, "ld.volatile.shared.u32", R(front), guard_at(at->p, false));
+    MG_CODE(at, "ld.volatile.shared.u32", R(back), guard_at(at->p, true));
+    MG_CODE(at, "xor.b32", R(front), R(front), I(GUARD));
+    MG_CODE(at, "xor.b32", R(back), R(back), I(GUARD));
+    MG_CODE(at, "or.b32", R(front), R(front), R(back));
+    MG_CODE(at, "setp.ne.u32", R(other), R(front), I(0));
+    MG_GUARDED(at, other, "st.global.u64", mg_o_addr_reg(at->p->all->twin->ctx_reg[0], MG_CTX_SPOILT), I(1));
+}
+
 static void leave(struct mg_code_at *at, void *user)
 {
     mg_id old = mg_code_temp(at, MG_TYPE_b32), off = mg_code_temp(at, MG_TYPE_b32), last = mg_code_temp(at, MG_TYPE_pred), n, rank, lead, done = mg_code_label(at);
@@ -233,6 +253,7 @@ static void leave(struct mg_code_at *at, void *user)
     mg_code_push_guard(at, last, true);
     MG_CODE(at, "bra", mg_o_label(done));
     mg_code_pop_guard(at);
+    look_at_guards(at);
     take(at, rank, n);
     mg_code_place(at, done);
 }
@@ -262,6 +283,7 @@ static void enter(struct mg_patch *p)
     MG_CODE(at, "add.u32", R(i), R(i), R(n));
     MG_CODE(at, "bra", mg_o_label(again));
     mg_code_place(at, done);
+    for (int back = 0; back < 2; back++) MG_CODE(at, "st.shared.u32", guard_at(p, back), I(GUARD));
     MG_CODE(at, "bar.sync", I(0));
 }
 
@@ -324,7 +346,7 @@ void mg_near_end(struct mg_patch *p)
         count_rounds(p, f);
         if (f && k->funcs[f].base) note_work(mg_at_entry(p, f));
     }
-    p->all->m->vars.at[k->var].dims[0] = mg_shared_whole(4 * ((uint32_t)k->cells.n + k->has_work + WARP)) / 4; /* a row ends before its 32 lanes do */
+    p->all->m->vars.at[k->var].dims[0] = mg_shared_whole(4 * ((uint32_t)k->cells.n + k->has_work + WARP + 2 * GUARDS)) / 4; /* a row ends before its 32 lanes do */
     enter(p);
     mg_at_exits(p, 0, leave, NULL);
 }

@@ -5,6 +5,7 @@
  *   apart behind     the word behind each slot's counters
  *   apart counters   the counters themselves
  *   apart piece      check words in front of the first piece of each mapping
+ *   apart shared     a word in front of an array in shared memory, where words of Margay's may lie
  *   apart contexts N launches in N contexts, one after the other
  * "work" is launched before and after: 256 threads go 3 times round a loop at first, later once. */
 #include <stdint.h>
@@ -25,8 +26,12 @@ static const char ptx[] =
     ".visible .entry work(.param .u64 p)\n{\n.reg .pred %p<2>;\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;\n"
     "ld.param.u64 %rd1, [p];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.u64 %rd3, %rd1, %rd2;\nmov.u32 %r2, 0;\n"
     "LOOP: ld.global.u32 %r3, [%rd3];\nadd.u32 %r3, %r3, 1;\nst.global.u32 [%rd3], %r3;\nadd.u32 %r2, %r2, 1;\nsetp.lt.u32 %p1, %r2, %r3;\n@%p1 bra DONE;\nsetp.lt.u32 %p1, %r2, 3;\n@%p1 bra LOOP;\nDONE: ret;\n}\n"
-    ".visible .entry stray(.param .u64 p, .param .u64 v)\n{\n.reg .b64 %rd<3>;\nld.param.u64 %rd1, [p];\nld.param.u64 %rd2, [v];\nst.global.u64 [%rd1], %rd2;\nret;\n}\n";
-static void *work, *stray;
+    ".visible .entry stray(.param .u64 p, .param .u64 v)\n{\n.reg .b64 %rd<3>;\nld.param.u64 %rd1, [p];\nld.param.u64 %rd2, [v];\nst.global.u64 [%rd1], %rd2;\nret;\n}\n"
+    ".visible .entry share(.param .u64 off, .param .u32 n)\n{\n.reg .pred %p<3>;\n.reg .b32 %r<6>;\n.shared .align 16 .b8 s[1024];\n"
+    "ld.param.u32 %r1, [off];\nld.param.u32 %r5, [n];\nmov.u32 %r2, %tid.x;\nmov.u32 %r3, s;\nmov.u32 %r4, 0;\n"
+    "setp.ne.u32 %p1, %r2, 7;\n@%p1 bra ROUND;\nadd.u32 %r1, %r1, %r3;\nst.shared.u32 [%r1], %r2;\n"
+    "ROUND: add.u32 %r4, %r4, 1;\nsetp.lt.u32 %p2, %r4, %r5;\n@%p2 bra ROUND;\nbar.sync 0;\nret;\n}\n";
+static void *work, *stray, *share;
 static uint64_t buffer;
 
 static void run_work(void)
@@ -42,12 +47,20 @@ static void store(uint64_t at, uint64_t v)
     OK(cuLaunchKernel(stray, 1, 1, 1, 1, 1, 1, 0, NULL, args, NULL));
     OK(cuCtxSynchronize());
 }
+static void store_shared(int64_t off)
+{
+    unsigned n = 5;
+    void *args[] = {&off, &n};
+    OK(cuLaunchKernel(share, 2, 1, 1, 64, 1, 1, 0, NULL, args, NULL));
+    OK(cuCtxSynchronize());
+}
 static void load(void)
 {
     void *m;
     OK(cuModuleLoadData(&m, ptx));
     OK(cuModuleGetFunction(&work, m, "work"));
     OK(cuModuleGetFunction(&stray, m, "stray"));
+    OK(cuModuleGetFunction(&share, m, "share"));
     OK(cuMemAlloc_v2(&buffer, 1024));
 }
 
@@ -139,6 +152,7 @@ int main(int argc, char **argv)
     usleep(20000);
     read_maps();
     if (!strcmp(what, "far")) look_far();
+    else if (!strcmp(what, "shared")) store_shared(0), store_shared(-4), store_shared(512);
     else if (strcmp(what, "work")) plant(what);
     usleep(150000); /* check words between pieces are looked at now and then */
     for (int i = 0; i < 2; i++) run_work();

@@ -61,6 +61,16 @@ for where in front behind counters; do
 done
 run piece --device nvidia -- ./apart piece
 [ $rc = 0 ] && python3 same.py emu.json piece.json 1 2>> err && grep -q "^margay: the program wrote into Margay's memory" err && echo "ok   piece" || { cat out; bad "piece: $rc"; }
+# words of ours in the CTA's shared memory, which the emulator lays in front of the kernel's: what hits the word between is seen
+run shared --device nvidia -t lanes -- ./apart shared
+[ $rc = 0 ] && python3 - <<'P' 2>> err && echo "ok   shared" || { cat out; bad "shared: $rc"; }
+import json
+r = json.load(open('shared.json'))
+of = [l for l in r['launches'] if r['kernels'][l['kernel']]['name'] == 'share']
+assert len(of) == 3 and all(l['complete'] for l in of), of
+assert [l['why'] is None for l in of] == [True, False, True] and of[1]['why'].startswith('the program wrote into it'), [l['why'] for l in of]
+assert r['coverage']['spoilt'] == 1, r['coverage']
+P
 run contexts --device nvidia -- ./apart contexts 6
 "$MARGAY" report contexts --json > out.json
 [ $rc = 0 ] && python3 - <<'P' 2>> err && echo "ok   contexts" || bad "contexts: $rc"

@@ -700,7 +700,7 @@ static const struct mg_tool wrong_tool = {.name = "wrong", .instrument = wrong};
 MG_TEST(patch_refusals)
 {
     static const char *const why[] = {"cell 7 was not reserved", "behind what ends a block", "asked for by analyze", "not of this kernel", "was not set",
-                                      "more than 14 words", "not this one", "bra cannot be skipped", "cells without a site"};
+                                      "more than 13 words", "not this one", "bra cannot be skipped", "cells without a site"};
     for (unsigned i = 0; i < MG_COUNT_OF(why); i++) {
         struct run *r = new_run(2, 33, 5);
         struct mg_tool_use uses[] = {{&spreads_tool, NULL}, {&wrong_tool, &i}};
