@@ -1,11 +1,14 @@
 /* Device memory of the software devices (mem.h).
  *
- * One range of address space is mapped without being backed; pages appear when they are touched
- * and go back to the system when a large allocation is freed; where an allocation holds 2 MiB whole,
- * large ones are asked for. Three balanced trees (treaps) hold
- * live allocations by address, free extents by address (to join neighbours) and free extents by
- * size (best fit). Extents are multiples of 256 bytes; the bytes an allocation asked for are its
- * exact bounds. The tables live outside the arena, so no kernel can reach them.
+ * Two ranges of address space are mapped without being backed: the program's arena and Margay's own. Pages
+ * appear when they are touched and go back to the system when an allocation is freed; where an allocation
+ * holds 2 MiB whole, large ones are asked for. Extents (extents.h) are multiples of 256 bytes; the bytes an
+ * allocation asked for are its exact bounds. The tables lie outside of the arenas, so no kernel can reach them.
+ *
+ *     program's arena    zone | allocation | zone   zone | allocation | zone   ...
+ *
+ * A red zone is address space that belongs to no allocation, so that who runs over an end is seen by the check
+ * that every access gets. What is freed stays unused until QUARANTINE_BYTES have been freed after it.
  */
 #include "device/mem.h"
 
@@ -18,170 +21,55 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define GRANULE 256u
-#define RETURN_BYTES (256u << 10) /* freed extents from this size on give their pages back */
+#include "base/vec.h"
+#include "device/extents.h"
+
+#define GRANULE MG_EXTENT_GRANULE
+#define PAGE 4096ull
+#define RETURN_BYTES (256u << 10) /* own memory: freed extents from this size on give their pages back */
 #define LARGE_PAGE (2ull << 20)
 #define DEFAULT_RESERVE (256ull << 30)
+#define OWN_RESERVE (64ull << 30)
+#define ZONE_LEAST 4096u
+#define ZONE_MOST (1u << 20)
+#define QUARANTINE_BYTES (1ull << 30) /* of address space, zones included */
 
-struct mem_node { /* of one tree; a free extent is in two of them */
-    struct mem_node *child[2];
-    uint64_t key, key2;
-    uint32_t priority;
-    uint64_t span;         /* bytes of the extent, a multiple of GRANULE */
-    struct mg_alloc alloc; /* live allocations */
-};
+struct range { uint64_t lo, hi; struct mg_extents free; struct mg_extent *live; };
+struct freed { uint64_t start, span; struct mg_alloc alloc; }; /* start, span: with its zones */
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-static struct mem_node *live, *free_by_address, *free_by_size;
-static uint64_t arena_lo, arena_hi, live_bytes, limit_bytes, next_id = 1;
+static struct range program, own;
+static uint64_t live_bytes, limit_bytes, next_id = 1;
 static _Atomic uint64_t epoch = 1;
-static uint32_t random_state = 2463534242u;
+static MG_VEC(struct freed) quarantine; /* from first_freed on, oldest first */
+static uint32_t first_freed;
+static uint64_t quarantine_bytes;
 
-/* ---- trees ---------------------------------------------------------------------------------- */
+/* ---- arenas --------------------------------------------------------------------------------- */
 
-static int compare(const struct mem_node *n, uint64_t key, uint64_t key2)
+static bool reserve_range(struct range *r, uint64_t reserve)
 {
-    if (key != n->key) return key < n->key ? -1 : 1;
-    return key2 == n->key2 ? 0 : key2 < n->key2 ? -1 : 1;
-}
-
-static struct mem_node *rotate(struct mem_node *n, int up)
-{
-    struct mem_node *c = n->child[up];
-    n->child[up] = c->child[!up];
-    c->child[!up] = n;
-    return c;
-}
-
-static struct mem_node *insert(struct mem_node *root, struct mem_node *n)
-{
-    if (!root) return n;
-    int side = compare(root, n->key, n->key2) > 0;
-    root->child[side] = insert(root->child[side], n);
-    return root->child[side]->priority > root->priority ? rotate(root, side) : root;
-}
-
-static struct mem_node *join(struct mem_node *a, struct mem_node *b)
-{
-    if (!a || !b) return a ? a : b;
-    if (a->priority > b->priority) {
-        a->child[1] = join(a->child[1], b);
-        return a;
-    }
-    b->child[0] = join(a, b->child[0]);
-    return b;
-}
-
-static struct mem_node *removed(struct mem_node *root, uint64_t key, uint64_t key2, struct mem_node **out)
-{
-    if (!root) return NULL;
-    int c = compare(root, key, key2);
-    if (c == 0) {
-        *out = root;
-        return join(root->child[0], root->child[1]);
-    }
-    root->child[c > 0] = removed(root->child[c > 0], key, key2, out);
-    return root;
-}
-
-/* Greatest node with key <= key. */
-static struct mem_node *at_or_below(struct mem_node *n, uint64_t key)
-{
-    struct mem_node *best = NULL;
-    while (n) {
-        if (n->key <= key) best = n, n = n->child[1];
-        else n = n->child[0];
-    }
-    return best;
-}
-
-/* Smallest node with (key, key2) >= given. */
-static struct mem_node *at_or_above(struct mem_node *n, uint64_t key, uint64_t key2)
-{
-    struct mem_node *best = NULL;
-    while (n) {
-        if (compare(n, key, key2) <= 0) best = n, n = n->child[0];
-        else n = n->child[1];
-    }
-    return best;
-}
-
-static struct mem_node *node_new(uint64_t key, uint64_t key2, uint64_t span)
-{
-    struct mem_node *n = calloc(1, sizeof *n);
-    if (!n) return NULL;
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 17;
-    random_state ^= random_state << 5;
-    *n = (struct mem_node){.key = key, .key2 = key2, .span = span, .priority = random_state};
-    return n;
-}
-
-/* ---- extents -------------------------------------------------------------------------------- */
-
-static bool give_extent(uint64_t base, uint64_t span)
-{
-    struct mem_node *below = base ? at_or_below(free_by_address, base - 1) : NULL, *gone = NULL;
-    struct mem_node *above = at_or_above(free_by_address, base + span, 0);
-    if (below && below->key + below->span == base) {
-        base = below->key;
-        span += below->span;
-        free_by_size = removed(free_by_size, below->span, below->key, &gone);
-        free(gone);
-        free_by_address = removed(free_by_address, below->key, 0, &gone);
-        free(gone);
-    }
-    if (above && above->key == base + span) {
-        span += above->span;
-        free_by_size = removed(free_by_size, above->span, above->key, &gone);
-        free(gone);
-        free_by_address = removed(free_by_address, above->key, 0, &gone);
-        free(gone);
-    }
-    struct mem_node *a = node_new(base, 0, span), *s = node_new(span, base, span);
-    if (!a || !s) { /* the extent is lost, nothing else */
-        free(a);
-        free(s);
-        return false;
-    }
-    free_by_address = insert(free_by_address, a);
-    free_by_size = insert(free_by_size, s);
-    return true;
-}
-
-static uint64_t take_extent(uint64_t span, uint64_t align)
-{
-    uint64_t need = align > GRANULE ? span + align - GRANULE : span;
-    struct mem_node *s = at_or_above(free_by_size, need, 0), *gone = NULL;
-    if (!s) return 0;
-    uint64_t base = s->key2, have = s->span;
-    free_by_size = removed(free_by_size, have, base, &gone);
-    free(gone);
-    free_by_address = removed(free_by_address, base, 0, &gone);
-    free(gone);
-    uint64_t at = (base + align - 1) & ~(align - 1);
-    if (at > base) give_extent(base, at - base);
-    if (base + have > at + span) give_extent(at + span, base + have - at - span);
-    return at;
-}
-
-/* ---- interface ------------------------------------------------------------------------------ */
-
-static bool init_locked(uint64_t reserve)
-{
-    if (arena_lo) return true;
-    if (!reserve) reserve = DEFAULT_RESERVE;
     for (; reserve >= (64ull << 20); reserve /= 2) {
         void *p = mmap(NULL, reserve, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED) continue;
         madvise(p, reserve, MADV_DONTDUMP);
-        arena_lo = ((uint64_t)p + 0x1fffff) & ~0x1fffffull;
-        arena_hi = ((uint64_t)p + reserve) & ~(uint64_t)(GRANULE - 1);
-        if (!limit_bytes) limit_bytes = arena_hi - arena_lo;
-        return give_extent(arena_lo, arena_hi - arena_lo);
+        r->lo = ((uint64_t)p + 0x1fffff) & ~0x1fffffull;
+        r->hi = ((uint64_t)p + reserve) & ~(uint64_t)(GRANULE - 1);
+        return mg_extent_give(&r->free, r->lo, r->hi - r->lo);
     }
     return false;
 }
+
+static bool init_locked(uint64_t reserve)
+{
+    if (program.lo) return own.lo != 0;
+    if (!reserve) reserve = DEFAULT_RESERVE;
+    if (!reserve_range(&program, reserve)) return false;
+    if (!limit_bytes) limit_bytes = program.hi - program.lo;
+    return reserve_range(&own, MG_MIN((program.hi - program.lo) / 4 + LARGE_PAGE, OWN_RESERVE));
+}
+
+/* ---- interface ------------------------------------------------------------------------------ */
 
 bool mg_mem_init(uint64_t reserve_bytes)
 {
@@ -196,15 +84,27 @@ bool mg_mem_init(uint64_t reserve_bytes)
 /* Memory that is not the arena's: the program's own, or mapped by the driver. */
 static bool is_foreign(enum mg_alloc_kind kind) { return kind == MG_ALLOC_REGISTERED || kind == MG_ALLOC_VMM; }
 
-static bool add_live(uint64_t base, uint64_t bytes, uint64_t span, enum mg_alloc_kind kind)
+static struct range *range_of(enum mg_alloc_kind kind) { return kind == MG_ALLOC_INTERNAL ? &own : &program; }
+
+static bool add_live(uint64_t base, uint64_t bytes, uint64_t span, uint32_t zone, enum mg_alloc_kind kind)
 {
-    struct mem_node *n = node_new(base, 0, span);
+    struct range *r = range_of(kind);
+    struct mg_extent *n = mg_extent_new(base, 0, span);
     if (!n) return false;
+    n->zone = zone;
     n->alloc = (struct mg_alloc){.base = base, .bytes = bytes, .id = next_id++, .kind = kind, .readonly = kind == MG_ALLOC_CONST};
-    live = insert(live, n);
-    live_bytes += is_foreign(kind) ? 0 : bytes;
+    r->live = mg_extent_insert(r->live, n);
+    live_bytes += is_foreign(kind) || r == &own ? 0 : bytes;
     atomic_fetch_add(&epoch, 1);
     return true;
+}
+
+/* Around the program's allocations. What kernels allocate themselves, in thousands, has little. */
+static uint32_t zone_of(enum mg_alloc_kind kind, uint64_t span)
+{
+    if (kind == MG_ALLOC_INTERNAL) return 0;
+    if (kind == MG_ALLOC_HEAP || kind == MG_ALLOC_RUNTIME) return GRANULE;
+    return (uint32_t)MG_MAX(MG_MIN(span / 4, ZONE_MOST) & ~(uint64_t)(GRANULE - 1), ZONE_LEAST);
 }
 
 /* Pages of 2 MiB for what lies in them whole: fewer faults, and kernels that stream or gather wait less for translations. */
@@ -214,6 +114,35 @@ static void use_large_pages(uint64_t base, uint64_t bytes)
     if (lo < hi) madvise((void *)lo, hi - lo, MADV_HUGEPAGE);
 }
 
+/* Ranges that have waited longest are free again, until what waits is no more than that. */
+static void release_freed(uint64_t most)
+{
+    while (quarantine_bytes > most) {
+        const struct freed *f = &quarantine.at[first_freed++];
+        quarantine_bytes -= f->span;
+        mg_extent_give(&program.free, f->start, f->span);
+    }
+    if (first_freed < 1024 || first_freed < quarantine.n / 2) return;
+    memmove(quarantine.at, quarantine.at + first_freed, (quarantine.n - first_freed) * sizeof *quarantine.at);
+    quarantine.n -= first_freed;
+    first_freed = 0;
+}
+
+/* Where address space is short what was freed is used again, then zones are as small as can be. */
+static uint64_t take(struct range *r, uint64_t span, uint64_t align, uint32_t *zone)
+{
+    uint64_t at = mg_extent_take(&r->free, span + 2ull * *zone, align, *zone);
+    if (!at && r == &program && quarantine_bytes) {
+        release_freed(0);
+        at = mg_extent_take(&r->free, span + 2ull * *zone, align, *zone);
+    }
+    if (!at && *zone > GRANULE) {
+        *zone = GRANULE;
+        at = mg_extent_take(&r->free, span + 2ull * *zone, align, *zone);
+    }
+    return at ? at + *zone : 0;
+}
+
 uint64_t mg_mem_alloc(uint64_t bytes, uint64_t align, enum mg_alloc_kind kind)
 {
     int saved = errno;
@@ -221,11 +150,13 @@ uint64_t mg_mem_alloc(uint64_t bytes, uint64_t align, enum mg_alloc_kind kind)
     if (align < GRANULE) align = GRANULE;
     if (align & (align - 1) || bytes > (1ull << 46)) return 0;
     uint64_t span = bytes ? (bytes + GRANULE - 1) & ~(uint64_t)(GRANULE - 1) : GRANULE;
+    uint32_t zone = zone_of(kind, span);
+    struct range *r = range_of(kind);
     pthread_rwlock_wrlock(&lock);
-    if (init_locked(0) && live_bytes + bytes <= limit_bytes) {
-        base = take_extent(span, align);
-        if (base && !add_live(base, bytes, span, kind)) {
-            give_extent(base, span);
+    if (init_locked(0) && (r == &own || live_bytes + bytes <= limit_bytes)) {
+        base = take(r, span, align, &zone);
+        if (base && !add_live(base, bytes, span, zone, kind)) {
+            mg_extent_give(&r->free, base - zone, span + 2ull * zone);
             base = 0;
         }
     }
@@ -235,18 +166,40 @@ uint64_t mg_mem_alloc(uint64_t bytes, uint64_t align, enum mg_alloc_kind kind)
     return base;
 }
 
-static bool remove_live(uint64_t base, bool registered)
+/* Its pages hold nothing of others: zones have a page at least. */
+static void give_back_pages(uint64_t base, uint64_t span) { madvise((void *)(base & ~(PAGE - 1)), ((base + span + PAGE - 1) & ~(PAGE - 1)) - (base & ~(PAGE - 1)), MADV_DONTNEED); }
+
+/* What nobody may use for a while. */
+static void quarantine_add(const struct mg_extent *n)
 {
-    struct mem_node *n = at_or_below(live, base), *gone = NULL;
+    uint64_t span = n->span + 2ull * n->zone;
+    *mg_vec_push(&quarantine) = (struct freed){n->key - n->zone, span, n->alloc};
+    quarantine_bytes += span;
+    release_freed(QUARANTINE_BYTES);
+}
+
+static void free_extent(struct range *r, const struct mg_extent *n)
+{
+    if (n->zone >= ZONE_LEAST) {
+        give_back_pages(n->key, n->span);
+        quarantine_add(n);
+        return;
+    }
+    uint64_t lo = (n->key + PAGE - 1) & ~(PAGE - 1), hi = (n->key + n->span) & ~(PAGE - 1);
+    if (n->span >= RETURN_BYTES) madvise((void *)lo, hi - lo, MADV_DONTNEED);
+    mg_extent_give(&r->free, n->key - n->zone, n->span + 2ull * n->zone);
+}
+
+static bool remove_live(struct range *r, uint64_t base, bool registered)
+{
+    struct mg_extent *n = mg_extent_at_or_below(r->live, base), *gone = NULL;
     if (!n || n->key != base || is_foreign(n->alloc.kind) != registered) return false;
-    live = removed(live, base, 0, &gone);
-    live_bytes -= registered ? 0 : gone->alloc.bytes;
+    r->live = mg_extent_removed(r->live, base, 0, &gone);
+    live_bytes -= registered || r == &own ? 0 : gone->alloc.bytes;
     atomic_fetch_add(&epoch, 1);
     if (!registered) {
         mg_defined_set(base, gone->span);
-        uint64_t lo = (base + 4095) & ~4095ull, hi = (base + gone->span) & ~4095ull;
-        if (gone->span >= RETURN_BYTES) madvise((void *)lo, hi - lo, MADV_DONTNEED);
-        give_extent(base, gone->span);
+        free_extent(r, gone);
     }
     free(gone);
     return true;
@@ -256,7 +209,7 @@ bool mg_mem_free(uint64_t base)
 {
     int saved = errno;
     pthread_rwlock_wrlock(&lock);
-    bool ok = remove_live(base, false);
+    bool ok = remove_live(&program, base, false) || remove_live(&own, base, false);
     pthread_rwlock_unlock(&lock);
     errno = saved;
     return ok;
@@ -264,14 +217,15 @@ bool mg_mem_free(uint64_t base)
 
 bool mg_mem_register(uint64_t base, uint64_t bytes) { return mg_mem_register_as(base, bytes, MG_ALLOC_REGISTERED); }
 
+static bool meets(const struct range *r, uint64_t base, uint64_t bytes) { return r->lo && base < r->hi && base + bytes > r->lo; }
+
 bool mg_mem_register_as(uint64_t base, uint64_t bytes, enum mg_alloc_kind kind)
 {
     if (!base || !bytes || base + bytes < base) return false;
     pthread_rwlock_wrlock(&lock);
-    struct mem_node *n = at_or_below(live, base + bytes - 1);
+    struct mg_extent *n = mg_extent_at_or_below(program.live, base + bytes - 1);
     bool overlaps = n && n->key + MG_MAX(n->span, 1) > base;
-    bool in_arena = arena_lo && base < arena_hi && base + bytes > arena_lo;
-    bool ok = !overlaps && !in_arena && is_foreign(kind) && add_live(base, bytes, bytes, kind);
+    bool ok = !overlaps && !meets(&program, base, bytes) && !meets(&own, base, bytes) && is_foreign(kind) && add_live(base, bytes, bytes, 0, kind);
     pthread_rwlock_unlock(&lock);
     return ok;
 }
@@ -279,32 +233,67 @@ bool mg_mem_register_as(uint64_t base, uint64_t bytes, enum mg_alloc_kind kind)
 bool mg_mem_unregister(uint64_t base)
 {
     pthread_rwlock_wrlock(&lock);
-    bool ok = remove_live(base, true);
+    bool ok = remove_live(&program, base, true);
     pthread_rwlock_unlock(&lock);
     return ok;
+}
+
+static bool find_in(const struct range *r, uint64_t address, struct mg_alloc *out)
+{
+    struct mg_extent *n = mg_extent_at_or_below(r->live, address);
+    if (!n || address - n->alloc.base >= MG_MAX(n->alloc.bytes, 1)) return false;
+    if (out) *out = n->alloc;
+    return true;
 }
 
 bool mg_mem_find(uint64_t address, struct mg_alloc *out)
 {
     pthread_rwlock_rdlock(&lock);
-    struct mem_node *n = at_or_below(live, address);
-    bool ok = n && address - n->alloc.base < MG_MAX(n->alloc.bytes, 1);
-    if (ok && out) *out = n->alloc;
+    bool ok = find_in(&program, address, out);
     pthread_rwlock_unlock(&lock);
     return ok;
+}
+
+bool mg_mem_find_any(uint64_t address, struct mg_alloc *out)
+{
+    pthread_rwlock_rdlock(&lock);
+    bool ok = find_in(&own, address, out) || find_in(&program, address, out);
+    pthread_rwlock_unlock(&lock);
+    return ok;
+}
+
+bool mg_mem_find_freed(uint64_t address, struct mg_alloc *out)
+{
+    bool ok = false;
+    pthread_rwlock_rdlock(&lock);
+    for (uint32_t i = quarantine.n; i > first_freed && !ok; i--) {
+        ok = address - quarantine.at[i - 1].alloc.base < quarantine.at[i - 1].alloc.bytes;
+        if (ok) *out = quarantine.at[i - 1].alloc;
+    }
+    pthread_rwlock_unlock(&lock);
+    return ok;
+}
+
+bool mg_mem_is_own(uint64_t address) { return address - own.lo < own.hi - own.lo; }
+
+void mg_mem_reuse_freed(void)
+{
+    pthread_rwlock_wrlock(&lock);
+    release_freed(0);
+    pthread_rwlock_unlock(&lock);
 }
 
 bool mg_mem_nearest(uint64_t address, struct mg_alloc *below, struct mg_alloc *above)
 {
     pthread_rwlock_rdlock(&lock);
-    struct mem_node *b = at_or_below(live, address), *a = at_or_above(live, address, 1);
+    struct mg_extent *b = mg_extent_at_or_below(program.live, address), *a = mg_extent_at_or_above(program.live, address, 1);
     if (below) *below = b ? b->alloc : (struct mg_alloc){0};
     if (above) *above = a ? a->alloc : (struct mg_alloc){0};
     pthread_rwlock_unlock(&lock);
     return b || a;
 }
 
-static void each(struct mem_node *n, void (*fn)(void *, const struct mg_alloc *), void *user)
+static void each(struct mg_extent *n, void (*fn)(void *, const struct mg_alloc *), void *user)
 {
     for (; n; n = n->child[1]) {
         each(n->child[0], fn, user);
@@ -315,7 +304,7 @@ static void each(struct mem_node *n, void (*fn)(void *, const struct mg_alloc *)
 void mg_mem_each(void (*fn)(void *user, const struct mg_alloc *a), void *user)
 {
     pthread_rwlock_rdlock(&lock);
-    each(live, fn, user);
+    each(program.live, fn, user);
     pthread_rwlock_unlock(&lock);
 }
 
@@ -337,7 +326,7 @@ void mg_mem_set_limit(uint64_t bytes)
 static bool change(uint64_t base, uint32_t tag, int readonly)
 {
     pthread_rwlock_wrlock(&lock);
-    struct mem_node *n = at_or_below(live, base);
+    struct mg_extent *n = mg_extent_at_or_below(program.live, base);
     bool ok = n && n->key == base;
     if (ok && readonly < 0) n->alloc.tag = tag;
     if (ok && readonly >= 0) n->alloc.readonly = readonly;
@@ -352,8 +341,8 @@ bool mg_mem_set_readonly(uint64_t base, bool readonly) { return change(base, 0, 
 
 void mg_mem_arena(uint64_t out[2])
 {
-    out[0] = arena_lo;
-    out[1] = arena_hi - arena_lo;
+    out[0] = program.lo;
+    out[1] = program.hi - program.lo;
 }
 
 uint64_t mg_mem_epoch(void) { return atomic_load_explicit(&epoch, memory_order_acquire); }

@@ -1,9 +1,10 @@
-/* Device memory of the software devices: one reserved arena of address space, live allocations in
- * a table that every access can be checked against. Shared by emulator and CPU device.
+/* Device memory of the software devices: two reserved arenas of address space, live allocations in a table that
+ * every access can be checked against. Shared by emulator and CPU device.
  *
- *   reserve ├── device allocations, module globals, pools, host-visible (pinned, managed) ──┤
+ *   program's  ├── device allocations, module globals, pools, host-visible (pinned, managed) ──┤  a red zone on each side of each
+ *   our own    ├── context blocks, counters, channels, frames ──┤  for inserted accesses alone
  *
- * Ordinary host memory that the program registers (cuMemHostRegister) is entered in the same table.
+ * Ordinary host memory that the program registers (cuMemHostRegister) is entered in the program's table.
  * Device addresses are host addresses. All calls are thread-safe.
  */
 #ifndef MG_DEVICE_MEM_H
@@ -13,7 +14,8 @@
 
 enum mg_alloc_kind {
     MG_ALLOC_DEVICE, MG_ALLOC_HOST /* pinned */, MG_ALLOC_REGISTERED, MG_ALLOC_MANAGED, MG_ALLOC_GLOBAL /* module variable */,
-    MG_ALLOC_CONST, MG_ALLOC_HEAP /* device malloc */, MG_ALLOC_INTERNAL /* ours: context blocks, counters */, MG_ALLOC_VMM
+    MG_ALLOC_CONST, MG_ALLOC_HEAP /* device malloc */, MG_ALLOC_INTERNAL /* ours: context blocks, counters; in the arena of our own */, MG_ALLOC_VMM,
+    MG_ALLOC_RUNTIME /* ours, for the program's instructions to reach: what device runtime calls hand out */
 };
 struct mg_alloc {
     uint64_t base, bytes;
@@ -30,10 +32,16 @@ bool mg_mem_free(uint64_t base);                        /* false: not the base o
 bool mg_mem_register(uint64_t base, uint64_t bytes);    /* host range; kind REGISTERED */
 bool mg_mem_register_as(uint64_t base, uint64_t bytes, enum mg_alloc_kind kind); /* REGISTERED or VMM (mapped by the driver) */
 bool mg_mem_unregister(uint64_t base);
-void mg_mem_arena(uint64_t out[2]);                     /* where it begins, bytes */
-bool mg_mem_find(uint64_t address, struct mg_alloc *out); /* live allocation that holds address */
-bool mg_mem_nearest(uint64_t address, struct mg_alloc *below, struct mg_alloc *above); /* for messages */
-/* Every live allocation in address order; fn must not allocate. */
+void mg_mem_arena(uint64_t out[2]);                     /* the program's: where it begins, bytes */
+bool mg_mem_find(uint64_t address, struct mg_alloc *out); /* the program's live allocation that holds address */
+bool mg_mem_find_any(uint64_t address, struct mg_alloc *out); /* ours, too: for inserted accesses */
+/* For messages: the program's allocations on both sides, one that was freed not long ago, is it in our arena? */
+bool mg_mem_nearest(uint64_t address, struct mg_alloc *below, struct mg_alloc *above);
+bool mg_mem_find_freed(uint64_t address, struct mg_alloc *out);
+bool mg_mem_is_own(uint64_t address);
+/* Ranges that were freed may be given out again at once (else after 1 GiB more). */
+void mg_mem_reuse_freed(void);
+/* Every live allocation of the program's in address order; fn must not allocate. */
 void mg_mem_each(void (*fn)(void *user, const struct mg_alloc *a), void *user);
 void mg_mem_totals(uint64_t *live_bytes, uint64_t *limit_bytes);
 void mg_mem_set_limit(uint64_t bytes);

@@ -14,7 +14,7 @@ static struct mg_cond_value *value_of(uint64_t handle)
 {
     struct mg_alloc a;
     struct mg_cond_value *v = (struct mg_cond_value *)(uintptr_t)handle;
-    return mg_mem_find(handle, &a) && a.base == handle && a.bytes >= sizeof *v && v->magic == MG_COND_MAGIC ? v : NULL;
+    return mg_mem_find_any(handle, &a) && a.base == handle && a.bytes >= sizeof *v && v->magic == MG_COND_MAGIC ? v : NULL;
 }
 
 /* A handle lives as long as the process: executable graphs outlive the graph it was made for. */

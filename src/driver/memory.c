@@ -97,7 +97,7 @@ bool mg_ptr_pageable(uint64_t p)
 bool mg_driver_allocation(uint64_t address, uint64_t *id, uint64_t *offset, uint64_t *bytes)
 {
     struct mg_alloc a;
-    if (!mg_mem_find(address, &a) || a.kind == MG_ALLOC_INTERNAL) return false;
+    if (!mg_mem_find(address, &a) || a.kind == MG_ALLOC_RUNTIME) return false;
     *id = a.id;
     *offset = address - a.base;
     *bytes = a.bytes;
@@ -286,7 +286,7 @@ static cu_result cuMemGetAddressRange_v2(cu_ptr *base, size_t *bytes, cu_ptr p)
 static cu_result pointer_attribute(void *out, int attr, cu_ptr p)
 {
     struct mg_alloc a;
-    bool found = mg_mem_find(p, &a) && a.kind != MG_ALLOC_INTERNAL && a.kind != MG_ALLOC_HEAP;
+    bool found = mg_mem_find(p, &a) && a.kind != MG_ALLOC_RUNTIME && a.kind != MG_ALLOC_HEAP;
     if (!found) return CUE_INVALID_VALUE;
     struct mg_dalloc copy = {0};
     mg_lock();

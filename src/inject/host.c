@@ -17,7 +17,7 @@ static void give_own(void *user, const struct mg_alloc *a)
         [MG_ALLOC_GLOBAL] = MG_HOST_VARIABLE, [MG_ALLOC_CONST] = MG_HOST_VARIABLE, [MG_ALLOC_HEAP] = MG_HOST_DEVICE, [MG_ALLOC_VMM] = MG_HOST_DEVICE,
     };
     struct walk *w = user;
-    if (a->kind != MG_ALLOC_INTERNAL)
+    if (a->kind != MG_ALLOC_RUNTIME)
         w->fn(&(struct mg_host_allocation){a->base, a->bytes, a->id, kinds[a->kind]}, w->user);
 }
 

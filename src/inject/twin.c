@@ -127,6 +127,7 @@ static bool instrument(struct mg_variant *v, struct mg_twin *t, struct mg_diag *
     for (uint32_t k = 0; k < n; k++)
         given[k] = (struct mg_tool_use){uses[k].tool, uses[k].conf};
     bool gpu = s->backend->send != NULL;
+    t->m->marked = !gpu;
     const char *channel = s->config.channel;
     const struct mg_tools_opts opts = {.size = sizeof opts, .sm = s->sm, .max_copies = gpu ? GPU_COPIES : 1, .reduce = gpu,
                                        .channel_every = channel && !strncmp(channel, "1/", 2) ? (uint32_t)strtoul(channel + 2, NULL, 10) : 0};

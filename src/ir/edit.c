@@ -17,7 +17,7 @@ mg_id mg_node_new(struct mg_module *m, const char *form, const struct mg_opnd *o
 mg_id mg_node_new_kind(struct mg_module *m, enum mg_node_kind kind, uint32_t ref)
 {
     mg_id id = m->nodes.n;
-    *mg_vec_push(&m->nodes) = (struct mg_node){.kind = (uint8_t)kind, .flags = MG_NF_META, .ref = ref};
+    *mg_vec_push(&m->nodes) = (struct mg_node){.kind = (uint8_t)kind, .flags = MG_NF_META | MG_NF_PROBE, .ref = ref};
     return id;
 }
 

@@ -83,6 +83,7 @@ enum mg_node_kind {
 enum mg_node_flags {
     MG_NF_GUARD_NOT = 1, /* @!p */
     MG_NF_META = 2,      /* inserted by us, invisible to every counter */
+    MG_NF_PROBE = 4,     /* inserted by us, as devices see it: survives printing (mg_module.marked), may reach Margay's memory */
 };
 
 struct mg_node { /* 32 bytes */
@@ -208,6 +209,7 @@ struct mg_module {
                                 * ptxas take the host's size, and has_address_size is 0 */
     uint8_t has_address_size;
     uint8_t map_f64_to_f32, debug, texmode_independent;
+    bool marked;               /* the text says which lines were inserted (MG_NF_PROBE): ptx/ptx.h */
     MG_VEC(struct mg_item) items;
     MG_VEC(struct mg_func) funcs;
     MG_VEC(struct mg_var) vars;
@@ -264,8 +266,8 @@ mg_id mg_module_add_regs(struct mg_module *m, mg_id func, const char *prefix, en
 void mg_module_add_item(struct mg_module *m, struct mg_item item); /* in front of the first function, so that every body sees it */
 mg_id mg_module_add_label(struct mg_module *m, mg_id func, const char *name);
 mg_id mg_opnd_alloc(struct mg_module *m, uint32_t n); /* n fresh consecutive operands */
-/* New unlinked instruction with operands copied in. Both mark it MG_NF_META: clear the flag of one
- * that takes an application instruction's place. */
+/* New unlinked instruction with operands copied in. Both mark it MG_NF_META and MG_NF_PROBE: clear the flags
+ * of one that takes an application instruction's place. */
 mg_id mg_node_new(struct mg_module *m, const char *form, const struct mg_opnd *opnds, uint32_t n);
 mg_id mg_node_new_kind(struct mg_module *m, enum mg_node_kind kind, uint32_t ref);
 void mg_node_insert_before(struct mg_module *m, mg_id func, mg_id at, mg_id node); /* at = 0: at the end */

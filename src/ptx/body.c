@@ -175,6 +175,7 @@ static bool target_list(struct parser *p, mg_str name, uint32_t line, bool *is_t
 static bool label(struct parser *p, const char *s, size_t len, uint32_t line, uint32_t col)
 {
     struct mg_module *m = p->m;
+    unsigned mark = mg_ptx_mark(p);
     mg_str name = mg_intern_add(&m->names, s, len);
     skip_space(p);
     if (*p->at == '.') {
@@ -185,6 +186,7 @@ static bool label(struct parser *p, const char *s, size_t len, uint32_t line, ui
     mg_id id = m->labels.n;
     *mg_vec_push(&m->labels) = (struct mg_label){.name = name, .func = p->func};
     m->labels.at[id].node = mg_ptx_add_node(p, MG_NODE_label, id, line);
+    m->nodes.at[m->labels.at[id].node].flags = (uint8_t)mark;
     return mg_ptx_place_label(p, name, false, id, line, col);
 }
 

@@ -400,7 +400,7 @@ bool mg_ptx_inst(struct parser *p, const char *op, size_t len, mg_id guard, unsi
     node->opnd = first;
     node->n_opnds = (uint16_t)n;
     node->guard = guard;
-    node->flags = (uint8_t)flags;
+    node->flags = (uint8_t)(flags | mg_ptx_mark(p));
     p->m->funcs.at[p->func].n_insts++;
     p->m->n_insts++;
     return true;

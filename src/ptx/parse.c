@@ -458,6 +458,7 @@ enum mg_err mg_ptx_parse(const char *text, size_t bytes, const char *file_name, 
     struct mg_module *m = p.m;
     m->file = file_name ? mg_xstrdup(file_name) : NULL;
     m->address_size = 64;
+    m->marked = !strncmp(copy, MG_PTX_MARKED, sizeof MG_PTX_MARKED - 1);
     *mg_vec_push(&p.scope_parent) = 0;
     mg_vec_reserve(&m->nodes, (uint32_t)(bytes / 30) + 16); /* what compilers write fits: no array moves */
     mg_vec_reserve(&m->opnds, (uint32_t)(bytes / 16) + 16);

@@ -515,6 +515,11 @@ static void put_target(struct out *o, const struct mg_target *t)
     putch(o, ';');
 }
 
+static void put_mark(struct out *o, const struct mg_node *n)
+{
+    if (o->m->marked && n->flags & MG_NF_PROBE) put(o, MG_PTX_MARK, sizeof MG_PTX_MARK - 1);
+}
+
 static void put_node(struct out *o, const struct mg_node *n)
 {
     const struct mg_module *m = o->m;
@@ -522,10 +527,12 @@ static void put_node(struct out *o, const struct mg_node *n)
     case MG_NODE_inst:
         putch(o, '\t');
         put_inst(o, n);
+        put_mark(o, n);
         break;
     case MG_NODE_label:
         put_name(o, m->labels.at[n->ref].name);
         putch(o, ':');
+        put_mark(o, n);
         break;
     case MG_NODE_open:
         puts_(o, "\t{");
@@ -666,6 +673,7 @@ static void finish(struct out *o)
 void mg_ptx_print(const struct mg_module *m, struct mg_buf *out)
 {
     struct out o = begin(m, out);
+    if (m->marked) puts_(&o, MG_PTX_MARKED);
     puts_(&o, ".version ");
     put_uint(&o, m->version_major);
     putch(&o, '.');

@@ -103,6 +103,11 @@ static inline void skip_space(struct parser *p)
     while (*p->at == ' ' || *p->at == '\t') p->at++;
     if (mg_ptx_class[(uint8_t)*p->at] & CH_SPACE || *p->at == '/') mg_ptx_skip_slow(p);
 }
+/* Right behind a statement: was it inserted? */
+static inline unsigned mg_ptx_mark(const struct parser *p)
+{
+    return p->m->marked && !strncmp(p->at, MG_PTX_MARK, sizeof MG_PTX_MARK - 1) ? MG_NF_PROBE : 0;
+}
 static inline bool is_ident(char c) { return mg_ptx_class[(uint8_t)c] & CH_IDENT; }
 static inline bool is_start(char c) { return mg_ptx_class[(uint8_t)c] & CH_START; }
 static inline bool is_digit(char c) { return mg_ptx_class[(uint8_t)c] & CH_DIGIT; }

@@ -227,8 +227,7 @@ static void send_pages(struct mg_code_at *at, const struct group *g)
     mg_code_place(at, out);
 }
 
-/* Of a loop that waits for other warps: on devices of ours, inserted code takes nothing from a warp's turn unless its label is
- * another name's than inserted ones have (docs/schedule.md). */
+/* Of a loop that waits for other warps; mg_code_place_wait places it. */
 static mg_id waiting_label(struct mg_code_at *at) { return mg_module_add_label(mg_at_module(at), at->p->all->twin->funcs[at->func_ix], "$__wait"); }
 
 struct waiting { mg_id until, ns; }; /* b64, b32 */
@@ -301,7 +300,7 @@ static void take_segment(struct mg_code_at *at, const struct group *g, mg_id byt
     P("ld.global.u64", R(place), AT(control, CONTROL(free)));
     P("mad.wide.u32", R(place), R(n), I(8), R(place));
     begin_waiting(at, &w);
-    mg_code_place(at, wait);
+    mg_code_place_wait(at, wait);
     P("mov.u64", R(old), I(0));
     IF(g->lead, "ld.volatile.global.u64", R(old), AT(place, 0));
     halves(at, old, fresh, n);
@@ -338,7 +337,7 @@ static void take_segment(struct mg_code_at *at, const struct group *g, mg_id byt
     P("bra", mg_o_label(out));
     mg_code_place(at, taken); /* until the ring's word is another page's */
     begin_waiting(at, &w);
-    mg_code_place(at, others);
+    mg_code_place_wait(at, others);
     wait_on(at, g, &w, given_up);
     P("ld.volatile.global.u64", R(old), AT(ring, RING(now)));
     halves(at, old, off, n);

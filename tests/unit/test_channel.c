@@ -202,6 +202,7 @@ static void run(uint32_t grid, uint32_t block, uint32_t n, uint32_t every, const
     if (mg_twin_new(m, k, &t, &d) || mg_tools_instrument(&use, 1, sites, t, &to, &layout, &d) || layout.regions[0].reason)
         mg_test_fail(__FILE__, __LINE__, "%s", layout.regions && layout.regions[0].reason ? layout.regions[0].reason : mg_diag_first(&d, MG_ERR_STATE));
     struct mg_buf text = MG_BUF_INIT;
+    t->m->marked = true;
     mg_ptx_print(t->m, &text);
     if (mg_ptx_parse(text.at, text.n, "twin.ptx", &again, &d) || mg_emu_ops.module_load(dev, again, &mod, &d))
         mg_test_fail(__FILE__, __LINE__, "%s\n%s", mg_diag_first(&d, MG_ERR_INPUT), text.at);

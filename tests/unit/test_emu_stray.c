@@ -18,7 +18,7 @@ static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 
 struct bench { struct mg_device *dev; struct mg_dmod *mod; uint64_t b, out; };
 
-/* b begins a megabyte that was empty; junk lies before it. */
+/* b begins a megabyte and lies where nothing else is; junk lies before it. */
 static void set_up(struct bench *t, uint64_t stray_bytes)
 {
     struct mg_device_opts opts = {.size = sizeof opts, .properties = "h200", .workers = 1, .stray_bytes = stray_bytes};
@@ -29,10 +29,7 @@ static void set_up(struct bench *t, uint64_t stray_bytes)
     MG_CHECK_EQ(mg_emu_ops.module_load(t->dev, m, &t->mod, &d), 0);
     mg_diag_release(&d);
     t->out = mg_mem_alloc(4, 0, MG_ALLOC_MANAGED);
-    uint64_t room = mg_mem_alloc(1 << 20, 1 << 20, MG_ALLOC_DEVICE); /* an empty place to put both */
-    mg_mem_free(room);
     t->b = mg_mem_alloc(4096, 1 << 20, MG_ALLOC_DEVICE);
-    MG_CHECK_EQ(t->b, room);
     memset((void *)(t->b - 64), 0x55, 64);
 }
 
@@ -95,8 +92,10 @@ MG_TEST(other_accesses_outside_of_allocations_stop_the_launch)
     MG_CHECK_EQ(*(uint32_t *)(t.b - 4), 0x55555555);
     /* nearer to the end of what lies below than to the start of what lies above: past the end */
     uint64_t lower = mg_mem_alloc(1000, 0, MG_ALLOC_DEVICE), upper = mg_mem_alloc(1024, 0, MG_ALLOC_DEVICE);
-    MG_CHECK_EQ(upper, lower + 1024);
+    MG_CHECK_EQ(upper, lower + 1024 + 2 * 4096); /* a red zone behind one, another before the other */
     MG_CHECK_EQ(run(&t, "reads", lower + 1000, NULL), MG_FAULT_ADDRESS);
+    MG_CHECK_EQ(run(&t, "reads", lower + 1024 + 4096 - 16, NULL), MG_FAULT_ADDRESS);
+    MG_CHECK_EQ(run(&t, "reads", lower + 1024 + 4096, NULL), MG_FAULT_NONE);
     MG_CHECK_EQ(run(&t, "reads", upper - 4, NULL), MG_FAULT_NONE);
     mg_mem_free(lower);
     mg_mem_free(upper);

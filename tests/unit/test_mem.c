@@ -34,6 +34,7 @@ MG_TEST(mem_free_neighbours_join)
     }
     for (int i = 0; i < N; i += 2) mg_mem_free(p[i]);
     for (int i = 1; i < N; i += 2) mg_mem_free(p[i]);
+    mg_mem_reuse_freed();
     uint64_t all = mg_mem_alloc(N * 4096, 0, MG_ALLOC_DEVICE);
     MG_CHECK(all <= lo);
     mg_mem_free(all);

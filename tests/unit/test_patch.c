@@ -54,6 +54,7 @@ static struct mg_twin *instrument(struct run *r, const struct mg_tool_use *uses,
     if (!ok) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_STATE));
     mg_diag_release(&d);
     struct mg_buf text = MG_BUF_INIT;
+    if (t) t->m->marked = true;
     if (t) mg_ptx_print(t->m, &text);
     r->text = mg_buf_take(&text);
     return ok ? t : NULL;

@@ -102,6 +102,7 @@ static bool instrument(struct run *r, const char *kernel, const char *args, stru
     mg_diag_release(&d);
     if (!ok) return false;
     struct mg_buf text = MG_BUF_INIT;
+    (*twin)->m->marked = true;
     mg_ptx_print((*twin)->m, &text);
     r->text = preset(mg_buf_take(&text));
     return true;

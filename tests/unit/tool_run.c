@@ -122,6 +122,7 @@ static bool run_twin(struct ran *r, struct mg_twin *t, const char *ptx, const st
     struct { uint64_t out; uint32_t n, pad; uint64_t ctx; } params = {out, s->n, 0, ctx};
     void *left = malloc(OUT_BYTES), *at = (void *)(uintptr_t)out;
     struct mg_buf text = MG_BUF_INIT;
+    t->m->marked = true;
     mg_ptx_print(t->m, &text);
     memset(c, 0, bytes);
     c[MG_CTX_COUNTERS / 8] = ctx + MG_CTX_BYTES;

@@ -81,6 +81,7 @@ struct cpu_inst { /* one emu_op; registers are numbers into regs plus one, 0: no
     int64_t off;
     uint8_t base_w, base_none, space;
     uint8_t waits;        /* CPU_ATOM: a loop with it may wait for others */
+    bool probe;           /* inserted: may reach Margay's memory */
     uint8_t known;        /* CPU_CALL: s and guard are read, d and d2 written, nothing else */
     uint32_t *offs;       /* CPU_CALL that adds a list of probes' registers to memory at s[0]: where each goes; n_list is 0 for one alone */
     uint32_t *list; uint32_t n_list; /* vector elements; or all registers a CPU_CALL may name */
@@ -242,7 +243,7 @@ struct cpu_host { /* what compiled code calls */
 
 /* ---- the plugin ------------------------------------------------------------------------------- */
 
-#define CPU_PLUGIN_VERSION ((uint32_t)(7 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 + sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
+#define CPU_PLUGIN_VERSION ((uint32_t)(8 + sizeof(struct cpu_func) * 16 + sizeof(struct cpu_reg) * 8192 + sizeof(struct cpu_call) * 1048576)) /* both sides have the same structs */
 #define CPU_SYMBOL "mg_warps" /* of the object's function: a cpu_code_fn */
 struct cpu_plugin {
     uint32_t version;

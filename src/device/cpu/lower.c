@@ -190,6 +190,9 @@ static bool shared_atomic(const struct emu_op *op)
     return op->space == MG_SPACE_shared && op->bytes == 4 && word && !(op->flags & EMU_OF_CLUSTER) && op->sub != EMU_ATOM_INC && op->sub != EMU_ATOM_DEC && op->sub != EMU_ATOM_CAS;
 }
 
+/* Words of ours in a CTA's shared memory lie elsewhere than compiled code looks. */
+static bool is_apart(const struct emu_op *op) { return op->probe && op->space == MG_SPACE_shared; }
+
 /* So have those on global memory that the host has an operation for, or can do in a short loop. */
 static bool global_atomic(const struct emu_op *op)
 {
@@ -197,14 +200,6 @@ static bool global_atomic(const struct emu_op *op)
     bool number = k == MG_TK_UINT || k == MG_TK_SINT || k == MG_TK_BITS, real = op->type == MG_TYPE_f32 || op->type == MG_TYPE_f64;
     if ((op->space != MG_SPACE_global && op->space != MG_SPACE_generic) || op->flags & EMU_OF_CLUSTER || (op->bytes != 4 && op->bytes != 8)) return false;
     return op->sub == EMU_ATOM_ADD ? number || real : number && op->sub != EMU_ATOM_INC && op->sub != EMU_ATOM_DEC && op->sub != EMU_ATOM_CAS;
-}
-
-/* Is the address of this access a probe's own? */
-static bool is_probes(const struct cpu_func *f, const struct emu_op *op)
-{
-    const struct mg_module *m = f->fn->mod->ir;
-    const struct mg_opnd *o = op->node ? &m->opnds.at[m->nodes.at[op->node].opnd] : NULL;
-    return o && o->kind == MG_OPND_addr && o->sub == MG_OPND_reg && strstr(mg_name(m, m->regs.at[o->id].name), "__mg_");
 }
 
 /* Registers of a CPU_CALL: everything the instruction names, and the operands of this operation. */
@@ -247,7 +242,7 @@ static void lower_op(struct cpu_func *f, uint32_t ix)
     const struct emu_op *op = &f->fn->ops[ix];
     struct cpu_inst *in = &f->insts[ix];
     const struct emu_vec_ops *v = vec_ops(f->isa);
-    *in = (struct cpu_inst){.kind = CPU_CALL, .ctl = op->ctl, .sub = op->sub, .mode = op->mode, .type = op->type, .guard_not = op->guard_flip != 0, .imm = op->a.imm};
+    *in = (struct cpu_inst){.kind = CPU_CALL, .ctl = op->ctl, .sub = op->sub, .mode = op->mode, .type = op->type, .guard_not = op->guard_flip != 0, .imm = op->a.imm, .probe = op->probe};
     in->guard = cpu_reg_at(f, op->guard);
     if (op->ctl) {
         in->kind = CPU_CTL;
@@ -312,7 +307,7 @@ static void lower_op(struct cpu_func *f, uint32_t ix)
         in->kind = CPU_CLEAR;
         in->list = mg_arena_array(&f->arena, uint32_t, op->a.imm);
         for (uint32_t k = 0; k < op->a.imm; k++) in->list[in->n_list++] = cpu_reg_at(f, op->a.d + k * 256);
-    } else if (!row && !(op->flags & EMU_OF_CLUSTER) && find_access(v, fn, in)) {
+    } else if (!row && !(op->flags & EMU_OF_CLUSTER) && !is_apart(op) && find_access(v, fn, in)) {
         in->vec = op->vec;
         in->bytes = op->bytes;
         in->off = op->off;
@@ -330,7 +325,7 @@ static void lower_op(struct cpu_func *f, uint32_t ix)
     }
     static emu_alu_fn atomics;
     if (!atomics) atomics = atomic_fn();
-    bool shared = shared_atomic(op);
+    bool shared = shared_atomic(op) && !is_apart(op);
     if (in->kind == CPU_CALL && op->vec <= 1 && ((fn == atomics && (shared || global_atomic(op))) || (fn == emu_red_add && shared))) {
         in->kind = CPU_ATOM;
         in->where = shared ? EMU_AT_SHARED : EMU_AT_GLOBAL;
@@ -348,7 +343,7 @@ static void lower_op(struct cpu_func *f, uint32_t ix)
         in->known = 1;
         for (int k = 0; k < 3; k++) in->s[k] = cpu_reg_at(f, op->a.s[k]);
         in->d = cpu_reg_at(f, op->a.d);
-        if (fn == v->red_add_d && op->off >= 0 && op->off <= INT32_MAX && in->s[0] && in->s[1] && is_probes(f, op)) {
+        if (fn == v->red_add_d && op->off >= 0 && op->off <= INT32_MAX && in->s[0] && in->s[1] && op->probe) {
             in->offs = mg_arena_array(&f->arena, uint32_t, 1);
             in->offs[0] = (uint32_t)op->off;
             in->cache = op->cache;

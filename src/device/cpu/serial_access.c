@@ -147,7 +147,7 @@ static bool stands_for(const struct cpu_func *f, const struct cpu_serial *s, uin
     const struct cpu_inst *first = &f->insts[l], *in = &f->insts[a];
     int64_t apart = in->off - first->off;
     uint32_t at;
-    return first->s[0] == in->s[0] && !first->guard && cpu_access_bytes(in) <= cpu_access_bytes(first) && apart % (int64_t)cpu_access_bytes(in) == 0 && apart > -MOST_APART && apart < MOST_APART &&
+    return first->s[0] == in->s[0] && first->probe == in->probe && !first->guard && cpu_access_bytes(in) <= cpu_access_bytes(first) && apart % (int64_t)cpu_access_bytes(in) == 0 && apart > -MOST_APART && apart < MOST_APART &&
            !definitions(f, s, in->s[0], l, a, &at) && is_behind(f, s, block_of(f, l), block_of(f, a));
 }
 

@@ -420,13 +420,13 @@ bool cpu_tally_bases(const struct cpu_func *f, const char *params, uint64_t base
         memcpy(&base[i], params + b->param, 8);
         if (b->load) {
             uint64_t at = base[i] + b->word;
-            if (at & 7 || !mg_mem_find(at, &a) || a.base + a.bytes - at < 8) return false;
+            if (at & 7 || !mg_mem_find_any(at, &a) || a.base + a.bytes - at < 8) return false;
             memcpy(&base[i], (const void *)at, 8);
         }
         base[i] += b->add;
         uint64_t first = base[i] + b->lo;
         if (b->lo == UINT32_MAX) continue;
-        if (first & 7 || !mg_mem_find(first, &a) || a.readonly || a.base + a.bytes - first < b->hi - b->lo) return false;
+        if (first & 7 || !mg_mem_find_any(first, &a) || a.readonly || a.base + a.bytes - first < b->hi - b->lo) return false;
     }
     return true;
 }

@@ -7,7 +7,7 @@
 
 bool dec_checks(const struct decoder *d)
 {
-    return d->mod->dev->opts.check && d->node && !(d->m->nodes.at[d->node].flags & MG_NF_META);
+    return d->mod->dev->opts.check && d->node && !(d->m->nodes.at[d->node].flags & (MG_NF_META | MG_NF_PROBE));
 }
 
 uint32_t dec_check_site(struct decoder *d)

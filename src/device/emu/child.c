@@ -70,7 +70,7 @@ static uint64_t buffer(struct emu_frame *f, const struct emu_call *call, uint32_
     proto.shared = (uint32_t)emu_argument(f, call, 3, lane, NULL, 0);
     uint64_t threads = (uint64_t)proto.block[0] * proto.block[1] * proto.block[2], ctas = (uint64_t)proto.grid[0] * proto.grid[1] * proto.grid[2];
     int error = !k ? CUDA_INVALID_VALUE : !threads || threads > 1024 || !ctas ? CUDA_INVALID_CONFIGURATION : CUDA_SUCCESS;
-    uint64_t at = error ? 0 : mg_mem_alloc(sizeof proto + k->param_bytes + 16, 0, MG_ALLOC_INTERNAL);
+    uint64_t at = error ? 0 : mg_mem_alloc(sizeof proto + k->param_bytes + 16, 0, MG_ALLOC_RUNTIME);
     if (!error && !at) error = CUDA_OUT_OF_MEMORY;
     if (error) {
         atomic_store(&l->child_error, error);
@@ -86,7 +86,7 @@ static int launch(struct emu_frame *f, uint64_t params, uint64_t stream)
     struct emu_launch *l = f->wk->l;
     struct emu_child *c = (struct emu_child *)(params - sizeof *c);
     struct mg_alloc a;
-    if (params < sizeof *c || !mg_mem_find((uint64_t)c, &a) || a.base != (uint64_t)c || a.kind != MG_ALLOC_INTERNAL || c->magic != MAGIC) return CUDA_INVALID_VALUE;
+    if (params < sizeof *c || !mg_mem_find((uint64_t)c, &a) || a.base != (uint64_t)c || a.kind != MG_ALLOC_RUNTIME || c->magic != MAGIC) return CUDA_INVALID_VALUE;
     c->magic++;
     c->stream = stream;
     c->cta = f->w->cta->linear;
@@ -101,7 +101,7 @@ static int launch(struct emu_frame *f, uint64_t params, uint64_t stream)
 /* A copy or a fill in stream order: dst, src or value, bytes, (kind,) stream. */
 static int transfer(struct emu_frame *f, const struct emu_call *call, uint32_t lane, bool fill)
 {
-    uint64_t bytes = emu_argument(f, call, 2, lane, NULL, 0), at = bytes ? mg_mem_alloc(sizeof(struct emu_child), 0, MG_ALLOC_INTERNAL) : 0;
+    uint64_t bytes = emu_argument(f, call, 2, lane, NULL, 0), at = bytes ? mg_mem_alloc(sizeof(struct emu_child), 0, MG_ALLOC_RUNTIME) : 0;
     if (!bytes) return CUDA_SUCCESS;
     if (!at) return CUDA_OUT_OF_MEMORY;
     *(struct emu_child *)at = (struct emu_child){.magic = MAGIC, .to = emu_argument(f, call, 0, lane, NULL, 0), .from = emu_argument(f, call, 1, lane, NULL, 0), .bytes = bytes, .fill = fill};
@@ -116,7 +116,7 @@ static uint64_t error_text(int error)
     static const char *const texts[] = {"no error", "error of a device-side launch"};
     int k = error != CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
-    if (!at[k] && (at[k] = mg_mem_alloc(64, 0, MG_ALLOC_INTERNAL))) memcpy((void *)at[k], texts[k], strlen(texts[k]) + 1);
+    if (!at[k] && (at[k] = mg_mem_alloc(64, 0, MG_ALLOC_RUNTIME))) memcpy((void *)at[k], texts[k], strlen(texts[k]) + 1);
     pthread_mutex_unlock(&lock);
     return at[k];
 }
@@ -162,7 +162,7 @@ void emu_child_builtin(struct emu_frame *f, const struct emu_op *op, uint32_t ma
         case EMU_BUILTIN_SET_CONDITIONAL: {
             struct mg_cond_value *v = (struct mg_cond_value *)a;
             struct mg_alloc m;
-            if (!mg_mem_find(a, &m) || m.base != a || m.bytes < sizeof *v || v->magic != MG_COND_MAGIC) emu_fault(f, op, MG_FAULT_ADDRESS, (int)i, a, 0, "0x%" PRIx64 " is no handle of a conditional graph node", a);
+            if (!mg_mem_find_any(a, &m) || m.base != a || m.bytes < sizeof *v || v->magic != MG_COND_MAGIC) emu_fault(f, op, MG_FAULT_ADDRESS, (int)i, a, 0, "0x%" PRIx64 " is no handle of a conditional graph node", a);
             __atomic_store_n(&v->value, (uint32_t)emu_argument(f, call, 1, i, NULL, 0), __ATOMIC_RELAXED);
             break;
         }

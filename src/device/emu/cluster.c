@@ -112,6 +112,7 @@ char *emu_at(struct emu_frame *f, const struct emu_op *place, const char *regs, 
     if (a & (align - 1)) emu_fault(f, place, MG_FAULT_MISALIGNED, (int)lane, a, n, "misaligned %s of %u bytes", place->flags & EMU_OF_WRITES ? "write" : "read", n);
     switch (place->space) {
     case MG_SPACE_shared:
+        if (place->probe && emu_own_word(f, place, lane, &a, n)) return f->shared + a;
         host = place->flags & EMU_OF_CLUSTER ? to_generic(f, a) : (uint64_t)f->shared + a;
         ok = place->flags & EMU_OF_CLUSTER ? !bytes || owner(f, host, n) != NULL : a <= f->shared_bytes && f->shared_bytes - a >= bytes;
         break;

@@ -161,6 +161,32 @@ uint64_t dec_imm(struct decoder *d, const struct mg_opnd *o, enum mg_type t)
     return bits && bits < 64 ? v & ((1ull << bits) - 1) : v;
 }
 
+/* Variables that instructions of the function name, in any operand. */
+enum { NAMED_BY_PROBES = 1, NAMED_BY_PROGRAM = 2 };
+static void note_named(const struct mg_module *m, const struct mg_func *f, uint8_t *named)
+{
+    MG_EACH_NODE(m, f, id)
+    {
+        const struct mg_node *n = &m->nodes.at[id];
+        uint8_t by = n->flags & MG_NF_PROBE ? NAMED_BY_PROBES : NAMED_BY_PROGRAM;
+        for (uint32_t j = 0; n->kind == MG_NODE_inst && j < n->n_opnds; j++) {
+            const struct mg_opnd *o = &m->opnds.at[n->opnd + j];
+            uint32_t count = o->kind == MG_OPND_vec || o->kind == MG_OPND_list || o->kind == MG_OPND_pair || o->kind == MG_OPND_tensor ? o->n : 1;
+            const struct mg_opnd *e = count == 1 && o->kind != MG_OPND_vec && o->kind != MG_OPND_list && o->kind != MG_OPND_tensor ? o : &m->opnds.at[o->id];
+            for (uint32_t q = 0; q < count; q++)
+                if (e[q].kind == MG_OPND_var || (e[q].kind == MG_OPND_addr && e[q].sub == MG_OPND_var)) named[m->vars.at[e[q].id].def ? m->vars.at[e[q].id].def : e[q].id] |= by;
+        }
+    }
+}
+
+/* A local variable of ours, which the program's instructions do not name? */
+static bool is_own_local(struct decoder *d, mg_id var)
+{
+    if (d->m->vars.at[var].space != MG_SPACE_local || !dec_is_probe(d, d->node)) return false;
+    if (!d->named_vars) note_named(d->m, d->f, d->named_vars = mg_arena_array(&d->scratch, uint8_t, d->m->vars.n + 1));
+    return d->named_vars[var] == NAMED_BY_PROBES;
+}
+
 uint32_t dec_local(struct decoder *d, mg_id var)
 {
     uint64_t at;
@@ -168,6 +194,12 @@ uint32_t dec_local(struct decoder *d, mg_id var)
     const struct mg_var *v = &d->m->vars.at[var];
     uint64_t bytes = mg_var_bytes(v), align = MG_MAX(mg_var_align(v), 1);
     if (bytes > (1u << 28)) dec_refuse(d, "local variable %s of %llu bytes", mg_name(d->m, v->name), (unsigned long long)bytes);
+    if (is_own_local(d, var)) {
+        at = ALIGN_UP((uint64_t)d->fn->own_local, align);
+        d->fn->own_local = (uint32_t)ALIGN_UP(at + bytes, 16u);
+        mg_map_set(&d->locals, var, EMU_OWN_WORDS + at);
+        return EMU_OWN_WORDS + (uint32_t)at;
+    }
     at = ALIGN_UP((uint64_t)d->fn->local_bytes, align);
     d->fn->local_bytes = (uint32_t)(at + MG_MAX(bytes, 1));
     mg_map_set(&d->locals, var, at);
@@ -203,6 +235,7 @@ static uint32_t variable_address(struct decoder *d, const struct mg_opnd *o, enu
     case MG_SPACE_local:
         fn = emu_local_address;
         off += dec_local(d, id);
+        if (off >= EMU_OWN_WORDS) return dec_const(d, c, (uint64_t)off);
         break;
     case MG_SPACE_param:
         if (d->f->kind == MG_FUNC_entry && v->is_param) {
@@ -306,6 +339,7 @@ struct emu_op *dec_emit_inst(struct decoder *d, emu_alu_fn fn, enum emu_ctl ctl)
     }
     struct emu_op *op = dec_emit(d, fn);
     op->node = d->node;
+    op->probe = n->flags & MG_NF_PROBE;
     op->ctl = ctl;
     op->guard = guard;
     op->guard_flip = n->flags & MG_NF_GUARD_NOT ? UINT32_MAX : 0;
@@ -522,7 +556,8 @@ static bool decode_func(struct emu_func *fn, struct mg_fault *fault)
         dec_find_fusions(d);
         decode_blocks(d);
         dec_defined_end(d);
-        fn->frame_bytes = ALIGN_UP(d->frame_at, 64u);
+        fn->own_local_at = ALIGN_UP(d->frame_at, 64u);
+        fn->frame_bytes = ALIGN_UP(fn->own_local_at + EMU_LANES * fn->own_local, 64u);
         fn->n_consts = d->consts.n;
         fn->consts = d->consts.n ? mg_arena_copy(&d->code->arena, d->consts.at, d->consts.n * sizeof *d->consts.at) : NULL;
         fn->n_sregs = d->sregs.n;
@@ -585,38 +620,28 @@ struct emu_func *emu_code_func(struct emu_code *c, struct mg_dmod *mod, mg_id fu
     return ok ? fn : NULL;
 }
 
+/* Every shared variable of the kernel's functions: the program's from 0 on, and apart from them ours. */
 static void place_shared(struct emu_code *c, const struct mg_callgraph *g)
 {
     struct mg_dkernel *k = c->kernel;
     const struct mg_module *m = k->mod->ir;
-    uint8_t *used = calloc(m->vars.n + 1, 1);
-    uint64_t at = 0;
+    uint8_t *named = calloc(m->vars.n + 1, 1);
+    uint64_t at = 0, own = 0;
     uint32_t align_dynamic = 16;
-    if (!used) return;
-    /* every variable of an address anywhere in the functions, vectors and call lists included */
-    for (uint32_t i = 0; i < g->n_funcs; i++) {
-        const struct mg_func *f = &m->funcs.at[g->funcs[i]];
-        MG_EACH_NODE(m, f, id)
-        {
-            const struct mg_node *n = &m->nodes.at[id];
-            if (n->kind != MG_NODE_inst) continue;
-            for (uint32_t j = 0; j < n->n_opnds; j++) {
-                const struct mg_opnd *o = &m->opnds.at[n->opnd + j];
-                uint32_t count = o->kind == MG_OPND_vec || o->kind == MG_OPND_list || o->kind == MG_OPND_pair || o->kind == MG_OPND_tensor ? o->n : 1;
-                const struct mg_opnd *e = count == 1 && o->kind != MG_OPND_vec && o->kind != MG_OPND_list && o->kind != MG_OPND_tensor ? o : &m->opnds.at[o->id];
-                for (uint32_t q = 0; q < count; q++)
-                    if (e[q].kind == MG_OPND_var || (e[q].kind == MG_OPND_addr && e[q].sub == MG_OPND_var)) used[m->vars.at[e[q].id].def ? m->vars.at[e[q].id].def : e[q].id] = 1;
-            }
-        }
-    }
+    if (!named) return;
+    for (uint32_t i = 0; i < g->n_funcs; i++) note_named(m, &m->funcs.at[g->funcs[i]], named);
     for (int dynamic = 0; dynamic < 2; dynamic++)
         for (uint32_t i = 1; i < m->vars.n; i++) {
             const struct mg_var *v = &m->vars.at[i];
-            if (!used[i] || v->space != MG_SPACE_shared) continue;
+            if (!named[i] || v->space != MG_SPACE_shared) continue;
             uint64_t bytes = mg_var_bytes(v);
             uint32_t align = MG_MAX(mg_var_align(v), 1);
             if ((bytes == 0) != dynamic) continue;
-            if (dynamic) align_dynamic = MG_MAX(align_dynamic, align);
+            if (named[i] == NAMED_BY_PROBES && !dynamic) {
+                own = ALIGN_UP(own, (uint64_t)align);
+                mg_map_set(&c->shared_at, k->mod->seq << 32 | i, EMU_OWN_WORDS + own);
+                own += bytes;
+            } else if (dynamic) align_dynamic = MG_MAX(align_dynamic, align);
             else {
                 at = ALIGN_UP(at, (uint64_t)align);
                 mg_map_set(&c->shared_at, k->mod->seq << 32 | i, at);
@@ -624,11 +649,12 @@ static void place_shared(struct emu_code *c, const struct mg_callgraph *g)
             }
         }
     c->static_shared = (uint32_t)at;
+    c->own_shared = (uint32_t)own;
     c->shared_align = align_dynamic;
     for (uint32_t i = 1; i < m->vars.n; i++) /* all unsized arrays begin where the dynamic part does */
-        if (used[i] && m->vars.at[i].space == MG_SPACE_shared && !mg_var_bytes(&m->vars.at[i]))
+        if (named[i] && m->vars.at[i].space == MG_SPACE_shared && !mg_var_bytes(&m->vars.at[i]))
             mg_map_set(&c->shared_at, k->mod->seq << 32 | i, ALIGN_UP(at, (uint64_t)align_dynamic));
-    free(used);
+    free(named);
 }
 
 /* Longest chain of calls from fn, in bytes of local memory; recursion sets c->recursive. */

@@ -27,6 +27,7 @@ struct decoder {
     struct mg_map marks;      /* --check: offset of a register -> its number in mark_list */
     MG_VEC(struct emu_mark_of) mark_list;
     uint32_t frame_at, pred_at, pred_end, trash;
+    uint8_t *named_vars;      /* by whom, see note_named; NULL: not asked for */
     uint32_t n_sites;
     uint32_t block;           /* being decoded */
     mg_id node;               /* being decoded; 0 in helpers made afterwards */
@@ -73,7 +74,7 @@ bool dec_matrix(struct decoder *d, const struct mg_form *form, const struct mg_o
 void dec_find_fusions(struct decoder *d);
 bool dec_fused(struct decoder *d, mg_id node); /* emits it; false: not one of those */
 mg_id dec_probe(struct decoder *d, mg_id node, mg_id last); /* decode_probe.c */
-bool dec_is_probes(const struct decoder *d, const struct mg_opnd *o); /* a register or label that instrumentation brought along */
+bool dec_is_probe(const struct decoder *d, mg_id node); /* inserted: MG_NF_PROBE */
 void dec_call(struct decoder *d, const struct mg_opnd *o, uint32_t n);
 struct emu_func *dec_callee(struct decoder *d, mg_id func);
 

@@ -273,7 +273,7 @@ static void branch(struct decoder *d, const struct mg_form *form, const struct m
     struct emu_op *op = dec_emit_inst(d, NULL, EMU_CTL_BRA);
     op->target = DEC_BLOCK(to);
     op->fall = DEC_BLOCK(dec_next_block(d));
-    op->sub = dec_is_probes(d, &o[0]); /* costs no turns: docs/schedule.md */
+    op->sub = dec_is_probe(d, d->m->labels.at[o[0].id].node); /* costs no turns: docs/schedule.md */
 }
 
 static void leave(struct decoder *d, enum emu_ctl ctl)

@@ -13,6 +13,7 @@ void dec_address(struct decoder *d, struct emu_op *op, const struct mg_opnd *o, 
     op->off = (int64_t)o->val;
     op->flags &= (uint8_t)~(EMU_OF_BASE_W | EMU_OF_BASE_NONE);
     op->space = (uint8_t)space;
+    op->probe = dec_is_probe(d, d->node);
     struct emu_code *code = d->code;
     if (!code->next_cache) op->cache = code->n_caches++;
     else op->cache = code->next_cache < code->n_caches ? code->next_cache++ : code->n_caches - 1; /* workers have this many */
@@ -225,7 +226,7 @@ static void atomic(struct decoder *d, const struct mg_form *form, const struct m
     op->off = proto.off;
     op->space = proto.space;
     op->cache = proto.cache;
-    op->flags = (uint8_t)(proto.flags | EMU_OF_READS | EMU_OF_WRITES | (result && !dec_is_probes(d, &o[0]) ? EMU_OF_SYNC : 0) | (c == EMU_D ? EMU_OF_WIDE : 0));
+    op->flags = (uint8_t)(proto.flags | EMU_OF_READS | EMU_OF_WRITES | (result && !dec_is_probe(d, d->node) ? EMU_OF_SYNC : 0) | (c == EMU_D ? EMU_OF_WIDE : 0));
     op->a.s[0] = proto.a.s[0];
     op->a.s[1] = s[0];
     op->a.s[2] = s[1];

@@ -101,6 +101,7 @@ struct emu_op { /* owner: the code's arena */
     uint8_t space;         /* enum mg_space */
     uint8_t flags;         /* enum emu_op_flags */
     uint8_t extra;         /* further instructions that this operation stands for */
+    bool probe;            /* inserted (MG_NF_PROBE): may reach Margay's memory and words */
 };
 enum emu_order { EMU_ORDER_WEAK, EMU_ORDER_STRONG, EMU_ORDER_ACQUIRE, EMU_ORDER_RELEASE }; /* mode of loads and stores */
 enum emu_op_flags {
@@ -124,6 +125,10 @@ struct emu_call {
     struct emu_arg *actual_in, *actual_out;
 };
 
+/* Words of Margay's in shared and local memory (MG_NF_PROBE): the first address; where those of a CTA lie behind its shared memory. */
+#define EMU_OWN_WORDS 0x80000000u
+static inline uint64_t emu_own_shared_at(uint64_t shared_bytes) { return (shared_bytes + 63) & ~63ull; }
+
 struct emu_red { mg_id node; uint32_t from, off; }; /* one of a run of red.add: value's register, offset */
 struct emu_const { uint32_t off; uint8_t cls; uint64_t lo, hi; };
 struct emu_sreg { uint32_t off; uint8_t sreg, comp; };
@@ -138,6 +143,7 @@ struct emu_func { /* decoded function of one kernel; owner: struct emu_code */
     uint32_t n_ops;
     const struct emu_op *entry;
     uint32_t frame_bytes;
+    uint32_t own_local_at, own_local; /* words of ours: where in the frame, bytes a lane */
     struct emu_const *consts; uint32_t n_consts;
     struct emu_sreg *sregs; uint32_t n_sregs;
     uint32_t cc;
@@ -163,7 +169,7 @@ struct emu_code { /* a kernel ready to run */
     MG_VEC(struct emu_func *) funcs;
     struct mg_map by_id;          /* (module, function) -> emu_func */
     struct mg_map shared_at;      /* var -> offset */
-    uint32_t static_shared, shared_align;
+    uint32_t static_shared, shared_align, own_shared;
     uint32_t local_bytes;         /* per thread */
     uint32_t alloca_bytes;        /* of these, at the end: what alloca hands out, from the top down */
     uint32_t n_caches;
@@ -432,6 +438,7 @@ void emu_place(const struct mg_module *m, mg_id func, mg_id node, struct mg_buf 
 void emu_check_lanes(struct emu_frame *f, const struct emu_op *op, uint64_t *ea, uint32_t mask, uint32_t bytes);
 bool emu_check_range(struct emu_frame *f, const struct emu_op *op, uint64_t lo, uint64_t hi);
 bool emu_check_one(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t ea, uint32_t bytes);
+bool emu_own_word(const struct emu_frame *f, const struct emu_op *op, uint32_t lane, uint64_t *ea, uint32_t bytes);
 uint64_t emu_plain_address(const struct emu_frame *f, const struct emu_op *op, const char *regs, uint32_t lane);
 void emu_epoch(struct emu_worker *wk);
 

@@ -62,9 +62,11 @@ static bool is_global(const struct emu_op *op)
 
 static void tell_nearest(uint64_t address, struct mg_buf *b)
 {
-    struct mg_alloc below = {0}, above = {0};
+    struct mg_alloc below = {0}, above = {0}, freed;
     mg_mem_nearest(address, &below, &above);
-    if (below.base && address - below.base < below.bytes)
+    if (mg_mem_is_own(address)) mg_buf_adds(b, "; in Margay's own memory");
+    else if (mg_mem_find_freed(address, &freed)) mg_buf_printf(b, "; inside 0x%" PRIx64 " of %" PRIu64 " bytes, which was freed", freed.base, freed.bytes);
+    else if (below.base && address - below.base < below.bytes)
         mg_buf_printf(b, "; inside 0x%" PRIx64 " of %" PRIu64 " bytes%s", below.base, below.bytes, below.readonly ? ", which is read-only" : "");
     else if (below.base && (!above.base || address - (below.base + below.bytes) <= above.base - address))
         mg_buf_printf(b, "; %" PRIu64 " bytes past the end of the nearest allocation, 0x%" PRIx64 " of %" PRIu64 " bytes", address - (below.base + below.bytes), below.base, below.bytes);

@@ -102,7 +102,7 @@ static struct emu_cta *cta_new_one(struct emu_worker *wk)
     c->warps = emu_room_take(wk->room, c->n_warps * sizeof *c->warps);
     if (c->warps) memset(c->warps, 0, c->n_warps * sizeof *c->warps);
     c->shared_bytes = l->shared_bytes;
-    c->shared_cap = ROUND_UP(MG_MAX(l->shared_bytes, 1), 4096);
+    c->shared_cap = ROUND_UP(MG_MAX(emu_own_shared_at(l->shared_bytes) + l->code->own_shared, 1), 4096);
     if (c->shared_cap > SMALL_SHARED) c->shared = map(c->shared_cap);
     else if ((c->shared = aligned_alloc(4096, c->shared_cap))) memset(c->shared, 0, c->shared_cap);
     if (l->code->local_bytes) { /* an odd number of lines between threads: they must not share cache sets */
@@ -625,7 +625,7 @@ static bool prepare(struct mg_device *dev, const struct mg_launch *l, struct emu
     memset(e->params, 0, ROUND_UP(e->param_bytes + 16, 64));
     if (l->params) memcpy(e->params, l->params, MG_MIN(l->param_bytes, e->param_bytes));
     if (l->cooperative) {
-        e->grid_workspace = mg_mem_alloc(GRID_WORKSPACE_BYTES, 0, MG_ALLOC_INTERNAL);
+        e->grid_workspace = mg_mem_alloc(GRID_WORKSPACE_BYTES, 0, MG_ALLOC_RUNTIME);
         if (!e->grid_workspace) return refuse(fault, MG_FAULT_MEMORY, l->kernel, "no device memory for the grid's barrier");
         memset((void *)e->grid_workspace, 0, GRID_WORKSPACE_BYTES);
     }

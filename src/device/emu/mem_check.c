@@ -1,6 +1,7 @@
 /* Slow paths of memory accesses: what is not inside the operation's cached allocation is looked at
  * lane by lane. Global and constant addresses must lie in a live allocation; generic ones may also
- * lie in the CTA's shared memory, the thread's own local memory or the parameter block. */
+ * lie in the CTA's shared memory, the thread's own local memory or the parameter block. Margay's own memory, and its
+ * words in shared and local memory, are there for inserted accesses alone. */
 #include "device/emu/emu.h"
 
 #include <string.h>
@@ -32,10 +33,22 @@ bool emu_check_one(struct emu_frame *f, const struct emu_op *op, int lane, uint6
         if (inside(ea, bytes, (uint64_t)f->params, f->param_bytes)) return !(op->flags & EMU_OF_WRITES);
     }
     struct mg_alloc a;
-    if (!mg_mem_find(ea, &a) || !inside(ea, bytes, a.base, a.bytes)) return false;
+    if (!(op->probe ? mg_mem_find_any(ea, &a) : mg_mem_find(ea, &a)) || !inside(ea, bytes, a.base, a.bytes)) return false;
     if (a.readonly && op->flags & EMU_OF_WRITES) return false;
-    /* the last entry is shared by functions that indirect calls brought in late, stores among them */
-    if (!a.readonly || op->cache + 1 < f->wk->n_ranges) *r = (struct emu_range){a.base, a.base + a.bytes};
+    /* the last entry is shared by functions that indirect calls brought in late, the program's stores among them */
+    if ((!a.readonly && a.kind != MG_ALLOC_INTERNAL) || op->cache + 1 < f->wk->n_ranges) *r = (struct emu_range){a.base, a.base + a.bytes};
+    return true;
+}
+
+/* Margay's words in shared and local memory have addresses from EMU_OWN_WORDS on, where nothing of the program's lies: behind
+ * the CTA's shared memory, and in the frame. Makes ea what the caller turns into the host's address. */
+bool emu_own_word(const struct emu_frame *f, const struct emu_op *op, uint32_t lane, uint64_t *ea, uint32_t bytes)
+{
+    bool shared = op->space == MG_SPACE_shared;
+    uint64_t at = (uint32_t)(*ea - EMU_OWN_WORDS - (shared || !(op->flags & EMU_OF_BASE_NONE) ? 0 : f->local_at));
+    if (!op->probe || !inside(at, bytes, 0, shared ? f->w->cta->code->own_shared : f->fn->own_local)) return false;
+    if (shared) *ea = emu_own_shared_at(f->shared_bytes) + at;
+    else *ea = (uint64_t)f->regs + f->fn->own_local_at + (uint64_t)f->fn->own_local * lane + at - (f->local_va + f->local_stride * lane);
     return true;
 }
 
@@ -49,7 +62,7 @@ void emu_check_lanes(struct emu_frame *f, const struct emu_op *op, uint64_t *ea,
         if (op->space == MG_SPACE_shared) ok = inside(ea[i], bytes, 0, f->shared_bytes);
         else if (op->space == MG_SPACE_local) ok = inside(ea[i], bytes, 0, f->local_bytes);
         else ok = emu_check_one(f, op, (int)i, ea[i], bytes);
-        if (ok) continue;
+        if (ok || (op->space == MG_SPACE_shared || op->space == MG_SPACE_local ? emu_own_word(f, op, i, &ea[i], bytes) : false)) continue;
         if (!emu_stray(f, op, (int)i, ea[i], bytes)) emu_fault_access(f, op, (int)i, ea[i], bytes);
         ea[i] = (uint64_t)zeros;
     }

@@ -620,7 +620,7 @@ static struct plan plan_of(struct emit *e, const struct cpu_inst *in, int versio
 static bool shares(const struct cpu_inst *a, const struct cpu_inst *b)
 {
     return a->kind == b->kind && a->s[0] == b->s[0] && a->where == b->where && a->space == b->space && a->bytes == b->bytes && a->vec == b->vec && !b->guard &&
-           a->base_w == b->base_w && (b->off - a->off) % (int64_t)((uint32_t)a->bytes * a->vec) == 0 && llabs(b->off - a->off) < 1 << 20;
+           a->base_w == b->base_w && a->probe == b->probe && (b->off - a->off) % (int64_t)((uint32_t)a->bytes * a->vec) == 0 && llabs(b->off - a->off) < 1 << 20;
 }
 
 /* Linear accesses without a guard have no code for what lies elsewhere: the emulator does it, and what
