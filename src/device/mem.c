@@ -12,8 +12,6 @@
  */
 #include "device/mem.h"
 
-#include "device/defined.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,6 +20,7 @@
 #include <sys/mman.h>
 
 #include "base/vec.h"
+#include "device/defined.h"
 #include "device/extents.h"
 
 #define GRANULE MG_EXTENT_GRANULE

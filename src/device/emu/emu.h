@@ -428,6 +428,9 @@ void emu_room_put(struct mg_device *dev, uint32_t worker, struct emu_room *r); /
 /* fault.c */
 void emu_fault(struct emu_frame *f, const struct emu_op *op, enum mg_fault_kind kind, int lane, uint64_t address, uint32_t bytes, const char *fmt, ...) MG_NORETURN MG_PRINTF(7, 8);
 void emu_fault_access(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes) MG_NORETURN;
+/* fault_buffer.c: the argument, from 1, in whose buffer the access was meant to be; 0: not known. */
+struct mg_alloc;
+uint32_t emu_fault_buffer(const struct emu_frame *f, mg_id node, struct mg_alloc *out);
 /* A read just before an allocation: true when it may pass; it is on record then. */
 bool emu_stray(struct emu_frame *f, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes);
 const char *emu_source_of(const struct mg_module *m, mg_id func, mg_id node, uint32_t *line); /* file and line; NULL and 0 without */

@@ -60,19 +60,39 @@ static bool is_global(const struct emu_op *op)
     return op->space == MG_SPACE_global || op->space == MG_SPACE_generic || op->space == MG_SPACE_const;
 }
 
-static void tell_nearest(uint64_t address, struct mg_buf *b)
+/* "the buffer of argument 2 `out`, 0x7f.. of 1024 bytes": a name that a compiler made says nothing. */
+static void tell_buffer(const struct emu_frame *f, uint32_t argument, const struct mg_alloc *a, struct mg_buf *b)
 {
-    struct mg_alloc below = {0}, above = {0}, freed;
+    const struct mg_module *m = f->fn->mod->ir;
+    const char *name = argument ? mg_name(m, m->vars.at[m->funcs.at[f->fn->id].first_param + argument - 1].name) : "";
+    if (argument) mg_buf_printf(b, "the buffer of argument %u", argument);
+    else mg_buf_adds(b, "the nearest allocation");
+    if (argument && !strstr(name, "_param_")) mg_buf_printf(b, " `%s`", name);
+    mg_buf_printf(b, ", 0x%" PRIx64 " of %" PRIu64 " bytes", a->base, a->bytes);
+}
+
+/* Where the address lies, as seen from the buffer of the argument that it was made from, or from what is nearest. */
+static void tell_place(const struct emu_frame *f, mg_id node, uint64_t address, struct mg_buf *b)
+{
+    struct mg_alloc below = {0}, above = {0}, near;
+    uint32_t argument = emu_fault_buffer(f, node, &near);
     mg_mem_nearest(address, &below, &above);
     if (mg_mem_is_own(address)) mg_buf_adds(b, "; in Margay's own memory");
-    else if (mg_mem_find_freed(address, &freed)) mg_buf_printf(b, "; inside 0x%" PRIx64 " of %" PRIu64 " bytes, which was freed", freed.base, freed.bytes);
-    else if (below.base && address - below.base < below.bytes)
+    else if (mg_mem_find_freed(address, &near)) {
+        mg_buf_printf(b, "; inside 0x%" PRIx64 " of %" PRIu64 " bytes, which was freed", near.base, near.bytes);
+        return;
+    } else if (below.base && address - below.base < below.bytes) {
         mg_buf_printf(b, "; inside 0x%" PRIx64 " of %" PRIu64 " bytes%s", below.base, below.bytes, below.readonly ? ", which is read-only" : "");
-    else if (below.base && (!above.base || address - (below.base + below.bytes) <= above.base - address))
-        mg_buf_printf(b, "; %" PRIu64 " bytes past the end of the nearest allocation, 0x%" PRIx64 " of %" PRIu64 " bytes", address - (below.base + below.bytes), below.base, below.bytes);
-    else if (above.base)
-        mg_buf_printf(b, "; %" PRIu64 " bytes before the nearest allocation, 0x%" PRIx64 " of %" PRIu64 " bytes", above.base - address, above.base, above.bytes);
-    else mg_buf_adds(b, "; nothing is allocated");
+        return;
+    }
+    if (!argument && !below.base && !above.base) {
+        mg_buf_adds(b, "; nothing is allocated");
+        return;
+    }
+    if (!argument) near = below.base && (!above.base || address - (below.base + below.bytes) <= above.base - address) ? below : above;
+    bool behind = address > near.base;
+    mg_buf_printf(b, "; %" PRIu64 " bytes %s ", behind ? address - (near.base + near.bytes) : near.base - address, behind ? "past the end of" : "before");
+    tell_buffer(f, argument, &near, b);
 }
 
 static void leave(struct emu_frame *f, const struct emu_op *op, enum mg_fault_kind kind, int lane, uint64_t address, uint32_t bytes, const char *text)
@@ -88,7 +108,7 @@ static void leave(struct emu_frame *f, const struct emu_op *op, enum mg_fault_ki
         o->ptx_line = f->fn->mod->ir->nodes.at[node_of(f, op)].line;
         o->file = emu_source_of(f->fn->mod->ir, f->fn->id, node_of(f, op), &o->line);
         for (int k = 0; k < 3; k++) o->cta[k] = w->cta->id[k], o->thread[k] = w->tid[k][lane];
-        if (kind == MG_FAULT_ADDRESS && is_global(op)) tell_nearest(address, &b);
+        if (kind == MG_FAULT_ADDRESS && is_global(op)) tell_place(f, node_of(f, op), address, &b);
         snprintf(o->text, sizeof o->text, "%s", b.at);
         mg_buf_release(&b);
     }
@@ -124,7 +144,7 @@ static void note_stray(struct emu_frame *f, const struct emu_op *op, int lane, u
     for (int k = 0; k < 3; k++) s->cta[k] = w->cta->id[k], s->thread[k] = w->tid[k][lane];
     s->first = !told_before(f->wk->dev, f->fn, node);
     tell(f, op, lane, text, &b);
-    tell_nearest(address, &b);
+    tell_place(f, node, address, &b);
     mg_buf_adds(&b, "; read as 0, the launch goes on (--check stops it)");
     snprintf(s->text, sizeof s->text, "%s", b.at);
     mg_buf_release(&b);
