@@ -44,7 +44,7 @@ struct run {
     struct mg_opt_list tools;
     struct mg_opt_list one_liners;
     const char *probe, *dir, *device, *properties, *kernel, *launches, *channel;
-    bool verify, check, strict, eager, native_times, audit, stats, quiet, verbose, keep_ptx, witness, no_contract;
+    bool verify, check, strict, eager, native_times, audit, stats, quiet, verbose, keep_ptx, witness, no_contract, overcommit;
     double time_limit;
     uint64_t workers, repeat;
     char **app;
@@ -170,8 +170,8 @@ static int pick_device(struct run *r)
         r->config.device = strdup(strcmp(want, "emu") && mg_place_has(r->place.cpu) ? "cpu" : "emu");
     }
     bool software = strcmp(r->config.device, "nvidia") != 0;
-    if (!software && (r->time_limit > 0 || r->no_contract))
-        return mg_opt_usage(&page, STATUS_USAGE, "%s works on the cpu and emu devices only", r->no_contract ? "--no-contract" : "--time-limit");
+    if (!software && (r->time_limit > 0 || r->no_contract || r->overcommit))
+        return mg_opt_usage(&page, STATUS_USAGE, "%s works on the cpu and emu devices only", r->no_contract ? "--no-contract" : r->overcommit ? "--overcommit" : "--time-limit");
     if (!mg_place_has(r->place.libcuda) || (software && !mg_place_has(r->place.libcudart)))
         return fail(STATUS_DEVICE, "%s is missing: the installation is not complete",
                     mg_place_has(r->place.libcuda) ? r->place.libcudart : r->place.libcuda);
@@ -300,6 +300,7 @@ static int fill_config(struct run *r)
     c->native_times = r->native_times;
     c->witness = r->witness;
     c->no_contract = r->no_contract;
+    c->overcommit = r->overcommit;
     c->run = r->id;
     return 0;
 }
@@ -603,6 +604,7 @@ int cmd_run(int argc, char **argv)
         MG_OPT_FLAG(0, "native-times", &r.native_times, "every other launch of a kernel and shape runs native, for its time"),
         MG_OPT_F64(0, "time-limit", &r.time_limit, 0, 1e9, "S", "stop a launch that runs longer than S seconds (cpu, emu; 0, never)"),
         MG_OPT_FLAG(0, "no-contract", &r.no_contract, "round every mul and add by itself instead of contracting as ptxas does (cpu, emu)"),
+        MG_OPT_FLAG(0, "overcommit", &r.overcommit, "allow allocations beyond this machine's memory and swap (cpu, emu)"),
         MG_OPT_FLAG(0, "audit", &r.audit, "also redirect the driver where only the dynamic loader sees it"),
         MG_OPT_FLAG(0, "stats", &r.stats, "say how much time Margay itself took"),
         MG_OPT_FLAG(0, "keep-ptx", &r.keep_ptx, "write the instrumented PTX of every kernel into DIR"),

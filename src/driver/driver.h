@@ -30,6 +30,7 @@ struct mg_driver_config {
     uint32_t workers;
     bool count_positions;
     bool no_contract;        /* as in mg_device_opts */
+    bool overcommit;         /* allocations may be larger than the machine's memory and swap */
     bool check;              /* --check: as in mg_device_opts; and no read strays */
     void (*say)(const char *line); /* one line of chatter for the user (stderr) */
     const struct mg_driver_children *children; /* may be NULL */

@@ -4,6 +4,8 @@
 
 #include "device/defined.h"
 
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,10 +32,49 @@ struct mg_dalloc *mg_dalloc_add(struct CUctx_st *ctx, uint64_t base, uint32_t fl
     return a;
 }
 
+static void read_file(const char *path, char *to, size_t bytes)
+{
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(to, 1, bytes - 1, f) : 0;
+    to[n] = 0;
+    if (f) fclose(f);
+}
+
+/* "name:  N kB" of /proc/meminfo, in bytes. */
+static uint64_t meminfo(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+    return at ? strtoull(at + strlen(name), NULL, 10) << 10 : 0;
+}
+
+/* What this machine, or the control group that the process is in, has to hold pages. */
+uint64_t mg_machine_memory(void)
+{
+    char text[8192], group[64];
+    read_file("/proc/meminfo", text, sizeof text);
+    read_file("/sys/fs/cgroup/memory.max", group, sizeof group);
+    uint64_t memory = meminfo(text, "MemTotal:"), most = strtoull(group, NULL, 10); /* 0: "max", or no group */
+    if (!memory) return UINT64_MAX;
+    return (most ? MG_MIN(memory, most) : memory) + meminfo(text, "SwapTotal:");
+}
+
+void mg_memory_refused(uint64_t bytes)
+{
+    static _Atomic bool told;
+    uint64_t live, limit;
+    mg_mem_totals(&live, &limit);
+    if (limit >= mg_drv.memory_bytes || live + bytes > mg_drv.memory_bytes || atomic_exchange(&told, true)) return;
+    mg_say("an allocation of %llu bytes, beside %llu, is refused: this machine has %llu bytes of memory and swap (margay run --overcommit allows it)",
+           (unsigned long long)bytes, (unsigned long long)live, (unsigned long long)limit);
+}
+
 cu_result mg_dalloc_new(struct CUctx_st *ctx, uint64_t bytes, uint64_t align, enum mg_alloc_kind kind, uint32_t flags, uint64_t *out)
 {
     uint64_t base = mg_mem_alloc(bytes, MG_MAX(align, 512), kind);
-    if (!base) return CUE_OUT_OF_MEMORY;
+    if (!base) {
+        mg_memory_refused(bytes);
+        return CUE_OUT_OF_MEMORY;
+    }
     mg_lock();
     struct mg_dalloc *a = mg_dalloc_add(ctx, base, flags);
     mg_unlock();

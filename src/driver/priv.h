@@ -285,6 +285,8 @@ struct mg_dalloc { /* what the driver knows of an allocation beside mem.h's tabl
     uint32_t accessed_by;
 };
 struct mg_dalloc *mg_dalloc_get(uint64_t base); /* lock held; NULL: none of ours */
+uint64_t mg_machine_memory(void); /* bytes of memory and swap */
+void mg_memory_refused(uint64_t bytes); /* told once, where the device would have had it and the machine has not */
 cu_result mg_dalloc_new(struct CUctx_st *ctx, uint64_t bytes, uint64_t align, enum mg_alloc_kind kind, uint32_t flags, uint64_t *out);
 bool mg_dalloc_free(uint64_t base); /* any thread, no lock held */
 uint64_t mg_dalloc_any_of(struct CUctx_st *ctx); /* base of some allocation of a context, 0: none left */

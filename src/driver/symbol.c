@@ -102,7 +102,7 @@ static cu_result open_device(void)
     cu_result r = mg_properties_load(c->properties, c->properties_path);
     if (r) return r;
     if (!mg_mem_init(0)) return CUE_OUT_OF_MEMORY;
-    mg_mem_set_limit(mg_drv.memory_bytes);
+    mg_mem_set_limit(c->overcommit ? mg_drv.memory_bytes : MG_MIN(mg_drv.memory_bytes, mg_machine_memory()));
     struct mg_device_opts opts = {
         .size = sizeof opts,
         .properties = c->properties,

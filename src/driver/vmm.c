@@ -155,6 +155,7 @@ static cu_result cuMemCreate(cu_mem_handle *out, size_t bytes, const struct cu_a
     pthread_mutex_unlock(&lock);
     if (f->fd < 0) {
         free(f);
+        mg_memory_refused(physical_bytes + bytes);
         return CUE_OUT_OF_MEMORY;
     }
     mg_obj_add(f, MG_OBJ_PHYSICAL);

@@ -20,6 +20,7 @@ static bool open_own(const struct mg_config *c)
         .workers = c->workers,
         .count_positions = c->witness,
         .no_contract = c->no_contract,
+        .overcommit = c->overcommit,
         .check = c->check,
         .say = mg_session_say_line,
         .children = &mg_children,

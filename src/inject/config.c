@@ -37,6 +37,7 @@
     ROW(flag, stress,        "MARGAY_STRESS")        \
     ROW(flag, plant,         "MARGAY_PLANT")         \
     ROW(flag, no_contract,   "MARGAY_NO_CONTRACT")   \
+    ROW(flag, overcommit,    "MARGAY_OVERCOMMIT")    \
     ROW(u64,  run,           "MARGAY_RUN")
 
 static void read_text(char **to, const char *v) { *to = v && *v ? strdup(v) : NULL; }

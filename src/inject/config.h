@@ -19,6 +19,7 @@ struct mg_config { /* strings: owner is the config; NULL when not given */
     uint32_t workers;  /* MARGAY_WORKERS */
     uint32_t repeat;   /* MARGAY_REPEAT: with --verify, so many more runs of either code */
     bool strict, eager, verify, check, stats, quiet, verbose, native_times, witness;
+    bool overcommit;   /* MARGAY_OVERCOMMIT: allocations may be larger than the machine's memory and swap */
     bool no_contract;  /* MARGAY_NO_CONTRACT: the software devices do not contract mul and add */
     bool stress;       /* MARGAY_STRESS: rewrite every twin thoroughly (pass/stress.h), for tests */
     bool plant;        /* MARGAY_PLANT: every twin writes one wrong byte (pass/plant.h), for tests */

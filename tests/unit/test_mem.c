@@ -40,6 +40,72 @@ MG_TEST(mem_free_neighbours_join)
     mg_mem_free(all);
 }
 
+/* Around an allocation of n bytes nothing else begins or ends within max(4 KiB, min(n / 4, 1 MiB)). */
+MG_TEST(mem_red_zones)
+{
+    static const uint64_t sizes[][2] = {{1, 4096}, {1000, 4096}, {16384, 4096}, {65536, 16384}, {4 << 20, 1 << 20}, {64 << 20, 1 << 20}};
+    uint64_t live0, live1, bytes = 0, p[12];
+    struct mg_alloc below, above;
+    mg_mem_totals(&live0, NULL);
+    for (unsigned i = 0; i < 12; i++) p[i] = mg_mem_alloc(sizes[i % 6][0], 0, i & 1 ? MG_ALLOC_MANAGED : MG_ALLOC_DEVICE), bytes += sizes[i % 6][0];
+    mg_mem_totals(&live1, NULL);
+    MG_CHECK_EQ(live1 - live0, bytes); /* what the program sees of it */
+    for (unsigned i = 0; i < 12; i++) {
+        uint64_t n = sizes[i % 6][0], zone = sizes[i % 6][1];
+        MG_CHECK(p[i] && p[i] % 256 == 0);
+        mg_mem_nearest(p[i] - 1, &below, NULL);
+        mg_mem_nearest(p[i] + n, NULL, &above);
+        MG_CHECK(!below.base || p[i] - (below.base + below.bytes) >= zone);
+        MG_CHECK(!above.base || above.base - (p[i] + n) >= zone);
+        MG_CHECK(!mg_mem_find(p[i] - 1, NULL) && !mg_mem_find(p[i] - zone, NULL) && !mg_mem_find(p[i] + n, NULL) && !mg_mem_find(p[i] + n + zone - 1, NULL));
+    }
+    for (unsigned i = 0; i < 12; i++) mg_mem_free(p[i]);
+}
+
+/* What was freed is nobody's until 1 GiB has been freed after it, and its pages hold nothing. */
+MG_TEST(mem_freed_ranges_wait)
+{
+    enum { N = 8 << 20 };
+    uint64_t first = mg_mem_alloc(N, 0, MG_ALLOC_DEVICE);
+    struct mg_alloc x;
+    bool again = false;
+    *(char *)first = 1;
+    mg_mem_free(first);
+    MG_CHECK(mg_mem_find_freed(first + N - 1, &x) && x.base == first && x.bytes == N);
+    MG_CHECK_EQ(*(char *)first, 0);
+    for (int i = 0; i < (1 << 30) / (N + (2 << 20)) - 2; i++) {
+        uint64_t p = mg_mem_alloc(N, 0, MG_ALLOC_DEVICE);
+        MG_CHECK(p + N <= first || p >= first + N);
+        mg_mem_free(p);
+    }
+    for (int i = 0; i < 200 && !again; i++) {
+        uint64_t p = mg_mem_alloc(N, 0, MG_ALLOC_DEVICE);
+        again = p < first + N && p + N > first;
+        mg_mem_free(p);
+    }
+    MG_CHECK(again);
+    mg_mem_reuse_freed();
+    MG_CHECK(!mg_mem_find_freed(first, &x));
+}
+
+MG_TEST(mem_own_memory_is_apart)
+{
+    uint64_t a = mg_mem_alloc(1024, 0, MG_ALLOC_DEVICE), own = mg_mem_alloc(1024, 0, MG_ALLOC_INTERNAL), b = mg_mem_alloc(1024, 0, MG_ALLOC_DEVICE), arena[2], live0, live1;
+    struct mg_alloc x, y;
+    MG_CHECK(!mg_mem_find(own, NULL) && mg_mem_find_any(own, &x) && x.base == own && x.kind == MG_ALLOC_INTERNAL);
+    MG_CHECK(mg_mem_is_own(own) && !mg_mem_is_own(a) && !mg_mem_is_own(b) && mg_mem_find_any(a, NULL));
+    mg_mem_arena(arena);
+    MG_CHECK(own < arena[0] || own >= arena[0] + arena[1]);
+    mg_mem_nearest(own, &x, &y);
+    MG_CHECK(x.kind != MG_ALLOC_INTERNAL && y.kind != MG_ALLOC_INTERNAL);
+    mg_mem_totals(&live0, NULL);
+    MG_CHECK(mg_mem_free(own) && !mg_mem_find_any(own, NULL));
+    mg_mem_totals(&live1, NULL);
+    MG_CHECK_EQ(live0, live1);
+    mg_mem_free(a);
+    mg_mem_free(b);
+}
+
 MG_TEST(mem_epoch_changes_with_the_table)
 {
     uint64_t e0 = mg_mem_epoch(), a = mg_mem_alloc(64, 0, MG_ALLOC_DEVICE), e1 = mg_mem_epoch();

@@ -235,6 +235,41 @@ MG_TEST(ptx_array_elements_are_addresses)
     mg_module_free(m);
 }
 
+static unsigned marks_of(const struct mg_module *m)
+{
+    unsigned marks = 0, n = 0;
+    MG_EACH_NODE(m, &m->funcs.at[mg_module_find_func(m, "k")], id)
+        if (m->nodes.at[id].kind == MG_NODE_inst || m->nodes.at[id].kind == MG_NODE_label) marks |= (m->nodes.at[id].flags & MG_NF_PROBE ? 1u : 0u) << n++;
+    return marks;
+}
+
+/* Which instructions and labels were inserted survives printing, in texts that say so in their first line, and in no others. */
+MG_TEST(ptx_marks_of_inserted_code_survive_printing)
+{
+    static const char body[] = HEAD ".entry k() { .reg .b32 r; .reg .pred p;\nmov.u32 r, 1; //@\nmov.u32 r, 2;\nA: //@\nB:\n@p bra A; //@\nret; //\n}\n";
+    char marked[sizeof body + sizeof MG_PTX_MARKED];
+    snprintf(marked, sizeof marked, "%s%s", MG_PTX_MARKED, body);
+    struct mg_module *plain = parse_as(body, __LINE__), *m = parse_as(marked, __LINE__), *again;
+    MG_CHECK_EQ(marks_of(plain), 0);
+    MG_CHECK_EQ(marks_of(m), 0x15);
+    struct mg_buf b = MG_BUF_INIT;
+    struct mg_opnd o[2] = {mg_o_reg(1), mg_o_imm(3)};
+    mg_id func = mg_module_find_func(m, "k");
+    mg_node_insert_before(m, func, m->funcs.at[func].last_node, mg_node_new(m, "mov.u32", o, 2));
+    mg_ptx_print(m, &b);
+    MG_CHECK(strstr(b.at, "mov.u32 r, 3; //@\n\tret;\n"));
+    again = parse_as(b.at, __LINE__);
+    MG_CHECK_EQ(marks_of(again), 0x35);
+    mg_buf_release(&b);
+    plain->marked = false;
+    mg_ptx_print(plain, &b);
+    MG_CHECK(!strstr(b.at, "//"));
+    mg_buf_release(&b);
+    mg_module_free(plain);
+    mg_module_free(m);
+    mg_module_free(again);
+}
+
 MG_TEST(ptx_numbers_of_registers_may_have_leading_zeros)
 {
     PRINTS("mov.u32 %r01, %r007;", "mov.u32 %r1, %r7;");
