@@ -107,6 +107,7 @@ struct mg_launch_stats {
     uint64_t device_launches; /* grids that kernels of this launch launched themselves, theirs included */
     struct mg_stray *strays; uint32_t n_strays; /* the caller frees them; the first 64 places of the launch */
     struct mg_finding *findings; uint32_t n_findings; /* likewise; the first 256 pairs */
+    struct mg_unseen *unseen; uint32_t n_unseen; /* likewise; under --check */
 };
 
 struct mg_kernel_info {

@@ -46,6 +46,7 @@ struct mg_launch_done { /* what the driver tells when a launch has ended */
     bool schedule_dependent; /* as in mg_launch_stats */
     const struct mg_stray *strays; uint32_t n_strays; /* for the time of the call */
     const struct mg_finding *findings; uint32_t n_findings; /* likewise */
+    const struct mg_unseen *unseen; uint32_t n_unseen; /* likewise */
 };
 typedef void (*mg_launch_done_fn)(void *user, const struct mg_launch_done *done);
 /* The next kernel launch that this thread makes (any form; captured launches keep the note in

@@ -125,6 +125,8 @@ static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, uint6
             if (stats.strays[i].first) mg_say("%s", stats.strays[i].text);
         done.findings = stats.findings;
         done.n_findings = stats.n_findings;
+        done.unseen = stats.unseen;
+        done.n_unseen = stats.n_unseen;
         say_findings(&stats);
     } else {
         done.fault.kind = MG_FAULT_CANCELLED;
@@ -132,6 +134,7 @@ static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, uint6
     if (k->note) k->note(k->note_user, &done);
     free(stats.strays);
     free(stats.findings);
+    free(stats.unseen);
     *start_ns = done.start_ns;
     *end_ns = done.end_ns;
 }

@@ -13,7 +13,9 @@
 enum { MOST_ENTRIES = 1024 };
 struct entry { uint64_t kernel, launch, address; const char *kind; struct mg_finding f; char *file, *other_file; bool stopped; };
 
-static struct { pthread_mutex_t lock; MG_VEC(struct entry) list; } checked = {.lock = PTHREAD_MUTEX_INITIALIZER};
+struct unseen { uint64_t kernel, launches; struct mg_unseen what; }; /* not looked at for undefined values */
+
+static struct { pthread_mutex_t lock; MG_VEC(struct entry) list; MG_VEC(struct unseen) unseen; } checked = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void write_at(struct mg_json *j, const struct mg_finding_at *at, const char *file)
 {
@@ -79,8 +81,46 @@ static void write_one(struct mg_json *j, uint32_t i)
     write_entry(j, &checked.list.at[k]);
 }
 
+static void write_unseen(void)
+{
+    struct mg_buf b = MG_BUF_INIT;
+    struct mg_json j;
+    if (!checked.unseen.n)
+        return;
+    mg_json_init(&j, &b, 0);
+    mg_json_arr(&j);
+    for (uint32_t i = 0; i < checked.unseen.n; i++) {
+        const struct unseen *u = &checked.unseen.at[i];
+        mg_json_obj(&j);
+        mg_json_key_u64(&j, "kernel", u->kernel);
+        mg_json_key_str(&j, "name", u->what.name);
+        mg_json_key_u64(&j, "instructions", u->what.instructions);
+        mg_json_key_u64(&j, "launches", u->launches);
+        mg_json_end(&j, '}');
+    }
+    mg_json_end(&j, ']');
+    mg_store_tool_json(mg_session.store, "check", "not_looked_at", b.at);
+    mg_buf_release(&b);
+}
+
+/* True: it is new. */
+static bool add_unseen(uint64_t kernel, const struct mg_unseen *what)
+{
+    for (uint32_t i = 0; i < checked.unseen.n; i++) {
+        struct unseen *u = &checked.unseen.at[i];
+        if (u->kernel == kernel && !strcmp(u->what.name, what->name)) {
+            u->launches++;
+            u->what.instructions = MG_MAX(u->what.instructions, what->instructions);
+            return false;
+        }
+    }
+    *mg_vec_push(&checked.unseen) = (struct unseen){kernel, 1, *what};
+    return true;
+}
+
 static void write_all(void) /* under the lock, while the store is open */
 {
+    write_unseen();
     uint32_t n = 0;
     for (uint32_t i = 0; i < checked.list.n; i++) n += is_told(&checked.list.at[i]);
     mg_findings_tell("check", n, write_one);
@@ -132,11 +172,13 @@ static bool runs(void)
 void mg_checked_add(uint64_t kernel, uint64_t launch, const struct mg_launch_done *d)
 {
     bool changed = false;
-    if (!runs() || (!d->n_findings && !d->fault.kind))
+    if (!runs() || (!d->n_findings && !d->fault.kind && !d->n_unseen))
         return;
     pthread_mutex_lock(&checked.lock);
     for (uint32_t i = 0; i < d->n_findings; i++)
         changed |= add(kernel, launch, mg_finding_kind_text(d->findings[i].kind), &d->findings[i], d->findings[i].address, false);
+    for (uint32_t i = 0; i < d->n_unseen; i++)
+        changed |= add_unseen(kernel, &d->unseen[i]);
     if (d->fault.kind)
         changed |= add_fault(kernel, launch, &d->fault);
     if (changed)
@@ -155,5 +197,6 @@ void mg_checked_write(void)
         free(checked.list.at[i].other_file);
     }
     mg_vec_release(&checked.list);
+    mg_vec_release(&checked.unseen);
     pthread_mutex_unlock(&checked.lock);
 }

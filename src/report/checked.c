@@ -138,6 +138,28 @@ static uint32_t for_each(const struct mg_profile *p, const char *json, uint32_t 
     }
 }
 
+/* What was not looked at for undefined values, each name once. */
+static void add_unseen(const struct mg_profile *p, struct mg_buf *out)
+{
+    struct mg_buf told = MG_BUF_INIT;
+    for (uint32_t i = 0; i < p->n_tools; i++) {
+        const struct mg_ptool *t = &p->tools[i];
+        if (strcmp(t->tool, "check") || strcmp(t->key, "not_looked_at") || !mg_json_valid(t->json)) continue;
+        for (const char *s = t->json + strspn(t->json, " \t\r\n") + 1; s; s = mg_json_skip(s)) {
+            struct mg_buf name = MG_BUF_INIT;
+            s += strspn(s, " \t\r\n,");
+            if (*s != '{') break;
+            mg_buf_addc(&name, ' ');
+            add_text(&name, value_of(s, "name"));
+            mg_buf_addc(&name, ',');
+            if (!told.at || !strstr(told.at, name.at)) mg_buf_adds(&told, name.at);
+            mg_buf_release(&name);
+        }
+    }
+    if (told.n) mg_buf_printf(out, "   not looked at for undefined values:%.*s (--json counts them)\n", (int)told.n - 1, told.at);
+    mg_buf_release(&told);
+}
+
 void mg_add_checked(const struct mg_profile *p, uint32_t columns, uint32_t max_rows, struct mg_buf *out)
 {
     uint32_t n = 0, shown = 0, lists = 0;
@@ -152,6 +174,7 @@ void mg_add_checked(const struct mg_profile *p, uint32_t columns, uint32_t max_r
     for (uint32_t i = 0; i < p->n_tools && shown < max_rows; i++)
         if (!strcmp(p->tools[i].tool, "check") && !strcmp(p->tools[i].key, "findings")) shown += for_each(p, p->tools[i].json, columns, max_rows - shown, out);
     if (n > max_rows) mg_buf_printf(out, "   and %u more (--top %u, --json)\n", n - max_rows, n);
+    add_unseen(p, out);
 }
 
 /* ---- registers that a kernel never writes ------------------------------------------------------------ */

@@ -96,6 +96,8 @@ void emu_defined_sync(const struct emu_part *parts, uint32_t n, uint32_t lanes);
 struct emu_found;
 void emu_defined_describe(struct emu_launch *l, const struct emu_found *x, struct mg_finding *f);
 
+void emu_defined_unseen(struct emu_launch *l, struct mg_launch_stats *stats); /* instructions of the kernel that are not looked at */
+
 /* defined_decode.c */
 struct decoder;
 struct mg_form;

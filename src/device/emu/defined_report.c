@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "device/defined.h"
@@ -76,4 +77,17 @@ void emu_defined_describe(struct emu_launch *l, const struct emu_found *x, struc
     if (x->misuse != EMU_USE_COPIED) return;
     f->copied = x->what;
     mg_defined_store_tell(x->what, f->text);
+}
+
+void emu_defined_unseen(struct emu_launch *l, struct mg_launch_stats *stats)
+{
+    struct emu_code *c = l->code;
+    pthread_mutex_lock(&c->kernel->lock); /* indirect calls add instructions while other launches run */
+    struct mg_unseen *list = c->unseen.n ? malloc(c->unseen.n * sizeof *list) : NULL;
+    if (list) {
+        memcpy(list, c->unseen.at, c->unseen.n * sizeof *list);
+        stats->unseen = list;
+        stats->n_unseen = c->unseen.n;
+    }
+    pthread_mutex_unlock(&c->kernel->lock);
 }

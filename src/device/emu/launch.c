@@ -646,7 +646,7 @@ void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_la
     bool full = false;
     struct emu_launch *e = calloc(1, sizeof *e);
     if (!fault) fault = &none;
-    if (stats) stats->findings = NULL, stats->n_findings = 0;
+    if (stats) stats->findings = NULL, stats->n_findings = 0, stats->unseen = NULL, stats->n_unseen = 0;
     memset(fault, 0, sizeof *fault);
     if (!e) {
         refuse(fault, MG_FAULT_MEMORY, l->kernel, "host memory ran out");
@@ -680,6 +680,7 @@ void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_la
         emu_print_flush(dev);
         if (e->grid_workspace) mg_mem_free(e->grid_workspace);
         if (e->found) emu_check_launch_end(e, stats);
+        if (stats && dev->opts.check) emu_defined_unseen(e, stats);
         full = e->race && atomic_load(&e->race->full);
         emu_race_free(e->race);
     }
