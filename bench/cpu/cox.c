@@ -7,7 +7,7 @@
  *   a vote is a store of 8 bits to a thread-local array of 32, a barrier of the warp, and a function that each lane calls on that array, made of
  *   vector instructions (a ballot, which CuPBoP has not, is done in the same way); here it may be put in line;
  *   the compiler's -O3 does the rest.
- * Built by gcc and, where it is there, by clang: COX uses LLVM. docs/measured.md has the times of what CuPBoP itself emits. */
+ * Built by gcc and, where it is there, by clang: COX uses LLVM. docs/history/2026-11.md has the times of what CuPBoP itself emits. */
 #include "native.h"
 
 #include <stdbool.h>

@@ -4,7 +4,7 @@
  *
  *     for (at = 32 * linear thread; at < bytes; at += 32 * threads)  cp.async.ca.shared.global [a word], [table + at], 4
  *
- * which waits for nothing and leaves the sector in the cache (prefetch.global.L1 does not: docs/measured.md). Not where
+ * which waits for nothing and leaves the sector in the cache (prefetch.global.L1 does not: docs/history/2026-11.md). Not where
  * the CTA has dynamic shared memory, which would move. */
 #include <stdio.h>
 

@@ -7,7 +7,7 @@
  *
  * One lane alone has no sums to take and nobody to wait for. Where a kernel has neither warp operations nor anything behind the
  * place where that lane meets the others, ptxas puts no convergence barrier at any of its branches; a flush there has it put two
- * instructions at nearly each (rod_myocyte on an H200: docs/measured.md). That lanes are alone is a guess of cost, on which no
+ * instructions at nearly each (rod_myocyte on an H200: docs/history/2026-11.md). That lanes are alone is a guess of cost, on which no
  * count depends. */
 #include "analysis/dom.h"
 #include "tool/blocks_regs.h"

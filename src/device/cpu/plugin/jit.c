@@ -60,7 +60,7 @@ static LLVMTargetMachineRef machine_new(enum emu_isa isa, char *why, size_t byte
     return m;
 }
 
-/* What the code generator does at length and this code gains nothing from: an eighth to a quarter of its time (docs/measured.md).
+/* What the code generator does at length and this code gains nothing from: an eighth to a quarter of its time (docs/history/2026-11.md).
  * Options hold for a whole LLVM: set where it is linked in and nobody else's. */
 static void start_llvm(void)
 {
