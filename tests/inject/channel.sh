@@ -112,6 +112,6 @@ s = json.load(open('p.json'))['tools']['accesses']['stream']
 assert s['records'] == 1 << 15 and s['accesses'] == 3 << 20, s
 P
 "$MARGAY" run --channel 1/0 -- true 2> err && fail "1/0 is taken"
-grep -q 'neither block' err || fail "1/0: $(cat err)"
+grep -q 'wants block, drop' err || fail "1/0: $(cat err)"
 [ $failed = 0 ] && echo "ok"
 exit $failed
