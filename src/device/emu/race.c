@@ -219,11 +219,37 @@ static uint32_t *times_of(struct emu_race *r, struct emu_race_page *p)
     return p->times;
 }
 
-static void order_by(struct access *a, struct emu_race_page *p, uint32_t word)
+static void order_by(struct access *a, struct emu_race_page *p, uint64_t at)
 {
     struct emu_race_warp *w = &a->k->warps[a->warp];
-    if (a->reads && p->times) w->pending = MG_MAX(w->pending, p->times[word]);
-    if (a->writes && times_of(a->k->race, p)) p->times[word] = a->time;
+    uint32_t word = (uint32_t)(at & (EMU_RACE_PAGE - 1)) / 4;
+    if (a->reads && !(w->n_asked && w->asked[(w->n_asked - 1) % EMU_LANES] == at)) {
+        if (w->n_asked < EMU_LANES) w->asked[w->n_asked] = at;
+        w->n_asked += w->n_asked <= EMU_LANES;
+    }
+    if (a->writes && times_of(a->k->race, p)) p->times[word] = MG_MAX(p->times[word], a->time);
+}
+
+static uint32_t time_at(struct emu_race *r, uint64_t address)
+{
+    struct emu_race_page *p = page_of(r, address);
+    if (!p) return atomic_load(&r->time);
+    _Atomic uint8_t *l = lock_page(r, address);
+    uint32_t time = p->times ? p->times[(address & (EMU_RACE_PAGE - 1)) / 4] : 0;
+    unlock(l);
+    return time;
+}
+
+void emu_race_settle(struct emu_race_cta *k, uint32_t warp)
+{
+    struct emu_race_warp *w = &k->warps[warp];
+    if (w->n_asked > EMU_LANES) w->pending = MG_MAX(w->pending, atomic_load(&k->race->time));
+    else
+        for (uint32_t i = 0; i < w->n_asked; i++) w->pending = MG_MAX(w->pending, time_at(k->race, w->asked[i]));
+    if (w->acquires[0] || w->acquires[1]) w->seen_narrow = MG_MAX(w->seen_narrow, w->pending);
+    if (w->acquires[0]) w->seen = MG_MAX(w->seen, w->pending);
+    w->n_asked = 0;
+    w->acquires[0] = w->acquires[1] = false;
 }
 
 static void order_by_shared(struct access *a)
@@ -247,7 +273,7 @@ static void lane_global(struct access *a, bool strong)
         while (at < stop) {
             uint32_t from = at & 3, n = (uint32_t)MG_MIN(stop - at, 4 - from), word = (uint32_t)(at & (EMU_RACE_PAGE - 1)) / 4;
             touch(a, p, word, ((1u << n) - 1) << from);
-            if (strong) order_by(a, p, word);
+            if (strong) order_by(a, p, at);
             at += n;
         }
         unlock(l);
@@ -278,6 +304,7 @@ void emu_race_access(const struct emu_alu *o, char *regs, uint32_t mask)
     struct access a = {.op = op, .f = f, .k = k, .cta = c->linear, .warp = f->w->ix, .ea = ea, .bytes = (uint32_t)op->bytes * op->vec,
                        .reads = op->sub & EMU_CHECK_READ, .writes = op->sub & EMU_CHECK_WRITE};
     bool reads = a.reads && (!a.writes || op->sub & EMU_RACE_RESULT); /* sees what was written */
+    emu_race_settle(k, a.warp);
     if (op->sub & EMU_RACE_RELEASE) emu_race_fenced(k, a.warp, narrow);
     if (strong && a.writes) a.time = emu_race_publish(k, a.cta, a.warp);
     uint32_t site = op->site < EMU_RACE_MOST_SITES ? op->site : 0;
@@ -294,11 +321,7 @@ void emu_race_access(const struct emu_alu *o, char *regs, uint32_t mask)
         if (at == GLOBAL && !(ea[i] & (op->bytes - 1u))) lane_global(&a, strong);
         a.done |= 1u << i;
     }
-    if (op->sub & EMU_RACE_ACQUIRE && reads) {
-        struct emu_race_warp *w = &k->warps[a.warp];
-        w->seen_narrow = MG_MAX(w->seen_narrow, w->pending);
-        if (!narrow) w->seen = MG_MAX(w->seen, w->pending);
-    }
+    if (op->sub & EMU_RACE_ACQUIRE && reads) k->warps[a.warp].acquires[narrow] = true;
 }
 
 void emu_race_fence(const struct emu_alu *o, char *regs, uint32_t mask)
@@ -306,5 +329,7 @@ void emu_race_fence(const struct emu_alu *o, char *regs, uint32_t mask)
     const struct emu_op *op = (const struct emu_op *)(const void *)o;
     struct emu_frame *f = EMU_FRAME(regs);
     if (op->guard) mask &= *(const uint32_t *)(regs + op->guard) ^ op->guard_flip;
-    if (mask && f->w->cta->check->race) emu_race_fenced(f->w->cta->check->race, f->w->ix, op->sub & EMU_RACE_NARROW);
+    if (!mask || !f->w->cta->check->race) return;
+    emu_race_settle(f->w->cta->check->race, f->w->ix);
+    emu_race_fenced(f->w->cta->check->race, f->w->ix, op->sub & EMU_RACE_NARROW);
 }

@@ -58,6 +58,9 @@ struct emu_race_warp {
     uint32_t from;                /* intervals of this CTA below this one were before the last barrier */
     uint32_t seen, seen_narrow;   /* of the launch's clock; narrow: in its own CTA */
     uint32_t pending;             /* read from flags; seen at the next fence or barrier */
+    uint64_t asked[EMU_LANES];    /* words of global memory that the last strong access read: looked at once that is done */
+    uint8_t n_asked;              /* more than fit: everything published counts as read */
+    bool acquires[2];             /* that access was an acquire; of CTA scope */
     uint32_t own[2], all[2];      /* ended by the last fence of GPU, of CTA scope */
     uint32_t lent;                /* own[0], as of a barrier: any warp's strong write publishes it */
     bool fenced[2];               /* and nothing has been published since */
@@ -76,6 +79,10 @@ void emu_race_cta_free(struct emu_race_cta *k);
 void emu_race_free(struct emu_race *r);
 void emu_race_access(const struct emu_alu *o, char *regs, uint32_t mask); /* before an access; mode: enum emu_race_kind */
 void emu_race_fence(const struct emu_alu *o, char *regs, uint32_t mask);  /* sub: EMU_RACE_NARROW or 0 */
+
+/* What the warp's last strong access may have read: called before anything else of the warp's is looked at. The access itself came
+ * behind our look at it, and others may have published in between. */
+void emu_race_settle(struct emu_race_cta *k, uint32_t warp);
 
 /* race_order.c */
 void emu_race_start(struct emu_race_cta *k);

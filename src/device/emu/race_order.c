@@ -92,6 +92,7 @@ void emu_race_bar(struct emu_cta *c, uint32_t warps)
     EMU_FOR_LANES(i, warps)
     {
         struct emu_race_warp *w = &k->warps[i];
+        emu_race_settle(k, i);
         seen = MG_MAX(seen, MG_MAX(w->seen, w->pending));
         narrow = MG_MAX(narrow, w->seen_narrow);
         if (w->fenced[0]) w->lent = w->own[0];
@@ -110,6 +111,7 @@ void emu_race_cluster(struct emu_cta *c, uint32_t warp)
 {
     struct emu_race_cta *k = c->check->race;
     if (!k) return;
+    emu_race_settle(k, warp);
     uint32_t t = now(k->race);
     for (uint32_t r = 0; r < c->n_peers; r++) {
         struct emu_race_cta *p = c->peers[r]->check->race;
@@ -127,6 +129,7 @@ void emu_race_mbar(struct emu_cta *c, uint32_t warp, const uint64_t *words, uint
     struct emu_race_cta *k = c->check->race;
     uint64_t at;
     if (!k) return;
+    emu_race_settle(k, warp);
     if (!waits) emu_race_fenced(k, warp, true);
     uint32_t t = waits ? 0 : emu_race_publish(k, c->linear, warp);
     EMU_FOR_LANES(i, lanes)
