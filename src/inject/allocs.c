@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+#include "inject/hooks.h"
+#include "inject/session.h"
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static MG_VEC(struct mg_area) areas; /* by address */
 static uint64_t n_ids;

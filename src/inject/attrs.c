@@ -1,7 +1,10 @@
 /* What the application sets on a kernel is set on its twins as well; queries and occupancy answer for
  * the kernel itself, since a program sizes its grid by them. A twin made later takes over what was
  * set before (twin.c). */
-#include "inject/priv.h"
+#include "inject/hooks.h"
+
+#include "inject/kernels.h"
+#include "inject/session.h"
 
 struct setting { int what, value; };
 

@@ -7,6 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "inject/backend.h"
+#include "inject/channels.h"
+#include "inject/hooks.h"
+#include "inject/session.h"
+#include "inject/symbols.h"
 #include "tool/channel.h"
 
 #define DRAIN_AT_DEATH_NS 2000000000u

@@ -1,11 +1,14 @@
 /* Our own driver over the software devices as a backend: context blocks lie in its arena, where
  * host and device address them alike, and it tells us itself when a launch has ended. */
-#include "inject/priv.h"
+#include "inject/backend.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "device/mem.h"
+#include "inject/run.h"
+#include "inject/session.h"
+#include "inject/twin.h"
 
 static bool open_own(const struct mg_config *c)
 {

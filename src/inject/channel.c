@@ -12,6 +12,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/io.h"
+#include "base/json.h"
+#include "base/vec.h"
+#include "inject/channels.h"
+#include "inject/hooks.h"
+#include "inject/run.h"
+#include "inject/session.h"
+#include "inject/twin.h"
+
 enum { IN_PLACE_PAGES = 256 };
 
 struct mg_chans mg_chans = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};

@@ -3,8 +3,7 @@
 #ifndef MG_INJECT_CHANNEL_H
 #define MG_INJECT_CHANNEL_H
 
-#include "inject/priv.h"
-
+#include "inject/channels.h"
 #include "tool/channel.h"
 
 struct mg_chan_piece {               /* of a page */

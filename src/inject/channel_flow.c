@@ -13,7 +13,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/io.h"
 #include "base/thread.h"
+#include "base/vec.h"
+#include "inject/hooks.h"
+#include "inject/select.h"
+#include "inject/session.h"
 
 enum { PAGE = MG_CHANNEL_PAGE, HEAD = MG_CHANNEL_PAGE_HEAD, MOST_READERS = 16, SHARES_EACH = 4, AT_ONCE = 16 /* pieces of a share */, HELD_MOST = 128 /* pages of a ring */, HELD_PAGES = 6 };
 #define IDLE_NS 2000000u

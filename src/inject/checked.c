@@ -1,14 +1,17 @@
 /* What --check found, one entry for each pair of instructions of a kernel (docs/checks.md): into the profile
  * as tools/check/findings. Written when something is new, so that a killed run keeps it, and with the
  * final numbers when the session ends; an empty list says that the check ran. */
-#include "inject/priv.h"
+#include "inject/findings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/vec.h"
 #include "device/defined.h"
+#include "inject/backend.h"
+#include "inject/session.h"
 
 enum { MOST_ENTRIES = 1024 };
 struct entry { uint64_t kernel, launch, address; const char *kind; struct mg_finding f; char *file, *other_file; bool stopped; };

@@ -1,9 +1,14 @@
 /* Launches that kernels make, on our own devices: each is recorded like a launch of the host and runs
  * instrumented when its kernel can. The driver calls this on the thread that runs the parent. */
-#include "inject/priv.h"
+#include "inject/hooks.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "inject/images.h"
+#include "inject/kernels.h"
+#include "inject/run.h"
+#include "inject/session.h"
 
 struct child { struct mg_run *run; char *params; };
 

@@ -1,9 +1,16 @@
 /* --eager: the twins of all selected kernels when their module is loaded, instead of each at its first
  * launch. Texts are made one after the other, which is quick; the driver compiles them on as many threads
  * as there are processors, which is what takes long; loading, which waits for all work, comes last. */
-#include "inject/priv.h"
+#include "inject/images.h"
 
 #include "base/thread.h"
+#include "base/vec.h"
+#include "inject/hooks.h"
+#include "inject/kernels.h"
+#include "inject/run.h"
+#include "inject/session.h"
+#include "inject/tools.h"
+#include "inject/twin.h"
 
 #define THREADS_MAX 16u
 

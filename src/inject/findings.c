@@ -1,11 +1,13 @@
 /* Reads just before an allocation that the device let pass (docs/schedule.md), one entry a place of a
  * kernel: into the profile as tools/bounds/findings. Written when a place is new, so that a killed run
  * keeps it, and with the final numbers when the session ends. */
-#include "inject/priv.h"
+#include "inject/findings.h"
 
 #include <string.h>
 
 #include "base/json.h"
+#include "base/vec.h"
+#include "inject/session.h"
 
 struct finding { uint64_t kernel, launch; char *file; struct mg_stray stray; };
 

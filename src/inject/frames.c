@@ -5,12 +5,19 @@
  *                        └── remove ── launch has ended
  *
  * Looking only copies: nothing waits for a kernel. A launch that ends meanwhile waits for the copy. */
-#include "inject/priv.h"
+#include "inject/channels.h"
 
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/io.h"
 #include "base/thread.h"
+#include "inject/hooks.h"
+#include "inject/run.h"
+#include "inject/select.h"
+#include "inject/session.h"
+#include "inject/tools.h"
+#include "inject/twin.h"
 #include "tool/frame.h"
 
 enum { LOOK_NS = 10000000, READ_NS = 200000000 };

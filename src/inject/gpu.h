@@ -1,4 +1,4 @@
-/* What gpu_twin.c, gpu_run.c and gpu_graph.c share: the state of a twin on a real GPU. */
+/* What the files of the NVIDIA backend share: the state of a twin on a real GPU, and what backend_nvidia.c offers. */
 #ifndef MG_INJECT_GPU_H
 #define MG_INJECT_GPU_H
 
@@ -37,5 +37,32 @@ void mg_gpu_known_pass(void);
 void mg_gpu_known_release(struct mg_body *b);
 void mg_gpu_known_forget(struct mg_body *b); /* it is freed */
 uint64_t mg_gpu_words(const struct mg_body *b, const struct mg_shape *s); /* of the counters of a launch */
+
+/* The parts of NVIDIA's: gpu_twin.c, gpu_run.c. */
+void mg_gpu_adapt(struct mg_twin *t);
+void mg_gpu_compile(struct mg_body *b);
+bool mg_gpu_unload(struct mg_body *b);
+bool mg_gpu_global(void *function, const char *name, uint64_t *address);
+uint64_t mg_gpu_function_address(struct mg_body *b, const char *name);
+uint64_t mg_gpu_table(struct mg_body *b, const uint64_t *values, uint32_t n);
+bool mg_gpu_known_fill(struct mg_body *b);
+bool mg_gpu_may_load(struct mg_body *b, const struct mg_shape *s);
+bool mg_gpu_load(struct mg_body *b, void **twin, char *why, size_t room);
+const char *mg_gpu_why_not(struct mg_body *b, const struct mg_shape *s);
+uint32_t mg_gpu_most_registers(const struct mg_inst *i, const struct mg_shape *s, bool *must);
+bool mg_gpu_take(struct mg_run *r);
+void mg_gpu_give(struct mg_run *r);
+void mg_gpu_write(struct mg_run *r, uint64_t offset, const uint64_t *words, uint32_t n);
+bool mg_gpu_peek(const struct mg_run *r, uint64_t offset, uint64_t *words, uint32_t n);
+void mg_gpu_poke(const struct mg_run *r, uint64_t offset, uint64_t word);
+cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, void **extra);
+/* gpu_graph.c: the run of a node that the driver took (it is ours from now on); the same for a node of an
+ * executable graph. */
+void mg_gpu_node_add(struct mg_run *r);
+void mg_gpu_exec_set(cu_graph_exec x, cu_node node, struct mg_run *r);
+void mg_gpu_graph_stays(cu_graph g); /* it becomes part of another: its nodes are kept */
+void mg_gpu_graph_pass(void);  /* hands over what replays counted; on the thread that drains */
+/* gpu_run.c: tells the store of the launches taken since the last time. */
+void mg_gpu_announce(void);
 
 #endif

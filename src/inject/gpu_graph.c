@@ -15,6 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
+#include "base/vec.h"
+#include "inject/hooks.h"
+#include "inject/kernels.h"
+#include "inject/run.h"
+#include "inject/session.h"
+#include "inject/twin.h"
+
 struct node { /* a kernel node as it was made */
     struct mg_run *run;       /* NULL slot: native */
     struct mg_nv_slot *slot;

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/io.h"
+#include "inject/twin.h"
+
 #define SOON_NS 5000000u   /* after a change */
 #define LATE_NS 640000000u /* when nothing has changed for long */
 #define MOST_CHANGES 64u   /* constants of a program that changes them all the time are read where they are */

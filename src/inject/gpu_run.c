@@ -8,11 +8,18 @@
  * first launches of a kernel, an event pair gives the time instead; never in a capture, nor where the
  * application lets kernels overlap. */
 #include "inject/gpu.h"
-#include "inject/verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "inject/hooks.h"
+#include "inject/kernels.h"
+#include "inject/run.h"
+#include "inject/session.h"
+#include "inject/tools.h"
+#include "inject/twin.h"
+#include "inject/verify.h"
 
 #define TIMED_FIRST 4u /* launches of every kernel */
 #define MAX_ATTRS 24u

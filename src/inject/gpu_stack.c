@@ -4,6 +4,11 @@
  * a multiple of what it set, from the first such twin on; what it reads back is what it set. */
 #include "inject/gpu.h"
 
+#include "base/map.h"
+#include "inject/hooks.h"
+#include "inject/kernels.h"
+#include "inject/session.h"
+
 #define TIMES 4u
 #define LEAST 1024u /* the driver's own default */
 

@@ -15,6 +15,13 @@
 #include <time.h>
 
 #include "base/buf.h"
+#include "base/io.h"
+#include "inject/hooks.h"
+#include "inject/kernels.h"
+#include "inject/run.h"
+#include "inject/session.h"
+#include "inject/tools.h"
+#include "inject/twin.h"
 #include "pass/pass.h"
 
 #define WAIT_SAME_NS 500000000u /* for work of the launch's own stream, which the launch waits for anyhow */

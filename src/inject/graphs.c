@@ -6,6 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inject/gpu.h"
+#include "inject/hooks.h"
+#include "inject/kernels.h"
+#include "inject/run.h"
+#include "inject/session.h"
+#include "inject/streams.h"
+#include "inject/twin.h"
+
 /* ---- from the application's node to the twin's ------------------------------------------------------------- */
 
 struct node_work { /* the parameters to send, and what stands behind them */

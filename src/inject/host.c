@@ -4,7 +4,13 @@
 
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "device/mem.h"
+#include "inject/backend.h"
+#include "inject/hooks.h"
+#include "inject/images.h"
+#include "inject/session.h"
+#include "inject/tools.h"
 #include "inject/verify.h"
 #include "ptx/ptx.h"
 

@@ -6,13 +6,21 @@
  *
  * Texts are copied at once, since an image need not outlive the call; they are parsed when the first
  * kernel of theirs is launched. */
-#include "inject/priv.h"
+#include "inject/images.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/io.h"
+#include "base/map.h"
+#include "base/vec.h"
 #include "driver/link.h"
+#include "inject/hooks.h"
+#include "inject/kernels.h"
+#include "inject/session.h"
+#include "inject/twin.h"
 #include "ptx/ptx.h"
 
 static struct mg_map images; /* module and library handles -> struct mg_img; under the session's lock */

@@ -7,13 +7,22 @@
  * has its own table of symbol addresses, since every instance of a module has its own variables.
  * Codes live until the process ends, with their number in the store; an instance until its module is unloaded and
  * its last launch has ended. Texts and what was made of them go with the last of both (mg_kernel_spend). */
-#include "inject/priv.h"
+#include "inject/kernels.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/reach.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "inject/backend.h"
+#include "inject/hooks.h"
+#include "inject/images.h"
+#include "inject/session.h"
+#include "inject/streams.h"
+#include "inject/tools.h"
+#include "inject/twin.h"
 
 struct mg_name { /* what a handle stands for; owner: the map */
     struct mg_img *im;

@@ -2,10 +2,18 @@
  * one more parameter or the kernel itself, and returns what the driver returned. A twin that the
  * driver rejects is followed by the kernel itself, so that the application sees its own error or none. */
 #include "inject/launch.h"
-#include "inject/verify.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/io.h"
+#include "inject/hooks.h"
+#include "inject/kernels.h"
+#include "inject/run.h"
+#include "inject/select.h"
+#include "inject/session.h"
+#include "inject/streams.h"
+#include "inject/verify.h"
 
 #define REPEAT_TURN 4u           /* --repeat: runs of one code in a row */
 #define REPEAT_LEAST 12u         /* runs of either code, if as many are wanted; more while they have taken less than */

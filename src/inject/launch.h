@@ -2,7 +2,7 @@
 #ifndef MG_INJECT_LAUNCH_H
 #define MG_INJECT_LAUNCH_H
 
-#include "inject/priv.h"
+#include "inject/run.h"
 
 struct mg_call { /* one launch as the application asked for it */
     cu_function f;

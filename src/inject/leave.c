@@ -7,7 +7,7 @@
  * call before the first CUDA call. All of these may come from a signal handler that interrupted
  * anything, so nothing here waits for long for a lock.
  * Not here: signals from outside. What they leave behind is what the writer committed until then. */
-#include "inject/priv.h"
+#include "inject/session.h"
 
 #include <alloca.h>
 #include <dlfcn.h>

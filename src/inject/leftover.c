@@ -1,9 +1,14 @@
 /* Instances whose module the application has unloaded, and their twins. They are freed when the last run has told what it
  * counted. Unloading a twin may wait for all work in flight, so it is done right after calls of the application's
  * that waited likewise (module loads and unloads), when nothing runs; else at the next such call. */
-#include "inject/priv.h"
+#include "inject/images.h"
 
 #include <stdlib.h>
+
+#include "inject/kernels.h"
+#include "inject/run.h"
+#include "inject/session.h"
+#include "inject/twin.h"
 
 static struct mg_inst *left; /* under the session's lock */
 

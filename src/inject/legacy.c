@@ -7,6 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inject/hooks.h"
+#include "inject/kernels.h"
+#include "inject/run.h"
+#include "inject/session.h"
+
 struct mg_legacy { /* owner: its instance */
     unsigned block[3], shared_bytes;
     char *params;   /* bytes set so far */

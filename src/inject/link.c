@@ -5,13 +5,17 @@
  *
  * Several PTX texts are linked here as well. A link of PTX with libraries or machine code has kernels or
  * functions that no text holds: its launches run native. Our own driver links text and needs none of this. */
-#include "inject/priv.h"
+#include "inject/hooks.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/io.h"
+#include "base/map.h"
+#include "base/vec.h"
 #include "driver/link.h"
 #include "image/known.h"
+#include "inject/session.h"
 
 struct link { MG_VEC(struct mg_text) texts; bool other; }; /* owner of the texts; other: an input that is no PTX */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

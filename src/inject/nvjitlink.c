@@ -7,16 +7,20 @@
  *
  * A link with an input that is no PTX (LTO-IR, machine code, host objects and libraries but
  * libcudadevrt) has no text: its launches are native, or refused without a GPU. */
-#include "inject/priv.h"
+#include "inject/symbols.h"
 
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/io.h"
+#include "base/vec.h"
 #include "driver/link.h"
 #include "image/known.h"
+#include "inject/session.h"
 
 enum { LINK_SUCCESS = 0, LINK_INTERNAL_ERROR = 6 };
 enum { INPUT_PTX = 2, INPUT_LIBRARY = 6, INPUT_ANY = 10 };

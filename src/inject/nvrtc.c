@@ -7,7 +7,7 @@
  *
  * Programs that load the PTX itself need none of this. A program compiled to LTO-IR has no PTX: its
  * launches are native, or refused without a GPU. PTX linked by nvJitLink: nvjitlink.c. */
-#include "inject/priv.h"
+#include "inject/symbols.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "image/known.h"
+#include "inject/session.h"
 
 enum { NVRTC_SUCCESS = 0, NVRTC_INTERNAL_ERROR = 11 };
 

@@ -1,8 +1,12 @@
 /* Arrays, textures and surfaces that live: what a tool may enumerate (tool/host.h). Noted as the application
  * makes them, forgotten as it destroys them; nobody else needs them. */
-#include "inject/priv.h"
+#include "inject/hooks.h"
 
 #include <stdlib.h>
+
+#include "base/vec.h"
+#include "inject/session.h"
+#include "inject/tools.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static MG_VEC(struct mg_host_object) objects; /* in order of creation */

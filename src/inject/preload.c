@@ -5,7 +5,7 @@
  *                    nvrtcGetCUBIN is ours as well (nvrtc.c)
  * The loader looks at who called dlopen (RPATH, namespace) and dlsym (RTLD_NEXT), so every call that
  * is passed on is a tail call: the real function sees the application's return address. */
-#include "inject/priv.h"
+#include "inject/symbols.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -14,6 +14,9 @@
 #include <string.h>
 
 #include "base/thread.h"
+#include "inject/backend.h"
+#include "inject/hooks.h"
+#include "inject/session.h"
 
 /* Called by the jumps below. */
 const char *mg_preload_name(const char *name);

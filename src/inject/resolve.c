@@ -3,11 +3,14 @@
  * cuGetProcAddress: the driver answers first; its pointer is mapped to our hook by address, else by
  * (name, version, flags) as the driver itself would have resolved them. Names are never probed with
  * other suffixes: the same base name has other arguments in other versions. */
-#include "inject/priv.h"
+#include "inject/backend.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "inject/hooks.h"
+#include "inject/session.h"
 
 static void *map_pointer(void *p, const char *name, int version, uint64_t flags)
 {

@@ -6,7 +6,7 @@
  *
  * ended() runs on a thread of the driver, before any later work of that stream: it takes no lock
  * for long and calls no driver entry. */
-#include "inject/priv.h"
+#include "inject/run.h"
 
 #include <limits.h>
 #include <stdatomic.h>
@@ -14,6 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/hash.h"
+#include "inject/backend.h"
+#include "inject/channels.h"
+#include "inject/findings.h"
+#include "inject/kernels.h"
+#include "inject/select.h"
+#include "inject/session.h"
+#include "inject/streams.h"
+#include "inject/tools.h"
+#include "inject/twin.h"
 
 /* ---- context blocks ---------------------------------------------------------------------------------------- */
 

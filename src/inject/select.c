@@ -2,7 +2,7 @@
  * `margay ctl` and <margay/control.h> turn, --launches, and --native-times, which lets the launches of
  * a kernel and shape take turns. What it needs to know of earlier launches is kept here.
  * Not here: whether a twin can be had at all (kernels.c). */
-#include "inject/priv.h"
+#include "inject/select.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -12,7 +12,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/hash.h"
+#include "base/io.h"
+#include "base/map.h"
 #include "inject/choice.h"
+#include "inject/kernels.h"
+#include "inject/run.h"
+#include "inject/session.h"
+#include "inject/tools.h"
 #include "margay/control.h"
 
 enum { PAGE = 4096 };

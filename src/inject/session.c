@@ -4,7 +4,7 @@
  * nothing here runs.
  * Ends by itself in every case but a kill: exit() (its status is remembered), quick_exit, and the ways
  * of leave.c; what a kill leaves behind is what the store committed until then. */
-#include "inject/verify.h"
+#include "inject/session.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,9 +14,17 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-
 #include "base/demangle.h"
+#include "base/io.h"
 #include "base/json.h"
+#include "inject/backend.h"
+#include "inject/channels.h"
+#include "inject/findings.h"
+#include "inject/hooks.h"
+#include "inject/kernels.h"
+#include "inject/select.h"
+#include "inject/tools.h"
+#include "inject/verify.h"
 
 #define FLUSH_NS 500000000u /* reached only where the thread that drains waits for a lock of the one that ends */
 

@@ -7,7 +7,11 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/io.h"
 #include "base/thread.h"
+#include "inject/backend.h"
+#include "inject/hooks.h"
+#include "inject/session.h"
 
 #define WAIT_NVIDIA_NS 10000000000u
 #define WAIT_OWN_NS 60000000000u

@@ -2,13 +2,18 @@
  * backend that the configuration names. Before that nothing of us has run: constructors do nothing,
  * since the library is loaded into every child of the application, shells included.
  * Not here: which entries are hooked (hooks.def) and the jumps themselves (scripts/gen-thunks). */
-#include "inject/priv.h"
+#include "inject/hooks.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/io.h"
+#include "base/map.h"
+#include "inject/backend.h"
+#include "inject/session.h"
 
 static struct mg_map by_address; /* what a slot holds -> entry */
 static pthread_once_t once = PTHREAD_ONCE_INIT;

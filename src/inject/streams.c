@@ -1,5 +1,12 @@
 /* Dense numbers for streams and contexts, so that a profile names them alike in every run: 0 is the
  * default one, others count up in the order in which launches first used them. */
+#include "inject/streams.h"
+
+#include "base/map.h"
+#include "inject/channels.h"
+#include "inject/hooks.h"
+#include "inject/kernels.h"
+#include "inject/session.h"
 #include "inject/verify.h"
 
 static struct mg_map streams, contexts; /* under the session's lock */

@@ -6,7 +6,7 @@
  *                                                                      └──► account of the store
  *
  * Tools are only ever added and never freed: launches in flight point to them. */
-#include "inject/priv.h"
+#include "inject/tools.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -14,6 +14,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
+#include "inject/backend.h"
+#include "inject/channels.h"
+#include "inject/kernels.h"
+#include "inject/run.h"
+#include "inject/select.h"
+#include "inject/session.h"
+#include "inject/twin.h"
 #include "tool/plugin.h"
 #include "tool/spec.h"
 

@@ -5,12 +5,22 @@
  *   text ── cuModuleLoadData (the driver's) ──► twin; symbols[i] = address in the app's own image
  *
  * A failure at any step leaves a reason and the kernel runs native from then on. */
-#include "inject/priv.h"
+#include "inject/twin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/io.h"
+#include "inject/backend.h"
+#include "inject/findings.h"
+#include "inject/hooks.h"
+#include "inject/images.h"
+#include "inject/kernels.h"
+#include "inject/run.h"
+#include "inject/select.h"
+#include "inject/session.h"
+#include "inject/tools.h"
 #include "pass/plant.h"
 #include "pass/stress.h"
 #include "ptx/ptx.h"

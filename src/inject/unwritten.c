@@ -1,13 +1,15 @@
 /* Kernels that may read registers they never wrote (analysis/unwritten.h): their results and counts need
  * not be the same everywhere, in the native kernel and in its twin. Looked for once a kernel, on every device, when its
  * blocks are; into the profile as tools/registers/findings. */
-#include "inject/priv.h"
+#include "inject/findings.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/unwritten.h"
 #include "base/json.h"
+#include "base/vec.h"
+#include "inject/kernels.h"
 
 enum { MOST_ENTRIES = 256 };
 struct entry { char *kernel, *function, *reg, *file; uint32_t ptx_line, line; };

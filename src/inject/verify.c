@@ -20,6 +20,11 @@
 
 #include "analysis/reach.h"
 #include "base/json.h"
+#include "base/vec.h"
+#include "inject/hooks.h"
+#include "inject/kernels.h"
+#include "inject/run.h"
+#include "inject/session.h"
 
 #define CUDEV_PAGEABLE_MEMORY_ACCESS 88
 #define MORE_RUNS 2
