@@ -187,7 +187,7 @@ UNIT_OBJS := $(patsubst tests/unit/%.c,$(B)/obj/tests/%.o,$(wildcard tests/unit/
 $(B)/obj/tests/%.o: tests/unit/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) -MMD -MP -c $< -o $@
-$(B)/bin/test-unit: $(UNIT_OBJS) $(CORE_OBJS) $(DEVICE_OBJS) $(call objs,driver report) $(B)/obj/cli/opt.o $(B)/obj/inject/choice.o | $(EMU_GPU)
+$(B)/bin/test-unit: $(UNIT_OBJS) $(CORE_OBJS) $(DEVICE_OBJS) $(call objs,driver report) $(B)/obj/cli/opt.o $(B)/obj/inject/choice.o $(B)/obj/device/nvidia/clock.o | $(EMU_GPU)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 unit: $(B)/bin/test-unit ## run the unit tests

@@ -145,9 +145,7 @@ static bool prepare(struct mg_nv_ctx *x)
     int mode = mg_nv_relax();
     bool ok = mg_nv.cuStreamCreate(&x->copy, CUSTREAM_NON_BLOCKING) == CUE_SUCCESS &&
               mg_nv.cuEventCreate(&x->copied, CUEVENT_DISABLE_TIMING) == CUE_SUCCESS &&
-              mg_nv.cuEventCreate(&x->base, CUEVENT_DEFAULT) == CUE_SUCCESS &&
-              mg_nv.cuEventRecord(x->base, x->copy) == CUE_SUCCESS && mg_nv_copies_wait(x);
-    x->base_ns = mg_now_ns();
+              mg_nv_bases_init(&x->bases);
     cu_ctx primary = NULL;
     ok = ok && mg_nv.cuCtxGetDevice(&x->device) == CUE_SUCCESS;
     if (ok && mg_nv_ctx_is_active(x->device) && mg_nv.cuDevicePrimaryCtxRetain(&primary, x->device) == CUE_SUCCESS)

@@ -87,6 +87,7 @@ struct mg_nv_done {
     cu_result error;      /* of the context; CUE_SUCCESS: complete */
     bool timed;
     uint64_t start_ns, time_ns; /* host clock (mg_now_ns) and duration */
+    uint64_t uncertainty_ns;    /* of both ends */
     uint64_t *body;       /* what the slot counted; for the time of the call; NULL: no slot, or lost */
     bool spoilt;          /* the program wrote into memory around it */
 };

@@ -6,6 +6,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "device/nvidia/clock.h"
 #include "device/nvidia/nvidia.h"
 
 /*        entry                                  parameters */
@@ -52,7 +53,7 @@ struct mg_nv_item { /* one launch that was taken */
     mg_nv_done_fn fn;
     void *user;
     bool timed;
-    uint64_t start_ns, time_ns;
+    struct mg_clock_span span;
     struct mg_nv_item *next;
 };
 /* Launches of a stream whose completion one event tells: the last of them carries it. */
@@ -68,6 +69,7 @@ struct mg_nv_lane { /* a stream, or a thread's default stream */
     cu_stream stream;
     struct mg_nv_window *first, *open;
     uint64_t timed_ns;       /* when a launch was last timed */
+    uint64_t ended_ns;       /* end of the last one that was timed */
 };
 struct mg_nv_piece { uint64_t at; size_t bytes; };
 enum mg_nv_kind { MG_NV_DEVICE, MG_NV_HOST };
@@ -77,14 +79,19 @@ struct mg_nv_apart {         /* memory of ours of one kind */
     uint32_t next_look;      /* of the pieces */
     bool tried, plain;       /* plain: each piece is the driver's own allocation */
 };
+#define MG_NV_BASE_TRIES 4u
+struct mg_nv_bases {         /* events that place the device's clock on the host's (base.c) */
+    cu_stream stream;        /* ours, non-blocking, for them alone */
+    cu_event events[1 + MG_NV_BASE_TRIES]; /* the first is the newest base */
+    struct mg_clock clock;
+};
 struct mg_nv_ctx {
     cu_ctx ctx;
     cu_device device;
     bool primary;
     cu_stream copy;          /* ours, non-blocking */
     cu_event copied;
-    cu_event base;           /* recorded at base_ns of the host clock */
-    uint64_t base_ns;
+    struct mg_nv_bases bases; /* owner: whoever holds draining */
     cu_result error;         /* the context's first error: nothing is called in it any more */
     struct mg_map lanes;     /* stream and thread -> struct mg_nv_lane */
     MG_VEC(struct mg_nv_lane *) lane_list;
@@ -122,6 +129,11 @@ void mg_nv_unrelax(int before);
  * copies on x->copy, then wait. */
 bool mg_nv_copies_wait(struct mg_nv_ctx *x);
 bool mg_nv_staging(struct mg_nv_ctx *x, size_t bytes);
+
+bool mg_nv_bases_init(struct mg_nv_bases *b);      /* in the current context */
+void mg_nv_bases_refresh(struct mg_nv_bases *b);   /* a new base where one is due; in its context */
+/* The time between two completed events, on the host's clock. False: the driver does not tell. */
+bool mg_nv_bases_place(const struct mg_nv_bases *b, cu_event begin, cu_event end, uint64_t call_ns, uint64_t seen_ns, struct mg_clock_span *span);
 
 /* A piece of memory apart from the program's, with check words on both sides; 0: none left. Holding neither lock. */
 uint64_t mg_nv_take(struct mg_nv_ctx *x, enum mg_nv_kind kind, size_t bytes);

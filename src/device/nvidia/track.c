@@ -214,14 +214,16 @@ struct batch {
     size_t bytes;
 };
 
-static void time_window(struct mg_nv_ctx *x, const struct mg_nv_window *w, struct mg_nv_item *it)
+/* Launches of a lane run one after the other: none begins before the one in front has ended. */
+static void time_window(struct mg_nv_ctx *x, struct mg_nv_lane *l, const struct mg_nv_window *w, struct mg_nv_item *it)
 {
-    float ms = 0, since = 0;
+    uint64_t seen_ns = mg_now_ns();
+    it->timed = it->timed && mg_nv_bases_place(&x->bases, w->begin, w->end, w->opened_ns, seen_ns, &it->span);
     if (!it->timed)
         return;
-    it->timed = mg_nv.cuEventElapsedTime(&ms, w->begin, w->end) == CUE_SUCCESS && mg_nv.cuEventElapsedTime(&since, x->base, w->begin) == CUE_SUCCESS;
-    it->time_ns = (uint64_t)(ms * 1e6f + 0.5f);
-    it->start_ns = x->base_ns + (uint64_t)((double)since * 1e6);
+    if (it->span.start_ns < l->ended_ns && l->ended_ns - it->span.start_ns <= 2 * it->span.uncertainty_ns)
+        it->span.start_ns = l->ended_ns;
+    l->ended_ns = it->span.start_ns + it->span.length_ns;
 }
 
 static bool batch_full(const struct batch *b)
@@ -265,7 +267,7 @@ static bool collect_lane(struct batch *b, struct mg_nv_lane *l)
         if (rc != CUE_SUCCESS && !x->error)
             x->error = rc;
         if (!x->error && w->begin)
-            time_window(x, w, w->first); /* the only item of its window; nobody else changes it */
+            time_window(x, l, w, w->first); /* the only item of its window; nobody else changes it */
         pthread_mutex_lock(&mg_nv.lock);
         take_items(b, w, n);
         bool stays = w->n || w->pins || w == l->open;
@@ -369,7 +371,8 @@ static void hand_over(struct batch *b)
         x->error = mg_nv.cuEventQuery(x->copied) == CUE_SUCCESS ? CUE_OUT_OF_MEMORY : CUE_UNKNOWN;
     for (uint32_t i = 0; i < b->n; i++) {
         struct mg_nv_item *it = b->items[i];
-        struct mg_nv_done d = {.error = x->error, .timed = it->timed && !x->error, .start_ns = it->start_ns, .time_ns = it->time_ns};
+        struct mg_nv_done d = {.error = x->error, .timed = it->timed && !x->error, .start_ns = it->span.start_ns,
+                               .time_ns = it->span.length_ns, .uncertainty_ns = it->span.uncertainty_ns};
         if (ok && it->slot)
             d.body = body_of(x, slots, offs, n, it->slot);
         d.spoilt = d.body && (x->spoilt || !mg_nv_slot_is_whole(it->slot, (char *)d.body - mg_nv_slot_head(it->slot)));
@@ -391,6 +394,8 @@ static bool drain_ctx(struct mg_nv_ctx *x)
 {
     struct mg_nv_item *items[BATCH_ITEMS];
     bool any = false;
+    if (!x->error && x->pending)
+        mg_nv_bases_refresh(&x->bases);
     for (;;) {
         struct batch b = {.x = x, .items = items};
         pthread_mutex_lock(&mg_nv.lock);
