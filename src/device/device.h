@@ -1,5 +1,5 @@
 /* What our own driver sees of a software device (emulator, CPU): one ops struct.
- * (The NVIDIA device is real hardware behind NVIDIA's driver; device/nvidia serves inject/.)
+ * (The NVIDIA device is real hardware behind NVIDIA's driver; inject/nvidia serves it.)
  *
  * Devices know PTX modules, memory and launches. They never know tools: an instrumented twin is a
  * module like any other. Device addresses are host virtual addresses inside one reserved arena

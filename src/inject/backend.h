@@ -1,4 +1,4 @@
-/* Everything that differs between our own driver (backend_own.c) and NVIDIA's (backend_nvidia.c). */
+/* Everything that differs between our own driver (backend_own.c) and NVIDIA's (nvidia/backend.c). */
 #ifndef MG_INJECT_BACKEND_H
 #define MG_INJECT_BACKEND_H
 

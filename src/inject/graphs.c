@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inject/gpu.h"
 #include "inject/hooks.h"
 #include "inject/kernels.h"
+#include "inject/nvidia/gpu.h"
 #include "inject/run.h"
 #include "inject/session.h"
 #include "inject/streams.h"

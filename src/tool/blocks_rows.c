@@ -105,7 +105,7 @@ static void choose_cuts(struct rows *r)
     free(at);
 }
 
-/* Bits that registers hold well: all there may be, where the launch has room for registers (inject/gpu_twin.c tells the assembler). */
+/* Bits that registers hold well: all there may be, where the launch has room for registers (inject/nvidia/gpu_twin.c tells the assembler). */
 static uint32_t few_bits(const struct mg_rfunc *f)
 {
     const struct mg_twin *t = f->x.t;

@@ -6,7 +6,7 @@
  *
  * The drain thread polls: it sleeps between looks, longer while nothing happens, so that a launch never
  * pays for waking it. It calls the driver with our own events and stream only. */
-#include "device/nvidia/priv.h"
+#include "inject/nvidia/nv_priv.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  *   chunk   | header  body 0 0 0  check words | header  body 0 0 0  check words | ...      word 0 of a header: address of its body
  *
  * Slots are taken in order of address and come back in about that order, so runs are long. */
-#include "device/nvidia/priv.h"
+#include "inject/nvidia/nv_priv.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Memory that kernels and the host share words in. */
-#include "device/nvidia/priv.h"
+#include "inject/nvidia/nv_priv.h"
 
 #include <string.h>
 

@@ -14,8 +14,8 @@
  *     needed any more is used again. Loading and unloading a module wait too, so mg_nv_is_busy is asked
  *     first.
  * Knows neither tools nor PTX: counters are bytes, twins are text. */
-#ifndef MG_DEVICE_NVIDIA_NVIDIA_H
-#define MG_DEVICE_NVIDIA_NVIDIA_H
+#ifndef MG_INJECT_NVIDIA_NV_H
+#define MG_INJECT_NVIDIA_NV_H
 
 #include "abi/cu.h"
 #include "base/diag.h"

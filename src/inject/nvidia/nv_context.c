@@ -1,6 +1,6 @@
 /* The driver's entries, contexts, and copies of our own: a context is met at its first launch and gets
  * a non-blocking stream, which waits for nothing that the application does. */
-#include "device/nvidia/priv.h"
+#include "inject/nvidia/nv_priv.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* NVIDIA's driver as a backend: opened by the path that the launcher found, with its own calls to
  * itself kept inside (RTLD_DEEPBIND; sanitizers cannot live with that flag). What a launch on a GPU
- * needs beyond passing calls on is in gpu_twin.c, gpu_run.c, gpu_graph.c and device/nvidia. */
-#include "inject/gpu.h"
+ * needs beyond passing calls on is in the gpu_ files; nv_ files know neither tools nor PTX. */
+#include "inject/nvidia/gpu.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Base events: recorded again and again on a stream of ours, so that distances of events from the newest stay short.
  * Of a few tries the one counts whose place the host knows best. */
-#include "device/nvidia/priv.h"
+#include "inject/nvidia/nv_priv.h"
 
 #include "base/io.h"
 

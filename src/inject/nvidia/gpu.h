@@ -1,8 +1,8 @@
-/* What the files of the NVIDIA backend share: the state of a twin on a real GPU, and what backend_nvidia.c offers. */
-#ifndef MG_INJECT_GPU_H
-#define MG_INJECT_GPU_H
+/* What the files of the NVIDIA backend share: the state of a twin on a real GPU, and what nvidia/backend.c offers. */
+#ifndef MG_INJECT_NVIDIA_GPU_H
+#define MG_INJECT_NVIDIA_GPU_H
 
-#include "device/nvidia/nvidia.h"
+#include "inject/nvidia/nv.h"
 #include "inject/launch.h"
 
 struct mg_gpu_fit { unsigned threads, shared_bytes; int native, twin; }; /* CTAs a multiprocessor takes */

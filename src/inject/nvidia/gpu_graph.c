@@ -10,7 +10,7 @@
  * kind are alike. A node is forgotten, and its slot free again, when its graph and every executable that
  * runs it are gone; where a graph was cloned or became part of another, its nodes stay for ever. Nodes below a conditional node run as often as the device likes: such a launch is
  * `unknown`. */
-#include "inject/gpu.h"
+#include "inject/nvidia/gpu.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * through pointers: each thread gets what the context's limit says then, and a twin's frames, which keep
  * counters across calls, are larger than the native ones. So the limit behind the application's back is
  * a multiple of what it set, from the first such twin on; what it reads back is what it set. */
-#include "inject/gpu.h"
+#include "inject/nvidia/gpu.h"
 
 #include "base/map.h"
 #include "inject/hooks.h"

@@ -2,7 +2,7 @@
  * made is kept (base/cache.h, part "twins") under a hash of text, device, driver and options. A text that calls functions,
  * or would be slow as relocatable code, is left to the driver's loader, whose whole-program compilation gives addresses of functions
  * that the linker's relocatable code has not (the driver caches those itself). */
-#include "device/nvidia/priv.h"
+#include "inject/nvidia/nv_priv.h"
 
 #include <limits.h>
 #include <stdio.h>

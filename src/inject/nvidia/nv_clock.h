@@ -10,8 +10,8 @@
  *   device         base k                  base k + 1                clamped into [call, completion seen]
  *
  * Knows neither events nor the driver: track.c feeds it, tests/unit/test_clock.c simulates ten hours. */
-#ifndef MG_DEVICE_NVIDIA_CLOCK_H
-#define MG_DEVICE_NVIDIA_CLOCK_H
+#ifndef MG_INJECT_NVIDIA_NV_CLOCK_H
+#define MG_INJECT_NVIDIA_NV_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>

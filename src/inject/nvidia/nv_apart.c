@@ -8,7 +8,7 @@
  * waits for work of the application, and what has been mapped stays until the context is gone. Pinned host memory: a mapping
  * of our own that is registered by steps; it is shared memory, so that a fork leaves it where the device knows it.
  * A driver without these calls, or under MPS: each piece is allocated alone, with its check words; told in one line. */
-#include "device/nvidia/priv.h"
+#include "inject/nvidia/nv_priv.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  * A launch that allows no further attribute has its event recorded behind it. Now and then, and for the
  * first launches of a kernel, an event pair gives the time instead; never in a capture, nor where the
  * application lets kernels overlap. */
-#include "inject/gpu.h"
+#include "inject/nvidia/gpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * image of the parameter is never changed once a launch may have it, nor is its copy: a launch that is under way
  * must find the two equal. Constants that have changed make kernels slower, not wrong, so it is enough to look again now and
  * then, when a launch has ended since: on the thread that drains. */
-#include "inject/gpu.h"
+#include "inject/nvidia/gpu.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,13 @@
-/* Inside device/nvidia: the driver's entries, the state, and what its files call of each other. */
-#ifndef MG_DEVICE_NVIDIA_PRIV_H
-#define MG_DEVICE_NVIDIA_PRIV_H
+/* Inside the nv_ files: the driver's entries, the state, and what its files call of each other. */
+#ifndef MG_INJECT_NVIDIA_NV_PRIV_H
+#define MG_INJECT_NVIDIA_NV_PRIV_H
 
 #include <pthread.h>
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "device/nvidia/clock.h"
-#include "device/nvidia/nvidia.h"
+#include "inject/nvidia/nv.h"
+#include "inject/nvidia/nv_clock.h"
 
 /*        entry                                  parameters */
 #define MG_NV_CALLS(CALL)                                                             \

@@ -1,4 +1,4 @@
-#include "device/nvidia/clock.h"
+#include "inject/nvidia/nv_clock.h"
 
 #include <math.h>
 

@@ -7,7 +7,7 @@
  * function: a table, a vtable. A function whose value is held nowhere is not known, and a kernel that
  * needs it runs native. An unknown callee can be called from no module but its own, so the twin does
  * not try: with every function known that a pointer can hold, there is none. */
-#include "inject/gpu.h"
+#include "inject/nvidia/gpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>
