@@ -9,7 +9,7 @@
  *   host     early ───── late        early ───── late          span: end from the nearest base, start = end - length,
  *   device         base k                  base k + 1                clamped into [call, completion seen]
  *
- * Knows neither events nor the driver: track.c feeds it, tests/unit/test_clock.c simulates ten hours. */
+ * Knows neither events nor the driver: nv_track.c feeds it, tests/unit/test_clock.c simulates ten hours. */
 #ifndef MG_INJECT_NVIDIA_NV_CLOCK_H
 #define MG_INJECT_NVIDIA_NV_CLOCK_H
 

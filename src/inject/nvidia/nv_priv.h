@@ -80,7 +80,7 @@ struct mg_nv_apart {         /* memory of ours of one kind */
     bool tried, plain;       /* plain: each piece is the driver's own allocation */
 };
 #define MG_NV_BASE_TRIES 4u
-struct mg_nv_bases {         /* events that place the device's clock on the host's (base.c) */
+struct mg_nv_bases {         /* events that place the device's clock on the host's (nv_base.c) */
     cu_stream stream;        /* ours, non-blocking, for them alone */
     cu_event events[1 + MG_NV_BASE_TRIES]; /* the first is the newest base */
     struct mg_clock clock;
