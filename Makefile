@@ -37,7 +37,9 @@ endif
 
 objs = $(patsubst src/%.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(addprefix src/,$(1)))))
 # Layers, lowest first. The core needs libc and small static libraries only.
-CORE := base abi isa ir ptx image analysis pass tool probe store
+TOOLS := tool $(patsubst src/%/,%,$(wildcard src/tool/*/))
+ROOMS := count patch view record $(TOOLS)
+CORE := base abi isa ir ptx image analysis pass $(ROOMS) probe store
 CORE_OBJS := $(call objs,$(CORE))
 CLI_OBJS := $(call objs,report cli) $(B)/obj/inject/config.o $(B)/obj/inject/choice.o
 # Lane loops of the emulator are built once per vector ISA and chosen at run time.
@@ -62,7 +64,7 @@ $(B)/obj/%.o: src/%.c | deps
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
 # What a tool in a shared object was built with: refused where it differs (src/tool/plugin.h).
-STAMPED := base isa ir analysis pass ptx tool
+STAMPED := base isa ir analysis pass ptx count patch view record tool
 $(B)/gen/probe-header.h: include/margay/probe.h
 	@mkdir -p $(@D)
 	@sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/\\n"/' $< > $@
@@ -87,7 +89,7 @@ $(B)/obj/%.avx512.o: src/%.c | deps
 
 # ---- what tools outside the tree are linked with ---------------------------------------------------------
 PLUGIN_CORE := $(B)/lib/margay/libmargay-core.a
-$(PLUGIN_CORE): $(call objs,base isa ir ptx analysis pass tool probe) $(B)/obj/image/sass.o
+$(PLUGIN_CORE): $(call objs,base isa ir ptx analysis pass $(ROOMS) probe) $(B)/obj/image/sass.o
 	@mkdir -p $(@D)
 	@rm -f $@
 	ar rcs $@ $^
@@ -193,7 +195,7 @@ $(B)/bin/test-unit: $(UNIT_OBJS) $(CORE_OBJS) $(DEVICE_OBJS) $(call objs,driver 
 unit: $(B)/bin/test-unit ## run the unit tests
 	$<
 
-$(B)/bin/mkprofile: $(B)/obj/cli/tests/mkprofile.o $(call objs,base store isa) $(B)/obj/tool/fit.o
+$(B)/bin/mkprofile: $(B)/obj/cli/tests/mkprofile.o $(call objs,base store isa) $(B)/obj/count/fit.o
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 $(B)/obj/cli/tests/mkprofile.o: tests/cli/mkprofile.c
@@ -292,12 +294,12 @@ bench-emu: $(B)/bin/bench-emu
 	$<
 
 # ---- pictures of several profiles at once (docs/gallery) --------------------------------------------
-$(B)/bin/gallery: bench/gallery.c $(call objs,base isa) $(B)/obj/tool/chart.o
+$(B)/bin/gallery: bench/gallery.c $(call objs,base isa) $(B)/obj/view/chart.o
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ $(SYS_LIBS) -o $@
 
 # ---- counters on a GPU: make bench-gpu [ROUNDS=15] [ONLY=a,b] ---------------------------------------
-$(B)/bin/bench-gpu: bench/gpu/bench.c bench/gpu/works.c bench/gpu/probes.c bench/gpu/bench.h bench/gpu/probes.h $(call objs,base isa ir ptx analysis pass tool probe) $(B)/obj/image/sass.o
+$(B)/bin/bench-gpu: bench/gpu/bench.c bench/gpu/works.c bench/gpu/probes.c bench/gpu/bench.h bench/gpu/probes.h $(call objs,base isa ir ptx analysis pass $(ROOMS) probe) $(B)/obj/image/sass.o
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-missing-prototypes $(LDFLAGS) $(filter-out %.h,$^) $(SYS_LIBS) -lm -o $@
 $(B)/bench/gpu/kernels.%.ptx: bench/gpu/kernels.cu bench/gpu/hand.h

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "tool/chart.h"
+#include "view/chart.h"
 
 enum { MOST_FIELDS = 16 };
 

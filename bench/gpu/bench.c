@@ -20,7 +20,8 @@
 #include "probes.h"
 #include "ptx/ptx.h"
 #include "tool/host.h"
-#include "tool/layout.h"
+#include "patch/layout.h"
+#include "tool/instrument.h"
 
 struct cuda cu;
 

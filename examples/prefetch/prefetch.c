@@ -9,7 +9,7 @@
  * is how far it will move again. Where that is more than 64 KB, or nothing, nothing is asked for. */
 #include "analysis/loop.h"
 #include "tool/plugin.h"
-#include "tool/result.h"
+#include "view/result.h"
 
 struct hot { char *kernel; uint32_t block; uint64_t count; };
 struct conf { struct hot *hot; uint32_t n, share, ahead; };

@@ -2,7 +2,7 @@
  *   make none.so, then margay run -t ./none.so -- ./app
  * Kernels run as a copy of the application's code that is the same but for one parameter. */
 #include "tool/plugin.h"
-#include "tool/result.h"
+#include "view/result.h"
 
 static enum mg_err analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {

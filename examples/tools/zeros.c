@@ -1,6 +1,6 @@
 /* zeros: which loads read nothing but zeros? docs/howto-add-a-tool.md tells it step by step. */
 #include "tool/plugin.h"
-#include "tool/result.h"
+#include "view/result.h"
 
 enum { READS, ZEROS, N_CELLS }; /* cells of every load: lanes that read, lanes that read 0 */
 

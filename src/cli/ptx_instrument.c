@@ -10,7 +10,8 @@
 
 #include "cli/opt.h"
 #include "ptx/ptx.h"
-#include "tool/layout.h"
+#include "patch/layout.h"
+#include "tool/instrument.h"
 #include "tool/spec.h"
 
 enum { GPU_COPIES = 256 };

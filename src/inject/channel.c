@@ -1,5 +1,5 @@
 /* Channels, the host's side: memory for the records of launches, and what is told of them at the end. The words are
- * those of tool/channel.h; the threads that carry and read pages are channel_flow.c's.
+ * those of record/channel.h; the threads that carry and read pages are channel_flow.c's.
  *
  *   launch ── take ─► channel of a tool, in the launch's memory ◄── give ── launch has ended
  *   no launch uses it any more, for a while, or somebody asks ─► what lies in pages that are not full is read, too

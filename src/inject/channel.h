@@ -4,7 +4,7 @@
 #define MG_INJECT_CHANNEL_H
 
 #include "inject/channels.h"
-#include "tool/channel.h"
+#include "record/channel.h"
 
 struct mg_chan_piece {               /* of a page */
     struct mg_chan *chan;

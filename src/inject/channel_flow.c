@@ -19,6 +19,7 @@
 #include "inject/hooks.h"
 #include "inject/select.h"
 #include "inject/session.h"
+#include "tool/tool.h"
 
 enum { PAGE = MG_CHANNEL_PAGE, HEAD = MG_CHANNEL_PAGE_HEAD, MOST_READERS = 16, SHARES_EACH = 4, AT_ONCE = 16 /* pieces of a share */, HELD_MOST = 128 /* pages of a ring */, HELD_PAGES = 6 };
 #define IDLE_NS 2000000u

@@ -1,4 +1,4 @@
-/* Frames of launches that run (tool/frame.h): now and then the host looks at them. A tool that was switched off stops
+/* Frames of launches that run (record/frame.h): now and then the host looks at them. A tool that was switched off stops
  * writing in kernels that run already, and the tool sees what a long kernel has recorded so far.
  *
  *   launch ── add ─► in flight ◄── look: own thread (software devices: one memory), or the thread that drains (NVIDIA)
@@ -18,7 +18,8 @@
 #include "inject/session.h"
 #include "inject/tools.h"
 #include "inject/twin.h"
-#include "tool/frame.h"
+#include "record/frame.h"
+#include "tool/tool.h"
 
 enum { LOOK_NS = 10000000, READ_NS = 200000000 };
 

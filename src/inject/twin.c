@@ -24,6 +24,7 @@
 #include "pass/plant.h"
 #include "pass/stress.h"
 #include "ptx/ptx.h"
+#include "tool/instrument.h"
 
 #define GPU_COPIES 256u /* of cells, at most: multiprocessors share them out */
 

@@ -3,7 +3,7 @@
 #define MG_INJECT_TWIN_H
 
 #include "inject/kernels.h"
-#include "tool/layout.h"
+#include "patch/layout.h"
 
 struct mg_variant { /* text of a twin: the kernel with one set of tools */
     struct mg_variant *next;

@@ -1,5 +1,5 @@
 /* Small functions of a twin, put where they are called. The counters that travel with a call
- * (tool/blocks_carry.c) then stay in registers, and what the call itself cost is gone.
+ * (count/carry.c) then stay in registers, and what the call itself cost is gone.
  *
  *     st.param.f32 [param0], %f1;                     mov.f32 P, %f1;
  *     call (ret0), f, (param0, %c);          ──►      mov.b32 Q, %c;   body of f: ld.param of its parameters and st.param

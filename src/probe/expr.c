@@ -5,6 +5,7 @@
 
 #include "base/io.h"
 #include "probe/expr_place.h"
+#include "tool/tool.h"
 
 static void expr_release(void *conf)
 {

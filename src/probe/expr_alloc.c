@@ -1,11 +1,11 @@
 /* `alloc` and `offset`: in which live allocation an address lies. The host writes the live allocations behind each
- * launch's frame (tool/frame.h), sorted; a lane finds its own in eleven steps without a branch.
+ * launch's frame (record/frame.h), sorted; a lane finds its own in eleven steps without a branch.
  *
  *   n, then n times: begin, bytes, id      n = all ones: there are more than fit */
 #include <stdlib.h>
 
 #include "probe/expr_place.h"
-#include "tool/frame.h"
+#include "record/frame.h"
 #include "tool/host.h"
 
 #define R(r) mg_o_reg(r)

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "probe/expr_place.h"
-#include "tool/channel.h"
-#include "tool/event.h"
+#include "record/channel.h"
+#include "record/event.h"
 #include "tool/host.h"
 
 void mg_expr_host_begin(void *conf, const struct mg_tool_host *host) { ((struct mg_expr_conf *)conf)->host = host; }

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool/channel.h"
-#include "tool/event.h"
+#include "record/channel.h"
+#include "record/event.h"
 
 enum { MAX_TEXT = 16 << 10, MAX_MAPS = 64, MAX_VARS = 64, MAX_ERRORS = 20 };
 

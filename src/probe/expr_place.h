@@ -7,7 +7,8 @@
 
 #include "probe/expr_code.h"
 #include "probe/probe.h"
-#include "tool/result.h"
+#include "tool/tool.h"
+#include "view/result.h"
 
 /*   note:  31 .. 25 update   24 23 kind   22 .. 0 payload */
 enum mg_expr_note {

@@ -8,7 +8,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "probe/expr_place.h"
-#include "tool/event.h"
+#include "record/event.h"
 
 struct entry { /* of a map */
     struct mg_expr_const keys[MG_EXPR_KEYS + 1]; /* topk: the value behind them */

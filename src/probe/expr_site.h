@@ -3,7 +3,7 @@
 #define MG_TOOL_EXPR_SITE_H
 
 #include "probe/expr.h"
-#include "tool/patch.h"
+#include "patch/patch.h"
 
 struct mg_expr_spot { /* one place where a clause fires */
     const struct mg_expr_clause *clause;

@@ -6,8 +6,8 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "probe/expr_place.h"
-#include "tool/channel.h"
-#include "tool/event.h"
+#include "record/channel.h"
+#include "record/event.h"
 
 struct mg_expr_entry { uint32_t cell; uint32_t sums[2]; }; /* cells of one update and its site keys */
 struct mg_expr_placer {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "report/priv.h"
-#include "tool/chart.h"
+#include "view/chart.h"
 
 enum { rows_at_most = 400, kernels_at_most = 60 };
 

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "report/report.h"
-#include "tool/table.h"
+#include "view/table.h"
 
 /* "tools": {...}: every tool that the run named or that left a result, sorted by name. */
 void mg_report_tools_json(struct mg_json *j, const struct mg_profile *p, const struct mg_report_opts *o);

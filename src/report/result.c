@@ -1,4 +1,4 @@
-/* From a profile to what a tool's `profile` sees (tool/result.h), and calling it: the tool is found by
+/* From a profile to what a tool's `profile` sees (view/result.h), and calling it: the tool is found by
  * its name, or opened again by the path that the profile recorded. Where it is not to be had any more,
  * its sites and cells are shown as they are, and the reason is said. */
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "base/child.h"
 #include "report/priv.h"
 #include "tool/spec.h"
-#include "tool/unseen.h"
+#include "view/unseen.h"
 
 #define ASKED_ROWS 24 /* of a table in the summary of a run */
 

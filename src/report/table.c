@@ -1,4 +1,4 @@
-/* Tables of tools (tool/table.h) as text for people and as CSV. */
+/* Tables of tools (view/table.h) as text for people and as CSV. */
 #include <stdlib.h>
 #include <string.h>
 

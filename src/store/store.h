@@ -15,7 +15,8 @@
 
 #include "base/diag.h"
 #include "base/intern.h"
-#include "tool/result.h"
+#include "count/counters.h"
+#include "view/result.h"
 
 struct mg_store; /* writer */
 

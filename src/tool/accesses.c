@@ -1,14 +1,15 @@
 /* accesses: every access to memory as a record that the host receives while the kernel runs, through a
- * channel (tool/channel.h). What arrives is added up, checked for order and compared with what the kernel
+ * channel (record/channel.h). What arrives is added up, checked for order and compared with what the kernel
  * counted itself; out=FILE keeps it as text. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool/channel.h"
+#include "record/channel.h"
 #include "tool/host.h"
-#include "tool/layout.h"
+#include "patch/layout.h"
+#include "tool/tool.h"
 
 static const struct mg_tool_opt accesses_opts[] = {
     {"form", "coded", "coded: 8 bytes for a coalesced access of a warp; lanes: 64 bytes for every lane"},

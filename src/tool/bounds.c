@@ -15,7 +15,8 @@
 
 #include "analysis/space.h"
 #include "tool/host.h"
-#include "tool/kit.h"
+#include "tool/tool.h"
+#include "view/kit.h"
 
 enum { most_ranges = 1024, head_words = 2, entries = 32 };
 enum { key_launch, key_cta, key_thread, key_address, key_begin, key_bytes, n_keys };

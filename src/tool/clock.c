@@ -11,8 +11,9 @@
  * multiprocessor). Beginnings are stored as complements: cells merge by maximum. Kept launch by launch. */
 #include <stdlib.h>
 
-#include "tool/chart.h"
-#include "tool/kit.h"
+#include "tool/tool.h"
+#include "view/chart.h"
+#include "view/kit.h"
 
 enum { n_sms = 256, n_ends = 8 /* ends of a multiprocessor, of which the latest counts */, word_mask = 0, words = 1, charts = 8 };
 struct conf { uint64_t slots; };

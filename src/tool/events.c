@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool/event.h"
+#include "record/event.h"
 #include "tool/host.h"
-#include "tool/kit.h"
+#include "tool/tool.h"
+#include "view/kit.h"
 
 struct conf { uint64_t records, stage; const struct mg_tool_host *host; bool told; /* of a launch that ran */ };
 static const struct mg_tool_opt events_opts[] = {{"records", "16384", "beginnings and ends that a launch has room for, 32 bytes each"},

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool/kit.h"
+#include "tool/tool.h"
+#include "view/kit.h"
 
 enum { cell_calls, cell_cycles, site_cells };
 static const struct mg_tool_opt functions_opts[] = {{0}};

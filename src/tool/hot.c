@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "analysis/loop.h"
-#include "tool/chart.h"
-#include "tool/kit.h"
+#include "tool/tool.h"
+#include "view/chart.h"
+#include "view/kit.h"
 
 enum { charts = 6, nodes_at_most = 250 };
 

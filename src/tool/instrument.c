@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool/patch_priv.h"
+#include "patch/priv.h"
+#include "tool/instrument.h"
 
 enum { REGION_BYTES = 128 << 10 /* for copies of a tool's cells */, LINE_WORDS = 16 };
 

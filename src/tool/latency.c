@@ -11,8 +11,9 @@
 #include <stdlib.h>
 
 #include "analysis/space.h"
-#include "tool/chart.h"
-#include "tool/kit.h"
+#include "tool/tool.h"
+#include "view/chart.h"
+#include "view/kit.h"
 
 enum { n_bins = 64, cell_sum = n_bins, site_cells = n_bins + 1, note_serialised = 1, note_kernel = 2, charts = 8 };
 static const char *const spaces[] = {"any", "global", "shared", "local", NULL};

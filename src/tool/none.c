@@ -1,6 +1,7 @@
 /* none: every launch runs the app's own code, nothing is instrumented. Copy this file to begin a
  * tool (docs/howto-add-a-tool.md), and leave the flag out. */
-#include "tool/patch.h"
+#include "patch/patch.h"
+#include "tool/tool.h"
 
 static const struct mg_tool_opt none_opts[] = {{0}};
 

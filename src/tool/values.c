@@ -12,7 +12,8 @@
 #include <string.h>
 
 #include "analysis/space.h"
-#include "tool/kit.h"
+#include "tool/tool.h"
+#include "view/kit.h"
 
 enum { cell_values, cell_zeros, cell_nans, cell_redundant, cell_warps, cell_uniform, cell_affine, n_sums, cell_least = n_sums /* complement */, cell_most, n_cells };
 

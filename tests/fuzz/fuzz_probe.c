@@ -5,7 +5,8 @@
 #include "fuzz.h"
 #include "ptx/ptx.h"
 #include "probe/expr_place.h"
-#include "tool/layout.h"
+#include "patch/layout.h"
+#include "tool/instrument.h"
 
 extern const struct mg_tool mg_tool_expr;
 

@@ -1,7 +1,7 @@
 /* A tool whose code ends the process, at the place that CRASH_AT names, as CRASH_HOW says; with CRASH_APP only in the program. */
 #include "tool/plugin.h"
-#include "tool/patch.h"
-#include "tool/result.h"
+#include "patch/patch.h"
+#include "view/result.h"
 
 static void end(const char *where)
 {

@@ -4,7 +4,7 @@
  * Options: out=FILE: finalize writes "launch complete threads" there; refuse: leaves every kernel alone. */
 #include "tool/host.h"
 #include "tool/plugin.h"
-#include "tool/result.h"
+#include "view/result.h"
 
 #include <string.h>
 

@@ -14,7 +14,7 @@
 #include "analysis/ssa.h"
 #include "analysis/uniform.h"
 #include "base/buf.h"
-#include "pass/count.h"
+#include "count/plan.h"
 #include "ptx/ptx.h"
 #include "test.h"
 

@@ -7,9 +7,10 @@
 #include "device/mem.h"
 #include "ptx/ptx.h"
 #include "test.h"
-#include "tool/channel.h"
+#include "record/channel.h"
 #include "tool/host.h"
-#include "tool/layout.h"
+#include "patch/layout.h"
+#include "tool/instrument.h"
 
 #define R(r) mg_o_reg(r)
 

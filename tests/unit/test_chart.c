@@ -1,7 +1,7 @@
 /* Pictures: well-formed, to scale, escaped; and the classes of instructions. */
 #include "test.h"
-#include "tool/chart.h"
-#include "tool/opclass.h"
+#include "view/chart.h"
+#include "tool/opcodes/opclass.h"
 
 /* Every tag is closed in the order in which it was opened. */
 static bool well_formed(const char *s)

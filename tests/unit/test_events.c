@@ -1,6 +1,6 @@
 /* Matching of events: lanes that part between begin and end, nesting, ends and begins that have no partner. */
 #include "test.h"
-#include "tool/event.h"
+#include "record/event.h"
 
 enum { A, B, C };
 struct seen { struct mg_event_sums of[2][3]; /* CTA 7 warp 1 and CTA 9 warp 0, by event */ unsigned rows; };

@@ -6,8 +6,9 @@
 #include "device/mem.h"
 #include "ptx/ptx.h"
 #include "test.h"
-#include "tool/frame.h"
-#include "tool/layout.h"
+#include "record/frame.h"
+#include "patch/layout.h"
+#include "tool/instrument.h"
 
 enum { CTAS = 24, WARPS = 3, ROUNDS = 11, ALL = CTAS * WARPS * ROUNDS, RECORDS = 520 /* 4 parts of 130 */, PARTS = 4 };
 

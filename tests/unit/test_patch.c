@@ -1,4 +1,4 @@
-/* The patch layer (tool/patch.h): small tools of the tests' own, run on the emulator, against closed forms
+/* The patch layer (patch/patch.h): small tools of the tests' own, run on the emulator, against closed forms
  * and against the witness. */
 #include <stdlib.h>
 
@@ -8,7 +8,8 @@
 #include "emu_run.h"
 #include "kernels.h"
 #include "test.h"
-#include "tool/layout.h"
+#include "patch/layout.h"
+#include "tool/instrument.h"
 
 #define R(r) mg_o_reg(r)
 #define I(n) mg_o_imm(n)

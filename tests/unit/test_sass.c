@@ -6,7 +6,7 @@
 
 #include "base/io.h"
 #include "test.h"
-#include "tool/sass_map.h"
+#include "tool/opcodes/sass_map.h"
 
 static struct mg_sass *parse_file(const char *name)
 {

@@ -818,7 +818,7 @@ MG_TEST(tool_blocks_wide_counts)
  * every 8 rounds, and to put loops of two rounds and more aside, random kernels still count what the witness says. */
 MG_TEST(tool_blocks_shared)
 {
-    static const struct { const char *from, *to, *args; } cases[] = { /* ORDER MOST_ROUNDS, MOST_STEPS of blocks_shared.c */
+    static const struct { const char *from, *to, *args; } cases[] = { /* ORDER MOST_ROUNDS, MOST_STEPS of count/shared.c */
         {"add.u32 __mg_r, __mg_r, 1048576;", "add.u32 __mg_r, __mg_r, 536870912;", "counters=register,warps=off,sm=90,registers=0"},
         {"add.u32 __mg_r, __mg_r, 1048576;", "add.u32 __mg_r, __mg_r, 536870912;", "counters=register,warps=off,sm=90"},
         {", 511;", ", 2;", "counters=register,warps=off,sm=90,registers=0"},

@@ -9,8 +9,9 @@
 #include "ptx/ptx.h"
 #include "test.h"
 #include "tool/host.h"
-#include "tool/layout.h"
-#include "tool/table.h"
+#include "patch/layout.h"
+#include "tool/instrument.h"
+#include "view/table.h"
 
 enum { OUT_BYTES = 256 << 10 };
 

@@ -12,7 +12,7 @@
 #include "inject/hooks.h"
 #include "inject/session.h"
 #include "inject/symbols.h"
-#include "tool/channel.h"
+#include "record/channel.h"
 
 #define DRAIN_AT_DEATH_NS 2000000000u
 

@@ -1,0 +1,67 @@
+/* Shared by the files of the tool blocks: what inserts code, and the entry of each scheme. Not for
+ * other folders. */
+#ifndef MG_COUNT_EMIT_H
+#define MG_COUNT_EMIT_H
+
+#include "analysis/callgraph.h"
+#include "pass/priv.h"
+#include "count/counters.h"
+
+/* Where code goes in one function of a twin. */
+struct mg_emit {
+    const struct mg_blocks_opts *o;
+    struct mg_counter_layout *layout;
+    struct mg_twin *t;
+    struct mg_module *m;
+    const struct mg_cfg *c;
+    uint32_t ix;                  /* of the function: in t->funcs */
+    mg_id func, ctx, at;          /* at: node in front of which code goes; 0: at the end */
+    mg_id guard; bool guard_not;  /* of what is inserted; 0: none */
+    mg_id both;                   /* predicate for guards that are made of two */
+    const bool *may_exit;         /* by func id */
+};
+
+mg_id mg_emit(struct mg_emit *x, const char *form, const struct mg_opnd *opnds, uint32_t n);
+#define EMIT_AT(x, form, ...) mg_emit((x), (form), (const struct mg_opnd[]){__VA_ARGS__}, \
+                                      sizeof((const struct mg_opnd[]){__VA_ARGS__}) / sizeof(struct mg_opnd))
+mg_id mg_emit_reg(struct mg_emit *x, const char *name, enum mg_type type);
+void mg_emit_guard(struct mg_emit *x, mg_id guard, bool guard_not);
+/* Sets the guard of what follows to (guard and p). */
+void mg_emit_guard_by(struct mg_emit *x, mg_id guard, bool guard_not, mg_id p);
+/* Does this thread's CTA (and warp) count? 0: every one does. */
+mg_id mg_emit_mine(struct mg_emit *x);
+/* The thread's linear id within its CTA, or the CTA's within the grid, as a new 64-bit register. */
+mg_id mg_emit_linear(struct mg_emit *x, enum mg_sreg id, enum mg_sreg extent);
+/* Lanes that call a function without a clone. */
+void mg_emit_others(struct mg_twin *t, const struct mg_counter_layout *l);
+
+/* In front of the block's first instruction, and of the pragmas that belong to it. */
+mg_id mg_block_head(const struct mg_module *m, const struct mg_block *k);
+/* The function with a body that this node calls by name, or 0. */
+mg_id mg_direct_callee(const struct mg_module *m, mg_id node);
+/* May the lane end in what this call calls? */
+bool mg_callee_may_exit(const struct mg_module *m, const bool *may_exit, mg_id node);
+/* Which functions may end a lane by `exit`, themselves or in what they call. Index 0: some
+ * address-taken function may. To be freed. */
+bool *mg_funcs_may_exit(const struct mg_module *m, const struct mg_twin *t);
+/* A body may end without ret: by its last instruction, or by a branch to a label behind it. */
+bool mg_body_falls_off(const struct mg_module *m, const struct mg_cfg *c);
+/* Ends such a body by a ret; every later caller gets the same. 0: it needs none. */
+mg_id mg_body_close(struct mg_twin *t, uint32_t ix, const struct mg_cfg *c);
+/* From sm_70 on a newer target means the same: it only allows more. sm: of the device, 0: as the PTX has it. */
+void mg_raise_target(struct mg_module *m, uint32_t sm);
+/* Sets how the active lanes are asked for; false: this PTX has no way. */
+bool mg_choose_mask(struct mg_module *m, bool *ballot);
+
+/* The schemes. */
+enum mg_err mg_blocks_class(const struct mg_blocks_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d);
+enum mg_err mg_blocks_register(const struct mg_blocks_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d);
+enum mg_err mg_blocks_seed(const struct mg_blocks_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d);
+
+/* Counts of an earlier run: lines "KERNEL BLOCK COUNT". NULL with a message in d. */
+struct mg_blocks_weights *mg_blocks_weights_read(const char *path, struct mg_diag *d);
+void mg_blocks_weights_free(struct mg_blocks_weights *w);
+/* Counts of the kernel's blocks, n of them; NULL: not known. To be freed. */
+uint64_t *mg_blocks_weights_of(const struct mg_blocks_weights *w, const char *kernel, uint32_t n);
+
+#endif

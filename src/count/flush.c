@@ -1,0 +1,831 @@
+/* Flushing the counters of scheme register.
+ *
+ *     activemask m;  x = or of all counters;  vote.any(x) or skip
+ *     i = %laneid;  address = counters + shard(%smid) + 8 * i
+ *     a whole warp: one lane for each counter, one instruction for all
+ *         packed registers   6 groups of 5 bits, 6 bits apart: v |= redux.add((K >> g) & 0x01041041) >> 6 * i' & 63
+ *         four others        all of them below 8 in every lane: v |= redux.add(a + b << 8 + c << 16 + d << 24) >> 8 * i' & 255
+ *         else one by one    if (i is its number) v = redux.add c      as long as all are below 2^27; else lane by lane
+ *         if (v) red.global.add [address], v
+ *     else, a few at a time: activemask m;  v = redux.add by m;  the lowest lane: red.global.add
+ *
+ * More counters than lanes come in banks. Without redux (before sm_80) whole warps add by shuffles,
+ * others lane by lane. Before sm_70 everything is added lane by lane. No lane waits for one that is
+ * not in the flush with it, so a warp may leave in pieces, and in front of a barrier.
+ *
+ * Pieces of a warp that are in the flush at once may meet in it at any branch, and ptxas takes what
+ * activemask told for equal in all lanes that run together: a sum by a mask from before a branch is that
+ * of whoever has come to it (seen on an H200: each piece added both; even by a mask asked for right in
+ * front, since it puts a branch of its own between). So sums are by -1, or by a mask that differs by lane
+ * for all that ptxas can know, for which it emits WARPSYNC.EXCLUSIVE.
+ */
+#include "count/regs.h"
+
+#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
+#define R(r) mg_o_reg(r)
+#define I(n) mg_o_imm(n)
+#define FIELDS 0x01041041
+#define FEW_FIELDS 0x03030303
+#define BY_LOWEST 3 /* bits that the lowest lane adds one by one */
+#define AT_ONCE 8 /* sums by one mask */
+#define SMALL 7   /* at most so much in each lane, and a warp's sum fits 8 bits */
+#define SMALL_FROM 4
+
+/* Is a counter of one of these kinds in the set? Words of warps in shared memory are in every one. */
+enum { LOCALS = 1 << MG_RC_LOCAL, FLAGS = 1 << MG_RC_FLAG, WORDS = 1 << MG_RC_SHARED };
+static bool any_of(const struct mg_rfunc *f, const uint64_t *set, unsigned kinds)
+{
+    if (f->n_near && kinds & WORDS) return true;
+    if (f->ranges) kinds &= ~(unsigned)WORDS; /* those are drained where their loops end */
+    for (uint32_t i = 0; i < f->n; i++)
+        if (kinds >> f->counters[i].kind & 1 && mg_rc_in(set, i)) return true;
+    return false;
+}
+
+static bool any_in_memory(const struct mg_rfunc *f, const uint64_t *set) { return any_of(f, set, LOCALS | FLAGS | WORDS); }
+
+/* ---- by warps ---------------------------------------------------------------------------------------- */
+
+struct bank { /* what one round of adding takes: slots [slot, slot + n) */
+    mg_id bits; uint32_t n_bits;
+    const struct mg_rc **words; uint32_t n_words;
+    uint32_t slot, n;
+    mg_id lead; /* only lanes for which this predicate holds; 0: all */
+};
+
+/* d = sum of s over the lanes of the mask; 0: a whole warp. */
+static void sum_lanes(struct mg_rfunc *f, mg_id d, mg_id s, mg_id mask)
+{
+    struct mg_emit *x = &f->x;
+    if (f->redux) {
+        EMIT("redux.sync.add.u32", R(d), R(s), mask ? R(mask) : I(-1));
+        return;
+    }
+    mg_id t = mg_rc_t32(f, 5);
+    if (d != s) EMIT("mov.u32", R(d), R(s));
+    for (unsigned apart = 16; apart; apart /= 2) {
+        EMIT("shfl.sync.bfly.b32", R(t), R(d), I(apart), I(31), I(-1));
+        EMIT("add.u32", R(d), R(d), R(t));
+    }
+}
+
+enum { MASK, RANK, LANES, SHIFT, VALUE }; /* t32 */
+
+/* Fields of 8 bits are summed in pairs, 16 bits apart; the lower one of a pair comes two words earlier. */
+static void add_field(struct mg_rfunc *f, const struct bank *k, uint32_t w, mg_id v, mg_id i)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_rc *c = k->words[w], *lower = w > 1 ? k->words[w - 2] : NULL;
+    mg_id pair = mg_rc_t32(f, c->bit % 16 ? 9 : 8), one = mg_rc_t32(f, 7);
+    bool summed = lower && lower->kind == MG_RC_FIELD && lower->reg == c->reg && lower->bit + 16 == c->bit;
+    if (!summed) {
+        if (c->bit % 16) EMIT("shr.u32", R(pair), R(c->reg), I(8));
+        EMIT("and.b32", R(pair), R(c->bit % 16 ? pair : c->reg), I(0x00ff00ff));
+        sum_lanes(f, pair, pair, 0);
+    }
+    if (c->bit >= 16) EMIT("shr.u32", R(one), R(pair), I(16));
+    else EMIT("and.b32", R(one), R(pair), I(0xffff));
+    EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(i), I(k->n_bits + w));
+    EMIT("selp.b32", R(v), R(one), R(v), R(mg_rc_tp(f, 1)));
+}
+
+/* d = where this multiprocessor's copy of the counters begins, in words, + n (another register than d; 0: none). */
+void mg_rc_copy(struct mg_rfunc *f, mg_id d, mg_id n)
+{
+    struct mg_emit *x = &f->x;
+    EMIT("mov.u32", R(d), mg_o_sreg(MG_SREG_smid, 0));
+    EMIT("and.b32", R(d), R(d), I(f->x.layout->n_copies - 1));
+    EMIT("mad.lo.u32", R(d), R(d), I(f->x.layout->copy_words), n ? R(n) : I(0));
+}
+
+void mg_rc_address(struct mg_rfunc *f, mg_id base)
+{
+    struct mg_emit *x = &f->x;
+    if (f->x.layout->n_copies > 1) {
+        mg_rc_copy(f, mg_rc_t32(f, 5), 0);
+        EMIT("mad.wide.u32", R(base), R(mg_rc_t32(f, 5)), I(8), R(x->ctx));
+        EMIT("add.u64", R(base), R(base), I(MG_CTX_BYTES + 8 * (int64_t)f->at));
+    } else {
+        EMIT("add.u64", R(base), R(x->ctx), I(MG_CTX_BYTES + 8 * (int64_t)f->at));
+    }
+}
+
+/* Where the base is not known yet, code that needs it as a whole asks for it. */
+static mg_id whole_base(struct mg_rfunc *f, mg_id base)
+{
+    if (base) return base;
+    base = mg_rc_temp(f, &f->t.base, "__mg_base", MG_TYPE_b64);
+    mg_rc_address(f, base);
+    return base;
+}
+
+void mg_rc_own(struct mg_rfunc *f, mg_id d, mg_id mask, mg_id t)
+{
+    struct mg_emit *x = &f->x;
+    EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_lanemask_eq, 0));
+    EMIT("or.b32", R(d), R(mask), R(t));
+}
+
+/* p: this is the lowest of the lanes that are here now; returns a register that holds them all. round: of the loop that we are in (0:
+ * none); groups that met here may be in different ones. */
+static mg_id lowest_here(struct mg_rfunc *f, mg_id p, mg_id round)
+{
+    struct mg_emit *x = &f->x;
+    mg_id here = mg_rc_t32(f, LANES), t = mg_rc_t32(f, 5);
+    EMIT("activemask.b32", R(here));
+    if (round) EMIT("match.any.sync.b64", R(here), R(round), R(here));
+    mg_rc_own(f, here, here, t);
+    EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    EMIT("and.b32", R(t), R(t), R(here));
+    EMIT("setp.eq.u32", R(p), R(t), I(0));
+    return here;
+}
+
+/* Is it neither a small field nor one that travels? */
+static bool is_plain(const struct mg_rc *c) { return c->kind != MG_RC_FEW && c->kind != MG_RC_FIELD; }
+
+/* acc |= r; the first: acc = r. */
+static void or_to(struct mg_rfunc *f, mg_id acc, mg_id r, bool is64, bool *any)
+{
+    struct mg_emit *x = &f->x;
+    if (*any) EMIT(is64 ? "or.b64" : "or.b32", R(acc), R(acc), R(r));
+    else EMIT(is64 ? "mov.u64" : "mov.u32", R(acc), R(r));
+    *any = true;
+}
+
+/* acc = or of the bank's plain words of 64 bits, or of the others; but for those that are small anyhow: of what may be large. False: there are none. */
+static bool or_words(struct mg_rfunc *f, const struct bank *k, bool is64, bool large, mg_id acc)
+{
+    bool any = false;
+    for (uint32_t w = 0; w < k->n_words; w++) {
+        const struct mg_rc *c = k->words[w];
+        if (is_plain(c) && (c->kind == MG_RC_64) == is64 && !(large && c->small)) or_to(f, acc, c->reg, is64, &any);
+    }
+    return any;
+}
+
+/* Sets p: some lane's word counter does not fit a sum of 32 bits. */
+static bool test_size(struct mg_rfunc *f, const struct bank *k, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    mg_id wide = mg_rc_t64(f, 1), narrow = mg_rc_t32(f, 5);
+    bool any64 = or_words(f, k, true, true, wide), any32 = or_words(f, k, false, true, narrow);
+    if (any64) EMIT("setp.gt.u64", R(p), R(wide), I((1 << 27) - 1));
+    if (any32) EMIT("setp.gt.u32", R(any64 ? mg_rc_tp(f, 2) : p), R(narrow), I((1 << 27) - 1));
+    if (any64 && any32) EMIT("or.pred", R(p), R(p), R(mg_rc_tp(f, 2)));
+    return any64 || any32;
+}
+
+static void vote_any(struct mg_rfunc *f, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    EMIT("vote.sync.any.pred", R(p), R(p), R(mg_rc_t32(f, MASK)));
+}
+
+/* What does not fit sums of 32 bits its lane adds to memory at once, and is 0 in the sums. */
+static void add_big(struct mg_rfunc *f, const struct bank *k, mg_id base)
+{
+    struct mg_emit *x = &f->x;
+    struct mg_apart a = mg_rc_begin_apart(f, mg_rc_tp(f, 1));
+    base = whole_base(f, base);
+    for (uint32_t w = 0; w < k->n_words; w++) {
+        const struct mg_rc *c = k->words[w];
+        if (!is_plain(c)) continue;
+        mg_rc_add_lane(f, c, base, 0);
+        EMIT(c->kind == MG_RC_64 ? "mov.u64" : "mov.u32", R(c->reg), I(0));
+    }
+    mg_rc_end_apart(f, a);
+}
+
+/* Fields of the sums of groups [from, to): the lane of rank i among those that are here takes the i-th of each group, if they are fewer than five also what is behind. */
+static void add_fields(struct mg_rfunc *f, const struct bank *k, mg_id base, mg_id here, uint32_t from, uint32_t to)
+{
+    struct mg_emit *x = &f->x;
+    mg_id i = mg_rc_t32(f, 6), n = here, v = mg_rc_t32(f, 5), shift = mg_rc_t32(f, SHIFT), p = mg_rc_tp(f, 1), at = mg_rc_t64(f, 1), wide = mg_rc_t64(f, 2), again = mg_rc_label(f);
+    EMIT("mov.u32", R(v), mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    EMIT("and.b32", R(v), R(v), R(here));
+    EMIT("popc.b32", R(i), R(v));
+    EMIT("popc.b32", R(n), R(here));
+    mg_rc_put_label(f, again);
+    EMIT("mul.lo.u32", R(shift), R(i), I(6));
+    EMIT("mad.wide.u32", R(at), R(i), I(8), R(base));
+    for (uint32_t j = from; j < to; j++) {
+        EMIT("shr.u32", R(v), R(f->t.sums[j - from]), R(shift));
+        EMIT("and.b32", R(v), R(v), I(63));
+        EMIT("setp.ne.u32", R(p), R(v), I(0));
+        EMIT("cvt.u64.u32", R(wide), R(v));
+        mg_emit_guard(x, p, false);
+        EMIT("red.global.add.u64", mg_o_addr_reg(at, 8 * (int64_t)(k->slot + 5 * j)), R(wide));
+        mg_emit_guard(x, 0, false);
+    }
+    EMIT("add.u32", R(i), R(i), R(n));
+    EMIT("setp.lt.u32", R(p), R(i), I(5));
+    mg_rc_branch(f, p, false, again);
+}
+
+/* Some lanes of a warp, as many counters at once as there are temporaries for: one mask, all sums by it, no branch between;
+ * then they add them, counters in registers the lowest lane. Lanes that are together differently at the next few are all in that sum again. */
+static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
+{
+    struct mg_emit *x = &f->x;
+    uint32_t groups = (k->n_bits + 4) / 5, n = groups + k->n_words;
+    bool few = k->n_bits <= BY_LOWEST;
+    mg_id low = mg_rc_tp(f, 3), p = mg_rc_tp(f, 1), one = mg_rc_t32(f, 5), wide = mg_rc_t64(f, 2);
+    base = whole_base(f, base);
+    for (uint32_t from = 0; from < n; from += AT_ONCE) {
+        uint32_t to = MG_MIN(from + AT_ONCE, n);
+        mg_id here = lowest_here(f, low, 0);
+        for (uint32_t j = from; j < to; j++) {
+            mg_id s = mg_rc_temp(f, &f->t.sums[j - from], "__mg_t", MG_TYPE_b32);
+            const struct mg_rc *c = j < groups ? NULL : k->words[j - groups];
+            if (!c && j) EMIT("shr.u32", R(s), R(k->bits), I(j));
+            if (!c) EMIT("and.b32", R(s), R(j ? s : k->bits), I(FIELDS));
+            else if (c->kind == MG_RC_FEW || c->kind == MG_RC_FIELD) EMIT("bfe.u32", R(s), R(c->reg), I(c->bit), I(c->width));
+            else EMIT(c->kind == MG_RC_64 ? "cvt.u32.u64" : "mov.b32", R(s), R(c->reg));
+            if (k->lead) EMIT("selp.b32", R(s), R(s), I(0), R(k->lead));
+            sum_lanes(f, s, s, here);
+        }
+        for (uint32_t j = few ? from : MG_MAX(from, groups); j < to; j++)
+            for (uint32_t i = 0; i < (j < groups ? MG_MIN(5u, k->n_bits - 5 * j) : 1); i++) {
+                mg_id v = j < groups ? one : f->t.sums[j - from];
+                if (j < groups) EMIT("bfe.u32", R(v), R(f->t.sums[j - from]), I(6 * i), I(6));
+                EMIT("setp.ne.and.u32", R(p), R(v), I(0), R(low));
+                EMIT("cvt.u64.u32", R(wide), R(v));
+                mg_emit_guard(x, p, false);
+                EMIT("red.global.add.u64", mg_o_addr_reg(base, 8 * (int64_t)(k->slot + (j < groups ? 5 * j + i : k->n_bits + j - groups))), R(wide));
+                mg_emit_guard(x, 0, false);
+            }
+        if (!few && from < groups) add_fields(f, k, base, here, from, MG_MIN(to, groups));
+    }
+}
+
+/* v of lane i goes to its counter. */
+static void add_sum(struct mg_rfunc *f, const struct bank *k, mg_id i, mg_id v, mg_id base)
+{
+    struct mg_emit *x = &f->x;
+    mg_id at = mg_rc_t64(f, 1), sum = mg_rc_t64(f, 2), word = mg_rc_t32(f, 5);
+    int64_t off = 8 * (int64_t)k->slot;
+    bool copies = !base && f->x.layout->n_copies > 1;
+    if (copies) mg_rc_copy(f, word, i);
+    EMIT("mad.wide.u32", R(at), R(copies ? word : i), I(8), R(base ? base : x->ctx));
+    if (!base) off += MG_CTX_BYTES + 8 * (int64_t)f->at;
+    EMIT("cvt.u64.u32", R(sum), R(v));
+    EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(v), I(0));
+    mg_emit_guard(x, mg_rc_tp(f, 1), false);
+    EMIT("red.global.add.u64", mg_o_addr_reg(at, off), R(sum));
+    mg_emit_guard(x, 0, false);
+}
+
+/* d = the sums over a warp of a group of fields of 2 bits, which take 8 each. */
+static void sum_few(struct mg_rfunc *f, const struct bank *k, uint32_t group, mg_id d)
+{
+    struct mg_emit *x = &f->x;
+    if (group) EMIT("shr.u32", R(d), R(f->few), I(2 * group));
+    EMIT("and.b32", R(d), R(group ? d : f->few), I(FEW_FIELDS));
+    if (k->lead) EMIT("selp.b32", R(d), R(d), I(0), R(k->lead));
+    sum_lanes(f, d, d, 0);
+}
+
+/* Sums of groups of four in `low`, and in `high` (0: there is none), of which the first is the bank's number `at`, go to their lanes: v |= theirs. Both are shifted as
+ * one number; for another lane it is shifted by more than it has. */
+static void add_groups(struct mg_rfunc *f, uint32_t at, mg_id low, mg_id high, mg_id i, mg_id v)
+{
+    struct mg_emit *x = &f->x;
+    mg_id shift = mg_rc_t32(f, SHIFT), both = mg_rc_t64(f, 2);
+    EMIT("mad.lo.u32", R(shift), R(i), I(8), I(-8 * (int64_t)at));
+    if (high) {
+        mg_id pair = mg_opnd_alloc(x->m, 2);
+        x->m->opnds.at[pair] = R(low), x->m->opnds.at[pair + 1] = R(high);
+        EMIT("mov.b64", R(both), (struct mg_opnd){.kind = MG_OPND_vec, .id = pair, .n = 2});
+        EMIT("shr.u64", R(both), R(both), R(shift));
+        EMIT("cvt.u32.u64", R(low), R(both));
+    } else {
+        EMIT("shr.u32", R(low), R(low), R(shift));
+    }
+    EMIT("and.b32", R(low), R(low), I(255));
+    EMIT("or.b32", R(v), R(v), R(low));
+}
+
+/* The bank's first n words are such fields, 4 to a group; 0 in v so far for those lanes. */
+static void add_few(struct mg_rfunc *f, const struct bank *k, uint32_t n, mg_id i, mg_id v)
+{
+    mg_id low = mg_rc_t32(f, 7), high = mg_rc_t32(f, 6);
+    for (uint32_t g = 0; g * MG_FEW_COLUMNS < n; g += 2) {
+        bool two = (g + 1) * MG_FEW_COLUMNS < n;
+        sum_few(f, k, g, low);
+        if (two) sum_few(f, k, g + 1, high);
+        add_groups(f, k->n_bits + g * MG_FEW_COLUMNS, low, two ? high : 0, i, v);
+    }
+}
+
+/* d = the sums over a warp of words [from, to), four at most and each below 8, side by side. */
+static void sum_small(struct mg_rfunc *f, const struct bank *k, uint32_t from, uint32_t to, mg_id d)
+{
+    struct mg_emit *x = &f->x;
+    mg_id word = mg_rc_t32(f, 5);
+    for (uint32_t w = from; w < to; w++) {
+        mg_id low = k->words[w]->reg;
+        if (k->words[w]->kind == MG_RC_64) EMIT("cvt.u32.u64", R(low = word), R(k->words[w]->reg));
+        if (w == from) EMIT("mov.b32", R(d), R(low));
+        else EMIT("mad.lo.u32", R(d), R(low), I((int64_t)1 << 8 * (w - from)), R(d));
+    }
+    sum_lanes(f, d, d, 0);
+}
+
+/* Plain words from w on, eight at most; returns how many. */
+static uint32_t take_small(struct mg_rfunc *f, const struct bank *k, uint32_t w, mg_id i, mg_id v)
+{
+    mg_id low = mg_rc_t32(f, 7), high = mg_rc_t32(f, 6);
+    uint32_t n = 0;
+    while (n < 8 && w + n < k->n_words && is_plain(k->words[w + n])) n++;
+    sum_small(f, k, w, w + MG_MIN(n, 4u), low);
+    if (n > 4) sum_small(f, k, w + 4, w + n, high);
+    add_groups(f, k->n_bits + w, low, n > 4 ? high : 0, i, v);
+    return n;
+}
+
+/* Each lane of a whole warp takes its counter's sum, and adds it to memory; small: no plain word is above 7 in any lane. */
+static void add_lanes(struct mg_rfunc *f, const struct bank *k, mg_id base, bool small)
+{
+    struct mg_emit *x = &f->x;
+    uint32_t groups = (k->n_bits + 4) / 5, n_few = 0;
+    mg_id shift = mg_rc_t32(f, SHIFT), v = mg_rc_t32(f, VALUE), i = mg_rc_t32(f, RANK), sum = mg_rc_t32(f, 7);
+    if (!base) EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_laneid, 0));
+    if (k->n == 1 && k->n_bits && !k->lead) { /* the first lane adds it */
+        sum_lanes(f, v, k->bits, 0);
+        EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(i), I(0));
+        EMIT("selp.b32", R(v), R(v), I(0), R(mg_rc_tp(f, 1)));
+        add_sum(f, k, i, v, base);
+        return;
+    }
+    if (groups) EMIT("mul.lo.u32", R(shift), R(i), I(6));
+    else EMIT("mov.u32", R(v), I(0));
+    for (uint32_t g = 0; g < groups; g++) {
+        mg_id from = k->bits;
+        if (groups > 1) {
+            if (g) EMIT("shr.u32", R(sum), R(k->bits), I(g));
+            EMIT("and.b32", R(sum), R(g ? sum : k->bits), I(FIELDS));
+            from = sum;
+        }
+        if (k->lead) {
+            EMIT("selp.b32", R(sum), R(from), I(0), R(k->lead));
+            from = sum;
+        }
+        sum_lanes(f, sum, from, 0);
+        if (g) EMIT("sub.u32", R(shift), R(shift), I(30));
+        EMIT("shr.u32", R(sum), R(sum), R(shift));
+        EMIT("and.b32", R(g ? sum : v), R(sum), I(63));
+        if (g) EMIT("or.b32", R(v), R(v), R(sum));
+    }
+    while (n_few < k->n_words && k->words[n_few]->kind == MG_RC_FEW) n_few++;
+    if (n_few) add_few(f, k, n_few, i, v);
+    for (uint32_t w = n_few; w < k->n_words; w++) {
+        mg_id low = k->words[w]->reg;
+        if (k->words[w]->kind == MG_RC_FIELD) {
+            add_field(f, k, w, v, i);
+            continue;
+        }
+        if (small) {
+            w += take_small(f, k, w, i, v) - 1;
+            continue;
+        }
+        if (k->words[w]->kind == MG_RC_64) EMIT("cvt.u32.u64", R(low = sum), R(k->words[w]->reg));
+        if (k->lead) {
+            EMIT("selp.b32", R(sum), R(low), I(0), R(k->lead));
+            low = sum;
+        }
+        sum_lanes(f, sum, low, 0);
+        EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(i), I(k->n_bits + w));
+        EMIT("selp.b32", R(v), R(sum), R(v), R(mg_rc_tp(f, 1)));
+    }
+    add_sum(f, k, i, v, base);
+}
+
+/* A whole warp, a lane for each counter; what is not one adds apart. base 0: asked for where it is needed. */
+static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
+{
+    mg_id p = mg_rc_tp(f, 1), done = 0;
+    if (f->redux && !f->n_cohorts && test_size(f, k, p)) add_big(f, k, base);
+    if (f->redux) {
+        struct mg_emit *x = &f->x;
+        EMIT("setp.ne.u32", R(p), R(mg_rc_t32(f, MASK)), I(-1));
+        struct mg_apart a = mg_rc_begin_apart(f, p);
+        add_some(f, k, base);
+        mg_rc_end_apart_at(f, a, done = mg_rc_label(f));
+    }
+    add_lanes(f, k, base, false);
+    if (done) mg_rc_put_label(f, done);
+}
+
+/* Sets p: this is no whole warp, or some lane's plain word is above 7. False: there are too few of them to be worth the question. */
+static bool test_small(struct mg_rfunc *f, const struct bank *k, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    mg_id wide = mg_rc_t64(f, 1), narrow = mg_rc_t32(f, 5);
+    uint32_t n = 0;
+    for (uint32_t w = 0; w < k->n_words; w++) n += is_plain(k->words[w]);
+    if (n < SMALL_FROM) return false;
+    EMIT("setp.ne.u32", R(p), R(mg_rc_t32(f, MASK)), I(-1));
+    if (or_words(f, k, true, false, wide)) EMIT("setp.gt.or.u64", R(p), R(wide), I(SMALL), R(p));
+    if (or_words(f, k, false, false, narrow)) EMIT("setp.gt.or.u32", R(p), R(narrow), I(SMALL), R(p));
+    vote_any(f, p);
+    return true;
+}
+
+/* What p (test_small) leaves. */
+static void add_small(struct mg_rfunc *f, const struct bank *k, mg_id base, mg_id p)
+{
+    struct mg_apart a = mg_rc_begin_apart(f, p);
+    mg_id done = mg_rc_label(f);
+    add_fast(f, k, base);
+    mg_rc_end_apart_at(f, a, done);
+    add_lanes(f, k, base, true);
+    mg_rc_put_label(f, done);
+}
+
+static void add_bank(struct mg_rfunc *f, const struct bank *k, mg_id base, const uint64_t *set)
+{
+    struct mg_emit *x = &f->x;
+    mg_id slow = 0, done = 0, p = mg_rc_tp(f, 1);
+    if (f->redux && !f->n_cohorts) {
+        if (test_small(f, k, p)) add_small(f, k, base, p);
+        else add_fast(f, k, base);
+        return;
+    }
+    if (!f->redux) {
+        EMIT("setp.ne.u32", R(p), R(mg_rc_t32(f, MASK)), I(-1));
+        mg_rc_branch(f, p, false, slow = mg_rc_label(f));
+    }
+    if (test_size(f, k, p)) {
+        vote_any(f, p);
+        mg_rc_branch(f, p, false, slow = slow ? slow : mg_rc_label(f));
+    }
+    add_fast(f, k, base);
+    if (!slow) return;
+    mg_rc_branch(f, 0, false, done = mg_rc_label(f));
+    mg_rc_put_label(f, slow);
+    for (uint32_t i = 0; i < f->n; i++) {
+        const struct mg_rc *c = &f->counters[i];
+        if (!mg_rc_in_memory(c) && mg_rc_in(set, i) && c->slot >= k->slot && c->slot < k->slot + k->n) mg_rc_add_lane(f, c, base, k->lead);
+    }
+    mg_rc_put_label(f, done);
+}
+
+/* Local memory: counter by counter. */
+static void add_locals(struct mg_rfunc *f, mg_id base)
+{
+    struct mg_emit *x = &f->x;
+    mg_id again = mg_rc_begin_locals(f), next = mg_rc_label(f), slow = mg_rc_label(f), v = mg_rc_t64(f, 0), p = mg_rc_tp(f, 1), q = mg_rc_tp(f, 2), one = mg_rc_tp(f, 3);
+    struct mg_opnd to = mg_o_addr_reg(mg_rc_t64(f, 2), 8 * (int64_t)(f->n_bits + f->n_words));
+    EMIT("ld.local.u64", R(v), mg_o_addr_reg(mg_rc_t64(f, 2), 0));
+    EMIT("add.u64", R(mg_rc_t64(f, 2)), R(base), R(mg_rc_t64(f, 1)));
+    EMIT("setp.ne.u64", R(one), R(v), I(0));
+    EMIT("mov.pred", R(p), R(one));
+    vote_any(f, p);
+    mg_rc_branch(f, p, true, next);
+    EMIT("setp.gt.u64", R(q), R(v), I((1 << 27) - 1));
+    vote_any(f, q);
+    if (!f->redux) {
+        EMIT("setp.ne.u32", R(p), R(mg_rc_t32(f, MASK)), I(-1));
+        EMIT("or.pred", R(q), R(q), R(p));
+    }
+    mg_rc_branch(f, q, false, slow);
+    EMIT("cvt.u32.u64", R(mg_rc_t32(f, SHIFT)), R(v));
+    sum_lanes(f, mg_rc_t32(f, VALUE), mg_rc_t32(f, SHIFT), f->redux ? lowest_here(f, one, mg_rc_t64(f, 1)) : 0);
+    EMIT("cvt.u64.u32", R(v), R(mg_rc_t32(f, VALUE)));
+    if (!f->redux) EMIT("setp.eq.u32", R(one), R(mg_rc_t32(f, RANK)), I(0));
+    mg_rc_put_label(f, slow);
+    mg_emit_guard(x, one, false);
+    EMIT("red.global.add.u64", to, R(v));
+    mg_emit_guard(x, 0, false);
+    mg_rc_put_label(f, next);
+    mg_rc_end_locals(f, again, f->n_locals);
+}
+
+/* Bytes in local memory, if any is set, four at a time: their sums over a warp stay below 256. */
+static void add_flags(struct mg_rfunc *f, mg_id base)
+{
+    struct mg_emit *x = &f->x;
+    mg_id none = mg_rc_label(f);
+    EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(f->flagged), I(0));
+    vote_any(f, mg_rc_tp(f, 1));
+    mg_rc_branch(f, mg_rc_tp(f, 1), true, none);
+    mg_id again = mg_rc_begin_locals(f), next = mg_rc_label(f), slow = mg_rc_label(f), v = mg_rc_t32(f, VALUE), sum = mg_rc_t32(f, SHIFT), t = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), own = mg_rc_t64(f, 3);
+    int64_t slots = 8 * (int64_t)(f->n_bits + f->n_words + f->n_locals);
+    /* the loop's counter goes by words of 8 bytes: two halves a round, each 4 flags */
+    for (uint32_t half = 0; half < 2; half++) {
+        if (half) {
+            mg_rc_put_label(f, next);
+            next = mg_rc_label(f);
+            slow = mg_rc_label(f);
+            EMIT("add.u64", R(mg_rc_t64(f, 2)), R(f->local_reg), R(mg_rc_t64(f, 1)));
+        }
+        EMIT("ld.local.u32", R(v), mg_o_addr_reg(mg_rc_t64(f, 2), 8 * (int64_t)f->n_locals + 4 * half));
+        EMIT("setp.ne.u32", R(p), R(v), I(0));
+        vote_any(f, p);
+        mg_rc_branch(f, p, true, next);
+        EMIT("mad.lo.u64", R(own), R(mg_rc_t64(f, 1)), I(8), R(base));
+        mg_id here = f->redux ? lowest_here(f, p, mg_rc_t64(f, 1)) : mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK);
+        if (f->redux) {
+            EMIT("popc.b32", R(rank), R(t));
+            sum_lanes(f, sum, v, here);
+        }
+        EMIT("popc.b32", R(t), R(here));
+        EMIT("setp.lt.u32", R(p), R(t), I(f->redux ? 4 : 32));
+        mg_rc_branch(f, p, false, slow);
+        if (!f->redux) sum_lanes(f, sum, v, 0);
+        EMIT("shl.b32", R(t), R(rank), I(3));
+        EMIT("shr.u32", R(sum), R(sum), R(t));
+        EMIT("and.b32", R(sum), R(sum), I(255));
+        EMIT("setp.ne.u32", R(p), R(sum), I(0));
+        EMIT("cvt.u64.u32", R(mg_rc_t64(f, 0)), R(sum));
+        EMIT("mad.wide.u32", R(mg_rc_t64(f, 2)), R(rank), I(8), R(own));
+        mg_emit_guard(x, p, false);
+        EMIT("red.global.add.u64", mg_o_addr_reg(mg_rc_t64(f, 2), slots + 32 * half), R(mg_rc_t64(f, 0)));
+        mg_emit_guard(x, 0, false);
+        mg_rc_branch(f, 0, false, next);
+        mg_rc_put_label(f, slow);
+        for (uint32_t k = 0; k < 4; k++) {
+            EMIT("and.b32", R(t), R(v), I((int64_t)1 << 8 * k));
+            EMIT("setp.ne.u32", R(p), R(t), I(0));
+            mg_emit_guard(x, p, false);
+            EMIT("red.global.add.u64", mg_o_addr_reg(own, slots + 32 * half + 8 * k), I(1));
+            mg_emit_guard(x, 0, false);
+        }
+    }
+    mg_rc_put_label(f, next);
+    mg_rc_end_locals(f, again, (f->n_flags + 7) / 8);
+    mg_rc_put_label(f, none);
+}
+
+static void emit_rank(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    mg_id rank = mg_rc_t32(f, RANK);
+    EMIT("mov.u32", R(rank), mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    EMIT("and.b32", R(rank), R(rank), R(mg_rc_t32(f, MASK)));
+    EMIT("popc.b32", R(rank), R(rank));
+}
+
+/* Skips the flush when no counter of no lane in it has anything. Words first, in the order in which their size is asked for. */
+static void skip_empty(struct mg_rfunc *f, const struct mg_rc **words, const uint64_t *set, mg_id out)
+{
+    struct mg_emit *x = &f->x;
+    mg_id narrow = mg_rc_t32(f, 5), wide = mg_rc_t64(f, 1), p = mg_rc_tp(f, 1);
+    struct bank k = {.words = words, .n_words = f->n_words};
+    bool any64 = or_words(f, &k, true, false, wide), any32 = or_words(f, &k, false, false, narrow);
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->counters[i].kind == MG_RC_FIELD && !f->counters[i].bit && mg_rc_in(set, i)) or_to(f, narrow, f->counters[i].reg, false, &any32);
+    for (uint32_t i = 0; i < f->n_banks; i++) or_to(f, narrow, f->banks[i], false, &any32);
+    if (f->n_few) or_to(f, narrow, f->few, false, &any32);
+    if (f->flagged) or_to(f, narrow, f->flagged, false, &any32);
+    if (any64) EMIT("setp.ne.u64", R(p), R(wide), I(0));
+    if (any32) EMIT("setp.ne.u32", R(any64 ? mg_rc_tp(f, 2) : p), R(narrow), I(0));
+    if (any64 && any32) EMIT("or.pred", R(p), R(p), R(mg_rc_tp(f, 2)));
+    if (!any64 && !any32) return;
+    vote_any(f, p);
+    mg_rc_branch(f, p, true, out);
+}
+
+/* Row after row, as far as some lane has come. */
+static void add_rows(struct mg_rfunc *f, mg_id base)
+{
+    struct mg_emit *x = &f->x;
+    mg_id off = mg_rc_temp(f, &f->t.rows[0], "__mg_o", MG_TYPE_b32), last = mg_rc_temp(f, &f->t.rows[1], "__mg_o", MG_TYPE_b32), bits = mg_rc_temp(f, &f->t.rows[2], "__mg_o", MG_TYPE_b32);
+    mg_id own = mg_rc_temp(f, &f->t.row_base, "__mg_o", MG_TYPE_b64), at = mg_rc_t64(f, 1), p = mg_rc_tp(f, 1), again = mg_rc_label(f), next = mg_rc_label(f);
+    struct bank k = {.bits = bits, .n_bits = MG_BANK, .n = MG_BANK};
+    EMIT("cvt.u64.u32", R(at), R(f->row));
+    EMIT("add.u64", R(at), R(at), R(f->local_reg));
+    EMIT("st.local.u32", mg_o_addr_reg(at, f->rows_at), R(f->banks[0]));
+    EMIT("redux.sync.max.u32", R(last), R(f->row), R(mg_rc_t32(f, MASK)));
+    EMIT("mov.u32", R(off), I(0));
+    EMIT("mov.b64", R(own), R(base));
+    mg_rc_put_label(f, again);
+    EMIT("setp.le.u32", R(p), R(off), R(f->row));
+    EMIT("cvt.u64.u32", R(at), R(off));
+    EMIT("add.u64", R(at), R(at), R(f->local_reg));
+    EMIT("mov.u32", R(bits), I(0));
+    mg_emit_guard(x, p, false);
+    EMIT("ld.local.u32", R(bits), mg_o_addr_reg(at, f->rows_at));
+    mg_emit_guard(x, 0, false);
+    EMIT("and.b32", R(bits), R(bits), I(INT32_MAX)); /* but for the bit that tells of rows before */
+    EMIT("setp.ne.u32", R(p), R(bits), I(0));
+    vote_any(f, p);
+    mg_rc_branch(f, p, true, next);
+    add_fast(f, &k, own);
+    mg_rc_put_label(f, next);
+    EMIT("add.u64", R(own), R(own), I(8 * MG_BANK));
+    EMIT("add.u32", R(off), R(off), I(4));
+    EMIT("setp.le.u32", R(p), R(off), R(last));
+    mg_rc_branch(f, p, false, again);
+}
+
+/* All counters but local ones to [base + 8 * slot]. */
+static void add_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_id base, mg_id lead, const uint64_t *set)
+{
+    struct mg_emit *x = &f->x;
+    uint32_t n_sent = f->settles ? f->n_sources : 0, n_words = f->n_words - n_sent, n_banks = f->n_cuts ? 0 : f->n_banks;
+    if (f->n_cuts) add_rows(f, base);
+    words += n_sent;
+    if (!n_sent && f->n_bits <= MG_BANK && f->n_bits + n_words <= 32) {
+        struct bank k = {.bits = f->n_banks ? f->banks[0] : 0, .n_bits = f->n_bits, .words = words, .n_words = n_words, .n = f->n_bits + n_words, .lead = lead};
+        if (k.n) add_bank(f, &k, base, set);
+        return;
+    }
+    for (uint32_t b = 0; b < n_banks; b++) {
+        struct bank k = {.bits = f->banks[b], .slot = b * MG_BANK, .lead = lead};
+        k.n = k.n_bits = MG_MIN(f->n_bits - k.slot, MG_BANK);
+        mg_id next = mg_rc_label(f);
+        EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(k.bits), I(0));
+        vote_any(f, mg_rc_tp(f, 1));
+        mg_rc_branch(f, mg_rc_tp(f, 1), true, next);
+        add_bank(f, &k, base, set);
+        mg_rc_put_label(f, next);
+    }
+    for (uint32_t w = 0; w < n_words; w += 32) {
+        struct bank k = {.words = words + w, .n_words = MG_MIN(n_words - w, 32u), .slot = f->n_bits + n_sent + w, .lead = lead};
+        k.n = k.n_words;
+        add_bank(f, &k, base, set);
+    }
+}
+
+void mg_rc_clear_sources(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    for (uint32_t i = f->n - f->n_sources; i < f->n; i++) {
+        const struct mg_rc *c = &f->counters[i];
+        if (c->kind != MG_RC_FIELD || !c->bit) EMIT(c->kind == MG_RC_64 ? "mov.u64" : "mov.u32", R(c->reg), I(0));
+    }
+}
+
+void mg_rc_settle(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_rc **words = mg_xcalloc(f->n_sources + 1, sizeof *words);
+    mg_id base = mg_rc_temp(f, &f->t.base, "__mg_base", MG_TYPE_b64), mask = mg_rc_t32(f, MASK), out = mg_rc_label(f);
+    EMIT("activemask.b32", R(mask));
+    mg_id mine = mg_emit_mine(x);
+    if (mine) mg_rc_branch(f, mine, true, out);
+    mg_rc_address(f, base);
+    emit_rank(f);
+    for (uint32_t i = f->n - f->n_sources; i < f->n; i++) words[f->counters[i].slot - f->n_bits] = &f->counters[i];
+    for (uint32_t w = 0; w < f->n_sources; w += 32) {
+        struct bank k = {.words = words + w, .n_words = MG_MIN(f->n_sources - w, 32u), .slot = f->n_bits + w};
+        k.n = k.n_words;
+        add_bank(f, &k, base, NULL);
+    }
+    mg_rc_put_label(f, out);
+    free(words);
+}
+
+static void add_cohort_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_id base, const uint64_t *set)
+{
+    struct mg_emit *x = &f->x;
+    for (uint32_t k = 0; k < f->n_cohorts; k++) {
+        mg_id lead = mg_rc_lead(f, &f->cohorts[k]), next = mg_rc_label(f), own = mg_rc_t64(f, 3);
+        EMIT("mov.pred", R(mg_rc_tp(f, 1)), R(lead));
+        vote_any(f, mg_rc_tp(f, 1));
+        mg_rc_branch(f, mg_rc_tp(f, 1), true, next);
+        EMIT("add.u64", R(own), R(base), I(8 * ((int64_t)f->cohorts[k].at - (int64_t)f->at)));
+        add_banks(f, words, own, lead, set);
+        for (uint32_t i = 0; i < f->n_measured; i++)
+            if (mg_rc_in_memory(&f->counters[i]) && mg_rc_in(set, i)) mg_rc_add_lane(f, &f->counters[i], own, lead);
+        mg_rc_put_label(f, next);
+    }
+}
+
+void mg_rc_drain_range(struct mg_rfunc *f, struct mg_rrange r)
+{
+    struct mg_emit *x = &f->x;
+    mg_id mask = mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK), p = mg_rc_tp(f, 1), some = mg_rc_label(f), out = mg_rc_label(f);
+    EMIT("activemask.b32", R(mask));
+    EMIT("setp.ne.u32", R(p), R(mask), I(-1));
+    mg_rc_branch(f, p, false, some);
+    mg_shared_drain_all(f, r, mask, out);
+    mg_rc_branch(f, 0, false, out);
+    mg_rc_put_label(f, some);
+    mg_id base = whole_base(f, 0);
+    emit_rank(f);
+    mg_shared_drain(f, r, base, mask, rank, 0);
+    mg_rc_put_label(f, out);
+}
+
+void mg_rc_drain_apart(struct mg_rfunc *f, struct mg_rrange r, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    mg_id base = mg_rc_temp(f, &f->t.base, "__mg_base", MG_TYPE_b64), sum = mg_rc_t32(f, 5), many = mg_rc_tp(f, 1);
+    struct mg_apart a = mg_rc_begin_apart(f, p);
+    EMIT("activemask.b32", R(mg_rc_t32(f, MASK)));
+    mg_id mine = mg_emit_mine(x);
+    mg_rc_address(f, base);
+    emit_rank(f);
+    if (r.n) mg_shared_drain(f, r, base, mg_rc_t32(f, MASK), mg_rc_t32(f, RANK), mine);
+    bool any = false;
+    for (uint32_t i = 0; i < f->n_measured; i++) {
+        if (!f->counters[i].guarded) continue;
+        or_to(f, sum, f->counters[i].reg, false, &any);
+    }
+    if (any) { /* those in registers are summed over a warp in 32 bits at the end, so they stay below 2^27 */
+        mg_id skip = mg_rc_label(f);
+        EMIT("and.b32", R(sum), R(sum), I(0xfc000000));
+        EMIT("setp.eq.u32", R(many), R(sum), I(0));
+        mg_rc_branch(f, many, false, skip);
+        for (uint32_t i = 0; i < f->n_measured; i++) {
+            if (!f->counters[i].guarded) continue;
+            mg_rc_add_lane(f, &f->counters[i], base, mine);
+            EMIT("mov.u32", R(f->counters[i].reg), I(0));
+        }
+        mg_rc_put_label(f, skip);
+    }
+    mg_rc_end_apart(f, a);
+}
+
+bool mg_rc_all_drain(const struct mg_rfunc *f)
+{
+    const struct mg_cfg *c = f->x.c;
+    bool all = f->n_shared && !f->ranges && f->sync;
+    for (uint32_t b = 0; all && b < c->n_blocks; b++) {
+        unsigned op = mg_node_form(c->m, &c->m->nodes.at[c->blocks[b].last])->op;
+        all = !c->reachable[b] || (op != MG_OP_ret && op != MG_OP_exit) || any_of(f, f->live[b], WORDS);
+    }
+    return all;
+}
+
+static void flush_warps(struct mg_rfunc *f, const uint64_t *set, bool look)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_rc **words = mg_xcalloc(f->n_words + 1, sizeof *words);
+    mg_id base = 0, mask = mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK), out = mg_rc_label(f);
+    EMIT("activemask.b32", R(mask));
+    if (f->all_shared) {
+        EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(mask), I(-1));
+        struct mg_apart a = mg_rc_begin_apart(f, mg_rc_tp(f, 1));
+        emit_rank(f);
+        if (f->arrives) mg_shared_leave(f, false, mask, rank, out);
+        base = whole_base(f, 0);
+        mg_shared_drain(f, mg_shared_whole_range(f), base, mask, rank, 0);
+        mg_rc_end_apart_at(f, a, out);
+        if (f->arrives) {
+            EMIT("mov.u32", R(rank), mg_o_sreg(MG_SREG_laneid, 0));
+            mg_shared_leave(f, true, mask, rank, out);
+        }
+        mg_shared_drain_all(f, mg_shared_whole_range(f), mask, out);
+        mg_rc_put_label(f, out);
+        free(words);
+        return;
+    }
+    /* slots in order: what the set leaves out is 0 and costs nothing but its place */
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->counters[i].slot >= f->n_bits && f->counters[i].slot < f->n_bits + f->n_words) words[f->counters[i].slot - f->n_bits] = &f->counters[i];
+    if (look && !any_of(f, set, LOCALS | WORDS)) skip_empty(f, words, set, out); /* of those no register tells whether they have counted */
+    mg_id mine = mg_emit_mine(x);
+    if (mine) mg_rc_branch(f, mine, true, out);
+    if (!f->redux || f->n_cohorts || f->n_cuts || any_in_memory(f, set)) {
+        base = whole_base(f, 0);
+        emit_rank(f);
+    }
+    add_banks(f, words, base, 0, set);
+    add_cohort_banks(f, words, base, set);
+    if (f->n_locals && any_in_memory(f, set)) add_locals(f, base);
+    if (f->n_flags && any_in_memory(f, set)) add_flags(f, base);
+    if (f->arrives) mg_shared_leave(f, false, mask, rank, out);
+    if (any_of(f, set, WORDS)) mg_shared_drain(f, mg_shared_whole_range(f), base, mask, rank, 0);
+    mg_rc_put_label(f, out);
+    free(words);
+}
+
+/* Other CTAs than the first leave: that one counts for all. */
+static mg_id leave_to_first(struct mg_rfunc *f, mg_id out)
+{
+    struct mg_emit *x = &f->x;
+    mg_id p = mg_rc_tp(f, 1), some = mg_rc_t32(f, 5), one = mg_rc_t32(f, 6);
+    EMIT("mov.u32", R(some), mg_o_sreg(MG_SREG_ctaid, 1));
+    for (uint8_t axis = 2; axis <= 3; axis++) {
+        EMIT("mov.u32", R(one), mg_o_sreg(MG_SREG_ctaid, axis));
+        EMIT("or.b32", R(some), R(some), R(one));
+    }
+    EMIT("setp.ne.u32", R(p), R(some), I(0));
+    out = out ? out : mg_rc_label(f);
+    mg_rc_branch(f, p, false, out);
+    return out;
+}
+
+void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guard_not, bool look)
+{
+    struct mg_emit *x = &f->x;
+    bool any = f->n_cohorts || f->n_near;
+    for (uint32_t i = 0; i < f->n; i++) any |= mg_rc_in(set, i);
+    if (!any) return;
+    mg_id out = 0;
+    if (guard) mg_rc_branch(f, guard, !guard_not, out = mg_rc_label(f));
+    if (f->alike) out = leave_to_first(f, out);
+    mg_rc_unreal(f);
+    if (f->sync) {
+        flush_warps(f, set, look);
+    } else {
+        mg_id mine = mg_emit_mine(x);
+        if (mine) mg_rc_branch(f, mine, true, out = out ? out : mg_rc_label(f));
+        mg_rc_add_all(f, set, 0);
+    }
+    if (out) mg_rc_put_label(f, out);
+}

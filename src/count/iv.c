@@ -1,0 +1,199 @@
+/* Counting in scheme register by induction variables: what the loop's own register had when the loop was entered
+ * is taken off what it has where the loop is left; inside, nothing is counted. */
+#include "count/regs.h"
+
+#include <string.h>
+
+#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
+#define R(r) mg_o_reg(r)
+#define I(n) mg_o_imm(n)
+
+static mg_id iv_temp(struct mg_rfunc *f, unsigned bits)
+{
+    return mg_emit_reg(&f->x, "__mg_v", bits == 64 ? MG_TYPE_u64 : MG_TYPE_u32);
+}
+
+static bool is_direct(const struct mg_rfunc *f, uint32_t i)
+{
+    const struct mg_count *k = &f->plan->list[i];
+    return k->one_run && !k->carries && !k->n_ifs && !k->restores && !f->adds && f->counters[i].kind == (f->plan->ivs->list[k->iv].bits == 64 ? MG_RC_64 : MG_RC_32);
+}
+
+/* Fields of a packed register take what the induction variable has off and on again as they stand: the rest of that is beyond them
+ * both times, or gone. */
+static bool is_packed(const struct mg_rfunc *f, uint32_t i)
+{
+    const struct mg_count *k = &f->plan->list[i];
+    return f->counters[i].kind == MG_RC_FEW && k->one_run && !k->n_ifs && !k->restores && !k->less_one && !f->plan->ivs->list[k->iv].shift;
+}
+
+/* Adds d, or takes it off, in the counter's field. */
+static void add_to_field(struct mg_rfunc *f, uint32_t i, mg_id d, bool wide, bool minus)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_rc *c = &f->counters[i];
+    if (wide) {
+        mg_id narrow = iv_temp(f, 32);
+        EMIT("cvt.u32.u64", R(narrow), R(d));
+        d = narrow;
+    }
+    EMIT("mad.lo.u32", R(c->reg), R(d), I(minus ? -((int64_t)1 << c->bit) : (int64_t)1 << c->bit), R(c->reg));
+}
+
+/* Where the loop is entered. */
+static void iv_enter(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
+{
+    struct mg_emit *x = &f->x;
+    struct mg_rc *c = &f->counters[i];
+    const struct mg_iv *v = &f->plan->ivs->list[f->plan->list[i].iv];
+    x->at = s.at;
+    mg_emit_guard(x, s.guard, s.guard_not);
+    if (is_direct(f, i)) {
+        const char *form = v->bits == 64 ? (v->down ? "add.u64" : "sub.u64") : v->down ? "add.u32" : "sub.u32";
+        EMIT(form, R(c->reg), R(c->reg), R(v->reg));
+    } else if (is_packed(f, i)) {
+        add_to_field(f, i, v->reg, v->bits == 64, !v->down);
+    } else {
+        if (!c->from) c->from = iv_temp(f, v->bits);
+        EMIT(v->bits == 64 ? "mov.b64" : "mov.b32", R(c->from), R(v->reg));
+        if (f->plan->list[i].carries) EMIT("mov.b32", R(c->high), I(0));
+    }
+    mg_emit_guard(x, 0, false);
+}
+
+/* The spot, for lanes in which the counter's conditions hold. */
+static struct mg_spot only_ifs(struct mg_rfunc *f, const struct mg_count *k, struct mg_spot s)
+{
+    struct mg_emit *x = &f->x;
+    mg_id all = mg_emit_reg(x, "__mg_if", MG_TYPE_pred);
+    mg_emit_guard(x, 0, false);
+    if (s.guard) EMIT(s.guard_not ? "not.pred" : "mov.pred", R(all), R(s.guard));
+    for (uint32_t i = 0; i < k->n_ifs; i++) {
+        struct mg_opnd p = k->ifs[i].is_not ? mg_o_not(k->ifs[i].pred) : R(k->ifs[i].pred);
+        if (i || s.guard) EMIT("and.pred", R(all), R(all), p);
+        else EMIT(k->ifs[i].is_not ? "not.pred" : "mov.pred", R(all), R(k->ifs[i].pred));
+    }
+    s.guard = all;
+    s.guard_not = false;
+    return s;
+}
+
+/* Where it is left: rounds since, less one where that measures the latch's edge. */
+static void iv_leave(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
+{
+    struct mg_emit *x = &f->x;
+    struct mg_rc *c = &f->counters[i];
+    const struct mg_count *k = &f->plan->list[i];
+    const struct mg_iv *v = &f->plan->ivs->list[k->iv];
+    bool wide = v->bits == 64, direct = is_direct(f, i);
+    const char *add = wide ? "add.u64" : "add.u32", *sub = wide ? "sub.u64" : "sub.u32";
+    mg_id d = direct ? c->reg : 0;
+    x->at = s.at;
+    mg_emit_guard(x, s.guard, s.guard_not);
+    if (is_packed(f, i)) {
+        add_to_field(f, i, v->reg, wide, v->down);
+        mg_emit_guard(x, 0, false);
+        return;
+    }
+    if (k->carries) { /* the register and its carries are one of 64 bits */
+        mg_id high = iv_temp(f, 64), from = iv_temp(f, 64);
+        wide = true;
+        d = iv_temp(f, 64);
+        EMIT("cvt.u64.u32", R(d), R(v->reg));
+        EMIT("cvt.u64.u32", R(high), R(c->high));
+        EMIT("shl.b64", R(high), R(high), I(32));
+        EMIT("or.b64", R(d), R(d), R(high));
+        EMIT("cvt.u64.u32", R(from), R(c->from));
+        if (v->down) EMIT("sub.u64", R(d), R(from), R(d));
+        else EMIT("sub.u64", R(d), R(d), R(from));
+    } else if (direct) {
+        EMIT(v->down ? sub : add, R(d), R(d), R(v->reg));
+    } else {
+        d = iv_temp(f, v->bits);
+        if (v->down) EMIT(sub, R(d), R(c->from), R(v->reg));
+        else EMIT(sub, R(d), R(v->reg), R(c->from));
+    }
+    if (k->less_one) EMIT(sub, R(d), R(d), I((int64_t)1 << v->shift));
+    if (v->shift) EMIT(wide ? "shr.u64" : "shr.u32", R(d), R(d), I(v->shift));
+    if (k->restores) {
+        mg_id all = iv_temp(f, 64);
+        EMIT("cvt.u64.u32", R(all), R(d));
+        EMIT("add.u64", R(d = all), R(all), I(1));
+        wide = true;
+    }
+    if (k->n_ifs) {
+        s = only_ifs(f, k, s);
+        mg_emit_guard(x, s.guard, s.guard_not);
+    }
+    if (c->kind == MG_RC_FEW) {
+        add_to_field(f, i, d, wide, false);
+    } else if (!direct && c->kind == MG_RC_SHARED) {
+        mg_shared_steps(f, i, d, wide, s);
+    } else if (!direct) {
+        mg_id d64 = d;
+        if (!wide && c->kind != MG_RC_32 && c->kind != MG_RC_CARRY) EMIT("cvt.u64.u32", R(d64 = iv_temp(f, 64)), R(d));
+        if (c->kind == MG_RC_CARRY) {
+            mg_rc_add_carry(f, i, R(d));
+        } else if (c->kind == MG_RC_64) {
+            EMIT("add.u64", R(c->reg), R(c->reg), R(d64));
+        } else if (c->kind == MG_RC_32) {
+            EMIT("add.u32", R(c->reg), R(c->reg), R(d));
+        } else {
+            int64_t off = 8 * (int64_t)(c->slot - f->n_bits - f->n_words);
+            mg_id sum = iv_temp(f, 64);
+            EMIT("ld.local.u64", R(sum), mg_o_addr_reg(f->local_reg, off));
+            EMIT("add.u64", R(sum), R(sum), R(d64));
+            EMIT("st.local.u64", mg_o_addr_reg(f->local_reg, off), R(sum));
+        }
+    }
+    mg_emit_guard(x, 0, false);
+}
+
+/* Makes the application's step set the carry flag and counts it. */
+static void count_carries(struct mg_rfunc *f, uint32_t i)
+{
+    struct mg_emit *x = &f->x;
+    struct mg_rc *c = &f->counters[i];
+    mg_id step = f->plan->ivs->list[f->plan->list[i].iv].step;
+    bool adds = mg_node_form(x->m, &x->m->nodes.at[step])->op == MG_OP_add;
+    int64_t by = (int32_t)(uint32_t)x->m->opnds.at[x->m->nodes.at[step].opnd + 2].val;
+    const char *form = adds ? "add.cc.u32" : "sub.cc.u32";
+    if (!c->high) c->high = iv_temp(f, 32);
+    mg_id id = mg_form_intern(x->m, form, strlen(form));
+    x->m->nodes.at[step].ref = id;
+    x->at = x->m->nodes.at[step].next;
+    EMIT(adds ? "addc.u32" : "subc.u32", R(c->high), R(c->high), I(by < 0 ? -1 : 0));
+}
+
+/* A register that steps in every round. */
+static void step_own(struct mg_rfunc *f, struct mg_iv *v)
+{
+    struct mg_emit *x = &f->x;
+    v->reg = mg_emit_reg(x, "__mg_own", MG_TYPE_u32);
+    x->at = x->t->entry_at[x->ix];
+    EMIT("mov.u32", R(v->reg), I(0));
+    x->at = mg_block_head(x->m, &x->c->blocks[v->block]);
+    EMIT("add.u32", R(v->reg), R(v->reg), I(1));
+}
+
+void mg_rc_iv(struct mg_rfunc *f, uint32_t i)
+{
+    const struct mg_cfg *c = f->x.c;
+    struct mg_iv *v = &f->plan->ivs->list[f->plan->list[i].iv];
+    if (v->own && !v->reg) step_own(f, v);
+    if (f->plan->list[i].carries) count_carries(f, i);
+    const struct mg_loops *l = f->plan->loops;
+    uint32_t loop = f->plan->ivs->list[f->plan->list[i].iv].loop;
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        const struct mg_block *k = &c->blocks[b];
+        if (!c->reachable[b]) continue;
+        bool inside = mg_loops_contains(l, loop, b);
+        unsigned op = mg_node_form(f->x.m, &f->x.m->nodes.at[k->last])->op;
+        if (inside && k->leaves && op != MG_OP_trap) iv_leave(f, i, mg_place_leave(&f->place, b));
+        for (uint32_t s = 0; s < k->n_succs; s++) {
+            uint32_t to = c->edges[k->succ_at + s];
+            if (!inside && to == l->loops[loop].header) iv_enter(f, i, mg_place_edge(&f->place, b, k->succ_at + s));
+            else if (inside && !mg_loops_contains(l, loop, to)) iv_leave(f, i, mg_place_edge(&f->place, b, k->succ_at + s));
+        }
+    }
+}

@@ -1,0 +1,314 @@
+/* Scheme register: which counter is kept where. Bits of packed registers while there are banks, small fields, registers for the busiest,
+ * words of shared memory where registers are short, words and bytes of local memory for the rest. */
+#include "count/regs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static int by_events(const void *a, const void *b)
+{
+    const struct mg_wanted *x = a, *y = b;
+    if (x->events != y->events) return x->events > y->events ? -1 : 1;
+    return x->counter < y->counter ? -1 : x->counter > y->counter;
+}
+
+#define GUARD_FROM 6     /* counters of 64 bits in one loop */
+#define MANY_THREADS 1024
+#define FEW_LEFT 4       /* registers for counters */
+#define MOST_LATE 16     /* counters that begin behind their loops and are taken to cost no register */
+#define MOST_SENT 6      /* registers of callees' counters that live on from call to call beside counters in shared memory */
+#define HANDED_OVER 6    /* for counters in loops, where warps hand registers over: producers of GEMMs are left 40 */
+#define FEW_REGISTERS 8  /* for counters in loops, where CTAs are as large: registers of native code are few */
+
+/* Would it be one of 64 bits on which 32 do where rounds are counted? */
+static bool is_wide(const struct mg_rfunc *f, const struct mg_wanted *w)
+{
+    return w->width == MG_WIDTH_64 && f->plan->list[w->counter].kind != MG_COUNT_IV && mg_shared_takes(f, w->counter);
+}
+
+/* By counter: is it worth counting rounds of its loop, three instructions in each, so that 32 bits do for this and
+ * the others there? To be freed. */
+static bool *choose_guarded(const struct mg_rfunc *f, const struct mg_wanted *rest, uint32_t n)
+{
+    const uint32_t n_loops = f->plan->loops->n_loops;
+    bool *guarded = mg_xcalloc(f->n + 1, sizeof *guarded);
+    uint32_t *in_loop = mg_xcalloc(n_loops + 1, sizeof *in_loop); /* the last: in none */
+    if (!mg_shared_may(f)) n = 0;
+    for (uint32_t k = 0; k < n; k++) in_loop[MG_MIN(mg_shared_loop(f, rest[k].counter), n_loops)] += is_wide(f, &rest[k]);
+    for (uint32_t k = 0; k < n; k++) guarded[rest[k].counter] = is_wide(f, &rest[k]) && in_loop[MG_MIN(mg_shared_loop(f, rest[k].counter), n_loops)] >= GUARD_FROM;
+    free(in_loop);
+    return guarded;
+}
+
+/* Is it nothing before its loop has ended? */
+static bool begins_late(const struct mg_count *k) { return (k->n_ifs || k->restores) && k->one_run; }
+
+/* 32-bit registers that the counter wants while the kernel has others to hold. */
+static uint32_t cells_of(const struct mg_rfunc *f, const struct mg_wanted *w, const bool *guarded)
+{
+    if (w->few || (w->counter < f->n_measured && begins_late(&f->plan->list[w->counter]))) return 0;
+    bool carries = w->rare && f->x.o->scope == MG_COUNT_FULL && !f->n_cohorts;
+    return w->width == MG_WIDTH_64 && !carries && !guarded[w->counter] ? 2 : 1;
+}
+
+/* Do CTAs wait for all their threads in loops? Only other CTAs make up for that. */
+static bool waits_in_loops(const struct mg_rfunc *f)
+{
+    const struct mg_cfg *c = f->x.c;
+    for (uint32_t b = 0; b < c->n_blocks; b++)
+        for (mg_id id = c->blocks[b].first; c->reachable[b] && f->plan->loops->loop_of[b] != MG_NO_LOOP && id; id = id == c->blocks[b].last ? 0 : f->x.m->nodes.at[id].next) {
+            const struct mg_node *n = &f->x.m->nodes.at[id];
+            if (n->kind != MG_NODE_inst) continue;
+            unsigned op = mg_node_form(f->x.m, n)->op;
+            if (op == MG_OP_bar || op == MG_OP_barrier) return true;
+        }
+    return false;
+}
+
+/* Is the kernel one of warps that hand registers over to each other? The number it is launched with says nothing about what its parts need. */
+static bool hands_registers_over(const struct mg_rfunc *f)
+{
+    const struct mg_cfg *c = f->x.c;
+    for (uint32_t b = 0; b < c->n_blocks; b++)
+        for (mg_id id = c->blocks[b].first; c->reachable[b] && id; id = id == c->blocks[b].last ? 0 : f->x.m->nodes.at[id].next)
+            if (f->x.m->nodes.at[id].kind == MG_NODE_inst && mg_node_form(f->x.m, &f->x.m->nodes.at[id])->op == MG_OP_setmaxnreg) return true;
+    return false;
+}
+
+/* Does it count how often a loop that waits for an mbarrier goes around? */
+static bool waits_on(const struct mg_rfunc *f, uint32_t counter)
+{
+    const struct mg_count *k = &f->plan->list[counter];
+    const struct mg_loops *l = f->plan->loops;
+    if (counter >= f->n_measured || (k->kind != MG_COUNT_BLOCK && k->kind != MG_COUNT_EDGE)) return false;
+    uint32_t to = k->kind == MG_COUNT_EDGE ? f->x.c->edges[k->edge] : k->block, loop = l->loop_of[k->block];
+    return loop != MG_NO_LOOP && f->plan->freq->waits[loop] && mg_loops_contains(l, loop, to) && (k->kind == MG_COUNT_EDGE || k->block != l->loops[loop].header);
+}
+
+/* 32-bit registers for counters in loops: no more than leave room for as many CTAs as natively, where that matters. */
+static uint32_t most_cells(const struct mg_rfunc *f)
+{
+    const struct mg_twin *t = f->x.t;
+    uint32_t most = t->threads >= MANY_THREADS ? MG_MIN(f->x.o->registers, (uint32_t)FEW_REGISTERS) : f->x.o->registers;
+    if (hands_registers_over(f)) return MG_MIN(most, (uint32_t)HANDED_OVER);
+    if (t->most_registers && (t->must_fit || waits_in_loops(f))) most = MG_MIN(most, t->most_registers > t->registers ? t->most_registers - t->registers : 0);
+    return most;
+}
+
+bool mg_rc_reals_are_fast(uint32_t sm) { return sm == 60 || sm == 70 || sm == 80 || sm == 90 || sm == 100; }
+
+static bool counts_in_reals(const struct mg_rfunc *f, uint32_t counter)
+{
+    return mg_rc_reals_are_fast(f->x.o->sm) && (counter >= f->n_measured || f->plan->list[counter].kind != MG_COUNT_IV);
+}
+
+/* Comes any of what callees send back in the packed register that is the kernel's as well? */
+static bool sent_bits(const struct mg_rfunc *f)
+{
+    for (uint32_t i = f->n - f->n_sources; i < f->n; i++)
+        if (f->counters[i].kind == MG_RC_BIT) return true;
+    return false;
+}
+
+/* 32-bit registers in which callees send counters back. */
+static uint32_t sent_registers(const struct mg_rfunc *f)
+{
+    uint32_t n = 0;
+    for (uint32_t i = f->n - f->n_sources; i < f->n; i++) {
+        const struct mg_rc *c = &f->counters[i];
+        if (c->kind != MG_RC_FIELD || !c->bit) n += c->kind == MG_RC_64 ? 2 : 1;
+    }
+    return n;
+}
+
+/* May counters of what happens once be words of shared memory, too? */
+static bool bits_may_share(const struct mg_rfunc *f, uint32_t n_rest)
+{
+    bool plain = !f->n_sources && !f->n_cohorts && !f->n_cuts && !f->n_flags && !f->n_near && f->n_bits + n_rest <= MG_SHARED_FEW;
+    return plain && f->redux && f->x.o->scope == MG_COUNT_FULL;
+}
+
+/* Registers are so few, and other CTAs so needed, that shared memory is better for all: no warp sums anything at its end. */
+static bool all_to_shared(const struct mg_rfunc *f, const struct mg_wanted *rest, uint32_t n_rest, uint32_t most)
+{
+    if (most > FEW_LEFT || !waits_in_loops(f) || !bits_may_share(f, n_rest)) return false;
+    for (uint32_t k = 0; k < n_rest; k++)
+        if (!mg_shared_takes(f, rest[k].counter)) return false;
+    return true;
+}
+
+/* And are they all words of loops, but for what is packed? */
+static bool all_to_loops(const struct mg_rfunc *f, const struct mg_wanted *rest, uint32_t n_rest)
+{
+    bool *asked = mg_xcalloc(f->plan->loops->n_loops + 1, sizeof *asked), good = true;
+    for (uint32_t k = 0; k < n_rest && good; k++) good = rest[k].few || mg_loop_words_may(f, rest[k].counter, asked);
+    free(asked);
+    return good && f->n_bits <= MG_BANK;
+}
+
+#define FEW_FROM 3
+
+/* Marks those of the rest that the packed register of small fields takes: the busiest. Fewer are no gain. */
+static void choose_few(struct mg_rfunc *f, struct mg_wanted *rest, uint32_t n_rest)
+{
+    uint32_t n = 0;
+    bool may = !f->x.ix && f->redux && !f->n_sources && !f->n_cohorts && !f->x.o->warps;
+    for (uint32_t k = 0; k < n_rest; k++) n += may && f->plan->list[rest[k].counter].few;
+    for (uint32_t k = 0; n >= FEW_FROM && k < n_rest; k++) {
+        rest[k].few = f->plan->list[rest[k].counter].few && f->n_few < MG_FEW_COLUMNS * MG_FEW_GROUPS;
+        f->n_few += rest[k].few;
+    }
+}
+
+/* Gives each counter its kind: bits while there are banks, registers for the busiest. */
+void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
+{
+    struct mg_wanted *rest = mg_xcalloc(f->n + 1, sizeof *rest);
+    uint32_t n_rest = 0, cells = 0, wanted = 0, late = 0, n_own = f->n - f->n_sources;
+    bool *placed = mg_xcalloc(f->n + 1, sizeof *placed);
+    for (uint32_t i = n_own; i < f->n; i++) { /* what comes from callees has its registers already */
+        placed[i] = true;
+        if (f->counters[i].kind != MG_RC_BIT) f->counters[i].slot = f->n_words++; /* among words, for now */
+        cells += f->counters[i].kind == MG_RC_64 ? 2 : f->counters[i].kind == MG_RC_32;
+    }
+    for (uint32_t k = 0; k < f->n_cohorts; k++) /* flags of cohorts have to be bits */
+        if (f->cohorts[k].flag != UINT32_MAX) {
+            placed[f->cohorts[k].flag] = true;
+            f->counters[f->cohorts[k].flag] = (struct mg_rc){.kind = MG_RC_BIT, .slot = f->n_bits++};
+        }
+    bool rows = !f->alone && mg_rows_plan(f, placed);
+    if (rows) f->n_bits = MG_BANK * (f->n_cuts + 1);
+    for (uint32_t i = 0; i < n_own; i++) {
+        if (placed[i]) continue;
+        if (f->alone && all[i].width == MG_WIDTH_BIT) {
+            f->counters[i].kind = MG_RC_ALONE;
+            f->n_alone++;
+        } else if (all[i].width == MG_WIDTH_BIT && !rows && f->n_bits < MG_BANK * MG_BIT_BANKS) {
+            f->counters[i].kind = MG_RC_BIT;
+            f->counters[i].slot = f->n_bits++;
+        } else if (all[i].width == MG_WIDTH_BIT) {
+            f->counters[i].kind = MG_RC_FLAG;
+            f->n_flags++;
+        } else {
+            rest[n_rest++] = all[i];
+        }
+    }
+    free(placed);
+    qsort(rest, n_rest, sizeof *rest, by_events);
+    choose_few(f, rest, n_rest);
+    cells += f->n_few != 0;
+    bool *guarded = choose_guarded(f, rest, n_rest);
+    for (uint32_t k = 0; k < n_rest; k++) wanted += cells_of(f, &rest[k], guarded);
+    uint32_t most = most_cells(f);
+    bool shares = wanted + cells > most && mg_shared_may(f) && mg_shared_has_room(f);
+    if (shares && !sent_bits(f) && sent_registers(f) > MOST_SENT) { /* registers of callees' counters need not live from call to call either */
+        f->settles = f->n_sources != 0;
+        cells = 0;
+    }
+    if (shares && wanted > 2 * most && !hands_registers_over(f)) most /= 4; /* most events go to shared memory anyhow */
+    if (!shares) most = MG_COUNTER_CELLS;
+    f->all_shared = shares && all_to_shared(f, rest, n_rest, most);
+    bool in_loops = f->all_shared && all_to_loops(f, rest, n_rest);
+    if (in_loops) f->all_shared = false;
+    if (f->all_shared && f->n_few) {
+        f->n_few = 0;
+        for (uint32_t k = 0; k < n_rest; k++) rest[k].few = false;
+    }
+    bool bits_share = f->all_shared || (shares && hands_registers_over(f) && bits_may_share(f, n_rest)); /* a producer's few live through no loop then */
+    for (uint32_t i = 0; bits_share && i < n_own; i++)
+        if (f->counters[i].kind == MG_RC_BIT && all[i].width == MG_WIDTH_BIT) f->counters[i].kind = MG_RC_SHARED, f->n_shared++, f->n_bits--;
+    for (uint32_t k = 0; k < n_rest; k++) {
+        struct mg_rc *c = &f->counters[rest[k].counter];
+        uint32_t need = cells_of(f, &rest[k], guarded);
+        if (!need && late++ >= MOST_LATE) need = rest[k].width == MG_WIDTH_64 ? 2 : 1;
+        bool narrow = guarded[rest[k].counter];
+        if (rest[k].few) {
+            c->kind = MG_RC_FEW;
+            c->width = 2;
+            f->n_words++;
+            continue;
+        }
+        bool shared = f->all_shared || in_loops || (shares && cells + need > most && mg_shared_takes(f, rest[k].counter));
+        if (shared && !f->all_shared && !in_loops && waits_on(f, rest[k].counter)) c->kind = MG_RC_ALONE, f->n_alone++;
+        else if (shared) c->kind = MG_RC_SHARED, f->n_shared++;
+        else if (cells + need > MG_COUNTER_CELLS) c->kind = MG_RC_LOCAL;
+        else if (need == 2 || (!need && rest[k].width == MG_WIDTH_64)) c->kind = MG_RC_64, c->real = counts_in_reals(f, rest[k].counter);
+        else if (narrow || rest[k].width != MG_WIDTH_64) c->kind = MG_RC_32, c->small = c->guarded = narrow;
+        else c->kind = MG_RC_CARRY;
+        if (!mg_rc_in_memory(c)) cells += need, f->n_words++;
+    }
+    free(guarded);
+    uint32_t word = f->n_bits, local = f->n_bits + f->n_words, few = 0;
+    for (uint32_t k = 0; k < n_rest; k++)
+        if (rest[k].few) f->counters[rest[k].counter].bit = mg_rc_few(few++), f->counters[rest[k].counter].slot = word++;
+    for (uint32_t i = n_own; i < f->n; i++)
+        if (f->counters[i].kind != MG_RC_BIT) f->counters[i].slot += f->n_bits, word++;
+    for (uint32_t k = 0; k < n_rest; k++) {
+        struct mg_rc *c = &f->counters[rest[k].counter];
+        if (c->kind != MG_RC_SHARED && c->kind != MG_RC_FEW) c->slot = c->kind == MG_RC_LOCAL ? local++ : word++;
+    }
+    f->n_locals = local - f->n_bits - f->n_words;
+    for (uint32_t i = 0; i < n_own; i++)
+        if (f->counters[i].kind == MG_RC_FLAG) f->counters[i].slot = local++;
+    f->shared_slot = local;
+    for (uint32_t i = 0; i < n_own; i++)
+        if (f->counters[i].kind == MG_RC_SHARED) f->counters[i].slot = local++;
+    f->n_shared += f->n_near;
+    for (uint32_t i = 0; i < n_own; i++)
+        if (f->counters[i].kind == MG_RC_ALONE) f->counters[i].slot = local++;
+    if (in_loops) mg_loop_words_place(f, f->shared_slot);
+    free(rest);
+}
+
+void mg_rc_add_local_array(struct mg_rfunc *f)
+{
+    struct mg_module *m = f->x.m;
+    char name[32];
+    mg_id var = m->vars.n, decl = m->decls.n;
+    snprintf(name, sizeof name, "__mg_local%u", (unsigned)var);
+    struct mg_var v = {.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_local, .type = MG_TYPE_b64, .align = 8, .n_dims = 1, .func = f->x.func};
+    v.dims = mg_arena_array(&m->arena, uint64_t, 1);
+    v.dims[0] = f->n_locals + (f->n_flags + 7) / 8;
+    f->rows_at = (uint32_t)(8 * v.dims[0]);
+    if (f->n_cuts) v.dims[0] += f->n_cuts / 2 + 1;
+    *mg_vec_push(&m->vars) = v;
+    *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_local, .type = MG_TYPE_b64, .first = var, .n = 1};
+    mg_node_insert_after(m, f->x.func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
+    f->local = var;
+    f->local_reg = mg_emit_reg(&f->x, "__mg_locals", MG_TYPE_b64);
+    if (f->n_flags) f->flagged = mg_emit_reg(&f->x, "__mg_flagged", MG_TYPE_b32);
+}
+
+void mg_rc_assign_registers(struct mg_rfunc *f, mg_id shared)
+{
+    f->n_banks = f->n_cuts ? 1 : (f->n_bits + MG_BANK - 1) / MG_BANK;
+    if (f->n_cuts) f->row = mg_emit_reg(&f->x, "__mg_row", MG_TYPE_u32);
+    f->banks = mg_xcalloc(f->n_banks + 1, sizeof *f->banks);
+    uint32_t had = shared ? 1 : 0;
+    mg_id first = f->n_banks > had ? mg_module_add_regs(f->x.m, f->x.func, "__mg_k", MG_TYPE_b32, f->n_banks - had) : 0;
+    for (uint32_t k = 0; k < f->n_banks; k++) f->banks[k] = k < had ? shared : first + k - had;
+    for (uint32_t i = 0; i < f->n - f->n_sources; i++) {
+        struct mg_rc *c = &f->counters[i];
+        if (c->kind == MG_RC_BIT) {
+            c->reg = f->banks[f->n_cuts ? 0 : c->slot / MG_BANK];
+            c->bit = mg_rc_bit(c->slot);
+        } else if (c->kind == MG_RC_FEW) {
+            if (!f->few) f->few = mg_emit_reg(&f->x, "__mg_few", MG_TYPE_u32);
+            c->reg = f->few;
+        } else if (!mg_rc_in_memory(c)) {
+            c->reg = mg_emit_reg(&f->x, "__mg_c", c->real ? MG_TYPE_b64 : c->kind == MG_RC_64 ? MG_TYPE_u64 : MG_TYPE_u32);
+        }
+    }
+    if (f->n_locals || f->n_flags || f->n_cuts) mg_rc_add_local_array(f);
+}
+
+bool mg_rc_goes_to_shared(const struct mg_rfunc *f)
+{
+    uint32_t n = 0, n_ifs = 0;
+    for (uint32_t i = 0; i < f->plan->n; i++) {
+        const struct mg_count *k = &f->plan->list[i];
+        n_ifs += k->n_ifs != 0;
+        if (k->width != MG_WIDTH_BIT && !k->few && !begins_late(k)) n += k->width == MG_WIDTH_64 ? 2 : 1;
+    }
+    return n_ifs && n > most_cells(f) && mg_shared_may(f) && mg_shared_has_room(f);
+}

@@ -1,0 +1,149 @@
+/* Rows of bits: a function with so many branches that their bits would fill more registers than are good
+ * for it counts all of them in one. Where everything counted so far lies behind for good, the register goes
+ * to a word of local memory, a row, and begins anew:
+ *
+ *     cut D    every later bit's place is dominated by D; none of an earlier bit can be reached from it
+ *              st.local [rows + 4 * row], K;  K = min(K, 1) << 31;  at = 4 * (row + 1)
+ *
+ * At the end, if K is anything, the flush stores it where `at` says and adds row after row (count/flush.c). What does not fit
+ * the 30 bits of its row is counted in a byte, as without rows. */
+#include "count/regs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
+#define R(r) mg_o_reg(r)
+#define I(n) mg_o_imm(n)
+#define FEW (4 * MG_BANK) /* bits that registers hold well anyhow */
+#define ROOM 40           /* registers more than natively, for a fuller twin */
+
+struct rows {
+    struct mg_rfunc *f;
+    uint32_t *bits, n_bits; /* counters that take a bit */
+};
+
+/* The block behind whose head a bit's code stands. */
+static uint32_t place_of(const struct rows *r, uint32_t counter)
+{
+    const struct mg_count *k = &r->f->plan->list[counter];
+    return k->kind == MG_COUNT_ENTRY ? 0 : k->block;
+}
+
+static bool is_behind(const struct rows *r, uint32_t cut, uint32_t counter)
+{
+    return mg_dom_over(r->f->plan->dom, cut, place_of(r, counter));
+}
+
+static uint32_t count_behind(const struct rows *r, uint32_t cut)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->n_bits; i++) n += is_behind(r, cut, r->bits[i]);
+    return n;
+}
+
+/* Can no bit that does not stand behind the cut be counted after it? */
+static bool is_final(const struct rows *r, uint32_t cut)
+{
+    const struct mg_cfg *c = r->f->x.c;
+    uint64_t *after = mg_xcalloc(mg_bits_words(c->n_blocks) + 1, sizeof *after);
+    bool final = true;
+    mg_put(after, cut);
+    mg_graph_close(&c->succ, after, NULL);
+    for (uint32_t i = 0; i < r->n_bits && final; i++) final = is_behind(r, cut, r->bits[i]) || !mg_has(after, place_of(r, r->bits[i]));
+    free(after);
+    return final;
+}
+
+static bool may_cut(const struct rows *r, uint32_t b)
+{
+    const struct mg_cfg *c = r->f->x.c;
+    return c->reachable[b] && b != 0 && c->blocks[b].n_preds >= 2 && r->f->plan->loops->loop_of[b] == MG_NO_LOOP;
+}
+
+/* Blocks that may be cuts, outside loops, where ways join: the longest list in which each dominates the next. What ways from early exits meet in, or
+ * what lies in one arm of a branch, is on no long one. */
+static uint32_t list_candidates(const struct rows *r, uint32_t *out)
+{
+    const struct mg_cfg *c = r->f->x.c;
+    const uint32_t *idom = r->f->plan->dom->idom;
+    uint32_t *depth = mg_xcalloc(c->n_blocks + 1, sizeof *depth), best = MG_NO_BLOCK, n = 0; /* block -> candidates among it and what dominates it */
+    for (uint32_t i = 0; i < c->n_blocks; i++) {
+        uint32_t b = c->rpo[i];
+        if (!c->reachable[b]) continue;
+        depth[b] = (b && idom[b] != MG_NO_BLOCK ? depth[idom[b]] : 0) + may_cut(r, b);
+        if (may_cut(r, b) && (best == MG_NO_BLOCK || depth[b] >= depth[best])) best = b;
+    }
+    n = best != MG_NO_BLOCK ? depth[best] : 0;
+    for (uint32_t b = best, k = n; k; b = idom[b])
+        if (may_cut(r, b)) out[--k] = b;
+    free(depth);
+    return n;
+}
+
+/* Greedy: every row as full as it gets. */
+static void choose_cuts(struct rows *r)
+{
+    struct mg_rfunc *f = r->f;
+    uint32_t *at = mg_xcalloc(f->x.c->n_blocks + 1, sizeof *at), n = list_candidates(r, at), before = r->n_bits, k = 0;
+    f->cuts = mg_xcalloc(n + 1, sizeof *f->cuts);
+    while (k < n) {
+        uint32_t best = UINT32_MAX, left = 0;
+        for (uint32_t i = k; i < n; i++) {
+            uint32_t behind = count_behind(r, at[i]);
+            if (best != UINT32_MAX && before - behind > MG_BANK) break;
+            if (behind == before || !is_final(r, at[i])) continue;
+            best = i;
+            left = behind;
+            if (before - behind >= MG_BANK) break;
+        }
+        if (best == UINT32_MAX || !left) break;
+        f->cuts[f->n_cuts++] = at[best];
+        before = left;
+        k = best + 1;
+    }
+    free(at);
+}
+
+/* Bits that registers hold well: all there may be, where the launch has room for registers (inject/nvidia/gpu_twin.c tells the assembler). */
+static uint32_t few_bits(const struct mg_rfunc *f)
+{
+    const struct mg_twin *t = f->x.t;
+    const struct mg_func *k = &t->m->funcs.at[t->kernel];
+    bool room = t->must_fit && t->registers && t->most_registers >= t->registers + ROOM && !k->minnctapersm && !k->maxnreg;
+    return room ? MG_BANK * MG_BIT_BANKS : FEW;
+}
+
+bool mg_rows_plan(struct mg_rfunc *f, bool *taken)
+{
+    struct rows r = {.f = f, .bits = mg_xcalloc(f->n_measured + 1, sizeof *r.bits)};
+    for (uint32_t i = 0; i < f->n_measured; i++)
+        if (f->plan->list[i].width == MG_WIDTH_BIT) r.bits[r.n_bits++] = i;
+    bool plain = f->redux && !f->n_sources && f->n == f->n_measured;
+    for (uint32_t b = 0; b < f->x.c->n_blocks; b++) plain = plain && !f->may_leave[b];
+    if (plain && r.n_bits > few_bits(f)) choose_cuts(&r);
+    uint32_t *used = mg_xcalloc(f->n_cuts + 2, sizeof *used);
+    for (uint32_t i = 0; f->n_cuts && i < r.n_bits; i++) {
+        uint32_t row = 0;
+        while (row < f->n_cuts && is_behind(&r, f->cuts[row], r.bits[i])) row++;
+        if (used[row] == MG_BANK) continue;
+        taken[r.bits[i]] = true;
+        f->counters[r.bits[i]].kind = MG_RC_BIT;
+        f->counters[r.bits[i]].slot = row * MG_BANK + used[row]++;
+    }
+    free(used);
+    free(r.bits);
+    return f->n_cuts != 0;
+}
+
+void mg_rows_emit(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    for (uint32_t k = 0; k < f->n_cuts; k++) {
+        x->at = mg_block_head(x->m, &x->c->blocks[f->cuts[k]]);
+        EMIT("st.local.u32", mg_o_addr_reg(f->local_reg, f->rows_at + 4 * (int64_t)k), R(f->banks[0]));
+        EMIT("min.u32", R(f->banks[0]), R(f->banks[0]), I(1));
+        EMIT("shl.b32", R(f->banks[0]), R(f->banks[0]), I(31));
+        EMIT("mov.u32", R(f->row), I(4 * ((int64_t)k + 1)));
+    }
+}

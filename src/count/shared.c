@@ -1,0 +1,397 @@
+/* Counters in shared memory: a kernel with more counters than registers should hold keeps most of them in its
+ * CTA's shared memory. One instruction counts for all lanes that are together, and nobody waits for it:
+ *
+ *     entry     all threads zero the words;  bar.sync
+ *     event     red.shared.add.u32 [counters + 4 * i], 1
+ *     drain     for (i = rank; i < n; i += lanes)  v = atom.shared.exch [counters + 4 * i], 0;  if (v) red.global.add
+ *
+ * Where some lanes leave without having counted there, whoever leaves drains what is there: his own events are in it or
+ * somebody else has taken them along, so the last to leave finds the rest. Else one more word counts those that leave, and
+ * only the last drain:
+ *
+ *     leave     old = atom.shared.add [left], lanes   (the first of them);  any of them with old + lanes == threads of the CTA: drain
+ *
+ * (a lane that leaves alone takes a word at a time: the elected one of a GEMM's producers took 2 us for 41 of them).
+ * No word can overflow: one register counts the rounds of all loops in which such counters stand, and every 2^12 rounds
+ * of a lane it drains; a loop whose rounds an induction variable tells adds them there when they are fewer than 2^9, else
+ * to memory (1,024 threads add less than 2^32 meanwhile). Rounds are counted at the loop's header; in a loop that is left
+ * in the midst where it goes around, so that who leaves at once does nothing: then the loop around it counts its own as well.
+ * In front of a brkpt, which ends the kernel on a GPU, no round is counted; one more round of a wait for an mbarrier, which hardly
+ * ever is, goes to memory at once.
+ * Guard words stand in front of them and behind (an application that writes past its arrays hits those first): stored when they are
+ * cleared, looked at when they are drained; where one is not what it was the launch's context block is told, and it has no counts.
+ * What lies behind moves by whole kilobytes, so that it is aligned as ever: programs read arrays of words by fours because
+ * they happen to lie well.
+ *
+ * Warps in functions whose counters travel (`warps=on`) are counted in such words, too, by the lowest active lane:
+ *
+ *     event     old = atom.shared.add.u32 [counters + 4 * i], 1;  if (old == 2^31 - 1) 2^31 from there to memory
+ *
+ * since their rounds are nobody's who could count them. */
+#include "count/regs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
+#define R(r) mg_o_reg(r)
+#define I(n) mg_o_imm(n)
+
+enum { MOST_BYTES = 4096, MOST_SHARED = 49152, KEPT = 1024, MOST_ROUNDS = 1 << 12, MOST_STEPS = (1 << 9) - 1, BASE_FROM = 8, GUARDS = 1 /* word on either side, the outermost of the variable */, WARP = 32, GUARD = MG_SHARED_GUARD };
+
+uint32_t mg_shared_whole(uint32_t bytes) { return (bytes + KEPT - 1) / KEPT * KEPT; }
+
+uint32_t mg_shared_room(const struct mg_module *m, uint32_t bytes)
+{
+    bool dynamic;
+    uint64_t sum = mg_twin_shared_bytes(m, &dynamic);
+    bytes = mg_shared_whole(bytes);
+    return sum + bytes <= MOST_SHARED ? bytes : 0;
+}
+
+bool mg_shared_may(const struct mg_rfunc *f)
+{
+    if (f->x.ix || f->alone || !f->sync || f->x.o->warps || f->x.o->scope == MG_COUNT_WARP) return false;
+    for (uint32_t b = 0; b < f->x.c->n_blocks; b++)
+        if (f->may_leave[b]) return false; /* in front of such a call counters are added without a branch */
+    return true;
+}
+
+bool mg_shared_has_room(const struct mg_rfunc *f) { return mg_shared_room(f->x.m, MOST_BYTES) != 0; }
+
+uint32_t mg_shared_loop(const struct mg_rfunc *f, uint32_t counter)
+{
+    const struct mg_count *k = &f->plan->list[counter];
+    const struct mg_loops *l = f->plan->loops;
+    if (k->kind == MG_COUNT_ENTRY) return MG_NO_LOOP;
+    return k->kind == MG_COUNT_IV ? l->loops[f->plan->ivs->list[k->iv].loop].parent : l->loop_of[k->block];
+}
+
+bool mg_shared_takes(const struct mg_rfunc *f, uint32_t counter)
+{
+    const struct mg_count *k = &f->plan->list[counter];
+    if ((k->kind == MG_COUNT_IV && k->carries) || f->n_shared == MOST_BYTES / 4 - 1 - 2 * GUARDS - WARP) return false;
+    for (uint32_t loop = mg_shared_loop(f, counter); loop != MG_NO_LOOP; loop = f->plan->loops->loops[loop].parent)
+        if (f->plan->loops->loops[loop].n_headers != 1) return false;
+    return true;
+}
+
+/* Bytes from where the variable begins to word i. */
+static int64_t off(uint32_t i) { return 4 * ((int64_t)i + GUARDS); }
+static uint32_t behind(const struct mg_rfunc *f) { return (uint32_t)f->x.m->vars.at[f->shared].dims[0] - GUARDS; }
+
+/* Where the variable begins. */
+static struct mg_opnd begin_of(const struct mg_rfunc *f) { return f->shared_base ? R(f->shared_base) : (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared}; }
+static struct mg_opnd word_of(const struct mg_rfunc *f, uint32_t i)
+{
+    return f->shared_base ? mg_o_addr_reg(f->shared_base, off(i)) : mg_o_addr_var(f->shared, off(i));
+}
+
+void mg_shared_event(struct mg_rfunc *f, const struct mg_rc *c)
+{
+    struct mg_emit *x = &f->x;
+    EMIT("red.shared.add.u32", word_of(f, c->slot - f->shared_slot), I(1));
+}
+
+void mg_shared_steps(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, struct mg_spot s)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_rc *c = &f->counters[counter];
+    mg_id p = mg_rc_tp(f, 0), few = mg_rc_t32(f, 5), all = mg_rc_t64(f, 0);
+    EMIT(wide ? "cvt.u32.u64" : "mov.b32", R(few), R(d));
+    EMIT(wide ? "mov.b64" : "cvt.u64.u32", R(all), R(d));
+    mg_emit_guard(x, 0, false);
+    EMIT("setp.lt.u64", R(p), R(all), I(MOST_STEPS));
+    mg_emit_guard_by(x, s.guard, s.guard_not, p);
+    EMIT("red.shared.add.u32", word_of(f, c->slot - f->shared_slot), R(few));
+    mg_emit_guard(x, 0, false);
+    EMIT("setp.ge.u64", R(p), R(all), I(MOST_STEPS));
+    if (s.guard) EMIT("and.pred", R(p), R(p), s.guard_not ? mg_o_not(s.guard) : R(s.guard));
+    struct mg_apart a = mg_rc_begin_apart(f, p);
+    mg_id mine = mg_emit_mine(x);
+    mg_emit_guard(x, mine, false);
+    EMIT("red.global.add.u64", mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)), R(all));
+    mg_emit_guard(x, 0, false);
+    mg_rc_end_apart(f, a);
+}
+
+bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_blocks_opts *o, uint32_t words)
+{
+    return m->sm >= 70 && o->scope == MG_COUNT_FULL && 4 * words <= MOST_BYTES && mg_shared_room(m, 4 * words + 2 * KEPT) != 0;
+}
+
+void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, struct mg_carry *y, uint32_t i, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    struct mg_opnd word = mg_o_addr_var(kernel->shared, off(i));
+    mg_id old = mg_rc_t32(f, 5), half = mg_rc_tp(f, 0);
+    mg_emit_guard(x, p, false);
+    EMIT("atom.shared.add.u32", R(old), word, I(1));
+    mg_emit_guard(x, 0, false);
+    EMIT("setp.eq.and.u32", R(half), R(old), I(INT32_MAX), R(p));
+    mg_emit_guard(x, half, false);
+    EMIT("red.shared.add.u32", word, I(1u << 31));
+    EMIT("red.global.add.u64", mg_o_addr_reg(mg_carry_context(y, f), MG_CTX_BYTES + 8 * ((int64_t)kernel->at + kernel->shared_slot + i)), I((int64_t)1 << 31));
+    mg_emit_guard(x, 0, false);
+}
+
+mg_id mg_shared_declare(struct mg_module *m, mg_id func, uint32_t words)
+{
+    char name[32];
+    mg_id var = m->vars.n, decl = m->decls.n;
+    snprintf(name, sizeof name, "__mg_shared%u", (unsigned)var);
+    struct mg_var v = {.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_shared, .type = MG_TYPE_b32, .align = 4, .n_dims = 1, .func = func};
+    v.dims = mg_arena_array(&m->arena, uint64_t, 1);
+    v.dims[0] = words;
+    *mg_vec_push(&m->vars) = v;
+    *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_shared, .type = MG_TYPE_b32, .first = var, .n = 1};
+    if (func) mg_node_insert_after(m, func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
+    else mg_module_add_item(m, (struct mg_item){.kind = MG_ITEM_decl, .id = decl});
+    return var;
+}
+
+/* i = this thread's number in its CTA, n = how many there are. */
+static void number_threads(struct mg_rfunc *f, mg_id i, mg_id n)
+{
+    struct mg_emit *x = &f->x;
+    mg_id t = mg_rc_t32(f, 5);
+    EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_tid, 3));
+    EMIT("mov.u32", R(n), mg_o_sreg(MG_SREG_ntid, 3));
+    for (uint8_t axis = 3; axis-- > 1;) {
+        mg_id extent = mg_rc_t32(f, 6);
+        EMIT("mov.u32", R(extent), mg_o_sreg(MG_SREG_ntid, axis));
+        EMIT("mov.u32", R(t), mg_o_sreg(MG_SREG_tid, axis));
+        EMIT("mad.lo.u32", R(i), R(i), R(extent), R(t));
+        EMIT("mul.lo.u32", R(n), R(n), R(extent));
+    }
+}
+
+static void clear_by(struct mg_rfunc *f, struct mg_rrange r, mg_id i, mg_id n)
+{
+    struct mg_emit *x = &f->x;
+    mg_id at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 0), again = mg_rc_label(f), done = mg_rc_label(f);
+    mg_rc_put_label(f, again);
+    EMIT("setp.ge.u32", R(p), R(i), I(r.n));
+    mg_rc_branch(f, p, false, done);
+    EMIT("mov.u32", R(at), begin_of(f));
+    EMIT("mad.lo.u32", R(at), R(i), I(4), R(at));
+    EMIT("st.shared.u32", mg_o_addr_reg(at, off(r.first)), I(0));
+    EMIT("add.u32", R(i), R(i), R(n));
+    mg_rc_branch(f, 0, false, again);
+    mg_rc_put_label(f, done);
+}
+
+/* The guard word next to ours: in front, behind. */
+static struct mg_opnd guard_of(const struct mg_rfunc *f, uint32_t side)
+{
+    int64_t at = 4 * (int64_t)(side ? behind(f) : GUARDS - 1);
+    return f->shared_base ? mg_o_addr_reg(f->shared_base, at) : mg_o_addr_var(f->shared, at);
+}
+
+static void look_at_guards(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    mg_id front = mg_rc_t32(f, 7), back = mg_rc_t32(f, 8), p = mg_rc_tp(f, 1);
+    EMIT("ld.volatile.shared.u32", R(front), guard_of(f, 0));
+    EMIT("ld.volatile.shared.u32", R(back), guard_of(f, 1));
+    EMIT("setp.ne.u32", R(p), R(front), I(GUARD));
+    EMIT("setp.ne.or.u32", R(p), R(back), I(GUARD), R(p));
+    mg_emit_guard(x, p, false);
+    EMIT("st.global.u64", mg_o_addr_reg(x->ctx, MG_CTX_SPOILT), I(1));
+    mg_emit_guard(x, 0, false);
+}
+
+/* at = address of this lane's word among the first 32. */
+static void lane_word(struct mg_rfunc *f, mg_id at, mg_id lane)
+{
+    struct mg_emit *x = &f->x;
+    EMIT("mov.u32", R(lane), mg_o_sreg(MG_SREG_laneid, 0));
+    EMIT("mov.u32", R(at), begin_of(f));
+    EMIT("mad.lo.u32", R(at), R(lane), I(4), R(at));
+}
+
+/* Where the words begin, in a register: else ptxas asks at every event where shared memory begins, and waits for the answer. */
+static void load_base(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    mg_id one = mg_rc_t32(f, 5);
+    EMIT("mov.u32", R(f->shared_base), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared});
+    mg_rc_one(f, one);
+    EMIT("mul.lo.u32", R(f->shared_base), R(f->shared_base), R(one));
+}
+
+void mg_shared_clear(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    if (!f->n_shared) return;
+    uint32_t words = (f->n_shared + f->arrives + WARP - 1) / WARP * WARP + 2 * GUARDS;
+    f->shared = mg_shared_declare(x->m, f->n_near ? 0 : x->func, mg_shared_whole(4 * words) / 4);
+    if (f->n_shared >= BASE_FROM) f->shared_base = mg_emit_reg(x, "__mg_words", MG_TYPE_b32);
+    struct mg_rrange all = mg_shared_whole_range(f);
+    all.n += f->arrives;
+    if (!f->ranges) mg_shared_clear_range(f, all);
+}
+
+/* Few words are cleared by each warp, one store for 32 of them (what is declared is whole kilobytes); many by all threads together. */
+void mg_shared_clear_range(struct mg_rfunc *f, struct mg_rrange r)
+{
+    struct mg_emit *x = &f->x;
+    mg_id i = mg_rc_t32(f, 7), n = mg_rc_t32(f, 8), at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 1);
+    if (f->shared_base) load_base(f);
+    for (uint32_t side = 0; side < 2; side++) EMIT("st.shared.u32", guard_of(f, side), I(GUARD)); /* by all, with the same value */
+    if (r.n <= MG_SHARED_FEW && !f->n_near) {
+        EMIT("activemask.b32", R(n));
+        EMIT("setp.ne.u32", R(p), R(n), I(-1));
+        struct mg_apart a = mg_rc_begin_apart(f, p);
+        EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_lanemask_lt, 0));
+        EMIT("and.b32", R(i), R(i), R(n));
+        EMIT("popc.b32", R(i), R(i));
+        EMIT("popc.b32", R(n), R(n));
+        clear_by(f, r, i, n);
+        mg_rc_end_apart(f, a);
+        lane_word(f, at, i);
+        for (uint32_t k = 0; k < r.n; k += 32) EMIT("st.shared.u32", mg_o_addr_reg(at, off(r.first + k)), I(0));
+    } else {
+        number_threads(f, i, n);
+        clear_by(f, r, i, n);
+    }
+    EMIT("bar.sync", I(0));
+}
+
+void mg_shared_drain_all(struct mg_rfunc *f, struct mg_rrange r, mg_id mask, mg_id out)
+{
+    struct mg_emit *x = &f->x;
+    mg_id lane = mg_rc_t32(f, 7), at = mg_rc_t32(f, 8), any = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), to = mg_rc_t64(f, 2), wide = mg_rc_t64(f, 1);
+    uint32_t n = (r.n + 31) / 32;
+    look_at_guards(f);
+    lane_word(f, at, lane);
+    for (uint32_t k = 0; k < n; k++) {
+        mg_id v = mg_rc_temp(f, &f->t.sums[k], "__mg_t", MG_TYPE_b32);
+        EMIT("ld.volatile.shared.u32", R(v), mg_o_addr_reg(at, off(r.first + 32 * k)));
+        if (k) EMIT("or.b32", R(any), R(any), R(v));
+        else EMIT("mov.b32", R(any), R(v));
+    }
+    EMIT("setp.ne.u32", R(p), R(any), I(0));
+    EMIT("vote.sync.any.pred", R(p), R(p), R(mask));
+    mg_rc_branch(f, p, true, out);
+    mg_rc_copy(f, any, lane);
+    EMIT("mad.wide.u32", R(to), R(any), I(8), R(x->ctx));
+    for (uint32_t k = 0; k < n; k++) {
+        mg_id v = f->t.sums[k];
+        EMIT("setp.ne.u32", R(p), R(v), I(0));
+        mg_emit_guard(x, p, false);
+        EMIT("atom.shared.exch.b32", R(v), mg_o_addr_reg(at, off(r.first + 32 * k)), I(0));
+        EMIT("cvt.u64.u32", R(wide), R(v));
+        EMIT("red.global.add.u64", mg_o_addr_reg(to, MG_CTX_BYTES + 8 * ((int64_t)f->at + f->shared_slot + r.first + 32 * k)), R(wide));
+        mg_emit_guard(x, 0, false);
+    }
+}
+
+void mg_shared_drain(struct mg_rfunc *f, struct mg_rrange r, mg_id base, mg_id mask, mg_id rank, mg_id mine)
+{
+    struct mg_emit *x = &f->x;
+    mg_id i = mg_rc_t32(f, 7), at = mg_rc_t32(f, 8), v = mg_rc_t32(f, 9), n = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), wide = mg_rc_t64(f, 1), to = mg_rc_t64(f, 2);
+    mg_id again = mg_rc_label(f), done = mg_rc_label(f);
+    look_at_guards(f);
+    mg_rc_own(f, n, mask, n); /* groups that come together here keep their own steps */
+    EMIT("popc.b32", R(n), R(n));
+    EMIT("mov.u32", R(i), R(rank));
+    mg_rc_put_label(f, again);
+    EMIT("setp.ge.u32", R(p), R(i), I(r.n));
+    mg_rc_branch(f, p, false, done);
+    EMIT("mov.u32", R(at), begin_of(f));
+    EMIT("mad.lo.u32", R(at), R(i), I(4), R(at));
+    EMIT("atom.shared.exch.b32", R(v), mg_o_addr_reg(at, off(r.first)), I(0));
+    EMIT("setp.ne.u32", R(p), R(v), I(0));
+    if (mine) EMIT("and.pred", R(p), R(p), R(mine));
+    EMIT("cvt.u64.u32", R(wide), R(v));
+    EMIT("mad.wide.u32", R(to), R(i), I(8), R(base));
+    mg_emit_guard(x, p, false);
+    EMIT("red.global.add.u64", mg_o_addr_reg(to, 8 * ((int64_t)f->shared_slot + r.first)), R(wide));
+    mg_emit_guard(x, 0, false);
+    EMIT("add.u32", R(i), R(i), R(n));
+    mg_rc_branch(f, 0, false, again);
+    mg_rc_put_label(f, done);
+}
+
+void mg_shared_leave(struct mg_rfunc *f, bool whole, mg_id mask, mg_id rank, mg_id out)
+{
+    struct mg_emit *x = &f->x;
+    mg_id old = mg_rc_t32(f, 5), n = mg_rc_t32(f, 6), own = mg_rc_t32(f, 7), all = mg_rc_t32(f, 8), at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 1);
+    EMIT("mov.u32", R(all), mg_o_sreg(MG_SREG_ntid, 1));
+    for (uint8_t axis = 2; axis <= 3; axis++) {
+        EMIT("mov.u32", R(n), mg_o_sreg(MG_SREG_ntid, axis));
+        EMIT("mul.lo.u32", R(all), R(all), R(n));
+    }
+    if (whole) {
+        EMIT("mov.u32", R(n), I(32));
+    } else {
+        mg_rc_own(f, own, mask, n);
+        EMIT("popc.b32", R(n), R(own));
+    }
+    EMIT("setp.eq.u32", R(p), R(rank), I(0));
+    EMIT("mov.u32", R(at), begin_of(f));
+    EMIT("mad.lo.u32", R(at), R(rank), I(4), R(at)); /* an address that ptxas cannot tell from those of events, which stay in front of it */
+    EMIT("mov.u32", R(old), I(0));
+    mg_emit_guard(x, p, false);
+    EMIT("atom.shared.add.u32", R(old), mg_o_addr_reg(at, off(f->n_shared)), R(n));
+    mg_emit_guard(x, 0, false);
+    EMIT("add.u32", R(old), R(old), R(n));
+    EMIT("setp.eq.and.u32", R(p), R(old), R(all), R(p));
+    EMIT("vote.sync.any.pred", R(p), R(p), whole ? I(-1) : R(own));
+    mg_rc_branch(f, p, true, out);
+}
+
+/* Does who comes by there go on to a brkpt or trap? */
+static bool stops(const struct mg_rfunc *f, const struct mg_count *k)
+{
+    const bool *at = f->plan->freq->stops;
+    return (k->kind == MG_COUNT_BLOCK || k->kind == MG_COUNT_EDGE) && (at[k->block] || (k->kind == MG_COUNT_EDGE && at[f->x.c->edges[k->edge]]));
+}
+
+/* Stand counters whose rounds have to be known in the loop itself, not in one inside it? */
+static bool is_guarded(const struct mg_rfunc *f, uint32_t loop)
+{
+    for (uint32_t i = 0; i < f->n_measured; i++) {
+        bool grows = f->counters[i].kind == MG_RC_SHARED && f->plan->list[i].width != MG_WIDTH_BIT && !stops(f, &f->plan->list[i]);
+        if ((grows || f->counters[i].guarded) && mg_shared_loop(f, i) == loop) return true;
+    }
+    return false;
+}
+
+/* The block behind which a loop that is left in the midst goes around: its end is passed once for each round but the last. UINT32_MAX: there is none. */
+static uint32_t sole_latch(const struct mg_rfunc *f, uint32_t loop)
+{
+    const struct mg_cfg *c = f->x.c;
+    const struct mg_block *head = &c->blocks[f->plan->loops->loops[loop].header];
+    uint32_t latch = UINT32_MAX, n = 0;
+    for (uint32_t i = 0; i < head->n_preds; i++) {
+        uint32_t from = c->preds[head->pred_at + i];
+        if (mg_loops_contains(f->plan->loops, loop, from)) latch = from, n++;
+    }
+    return n == 1 && c->blocks[latch].n_succs == 1 && latch != f->plan->loops->loops[loop].header ? latch : UINT32_MAX;
+}
+
+void mg_shared_rounds(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_loops *l = f->plan->loops;
+    mg_id rounds = 0, p = mg_rc_tp(f, 1);
+    bool *counts = mg_xcalloc(l->n_loops + 1, sizeof *counts);
+    for (uint32_t k = l->n_loops; k-- > 0;) { /* inner loops first */
+        counts[k] = counts[k] || is_guarded(f, k);
+        if (!counts[k]) continue;
+        uint32_t latch = sole_latch(f, k);
+        if (latch != UINT32_MAX && l->loops[k].parent != MG_NO_LOOP) counts[l->loops[k].parent] = true; /* whose rounds are those which end there at once */
+        if (!rounds) {
+            rounds = mg_emit_reg(x, "__mg_r", MG_TYPE_u32);
+            x->at = x->t->entry_at[x->ix];
+            EMIT("mov.u32", R(rounds), I(0));
+        }
+        x->at = latch != UINT32_MAX ? x->c->blocks[latch].last : mg_block_head(x->m, &x->c->blocks[l->loops[k].header]);
+        EMIT("add.u32", R(rounds), R(rounds), I((int64_t)(UINT32_MAX / MOST_ROUNDS + 1)));
+        EMIT("setp.eq.u32", R(p), R(rounds), I(0));
+        mg_rc_drain_apart(f, f->ranges ? mg_loop_words_of(f, k) : mg_shared_whole_range(f), p);
+    }
+    free(counts);
+}

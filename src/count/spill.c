@@ -1,0 +1,110 @@
+/* Fields of 8 bits that travel with calls (count/carry.c), added to memory when one is half full: the test, and
+ * what runs when it holds.
+ *
+ * In a function that may call itself that stands in a function of its own, which is called: what it keeps for
+ * itself would else be saved by every activation. Elsewhere it stands behind the body. */
+#include "count/regs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
+#define R(r) mg_o_reg(r)
+#define I(n) mg_o_imm(n)
+
+/* Does this counter stand for a register of fields? One does for each. */
+static bool is_first(const struct mg_rfunc *f, uint32_t i) { return f->counters[i].kind == MG_RC_FIELD && !f->counters[i].bit; }
+
+/* Register by register, field by field in a loop: rarely run, and in few registers. */
+static void empty_fields(struct mg_rfunc *f, mg_id ctx)
+{
+    struct mg_emit *x = &f->x;
+    mg_id base = mg_rc_t64(f, 3), wide = mg_rc_t64(f, 0), mine = mg_emit_mine(x), p = mg_rc_tp(f, 1), v = mg_rc_t32(f, 5);
+    for (uint32_t i = 0; i < f->n_measured; i++) {
+        const struct mg_rc *c = &f->counters[i];
+        if (!is_first(f, i)) continue;
+        mg_id again = mg_rc_label(f);
+        EMIT("add.u64", R(base), R(ctx), I(MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)));
+        mg_rc_put_label(f, again);
+        mg_node_insert_before(x->m, x->func, x->at, mg_node_new_kind(x->m, MG_NODE_pragma, mg_intern_adds(&x->m->names, "nounroll")));
+        EMIT("and.b32", R(v), R(c->reg), I(255));
+        EMIT("setp.ne.u32", R(p), R(v), I(0));
+        if (mine) EMIT("and.pred", R(p), R(p), R(mine));
+        EMIT("cvt.u64.u32", R(wide), R(v));
+        mg_emit_guard(x, p, false);
+        EMIT("red.global.add.u64", mg_o_addr_reg(base, 0), R(wide));
+        mg_emit_guard(x, 0, false);
+        EMIT("shr.u32", R(c->reg), R(c->reg), I(8));
+        EMIT("add.u64", R(base), R(base), I(8));
+        EMIT("setp.ne.u32", R(p), R(c->reg), I(0));
+        mg_rc_branch(f, p, false, again);
+    }
+}
+
+/* A function that gets the registers of f's fields, behind the context's address where f has that, and adds them to memory. */
+static mg_id make_spill(struct mg_rfunc *f, struct mg_carry *y)
+{
+    struct mg_module *m = f->x.m;
+    char name[32];
+    mg_id func = m->funcs.n;
+    snprintf(name, sizeof name, "__mg_spill%u", (unsigned)func);
+    *mg_vec_push(&m->funcs) = (struct mg_func){.name = mg_intern_adds(&m->names, name), .kind = MG_FUNC_func, .defined = 1, .def = func, .stays = 1};
+    mg_module_add_item(m, (struct mg_item){.kind = MG_ITEM_func, .id = func});
+    struct mg_rfunc g = {.x = f->x, .at = f->at, .n_measured = f->n_measured};
+    struct mg_emit *x = &g.x;
+    mg_id ctx = 0;
+    x->func = func;
+    x->at = 0;
+    x->both = 0;
+    g.counters = mg_xcalloc(f->n_measured + 1, sizeof *g.counters);
+    memcpy(g.counters, f->counters, f->n_measured * sizeof *g.counters);
+    if (!y->lone[f->x.ix]) {
+        mg_id param = mg_func_add_param(m, func, mg_intern_adds(&m->names, "__mg_at"), MG_TYPE_b64);
+        EMIT("ld.param.b64", R(ctx = mg_emit_reg(x, "__mg_ctxp", MG_TYPE_b64)), mg_o_addr_var(param, 0));
+    }
+    for (uint32_t i = 0; i < f->n_measured; i++) {
+        if (!is_first(f, i)) continue;
+        snprintf(name, sizeof name, "__mg_in%u", (unsigned)m->vars.n);
+        mg_id param = mg_func_add_param(m, func, mg_intern_adds(&m->names, name), MG_TYPE_b32);
+        g.counters[i].reg = mg_emit_reg(x, "__mg_c", MG_TYPE_b32);
+        EMIT("ld.param.b32", R(g.counters[i].reg), mg_o_addr_var(param, 0));
+    }
+    empty_fields(&g, ctx ? ctx : mg_carry_context(y, &g));
+    mg_insert(m, func, 0, "ret", NULL, 0);
+    free(g.counters);
+    return func;
+}
+
+static void call_spill(struct mg_rfunc *f, struct mg_carry *y)
+{
+    struct mg_emit *x = &f->x;
+    uint32_t n = 0;
+    if (!f->spill) f->spill = make_spill(f, y);
+    mg_id args = mg_opnd_alloc(x->m, f->n_measured + 1);
+    if (!y->lone[x->ix]) x->m->opnds.at[args + n++] = R(x->ctx);
+    for (uint32_t i = 0; i < f->n_measured; i++)
+        if (is_first(f, i)) x->m->opnds.at[args + n++] = R(f->counters[i].reg);
+    EMIT("call", (struct mg_opnd){.kind = MG_OPND_func, .id = f->spill}, (struct mg_opnd){.kind = MG_OPND_list, .n = (uint16_t)n, .id = args});
+    for (uint32_t i = 0; i < f->n_measured; i++)
+        if (is_first(f, i)) EMIT("mov.u32", R(f->counters[i].reg), I(0));
+}
+
+void mg_rc_spill_fields(struct mg_rfunc *f, struct mg_carry *y)
+{
+    struct mg_emit *x = &f->x;
+    mg_id full = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1);
+    bool any = false;
+    for (uint32_t i = 0; i < f->n_measured; i++) {
+        if (!is_first(f, i)) continue;
+        if (any) EMIT("or.b32", R(full), R(full), R(f->counters[i].reg));
+        else EMIT("mov.b32", R(full), R(f->counters[i].reg));
+        any = true;
+    }
+    if (!any) return;
+    EMIT("and.b32", R(full), R(full), I(0x80808080));
+    EMIT("setp.ne.u32", R(p), R(full), I(0));
+    struct mg_apart a = mg_rc_begin_apart(f, p);
+    if (y->cyclic[x->ix]) call_spill(f, y);
+    else empty_fields(f, mg_carry_context(y, f));
+    mg_rc_end_apart(f, a);
+}

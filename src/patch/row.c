@@ -1,0 +1,168 @@
+/* What is known of a whole warp: rows and tallies. Near the threads where that is wanted and can be (patch/shared.c);
+ * else threads keep it in registers until they leave, each for itself, whoever else is there then.
+ *
+ *   row    up to 32 cells side by side, one in each lane. Adding costs two instructions
+ *   tally  how often each of up to 32 numbers was told, of which all lanes here know the same one
+ *
+ * Where code runs once, or where another function may end the thread, they go to memory at once. */
+#include "patch/priv.h"
+
+#define R(r) mg_o_reg(r)
+#define I(n) mg_o_imm(n)
+
+enum { MOST_REGISTERS = 6 /* of 64 bits, of one function: with 20, kernels with barriers in short loops took twice as long */ };
+
+uint32_t mg_patch_row(struct mg_patch *p, uint32_t first, uint32_t n)
+{
+    if (n > 32 || first > p->rules.n || n > p->rules.n - first) mg_patch_refuse(p, MG_ERR_STATE, "a row of cells that were not reserved");
+    *mg_vec_push(&p->rows) = (struct mg_patch_row){.first = first, .n = n, .regs = mg_arena_array(&p->scratch, mg_id, p->all->sites->n_funcs)};
+    return (uint32_t)p->rows.n - 1;
+}
+
+bool mg_patch_ends_elsewhere(struct mg_patch *p, uint32_t func_ix)
+{
+    const struct mg_cfg *c = mg_patch_cfg(p, func_ix);
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        if (mg_patch_may_leave(p, func_ix, b)) return true;
+        if (func_ix && mg_node_form(p->all->m, &p->all->m->nodes.at[c->blocks[b].last])->op == MG_OP_exit) return true;
+    }
+    return false;
+}
+
+/* Adds a lane's part to its cell in memory, where it is not 0. */
+static void add_now(struct mg_code_at *at, uint32_t first, mg_id v)
+{
+    mg_id some = mg_code_temp(at, MG_TYPE_pred);
+    MG_PURE(at, "setp.ne.u64", R(some), R(v), I(0));
+    mg_code_push_guard(at, some, false);
+    MG_CODE(at, "red.global.add.u64", mg_o_addr_reg(mg_value_row(at), 8 * (int64_t)first), R(v));
+    mg_code_pop_guard(at);
+}
+
+static void flush(struct mg_code_at *at, void *user)
+{
+    const struct mg_patch_row *row = user;
+    if (row->regs[at->func_ix]) add_now(at, row->first, row->regs[at->func_ix]);
+}
+
+static bool may_keep(struct mg_code_at *at, uint32_t registers)
+{
+    struct mg_patch_own *own = &at->p->own[at->func_ix];
+    if (own->n_row_regs + registers > MOST_REGISTERS || !mg_at_repeats(at) || mg_patch_ends_elsewhere(at->p, at->func_ix)) return false;
+    own->n_row_regs += registers;
+    return true;
+}
+
+static mg_id register_of(struct mg_code_at *at, struct mg_patch_row *row)
+{
+    struct mg_patch *p = at->p;
+    mg_id *r = &row->regs[at->func_ix];
+    if (*r || !may_keep(at, 1)) return *r;
+    *r = mg_code_reg(at, MG_TYPE_b64);
+    MG_PURE(mg_at_entry(p, at->func_ix), "mov.u64", R(*r), I(0));
+    mg_at_exits(p, at->func_ix, flush, mg_arena_copy(&p->scratch, row, sizeof *row)); /* rows move, their registers do not */
+    return *r;
+}
+
+void mg_row_add(struct mg_code_at *at, uint32_t ix, mg_id v)
+{
+    struct mg_patch_row *row = &at->p->rows.at[ix];
+    if (mg_near_row(at, row->first, row->n, v)) return;
+    mg_id wide = mg_code_temp(at, MG_TYPE_b64), r = register_of(at, row);
+    MG_PURE(at, "cvt.u64.u32", R(wide), R(v));
+    if (r) MG_CODE(at, "add.u64", R(r), R(r), R(wide));
+    else add_now(at, row->first, wide);
+}
+
+bool mg_row_goes_anywhere(struct mg_code_at *at) { return mg_near_is(at); }
+
+void mg_row_add_at(struct mg_code_at *at, uint32_t ix, mg_id k, mg_id v)
+{
+    const struct mg_patch_row *row = &at->p->rows.at[ix];
+    if (mg_near_row_at(at, row->first, row->n, k, v)) return;
+    mg_id some = mg_code_temp(at, MG_TYPE_pred);
+    MG_PURE(at, "setp.ne.u32", R(some), R(v), I(0));
+    mg_code_push_guard(at, some, false);
+    mg_cell_update_at(at, row->first, row->n, k, R(v), MG_EACH);
+    mg_code_pop_guard(at);
+}
+
+/* v, which ptxas must not take for equal in all lanes that run together: it adds once then for several that each add their own. */
+static struct mg_opnd hidden(struct mg_code_at *at, struct mg_opnd v)
+{
+    if (v.kind != MG_OPND_reg || mg_type_bits((enum mg_type)mg_at_module(at)->regs.at[v.id].type) != 32) return v;
+    mg_id r = mg_code_temp(at, MG_TYPE_b32);
+    MG_PURE(at, "xor.b32", R(r), R(mg_value_own(at)), R(mg_value_active(at))); /* 0 */
+    MG_PURE(at, "or.b32", R(r), R(r), v);
+    return R(r);
+}
+
+void mg_row_put(struct mg_code_at *at, uint32_t ix, uint32_t k, struct mg_opnd v, mg_id one)
+{
+    const struct mg_patch_row *row = &at->p->rows.at[ix];
+    if (k >= row->n) mg_patch_refuse(at->p, MG_ERR_STATE, "a row of %u cells has no cell %u", (unsigned)row->n, (unsigned)k);
+    else if (mg_near_cell(at, row->first + k, v = hidden(at, v), one)) return;
+    mg_code_push_guard(at, one, false);
+    mg_cell_update(at, row->first + k, v, MG_ALONE);
+    mg_code_pop_guard(at);
+}
+
+/* ---- tallies --------------------------------------------------------------------------------------------------- */
+
+/* Number k of up to 32 is kept by lane k where that is here, else by lane 31 - k. Lanes that are all there up to some one
+ * (a bound that is not a multiple of 32) always have the first, those from some one on the second. */
+struct tally { uint32_t func_ix, first; mg_id up, down; };
+
+static void end_tally(struct mg_code_at *at, void *user)
+{
+    const struct tally *y = user;
+    if (at->func_ix != y->func_ix) return;
+    mg_id a = mg_code_temp(at, MG_TYPE_b64), some = mg_code_temp(at, MG_TYPE_pred), base = mg_value_base(at);
+    add_now(at, y->first, y->up);
+    MG_PURE(at, "sub.u64", R(a), R(base), R(mg_value_row(at)));
+    MG_PURE(at, "add.u64", R(a), R(a), R(base));
+    MG_PURE(at, "setp.ne.u64", R(some), R(y->down), I(0));
+    mg_code_push_guard(at, some, false);
+    MG_CODE(at, "red.global.add.u64", mg_o_addr_reg(a, 8 * ((int64_t)y->first + 31)), R(y->down));
+    mg_code_pop_guard(at);
+}
+
+/* Adds 1 where this lane is the one; jumps to `done` when that one is here. */
+static void keep(struct mg_code_at *at, mg_id kept, mg_id by, mg_id here, mg_id done)
+{
+    mg_id mine = mg_code_temp(at, MG_TYPE_pred), bit = mg_code_temp(at, MG_TYPE_b32), is_here = mg_code_temp(at, MG_TYPE_pred);
+    MG_PURE(at, "shr.u32", R(bit), R(here), R(by));
+    MG_PURE(at, "and.b32", R(bit), R(bit), I(1));
+    MG_PURE(at, "setp.ne.u32", R(is_here), R(bit), I(0));
+    MG_PURE(at, "setp.eq.and.u32", R(mine), R(by), R(mg_value_lane(at)), R(is_here));
+    MG_GUARDED(at, mine, "add.u64", R(kept), R(kept), I(1));
+    MG_GUARDED(at, is_here, "bra.uni", mg_o_label(done));
+}
+
+void mg_tally_add(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k)
+{
+    struct mg_patch *p = at->p;
+    if (n > 32 || first > p->rules.n || n > p->rules.n - first) mg_patch_refuse(p, MG_ERR_STATE, "a tally of cells that were not reserved");
+    if (mg_near_tally(at, first, n, k, 0)) return;
+    if (!may_keep(at, 2)) {
+        mg_cell_update_at(at, first, n, k, I(1), MG_ONCE);
+        return;
+    }
+    struct mg_code_at *entry = mg_at_entry(p, at->func_ix);
+    struct tally y = {.func_ix = at->func_ix, .first = first, .up = mg_code_reg(at, MG_TYPE_b64), .down = mg_code_reg(at, MG_TYPE_b64)};
+    mg_id here = mg_value_own(at), by = mg_code_temp(at, MG_TYPE_b32), done = mg_code_label(at);
+    MG_PURE(entry, "mov.u64", R(y.up), I(0));
+    MG_PURE(entry, "mov.u64", R(y.down), I(0));
+    mg_at_exits(p, at->func_ix, end_tally, mg_arena_copy(&p->scratch, &y, sizeof y));
+    keep(at, y.up, k, here, done);
+    MG_PURE(at, "sub.u32", R(by), I(31), R(k));
+    keep(at, y.down, by, here, done);
+    mg_cell_update_at(at, first, n, k, I(1), MG_ONCE);
+    mg_code_place(at, done);
+}
+
+void mg_tally_put(struct mg_code_at *at, uint32_t first, uint32_t n, mg_id k, mg_id one)
+{
+    if (n > 32 || first > at->p->rules.n || n > at->p->rules.n - first) mg_patch_refuse(at->p, MG_ERR_STATE, "a tally of cells that were not reserved");
+    if (!mg_near_tally(at, first, n, k, one)) mg_tally_add(at, first, n, k);
+}

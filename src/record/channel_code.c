@@ -1,0 +1,679 @@
+/* Channels, the device's side: the code that writes records. See channel.h.
+ *
+ * Four registers of every function that writes, alike in all lanes of a warp that write together: its open
+ * segment, how far that is filled, the number of the next record, and which lanes came in. The short way is an addition and a
+ * comparison; taking and closing segments stands behind branches that all lanes of a group take or none. */
+#include "analysis/callgraph.h"
+#include "record/channel.h"
+#include "patch/priv.h"
+
+#define R(r) mg_o_reg(r)
+#define I(n) mg_o_imm(n)
+#define AT(r, off) mg_o_addr_reg((r), (off))
+#define P(...) MG_PURE(at, __VA_ARGS__)
+#define IF(p, ...) MG_GUARDED(at, (p), __VA_ARGS__)
+#define UNLESS(p, form, ...) mg_code_emit(at, (p), true, (form), (const struct mg_opnd[]){__VA_ARGS__}, sizeof((const struct mg_opnd[]){__VA_ARGS__}) / sizeof(struct mg_opnd))
+#define CONTROL(field) ((int64_t)offsetof(struct mg_channel_control, field))
+#define RING(field) ((int64_t)(sizeof(struct mg_channel_control) + offsetof(struct mg_channel_ring, field)))
+
+/* pos: bytes of the open segment 31..16, in use 15..0; 0: it has none. next: number of the next record; UNLIKE: some lanes of the
+ * warp wrote without the others, so that these registers differ, or numbers do. */
+enum { ROOM = MG_CHANNEL_ROOM, HEAD = MG_CHANNEL_SEGMENT_HEAD, POS_BITS = 16, POS_USED = (1 << POS_BITS) - 1, NUMBERS = INT32_MAX, LINE_LANES = 8 /* of 16 bytes: a line of memory */ };
+#define UNLIKE ((int64_t)1 << 31)
+
+struct mg_channel_func { mg_id segment, pos, next, all; };
+
+void mg_patch_channel(struct mg_patch *p)
+{
+    if (!p->in_analyze) mg_patch_refuse(p, MG_ERR_STATE, "a channel has to be asked for by analyze");
+    if (mg_patch_sm(p) < 80) mg_patch_refuse(p, MG_ERR_UNSUPPORTED, "records for the host need a device of compute capability 8.0");
+    p->region->has_channel = true;
+    p->region->channel_word = mg_patch_words(p, 2);
+    p->channel = mg_arena_array(&p->scratch, struct mg_channel_func, p->all->sites->n_funcs + 1);
+}
+
+static struct mg_channel_func *of_function(struct mg_code_at *at)
+{
+    struct mg_channel_func *f = &at->p->channel[at->func_ix];
+    if (f->segment) return f;
+    struct mg_code_at *entry = mg_at_entry(at->p, at->func_ix);
+    f->segment = mg_code_reg(at, MG_TYPE_b64);
+    f->pos = mg_code_reg(at, MG_TYPE_b32);
+    f->next = mg_code_reg(at, MG_TYPE_b32);
+    f->all = mg_code_reg(at, MG_TYPE_b32);
+    MG_PURE(entry, "mov.u64", R(f->segment), I(0));
+    MG_PURE(entry, "mov.u32", R(f->pos), I(0));
+    MG_PURE(entry, "mov.u32", R(f->next), I(0));
+    MG_PURE(entry, "mov.u32", R(f->all), R(mg_value_own(entry)));
+    return f;
+}
+
+static mg_id t32(struct mg_code_at *at) { return mg_code_temp(at, MG_TYPE_b32); }
+static mg_id t64(struct mg_code_at *at) { return mg_code_temp(at, MG_TYPE_b64); }
+static mg_id tp(struct mg_code_at *at) { return mg_code_temp(at, MG_TYPE_pred); }
+
+/* ---- pages and segments: by a group of lanes that go the same way ------------------------------------------------- */
+
+struct group {
+    mg_id mask, leader; /* b32: its lanes, the one that acts */
+    mg_id lead;         /* pred: this lane is that */
+    mg_id full;         /* b32: pages on the ring's list, as far as is known */
+};
+
+static mg_id channel_of(struct mg_code_at *at) { return mg_value_word(at, at->p->region->channel_word); }
+
+/* The acting lane's value, for all. */
+static mg_id low_from_leader(struct mg_code_at *at, const struct group *g, mg_id v)
+{
+    mg_id r = t32(at);
+    P("shfl.sync.idx.b32", R(r), R(v), R(g->leader), I(31), R(g->mask));
+    return r;
+}
+
+static void halves(struct mg_code_at *at, mg_id v, mg_id lo, mg_id hi) { P("mov.b64", mg_code_pair(at, lo, hi), R(v)); }
+static void join(struct mg_code_at *at, mg_id to, mg_id lo, mg_id hi) { P("mov.b64", R(to), mg_code_pair(at, lo, hi)); }
+
+static mg_id from_leader(struct mg_code_at *at, const struct group *g, mg_id v)
+{
+    mg_id lo = t32(at), hi = t32(at), all = t64(at);
+    halves(at, v, lo, hi);
+    join(at, all, low_from_leader(at, g, lo), low_from_leader(at, g, hi));
+    return all;
+}
+
+static mg_id any_of(struct mg_code_at *at, const struct group *g, mg_id p)
+{
+    mg_id r = tp(at);
+    P("vote.sync.any.pred", R(r), R(p), R(g->mask));
+    return r;
+}
+
+static mg_id ring_of(struct mg_code_at *at)
+{
+    mg_id control = channel_of(at), n = t32(at), ring = t64(at);
+    P("ld.global.u32", R(n), AT(control, CONTROL(ring_mask)));
+    P("and.b32", R(n), R(n), R(mg_value_sm(at)));
+    P("mad.wide.u32", R(ring), R(n), I(sizeof(struct mg_channel_ring)), R(control));
+    return ring;
+}
+
+/* What the group has written in `bytes` bytes at `where` is there. Who completes the page puts it on the ring's list. */
+static void commit(struct mg_code_at *at, const struct group *g, mg_id where, mg_id bytes)
+{
+    mg_id control = channel_of(at), skip = mg_code_label(at), again = mg_code_label(at), page = t64(at), pool = t64(at), old = t64(at), now = t64(at), n = t32(at), k = t32(at), last = tp(at), any;
+    P("and.b64", R(page), R(where), I(-(int64_t)MG_CHANNEL_PAGE));
+    P("mov.u32", R(n), I(0));
+    P("membar.gl");
+    P("bar.warp.sync", R(g->mask));
+    IF(g->lead, "atom.global.add.u32", R(n), AT(page, 8), R(bytes));
+    P("add.u32", R(n), R(n), R(bytes));
+    P("setp.eq.and.u32", R(last), R(n), I(ROOM), R(g->lead));
+    any = any_of(at, g, last);
+    UNLESS(any, "bra", mg_o_label(skip));
+    mg_id ring = ring_of(at);
+    P("ld.global.u64", R(pool), AT(control, CONTROL(pool)));
+    mg_code_place(at, again); /* others of the ring may be at it: one of them gets on */
+    P("mov.u64", R(old), I(0));
+    IF(last, "ld.volatile.global.u64", R(old), AT(ring, RING(full)));
+    halves(at, old, k, n);
+    IF(last, "st.volatile.global.u32", AT(page, 12), R(k));
+    P("membar.gl");
+    P("sub.u64", R(now), R(page), R(pool));
+    P("shr.u64", R(now), R(now), I(__builtin_ctz(MG_CHANNEL_PAGE)));
+    P("cvt.u32.u64", R(k), R(now));
+    P("add.u32", R(k), R(k), I(1));
+    P("add.u32", R(n), R(n), I(1));
+    join(at, now, k, n);
+    n = low_from_leader(at, g, n);
+    P("mov.u32", R(g->full), R(n));
+    IF(last, "atom.global.cas.b64", R(now), AT(ring, RING(full)), R(old), R(now));
+    P("setp.ne.and.u64", R(last), R(now), R(old), R(last));
+    any = any_of(at, g, last);
+    IF(any, "bra", mg_o_label(again));
+    mg_code_place(at, skip);
+}
+
+/* ---- pages on their way to the host ------------------------------------------------------------------------------- */
+
+/* The page's copy of the host's, by all lanes of the group, or so many that they write whole lines: 16 bytes each, two at a time. */
+static void copy_page(struct mg_code_at *at, const struct group *g, mg_id page)
+{
+    enum { AT_ONCE = 2 };
+    mg_id done = mg_code_label(at), again = mg_code_label(at), mirror = t64(at), off = t32(at), all = t32(at), step = t32(at), p = tp(at), mine = tp(at), place[AT_ONCE], one[AT_ONCE], two[AT_ONCE];
+    P("ld.global.u64", R(mirror), AT(channel_of(at), CONTROL(mirror)));
+    P("setp.eq.u64", R(p), R(mirror), I(0));
+    IF(p, "bra", mg_o_label(done));
+    P("popc.b32", R(step), R(g->mask));
+    P("and.b32", R(off), R(step), I(-8));
+    P("setp.ne.u32", R(p), R(off), I(0));
+    IF(p, "mov.u32", R(step), R(off));
+    P("and.b32", R(off), R(mg_value_lt(at)), R(g->mask));
+    P("popc.b32", R(off), R(off));
+    P("setp.lt.u32", R(mine), R(off), R(step));
+    P("shl.b32", R(step), R(step), I(4));
+    P("shl.b32", R(off), R(off), I(4));
+    P("mov.u32", R(all), I(0)); /* what all have: they go round alike */
+    mg_code_rolled(at); /* else it takes more registers than all the rest */
+    mg_code_place(at, again);
+    for (unsigned i = 0; i < AT_ONCE; i++) {
+        mg_id within = t32(at);
+        place[i] = t64(at);
+        one[i] = t64(at);
+        two[i] = t64(at);
+        P("min.u32", R(within), R(off), I(MG_CHANNEL_PAGE - 16)); /* who is beyond copies those once more */
+        P("cvt.u64.u32", R(place[i]), R(within));
+        P("add.u64", R(place[i]), R(place[i]), R(page));
+        IF(mine, "ld.global.cg.v2.u64", mg_code_pair(at, one[i], two[i]), AT(place[i], 0));
+        P("add.u32", R(off), R(off), R(step));
+        P("add.u32", R(all), R(all), R(step));
+    }
+    for (unsigned i = 0; i < AT_ONCE; i++) {
+        P("add.u64", R(place[i]), R(place[i]), R(mirror));
+        IF(mine, "st.global.v2.u64", AT(place[i], 0), mg_code_pair(at, one[i], two[i]));
+    }
+    P("setp.lt.u32", R(p), R(all), I(MG_CHANNEL_PAGE));
+    IF(p, "bra", mg_o_label(again));
+    mg_code_place(at, done);
+    P("membar.sys");
+    P("bar.warp.sync", R(g->mask));
+}
+
+/* Sends the pages of the ring's list, the oldest first: readers want them in order. */
+static void send_pages(struct mg_code_at *at, const struct group *g)
+{
+    mg_id control = channel_of(at), ring = ring_of(at), turn = mg_code_label(at), again = mg_code_label(at), out = mg_code_label(at), page = t64(at), entry = t64(at), word = t64(at), n = t32(at), k = t32(at), next = t32(at), behind = t32(at), p = tp(at), at_page;
+    P("mov.u64", R(word), I(0));
+    P("mov.u64", R(page), I(0));
+    IF(g->lead, "atom.global.exch.b64", R(page), AT(ring, RING(full)), R(word));
+    P("cvt.u32.u64", R(behind), R(page));
+    P("membar.gl");
+    P("mov.u32", R(next), I(0));
+    mg_code_rolled(at);
+    mg_code_place(at, turn); /* `behind` goes in front of `next`: by the leader, 0 in the others */
+    P("setp.ne.u32", R(p), R(behind), I(0));
+    P("sub.u32", R(n), R(behind), I(1));
+    P("ld.global.u64", R(page), AT(control, CONTROL(pool)));
+    P("mad.wide.u32", R(page), R(n), I(MG_CHANNEL_PAGE), R(page));
+    P("mov.u32", R(k), R(behind));
+    IF(p, "ld.volatile.global.u32", R(behind), AT(page, 12));
+    IF(p, "st.volatile.global.u32", AT(page, 12), R(next));
+    IF(p, "mov.u32", R(next), R(k));
+    mg_id more = any_of(at, g, p);
+    IF(more, "bra", mg_o_label(turn));
+    at_page = low_from_leader(at, g, next);
+    P("mov.u32", R(next), R(at_page));
+    mg_code_place(at, again);
+    P("setp.eq.u32", R(p), R(next), I(0));
+    IF(p, "bra", mg_o_label(out));
+    P("membar.gl"); /* behind what others committed */
+    P("sub.u32", R(n), R(next), I(1));
+    P("ld.global.u64", R(page), AT(control, CONTROL(pool)));
+    P("mad.wide.u32", R(page), R(n), I(MG_CHANNEL_PAGE), R(page));
+    P("mov.u32", R(k), I(0));
+    IF(g->lead, "ld.volatile.global.u32", R(k), AT(page, 12));
+    at_page = low_from_leader(at, g, k);
+    P("mov.u32", R(next), R(at_page));
+    copy_page(at, g, page);
+    P("mov.u32", R(k), I(0));
+    IF(g->lead, "atom.global.add.u32", R(k), AT(control, CONTROL(n_done)), I(1));
+    P("ld.global.u32", R(at_page), AT(control, CONTROL(queue_mask)));
+    P("and.b32", R(at_page), R(at_page), R(k));
+    P("ld.global.u64", R(entry), AT(control, CONTROL(done)));
+    P("mad.wide.u32", R(entry), R(at_page), I(8), R(entry));
+    P("add.u32", R(k), R(k), I(1));
+    join(at, word, n, k);
+    IF(g->lead, "st.volatile.global.u64", AT(entry, 0), R(word));
+    P("bra", mg_o_label(again));
+    mg_code_place(at, out);
+}
+
+/* Of a loop that waits for other warps; mg_code_place_wait places it. */
+static mg_id waiting_label(struct mg_code_at *at) { return mg_module_add_label(mg_at_module(at), at->p->all->twin->funcs[at->func_ix], "$__wait"); }
+
+struct waiting { mg_id until, ns; }; /* b64, b32 */
+
+static void begin_waiting(struct mg_code_at *at, const struct waiting *w)
+{
+    mg_id now = mg_value_globaltimer(at);
+    P("ld.volatile.global.u64", R(w->until), AT(channel_of(at), CONTROL(patience_ns)));
+    P("add.u64", R(w->until), R(w->until), R(now));
+    P("mov.u32", R(w->ns), I(500));
+}
+
+/* A while; leaves for `stop` when that is over. */
+static void wait_on(struct mg_code_at *at, const struct group *g, const struct waiting *w, mg_id stop)
+{
+    mg_id now = mg_value_globaltimer(at), over = tp(at);
+    P("setp.gt.u64", R(over), R(now), R(w->until));
+    over = any_of(at, g, over);
+    IF(over, "bra", mg_o_label(stop));
+    P("nanosleep.u32", R(w->ns));
+    P("shl.b32", R(w->ns), R(w->ns), I(1));
+    P("min.u32", R(w->ns), R(w->ns), I(8000));
+}
+
+/* segment = `bytes` bytes of the multiprocessor's page; 0: there is no page, and nothing was taken. */
+static void take_segment(struct mg_code_at *at, const struct group *g, mg_id bytes, mg_id segment)
+{
+    mg_id control = channel_of(at), again = mg_code_label(at), taken = mg_code_label(at), others = waiting_label(at), next = mg_code_label(at), wait = waiting_label(at), have = mg_code_label(at),
+          stop = mg_code_label(at), given_up = mg_code_label(at), out = mg_code_label(at);
+    const struct waiting w = {t64(at), t32(at)};
+    mg_id ring = ring_of(at), old = t64(at), word = t64(at), page = t32(at), fresh = t32(at), off = t32(at), n = t32(at), ticket = t32(at), listed = t32(at), place = t64(at), p = tp(at), q = tp(at);
+    P("mov.u32", R(listed), I(0));
+    IF(g->lead, "ld.volatile.global.u32", R(listed), AT(ring, RING(full) + 4));
+    mg_code_place(at, again);
+    P("cvt.u64.u32", R(word), R(bytes));
+    P("mov.u64", R(old), I(0));
+    IF(g->lead, "atom.global.add.u64", R(old), AT(ring, RING(now)), R(word));
+    halves(at, old, off, page);
+    off = low_from_leader(at, g, off);
+    page = low_from_leader(at, g, page);
+    P("max.u32", R(g->full), R(g->full), R(low_from_leader(at, g, listed)));
+    P("ld.global.u64", R(segment), AT(control, CONTROL(pool)));
+    P("mad.wide.u32", R(segment), R(page), I(MG_CHANNEL_PAGE), R(segment));
+    P("cvt.u64.u32", R(word), R(off));
+    P("add.u64", R(segment), R(segment), R(word));
+    P("add.u64", R(segment), R(segment), I(MG_CHANNEL_PAGE_HEAD));
+    P("add.u32", R(n), R(off), R(bytes));
+    P("setp.le.u32", R(p), R(n), I(ROOM));
+    IF(p, "bra", mg_o_label(out));
+    P("setp.gt.u32", R(p), R(off), I(ROOM));
+    IF(p, "bra", mg_o_label(taken));
+    /* the page ends here: its rest is nothing, and the ring's next one is ours to get */
+    P("sub.u32", R(n), I(ROOM), R(off));
+    P("setp.eq.u32", R(p), R(n), I(0));
+    IF(p, "bra", mg_o_label(next));
+    P("cvt.u64.u32", R(word), R(n));
+    P("shl.b64", R(word), R(word), I(MG_SEGMENT_WORDS_SHIFT - 3));
+    P("or.b64", R(word), R(word), I((int64_t)((uint64_t)MG_SEGMENT_NOTHING << 62)));
+    IF(g->lead, "st.global.u64", AT(segment, 0), R(word));
+    commit(at, g, segment, n);
+    mg_code_place(at, next);
+    P("mov.u32", R(ticket), I(0));
+    IF(g->lead, "ld.global.u32", R(ticket), AT(ring, RING(ticket)));
+    P("setp.eq.and.u32", R(q), R(ticket), I(0), R(g->lead));
+    IF(q, "atom.global.add.u32", R(ticket), AT(control, CONTROL(n_taken)), I(1));
+    IF(q, "add.u32", R(ticket), R(ticket), I(1));
+    P("sub.u32", R(n), R(ticket), I(1));
+    P("ld.global.u32", R(off), AT(control, CONTROL(queue_mask)));
+    P("and.b32", R(n), R(n), R(off));
+    P("ld.global.u64", R(place), AT(control, CONTROL(free)));
+    P("mad.wide.u32", R(place), R(n), I(8), R(place));
+    begin_waiting(at, &w);
+    mg_code_place_wait(at, wait);
+    P("mov.u64", R(old), I(0));
+    IF(g->lead, "ld.volatile.global.u64", R(old), AT(place, 0));
+    halves(at, old, fresh, n);
+    P("setp.eq.and.u32", R(p), R(n), R(ticket), R(g->lead));
+    p = any_of(at, g, p);
+    IF(p, "bra", mg_o_label(have));
+    wait_on(at, g, &w, stop);
+    P("bra", mg_o_label(wait));
+    mg_code_place(at, stop); /* the ring has no page: who comes next tries again, with our ticket */
+    P("mov.u64", R(word), I((int64_t)MG_CHANNEL_NO_PAGE));
+    IF(g->lead, "st.global.u32", AT(ring, RING(ticket)), R(ticket));
+    P("membar.gl");
+    IF(g->lead, "atom.global.exch.b64", R(old), AT(ring, RING(now)), R(word));
+    P("bra", mg_o_label(given_up));
+    mg_code_place(at, have);
+    mg_id got = low_from_leader(at, g, fresh);
+    P("ld.global.u64", R(segment), AT(control, CONTROL(pool)));
+    P("mad.wide.u32", R(segment), R(got), I(MG_CHANNEL_PAGE), R(segment));
+    P("ld.global.u32", R(off), AT(ring, RING(pages)));
+    P("ld.global.u32", R(n), AT(control, CONTROL(ring_mask)));
+    P("and.b32", R(n), R(n), R(mg_value_sm(at)));
+    join(at, word, n, off);
+    P("add.u32", R(off), R(off), I(1));
+    P("mov.u32", R(n), I(0));
+    IF(g->lead, "st.global.u32", AT(ring, RING(pages)), R(off));
+    IF(g->lead, "st.global.u32", AT(ring, RING(ticket)), R(n));
+    IF(g->lead, "st.global.u64", AT(segment, 0), R(word));
+    P("mov.u64", R(word), I(0));
+    IF(g->lead, "st.global.u64", AT(segment, 8), R(word));
+    P("membar.gl");
+    join(at, word, bytes, got);
+    IF(g->lead, "atom.global.exch.b64", R(old), AT(ring, RING(now)), R(word));
+    P("add.u64", R(segment), R(segment), I(MG_CHANNEL_PAGE_HEAD));
+    P("bra", mg_o_label(out));
+    mg_code_place(at, taken); /* until the ring's word is another page's */
+    begin_waiting(at, &w);
+    mg_code_place_wait(at, others);
+    wait_on(at, g, &w, given_up);
+    P("ld.volatile.global.u64", R(old), AT(ring, RING(now)));
+    halves(at, old, off, n);
+    P("setp.eq.u32", R(p), R(n), R(page));
+    P("setp.gt.and.u32", R(p), R(off), I(ROOM), R(p));
+    p = any_of(at, g, p);
+    IF(p, "bra", mg_o_label(others));
+    P("bra", mg_o_label(again));
+    mg_code_place(at, given_up);
+    P("mov.u64", R(word), I(MG_CHANNEL_NO_PATIENCE_NS));
+    IF(g->lead, "st.volatile.global.u64", AT(control, CONTROL(patience_ns)), R(word));
+    P("mov.u64", R(word), I(1));
+    IF(g->lead, "red.global.add.u64", AT(ring, RING(dropped)), R(word));
+    P("mov.u64", R(segment), I(0));
+    mg_code_place(at, out);
+}
+
+/* The first word of a segment of so many bytes: so many in use, 0: open. */
+static mg_id first_word(struct mg_code_at *at, const struct group *g, mg_id bytes, mg_id used)
+{
+    mg_id word = t64(at), high = t32(at), launch = t32(at);
+    P("mad.lo.u32", R(high), R(g->leader), I(1 << (MG_SEGMENT_LANE_SHIFT - 32)), R(mg_value_warp(at)));
+    P("mad.lo.u32", R(high), R(bytes), I(1 << (MG_SEGMENT_WORDS_SHIFT - 3 - 32)), R(high));
+    P("mad.lo.u32", R(high), R(used), I(1 << (MG_SEGMENT_USED_SHIFT - 3 - 32)), R(high));
+    P("or.b32", R(high), R(high), I((int64_t)MG_SEGMENT_OPENED << 30));
+    P("cvt.u32.u64", R(launch), R(mg_value_word(at, at->p->region->channel_word + 1)));
+    join(at, word, launch, high);
+    return word;
+}
+
+static void close_segment(struct mg_code_at *at, const struct group *g, mg_id segment, mg_id pos)
+{
+    mg_id bytes = t32(at), used = t32(at);
+    P("shr.u32", R(bytes), R(pos), I(POS_BITS));
+    P("and.b32", R(used), R(pos), I(POS_USED));
+    mg_id word = first_word(at, g, bytes, used);
+    IF(g->lead, "st.global.u64", AT(segment, 0), R(word));
+    commit(at, g, segment, bytes);
+}
+
+/* ---- records: by the lanes of a spot ----------------------------------------------------------------------------- */
+
+struct write {
+    struct mg_channel_func *f;
+    struct group g;
+    mg_id out;                       /* behind it all */
+    mg_id n, rank, next, number;     /* b32; next: f->next as the highest lane has it */
+    mg_id whole;                     /* pred: all lanes write */
+    mg_id need;                      /* b32: bytes */
+};
+
+static struct write begin(struct mg_code_at *at, uint32_t site, uint32_t width)
+{
+    struct write w = {.f = of_function(at), .out = mg_code_label(at)};
+    const struct mg_code_guard g = *mg_at_guard(at);
+    if (site >= MG_CHANNEL_MOST_SITES) mg_patch_refuse(at->p, MG_ERR_LIMIT, "more than %d places that write records", (int)MG_CHANNEL_MOST_SITES);
+    while (at->p->widths.n <= MG_MIN(site, (uint32_t)MG_CHANNEL_MOST_SITES)) *mg_vec_push(&at->p->widths) = 0;
+    at->p->widths.at[MG_MIN(site, (uint32_t)MG_CHANNEL_MOST_SITES)] = (uint8_t)width;
+    w.g = (struct group){.mask = mg_value_own(at), .lead = mg_value_leader(at), .leader = t32(at), .full = t32(at)};
+    w.n = t32(at);
+    w.rank = t32(at);
+    w.next = t32(at);
+    w.number = t32(at);
+    w.whole = tp(at);
+    w.need = t32(at);
+    if (g.pred) mg_code_emit(at, g.pred, !g.is_not, "bra", (const struct mg_opnd[]){mg_o_label(w.out)}, 1);
+    P("mov.u32", R(w.g.full), I(0));
+    P("popc.b32", R(w.n), R(w.g.mask));
+    P("brev.b32", R(w.g.leader), R(w.g.mask));
+    P("clz.b32", R(w.g.leader), R(w.g.leader));
+    P("and.b32", R(w.rank), R(mg_value_lt(at)), R(w.g.mask));
+    P("popc.b32", R(w.rank), R(w.rank));
+    P("setp.eq.u32", R(w.whole), R(w.g.mask), R(w.f->all));
+    P("redux.sync.max.u32", R(w.next), R(w.f->next), R(w.g.mask));
+    P("and.b32", R(w.number), R(w.next), I(NUMBERS));
+    if (at->p->all->o->channel_every > 1) {
+        mg_id part = t32(at), p = tp(at);
+        P("rem.u32", R(part), R(w.number), I(at->p->all->o->channel_every));
+        P("setp.ne.u32", R(p), R(part), I(0));
+        P("add.u32", R(part), R(w.number), I(1));
+        P("and.b32", R(w.f->next), R(w.next), I(UNLIKE));
+        UNLESS(w.whole, "or.b32", R(w.f->next), R(w.f->next), I(UNLIKE));
+        P("or.b32", R(w.f->next), R(w.f->next), R(part));
+        IF(p, "bra", mg_o_label(w.out));
+    }
+    return w;
+}
+
+/* Where the record of w->need bytes goes, in all lanes; 0: it is dropped. */
+static mg_id make_room(struct mg_code_at *at, const struct write *w)
+{
+    const struct mg_channel_func *f = w->f;
+    mg_id have = mg_code_label(at), fresh = mg_code_label(at), dst = t64(at), used = t32(at), room = t32(at), number = t32(at), p = tp(at), some = tp(at), word;
+    P("and.b32", R(used), R(f->pos), I(POS_USED));
+    P("shr.u32", R(room), R(f->pos), I(POS_BITS));
+    P("cvt.u64.u32", R(dst), R(used));
+    P("add.u64", R(dst), R(dst), R(f->segment));
+    P("add.u32", R(used), R(used), R(w->need));
+    P("setp.le.and.u32", R(p), R(used), R(room), R(w->whole));
+    P("setp.ge.and.s32", R(p), R(w->next), I(0), R(p));
+    P("add.u32", R(f->next), R(w->number), I(1));
+    IF(p, "add.u32", R(f->pos), R(f->pos), R(w->need));
+    IF(p, "bra", mg_o_label(have));
+    UNLESS(w->whole, "bra", mg_o_label(fresh));
+    /* the lowest lane's, whatever the others remember */
+    word = from_leader(at, &w->g, f->segment);
+    P("mov.u64", R(f->segment), R(word));
+    word = low_from_leader(at, &w->g, f->pos);
+    P("mov.u32", R(f->pos), R(word));
+    P("setp.eq.u32", R(p), R(f->pos), I(0));
+    IF(p, "bra", mg_o_label(fresh));
+    close_segment(at, &w->g, f->segment, f->pos);
+    mg_code_place(at, fresh);
+    P("add.u32", R(used), R(w->need), I(HEAD));
+    P("mul.lo.u32", R(room), R(w->number), I(8)); /* about what it has written so far, once more */
+    P("max.u32", R(room), R(room), I(48));
+    P("min.u32", R(room), R(room), I(MG_CHANNEL_OPEN_MOST));
+    P("add.u32", R(room), R(room), I(HEAD));
+    P("max.u32", R(room), R(room), R(used));
+    UNLESS(w->whole, "mov.u32", R(room), R(used));
+    take_segment(at, &w->g, room, dst);
+    P("setp.ne.u64", R(some), R(dst), I(0));
+    P("and.pred", R(p), R(some), R(w->g.lead));
+    P("mov.u32", R(number), I(0));
+    UNLESS(w->whole, "mov.u32", R(number), R(used)); /* closed at once, when it is written */
+    word = first_word(at, &w->g, room, number);
+    IF(p, "st.global.u64", AT(dst, 0), R(word));
+    P("mov.u32", R(number), R(w->number));
+    if (at->p->all->o->channel_every > 1) P("div.u32", R(number), R(w->number), I(at->p->all->o->channel_every));
+    P("cvt.u64.u32", R(word), R(number));
+    P("shl.b64", R(word), R(word), I(MG_SEGMENT_CTA_BITS));
+    P("or.b64", R(word), R(word), R(mg_value_cta(at)));
+    IF(p, "st.global.u64", AT(dst, 8), R(word));
+    IF(w->whole, "mov.u64", R(f->segment), R(dst));
+    P("shl.b32", R(room), R(room), I(POS_BITS));
+    P("or.b32", R(room), R(room), R(used));
+    UNLESS(some, "mov.u32", R(room), I(0));
+    IF(w->whole, "mov.u32", R(f->pos), R(room));
+    UNLESS(w->whole, "or.b32", R(f->next), R(f->next), I(UNLIKE));
+    IF(some, "add.u64", R(dst), R(dst), I(HEAD));
+    mg_code_place(at, have);
+    return dst;
+}
+
+/* The record at dst is written, by all that write it. Full pages are sent now, when nobody waits for what the group has. */
+static void end(struct mg_code_at *at, const struct write *w, mg_id dst)
+{
+    mg_id p = tp(at), bytes = t32(at), written = mg_code_label(at);
+    P("setp.eq.u64", R(p), R(dst), I(0));
+    P("or.pred", R(p), R(p), R(w->whole));
+    IF(p, "bra", mg_o_label(written));
+    P("add.u32", R(bytes), R(w->need), I(HEAD));
+    commit(at, &w->g, dst, bytes);
+    mg_code_place(at, written);
+    P("setp.ge.u32", R(p), R(w->n), I(LINE_LANES));
+    P("setp.gt.or.u32", R(p), R(w->g.full), I(MG_CHANNEL_LISTED), R(p));
+    P("setp.ne.and.u32", R(p), R(w->g.full), I(0), R(p));
+    UNLESS(p, "bra", mg_o_label(w->out));
+    send_pages(at, &w->g);
+    mg_code_place(at, w->out);
+}
+
+static int64_t head_of(enum mg_record_kind kind, uint32_t site) { return (int64_t)((uint64_t)kind << 60 | (uint64_t)site << 49); }
+
+void mg_channel_access(struct mg_code_at *at, uint32_t site, mg_id node)
+{
+    struct mg_access a;
+    if (!mg_access_of(mg_at_module(at), node, &a)) {
+        mg_patch_refuse(at->p, MG_ERR_STATE, "a record of an access of an instruction that makes none");
+        return;
+    }
+    mg_id addr = mg_value_address(at, node);
+    int64_t width = (int64_t)a.bytes * MG_MAX(a.vec, 1);
+    struct write w = begin(at, site, (uint32_t)width);
+    mg_id first = from_leader(at, &w.g, addr), expect = t64(at), head = t64(at), need = w.need, pad = t32(at), form = t32(at);
+    mg_id unit = tp(at), same = tp(at), full = tp(at), near = tp(at), far = tp(at), p = tp(at), word = t64(at), low = t32(at);
+    P("mad.wide.u32", R(expect), R(w.rank), I(width), R(first));
+    P("setp.eq.u64", R(p), R(addr), R(expect));
+    P("vote.sync.all.pred", R(unit), R(p), R(w.g.mask));
+    P("setp.eq.u64", R(p), R(addr), R(first));
+    P("vote.sync.all.pred", R(same), R(p), R(w.g.mask));
+    P("sub.u64", R(expect), R(addr), R(first)); /* the distance, from here on */
+    P("cvt.u32.u64", R(low), R(expect));
+    P("cvt.s64.s32", R(word), R(low));
+    P("setp.eq.s64", R(p), R(word), R(expect));
+    P("vote.sync.all.pred", R(near), R(p), R(w.g.mask));
+    P("setp.eq.u32", R(full), R(w.g.mask), I(0xffffffff));
+    P("and.pred", R(full), R(full), R(unit));
+    /* form and size: the later the shorter */
+    P("mov.u32", R(form), I(MG_RECORD_FAR));
+    P("mad.lo.u32", R(need), R(w.n), I(8), I(16));
+    P("add.u32", R(pad), R(w.n), I(1));
+    P("and.b32", R(pad), R(pad), I(0x7e));
+    P("mad.lo.u32", R(pad), R(pad), I(4), I(16));
+    IF(near, "mov.u32", R(form), I(MG_RECORD_NEAR));
+    IF(near, "mov.u32", R(need), R(pad));
+    IF(same, "mov.u32", R(form), I(MG_RECORD_SAME));
+    IF(same, "mov.u32", R(need), I(16));
+    IF(unit, "mov.u32", R(form), I(MG_RECORD_UNIT));
+    IF(unit, "mov.u32", R(need), I(16));
+    IF(full, "mov.u32", R(form), I(MG_RECORD_FULL));
+    IF(full, "mov.u32", R(need), I(8));
+    mg_id dst = make_room(at, &w), mine = tp(at), lists = tp(at), tail = mg_code_label(at);
+    P("cvt.u64.u32", R(head), R(form));
+    P("shl.b64", R(head), R(head), I(60));
+    P("and.b64", R(word), R(first), I((int64_t)0x1ffffffffffff));
+    P("or.b64", R(head), R(head), R(word));
+    P("or.b64", R(head), R(head), I(head_of(MG_RECORD_NONE, site)));
+    P("setp.ne.u64", R(mine), R(dst), I(0));
+    P("and.pred", R(mine), R(mine), R(w.g.lead));
+    IF(mine, "st.global.u64", AT(dst, 0), R(head));
+    P("setp.ge.u32", R(lists), R(form), I(MG_RECORD_UNIT));
+    P("and.pred", R(mine), R(mine), R(lists));
+    P("cvt.u64.u32", R(word), R(w.g.mask));
+    IF(mine, "st.global.u64", AT(dst, 8), R(word));
+    P("setp.lt.u32", R(lists), R(form), I(MG_RECORD_NEAR));
+    IF(lists, "bra", mg_o_label(tail)); /* all lanes go the same way */
+    P("setp.eq.u32", R(far), R(form), I(MG_RECORD_FAR));
+    mg_id each = t64(at);
+    P("setp.eq.u64", R(p), R(dst), I(0));
+    IF(p, "bra", mg_o_label(tail));
+    P("mad.wide.u32", R(each), R(w.rank), I(8), R(dst));
+    IF(far, "st.global.u64", AT(each, 16), R(addr));
+    P("mad.wide.u32", R(each), R(w.rank), I(4), R(dst));
+    UNLESS(far, "st.global.u32", AT(each, 16), R(low));
+    P("bar.warp.sync", R(w.g.mask)); /* who closes the segment speaks for all */
+    mg_code_place(at, tail);
+    end(at, &w, dst);
+}
+
+void mg_channel_lanes(struct mg_code_at *at, uint32_t site, const mg_id *words, uint32_t n)
+{
+    if (!n || n > MG_CHANNEL_MOST_WORDS) {
+        mg_patch_refuse(at->p, MG_ERR_LIMIT, "a record of %u words a lane", (unsigned)n);
+        return;
+    }
+    struct write w = begin(at, site, 0);
+    mg_id need = w.need, mine = tp(at), head = t64(at), tail = mg_code_label(at), each = t64(at), p = tp(at);
+    P("mad.lo.u32", R(need), R(w.n), I(8 * (int64_t)n), I(8));
+    mg_id dst = make_room(at, &w);
+    P("setp.ne.u64", R(mine), R(dst), I(0));
+    P("and.pred", R(mine), R(mine), R(w.g.lead));
+    P("cvt.u64.u32", R(head), R(w.g.mask));
+    P("or.b64", R(head), R(head), I(head_of(MG_RECORD_LANES, site) | (int64_t)n << 32));
+    IF(mine, "st.global.u64", AT(dst, 0), R(head));
+    P("setp.eq.u64", R(p), R(dst), I(0));
+    IF(p, "bra", mg_o_label(tail));
+    P("mad.wide.u32", R(each), R(w.rank), I(8 * (int64_t)n), R(dst));
+    for (uint32_t i = 0; i < n; i++) P("st.global.u64", AT(each, 8 + 8 * (int64_t)i), R(words[i]));
+    P("bar.warp.sync", R(w.g.mask)); /* who closes the segment speaks for all */
+    mg_code_place(at, tail);
+    end(at, &w, dst);
+}
+
+void mg_channel_once(struct mg_code_at *at, uint32_t site, const mg_id *words, uint32_t n)
+{
+    if (n > MG_CHANNEL_MOST_WORDS) {
+        mg_patch_refuse(at->p, MG_ERR_LIMIT, "a record of %u words", (unsigned)n);
+        return;
+    }
+    struct write w = begin(at, site, 0);
+    mg_id need = w.need, mine = tp(at), head = t64(at);
+    P("mov.u32", R(need), I(8 + 8 * (int64_t)n));
+    mg_id dst = make_room(at, &w);
+    P("setp.ne.u64", R(mine), R(dst), I(0));
+    P("and.pred", R(mine), R(mine), R(w.g.lead));
+    P("cvt.u64.u32", R(head), R(w.g.mask));
+    P("or.b64", R(head), R(head), I(head_of(MG_RECORD_ONCE, site) | (int64_t)n << 32));
+    IF(mine, "st.global.u64", AT(dst, 0), R(head));
+    for (uint32_t i = 0; i < n; i++) IF(mine, "st.global.u64", AT(dst, 8 + 8 * (int64_t)i), R(words[i]));
+    end(at, &w, dst);
+}
+
+/* ---- ways out ------------------------------------------------------------------------------------------------------ */
+
+/* Lanes that go send what is on the ring's list, as far as they are enough; the host reads what stays there. */
+static void send_rest(struct mg_code_at *at, mg_id mask)
+{
+    mg_id none = mg_code_label(at), below = t32(at), n = t32(at), p = tp(at);
+    const struct group g = {.mask = mask, .leader = t32(at), .lead = tp(at)};
+    P("popc.b32", R(n), R(mask));
+    P("setp.lt.u32", R(p), R(n), I(LINE_LANES));
+    IF(p, "bra", mg_o_label(none));
+    P("brev.b32", R(g.leader), R(mask));
+    P("clz.b32", R(g.leader), R(g.leader));
+    P("and.b32", R(below), R(mg_value_lt(at)), R(mask));
+    P("setp.eq.u32", R(g.lead), R(below), I(0));
+    P("mov.u32", R(n), I(0));
+    IF(g.lead, "ld.volatile.global.u32", R(n), AT(ring_of(at), RING(full) + 4));
+    P("setp.ne.u32", R(p), R(n), I(0));
+    p = any_of(at, &g, p);
+    UNLESS(p, "bra", mg_o_label(none));
+    send_pages(at, &g);
+    mg_code_place(at, none);
+}
+
+/* Lanes go where they write no more through these registers: the lowest of those that came in closes the warp's segment. */
+static void leave(struct mg_code_at *at, void *leaves_kernel)
+{
+    const struct mg_channel_func *f = &at->p->channel[at->func_ix];
+    if (!f->segment) return;
+    const struct mg_code_guard guard = *mg_at_guard(at);
+    mg_id out = mg_code_label(at), gone = mg_code_label(at), p = tp(at), any, below = t32(at);
+    struct group g = {.mask = mg_value_own(at), .leader = t32(at), .lead = tp(at), .full = t32(at)};
+    if (guard.pred) mg_code_emit(at, guard.pred, !guard.is_not, "bra", (const struct mg_opnd[]){mg_o_label(out)}, 1);
+    P("and.b32", R(below), R(mg_value_lt(at)), R(f->all));
+    P("setp.eq.u32", R(g.lead), R(below), I(0));
+    P("setp.ne.and.u32", R(g.lead), R(f->pos), I(0), R(g.lead));
+    any = any_of(at, &g, g.lead);
+    UNLESS(any, "bra", mg_o_label(gone));
+    P("brev.b32", R(g.leader), R(f->all));
+    P("clz.b32", R(g.leader), R(g.leader));
+    mg_id segment = from_leader(at, &g, f->segment), pos = low_from_leader(at, &g, f->pos);
+    close_segment(at, &g, segment, pos);
+    mg_code_place(at, gone);
+    P("setp.ne.u32", R(p), R(g.mask), R(f->all));
+    P("mov.u32", R(f->pos), I(0));
+    IF(p, "or.b32", R(f->next), R(f->next), I(UNLIKE)); /* others remember it */
+    if (leaves_kernel) send_rest(at, g.mask);
+    mg_code_place(at, out);
+}
+
+void mg_channel_end(struct mg_patch *p)
+{
+    const struct mg_sites *s = p->all->sites;
+    const struct mg_patch_inst *insts;
+    uint32_t n = mg_patch_insts(p, &insts);
+    for (uint32_t f = 0; f < s->n_funcs; f++)
+        if (f && p->channel[f].segment) mg_at_exits(p, f, leave, NULL);
+    mg_at_exits(p, 0, leave, p); /* `exit` in any function, too */
+    for (uint32_t i = 0; i < n; i++) {
+        const struct mg_node *node = &p->all->m->nodes.at[insts[i].node];
+        struct mg_call call;
+        if (!p->channel[insts[i].func_ix].segment || mg_node_form(p->all->m, node)->op != MG_OP_call) continue;
+        mg_call_read(p->all->m, insts[i].node, &call);
+        bool calls_ours = call.indirect || (call.func && mg_func_body(p->all->m, call.func));
+        if (calls_ours) leave(mg_at_before(p, insts[i].node), NULL); /* the callee writes, or ends the lane */
+    }
+}

@@ -1,0 +1,376 @@
+/* Frames: see frame.h. The lowest lane of a group writes, under guards; all lanes of the group go the same way, since what
+ * branches depends on a vote. Where records are staged, each warp has some in shared memory: how many, how many of its lanes
+ * have not left yet, then the records. */
+#include "record/frame.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "patch/priv.h"
+
+#define R(r) mg_o_reg(r)
+#define I(n) mg_o_imm(n)
+#define P(...) MG_PURE(at, __VA_ARGS__)
+#define IF(p, ...) MG_GUARDED(at, (p), __VA_ARGS__)
+#define HEAD(part, field) mg_o_addr_reg((part), (int64_t)offsetof(struct mg_frame_head, field))
+#define RECORD(to, field) mg_o_addr_reg((to), (int64_t)(sizeof(struct mg_frame_head) + offsetof(struct mg_frame_record, field)))
+
+enum { STAGE_COUNT = 0, STAGE_LIVE = 4, STAGE_HEAD = 8, STAGE_CLOCK = STAGE_HEAD, STAGE_LANES = STAGE_HEAD + 8, STAGE_WHAT = STAGE_HEAD + 16, STAGED_BYTES = 24 };
+#define STAGE(at) mg_o_addr_reg(f->stage, (at))
+
+/* ---- shape ------------------------------------------------------------------------------------------------- */
+
+enum { HEAD_WORDS = MG_FRAME_HEAD_WORDS, RECORD_WORDS = MG_FRAME_RECORD_WORDS };
+
+/* The largest power of two that leaves each part `least`. */
+static uint32_t parts_of(uint64_t all, uint32_t least)
+{
+    uint32_t n = 1;
+    while (2 * n <= MG_FRAME_MOST_PARTS && all / (2 * n) >= least) n *= 2;
+    return n;
+}
+
+uint32_t mg_frame_words(uint64_t records)
+{
+    uint32_t n = parts_of(records, MG_FRAME_LEAST_RECORDS);
+    return n * (HEAD_WORDS + (uint32_t)((records + n - 1) / n) * RECORD_WORDS);
+}
+
+struct mg_frame_shape mg_frame_shape(uint32_t n_words)
+{
+    uint32_t n = parts_of(n_words, HEAD_WORDS + MG_FRAME_LEAST_RECORDS * RECORD_WORDS), stride = n_words / n;
+    return (struct mg_frame_shape){.parts = n, .stride = stride, .room = stride < HEAD_WORDS ? 0 : (stride - HEAD_WORDS) / RECORD_WORDS};
+}
+
+void mg_frame_reserve(struct mg_patch *p, uint32_t records)
+{
+    p->region->n_frame = mg_frame_words(records);
+    mg_patch_list(p, p->region->n_frame);
+}
+
+static mg_id t64(struct mg_code_at *at) { return mg_code_temp(at, MG_TYPE_b64); }
+static mg_id t32(struct mg_code_at *at) { return mg_code_temp(at, MG_TYPE_b32); }
+static mg_id tp(struct mg_code_at *at) { return mg_code_temp(at, MG_TYPE_pred); }
+
+void mg_frame_begin(struct mg_frame_code *f, struct mg_patch *p, uint32_t records, uint32_t staged)
+{
+    *f = (struct mg_frame_code){.p = p, .shape = mg_frame_shape(mg_frame_words(records)), .staged = staged};
+    if (staged && mg_patch_sites(p)->n_funcs == 1) f->stage = mg_patch_warp_bytes(p, (STAGE_HEAD + staged * STAGED_BYTES + 15) / 16 * 16);
+    if (!f->stage) return;
+    struct mg_code_at *at = mg_at_entry(p, 0);
+    mg_id n = mg_value_n_active(at);
+    mg_code_push_guard(at, mg_value_leader(at), false);
+    MG_CODE(at, "st.shared.u32", STAGE(STAGE_COUNT), I(0));
+    MG_CODE(at, "st.shared.u32", STAGE(STAGE_LIVE), R(n));
+    mg_code_pop_guard(at);
+}
+
+/* ---- places: for the lane where `who` is true, one of `mask` at most; all of these go through it ---------------- */
+
+struct place {
+    mg_id list, ix /* b32: of the multiprocessor's part */, own /* its address */, less, next, status; /* what its header says */
+    mg_id on, fresh, in;  /* preds: not switched off; and nobody has found the part full; there is room: */
+    mg_id part, slot;
+};
+
+static mg_id any_of(struct mg_code_at *at, mg_id mask, mg_id p)
+{
+    mg_id r = tp(at);
+    if (at->p->all->ballot) P("vote.any.pred", R(r), R(p));
+    else P("vote.sync.any.pred", R(r), R(p), R(mask));
+    return r;
+}
+static mg_id ballot_of(struct mg_code_at *at, mg_id mask, mg_id p)
+{
+    mg_id r = t32(at);
+    if (at->p->all->ballot) P("vote.ballot.b32", R(r), R(p));
+    else P("vote.sync.ballot.b32", R(r), R(p), R(mask));
+    return r;
+}
+static void unless(struct mg_code_at *at, mg_id p, mg_id label) { mg_code_emit(at, p, true, "bra", (const struct mg_opnd[]){mg_o_label(label)}, 1); }
+
+/* The part so many behind the multiprocessor's. */
+static void part_behind(const struct mg_frame_code *f, struct mg_code_at *at, const struct place *x, mg_id behind, mg_id part)
+{
+    mg_id k = t32(at);
+    P("add.u32", R(k), R(x->ix), R(behind));
+    P("and.b32", R(k), R(k), I(f->shape.parts - 1));
+    P("mad.wide.u32", R(part), R(k), I(8 * (int64_t)f->shape.stride), R(x->list));
+}
+
+/* The part of the lane's multiprocessor; `on`: who is there, and the host has not switched it off. */
+static struct place find_part(const struct mg_frame_code *f, struct mg_code_at *at, mg_id who)
+{
+    struct place x = {.list = mg_value_list(at), .ix = t32(at), .own = mg_value_list(at), .less = t32(at), .next = t32(at), .status = t32(at),
+                      .on = tp(at), .fresh = tp(at), .in = tp(at), .part = t64(at), .slot = t64(at)};
+    mg_id off = t32(at), zero = t32(at);
+    if (f->shape.parts > 1) {
+        x.own = t64(at);
+        P("mov.u32", R(zero), I(0));
+        P("mov.u32", R(x.ix), R(mg_value_sm(at)));
+        part_behind(f, at, &x, zero, x.own);
+    }
+    P("mov.u32", R(off), I(1));
+    P("mov.u64", R(x.slot), I(0));
+    P("mov.u64", R(x.part), R(x.own));
+    IF(who, "ld.volatile.global.v4.u32", mg_code_vec(at, (const mg_id[]){off, x.less, x.next, x.status}, 4), HEAD(x.own, off));
+    P("setp.eq.and.u32", R(x.on), R(off), I(0), R(who));
+    P("setp.eq.and.u32", R(x.fresh), R(x.next), I(0), R(x.on));
+    return x;
+}
+
+/* Is the place in the part? */
+static void ask_room(const struct mg_frame_code *f, struct mg_code_at *at, mg_id slot, mg_id less, mg_id who, mg_id in)
+{
+    mg_id end = t64(at);
+    P("cvt.u64.u32", R(end), R(less));
+    P("add.u64", R(end), R(end), R(slot));
+    P("setp.lt.and.u64", R(in), R(end), I((int64_t)f->shape.room), R(who));
+}
+
+/* Whose part is full looks for room in others, each lane of the group into one, and leaves behind how far it had to go.
+ * Two groups of a warp may go through this together, and a vote is then of both: what it says is taken for a hint, and a
+ * group goes on until its own record has a place or there is none. */
+static void look_elsewhere(const struct mg_frame_code *f, struct mg_code_at *at, const struct place *x, mg_id mask, mg_id full)
+{
+    const uint32_t parts = f->shape.parts;
+    mg_id off = t32(at), less = t32(at), was = t32(at), next = t32(at), status = t32(at), rank = t32(at), n = t32(at), k = t32(at), behind = t32(at), bits = t32(at), other = t64(at), slot = t64(at);
+    mg_id seeks = tp(at), some = tp(at), got = tp(at), need = tp(at), at_next = t32(at), again = mg_code_label(at), out = mg_code_label(at);
+    P("ld.volatile.global.v4.u32", mg_code_vec(at, (const mg_id[]){off, less, was, status}, 4), HEAD(x->own, off));
+    P("max.u32", R(next), R(was), I(1));
+    P("and.b32", R(rank), R(mg_value_lt(at)), R(mask));
+    P("popc.b32", R(rank), R(rank));
+    P("popc.b32", R(n), R(mask));
+    P("mov.u32", R(at_next), I(parts));
+    P("mov.pred", R(need), R(full));
+    mg_code_place(at, again);
+    P("add.u32", R(behind), R(next), R(rank));
+    P("setp.lt.u32", R(seeks), R(behind), I(parts));
+    unless(at, any_of(at, mask, seeks), out);
+    part_behind(f, at, x, behind, other);
+    P("mov.u64", R(slot), I(0));
+    IF(seeks, "ld.volatile.global.u64", R(slot), HEAD(other, fill));
+    ask_room(f, at, slot, less, seeks, some);
+    mg_id found = ballot_of(at, mask, some);
+    P("and.b32", R(bits), R(found), R(mask));
+    P("setp.eq.u32", R(some), R(bits), I(0));
+    IF(some, "add.u32", R(next), R(next), R(n));
+    IF(some, "bra", mg_o_label(again));
+    P("sub.u32", R(k), R(bits), I(1)); /* the lanes below the first that found room */
+    P("not.b32", R(bits), R(bits));
+    P("and.b32", R(bits), R(bits), R(k));
+    P("and.b32", R(bits), R(bits), R(mask));
+    P("popc.b32", R(bits), R(bits));
+    P("add.u32", R(next), R(next), R(bits));
+    part_behind(f, at, x, next, other);
+    P("mov.u64", R(slot), I(0));
+    IF(need, "atom.global.add.u64", R(slot), HEAD(other, fill), I(1));
+    ask_room(f, at, slot, less, need, got);
+    IF(got, "mov.u32", R(at_next), R(next));
+    IF(got, "mov.u64", R(x->part), R(other));
+    IF(got, "mov.u64", R(x->slot), R(slot));
+    P("or.pred", R(x->in), R(x->in), R(got));
+    P("not.pred", R(got), R(got));
+    P("and.pred", R(need), R(need), R(got));
+    unless(at, any_of(at, mask, need), out);
+    P("add.u32", R(next), R(next), I(1));
+    P("bra", mg_o_label(again));
+    mg_code_place(at, out);
+    P("setp.ne.and.u32", R(got), R(at_next), R(was), R(full));
+    IF(got, "st.volatile.global.u32", HEAD(x->own, next), R(at_next));
+}
+
+/* The place x->slot of the own part, or another where that is full; who finds none counts itself as lost. */
+static void find_room(const struct mg_frame_code *f, struct mg_code_at *at, const struct place *x, mg_id mask)
+{
+    mg_id full = tp(at), p = tp(at), skip = mg_code_label(at);
+    ask_room(f, at, x->slot, x->less, x->fresh, x->in);
+    P("not.pred", R(full), R(x->in));
+    P("and.pred", R(full), R(full), R(x->on));
+    unless(at, any_of(at, mask, full), skip);
+    if (f->shape.parts > 1) {
+        look_elsewhere(f, at, x, mask, full);
+        P("not.pred", R(p), R(x->in));
+        P("and.pred", R(full), R(full), R(p));
+    } else {
+        mg_id one = t32(at);
+        P("mov.u32", R(one), I(1));
+        P("and.pred", R(p), R(full), R(x->fresh));
+        IF(p, "st.volatile.global.u32", HEAD(x->own, next), R(one));
+    }
+    IF(full, "red.global.add.u64", HEAD(x->own, lost), I(1));
+    P("setp.ne.and.u32", R(p), R(x->status), I(MG_FRAME_FULL), R(full));
+    IF(p, "red.global.max.u32", HEAD(x->own, status), I(MG_FRAME_FULL));
+    mg_code_place(at, skip);
+    P("setp.eq.and.u64", R(p), R(x->slot), I(0), R(x->in));
+    IF(p, "red.global.max.u32", HEAD(x->part, status), I(MG_FRAME_WRITTEN));
+}
+
+/* Where the record goes, less the header. */
+static mg_id record_at(struct mg_code_at *at, const struct place *x)
+{
+    mg_id to = t64(at);
+    P("shl.b64", R(to), R(x->slot), I(5));
+    P("add.u64", R(to), R(to), R(x->part));
+    return to;
+}
+
+/* ---- records of one lane ---------------------------------------------------------------------------------------- */
+
+static mg_id where_of(struct mg_code_at *at)
+{
+    mg_id warp = t64(at), where = t64(at);
+    P("cvt.u64.u32", R(warp), R(mg_value_warp(at)));
+    P("shl.b64", R(where), R(mg_value_cta(at)), I(5));
+    P("or.b64", R(where), R(where), R(warp));
+    P("or.b64", R(where), R(where), I(INT64_MIN));
+    return where;
+}
+
+static mg_id lanes_of(struct mg_code_at *at, mg_id mask)
+{
+    mg_id lanes = t64(at), sm = t64(at);
+    P("cvt.u64.u32", R(sm), R(mg_value_sm(at)));
+    P("shl.b64", R(sm), R(sm), I(32));
+    P("cvt.u64.u32", R(lanes), R(mask));
+    P("or.b64", R(lanes), R(lanes), R(sm));
+    return lanes;
+}
+
+static mg_id clock_of(struct mg_code_at *at)
+{
+    mg_id clock = t64(at);
+    P("max.u64", R(clock), R(mg_value_clock(at)), I(1));
+    return clock;
+}
+
+static void write_now(const struct mg_frame_code *f, struct mg_code_at *at, mg_id who, mg_id mask, mg_id lanes, uint32_t what, mg_id early)
+{
+    struct place x = find_part(f, at, who);
+    IF(x.fresh, "atom.global.add.u64", R(x.slot), HEAD(x.own, fill), I(1));
+    find_room(f, at, &x, mask);
+    mg_id to = record_at(at, &x), code = t64(at);
+    P("mov.u64", R(code), I(what));
+    IF(x.in, "st.global.v2.u64", RECORD(to, lanes), mg_code_pair(at, lanes, code));
+    IF(x.in, "st.global.v2.u64", RECORD(to, clock), mg_code_pair(at, early ? early : clock_of(at), where_of(at)));
+}
+
+/* ---- staged ------------------------------------------------------------------------------------------------ */
+
+/* What finds no room in shared memory is written at once. */
+static void stage(const struct mg_frame_code *f, struct mg_code_at *at, mg_id lead, mg_id mask, mg_id lanes, uint32_t what, mg_id early)
+{
+    mg_id ix = t32(at), to = t32(at), in = tp(at), over = tp(at), skip = mg_code_label(at);
+    P("mov.u32", R(ix), I(0));
+    IF(lead, "atom.shared.add.u32", R(ix), STAGE(STAGE_COUNT), I(1));
+    P("setp.lt.and.u32", R(in), R(ix), I(f->staged), R(lead));
+    P("setp.ge.and.u32", R(over), R(ix), I(f->staged), R(lead));
+    P("mad.lo.u32", R(to), R(ix), I(STAGED_BYTES), R(f->stage));
+    IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_LANES), R(lanes));
+    IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_WHAT), I(what));
+    IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_CLOCK), R(early ? early : clock_of(at)));
+    unless(at, any_of(at, mask, over), skip);
+    write_now(f, at, over, mask, lanes, what, early);
+    mg_code_place(at, skip);
+}
+
+/* Lanes leave: the last of the warp takes what is staged into the frame. */
+static void leave(struct mg_code_at *at, void *user)
+{
+    const struct mg_frame_code *f = user;
+    mg_id n = mg_value_n_active(at), less = t32(at), old = t32(at), count = mg_code_reg(at, MG_TYPE_b32), from = mg_code_reg(at, MG_TYPE_b32);
+    mg_id last = tp(at), none = tp(at), more = tp(at), mask = t32(at), again = mg_code_label(at), out = mg_code_label(at), word[3] = {t64(at), t64(at), t64(at)};
+    mg_code_push_guard(at, mg_value_leader(at), false);
+    mg_id lead = mg_at_guard(at)->pred;
+    mg_code_pop_guard(at);
+    P("neg.s32", R(less), R(n));
+    P("mov.u32", R(old), I(0));
+    P("mov.u32", R(count), I(0));
+    IF(lead, "atom.shared.add.u32", R(old), STAGE(STAGE_LIVE), R(less));
+    P("setp.eq.and.u32", R(last), R(old), R(n), R(lead));
+    IF(last, "ld.volatile.shared.u32", R(count), STAGE(STAGE_COUNT));
+    P("min.u32", R(count), R(count), I(f->staged));
+    P("setp.eq.u32", R(none), R(count), I(0));
+    IF(none, "bra", mg_o_label(out));
+    P("mov.u32", R(mask), I(1)); /* one lane from here on */
+    P("shl.b32", R(mask), R(mask), R(mg_value_lane(at)));
+    struct place x = find_part(f, at, last);
+    P("cvt.u64.u32", R(word[0]), R(count));
+    IF(x.fresh, "atom.global.add.u64", R(x.slot), HEAD(x.own, fill), R(word[0]));
+    P("mov.u32", R(from), R(f->stage));
+    mg_id slot = mg_code_reg(at, MG_TYPE_b64);
+    P("mov.u64", R(slot), R(x.slot));
+    mg_code_place(at, again);
+    P("mov.u64", R(x.part), R(x.own));
+    P("mov.u64", R(x.slot), R(slot));
+    find_room(f, at, &x, mask);
+    mg_id to = record_at(at, &x);
+    static const int field[3] = {STAGE_CLOCK, STAGE_LANES, STAGE_WHAT};
+    for (int i = 0; i < 3; i++) P("ld.volatile.shared.u64", R(word[i]), mg_o_addr_reg(from, field[i]));
+    IF(x.in, "st.global.v2.u64", RECORD(to, lanes), mg_code_pair(at, word[1], word[2]));
+    IF(x.in, "st.global.v2.u64", RECORD(to, clock), mg_code_pair(at, word[0], where_of(at)));
+    P("add.u64", R(slot), R(slot), I(1));
+    P("add.u32", R(from), R(from), I(STAGED_BYTES));
+    P("sub.u32", R(count), R(count), I(1));
+    P("setp.ne.u32", R(more), R(count), I(0));
+    IF(more, "bra", mg_o_label(again));
+    mg_code_place(at, out);
+}
+
+/* ---- records ------------------------------------------------------------------------------------------------ */
+
+void mg_frame_write(struct mg_frame_code *f, struct mg_code_at *at, uint32_t what, bool late)
+{
+    const struct mg_code_guard g = *mg_at_guard(at);
+    mg_id mask = mg_value_active(at), lead = mg_value_leader(at), early = late ? 0 : clock_of(at), out = mg_code_label(at);
+    if (g.pred) mg_code_emit(at, g.pred, !g.is_not, "bra", (const struct mg_opnd[]){mg_o_label(out)}, 1);
+    mg_id lanes = lanes_of(at, mask);
+    if (f->stage) stage(f, at, lead, mask, lanes, what, early);
+    else write_now(f, at, lead, mask, lanes, what, early);
+    mg_code_place(at, out);
+}
+
+void mg_frame_end(struct mg_frame_code *f)
+{
+    if (f->stage) mg_at_exits(f->p, 0, leave, f);
+}
+
+/* ---- on the host ------------------------------------------------------------------------------------------------- */
+
+static const struct mg_frame_head *head_of(const uint64_t *list, const struct mg_frame_shape *s, uint32_t part)
+{
+    return (const void *)(list + (size_t)part * s->stride);
+}
+static uint64_t filled(const struct mg_frame_head *h, const struct mg_frame_shape *s) { return MG_MIN(__atomic_load_n(&h->fill, __ATOMIC_RELAXED), s->room); }
+
+struct mg_frame_head mg_frame_sums(const uint64_t *list, uint32_t n)
+{
+    const struct mg_frame_shape s = mg_frame_shape(n);
+    struct mg_frame_head all = {.off = head_of(list, &s, 0)->off, .less = head_of(list, &s, 0)->less};
+    for (uint32_t k = 0; k < s.parts; k++) {
+        const struct mg_frame_head *h = head_of(list, &s, k);
+        all.status = MG_MAX(all.status, h->status);
+        all.fill += filled(h, &s);
+        all.lost += h->lost;
+    }
+    return all;
+}
+
+uint64_t mg_frame_read(const uint64_t *list, uint32_t n, const uint64_t *before, struct mg_frame_record **out)
+{
+    const struct mg_frame_shape s = mg_frame_shape(n);
+    const uint64_t most = s.room * s.parts;
+    uint64_t whole = 0;
+    *out = most ? malloc(most * sizeof **out) : NULL;
+    for (uint32_t k = 0; *out && k < s.parts; k++) {
+        const struct mg_frame_head *h = head_of(list, &s, k);
+        const struct mg_frame_record *r = (const void *)(h + 1);
+        uint64_t end = filled(h, &s);
+        for (uint64_t i = before ? filled(head_of(before, &s, k), &s) : 0; i < end; i++) {
+            struct mg_frame_record one = r[i];
+            if (one.clock && one.where && one.lanes && one.what) (*out)[whole++] = one; /* else it is being written, or the program wrote here */
+        }
+    }
+    return whole;
+}

@@ -1,0 +1,56 @@
+/* Frames: memory of one launch into which its kernel writes records while it runs, and which the host may
+ * read and switch off meanwhile (TAUcuda's TDU, seed taucuda 4.2). A frame is the list of a launch
+ * (mg_patch_list), in parts of the same size: a header that both sides read and write, then records. A multiprocessor
+ * writes into a part of its own, or of its own and few others, by one addition to that part's header, so that places
+ * are not all taken from one word; into others when that one is full. It is bounded: what finds no room in any is counted.
+ * Nothing waits, and nothing but these additions orders the records: a warp's are in the order of their clocks.
+ *
+ * Here: the code that writes, and reading. What an event is: event.h. */
+#ifndef MG_RECORD_FRAME_H
+#define MG_RECORD_FRAME_H
+
+#include "patch/patch.h"
+
+struct mg_frame_head { /* of a part: a line of memory; kernels read the first four at once */
+    uint32_t off;    /* the host's: not 0 stops the kernel from writing, at once */
+    uint32_t less;   /* the host's: records fewer than there is room for */
+    uint32_t next;   /* the kernel's: so many parts from this one on are full; all of them: nobody looks any more */
+    uint32_t status; /* the kernel's: enum mg_frame_status */
+    uint64_t fill;   /* the kernel's: records asked for here, with some that found no room */
+    uint64_t lost;   /* the kernel's: records that found none in any part, by the part of their multiprocessor */
+    uint64_t unused[12];
+};
+enum mg_frame_status { MG_FRAME_NEW, MG_FRAME_WRITTEN, MG_FRAME_FULL };
+struct mg_frame_record { /* no word of one that is written is 0 */
+    uint64_t clock;
+    uint64_t where; /* 63: 1, 62..5: CTA, 4..0: warp in it */
+    uint64_t lanes; /* 63..32: multiprocessor, 31..0: lanes that came together */
+    uint64_t what;  /* the tool's, not 0 */
+};
+enum { MG_FRAME_HEAD_WORDS = sizeof(struct mg_frame_head) / 8, MG_FRAME_RECORD_WORDS = sizeof(struct mg_frame_record) / 8, MG_FRAME_MOST_PARTS = 128, MG_FRAME_LEAST_RECORDS = 128 /* in one of several parts */ };
+_Static_assert(!offsetof(struct mg_frame_head, off) && sizeof(struct mg_frame_head) == 128 && sizeof(struct mg_frame_record) == 32, "kernels know these sizes");
+uint32_t mg_frame_words(uint64_t records);
+struct mg_frame_shape { uint32_t parts, stride /* words */; uint64_t room; /* records in a part */ };
+struct mg_frame_shape mg_frame_shape(uint32_t n_words); /* of a frame of so many */
+static inline uint64_t mg_frame_cta(const struct mg_frame_record *r) { return r->where << 1 >> 6; }
+static inline uint32_t mg_frame_warp(const struct mg_frame_record *r) { return (uint32_t)(r->where & 31); }
+static inline uint32_t mg_frame_sm(const struct mg_frame_record *r) { return (uint32_t)(r->lanes >> 32); }
+
+/* In analyze: room for so many records. */
+void mg_frame_reserve(struct mg_patch *p, uint32_t records);
+/* In instrument. staged: so many of a warp's first records wait in shared memory until it leaves, where the kernel leaves room
+ * there and calls no function. Such a launch tells of them, and takes notice of `off`, when a warp leaves; a warp's records
+ * are in the order of their clocks. */
+struct mg_frame_code { struct mg_patch *p; struct mg_frame_shape shape; uint32_t staged; mg_id stage; };
+void mg_frame_begin(struct mg_frame_code *f, struct mg_patch *p, uint32_t records, uint32_t staged); /* before any record */
+/* One record of the lanes here, with the clock as late as can be, or as early (late: of a beginning). */
+void mg_frame_write(struct mg_frame_code *f, struct mg_code_at *at, uint32_t what, bool late);
+void mg_frame_end(struct mg_frame_code *f); /* behind all of them */
+
+/* What the headers in a list of n words say together: off is the first's, status the highest, fill without those that found no room. */
+struct mg_frame_head mg_frame_sums(const uint64_t *list, uint32_t n);
+/* The records in it that are whole, without those that it had when it was `before` (NULL: none). Returns how many; owner of
+ * *out: the caller, free. */
+uint64_t mg_frame_read(const uint64_t *list, uint32_t n, const uint64_t *before, struct mg_frame_record **out);
+
+#endif

@@ -1,0 +1,375 @@
+/* lanes: how many lanes of a warp are active where (channel utilisation), and which branches split warps.
+ *
+ *   block    lanes of its entries by active lanes, those of partial warps only (lanes.h); which blocks have to
+ *            look: tool/lanes/plan.h
+ *   branch   taken       threads that took it, where thread entries do not tell: a register of each thread
+ *            divergent   warp executions in which some active lanes took it and some did not, where no block tells
+ *
+ *   guard    with guards=on, lanes of executions by how many had a true guard: the first instruction of a block under
+ *            each guard, branches left out
+ *
+ * From cells to figures: tool/lanes/report.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool/lanes/lanes.h"
+#include "tool/lanes/plan.h"
+#include "tool/tool.h"
+
+enum { bins = MG_LANES_BINS, FEW = 6 /* blocks that ask, outside of loops: setting up words near the threads takes as long */ };
+
+static const struct mg_tool_opt lanes_opts[] = {
+    {"branches", "on", "the branch table (on|off)"},
+    {"guards", "off", "lanes whose guard is true, too, as a distribution (on|off)"},
+    {"sample", "1", "count one of so many launches of a kernel, drawn at random, and estimate the others, with a bound"},
+    {0},
+};
+static const struct mg_field lanes_fields[] = {
+    {"branches", MG_FIELD_FLAG, offsetof(struct mg_lanes_opts, branches), 0, 0, NULL},
+    {"guards", MG_FIELD_FLAG, offsetof(struct mg_lanes_opts, guards), 0, 0, NULL},
+    {"sample", MG_FIELD_NUMBER, offsetof(struct mg_lanes_opts, sample), 1, 1 << 20, NULL},
+    {0},
+};
+
+static enum mg_err lanes_configure(const char *args, void **conf, struct mg_diag *d)
+{
+    const struct mg_lanes_opts defaults = {.branches = true, .sample = 1};
+    return mg_fields_parse("lanes", lanes_fields, &defaults, sizeof defaults, args, conf, d);
+}
+
+static uint32_t lanes_one_of(const void *conf)
+{
+    return (uint32_t)((const struct mg_lanes_opts *)conf)->sample;
+}
+
+/* ---- instrument ---------------------------------------------------------------------------------------- */
+
+struct run { /* of one kernel */
+    struct mg_patch *p;
+    const struct mg_sites *s;
+    uint32_t *preds;
+    struct mg_lanes_plan **plans; /* by func_ix */
+    mg_id *masks;                 /* by dense id: register with the lanes that entered the block last; 0: none needs it */
+    mg_id *rounds;                /* by dense id, of loops that count runs: how often these lanes did so in a row, less what is counted (a double); 0: none */
+    mg_id here, partial;          /* at the kernel's entry: its lanes; predicate: its warp had not all. 0: not asked */
+};
+
+static void jump(struct mg_code_at *at, mg_id p, bool negated, mg_id to)
+{
+    mg_code_push_guard(at, p, negated);
+    MG_CODE(at, "bra.uni", mg_o_label(to));
+    mg_code_pop_guard(at);
+}
+
+static mg_id is_partial(struct mg_code_at *at, mg_id mask)
+{
+    mg_id p = mg_code_temp(at, MG_TYPE_pred);
+    MG_CODE(at, "setp.ne.u32", mg_o_reg(p), mg_o_reg(mask), mg_o_imm(0xffffffff));
+    return p;
+}
+
+static mg_id lanes_at_entry(struct run *r)
+{
+    struct mg_code_at *entry = mg_at_entry(r->p, 0);
+    if (r->here) return r->here;
+    r->here = mg_code_reg(entry, MG_TYPE_b32);
+    MG_CODE(entry, "mov.b32", mg_o_reg(r->here), mg_o_reg(mg_value_own(entry)));
+    return r->here;
+}
+
+/* Are the warps of the kernel's entry whole? Asked once. */
+static mg_id is_partial_at_entry(struct run *r)
+{
+    struct mg_code_at *entry = mg_at_entry(r->p, 0);
+    if (r->partial) return r->partial;
+    r->partial = mg_code_reg(entry, MG_TYPE_pred);
+    MG_CODE(entry, "mov.pred", mg_o_reg(r->partial), mg_o_reg(is_partial(entry, lanes_at_entry(r))));
+    return r->partial;
+}
+
+/* of: a block, MG_NO_BLOCK: the kernel's entry. */
+static mg_id mask_of(struct run *r, uint32_t func_ix, uint32_t of)
+{
+    return of == MG_NO_BLOCK ? lanes_at_entry(r) : r->masks[r->s->first_block[func_ix] + of];
+}
+
+static const struct mg_lanes_block *plan_of(const struct run *r, uint32_t func_ix, uint32_t block) { return &r->plans[func_ix]->blocks[block]; }
+
+static uint32_t leader_of(const struct run *r, uint32_t func_ix, uint32_t of)
+{
+    return plan_of(r, func_ix, of)->ask == MG_LANES_ENTRY ? MG_NO_BLOCK : of;
+}
+
+/* Registers for the lanes of blocks with which others are compared. */
+static void keep_mask(struct run *r, uint32_t func_ix, uint32_t of)
+{
+    if (of == MG_NO_BLOCK) return;
+    uint32_t id = r->s->first_block[func_ix] + of;
+    if (!r->masks[id]) r->masks[id] = mg_code_reg(mg_at_block(r->p, id), MG_TYPE_b32);
+}
+
+static void keep_masks(struct run *r, uint32_t func_ix)
+{
+    const struct mg_lanes_plan *l = r->plans[func_ix];
+    for (uint32_t b = 0; b < l->n_blocks; b++) {
+        const struct mg_lanes_block *x = &l->blocks[b];
+        if (x->ask == MG_LANES_FOLLOWS) keep_mask(r, func_ix, leader_of(r, func_ix, x->of));
+        if (x->tells != MG_NO_BLOCK) keep_mask(r, func_ix, l->blocks[x->tells].mask);
+    }
+}
+
+static mg_id n_lanes(struct mg_code_at *at, mg_id mask)
+{
+    mg_id n = mg_code_temp(at, MG_TYPE_b32);
+    MG_CODE(at, "popc.b32", mg_o_reg(n), mg_o_reg(mask));
+    return n;
+}
+
+/* For later, in a register of the block's own (0: nobody asks). What activemask told must not be kept, nor counted by: what is made of
+ * it ptxas takes for equal in all lanes that run together, also where groups have met since, and then adds up one lane's for all. */
+static void keep(struct mg_code_at *at, mg_id own, struct mg_opnd lanes)
+{
+    if (own) MG_CODE(at, "mov.b32", mg_o_reg(own), lanes);
+}
+
+/* A partial warp's lanes are counted. Where the block tells of a branch, in the second half when it has just been split. */
+static void count_asked(struct run *r, const struct mg_site_block *b, const struct mg_lanes_block *x, struct mg_code_at *at, uint32_t cell, mg_id own)
+{
+    mg_id all = mg_value_active(at), done = mg_code_label(at), partial = is_partial(at, all);
+    jump(at, partial, true, done);
+    mg_id here = mg_value_own_of(at, all), k = n_lanes(at, here);
+    if (x->tells != MG_NO_BLOCK) {
+        mg_id before = mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask), split = mg_code_temp(at, MG_TYPE_pred), half = mg_code_temp(at, MG_TYPE_b32);
+        MG_CODE(at, "setp.ne.u32", mg_o_reg(split), mg_o_reg(here), mg_o_reg(before));
+        if (x->enters != MG_NO_BLOCK) MG_CODE(at, "setp.ne.and.u32", mg_o_reg(split), mg_o_reg(before), mg_o_imm(0), mg_o_reg(split));
+        MG_CODE(at, "selp.b32", mg_o_reg(half), mg_o_imm(bins), mg_o_imm(0), mg_o_reg(split));
+        MG_CODE(at, "add.u32", mg_o_reg(k), mg_o_reg(k), mg_o_reg(half));
+        mg_count_lanes(at, cell, 2 * bins, k, here, true);
+    } else {
+        mg_count_lanes(at, cell, bins, k, here, true);
+    }
+    keep(at, own, mg_o_reg(here));
+    mg_code_place(at, done);
+    mg_code_push_guard(at, partial, true);
+    keep(at, own, mg_o_imm(-1));
+    mg_code_pop_guard(at);
+}
+
+static struct mg_opnd real(double v)
+{
+    struct mg_opnd o = {.kind = MG_OPND_f64};
+    memcpy(&o.val, &v, sizeof v);
+    return o;
+}
+
+/* A loop by itself: lanes seldom change from round to round, so that rounds with the same ones are counted in a register. Where they change,
+ * and where they leave the loop, the lowest of those that there were counts their rounds. The round that a split begins with goes into the
+ * second half at once. */
+static void count_runs(struct run *r, uint32_t id, struct mg_code_at *at, uint32_t cell, mg_id own)
+{
+    mg_id *rounds = &r->rounds[id], done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred), split = mg_code_temp(at, MG_TYPE_pred), k = mg_code_temp(at, MG_TYPE_b32);
+    const struct mg_site_block *b = &r->s->blocks[id];
+    struct mg_code_at *entry = mg_at_entry(r->p, b->func_ix);
+    *rounds = mg_code_reg(at, MG_TYPE_b64);
+    MG_CODE(entry, "mov.f64", mg_o_reg(*rounds), real(0));
+    mg_id all = mg_value_active(at);
+    MG_CODE(at, "add.f64", mg_o_reg(*rounds), mg_o_reg(*rounds), real(1));
+    MG_CODE(at, "setp.eq.u32", mg_o_reg(as_one), mg_o_reg(all), mg_o_reg(own));
+    MG_CODE(at, "vote.sync.all.pred", mg_o_reg(as_one), mg_o_reg(as_one), mg_o_reg(all));
+    jump(at, as_one, false, done);
+    mg_id here = mg_value_own_of(at, all);
+    MG_CODE(at, "add.f64", mg_o_reg(*rounds), mg_o_reg(*rounds), real(-1));
+    mg_count_run(at, cell, own, *rounds);
+    MG_CODE(at, "setp.ne.u32", mg_o_reg(split), mg_o_reg(own), mg_o_imm(0));
+    MG_CODE(at, "popc.b32", mg_o_reg(k), mg_o_reg(here));
+    mg_code_push_guard(at, split, false);
+    mg_count_lanes(at, cell + bins, bins, k, here, false);
+    mg_code_pop_guard(at);
+    MG_CODE(at, "selp.f64", mg_o_reg(*rounds), real(0), real(1), mg_o_reg(split));
+    MG_CODE(at, "mov.b32", mg_o_reg(own), mg_o_reg(here));
+    mg_code_place(at, done);
+    for (uint32_t i = 0; i < b->n_succs; i++) {
+        struct mg_code_at *out = b->succs[i] != id ? mg_at_edge(r->p, id, i) : NULL;
+        if (!out) continue;
+        mg_count_run(out, cell, own, *rounds);
+        MG_CODE(out, "mov.f64", mg_o_reg(*rounds), real(0));
+    }
+}
+
+/* The lanes here are counted, and those of the block that it follows are taken off by the lowest of them: only where not
+ * all lanes here were there together. */
+static void count_difference(struct mg_code_at *at, uint32_t cell, mg_id own, mg_id there)
+{
+    mg_id done = mg_code_label(at), as_one = mg_code_temp(at, MG_TYPE_pred), below = mg_code_temp(at, MG_TYPE_b32);
+    keep(at, own, mg_o_reg(there));
+    MG_CODE(at, "setp.eq.u32", mg_o_reg(as_one), mg_o_reg(mg_value_active(at)), mg_o_reg(there));
+    MG_CODE(at, "vote.sync.all.pred", mg_o_reg(as_one), mg_o_reg(as_one), mg_o_reg(mg_value_active(at)));
+    jump(at, as_one, false, done);
+    mg_id here = mg_value_own(at);
+    keep(at, own, mg_o_reg(here));
+    mg_count_lanes(at, cell, bins, n_lanes(at, here), here, false);
+    mg_id k = n_lanes(at, there), less = mg_code_temp(at, MG_TYPE_b64);
+    MG_CODE(at, "cvt.u64.u32", mg_o_reg(less), mg_o_reg(k));
+    MG_CODE(at, "neg.s64", mg_o_reg(less), mg_o_reg(less));
+    MG_CODE(at, "mov.u32", mg_o_reg(below), mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    MG_CODE(at, "and.b32", mg_o_reg(below), mg_o_reg(below), mg_o_reg(there));
+    MG_CODE(at, "setp.eq.u32", mg_o_reg(as_one), mg_o_reg(below), mg_o_imm(0));
+    mg_code_push_guard(at, as_one, false);
+    mg_cell_update_at(at, cell, bins, k, mg_o_reg(less), MG_ALONE);
+    mg_code_pop_guard(at);
+    mg_code_place(at, done);
+}
+
+static uint32_t block_site(struct mg_patch *p, uint32_t id, uint32_t n, enum mg_lanes_note kind, uint32_t of)
+{
+    return mg_patch_site(p, MG_SITE_BLOCK, 0, id, n, MG_MERGE_SUM, MG_LN_KINDS * of + kind);
+}
+
+static void count_block(struct run *r, uint32_t id)
+{
+    struct mg_patch *p = r->p;
+    const struct mg_site_block *b = &r->s->blocks[id];
+    const struct mg_lanes_block *x = plan_of(r, b->func_ix, b->block_ix);
+    uint32_t first = r->s->first_block[b->func_ix];
+    if (x->ask == MG_LANES_SAME) {
+        block_site(p, id, 0, MG_LN_SAME, first + x->of);
+        return;
+    }
+    struct mg_code_at *at = x->behind ? mg_at_after(p, x->behind) : mg_at_block(p, id);
+    if (x->ask == MG_LANES_FOLLOWS) {
+        count_difference(at, block_site(p, id, bins, MG_LN_FOLLOWS, first + x->of), r->masks[id], mask_of(r, b->func_ix, leader_of(r, b->func_ix, x->of)));
+    } else if (x->ask == MG_LANES_ENTRY) {
+        uint32_t cell = block_site(p, id, bins, MG_LN_OWN, 0);
+        mg_id done = mg_code_label(at);
+        jump(at, is_partial_at_entry(r), true, done);
+        mg_count_lanes(at, cell, bins, mg_value_n_active(at), mg_value_own(at), false);
+        mg_code_place(at, done);
+    } else {
+        bool tells = x->tells != MG_NO_BLOCK;
+        uint32_t cell = block_site(p, id, tells ? 2 * bins : bins, tells ? MG_LN_TELLS : MG_LN_OWN, tells ? first + x->tells : 0);
+        if (x->runs) count_runs(r, id, at, cell, r->masks[id]);
+        else count_asked(r, b, x, at, cell, r->masks[id]);
+        if (x->enters == MG_NO_BLOCK) return;
+        const struct mg_site_block *q = &r->s->blocks[first + x->enters];
+        for (uint32_t i = 0; i < q->n_succs; i++) {
+            struct mg_code_at *in = q->succs[i] == id ? mg_at_edge(p, first + x->enters, i) : NULL;
+            if (in) MG_CODE(in, "mov.b32", mg_o_reg(mask_of(r, b->func_ix, plan_of(r, b->func_ix, x->tells)->mask)), mg_o_imm(0));
+        }
+    }
+}
+
+static void count_divergence(struct mg_code_at *at, uint32_t cell, mg_id guard)
+{
+    mg_id as_one = mg_code_temp(at, MG_TYPE_pred), done = mg_code_label(at);
+    MG_CODE(at, "vote.sync.uni.pred", mg_o_reg(as_one), mg_o_reg(guard), mg_o_reg(mg_value_active(at)));
+    jump(at, as_one, false, done);
+    mg_id first = mg_code_temp(at, MG_TYPE_b32);
+    MG_CODE(at, "mov.u32", mg_o_reg(first), mg_o_imm(0));
+    mg_tally_add(at, cell + MG_LC_DIVERGENT, 1, first);
+    mg_code_place(at, done);
+}
+
+static void count_branch(struct run *r, const struct mg_patch_inst *i, mg_id guard, bool negated)
+{
+    struct mg_patch *p = r->p;
+    const struct mg_lanes_block *x = plan_of(r, i->func_ix, i->block);
+    uint32_t join = r->plans[i->func_ix]->post->idom[i->block];
+    uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, MG_LC_COUNT, MG_MERGE_SUM, join >= MG_DOM_ROOT ? 0 : r->s->first_block[i->func_ix] + join + 1);
+    struct mg_code_at *at = mg_at_before(p, i->node);
+    struct mg_kit_taken t;
+    if (x->varies && x->told_by == MG_NO_BLOCK) count_divergence(at, cell, guard);
+    if (mg_kit_taken(r->s->blocks, r->preds, r->s->n_blocks, i->id, false, &t)) return;
+    mg_code_push_guard(at, guard, negated);
+    mg_sum_add(at, mg_patch_sum(p, cell + MG_LC_TAKEN), mg_o_imm(1));
+    mg_code_pop_guard(at);
+}
+
+enum { GUARDS = 16 /* of a block known at once: of more, one is counted again */ };
+struct guard { mg_id pred; bool negated; };
+
+static void forget_written(const struct mg_module *m, mg_id node, struct guard *known, uint32_t *n)
+{
+    for (uint32_t i = *n; i-- > 0;)
+        if (mg_kit_writes(m, node, known[i].pred)) known[i] = known[--*n];
+}
+
+static void count_guards(struct run *r, const struct mg_patch_inst *insts, uint32_t n)
+{
+    const struct mg_module *m = mg_patch_module(r->p);
+    struct guard known[GUARDS];
+    uint32_t n_known = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct guard g = {0};
+        uint32_t k = 0;
+        if (i && insts[i].id != insts[i - 1].id) n_known = 0;
+        g.pred = mg_node_guard(m, insts[i].node, &g.negated);
+        while (k < n_known && (known[k].pred != g.pred || known[k].negated != g.negated)) k++;
+        if (g.pred && k == n_known && mg_node_form(m, &m->nodes.at[insts[i].node])->op != MG_OP_bra) {
+            uint32_t cell = mg_patch_site(r->p, MG_SITE_INST, insts[i].node, insts[i].id, bins, MG_MERGE_SUM, 0);
+            struct mg_code_at *at = mg_at_before(r->p, insts[i].node);
+            mg_code_push_guard(at, g.pred, g.negated);
+            mg_count_lanes(at, cell, bins, mg_value_n_active(at), mg_value_own(at), true);
+            mg_code_pop_guard(at);
+            if (n_known < GUARDS) known[n_known++] = g;
+        }
+        forget_written(m, insts[i].node, known, &n_known);
+    }
+}
+
+static enum mg_err lanes_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    (void)conf, (void)d;
+    mg_patch_want_blocks(p, false);
+    return MG_ERR_OK;
+}
+
+static void make_plans(struct run *r)
+{
+    r->plans = mg_arena_array(mg_patch_scratch(r->p), struct mg_lanes_plan *, r->s->n_funcs);
+    r->masks = mg_arena_array(mg_patch_scratch(r->p), mg_id, r->s->n_blocks + 1);
+    r->rounds = mg_arena_array(mg_patch_scratch(r->p), mg_id, r->s->n_blocks + 1);
+    for (uint32_t f = 0; f < r->s->n_funcs; f++) {
+        r->plans[f] = mg_lanes_plan_new(r->p, f);
+        keep_masks(r, f);
+    }
+}
+
+static bool is_busy(const struct run *r)
+{
+    uint32_t asks = 0;
+    for (uint32_t f = 0; f < r->s->n_funcs; f++)
+        for (uint32_t b = 0; b < r->plans[f]->n_blocks; b++)
+            if (plan_of(r, f, b)->ask == MG_LANES_ASKS && !plan_of(r, f, b)->runs && mg_patch_cfg(r->p, f)->reachable[b]) asks += mg_patch_loops(r->p, f)->loop_of[b] == MG_NO_LOOP ? 1 : FEW;
+    return asks >= FEW;
+}
+
+static enum mg_err lanes_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    const struct mg_lanes_opts *c = conf;
+    const struct mg_patch_inst *insts;
+    uint32_t n = mg_patch_insts(p, &insts);
+    struct run r = {.p = p, .s = mg_patch_sites(p)};
+    (void)d;
+    r.preds = mg_kit_preds(r.s->blocks, r.s->n_blocks);
+    make_plans(&r);
+    if (is_busy(&r)) mg_patch_near(p);
+    for (uint32_t id = 0; id < r.s->n_blocks; id++) count_block(&r, id);
+    for (uint32_t i = 0; i < n && c->branches; i++) {
+        const struct mg_module *m = mg_patch_module(p);
+        bool negated = false;
+        mg_id guard = mg_node_guard(m, insts[i].node, &negated);
+        if (guard && mg_node_form(m, &m->nodes.at[insts[i].node])->op == MG_OP_bra) count_branch(&r, &insts[i], guard, negated);
+    }
+    if (c->guards) count_guards(&r, insts, n);
+    for (uint32_t f = 0; f < r.s->n_funcs; f++) mg_lanes_plan_free(r.plans[f]);
+    free(r.preds);
+    return MG_ERR_OK;
+}
+
+extern const struct mg_tool mg_tool_lanes;
+const struct mg_tool mg_tool_lanes = {
+    .name = "lanes", .summary = "active lanes by block as a distribution; branches that split warps, by what they cost",
+    .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.53 (docs/measured.md)",
+    .opts = lanes_opts, .configure = lanes_configure, .release = free, .one_of = lanes_one_of,
+    .analyze = lanes_analyze, .instrument = lanes_instrument, .profile = mg_lanes_profile, .flags = MG_TOOL_NO_LOADS,
+};

@@ -1,0 +1,64 @@
+/* How memory's code is written: shared by tool/memory/count.c and tool/memory/lanes.c. */
+#ifndef MG_TOOL_MEMORY_CODE_H
+#define MG_TOOL_MEMORY_CODE_H
+
+#include "tool/memory/memory.h"
+
+#define R mg_o_reg
+#define I mg_o_imm
+#define EMIT(form, ...) MG_CODE(q->at, form, __VA_ARGS__)
+
+enum { ALL = 31 };
+
+static inline mg_id reg32(struct mg_memory_request *q) { return mg_code_temp(q->at, MG_TYPE_b32); }
+static inline mg_id reg64(struct mg_memory_request *q) { return mg_code_temp(q->at, MG_TYPE_b64); }
+static inline mg_id pred(struct mg_memory_request *q) { return mg_code_temp(q->at, MG_TYPE_pred); }
+
+/* The lanes that run this, for instructions that wait for them. Asked again after each jump, which costs one vote: of a register that was
+ * written in front of it the assembler does not know that it is one number in all of them, and finds out each time, for five times that. */
+static inline struct mg_opnd mask_of(struct mg_memory_request *q) { return q->mask.kind == MG_OPND_imm ? q->mask : R(mg_value_active(q->at)); }
+
+static inline int64_t log2_of(uint32_t v)
+{
+    int64_t n = 0;
+    while (v > 1) v >>= 1, n++;
+    return n;
+}
+
+static inline bool has_sectors(const struct mg_memory_request *q) { return q->space == MG_SPACE_global || q->space == MG_SPACE_generic; }
+
+static inline void jump(struct mg_memory_request *q, mg_id p, bool negated, mg_id to)
+{
+    if (p) mg_code_push_guard(q->at, p, negated);
+    EMIT("bra.uni", mg_o_label(to));
+    if (p) mg_code_pop_guard(q->at);
+}
+
+/* Two operands as one: {a, b} or a|b. */
+static inline struct mg_opnd pair_of(struct mg_memory_request *q, enum mg_opnd_kind kind, mg_id a, mg_id b)
+{
+    mg_id pair = mg_opnd_alloc(q->m, 2);
+    q->m->opnds.at[pair] = R(a), q->m->opnds.at[pair + 1] = R(b);
+    return (struct mg_opnd){.kind = kind, .id = pair, .n = 2};
+}
+
+/* The two halves of a value of 64 bits. */
+static inline void split(struct mg_memory_request *q, mg_id v, mg_id *lo, mg_id *hi)
+{
+    *lo = reg32(q), *hi = reg32(q);
+    EMIT("mov.b64", pair_of(q, MG_OPND_vec, *lo, *hi), R(v));
+}
+
+/* ---- lane against lane (tool/memory/lanes.c) ------------------------------------------------------------------- */
+
+/* Sectors and lines of any lanes; of lanes that are some of 32 neighbours in order. */
+void mg_memory_sectors(struct mg_memory_request *q, mg_id sectors, mg_id lines);
+void mg_memory_sectors_in_order(struct mg_memory_request *q, mg_id sectors, mg_id lines);
+/* Passes beyond the first of each group of lanes that is served together. */
+void mg_memory_conflicts(struct mg_memory_request *q, mg_id total);
+/* Each lane's rivals: which lanes of the mask ask for the same bank in the same group, itself included. */
+void mg_memory_rivals(struct mg_memory_request *q, mg_id rivals, struct mg_opnd mask);
+/* The same as conflicts, from how many different words each lane's bank is asked for. */
+void mg_memory_passes(struct mg_memory_request *q, mg_id words, mg_id total);
+
+#endif

@@ -1,0 +1,581 @@
+/* memory: the code that classifies one request. See memory.c for what is counted.
+ *
+ *   full     all 32 lanes make the access: what it adds to the cells lies side by side in the lanes, as a row.
+ *            Addresses less what neighbours are apart agree where lanes are in order; two shuffles tell any other
+ *            stride; closed forms give the rest
+ *   partial  fewer lanes: in order or not; the lowest adds
+ *   class    of addresses in shared memory that are made once and used often: what holds for the lanes there
+ *            holds for those of them that are at the use
+ *
+ * What closed forms do not tell is compared lane against lane (tool/memory/lanes.c). */
+#include "tool/memory/code.h"
+
+#define SLOT(cell) ((cell) - MG_MC_SECTORS) /* lane of the row */
+
+/* The value that lane `from` has, in every lane here. Of shared memory's addresses the low half is all. */
+static mg_id of_lane(struct mg_memory_request *q, mg_id v, struct mg_opnd from)
+{
+    mg_id lo, hi, r = reg64(q);
+    split(q, v, &lo, &hi);
+    EMIT("shfl.sync.idx.b32", R(lo), R(lo), from, I(ALL), mask_of(q));
+    if (q->space == MG_SPACE_shared) {
+        EMIT("cvt.u64.u32", R(r), R(lo));
+        return r;
+    }
+    EMIT("shfl.sync.idx.b32", R(hi), R(hi), from, I(ALL), mask_of(q));
+    EMIT("mov.b64", R(r), pair_of(q, MG_OPND_vec, lo, hi));
+    return r;
+}
+
+/* Is a = b in every lane here? */
+static mg_id all_equal(struct mg_memory_request *q, mg_id a, mg_id b)
+{
+    mg_id p = pred(q), all = pred(q);
+    EMIT("setp.eq.u64", R(p), R(a), R(b));
+    EMIT("vote.sync.all.pred", R(all), R(p), mask_of(q));
+    return all;
+}
+
+/* Are lanes in order: do their addresses agree, less what neighbours are apart? That difference in *from, which is the
+ * low half of the first lane's address. Only lanes of the mask run this. */
+static mg_id in_order(struct mg_memory_request *q, mg_id *from)
+{
+    mg_id p = pred(q), any = reg32(q), by = reg64(q);
+    *from = reg32(q);
+    if (q->space == MG_SPACE_shared) {
+        EMIT("cvt.u32.u64", R(*from), R(q->addr));
+        EMIT("mad.lo.u32", R(*from), R(mg_value_lane(q->at)), I(-(int64_t)q->bytes), R(*from));
+        EMIT("match.all.sync.b32", pair_of(q, MG_OPND_pair, any, p), R(*from), mask_of(q));
+        return p;
+    }
+    EMIT("mul.wide.u32", R(by), R(mg_value_lane(q->at)), I(q->bytes));
+    EMIT("sub.s64", R(by), R(q->addr), R(by));
+    EMIT("match.all.sync.b64", pair_of(q, MG_OPND_pair, any, p), R(by), mask_of(q));
+    EMIT("cvt.u32.u64", R(*from), R(by));
+    return p;
+}
+
+/* row = v in the lane of that cell. */
+static void set_slot(struct mg_memory_request *q, mg_id row, uint32_t cell, struct mg_opnd v)
+{
+    mg_id p = pred(q);
+    EMIT("setp.eq.u32", R(p), R(mg_value_lane(q->at)), I(SLOT(cell)));
+    EMIT("selp.u32", R(row), v, R(row), R(p));
+}
+
+/* row = 1 in the lane of the pattern, whose slot is in a register, 0 elsewhere. */
+static void set_pattern(struct mg_memory_request *q, mg_id row, struct mg_opnd slot)
+{
+    mg_id p = pred(q);
+    EMIT("setp.eq.u32", R(p), R(mg_value_lane(q->at)), slot);
+    EMIT("selp.u32", R(row), I(1), I(0), R(p));
+}
+
+/* ---- all 32 lanes ---------------------------------------------------------------------------------------- */
+
+/* Slot of the pattern of one stride, of so many bytes. */
+static mg_id stride_slot(struct mg_memory_request *q, mg_id step)
+{
+    mg_id size = reg32(q), slot = reg32(q), p = pred(q);
+    EMIT("abs.s32", R(size), R(step));
+    EMIT("setp.gt.u32", R(p), R(size), I(128));
+    EMIT("selp.u32", R(slot), I(SLOT(MG_MC_STRIDE_MORE)), I(SLOT(MG_MC_STRIDE_128)), R(p));
+    EMIT("setp.gt.u32", R(p), R(size), I(32));
+    EMIT("selp.u32", R(slot), R(slot), I(SLOT(MG_MC_STRIDE_32)), R(p));
+    return slot;
+}
+
+/* n = how many aligned units of 2^shift bytes 32 lanes with one stride touch. */
+static mg_id touched(struct mg_memory_request *q, mg_id lowest, mg_id size, int64_t shift)
+{
+    mg_id n = reg32(q), p = pred(q);
+    EMIT("and.b32", R(n), R(lowest), I(((int64_t)1 << shift) - 1));
+    EMIT("mad.lo.u32", R(n), R(size), I(31), R(n));
+    EMIT("shr.u32", R(n), R(n), I(shift));
+    EMIT("add.u32", R(n), R(n), I(1));
+    EMIT("setp.ge.u32", R(p), R(size), I((int64_t)1 << shift));
+    EMIT("selp.u32", R(n), I(32), R(n), R(p));
+    return n;
+}
+
+/* What one stride other than 0 asks of the memory. */
+static void add_strided(struct mg_memory_request *q, mg_id row, mg_id first, mg_id step)
+{
+    mg_id size = reg32(q), lowest = reg32(q);
+    if (q->space == MG_SPACE_shared) { /* as many lanes in a bank as the stride in words and the banks divide by */
+        uint32_t groups = q->bytes > 8 ? 4 : q->bytes > 4 ? 2 : 1, lanes = 32 / groups;
+        mg_id low = reg32(q);
+        EMIT("shr.s32", R(size), R(step), I(log2_of(q->bytes)));
+        EMIT("or.b32", R(size), R(size), I(lanes));
+        EMIT("neg.s32", R(low), R(size));
+        EMIT("and.b32", R(low), R(low), R(size));
+        EMIT("mad.lo.u32", R(low), R(low), I(groups), I(-(int64_t)groups));
+        set_slot(q, row, MG_MC_CONFLICTS, R(low));
+    } else if (has_sectors(q)) {
+        mg_id p = pred(q), back = reg32(q);
+        EMIT("cvt.u32.u64", R(lowest), R(first));
+        EMIT("abs.s32", R(size), R(step));
+        EMIT("mad.lo.u32", R(back), R(step), I(31), R(lowest));
+        EMIT("setp.lt.s32", R(p), R(step), I(0));
+        EMIT("selp.u32", R(lowest), R(back), R(lowest), R(p));
+        set_slot(q, row, MG_MC_SECTORS, R(touched(q, lowest, size, 5)));
+        set_slot(q, row, MG_MC_LINES, R(touched(q, lowest, size, 7)));
+    }
+}
+
+/* Anything that 32 lanes can ask for. */
+static void add_any(struct mg_memory_request *q, mg_id row)
+{
+    if (q->space == MG_SPACE_shared) {
+        mg_id total = reg32(q);
+        mg_memory_conflicts(q, total);
+        set_slot(q, row, MG_MC_CONFLICTS, R(total));
+    } else if (has_sectors(q)) {
+        mg_id sectors = reg32(q), lines = reg32(q);
+        mg_memory_sectors(q, sectors, lines);
+        set_slot(q, row, MG_MC_SECTORS, R(sectors));
+        set_slot(q, row, MG_MC_LINES, R(lines));
+    }
+}
+
+/* What neighbours in order ask for: where that depends on the place of the first in its line, of it. */
+static void add_in_order(struct mg_memory_request *q, mg_id row, mg_id from)
+{
+    if (q->space == MG_SPACE_shared || q->space == MG_SPACE_const) { /* constants may lie elsewhere in a twin */
+        set_pattern(q, row, I(SLOT(MG_MC_UNIT)));
+        return;
+    }
+    mg_id low = reg32(q), size = reg32(q), slot = reg32(q), p = pred(q);
+    EMIT("and.b32", R(low), R(from), I(127));
+    EMIT("setp.eq.u32", R(p), R(low), I(0));
+    EMIT("selp.u32", R(slot), I(SLOT(MG_MC_ALIGNED)), I(SLOT(MG_MC_UNIT)), R(p));
+    set_pattern(q, row, R(slot));
+    if (!has_sectors(q)) return;
+    EMIT("mov.u32", R(size), I(q->bytes));
+    for (int k = 0; k < 2; k++) {
+        mg_id n = touched(q, low, size, k ? 7 : 5);
+        EMIT("selp.u32", R(n), I(0), R(n), R(p)); /* of aligned ones it is known */
+        set_slot(q, row, k ? MG_MC_LINES : MG_MC_SECTORS, R(n));
+    }
+}
+
+/* row = what the request adds. Neighbours in order, where places in a line are counted: jumps to `ordered`, with
+ * the low half of the first lane's address in `from`; all at one address: to `at_one`. 0: they are rows like any other.
+ * unit: are they neighbours in order? */
+static void classify_full(struct mg_memory_request *q, mg_id row, mg_id from, mg_id unit, mg_id ordered, mg_id at_one)
+{
+    mg_id far = reg64(q), by = reg64(q), step = reg32(q), other = reg32(q), next = mg_code_label(q->at), any = mg_code_label(q->at), done = mg_code_label(q->at);
+    mg_id low = reg64(q), begin;
+    struct mg_opnd addr = R(q->addr), was = q->mask;
+    q->mask = I(0xffffffff); /* a constant: the assembler then waits for nobody */
+    EMIT("mov.pred", R(unit), R(in_order(q, &begin)));
+    EMIT("mov.u32", R(from), R(begin));
+    if (ordered) {
+        jump(q, unit, false, ordered);
+    } else {
+        jump(q, unit, true, next);
+        add_in_order(q, row, from);
+        jump(q, 0, false, done);
+        mg_code_place(q->at, next);
+    }
+    if (q->space == MG_SPACE_shared) EMIT("and.b64", R(low), addr, I(UINT32_MAX)), addr = R(low);
+    mg_id first = of_lane(q, q->addr, I(0));
+    EMIT("sub.s64", R(far), addr, R(first));
+    EMIT("cvt.u32.u64", R(step), R(far));
+    EMIT("shfl.sync.idx.b32", R(step), R(step), I(1), I(ALL), mask_of(q));
+    EMIT("mul.wide.s32", R(by), R(step), R(mg_value_lane(q->at)));
+    mg_id strided = all_equal(q, far, by), same = pred(q);
+    jump(q, strided, true, any);
+    EMIT("mov.u32", R(other), R(stride_slot(q, step)));
+    EMIT("setp.eq.u32", R(same), R(step), I(0));
+    if (at_one) {
+        if (q->group) EMIT("mov.u32", R(q->group->slot), R(other));
+        jump(q, same, false, at_one);
+        set_pattern(q, row, R(other));
+    } else {
+        EMIT("selp.u32", R(other), I(SLOT(MG_MC_SAME)), R(other), R(same));
+        set_pattern(q, row, R(other));
+        jump(q, same, false, done);
+    }
+    if (q->space == MG_SPACE_shared && q->bytes < 4) add_any(q, row);
+    else add_strided(q, row, first, step);
+    jump(q, 0, false, done);
+    mg_code_place(q->at, any);
+    if (q->group) EMIT("mov.u32", R(q->group->slot), I(SLOT(MG_MC_IRREGULAR)));
+    set_pattern(q, row, I(SLOT(MG_MC_IRREGULAR)));
+    add_any(q, row);
+    mg_code_place(q->at, done);
+    q->mask = was;
+}
+
+/* ---- fewer lanes ------------------------------------------------------------------------------------------- */
+
+/* Sectors and lines of lanes of which it is known whether they are in order. */
+static void count_sectors(struct mg_memory_request *q, mg_id unit, mg_id sectors, mg_id lines)
+{
+    mg_id any = mg_code_label(q->at), done = mg_code_label(q->at);
+    if (q->bytes > 32 || q->bytes & (q->bytes - 1)) {
+        mg_memory_sectors(q, sectors, lines);
+        return;
+    }
+    jump(q, unit, true, any);
+    mg_memory_sectors_in_order(q, sectors, lines);
+    jump(q, 0, false, done);
+    mg_code_place(q->at, any);
+    mg_memory_sectors(q, sectors, lines);
+    mg_code_place(q->at, done);
+}
+
+/* The lowest of the lanes that make the access. They are known: nobody is asked, as for the lowest lane here. */
+static mg_id lowest(struct mg_memory_request *q)
+{
+    mg_id t = reg32(q), mine = reg32(q), p = pred(q);
+    EMIT("neg.s32", R(t), R(q->active));
+    EMIT("and.b32", R(t), R(t), R(q->active));
+    EMIT("shl.b32", R(mine), I(1), R(mg_value_lane(q->at)));
+    EMIT("setp.eq.u32", R(p), R(t), R(mine));
+    return p;
+}
+
+/* It adds. */
+static void put_by_one(struct mg_memory_request *q, uint32_t cell, mg_id v) { mg_row_put(q->at, q->row, SLOT(cell), R(v), lowest(q)); }
+
+/* It tells of the pattern, a number from MG_MC_SAME on. */
+static void tell_pattern(struct mg_memory_request *q, mg_id slot) { mg_tally_put(q->at, q->cell + MG_MC_SAME, MG_MC_SAME_ALL - MG_MC_SAME + 1, slot, lowest(q)); }
+
+/* Is one of the active lanes, whose addresses ascend, not in order with the lowest: is there a break between them? */
+static mg_id is_broken(struct mg_memory_request *q, mg_id breaks)
+{
+    mg_id t = reg32(q), low = reg32(q), p = pred(q);
+    EMIT("neg.s32", R(t), R(q->active));
+    EMIT("and.b32", R(t), R(t), R(q->active));
+    EMIT("shl.b32", R(t), R(t), I(1)); /* breaks above the lowest lane: any lane at or above the first of them? */
+    EMIT("neg.s32", R(t), R(t));
+    EMIT("and.b32", R(t), R(t), R(breaks));
+    EMIT("neg.s32", R(low), R(t));
+    EMIT("and.b32", R(t), R(t), R(low));
+    EMIT("neg.s32", R(t), R(t));
+    EMIT("and.b32", R(t), R(t), R(q->active));
+    EMIT("setp.ne.u32", R(p), R(t), I(0));
+    return p;
+}
+
+/* Lanes of a class: jumps to `tell` with their pattern, to `look` where it is not known. */
+static void count_classed(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id slot, mg_id look, mg_id tell)
+{
+    mg_id t = reg32(q), low = reg32(q), p = pred(q), one = pred(q), some = pred(q), words = reg32(q), total = reg32(q);
+    EMIT("not.b32", R(t), R(k->lanes));
+    EMIT("and.b32", R(t), R(t), R(q->active));
+    EMIT("and.b32", R(low), R(k->breaks), I(1));
+    EMIT("or.b32", R(t), R(t), R(low));
+    EMIT("setp.ne.u32", R(p), R(t), I(0));
+    if (k->changes) EMIT("vote.sync.any.pred", R(p), R(p), mask_of(q));
+    jump(q, p, false, look);
+    EMIT("add.u32", R(t), R(q->active), I(-1));
+    EMIT("and.b32", R(t), R(t), R(q->active));
+    EMIT("setp.eq.u32", R(one), R(t), I(0));
+    EMIT("mov.pred", R(p), R(is_broken(q, k->breaks)));
+    EMIT("selp.u32", R(slot), I(MG_MC_IRREGULAR - MG_MC_SAME), I(MG_MC_UNIT - MG_MC_SAME), R(p));
+    EMIT("selp.u32", R(slot), I(0), R(slot), R(one));
+    jump(q, p, true, tell);
+    mg_memory_rivals(q, words, R(q->active));
+    EMIT("popc.b32", R(words), R(words));
+    mg_memory_passes(q, words, total);
+    EMIT("setp.ne.u32", R(some), R(total), I(0));
+    jump(q, some, true, tell);
+    put_by_one(q, MG_MC_CONFLICTS, total);
+    jump(q, 0, false, tell);
+}
+
+/* unit, same: are the lanes in order, all at one address? Those that do not make the access stand in. */
+static void classify_partial(struct mg_memory_request *q, mg_id unit, mg_id same)
+{
+    mg_id ref = reg32(q), p = pred(q), far = reg64(q), by = reg64(q), addr = reg64(q), back = reg32(q), t = reg32(q), begin, out = mg_code_label(q->at);
+    if (!q->makes) {
+        EMIT("mov.pred", R(unit), R(in_order(q, &begin)));
+        EMIT("add.u32", R(t), R(q->active), I(-1));
+        EMIT("and.b32", R(t), R(t), R(q->active));
+        EMIT("setp.eq.u32", R(same), R(t), I(0)); /* one lane */
+        jump(q, unit, false, out);
+    }
+    EMIT("bfind.u32", R(ref), R(q->active));
+    mg_id first = of_lane(q, q->addr, R(ref));
+    EMIT("mov.u64", R(addr), R(q->addr));
+    if (q->space == MG_SPACE_shared) EMIT("and.b64", R(addr), R(addr), I(UINT32_MAX));
+    if (q->makes) EMIT("selp.b64", R(addr), R(addr), R(first), R(q->makes));
+    EMIT("mov.pred", R(same), R(all_equal(q, addr, first)));
+    if (q->makes) {
+        q->addr = addr;
+        mg_id stands_in = pred(q);
+        EMIT("sub.s64", R(far), R(addr), R(first));
+        EMIT("sub.s32", R(back), R(mg_value_lane(q->at)), R(ref));
+        EMIT("mul.wide.s32", R(by), R(back), I(q->bytes));
+        EMIT("setp.eq.s64", R(p), R(far), R(by));
+        EMIT("not.pred", R(stands_in), R(q->makes));
+        EMIT("or.pred", R(p), R(p), R(stands_in));
+        EMIT("vote.sync.all.pred", R(unit), R(p), mask_of(q));
+    }
+    mg_code_place(q->at, out);
+}
+
+/* Sets the group's `covered` where the request is counted for the whole group. */
+static void count_partial(struct mg_memory_request *q, const struct mg_memory_class *k)
+{
+    const struct mg_memory_group *g = q->group;
+    mg_id slot = reg32(q), unit = pred(q), same = pred(q), was = q->addr, tell = mg_code_label(q->at), next = mg_code_label(q->at);
+    if (k) {
+        mg_id look = mg_code_label(q->at);
+        count_classed(q, k, slot, look, tell);
+        mg_code_place(q->at, look);
+    }
+    classify_partial(q, unit, same);
+    if (g) EMIT("mov.pred", R(g->covered), R(same));
+    jump(q, same, true, next);
+    EMIT("mov.u32", R(slot), I((g ? MG_MC_SAME_ALL : MG_MC_SAME) - MG_MC_SAME));
+    jump(q, 0, false, tell);
+    mg_code_place(q->at, next);
+    EMIT("selp.u32", R(slot), I(MG_MC_UNIT - MG_MC_SAME), I(MG_MC_IRREGULAR - MG_MC_SAME), R(unit));
+    if (g) EMIT("add.u32", R(g->slot), R(slot), I(SLOT(MG_MC_SAME)));
+    if (q->space == MG_SPACE_shared) {
+        mg_id total = reg32(q);
+        jump(q, unit, false, tell);
+        mg_memory_conflicts(q, total);
+        put_by_one(q, MG_MC_CONFLICTS, total);
+    } else if (has_sectors(q)) {
+        mg_id sectors = reg32(q), lines = reg32(q);
+        count_sectors(q, unit, sectors, lines);
+        put_by_one(q, MG_MC_SECTORS, sectors);
+        put_by_one(q, MG_MC_LINES, lines);
+    }
+    mg_code_place(q->at, tell);
+    tell_pattern(q, slot);
+    q->addr = was;
+}
+
+/* ---- a request --------------------------------------------------------------------------------------------- */
+
+/* here, active, full; jumps to `none` where no lane makes the access. */
+static mg_id ask_lanes(struct mg_memory_request *q, mg_id none)
+{
+    mg_id full = pred(q);
+    q->here = q->active = mg_value_active(q->at), q->mask = (struct mg_opnd){0};
+    if (q->makes) {
+        mg_id p = pred(q);
+        q->active = reg32(q);
+        EMIT("vote.sync.ballot.b32", R(q->active), R(q->makes), mask_of(q));
+        EMIT("setp.eq.u32", R(p), R(q->active), I(0));
+        jump(q, p, false, none);
+    }
+    EMIT("setp.eq.u32", R(full), R(q->active), I(0xffffffff));
+    return full;
+}
+
+void mg_memory_classify(struct mg_memory_request *q, struct mg_memory_class *k)
+{
+    mg_id from = reg32(q), unit = pred(q), before = reg32(q), p = pred(q), place = reg32(q), row = reg32(q), begin, few = mg_code_label(q->at), pack = mg_code_label(q->at);
+    k->lanes = mg_code_reg(q->at, MG_TYPE_b32);
+    k->row = mg_code_reg(q->at, MG_TYPE_b32);
+    k->breaks = mg_code_reg(q->at, MG_TYPE_b32);
+    mg_id full = ask_lanes(q, 0), others = reg32(q), slot = reg32(q), one = pred(q), lead = mg_value_leader(q->at);
+    EMIT("mov.u32", R(k->lanes), R(q->active));
+    EMIT("mov.u32", R(k->breaks), I(0));
+    EMIT("mov.u32", R(row), I(0));
+    EMIT("mov.u32", R(place), R(mg_value_lane(q->at)));
+    jump(q, full, true, few);
+    classify_full(q, row, from, unit, 0, 0);
+    jump(q, unit, false, pack);
+    q->mask = I(0xffffffff);
+    EMIT("shfl.sync.up.b32", R(before), R(from), I(1), I(0), mask_of(q));
+    EMIT("setp.ne.u32", R(p), R(from), R(before));
+    EMIT("vote.sync.ballot.b32", R(k->breaks), R(p), mask_of(q));
+    EMIT("setp.lt.s32", R(p), R(from), R(before));
+    EMIT("vote.sync.any.pred", R(p), R(p), mask_of(q));
+    mg_code_push_guard(q->at, p, false);
+    EMIT("or.b32", R(k->breaks), R(k->breaks), I(1));
+    mg_code_pop_guard(q->at);
+    jump(q, 0, false, pack);
+    mg_code_place(q->at, few); /* the lowest tells for all */
+    q->mask = (struct mg_opnd){0};
+    unit = in_order(q, &begin);
+    EMIT("add.u32", R(others), R(q->active), I(-1));
+    EMIT("and.b32", R(others), R(others), R(q->active));
+    EMIT("setp.eq.u32", R(one), R(others), I(0));
+    EMIT("selp.u32", R(slot), I(SLOT(MG_MC_SAME)), I(SLOT(MG_MC_UNIT)), R(one));
+    EMIT("selp.u32", R(place), R(slot), R(place), R(lead));
+    EMIT("selp.u32", R(row), I(1), I(0), R(lead));
+    if (mg_row_goes_anywhere(q->at)) EMIT("selp.b32", R(k->lanes), R(k->lanes), I(0), R(unit));
+    else EMIT("mov.u32", R(k->lanes), I(0));
+    mg_code_place(q->at, pack);
+    EMIT("mad.lo.u32", R(k->row), R(place), I(1024), R(row));
+}
+
+/* Counts by the class, if these are all of its lanes; else goes on behind. */
+static void count_by_class(struct mg_memory_request *q, const struct mg_memory_class *k, mg_id done)
+{
+    mg_id fast = pred(q), slow = mg_code_label(q->at), v = reg32(q), place = reg32(q);
+    EMIT("setp.eq.u32", R(fast), R(q->active), R(k->lanes));
+    if (k->changes) EMIT("vote.sync.all.pred", R(fast), R(fast), mask_of(q));
+    jump(q, fast, true, slow);
+    EMIT("and.b32", R(v), R(k->row), I(255));
+    EMIT("shr.u32", R(place), R(k->row), I(10));
+    if (mg_row_goes_anywhere(q->at)) mg_row_add_at(q->at, q->row, place, v);
+    else mg_row_add(q->at, q->row, v);
+    jump(q, 0, false, done);
+    mg_code_place(q->at, slow);
+}
+
+void mg_memory_count(struct mg_memory_request *q, const struct mg_memory_class *k)
+{
+    mg_id covered = q->group ? q->group->covered : 0;
+    bool places = q->places;
+    mg_id partial = mg_code_label(q->at), done = mg_code_label(q->at), ordered = places ? mg_code_label(q->at) : 0, at_one = covered ? mg_code_label(q->at) : 0, row = reg32(q), from = reg32(q), unit = pred(q);
+    if (covered) { /* nobody makes it: nobody will */
+        EMIT("mov.u32", R(row), I(0));
+        EMIT("setp.eq.u32", R(covered), R(row), I(0));
+    }
+    mg_id full = ask_lanes(q, done);
+    if (k) count_by_class(q, k, done);
+    jump(q, full, true, partial);
+    classify_full(q, row, from, unit, ordered, at_one);
+    mg_row_add(q->at, q->row, row);
+    if (covered) EMIT("setp.ne.u32", R(covered), R(q->here), R(q->here));
+    jump(q, 0, false, done);
+    if (ordered) {
+        mg_id place = reg32(q);
+        mg_code_place(q->at, ordered);
+        EMIT("and.b32", R(place), R(from), I(127));
+        EMIT("shr.u32", R(place), R(place), I(log2_of(q->bytes)));
+        mg_id p = pred(q); /* all lanes are here, that of the place too */
+        EMIT("setp.eq.u32", R(p), R(place), R(mg_value_lane(q->at)));
+        EMIT("selp.u32", R(row), I(1), I(0), R(p));
+        mg_row_add(q->at, q->place_row, row);
+        jump(q, 0, false, done);
+    }
+    if (at_one) {
+        mg_code_place(q->at, at_one);
+        set_pattern(q, row, I(SLOT(MG_MC_SAME_ALL)));
+        mg_row_add(q->at, q->row, row);
+        jump(q, 0, false, done);
+    }
+    mg_code_place(q->at, partial);
+    count_partial(q, k);
+    mg_code_place(q->at, done);
+}
+
+void mg_memory_count_same(struct mg_memory_request *q)
+{
+    mg_id slot = reg32(q), done = mg_code_label(q->at);
+    EMIT("mov.u32", R(slot), I((q->group ? MG_MC_SAME_ALL : MG_MC_SAME) - MG_MC_SAME));
+    if (q->group) EMIT("setp.eq.u32", R(q->group->covered), R(slot), R(slot));
+    ask_lanes(q, done);
+    tell_pattern(q, slot);
+    mg_code_place(q->at, done);
+}
+
+/* Lanes of a request of which it is known what all of them would ask for: from which lanes there are. Jumps to nowhere. */
+static void count_some(struct mg_memory_request *q, const struct mg_memory_fixed *x)
+{
+    mg_id slot = reg32(q), t = reg32(q), one = pred(q), p = pred(q), total = reg32(q), tell = mg_code_label(q->at);
+    EMIT("add.u32", R(t), R(q->active), I(-1));
+    EMIT("and.b32", R(t), R(t), R(q->active));
+    EMIT("setp.eq.u32", R(one), R(t), I(0));
+    if (x->pattern == MG_MC_SAME) {
+        EMIT("mov.u32", R(slot), I(0));
+    } else if (!x->breaks || x->breaks == UINT32_MAX - 1) {
+        EMIT("selp.u32", R(slot), I(0), I((x->breaks ? MG_MC_IRREGULAR : MG_MC_UNIT) - MG_MC_SAME), R(one));
+    } else {
+        mg_id breaks = reg32(q);
+        EMIT("mov.u32", R(breaks), I(x->breaks));
+        EMIT("mov.pred", R(p), R(is_broken(q, breaks)));
+        EMIT("selp.u32", R(slot), I(MG_MC_IRREGULAR - MG_MC_SAME), I(MG_MC_UNIT - MG_MC_SAME), R(p));
+        EMIT("selp.u32", R(slot), I(0), R(slot), R(one));
+    }
+    if (x->conflicts) {
+        jump(q, one, false, tell);
+        if (x->period == 16) {
+            EMIT("shr.u32", R(t), R(q->active), I(16));
+            EMIT("and.b32", R(t), R(t), R(q->active));
+            EMIT("setp.ne.u32", R(p), R(t), I(0));
+            EMIT("selp.u32", R(total), I(1), I(0), R(p));
+        } else {
+            mg_id words = reg32(q);
+            if (x->period) {
+                uint32_t mine = 0;
+                for (uint32_t l = 0; l < 32; l += x->period) mine |= 1u << l;
+                EMIT("and.b32", R(t), R(mg_value_lane(q->at)), I(x->period - 1));
+                EMIT("shl.b32", R(words), I(mine), R(t));
+                EMIT("and.b32", R(words), R(words), R(q->active));
+            } else {
+                mg_memory_rivals(q, words, R(q->active));
+            }
+            EMIT("popc.b32", R(words), R(words));
+            mg_memory_passes(q, words, total);
+        }
+        put_by_one(q, MG_MC_CONFLICTS, total);
+    }
+    mg_code_place(q->at, tell);
+    tell_pattern(q, slot);
+}
+
+void mg_memory_count_fixed(struct mg_memory_request *q, const struct mg_memory_fixed *x, mg_id in_row, uint32_t sum)
+{
+    mg_id full = pred(q), p = pred(q), some = mg_code_label(q->at), any = mg_code_label(q->at), done = mg_code_label(q->at);
+    ask_lanes(q, done);
+    EMIT("setp.eq.u32", R(full), R(q->active), R(in_row));
+    if (sum != UINT32_MAX) {
+        mg_code_push_guard(q->at, full, false);
+        mg_sum_add(q->at, sum, I(1));
+        mg_code_pop_guard(q->at);
+        jump(q, full, false, done);
+    } else {
+        mg_id row = reg32(q);
+        jump(q, full, true, some);
+        set_pattern(q, row, I(SLOT(x->pattern)));
+        if (x->conflicts) set_slot(q, row, MG_MC_CONFLICTS, I(x->conflicts));
+        mg_row_add(q->at, q->row, row);
+        jump(q, 0, false, done);
+        mg_code_place(q->at, some);
+    }
+    if (x->ascends || x->pattern == MG_MC_SAME) {
+        EMIT("setp.eq.u32", R(p), R(in_row), I(0));
+        jump(q, p, false, any);
+        count_some(q, x);
+        jump(q, 0, false, done);
+        mg_code_place(q->at, any);
+    }
+    mg_memory_count(q, NULL);
+    mg_code_place(q->at, done);
+}
+
+static void follow(struct mg_memory_request *q, mg_id full, const struct mg_memory_group *g)
+{
+    mg_id done = mg_code_label(q->at), partial = mg_code_label(q->at), sectors = reg32(q), lines = reg32(q), row = reg32(q), unit = pred(q);
+    EMIT("setp.eq.u32", R(unit), R(g->slot), I(SLOT(MG_MC_UNIT)));
+    if (has_sectors(q)) count_sectors(q, unit, sectors, lines);
+    jump(q, full, true, partial);
+    set_pattern(q, row, R(g->slot));
+    if (has_sectors(q)) set_slot(q, row, MG_MC_SECTORS, R(sectors));
+    if (has_sectors(q)) set_slot(q, row, MG_MC_LINES, R(lines));
+    mg_row_add(q->at, q->row, row);
+    jump(q, 0, false, done);
+    mg_code_place(q->at, partial);
+    mg_tally_put(q->at, q->cell + MG_MC_SECTORS, MG_MC_COUNT - MG_MC_SECTORS, g->slot, lowest(q));
+    if (has_sectors(q)) put_by_one(q, MG_MC_SECTORS, sectors);
+    if (has_sectors(q)) put_by_one(q, MG_MC_LINES, lines);
+    mg_code_place(q->at, done);
+}
+
+void mg_memory_follow(const struct mg_memory_request *first, const struct mg_memory_group *g, const struct mg_memory_follower *f, uint32_t n)
+{
+    struct mg_memory_request one = *first, *q = &one;
+    mg_id done = mg_code_label(q->at), addr = reg64(q);
+    q->group = NULL;
+    jump(q, g->covered, false, done);
+    mg_id full = ask_lanes(q, done);
+    for (uint32_t i = 0; i < n; i++) {
+        EMIT("add.s64", R(addr), R(first->addr), I(f[i].apart));
+        q->addr = addr, q->cell = f[i].cell, q->row = f[i].row;
+        follow(q, full, g);
+    }
+    mg_code_place(q->at, done);
+}

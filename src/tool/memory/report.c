@@ -1,0 +1,227 @@
+/* memory: from cells to figures, tables, JSON and charts. */
+#include <stdlib.h>
+
+#include "view/chart.h"
+#include "tool/memory/memory.h"
+
+enum { charts = 8 };
+static const char *const patterns[MG_MC_PATTERNS] = {"same", "aligned", "unit", "stride_32", "stride_128", "stride_more", "irregular"};
+
+struct figures { /* of one site */
+    const struct mg_result_kernel *k;
+    const struct mg_result_site *s;
+    struct mg_memory_note note;
+    bool counted, has_requests, has_sectors, has_conflicts;
+    uint64_t accesses, bytes_read, bytes_written, requests, sectors, lines, conflicts, least; /* least: sectors that the bytes would fill */
+    uint64_t pattern[MG_MC_PATTERNS];
+};
+
+static uint64_t up(uint64_t v, uint64_t unit)
+{
+    return (v + unit - 1) / unit;
+}
+
+/* Requests of 32 lanes in order, told by the place in its line where the group's first site begins. */
+static void add_places(struct figures *f, const uint64_t *places, uint32_t n)
+{
+    uint64_t bytes = f->note.bytes;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t at = (i * bytes + 4 * f->note.apart) % 128;
+        f->pattern[at ? MG_MC_UNIT - MG_MC_SAME : MG_MC_ALIGNED - MG_MC_SAME] += places[i];
+        f->sectors += places[i] * up(at % 32 + 32 * bytes, 32);
+        f->lines += places[i] * up(at + 32 * bytes, 128);
+    }
+}
+
+static void figures_init(struct figures *f, const struct mg_result_kernel *k, const struct mg_result_site *s)
+{
+    *f = (struct figures){.k = k, .s = s, .note = mg_memory_unpack(s->note)};
+    const struct mg_memory_note *n = &f->note;
+    const struct mg_result_site *g = s - k->sites >= (ptrdiff_t)n->back ? s - n->back : s; /* first of its group */
+    const uint64_t *of_group = mg_kit_cells(k, g), *c = s->n_cells ? mg_kit_cells(k, s) : of_group;
+    f->counted = n->guarded ? g->n_cells > 0 : k->threads && s->block < k->n_blocks;
+    f->accesses = n->guarded ? (g->n_cells ? of_group[MG_MC_ACCESSES] : 0) : f->counted ? k->threads[s->block] : 0;
+    f->bytes_read = n->reads ? f->accesses * n->bytes : 0;
+    f->bytes_written = n->writes ? f->accesses * n->bytes : 0;
+    if (!n->full || g->n_cells < MG_MC_COUNT) return;
+    f->has_requests = true;
+    f->has_sectors = n->space == MG_SPACE_global || n->space == MG_SPACE_generic;
+    f->has_conflicts = n->space == MG_SPACE_shared || n->space == MG_SPACE_generic;
+    for (uint32_t i = 0; i < MG_MC_PATTERNS; i++) f->pattern[i] = c[MG_MC_SAME + i];
+    f->pattern[0] += of_group[MG_MC_SAME_ALL];
+    f->sectors = c[MG_MC_SECTORS] + f->pattern[0] + f->pattern[1] * n->bytes;
+    f->lines = c[MG_MC_LINES] + f->pattern[0] + f->pattern[1] * up(32 * (uint64_t)n->bytes, 128);
+    add_places(f, of_group + MG_MC_COUNT, g->n_cells - MG_MC_COUNT);
+    for (uint32_t i = 0; i < MG_MC_PATTERNS; i++) f->requests += f->pattern[i];
+    f->conflicts = c[MG_MC_CONFLICTS];
+    f->least = MG_MIN(f->sectors, up(f->accesses * n->bytes, 32));
+}
+
+static void key_if(struct mg_json *j, const char *key, bool has, uint64_t v)
+{
+    mg_json_key_u64_if(j, key, has, v);
+}
+
+static const char *space_name(const struct figures *f)
+{
+    return f->note.space == MG_SPACE_generic ? "generic" : mg_space_name((enum mg_space)f->note.space);
+}
+
+static void site_json(const struct figures *f, struct mg_json *j)
+{
+    mg_json_obj(j);
+    mg_kit_site_json(j, f->k, f->s);
+    mg_json_key_str(j, "space", space_name(f));
+    mg_json_key_u64(j, "width", f->note.bytes);
+    key_if(j, "accesses", f->counted, f->accesses);
+    key_if(j, "bytes_read", f->counted, f->bytes_read);
+    key_if(j, "bytes_written", f->counted, f->bytes_written);
+    key_if(j, "requests", f->has_requests, f->requests);
+    key_if(j, "sectors", f->has_sectors, f->sectors);
+    key_if(j, "lines", f->has_sectors, f->lines);
+    key_if(j, "bank_conflicts", f->has_conflicts, f->conflicts);
+    mg_json_key(j, "patterns");
+    if (f->has_requests) {
+        mg_json_obj(j);
+        for (uint32_t i = 0; i < MG_MC_PATTERNS; i++) mg_json_key_u64(j, patterns[i], f->pattern[i]);
+        mg_json_end(j, '}');
+    } else {
+        mg_json_null(j);
+    }
+    mg_json_end(j, '}');
+}
+
+/* Bytes of a kernel over all spaces that are memory of the device. */
+static void totals(const struct figures *f, uint32_t n, const struct mg_result_kernel *k, uint64_t *read, uint64_t *written)
+{
+    *read = *written = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (f[i].k == k && f[i].note.space != MG_SPACE_shared) *read += f[i].bytes_read, *written += f[i].bytes_written;
+}
+
+static void place_columns(struct mg_table *t)
+{
+    mg_table_column(t, "line", MG_COL_PLACE, NULL);
+    mg_table_column(t, "instruction", MG_COL_TEXT, NULL);
+}
+
+static void place_values(struct mg_table *t, const struct figures *f)
+{
+    mg_table_row(t);
+    mg_table_place(t, f->s);
+    mg_table_text(t, f->s->op);
+}
+
+static const char *worst_pattern(const struct figures *f)
+{
+    uint32_t at = 0;
+    for (uint32_t i = 1; i < MG_MC_PATTERNS; i++)
+        if (f->pattern[i] > f->pattern[at]) at = i;
+    return f->requests ? patterns[at] : "";
+}
+
+/* What the transfers of a request carried that nobody asked for: sectors of 32 bytes, passes of 128. */
+static uint64_t wasted(const struct figures *f)
+{
+    return (f->has_sectors ? 32 * (f->sectors - f->least) : 0) + (f->has_conflicts ? 128 * f->conflicts : 0);
+}
+
+static void request_table(struct mg_table *t, const struct figures *f, uint32_t n)
+{
+    mg_table_begin(t, "memory", "memory instructions by wasted transfers: sectors beyond what the bytes would fill, passes of bank conflicts");
+    place_columns(t);
+    mg_table_column(t, "wasted", MG_COL_BYTES, NULL);
+    mg_table_column(t, "sectors", MG_COL_REAL, "a request");
+    mg_table_column(t, "efficiency", MG_COL_PERCENT, NULL);
+    mg_table_column(t, "conflicts", MG_COL_REAL, "a request");
+    mg_table_column(t, "requests", MG_COL_COUNT, NULL);
+    mg_table_column(t, "mostly", MG_COL_TEXT, NULL);
+    mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!f[i].requests) continue;
+        place_values(t, &f[i]);
+        mg_table_u64(t, wasted(&f[i]));
+        if (f[i].has_sectors) mg_table_f64(t, mg_kit_share(f[i].sectors, f[i].requests)), mg_table_f64(t, MG_MIN(100.0, mg_kit_percent(f[i].accesses * f[i].note.bytes, f[i].sectors * 32)));
+        else mg_table_null(t), mg_table_null(t);
+        if (f[i].has_conflicts) mg_table_f64(t, mg_kit_share(f[i].conflicts, f[i].requests));
+        else mg_table_null(t);
+        mg_table_u64(t, f[i].requests);
+        mg_table_text(t, worst_pattern(&f[i]));
+        mg_table_text(t, f[i].k->demangled);
+    }
+    mg_table_sort(t, 2);
+}
+
+static void bytes_table(struct mg_table *t, const struct figures *f, uint32_t n)
+{
+    mg_table_begin(t, "bytes", "bytes by instruction");
+    place_columns(t);
+    mg_table_column(t, "space", MG_COL_TEXT, NULL);
+    mg_table_column(t, "read", MG_COL_BYTES, NULL);
+    mg_table_column(t, "written", MG_COL_BYTES, NULL);
+    mg_table_column(t, "accesses", MG_COL_COUNT, NULL);
+    mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
+    for (uint32_t i = 0; i < n; i++) {
+        place_values(t, &f[i]);
+        mg_table_text(t, space_name(&f[i]));
+        if (f[i].counted) mg_table_u64(t, f[i].bytes_read), mg_table_u64(t, f[i].bytes_written), mg_table_u64(t, f[i].accesses);
+        else mg_table_null(t), mg_table_null(t), mg_table_null(t);
+        mg_table_text(t, f[i].k->demangled);
+    }
+    mg_table_sort(t, 5);
+}
+
+static void stride_chart(struct mg_table *t, const struct figures *f, uint32_t n)
+{
+    const char *labels[charts * 3];
+    char *made[charts * 3];
+    double values[charts * 3 * MG_MC_PATTERNS];
+    uint32_t rows = 0;
+    struct mg_buf b = MG_BUF_INIT;
+    for (uint32_t i = 0; i < n && rows < MG_COUNT_OF(labels); i++) {
+        if (!f[i].requests) continue;
+        const char *file = f[i].s->file, *slash = file;
+        for (const char *c = file; c && *c; c++)
+            if (*c == '/') slash = c + 1;
+        mg_buf_printf(&b, "%s:%u %s", file ? slash : "PTX", file ? f[i].s->line : f[i].s->ptx_line, f[i].s->op);
+        for (uint32_t p = 0; p < MG_MC_PATTERNS; p++) values[rows * MG_MC_PATTERNS + p] = (double)f[i].pattern[p];
+        labels[rows] = made[rows] = mg_buf_take(&b);
+        rows++;
+    }
+    if (rows) mg_chart_stacked(&b, "Requests by the pattern of their addresses", labels, rows, patterns, MG_MC_PATTERNS, values);
+    if (rows) mg_table_chart(t, "memory-patterns", "Requests by the pattern of their addresses", b.at, b.n);
+    while (rows) free(made[--rows]);
+    mg_buf_release(&b);
+}
+
+void mg_memory_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
+{
+    uint32_t n = 0, at = 0;
+    (void)conf;
+    for (uint32_t k = 0; k < r->n_kernels; k++) n += r->kernels[k].n_sites;
+    struct figures *f = mg_xcalloc(n + 1, sizeof *f);
+    for (uint32_t k = 0; k < r->n_kernels; k++)
+        for (uint32_t i = 0; i < r->kernels[k].n_sites; i++) figures_init(&f[at++], &r->kernels[k], &r->kernels[k].sites[i]);
+    mg_json_key(j, "kernels");
+    mg_json_arr(j);
+    for (uint32_t k = 0; k < r->n_kernels; k++) {
+        uint64_t read, written;
+        totals(f, n, &r->kernels[k], &read, &written);
+        mg_json_obj(j);
+        mg_json_key_u64(j, "kernel", r->kernels[k].id);
+        mg_json_key_u64_if(j, "bytes_read", r->kernels[k].threads != NULL, read);
+        mg_json_key_u64_if(j, "bytes_written", r->kernels[k].threads != NULL, written);
+        mg_json_end(j, '}');
+    }
+    mg_json_end(j, ']');
+    mg_json_key(j, "sites");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < n; i++) site_json(&f[i], j);
+    mg_json_end(j, ']');
+    bool requests = false;
+    for (uint32_t i = 0; i < n; i++) requests = requests || f[i].has_requests;
+    if (requests) request_table(t, f, n);
+    bytes_table(t, f, n);
+    if (requests) stride_chart(t, f, n);
+    free(f);
+}
