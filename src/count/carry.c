@@ -336,10 +336,11 @@ static bool uses_context(const struct mg_rfunc *f)
 }
 
 /* Fields that fill up are rare: where to, such a function then reads in a word of shared memory, which every thread
- * writes for itself when the kernel begins. */
+ * writes for itself when the kernel begins. The program may write there, too (a store in front of its own arrays), so the
+ * complement stands beside it: where both do not fit nothing is added, and who leaves the kernel tells the launch's context block. */
 static void find_lone(struct mg_carry *y, struct mg_rfunc *funcs)
 {
-    bool room = mg_shared_room(funcs[0].x.m, 8) != 0;
+    bool room = mg_shared_room(funcs[0].x.m, 16) != 0;
     for (uint32_t i = 1; i < y->n; i++) y->lone[i] = room && y->carried[i] && !uses_context(&funcs[i]);
     for (bool again = true; again;) {
         again = false;
@@ -357,7 +358,7 @@ static mg_id context_word(struct mg_carry *y, struct mg_module *m)
 {
     char name[32];
     if (y->word) return y->word;
-    uint32_t room = mg_shared_room(m, 8);
+    uint32_t room = mg_shared_room(m, 16);
     mg_id var = m->vars.n, decl = m->decls.n;
     snprintf(name, sizeof name, "__mg_word%u", (unsigned)var);
     *mg_vec_push(&m->vars) = (struct mg_var){.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_shared, .type = MG_TYPE_b64, .align = 8, .n_dims = 1};
@@ -374,16 +375,41 @@ void mg_carry_begin(struct mg_carry *y, struct mg_rfunc *kernel)
     struct mg_emit *x = &kernel->x;
     bool any = false;
     for (uint32_t i = 1; i < y->n; i++) any |= y->lone[i] && (kernel->n_near || y->times[i] == UINT32_MAX);
-    if (any) EMIT("st.shared.b64", mg_o_addr_var(context_word(y, x->m), 0), R(x->ctx));
+    if (!any) return;
+    mg_id word = context_word(y, x->m), other = mg_rc_t64(kernel, 5);
+    EMIT("not.b64", R(other), R(x->ctx));
+    EMIT("st.shared.b64", mg_o_addr_var(word, 0), R(x->ctx));
+    EMIT("st.shared.b64", mg_o_addr_var(word, 8), R(other));
 }
 
-mg_id mg_carry_context(struct mg_carry *y, struct mg_rfunc *f)
+/* p: the word in shared memory and its complement fit (or, `not`, do not). The word's value. */
+static mg_id load_context(struct mg_carry *y, struct mg_rfunc *f, mg_id p, bool not)
 {
     struct mg_emit *x = &f->x;
-    if (!y || !y->lone[x->ix]) return x->ctx;
-    mg_id ctx = mg_rc_t64(f, 4);
+    mg_id ctx = mg_rc_t64(f, 4), other = mg_rc_t64(f, 5);
     EMIT("ld.shared.b64", R(ctx), mg_o_addr_var(context_word(y, x->m), 0));
+    EMIT("ld.shared.b64", R(other), mg_o_addr_var(context_word(y, x->m), 8));
+    EMIT("not.b64", R(other), R(other));
+    EMIT(not ? "setp.ne.u64" : "setp.eq.u64", R(p), R(ctx), R(other));
     return ctx;
+}
+
+void mg_carry_end(struct mg_carry *y, struct mg_rfunc *kernel)
+{
+    struct mg_emit *x = &kernel->x;
+    if (!y->word) return;
+    mg_id p = mg_rc_tp(kernel, 4);
+    load_context(y, kernel, p, true);
+    mg_emit_guard(x, p, false);
+    EMIT("st.global.u64", mg_o_addr_reg(x->ctx, MG_CTX_SPOILT), I(1));
+    mg_emit_guard(x, 0, false);
+}
+
+mg_id mg_carry_context(struct mg_carry *y, struct mg_rfunc *f, mg_id *whole)
+{
+    *whole = 0;
+    if (!y || !y->lone[f->x.ix]) return f->x.ctx;
+    return load_context(y, f, *whole = mg_rc_tp(f, 4), false);
 }
 
 /* ---- settled ------------------------------------------------------------------------------------------ */

@@ -290,6 +290,7 @@ static void emit_end(struct mg_carry *y, struct mg_rfunc *f, uint32_t b)
     const struct mg_node *n = &m->nodes.at[last];
     unsigned op = mg_node_form(m, n)->op;
     f->x.at = last;
+    if (y && !f->x.ix && (op == MG_OP_ret || op == MG_OP_exit)) mg_carry_end(y, f);
     if (f->carried) {
         if (op == MG_OP_ret) mg_carry_return(y, f, last);
     } else if (f->alone) {
@@ -321,6 +322,7 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rf
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (c->reachable[b] && !x->ix && f->n_measured && !f->alone) mg_leave_keep_rare(f, b);
     x->at = ret;
+    if (ret && y && !x->ix) mg_carry_end(y, f);
     if (ret && f->carried) mg_carry_return(y, f, ret);
     else if (ret) mg_rc_flush(f, NULL, 0, false, true);
     if (f->carried) mg_carry_check(y, f);

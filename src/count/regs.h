@@ -83,7 +83,7 @@ struct mg_rfunc {
     bool from_calls;         /* entered by calls that are counted */
     uint32_t *callers, n_callers;
     mg_id mask, below, lt, low, always; /* of the lowest active lane */
-    struct { mg_id b32[10], b64[5], p[5], base, rows[3], row_base, sums[8]; } t; /* temporaries of flushes */
+    struct { mg_id b32[10], b64[6], p[5], base, rows[3], row_base, sums[8]; } t; /* temporaries of flushes */
 };
 
 static inline bool mg_rc_in_memory(const struct mg_rc *c) { return c->kind == MG_RC_LOCAL || c->kind == MG_RC_FLAG || c->kind == MG_RC_SHARED || c->kind == MG_RC_ALONE; }
@@ -207,7 +207,7 @@ struct mg_carry {
     struct mg_cell *cells; uint32_t n_cells;
     uint32_t n_bits;          /* given out in cell 0, which is there if there are any */
     bool *lone;               /* it does without the context's address: reads it in `word` when fields fill up */
-    mg_id word;               /* a variable in shared memory, 0: not needed so far */
+    mg_id word;               /* a variable in shared memory, 0: not needed so far; the complement of its value stands behind it */
     mg_id *regs;              /* [i * n_cells + cell], 0: does not pass through i */
 };
 /* Which functions can send their counters to their callers. NULL: none. cyclic_alone: none that the assembler could put in place of
@@ -220,9 +220,11 @@ bool *mg_carry_cycles(const struct mg_carry *y, uint32_t func);
 void mg_carry_assign(struct mg_carry *y, struct mg_rfunc *funcs, const uint32_t *order);
 /* Of a function whose counters do not travel: lists those that come to it, gives it registers. */
 void mg_carry_receive(struct mg_carry *y, struct mg_rfunc *funcs, uint32_t func);
-/* Code, at the kernel's entry: what functions need that do without the context's address; that address, there. */
+/* Code, at the kernel's entry and ends: what functions need that do without the context's address is stored, and looked at
+ * once more. That address, there; *whole: the predicate that the program has not written into it, 0 where it cannot. */
 void mg_carry_begin(struct mg_carry *y, struct mg_rfunc *kernel);
-mg_id mg_carry_context(struct mg_carry *y, struct mg_rfunc *f);
+void mg_carry_end(struct mg_carry *y, struct mg_rfunc *kernel);
+mg_id mg_carry_context(struct mg_carry *y, struct mg_rfunc *f, mg_id *whole);
 /* Code: parameters and registers at the entry, what is sent back at a return, checks of fields. */
 void mg_carry_enter(struct mg_carry *y, struct mg_rfunc *f);
 void mg_carry_return(struct mg_carry *y, struct mg_rfunc *f, mg_id at);

@@ -15,8 +15,8 @@
 /* Does this counter stand for a register of fields? One does for each. */
 static bool is_first(const struct mg_rfunc *f, uint32_t i) { return f->counters[i].kind == MG_RC_FIELD && !f->counters[i].bit; }
 
-/* Register by register, field by field in a loop: rarely run, and in few registers. */
-static void empty_fields(struct mg_rfunc *f, mg_id ctx)
+/* Register by register, field by field in a loop: rarely run, and in few registers. Nothing is added where `whole` says that ctx is none. */
+static void empty_fields(struct mg_rfunc *f, mg_id ctx, mg_id whole)
 {
     struct mg_emit *x = &f->x;
     mg_id base = mg_rc_t64(f, 3), wide = mg_rc_t64(f, 0), mine = mg_emit_mine(x), p = mg_rc_tp(f, 1), v = mg_rc_t32(f, 5);
@@ -30,6 +30,7 @@ static void empty_fields(struct mg_rfunc *f, mg_id ctx)
         EMIT("and.b32", R(v), R(c->reg), I(255));
         EMIT("setp.ne.u32", R(p), R(v), I(0));
         if (mine) EMIT("and.pred", R(p), R(p), R(mine));
+        if (whole) EMIT("and.pred", R(p), R(p), R(whole));
         EMIT("cvt.u64.u32", R(wide), R(v));
         mg_emit_guard(x, p, false);
         EMIT("red.global.add.u64", mg_o_addr_reg(base, 0), R(wide));
@@ -52,7 +53,7 @@ static mg_id make_spill(struct mg_rfunc *f, struct mg_carry *y)
     mg_module_add_item(m, (struct mg_item){.kind = MG_ITEM_func, .id = func});
     struct mg_rfunc g = {.x = f->x, .at = f->at, .n_measured = f->n_measured};
     struct mg_emit *x = &g.x;
-    mg_id ctx = 0;
+    mg_id ctx = 0, whole = 0;
     x->func = func;
     x->at = 0;
     x->both = 0;
@@ -69,7 +70,8 @@ static mg_id make_spill(struct mg_rfunc *f, struct mg_carry *y)
         g.counters[i].reg = mg_emit_reg(x, "__mg_c", MG_TYPE_b32);
         EMIT("ld.param.b32", R(g.counters[i].reg), mg_o_addr_var(param, 0));
     }
-    empty_fields(&g, ctx ? ctx : mg_carry_context(y, &g));
+    if (!ctx) ctx = mg_carry_context(y, &g, &whole);
+    empty_fields(&g, ctx, whole);
     mg_insert(m, func, 0, "ret", NULL, 0);
     free(g.counters);
     return func;
@@ -92,7 +94,7 @@ static void call_spill(struct mg_rfunc *f, struct mg_carry *y)
 void mg_rc_spill_fields(struct mg_rfunc *f, struct mg_carry *y)
 {
     struct mg_emit *x = &f->x;
-    mg_id full = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1);
+    mg_id full = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), ctx, whole;
     bool any = false;
     for (uint32_t i = 0; i < f->n_measured; i++) {
         if (!is_first(f, i)) continue;
@@ -104,7 +106,11 @@ void mg_rc_spill_fields(struct mg_rfunc *f, struct mg_carry *y)
     EMIT("and.b32", R(full), R(full), I(0x80808080));
     EMIT("setp.ne.u32", R(p), R(full), I(0));
     struct mg_apart a = mg_rc_begin_apart(f, p);
-    if (y->cyclic[x->ix]) call_spill(f, y);
-    else empty_fields(f, mg_carry_context(y, f));
+    if (y->cyclic[x->ix]) {
+        call_spill(f, y);
+    } else {
+        ctx = mg_carry_context(y, f, &whole);
+        empty_fields(f, ctx, whole);
+    }
     mg_rc_end_apart(f, a);
 }

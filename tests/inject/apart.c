@@ -6,6 +6,7 @@
  *   apart counters   the counters themselves
  *   apart piece      check words in front of the first piece of each mapping
  *   apart shared     a word in front of an array in shared memory, where words of Margay's may lie
+ *   apart calls      words up to 1 KB in front of one, where a kernel that calls a recursive function may keep what that needs
  *   apart contexts N launches in N contexts, one after the other
  * "work" is launched before and after: 256 threads go 3 times round a loop at first, later once. */
 #include <stdint.h>
@@ -30,8 +31,16 @@ static const char ptx[] =
     ".visible .entry share(.param .u64 off, .param .u32 n)\n{\n.reg .pred %p<3>;\n.reg .b32 %r<6>;\n.shared .align 16 .b8 s[1024];\n"
     "ld.param.u32 %r1, [off];\nld.param.u32 %r5, [n];\nmov.u32 %r2, %tid.x;\nmov.u32 %r3, s;\nmov.u32 %r4, 0;\n"
     "setp.ne.u32 %p1, %r2, 7;\n@%p1 bra ROUND;\nadd.u32 %r1, %r1, %r3;\nst.shared.u32 [%r1], %r2;\n"
-    "ROUND: add.u32 %r4, %r4, 1;\nsetp.lt.u32 %p2, %r4, %r5;\n@%p2 bra ROUND;\nbar.sync 0;\nret;\n}\n";
-static void *work, *stray, *share;
+    "ROUND: add.u32 %r4, %r4, 1;\nsetp.lt.u32 %p2, %r4, %r5;\n@%p2 bra ROUND;\nbar.sync 0;\nret;\n}\n"
+    ".func (.param .u32 sum) down(.param .u32 n)\n{\n.reg .pred %p<2>;\n.reg .b32 %r<5>;\nld.param.u32 %r1, [n];\nmov.u32 %r2, 0;\n"
+    "setp.eq.u32 %p1, %r1, 0;\n@%p1 bra END;\nsub.u32 %r3, %r1, 1;\n"
+    "{\n.param .u32 a;\n.param .u32 b;\nst.param.u32 [a], %r3;\ncall.uni (b), down, (a);\nld.param.u32 %r2, [b];\n}\nadd.u32 %r2, %r2, 1;\n"
+    "END: st.param.u32 [sum], %r2;\nret;\n}\n"
+    ".visible .entry calls(.param .u64 off, .param .u32 n)\n{\n.reg .pred %p<2>;\n.reg .b32 %r<6>;\n.shared .align 16 .b8 s[1024];\n"
+    "ld.param.u32 %r1, [off];\nld.param.u32 %r5, [n];\nmov.u32 %r2, %tid.x;\nmov.u32 %r3, s;\nbar.sync 0;\nsetp.ne.u32 %p1, %r2, 7;\n@%p1 bra CALL;\n"
+    "add.u32 %r1, %r1, %r3;\nst.shared.u32 [%r1], %r2;\nCALL: bar.sync 0;\n"
+    "{\n.param .u32 a;\n.param .u32 b;\nst.param.u32 [a], %r5;\ncall.uni (b), down, (a);\nld.param.u32 %r4, [b];\n}\nst.shared.u32 [s], %r4;\nret;\n}\n";
+static void *work, *stray, *share, *calls;
 static uint64_t buffer;
 
 static void run_work(void)
@@ -47,11 +56,10 @@ static void store(uint64_t at, uint64_t v)
     OK(cuLaunchKernel(stray, 1, 1, 1, 1, 1, 1, 0, NULL, args, NULL));
     OK(cuCtxSynchronize());
 }
-static void store_shared(int64_t off)
+static void store_shared(void *kernel, int64_t off, unsigned n)
 {
-    unsigned n = 5;
     void *args[] = {&off, &n};
-    OK(cuLaunchKernel(share, 2, 1, 1, 64, 1, 1, 0, NULL, args, NULL));
+    OK(cuLaunchKernel(kernel, 2, 1, 1, 64, 1, 1, 0, NULL, args, NULL));
     OK(cuCtxSynchronize());
 }
 static void load(void)
@@ -61,6 +69,7 @@ static void load(void)
     OK(cuModuleGetFunction(&work, m, "work"));
     OK(cuModuleGetFunction(&stray, m, "stray"));
     OK(cuModuleGetFunction(&share, m, "share"));
+    OK(cuModuleGetFunction(&calls, m, "calls"));
     OK(cuMemAlloc_v2(&buffer, 1024));
 }
 
@@ -152,7 +161,9 @@ int main(int argc, char **argv)
     usleep(20000);
     read_maps();
     if (!strcmp(what, "far")) look_far();
-    else if (!strcmp(what, "shared")) store_shared(0), store_shared(-4), store_shared(512);
+    else if (!strcmp(what, "shared")) store_shared(share, 0, 5), store_shared(share, -4, 5), store_shared(share, 512, 5);
+    else if (!strcmp(what, "calls"))
+        for (int off = 0; off >= -1024; off -= off > -1008 ? 504 : 4) store_shared(calls, off, 300);
     else if (strcmp(what, "work")) plant(what);
     usleep(150000); /* check words between pieces are looked at now and then */
     for (int i = 0; i < 2; i++) run_work();

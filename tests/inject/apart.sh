@@ -71,6 +71,19 @@ assert len(of) == 3 and all(l['complete'] for l in of), of
 assert [l['why'] is None for l in of] == [True, False, True] and of[1]['why'].startswith('the program wrote into it'), [l['why'] for l in of]
 assert r['coverage']['spoilt'] == 1, r['coverage']
 P
+# the address of the launch's memory, which recursive functions find in shared memory: where the program has written there, nothing is added
+run calls --device nvidia -- ./apart calls
+[ $rc = 0 ] && python3 - <<'P' 2>> err && echo "ok   calls" || { cat out; bad "calls: $rc"; }
+import json
+r = json.load(open('calls.json'))
+of = [l for l in r['launches'] if r['kernels'][l['kernel']]['name'] == 'calls']
+assert len(of) == 7 and all(l['complete'] for l in of), of
+whole = [l for l in of if l['why'] is None]
+assert len(whole) == 3 and of[0] in whole, [l['why'] for l in of] # the other four hit one of the four words
+# 2 CTAs of 64 threads, one of each stores; every thread enters the function 301 times
+assert all(l['thread_entries'] == [128, 2, 128, 128, 38528, 38400, 38400, 38528] for l in whole), whole
+assert all(l['thread_entries'] is None and l['why'].startswith('the program wrote into it') for l in of if l not in whole), of
+P
 run contexts --device nvidia -- ./apart contexts 6
 "$MARGAY" report contexts --json > out.json
 [ $rc = 0 ] && python3 - <<'P' 2>> err && echo "ok   contexts" || bad "contexts: $rc"
