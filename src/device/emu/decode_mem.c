@@ -159,7 +159,7 @@ static void load_store(struct decoder *d, const struct mg_form *form, const stru
         dec_defined_access(d, &access, form, address, &o[1], store ? 1 : 0, store ? NULL : value);
         check_access(d, form, proto, store, c == EMU_D, bytes, count, list, slots[0]);
     }
-    if (!store && may_see_others(form)) dec_emit(d, emu_mark_suspect);
+    if (!store && may_see_others(form) && !dec_is_probe(d, d->node)) dec_emit(d, emu_mark_suspect);
     struct emu_op *op = dec_emit_inst(d, fn, EMU_CTL_NONE);
     op->off = proto.off;
     op->space = proto.space;
