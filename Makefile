@@ -39,7 +39,7 @@ objs = $(patsubst src/%.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(addprefix s
 # Layers, lowest first. The core needs libc and small static libraries only.
 TOOLS := tool $(patsubst src/%/,%,$(wildcard src/tool/*/))
 ROOMS := count patch view record $(TOOLS)
-CORE := base abi isa ir ptx image analysis pass $(ROOMS) probe store
+CORE := base abi isa ir ptx image analysis pass trace $(ROOMS) probe store
 CORE_OBJS := $(call objs,$(CORE))
 CLI_OBJS := $(call objs,report cli) $(B)/obj/inject/config.o $(B)/obj/inject/choice.o
 # Lane loops of the emulator are built once per vector ISA and chosen at run time.

@@ -1,0 +1,90 @@
+/* Fuzz target: the bytes are a trace file, or, behind a first byte that is odd, the inside of a chunk for which head and
+ * checksums are made, so that what lies behind these is reached, too. Whatever they hold, opening gives an error or a
+ * reader, all records print, the JSON is valid, and verification ends. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/crc.h"
+#include "base/io.h"
+#include "report/priv.h"
+#include "fuzz.h"
+#include "trace/format.h"
+
+static char path[64];
+
+static void clean_up(void)
+{
+    unlink(path);
+}
+
+static void prepare(void)
+{
+    snprintf(path, sizeof path, "%s", access("/dev/shm", W_OK) ? "/tmp/margay-fuzz-XXXXXX" : "/dev/shm/margay-fuzz-XXXXXX");
+    int fd = mkstemp(path);
+    if (fd < 0) abort();
+    close(fd);
+    atexit(clean_up);
+}
+
+/* A file with one chunk of these bytes, plain. The first two say how many records and segments it claims. */
+static void wrap(const uint8_t *data, size_t bytes, struct mg_buf *out)
+{
+    struct mg_trace_file_head f = {.version = MG_TRACE_VERSION, .head_bytes = sizeof f, .rank = -1};
+    struct mg_trace_chunk_head h = {.magic = MG_TRACE_CHUNK_MAGIC, .version = MG_TRACE_VERSION};
+    static const char zeros[8];
+    if (bytes < 3) return;
+    h.n_records = data[0];
+    h.n_segments = data[1];
+    data += 2;
+    bytes -= 2;
+    h.packed_bytes = h.raw_bytes = (uint32_t)bytes;
+    mg_trace_range_none(h.keys);
+    memcpy(f.magic, MG_TRACE_MAGIC, sizeof f.magic);
+    f.crc = mg_crc32c(0, &f, sizeof f);
+    h.payload_crc = mg_crc32c(mg_crc32c(0, data, bytes), zeros, mg_trace_padded(bytes) - bytes);
+    mg_trace_chunk_head_seal(&h);
+    mg_buf_add(out, &f, sizeof f);
+    mg_buf_add(out, &h, sizeof h);
+    mg_buf_add(out, data, bytes);
+    mg_buf_add(out, zeros, mg_trace_padded(bytes) - bytes);
+}
+
+static void read_all(struct mg_trace_reader *r, enum mg_trace_order order)
+{
+    struct mg_trace_query q = {.size = sizeof q, .order = order};
+    struct mg_trace_cursor *c = mg_trace_cursor_open(r, &q);
+    struct mg_buf out = MG_BUF_INIT;
+    const char *why;
+    for (const struct mg_trace_record *rec; (rec = mg_trace_next(c));) {
+        mg_buf_reset(&out);
+        mg_trace_print(rec, &out);
+        mg_buf_reset(&out);
+        mg_trace_print_json(rec, &out);
+        if (!mg_json_valid(out.at)) abort();
+    }
+    if (mg_trace_damaged(c, &why) && !strstr(why, path)) abort(); /* an error must name the path */
+    mg_buf_release(&out);
+    mg_trace_cursor_close(c);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    struct mg_trace_reader *r = NULL;
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_buf made = MG_BUF_INIT;
+    if (!*path) prepare();
+    if (bytes && data[0] & 1) wrap(data + 1, bytes - 1, &made);
+    if (mg_io_write(path, made.n ? made.at : (const char *)data, made.n ? made.n : bytes, NULL)) abort();
+    if (!mg_trace_reader_open(path, &r, &d)) {
+        read_all(r, MG_TRACE_BY_FILE);
+        read_all(r, MG_TRACE_BY_TIME);
+        if (mg_trace_verify(r, &d) && (!d.n_errors || !strstr(mg_diag_first(&d, MG_ERR_IO), path))) abort();
+    } else if (!d.n_errors || !strstr(mg_diag_first(&d, MG_ERR_IO), path)) {
+        abort();
+    }
+    mg_trace_reader_free(r);
+    mg_buf_release(&made);
+    mg_diag_release(&d);
+    return 0;
+}
