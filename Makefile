@@ -38,7 +38,7 @@ endif
 objs = $(patsubst src/%.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(addprefix src/,$(1)))))
 # Layers, lowest first. The core needs libc and small static libraries only.
 TOOLS := tool $(patsubst src/%/,%,$(wildcard src/tool/*/))
-ROOMS := count patch view record $(TOOLS)
+ROOMS := insert count patch view record $(TOOLS)
 CORE := base abi isa ir ptx image analysis pass trace $(ROOMS) probe store
 CORE_OBJS := $(call objs,$(CORE))
 CLI_OBJS := $(call objs,report cli) $(B)/obj/inject/config.o $(B)/obj/inject/choice.o
@@ -68,7 +68,7 @@ $(B)/obj/%.o: src/%.c | deps
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
 # What a tool in a shared object was built with: refused where it differs (src/tool/plugin.h).
-STAMPED := base isa ir analysis pass ptx count patch view record tool
+STAMPED := base isa ir analysis pass ptx insert count patch view record tool
 $(B)/gen/probe-header.h: include/margay/probe.h
 	@mkdir -p $(@D)
 	@sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/\\n"/' $< > $@

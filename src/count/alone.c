@@ -89,7 +89,7 @@ void mg_alone_plan(struct mg_rfunc *f)
 {
     const struct mg_count_plan *p = f->plan;
     const struct mg_cfg *c = f->x.c;
-    if (f->x.ix || f->x.o->scope != MG_COUNT_FULL || f->x.o->warps || p->n < ALONE_FROM) return;
+    if (f->x.ix || f->o->scope != MG_COUNT_FULL || f->o->warps || p->n < ALONE_FROM) return;
     bool *lone = mg_xcalloc(c->n_blocks + 1, sizeof *lone), good = true;
     uint32_t n = 0, beside = 0;
     find_lone_blocks(f, lone);

@@ -28,7 +28,7 @@
 #include "analysis/equiv.h"
 #include "analysis/loop.h"
 #include "analysis/uniform.h"
-#include "count/emit.h"
+#include "count/schemes.h"
 
 /* ---- instrumentation of one function ---------------------------------------------------------- */
 
@@ -59,6 +59,8 @@ struct class_plan {
 
 struct emitter {
     struct mg_emit x;
+    const struct mg_counter_opts *o;
+    struct mg_counter_layout *layout;
     struct block_plan *plans;
     struct class_plan *classes; uint32_t n_classes;
     bool *may_leave;              /* block -> its call may end the lane */
@@ -186,7 +188,7 @@ static void emit_zeros(struct emitter *e, const uint64_t *reach, mg_id guard, bo
 static void emit_entry(struct emitter *e)
 {
     e->x.at = e->x.t->entry_at[e->x.ix];
-    e->mine = mg_emit_mine(&e->x);
+    e->mine = mg_count_mine(&e->x, e->o);
     bool lowest = false, direct = false;
     for (uint32_t k = 0; k < e->n_classes; k++) {
         direct |= e->classes[k].kind == CLASS_DIRECT;
@@ -230,7 +232,7 @@ static bool plan_classes(struct emitter *e, const struct mg_equiv *q, const stru
     for (uint32_t i = 0; i < q->n_classes; i++) {
         struct class_plan *k = &e->classes[i];
         bool once = i == q->once;
-        k->at = e->x.layout->n_counters++;
+        k->at = e->layout->n_counters++;
         if (!kernel && l->loop_of[k->rep] == MG_NO_LOOP) k->kind = CLASS_DIRECT;
         else if (kernel && once && !leaves_in_call) k->kind = CLASS_ONE;
         else k->once = once;
@@ -247,11 +249,11 @@ static void share_leader_counters(struct emitter *e, const struct mg_uniform *u)
         if (p->rule != WARP_LEADER) continue;
         uint64_t key = (uint64_t)p->cls << 32 | u->cohort[b], known;
         if (mg_map_get(&group, key, &known)) {
-            e->x.layout->warps[p->dense] = (uint32_t)known;
+            e->layout->warps[p->dense] = (uint32_t)known;
             p->warps_at = UINT32_MAX;
             continue;
         }
-        e->x.layout->warps[p->dense] = p->warps_at = e->x.layout->n_counters++;
+        e->layout->warps[p->dense] = p->warps_at = e->layout->n_counters++;
         mg_map_set(&group, key, p->warps_at);
     }
     mg_map_release(&group);
@@ -290,7 +292,7 @@ static void plan_blocks(struct emitter *e, const struct mg_sites *s, uint32_t ze
         struct block_plan *p = &e->plans[b];
         p->dense = s->first_block[e->x.ix] + b;
         p->cls = q->class_of[b];
-        if (e->x.layout->warps && p->cls != MG_NO_CLASS) {
+        if (e->layout->warps && p->cls != MG_NO_CLASS) {
             p->rule = u->cohort[b] != MG_NO_COHORT ? WARP_LEADER : WARP_LOWEST;
             p->begins = p->rule == WARP_LEADER && u->cohort[b] == b;
         }
@@ -298,17 +300,17 @@ static void plan_blocks(struct emitter *e, const struct mg_sites *s, uint32_t ze
     bool kernel = plan_classes(e, q, l);
     for (uint32_t b = 0; b < c->n_blocks; b++) {
         struct block_plan *p = &e->plans[b];
-        e->x.layout->threads[p->dense] = p->cls == MG_NO_CLASS ? zero_at : e->classes[p->cls].at;
-        if (e->x.layout->warps) e->x.layout->warps[p->dense] = zero_at;
-        if (p->rule == WARP_LOWEST) e->x.layout->warps[p->dense] = p->warps_at = e->x.layout->n_counters++;
+        e->layout->threads[p->dense] = p->cls == MG_NO_CLASS ? zero_at : e->classes[p->cls].at;
+        if (e->layout->warps) e->layout->warps[p->dense] = zero_at;
+        if (p->rule == WARP_LOWEST) e->layout->warps[p->dense] = p->warps_at = e->layout->n_counters++;
     }
-    if (e->x.layout->warps) share_leader_counters(e, u);
+    if (e->layout->warps) share_leader_counters(e, u);
     assign_registers(e, u, kernel);
     mg_equiv_free(q);
     mg_uniform_free(u);
     mg_loops_free(l);
     e->base = mg_emit_reg(&e->x, "__mg_base", MG_TYPE_b64);
-    if (!e->x.layout->warps) return;
+    if (!e->layout->warps) return;
     e->mask = mg_emit_reg(&e->x, "__mg_m", MG_TYPE_b32);
     e->below = mg_emit_reg(&e->x, "__mg_t", MG_TYPE_b32);
     e->lt = mg_emit_reg(&e->x, "__mg_lt", MG_TYPE_b32);
@@ -346,7 +348,7 @@ static void instrument_func(struct emitter *e, const struct mg_sites *s, uint32_
         e->may_leave[b] = mg_node_form(e->x.m, &e->x.m->nodes.at[last])->op == MG_OP_call && mg_callee_may_exit(e->x.m, e->x.may_exit, last);
     }
     plan_blocks(e, s, zero_at);
-    if (e->x.layout->warps || e->x.o->scope != MG_COUNT_FULL) e->x.both = mg_emit_reg(&e->x, "__mg_both", MG_TYPE_pred);
+    if (e->layout->warps || e->o->scope != MG_COUNT_FULL) e->x.both = mg_emit_reg(&e->x, "__mg_both", MG_TYPE_pred);
     emit_entry(e);
     for (uint32_t b = 0; b < e->x.c->n_blocks; b++) {
         emit_head(e, b);
@@ -375,7 +377,7 @@ static uint32_t begin_layout(struct mg_counter_layout *l, const struct mg_sites 
     return zero_at;
 }
 
-enum mg_err mg_blocks_class(const struct mg_blocks_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d)
+enum mg_err mg_count_by_class(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d)
 {
     (void)d;
     bool ballot, warps = o->warps && mg_choose_mask(t->m, &ballot);
@@ -383,11 +385,11 @@ enum mg_err mg_blocks_class(const struct mg_blocks_opts *o, const struct mg_site
     uint32_t zero_at = begin_layout(l, s, warps, t->n_native_calls != 0);
     bool *may_exit = mg_funcs_may_exit(t->m, t);
     for (uint32_t i = 0; i < t->n_funcs; i++) {
-        struct emitter e = {.x = {.o = o, .layout = l, .t = t, .m = t->m, .c = s->cfgs[i], .ix = i, .func = t->funcs[i],
+        struct emitter e = {.o = o, .layout = l, .x = {.t = t, .m = t->m, .c = s->cfgs[i], .ix = i, .func = t->funcs[i],
                                   .ctx = t->ctx_reg[i], .may_exit = may_exit}, .ballot = ballot};
         instrument_func(&e, s, zero_at);
     }
-    mg_emit_others(t, l);
+    mg_count_others(t, l);
     free(may_exit);
     return MG_ERR_OK;
 }

@@ -306,7 +306,7 @@ void mg_rc_flush_lanes(struct mg_rfunc *f, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
     mg_rc_unreal(f);
-    mg_id mine = mg_emit_mine(x), all = mine;
+    mg_id mine = mg_count_mine(x, f->o), all = mine;
     if (!mine && f->n_cohorts) { /* straight code only: a guard that always holds */
         all = mg_rc_tp(f, 3);
         EMIT("setp.eq.u32", R(all), I(0), I(0));

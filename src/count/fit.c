@@ -19,7 +19,7 @@ static uint64_t volume(const uint32_t d[3])
     return (uint64_t)d[0] * d[1] * d[2];
 }
 
-void mg_counters_launched(enum mg_blocks_scope scope, uint64_t cta, uint32_t warp, const struct mg_counter_launch *g, uint64_t *threads, uint64_t *warps)
+void mg_counters_launched(enum mg_count_scope scope, uint64_t cta, uint32_t warp, const struct mg_counter_launch *g, uint64_t *threads, uint64_t *warps)
 {
     uint64_t block = volume(g->block), per_cta = (block + 31) / 32, times = g->times ? g->times : 1;
     *threads = volume(g->grid) * block;

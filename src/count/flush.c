@@ -94,14 +94,14 @@ void mg_rc_copy(struct mg_rfunc *f, mg_id d, mg_id n)
 {
     struct mg_emit *x = &f->x;
     EMIT("mov.u32", R(d), mg_o_sreg(MG_SREG_smid, 0));
-    EMIT("and.b32", R(d), R(d), I(f->x.layout->n_copies - 1));
-    EMIT("mad.lo.u32", R(d), R(d), I(f->x.layout->copy_words), n ? R(n) : I(0));
+    EMIT("and.b32", R(d), R(d), I(f->layout->n_copies - 1));
+    EMIT("mad.lo.u32", R(d), R(d), I(f->layout->copy_words), n ? R(n) : I(0));
 }
 
 void mg_rc_address(struct mg_rfunc *f, mg_id base)
 {
     struct mg_emit *x = &f->x;
-    if (f->x.layout->n_copies > 1) {
+    if (f->layout->n_copies > 1) {
         mg_rc_copy(f, mg_rc_t32(f, 5), 0);
         EMIT("mad.wide.u32", R(base), R(mg_rc_t32(f, 5)), I(8), R(x->ctx));
         EMIT("add.u64", R(base), R(base), I(MG_CTX_BYTES + 8 * (int64_t)f->at));
@@ -265,7 +265,7 @@ static void add_sum(struct mg_rfunc *f, const struct bank *k, mg_id i, mg_id v, 
     struct mg_emit *x = &f->x;
     mg_id at = mg_rc_t64(f, 1), sum = mg_rc_t64(f, 2), word = mg_rc_t32(f, 5);
     int64_t off = 8 * (int64_t)k->slot;
-    bool copies = !base && f->x.layout->n_copies > 1;
+    bool copies = !base && f->layout->n_copies > 1;
     if (copies) mg_rc_copy(f, word, i);
     EMIT("mad.wide.u32", R(at), R(copies ? word : i), I(8), R(base ? base : x->ctx));
     if (!base) off += MG_CTX_BYTES + 8 * (int64_t)f->at;
@@ -664,7 +664,7 @@ void mg_rc_settle(struct mg_rfunc *f)
     const struct mg_rc **words = mg_xcalloc(f->n_sources + 1, sizeof *words);
     mg_id base = mg_rc_temp(f, &f->t.base, "__mg_base", MG_TYPE_b64), mask = mg_rc_t32(f, MASK), out = mg_rc_label(f);
     EMIT("activemask.b32", R(mask));
-    mg_id mine = mg_emit_mine(x);
+    mg_id mine = mg_count_mine(x, f->o);
     if (mine) mg_rc_branch(f, mine, true, out);
     mg_rc_address(f, base);
     emit_rank(f);
@@ -716,7 +716,7 @@ void mg_rc_drain_apart(struct mg_rfunc *f, struct mg_rrange r, mg_id p)
     mg_id base = mg_rc_temp(f, &f->t.base, "__mg_base", MG_TYPE_b64), sum = mg_rc_t32(f, 5), many = mg_rc_tp(f, 1);
     struct mg_apart a = mg_rc_begin_apart(f, p);
     EMIT("activemask.b32", R(mg_rc_t32(f, MASK)));
-    mg_id mine = mg_emit_mine(x);
+    mg_id mine = mg_count_mine(x, f->o);
     mg_rc_address(f, base);
     emit_rank(f);
     if (r.n) mg_shared_drain(f, r, base, mg_rc_t32(f, MASK), mg_rc_t32(f, RANK), mine);
@@ -778,7 +778,7 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set, bool look)
     for (uint32_t i = 0; i < f->n; i++)
         if (f->counters[i].slot >= f->n_bits && f->counters[i].slot < f->n_bits + f->n_words) words[f->counters[i].slot - f->n_bits] = &f->counters[i];
     if (look && !any_of(f, set, LOCALS | WORDS)) skip_empty(f, words, set, out); /* of those no register tells whether they have counted */
-    mg_id mine = mg_emit_mine(x);
+    mg_id mine = mg_count_mine(x, f->o);
     if (mine) mg_rc_branch(f, mine, true, out);
     if (!f->redux || f->n_cohorts || f->n_cuts || any_in_memory(f, set)) {
         base = whole_base(f, 0);
@@ -823,7 +823,7 @@ void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guar
     if (f->sync) {
         flush_warps(f, set, look);
     } else {
-        mg_id mine = mg_emit_mine(x);
+        mg_id mine = mg_count_mine(x, f->o);
         if (mine) mg_rc_branch(f, mine, true, out = out ? out : mg_rc_label(f));
         mg_rc_add_all(f, set, 0);
     }

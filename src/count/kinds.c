@@ -47,7 +47,7 @@ static bool begins_late(const struct mg_count *k) { return (k->n_ifs || k->resto
 static uint32_t cells_of(const struct mg_rfunc *f, const struct mg_wanted *w, const bool *guarded)
 {
     if (w->few || (w->counter < f->n_measured && begins_late(&f->plan->list[w->counter]))) return 0;
-    bool carries = w->rare && f->x.o->scope == MG_COUNT_FULL && !f->n_cohorts;
+    bool carries = w->rare && f->o->scope == MG_COUNT_FULL && !f->n_cohorts;
     return w->width == MG_WIDTH_64 && !carries && !guarded[w->counter] ? 2 : 1;
 }
 
@@ -89,7 +89,7 @@ static bool waits_on(const struct mg_rfunc *f, uint32_t counter)
 static uint32_t most_cells(const struct mg_rfunc *f)
 {
     const struct mg_twin *t = f->x.t;
-    uint32_t most = t->threads >= MANY_THREADS ? MG_MIN(f->x.o->registers, (uint32_t)FEW_REGISTERS) : f->x.o->registers;
+    uint32_t most = t->threads >= MANY_THREADS ? MG_MIN(f->o->registers, (uint32_t)FEW_REGISTERS) : f->o->registers;
     if (hands_registers_over(f)) return MG_MIN(most, (uint32_t)HANDED_OVER);
     if (t->most_registers && (t->must_fit || waits_in_loops(f))) most = MG_MIN(most, t->most_registers > t->registers ? t->most_registers - t->registers : 0);
     return most;
@@ -99,7 +99,7 @@ bool mg_rc_reals_are_fast(uint32_t sm) { return sm == 60 || sm == 70 || sm == 80
 
 static bool counts_in_reals(const struct mg_rfunc *f, uint32_t counter)
 {
-    return mg_rc_reals_are_fast(f->x.o->sm) && (counter >= f->n_measured || f->plan->list[counter].kind != MG_COUNT_IV);
+    return mg_rc_reals_are_fast(f->o->sm) && (counter >= f->n_measured || f->plan->list[counter].kind != MG_COUNT_IV);
 }
 
 /* Comes any of what callees send back in the packed register that is the kernel's as well? */
@@ -125,7 +125,7 @@ static uint32_t sent_registers(const struct mg_rfunc *f)
 static bool bits_may_share(const struct mg_rfunc *f, uint32_t n_rest)
 {
     bool plain = !f->n_sources && !f->n_cohorts && !f->n_cuts && !f->n_flags && !f->n_near && f->n_bits + n_rest <= MG_SHARED_FEW;
-    return plain && f->redux && f->x.o->scope == MG_COUNT_FULL;
+    return plain && f->redux && f->o->scope == MG_COUNT_FULL;
 }
 
 /* Registers are so few, and other CTAs so needed, that shared memory is better for all: no warp sums anything at its end. */
@@ -152,7 +152,7 @@ static bool all_to_loops(const struct mg_rfunc *f, const struct mg_wanted *rest,
 static void choose_few(struct mg_rfunc *f, struct mg_wanted *rest, uint32_t n_rest)
 {
     uint32_t n = 0;
-    bool may = !f->x.ix && f->redux && !f->n_sources && !f->n_cohorts && !f->x.o->warps;
+    bool may = !f->x.ix && f->redux && !f->n_sources && !f->n_cohorts && !f->o->warps;
     for (uint32_t k = 0; k < n_rest; k++) n += may && f->plan->list[rest[k].counter].few;
     for (uint32_t k = 0; n >= FEW_FROM && k < n_rest; k++) {
         rest[k].few = f->plan->list[rest[k].counter].few && f->n_few < MG_FEW_COLUMNS * MG_FEW_GROUPS;

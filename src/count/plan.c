@@ -5,11 +5,11 @@
 
 #include "analysis/equiv.h"
 #include "count/plan.h"
+#include "insert/place.h"
 
 #define CHOSEN (UINT32_MAX - 4)  /* edge.from while planning: measured, whatever the tree says */
 #define FOLLOWS (UINT32_MAX / 2) /* + the edge whose measure it shares */
 #define FLUSH 10.0
-#define MOST_JUMPED 16 /* instructions */
 #define NEVER 1e300 /* what cannot be measured has to be in the tree */
 
 struct edge {
@@ -38,43 +38,6 @@ static unsigned end_op(const struct mg_cfg *c, uint32_t b)
     return mg_node_form(c->m, &c->m->nodes.at[c->blocks[b].last])->op;
 }
 
-/* Does the branch jump over a few instructions that can be predicated? Then the assembler may do without a branch, and
- * have what is inside overlap, as long as nothing stands on the way around it. */
-static bool jumps_over_little(const struct mg_cfg *c, uint32_t block, uint32_t to)
-{
-    uint32_t n = 0;
-    for (uint32_t b = block + 1; b < to; b++) {
-        const struct mg_block *k = &c->blocks[b];
-        n += k->n_insts;
-        if (n > MOST_JUMPED || k->leaves) return false;
-        for (mg_id id = k->first;; id = c->m->nodes.at[id].next) {
-            const struct mg_node *x = &c->m->nodes.at[id];
-            unsigned op = x->kind == MG_NODE_inst ? mg_node_form(c->m, x)->op : MG_OP_mov;
-            if (op == MG_OP_call || op == MG_OP_brx || op == MG_OP_bar || op == MG_OP_barrier) return false;
-            if (id == k->last) break;
-        }
-        for (uint32_t s = 0; s < k->n_succs; s++)
-            if (c->edges[k->succ_at + s] <= b || c->edges[k->succ_at + s] > to) return false;
-    }
-    return to > block;
-}
-
-enum mg_edge_place mg_edge_place(const struct mg_cfg *c, const struct mg_freq *f, uint32_t block, uint32_t edge)
-{
-    const struct mg_block *k = &c->blocks[block];
-    uint32_t to = c->edges[edge];
-    const struct mg_node *end = &c->m->nodes.at[k->last];
-    bool ends = mg_node_form(c->m, end)->op_flags & MG_OPF_ENDS_BLOCK;
-    unsigned op = mg_node_form(c->m, end)->op;
-    if (c->blocks[to].n_preds == 1 && to != 0) return MG_PLACE_HEAD;
-    if (!ends || op == MG_OP_call) return MG_PLACE_FALL;
-    if (k->n_succs == 1 && !k->leaves) return MG_PLACE_END;
-    bool fall = op != MG_OP_brx && (end->guard || op == MG_OP_call) && edge == k->succ_at;
-    if (fall) return MG_PLACE_FALL;
-    if (op == MG_OP_brx) return MG_PLACE_AWAY;
-    bool leaves = f->trivial[to]; /* an exit with a guard natively, whatever it jumps over */
-    return f->share[edge] < 0.3 && (leaves || !jumps_over_little(c, block, to)) ? MG_PLACE_AWAY : MG_PLACE_GUARD;
-}
 
 /* Lanes that leave early with nothing counted need no flush of their own. It costs them FLUSH when some
  * lane of nearly every warp takes this way while the others, in loops, count and flush later. */
@@ -103,7 +66,7 @@ static double crowding(const struct planner *x, uint32_t block)
     if (!block || k->n_preds != 1 || k->n_succs != 2) return 0;
     uint32_t from = c->preds[k->pred_at];
     const struct mg_block *a = &c->blocks[from];
-    bool inside = from + 1 == block && a->n_succs == 2 && jumps_over_little(c, from, c->edges[a->succ_at + 1]);
+    bool inside = from + 1 == block && a->n_succs == 2 && mg_edge_jumps_over_little(c, from, c->edges[a->succ_at + 1]);
     return inside ? 2 * x->p->freq->block[from] : 0;
 }
 
@@ -119,7 +82,7 @@ static double plain_cost(const struct planner *x, uint32_t block, uint32_t edge)
         return f->edge[edge] + leaving_cost(x, block, edge);
     case MG_PLACE_HEAD: return f->edge[edge] + leaving_cost(x, block, edge);
     case MG_PLACE_GUARD: /* it waits for the predicate */
-        return leaving_cost(x, block, edge) + (jumps_over_little(x->c, block, x->c->edges[edge]) ? 1.2 : 1.5) * f->block[block];
+        return leaving_cost(x, block, edge) + (mg_edge_jumps_over_little(x->c, block, x->c->edges[edge]) ? 1.2 : 1.5) * f->block[block];
     default: return f->edge[edge];
     }
 }

@@ -89,14 +89,4 @@ struct mg_count_plan *mg_count_plan_new(const struct mg_cfg *c, const struct mg_
 enum mg_count_width mg_count_block_width(const struct mg_count_plan *p, uint32_t block);
 void mg_count_plan_free(struct mg_count_plan *p);
 
-/* What one event on an edge costs, relative to one instruction at the edge's own frequency. */
-enum mg_edge_place {
-    MG_PLACE_HEAD,   /* at the head of its target, which nothing else enters */
-    MG_PLACE_END,    /* at the end of its source, which goes nowhere else */
-    MG_PLACE_FALL,   /* behind the branch */
-    MG_PLACE_GUARD,  /* in front of the branch, with its guard */
-    MG_PLACE_AWAY,   /* in a block of its own */
-};
-enum mg_edge_place mg_edge_place(const struct mg_cfg *c, const struct mg_freq *f, uint32_t block, uint32_t edge);
-
 #endif

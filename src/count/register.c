@@ -29,7 +29,7 @@
 /* ---- who calls whom ---------------------------------------------------------------------------------- */
 
 struct kernel {
-    const struct mg_blocks_opts *o;
+    const struct mg_counter_opts *o;
     const struct mg_sites *s;
     struct mg_twin *t;
     struct mg_counter_layout *l;
@@ -95,7 +95,7 @@ static void find_rules(struct mg_rfunc *f, struct mg_rfunc *kernel)
     f->rule = mg_xcalloc(c->n_blocks + 1, sizeof *f->rule);
     f->warp_counter = mg_xcalloc(c->n_blocks + 1, sizeof *f->warp_counter);
     f->cohorts = mg_xcalloc(c->n_blocks + 1, sizeof *f->cohorts);
-    if (!f->x.o->warps) return;
+    if (!f->o->warps) return;
     for (uint32_t b = 0; f->carried && b < c->n_blocks; b++) {
         if (!c->reachable[b]) continue;
         f->rule[b] = MG_WR_LOWEST;
@@ -195,7 +195,7 @@ static bool is_alike(const struct mg_rfunc *f, const struct mg_alike *a, uint32_
  * like that, since asking for the CTA costs as many instructions as are saved otherwise. */
 static bool all_alike(const struct mg_rfunc *f)
 {
-    bool all = !f->x.ix && f->x.o->scope == MG_COUNT_FULL && !f->x.o->warps && !f->n_cohorts && !f->n_cuts && !f->n_sources && !f->n_near && f->n_measured;
+    bool all = !f->x.ix && f->o->scope == MG_COUNT_FULL && !f->o->warps && !f->n_cohorts && !f->n_cuts && !f->n_sources && !f->n_near && f->n_measured;
     struct mg_alike *a = all ? mg_alike_new(f->x.c, f->may_leave) : NULL;
     for (uint32_t i = 0; all && i < f->n_measured; i++) all = is_alike(f, a, i);
     mg_alike_free(a);
@@ -335,7 +335,9 @@ static bool plan_func(struct kernel *k, uint32_t i, const uint64_t *measured)
 {
     struct mg_rfunc *f = &k->funcs[i];
     const struct mg_cfg *c = k->s->cfgs[i];
-    f->x = (struct mg_emit){.o = k->o, .layout = k->l, .t = k->t, .m = k->t->m, .c = c, .ix = i, .func = k->t->funcs[i], .ctx = k->t->ctx_reg[i], .may_exit = k->may_exit};
+    f->o = k->o;
+    f->layout = k->l;
+    f->x = (struct mg_emit){.t = k->t, .m = k->t->m, .c = c, .ix = i, .func = k->t->funcs[i], .ctx = k->t->ctx_reg[i], .may_exit = k->may_exit};
     f->may_leave = mg_xcalloc(c->n_blocks + 1, sizeof *f->may_leave);
     f->sync = f->x.m->sm >= 70;
     f->redux = f->x.m->sm >= 80;
@@ -454,7 +456,7 @@ static void emit_kernel(struct kernel *k)
     for (uint32_t i = 0; i < k->s->n_funcs; i++)
         if (k->s->cfgs[i]->n_blocks) emit_func(k->carry, &k->funcs[i], &k->funcs[0]);
     for (uint32_t i = 0; k->carry && i < k->s->n_funcs; i++) mg_carry_calls(k->carry, k->funcs, i);
-    mg_emit_others(k->t, l);
+    mg_count_others(k->t, l);
 }
 
 /* Warps are counted in shared memory where counters travel: only where nothing has to be added to memory before a call. */
@@ -469,10 +471,10 @@ static bool may_carry(const struct kernel *k)
     return !k->may_exit[0] && mg_shared_may_be_near(k->t->m, k->o, words);
 }
 
-enum mg_err mg_blocks_register(const struct mg_blocks_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d)
+enum mg_err mg_count_by_register(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d)
 {
     struct kernel k = {.o = o, .s = s, .t = t, .l = l};
-    struct mg_blocks_opts no_warps = *o;
+    struct mg_counter_opts no_warps = *o;
     bool ballot;
     if (o->warps && !mg_choose_mask(t->m, &ballot)) {
         no_warps.warps = false;
@@ -485,7 +487,7 @@ enum mg_err mg_blocks_register(const struct mg_blocks_opts *o, const struct mg_s
     k.may_exit = mg_funcs_may_exit(t->m, t);
     if (may_carry(&k)) k.carry = mg_carry_new(s, t, k.may_exit, k.o->warps);
     order_funcs(&k);
-    uint64_t *measured = mg_blocks_weights_of(o->weights, s->kernel, s->n_blocks);
+    uint64_t *measured = mg_count_weights_of(o->weights, s->kernel, s->n_blocks);
     bool ok = true;
     for (uint32_t i = 0; i < s->n_funcs; i++) ok = plan_func(&k, i, measured) && ok;
     if (ok) {
@@ -500,5 +502,5 @@ enum mg_err mg_blocks_register(const struct mg_blocks_opts *o, const struct mg_s
     mg_carry_free(k.carry);
     if (ok) return MG_ERR_OK;
     mg_counter_layout_release(l);
-    return mg_blocks_class(o, s, t, l, d); /* a branch through a table with a guard: nothing can be put on its ways */
+    return mg_count_by_class(o, s, t, l, d); /* a branch through a table with a guard: nothing can be put on its ways */
 }

@@ -4,9 +4,10 @@
 #define MG_COUNT_REGS_H
 
 #include "analysis/uniform.h"
-#include "count/place.h"
-#include "count/emit.h"
 #include "count/flow.h"
+#include "count/schemes.h"
+#include "insert/emit.h"
+#include "insert/place.h"
 
 #define MG_BANK 30          /* bits in a packed register: 6 groups of 5, each summed over a warp by itself */
 #define MG_MAX_COHORTS 8   /* with counters of their own; blocks of others count warps one by one */
@@ -47,6 +48,8 @@ struct mg_carry;
 
 struct mg_rfunc {
     struct mg_emit x;
+    const struct mg_counter_opts *o;
+    struct mg_counter_layout *layout;
     struct mg_count_plan *plan;
     struct mg_placer place;
     struct mg_rc *counters; uint32_t n, n_measured; /* measured ones first, then those of warps, then those that callees send back */
@@ -158,7 +161,7 @@ void mg_shared_event(struct mg_rfunc *f, const struct mg_rc *c);
 void mg_shared_clear(struct mg_rfunc *f);
 /* Warps in functions whose counters travel: is there room for so many words; in front of x.at, lanes for which p holds
  * count one in word i of the kernel's. */
-bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_blocks_opts *o, uint32_t words);
+bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_counter_opts *o, uint32_t words);
 void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, struct mg_carry *y, uint32_t i, mg_id p);
 void mg_shared_rounds(struct mg_rfunc *f);
 /* Lanes of the mask leave (whole: all of a warp); goes to out unless they are the last of their CTA to do so. */

@@ -8,7 +8,7 @@
  *
  * Counter 0 is that of calls which leave for uninstrumented callees.
  */
-#include "count/emit.h"
+#include "count/schemes.h"
 
 #include <stdlib.h>
 
@@ -17,6 +17,7 @@
 
 struct seed {
     struct mg_emit x;
+    const struct mg_counter_opts *o;
     mg_id base;  /* address of counter 0 for this thread */
     mg_id step;  /* thread: bytes from counter to counter */
     mg_id mine, at, value, mask, lane, n, lowest, always;
@@ -27,13 +28,13 @@ static void emit_begin(struct seed *e)
 {
     struct mg_emit *x = &e->x;
     x->at = x->t->entry_at[x->ix];
-    e->mine = mg_emit_mine(x);
+    e->mine = mg_count_mine(x, e->o);
     e->base = mg_emit_reg(x, "__mg_base", MG_TYPE_b64);
     e->value = mg_emit_reg(x, "__mg_n", MG_TYPE_b64);
     EMIT("ld.global.u64", mg_o_reg(e->base), mg_o_addr_reg(x->ctx, MG_CTX_COUNTERS));
-    if (x->o->scheme == MG_SCHEME_ATOMIC) return;
+    if (e->o->scheme == MG_SCHEME_ATOMIC) return;
     mg_id cta = mg_emit_linear(x, MG_SREG_ctaid, MG_SREG_nctaid);
-    if (x->o->scheme == MG_SCHEME_FLUX) {
+    if (e->o->scheme == MG_SCHEME_FLUX) {
         EMIT("and.b64", mg_o_reg(cta), mg_o_reg(cta), mg_o_imm(BANKS - 1));
         EMIT("mad.lo.u64", mg_o_reg(e->base), mg_o_reg(cta), mg_o_imm(8), mg_o_reg(e->base));
         e->mask = mg_emit_reg(x, "__mg_m", MG_TYPE_b32);
@@ -68,7 +69,7 @@ static void emit_block(struct seed *e, uint32_t block, uint32_t counter)
     struct mg_emit *x = &e->x;
     x->at = mg_block_head(x->m, &x->c->blocks[block]);
     mg_emit_guard(x, e->mine, false);
-    switch (x->o->scheme) {
+    switch (e->o->scheme) {
     case MG_SCHEME_THREAD:
         EMIT("mad.lo.u64", mg_o_reg(e->at), mg_o_reg(e->step), mg_o_imm(counter), mg_o_reg(e->base));
         EMIT("ld.global.u64", mg_o_reg(e->value), mg_o_addr_reg(e->at, 0));
@@ -94,7 +95,7 @@ static void emit_block(struct seed *e, uint32_t block, uint32_t counter)
     mg_emit_guard(x, 0, false);
 }
 
-enum mg_err mg_blocks_seed(const struct mg_blocks_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d)
+enum mg_err mg_count_by_seed(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d)
 {
     bool ballot = false, flux = o->scheme == MG_SCHEME_FLUX;
     *l = (struct mg_counter_layout){.n_counters = s->n_blocks + 1, .n_blocks = s->n_blocks, .counter_words = flux ? BANKS : 1, .copy_words = 1,
@@ -103,11 +104,11 @@ enum mg_err mg_blocks_seed(const struct mg_blocks_opts *o, const struct mg_sites
     for (uint32_t i = 0; i < s->n_blocks; i++) l->threads[i] = i + 1;
     if (flux && !mg_choose_mask(t->m, &ballot)) return mg_diag_err(d, MG_ERR_UNSUPPORTED, "counters=flux asks which lanes are active: PTX for sm_20 or later");
     for (uint32_t i = 0; i < t->n_funcs; i++) {
-        struct seed e = {.x = {.o = o, .layout = l, .t = t, .m = t->m, .c = s->cfgs[i], .ix = i, .func = t->funcs[i], .ctx = t->ctx_reg[i]}, .ballot = ballot};
+        struct seed e = {.o = o, .x = {.t = t, .m = t->m, .c = s->cfgs[i], .ix = i, .func = t->funcs[i], .ctx = t->ctx_reg[i]}, .ballot = ballot};
         if (!s->cfgs[i]->n_blocks) continue;
         emit_begin(&e);
         for (uint32_t b = 0; b < s->cfgs[i]->n_blocks; b++) emit_block(&e, b, s->first_block[i] + b + 1);
     }
-    mg_emit_others(t, l);
+    mg_count_others(t, l);
     return MG_ERR_OK;
 }

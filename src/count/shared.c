@@ -51,7 +51,7 @@ uint32_t mg_shared_room(const struct mg_module *m, uint32_t bytes)
 
 bool mg_shared_may(const struct mg_rfunc *f)
 {
-    if (f->x.ix || f->alone || !f->sync || f->x.o->warps || f->x.o->scope == MG_COUNT_WARP) return false;
+    if (f->x.ix || f->alone || !f->sync || f->o->warps || f->o->scope == MG_COUNT_WARP) return false;
     for (uint32_t b = 0; b < f->x.c->n_blocks; b++)
         if (f->may_leave[b]) return false; /* in front of such a call counters are added without a branch */
     return true;
@@ -108,14 +108,14 @@ void mg_shared_steps(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, s
     EMIT("setp.ge.u64", R(p), R(all), I(MOST_STEPS));
     if (s.guard) EMIT("and.pred", R(p), R(p), s.guard_not ? mg_o_not(s.guard) : R(s.guard));
     struct mg_apart a = mg_rc_begin_apart(f, p);
-    mg_id mine = mg_emit_mine(x);
+    mg_id mine = mg_count_mine(x, f->o);
     mg_emit_guard(x, mine, false);
     EMIT("red.global.add.u64", mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)), R(all));
     mg_emit_guard(x, 0, false);
     mg_rc_end_apart(f, a);
 }
 
-bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_blocks_opts *o, uint32_t words)
+bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_counter_opts *o, uint32_t words)
 {
     return m->sm >= 70 && o->scope == MG_COUNT_FULL && 4 * words <= MOST_BYTES && mg_shared_room(m, 4 * words + 2 * KEPT) != 0;
 }

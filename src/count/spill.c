@@ -19,7 +19,7 @@ static bool is_first(const struct mg_rfunc *f, uint32_t i) { return f->counters[
 static void empty_fields(struct mg_rfunc *f, mg_id ctx, mg_id whole)
 {
     struct mg_emit *x = &f->x;
-    mg_id base = mg_rc_t64(f, 3), wide = mg_rc_t64(f, 0), mine = mg_emit_mine(x), p = mg_rc_tp(f, 1), v = mg_rc_t32(f, 5);
+    mg_id base = mg_rc_t64(f, 3), wide = mg_rc_t64(f, 0), mine = mg_count_mine(x, f->o), p = mg_rc_tp(f, 1), v = mg_rc_t32(f, 5);
     for (uint32_t i = 0; i < f->n_measured; i++) {
         const struct mg_rc *c = &f->counters[i];
         if (!is_first(f, i)) continue;
@@ -51,7 +51,7 @@ static mg_id make_spill(struct mg_rfunc *f, struct mg_carry *y)
     snprintf(name, sizeof name, "__mg_spill%u", (unsigned)func);
     *mg_vec_push(&m->funcs) = (struct mg_func){.name = mg_intern_adds(&m->names, name), .kind = MG_FUNC_func, .defined = 1, .def = func, .stays = 1};
     mg_module_add_item(m, (struct mg_item){.kind = MG_ITEM_func, .id = func});
-    struct mg_rfunc g = {.x = f->x, .at = f->at, .n_measured = f->n_measured};
+    struct mg_rfunc g = {.x = f->x, .o = f->o, .layout = f->layout, .at = f->at, .n_measured = f->n_measured};
     struct mg_emit *x = &g.x;
     mg_id ctx = 0, whole = 0;
     x->func = func;

@@ -4,17 +4,17 @@
 
 #include "base/io.h"
 #include "base/number.h"
-#include "count/emit.h"
+#include "count/counters.h"
 
 struct weight { char *kernel; uint32_t block; uint64_t count; };
-struct mg_blocks_weights { struct weight *at; uint32_t n, cap; };
+struct mg_count_weights { struct weight *at; uint32_t n, cap; };
 
-struct mg_blocks_weights *mg_blocks_weights_read(const char *path, struct mg_diag *d)
+struct mg_count_weights *mg_count_weights_read(const char *path, struct mg_diag *d)
 {
     char *text = NULL, *save = NULL;
     size_t len;
     if (mg_io_read(path, &text, &len, d)) return NULL;
-    struct mg_blocks_weights *w = mg_xcalloc(1, sizeof *w);
+    struct mg_count_weights *w = mg_xcalloc(1, sizeof *w);
     unsigned line = 0;
     for (char *s = strtok_r(text, "\n", &save); s; s = strtok_r(NULL, "\n", &save)) {
         char *name = s, *block = strchr(s, ' '), *count = block ? strchr(block + 1, ' ') : NULL;
@@ -27,7 +27,7 @@ struct mg_blocks_weights *mg_blocks_weights_read(const char *path, struct mg_dia
         one.block = (uint32_t)number;
         if (!good) {
             mg_diag_err(d, MG_ERR_INPUT, "%s: line %u is not \"KERNEL BLOCK COUNT\"", path, line);
-            mg_blocks_weights_free(w);
+            mg_count_weights_free(w);
             free(text);
             return NULL;
         }
@@ -40,7 +40,7 @@ struct mg_blocks_weights *mg_blocks_weights_read(const char *path, struct mg_dia
     return w;
 }
 
-void mg_blocks_weights_free(struct mg_blocks_weights *w)
+void mg_count_weights_free(struct mg_count_weights *w)
 {
     if (!w) return;
     for (uint32_t i = 0; i < w->n; i++) free(w->at[i].kernel);
@@ -48,7 +48,7 @@ void mg_blocks_weights_free(struct mg_blocks_weights *w)
     free(w);
 }
 
-uint64_t *mg_blocks_weights_of(const struct mg_blocks_weights *w, const char *kernel, uint32_t n)
+uint64_t *mg_count_weights_of(const struct mg_count_weights *w, const char *kernel, uint32_t n)
 {
     uint64_t *counts = NULL;
     for (uint32_t i = 0; w && i < w->n; i++) {

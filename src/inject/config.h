@@ -22,7 +22,7 @@ struct mg_config { /* strings: owner is the config; NULL when not given */
     bool overcommit;   /* MARGAY_OVERCOMMIT: allocations may be larger than the machine's memory and swap */
     bool no_contract;  /* MARGAY_NO_CONTRACT: the software devices do not contract mul and add */
     bool stress;       /* MARGAY_STRESS: rewrite every twin thoroughly (pass/stress.h), for tests */
-    bool plant;        /* MARGAY_PLANT: every twin writes one wrong byte (pass/plant.h), for tests */
+    bool plant;        /* MARGAY_PLANT: every twin writes one wrong byte (insert/plant.h), for tests */
     uint64_t run;      /* MARGAY_RUN: number of the run, unique in DIR: which processes belong together */
 };
 /* A variable of the configuration: from the environment, or, when the program has cleared that, from

@@ -418,7 +418,7 @@ uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t 
         const struct mg_region *g = &v->layout.regions[k];
         const struct mg_use *use = &mg_session.uses[v->uses[k]];
         struct mg_account *a = v->code->accounts[v->uses[k]];
-        uint64_t *cells = g->reason || use->tool->count ? NULL : cells_since(g, raw, before);
+        uint64_t *cells = g->reason || !(use->tool->analyze || use->tool->instrument) ? NULL : cells_since(g, raw, before);
         if (!cells)
             continue;
         if (complete && a && !is_repeat(r)) {

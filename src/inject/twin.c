@@ -21,7 +21,7 @@
 #include "inject/select.h"
 #include "inject/session.h"
 #include "inject/tools.h"
-#include "pass/plant.h"
+#include "insert/plant.h"
 #include "pass/stress.h"
 #include "ptx/ptx.h"
 #include "tool/instrument.h"

@@ -13,8 +13,8 @@
 #include "analysis/space.h"
 #include "analysis/ssa.h"
 #include "analysis/uniform.h"
-#include "count/place.h"
-#include "count/emit.h"
+#include "insert/place.h"
+#include "insert/emit.h"
 #include "patch/layout.h"
 
 enum { MG_TEMP_PRED, MG_TEMP_16, MG_TEMP_32, MG_TEMP_64, MG_TEMP_KINDS };

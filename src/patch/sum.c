@@ -16,7 +16,7 @@ struct mg_sums {
     struct mg_patch *p;
     uint32_t func_ix;
     struct mg_rfunc f;
-    struct mg_blocks_opts opts;
+    struct mg_counter_opts opts;
     struct mg_counter_layout layout;
     uint32_t *counter;   /* sum -> counter of f; UINT32_MAX: not used here */
     uint64_t *all;       /* set of all counters */
@@ -129,7 +129,9 @@ struct mg_sums *mg_sums_begin(struct mg_patch *p, uint32_t func_ix)
     s->func_ix = func_ix;
     s->opts.shards = r->n_copies;
     s->layout = (struct mg_counter_layout){.n_copies = r->n_copies, .copy_words = r->copy_words, .counter_words = 1};
-    s->f.x = (struct mg_emit){.o = &s->opts, .layout = &s->layout, .t = all->twin, .m = all->m, .c = all->sites->cfgs[func_ix], .ix = func_ix,
+    s->f.o = &s->opts;
+    s->f.layout = &s->layout;
+    s->f.x = (struct mg_emit){.t = all->twin, .m = all->m, .c = all->sites->cfgs[func_ix], .ix = func_ix,
                               .func = all->twin->funcs[func_ix], .ctx = all->twin->ctx_reg[func_ix], .may_exit = all->may_exit};
     s->f.sync = all->o->reduce && all->m->sm >= 70;
     s->f.redux = all->m->sm >= 80;

@@ -239,7 +239,7 @@ static void tell(const struct mg_profile *p, uint32_t use, const struct mg_repor
     r.user = mg_machines_new(p);
     if (!err && spec.tool->profile) {
         spec.tool->profile(conf, &r, t, j);
-    } else if (err || !(spec.tool->count || spec.tool->flags & MG_TOOL_NATIVE)) {
+    } else if (err || !(spec.tool->counts || spec.tool->flags & MG_TOOL_NATIVE)) {
         show_raw(&r, t, j);
         if (err) mg_table_note(t, "%s; its sites and cells are shown as they are", mg_diag_first(&d, err));
     }

@@ -130,13 +130,13 @@ struct mg_pblock { const char *function, *label, *file; uint32_t id, ptx_line, l
 struct mg_pkernel { uint32_t id; const char *name, *demangled /* never NULL */, *module; int32_t regs_native, regs_instrumented; bool regs_estimated; bool has_sites;
                     struct mg_pblock *blocks; uint32_t n_blocks; uint64_t launches, repeats /* besides, by --repeat */, incomplete, instrumented, spoilt /* complete, without counts: mg_plaunch.spoilt */; int schedule_dependent; /* of any launch: 1; -1 unknown of some, 0 of none */ uint64_t threads_launched; uint64_t time_ns, timed_launches;
                     /* Counted in one CTA or warp a launch and scaled to the grid (tool option scope=): block counts are estimates. */
-                    bool estimated; enum mg_blocks_scope scope; uint64_t measured_thread_insts; /* before scaling, of the scaled launches */
+                    bool estimated; enum mg_count_scope scope; uint64_t measured_thread_insts; /* before scaling, of the scaled launches */
                     bool has_error; double error_pct; /* of scaled thread instructions against launches of equal geometry that were counted in full; the worst geometry */ };
 struct mg_plaunch { uint64_t id; uint32_t process, kernel; uint32_t grid[3], block[3], cluster[3], static_shared_bytes, dyn_shared_bytes, device; uint64_t stream, ctx, graph; enum mg_ran ran; const char *reason;
                     bool complete, timed, cooperative, repeat /* of --repeat, not the program's */, spoilt /* the program wrote into its counts, `why` says more: it has none */; const char *why; uint64_t start_ns, time_ns, replays; int schedule_dependent; /* as in mg_store_done */ struct mg_store_arg *args; uint32_t n_args;
                     const uint64_t *threads, *warps; uint32_t n_counts;
                     uint64_t tools; /* bit u: ran with mg_profile.uses[u] */ };
-struct mg_pprocess { const char *path; /* of its database */ uint32_t pid, ppid; int32_t rank; const char *exe; const char **argv; uint32_t argc; const char *device_kind, *device_name, *properties, *tools; uint32_t sms, sm; int exit_code; bool closed; enum mg_blocks_scope scope; uint64_t scope_cta; uint32_t scope_warp; /* what `tools` says of blocks */ uint64_t start_unix_ns, run; };
+struct mg_pprocess { const char *path; /* of its database */ uint32_t pid, ppid; int32_t rank; const char *exe; const char **argv; uint32_t argc; const char *device_kind, *device_name, *properties, *tools; uint32_t sms, sm; int exit_code; bool closed; enum mg_count_scope scope; uint64_t scope_cta; uint32_t scope_warp; /* what `tools` says of blocks */ uint64_t start_unix_ns, run; };
 struct mg_prun { uint64_t run; /* 0 before version 2 */ uint32_t pid; const char **argv; uint32_t argc; int exit_code; }; /* by a launcher; -1: not ended or unknown */
 struct mg_punknown { const char *what, *reason; uint64_t n; bool not_written; /* they ran; recording had stopped */ };
 struct mg_ptool { const char *tool, *key, *json; uint32_t process; };

@@ -1,18 +1,12 @@
-/* blocks: how often each basic block was entered, by threads and by warps. This file holds its options;
- * the schemes by which it can count each have their own:
- *
- *   class      count/class.c      a register for every class of equally frequent blocks; cheapest on emu and cpu
- *   register   count/register.c   the fewest counters that determine all blocks; cheapest on a GPU
- *   thread, flux, atomic   count/seed.c   those of GPU Ocelot, CUDA Flux, and the plainest one, to compare with
- *
- * All of them count the same on every device. */
+/* blocks: how often each basic block was entered, by threads and by warps. This file holds its options; counting is
+ * src/count, reports of counts are everyone's. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/number.h"
-#include "count/emit.h"
+#include "count/counters.h"
 #include "tool/tool.h"
 
 static const struct mg_tool_opt blocks_opts[] = {
@@ -30,7 +24,7 @@ static const struct mg_tool_opt blocks_opts[] = {
 };
 
 /* What was given, before `auto` is resolved. */
-struct given { struct mg_blocks_opts o; bool has_warps, has_place; char *weights; };
+struct given { struct mg_counter_opts o; bool has_warps, has_place; char *weights; };
 
 /* The options that are numbers. */
 struct number { const char *key; uint64_t least, most; };
@@ -54,13 +48,13 @@ static int find_word(const char *const *words, unsigned n, const char *s)
 
 static bool set_option(struct given *g, const char *key, const char *value)
 {
-    static const char *const schemes[] = {"class", "register", "thread", "flux", "atomic"}; /* ORDER mg_blocks_scheme */
-    static const char *const scopes[] = {"full", "cta", "warp"};                            /* ORDER mg_blocks_scope */
-    struct mg_blocks_opts *o = &g->o;
+    static const char *const schemes[] = {"class", "register", "thread", "flux", "atomic"}; /* ORDER mg_count_scheme */
+    static const char *const scopes[] = {"full", "cta", "warp"};                            /* ORDER mg_count_scope */
+    struct mg_counter_opts *o = &g->o;
     uint64_t n;
     if (!strcmp(key, "counters")) {
         int at = find_word(schemes, MG_COUNT_OF(schemes), value);
-        if (at >= 0) o->scheme = (enum mg_blocks_scheme)at;
+        if (at >= 0) o->scheme = (enum mg_count_scheme)at;
         return at >= 0 || !strcmp(value, "auto");
     }
     if (!strcmp(key, "warps")) {
@@ -71,7 +65,7 @@ static bool set_option(struct given *g, const char *key, const char *value)
     }
     if (!strcmp(key, "scope")) {
         int at = find_word(scopes, MG_COUNT_OF(scopes), value);
-        if (at >= 0) o->scope = (enum mg_blocks_scope)at;
+        if (at >= 0) o->scope = (enum mg_count_scope)at;
         return at >= 0;
     }
     if (!strcmp(key, "weights")) {
@@ -113,9 +107,9 @@ static enum mg_err refuse(const char *key, const char *value, struct mg_diag *d)
 
 static void blocks_release(void *conf)
 {
-    struct mg_blocks_opts *o = conf;
+    struct mg_counter_opts *o = conf;
     if (!o) return;
-    mg_blocks_weights_free(o->weights);
+    mg_count_weights_free(o->weights);
     free(o->each);
     free(o);
 }
@@ -123,14 +117,14 @@ static void blocks_release(void *conf)
 /* A device's defaults stand in front of what the user says; `auto` leaves them. */
 static enum mg_err resolve(struct given *g, struct mg_diag *d)
 {
-    struct mg_blocks_opts *o = &g->o;
+    struct mg_counter_opts *o = &g->o;
     bool counts_warps = o->scheme == MG_SCHEME_CLASS || o->scheme == MG_SCHEME_REGISTER;
     if (!g->has_warps) o->warps = counts_warps;
     if (o->warps && !counts_warps) return mg_diag_err(d, MG_ERR_INPUT, "tool blocks: this scheme of counters has no warp counts (warps=off)");
     if (g->has_place && !o->scope) return mg_diag_err(d, MG_ERR_INPUT, "tool blocks: cta= and warp= need scope=cta or scope=warp");
     if (o->each && o->scheme != MG_SCHEME_THREAD) return mg_diag_err(d, MG_ERR_INPUT, "tool blocks: each= needs counters=thread, which counts thread by thread");
     if (o->each && mkdir(o->each, 0777) && errno != EEXIST) return mg_diag_err(d, MG_ERR_INPUT, "tool blocks: folder %s cannot be made", o->each);
-    if (g->weights && *g->weights && !(o->weights = mg_blocks_weights_read(g->weights, d))) return MG_ERR_INPUT;
+    if (g->weights && *g->weights && !(o->weights = mg_count_weights_read(g->weights, d))) return MG_ERR_INPUT;
     return MG_ERR_OK;
 }
 
@@ -153,35 +147,19 @@ static enum mg_err blocks_configure(const char *args, void **conf, struct mg_dia
         free(g.o.each);
         return err;
     }
-    struct mg_blocks_opts *o = mg_xcalloc(1, sizeof *o);
+    struct mg_counter_opts *o = mg_xcalloc(1, sizeof *o);
     *o = g.o;
     *conf = o;
     return MG_ERR_OK;
 }
 
-static enum mg_err blocks_count(const void *conf, const struct mg_sites *sites, struct mg_twin *twin,
-                                struct mg_counter_layout *layout, struct mg_diag *d)
-{
-    const struct mg_blocks_opts *o = conf;
-    if (sites->n_funcs != twin->n_funcs) return mg_diag_err(d, MG_ERR_STATE, "sites and twin are of different kernels");
-    enum mg_err err;
-    switch (o->scheme) {
-    case MG_SCHEME_REGISTER: err = mg_blocks_register(o, sites, twin, layout, d); break;
-    case MG_SCHEME_CLASS: err = mg_blocks_class(o, sites, twin, layout, d); break;
-    default: err = mg_blocks_seed(o, sites, twin, layout, d); break;
-    }
-    layout->scope = o->scope;
-    layout->cta = o->cta;
-    layout->warp = o->warp;
-    layout->each = o->each;
-    return err;
-}
+static const struct mg_counter_opts *blocks_counts(const void *conf) { return conf; }
 
 extern const struct mg_tool mg_tool_blocks;
 const struct mg_tool mg_tool_blocks = {
     .name = "blocks", .summary = "count how often each basic block is entered, by threads and by warps",
     .opts = blocks_opts, .configure = blocks_configure, .release = blocks_release,
-    .count = blocks_count,
+    .counts = blocks_counts,
     .gpu_args = "counters=register,warps=off,shards=64",
     .cost = "kernel time on an H200, geometric mean of 20 kernels: 1.03, with warps=on 1.42 (docs/measured.md)",
 };

@@ -12,9 +12,9 @@ enum { REGION_BYTES = 128 << 10 /* for copies of a tool's cells */, LINE_WORDS =
 struct run { /* of one twin */
     struct mg_patches all;
     struct mg_patch *patches; uint32_t n; /* one for each use */
-    const struct mg_tool *counter;
-    const void *counter_conf;
-    struct mg_region *counter_region; /* NULL: counted because others asked for it */
+    const struct mg_counter_opts *counts; /* NULL: blocks are not counted */
+    struct mg_counter_opts asked;         /* those of no tool, where one asks for counts alone */
+    struct mg_region *counter_region;     /* of the tool whose these are; NULL: of none */
 };
 
 /* ---- sites ------------------------------------------------------------------------------------------ */
@@ -195,7 +195,7 @@ static enum mg_err run_counter(struct mg_pass_ctx *c, void *user, mg_id func, ui
     struct mg_layout *l = x->all.layout;
     struct mg_diag d = MG_DIAG_INIT;
     (void)c, (void)func, (void)block;
-    enum mg_err err = x->counter->count(x->counter_conf, x->all.sites, x->all.twin, &l->blocks, &d);
+    enum mg_err err = mg_count_insert(x->counts, x->all.sites, x->all.twin, &l->blocks, &d);
     l->has_blocks = !err;
     if (err && x->counter_region) give_up(x, x->counter_region, &d, err);
     mg_diag_release(&d);
@@ -204,16 +204,17 @@ static enum mg_err run_counter(struct mg_pass_ctx *c, void *user, mg_id func, ui
 
 /* ---- all of them -------------------------------------------------------------------------------------------- */
 
-/* The block counter for tools that ask for its counts, where the user did not name it. */
-static enum mg_err add_counter(struct run *x, bool warps, void **conf, struct mg_diag *d)
+/* A tool says how it wants blocks counted: the first that does is heard, others have to want the same. */
+static void want_counts(struct run *x, const struct mg_tool_use *use, struct mg_region *r)
 {
-    char args[200] = "";
-    const struct mg_tool *t = mg_tool_find("blocks");
-    if (x->all.o->reduce) snprintf(args, sizeof args, "%s,sm=%u%s", t->gpu_args, (unsigned)x->all.o->sm, warps ? ",warps=on" : "");
-    enum mg_err err = t->configure(args, conf, d);
-    x->counter = t;
-    x->counter_conf = *conf;
-    return err;
+    const struct mg_counter_opts *o = use->tool->counts(use->conf);
+    static const char other[] = "another tool of this run has blocks counted in another way";
+    if (!x->counts) {
+        x->counts = o;
+        x->counter_region = r;
+    } else if (!mg_counter_opts_equal(o, x->counts)) {
+        r->reason = mg_arena_strndup(&x->all.layout->arena, other, strlen(other));
+    }
 }
 
 static void release_shared(struct mg_patches *s)
@@ -242,9 +243,9 @@ static enum mg_err run_passes(struct run *x, struct mg_diag *d)
     struct mg_pipeline_step *steps = mg_xcalloc(x->n + 1, sizeof *steps);
     struct step *users = mg_xcalloc(x->n + 1, sizeof *users);
     uint32_t n = 0;
-    if (x->counter) {
+    if (x->counts) {
         users[n] = (struct step){x, NULL};
-        passes[n] = (struct mg_pass){.name = x->counter->name, .summary = x->counter->summary, .scope = MG_SCOPE_MODULE, .run = run_counter};
+        passes[n] = (struct mg_pass){.name = "blocks", .summary = "count how often blocks are entered", .scope = MG_SCOPE_MODULE, .run = run_counter};
         steps[n] = (struct mg_pipeline_step){&passes[n], &users[n]};
         n++;
     }
@@ -279,7 +280,6 @@ enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, cons
 {
     struct run x = {.all = {.sites = sites, .app = sites->cfgs[0]->m, .twin = twin, .m = twin->m, .o = o, .layout = layout}, .n = n};
     bool wanted = false, warps = false;
-    void *own_conf = NULL;
     enum mg_err err = MG_ERR_OK;
     *layout = (struct mg_layout){.blocks = {.other_at = UINT32_MAX}, .n_regions = n};
     if (sites->n_funcs != twin->n_funcs) return mg_diag_err(d, MG_ERR_STATE, "sites and twin are of different kernels");
@@ -289,29 +289,29 @@ enum mg_err mg_tools_instrument(const struct mg_tool_use *uses, uint32_t n, cons
     for (uint32_t i = 0; i < n; i++) {
         struct mg_region *r = &layout->regions[i];
         *r = (struct mg_region){.tool = mg_arena_strndup(&layout->arena, uses[i].tool->name, strlen(uses[i].tool->name)), .n_copies = 1};
-        if (uses[i].tool->count) {
-            x.counter = uses[i].tool;
-            x.counter_conf = uses[i].conf;
-            x.counter_region = r;
-            continue;
-        }
+        if (uses[i].tool->counts) want_counts(&x, &uses[i], r);
+        if (!uses[i].tool->analyze && !uses[i].tool->instrument) continue;
         begin_patch(&x, &x.patches[i], &uses[i], r);
         wanted |= x.patches[i].wants_blocks;
         warps |= x.patches[i].wants_warps;
     }
-    if (wanted && !x.counter) err = add_counter(&x, warps, &own_conf, d);
+    bool own = !x.counts && wanted; /* by nobody's options */
+    if (own) {
+        x.asked = mg_counter_opts_for(o->reduce, o->sm);
+        x.asked.warps |= warps;
+        x.counts = &x.asked;
+    }
     mg_raise_target(twin->m, o->sm);
     if (!err) err = run_passes(&x, d);
     if (!err && layout->has_blocks) keep_fit(layout, sites);
     if (!err && o->reduce) {
         mg_twin_drop_contexts(twin);
-        if (own_conf || !layout->blocks.warps) mg_twin_inline(twin); /* who asks for warps wants lanes to meet behind calls, as they do natively */
+        if (own || !layout->blocks.warps) mg_twin_inline(twin); /* who asks for warps wants lanes to meet behind calls, as they do natively */
         mg_twin_split_constants(twin);
     }
     bool stands = n == 0;
     for (uint32_t i = 0; i < n; i++) stands |= !layout->regions[i].reason;
     if (!err && !stands) err = mg_diag_err(d, MG_ERR_UNSUPPORTED, "%s: %s", layout->regions[0].tool, layout->regions[0].reason);
-    if (own_conf) x.counter->release(own_conf);
     for (uint32_t i = 0; i < n; i++)
         if (x.patches[i].tool) release_patch(&x.patches[i]);
     free(x.patches);

@@ -17,7 +17,7 @@ struct mg_tool_host;   /* tool/host.h: what a tool may ask of the measured proce
 
 struct mg_tool_opt { const char *key, *value, *help; };
 /* analyze -> instrument (once per kernel) -> initialize -> finalize (per launch) -> profile (per report). Any
- * but name and instrument may be NULL. conf is what configure made; hooks may run on any thread, analyze
+ * but name may be NULL; one of instrument and counts is there, but for MG_TOOL_NATIVE. conf is what configure made; hooks may run on any thread, analyze
  * and instrument on one at a time, and must not call CUDA. */
 struct mg_tool {
     const char *name, *summary;
@@ -49,8 +49,9 @@ struct mg_tool {
     /* Once in a measured process: before its first kernel, and when it ends. */
     void (*begin)(void *conf, const struct mg_tool_host *host);
     void (*end)(void *conf);
-    /* The block counter alone (tool blocks), in the place of instrument: its counters have a layout of their own. */
-    enum mg_err (*count)(const void *conf, const struct mg_sites *sites, struct mg_twin *twin, struct mg_counter_layout *layout, struct mg_diag *d);
+    /* How it wants blocks counted, whose counts are its answer or part of it; NULL: it has no say in that (mg_patch_want_blocks asks
+     * for counts, however they are made). Counts of one twin are made once: tools of one run have to agree. */
+    const struct mg_counter_opts *(*counts)(const void *conf);
     unsigned flags;
     const char *gpu_args; /* options a GPU's run puts in front of the user's; NULL: none */
     const char *cost;     /* one line for `margay tools -v`: kernel time on which device, by which measurement; NULL: not measured */

@@ -15,6 +15,7 @@
 #include "analysis/uniform.h"
 #include "base/buf.h"
 #include "count/plan.h"
+#include "insert/place.h"
 #include "ptx/ptx.h"
 #include "test.h"
 

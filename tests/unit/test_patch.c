@@ -372,6 +372,42 @@ MG_TEST(patch_tools_together)
     mg_diag_release(&d);
 }
 
+static const struct mg_counter_opts *by_register(const void *conf)
+{
+    static const struct mg_counter_opts o = {.scheme = MG_SCHEME_REGISTER, .warps = true, .shards = 1, .registers = 32};
+    (void)conf;
+    return &o;
+}
+
+/* Any tool may have blocks counted its way, and insert code of its own beside; of two that want different counters the
+ * first is heard. */
+MG_TEST(patch_any_tool_has_blocks_counted)
+{
+    struct mg_tool counting = spreads_tool;
+    struct mg_diag d = MG_DIAG_INIT;
+    const struct mg_tool *blocks = mg_tool_find("blocks");
+    void *conf = NULL;
+    counting.name = "counting";
+    counting.counts = by_register;
+    MG_CHECK(!blocks->configure("counters=class", &conf, &d));
+    struct run *r = new_run(2, 72, 9);
+    struct mg_tool_use uses[] = {{&counting, NULL}, {&counting, NULL}, {blocks, conf}};
+    if (run(r, loops, uses, 3)) {
+        check_spreads(r, 0);
+        check_spreads(r, 1);
+        for (uint32_t b = 0; b < r->sites->n_blocks; b++) {
+            mg_id first = r->sites->cfgs[0]->blocks[b].first;
+            MG_CHECK_EQ(r->threads[b], r->w_threads[first]);
+            MG_CHECK_EQ(r->warps[b], r->w_warps[first]);
+        }
+        MG_CHECK(!r->layout.regions[0].reason && !r->layout.regions[1].reason);
+        MG_CHECK_STR(r->layout.regions[2].reason, "another tool of this run has blocks counted in another way");
+    }
+    drop(r);
+    blocks->release(conf);
+    mg_diag_release(&d);
+}
+
 /* ---- spots -------------------------------------------------------------------------------------------------- */
 
 static void count_exit(struct mg_code_at *at, void *user)

@@ -1,10 +1,22 @@
 /* Places for inserted code in the body of a twin: on an edge of the CFG, at a block's end, at the
  * function's entry. Code for cold edges goes into blocks of its own behind the body. The CFG is the
  * application's, made before anything was inserted. */
-#ifndef MG_COUNT_PLACE_H
-#define MG_COUNT_PLACE_H
+#ifndef MG_INSERT_PLACE_H
+#define MG_INSERT_PLACE_H
 
-#include "count/plan.h"
+#include "analysis/freq.h"
+
+/* What one event on an edge costs, relative to one instruction at the edge's own frequency. */
+enum mg_edge_place {
+    MG_PLACE_HEAD,   /* at the head of its target, which nothing else enters */
+    MG_PLACE_END,    /* at the end of its source, which goes nowhere else */
+    MG_PLACE_FALL,   /* behind the branch */
+    MG_PLACE_GUARD,  /* in front of the branch, with its guard */
+    MG_PLACE_AWAY,   /* in a block of its own */
+};
+enum mg_edge_place mg_edge_place(const struct mg_cfg *c, const struct mg_freq *f, uint32_t block, uint32_t edge);
+/* Does the branch at the end of the block jump over few instructions? Such code stays in line. */
+bool mg_edge_jumps_over_little(const struct mg_cfg *c, uint32_t block, uint32_t to);
 
 struct mg_spot {
     mg_id at;                      /* code goes in front of this node; 0: at the end of the body */

@@ -1,9 +1,49 @@
-/* Edges. See count.h for the kinds of places. */
-#include "count/place.h"
+/* Edges. See place.h for the kinds of places. */
+#include "insert/place.h"
 
 #include <stdio.h>
 
 #include "pass/priv.h"
+
+enum { MOST_JUMPED = 16 /* instructions */ };
+
+/* Does the branch jump over a few instructions that can be predicated? Then the assembler may do without a branch, and
+ * have what is inside overlap, as long as nothing stands on the way around it. */
+bool mg_edge_jumps_over_little(const struct mg_cfg *c, uint32_t block, uint32_t to)
+{
+    uint32_t n = 0;
+    for (uint32_t b = block + 1; b < to; b++) {
+        const struct mg_block *k = &c->blocks[b];
+        n += k->n_insts;
+        if (n > MOST_JUMPED || k->leaves) return false;
+        for (mg_id id = k->first;; id = c->m->nodes.at[id].next) {
+            const struct mg_node *x = &c->m->nodes.at[id];
+            unsigned op = x->kind == MG_NODE_inst ? mg_node_form(c->m, x)->op : MG_OP_mov;
+            if (op == MG_OP_call || op == MG_OP_brx || op == MG_OP_bar || op == MG_OP_barrier) return false;
+            if (id == k->last) break;
+        }
+        for (uint32_t s = 0; s < k->n_succs; s++)
+            if (c->edges[k->succ_at + s] <= b || c->edges[k->succ_at + s] > to) return false;
+    }
+    return to > block;
+}
+
+enum mg_edge_place mg_edge_place(const struct mg_cfg *c, const struct mg_freq *f, uint32_t block, uint32_t edge)
+{
+    const struct mg_block *k = &c->blocks[block];
+    uint32_t to = c->edges[edge];
+    const struct mg_node *end = &c->m->nodes.at[k->last];
+    bool ends = mg_node_form(c->m, end)->op_flags & MG_OPF_ENDS_BLOCK;
+    unsigned op = mg_node_form(c->m, end)->op;
+    if (c->blocks[to].n_preds == 1 && to != 0) return MG_PLACE_HEAD;
+    if (!ends || op == MG_OP_call) return MG_PLACE_FALL;
+    if (k->n_succs == 1 && !k->leaves) return MG_PLACE_END;
+    bool fall = op != MG_OP_brx && (end->guard || op == MG_OP_call) && edge == k->succ_at;
+    if (fall) return MG_PLACE_FALL;
+    if (op == MG_OP_brx) return MG_PLACE_AWAY;
+    bool leaves = f->trivial[to]; /* an exit with a guard natively, whatever it jumps over */
+    return f->share[edge] < 0.3 && (leaves || !mg_edge_jumps_over_little(c, block, to)) ? MG_PLACE_AWAY : MG_PLACE_GUARD;
+}
 
 static mg_id head_of(const struct mg_module *m, const struct mg_block *k)
 {

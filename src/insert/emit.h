@@ -1,16 +1,12 @@
-/* Shared by the files of the tool blocks: what inserts code, and the entry of each scheme. Not for
- * other folders. */
-#ifndef MG_COUNT_EMIT_H
-#define MG_COUNT_EMIT_H
+/* Inserting code into one function of a twin, node by node. What collects code spot by spot for tools is patch/patch.h. */
+#ifndef MG_INSERT_EMIT_H
+#define MG_INSERT_EMIT_H
 
 #include "analysis/callgraph.h"
 #include "pass/priv.h"
-#include "count/counters.h"
 
 /* Where code goes in one function of a twin. */
 struct mg_emit {
-    const struct mg_blocks_opts *o;
-    struct mg_counter_layout *layout;
     struct mg_twin *t;
     struct mg_module *m;
     const struct mg_cfg *c;
@@ -28,12 +24,8 @@ mg_id mg_emit_reg(struct mg_emit *x, const char *name, enum mg_type type);
 void mg_emit_guard(struct mg_emit *x, mg_id guard, bool guard_not);
 /* Sets the guard of what follows to (guard and p). */
 void mg_emit_guard_by(struct mg_emit *x, mg_id guard, bool guard_not, mg_id p);
-/* Does this thread's CTA (and warp) count? 0: every one does. */
-mg_id mg_emit_mine(struct mg_emit *x);
 /* The thread's linear id within its CTA, or the CTA's within the grid, as a new 64-bit register. */
 mg_id mg_emit_linear(struct mg_emit *x, enum mg_sreg id, enum mg_sreg extent);
-/* Lanes that call a function without a clone. */
-void mg_emit_others(struct mg_twin *t, const struct mg_counter_layout *l);
 
 /* In front of the block's first instruction, and of the pragmas that belong to it. */
 mg_id mg_block_head(const struct mg_module *m, const struct mg_block *k);
@@ -52,16 +44,5 @@ mg_id mg_body_close(struct mg_twin *t, uint32_t ix, const struct mg_cfg *c);
 void mg_raise_target(struct mg_module *m, uint32_t sm);
 /* Sets how the active lanes are asked for; false: this PTX has no way. */
 bool mg_choose_mask(struct mg_module *m, bool *ballot);
-
-/* The schemes. */
-enum mg_err mg_blocks_class(const struct mg_blocks_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d);
-enum mg_err mg_blocks_register(const struct mg_blocks_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d);
-enum mg_err mg_blocks_seed(const struct mg_blocks_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d);
-
-/* Counts of an earlier run: lines "KERNEL BLOCK COUNT". NULL with a message in d. */
-struct mg_blocks_weights *mg_blocks_weights_read(const char *path, struct mg_diag *d);
-void mg_blocks_weights_free(struct mg_blocks_weights *w);
-/* Counts of the kernel's blocks, n of them; NULL: not known. To be freed. */
-uint64_t *mg_blocks_weights_of(const struct mg_blocks_weights *w, const char *kernel, uint32_t n);
 
 #endif

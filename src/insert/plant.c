@@ -1,5 +1,5 @@
 /* See plant.h. */
-#include "pass/plant.h"
+#include "insert/plant.h"
 
 #include <string.h>
 

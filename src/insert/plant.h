@@ -1,7 +1,7 @@
 /* A fault for proofs: makes a kernel write one wrong byte, so that whatever claims to find a twin that
  * changes what the application computes can be shown to find it. */
-#ifndef MG_PASS_PLANT_H
-#define MG_PASS_PLANT_H
+#ifndef MG_INSERT_PLANT_H
+#define MG_INSERT_PLANT_H
 
 #include "ir/ir.h"
 

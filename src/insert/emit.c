@@ -1,6 +1,5 @@
-/* Inserting code: guards, linear ids, and what a scheme has to know of calls and of the ways a body
- * ends. */
-#include "count/emit.h"
+/* Inserting code: guards, linear ids, and what has to be known of calls and of the ways a body ends. */
+#include "insert/emit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,39 +57,6 @@ mg_id mg_emit_linear(struct mg_emit *x, enum mg_sreg id, enum mg_sreg extent)
     EMIT("cvt.u64.u32", mg_o_reg(w), mg_o_reg(c));
     EMIT("add.u64", mg_o_reg(l), mg_o_reg(l), mg_o_reg(w));
     return l;
-}
-
-mg_id mg_emit_mine(struct mg_emit *x)
-{
-    if (x->o->scope == MG_COUNT_FULL) return 0;
-    mg_id mine = mg_emit_reg(x, "__mg_mine", MG_TYPE_pred), cta = mg_emit_linear(x, MG_SREG_ctaid, MG_SREG_nctaid);
-    EMIT("setp.eq.u64", mg_o_reg(mine), mg_o_reg(cta), mg_o_imm((int64_t)x->o->cta));
-    if (x->o->scope != MG_COUNT_WARP) return mine;
-    if (!x->both) x->both = mg_emit_reg(x, "__mg_both", MG_TYPE_pred);
-    mg_id thread = mg_emit_linear(x, MG_SREG_tid, MG_SREG_ntid);
-    EMIT("shr.u64", mg_o_reg(thread), mg_o_reg(thread), mg_o_imm(5));
-    EMIT("setp.eq.u64", mg_o_reg(x->both), mg_o_reg(thread), mg_o_imm(x->o->warp));
-    EMIT("and.pred", mg_o_reg(mine), mg_o_reg(mine), mg_o_reg(x->both));
-    return mine;
-}
-
-void mg_emit_others(struct mg_twin *t, const struct mg_counter_layout *l)
-{
-    for (uint32_t i = 0; i < t->n_native_calls; i++) {
-        mg_id node = t->native_calls[i], func = 0;
-        uint32_t ix = 0;
-        for (uint32_t f = 0; f < t->n_funcs && !func; f++)
-            MG_EACH_NODE(t->m, &t->m->funcs.at[t->funcs[f]], id)
-                if (id == node) {
-                    func = t->funcs[f];
-                    ix = f;
-                }
-        if (!func) continue;
-        mg_id base = mg_module_add_reg(t->m, func, "__mg_other", MG_TYPE_b64);
-        mg_id ld = MG_INSERT(t->m, func, node, "ld.global.u64", mg_o_reg(base), mg_o_addr_reg(t->ctx_reg[ix], MG_CTX_COUNTERS));
-        mg_id red = MG_INSERT(t->m, func, node, "red.global.add.u64", mg_o_addr_reg(base, 8 * (int64_t)l->other_at * l->counter_words), mg_o_imm(1));
-        t->m->nodes.at[ld].guard = t->m->nodes.at[red].guard = t->native_guards[i];
-    }
 }
 
 mg_id mg_block_head(const struct mg_module *m, const struct mg_block *k)
