@@ -201,6 +201,9 @@ unit: $(B)/bin/test-unit ## run the unit tests
 $(B)/bin/mkprofile: $(B)/obj/cli/tests/mkprofile.o $(call objs,base store isa) $(B)/obj/count/fit.o
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
+$(B)/bin/mktrace: tests/cli/mktrace.c $(call objs,base trace)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 $(B)/obj/cli/tests/mkprofile.o: tests/cli/mkprofile.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-unused-function -MMD -MP -c $< -o $@

@@ -19,6 +19,7 @@ static const struct mg_cmd cmds[] = { /* the only list of commands */
     {"report", cmd_report, "show or export a profile"},
     {"diff", cmd_diff, "compare two profiles"},
     {"merge", cmd_merge, "join profiles into one"},
+    {"trace", cmd_trace, "show and check the trace files of a profile"},
     {"tools", cmd_tools, "list the tools and their options"},
     {"doctor", cmd_doctor, "say what works here and what does not"},
     {"probe", cmd_probe, "compile probes written in C"},

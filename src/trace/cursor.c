@@ -21,11 +21,6 @@ struct mg_trace_cursor {
     char why[512];
 };
 
-static bool is_any(const struct mg_trace_range *r)
-{
-    return !r->first && !r->last;
-}
-
 static bool meets(const struct mg_trace_range *a, uint64_t first, uint64_t last)
 {
     return first <= last && a->first <= last && first <= a->last;
@@ -40,7 +35,7 @@ static bool may_hold(const struct mg_trace_cursor *c, const struct mg_trace_file
 {
     for (int k = 1; k < MG_TRACE_KEY_COUNT; k++) {
         const struct mg_trace_range *want = &c->q.keys[k - 1], *have = &e->keys[k - 1];
-        if (is_any(want)) continue;
+        if (!(c->q.with_keys >> k & 1)) continue;
         if (have->first > have->last || !meets(want, shifted(f, k, have->first), shifted(f, k, have->last))) return false;
     }
     return true;
@@ -181,15 +176,13 @@ static bool is_wanted_kind(struct mg_trace_cursor *c, const struct mg_trace_reco
 static bool is_wanted(struct mg_trace_cursor *c, const struct mg_trace_record *r)
 {
     struct mg_trace_range have[MG_TRACE_INDEXED];
-    bool any = true;
     if (!is_wanted_kind(c, r)) return false;
-    for (int k = 0; k < MG_TRACE_INDEXED; k++) any &= is_any(&c->q.keys[k]);
-    if (any) return true;
+    if (!c->q.with_keys) return true;
     mg_trace_range_none(have);
     mg_trace_range_add(have, r->kind, r->layout, r->fields);
     for (int k = 1; k < MG_TRACE_KEY_COUNT; k++) {
         const struct mg_trace_range *want = &c->q.keys[k - 1], *h = &have[k - 1];
-        if (is_any(want)) continue;
+        if (!(c->q.with_keys >> k & 1)) continue;
         if (h->first > h->last || !meets(want, shifted(r->file, k, h->first), shifted(r->file, k, h->last))) return false;
     }
     return true;

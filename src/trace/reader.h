@@ -53,7 +53,8 @@ struct mg_trace_query { /* a record is given if all of it holds */
     size_t size;                          /* sizeof this struct */
     enum mg_trace_order order;
     const char *kinds;                    /* names joined by ','; NULL: all */
-    struct mg_trace_range keys[MG_TRACE_INDEXED]; /* both 0: any; else records that have the key, within */
+    unsigned with_keys;                   /* bit enum mg_trace_key: only records that have the key, in keys[key - 1] */
+    struct mg_trace_range keys[MG_TRACE_INDEXED]; /* of a record with begin and end: that meet the range */
     bool (*only)(void *user, const struct mg_trace_file *f); void *only_user; /* files; NULL: all */
 };
 struct mg_trace_cursor *mg_trace_cursor_open(struct mg_trace_reader *r, const struct mg_trace_query *q);

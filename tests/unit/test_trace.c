@@ -431,6 +431,7 @@ MG_TEST(trace_of_threads_is_merged_by_time)
     MG_CHECK_EQ(n, 8 * 20000);
     MG_CHECK_EQ(out_of_order, 0);
     mg_trace_cursor_close(c);
+    q.with_keys = 1u << MG_TRACE_KEY_LAUNCH;
     q.keys[MG_TRACE_KEY_LAUNCH - 1] = (struct mg_trace_range){1000, 1009};
     c = mg_trace_cursor_open(r, &q);
     for (n = 0; mg_trace_next(c); n++) {}

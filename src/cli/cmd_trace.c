@@ -1,0 +1,269 @@
+/* margay trace: what the trace files of a profile hold: a summary, the records, and whether they are whole. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/number.h"
+#include "base/vec.h"
+#include "cli/cli.h"
+#include "trace/reader.h"
+
+static const struct mg_opt_page page = {
+    "trace", "info|print|verify DIR [OPTIONS]", "show and check the trace files of a profile",
+    "info     each file's process, chunks, records, time; with --kinds the records of each kind\n"
+    "print    the records, one a line, in the order of the files or of their times\n"
+    "verify   reads every byte: status 3 where something is damaged, torn or missing\n\n"
+    "DIR is a profile directory; one file of its folder trace may be named instead. A trace may be read while its program\n"
+    "runs and after it was killed.\n"};
+
+struct trace_opts {
+    bool json, kinds, by_time;
+    const char *kind, *time, *launch, *cta;
+    uint64_t top;
+};
+
+/* "A-B", "A-", "-B" or "A", both ends included. */
+static bool read_range(const char *text, struct mg_trace_range *out)
+{
+    const char *at = text;
+    *out = (struct mg_trace_range){0, UINT64_MAX};
+    if (*at != '-' && !(at = mg_number_read_u64(at, &out->first))) return false;
+    if (!*at) out->last = out->first;
+    if (!*at) return true;
+    if (*at++ != '-' || (!*at && at == text + 1)) return false;
+    if (!*at) return true;
+    at = mg_number_read_u64(at, &out->last);
+    return at && !*at && out->first <= out->last;
+}
+
+static bool make_query(const struct trace_opts *o, struct mg_trace_query *q, const char **wrong)
+{
+    const struct { const char *text, *name; enum mg_trace_key key; } ranges[] = {
+        {o->time, "--time", MG_TRACE_KEY_TIME}, {o->launch, "--launch", MG_TRACE_KEY_LAUNCH}, {o->cta, "--cta", MG_TRACE_KEY_CTA}};
+    *q = (struct mg_trace_query){.size = sizeof *q, .kinds = o->kind, .order = o->by_time ? MG_TRACE_BY_TIME : MG_TRACE_BY_FILE};
+    for (size_t i = 0; i < MG_COUNT_OF(ranges); i++) {
+        struct mg_trace_range *r = &q->keys[ranges[i].key - 1];
+        *wrong = ranges[i].name;
+        if (!ranges[i].text) continue;
+        if (!read_range(ranges[i].text, r)) return false;
+        q->with_keys |= 1u << ranges[i].key;
+    }
+    return true;
+}
+
+static int say_damage(const struct mg_trace_cursor *c)
+{
+    const char *why;
+    uint64_t n = mg_trace_damaged(c, &why);
+    if (!n) return MG_EXIT_OK;
+    fprintf(stderr, "margay: %" PRIu64 " damaged chunk%s left out; %s\n", n, n == 1 ? "" : "s", why);
+    return MG_EXIT_INPUT;
+}
+
+/* ---- info ---------------------------------------------------------------------------------------------- */
+
+struct kind_count { const char *name; uint32_t version; uint64_t records, bytes; };
+struct kind_counts { MG_VEC(struct kind_count) at; };
+
+static int compare_kinds(const void *a, const void *b)
+{
+    const struct kind_count *x = a, *y = b;
+    int c = strcmp(x->name, y->name);
+    return c ? c : (x->version > y->version) - (x->version < y->version);
+}
+
+static int count_kinds(struct mg_trace_reader *r, struct kind_counts *out)
+{
+    struct mg_trace_query q = {.size = sizeof q};
+    struct mg_trace_cursor *c = mg_trace_cursor_open(r, &q);
+    for (const struct mg_trace_record *rec; (rec = mg_trace_next(c));) {
+        while (out->at.n <= rec->kind_ix) *mg_vec_push(&out->at) = (struct kind_count){0};
+        struct kind_count *k = &out->at.at[rec->kind_ix];
+        *k = (struct kind_count){rec->kind->name, rec->kind->version, k->records + 1, k->bytes + rec->bytes + 4};
+    }
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < out->at.n; i++)
+        if (out->at.at[i].records) out->at.at[n++] = out->at.at[i];
+    out->at.n = n;
+    if (n) qsort(out->at.at, n, sizeof *out->at.at, compare_kinds);
+    int status = say_damage(c);
+    mg_trace_cursor_close(c);
+    return status;
+}
+
+static void json_range(struct mg_json *j, const char *key, const struct mg_trace_range *r)
+{
+    mg_json_key(j, key);
+    if (r->first > r->last) {
+        mg_json_null(j);
+        return;
+    }
+    mg_json_arr(j);
+    mg_json_u64(j, r->first);
+    mg_json_u64(j, r->last);
+    mg_json_end(j, ']');
+}
+
+static void json_attributes(struct mg_json *j, const struct mg_trace_file *f)
+{
+    mg_json_key(j, "attributes");
+    mg_json_obj(j);
+    for (const char *at = f->attributes; *at; at += at[strcspn(at, "\n")] ? strcspn(at, "\n") + 1 : strlen(at)) {
+        size_t line = strcspn(at, "\n"), key = strcspn(at, "=\n");
+        char *name = strndup(at, key), *value = key < line ? strndup(at + key + 1, line - key - 1) : NULL;
+        mg_json_key(j, name ? name : "");
+        mg_json_str(j, value ? value : "");
+        free(name);
+        free(value);
+    }
+    mg_json_end(j, '}');
+}
+
+static void info_json(const struct mg_trace_reader *r, const struct kind_counts *kinds, bool with_kinds, struct mg_buf *out)
+{
+    struct mg_json j;
+    mg_json_init(&j, out, 2);
+    mg_json_obj(&j);
+    mg_json_key_u64(&j, "margay_json", 1);
+    mg_json_key(&j, "files");
+    mg_json_arr(&j);
+    for (uint32_t i = 0; i < mg_trace_n_files(r); i++) {
+        const struct mg_trace_file *f = mg_trace_file(r, i);
+        mg_json_obj(&j);
+        mg_json_key_str(&j, "path", f->path);
+        mg_json_key_u64_if(&j, "version", !f->bad_header, f->version);
+        mg_json_key_u64_if(&j, "pid", !f->bad_header, f->pid);
+        mg_json_key_u64_if(&j, "rank", f->rank >= 0, (uint64_t)f->rank);
+        mg_json_key_bool(&j, "closed", f->closed);
+        mg_json_key_u64(&j, "bytes", f->bytes);
+        mg_json_key_u64(&j, "raw_bytes", f->raw_bytes);
+        mg_json_key_u64(&j, "chunks", f->chunks);
+        mg_json_key_u64(&j, "records", f->records);
+        mg_json_key_u64(&j, "dropped", f->dropped);
+        mg_json_key_u64(&j, "skipped", f->skipped);
+        mg_json_key_u64(&j, "damaged_bytes", f->damaged_bytes);
+        mg_json_key_u64(&j, "start_ns", f->start_mono_ns);
+        json_range(&j, "range_ns", &f->keys[MG_TRACE_KEY_TIME - 1]);
+        json_range(&j, "launches", &f->keys[MG_TRACE_KEY_LAUNCH - 1]);
+        json_range(&j, "ctas", &f->keys[MG_TRACE_KEY_CTA - 1]);
+        json_attributes(&j, f);
+        mg_json_end(&j, '}');
+    }
+    mg_json_end(&j, ']');
+    mg_json_key(&j, "kinds");
+    if (!with_kinds) mg_json_null(&j);
+    else mg_json_arr(&j);
+    for (uint32_t i = 0; with_kinds && i < kinds->at.n; i++) {
+        const struct kind_count *k = &kinds->at.at[i];
+        mg_json_obj(&j);
+        mg_json_key_str(&j, "kind", k->name);
+        mg_json_key_u64(&j, "version", k->version);
+        mg_json_key_u64(&j, "records", k->records);
+        mg_json_key_u64(&j, "bytes", k->bytes);
+        mg_json_end(&j, '}');
+    }
+    if (with_kinds) mg_json_end(&j, ']');
+    mg_json_end(&j, '}');
+    mg_buf_addc(out, '\n');
+}
+
+static void info_file(const struct mg_trace_file *f, struct mg_buf *out)
+{
+    static const char *const keys[] = {"time", "launches", "CTAs"};
+    mg_buf_printf(out, "%s\n", f->path);
+    if (f->bad_header) mg_buf_adds(out, "  head damaged");
+    else mg_buf_printf(out, "  process %u", f->pid);
+    if (f->rank >= 0) mg_buf_printf(out, ", rank %d", f->rank);
+    mg_buf_printf(out, "; %" PRIu64 " records in %" PRIu64 " chunks, %" PRIu64 " bytes (%" PRIu64 " unpacked)%s\n", f->records, f->chunks, f->bytes, f->raw_bytes,
+                  f->closed ? "" : "; not closed");
+    for (int k = 0; k < MG_TRACE_INDEXED; k++)
+        if (f->keys[k].first <= f->keys[k].last) mg_buf_printf(out, "  %s %" PRIu64 " to %" PRIu64 "%s\n", keys[k], f->keys[k].first, f->keys[k].last, k ? "" : " ns");
+    if (f->dropped || f->skipped) mg_buf_printf(out, "  %" PRIu64 " records dropped, %" PRIu64 " skipped by sampling\n", f->dropped, f->skipped);
+    if (f->damaged_bytes) mg_buf_printf(out, "  %" PRIu64 " bytes belong to no chunk: torn or damaged\n", f->damaged_bytes);
+}
+
+static int run_info(struct mg_trace_reader *r, const struct trace_opts *o)
+{
+    struct mg_buf out = MG_BUF_INIT;
+    struct kind_counts kinds = {0};
+    int status = o->kinds ? count_kinds(r, &kinds) : MG_EXIT_OK;
+    if (o->json) info_json(r, &kinds, o->kinds, &out);
+    for (uint32_t i = 0; !o->json && i < mg_trace_n_files(r); i++) info_file(mg_trace_file(r, i), &out);
+    for (uint32_t i = 0; !o->json && i < kinds.at.n; i++)
+        mg_buf_printf(&out, "%-20s version %u %12" PRIu64 " records %14" PRIu64 " bytes\n", kinds.at.at[i].name, kinds.at.at[i].version, kinds.at.at[i].records, kinds.at.at[i].bytes);
+    int printed = mg_cli_out(&out);
+    mg_buf_release(&out);
+    mg_vec_release(&kinds.at);
+    return printed ? printed : status;
+}
+
+/* ---- print, verify ------------------------------------------------------------------------------------- */
+
+static int run_print(struct mg_trace_reader *r, const struct trace_opts *o, const struct mg_trace_query *q)
+{
+    struct mg_trace_cursor *c = mg_trace_cursor_open(r, q);
+    struct mg_buf out = MG_BUF_INIT;
+    int status = MG_EXIT_OK;
+    const struct mg_trace_record *rec;
+    for (uint64_t n = 0; n < o->top && !status && (rec = mg_trace_next(c)); n++) {
+        if (o->json) mg_trace_print_json(rec, &out);
+        else mg_trace_print(rec, &out);
+        mg_buf_addc(&out, '\n');
+        if (out.n < 1 << 16) continue;
+        status = mg_cli_out(&out);
+        mg_buf_reset(&out);
+    }
+    if (!status) status = mg_cli_out(&out);
+    if (!status) status = say_damage(c);
+    mg_buf_release(&out);
+    mg_trace_cursor_close(c);
+    return status;
+}
+
+static int run_verify(struct mg_trace_reader *r, struct mg_diag *d)
+{
+    uint64_t records = 0, chunks = 0;
+    if (mg_trace_verify(r, d) || d->n_errors) return mg_cli_fail(d, MG_EXIT_INPUT);
+    for (uint32_t i = 0; i < mg_trace_n_files(r); i++) {
+        records += mg_trace_file(r, i)->records;
+        chunks += mg_trace_file(r, i)->chunks;
+    }
+    printf("%u file%s, %" PRIu64 " chunks, %" PRIu64 " records: whole\n", mg_trace_n_files(r), mg_trace_n_files(r) == 1 ? "" : "s", chunks, records);
+    return MG_EXIT_OK;
+}
+
+int cmd_trace(int argc, char **argv)
+{
+    struct trace_opts o = {.top = UINT64_MAX};
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_trace_reader *r = NULL;
+    struct mg_trace_query q;
+    const char *wrong;
+    int status = MG_EXIT_USAGE;
+    const struct mg_opt opts[] = {
+        MG_OPT_FLAG(0, "json", &o.json, "print: one object a line; info: one object"),
+        MG_OPT_FLAG(0, "kinds", &o.kinds, "info: read all records and count each kind"),
+        MG_OPT_STR(0, "kind", &o.kind, "KIND,...", "print: only records of these kinds"),
+        MG_OPT_STR(0, "time", &o.time, "A-B", "print: only records in this time, in ns"),
+        MG_OPT_STR(0, "launch", &o.launch, "A-B", "print: only records of these launches"),
+        MG_OPT_STR(0, "cta", &o.cta, "A-B", "print: only records of these CTAs"),
+        MG_OPT_FLAG(0, "by-time", &o.by_time, "print: all processes in one order of time"),
+        MG_OPT_U64(0, "top", &o.top, 1, 1e15, "N", "print: the first N"),
+        MG_OPT_END};
+    int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
+    if (n < 0) return status;
+    const char *what = n ? argv[0] : "";
+    bool info = !strcmp(what, "info"), print = !strcmp(what, "print"), verify = !strcmp(what, "verify");
+    if (!info && !print && !verify) return mg_opt_usage(&page, MG_EXIT_USAGE, "wants info, print or verify");
+    if (n != 2) return mg_opt_usage(&page, MG_EXIT_USAGE, "%s wants one directory or file", what);
+    if (!make_query(&o, &q, &wrong)) return mg_opt_usage(&page, MG_EXIT_USAGE, "%s wants a range: A-B, A-, -B or A", wrong);
+    if (mg_trace_reader_open(argv[1], &r, &d)) status = mg_cli_fail(&d, MG_EXIT_INPUT);
+    else if (verify) status = run_verify(r, &d);
+    else status = info ? run_info(r, &o) : run_print(r, &o, &q);
+    if (r && d.n_errors && !verify) status = mg_cli_fail(&d, MG_EXIT_INPUT); /* of several files some are no traces */
+    mg_trace_reader_free(r);
+    mg_diag_release(&d);
+    return status;
+}
