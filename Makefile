@@ -57,7 +57,7 @@ STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
 .PHONY: all plugin help deps unit examples demo check check-gpu torture bench fuzz bench-ptx bench-emu bench-blocks bench-cpu bench-cpu-tools bench-gpu format lint install clean
-all: deps $(B)/bin/margay $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-core.a plugin ## build the program and its libraries
+all: deps $(B)/bin/margay $(B)/lib/libtau_cuda.so $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-core.a plugin ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 deps:
@@ -126,6 +126,13 @@ $(AUDIT): src/inject/audit/audit.c
 	@mkdir -p $(@D)
 	gcc -std=c17 -D_GNU_SOURCE -O2 -fPIC -fvisibility=hidden $(WARN) -shared -Wl,-z,defs $< -o $@
 
+# ---- the TAUcuda interface: finds the driver at run time, needs glibc alone --------------------------------
+LIBTAU := $(B)/lib/libtau_cuda.so
+TAU_OBJS := $(call objs,tau) $(addprefix $(B)/obj/base/,arena.o buf.o demangle.o diag.o intern.o io.o number.o vec.o hash.o map.o)
+$(LIBTAU): $(TAU_OBJS)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -shared -Wl,-soname,libtau_cuda.so -Wl,--gc-sections $(NODEFS) $^ -lpthread -ldl -lm -o $@
+
 # ---- our CUDA runtime: needs glibc alone, exports the names of exports.def under one version node ----
 CUDART := $(B)/lib/margay/cudart/libcudart.so.13
 $(B)/gen/cudart.map: src/runtime/exports.def
@@ -192,7 +199,7 @@ UNIT_OBJS := $(patsubst tests/unit/%.c,$(B)/obj/tests/%.o,$(wildcard tests/unit/
 $(B)/obj/tests/%.o: tests/unit/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) -MMD -MP -c $< -o $@
-$(B)/bin/test-unit: $(UNIT_OBJS) $(CORE_OBJS) $(DEVICE_OBJS) $(call objs,driver report) $(B)/obj/cli/opt.o $(B)/obj/inject/choice.o $(B)/obj/inject/nvidia/nv_clock.o | $(EMU_GPU)
+$(B)/bin/test-unit: $(UNIT_OBJS) $(CORE_OBJS) $(B)/obj/tau/nest.o $(B)/obj/tau/profile_file.o $(DEVICE_OBJS) $(call objs,driver report) $(B)/obj/cli/opt.o $(B)/obj/inject/choice.o $(B)/obj/inject/nvidia/nv_clock.o | $(EMU_GPU)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 unit: $(B)/bin/test-unit ## run the unit tests
@@ -261,11 +268,11 @@ torture: all examples $(EMU_GPU) ## mutants, damaged profiles, kills, thread sto
 # ---- fuzzing: tests/fuzz/fuzz_<target>.c with a seed corpus; replayed without libFuzzer by make check -----
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SECONDS ?= 60
-$(B)/bin/replay-%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(CORE_OBJS) $(call objs,report) $(B)/obj/device/cpu/object.o
+$(B)/bin/replay-%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(CORE_OBJS) $(call objs,report) $(B)/obj/tau/profile_file.o $(B)/obj/device/cpu/object.o
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-missing-prototypes $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 fuzz: $(FUZZ:%=fuzz-%) ## fuzz every parser of bytes for FUZZ_SECONDS each (60)
-build/fuzz/bin/%: tests/fuzz/fuzz_%.c $(wildcard $(addsuffix /*.c,$(addprefix src/,$(CORE) report))) src/device/cpu/object.c | $(B)/gen/margay-stamp.h
+build/fuzz/bin/%: tests/fuzz/fuzz_%.c $(wildcard $(addsuffix /*.c,$(addprefix src/,$(CORE) report))) src/device/cpu/object.c src/tau/profile_file.c | $(B)/gen/margay-stamp.h
 	@scripts/deps fuzz
 	@mkdir -p $(@D)
 	clang $(CPPFLAGS) -std=c17 -g -O1 -w -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -DMG_DEBUG -DMG_ASAN -DMG_SANITIZER='"asan"' $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
@@ -359,6 +366,8 @@ install: all ## install under PREFIX
 	install -m 755 $(B)/lib/margay/libmargay-audit.so $(DESTDIR)$(PREFIX)/lib/margay/
 	$(if $(CPU_PLUGIN),install -m 755 $(CPU_PLUGIN) $(DESTDIR)$(PREFIX)/lib/margay/)
 	install -d $(DESTDIR)$(PREFIX)/lib/margay/tools && ln -sf ../../../bin/margay $(DESTDIR)$(PREFIX)/lib/margay/tools/ptxas
+	install -m 755 $(LIBTAU) $(DESTDIR)$(PREFIX)/lib/
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig && sed 's,@PREFIX@,$(PREFIX),' src/tau/tau_cuda.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/tau_cuda.pc
 	install -d $(DESTDIR)$(PREFIX)/include/margay && install -m 644 include/margay/*.h $(DESTDIR)$(PREFIX)/include/margay/
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	scripts/gen-man $(B)/bin/margay $(B)/man && install -m 644 $(B)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/

@@ -1,0 +1,53 @@
+#!/bin/sh
+# The TAUcuda interface in C and C++ over a driver with a clock of its own, and the profiles it writes.
+set -u
+failed=0
+fail() { echo "FAIL $*"; failed=1; }
+san=; case $VARIANT in asan) san=-fsanitize=address ;; ubsan) san=-fsanitize=undefined ;; esac
+# shellcheck disable=SC2086
+gcc $san -std=c17 -D_GNU_SOURCE -g -I"$ROOT/src" -shared -fPIC -Wl,-soname,libcuda.so.1 "$ROOT/tests/tau/fake_cuda.c" -o libcuda.so.1 || exit 1
+# shellcheck disable=SC2086
+gcc $san -std=c17 -D_GNU_SOURCE -Wall -g -O1 -I"$ROOT/include" "$ROOT/tests/tau/interface.c" -L"$B/lib" -ltau_cuda -l:libcuda.so.1 -L. -lm -lpthread -o in_c || exit 1
+export LD_LIBRARY_PATH=$PWD:$B/lib PROFILEDIR=$PWD/tau
+./in_c > out 2> err || { fail "C"; cat out err; }
+for name in 'unknown handle' 'other context' 'stream destroyed' 'stream is being captured' 'pop without push' 'thread has exited' 'unfinished blocks'; do
+    grep -q "^tau_cuda: $name: " err || fail "no line says $name"
+done
+grep -q '^ *10  *149940\.00[0-9]*  *149940\.00[0-9]* .*  InterpolateA (C-\[FirstWrapper\]#D-0#S-1)$' err || { fail "table"; cat err; }
+ls tau > files; printf 'profile.0.0.0\nprofile.0.0.1\n' | cmp - files || fail "files"
+python3 - tau/profile.0.0.0 tau/profile.0.0.1 <<'P' || fail "profile"
+import re, sys
+def read(path): # what TAU's own reader asks for
+    lines = open(path).read().split('\n')
+    n = int(re.fullmatch(r'(\d+) templated_functions_MULTI_TIME', lines[0])[1])
+    assert re.match(r'# Name Calls Subrs Excl Incl ProfileCalls # <metadata>.*</metadata>$', lines[1]), lines[1]
+    f = {}
+    for l in lines[2:2 + n]:
+        m = re.fullmatch(r'"([^"]*)" (\d+) (\d+) (\S+) (\S+) 0 GROUP="([A-Z_]+)"', l)
+        f[m[1]] = int(m[2]), int(m[3]), float(m[4]), float(m[5]), m[6]
+    assert len(f) == n and lines[2 + n] == '0 aggregates'
+    m = int(re.fullmatch(r'(\d+) userevents', lines[3 + n])[1])
+    assert lines[4 + n] == '# eventname numevents max min mean sumsqr'
+    e = {}
+    for l in lines[5 + n:5 + n + m]:
+        x = re.fullmatch(r'"([^"]*)" (\d+) (\S+) (\S+) (\S+) (\S+)', l)
+        e[x[1]] = int(x[2]), *(float(x[k]) for k in range(3, 7))
+    assert len(e) == m and lines[5 + n + m:] == ['']
+    return f, e
+f, e = read(sys.argv[1])
+assert f['.TAU application'][0] == 1
+calls, children, exclusive, inclusive, group = f['All-Interpolate (C-[SecondWrapper]#D-0#S-1)']
+assert (calls, children, group) == (1, 20, 'TAU_CUDA') and abs(exclusive - 65) < .01 and abs(inclusive - 300085) < .01
+n, most, least, mean, squares = e['InterpolateA (C-[FirstWrapper]#D-0#S-1) : finalize']
+assert n == 10 and 0 < least <= mean <= most and n * least ** 2 <= squares * 1.001 and squares <= n * most ** 2 * 1.001
+assert not any('unfinished' in x for x in f)
+f, e = read(sys.argv[2])
+assert sorted(x for x in f if x[0] != '.') == ['threaded (C-[on_thread]#D-1#S-%d)' % s for s in (0, 1)], f.keys()
+P
+grep -c 'argv\|in_c' tau/profile.0.0.0 > /dev/null || fail "command line"
+# shellcheck disable=SC2086
+g++ $san -std=c++17 -Wall -g -I"$ROOT/include" "$ROOT/tests/tau/interface.cpp" -L"$B/lib" -ltau_cuda -l:libcuda.so.1 -L. -o in_cpp 2> err || { cat err; fail "C++ does not compile"; }
+[ $failed = 1 ] || OMPI_COMM_WORLD_RANK=3 PROFILEDIR=$PWD/ranks TAU_CUDA_TABLE=0 ./in_cpp > out 2>&1 || { fail "C++"; cat out; }
+[ -s out ] && { fail "C++ printed"; cat out; }
+[ -f ranks/profile.3.0.0 ] || fail "no rank in the file's name"
+exit $failed
