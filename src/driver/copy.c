@@ -45,7 +45,7 @@ static cu_result queue(struct CUstream_st *s, struct mg_work *op, bool sync)
 
 /* ---- one dimension --------------------------------------------------------------------------------- */
 
-enum { SRC_DEVICE = 1, DST_DEVICE = 2, SYNC = 4 };
+enum { SRC_DEVICE = 1, DST_DEVICE = 2, SYNC = 4, SRC_ARRAY = 8, DST_ARRAY = 16 };
 
 /* A pointer of either kind: inside an allocation it must stay there. */
 static bool any_ok(uint64_t p, size_t n)
@@ -70,6 +70,8 @@ static cu_result copy1(uint64_t dst, uint64_t src, size_t n, unsigned how, cu_st
         .dst_pitch = n, .src_pitch = n, .dst_slice = n, .src_slice = n,
     };
     struct cu_memcpy3d *raw = &op.u.copy.raw;
+    op.u.copy.from_array = how & SRC_ARRAY;
+    op.u.copy.to_array = how & DST_ARRAY;
     raw->src_type = how & SRC_DEVICE || !host_side(src) ? CUMEM_DEVICE : CUMEM_HOST;
     raw->dst_type = how & DST_DEVICE || !host_side(dst) ? CUMEM_DEVICE : CUMEM_HOST;
     raw->src_host = raw->src_type == CUMEM_HOST ? (const void *)(uintptr_t)src : NULL;
@@ -107,7 +109,7 @@ static cu_result copy_array(cu_array da, uint64_t d, size_t doff, cu_array sa, u
     cu_result r = CUE_SUCCESS;
     if (da) r = array_row(da, doff, n, &d);
     if (!r && sa) r = array_row(sa, soff, n, &s);
-    return r ? r : copy1(d, s, n, how, h, pt);
+    return r ? r : copy1(d, s, n, how | (da ? DST_ARRAY : 0) | (sa ? SRC_ARRAY : 0), h, pt);
 }
 MG_BOTH(cuMemcpyDtoA_v2, ptds, (cu_array d, size_t off, cu_ptr s, size_t n), copy_array(d, 0, off, NULL, s, 0, n, SRC_DEVICE | SYNC, NULL, PT))
 MG_BOTH(cuMemcpyAtoD_v2, ptds, (cu_ptr d, cu_array s, size_t off, size_t n), copy_array(NULL, d, 0, s, 0, off, n, DST_DEVICE | SYNC, NULL, PT))

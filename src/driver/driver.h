@@ -21,6 +21,21 @@ struct mg_driver_children {
     void (*end)(void *token, const struct mg_launch_done *done);
 };
 
+/* Device work as somebody else follows it: who enqueued it, and when it ran. */
+struct mg_work_mark {
+    uint64_t correlation;    /* of the call that enqueued it, 0: not known */
+    uint64_t ctx, stream;    /* numbers of whoever watches */
+    uint64_t replay;         /* of the executable graph it belongs to, from 0; UINT64_MAX: none */
+};
+enum mg_work_direction { MG_DIRECTION_NONE, MG_HOST_TO_DEVICE, MG_DEVICE_TO_HOST, MG_DEVICE_TO_DEVICE, MG_HOST_TO_HOST };
+struct mg_work_span { bool copy; /* else a memset */ enum mg_work_direction direction; uint64_t bytes, start_ns, end_ns; };
+struct mg_driver_watch {
+    /* On the thread of the call, under no lock of the driver. stream NULL: a default stream. */
+    void (*enqueued)(void *ctx, void *stream, struct mg_work_mark *m);
+    /* A copy or memset has run, on a thread of the driver; kernels have their notes. */
+    void (*ended)(const struct mg_work_mark *m, const struct mg_work_span *s);
+};
+
 struct mg_driver_config {
     size_t size;
     const char *device;      /* "emu" or "cpu" */
@@ -34,6 +49,7 @@ struct mg_driver_config {
     bool check;              /* --check: as in mg_device_opts; and no read strays */
     void (*say)(const char *line); /* one line of chatter for the user (stderr) */
     const struct mg_driver_children *children; /* may be NULL */
+    const struct mg_driver_watch *watch; /* may be NULL */
     const struct mg_device_ops *ops; /* NULL: the device named above */
 };
 /* Once, before the first entry is called. Cheap: devices open at cuInit. */
@@ -47,6 +63,8 @@ struct mg_launch_done { /* what the driver tells when a launch has ended */
     const struct mg_stray *strays; uint32_t n_strays; /* for the time of the call */
     const struct mg_finding *findings; uint32_t n_findings; /* likewise */
     const struct mg_unseen *unseen; uint32_t n_unseen; /* likewise */
+    struct mg_work_mark mark;
+    uint64_t uncertainty_ns;       /* of both times */
 };
 typedef void (*mg_launch_done_fn)(void *user, const struct mg_launch_done *done);
 /* The next kernel launch that this thread makes (any form; captured launches keep the note in

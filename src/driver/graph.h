@@ -61,6 +61,7 @@ struct CUgraphExec_st {
     MG_VEC(struct mg_graph_user) users;
     uint64_t flags;
     struct mg_cond *reset; /* NULL: no conditional node wants it */
+    uint64_t launches;
     struct mg_task *last; /* launches of one executable graph follow each other */
 };
 struct CUuserObject_st { uint64_t refs; cu_host_fn destroy; void *ptr; };

@@ -141,14 +141,14 @@ struct mg_cond *mg_cond_reset(const struct CUgraph_st *g, bool *ok)
 
 /* ---- running ------------------------------------------------------------------------------------------------- */
 
-static void run_body(struct CUctx_st *ctx, const struct mg_exec_nodes *b)
+static void run_body(struct CUctx_st *ctx, const struct mg_exec_nodes *b, const struct mg_work_mark *m)
 {
     uint64_t start, end;
     for (uint32_t i = 0; i < b->n; i++)
-        if (b->at[i].op.kind != MG_OPK_EMPTY) mg_work_run(b->at[i].ctx ? b->at[i].ctx : ctx, &b->at[i].op, &start, &end);
+        if (b->at[i].op.kind != MG_OPK_EMPTY) mg_work_run(b->at[i].ctx ? b->at[i].ctx : ctx, &b->at[i].op, m, &start, &end);
 }
 
-void mg_cond_run(struct CUctx_st *ctx, const struct mg_cond *c)
+void mg_cond_run(struct CUctx_st *ctx, const struct mg_cond *c, const struct mg_work_mark *m)
 {
     for (uint32_t i = 0; i < c->n_resets; i++) {
         struct mg_cond_value *v = value_of(c->resets[i]);
@@ -159,14 +159,14 @@ void mg_cond_run(struct CUctx_st *ctx, const struct mg_cond *c)
     uint32_t now = __atomic_load_n(&v->value, __ATOMIC_RELAXED);
     switch (c->type) {
     case CUCOND_IF:
-        if (now) run_body(ctx, &c->bodies[0]);
-        else if (c->n > 1) run_body(ctx, &c->bodies[1]);
+        if (now) run_body(ctx, &c->bodies[0], m);
+        else if (c->n > 1) run_body(ctx, &c->bodies[1], m);
         break;
     case CUCOND_WHILE:
-        while (__atomic_load_n(&v->value, __ATOMIC_RELAXED) && !mg_drv.cancel && !__atomic_load_n(&ctx->error, __ATOMIC_ACQUIRE)) run_body(ctx, &c->bodies[0]);
+        while (__atomic_load_n(&v->value, __ATOMIC_RELAXED) && !mg_drv.cancel && !__atomic_load_n(&ctx->error, __ATOMIC_ACQUIRE)) run_body(ctx, &c->bodies[0], m);
         break;
     default:
-        if (now < c->n) run_body(ctx, &c->bodies[now]);
+        if (now < c->n) run_body(ctx, &c->bodies[now], m);
     }
 }
 

@@ -222,6 +222,7 @@ static cu_result launch(cu_graph_exec x, cu_stream h, int pt)
     cu_result r = mg_stream_get(h, pt, &s);
     if (r) return r;
     if (!mg_obj_is(x, MG_OBJ_EXEC)) return CUE_INVALID_HANDLE;
+    struct mg_work_mark mark = mg_watch_mark(s);
     mg_lock();
     if (s->capture) {
         struct mg_work op = {.kind = MG_OPK_CHILD, .u.child = {unflatten(x)}};
@@ -247,6 +248,7 @@ static cu_result launch(cu_graph_exec x, cu_stream h, int pt)
         else if (!(tasks[i] = mg_task_new(e->ctx ? e->ctx : s->ctx, &op))) r = CUE_OUT_OF_MEMORY;
     }
     if (!r) {
+        mark.replay = x->launches++;
         mg_task_wait_for(first, x->last);
         mg_stream_order(s, first);
         for (uint32_t i = 0; i < x->nodes.n; i++) {
@@ -260,6 +262,7 @@ static cu_result launch(cu_graph_exec x, cu_stream h, int pt)
             }
             mg_task_wait_for(last, tasks[i]);
             tasks[i]->stream = s;
+            tasks[i]->mark = mark;
         }
         mg_task_wait_for(last, first);
         mg_task_unref(x->last);

@@ -91,7 +91,7 @@ static void say_findings(const struct mg_launch_stats *stats)
     }
 }
 
-static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, uint64_t *start_ns, uint64_t *end_ns)
+static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, const struct mg_work_mark *m, uint64_t *start_ns, uint64_t *end_ns)
 {
     struct mg_launch l = {
         .kernel = k->func->dk,
@@ -105,7 +105,7 @@ static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, uint6
         .time_limit_ns = mg_drv.config.time_limit_ns,
         .cancel = &mg_drv.cancel,
     };
-    struct mg_launch_done done = {0};
+    struct mg_launch_done done = {.mark = *m};
     struct mg_launch_stats stats = {0};
     done.cuda_error = __atomic_load_n(&ctx->error, __ATOMIC_ACQUIRE);
     done.start_ns = done.end_ns = mg_now_ns();
@@ -224,10 +224,10 @@ static void run_memop(const union cu_memop_params *p)
     }
 }
 
-void mg_work_run(struct CUctx_st *ctx, const struct mg_work *op, uint64_t *start_ns, uint64_t *end_ns)
+void mg_work_run(struct CUctx_st *ctx, const struct mg_work *op, const struct mg_work_mark *m, uint64_t *start_ns, uint64_t *end_ns)
 {
     if (op->kind == MG_OPK_KERNEL) {
-        run_kernel(ctx, &op->u.kernel, start_ns, end_ns);
+        run_kernel(ctx, &op->u.kernel, m, start_ns, end_ns);
         return;
     }
     *start_ns = mg_now_ns();
@@ -254,9 +254,10 @@ void mg_work_run(struct CUctx_st *ctx, const struct mg_work *op, uint64_t *start
         mg_dalloc_free(op->u.mem.ptr);
         break;
     case MG_OPK_COND:
-        if (!error) mg_cond_run(ctx, op->u.cond);
+        if (!error) mg_cond_run(ctx, op->u.cond, m);
         break;
     default: break;
     }
     *end_ns = mg_now_ns();
+    if (!error) mg_watch_ended(op, m, *start_ns, *end_ns);
 }

@@ -83,6 +83,7 @@ struct mg_copy_op { /* depth slices of height rows of width bytes */
     uint8_t *dst;
     const uint8_t *src;
     size_t dst_pitch, dst_slice, src_pitch, src_slice, width, height, depth;
+    bool from_array, to_array; /* by byte offset */
     void *staged; /* snapshot of a pageable source, malloc'd; owner: the op */
     struct cu_memcpy3d raw; /* as given, for cuGraphMemcpyNodeGetParams */
 };
@@ -105,7 +106,10 @@ struct mg_work {
 };
 bool mg_work_clone(struct mg_work *out, const struct mg_work *op); /* false: out of memory */
 void mg_work_release(struct mg_work *op);
-void mg_work_run(struct CUctx_st *ctx, const struct mg_work *op, uint64_t *start_ns, uint64_t *end_ns); /* no lock held */
+void mg_work_run(struct CUctx_st *ctx, const struct mg_work *op, const struct mg_work_mark *m, uint64_t *start_ns, uint64_t *end_ns); /* no lock held */
+/* watch.c: what follows the work that this thread enqueues now; no lock held. */
+struct mg_work_mark mg_watch_mark(struct CUstream_st *s);
+void mg_watch_ended(const struct mg_work *op, const struct mg_work_mark *m, uint64_t start_ns, uint64_t end_ns);
 
 /* ---- tasks (task.c): all with mg_drv.lock held unless said otherwise --------------------------- */
 
@@ -115,6 +119,7 @@ struct mg_task {
     struct CUctx_st *ctx;
     struct CUstream_st *stream; /* only compared, never followed */
     struct mg_work op;
+    struct mg_work_mark mark;
     uint64_t start_ns, end_ns;
     MG_VEC(struct mg_task *) after; /* tasks that wait for this one; each holds no reference */
     struct mg_task *next;           /* in the ready queue */
@@ -264,7 +269,7 @@ cu_result mg_capture_implicit(struct CUctx_st *ctx); /* the legacy stream was us
 void mg_capture_drop(struct CUstream_st *s);         /* its stream is going away */
 void mg_cond_ref(struct mg_cond *c);
 void mg_cond_unref(struct mg_cond *c);
-void mg_cond_run(struct CUctx_st *ctx, const struct mg_cond *c);
+void mg_cond_run(struct CUctx_st *ctx, const struct mg_cond *c, const struct mg_work_mark *m);
 cu_result mg_memops_check(unsigned n, const union cu_memop_params *ops);
 cu_result mg_capture_record(struct CUstream_st *s, struct CUevent_st *e, bool external);
 cu_result mg_capture_wait(struct CUstream_st *s, struct CUevent_st *e, bool external);

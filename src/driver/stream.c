@@ -45,6 +45,7 @@ static void sweep(struct CUctx_st *ctx)
 
 cu_result mg_stream_do(struct CUstream_st *s, struct mg_work *op, enum mg_how how)
 {
+    struct mg_work_mark mark = mg_watch_mark(s);
     mg_lock();
     if (s->capture) {
         cu_result r = how == MG_SYNC ? CUE_STREAM_CAPTURE_UNSUPPORTED : mg_capture_add(s, op);
@@ -63,6 +64,7 @@ cu_result mg_stream_do(struct CUstream_st *s, struct mg_work *op, enum mg_how ho
         mg_unlock();
         return CUE_OUT_OF_MEMORY;
     }
+    t->mark = mark;
     mg_stream_order(s, t);
     if (how == MG_SYNC || (how == MG_SOON && t->n_deps == 1)) mg_task_submit_here(t);
     else mg_task_submit(t);

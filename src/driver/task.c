@@ -110,7 +110,7 @@ static struct mg_task *finish(struct mg_task *t, bool take_one)
 static void run(struct mg_task *t)
 {
     mg_unlock();
-    mg_work_run(t->ctx, &t->op, &t->start_ns, &t->end_ns);
+    mg_work_run(t->ctx, &t->op, &t->mark, &t->start_ns, &t->end_ns);
     mg_lock();
 }
 

@@ -8,6 +8,7 @@
 #include "device/mem.h"
 #include "inject/run.h"
 #include "inject/session.h"
+#include "inject/timeline.h"
 #include "inject/twin.h"
 
 static bool open_own(const struct mg_config *c)
@@ -27,6 +28,7 @@ static bool open_own(const struct mg_config *c)
         .check = c->check,
         .say = mg_session_say_line,
         .children = &mg_children,
+        .watch = mg_timeline.on ? &mg_timeline_watch : NULL,
     };
     mg_driver_configure(&dc);
     return true;

@@ -15,6 +15,7 @@
 
 #include "base/thread.h"
 #include "inject/backend.h"
+#include "inject/calls.h"
 #include "inject/hooks.h"
 #include "inject/session.h"
 
@@ -153,7 +154,7 @@ void *mg_preload_symbol(void *handle, const char *name)
         return NULL;
     void *p = mg_real_symbol(handle, name);
     int entry = p ? mg_slot_find(p) : -1;
-    return entry >= 0 ? mg_hook_table[entry] : NULL;
+    return mg_calls_pointer(entry, NULL);
 }
 
 /* In assembly, because a compiler makes tail calls only when it optimises. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inject/calls.h"
 #include "inject/hooks.h"
 #include "inject/session.h"
 
@@ -17,7 +18,7 @@ static void *map_pointer(void *p, const char *name, int version, uint64_t flags)
     int entry = mg_slot_find(p), status;
     if (entry < 0)
         entry = mg_cu_entry_resolve(name, version, flags, &status);
-    return entry >= 0 && mg_hook_table[entry] ? mg_hook_table[entry] : p;
+    return mg_calls_pointer(entry, p);
 }
 
 MG_HOOK(cuGetProcAddress_v2, const char *name, void **fn, int version, uint64_t flags, int *status)
@@ -40,7 +41,7 @@ MG_HOOK(cuGetProcAddress, const char *name, void **fn, int version, uint64_t fla
  * is what a statically linked runtime does first. */
 MG_HOOK(cuGetExportTable, const void **table, const cu_uuid *id)
 {
-    void *caller = __builtin_return_address(0);
+    void *caller = mg_calls_caller(__builtin_return_address(0));
     mg_inject_ready();
     if (mg_session.backend == &mg_backend_nvidia)
         return MG_REAL(cuGetExportTable)(table, id);

@@ -23,6 +23,7 @@
 #include "inject/select.h"
 #include "inject/session.h"
 #include "inject/streams.h"
+#include "inject/timeline.h"
 #include "inject/tools.h"
 #include "inject/twin.h"
 
@@ -227,6 +228,8 @@ static struct mg_run *new_run(struct mg_inst *i, const struct mg_shape *s, void 
     r->device = i->device;
     r->stream = mg_stream_number(s->stream);
     r->ctx = i->ctx_number;
+    r->correlation = mg_calls_correlation();
+    r->call_ns = mg_calls_begin_ns();
     if (select_kernel(r) && !(r->block = block_take(r))) {
         r->reason = "out of device memory for counters";
         r->ran = MG_RAN_FAILED;
@@ -404,6 +407,7 @@ static void ended_launch(struct mg_run *r, const struct mg_launch_done *d)
 {
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store) {
+        mg_timeline_kernel(r, r->launch, d);
         store_done(r, r->launch, d, r->block ? counters_of(r->block) : NULL, NULL, 1);
         mg_findings_add(r->kernel, r->launch, d);
     }
@@ -422,6 +426,7 @@ static void ended_node(struct mg_run *r, const struct mg_launch_done *d)
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store && (raw || !n)) {
         uint64_t launch = store_launch(r);
+        mg_timeline_kernel(r, launch, d);
         store_done(r, launch, d, raw, NULL, 1);
         mg_findings_add(r->kernel, launch, d);
     }
@@ -443,8 +448,10 @@ static void ended(void *user, const struct mg_launch_done *d)
 void mg_run_ended(struct mg_run *r, const struct mg_launch_done *d, uint64_t *raw)
 {
     pthread_rwlock_rdlock(&mg_session.closing);
-    if (mg_session.store)
+    if (mg_session.store) {
+        mg_timeline_kernel(r, r->launch, d);
         store_done(r, r->launch, d, raw, NULL, 1);
+    }
     pthread_rwlock_unlock(&mg_session.closing);
     r->block = NULL; /* its slot is seen to by who calls this */
     mg_run_free(r);
@@ -535,8 +542,11 @@ void mg_run_record(struct mg_inst *i, const struct mg_shape *s, const char *reas
     mg_kernel_find(i);
     tell_kernel(r);
     pthread_rwlock_rdlock(&mg_session.closing);
-    if (mg_session.store)
-        store_done(r, store_launch(r), NULL, NULL, NULL, 1);
+    if (mg_session.store) {
+        uint64_t launch = store_launch(r);
+        mg_timeline_kernel(r, launch, NULL);
+        store_done(r, launch, NULL, NULL, NULL, 1);
+    }
     pthread_rwlock_unlock(&mg_session.closing);
     mg_run_free(r);
 }

@@ -32,6 +32,7 @@ struct mg_run {
     uint64_t launch;             /* the store's, direct launches only */
     uint32_t device;
     uint64_t stream, ctx;        /* dense numbers */
+    uint64_t correlation, call_ns; /* the call that made it, on the time line; 0: none */
     struct mg_run *next;         /* NVIDIA: not yet told to the store, newest first */
     bool announced, over;        /* told to the store; ended already, nobody will tell */
     struct mg_found { uint64_t id, off; bool is; } *found; /* NVIDIA: by parameter, the allocation it points to; or NULL */

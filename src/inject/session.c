@@ -15,7 +15,6 @@
 
 #include "base/buf.h"
 #include "base/demangle.h"
-#include "base/inproc/reserve.h"
 #include "base/io.h"
 #include "base/json.h"
 #include "inject/backend.h"
@@ -24,10 +23,10 @@
 #include "inject/hooks.h"
 #include "inject/kernels.h"
 #include "inject/select.h"
+#include "inject/timeline.h"
 #include "inject/tools.h"
 #include "inject/verify.h"
 
-#define RAN_OUT "memory ran out: nothing more is recorded, and the rest of the run is native"
 #define FLUSH_NS 500000000u /* reached only where the thread that drains waits for a lock of the one that ends */
 
 struct mg_session mg_session = {.lock = PTHREAD_MUTEX_INITIALIZER, .closing = PTHREAD_RWLOCK_INITIALIZER};
@@ -85,16 +84,18 @@ static void leave_child(void)
 {
     mg_session.active = false;
     mg_session.store = NULL;
+    mg_timeline_forked();
 }
 
 static void open_profile(struct mg_session *s)
 {
     char device[256], exe[4096] = "";
+    s->rank = find_rank();
     static char cmdline[65536]; /* the store copies it; static: a stack may be small */
     const char *argv[1024];
     struct mg_store_process p = {
         .run = s->config.run,
-        .pid = (uint32_t)getpid(), .ppid = (uint32_t)getppid(), .rank = find_rank(), .exe = exe, .argv = argv,
+        .pid = (uint32_t)getpid(), .ppid = (uint32_t)getppid(), .rank = s->rank, .exe = exe, .argv = argv,
         .device_kind = s->backend == &mg_backend_own && s->config.device && !strcmp(s->config.device, "cpu") ? "cpu" : s->backend->kind, .properties = s->config.properties ? s->config.properties : "h200",
         .tools = s->config.tools ? s->config.tools : "none",
     };
@@ -132,6 +133,7 @@ static void begin(void)
     if (s->store) {
         mg_select_begin();
         mg_tools_begin();
+        mg_timeline_begin();
         on_exit(note_exit, NULL);
         at_quick_exit(mg_session_end);
         pthread_atfork(NULL, NULL, leave_child);
@@ -144,28 +146,6 @@ void mg_session_begin(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, begin);
-}
-
-/* ---- memory --------------------------------------------------------------------------------------- */
-
-bool mg_session_is_short(void)
-{
-    static atomic_flag said = ATOMIC_FLAG_INIT;
-    if (MG_LIKELY(!mg_memory_is_short()))
-        return false;
-    if (mg_session.active && !atomic_flag_test_and_set(&said))
-        mg_session_say(RAN_OUT);
-    return true;
-}
-
-bool mg_session_has_memory(size_t bytes)
-{
-    return !mg_memory_is_short() && mg_memory_has(bytes);
-}
-
-void mg_session_miss(void)
-{
-    __atomic_fetch_add(&mg_session.n_missed, 1, __ATOMIC_RELAXED);
 }
 
 /* ---- end -------------------------------------------------------------------------------------------- */
@@ -210,11 +190,10 @@ void mg_session_end(void)
         write_stats(s);
     if (s->config.verify)
         mg_verify_tell();
-    if (mg_session_is_short() && s->n_missed)
-        mg_store_unknown(s->store, "launch", s->n_missed, "memory ran out");
     mg_kernel_tell_other_calls();
     mg_kernel_tell_other_ptx();
     mg_findings_write();
+    mg_timeline_end();
     struct mg_store *store = s->store;
     s->store = NULL;
     pthread_rwlock_unlock(&s->closing);
@@ -233,6 +212,7 @@ void mg_session_leave(int status, uint64_t drain_ns)
         s->backend->drain(drain_ns);
     else if (s->backend->flush)
         s->backend->flush(FLUSH_NS);
+    mg_timeline_flush();
     if (!pthread_rwlock_tryrdlock(&s->closing)) {
         if (s->store)
             mg_store_leave(s->store, status);

@@ -14,6 +14,7 @@
 #include "base/map.h"
 #include "inject/backend.h"
 #include "inject/session.h"
+#include "inject/timeline.h"
 
 static struct mg_map by_address; /* what a slot holds -> entry */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -68,6 +69,8 @@ static void fill(void)
     s->start_ns = mg_now_ns();
     mg_config_from_env(&s->config);
     s->backend = pick_backend(&s->config);
+    if (s->config.dir && mg_timeline_is_given(s->config.tools))
+        mg_timeline_prepare();
     mg_inside++;
     bool ok = s->backend->open(&s->config);
     for (unsigned i = 0; i < MG_FN_COUNT; i++) {
@@ -76,6 +79,7 @@ static void fill(void)
             mg_map_set(&by_address, (uint64_t)(uintptr_t)p, i);
         mg_slots[i] = p ? p : mg_missing_table[i];
     }
+    mg_calls_fill(mg_timeline.on);
     mg_inside--;
 }
 

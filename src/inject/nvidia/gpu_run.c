@@ -17,6 +17,7 @@
 #include "inject/kernels.h"
 #include "inject/run.h"
 #include "inject/session.h"
+#include "inject/timeline.h"
 #include "inject/tools.h"
 #include "inject/twin.h"
 #include "inject/verify.h"
@@ -118,7 +119,8 @@ void mg_gpu_announce(void)
 static void done(void *user, const struct mg_nv_done *d)
 {
     struct mg_run *r = user;
-    struct mg_launch_done end = {.start_ns = d->start_ns, .end_ns = d->timed ? d->start_ns + d->time_ns : 0, .cuda_error = d->error};
+    struct mg_launch_done end = {.start_ns = d->start_ns, .end_ns = d->timed ? d->start_ns + d->time_ns : 0, .cuda_error = d->error,
+                                 .uncertainty_ns = d->uncertainty_ns};
     const char *name = mg_cu_result_name(d->error);
     if (!r->announced)
         mg_gpu_announce();
@@ -204,7 +206,7 @@ cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, 
         .plain = !r->block || c->shape.cooperative || c->shape.own_event || (r->body->gpu && r->body->gpu->early) ||
                  (c->config && c->config->n_attrs >= MAX_ATTRS),
         .may_time = !c->shape.programmatic && !c->shape.own_event,
-        .wants_time = __atomic_load_n(&r->inst->n_timed, __ATOMIC_RELAXED) < TIMED_FIRST || s->config.native_times || s->config.repeat,
+        .wants_time = __atomic_load_n(&r->inst->n_timed, __ATOMIC_RELAXED) < TIMED_FIRST || s->config.native_times || s->config.repeat || mg_timeline_times(),
         .only_timed = no_tool,
     };
     bool follows = mg_nv_launch_begin(&l);

@@ -1,0 +1,89 @@
+#include "abi/calls.h"
+
+#include <string.h>
+
+#include "abi/cu.h"
+#include "base/compiler.h"
+
+enum {
+#define CALL(base, class_, waits, opencl) call_##base,
+#define ARGUMENTS(name, letters)
+#include "abi/calls.def"
+#undef CALL
+#undef ARGUMENTS
+};
+static const struct mg_call calls[] = {
+#define CALL(base, class_, waits, opencl) {#base, MG_CLASS_##class_, MG_WAITS_##waits, opencl},
+#define ARGUMENTS(name, letters)
+#include "abi/calls.def"
+#undef CALL
+#undef ARGUMENTS
+};
+static const uint16_t call_of[] = {
+#define ENTRY(name, base, since, per_thread) call_##base,
+#include "abi/entries.def"
+#undef ENTRY
+};
+enum {
+#define ENTRY(name, base, since, per_thread) entry_##name,
+#include "abi/entries.def"
+#undef ENTRY
+};
+static const char *const arguments[] = {
+#define CALL(base, class_, waits, opencl)
+#define ARGUMENTS(name, letters) [entry_##name] = letters,
+#include "abi/calls.def"
+#undef CALL
+#undef ARGUMENTS
+};
+_Static_assert(MG_COUNT_OF(arguments) == MG_COUNT_OF(call_of), "a row of ARGUMENTS for the last entry");
+
+static const char *const classes[] = {"kernel", "copy", "memset", "memory", "synchronisation",
+                                      "event", "stream", "graph", "module", "other"};
+_Static_assert(MG_COUNT_OF(classes) == MG_CLASS_COUNT, "ORDER CLASSES");
+static const char *const waits_names[] = {"nothing", "stream", "event", "context", "copy", "pageable"};
+_Static_assert(MG_COUNT_OF(waits_names) == MG_WAITS_COUNT, "ORDER WAITS");
+
+const struct mg_call *mg_call_of_entry(uint32_t entry)
+{
+    return &calls[call_of[entry]];
+}
+
+const struct mg_call *mg_call_find(const char *base)
+{
+    uint32_t lo = 0, hi = MG_COUNT_OF(calls); /* ORDER CALLS: sorted by name */
+    while (lo < hi) {
+        uint32_t mid = (lo + hi) / 2;
+        int c = strcmp(calls[mid].base, base);
+        if (!c)
+            return &calls[mid];
+        if (c < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return NULL;
+}
+
+const char *mg_call_arguments(uint32_t entry)
+{
+    return arguments[entry] ? arguments[entry] : "?";
+}
+
+const char *mg_call_class_name(enum mg_call_class c)
+{
+    return classes[c];
+}
+
+const char *mg_call_waits_name(enum mg_call_waits w)
+{
+    return waits_names[w];
+}
+
+int mg_call_class_find(const char *name, size_t bytes)
+{
+    for (int i = 0; i < MG_CLASS_COUNT; i++)
+        if (strlen(classes[i]) == bytes && !memcmp(classes[i], name, bytes))
+            return i;
+    return -1;
+}

@@ -1,0 +1,44 @@
+/* What somebody outside is told of the work that streams and graphs do (struct mg_driver_watch). */
+#include "driver/priv.h"
+
+struct mg_work_mark mg_watch_mark(struct CUstream_st *s)
+{
+    struct mg_work_mark m = {.replay = UINT64_MAX};
+    const struct mg_driver_watch *w = mg_drv.config.watch;
+    if (w) w->enqueued(s->ctx, s == s->ctx->legacy || s->per_thread ? NULL : s, &m);
+    return m;
+}
+
+static bool is_on_device(const void *p, bool array)
+{
+    struct mg_alloc a;
+    if (array) return true;
+    if (!mg_mem_find((uintptr_t)p, &a)) return false;
+    return a.kind != MG_ALLOC_HOST && a.kind != MG_ALLOC_REGISTERED;
+}
+
+static enum mg_work_direction direction(const struct mg_copy_op *c)
+{
+    bool from = is_on_device(c->src, c->from_array || c->raw.src_type == CUMEM_ARRAY);
+    bool to = is_on_device(c->dst, c->to_array || c->raw.dst_type == CUMEM_ARRAY);
+    return from ? (to ? MG_DEVICE_TO_DEVICE : MG_DEVICE_TO_HOST) : to ? MG_HOST_TO_DEVICE : MG_HOST_TO_HOST;
+}
+
+void mg_watch_ended(const struct mg_work *op, const struct mg_work_mark *m, uint64_t start_ns, uint64_t end_ns)
+{
+    const struct mg_driver_watch *w = mg_drv.config.watch;
+    struct mg_work_span s = {.start_ns = start_ns, .end_ns = end_ns};
+    if (!w) return;
+    if (op->kind == MG_OPK_COPY) {
+        const struct mg_copy_op *c = &op->u.copy;
+        s.copy = true;
+        s.direction = direction(c);
+        s.bytes = c->width * c->height * c->depth;
+    } else if (op->kind == MG_OPK_FILL) {
+        const struct mg_fill_op *f = &op->u.fill;
+        s.bytes = f->width * f->element_bytes * f->height;
+    } else {
+        return;
+    }
+    w->ended(m, &s);
+}

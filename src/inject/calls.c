@@ -1,0 +1,102 @@
+#include "inject/calls.h"
+
+#include <stddef.h>
+
+#include "abi/calls.h"
+#include "base/compiler.h"
+#include "base/io.h"
+#include "inject/timeline.h"
+
+#define NUMBERS 4096u /* of correlation, that a thread takes at a time */
+
+static __thread struct mg_call_frame *now;
+static __thread uint64_t next_number, last_number;
+static bool recorded; /* mg_traced is in front of entries */
+
+static uint64_t number(void)
+{
+    static uint64_t taken;
+    if (next_number == last_number) {
+        next_number = __atomic_fetch_add(&taken, NUMBERS, __ATOMIC_RELAXED);
+        last_number = next_number + NUMBERS;
+    }
+    return ++next_number;
+}
+
+static void *target(uint32_t entry)
+{
+    return mg_hook_table[entry] ? mg_hook_table[entry] : mg_slots[entry];
+}
+
+void mg_calls_fill(bool record)
+{
+    recorded = record;
+    for (uint32_t i = 0; i < MG_FN_COUNT; i++)
+        mg_targets[i] = record ? mg_traced_table[i] : target(i);
+}
+
+void *mg_calls_pointer(int entry, void *p)
+{
+    if (entry < 0)
+        return p;
+    if (recorded)
+        return mg_traced_table[entry];
+    return mg_hook_table[entry] ? mg_hook_table[entry] : p;
+}
+
+static void keep_arguments(struct mg_call_frame *f, const uint64_t registers[6], const uint64_t *stack)
+{
+    const char *letters = mg_call_arguments(f->entry);
+    uint32_t n = 0, integers = 0;
+    for (; *letters && *letters != '?' && n < MG_CALL_MOST_ARGUMENTS; letters++) {
+        if (*letters == 'f') { /* in a vector register */
+            f->args[n++] = 0;
+            continue;
+        }
+        uint64_t word = integers < 6 ? registers[integers] : stack[integers - 6];
+        f->args[n++] = *letters == 'u' || *letters == 'i' ? (uint32_t)word : word;
+        integers++;
+    }
+    f->n_args = n;
+}
+
+void *mg_calls_enter(struct mg_call_frame *f, uint32_t entry, const uint64_t registers[6], const uint64_t *stack)
+{
+    f->entry = entry;
+    f->outer = now;
+    f->caller = (const void *)(uintptr_t)stack[-1];
+    f->wanted = !mg_inside && mg_timeline_wants(entry);
+    f->n_args = 0;
+    f->correlation = 0;
+    if (f->wanted) {
+        f->correlation = number();
+        if (mg_timeline.arguments)
+            keep_arguments(f, registers, stack);
+    }
+    now = f;
+    f->begin_ns = f->wanted ? mg_now_ns() : 0;
+    return target(entry);
+}
+
+cu_result mg_calls_leave(struct mg_call_frame *f, cu_result result)
+{
+    if (f->wanted)
+        mg_timeline_call(f, result, mg_now_ns());
+    now = f->outer;
+    return result;
+}
+
+uint64_t mg_calls_correlation(void)
+{
+    return now ? now->correlation : 0;
+}
+
+uint64_t mg_calls_begin_ns(void)
+{
+    return now ? now->begin_ns : 0;
+}
+
+void *mg_calls_caller(void *found)
+{
+    return now ? (void *)(uintptr_t)now->caller : found;
+}

@@ -1,0 +1,41 @@
+/* Calls that the application makes, on the time line: begin, end, arguments, result, thread.
+ *
+ *   exported cu* ── jump ──► mg_targets ──► hook or slot                    not recorded
+ *                                     └──► mg_traced (generated) ── mg_calls_enter ── hook or slot ── mg_calls_leave
+ *
+ * A recorded call has a number (correlation) by which the device work that it enqueues names it. What Margay calls
+ * itself goes through slots and is never recorded. */
+#ifndef MG_INJECT_CALLS_H
+#define MG_INJECT_CALLS_H
+
+#include "base/compiler.h"
+#include "inject/hooks.h"
+
+extern void *mg_targets[MG_FN_COUNT];            /* where an exported entry jumps to */
+extern void *const mg_traced_table[MG_FN_COUNT]; /* the same entry, recorded */
+
+enum { MG_CALL_MOST_ARGUMENTS = 16 };
+struct mg_call_frame { /* in the stack frame of mg_traced: 256 bytes at most (scripts/gen-thunks) */
+    uint64_t begin_ns, correlation;
+    struct mg_call_frame *outer;    /* the call inside which this thread makes this one; NULL: none */
+    const void *caller;             /* address behind the application's call */
+    uint32_t entry, n_args;
+    bool wanted;
+    uint64_t args[MG_CALL_MOST_ARGUMENTS];
+};
+_Static_assert(sizeof(struct mg_call_frame) <= 256, "room in the frame of mg_traced");
+
+void *mg_calls_enter(struct mg_call_frame *f, uint32_t entry, const uint64_t registers[6], const uint64_t *stack);
+cu_result mg_calls_leave(struct mg_call_frame *f, cu_result result);
+
+/* Fills the targets: slots and hooks, and with the time line on what records calls. Once, when slots are filled. */
+void mg_calls_fill(bool record);
+/* What a program gets that asked for an entry and would have got `p`. */
+void *mg_calls_pointer(int entry, void *p);
+/* The number of the innermost recorded call of this thread; 0: none. */
+uint64_t mg_calls_correlation(void);
+uint64_t mg_calls_begin_ns(void);               /* and when it began */
+/* Address behind the application's call of the entry whose hook asks; `found`: the hook's own return address. */
+void *mg_calls_caller(void *found);
+
+#endif

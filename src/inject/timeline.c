@@ -1,0 +1,273 @@
+#include "inject/timeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "abi/calls.h"
+#include "base/demangle.h"
+#include "base/io.h"
+#include "inject/kernels.h"
+#include "inject/run.h"
+#include "inject/streams.h"
+#include "inject/tools.h"
+#include "span/writer.h"
+#include "tool/spec.h"
+#include "tool/timeline.h"
+
+#define FLUSH_MS 500u
+#define EARLY 256u    /* calls that are kept until the profile is open */
+
+struct mg_timeline mg_timeline;
+
+static struct mg_span_writer *writer; /* NULL: not open (yet) */
+static uint32_t names[MG_FN_COUNT];    /* of entries in the file; 0: not told yet */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of early calls and of opening */
+static struct early { struct mg_call_frame f; cu_result result; uint64_t end_ns; } *early;
+static uint32_t n_early, n_lost; /* lost: beyond EARLY */
+static bool over;
+
+/* ---- begin and end ------------------------------------------------------------------------------------- */
+
+bool mg_timeline_is_given(const char *tools)
+{
+    bool given = false;
+    for (const char *at = tools; at && *at;) {
+        char *spec = mg_tool_spec_next(&at);
+        given |= spec && !strncmp(spec, "timeline", 8) && (!spec[8] || spec[8] == ',');
+        free(spec);
+    }
+    return given;
+}
+
+void mg_timeline_prepare(void)
+{
+    memset(mg_timeline.wanted, 1, sizeof mg_timeline.wanted);
+    mg_timeline.arguments = mg_timeline.on = true;
+}
+
+static const struct mg_timeline_conf *find_conf(void)
+{
+    extern const struct mg_tool mg_tool_timeline;
+    for (uint32_t u = 0; u < mg_session.n_uses; u++)
+        if (mg_session.uses[u].tool == &mg_tool_timeline)
+            return mg_session.uses[u].conf;
+    return NULL;
+}
+
+static void choose(const struct mg_timeline_conf *c)
+{
+    for (uint32_t i = 0; i < MG_FN_COUNT; i++)
+        mg_timeline.wanted[i] = c->calls && (!c->classes || c->classes >> mg_call_of_entry(i)->class_ & 1) &&
+                                (!*c->name || mg_name_matches(c->name, mg_cu_entries[i].name));
+    mg_timeline.arguments = c->arguments;
+    mg_timeline.work = c->work;
+    mg_timeline.untimed = c->times == MG_TIMES_OFF;
+    mg_timeline.runtime = c->runtime;
+}
+
+static bool open_writer(const struct mg_timeline_conf *c)
+{
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_span_writer_opts o = {
+        .size = sizeof o, .dir = mg_session.config.dir, .rank = mg_session.rank, .memory_bytes = (size_t)c->memory_mib << 20,
+        .wait = c->full, .say = mg_session_say_line,
+    };
+    struct mg_span_writer *w = NULL;
+    enum mg_err err = mg_span_writer_open(&o, &w, &d);
+    if (err)
+        mg_session_say("the time line is not recorded: %s", mg_diag_first(&d, err));
+    else
+        __atomic_store_n(&writer, w, __ATOMIC_RELEASE);
+    mg_diag_release(&d);
+    return !err;
+}
+
+void mg_timeline_begin(void)
+{
+    const struct mg_timeline_conf *c = mg_timeline.on ? find_conf() : NULL;
+    if (!c) {
+        mg_timeline.on = false;
+        return;
+    }
+    choose(c);
+    pthread_mutex_lock(&lock);
+    bool ok = open_writer(c);
+    struct early *kept = early;
+    uint32_t n = n_early;
+    early = NULL;
+    if (!ok)
+        mg_timeline.on = false;
+    pthread_mutex_unlock(&lock);
+    for (uint32_t i = 0; ok && i < n; i++)
+        if (mg_timeline.wanted[kept[i].f.entry])
+            mg_timeline_call(&kept[i].f, kept[i].result, kept[i].end_ns);
+    free(kept);
+    if (n_lost)
+        mg_session_say("the time line lacks %u calls that were made before the first one of CUDA's that opens the profile", n_lost);
+}
+
+void mg_timeline_end(void)
+{
+    struct mg_span_writer *w = writer;
+    if (!w)
+        return;
+    __atomic_store_n(&over, true, __ATOMIC_RELEASE);
+    mg_timeline.on = false;
+    mg_span_writer_flush(w, 10000);
+    uint64_t lost = mg_span_writer_lost(w);
+    if (lost)
+        mg_session_say("the time line lacks %llu records: its buffers were full (-t timeline,memory=MiB or full=wait)",
+                       (unsigned long long)lost);
+    writer = NULL;
+    mg_span_writer_close(w);
+}
+
+void mg_timeline_flush(void)
+{
+    if (writer && !over)
+        mg_span_writer_flush(writer, FLUSH_MS);
+}
+
+void mg_timeline_forked(void)
+{
+    mg_timeline.on = false;
+    if (writer)
+        mg_span_writer_forked(writer);
+    writer = NULL;
+}
+
+/* ---- records --------------------------------------------------------------------------------------------- */
+
+static struct mg_span_writer *open_now(void)
+{
+    return __atomic_load_n(&over, __ATOMIC_ACQUIRE) ? NULL : __atomic_load_n(&writer, __ATOMIC_ACQUIRE);
+}
+
+static uint32_t name_of(struct mg_span_writer *w, uint32_t entry)
+{
+    uint32_t n = __atomic_load_n(&names[entry], __ATOMIC_RELAXED);
+    if (!n) {
+        n = mg_span_name(w, mg_cu_entries[entry].name);
+        __atomic_store_n(&names[entry], n, __ATOMIC_RELAXED);
+    }
+    return n;
+}
+
+/* Before the profile is open. False: it is by now. */
+static bool keep_early(const struct mg_call_frame *f, cu_result result, uint64_t end_ns)
+{
+    pthread_mutex_lock(&lock);
+    bool keep = !writer && mg_timeline.on;
+    if (keep && !early)
+        early = calloc(EARLY, sizeof *early);
+    if (keep && early && n_early < EARLY)
+        early[n_early++] = (struct early){*f, result, end_ns};
+    else if (keep)
+        n_lost++;
+    pthread_mutex_unlock(&lock);
+    return keep;
+}
+
+void mg_timeline_call(const struct mg_call_frame *f, cu_result result, uint64_t end_ns)
+{
+    struct mg_span_writer *w = open_now();
+    if (!w && (over || keep_early(f, result, end_ns) || !(w = open_now())))
+        return;
+    struct mg_record_call r = {
+        .begin = f->begin_ns, .end = end_ns, .correlation = f->correlation, .outer = f->outer ? f->outer->correlation : 0,
+        .name = name_of(w, f->entry), .result = result, .layer = MG_LAYER_driver,
+        .class_ = (uint8_t)mg_call_of_entry(f->entry)->class_,
+    };
+    mg_span_put_call(w, &r, f->args, f->n_args);
+}
+
+void mg_timeline_work(struct mg_record_work *r, const char *name)
+{
+    struct mg_span_writer *w = open_now();
+    if (!w || !mg_timeline.work)
+        return;
+    r->name = name ? mg_span_name(w, name) : 0;
+    mg_span_put_work(w, r);
+}
+
+void mg_timeline_mark(struct mg_record_mark *m, const char *name, const char *domain)
+{
+    struct mg_span_writer *w = open_now();
+    if (!w)
+        return;
+    m->name = mg_span_name(w, name);
+    m->domain = domain && *domain ? mg_span_name(w, domain) : 0;
+    mg_span_put_mark(w, m);
+}
+
+void mg_timeline_thread(uint32_t thread, const char *name)
+{
+    struct mg_span_writer *w = open_now();
+    if (!w)
+        return;
+    struct mg_record_thread r = {.time = mg_now_ns(), .thread = thread, .name = mg_span_name(w, name)};
+    mg_span_put_thread(w, &r);
+}
+
+/* ---- device work -------------------------------------------------------------------------------------------- */
+
+/* Times that nobody measured are those of the call. */
+static void set_times(struct mg_record_work *w, uint64_t start_ns, uint64_t end_ns, uint64_t call_ns)
+{
+    bool timed = end_ns > start_ns;
+    w->begin = timed ? start_ns : call_ns;
+    w->end = timed ? end_ns : call_ns;
+    if (!timed)
+        w->source = MG_SOURCE_none;
+}
+
+void mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d)
+{
+    if (!mg_timeline.on || !mg_timeline.work)
+        return;
+    bool own = mg_session.backend == &mg_backend_own;
+    struct mg_record_work w = {
+        .correlation = r->correlation, .stream = r->stream, .context = r->ctx, .bytes = UINT64_MAX, .launch = launch,
+        .replay = UINT64_MAX, .device = r->device, .work = MG_WORK_kernel,
+        .source = own ? MG_SOURCE_device : MG_SOURCE_events,
+        .uncertainty_ns = d ? (uint32_t)d->uncertainty_ns : 0,
+    };
+    if (d && own && r->node) { /* enqueued by the launch of a graph */
+        w.correlation = d->mark.correlation;
+        w.stream = d->mark.stream;
+        w.context = d->mark.ctx;
+        w.replay = d->mark.replay;
+    }
+    set_times(&w, d ? d->start_ns : 0, d ? d->end_ns : 0, r->call_ns ? r->call_ns : mg_now_ns());
+    mg_timeline_work(&w, r->inst->code->name);
+}
+
+static void enqueued(void *ctx, void *stream, struct mg_work_mark *m)
+{
+    if (!mg_timeline.on || !mg_timeline.work || !mg_session.active)
+        return;
+    m->correlation = mg_calls_correlation();
+    m->ctx = mg_ctx_number(ctx);
+    m->stream = mg_stream_number(stream);
+}
+
+static void ended(const struct mg_work_mark *m, const struct mg_work_span *s)
+{
+    static const enum mg_span_direction directions[] = {
+        [MG_HOST_TO_DEVICE] = MG_DIR_HtoD, [MG_DEVICE_TO_HOST] = MG_DIR_DtoH,
+        [MG_DEVICE_TO_DEVICE] = MG_DIR_DtoD, [MG_HOST_TO_HOST] = MG_DIR_HtoH,
+    };
+    if (!mg_timeline.on || !mg_timeline.work)
+        return;
+    struct mg_record_work w = {
+        .begin = s->start_ns, .end = s->end_ns > s->start_ns ? s->end_ns : s->start_ns + 1,
+        .correlation = m->correlation, .stream = m->stream, .context = m->ctx, .bytes = s->bytes, .launch = UINT64_MAX,
+        .replay = m->replay, .work = s->copy ? MG_WORK_copy : MG_WORK_memset, .source = MG_SOURCE_device,
+        .direction = s->copy ? directions[s->direction] : MG_DIR_none,
+    };
+    mg_timeline_work(&w, NULL);
+}
+
+const struct mg_driver_watch mg_timeline_watch = {.enqueued = enqueued, .ended = ended};

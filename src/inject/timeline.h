@@ -1,0 +1,49 @@
+/* The time line inside the application (tool timeline): what is recorded and where it goes.
+ *
+ *   calls.c, nvtx.c ── calls, marks ──┐
+ *   run.c, own driver's watch, nvidia/gpu_work.c ── device work ──► timeline.c ──► trace/<pid>.mgt, read by span/ */
+#ifndef MG_INJECT_TIMELINE_H
+#define MG_INJECT_TIMELINE_H
+
+#include "inject/calls.h"
+#include "inject/session.h"
+#include "span/records.h"
+
+struct mg_run;
+struct mg_timeline {
+    bool on;                        /* the tool was given; from the first call on */
+    bool arguments, work;
+    bool untimed;                   /* on a GPU: no event pairs */
+    bool runtime;
+    bool wanted[MG_FN_COUNT];
+};
+extern struct mg_timeline mg_timeline;
+
+static inline bool mg_timeline_wants(uint32_t entry)
+{
+    return mg_timeline.on && mg_timeline.wanted[entry];
+}
+
+static inline bool mg_timeline_times(void) /* by event pairs, every launch */
+{
+    return mg_timeline.on && mg_timeline.work && !mg_timeline.untimed;
+}
+
+bool mg_timeline_is_given(const char *tools); /* does the list of -t name it? */
+void mg_timeline_prepare(void);               /* before anything else of the session: calls are kept until begin */
+void mg_timeline_begin(void);                 /* the tool's options are known, the profile is open */
+void mg_timeline_end(void);
+void mg_timeline_flush(void);                 /* what is there goes to disk; a signal handler may call it */
+void mg_timeline_forked(void);                /* in a child */
+
+void mg_timeline_call(const struct mg_call_frame *f, cu_result result, uint64_t end_ns);
+/* Work of a device that has ended; name: any text, NULL for what has no name of its own. */
+void mg_timeline_work(struct mg_record_work *w, const char *name);
+void mg_timeline_mark(struct mg_record_mark *m, const char *name, const char *domain);
+void mg_timeline_thread(uint32_t thread, const char *name);
+/* One execution of a launch's kernel: launch UINT64_MAX: not in the profile. */
+void mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d);
+
+extern const struct mg_driver_watch mg_timeline_watch; /* for our own driver */
+
+#endif

@@ -1,0 +1,62 @@
+#include "span/records.h"
+
+#include <stddef.h>
+
+#define LAYERS "driver|runtime|mpi|nvtx|mark"
+#define CLASSES "kernel|copy|memset|memory|synchronisation|event|stream|graph|module|other"
+#define WORKS "kernel|copy|memset|prefetch|graph"
+#define SOURCES "none|device|events|twin|cupti|host"
+#define DIRECTIONS "none|HtoD|DtoH|DtoD|HtoH"
+
+/* In the order of the structures' members. */
+static const struct mg_trace_field call_fields[] = {
+    {"begin", MG_TRACE_time, MG_TRACE_KEY_TIME},
+    {"end", MG_TRACE_time, MG_TRACE_KEY_TIME},
+    {"correlation", MG_TRACE_u64},
+    {"outer", MG_TRACE_u64},
+    {"name", MG_TRACE_name},
+    {"result", MG_TRACE_i32},
+    {"layer", MG_TRACE_u8, .values = LAYERS},
+    {"class", MG_TRACE_u8, .values = CLASSES},
+    {"arguments", MG_TRACE_words},
+};
+static const struct mg_trace_field work_fields[] = {
+    {"begin", MG_TRACE_time, MG_TRACE_KEY_TIME},
+    {"end", MG_TRACE_time, MG_TRACE_KEY_TIME},
+    {"correlation", MG_TRACE_u64},
+    {"stream", MG_TRACE_u64},
+    {"context", MG_TRACE_u64},
+    {"bytes", MG_TRACE_u64, .flags = MG_TRACE_NULLABLE},
+    {"launch", MG_TRACE_u64, MG_TRACE_KEY_LAUNCH, MG_TRACE_NULLABLE},
+    {"replay", MG_TRACE_u64, .flags = MG_TRACE_NULLABLE},
+    {"name", MG_TRACE_name},
+    {"device", MG_TRACE_u32},
+    {"uncertainty_ns", MG_TRACE_u32},
+    {"work", MG_TRACE_u8, .values = WORKS},
+    {"source", MG_TRACE_u8, .values = SOURCES},
+    {"direction", MG_TRACE_u8, .values = DIRECTIONS},
+};
+static const struct mg_trace_field mark_fields[] = {
+    {"begin", MG_TRACE_time, MG_TRACE_KEY_TIME},
+    {"end", MG_TRACE_time, MG_TRACE_KEY_TIME},
+    {"payload", MG_TRACE_u64},
+    {"correlation", MG_TRACE_u64},
+    {"name", MG_TRACE_name},
+    {"domain", MG_TRACE_name},
+    {"end_thread", MG_TRACE_u32},
+    {"layer", MG_TRACE_u8, .values = LAYERS},
+    {"kind", MG_TRACE_u8, .values = "pushed|started|instant"},
+};
+static const struct mg_trace_field thread_fields[] = {
+    {"time", MG_TRACE_time, MG_TRACE_KEY_TIME},
+    {"thread", MG_TRACE_u32},
+    {"name", MG_TRACE_name},
+};
+_Static_assert(sizeof(struct mg_record_call) == 42 && sizeof(struct mg_record_work) == 79 &&
+                   sizeof(struct mg_record_mark) == 46 && sizeof(struct mg_record_thread) == 16,
+               "as the fields");
+
+const struct mg_trace_kind mg_record_call_kind = MG_TRACE_KIND("call", call_fields);
+const struct mg_trace_kind mg_record_work_kind = MG_TRACE_KIND("work", work_fields);
+const struct mg_trace_kind mg_record_mark_kind = MG_TRACE_KIND("mark", mark_fields);
+const struct mg_trace_kind mg_record_thread_kind = MG_TRACE_KIND("thread", thread_fields);

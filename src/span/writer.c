@@ -1,0 +1,89 @@
+#include "span/writer.h"
+
+#include <stdlib.h>
+
+#include "trace/writer.h"
+
+struct mg_span_writer {
+    struct mg_trace_writer *trace;
+    uint32_t call, work, mark, thread; /* kinds in the file */
+    void (*say)(const char *line);
+};
+
+static void say(void *user, const char *line)
+{
+    const struct mg_span_writer *w = user;
+    if (w->say)
+        w->say(line);
+}
+
+enum mg_err mg_span_writer_open(const struct mg_span_writer_opts *o, struct mg_span_writer **out, struct mg_diag *d)
+{
+    struct mg_span_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return mg_diag_err(d, MG_ERR_IO, "out of memory");
+    w->say = o->say;
+    struct mg_trace_opts to = {
+        .size = sizeof to, .dir = o->dir, .rank = o->rank, .policy = o->wait ? MG_TRACE_BLOCK : MG_TRACE_DROP,
+        .memory_bytes = o->memory_bytes, .say = say, .say_user = w,
+    };
+    enum mg_err err = mg_trace_open(&to, &w->trace, d);
+    if (err) {
+        free(w);
+        return err;
+    }
+    w->call = mg_trace_kind_add(w->trace, &mg_record_call_kind);
+    w->work = mg_trace_kind_add(w->trace, &mg_record_work_kind);
+    w->mark = mg_trace_kind_add(w->trace, &mg_record_mark_kind);
+    w->thread = mg_trace_kind_add(w->trace, &mg_record_thread_kind);
+    *out = w;
+    return MG_ERR_OK;
+}
+
+uint64_t mg_span_writer_lost(struct mg_span_writer *w)
+{
+    struct mg_trace_counts n;
+    mg_trace_counts(w->trace, &n);
+    return n.dropped + n.lost;
+}
+
+bool mg_span_writer_flush(struct mg_span_writer *w, uint32_t timeout_ms)
+{
+    return mg_trace_flush(w->trace, timeout_ms);
+}
+
+void mg_span_writer_close(struct mg_span_writer *w)
+{
+    mg_trace_close(w->trace);
+    free(w);
+}
+
+void mg_span_writer_forked(struct mg_span_writer *w)
+{
+    mg_trace_forked(w->trace);
+}
+
+uint32_t mg_span_name(struct mg_span_writer *w, const char *text)
+{
+    return mg_trace_name(w->trace, text);
+}
+
+void mg_span_put_call(struct mg_span_writer *w, const struct mg_record_call *r, const uint64_t *arguments, uint32_t n)
+{
+    mg_trace_put(mg_trace_thread(w->trace), w->call, r, sizeof *r, arguments, n * (uint32_t)sizeof *arguments);
+}
+
+void mg_span_put_work(struct mg_span_writer *w, const struct mg_record_work *r)
+{
+    mg_trace_put(mg_trace_thread(w->trace), w->work, r, sizeof *r, NULL, 0);
+}
+
+void mg_span_put_mark(struct mg_span_writer *w, const struct mg_record_mark *r)
+{
+    mg_trace_put(mg_trace_thread(w->trace), w->mark, r, sizeof *r, NULL, 0);
+}
+
+void mg_span_put_thread(struct mg_span_writer *w, const struct mg_record_thread *r)
+{
+    mg_trace_put(mg_trace_thread(w->trace), w->thread, r, sizeof *r, NULL, 0);
+}

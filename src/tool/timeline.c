@@ -1,0 +1,114 @@
+/* timeline: the calls of the program and the work of its devices, as spans of one time line. It instruments
+ * nothing: kernels run native. The records are made in inject/timeline.c, read by span/ and summed up by
+ * report/timeline.c; here are the options. */
+#include "tool/timeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "view/kit.h"
+#include "tool/tool.h"
+
+/* ORDER CLASSES: as in abi/calls.h, which tools do not know; tests/unit/test_span.c compares them. */
+const char *const mg_timeline_classes[] = {"kernel", "copy", "memset", "memory", "synchronisation",
+                                           "event", "stream", "graph", "module", "other", NULL};
+
+static const struct mg_tool_opt timeline_opts[] = {
+    {"calls", "on", "record calls of the driver"},
+    {"runtime", "on", "record calls of the CUDA runtime, where it is a shared library"},
+    {"arguments", "on", "keep the arguments of calls"},
+    {"work", "on", "record kernels, copies and memsets of the devices"},
+    {"times", "events", "on a GPU: events, an event pair around each; off, device work has no times"},
+    {"class", "all", "calls of these classes alone, joined by '+': kernel copy memset memory synchronisation event stream graph module other"},
+    {"name", "*", "calls alone whose name fits this glob"},
+    {"memory", "64", "MiB of buffers for records that are not on disk yet"},
+    {"full", "drop", "what a thread does that finds no buffer: drop (and count) its record, or wait"},
+    {0},
+};
+
+/* Cuts "key=value" out of the list; the value, or NULL. */
+static bool cut_option(char *list, const char *key, char *value, size_t room)
+{
+    size_t n = strlen(key);
+    for (char *at = list; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        if (strncmp(at, key, n) || at[n] != '=')
+            continue;
+        size_t bytes = strcspn(at + n + 1, ",");
+        if (bytes >= room)
+            return false;
+        memcpy(value, at + n + 1, bytes);
+        value[bytes] = 0;
+        char *end = at + n + 1 + bytes;
+        memmove(at, *end ? end + 1 : end, strlen(*end ? end + 1 : end) + 1);
+        n = strlen(list);
+        if (n && list[n - 1] == ',')
+            list[n - 1] = 0;
+        return true;
+    }
+    *value = 0;
+    return true;
+}
+
+static enum mg_err parse_classes(const char *text, uint32_t *classes, struct mg_diag *d)
+{
+    for (const char *at = text; *at; at += strcspn(at, "+"), at += *at == '+') {
+        size_t n = strcspn(at, "+");
+        uint32_t c = 0;
+        while (mg_timeline_classes[c] && (strlen(mg_timeline_classes[c]) != n || memcmp(mg_timeline_classes[c], at, n)))
+            c++;
+        bool all = n == 3 && !memcmp(at, "all", 3);
+        if (!mg_timeline_classes[c] && !all)
+            return mg_diag_err(d, MG_ERR_INPUT, "tool timeline: no class of calls is named %.*s", (int)n, at);
+        *classes |= all ? UINT32_MAX : 1u << c;
+    }
+    return MG_ERR_OK;
+}
+
+static enum mg_err timeline_configure(const char *args, void **conf, struct mg_diag *d)
+{
+    static const char *const times[] = {"events", "off", NULL}, *const full[] = {"drop", "wait", NULL};
+    static const struct mg_field fields[] = {
+        {"calls", MG_FIELD_FLAG, offsetof(struct mg_timeline_conf, calls)},
+        {"runtime", MG_FIELD_FLAG, offsetof(struct mg_timeline_conf, runtime)},
+        {"arguments", MG_FIELD_FLAG, offsetof(struct mg_timeline_conf, arguments)},
+        {"work", MG_FIELD_FLAG, offsetof(struct mg_timeline_conf, work)},
+        {"times", MG_FIELD_CHOICE, offsetof(struct mg_timeline_conf, times), .words = times},
+        {"memory", MG_FIELD_NUMBER, offsetof(struct mg_timeline_conf, memory_mib), 1, 4096},
+        {"full", MG_FIELD_CHOICE, offsetof(struct mg_timeline_conf, full), .words = full},
+        {0},
+    };
+    const struct mg_timeline_conf defaults = {
+        .calls = true, .runtime = true, .arguments = true, .work = true, .memory_mib = 64,
+    };
+    char rest[1024], classes[256], name[sizeof defaults.name];
+    if (strlen(args ? args : "") >= sizeof rest)
+        return mg_diag_err(d, MG_ERR_INPUT, "tool timeline: its options are too long");
+    strcpy(rest, args ? args : "");
+    if (!cut_option(rest, "class", classes, sizeof classes) || !cut_option(rest, "name", name, sizeof name))
+        return mg_diag_err(d, MG_ERR_INPUT, "tool timeline: an option is too long");
+    enum mg_err err = mg_fields_parse("timeline", fields, &defaults, sizeof defaults, rest, conf, d);
+    if (err)
+        return err;
+    struct mg_timeline_conf *c = *conf;
+    strcpy(c->name, name);
+    err = parse_classes(classes, &c->classes, d);
+    if (err) {
+        free(*conf);
+        *conf = NULL;
+    }
+    return err;
+}
+
+static enum mg_err timeline_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    (void)conf, (void)p, (void)d;
+    return MG_ERR_OK;
+}
+
+extern const struct mg_tool mg_tool_timeline;
+const struct mg_tool mg_tool_timeline = {
+    .name = "timeline", .summary = "calls and device work on one time line",
+    .opts = timeline_opts, .configure = timeline_configure, .release = free, .instrument = timeline_instrument,
+    .flags = MG_TOOL_NATIVE,
+};

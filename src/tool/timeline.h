@@ -1,0 +1,18 @@
+/* Options of the tool timeline: read where calls and device work are recorded (inject/timeline.c). */
+#ifndef MG_TOOL_TIMELINE_H
+#define MG_TOOL_TIMELINE_H
+
+#include "base/compiler.h"
+
+enum mg_timeline_times { MG_TIMES_EVENTS, MG_TIMES_OFF };
+struct mg_timeline_conf {
+    bool calls, runtime, arguments, work;
+    uint32_t times;            /* enum mg_timeline_times */
+    uint64_t memory_mib;       /* of buffers */
+    uint32_t full;             /* what a thread does that finds no buffer: 0 drops its record, 1 waits */
+    uint32_t classes;          /* bits 1 << enum mg_call_class; 0: all */
+    char name[128];            /* glob of calls; "": all */
+};
+extern const char *const mg_timeline_classes[]; /* ends with NULL */
+
+#endif
