@@ -69,6 +69,11 @@ $(B)/gen/probe-header.h: include/margay/probe.h
 	@mkdir -p $(@D)
 	@sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/\\n"/' $< > $@
 $(B)/obj/cli/probe_compile.o: $(B)/gen/probe-header.h
+# The page of `margay report --html`: its script and style as C texts.
+$(B)/gen/page_text.h: scripts/gen-page $(wildcard src/report/page/*)
+	@mkdir -p $(@D)
+	@sh $< src/report/page > $@.tmp && mv $@.tmp $@
+$(B)/obj/report/page.o: $(B)/gen/page_text.h
 $(B)/gen/margay-stamp.h: $(wildcard $(foreach d,$(STAMPED),src/$(d)/*.h src/$(d)/*.def))
 	@mkdir -p $(@D)
 	@echo "#define MG_TOOL_STAMP \"$$(cat $(sort $^) | sha256sum | cut -c1-32)\"" > $@
@@ -269,7 +274,7 @@ $(B)/bin/replay-%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(CORE_OBJS) $(call o
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-missing-prototypes $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 fuzz: $(FUZZ:%=fuzz-%) ## fuzz every parser of bytes for FUZZ_SECONDS each (60)
-build/fuzz/bin/%: tests/fuzz/fuzz_%.c $(wildcard $(addsuffix /*.c,$(addprefix src/,$(CORE) report))) src/device/cpu/object.c src/tau/profile_file.c | $(B)/gen/margay-stamp.h
+build/fuzz/bin/%: tests/fuzz/fuzz_%.c $(wildcard $(addsuffix /*.c,$(addprefix src/,$(CORE) report))) src/device/cpu/object.c src/tau/profile_file.c | $(B)/gen/margay-stamp.h $(B)/gen/page_text.h
 	@scripts/deps fuzz
 	@mkdir -p $(@D)
 	clang $(CPPFLAGS) -std=c17 -g -O1 -w -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -DMG_DEBUG -DMG_ASAN -DMG_SANITIZER='"asan"' $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@

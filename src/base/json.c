@@ -105,8 +105,11 @@ void mg_json_str(struct mg_json *j, const char *s)
 
 void mg_json_u64(struct mg_json *j, uint64_t v)
 {
+    bool text = j->wide_as_text && v > (uint64_t)1 << 53;
     before_value(j);
+    if (text) mg_buf_addc(j->out, '"');
     mg_buf_addu(j->out, v);
+    if (text) mg_buf_addc(j->out, '"');
 }
 
 void mg_json_i64(struct mg_json *j, int64_t v)

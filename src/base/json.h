@@ -11,6 +11,7 @@ struct mg_json {
     bool first[64]; /* nothing written yet at that depth */
     bool after_key;
     int indent; /* 0: compact */
+    bool wide_as_text; /* numbers beyond 2^53 as text: for readers whose numbers are doubles */
 };
 void mg_json_init(struct mg_json *j, struct mg_buf *out, int indent);
 void mg_json_obj(struct mg_json *j);   /* { */

@@ -18,8 +18,8 @@ static const struct mg_opt_page page = {
     "The text shows the hottest kernels, and of these the hottest blocks with their source lines, the\n"
     "opcodes and the share of lanes in use; it ends with the coverage line. JSON is stable and documented\n"
     "in docs/json.md: what was not measured is null there, an empty cell in CSV. --html writes one page that\n"
-    "needs nothing beside it: tables and pictures of all tools. A profile may be read\n"
-    "while its program still runs, and after it was killed.\n"};
+    "needs nothing beside it: kernels, source, blocks, tables and pictures of all tools. A\n"
+    "profile may be read while its program still runs, and after it was killed.\n"};
 
 static uint32_t terminal_columns(void)
 {
@@ -89,7 +89,7 @@ int cmd_report(int argc, char **argv)
         MG_OPT_FLAG(0, "json", &json, "everything, as JSON"),
         MG_OPT_FLAG(0, "csv", &csv, "one table, as CSV"),
         MG_OPT_STR(0, "table", &o.table, "NAME", "which table --csv prints: kernels, blocks, opcodes, launches, or one of a tool (blocks; launches with --per-launch)"),
-        MG_OPT_STR(0, "html", &html, "FILE", "one self-contained page: tables and pictures"),
+        MG_OPT_STR(0, "html", &html, "FILE", "one self-contained page to work in: kernels, source, blocks, tools"),
         MG_OPT_STR(0, "charts", &charts, "DIR", "the tools' pictures, as DIR/NAME.svg; graphs as DIR/NAME.dot, too"),
         MG_OPT_FLAG(0, "per-launch", &o.per_launch, "with the counts and arguments of every launch"),
         MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only kernels whose name matches, mangled or not"),

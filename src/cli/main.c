@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "base/version.h"
 #include "cli/cli.h"
-
-#define VERSION "0.1.0"
 
 struct mg_cmd {
     const char *name;
@@ -83,7 +82,7 @@ int main(int argc, char **argv)
         return MG_EXIT_USAGE;
     }
     if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version")) {
-        puts("margay " VERSION);
+        puts("margay " MG_VERSION);
         return flushed(MG_EXIT_OK);
     }
     bool asks = !strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h");

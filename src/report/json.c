@@ -388,30 +388,34 @@ static void write_kernel(struct mg_json *j, const struct mg_profile *p, const st
     mg_kernel_sums_release(&s);
 }
 
+void mg_write_report(struct mg_json *j, const struct mg_profile *p, const struct mg_report_opts *o, unsigned parts)
+{
+    const char *const *argv;
+    uint32_t argc;
+    int exit_code;
+    mg_json_obj(j);
+    mg_json_key_u64(j, "margay_json", 1);
+    write_device(j, p->n_processes ? &p->processes[0] : NULL);
+    mg_report_command(p, &argv, &argc, &exit_code);
+    key_argv(j, "command", argv, argc);
+    key_i64_or_null(j, "exit", exit_code);
+    write_processes(j, p);
+    write_coverage(j, p);
+    if (parts & MG_PART_LAUNCHES) write_launches(j, p, o);
+    mg_json_key(j, "kernels");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < p->n_kernels; i++)
+        if (mg_report_shows(o, &p->kernels[i])) write_kernel(j, p, &p->kernels[i]);
+    mg_json_end(j, ']');
+    if (parts & MG_PART_TOOLS) mg_report_tools_json(j, p, o);
+    mg_json_end(j, '}');
+}
+
 void mg_report_json(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
     static const struct mg_report_opts defaults = {.size = sizeof defaults};
     struct mg_json j;
-    const char *const *argv;
-    uint32_t argc;
-    int exit_code;
-    if (!o) o = &defaults;
     mg_json_init(&j, out, 1);
-    mg_json_obj(&j);
-    mg_json_key_u64(&j, "margay_json", 1);
-    write_device(&j, p->n_processes ? &p->processes[0] : NULL);
-    mg_report_command(p, &argv, &argc, &exit_code);
-    key_argv(&j, "command", argv, argc);
-    key_i64_or_null(&j, "exit", exit_code);
-    write_processes(&j, p);
-    write_coverage(&j, p);
-    write_launches(&j, p, o);
-    mg_json_key(&j, "kernels");
-    mg_json_arr(&j);
-    for (uint32_t i = 0; i < p->n_kernels; i++)
-        if (mg_report_shows(o, &p->kernels[i])) write_kernel(&j, p, &p->kernels[i]);
-    mg_json_end(&j, ']');
-    mg_report_tools_json(&j, p, o);
-    mg_json_end(&j, '}');
+    mg_write_report(&j, p, o ? o : &defaults, MG_PART_LAUNCHES | MG_PART_TOOLS);
     mg_buf_addc(out, '\n');
 }

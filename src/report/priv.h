@@ -6,6 +6,9 @@
 #include "report/report.h"
 #include "view/table.h"
 
+/* The report as one object; `parts`: what goes along beside the run, its coverage and its kernels. */
+enum { MG_PART_LAUNCHES = 1, MG_PART_TOOLS = 2 };
+void mg_write_report(struct mg_json *j, const struct mg_profile *p, const struct mg_report_opts *o, unsigned parts);
 /* "tools": {...}: every tool that the run named or that left a result, sorted by name. */
 void mg_report_tools_json(struct mg_json *j, const struct mg_profile *p, const struct mg_report_opts *o);
 /* True when text is exactly one JSON value. */
@@ -60,6 +63,8 @@ struct mg_sources *mg_sources_new(const struct mg_profile *p);
 void mg_sources_free(struct mg_sources *s);
 /* The text of file:line without leading space and newline; NULL when the file is not readable. */
 const char *mg_sources_line(struct mg_sources *s, const char *file, uint32_t line, size_t *bytes);
+/* A whole file; NULL when it is not readable. */
+const char *mg_sources_text(struct mg_sources *s, const char *file, size_t *bytes);
 /* The same of a module's PTX, when the profile keeps it. */
 const char *mg_sources_ptx(struct mg_sources *s, const char *module, uint32_t line, size_t *bytes);
 

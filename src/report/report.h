@@ -20,6 +20,7 @@ struct mg_report_opts {
     bool per_launch;          /* json, csv: counts and arguments of every launch */
     uint32_t columns;         /* text: width of the terminal; 0: 100 */
     bool color, ascii;        /* text: escape sequences; no UTF-8 bars */
+    const char *const *kernel_names; /* by kernel id, in tables; NULL: demangled names, which two kernels may share */
 };
 
 void mg_report_text(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out);

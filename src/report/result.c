@@ -126,7 +126,8 @@ static void fill(struct making *m, struct mg_tool_result *r)
         const struct mg_pkernel *k = &m->p->kernels[g->kernel];
         if (g->use != m->use || g->reason || !mg_report_shows(m->o, k)) continue;
         struct mg_result_kernel *to = &kernels[r->n_kernels++];
-        *to = (struct mg_result_kernel){.id = k->id, .name = k->name, .demangled = k->demangled, .module = k->module, .launches = k->launches, .counted = g->counted,
+        const char *name = m->o->kernel_names ? m->o->kernel_names[k->id] : k->demangled;
+        *to = (struct mg_result_kernel){.id = k->id, .name = k->name, .demangled = name, .module = k->module, .launches = k->launches, .counted = g->counted,
                                         .sites = g->sites, .n_sites = g->n_sites, .cells = g->cells, .n_cells = g->n_cells, .n_blocks = k->n_blocks};
         to->blocks = blocks_of(m, k);
         to->threads = counted[k->id].threads;

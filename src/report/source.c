@@ -64,19 +64,28 @@ static const char *line_of(const struct file *f, uint32_t line, size_t *bytes)
     return n ? at : NULL;
 }
 
+static const struct file *read_source(struct mg_sources *s, const char *name)
+{
+    const struct file *f = find(s, name);
+    struct stat st;
+    char *text = NULL;
+    size_t n = 0;
+    if (f) return f;
+    bool readable = !stat(name, &st) && S_ISREG(st.st_mode) && st.st_size <= MAX_SOURCE_BYTES;
+    if (readable && mg_io_read(name, &text, &n, NULL)) text = NULL;
+    return add(s, name, text, n);
+}
+
 const char *mg_sources_line(struct mg_sources *s, const char *file, uint32_t line, size_t *bytes)
 {
-    const struct file *f = file ? find(s, file) : NULL;
-    if (!file) return NULL;
-    if (!f) {
-        struct stat st;
-        char *text = NULL;
-        size_t n = 0;
-        bool readable = !stat(file, &st) && S_ISREG(st.st_mode) && st.st_size <= MAX_SOURCE_BYTES;
-        if (readable && mg_io_read(file, &text, &n, NULL)) text = NULL;
-        f = add(s, file, text, n);
-    }
-    return line_of(f, line, bytes);
+    return file ? line_of(read_source(s, file), line, bytes) : NULL;
+}
+
+const char *mg_sources_text(struct mg_sources *s, const char *file, size_t *bytes)
+{
+    const struct file *f = read_source(s, file);
+    *bytes = f->bytes;
+    return f->text;
 }
 
 const char *mg_sources_ptx(struct mg_sources *s, const char *module, uint32_t line, size_t *bytes)

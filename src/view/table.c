@@ -63,8 +63,10 @@ void mg_table_f64(struct mg_table *t, double v)
 
 void mg_table_place(struct mg_table *t, const struct mg_result_site *s)
 {
-    if (s->file) put(t, (struct mg_table_value){.kind = MG_TV_PLACE, .text = keep(t, s->file), .u = s->line});
-    else if (s->ptx_line) put(t, (struct mg_table_value){.kind = MG_TV_PLACE, .u = s->ptx_line});
+    struct mg_table_value v = {.kind = MG_TV_PLACE, .ptx_line = s->ptx_line, .block = s->block};
+    if (s->file) v.text = keep(t, s->file), v.u = s->line;
+    else v.u = s->ptx_line;
+    if (s->file || s->ptx_line) put(t, v);
     else mg_table_null(t);
 }
 

@@ -11,6 +11,7 @@ struct mg_table_value { /* text: owner is the arena */
     const char *text;          /* TEXT; PLACE: the file, NULL: a line of the PTX */
     uint64_t u;                /* U64; PLACE: the line */
     double f;
+    uint32_t ptx_line, block;  /* PLACE: where the site stands in the PTX; ptx_line 0: the kernel as a whole */
 };
 struct mg_table_column { const char *name, *unit; enum mg_column_kind kind; };
 struct mg_table_chart { const char *name, *title, *svg; size_t n; const char *dot; /* for Graphviz, NULL: no graph */ };

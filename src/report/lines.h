@@ -1,0 +1,29 @@
+/* Source lines of a kernel's instructions (lines.c). */
+#ifndef MG_REPORT_LINES_H
+#define MG_REPORT_LINES_H
+
+#include "base/vec.h"
+#include "store/store.h"
+
+/* Instructions of one block that follow each other and come from one line. */
+struct mg_line_row {
+    uint32_t block;     /* id in the profile */
+    uint32_t line;      /* 0: none */
+    uint32_t ptx_line;  /* of the first of them */
+    uint32_t n_insts;
+    const char *file;   /* NULL: no line information; owner: mg_lines */
+};
+struct mg_line_range { uint32_t first, last; };
+struct mg_kernel_lines {
+    MG_VEC(struct mg_line_row) rows;    /* in text order, function after function */
+    MG_VEC(struct mg_line_range) texts; /* lines of the PTX text, a function each */
+    const char *text; size_t bytes;     /* of the module; owner: mg_lines */
+};
+struct mg_lines; /* modules parsed so far */
+struct mg_lines *mg_lines_new(const struct mg_profile *p);
+void mg_lines_free(struct mg_lines *l);
+/* false: the profile keeps no PTX of the kernel, or one that does not fit. Release with mg_kernel_lines_release. */
+bool mg_lines_of(struct mg_lines *l, const struct mg_pkernel *k, struct mg_kernel_lines *out);
+void mg_kernel_lines_release(struct mg_kernel_lines *k);
+
+#endif

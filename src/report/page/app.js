@@ -1,0 +1,117 @@
+// The page as a whole: header, addresses, keys, dark and light.
+import {checks, kernelOf, kernels, ranked, report, tools, wasChecked, files} from './data.js';
+import {h, say} from './dom.js';
+import {baseName, command, date} from './format.js';
+import {checksView} from './findings.js';
+import {kernelView} from './kernel.js';
+import {kernelHash} from './links.js';
+import {overview} from './overview.js';
+import {runView} from './run.js';
+import {toolList, toolView} from './toolview.js';
+
+const main = document.getElementById('main');
+let view = null; // of the kernel that is shown
+let shown = '';  // address without the part inside the view
+const places = new Map(); // address -> how far it was scrolled
+
+function header() {
+  const program = report.command.length ? baseName(report.command[0]) : 'margay', p = report.processes[0] || {};
+  const items = [['#/', 'Overview'], tools.length ? ['#/tools', 'Tools'] : null, wasChecked ? ['#/checks', `--check (${checks.length})`] : null, ['#/run', 'Run']].filter(Boolean);
+  document.title = `${program} · Margay`;
+  return [h('div.brand', h('strong', {title: command(report.command)}, program), h('span.dim', [report.device.kind && `${report.device.kind}: ${report.device.name}`, date(p.start_unix_ns), p.host].filter(Boolean).join(' · '))),
+    h('nav', {'aria-label': 'page'}, items.map(([hash, text]) => h('a', {href: hash, 'data-nav': hash}, text)),
+      h('button.icon', {type: 'button', title: 'dark or light ( d )', 'aria-label': 'dark or light', onclick: switchTheme}, '◐'), h('button.icon', {type: 'button', title: 'keys ( ? )', 'aria-label': 'keys', onclick: showKeys}, '?'))];
+}
+
+function switchTheme() {
+  const root = document.documentElement, dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+  root.dataset.theme = dark ? 'light' : 'dark';
+  say(root.dataset.theme);
+}
+
+const keys = [['/', 'filter the kernels'], ['j, k', 'next, previous row'], ['Enter', 'open it'], ['[, ]', 'hotter, next kernel'], ['o', 'overview'], ['d', 'dark or light'], ['?', 'these keys']];
+function showKeys() {
+  const old = document.querySelector('dialog');
+  if (old) return old.close();
+  const d = h('dialog', {'aria-label': 'keys', onclose: () => d.remove()}, h('h2', 'Keys'), h('dl', keys.map(([k, what]) => [h('dt', h('kbd', k)), h('dd', what)])), h('form', {method: 'dialog'}, h('button', {autofocus: true}, 'close')));
+  document.body.append(d);
+  d.showModal();
+}
+
+// ---- addresses -----------------------------------------------------------------------------------------------------
+
+function show(element, address, nav) {
+  view = null;
+  if (shown) places.set(shown, scrollY);
+  main.replaceChildren(element);
+  shown = address;
+  for (const a of document.querySelectorAll('[data-nav]')) {
+    if (a.dataset.nav === nav) a.setAttribute('aria-current', 'page');
+    else a.removeAttribute('aria-current');
+  }
+  scrollTo(0, places.get(address) || 0);
+  main.querySelector('h1')?.focus({preventScroll: true});
+}
+
+function bring(e) {
+  if (!e) return;
+  e.scrollIntoView({block: 'center'});
+  (e.querySelector('a, button') || e).focus({preventScroll: true});
+}
+
+function route() {
+  const [what, id, part, a, b] = location.hash.replace(/^#\/?/, '').split('/');
+  const k = what === 'kernel' ? kernelOf(id) : null, tool = what === 'tool' ? tools.find((t) => t.id === Number(id)) : null;
+  if (k) {
+    if (shown !== 'kernel/' + id) {
+      const made = kernelView(k);
+      show(made.element, 'kernel/' + id, '#/');
+      view = made;
+    }
+    if (part === 'line') bring(view.source.reach((files()[Number(a)] || {}).path, Number(b)));
+    if (part === 'block' && view.blocks) bring(view.blocks.open(Number(a)));
+  } else if (tool) show(toolView(tool), 'tool/' + id, '#/tools');
+  else if (what === 'tools') tools.length === 1 ? location.replace(`#/tool/${tools[0].id}`) : show(toolList(), 'tools', '#/tools');
+  else if (what === 'checks') show(checksView(), 'checks', '#/checks');
+  else if (what === 'run') show(runView(), 'run', '#/run');
+  else show(overview(), '', '#/');
+}
+
+// ---- keys ----------------------------------------------------------------------------------------------------------
+
+function moveRow(by) {
+  const rows = [...main.querySelectorAll('tbody tr')].filter((tr) => tr.querySelector('a, button') && tr.offsetParent);
+  const now = rows.findIndex((tr) => tr.contains(document.activeElement));
+  const to = rows[now < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, now + by))];
+  if (!to) return;
+  to.querySelector('a, button').focus();
+  to.scrollIntoView({block: 'nearest'});
+}
+
+function stepKernel(by) {
+  const k = kernelOf(shown.replace(/^kernel\//, '')), to = ranked[ranked.indexOf(k) + by];
+  if (k && to && shown.startsWith('kernel/')) location.hash = kernelHash(to);
+}
+
+const actions = {
+  '/': () => { if (shown) location.hash = '#/'; setTimeout(() => document.getElementById('filter')?.focus()); },
+  j: () => moveRow(1), k: () => moveRow(-1), '[': () => stepKernel(-1), ']': () => stepKernel(1), o: () => { location.hash = '#/'; }, d: switchTheme, '?': showKeys,
+};
+
+function onKey(e) {
+  if (e.ctrlKey || e.metaKey || e.altKey) return;
+  if (e.target.matches('input, select, textarea')) {
+    if (e.key === 'Escape') e.target.blur();
+    return;
+  }
+  const act = actions[e.key];
+  if (!act) return;
+  e.preventDefault();
+  act();
+}
+
+document.getElementById('top').append(...header());
+addEventListener('hashchange', route);
+addEventListener('keydown', onKey);
+route();
+document.documentElement.dataset.ready = 'yes';

@@ -1,0 +1,205 @@
+// What the page knows, indexed: kernels, their lines and blocks, rows of tools by kernel.
+import {number, splitName} from './format.js';
+import {part} from './pack.js';
+
+export const core = part('core');
+export const report = core.report;
+export const kernels = report.kernels;
+export const onGpu = report.device.kind === 'nvidia';
+const byId = new Map(kernels.map((k) => [k.id, k]));
+export const kernelOf = (id) => byId.get(Number(id));
+export const nameOf = (k) => core.page.kernel_names[k.id] || k.demangled;
+
+for (const k of kernels) {
+  [k.short, k.space, k.rest] = splitName(nameOf(k));
+  k.instructions = number(k.thread_instructions);
+  k.warps = number(k.warp_instructions);
+  k.time = number(k.time_ns);
+}
+const sum = (f) => kernels.reduce((all, k) => all + (f(k) || 0), 0);
+export const totals = {
+  instructions: sum((k) => k.instructions), warps: sum((k) => k.warps), time: sum((k) => k.time),
+  launches: sum((k) => k.launches),
+};
+export const measured = kernels.some((k) => !Number.isNaN(k.instructions));
+export const timed = kernels.some((k) => !Number.isNaN(k.time));
+
+// By what kernels are ranked: time where a GPU measured it, else instructions.
+export const ranks = {
+  time: {label: onGpu ? 'time' : 'time of the host', of: (k) => k.time, all: totals.time, known: timed},
+  instructions: {label: 'thread instructions', of: (k) => k.instructions, all: totals.instructions, known: measured},
+  warps: {label: 'warp instructions', of: (k) => k.warps, all: totals.warps, known: kernels.some((k) => !Number.isNaN(k.warps))},
+};
+export const firstRank = onGpu && timed ? 'time' : measured ? 'instructions' : 'time';
+export const shareOf = (k, rank = firstRank) => 100 * ranks[rank].of(k) / ranks[rank].all;
+const heat = (k) => ranks[firstRank].of(k) || 0;
+export const ranked = [...kernels].sort((a, b) => heat(b) - heat(a) || a.id - b.id);
+
+// ---- findings ------------------------------------------------------------------------------------------------
+
+export const findings = report.findings || [];
+export const checks = core.check.findings.flat();
+export const wasChecked = core.check.findings.length > 0;
+const mangled = new Map(kernels.map((k) => [k.name, k]));
+export function kernelOfCheck(f) {
+  if (typeof f.kernel === 'number') return kernelOf(f.kernel);
+  if (typeof f.kernel === 'string') return mangled.get(f.kernel);
+  const m = /^kernel ([^:]+):/.exec(f.text || '');
+  return m ? mangled.get(m[1]) : undefined;
+}
+
+// ---- tools ---------------------------------------------------------------------------------------------------
+
+export const tools = core.page.tools;
+const statics = new Set(['block', 'launch', 'static', 'instructions', 'cta', 'sm', 'warp', 'registers', 'bits', 'blocks']);
+const numeric = new Set(['count', 'percent', 'real', 'bytes', 'cycles', 'ns']);
+
+// The tables of a tool, their columns as objects.
+export function tablesOf(tool) {
+  const t = part('tool-' + tool.id);
+  if (!t || t.ready) return t ? t.tables : [];
+  for (const table of t.tables) {
+    table.tool = tool;
+    table.columns = table.columns.map(([name, kind, unit], at) => ({
+      name, kind, unit, at, numeric: numeric.has(kind), fixed: statics.has(name),
+    }));
+    table.kernel = table.columns.findIndex((c) => c.kind === 'kernel');
+    table.place = table.columns.findIndex((c) => c.kind === 'place');
+    table.block = table.columns.findIndex((c) => c.name === 'block');
+    table.measure = table.columns.find((c) => c.numeric && !c.fixed) || null;
+  }
+  t.ready = true;
+  return t.tables;
+}
+export const allTables = () => tools.flatMap(tablesOf);
+
+export const rowKernel = (table, row) => (table.kernel >= 0 ? kernelOf(row[table.kernel]) : kernels.length === 1 ? kernels[0] : undefined);
+export function rowBlock(table, row) {
+  if (table.block >= 0 && typeof row[table.block] === 'number') return row[table.block];
+  const place = table.place >= 0 ? row[table.place] : null;
+  return place && place[2] ? place[3] : null;
+}
+
+// ---- lines ---------------------------------------------------------------------------------------------------
+
+let lineIndex = null;
+function lines() {
+  if (lineIndex) return lineIndex;
+  const source = part('source') || {kernels: [], files: []};
+  lineIndex = {kernels: new Map(source.kernels.map((k) => [k.kernel, k.rows])), files: source.files};
+  for (const f of source.files) {
+    f.text = new Map();
+    for (const [first, text] of f.parts) text.split('\n').forEach((line, i) => f.text.set(first + i, line));
+  }
+  return lineIndex;
+}
+
+export const files = () => lines().files;
+export function fileByPath(path) {
+  return lines().files.find((f) => f.path === path);
+}
+
+// Runs of instructions of a kernel in text order: {block, file, line, ptx, n, next}. Without the PTX: a block each, by its first line.
+export function runsOf(k) {
+  if (k.runs) return k.runs;
+  const rows = lines().kernels.get(k.id);
+  k.runs = [];
+  if (rows) {
+    for (let i = 0; i < rows.length; i += 5) {
+      const [block, file, line, ptx, n] = rows.slice(i, i + 5);
+      k.runs.push({block, file: file < 0 ? null : lines().files[file].path, line, ptx, n});
+    }
+  } else {
+    for (const b of k.blocks) k.runs.push({block: b.id, file: b.file, line: b.line || 0, ptx: b.ptx_line, n: b.instructions, whole: true});
+  }
+  k.hasPtx = !!rows;
+  return k.runs;
+}
+
+// Instructions by line: Map of "file\nline" to {file, line, threads, warps, blocks: Set, runs}.
+export function linesOf(k) {
+  if (k.lines) return k.lines;
+  k.lines = new Map();
+  for (const run of runsOf(k)) {
+    if (!run.file) continue;
+    const key = run.file + '\n' + run.line;
+    const b = k.blocks[run.block];
+    let at = k.lines.get(key);
+    if (!at) k.lines.set(key, at = {file: run.file, line: run.line, threads: 0, warps: 0, counted: false, blocks: new Set(), runs: []});
+    at.blocks.add(run.block);
+    at.runs.push(run);
+    if (b.thread_entries === null) continue;
+    at.counted = true;
+    at.threads += run.n * number(b.thread_entries);
+    at.warps += run.n * (number(b.warp_entries) || 0);
+  }
+  return k.lines;
+}
+
+// Not shown: places, comments, labels of debug information.
+const silent = /^\s*(\.loc|\.pragma|\/\/|[$]?L_*(tmp|func_|info|set|pcr)\w*:)/;
+let ptxIndex = null;
+// PTX lines first..last of a kernel's module as [[number, text], ...]; what the page does not hold is left out.
+export function ptxLines(k, first, last) {
+  if (!ptxIndex) {
+    ptxIndex = new Map();
+    for (const m of (part('ptx') || {modules: []}).modules) {
+      const text = new Map();
+      for (const [from, t] of m.parts) t.split('\n').forEach((line, i) => text.set(from + i, line));
+      ptxIndex.set(m.module, text);
+    }
+  }
+  const text = ptxIndex.get(k.module), out = [];
+  for (let i = first; text && i <= last; i++) {
+    const line = text.get(i);
+    if (line === undefined && out.length) break; // the function ends here
+    if (line !== undefined && line.trim() && !silent.test(line)) out.push([i, line.replace(/\t/g, '  ').trimEnd()]);
+  }
+  while (out.length && /^\s*[$%\w]+:\s*$/.test(out[out.length - 1][1])) out.pop(); // a label begins the next block
+  return out;
+}
+
+// The last PTX line of a run: before the next run begins, or where its block's function ends.
+export function endOfRun(k, run) {
+  const runs = runsOf(k), at = runs.indexOf(run), next = runs[at + 1];
+  if (next && next.ptx > run.ptx) return next.ptx - 1;
+  return run.ptx + run.n * 3 + 8;
+}
+
+// ---- rows of tools at a line or block of a kernel ------------------------------------------------------------
+
+// Map of "file\nline" to [{table, row}] of a kernel, made once.
+export function rowsByLine(k) {
+  if (k.toolRows) return k.toolRows;
+  k.toolRows = new Map();
+  k.blockRows = new Map();
+  const put = (map, key, value) => (map.has(key) ? map.get(key).push(value) : map.set(key, [value]));
+  for (const table of allTables()) {
+    for (const row of table.rows) {
+      if (rowKernel(table, row) !== k) continue;
+      const place = table.place >= 0 ? row[table.place] : null;
+      if (place && place[0]) put(k.toolRows, place[0] + '\n' + place[1], {table, row});
+      const block = rowBlock(table, row);
+      if (block !== null) put(k.blockRows, block, {table, row});
+    }
+  }
+  return k.toolRows;
+}
+export function rowsByBlock(k) {
+  rowsByLine(k);
+  return k.blockRows;
+}
+
+// ---- launches ------------------------------------------------------------------------------------------------
+
+let launchIndex = null;
+export function launchesOf(k) {
+  if (!launchIndex) {
+    launchIndex = new Map();
+    for (const g of (part('launches') || {groups: []}).groups) {
+      if (!launchIndex.has(g.kernel)) launchIndex.set(g.kernel, []);
+      launchIndex.get(g.kernel).push(g);
+    }
+  }
+  return launchIndex.get(k.id) || [];
+}

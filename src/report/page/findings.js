@@ -1,0 +1,59 @@
+// Findings in words (report.findings), and what --check found.
+import {checks, findings, kernelOf, kernelOfCheck, report, wasChecked} from './data.js';
+import {h, numeral, shareBar} from './dom.js';
+import {exact, number, plural} from './format.js';
+import {kernelLink, placeLink, placeText} from './links.js';
+import {Table} from './table.js';
+
+const spaced = (rule) => rule.replace(/_/g, ' ');
+
+function findingCard(f, rank) {
+  const k = kernelOf(f.kernel), gain = number(f.gain_pct);
+  const place = f.file ? placeLink(k, [f.file, f.line, 0, 0]) : null;
+  return h('li.card', h('div.cardhead', h('span.rank', String(rank)), h('strong', spaced(f.rule)), place && [' at ', place], f.buffer ? [' on ', h('code', f.buffer)] : null, k && [' in ', kernelLink(k)]),
+    h('p', f.text),
+    h('p.facts', gain > 0 ? ['mending it could gain ', h('strong', `${gain.toFixed(1)} %`), ' · '] : null,
+      f.share_pct !== null && f.share_pct !== undefined ? `${number(f.share_pct).toFixed(1)} % of the program · ` : null,
+      f.measure !== null && f.measure !== undefined ? [numeral(f.measure, 'real'), ` ${f.unit || ''} · `] : null,
+      h('span', {class: 'sure ' + f.sure, title: f.sure === 'exact' ? 'counted' : 'a model, not a measurement'}, f.sure)));
+}
+
+export function findingList(list, limit = 5) {
+  const ol = h('ol.cards', list.slice(0, limit).map((f, i) => findingCard(f, i + 1)));
+  if (list.length <= limit) return ol;
+  const more = h('button.link', {type: 'button', onclick: () => more.replaceWith(h('ol.cards', list.slice(limit).map((f, i) => findingCard(f, limit + i + 1))))}, `${plural(list.length - limit, 'more finding')}`);
+  return [ol, more];
+}
+
+export const findingsOf = (k) => findings.filter((f) => f.kernel === k.id);
+export const checksOf = (k) => checks.filter((f) => kernelOfCheck(f) === k);
+
+// ---- --check ---------------------------------------------------------------------------------------------------
+
+const point = (v) => (v ? `(${v.join(', ')})` : '');
+function side(k, a) {
+  if (!a || !a.access) return '–';
+  return [`${a.access} `, placeLink(k, [a.file, a.line, a.ptx_line, 0]), h('span.dim', ` thread ${point(a.thread)}, CTA ${point(a.cta)}`)];
+}
+
+export function checkTable(list, k) {
+  const columns = [
+    {label: 'kind', kind: 'text', value: (f) => f.kind, cell: (f) => h('span', {class: f.kind === 'note' ? '' : 'badge bad'}, f.kind)},
+    k ? null : {label: 'kernel', kind: 'kernel', value: (f) => (kernelOfCheck(f) || {}).short, cell: (f) => { const at = kernelOfCheck(f); return at ? kernelLink(at) : '–'; }},
+    {label: 'access', kind: 'place', value: (f) => placeText(f.file, f.line, f.ptx_line), cell: (f) => side(kernelOfCheck(f), f)},
+    {label: 'other side', kind: 'place', value: (f) => f.other && placeText(f.other.file, f.other.line, f.other.ptx_line), cell: (f) => side(kernelOfCheck(f), f.other)},
+    {label: 'memory', kind: 'text', value: (f) => f.allocation && f.allocation.name, cell: (f) => (f.allocation ? [h('code', f.allocation.name || ''), f.address ? ` at ${f.address}` : ''] : '–')},
+    {label: 'times', kind: 'count', value: (f) => f.times},
+  ].filter(Boolean);
+  return new Table(columns, {caption: 'what --check found', rows: list, sort: {at: columns.length - 1, down: true}, empty: 'nothing was found',
+    row: (f, tr) => { if (f.text) tr.title = f.text; }});
+}
+
+export function checksView() {
+  const unseen = [];
+  const names = new Map();
+  for (const n of (report.tools && []) || []) names.set(n);
+  return h('section', h('h1', {tabindex: '-1'}, '--check'),
+    wasChecked ? [h('p.lead', checks.length ? `${plural(checks.length, 'finding')}, ${exact(checks.reduce((a, f) => a + (number(f.times) || 0), 0))} times.` : 'Nothing was found.'), checks.length ? checkTable(checks).element : null]
+      : h('p.note', 'This run was made without --check.'), unseen);
+}

@@ -1,0 +1,27 @@
+// Where things of the page are: the part of its address behind #.
+import {h} from './dom.js';
+import {fileByPath, files, nameOf} from './data.js';
+import {baseName} from './format.js';
+
+export const kernelHash = (k) => `#/kernel/${k.id}`;
+export const blockHash = (k, block) => `#/kernel/${k.id}/block/${block}`;
+export function lineHash(k, file, line) {
+  const f = fileByPath(file);
+  return f ? `#/kernel/${k.id}/line/${files().indexOf(f)}/${line}` : kernelHash(k);
+}
+
+export function kernelName(k) {
+  return [k.space && h('span.dim', k.space + '::'), h('span.name', k.short), h('span.dim', k.rest)];
+}
+export const kernelLink = (k) => h('a.kernel', {href: kernelHash(k), title: nameOf(k)}, kernelName(k));
+
+export const placeText = (file, line, ptx) => (file ? `${baseName(file)}${line ? `:${line}` : ''}` : ptx ? `PTX ${ptx}` : '');
+// A place of a row: to the line of its kernel, or to its block.
+export function placeLink(k, place) {
+  if (!place) return '–';
+  const [file, line, ptx, block] = place;
+  const text = placeText(file, line, ptx);
+  if (!k) return text;
+  if (file && fileByPath(file)) return h('a', {href: lineHash(k, file, line), title: line ? `${file}:${line}` : `${file}: made by the compiler`}, text);
+  return ptx ? h('a', {href: blockHash(k, block)}, text) : text;
+}

@@ -1,0 +1,78 @@
+// The first view: what the run was, findings, kernels by their share.
+import {checks, core, findings, firstRank, kernels, measured, onGpu, ranked, ranks, report, shareOf, timed, totals, wasChecked} from './data.js';
+import {grade, h, numeral, say, shareBar} from './dom.js';
+import {command, plural} from './format.js';
+import {findingList} from './findings.js';
+import {kernelLink} from './links.js';
+import {Table} from './table.js';
+import {coverageLine} from './run.js';
+
+function fact(label, value, note) {
+  return h('div.fact', h('div.label', label), h('div.value', value), note ? h('div.dim', note) : null);
+}
+
+function facts() {
+  const c = report.coverage, lanes = totals.warps ? 100 * totals.instructions / (32 * totals.warps) : NaN;
+  const share = c.launches ? 100 * c.instrumented / c.launches : NaN;
+  return h('div.facts-row',
+    fact('kernels', numeral(kernels.length, 'count')),
+    fact('launches', numeral(c.launches, 'count')),
+    timed ? fact(ranks.time.label, numeral(totals.time, 'ns')) : null,
+    measured ? fact('thread instructions', numeral(totals.instructions, 'count')) : null,
+    Number.isNaN(lanes) ? null : fact('lanes in use', h('span', {class: grade(lanes / 100)}, numeral(lanes, 'percent'))),
+    fact('instrumented', Number.isNaN(share) ? '–' : h('span', {class: grade(share / 100)}, numeral(share, 'percent')), h('a', {href: '#/run'}, 'coverage')),
+    wasChecked ? fact('--check', h('a', {href: '#/checks', class: checks.length ? 'bad' : 'good'}, plural(checks.length, 'finding'))) : null);
+}
+
+function badges(k) {
+  const out = [];
+  const badge = (text, title, kind = '') => out.push(h('span', {class: 'badge ' + kind, title}, text));
+  const n = findings.filter((f) => f.kernel === k.id).length;
+  if (n) badge(plural(n, 'finding'), 'see the kernel', 'warn');
+  if (!k.instrumented) badge('not instrumented', 'see coverage', 'warn');
+  else if (k.instrumented < k.launches) badge(`${k.instrumented} of ${k.launches}`, 'launches instrumented');
+  if (k.incomplete) badge(`${k.incomplete} incomplete`, 'launches that did not complete', 'bad');
+  if (k.spoilt) badge(`${k.spoilt} spoilt`, 'the program wrote into the counts', 'bad');
+  if (k.estimate) badge('scaled', 'counts are scaled from one CTA or warp a launch');
+  if (k.timing_dependent) badge('timing', 'counts of some blocks may differ in another run');
+  return out;
+}
+
+// The table of kernels outlives the view: a reader who comes back finds filter, order and place as they were.
+let list = null;
+function kernelList() {
+  let rank = firstRank;
+  let most = 0;
+  const measure = () => { most = Math.max(...kernels.map((k) => shareOf(k, rank) || 0)); };
+  measure();
+  const columns = [
+    {label: 'kernel', kind: 'kernel', value: (k) => k.short, cell: (k) => [kernelLink(k), badges(k)]},
+    {label: 'share', kind: 'percent', value: (k) => shareOf(k, rank), cell: (k) => shareBar(shareOf(k, rank), most)},
+    timed && {label: onGpu ? 'time' : 'host time', kind: 'ns', value: (k) => k.time_ns, title: onGpu ? 'measured on the GPU' : 'of the host: no GPU ran this'},
+    {label: 'launches', kind: 'count', value: (k) => k.launches},
+    {label: 'thread instructions', kind: 'count', value: (k) => k.thread_instructions},
+    {label: 'warp instructions', kind: 'count', value: (k) => k.warp_instructions},
+    {label: 'lanes', kind: 'percent', value: (k) => (k.lane_use === null ? null : 100 * k.lane_use), good: (v) => (v === null ? NaN : v / 100), title: 'of a warp\'s 32 lanes, how many are active'},
+    {label: 'registers', kind: 'id', value: (k) => k.registers.native},
+  ].filter(Boolean);
+  const table = new Table(columns, {caption: 'kernels', rows: ranked, sort: {at: 1, down: true}, limit: 60,
+    zero: (k) => !(ranks[firstRank].of(k) > 0), zeroText: measured ? 'not measured' : 'without a time', empty: 'no kernel was launched'});
+  const filter = h('input', {type: 'search', id: 'filter', placeholder: 'filter kernels  ( / )', 'aria-label': 'filter kernels by name', autocomplete: 'off', spellcheck: 'false',
+    oninput: () => {
+      const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+      table.filter(words.length ? (k) => words.every((w) => k.demangled.toLowerCase().includes(w) || k.name.toLowerCase().includes(w)) : null);
+      say(plural(table.count, 'kernel'));
+      count.textContent = words.length ? `${table.count} of ${kernels.length}` : '';
+    }});
+  const count = h('span.dim');
+  const known = Object.entries(ranks).filter(([, r]) => r.known);
+  const by = known.length > 1 ? h('label.by', 'share of ', h('select', {onchange: (e) => { rank = e.target.value; measure(); table.show(); }}, known.map(([id, r]) => h('option', {value: id, selected: id === rank}, r.label)))) : null;
+  return h('section', {'aria-labelledby': 'kernels-title'}, h('div.bar', h('h2', {id: 'kernels-title'}, 'Kernels'), filter, count, by), table.element);
+}
+
+export function overview() {
+  list ??= kernelList();
+  return h('div', h('h1.command', {tabindex: '-1'}, h('code', command(report.command))), facts(),
+    findings.length ? h('section', {'aria-labelledby': 'findings-title'}, h('h2', {id: 'findings-title'}, 'Findings'), findingList(findings)) : null,
+    list, coverageLine(), core.page.only_kernels ? h('p.note', `Only kernels that match ${core.page.only_kernels} are on this page.`) : null);
+}

@@ -1,0 +1,202 @@
+// The source of a kernel with what its lines cost. Each line opens: the blocks it is in, its PTX, the rows of tools.
+import {checks, endOfRun, fileByPath, findings, kernelOf, kernelOfCheck, linesOf, ptxLines, rowsByLine} from './data.js';
+import {grade, h, numeral, shareBar} from './dom.js';
+import {baseName, number, percent, plural} from './format.js';
+import {blockHash} from './links.js';
+import {toolTable} from './tooltable.js';
+
+// Gutter columns from tools' tables: how the rows of one line become one number.
+//   weight: the mean by that column, else the sum
+const known = () => [
+  {table: 'memory', column: 'wasted', label: 'wasted', kind: 'bytes', title: 'bytes moved beyond what the accesses need'},
+  {table: 'memory', column: 'sectors', label: 'sectors', unit: '/request', kind: 'real', weight: 'requests', title: '32-byte sectors of a warp\'s request'},
+  {table: 'memory', column: 'efficiency', label: 'efficiency', kind: 'percent', weight: 'requests', good: (v) => v / 100, title: 'bytes used of the bytes moved'},
+  {table: 'memory', column: 'conflicts', label: 'conflicts', unit: '/request', kind: 'real', weight: 'requests', good: (v) => 1 / (1 + v), title: 'further passes over shared memory'},
+  {table: 'branches', column: 'idle slots', label: 'idle slots', kind: 'count', title: 'lane slots that the branch leaves idle'},
+  {table: 'latency', column: 'cycles', label: 'waited', kind: 'count', unit: 'cycles', title: 'cycles that warps waited for loads'},
+  {table: 'values', column: 'redundant', label: 'redundant', kind: 'percent', weight: 'values', good: (v) => 1 - v / 100, title: 'values that were there before'},
+  {table: 'bounds', column: 'times', label: 'out of bounds', kind: 'count', good: (v) => (v ? 0 : NaN), title: 'accesses outside of allocations'},
+];
+const ownTables = new Set(known().map((g) => g.table).concat(['lanes', 'opcodes', 'lines', 'block-opcodes', 'hot', 'clock', 'functions', 'guards', 'bytes', 'types', 'classes']));
+
+export const bulk = new Set(['opcodes', 'hot']); // their rows say again what lines and blocks show
+
+function gutters(k) {
+  const rows = [...rowsByLine(k).values()].flat();
+  const out = known().filter((g) => rows.some(({table, row}) => table.name === g.table && number(row[(table.columns.find((c) => c.name === g.column) || {}).at]) > 0));
+  for (const table of new Set(rows.map((r) => r.table))) {
+    const m = table.measure;
+    if (ownTables.has(table.name) || !m || m.kind === 'percent' || m.kind === 'real') continue;
+    out.push({table: table.name, column: m.name, label: `${table.name}: ${m.name}`, kind: m.kind === 'cycles' ? 'count' : m.kind});
+  }
+  for (const g of out) g.most = Math.max(...[...rowsByLine(k).values()].map((r) => gutterValue(g, r) ?? 0));
+  return out;
+}
+
+function gutterValue(g, rows) {
+  let sum = 0, weights = 0, any = false;
+  for (const {table, row} of rows) {
+    const c = table.name === g.table ? table.columns.find((x) => x.name === g.column) : null, v = c ? number(row[c.at]) : NaN;
+    if (Number.isNaN(v)) continue;
+    const w = g.weight ? number(row[table.columns.find((x) => x.name === g.weight).at]) || 0 : 1;
+    sum += v * w;
+    weights += w;
+    any = true;
+  }
+  if (!any) return null;
+  return g.weight ? (weights ? sum / weights : null) : sum;
+}
+
+// ---- notes at lines: findings and what --check found -----------------------------------------------------------
+
+function notesOf(k) {
+  const notes = new Map();
+  const put = (file, line, note) => {
+    if (!file || !line) return;
+    const key = file + '\n' + line;
+    notes.has(key) ? notes.get(key).push(note) : notes.set(key, [note]);
+  };
+  for (const f of findings) if (kernelOf(f.kernel) === k) put(f.file, f.line, {kind: 'finding', label: f.rule.replace(/_/g, ' '), text: f.text});
+  for (const f of checks) {
+    if (kernelOfCheck(f) !== k) continue;
+    put(f.file, f.line, {kind: 'error', label: f.kind, text: f.text});
+    if (f.other && f.other.line !== f.line) put(f.other.file, f.other.line, {kind: 'error', label: f.kind, text: f.text});
+  }
+  return notes;
+}
+
+// ---- one file --------------------------------------------------------------------------------------------------
+
+function fileCost(k) {
+  const cost = new Map();
+  for (const at of linesOf(k).values()) cost.set(at.file, (cost.get(at.file) || 0) + at.threads);
+  for (const key of rowsByLine(k).keys()) {
+    const file = key.slice(0, key.indexOf('\n'));
+    if (!cost.has(file)) cost.set(file, 0);
+  }
+  return [...cost].sort((a, b) => b[1] - a[1]);
+}
+
+function detail(k, key, at, columns) {
+  const out = h('div.detail');
+  if (at) {
+    out.append(h('p', h('strong', plural(at.blocks.size, 'block')), ': ', [...at.blocks].map((id) => {
+      const b = k.blocks[id], lanes = percent(number(b.thread_entries), 32 * number(b.warp_entries));
+      return h('a.chip', {href: blockHash(k, id)}, `block ${id}`, b.thread_entries === null ? '' : [' · ', numeral(b.thread_entries, 'count'), ' entries'], Number.isNaN(lanes) ? '' : ` · ${lanes.toFixed(0)} % of lanes`);
+    })));
+    const ptx = k.hasPtx ? at.runs.map((run) => ptxLines(k, run.ptx, endOfRun(k, run))) : [];
+    if (ptx.some((lines) => lines.length)) {
+      out.append(h('div.ptx', {role: 'group', 'aria-label': 'PTX'}, at.runs.map((run, i) => (ptx[i].length ? h('div.run', h('a.blockno', {href: blockHash(k, run.block)}, `block ${run.block}`), h('pre', ptx[i].map(([n, text]) => h('div', h('span.ln', String(n)), text)))) : null))));
+    }
+  }
+  const byTable = new Map();
+  for (const {table, row} of rowsByLine(k).get(key) || []) if (!bulk.has(table.tool.name)) byTable.has(table) ? byTable.get(table).push(row) : byTable.set(table, [row]);
+  for (const [table, rows] of byTable) {
+    const t = toolTable({...table, rows}, k, {limit: 12, zero: null, leftOut: 0});
+    out.append(h('h5', `${table.tool.name}: ${table.title || table.name}`), t.element);
+  }
+  if (!out.children.length) out.append(h('p.note', 'nothing was counted here'));
+  return h('tr.open', h('td', {colspan: columns}, out));
+}
+
+export class SourceView {
+  constructor(k) {
+    this.k = k;
+    this.gutters = gutters(k);
+    this.notes = notesOf(k);
+    this.rows = new Map(); // "file\nline" -> tr
+    this.files = fileCost(k);
+    this.body = h('div');
+    this.tabs = h('div.files', {role: 'tablist', 'aria-label': 'source files'});
+    this.element = h('div.source', this.tabs, this.body);
+    if (!this.files.length) {
+      this.body.append(h('p.note', 'The PTX of this kernel has no line information (nvcc -lineinfo gives it): its blocks below are by PTX line.'));
+      return;
+    }
+    this.show(this.files[0][0]);
+  }
+
+  show(path) {
+    this.path = path;
+    this.tabs.replaceChildren(...this.files.map(([file, cost]) => {
+      const share = percent(cost, this.k.instructions);
+      return h('button.tab', {type: 'button', role: 'tab', 'aria-selected': String(file === path), title: file, onclick: () => this.show(file)}, baseName(file), Number.isNaN(share) ? null : h('span.dim', ` ${share.toFixed(1)} %`));
+    }));
+    this.tabs.hidden = this.files.length < 2 && false;
+    this.body.replaceChildren(this.table(path));
+  }
+
+  table(path) {
+    const f = fileByPath(path), lines = linesOf(this.k), used = new Set();
+    for (const at of lines.values()) if (at.file === path) used.add(at.line);
+    for (const key of [...rowsByLine(this.k).keys(), ...this.notes.keys()]) if (key.startsWith(path + '\n')) used.add(Number(key.slice(path.length + 1)));
+    used.delete(0);
+    const known = f && f.text.size > 0, most = Math.max(0, ...[...lines.values()].map((at) => at.threads));
+    const near = new Set();
+    for (const line of used) for (let i = line - 3; i <= line + 3; i++) if (!known || (i > 0 && f.text.has(i))) if (known || i === line) near.add(i);
+    const shown = [...near].sort((a, b) => a - b);
+    const head = h('tr', h('th.num', {scope: 'col'}, 'line'), h('th', {scope: 'col', title: 'share of the kernel\'s thread instructions'}, 'instructions'), h('th', {scope: 'col', title: 'of a warp\'s 32 lanes, how many are active'}, 'lanes'),
+      this.gutters.map((g) => h('th', {scope: 'col', title: g.title}, g.label, g.unit ? h('span.unit', ' ' + g.unit) : null)), h('th.left.code', {scope: 'col'}, known ? 'source' : ''));
+    const body = h('tbody');
+    let last = shown.length ? Math.min(shown[0], known ? shown[0] : shown[0]) - 1 : 0;
+    for (const line of shown) {
+      if (known && line > last + 1) body.append(this.gap(f, path, last + 1, line - 1, lines, most));
+      body.append(this.line(f, path, line, lines, most));
+      last = line;
+    }
+    const children = [h('div.scroll', {tabindex: '0', role: 'group', 'aria-label': `source ${baseName(path)}`}, h('table.code', h('caption.unseen', `${path}: instructions by line`), h('thead', head), body))];
+    if (!known) children.unshift(h('p.note', `${path} could not be read when the page was made: lines are shown by number.`));
+    const none = lines.get(path + '\n0');
+    if (none && none.threads) children.push(h('p.note', `${percent(none.threads, this.k.instructions).toFixed(1)} % of the instructions belong to no line of ${baseName(path)}: the compiler made them.`));
+    return h('div', children);
+  }
+
+  gap(f, path, first, last, lines, most) {
+    const has = [];
+    for (let i = first; i <= last; i++) if (f.text.has(i)) has.push(i);
+    const tr = h('tr.gap', h('td', {colspan: 4 + this.gutters.length}, has.length
+      ? h('button.link', {type: 'button', onclick: () => tr.replaceWith(...has.map((i) => this.line(f, path, i, lines, most)))}, `${plural(last - first + 1, 'line')} without instructions`)
+      : `${plural(last - first + 1, 'line')} left out`));
+    return tr;
+  }
+
+  line(f, path, line, lines, most) {
+    const key = path + '\n' + line, at = lines.get(key), rows = rowsByLine(this.k).get(key) || [], notes = this.notes.get(key) || [];
+    const share = at && at.counted ? percent(at.threads, this.k.instructions) : NaN;
+    const lanes = at && at.warps ? percent(at.threads, 32 * at.warps) : NaN, laneGrade = Number.isNaN(lanes) || share < 0.05 ? '' : grade(lanes / 100);
+    const active = at || rows.length || notes.length;
+    const tr = h('tr' + (active ? '.used' : ''), {style: at && most ? {'--heat': (Math.sqrt(at.threads / most) * 0.55).toFixed(3)} : {}},
+      h('td.num', active ? h('button.ln', {type: 'button', 'aria-expanded': 'false', 'aria-label': `line ${line}: details`, onclick: () => this.toggle(key, tr)}, String(line)) : h('span.ln', String(line))),
+      h('td', at && at.counted ? shareBar(share) : null),
+      h('td' + (laneGrade ? '.' + laneGrade : ''), Number.isNaN(lanes) ? null : numeral(lanes, 'percent')),
+      this.gutters.map((g) => {
+        const v = gutterValue(g, rows), good = g.good && v !== null ? grade(g.good(v)) : '';
+        const shade = !g.good && !g.weight && v > 0 ? (0.4 * v / g.most).toFixed(3) : null;
+        return h('td' + (good ? '.' + good : v === 0 ? '.zero' : shade ? '.shaded' : ''), {style: shade ? {'--heat': shade} : {}}, v === null ? null : numeral(v, g.kind));
+      }),
+      h('td.left.code', h('code', f ? f.text.get(line) ?? '' : ''), notes.map((n) => h('div.atline.' + n.kind, h('strong', n.label), ' ', n.text))));
+    if (active) tr.addEventListener('click', (e) => { if (!e.target.closest('a, button') && !String(getSelection())) this.toggle(key, tr); });
+    this.rows.set(key, tr);
+    return tr;
+  }
+
+  toggle(key, tr, open) {
+    const next = tr.nextElementSibling, is = next && next.classList.contains('open');
+    if (is && open !== true) next.remove();
+    if (!is && open !== false) tr.after(detail(this.k, key, linesOf(this.k).get(key), 4 + this.gutters.length));
+    const button = tr.querySelector('button.ln');
+    if (button) button.setAttribute('aria-expanded', String(!is || open === true));
+  }
+
+  // Shows and opens a line.
+  reach(path, line) {
+    if (!this.files.some(([f]) => f === path)) return null;
+    if (this.path !== path) this.show(path);
+    const key = path + '\n' + line, tr = this.rows.get(key);
+    if (!tr) return null;
+    this.element.querySelectorAll('tr.here').forEach((e) => e.classList.remove('here'));
+    tr.classList.add('here');
+    this.toggle(key, tr, true);
+    return tr;
+  }
+}

@@ -1,0 +1,54 @@
+// A table of a tool, of the whole program or of one kernel: typed columns, links, good-to-bad colours.
+import {blockHash, kernelLink, placeLink, placeText} from './links.js';
+import {rowBlock, rowKernel} from './data.js';
+import {add, h, shareBar} from './dom.js';
+import {number, plural} from './format.js';
+import {Table} from './table.js';
+
+// How good a value is, 1 to 0, by the column's name: what a reader would mend is red.
+const goods = {
+  efficiency: (v) => v / 100,
+  'lane use': (v) => v / 100,
+  conflicts: (v) => 1 / (1 + v),
+  'SM imbalance': (v) => 1 / Math.max(1, v),
+  'CTA imbalance': (v) => 1 / Math.max(1, v),
+  tail: (v) => 1 - v / 100,
+  redundant: (v) => 1 - v / 100,
+};
+export const goodOf = (column) => (goods[column.name] ? (v) => (v === null ? NaN : goods[column.name](number(v))) : null);
+const shares = new Set(['share', 'of kernel']);
+
+function columnOf(table, c) {
+  const value = (row) => row[c.at];
+  const base = {label: c.name, unit: c.unit, kind: c.kind, value};
+  if (c.kind === 'kernel') return {...base, value: (row) => (rowKernel(table, row) || {}).short ?? row[c.at], cell: (row) => { const k = rowKernel(table, row); return k && typeof row[c.at] === 'number' ? kernelLink(k) : String(row[c.at] ?? '–'); }};
+  if (c.kind === 'place') return {...base, value: (row) => row[c.at] && placeText(...row[c.at]), cell: (row) => placeLink(rowKernel(table, row), row[c.at])};
+  if (c.at === table.block && c.numeric) return {...base, kind: 'id', cell: (row) => { const k = rowKernel(table, row), b = rowBlock(table, row); return k && b !== null ? h('a', {href: blockHash(k, b)}, String(b)) : String(row[c.at] ?? '–'); }};
+  if (c.kind === 'percent' && shares.has(c.name)) return {...base, cell: (row) => shareBar(number(row[c.at]))};
+  if (c.fixed && c.kind === 'count') return {...base, kind: 'id'};
+  return {...base, good: goodOf(c)};
+}
+
+// k: only the rows of that kernel, without its column.
+export function toolTable(table, k, options = {}) {
+  const rows = k ? table.rows.filter((row) => rowKernel(table, row) === k) : table.rows;
+  const columns = table.columns.filter((c) => !(k && c.kind === 'kernel'));
+  // A column in which no row has a value says nothing.
+  const told = columns.filter((c) => !rows.length || rows.some((row) => row[c.at] !== null));
+  const m = table.measure;
+  return new Table(told.map((c) => columnOf(table, c)), {
+    caption: table.title, rows, leftOut: k ? 0 : table.left_out, empty: table.empty || undefined, limit: 25,
+    zero: m ? (row) => !number(row[m.at]) : null, zeroText: m ? `without ${m.name}` : '', ...options,
+  });
+}
+
+// folded: only the title shows until the reader opens it; the table is made then.
+export function tableSection(table, k, folded) {
+  const rows = k ? table.rows.filter((row) => rowKernel(table, row) === k).length : table.rows.length, notes = k ? [] : table.notes;
+  if ((!table.columns.length && !notes.length) || (k && !rows)) return null;
+  const content = () => [table.columns.length ? toolTable(table, k).element : null, notes.map((n) => h('p.note', n))];
+  const title = table.title || table.name;
+  if (!folded || !title) return h('section.tooltable', {'aria-label': title || 'notes'}, title ? h('h4', title) : null, content());
+  const box = h('details.tooltable', {ontoggle: () => { if (box.open && box.children.length === 1) add(box, content()); }}, h('summary', title, h('span.dim', ` ${plural(rows, 'row')}`)));
+  return box;
+}
