@@ -118,8 +118,8 @@ static struct mg_img *first_of(struct mg_img *im) { return im->first ? im->first
 /* What a channel carries to a tool names sites for as long as the tool likes to look at them. */
 static bool has_channel(const struct mg_img *im)
 {
-    for (uint32_t i = 0; i < im->codes.n; i++)
-        for (const struct mg_variant *v = im->codes.at[i]->variants; v; v = v->next)
+    for (const struct mg_code *c = im->codes; c; c = c->next)
+        for (const struct mg_variant *v = c->variants; v; v = v->next)
             for (uint32_t k = 0; k < v->layout.n_regions; k++)
                 if (v->layout.regions[k].has_channel)
                     return true;
@@ -130,8 +130,8 @@ void mg_img_unref(struct mg_img *im)
 {
     pthread_mutex_lock(&mg_session.lock);
     if (--im->refs == 0 && !has_channel(im)) {
-        for (uint32_t i = 0; i < im->codes.n; i++)
-            mg_kernel_spend(im->codes.at[i]);
+        for (struct mg_code *c = im->codes; c; c = c->next)
+            mg_kernel_spend(c);
         for (uint32_t k = 0; k < im->n_ptx; k++) {
             struct mg_ptx *p = &im->ptx[k];
             free(p->text);

@@ -29,7 +29,7 @@ struct mg_img {
     const char *why;         /* why there is no PTX */
     struct mg_module *whole; /* all texts linked, when no driver gives that */
     bool tried;              /* to link them */
-    MG_VEC(struct mg_code *) codes;
+    struct mg_code *codes;   /* newest first; under the session's lock */
 };
 void mg_img_unref(struct mg_img *first);
 struct mg_img *mg_img_of(void *handle);        /* of a module or library handle, NULL when unknown */

@@ -40,22 +40,55 @@ static struct mg_name *name_get(void *handle) /* under the lock */
     return mg_map_get(&names, (uint64_t)(uintptr_t)handle, &v) ? (struct mg_name *)(uintptr_t)v : NULL;
 }
 
+/* What stays of a kernel until the process ends lies by itself: between what is freed with its module it would keep whole pages. */
+static void *keep(size_t bytes)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct mg_arena kept;
+    pthread_mutex_lock(&lock);
+    void *p = mg_arena_try(&kept, bytes);
+    pthread_mutex_unlock(&lock);
+    return p ? memset(p, 0, bytes) : NULL;
+}
+
 static struct mg_code *code_get(struct mg_img *im, const char *name) /* under the lock */
 {
     im = im->first ? im->first : im;
-    for (uint32_t i = 0; i < im->codes.n; i++)
-        if (!strcmp(im->codes.at[i]->name, name))
-            return im->codes.at[i];
-    struct mg_code *c = calloc(1, sizeof *c);
-    if (!c || !(c->name = strdup(name))) {
-        free(c);
+    for (struct mg_code *c = im->codes; c; c = c->next)
+        if (!strcmp(c->name, name))
+            return c;
+    size_t bytes = strlen(name) + 1;
+    struct mg_code *c = keep(sizeof *c + bytes);
+    if (!c)
         return NULL;
-    }
+    c->name = memcpy(c + 1, name, bytes);
     c->im = im;
     c->store_id = UINT32_MAX;
-    *mg_vec_push(&im->codes) = c;
+    c->next = im->codes;
+    im->codes = c;
     mg_map_set(&codes, (uint64_t)(uintptr_t)c, 1);
     return c;
+}
+
+static struct mg_code_use *find_use(const struct mg_code *c, uint32_t use)
+{
+    struct mg_code_use *u = __atomic_load_n(&c->uses, __ATOMIC_ACQUIRE);
+    while (u && u->use != use)
+        u = u->next;
+    return u;
+}
+
+struct mg_code_use *mg_code_use(struct mg_code *c, uint32_t use)
+{
+    struct mg_code_use *u = find_use(c, use), *made = u ? NULL : keep(sizeof *made);
+    if (!made)
+        return u;
+    made->use = use;
+    made->next = __atomic_load_n(&c->uses, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&c->uses, &made->next, made, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+        if ((u = find_use(c, use))) /* somebody else's; ours stays unused */
+            return u;
+    return made;
 }
 
 static void free_variant(struct mg_variant *v)

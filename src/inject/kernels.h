@@ -13,8 +13,16 @@ struct mg_variant;
 
 enum mg_state { MG_STATE_NEW, MG_STATE_READY, MG_STATE_FAILED };
 
+struct mg_code_use { /* one of the session's tools in a kernel */
+    uint32_t use;
+    bool told;                   /* the store knows what it placed there; under the session's lock */
+    struct mg_account *account;
+    uint64_t drawn_from;         /* launches of which its sample was drawn */
+    struct mg_code_use *next;
+};
 struct mg_code { /* one kernel of one image, the same for every context */
     struct mg_img *im;
+    struct mg_code *next;        /* of the image */
     struct mg_ptx *ptx;          /* where it was found, NULL: nowhere */
     char *name;
     const struct mg_module *m;   /* borrowed: ptx->m or the driver's linked module */
@@ -30,9 +38,7 @@ struct mg_code { /* one kernel of one image, the same for every context */
     bool located;                /* ptx was looked for */
     struct mg_sites *sites;
     struct mg_variant *variants; /* newest first; only ever added to, under the lock of twin.c */
-    bool told[MG_MAX_USES];      /* the store knows what this tool placed in it; under the session's lock */
-    struct mg_account *accounts[MG_MAX_USES];
-    uint64_t drawn_from[MG_MAX_USES]; /* launches of which this tool's sample was drawn */
+    struct mg_code_use *uses;    /* newest first; only ever added to */
     uint64_t n_ended, n_timed, timed_ns; /* launches and replays, of them those whose time is known; for --stats */
     uint64_t other_calls;        /* thread calls that left for a function without a clone */
     bool verify_known; const char *verify_why; /* --verify: why it cannot run three times, NULL: it can */
@@ -61,6 +67,8 @@ struct mg_inst { /* a kernel as one handle in one context names it; freed when i
 };
 
 void mg_legacy_free(struct mg_legacy *l); /* legacy.c */
+/* That tool's, made when it is asked for first. NULL: out of memory. */
+struct mg_code_use *mg_code_use(struct mg_code *c, uint32_t use);
 /* Tells that a handle names a kernel of an image. */
 void mg_kernel_note(void *handle, struct mg_img *im, const char *name, bool is_kernel);
 /* A function handle of a kernel that is known. */

@@ -61,7 +61,8 @@ uint32_t mg_tools_draw(struct mg_code *c, uint32_t set)
 {
     for (uint32_t u = 0; u < mg_session.n_uses; u++) {
         uint32_t one_of = mg_session.uses[u].one_of;
-        if (set >> u & 1 && one_of > 1 && !is_drawn(c, __atomic_fetch_add(&c->drawn_from[u], 1, __ATOMIC_RELAXED), one_of))
+        struct mg_code_use *of = set >> u & 1 && one_of > 1 ? mg_code_use(c, u) : NULL;
+        if (of && !is_drawn(c, __atomic_fetch_add(&of->drawn_from, 1, __ATOMIC_RELAXED), one_of))
             set &= ~(1u << u);
     }
     return set;
@@ -227,10 +228,11 @@ void mg_tools_tell(struct mg_variant *v)
         uint32_t u = v->uses[k];
         if (!g->reason && mg_session.uses[u].store_id < 63)
             v->tools |= 1ull << mg_session.uses[u].store_id;
-        if (c->told[u])
+        struct mg_code_use *of = mg_code_use(c, u);
+        if (!of || of->told)
             continue;
-        c->accounts[u] = tell_region(c, &mg_session.uses[u], g);
-        c->told[u] = true;
+        of->account = tell_region(c, &mg_session.uses[u], g);
+        of->told = true;
     }
     __atomic_store_n(&v->told, true, __ATOMIC_RELEASE);
 }
@@ -417,7 +419,8 @@ uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t 
     for (uint32_t k = 0; k < v->layout.n_regions; k++) {
         const struct mg_region *g = &v->layout.regions[k];
         const struct mg_use *use = &mg_session.uses[v->uses[k]];
-        struct mg_account *a = v->code->accounts[v->uses[k]];
+        const struct mg_code_use *of = mg_code_use(v->code, v->uses[k]);
+        struct mg_account *a = of ? of->account : NULL;
         uint64_t *cells = g->reason || !(use->tool->analyze || use->tool->instrument) ? NULL : cells_since(g, raw, before);
         if (!cells)
             continue;

@@ -22,8 +22,10 @@ static void check(const char *what, int rc)
     exit(1);
 }
 
+/* Once what is queued has been written: on a busy machine some 5 MB wait for the profile. */
 static long resident_kb(void)
 {
+    nanosleep(&(struct timespec){.tv_nsec = 400000000}, NULL);
     char line[200];
     long kb = 0;
     FILE *f = fopen("/proc/self/status", "r");

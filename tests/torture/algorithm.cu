@@ -1,18 +1,18 @@
 // One of ten parallel algorithms of CUDA's core libraries over elements of 1, 4, 8 or 16 bytes, at sizes around
 // the borders of tiles; each result is compared with the host's own computation.
-//   nvcc -DALGORITHM=SCAN -DBYTES=4 algorithm.cu; ./a.out [ROUNDS [SEED]]
+//   nvcc -DTORTURE_ALGORITHM=TORTURE_SCAN -DTORTURE_BYTES=4 algorithm.cu; ./a.out [ROUNDS [SEED]]
 // ALGORITHM: SCAN SCAN_BY_KEY REDUCE REDUCE_BY_KEY SELECT PARTITION UNIQUE SORT HISTOGRAM RUN_LENGTH
 // Prints one line and ends with 0, or says which element is wrong and ends with 1.
-#define SCAN 1
-#define SCAN_BY_KEY 2
-#define REDUCE 3
-#define REDUCE_BY_KEY 4
-#define SELECT 5
-#define PARTITION 6
-#define UNIQUE 7
-#define SORT 8
-#define HISTOGRAM 9
-#define RUN_LENGTH 10
+#define TORTURE_SCAN 1
+#define TORTURE_SCAN_BY_KEY 2
+#define TORTURE_REDUCE 3
+#define TORTURE_REDUCE_BY_KEY 4
+#define TORTURE_SELECT 5
+#define TORTURE_PARTITION 6
+#define TORTURE_UNIQUE 7
+#define TORTURE_SORT 8
+#define TORTURE_HISTOGRAM 9
+#define TORTURE_RUN_LENGTH 10
 
 #include <cstdint>
 #include <cstdio>
@@ -20,19 +20,19 @@
 #include <vector>
 
 #include <thrust/device_vector.h>
-#if ALGORITHM == SCAN || ALGORITHM == SCAN_BY_KEY
+#if TORTURE_ALGORITHM == TORTURE_SCAN || TORTURE_ALGORITHM == TORTURE_SCAN_BY_KEY
 #include <thrust/scan.h>
-#elif ALGORITHM == REDUCE || ALGORITHM == REDUCE_BY_KEY
+#elif TORTURE_ALGORITHM == TORTURE_REDUCE || TORTURE_ALGORITHM == TORTURE_REDUCE_BY_KEY
 #include <thrust/reduce.h>
-#elif ALGORITHM == SELECT
+#elif TORTURE_ALGORITHM == TORTURE_SELECT
 #include <thrust/copy.h>
-#elif ALGORITHM == PARTITION
+#elif TORTURE_ALGORITHM == TORTURE_PARTITION
 #include <thrust/partition.h>
-#elif ALGORITHM == UNIQUE
+#elif TORTURE_ALGORITHM == TORTURE_UNIQUE
 #include <thrust/unique.h>
-#elif ALGORITHM == SORT
+#elif TORTURE_ALGORITHM == TORTURE_SORT
 #include <thrust/sort.h>
-#elif ALGORITHM == HISTOGRAM
+#elif TORTURE_ALGORITHM == TORTURE_HISTOGRAM
 #include <cub/device/device_histogram.cuh>
 #else
 #include <cub/device/device_run_length_encode.cuh>
@@ -40,19 +40,19 @@
 
 #define BOTH __host__ __device__
 
-#if BYTES == 1
+#if TORTURE_BYTES == 1
 typedef uint8_t T;
 static BOTH T make(uint64_t v) { return (T)v; }
 static BOTH uint64_t word(T v) { return v; }
-#elif BYTES == 4
+#elif TORTURE_BYTES == 4
 typedef int T;
 static BOTH T make(uint64_t v) { return (T)(v & 0xfff); }
 static BOTH uint64_t word(T v) { return (uint64_t)v; }
-#elif BYTES == 8
+#elif TORTURE_BYTES == 8
 typedef long long T;
 static BOTH T make(uint64_t v) { return (T)(v * 0x100000001ull & 0xfff00000fffull); }
 static BOTH uint64_t word(T v) { return (uint64_t)v; }
-#elif ALGORITHM == HISTOGRAM
+#elif TORTURE_ALGORITHM == TORTURE_HISTOGRAM
 typedef __int128 T; // its samples are numbers
 static BOTH T make(uint64_t v) { return (T)v << 64 | ~v; }
 static BOTH uint64_t word(T v) { return (uint64_t)(v >> 64); }
@@ -69,7 +69,7 @@ static BOTH bool operator<(T x, T y) { return x.a < y.a || (x.a == y.a && x.b < 
 struct Join {
     BOTH T operator()(const T &x, const T &y) const
     {
-#if BYTES == 16 && ALGORITHM != HISTOGRAM
+#if TORTURE_BYTES == 16 && TORTURE_ALGORITHM != TORTURE_HISTOGRAM
         return T{y.a * x.a, y.a * x.b + y.b};
 #else
         return (T)(x + y);
@@ -80,7 +80,7 @@ struct Join {
 struct Sum {
     BOTH T operator()(const T &x, const T &y) const
     {
-#if BYTES == 16 && ALGORITHM != HISTOGRAM
+#if TORTURE_BYTES == 16 && TORTURE_ALGORITHM != TORTURE_HISTOGRAM
         return T{x.a + y.a, x.b ^ y.b};
 #else
         return (T)(x + y);
@@ -138,7 +138,7 @@ template <class V> static void same(const char *what, size_t n, const thrust::de
     same(what, n, got.data(), n_got, want.data(), want.size());
 }
 
-#if ALGORITHM == SCAN
+#if TORTURE_ALGORITHM == TORTURE_SCAN
 static void one(size_t n)
 {
     std::vector<T> in = values(n, false), want(n);
@@ -147,7 +147,7 @@ static void one(size_t n)
     thrust::inclusive_scan(d.begin(), d.end(), out.begin(), Join());
     same("scan", n, out, n, want);
 }
-#elif ALGORITHM == SCAN_BY_KEY
+#elif TORTURE_ALGORITHM == TORTURE_SCAN_BY_KEY
 static void one(size_t n)
 {
     std::vector<T> in = values(n, false), want(n);
@@ -158,7 +158,7 @@ static void one(size_t n)
     thrust::inclusive_scan_by_key(dk.begin(), dk.end(), d.begin(), out.begin(), thrust::equal_to<int>(), Join());
     same("scan by key", n, out, n, want);
 }
-#elif ALGORITHM == REDUCE
+#elif TORTURE_ALGORITHM == TORTURE_REDUCE
 static void one(size_t n)
 {
     std::vector<T> in = values(n, false);
@@ -168,7 +168,7 @@ static void one(size_t n)
     T got = thrust::reduce(d.begin(), d.end(), make(0), Sum());
     same("reduce", n, &got, 1, &want, 1);
 }
-#elif ALGORITHM == REDUCE_BY_KEY
+#elif TORTURE_ALGORITHM == TORTURE_REDUCE_BY_KEY
 static void one(size_t n)
 {
     std::vector<T> in = values(n, false), want;
@@ -182,7 +182,7 @@ static void one(size_t n)
     same("keys", n, ok, (size_t)(end.first - ok.begin()), want_k);
     same("sums", n, out, (size_t)(end.second - out.begin()), want);
 }
-#elif ALGORITHM == SELECT
+#elif TORTURE_ALGORITHM == TORTURE_SELECT
 static void one(size_t n)
 {
     std::vector<T> in = values(n, false), want;
@@ -192,7 +192,7 @@ static void one(size_t n)
     auto end = thrust::copy_if(d.begin(), d.end(), out.begin(), Chosen());
     same("select", n, out, (size_t)(end - out.begin()), want);
 }
-#elif ALGORITHM == PARTITION
+#elif TORTURE_ALGORITHM == TORTURE_PARTITION
 static void one(size_t n)
 {
     std::vector<T> in = values(n, false), want;
@@ -209,7 +209,7 @@ static void one(size_t n)
         exit(1);
     }
 }
-#elif ALGORITHM == UNIQUE
+#elif TORTURE_ALGORITHM == TORTURE_UNIQUE
 static void one(size_t n)
 {
     std::vector<T> in = values(n, true), want;
@@ -219,7 +219,7 @@ static void one(size_t n)
     auto end = thrust::unique(d.begin(), d.end());
     same("unique", n, d, (size_t)(end - d.begin()), want);
 }
-#elif ALGORITHM == SORT
+#elif TORTURE_ALGORITHM == TORTURE_SORT
 #include <algorithm>
 static void one(size_t n)
 {
@@ -229,13 +229,13 @@ static void one(size_t n)
     thrust::sort(d.begin(), d.end());
     same("sort", n, d, n, want);
 }
-#elif ALGORITHM == HISTOGRAM
+#elif TORTURE_ALGORITHM == TORTURE_HISTOGRAM
 static void one(size_t n)
 {
     const int bins = 16;
     std::vector<T> in = values(n, false), levels;
-    uint64_t top = BYTES == 1 ? 240 : BYTES == 4 ? 3840 : BYTES == 8 ? 0xf0000000f00ull : 0x70000000;
-    for (int i = 0; i <= bins; i++) levels.push_back(BYTES == 16 ? (T)((T)(top / bins * i) << (BYTES == 16 ? 64 : 0)) : (T)(top / bins * i));
+    uint64_t top = TORTURE_BYTES == 1 ? 240 : TORTURE_BYTES == 4 ? 3840 : TORTURE_BYTES == 8 ? 0xf0000000f00ull : 0x70000000;
+    for (int i = 0; i <= bins; i++) levels.push_back(TORTURE_BYTES == 16 ? (T)((T)(top / bins * i) << (TORTURE_BYTES == 16 ? 64 : 0)) : (T)(top / bins * i));
     std::vector<int> want(bins);
     for (auto &x : in)
         for (int b = 0; b < bins; b++) want[b] += !(x < levels[b]) && x < levels[b + 1];
@@ -252,7 +252,7 @@ static void one(size_t n)
     if (r != cudaSuccess) printf("WRONG: n=%zu: %s\n", n, cudaGetErrorString(r)), exit(1);
     same("histogram", n, out, (size_t)bins, want);
 }
-#elif ALGORITHM == RUN_LENGTH
+#elif TORTURE_ALGORITHM == TORTURE_RUN_LENGTH
 static void one(size_t n)
 {
     std::vector<T> in = values(n, true), want;
@@ -276,7 +276,7 @@ static void one(size_t n)
     same("lengths", n, lengths, n_runs, want_l);
 }
 #else
-#error "set ALGORITHM and BYTES"
+#error "set TORTURE_ALGORITHM and TORTURE_BYTES"
 #endif
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Programs over NVIDIA's core libraries for CUDA, whose kernels wait for one another's partial sums through memory (look-back): ten algorithms,
 # elements of 1, 4, 8 and 16 bytes, each compared with the host's own computation. Built outside of the repository, once.
-#   CCCL=DIR        a checkout of the libraries (its cub, thrust and libcudacxx folders); BUILT=DIR: programs are there, or go there
+#   CCCL=DIR        a checkout of the libraries (its cub, thrust and libcudacxx folders), or include/cccl of a toolkit; BUILT=DIR: programs are there, or go there
 #   RUNS=3 WORKERS="2 4" DEVICES="cpu emu nvidia" PROGRAMS="SCAN-4 ..." ROUNDS=3
 set -u
 failed=0 n=0
@@ -17,7 +17,7 @@ programs=${PROGRAMS:-$all}
 for p in $programs; do
     [ -x "$built/$p" ] && continue
     [ -n "${NVCC:-}" ] && [ -n "${CCCL:-}" ] || { echo "skipped: $p is not built: needs nvcc and CCCL"; exit 77; }
-    nice "$NVCC" -O2 -std=c++17 -cudart shared -gencode 'arch=compute_90,code=[sm_90,compute_90]' -DALGORITHM="${p%-*}" -DBYTES="${p#*-}" \
+    nice "$NVCC" -O2 -std=c++17 -cudart shared -gencode 'arch=compute_90,code=[sm_90,compute_90]' -DTORTURE_ALGORITHM="TORTURE_${p%-*}" -DTORTURE_BYTES="${p#*-}" \
         -I"$CCCL/thrust" -I"$CCCL/libcudacxx/include" -I"$CCCL/cub" -o "$built/$p.part" "$ROOT/tests/torture/algorithm.cu" > build.log 2>&1 &&
         mv "$built/$p.part" "$built/$p" || { echo "FAIL: $p cannot be built"; tail -n 5 build.log; exit 1; }
 done
