@@ -266,6 +266,8 @@ void cpu_object_free(struct cpu_object *o);
 
 /* uses.c */
 uint32_t cpu_reg_at(const struct cpu_func *f, uint32_t off); /* number + 1; 0: none */
+enum cpu_kind cpu_lowered_kind(unsigned opcode); /* lower.c: of an operation of emu/operations.def, CPU_CALL: no code of its own */
+bool cpu_has_code(unsigned opcode, enum emu_isa isa); /* of a row of arithmetic, in any circumstances */
 struct cpu_func *cpu_lower(const struct emu_func *fn, const uint32_t dims[3], char *why, size_t why_bytes);
 void cpu_func_free(struct cpu_func *f);
 /* uses.c: calls fn for every register that an instruction reads or writes. A write that keeps lanes (guarded,

@@ -1,7 +1,7 @@
-/* A decoded function as instructions whose meaning is known: an emulator operation is a function
- * pointer, which is looked up in the tables it came from (alu_priv.h, emu_vec_ops). What is not found
- * or has no vector code of its own stays a call of that function (CPU_CALL); for it every register
- * that the instruction names may be read and written.
+/* A decoded function as instructions that the plugin has code for, or else calls of the emulator's function
+ * (CPU_CALL). An operation says by its opcode what it is: arithmetic by the row of its form (alu_priv.h), everything
+ * else by a row of emu/operations.def, which names the function here that fills in its operands. For a call every
+ * register that the PTX instruction names may be read and written, unless its operands are known.
  */
 #include "device/cpu/cpu.h"
 
@@ -12,132 +12,102 @@
 #include "base/vec.h"
 #include "device/emu/alu_priv.h"
 
-/* ---- function pointer -> table row -------------------------------------------------------------- */
-
-struct rows { struct mg_map map; const struct alu_row *row[4096]; uint32_t n; };
-static struct rows rows_of[EMU_ISA_COUNT];
-static pthread_mutex_t rows_lock = PTHREAD_MUTEX_INITIALIZER;
-
-#define TABLE(name) {&name##_base, &name##_avx2, &name##_avx512},
-static const struct alu_table *const tables[][EMU_ISA_COUNT] = {ALU_TABLES(TABLE)};
-
-static const struct alu_row *row_of(enum emu_isa isa, emu_alu_fn fn)
-{
-    struct rows *r = &rows_of[isa];
-    uint64_t at;
-    pthread_mutex_lock(&rows_lock);
-    if (!r->n) {
-        r->n = 1;
-        for (unsigned k = 0; k < MG_COUNT_OF(tables); k++)
-            for (uint32_t i = 0; i < tables[k][isa]->n && r->n < MG_COUNT_OF(r->row); i++) {
-                const struct alu_row *row = &tables[k][isa]->rows[i];
-                if (mg_map_get(&r->map, (uint64_t)row->fn, NULL)) continue;
-                r->row[r->n] = row;
-                mg_map_set(&r->map, (uint64_t)row->fn, r->n++);
-            }
-    }
-    const struct alu_row *found = mg_map_get(&r->map, (uint64_t)fn, &at) ? r->row[at] : NULL;
-    pthread_mutex_unlock(&rows_lock);
-    return found;
-}
-
-static emu_alu_fn activemask_fn(void)
-{
-    struct mg_form f = {0};
-    struct emu_op op = {0};
-    mg_form_parse(&f, "activemask.b32", 14);
-    return emu_warpop_find(&f, &op);
-}
-
-static emu_alu_fn atomic_fn(void)
-{
-    struct mg_form f = {0};
-    struct emu_op op = {0};
-    mg_form_parse(&f, "atom.global.cas.b32", 19);
-    return emu_atom_find(&f, &op, true);
-}
-
-static const struct emu_vec_ops *vec_ops(enum emu_isa isa)
-{
-    return isa == EMU_ISA_AVX512 ? &emu_vec_avx512 : isa == EMU_ISA_AVX2 ? &emu_vec_avx2 : &emu_vec_base;
-}
-
 /* ---- what is compiled in line --------------------------------------------------------------------- */
 
 static bool is_int(unsigned t) { return t == MG_TYPE_u32 || t == MG_TYPE_s32 || t == MG_TYPE_b32 || t == MG_TYPE_u64 || t == MG_TYPE_s64 || t == MG_TYPE_b64; }
 
-static bool inline_cvt(const struct alu_row *r, const struct cpu_inst *in)
+/* A form that is asked about: does the plugin have code for it? */
+struct form {
+    const struct cpu_func *f;
+    const struct cpu_inst *in;  /* its operands and imm; NULL of f: only the row is known */
+    const struct alu_row *row;
+    uint32_t imm;
+    enum emu_isa isa;
+};
+
+static unsigned form_type(const struct form *x) { return x->row->t[0]; }
+static bool is_f32(const struct form *x) { return form_type(x) == MG_TYPE_f32; }
+static bool is_real(const struct form *x) { return is_f32(x) || form_type(x) == MG_TYPE_f64; }
+static bool is_plain_int(const struct form *x) { return is_int(form_type(x)) && !x->row->key; }
+/* plugin/approx.c: with AVX-512 alone */
+static bool is_approx(const struct form *x) { return x->isa == EMU_ISA_AVX512 && is_f32(x) && (x->row->key & ~(uint32_t)K_FTZ) == K_APPROX && !x->imm; }
+static bool is_directed(const struct form *x)
 {
-    unsigned d = r->t[0], s = r->t[1];
-    bool di = mg_type_kind((enum mg_type)d) != MG_TK_FLOAT, si = mg_type_kind((enum mg_type)s) != MG_TK_FLOAT;
-    if (di && si) return r->key == 0;
-    if (!di && si) return r->key == K_RN && !in->imm && (d == MG_TYPE_f32 || d == MG_TYPE_f64);
-    if (di && !si) /* truncation, the common one */
-        return r->key == K_RZI && s == MG_TYPE_f32 && (d == MG_TYPE_s32 || d == MG_TYPE_u32);
-    if (d == MG_TYPE_f64 && s == MG_TYPE_f32) return r->key == 0;
-    if (d == MG_TYPE_f32 && s == MG_TYPE_f32) return r->key == K_SAT && !in->imm;
-    return d == MG_TYPE_f32 && s == MG_TYPE_f64 && r->key == K_RN && !in->imm;
+    return x->isa == EMU_ISA_AVX512 && is_f32(x) && x->imm >= MX_RM && x->imm <= MX_RZ && !(x->row->key & ~(uint32_t)K_ROUND);
+}
+static bool is_nearest(const struct form *x) { return (x->row->key & K_ROUND) == K_RN && !x->imm && !(x->row->key & K_FTZ); }
+
+static bool forms_any(const struct form *x) { return x->row != NULL; }
+static bool forms_integer(const struct form *x) { return is_plain_int(x); }
+static bool forms_sum(const struct form *x) { return is_real(x) ? is_nearest(x) || is_directed(x) : is_plain_int(x); }
+static bool forms_min_max(const struct form *x) { return is_plain_int(x) || (is_f32(x) && !x->row->key); }
+static bool forms_sign(const struct form *x) { return forms_min_max(x); }
+static bool forms_logic(const struct form *x) { return is_plain_int(x) || (form_type(x) == MG_TYPE_pred && !x->row->key); }
+static bool forms_mov(const struct form *x) { return form_type(x) != MG_TYPE_b128; }
+static bool forms_quotient(const struct form *x) { return is_real(x) && (is_nearest(x) || is_directed(x)); }
+static bool forms_root(const struct form *x) { return (is_real(x) && is_nearest(x)) || is_approx(x); }
+static bool forms_approx(const struct form *x) { return is_approx(x); }
+
+static bool forms_product(const struct form *x)
+{
+    uint32_t key = x->row->key;
+    bool word = is_int(form_type(x)) && mg_type_bits((enum mg_type)form_type(x)) == 32;
+    if (is_real(x)) return is_nearest(x) || is_directed(x);
+    if (key == K_WIDE) return form_type(x) != MG_TYPE_none;
+    return (is_int(form_type(x)) && key == K_LO) || (word && key == K_HI);
 }
 
-/* Is there vector code for this row? The plugin has the same list. */
-static bool in_line(const struct alu_row *r, const struct cpu_inst *in, enum emu_isa isa)
+static bool forms_product3(const struct form *x)
 {
-    unsigned t = r->t[0];
-    bool f32 = t == MG_TYPE_f32, f64 = t == MG_TYPE_f64, i = is_int(t), i32 = i && mg_type_bits((enum mg_type)t) == 32;
-    bool wide = isa == EMU_ISA_AVX512 && f32; /* plugin/approx.c */
-    bool approx = wide && (r->key & ~(uint32_t)K_FTZ) == K_APPROX && !in->imm, directed = wide && in->imm >= MX_RM && in->imm <= MX_RZ && !(r->key & ~(uint32_t)K_ROUND);
-    bool nearest = (r->key & K_ROUND) == K_RN && !in->imm && !(r->key & K_FTZ);
-    switch (r->op) {
-    case MG_OP_add: case MG_OP_sub:
-        return (i && !r->key) || ((f32 || f64) && (nearest || directed));
-    case MG_OP_mul:
-        if (f32 || f64) return nearest || directed;
-        if (r->key == K_WIDE) return t != MG_TYPE_none;
-        return (i && r->key == K_LO) || (i32 && r->key == K_HI);
-    case MG_OP_mad: case MG_OP_fma:
-        if (f32 || f64) return directed || (nearest && isa != EMU_ISA_BASE);
-        if (r->key == K_WIDE) return true;
-        return i && r->key == K_LO;
-    case MG_OP_min: case MG_OP_max:
-        return (i && !r->key) || (f32 && !r->key);
-    case MG_OP_neg: case MG_OP_abs:
-        return !r->key && (i || f32);
-    case MG_OP_not: case MG_OP_and: case MG_OP_or: case MG_OP_xor:
-        return !r->key && (i || t == MG_TYPE_pred);
-    case MG_OP_shl: case MG_OP_shr:
-        return i && !r->key;
-    case MG_OP_selp:
-        return true;
-    case MG_OP_mov:
-        return t != MG_TYPE_b128;
-    case MG_OP_div:
-        return (f32 || f64) && (nearest || directed);
-    case MG_OP_rcp: case MG_OP_sqrt:
-        return ((f32 || f64) && nearest) || approx;
-    case MG_OP_ex2: case MG_OP_rsqrt:
-        return approx;
-    case MG_OP_setp: {
-        if (in->imm & 3 && !in->s[2]) return false;
-        unsigned sub = (r->key & K_SUB) >> K_SUB_SHIFT;
-        if (r->key & ~(uint32_t)K_SUB || !sub) return false;
-        if (f32 || f64) return sub <= CMP_nan;
-        return (i || t == MG_TYPE_u16 || t == MG_TYPE_s16 || t == MG_TYPE_b16) && sub <= CMP_ge;
-    }
-    case MG_OP_cvt: return inline_cvt(r, in);
-    case MG_OP_popc: case MG_OP_clz: case MG_OP_brev:
-        return i && !r->key;
-    default: return false;
-    }
+    if (is_real(x)) return is_directed(x) || (is_nearest(x) && x->isa != EMU_ISA_BASE);
+    return x->row->key == K_WIDE || (is_int(form_type(x)) && x->row->key == K_LO);
+}
+
+static bool forms_compare(const struct form *x)
+{
+    unsigned t = form_type(x), sub = (x->row->key & K_SUB) >> K_SUB_SHIFT;
+    if (x->f && x->imm & 3 && !x->in->s[2]) return false;
+    if (x->row->key & ~(uint32_t)K_SUB || !sub) return false;
+    if (is_real(x)) return sub <= CMP_nan;
+    return (is_int(t) || t == MG_TYPE_u16 || t == MG_TYPE_s16 || t == MG_TYPE_b16) && sub <= CMP_ge;
+}
+
+static bool forms_convert(const struct form *x)
+{
+    unsigned d = x->row->t[0], s = x->row->t[1];
+    uint32_t key = x->row->key;
+    bool to_int = mg_type_kind((enum mg_type)d) != MG_TK_FLOAT, from_int = mg_type_kind((enum mg_type)s) != MG_TK_FLOAT;
+    if (to_int && from_int) return key == 0;
+    if (from_int) return key == K_RN && !x->imm && (d == MG_TYPE_f32 || d == MG_TYPE_f64);
+    if (to_int) /* truncation, the common one; it clamps in any case */
+        return (key & ~(uint32_t)K_SAT) == K_RZI && s == MG_TYPE_f32 && (d == MG_TYPE_s32 || d == MG_TYPE_u32);
+    if (d == MG_TYPE_f64 && s == MG_TYPE_f32) return key == 0;
+    if (d == MG_TYPE_f32 && s == MG_TYPE_f32) return key == K_SAT && !x->imm;
+    return d == MG_TYPE_f32 && s == MG_TYPE_f64 && key == K_RN && !x->imm;
 }
 
 /* Bit fields whose place is known. */
-static bool known_field(const struct cpu_func *f, const struct alu_row *r, const struct cpu_inst *in)
+static bool forms_field(const struct form *x)
 {
-    uint32_t pos = r->op == MG_OP_bfi ? in->s[2] : in->s[1], len = r->op == MG_OP_bfi ? in->s[3] : in->s[2];
-    if ((r->op != MG_OP_bfi && r->op != MG_OP_bfe) || !is_int(r->t[0]) || !pos || !len) return false;
-    const struct cpu_reg *p = &f->regs[pos - 1], *n = &f->regs[len - 1];
+    if (!is_int(form_type(x)) || !x->f) return false;
+    uint32_t pos = x->row->op == MG_OP_bfi ? x->in->s[2] : x->in->s[1], len = x->row->op == MG_OP_bfi ? x->in->s[3] : x->in->s[2];
+    if (!pos || !len) return false;
+    const struct cpu_reg *p = &x->f->regs[pos - 1], *n = &x->f->regs[len - 1];
     uint64_t at = (uint32_t)p->value, bits = (uint32_t)n->value;
-    return p->kind == CPU_REG_CONST && n->kind == CPU_REG_CONST && bits && bits <= 32 && at + bits <= mg_type_bits((enum mg_type)r->t[0]);
+    return p->kind == CPU_REG_CONST && n->kind == CPU_REG_CONST && bits && bits <= 32 && at + bits <= mg_type_bits((enum mg_type)form_type(x));
+}
+
+static bool (*const in_line[MG_OP_COUNT])(const struct form *) = {
+#define ARITH(opcode, forms, code) [MG_OP_##opcode] = forms_##forms,
+#include "device/cpu/arithmetic.def"
+};
+
+static bool has_code(const struct form *x) { return !x->row->uses_cc && in_line[x->row->op] && in_line[x->row->op](x); }
+
+bool cpu_has_code(unsigned opcode, enum emu_isa isa)
+{
+    const struct alu_row *row = emu_alu_row(opcode, isa);
+    return row && has_code(&(struct form){.row = row, .imm = row->imm, .isa = isa});
 }
 
 /* ---- registers -------------------------------------------------------------------------------------- */
@@ -166,22 +136,6 @@ static void list_regs(struct cpu_func *f)
 }
 
 /* ---- instructions -------------------------------------------------------------------------------------- */
-
-static bool find_access(const struct emu_vec_ops *v, emu_alu_fn fn, struct cpu_inst *in)
-{
-    static const enum emu_where places[] = {EMU_AT_GLOBAL, EMU_AT_SHARED, EMU_AT_LOCAL, EMU_AT_PARAM};
-    for (unsigned w = 0; w < MG_COUNT_OF(places); w++)
-        for (unsigned e = 0; e < EMU_E_B128Q; e++)
-            for (int vec = 0; vec < 2; vec++) {
-                bool load = v->load(places[w], (enum emu_elem)e, vec) == fn;
-                if (!load && v->store(places[w], (enum emu_elem)e, vec) != fn) continue;
-                in->kind = !load ? CPU_STORE : places[w] == EMU_AT_PARAM ? CPU_PARAM : CPU_LOAD;
-                in->where = (uint8_t)places[w];
-                in->elem = (uint8_t)e;
-                return true;
-            }
-    return false;
-}
 
 /* Integer atomics of 32 bits on shared memory have code of their own. */
 static bool shared_atomic(const struct emu_op *op)
@@ -228,143 +182,236 @@ static void lower_alu(struct cpu_func *f, const struct alu_row *row, const struc
     in->imm = op->a.imm;
     unsigned n = 0;
     while (n < 4 && row->st[n]) n++;
-    if (row->op == MG_OP_setp && op->a.imm & 3) n = 3;
+    if ((row->op == MG_OP_setp || row->op == MG_OP_set) && op->a.imm & 3) n = 3; /* and a predicate */
     if (row->op == MG_OP_setp && (row->t[0] == MG_TYPE_b16 || row->t[0] == MG_TYPE_u16)) in->t[0] = MG_TYPE_u32; /* one function: lanes are zero-extended */
     for (unsigned k = 0; k < n; k++) in->s[k] = cpu_reg_at(f, op->a.s[k]);
     in->d = cpu_reg_at(f, op->a.d);
     in->d2 = cpu_reg_at(f, op->a.d2);
-    if ((in_line(row, in, f->isa) || known_field(f, row, in)) && !row->uses_cc) in->kind = CPU_ALU;
+    if (has_code(&(struct form){f, in, row, op->a.imm, f->isa})) in->kind = CPU_ALU;
     else if (!row->uses_cc) in->known = 1;
+}
+
+/* ---- operands of the operations of emu/operations.def ---------------------------------------------------- */
+
+struct lowering { struct cpu_func *f; const struct emu_op *op; struct cpu_inst *in; };
+
+static uint32_t reg(const struct lowering *l, uint32_t off) { return cpu_reg_at(l->f, off); }
+static void call_instead(const struct lowering *l) { l->in->kind = CPU_CALL; }
+
+static void lower_no_operands(const struct lowering *l) { (void)l; }
+static void lower_destination(const struct lowering *l) { l->in->d = reg(l, l->op->a.d); }
+
+static void lower_unary(const struct lowering *l)
+{
+    l->in->d = reg(l, l->op->a.d);
+    l->in->s[0] = reg(l, l->op->a.s[0]);
+}
+
+static void lower_cvta(const struct lowering *l)
+{
+    if (l->op->space == MG_SPACE_shared) lower_unary(l);
+    else call_instead(l);
+}
+
+static bool two_halves(const struct emu_op *op) { return op->vec == 2 && op->bytes == 4 && op->a.imm == EMU_D; }
+
+static void lower_pack(const struct lowering *l)
+{
+    const uint32_t *part = l->op->slots;
+    if (!two_halves(l->op)) {
+        call_instead(l);
+        return;
+    }
+    l->in->d = reg(l, l->op->a.d);
+    for (int k = 0; k < 2; k++) l->in->s[k] = reg(l, part[k]);
+    if (!l->in->s[0] || !l->in->s[1]) call_instead(l);
+}
+
+static void lower_unpack(const struct lowering *l)
+{
+    if (!two_halves(l->op)) {
+        call_instead(l);
+        return;
+    }
+    l->in->d = reg(l, l->op->slots[0]);
+    l->in->d2 = reg(l, l->op->slots[1]);
+    l->in->s[0] = reg(l, l->op->a.s[0]);
+}
+
+static void lower_leader(const struct lowering *l)
+{
+    lower_unary(l);
+    l->in->d2 = reg(l, l->op->a.d2);
+}
+
+static void lower_clear_run(const struct lowering *l)
+{
+    l->in->list = mg_arena_array(&l->f->arena, uint32_t, l->op->a.imm);
+    for (uint32_t k = 0; k < l->op->a.imm; k++) l->in->list[l->in->n_list++] = reg(l, l->op->a.d + k * 256);
+}
+
+static enum emu_where where_of(unsigned opcode)
+{
+    switch (opcode) {
+    case EMU_OP_load_shared: case EMU_OP_store_shared: return EMU_AT_SHARED;
+    case EMU_OP_load_local: case EMU_OP_store_local: return EMU_AT_LOCAL;
+    case EMU_OP_load_param: return EMU_AT_PARAM;
+    default: return EMU_AT_GLOBAL;
+    }
+}
+
+static void lower_access(const struct lowering *l)
+{
+    const struct emu_op *op = l->op;
+    struct cpu_inst *in = l->in;
+    if (op->flags & EMU_OF_CLUSTER || is_apart(op) || op->elem == EMU_E_B128Q) {
+        call_instead(l);
+        return;
+    }
+    in->where = (uint8_t)where_of(op->opcode);
+    in->elem = op->elem;
+    in->vec = op->vec;
+    in->bytes = op->bytes;
+    in->off = op->off;
+    in->space = op->space;
+    in->cache = op->cache;
+    in->base_w = (op->flags & EMU_OF_BASE_W) != 0;
+    in->base_none = (op->flags & EMU_OF_BASE_NONE) != 0;
+    if (in->kind != CPU_PARAM && !in->base_none) in->s[0] = reg(l, op->a.s[0]);
+    in->list = mg_arena_array(&l->f->arena, uint32_t, op->vec);
+    in->n_list = op->vec;
+    bool missing = false;
+    for (unsigned k = 0; k < op->vec; k++) {
+        in->list[k] = reg(l, op->slots ? op->slots[k] : in->kind == CPU_STORE ? op->a.s[1] : op->a.d);
+        missing |= !in->list[k];
+    }
+    if (in->kind == CPU_STORE && missing) call_instead(l);
+}
+
+/* The emulator's function, which reads s and writes d. */
+static void call_atomic(const struct lowering *l)
+{
+    call_instead(l);
+    l->in->known = 1;
+    for (int k = 0; k < 3; k++) l->in->s[k] = reg(l, l->op->a.s[k]);
+    l->in->d = reg(l, l->op->a.d);
+}
+
+static void lower_atomic(const struct lowering *l)
+{
+    const struct emu_op *op = l->op;
+    struct cpu_inst *in = l->in;
+    bool shared = shared_atomic(op) && !is_apart(op), global = op->opcode == EMU_OP_atom && global_atomic(op);
+    if (op->vec > 1) {
+        call_instead(l);
+        return;
+    }
+    if (!shared && !global) {
+        call_atomic(l);
+        return;
+    }
+    in->where = shared ? EMU_AT_SHARED : EMU_AT_GLOBAL;
+    in->bytes = op->bytes;
+    in->off = op->off;
+    in->cache = op->cache;
+    in->base_w = !shared && op->flags & EMU_OF_BASE_W;
+    in->waits = (op->flags & EMU_OF_SYNC) != 0;
+    for (int k = 0; k < 2; k++) in->s[k] = k || !(op->flags & EMU_OF_BASE_NONE) ? reg(l, op->a.s[k]) : 0;
+    in->d = reg(l, op->a.d);
+    l->f->suspects |= in->waits;
+    if (!in->s[1]) call_atomic(l);
+}
+
+static void lower_red_add(const struct lowering *l)
+{
+    const struct emu_op *op = l->op;
+    struct cpu_inst *in = l->in;
+    if (op->vec > 1) return;
+    call_atomic(l);
+    if (op->opcode != EMU_OP_red_add_d || op->off < 0 || op->off > INT32_MAX || !in->s[0] || !in->s[1] || !op->probe) return;
+    in->offs = mg_arena_array(&l->f->arena, uint32_t, 1);
+    in->offs[0] = (uint32_t)op->off;
+    in->cache = op->cache;
+}
+
+static void lower_red_run(const struct lowering *l)
+{
+    const struct emu_red *list = l->op->ext;
+    struct cpu_inst *in = l->in;
+    in->known = 1;
+    in->s[0] = reg(l, l->op->a.s[0]);
+    in->list = mg_arena_array(&l->f->arena, uint32_t, l->op->a.imm);
+    in->offs = mg_arena_array(&l->f->arena, uint32_t, l->op->a.imm);
+    for (uint32_t k = 0; k < l->op->a.imm; k++) {
+        in->offs[in->n_list] = list[k].off;
+        in->list[in->n_list++] = reg(l, list[k].from);
+    }
+    in->cache = l->op->cache;
+}
+
+static const struct { void (*operands)(const struct lowering *); uint8_t kind; } lowerings[EMU_OP_COUNT] = {
+#define ONE(name, operands, kind) [EMU_OP_##name] = {lower_##operands, kind},
+#define ISA(name, operands, kind) [EMU_OP_##name] = {lower_##operands, kind},
+#define ACCESS(name, operands, kind) [EMU_OP_##name] = {lower_##operands, kind},
+#include "device/emu/operations.def"
+};
+
+enum cpu_kind cpu_lowered_kind(unsigned opcode) { return (enum cpu_kind)lowerings[opcode].kind; }
+
+/* ---- one operation ------------------------------------------------------------------------------------------ */
+
+static void lower_control(struct cpu_func *f, uint32_t ix, struct cpu_inst *in)
+{
+    const struct emu_op *op = &f->fn->ops[ix];
+    in->kind = CPU_CTL;
+    for (int k = 0; k < 4; k++) in->s[k] = cpu_reg_at(f, op->a.s[k]);
+    in->d = cpu_reg_at(f, op->a.d);
+    in->d2 = cpu_reg_at(f, op->a.d2);
+    switch ((enum emu_ctl)op->ctl) {
+    case EMU_CTL_CALL: case EMU_CTL_CALLI: case EMU_CTL_BUILTIN: name_all(f, op, in, ix); break;
+    case EMU_CTL_SYNC:
+        if (op->sub > EMU_SYNC_ELECT) {
+            name_all(f, op, in, ix);
+            break;
+        }
+        in->known = 1;
+        in->list = mg_arena_array(&f->arena, uint32_t, 1);
+        in->list[0] = cpu_reg_at(f, op->a.cc); /* ORDER SYNC: the member mask */
+        in->n_list = in->list[0] != 0;
+        break;
+    default: in->known = 1; break;
+    }
+}
+
+/* May a loop with this call wait for others? Who only adds waits for nobody. */
+static bool call_may_wait(const struct emu_op *op)
+{
+    switch (op->opcode) {
+    case EMU_OP_mark_suspect: case EMU_OP_nanosleep: return true;
+    case EMU_OP_red_add: case EMU_OP_red_add_w: case EMU_OP_red_add_d: case EMU_OP_red_run: return op->flags & EMU_OF_SYNC;
+    default: return op->flags & EMU_OF_SYNC || (op->flags & EMU_OF_READS && op->flags & EMU_OF_WRITES);
+    }
 }
 
 static void lower_op(struct cpu_func *f, uint32_t ix)
 {
     const struct emu_op *op = &f->fn->ops[ix];
     struct cpu_inst *in = &f->insts[ix];
-    const struct emu_vec_ops *v = vec_ops(f->isa);
     *in = (struct cpu_inst){.kind = CPU_CALL, .ctl = op->ctl, .sub = op->sub, .mode = op->mode, .type = op->type, .guard_not = op->guard_flip != 0, .imm = op->a.imm, .probe = op->probe};
     in->guard = cpu_reg_at(f, op->guard);
     if (op->ctl) {
-        in->kind = CPU_CTL;
-        for (int k = 0; k < 4; k++) in->s[k] = cpu_reg_at(f, op->a.s[k]);
-        in->d = cpu_reg_at(f, op->a.d);
-        in->d2 = cpu_reg_at(f, op->a.d2);
-        switch ((enum emu_ctl)op->ctl) {
-        case EMU_CTL_CALL: case EMU_CTL_CALLI: case EMU_CTL_BUILTIN: name_all(f, op, in, ix); break;
-        case EMU_CTL_SYNC:
-            if (op->sub > EMU_SYNC_ELECT) {
-                name_all(f, op, in, ix);
-                break;
-            }
-            in->known = 1;
-            in->list = mg_arena_array(&f->arena, uint32_t, 1);
-            in->list[0] = cpu_reg_at(f, op->a.cc); /* ORDER SYNC: the member mask */
-            in->n_list = in->list[0] != 0;
-            break;
-        default: in->known = 1; break;
-        }
+        lower_control(f, ix, in);
         return;
     }
-    emu_alu_fn fn = op->a.fn == v->guarded ? op->real : op->a.fn;
-    const struct alu_row *row = row_of(f->isa, fn);
+    const struct alu_row *row = emu_alu_row(op->opcode, f->isa);
     if (row) lower_alu(f, row, op, in);
-    static const struct { size_t at; uint8_t kind; } moves[] = {
-        {offsetof(struct emu_vec_ops, mov_w), CPU_MOV}, {offsetof(struct emu_vec_ops, mov_d), CPU_MOV}, {offsetof(struct emu_vec_ops, mov_p), CPU_MOV},
-        {offsetof(struct emu_vec_ops, not_p), CPU_NOT_P}, {offsetof(struct emu_vec_ops, lo_dw), CPU_LOW}, {offsetof(struct emu_vec_ops, zext_wd), CPU_ZEXT},
-        {offsetof(struct emu_vec_ops, sext_wd), CPU_SEXT}, {offsetof(struct emu_vec_ops, sext8_w), CPU_SEXT8}, {offsetof(struct emu_vec_ops, sext16_w), CPU_SEXT16},
-        {offsetof(struct emu_vec_ops, sext8_h), CPU_SEXT8H}};
-    for (unsigned k = 0; k < MG_COUNT_OF(moves) && !row; k++) {
-        emu_alu_fn m;
-        memcpy(&m, (const char *)v + moves[k].at, sizeof m);
-        if (m != fn) continue;
-        in->kind = moves[k].kind;
-        in->d = cpu_reg_at(f, op->a.d);
-        in->s[0] = cpu_reg_at(f, op->a.s[0]);
+    else if (op->opcode < EMU_OP_COUNT && lowerings[op->opcode].operands) {
+        in->kind = lowerings[op->opcode].kind;
+        lowerings[op->opcode].operands(&(struct lowering){f, op, in});
     }
-    static emu_alu_fn active;
-    if (!active) active = activemask_fn();
-    if (fn == active) in->kind = CPU_ACTIVEMASK, in->d = cpu_reg_at(f, op->a.d);
-    else if (fn == emu_nop) in->kind = CPU_NOP;
-    else if (fn == emu_fence) in->kind = CPU_FENCE;
-    else if (fn == emu_cvta && op->space == MG_SPACE_shared) {
-        in->kind = CPU_CVTA;
-        in->d = cpu_reg_at(f, op->a.d);
-        in->s[0] = cpu_reg_at(f, op->a.s[0]);
-    } else if ((fn == v->pack_wd || fn == v->unpack_dw) && op->vec == 2 && op->bytes == 4 && op->a.imm == EMU_D) {
-        bool pack = fn == v->pack_wd;
-        in->kind = pack ? CPU_PACK : CPU_UNPACK;
-        in->d = pack ? cpu_reg_at(f, op->a.d) : cpu_reg_at(f, op->slots[0]);
-        in->d2 = pack ? 0 : cpu_reg_at(f, op->slots[1]);
-        in->s[0] = pack ? cpu_reg_at(f, op->slots[0]) : cpu_reg_at(f, op->a.s[0]);
-        in->s[1] = pack ? cpu_reg_at(f, op->slots[1]) : 0;
-        if (pack && (!in->s[0] || !in->s[1])) in->kind = CPU_CALL;
-    } else if (fn == v->leader) {
-        in->kind = CPU_LEADER;
-        in->d = cpu_reg_at(f, op->a.d);
-        in->d2 = cpu_reg_at(f, op->a.d2);
-        in->s[0] = cpu_reg_at(f, op->a.s[0]);
-    } else if (fn == v->clear_run) {
-        in->kind = CPU_CLEAR;
-        in->list = mg_arena_array(&f->arena, uint32_t, op->a.imm);
-        for (uint32_t k = 0; k < op->a.imm; k++) in->list[in->n_list++] = cpu_reg_at(f, op->a.d + k * 256);
-    } else if (!row && !(op->flags & EMU_OF_CLUSTER) && !is_apart(op) && find_access(v, fn, in)) {
-        in->vec = op->vec;
-        in->bytes = op->bytes;
-        in->off = op->off;
-        in->space = op->space;
-        in->cache = op->cache;
-        in->base_w = (op->flags & EMU_OF_BASE_W) != 0;
-        in->base_none = (op->flags & EMU_OF_BASE_NONE) != 0;
-        if (in->kind != CPU_PARAM && !in->base_none) in->s[0] = cpu_reg_at(f, op->a.s[0]);
-        in->list = mg_arena_array(&f->arena, uint32_t, op->vec);
-        in->n_list = op->vec;
-        for (unsigned k = 0; k < op->vec; k++) in->list[k] = cpu_reg_at(f, op->slots ? op->slots[k] : in->kind == CPU_STORE ? op->a.s[1] : op->a.d);
-        if (in->kind == CPU_STORE)
-            for (unsigned k = 0; k < op->vec; k++)
-                if (!in->list[k]) in->kind = CPU_CALL;
-    }
-    static emu_alu_fn atomics;
-    if (!atomics) atomics = atomic_fn();
-    bool shared = shared_atomic(op) && !is_apart(op);
-    if (in->kind == CPU_CALL && op->vec <= 1 && ((fn == atomics && (shared || global_atomic(op))) || (fn == emu_red_add && shared))) {
-        in->kind = CPU_ATOM;
-        in->where = shared ? EMU_AT_SHARED : EMU_AT_GLOBAL;
-        in->bytes = op->bytes;
-        in->off = op->off;
-        in->cache = op->cache;
-        in->base_w = !shared && op->flags & EMU_OF_BASE_W;
-        in->waits = (op->flags & EMU_OF_SYNC) != 0;
-        for (int k = 0; k < 2; k++) in->s[k] = k || !(op->flags & EMU_OF_BASE_NONE) ? cpu_reg_at(f, op->a.s[k]) : 0;
-        in->d = cpu_reg_at(f, op->a.d);
-        f->suspects |= in->waits;
-        if (!in->s[1]) in->kind = CPU_CALL;
-    }
-    if (in->kind == CPU_CALL && op->vec <= 1 && (fn == atomics || fn == v->red_add_w || fn == v->red_add_d || fn == emu_red_add)) {
-        in->known = 1;
-        for (int k = 0; k < 3; k++) in->s[k] = cpu_reg_at(f, op->a.s[k]);
-        in->d = cpu_reg_at(f, op->a.d);
-        if (fn == v->red_add_d && op->off >= 0 && op->off <= INT32_MAX && in->s[0] && in->s[1] && op->probe) {
-            in->offs = mg_arena_array(&f->arena, uint32_t, 1);
-            in->offs[0] = (uint32_t)op->off;
-            in->cache = op->cache;
-        }
-    } else if (fn == v->red_run) {
-        const struct emu_red *list = op->ext;
-        in->known = 1;
-        in->s[0] = cpu_reg_at(f, op->a.s[0]);
-        in->list = mg_arena_array(&f->arena, uint32_t, op->a.imm);
-        in->offs = mg_arena_array(&f->arena, uint32_t, op->a.imm);
-        for (uint32_t k = 0; k < op->a.imm; k++) {
-            in->offs[in->n_list] = list[k].off;
-            in->list[in->n_list++] = cpu_reg_at(f, list[k].from);
-        }
-        in->cache = op->cache;
-    }
-    if (in->kind == CPU_CALL) {
-        if (!in->known) name_all(f, op, in, ix);
-        bool adds = fn == v->red_add_w || fn == v->red_add_d || fn == emu_red_add || fn == v->red_run; /* who only adds waits for nobody */
-        f->suspects |= (op->flags & EMU_OF_SYNC) || fn == emu_mark_suspect || fn == emu_nanosleep || (op->flags & EMU_OF_READS && op->flags & EMU_OF_WRITES && !adds);
-    }
+    if (in->kind != CPU_CALL) return;
+    if (!in->known) name_all(f, op, in, ix);
+    f->suspects |= call_may_wait(op);
 }
 
 struct defs { struct cpu_func *f; uint8_t *n; };

@@ -122,11 +122,27 @@ static const struct alu_table *const tables[][EMU_ISA_COUNT] = {
 };
 #undef X
 
-static const struct alu_row *search_all(const struct mg_form *f, unsigned n_src, uint32_t key, enum emu_isa isa)
+/* The row, and its opcode: rows are numbered through all tables. */
+static const struct alu_row *search_all(const struct mg_form *f, unsigned n_src, uint32_t key, enum emu_isa isa, uint16_t *opcode)
 {
+    unsigned at = EMU_OP_COUNT;
     for (unsigned i = 0; i < MG_COUNT_OF(tables); i++) {
-        const struct alu_row *r = search(tables[i][isa], f, n_src, key);
+        const struct alu_table *t = tables[i][isa];
+        const struct alu_row *r = search(t, f, n_src, key);
+        if (r) *opcode = (uint16_t)(at + (r - t->rows));
         if (r) return r;
+        at += t->n;
+    }
+    return NULL;
+}
+
+const struct alu_row *emu_alu_row(unsigned opcode, enum emu_isa isa)
+{
+    unsigned at = opcode - EMU_OP_COUNT;
+    for (unsigned i = 0; i < MG_COUNT_OF(tables) && opcode >= EMU_OP_COUNT; i++) {
+        const struct alu_table *t = tables[i][isa];
+        if (at < t->n) return &t->rows[at];
+        at -= t->n;
     }
     return NULL;
 }
@@ -139,9 +155,9 @@ static uint8_t class_of(enum mg_type t)
     return bits == 128 ? EMU_Q : bits == 64 ? EMU_D : EMU_W;
 }
 
-static void describe(const struct alu_row *r, struct emu_alu_desc *out)
+static void describe(const struct alu_row *r, uint16_t opcode, struct emu_alu_desc *out)
 {
-    *out = (struct emu_alu_desc){.fn = r->fn, .d = class_of((enum mg_type)r->dt), .d2 = class_of((enum mg_type)r->d2t),
+    *out = (struct emu_alu_desc){.opcode = opcode, .d = class_of((enum mg_type)r->dt), .d2 = class_of((enum mg_type)r->d2t),
                                  .uses_cc = r->uses_cc, .sets_imm = r->sets_imm, .imm = r->imm};
     while (out->n_src < 4 && r->st[out->n_src]) {
         out->src_type[out->n_src] = r->st[out->n_src];
@@ -167,9 +183,10 @@ static bool find_compare(const struct mg_form *f, unsigned n_src, uint32_t key, 
         truth = truths[truth].truth;
         g.types[0] = 0;
     }
-    const struct alu_row *r = search_all(&g, 2, key & ~(uint32_t)K_BOOL, isa);
+    uint16_t opcode;
+    const struct alu_row *r = search_all(&g, 2, key & ~(uint32_t)K_BOOL, isa, &opcode);
     if (!r) return false;
-    describe(r, out);
+    describe(r, opcode, out);
     out->imm = bool_op | truth << 2;
     if (bool_op) {
         out->n_src = 3;
@@ -179,19 +196,27 @@ static bool find_compare(const struct mg_form *f, unsigned n_src, uint32_t key, 
     return true;
 }
 
-bool emu_alu_find(const struct mg_form *f, uint32_t n_opnds, unsigned sm, bool ftz_implied, enum emu_isa isa, struct emu_alu_desc *out)
+static bool find(const struct mg_form *f, uint32_t n_opnds, unsigned sm, bool ftz_implied, enum emu_isa isa, struct emu_alu_desc *out)
 {
     uint32_t key;
+    uint16_t opcode;
     if (f->op == MG_OP_cvt && n_opnds >= 2 && alu_cvt_small(f, n_opnds - 1, out)) return true;
     if (f->unknown || n_opnds < 2 || n_opnds > 6 || f->vec || f->space || !key_of(f, &key)) return false;
     key = complete_key(f, key, sm, ftz_implied);
     unsigned n_src = n_opnds - 1;
     if (f->op == MG_OP_setp || f->op == MG_OP_set) return find_compare(f, n_src, key, isa, out);
     if (f->op >= MG_OP_vabsdiff && alu_video_find(f, n_src, key, out)) return true;
-    const struct alu_row *r = search_all(f, n_src, key, isa);
+    const struct alu_row *r = search_all(f, n_src, key, isa, &opcode);
     if (!r && f->op == MG_OP_cvt) return alu_cvt_any(f, n_src, key, out);
     if (!r) return false;
-    describe(r, out);
+    describe(r, opcode, out);
+    return true;
+}
+
+bool emu_alu_find(const struct mg_form *f, uint32_t n_opnds, unsigned sm, bool ftz_implied, enum emu_isa isa, struct emu_alu_desc *out)
+{
+    if (!find(f, n_opnds, sm, ftz_implied, isa, out)) return false;
+    out->fn = emu_function(out->opcode, isa, 0, false);
     return true;
 }
 

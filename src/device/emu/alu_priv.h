@@ -8,7 +8,7 @@
 #ifndef MG_DEVICE_EMU_ALU_PRIV_H
 #define MG_DEVICE_EMU_ALU_PRIV_H
 
-#include "device/emu/alu.h"
+#include "device/emu/operations.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -224,6 +224,9 @@ static inline void end_rounding(unsigned old)
 ALU_TABLES(X)
 #undef X
 extern const struct alu_table alu_rare; /* alu_rare.c, built once */
+
+/* Row of an opcode that is not in operations.def; NULL: no such row. */
+const struct alu_row *emu_alu_row(unsigned opcode, enum emu_isa isa);
 
 /* Forms whose functions take their variant from imm instead of having a row each. n_src: source
  * operands in the text. */

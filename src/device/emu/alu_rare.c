@@ -142,7 +142,7 @@ static inline uint64_t load(const char *regs, uint32_t off, bool wide, unsigned 
 {
     return wide ? AT(const lane64, off)[i] : AT(const lane32, off)[i];
 }
-static void cvt_any(ALU_ARGS)
+void emu_cvt_any(ALU_ARGS)
 {
     bool dw = mg_type_bits((enum mg_type)(o->imm & 255)) == 64, sw = mg_type_bits((enum mg_type)(o->imm >> 8 & 255)) == 64;
     ALU_EACH(i)
@@ -152,7 +152,7 @@ static void cvt_any(ALU_ARGS)
         else AT(lane32, o->d)[i] = (uint32_t)r;
     }
 }
-static void cvt_pair(ALU_ARGS) /* two f32 into f16x2 or bf16x2: imm names the half type */
+void emu_cvt_pair(ALU_ARGS) /* two f32 into f16x2 or bf16x2: imm names the half type */
 {
     ALU_EACH(i)
     {
@@ -172,7 +172,7 @@ bool alu_cvt_any(const struct mg_form *f, unsigned n_src, uint32_t key, struct e
     if (!(df || (d_int && mg_type_bits(dt) >= 8)) || !(sf || (s_int && mg_type_bits(st) >= 8))) return false;
     if (key & ~(uint32_t)(K_ROUND | K_FTZ | K_SAT | K_RELU)) return false;
     bool wide = mg_type_bits(dt) == 64, s_wide = mg_type_bits(st) == 64;
-    *out = (struct emu_alu_desc){.fn = pair ? cvt_pair : cvt_any, .d = wide ? EMU_D : EMU_W, .n_src = (uint8_t)n_src,
+    *out = (struct emu_alu_desc){.opcode = pair ? EMU_OP_cvt_pair : EMU_OP_cvt_any, .d = wide ? EMU_D : EMU_W, .n_src = (uint8_t)n_src,
                                  .imm = (uint32_t)part | (uint32_t)st << 8 | (key & 0xfff) << 16 | (key & K_RELU ? CVT_RELU : 0)};
     for (unsigned i = 0; i < n_src; i++) {
         out->src[i] = s_wide ? EMU_D : EMU_W;

@@ -77,7 +77,7 @@ static double decode(const struct small *f, uint32_t u)
 
 /* imm: destination format | source format << 4 (15: f32) | mode << 8 | satfinite << 10 | relu << 11 | pair << 12 */
 #define FROM_F32 15u
-static void cvt_small(ALU_ARGS)
+void emu_cvt_small(ALU_ARGS)
 {
     const struct small *d = &smalls[o->imm & 15], *s = (o->imm >> 4 & 15) == FROM_F32 ? NULL : &smalls[o->imm >> 4 & 15];
     unsigned mode = o->imm >> 8 & 3;
@@ -130,7 +130,7 @@ bool alu_cvt_small(const struct mg_form *f, unsigned n_src, struct emu_alu_desc 
     if (s != FROM_F32 && (!s_pair || !pair || (!half_d && !half_s))) return false;
     if ((mode == UPWARD) != (d == EXPONENT_ONLY && mg_form_has(f, MG_MOD_rp))) return false;
     if (n_src != (pair && s == FROM_F32 ? 2u : 1u)) return false;
-    *out = (struct emu_alu_desc){.fn = cvt_small, .d = EMU_W, .n_src = (uint8_t)n_src,
+    *out = (struct emu_alu_desc){.opcode = EMU_OP_cvt_small, .d = EMU_W, .n_src = (uint8_t)n_src,
                                  .imm = d | s << 4 | mode << 8 | (uint32_t)satfinite << 10 | (uint32_t)relu << 11 | (uint32_t)pair << 12};
     for (unsigned i = 0; i < n_src; i++) {
         out->src[i] = EMU_W;

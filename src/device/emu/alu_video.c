@@ -88,7 +88,7 @@ static uint32_t second(uint32_t imm, int64_t t, uint32_t c)
     uint32_t field = ((1u << bits) - 1) << shift;
     return (c & ~field) | ((uint32_t)t << shift & field);
 }
-static void video_scalar(ALU_ARGS)
+void emu_video_scalar(ALU_ARGS)
 {
     uint32_t imm = o->imm;
     unsigned op = imm >> 20 & 15;
@@ -102,7 +102,7 @@ static void video_scalar(ALU_ARGS)
     }
 }
 
-static void vmad(ALU_ARGS) /* bits 28-29 of imm: .shr7, .shr15; V_WRAP: .po */
+void emu_vmad(ALU_ARGS) /* bits 28-29 of imm: .shr7, .shr15; V_WRAP: .po */
 {
     uint32_t imm = o->imm;
     bool flip = negated(imm, 1) != negated(imm, 2), minus_c = negated(imm, 3);
@@ -137,11 +137,11 @@ static uint32_t packed(uint32_t imm, unsigned bits, uint32_t a, uint32_t b, uint
     }
     return imm >> V_SECOND_SHIFT & 3 ? sum : r;
 }
-static void video_packed2(ALU_ARGS)
+void emu_video_packed2(ALU_ARGS)
 {
     ALU_EACH(i) AT(lane32, o->d)[i] = packed(o->imm, 16, AT(lane32, o->s[0])[i], AT(lane32, o->s[1])[i], AT(lane32, o->s[2])[i]);
 }
-static void video_packed4(ALU_ARGS)
+void emu_video_packed4(ALU_ARGS)
 {
     ALU_EACH(i) AT(lane32, o->d)[i] = packed(o->imm, 8, AT(lane32, o->s[0])[i], AT(lane32, o->s[1])[i], AT(lane32, o->s[2])[i]);
 }
@@ -180,7 +180,7 @@ bool alu_video_find(const struct mg_form *f, unsigned n_src, uint32_t key, struc
     if (key & K_SAT) imm |= V_SAT;
     if (key & (K_WRAP | K_PO)) imm |= V_WRAP;
     imm |= (mad ? (key & K_SHR7 ? 1u : key & K_SHR15 ? 2u : 0u) : op2) << V_SECOND_SHIFT;
-    *out = (struct emu_alu_desc){.fn = mad ? vmad : lanes == 1 ? video_scalar : lanes == 2 ? video_packed2 : video_packed4,
+    *out = (struct emu_alu_desc){.opcode = mad ? EMU_OP_vmad : lanes == 1 ? EMU_OP_video_scalar : lanes == 2 ? EMU_OP_video_packed2 : EMU_OP_video_packed4,
                                  .d = EMU_W, .n_src = (uint8_t)n_src, .src = {EMU_W, EMU_W, n_src == 3 ? EMU_W : EMU_NONE},
                                  .src_type = {f->types[first], f->types[first + 1], MG_TYPE_u32}, .imm = imm};
     return true;

@@ -34,12 +34,6 @@ struct emu_copy { /* cp.async, cp.async.bulk, cp.reduce.async.bulk, st.async, re
     uint32_t field, ordinal, value; /* tensormap.replace: what, which dimension, register */
 };
 
-void emu_copy_small(const struct emu_alu *o, char *regs, uint32_t mask);  /* cp.async */
-void emu_copy_bulk(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_copy_value(const struct emu_alu *o, char *regs, uint32_t mask);  /* st.async, red.async */
-void emu_copy_tensor(const struct emu_alu *o, char *regs, uint32_t mask); /* tma.c */
-void emu_tensormap_replace(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_tensormap_copy(const struct emu_alu *o, char *regs, uint32_t mask); /* tensormap.cp_fenceproxy */
 /* dst[i] = reduce(dst[i], src[i]), element by element; atomic unless private_memory (atom.c) */
 void emu_reduce_bytes(unsigned op, enum mg_type t, char *dst, const char *src, uint64_t bytes, bool private_memory);
 
@@ -59,8 +53,6 @@ struct emu_mbar { /* owner: code */
     uint32_t count, bytes; /* registers, 0: count 1, no bytes */
     uint32_t token;   /* register */
 };
-void emu_mbar_run(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_mbar_pending(const struct emu_alu *o, char *regs, uint32_t mask);
 uint32_t emu_mbar_awaited(const struct emu_mbar *b, const char *regs, uint32_t lane); /* phase whose end is waited for */
 
 #endif

@@ -203,7 +203,7 @@ static bool adds_shared(const struct emu_op *op)
 
 static bool is_private(const struct emu_frame *f, uint64_t ea) { return ea - (uint64_t)f->shared < f->shared_bytes; }
 
-static void lanes(const struct emu_alu *o, char *regs, uint32_t mask)
+void emu_atom(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     const struct emu_op *op = OP(o);
     struct emu_frame *f = EMU_FRAME(regs);
@@ -264,7 +264,7 @@ void emu_red_add(const struct emu_alu *o, char *regs, uint32_t mask)
 /* ---- 16 bytes at once ------------------------------------------------------------------------------ */
 
 /* exch and cas of 128 bits. */
-static void lanes_q(const struct emu_alu *o, char *regs, uint32_t mask)
+void emu_atom_q(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     const struct emu_op *op = OP(o);
     uint64_t ea[EMU_LANES];
@@ -345,24 +345,24 @@ void emu_store_exchange(const struct emu_alu *o, char *regs, uint32_t mask)
     }
 }
 
-emu_alu_fn emu_atom_find(const struct mg_form *f, struct emu_op *op, bool with_result)
+enum emu_opcode emu_atom_find(const struct mg_form *f, struct emu_op *op, bool with_result)
 {
     static const struct { enum mg_mod mod; enum emu_atom op; } ops[] = {
         {MG_MOD_add, EMU_ATOM_ADD}, {MG_MOD_inc, EMU_ATOM_INC}, {MG_MOD_dec, EMU_ATOM_DEC}, {MG_MOD_min, EMU_ATOM_MIN}, {MG_MOD_max, EMU_ATOM_MAX},
         {MG_MOD_exch, EMU_ATOM_EXCH}, {MG_MOD_cas, EMU_ATOM_CAS}, {MG_MOD_and, EMU_ATOM_AND}, {MG_MOD_or, EMU_ATOM_OR}, {MG_MOD_xor, EMU_ATOM_XOR}};
-    if (f->unknown || !f->n_types || mg_form_has(f, MG_MOD_async)) return NULL;
+    if (f->unknown || !f->n_types || mg_form_has(f, MG_MOD_async)) return EMU_OP_none;
     int found = -1;
     for (unsigned i = 0; i < MG_COUNT_OF(ops) && found < 0; i++)
         if (mg_form_has(f, ops[i].mod)) found = (int)i;
-    if (found < 0) return NULL;
+    if (found < 0) return EMU_OP_none;
     enum mg_type t = f->types[0];
     op->sub = ops[found].op;
     op->type = (uint8_t)t;
     op->bytes = (uint8_t)(mg_type_bits(t) / 8);
     op->vec = f->vec ? f->vec : 1;
     bool number = mg_type_kind(t) == MG_TK_UINT || mg_type_kind(t) == MG_TK_SINT;
-    if (op->bytes == 16) return op->vec == 1 && (op->sub == EMU_ATOM_EXCH || op->sub == EMU_ATOM_CAS) && __builtin_cpu_supports("cmpxchg16b") ? lanes_q : NULL;
-    if (op->bytes != 2 && op->bytes != 4 && op->bytes != 8) return NULL;
-    if (!with_result && op->vec == 1 && op->sub == EMU_ATOM_ADD && number) return emu_red_add;
-    return lanes;
+    if (op->bytes == 16) return op->vec == 1 && (op->sub == EMU_ATOM_EXCH || op->sub == EMU_ATOM_CAS) && __builtin_cpu_supports("cmpxchg16b") ? EMU_OP_atom_q : EMU_OP_none;
+    if (op->bytes != 2 && op->bytes != 4 && op->bytes != 8) return EMU_OP_none;
+    if (!with_result && op->vec == 1 && op->sub == EMU_ATOM_ADD && number) return EMU_OP_red_add;
+    return EMU_OP_atom;
 }

@@ -99,12 +99,7 @@ void emu_check_bar_arrive(struct emu_warp *w, uint32_t b);
 void emu_check_bar_done(struct emu_cta *c, uint32_t b, uint32_t warps);
 void emu_check_release(struct emu_check *k, uint32_t warp, const uint64_t *address, uint32_t lanes);
 void emu_check_acquire(struct emu_check *k, uint32_t warp, const uint64_t *address, uint32_t lanes, bool among); /* among: lanes of the warp, too */
-/* operations; their sources are those of the instruction before (or behind) which they stand */
-void emu_check_synced(const struct emu_alu *o, char *regs, uint32_t mask);  /* after .sync; a.cc: members */
-void emu_check_commit(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_check_wait(const struct emu_alu *o, char *regs, uint32_t mask);    /* off: groups that may go on; -1: none, committed or not */
-void emu_check_mbar(const struct emu_alu *o, char *regs, uint32_t mask);    /* ext: struct emu_mbar; d: predicate of a wait, 0: arrival */
-void emu_check_cluster(const struct emu_alu *o, char *regs, uint32_t mask); /* after barrier.cluster.wait */
+/* Its operations (operations.def) have the sources of the instruction before (or behind) which they stand. */
 
 /* check_report.c */
 enum emu_check_misuse { EMU_MISUSE_NONE, EMU_MISUSE_MULTIPLE, EMU_MISUSE_COUNTS, EMU_MISUSE_MORE, EMU_MISUSE_PLACES, EMU_MISUSE_MEMBERS };
@@ -127,9 +122,7 @@ void emu_check_launch_end(struct emu_launch *l, struct mg_launch_stats *stats);
 struct decoder;
 uint32_t dec_check_site(struct decoder *d);                  /* 0: not checked */
 void dec_check_access(struct decoder *d, const struct emu_op *access); /* before it is emitted */
-void dec_check_after(struct decoder *d, emu_alu_fn fn, const struct emu_op *of);
+void dec_check_after(struct decoder *d, enum emu_opcode opcode, const struct emu_op *of);
 bool dec_checks(const struct decoder *d);                    /* --check, and an instruction of the program's own */
-
-extern const emu_alu_fn emu_check_access_base, emu_check_access_avx2, emu_check_access_avx512;
 
 #endif

@@ -20,7 +20,7 @@ uint32_t dec_check_site(struct decoder *d)
     return c->sites.n - 1;
 }
 
-static struct emu_op *emit(struct decoder *d, emu_alu_fn fn)
+static struct emu_op *emit(struct decoder *d, enum emu_opcode opcode)
 {
     const struct mg_node *n = &d->m->nodes.at[d->node];
     uint32_t guard = 0;
@@ -28,7 +28,7 @@ static struct emu_op *emit(struct decoder *d, emu_alu_fn fn)
         struct mg_opnd g = mg_o_reg(n->guard);
         guard = dec_reg(d, &g);
     }
-    struct emu_op *op = dec_emit(d, fn); /* looks at its guard itself */
+    struct emu_op *op = dec_emit(d, opcode); /* looks at its guard itself */
     op->guard = guard;
     op->guard_flip = n->flags & MG_NF_GUARD_NOT ? UINT32_MAX : 0;
     op->site = dec_check_site(d);
@@ -38,7 +38,7 @@ static struct emu_op *emit(struct decoder *d, emu_alu_fn fn)
 void dec_check_access(struct decoder *d, const struct emu_op *access)
 {
     if (!dec_checks(d) || (access->space != MG_SPACE_shared && access->space != MG_SPACE_generic)) return;
-    struct emu_op *op = emit(d, d->isa == EMU_ISA_AVX512 ? emu_check_access_avx512 : d->isa == EMU_ISA_AVX2 ? emu_check_access_avx2 : emu_check_access_base);
+    struct emu_op *op = emit(d, EMU_OP_check_access);
     op->off = access->off;
     op->space = access->space;
     op->flags = access->flags;
@@ -53,10 +53,10 @@ void dec_check_access(struct decoder *d, const struct emu_op *access)
     if (access->space == MG_SPACE_shared && fine > atomic_load(&d->code->check_fine)) atomic_store(&d->code->check_fine, fine);
 }
 
-void dec_check_after(struct decoder *d, emu_alu_fn fn, const struct emu_op *of)
+void dec_check_after(struct decoder *d, enum emu_opcode opcode, const struct emu_op *of)
 {
     if (!dec_checks(d)) return;
-    struct emu_op *op = emit(d, fn);
+    struct emu_op *op = emit(d, opcode);
     op->ext = of->ext;
     op->off = of->off;
     op->a.cc = of->a.cc;

@@ -221,7 +221,7 @@ static uint32_t variable_address(struct decoder *d, const struct mg_opnd *o, enu
 {
     mg_id id = dec_var(d, o->id);
     const struct mg_var *v = &d->m->vars.at[id];
-    emu_alu_fn fn = NULL;
+    enum emu_opcode opcode = EMU_OP_none;
     int64_t off = (int64_t)o->val;
     if (c != EMU_W && c != EMU_D) dec_refuse(d, "address of %s in a register of this type", mg_name(d->m, v->name));
     if (dec_is_reference(v) && c == EMU_D) return dec_reference(d, id);
@@ -233,23 +233,23 @@ static uint32_t variable_address(struct decoder *d, const struct mg_opnd *o, enu
         if (c == EMU_W) dec_refuse(d, "32-bit address of %s", mg_name(d->m, v->name));
         return dec_const(d, c, d->mod->globals[id].address + o->val);
     case MG_SPACE_local:
-        fn = emu_local_address;
+        opcode = EMU_OP_local_address;
         off += dec_local(d, id);
         if (off >= EMU_OWN_WORDS) return dec_const(d, c, (uint64_t)off);
         break;
     case MG_SPACE_param:
         if (d->f->kind == MG_FUNC_entry && v->is_param) {
-            fn = emu_param_address;
+            opcode = EMU_OP_param_address;
             off += (int64_t)mg_func_param_offset(d->f, d->m->vars.at, id - d->f->first_param);
         } else {
-            fn = emu_local_address;
+            opcode = EMU_OP_local_address;
             off += dec_local(d, id);
         }
         break;
     default: dec_refuse(d, "address of %s", mg_name(d->m, v->name));
     }
     uint32_t at = dec_slot(d, c);
-    struct emu_op *op = dec_emit(d, fn);
+    struct emu_op *op = dec_emit(d, opcode);
     op->a.d = at;
     op->off = off;
     op->flags = c == EMU_D ? EMU_OF_WIDE : 0;
@@ -271,7 +271,7 @@ uint32_t dec_src(struct decoder *d, const struct mg_opnd *o, enum emu_class c, e
     case MG_OPND_not: {
         uint32_t s = dec_reg(d, o);
         at = dec_slot(d, EMU_P);
-        struct emu_op *op = dec_emit(d, d->vec->not_p);
+        struct emu_op *op = dec_emit(d, EMU_OP_not_p);
         op->a.d = at;
         op->a.s[0] = s;
         have = EMU_P;
@@ -293,7 +293,7 @@ uint32_t dec_src(struct decoder *d, const struct mg_opnd *o, enum emu_class c, e
             break;
         }
         at = dec_slot(d, have);
-        struct emu_op *op = dec_emit(d, emu_clock);
+        struct emu_op *op = dec_emit(d, EMU_OP_clock);
         op->a.d = at;
         op->a.imm = s;
         op->flags = have == EMU_D ? EMU_OF_WIDE : 0;
@@ -311,8 +311,8 @@ uint32_t dec_src(struct decoder *d, const struct mg_opnd *o, enum emu_class c, e
     if (have == c) return at;
     uint32_t to = dec_slot(d, c);
     struct emu_op *op = NULL;
-    if (have == EMU_D && c == EMU_W) op = dec_emit(d, d->vec->lo_dw);
-    else if (have == EMU_W && c == EMU_D) op = dec_emit(d, d->vec->zext_wd);
+    if (have == EMU_D && c == EMU_W) op = dec_emit(d, EMU_OP_lo_dw);
+    else if (have == EMU_W && c == EMU_D) op = dec_emit(d, EMU_OP_zext_wd);
     else dec_refuse(d, "register of another size");
     op->a.d = to;
     op->a.s[0] = at;
@@ -321,15 +321,16 @@ uint32_t dec_src(struct decoder *d, const struct mg_opnd *o, enum emu_class c, e
 
 /* ---- emitting ---------------------------------------------------------------------------------- */
 
-struct emu_op *dec_emit(struct decoder *d, emu_alu_fn fn)
+struct emu_op *dec_emit(struct decoder *d, unsigned opcode)
 {
     struct emu_op *op = mg_vec_push(&d->ops);
     memset(op, 0, sizeof *op);
-    op->a.fn = fn;
+    op->opcode = (uint16_t)opcode;
+    op->a.fn = emu_function(opcode, d->isa, 0, false);
     return op;
 }
 
-struct emu_op *dec_emit_inst(struct decoder *d, emu_alu_fn fn, enum emu_ctl ctl)
+struct emu_op *dec_emit_inst(struct decoder *d, unsigned opcode, enum emu_ctl ctl)
 {
     const struct mg_node *n = &d->m->nodes.at[d->node];
     uint32_t guard = 0;
@@ -337,17 +338,24 @@ struct emu_op *dec_emit_inst(struct decoder *d, emu_alu_fn fn, enum emu_ctl ctl)
         struct mg_opnd g = mg_o_reg(n->guard);
         guard = dec_reg(d, &g);
     }
-    struct emu_op *op = dec_emit(d, fn);
+    struct emu_op *op = dec_emit(d, opcode);
     op->node = d->node;
     op->probe = n->flags & MG_NF_PROBE;
     op->ctl = ctl;
     op->guard = guard;
     op->guard_flip = n->flags & MG_NF_GUARD_NOT ? UINT32_MAX : 0;
     if (guard && !ctl) {
-        op->real = fn;
-        op->a.fn = d->vec->guarded;
+        op->real = op->a.fn;
+        op->a.fn = emu_guarded(d->isa);
     }
     return op;
+}
+
+void dec_set_element(struct decoder *d, struct emu_op *op, enum emu_elem elem, uint32_t count)
+{
+    op->elem = (uint8_t)elem;
+    op->vec = (uint8_t)count;
+    *(op->real ? &op->real : &op->a.fn) = emu_function(op->opcode, d->isa, elem, count > 1);
 }
 
 uint32_t dec_next_block(struct decoder *d) { return d->block + 1; }
@@ -481,20 +489,20 @@ static void decode_blocks(struct decoder *d)
         uint32_t next = d->block + 1;
         bool enters = next < n && loops[next] && d->cfg->rank[next] > d->cfg->rank[d->block];
         if (!ends) {
-            struct emu_op *op = dec_emit(d, NULL);
+            struct emu_op *op = dec_emit(d, EMU_OP_none);
             op->ctl = enters ? EMU_CTL_LOOP : EMU_CTL_NEXT;
             op->target = DEC_BLOCK(next);
             name_none(d);
         } else if (enters && last->ctl == EMU_CTL_BRA) { /* falls into a loop: by way of an operation of its own */
             d->ops.at[d->ops.n - 1].fall = DEC_SELF;
-            struct emu_op *op = dec_emit(d, NULL);
+            struct emu_op *op = dec_emit(d, EMU_OP_none);
             op->ctl = EMU_CTL_LOOP;
             op->target = DEC_BLOCK(next);
             name_none(d);
         }
     }
     start[n] = d->ops.n;
-    struct emu_op *end = dec_emit(d, NULL); /* running off the end is ret */
+    struct emu_op *end = dec_emit(d, EMU_OP_none); /* running off the end is ret */
     end->ctl = EMU_CTL_RET;
     end->target = end->fall = DEC_BLOCK(n);
 
@@ -524,11 +532,6 @@ static void decode_blocks(struct decoder *d)
     fn->entry = block_start(fn, start, n, DEC_BLOCK(0));
 }
 
-static const struct emu_vec_ops *vec_ops(enum emu_isa isa)
-{
-    return isa == EMU_ISA_AVX512 ? &emu_vec_avx512 : isa == EMU_ISA_AVX2 ? &emu_vec_avx2 : &emu_vec_base;
-}
-
 static bool decode_func(struct emu_func *fn, struct mg_fault *fault)
 {
     struct decoder *d = calloc(1, sizeof *d);
@@ -542,7 +545,6 @@ static bool decode_func(struct emu_func *fn, struct mg_fault *fault)
     d->m = fn->mod->ir;
     d->f = &d->m->funcs.at[fn->id];
     d->isa = fn->mod->dev->isa;
-    d->vec = vec_ops(d->isa);
     d->fault = fault;
     d->trash = 64; /* offset 0 means "no operand" */
     d->frame_at = 64 + 512;

@@ -12,7 +12,6 @@ struct decoder {
     const struct mg_module *m;
     const struct mg_func *f;
     struct mg_cfg *cfg;
-    const struct emu_vec_ops *vec;
     enum emu_isa isa;
     MG_VEC(struct emu_op) ops;
     MG_VEC(struct emu_const) consts;
@@ -46,9 +45,10 @@ uint32_t dec_slot(struct decoder *d, enum emu_class c);  /* fresh */
 uint32_t dec_reg(struct decoder *d, const struct mg_opnd *o); /* of a register or a component of one */
 enum emu_class dec_reg_class(struct decoder *d, const struct mg_opnd *o);
 uint32_t dec_const(struct decoder *d, enum emu_class c, uint64_t value);
-struct emu_op *dec_emit(struct decoder *d, emu_alu_fn fn); /* helper: not counted, not guarded */
+struct emu_op *dec_emit(struct decoder *d, unsigned opcode); /* helper: not counted, not guarded */
 /* Emits the instruction itself: guard and count attached. */
-struct emu_op *dec_emit_inst(struct decoder *d, emu_alu_fn fn, enum emu_ctl ctl);
+struct emu_op *dec_emit_inst(struct decoder *d, unsigned opcode, enum emu_ctl ctl);
+void dec_set_element(struct decoder *d, struct emu_op *op, enum emu_elem elem, uint32_t count); /* of a load or store */
 /* Source operand as class c, converted from type t when it is an immediate. */
 uint32_t dec_src(struct decoder *d, const struct mg_opnd *o, enum emu_class c, enum mg_type t);
 uint64_t dec_imm(struct decoder *d, const struct mg_opnd *o, enum mg_type t);

@@ -35,9 +35,9 @@ static struct emu_copy *new_copy(struct decoder *d) { return mg_arena_new(&d->co
 
 static uint32_t word(struct decoder *d, const struct mg_opnd *o) { return dec_src(d, o, EMU_W, MG_TYPE_u32); }
 
-static void emit(struct decoder *d, emu_alu_fn fn, const void *ext)
+static void emit(struct decoder *d, enum emu_opcode opcode, const void *ext)
 {
-    struct emu_op *op = dec_emit_inst(d, fn, EMU_CTL_NONE);
+    struct emu_op *op = dec_emit_inst(d, opcode, EMU_CTL_NONE);
     op->ext = ext;
 }
 
@@ -63,7 +63,7 @@ static void copy_small(struct decoder *d, const struct mg_form *f, const struct 
         c->skip_flip = o[3].kind == MG_OPND_not ? UINT32_MAX : 0;
         c->skip = dec_reg(d, &o[3]);
     } else if (last > 3) c->src_size = word(d, &o[3]);
-    emit(d, emu_copy_small, c);
+    emit(d, EMU_OP_copy_small, c);
 }
 
 static struct emu_op barrier_place(struct decoder *d, const struct mg_opnd *o, unsigned space, bool cluster, unsigned flags)
@@ -79,7 +79,7 @@ static void check_arrival(struct decoder *d, struct emu_op bar)
     if (!dec_checks(d) || !bar.node) return;
     struct emu_mbar *b = mg_arena_new(&d->code->arena, struct emu_mbar);
     b->at = bar;
-    dec_check_after(d, emu_check_mbar, &(struct emu_op){.ext = b});
+    dec_check_after(d, EMU_OP_check_mbar, &(struct emu_op){.ext = b});
 }
 
 static uint8_t reduction(struct decoder *d, const struct mg_form *f)
@@ -115,7 +115,7 @@ static void copy_bulk(struct decoder *d, const struct mg_form *f, const struct m
         if (!f->n_types) dec_refuse(d, "unsupported instruction");
         c->type = f->types[0];
     }
-    emit(d, emu_copy_bulk, c);
+    emit(d, EMU_OP_copy_bulk, c);
     check_arrival(d, c->bar);
 }
 
@@ -153,7 +153,7 @@ static void copy_tensor(struct decoder *d, const struct mg_form *f, const struct
         }
     }
     if (mg_form_has(f, MG_MOD_reduce)) c->reduce = reduction(d, f);
-    emit(d, emu_copy_tensor, c);
+    emit(d, EMU_OP_copy_tensor, c);
     check_arrival(d, c->bar);
 }
 
@@ -171,7 +171,7 @@ static void copy_value(struct decoder *d, const struct mg_form *f, const struct 
     if (c->vec > 4 || mg_type_bits(c->type) < 32 || mg_type_bits(c->type) > 64) dec_refuse(d, "unsupported instruction");
     for (unsigned k = 0; k < c->vec; k++) c->values[k] = dec_src(d, &e[k], c->values_wide ? EMU_D : EMU_W, c->type);
     if (red) c->reduce = reduction(d, f);
-    emit(d, emu_copy_value, c);
+    emit(d, EMU_OP_copy_value, c);
     check_arrival(d, c->bar);
 }
 
@@ -182,7 +182,7 @@ static void mbarrier(struct decoder *d, const struct mg_form *f, const struct mg
     if (mg_form_has(f, MG_MOD_pending_count)) {
         if (n != 2) dec_refuse(d, "too few operands");
         uint32_t s = dec_src(d, &o[1], EMU_D, MG_TYPE_b64), to = dec_reg(d, &o[0]);
-        struct emu_op *op = dec_emit_inst(d, emu_mbar_pending, EMU_CTL_NONE);
+        struct emu_op *op = dec_emit_inst(d, EMU_OP_mbar_pending, EMU_CTL_NONE);
         op->a.d = to;
         op->a.s[0] = s;
         return;
@@ -210,11 +210,11 @@ static void mbarrier(struct decoder *d, const struct mg_form *f, const struct mg
     b->parity = mg_form_has(f, MG_MOD_parity);
     if (tests) b->token = b->parity ? word(d, &o[2]) : dec_src(d, &o[2], EMU_D, MG_TYPE_b64);
     else if (n > at + 1) *(tx || b->kind == EMU_MBAR_COMPLETE ? &b->bytes : &b->count) = word(d, &o[at + 1]);
-    struct emu_op *op = dec_emit_inst(d, emu_mbar_run, tries ? EMU_CTL_SYNC : EMU_CTL_NONE);
+    struct emu_op *op = dec_emit_inst(d, EMU_OP_mbar_run, tries ? EMU_CTL_SYNC : EMU_CTL_NONE);
     op->sub = tries ? EMU_SYNC_MBAR : 0;
     op->ext = b;
     op->a.d = dst;
-    if (tests) dec_check_after(d, emu_check_mbar, &(struct emu_op){.ext = b, .a.d = dst});
+    if (tests) dec_check_after(d, EMU_OP_check_mbar, &(struct emu_op){.ext = b, .a.d = dst});
     else if (b->kind != EMU_MBAR_INIT && b->kind != EMU_MBAR_INVAL) check_arrival(d, b->at);
 }
 
@@ -223,16 +223,16 @@ static void mbarrier(struct decoder *d, const struct mg_form *f, const struct mg
 static void copy_arrives(struct decoder *d, const struct mg_form *f, const struct mg_opnd *o, uint32_t n)
 {
     if (n != 1) dec_refuse(d, "too few operands");
-    dec_check_after(d, emu_check_wait, &(struct emu_op){.off = -1});
+    dec_check_after(d, EMU_OP_check_wait, &(struct emu_op){.off = -1});
     if (!mg_form_has(f, MG_MOD_noinc)) {
         if (dec_checks(d)) check_arrival(d, barrier_place(d, &o[0], f->space, false, EMU_OF_READS | EMU_OF_WRITES));
-        dec_emit_inst(d, emu_nop, EMU_CTL_NONE);
+        dec_emit_inst(d, EMU_OP_nop, EMU_CTL_NONE);
         return;
     }
     struct emu_mbar *b = mg_arena_new(&d->code->arena, struct emu_mbar);
     b->kind = EMU_MBAR_NOINC;
     b->at = barrier_place(d, &o[0], f->space, false, EMU_OF_READS | EMU_OF_WRITES);
-    emit(d, emu_mbar_run, b);
+    emit(d, EMU_OP_mbar_run, b);
     check_arrival(d, b->at);
 }
 
@@ -241,9 +241,9 @@ static void copy(struct decoder *d, const struct mg_form *f, const struct mg_opn
     bool group = mg_form_has(f, MG_MOD_commit_group) || mg_form_has(f, MG_MOD_wait_group) || mg_form_has(f, MG_MOD_wait_all);
     if (group && !mg_form_has(f, MG_MOD_bulk)) {
         bool commits = mg_form_has(f, MG_MOD_commit_group), some = mg_form_has(f, MG_MOD_wait_group) && n && o[0].kind == MG_OPND_imm;
-        dec_check_after(d, commits ? emu_check_commit : emu_check_wait, &(struct emu_op){.off = some ? (int64_t)o[0].val : -1});
+        dec_check_after(d, commits ? EMU_OP_check_commit : EMU_OP_check_wait, &(struct emu_op){.off = some ? (int64_t)o[0].val : -1});
     }
-    if (group || mg_form_has(f, MG_MOD_prefetch)) dec_emit_inst(d, emu_nop, EMU_CTL_NONE);
+    if (group || mg_form_has(f, MG_MOD_prefetch)) dec_emit_inst(d, EMU_OP_nop, EMU_CTL_NONE);
     else if (mg_form_has(f, MG_MOD_mbarrier)) copy_arrives(d, f, o, n);
     else if (mg_form_has(f, MG_MOD_tensor)) copy_tensor(d, f, o, n);
     else if (mg_form_has(f, MG_MOD_bulk)) copy_bulk(d, f, o, n);
@@ -263,7 +263,7 @@ static void tensormap(struct decoder *d, const struct mg_form *f, const struct m
         if (n < 2 || s.n < 2) dec_refuse(d, "too few operands");
         c->dst = place(d, &o[0], s.at[0], false, EMU_OF_WRITES);
         c->src = place(d, &o[1], s.at[1], false, EMU_OF_READS);
-        emit(d, emu_tensormap_copy, c);
+        emit(d, EMU_OP_tensormap_copy, c);
         return;
     }
     while (c->field < MG_COUNT_OF(fields) && !mg_form_has(f, fields[c->field])) c->field++;
@@ -272,18 +272,18 @@ static void tensormap(struct decoder *d, const struct mg_form *f, const struct m
     if (n > 2) c->ordinal = (uint32_t)dec_imm(d, &o[1], MG_TYPE_u32);
     c->values_wide = mg_form_has(f, MG_MOD_b64);
     c->value = dec_src(d, &o[n - 1], c->values_wide ? EMU_D : EMU_W, c->values_wide ? MG_TYPE_u64 : MG_TYPE_u32);
-    emit(d, emu_tensormap_replace, c);
+    emit(d, EMU_OP_tensormap_replace, c);
 }
 
 static void cluster_barrier(struct decoder *d, const struct mg_form *f)
 {
     if (mg_form_has(f, MG_MOD_arrive)) {
-        dec_emit_inst(d, emu_cluster_arrive, EMU_CTL_NONE);
+        dec_emit_inst(d, EMU_OP_cluster_arrive, EMU_CTL_NONE);
         return;
     }
-    struct emu_op *op = dec_emit_inst(d, NULL, EMU_CTL_SYNC);
+    struct emu_op *op = dec_emit_inst(d, EMU_OP_none, EMU_CTL_SYNC);
     op->sub = EMU_SYNC_CLUSTER;
-    dec_check_after(d, emu_check_cluster, &(struct emu_op){0});
+    dec_check_after(d, EMU_OP_check_cluster, &(struct emu_op){0});
 }
 
 static void cluster_map(struct decoder *d, const struct mg_form *f, const struct mg_opnd *o, uint32_t n)
@@ -292,7 +292,7 @@ static void cluster_map(struct decoder *d, const struct mg_form *f, const struct
     if (n != (map ? 3u : 2u) || o[0].kind != MG_OPND_reg) dec_refuse(d, "too few operands");
     uint32_t a = dec_src(d, &o[1], wide ? EMU_D : EMU_W, wide ? MG_TYPE_u64 : MG_TYPE_u32), b = map ? word(d, &o[2]) : 0, to = dec_reg(d, &o[0]);
     if (dec_reg_class(d, &o[0]) != (wide && map ? EMU_D : EMU_W)) dec_refuse(d, "register of another size");
-    struct emu_op *op = dec_emit_inst(d, map ? emu_mapa : emu_getctarank, EMU_CTL_NONE);
+    struct emu_op *op = dec_emit_inst(d, map ? EMU_OP_mapa : EMU_OP_getctarank, EMU_CTL_NONE);
     op->a.d = to;
     op->a.s[0] = a;
     op->a.s[1] = b;
@@ -305,7 +305,7 @@ void dec_cluster_address(struct decoder *d, struct emu_op *proto, const struct m
     struct emu_op at = {0};
     dec_address(d, &at, address, MG_SPACE_shared);
     uint32_t to = dec_slot(d, EMU_D);
-    struct emu_op *op = dec_emit(d, emu_cluster_address);
+    struct emu_op *op = dec_emit(d, EMU_OP_cluster_address);
     op->a.d = to;
     op->a.s[0] = at.a.s[0];
     op->off = at.off;
@@ -334,7 +334,7 @@ bool dec_async(struct decoder *d, const struct mg_form *f, const struct mg_opnd 
         if (!mg_form_has(f, MG_MOD_cluster)) return false;
         cluster_barrier(d, f);
         return true;
-    case MG_OP_setmaxnreg: dec_emit_inst(d, emu_nop, EMU_CTL_NONE); return true;
+    case MG_OP_setmaxnreg: dec_emit_inst(d, EMU_OP_nop, EMU_CTL_NONE); return true;
     case MG_OP_multimem: case MG_OP_tcgen05: case MG_OP_clusterlaunchcontrol:
         dec_refuse(d, "%s is not supported by this device", mg_op_name((enum mg_op)f->op));
     default: return false;

@@ -220,7 +220,7 @@ static uint32_t negated(struct decoder *d, uint32_t s, enum emu_class c, const c
     struct emu_alu_desc a = {0};
     find_alu(d, "neg", "", type, 2, &a);
     uint32_t at = dec_slot(d, c);
-    struct emu_op *op = dec_emit(d, a.fn);
+    struct emu_op *op = dec_emit(d, a.opcode);
     op->a.d = at;
     op->a.s[0] = s;
     return at;
@@ -237,7 +237,7 @@ static bool divided_by_constant(struct decoder *d, mg_id node)
     if (!by) return false;
     find_alu(d, "mul.rn", mg_form_has(f, MG_MOD_ftz) ? ".ftz" : "", "f32", 3, &a);
     uint32_t s = dec_src(d, &o[1], a.src[0], a.src_type[0]), c = dec_const(d, EMU_W, by);
-    struct emu_op *op = dec_emit_inst(d, a.fn, EMU_CTL_NONE);
+    struct emu_op *op = dec_emit_inst(d, a.opcode, EMU_CTL_NONE);
     op->a.d = dec_reg(d, &o[0]);
     op->a.s[0] = s;
     op->a.s[1] = c;
@@ -266,7 +266,7 @@ bool dec_fused(struct decoder *d, mg_id node)
         int k = second ? 0 : 2;
         s[k] = negated(d, s[k], a.src[k], type);
     }
-    struct emu_op *op = dec_emit_inst(d, a.fn, EMU_CTL_NONE);
+    struct emu_op *op = dec_emit_inst(d, a.opcode, EMU_CTL_NONE);
     op->a.d = dec_reg(d, &o[0]);
     memcpy(op->a.s, s, sizeof s);
     op->a.imm = a.imm;

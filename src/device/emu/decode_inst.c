@@ -25,9 +25,9 @@ static struct dest dest_of(struct decoder *d, const struct mg_opnd *o, enum emu_
 }
 
 /* Result of type t in a register that is wider than its class or than the type (cvt, ld). */
-static void widen(struct decoder *d, const struct dest *to, emu_alu_fn fn)
+static void widen(struct decoder *d, const struct dest *to, enum emu_opcode opcode)
 {
-    struct emu_op *op = dec_emit_inst(d, fn, EMU_CTL_NONE);
+    struct emu_op *op = dec_emit_inst(d, opcode, EMU_CTL_NONE);
     op->node = 0;
     op->a.d = to->widen ? to->reg : to->at;
     op->a.s[0] = to->at;
@@ -61,7 +61,7 @@ static void arithmetic(struct decoder *d, const struct mg_form *form, const stru
     }
     struct dest to = dest_of(d, d1, a.d), to2 = {0};
     if (d2 && a.d2) to2 = dest_of(d, d2, a.d2);
-    struct emu_op *op = dec_emit_inst(d, a.fn, EMU_CTL_NONE);
+    struct emu_op *op = dec_emit_inst(d, a.opcode, EMU_CTL_NONE);
     op->a.d = to.at;
     op->a.d2 = to2.at;
     memcpy(op->a.s, s, sizeof s);
@@ -75,11 +75,11 @@ static void arithmetic(struct decoder *d, const struct mg_form *form, const stru
     if (to.widen) {
         if (is_signed && bits < 32) {
             struct dest same = {.at = to.at};
-            widen(d, &same, bits == 8 ? d->vec->sext8_w : d->vec->sext16_w);
+            widen(d, &same, bits == 8 ? EMU_OP_sext8_w : EMU_OP_sext16_w);
         }
-        widen(d, &to, is_signed ? d->vec->sext_wd : d->vec->zext_wd);
+        widen(d, &to, is_signed ? EMU_OP_sext_wd : EMU_OP_zext_wd);
     } else if (form->op == MG_OP_cvt && is_signed && bits < reg_bits && a.d == EMU_W)
-        widen(d, &to, bits == 8 ? reg_bits == 16 ? d->vec->sext8_h : d->vec->sext8_w : d->vec->sext16_w);
+        widen(d, &to, bits == 8 ? reg_bits == 16 ? EMU_OP_sext8_h : EMU_OP_sext8_w : EMU_OP_sext16_w);
 }
 
 /* ---- moves -------------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static void move(struct decoder *d, const struct mg_form *form, const struct mg_
         for (unsigned k = 0; k < o[0].n && k < 8; k++) src[k] = dec_src(d, &from[k], c, t);
         for (unsigned k = 0; k < o[0].n && k < 8; k++) {
             struct dest dst = dest_of(d, &to[k], c);
-            struct emu_op *op = dec_emit_inst(d, c == EMU_D ? d->vec->mov_d : d->vec->mov_w, EMU_CTL_NONE);
+            struct emu_op *op = dec_emit_inst(d, c == EMU_D ? EMU_OP_mov_d : EMU_OP_mov_w, EMU_CTL_NONE);
             if (k) op->node = 0;
             op->a.d = dst.at;
             op->a.s[0] = src[k];
@@ -116,7 +116,7 @@ static void move(struct decoder *d, const struct mg_form *form, const struct mg_
             else slots[k] = e[k].kind == MG_OPND_sink ? 0 : dest_of(d, &e[k], ec).at;
         }
         uint32_t at = pack ? dest_of(d, whole, c).at : dec_src(d, whole, c, t);
-        struct emu_op *op = dec_emit_inst(d, pack ? d->vec->pack_wd : d->vec->unpack_dw, EMU_CTL_NONE);
+        struct emu_op *op = dec_emit_inst(d, pack ? EMU_OP_pack : EMU_OP_unpack, EMU_CTL_NONE);
         op->slots = slots;
         op->vec = (uint8_t)v->n;
         op->bytes = (uint8_t)elem;
@@ -126,7 +126,7 @@ static void move(struct decoder *d, const struct mg_form *form, const struct mg_
         return;
     }
     if (o[0].kind == MG_OPND_sink) {
-        dec_emit_inst(d, emu_nop, EMU_CTL_NONE);
+        dec_emit_inst(d, EMU_OP_nop, EMU_CTL_NONE);
         return;
     }
     if (o[0].kind != MG_OPND_reg) dec_refuse(d, "unsupported destination");
@@ -136,7 +136,7 @@ static void move(struct decoder *d, const struct mg_form *form, const struct mg_
             struct mg_opnd dst = o[0], src = o[1];
             dst.sub = src.sub = (uint8_t)(k + 1);
             uint32_t from = dec_src(d, &src, c, t), to = dec_reg(d, &dst);
-            struct emu_op *op = dec_emit_inst(d, c == EMU_D ? d->vec->mov_d : d->vec->mov_w, EMU_CTL_NONE);
+            struct emu_op *op = dec_emit_inst(d, c == EMU_D ? EMU_OP_mov_d : EMU_OP_mov_w, EMU_CTL_NONE);
             if (k) op->node = 0;
             op->a.d = to;
             op->a.s[0] = from;
@@ -145,7 +145,7 @@ static void move(struct decoder *d, const struct mg_form *form, const struct mg_
     }
     enum emu_class c = dec_reg_class(d, &o[0]);
     uint32_t s = dec_src(d, &o[1], c, t);
-    struct emu_op *op = dec_emit_inst(d, c == EMU_P ? d->vec->mov_p : c == EMU_W ? d->vec->mov_w : c == EMU_D ? d->vec->mov_d : d->vec->mov_q, EMU_CTL_NONE);
+    struct emu_op *op = dec_emit_inst(d, c == EMU_P ? EMU_OP_mov_p : c == EMU_W ? EMU_OP_mov_w : c == EMU_D ? EMU_OP_mov_d : EMU_OP_mov_q, EMU_CTL_NONE);
     op->a.d = dec_reg(d, &o[0]);
     op->a.s[0] = s;
 }
@@ -156,7 +156,7 @@ static void cvta(struct decoder *d, const struct mg_form *form, const struct mg_
     uint32_t s = dec_src(d, &o[1], EMU_D, MG_TYPE_u64);
     struct dest dst = dest_of(d, &o[0], EMU_D);
     bool same = form->space != MG_SPACE_shared && form->space != MG_SPACE_local;
-    struct emu_op *op = dec_emit_inst(d, same ? d->vec->mov_d : emu_cvta, EMU_CTL_NONE);
+    struct emu_op *op = dec_emit_inst(d, same ? EMU_OP_mov_d : EMU_OP_cvta, EMU_CTL_NONE);
     op->a.d = dst.at;
     op->a.s[0] = s;
     op->space = form->space;
@@ -167,7 +167,7 @@ static void isspacep(struct decoder *d, const struct mg_form *form, const struct
 {
     uint32_t s = dec_src(d, &o[1], EMU_D, MG_TYPE_u64);
     struct dest dst = dest_of(d, &o[0], EMU_P);
-    struct emu_op *op = dec_emit_inst(d, emu_isspacep, EMU_CTL_NONE);
+    struct emu_op *op = dec_emit_inst(d, EMU_OP_isspacep, EMU_CTL_NONE);
     op->a.d = dst.at;
     op->a.s[0] = s;
     op->space = form->space;
@@ -189,8 +189,8 @@ static uint32_t pred_src(struct decoder *d, const struct mg_opnd *o, uint32_t *f
 static void warp_operation(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n)
 {
     struct emu_op info = {0};
-    emu_alu_fn fn = emu_warpop_find(form, &info);
-    if (!fn && !info.ctl) dec_refuse(d, "unsupported instruction");
+    enum emu_opcode opcode = emu_warpop_find(form, &info);
+    if (!opcode && !info.ctl) dec_refuse(d, "unsupported instruction");
     bool sync = info.ctl == EMU_CTL_SYNC, has_dst = form->op != MG_OP_bar;
     if (n < (has_dst ? 1u : 0u) + sync) dec_refuse(d, "too few operands");
     enum emu_class dc = EMU_W, sc = EMU_W;
@@ -213,7 +213,7 @@ static void warp_operation(struct decoder *d, const struct mg_form *form, const 
         if (b && b->kind != MG_OPND_sink) d2 = dest_of(d, b, EMU_P).at;
     }
     const struct emu_def *defined = dec_defined_warp(d, form, o, n);
-    struct emu_op *op = dec_emit_inst(d, fn, sync ? EMU_CTL_SYNC : EMU_CTL_NONE);
+    struct emu_op *op = dec_emit_inst(d, opcode, sync ? EMU_CTL_SYNC : EMU_CTL_NONE);
     op->ext = defined;
     op->sub = info.sub;
     op->mode = info.mode;
@@ -224,7 +224,7 @@ static void warp_operation(struct decoder *d, const struct mg_form *form, const 
     op->a.imm = flip;
     if (form->op == MG_OP_redux) op->a.imm = (mg_form_has(form, MG_MOD_abs) ? 1 : 0) | (mg_form_has(form, MG_MOD_nan) ? 2 : 0);
     op->a.cc = members;
-    if (sync) dec_check_after(d, emu_check_synced, &(struct emu_op){.a.cc = members});
+    if (sync) dec_check_after(d, EMU_OP_check_synced, &(struct emu_op){.a.cc = members});
 }
 
 static void barrier(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n)
@@ -239,7 +239,7 @@ static void barrier(struct decoder *d, const struct mg_form *form, const struct 
         s2 = pred_src(d, &o[n - 1], &flip);
         dst = dest_of(d, &o[0], popc ? EMU_W : EMU_P).at;
     }
-    struct emu_op *op = dec_emit_inst(d, NULL, EMU_CTL_BAR);
+    struct emu_op *op = dec_emit_inst(d, EMU_OP_none, EMU_CTL_BAR);
     op->sub = red ? EMU_BAR_RED : arrive ? EMU_BAR_ARRIVE : EMU_BAR_SYNC;
     op->type = red && !popc ? MG_TYPE_pred : MG_TYPE_u32;
     op->mode = mg_form_has(form, MG_MOD_and) ? 1 : 0;
@@ -261,7 +261,7 @@ static void branch(struct decoder *d, const struct mg_form *form, const struct m
         uint32_t s = dec_src(d, &o[0], EMU_W, MG_TYPE_u32);
         const struct emu_op **table = mg_arena_array(&d->code->arena, const struct emu_op *, t->n_opnds + 1);
         for (uint32_t k = 0; k < t->n_opnds; k++) table[k] = DEC_BLOCK(dec_label_block(d, d->m->opnds.at[t->first_opnd + k].id));
-        struct emu_op *op = dec_emit_inst(d, NULL, EMU_CTL_BRX);
+        struct emu_op *op = dec_emit_inst(d, EMU_OP_none, EMU_CTL_BRX);
         op->a.s[0] = s;
         op->a.imm = t->n_opnds;
         op->ext = table;
@@ -270,7 +270,7 @@ static void branch(struct decoder *d, const struct mg_form *form, const struct m
     }
     if (n != 1 || o[0].kind != MG_OPND_label) dec_refuse(d, "unsupported branch");
     uint32_t to = dec_label_block(d, o[0].id);
-    struct emu_op *op = dec_emit_inst(d, NULL, EMU_CTL_BRA);
+    struct emu_op *op = dec_emit_inst(d, EMU_OP_none, EMU_CTL_BRA);
     op->target = DEC_BLOCK(to);
     op->fall = DEC_BLOCK(dec_next_block(d));
     op->sub = dec_is_probe(d, d->m->labels.at[o[0].id].node); /* costs no turns: docs/schedule.md */
@@ -278,7 +278,7 @@ static void branch(struct decoder *d, const struct mg_form *form, const struct m
 
 static void leave(struct decoder *d, enum emu_ctl ctl)
 {
-    struct emu_op *op = dec_emit_inst(d, NULL, ctl);
+    struct emu_op *op = dec_emit_inst(d, EMU_OP_none, ctl);
     op->fall = op->target = DEC_BLOCK(dec_next_block(d));
 }
 
@@ -345,7 +345,7 @@ void dec_call(struct decoder *d, const struct mg_opnd *o, uint32_t n)
     call->actual_in = actuals(d, args, formal, false, &call->n_in);
     call->actual_out = actuals(d, rets, formal, true, &call->n_out);
     if (builtin) dec_defined_results(d, call);
-    struct emu_op *op = dec_emit_inst(d, NULL, ctl);
+    struct emu_op *op = dec_emit_inst(d, EMU_OP_none, ctl);
     op->sub = builtin;
     op->ext = call;
     op->fall = op->target = DEC_BLOCK(dec_next_block(d));
@@ -364,7 +364,7 @@ static void stack(struct decoder *d, const struct mg_form *form, const struct mg
     struct dest to = {0};
     if (!restores) to = dest_of(d, &o[0], c);
     if (to.widen) dec_refuse(d, "destination register of another size");
-    struct emu_op *op = dec_emit_inst(d, restores ? emu_stack_restore : allocates ? emu_alloca : emu_stack_save, EMU_CTL_NONE);
+    struct emu_op *op = dec_emit_inst(d, restores ? EMU_OP_stack_restore : allocates ? EMU_OP_alloca : EMU_OP_stack_save, EMU_CTL_NONE);
     op->a.d = to.at;
     op->a.s[0] = s;
     op->a.imm = (uint32_t)align;
@@ -405,21 +405,21 @@ void dec_instruction(struct decoder *d, mg_id node)
         warp_operation(d, form, o, n->n_opnds);
         break;
     case MG_OP_membar: case MG_OP_fence:
-        dec_emit_inst(d, emu_fence, EMU_CTL_NONE);
+        dec_emit_inst(d, EMU_OP_fence, EMU_CTL_NONE);
         dec_race_fence(d, form);
         break;
     case MG_OP_griddepcontrol: /* every launch waits for the one before: nothing is left to wait for */
-        dec_emit_inst(d, emu_nop, EMU_CTL_NONE);
+        dec_emit_inst(d, EMU_OP_nop, EMU_CTL_NONE);
         break;
     case MG_OP_alloca: case MG_OP_stacksave: case MG_OP_stackrestore: stack(d, form, o, n->n_opnds); break;
-    case MG_OP_nanosleep: dec_emit_inst(d, emu_nanosleep, EMU_CTL_NONE); break;
+    case MG_OP_nanosleep: dec_emit_inst(d, EMU_OP_nanosleep, EMU_CTL_NONE); break;
     case MG_OP_prefetch: case MG_OP_prefetchu: case MG_OP_discard: case MG_OP_applypriority: case MG_OP_pmevent: case MG_OP_brkpt:
-        dec_emit_inst(d, emu_nop, EMU_CTL_NONE);
+        dec_emit_inst(d, EMU_OP_nop, EMU_CTL_NONE);
         break;
     case MG_OP_createpolicy: { /* a hint that nothing here reads */
         uint32_t zero = dec_const(d, EMU_D, 0);
         struct dest to = dest_of(d, &o[0], EMU_D);
-        struct emu_op *op = dec_emit_inst(d, d->vec->mov_d, EMU_CTL_NONE);
+        struct emu_op *op = dec_emit_inst(d, EMU_OP_mov_d, EMU_CTL_NONE);
         op->a.d = to.at;
         op->a.s[0] = zero;
         break;

@@ -62,7 +62,7 @@ static void finish(struct decoder *d, struct emu_matrix *x, const struct list *l
     x->at.site = dec_check_site(d);
     x->at.mode = x->kind == EMU_MAT_LOAD || x->kind == EMU_MAT_STORE ? EMU_CK_SELF : EMU_CK_WARP;
     uint32_t members = dec_const(d, EMU_W, UINT32_MAX);
-    struct emu_op *op = dec_emit_inst(d, NULL, EMU_CTL_SYNC);
+    struct emu_op *op = dec_emit_inst(d, EMU_OP_none, EMU_CTL_SYNC);
     op->sub = EMU_SYNC_MATRIX;
     op->ext = x;
     op->a.cc = members; /* ORDER SYNC */
@@ -198,13 +198,13 @@ static void tiles(struct decoder *d, const struct mg_form *f, const struct mg_op
 static void warpgroup(struct decoder *d, const struct mg_form *f, const struct mg_opnd *o, uint32_t n)
 {
     if (mg_form_has(f, MG_MOD_wait_group)) {
-        struct emu_op *op = dec_emit_inst(d, NULL, EMU_CTL_SYNC);
+        struct emu_op *op = dec_emit_inst(d, EMU_OP_none, EMU_CTL_SYNC);
         op->sub = EMU_SYNC_WGMMA;
         op->a.imm = n && o[0].kind == MG_OPND_imm ? (uint32_t)o[0].val : 0;
         return;
     }
     if (!mg_form_has(f, MG_MOD_mma_async)) {
-        dec_emit_inst(d, mg_form_has(f, MG_MOD_commit_group) ? emu_wgmma_commit : emu_nop, EMU_CTL_NONE);
+        dec_emit_inst(d, mg_form_has(f, MG_MOD_commit_group) ? EMU_OP_wgmma_commit : EMU_OP_nop, EMU_CTL_NONE);
         return;
     }
     bool sparse = mg_form_has(f, MG_MOD_sp);

@@ -118,6 +118,14 @@ static void check_access(struct decoder *d, const struct mg_form *form, struct e
     dec_race_access(d, form, &at, false);
 }
 
+static enum emu_opcode access_of(const struct emu_op *at, bool store)
+{
+    if (at->space == MG_SPACE_shared) return store ? EMU_OP_store_shared : EMU_OP_load_shared;
+    if (at->space == MG_SPACE_local) return store ? EMU_OP_store_local : EMU_OP_load_local;
+    if (at->space == MG_SPACE_param && at->flags & EMU_OF_BASE_NONE) return store ? EMU_OP_none : EMU_OP_load_param;
+    return store ? EMU_OP_store_global : EMU_OP_load_global;
+}
+
 static void load_store(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n, bool store)
 {
     if (n < 2 || !form->n_types) dec_refuse(d, "unsupported access");
@@ -141,16 +149,14 @@ static void load_store(struct decoder *d, const struct mg_form *form, const stru
     if (address->kind == MG_OPND_addr && address->sub == MG_OPND_imm && form->space == MG_SPACE_local) dec_refuse(d, "absolute local address");
     if (mg_form_has(form, MG_MOD_shared__cluster)) dec_cluster_address(d, &proto, address);
     else dec_address(d, &proto, address, form->space);
-    enum emu_where where = EMU_AT_GLOBAL;
-    if (proto.space == MG_SPACE_shared) where = EMU_AT_SHARED;
-    else if (proto.space == MG_SPACE_local) where = EMU_AT_LOCAL;
-    else if (proto.space == MG_SPACE_param && proto.flags & EMU_OF_BASE_NONE) where = EMU_AT_PARAM;
-    emu_alu_fn fn = store ? d->vec->store(where, elem, count > 1) : d->vec->load(where, elem, count > 1);
-    if (!fn) dec_refuse(d, "unsupported access");
+    enum emu_opcode opcode = access_of(&proto, store);
+    if (opcode == EMU_OP_none) dec_refuse(d, "unsupported access");
     uint32_t bytes = mg_type_bits(t) / 8;
     bool strong = may_see_others(form) || mg_form_has(form, MG_MOD_release);
-    if (strong && where == EMU_AT_GLOBAL && bytes * count >= 16 && emu_whole_needs_exchange()) fn = store ? emu_store_exchange : emu_load_exchange;
-    if (where == EMU_AT_PARAM && (proto.off < 0 || (uint64_t)proto.off + bytes * count > d->code->kernel->param_bytes)) dec_refuse(d, "access outside the parameters");
+    bool apart = strong && bytes * count >= 16 && emu_whole_needs_exchange();
+    if (apart && opcode == EMU_OP_load_global) opcode = EMU_OP_load_exchange;
+    if (apart && opcode == EMU_OP_store_global) opcode = EMU_OP_store_exchange;
+    if (opcode == EMU_OP_load_param && (proto.off < 0 || (uint64_t)proto.off + bytes * count > d->code->kernel->param_bytes)) dec_refuse(d, "access outside the parameters");
     const uint32_t *list = count > 1 ? mg_arena_copy(&d->code->arena, slots, count * sizeof *slots) : NULL;
     if (dec_checks(d)) {
         struct emu_op access = proto;
@@ -159,15 +165,15 @@ static void load_store(struct decoder *d, const struct mg_form *form, const stru
         dec_defined_access(d, &access, form, address, &o[1], store ? 1 : 0, store ? NULL : value);
         check_access(d, form, proto, store, c == EMU_D, bytes, count, list, slots[0]);
     }
-    if (!store && may_see_others(form) && !dec_is_probe(d, d->node)) dec_emit(d, emu_mark_suspect);
-    struct emu_op *op = dec_emit_inst(d, fn, EMU_CTL_NONE);
+    if (!store && may_see_others(form) && !dec_is_probe(d, d->node)) dec_emit(d, EMU_OP_mark_suspect);
+    struct emu_op *op = dec_emit_inst(d, opcode, EMU_CTL_NONE);
+    dec_set_element(d, op, elem, count);
     op->off = proto.off;
     op->space = proto.space;
     op->cache = proto.cache;
     op->flags = (uint8_t)(proto.flags | (store ? EMU_OF_WRITES : EMU_OF_READS) | (c == EMU_D ? EMU_OF_WIDE : 0));
     op->a.s[0] = proto.a.s[0];
     op->bytes = (uint8_t)bytes;
-    op->vec = (uint8_t)count;
     op->type = (uint8_t)t;
     if (strong) op->mode = mg_form_has(form, MG_MOD_acquire) ? EMU_ORDER_ACQUIRE : mg_form_has(form, MG_MOD_release) ? EMU_ORDER_RELEASE : EMU_ORDER_STRONG;
     if (count > 1) op->slots = list;
@@ -178,8 +184,8 @@ static void load_store(struct decoder *d, const struct mg_form *form, const stru
 static void atomic(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n, bool result)
 {
     struct emu_op proto = {0};
-    emu_alu_fn fn = emu_atom_find(form, &proto, result);
-    if (!fn) dec_refuse(d, "unsupported instruction");
+    enum emu_opcode opcode = emu_atom_find(form, &proto, result);
+    if (opcode == EMU_OP_none) dec_refuse(d, "unsupported instruction");
     uint32_t at = result ? 1 : 0, n_values = proto.sub == EMU_ATOM_CAS ? 2 : 1;
     if (n < at + 1 + n_values) dec_refuse(d, "too few operands");
     enum mg_type t = proto.type;
@@ -208,8 +214,8 @@ static void atomic(struct decoder *d, const struct mg_form *form, const struct m
         proto = at_cluster;
     } else dec_address(d, &proto, &o[at], form->space);
     if (proto.space == MG_SPACE_local || proto.space == MG_SPACE_const || proto.space == MG_SPACE_param) dec_refuse(d, "unsupported instruction");
-    if (fn == emu_red_add && (proto.space == MG_SPACE_global || proto.space == MG_SPACE_generic) && !(proto.flags & (EMU_OF_BASE_NONE | EMU_OF_BASE_W)))
-        fn = c == EMU_D ? d->vec->red_add_d : d->vec->red_add_w;
+    if (opcode == EMU_OP_red_add && (proto.space == MG_SPACE_global || proto.space == MG_SPACE_generic) && !(proto.flags & (EMU_OF_BASE_NONE | EMU_OF_BASE_W)))
+        opcode = c == EMU_D ? EMU_OP_red_add_d : EMU_OP_red_add_w;
     if (dec_checks(d)) {
         struct emu_op access = proto;
         bool orders = sub == EMU_ATOM_CAS || sub == EMU_ATOM_EXCH || mg_form_has(form, MG_MOD_acquire) || mg_form_has(form, MG_MOD_release) || mg_form_has(form, MG_MOD_acq_rel);
@@ -222,7 +228,7 @@ static void atomic(struct decoder *d, const struct mg_form *form, const struct m
         access.sub = sub;
         dec_defined_access(d, &access, form, &o[at], &o[at + 1], n_values, result ? &o[0] : NULL);
     }
-    struct emu_op *op = dec_emit_inst(d, fn, EMU_CTL_NONE);
+    struct emu_op *op = dec_emit_inst(d, opcode, EMU_CTL_NONE);
     op->off = proto.off;
     op->space = proto.space;
     op->cache = proto.cache;

@@ -73,7 +73,7 @@ static mg_id leader(struct decoder *d, mg_id node, mg_id last)
         n2 = n3;
     }
     if (n0 != node) c = dec_reg(d, &opnds(d, node)[0]);
-    struct emu_op *op = dec_emit_inst(d, d->vec->leader, EMU_CTL_NONE);
+    struct emu_op *op = dec_emit_inst(d, EMU_OP_leader, EMU_CTL_NONE);
     op->a.d = p;
     op->a.d2 = w;
     op->a.s[0] = c;
@@ -96,7 +96,7 @@ static mg_id clear_run(struct decoder *d, mg_id node, mg_id last)
         end = id;
     }
     if (n < 2) return 0;
-    struct emu_op *op = dec_emit_inst(d, d->vec->clear_run, EMU_CTL_NONE);
+    struct emu_op *op = dec_emit_inst(d, EMU_OP_clear_run, EMU_CTL_NONE);
     op->a.d = at;
     op->a.imm = n;
     op->extra = (uint8_t)(n - 1);
@@ -131,7 +131,7 @@ static mg_id add_run(struct decoder *d, mg_id node, mg_id last)
     lo = list[0].off;
     hi = list[0].off;
     for (uint32_t k = 1; k < n; k++) lo = MG_MIN(lo, list[k].off), hi = MG_MAX(hi, list[k].off);
-    struct emu_op *op = dec_emit_inst(d, d->vec->red_run, EMU_CTL_NONE);
+    struct emu_op *op = dec_emit_inst(d, EMU_OP_red_run, EMU_CTL_NONE);
     op->a.s[0] = proto.a.s[0];
     op->a.imm = n;
     op->off = lo;

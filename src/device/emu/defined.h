@@ -71,17 +71,11 @@ uint64_t emu_defined_value(const struct emu_frame *f, const struct emu_def_opnd 
 void emu_defined_told(struct emu_frame *f, const struct emu_op *op, enum emu_use use, uint32_t lane, uint32_t times, uint32_t origin, uint32_t bytes, uint8_t store);
 /* Lanes of mask in which the operand is undefined are told of, and count as defined from then on. */
 void emu_defined_use(struct emu_frame *f, const struct emu_op *op, const struct emu_def_opnd *s, enum emu_use use, uint32_t mask, uint32_t bytes);
-void emu_defined_step(const struct emu_alu *o, char *regs, uint32_t mask);  /* results from sources */
-void emu_defined_check(const struct emu_alu *o, char *regs, uint32_t mask); /* sources that decide */
-void emu_defined_results(const struct emu_alu *o, char *regs, uint32_t mask); /* d.ext: struct emu_call; the callee is ours */
 
 /* defined_bits.c */
 void emu_defined_lane(const struct emu_def *d, struct emu_frame *f, uint32_t lane);
 
 /* defined_mem.c */
-void emu_defined_load(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_defined_store(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_defined_atom(const struct emu_alu *o, char *regs, uint32_t mask);
 void emu_defined_written(struct emu_frame *f, uint64_t host, uint64_t bytes); /* by an operation that is not looked at */
 void emu_defined_arg(const struct emu_arg *a, struct emu_frame *from, struct emu_frame *to, uint32_t mask);
 void emu_defined_activation(struct emu_frame *f);             /* its local variables hold nothing */

@@ -100,19 +100,19 @@ static void add(struct decoder *d, const struct mg_opnd *o, struct emu_def_opnd 
 static struct emu_def *new_def(struct decoder *d) { return mg_arena_new(&d->code->arena, struct emu_def); }
 
 /* ORDER STEP */
-static struct emu_op *emit(struct decoder *d, emu_alu_fn fn, const struct emu_def *def)
+static struct emu_op *emit(struct decoder *d, enum emu_opcode opcode, const struct emu_def *def)
 {
     const struct mg_node *n = &d->m->nodes.at[d->node];
     struct emu_def_opnd guard = {0};
     if (n->guard) guard = register_at(d, n->guard, 0, false);
     uint32_t site = dec_check_site(d);
-    struct emu_op *op = dec_emit(d, fn);
+    struct emu_op *op = dec_emit(d, opcode);
     op->guard = guard.off;
     op->guard_flip = n->flags & MG_NF_GUARD_NOT ? UINT32_MAX : 0;
     op->a.cc = guard.mark;
     op->site = site;
     op->ext = def;
-    if (fn != emu_defined_step) return op;
+    if (opcode != EMU_OP_defined_step) return op;
     for (uint32_t i = 0; i < MG_MIN(def->n_src, 4); i++) op->a.s[i] = def->src[i].mark;
     op->a.d = def->n_dst ? def->dst[0].mark : 0;
     op->a.d2 = def->n_dst > 1 ? def->dst[1].mark : 0;
@@ -123,7 +123,7 @@ static struct emu_op *emit(struct decoder *d, emu_alu_fn fn, const struct emu_de
 static void check_guard(struct decoder *d)
 {
     const struct mg_node *n = &d->m->nodes.at[d->node];
-    if (n->guard && !is_tools(d, n->guard)) emit(d, emu_defined_check, NULL);
+    if (n->guard && !is_tools(d, n->guard)) emit(d, EMU_OP_defined_check, NULL);
 }
 
 static void check_uses(struct decoder *d, const struct mg_opnd *o, enum emu_use use)
@@ -131,7 +131,7 @@ static void check_uses(struct decoder *d, const struct mg_opnd *o, enum emu_use 
     struct emu_def *def = new_def(d);
     def->use = use;
     add(d, o, def->src, &def->n_src);
-    if (def->n_src) emit(d, emu_defined_check, def);
+    if (def->n_src) emit(d, EMU_OP_defined_check, def);
 }
 
 static enum emu_exact exact_of(const struct mg_form *f)
@@ -197,7 +197,7 @@ static void arithmetic(struct decoder *d, const struct mg_form *f, const struct 
             one->exact = EMU_EX_MOVE;
             add(d, &d->m->opnds.at[o[1].id + k], one->src, &one->n_src);
             add(d, &d->m->opnds.at[o[0].id + k], one->dst, &one->n_dst);
-            emit(d, emu_defined_step, one);
+            emit(d, EMU_OP_defined_step, one);
         }
         return;
     }
@@ -219,7 +219,7 @@ static void arithmetic(struct decoder *d, const struct mg_form *f, const struct 
     if (o[0].kind == MG_OPND_sel) add(d, &o[0], def->src, &def->n_src);
     if (!known && def->exact != EMU_EX_MOVE && def->exact != EMU_EX_PACK && def->exact != EMU_EX_UNPACK && def->exact != EMU_EX_XOR && def->exact != EMU_EX_CONVERT) def->exact = EMU_EX_ANY;
     if (f->op == MG_OP_addc || f->op == MG_OP_subc || f->op == MG_OP_madc || mg_form_has(f, MG_MOD_cc)) { /* the carry goes with the sum: not kept */ }
-    if (def->n_dst) emit(d, emu_defined_step, def);
+    if (def->n_dst) emit(d, EMU_OP_defined_step, def);
 }
 
 static void address(struct decoder *d, struct emu_op *op, const struct emu_op *access, const struct mg_opnd *o)
@@ -258,12 +258,12 @@ void dec_defined_access(struct decoder *d, const struct emu_op *access, const st
     if (probes) {
         if (def->n_dst) {
             def->n_src = 0;
-            emit(d, emu_defined_step, def);
+            emit(d, EMU_OP_defined_step, def);
         }
         return;
     }
     check_guard(d);
-    struct emu_op *op = emit(d, atom ? emu_defined_atom : store ? emu_defined_store : emu_defined_load, def);
+    struct emu_op *op = emit(d, atom ? EMU_OP_defined_atom : store ? EMU_OP_defined_store : EMU_OP_defined_load, def);
     uint32_t cc = op->a.cc, at = d->ops.n - 1;
     struct emu_op filled = *op;
     address(d, &filled, access, where);
@@ -285,7 +285,7 @@ const struct emu_def *dec_defined_warp(struct decoder *d, const struct mg_form *
 
 void dec_defined_results(struct decoder *d, const struct emu_call *call)
 {
-    if (dec_checks(d)) emit(d, emu_defined_results, NULL)->ext = call;
+    if (dec_checks(d)) emit(d, EMU_OP_defined_results, NULL)->ext = call;
 }
 
 /* ---- what is not looked at --------------------------------------------------------------------------------------- */
@@ -318,13 +318,13 @@ static void unseen(struct decoder *d, const struct mg_form *f)
         unsigned whole = MG_MAX(d->m->regs.at[defs[i]].vec, 1);
         for (unsigned k = 0; k < whole; k++) {
             if (def->n_dst == EMU_DEF_MOST) {
-                emit(d, emu_defined_step, def);
+                emit(d, EMU_OP_defined_step, def);
                 def = new_def(d);
             }
             def->dst[def->n_dst++] = register_at(d, defs[i], whole > 1 ? k + 1 : 0, false);
         }
     }
-    if (def->n_dst) emit(d, emu_defined_step, def);
+    if (def->n_dst) emit(d, EMU_OP_defined_step, def);
 }
 
 /* ---- one instruction ------------------------------------------------------------------------------------------------ */
@@ -370,7 +370,7 @@ void dec_defined(struct decoder *d, mg_id node)
         def->use = EMU_USE_BRANCH;
         add(d, &o[n->n_opnds - 1], def->src, &def->n_src);
         add(d, &o[0], def->dst, &def->n_dst);
-        emit(d, emu_defined_check, def);
+        emit(d, EMU_OP_defined_check, def);
         return;
     }
     case MG_OP_membar: case MG_OP_fence: case MG_OP_nanosleep: case MG_OP_prefetch: case MG_OP_prefetchu: case MG_OP_discard: case MG_OP_applypriority: case MG_OP_pmevent: case MG_OP_brkpt:

@@ -24,7 +24,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "device/device.h"
-#include "device/emu/alu.h"
+#include "device/emu/operations.h"
 
 #define EMU_LANES 32
 #define EMU_MAX_WARPS 32   /* 1024 threads a CTA */
@@ -102,6 +102,8 @@ struct emu_op { /* owner: the code's arena */
     uint8_t flags;         /* enum emu_op_flags */
     uint8_t extra;         /* further instructions that this operation stands for */
     bool probe;            /* inserted (MG_NF_PROBE): may reach Margay's memory and words */
+    uint8_t elem;          /* enum emu_elem, of loads and stores */
+    uint16_t opcode;       /* enum emu_opcode, or a row of arithmetic */
 };
 enum emu_order { EMU_ORDER_WEAK, EMU_ORDER_STRONG, EMU_ORDER_ACQUIRE, EMU_ORDER_RELEASE }; /* mode of loads and stores */
 enum emu_op_flags {
@@ -401,12 +403,7 @@ void emu_deadlock(struct emu_cta *c) MG_NORETURN;
 uint32_t emu_wait_arrive(struct emu_warp *w, const struct emu_op *op, struct emu_frame *f, uint32_t mask, uint32_t turn);
 bool emu_wait_poll(struct emu_warp *w, bool give_up); /* true: some lanes go on; give_up: try_wait says no */
 void emu_cluster_check(struct emu_cta *c);            /* the barrier, after lanes arrived or left */
-void emu_wgmma_commit(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_cluster_arrive(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_cluster_address(const struct emu_alu *o, char *regs, uint32_t mask); /* shared::cluster to generic */
 void emu_cluster_cvta(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_mapa(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_getctarank(const struct emu_alu *o, char *regs, uint32_t mask);
 bool emu_in_cluster(const struct emu_frame *f, uint64_t address, uint32_t bytes); /* generic, any CTA's shared memory */
 #define EMU_CLUSTER_SHIFT 24 /* of a shared::cluster address: rank + 1, 0 for the CTA's own */
 
@@ -414,7 +411,7 @@ bool emu_in_cluster(const struct emu_frame *f, uint64_t address, uint32_t bytes)
 struct emu_part { const struct emu_op *op; char *regs; uint32_t mask; };
 bool emu_shfl_source(unsigned mode, uint32_t lane, uint32_t b, uint32_t c, uint32_t *from);
 void emu_sync_exec(const struct emu_part *parts, uint32_t n, uint32_t lanes);
-emu_alu_fn emu_warpop_find(const struct mg_form *f, struct emu_op *op); /* the forms without .sync, activemask */
+enum emu_opcode emu_warpop_find(const struct mg_form *f, struct emu_op *op); /* EMU_OP_none: a .sync form (op->ctl), or none at all */
 
 /* launch.c */
 enum { EMU_CTA_NOT, EMU_CTA_RAN, EMU_CTA_GOES_ON };
@@ -447,28 +444,11 @@ void emu_epoch(struct emu_worker *wk);
 
 /* atom.c */
 enum emu_atom { EMU_ATOM_ADD, EMU_ATOM_MIN, EMU_ATOM_MAX, EMU_ATOM_INC, EMU_ATOM_DEC, EMU_ATOM_EXCH, EMU_ATOM_CAS, EMU_ATOM_AND, EMU_ATOM_OR, EMU_ATOM_XOR };
-void emu_red_add(const struct emu_alu *o, char *regs, uint32_t mask);
-emu_alu_fn emu_atom_find(const struct mg_form *f, struct emu_op *op, bool with_result);
+enum emu_opcode emu_atom_find(const struct mg_form *f, struct emu_op *op, bool with_result); /* EMU_OP_none: there is none */
 bool emu_whole_needs_exchange(void); /* aligned moves of 16 bytes may come apart here: no AVX; MARGAY_ISA=sse, for tests */
-void emu_load_exchange(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_store_exchange(const struct emu_alu *o, char *regs, uint32_t mask);
 void emu_host_addresses(struct emu_frame *f, const struct emu_op *op, char *regs, uint32_t mask, uint32_t bytes, uint64_t *ea);
 
-/* misc.c: straight operations without a vector form of their own */
-void emu_mark_suspect(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_local_address(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_param_address(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_cvta(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_isspacep(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_clock(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_fence(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_nop(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_nanosleep(const struct emu_alu *o, char *regs, uint32_t mask);
-
 /* stack.c */
-void emu_alloca(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_stack_save(const struct emu_alu *o, char *regs, uint32_t mask);
-void emu_stack_restore(const struct emu_alu *o, char *regs, uint32_t mask);
 void emu_stack_enter(struct emu_frame *f);
 void emu_stack_leave(struct emu_frame *f, uint32_t mask);
 
@@ -498,22 +478,8 @@ void emu_code_free(struct emu_code *c);
 void emu_kernel_sizes(struct mg_dkernel *k);
 struct emu_func *emu_code_func(struct emu_code *c, struct mg_dmod *mod, mg_id func, struct mg_fault *fault); /* decodes when needed */
 
-/* vec_mem.c, one set per ISA. Handlers of loads and stores: NULL when there is none. */
+/* vec_mem.c */
 enum emu_where { EMU_AT_GLOBAL, EMU_AT_GENERIC, EMU_AT_SHARED, EMU_AT_LOCAL, EMU_AT_PARAM /* kernel parameters */ };
-enum emu_elem { /* memory element to register */
-    EMU_E_U8W, EMU_E_S8W, EMU_E_S8H, EMU_E_U16W, EMU_E_S16W, EMU_E_B32W,
-    EMU_E_U8D, EMU_E_S8D, EMU_E_U16D, EMU_E_S16D, EMU_E_U32D, EMU_E_S32D, EMU_E_B64D, EMU_E_B128Q,
-    EMU_E_COUNT
-};
-struct emu_vec_ops {
-    emu_alu_fn (*load)(enum emu_where where, enum emu_elem e, bool vec);
-    emu_alu_fn (*store)(enum emu_where where, enum emu_elem e, bool vec);
-    emu_alu_fn guarded;
-    emu_alu_fn red_add_w, red_add_d; /* address in a 64-bit register */
-    emu_alu_fn leader, clear_run, red_run; /* patterns of probes, decode_probe.c */
-    emu_alu_fn not_p, lo_dw, zext_wd, sext_wd, sext8_w, sext16_w, sext8_h, mov_p, mov_w, mov_d, mov_q, pack_wd, unpack_dw, add_d; /* small helpers of the decoder */
-};
-extern const struct emu_vec_ops emu_vec_base, emu_vec_avx2, emu_vec_avx512;
 
 static inline uint32_t emu_popc(uint32_t m) { return m == UINT32_MAX ? 32 : (uint32_t)__builtin_popcount(m); }
 static inline int emu_first(uint32_t m) { return __builtin_ctz(m); }

@@ -77,8 +77,6 @@ struct emu_race_cta {
 struct emu_race_cta *emu_race_cta_new(struct emu_launch *l);  /* NULL: no memory */
 void emu_race_cta_free(struct emu_race_cta *k);
 void emu_race_free(struct emu_race *r);
-void emu_race_access(const struct emu_alu *o, char *regs, uint32_t mask); /* before an access; mode: enum emu_race_kind */
-void emu_race_fence(const struct emu_alu *o, char *regs, uint32_t mask);  /* sub: EMU_RACE_NARROW or 0 */
 
 /* What the warp's last strong access may have read: called before anything else of the warp's is looked at. The access itself came
  * behind our look at it, and others may have published in between. */

@@ -13,7 +13,7 @@ static bool is_strong(const struct mg_form *f)
     return false;
 }
 
-static struct emu_op *emit(struct decoder *d, emu_alu_fn fn)
+static struct emu_op *emit(struct decoder *d, enum emu_opcode opcode)
 {
     const struct mg_node *n = &d->m->nodes.at[d->node];
     uint32_t guard = 0;
@@ -21,7 +21,7 @@ static struct emu_op *emit(struct decoder *d, emu_alu_fn fn)
         struct mg_opnd g = mg_o_reg(n->guard);
         guard = dec_reg(d, &g);
     }
-    struct emu_op *op = dec_emit(d, fn); /* looks at its guard itself */
+    struct emu_op *op = dec_emit(d, opcode); /* looks at its guard itself */
     op->guard = guard;
     op->guard_flip = n->flags & MG_NF_GUARD_NOT ? UINT32_MAX : 0;
     op->site = dec_check_site(d);
@@ -34,7 +34,7 @@ void dec_race_access(struct decoder *d, const struct mg_form *form, const struct
     if (access->space != MG_SPACE_global && access->space != MG_SPACE_generic && !(shared && access->sub & EMU_CHECK_SYNC)) return;
     if (access->flags & EMU_OF_CLUSTER || (form->op == MG_OP_ld && mg_form_has(form, MG_MOD_nc)) || form->op == MG_OP_ldu) return;
     bool both = mg_form_has(form, MG_MOD_acq_rel);
-    struct emu_op *op = emit(d, emu_race_access);
+    struct emu_op *op = emit(d, EMU_OP_race_access);
     op->off = access->off;
     op->space = access->space;
     op->flags = access->flags;
@@ -51,6 +51,6 @@ void dec_race_access(struct decoder *d, const struct mg_form *form, const struct
 void dec_race_fence(struct decoder *d, const struct mg_form *form)
 {
     if (!dec_checks(d) || mg_form_has(form, MG_MOD_proxy) || mg_form_has(form, MG_MOD_mbarrier_init)) return;
-    struct emu_op *op = emit(d, emu_race_fence);
+    struct emu_op *op = emit(d, EMU_OP_race_fence);
     op->sub = is_narrow(form) ? EMU_RACE_NARROW : 0;
 }

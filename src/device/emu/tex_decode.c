@@ -70,7 +70,7 @@ static void run_surface(struct emu_frame *f, const struct emu_op *op, const stru
               at[0], at[1], at[2], at[3], t->level[0].width, t->level[0].height, t->level[0].depth);
 }
 
-static void run(const struct emu_alu *o, char *regs, uint32_t mask)
+void emu_texture(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     const struct emu_op *op = (const struct emu_op *)(const void *)o;
     const struct emu_tex *x = op->ext;
@@ -87,7 +87,7 @@ static void run(const struct emu_alu *o, char *regs, uint32_t mask)
 }
 
 /* The handle that a reference of the module is bound to: its variable holds it. */
-static void load_handle(const struct emu_alu *o, char *regs, uint32_t mask)
+void emu_texture_handle(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     const struct emu_op *op = (const struct emu_op *)(const void *)o;
     uint64_t handle = *(const volatile uint64_t *)(uintptr_t)op->off;
@@ -105,7 +105,7 @@ uint32_t dec_reference(struct decoder *d, mg_id var)
     if (v->type == MG_TYPE_samplerref) dec_refuse(d, "%s: samplers of their own (.texmode_independent) are not supported", mg_name(d->m, v->name));
     if (!d->mod->globals[var].address) dec_refuse(d, "%s is declared extern and defined nowhere", mg_name(d->m, v->name));
     uint32_t at = dec_slot(d, EMU_D);
-    struct emu_op *op = dec_emit(d, load_handle);
+    struct emu_op *op = dec_emit(d, EMU_OP_texture_handle);
     op->a.d = at;
     op->off = (int64_t)d->mod->globals[var].address;
     return at;
@@ -165,7 +165,7 @@ static void vector(struct decoder *d, const struct mg_opnd *o, uint32_t dims, en
 
 static struct emu_op *emit(struct decoder *d, const struct emu_tex *x, enum what what)
 {
-    struct emu_op *op = dec_emit_inst(d, run, EMU_CTL_NONE);
+    struct emu_op *op = dec_emit_inst(d, EMU_OP_texture, EMU_CTL_NONE);
     op->ext = mg_arena_copy(&d->code->arena, x, sizeof *x);
     op->sub = (uint8_t)what;
     return op;

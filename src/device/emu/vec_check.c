@@ -203,7 +203,7 @@ INLINE uint32_t offsets(const struct emu_op *op, struct emu_frame *f, const char
     return in;
 }
 
-static void access(const struct emu_alu *o, char *regs, uint32_t mask)
+void NAME(emu_check_access)(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     const struct emu_op *op = (const struct emu_op *)(const void *)o;
     struct emu_frame *f = EMU_FRAME(regs);
@@ -256,5 +256,3 @@ static void access(const struct emu_alu *o, char *regs, uint32_t mask)
     if (rest && cells == 1) rest = writes ? write_lanes(op, f, cw, at, rest) : read_lanes(k, cw, at, rest, op->site);
     if (rest) emu_check_lanes_touch(op, f, at, rest);
 }
-
-const emu_alu_fn NAME(emu_check_access) = access;

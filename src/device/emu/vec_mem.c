@@ -309,24 +309,29 @@ static void st_local_B128Q(const struct emu_alu *o, char *regs, uint32_t mask) {
 #define vst_shared_B128Q st_shared_B128Q
 #define vst_local_B128Q st_local_B128Q
 
-/* Generic addresses are host addresses, so global and generic accesses differ only in what the
- * check accepts (op->space). ORDER: enum emu_where without GENERIC. */
-#define LD_ROW(E, ...) [EMU_E_##E] = {{ld_global_##E, vld_global_##E}, {ld_shared_##E, vld_shared_##E}, {ld_local_##E, vld_local_##E}, {ld_param_##E, ld_param_##E}},
-#define ST_ROW(E, ...) [EMU_E_##E] = {{st_global_##E, vst_global_##E}, {st_shared_##E, vst_shared_##E}, {st_local_##E, vst_local_##E}, {NULL, NULL}},
-static const emu_alu_fn loads[EMU_E_COUNT][4][2] = {ELEMS(LD_ROW) LD_ROW(B128Q)};
-static const emu_alu_fn stores[EMU_E_COUNT][4][2] = {ELEMS(ST_ROW) ST_ROW(B128Q)};
-
-static unsigned row(enum emu_where w)
-{
-    return w == EMU_AT_SHARED ? 1 : w == EMU_AT_LOCAL ? 2 : w == EMU_AT_PARAM ? 3 : 0;
-}
-static emu_alu_fn find_load(enum emu_where w, enum emu_elem e, bool vec) { return loads[e][row(w)][vec]; }
-static emu_alu_fn find_store(enum emu_where w, enum emu_elem e, bool vec) { return stores[e][row(w)][vec]; }
+/* Generic addresses are host addresses, so global and generic accesses differ only in what the check
+ * accepts (op->space). By element, and by whether there are several. */
+#define ROW(E, one, several) [EMU_E_##E] = {one##_##E, several##_##E},
+#define LD_GLOBAL(E, ...) ROW(E, ld_global, vld_global)
+#define LD_SHARED(E, ...) ROW(E, ld_shared, vld_shared)
+#define LD_LOCAL(E, ...) ROW(E, ld_local, vld_local)
+#define LD_PARAM(E, ...) ROW(E, ld_param, ld_param)
+#define ST_GLOBAL(E, ...) ROW(E, st_global, vst_global)
+#define ST_SHARED(E, ...) ROW(E, st_shared, vst_shared)
+#define ST_LOCAL(E, ...) ROW(E, st_local, vst_local)
+#define TABLE(name, EACH) const emu_alu_fn NAME(name)[EMU_E_COUNT][2] = {ELEMS(EACH) EACH(B128Q)};
+TABLE(emu_load_global, LD_GLOBAL)
+TABLE(emu_load_shared, LD_SHARED)
+TABLE(emu_load_local, LD_LOCAL)
+TABLE(emu_load_param, LD_PARAM)
+TABLE(emu_store_global, ST_GLOBAL)
+TABLE(emu_store_shared, ST_SHARED)
+TABLE(emu_store_local, ST_LOCAL)
 
 /* red.add of integers: lanes that all name one address of global memory are summed and added once
  * (counters of probes leave that way); everything else is atom.c's. */
 #define RED_ADD(name, T, REG)                                                                    \
-    static void name(const struct emu_alu *o, char *regs, uint32_t mask)                         \
+    void NAME(emu_##name)(const struct emu_alu *o, char *regs, uint32_t mask)                    \
     {                                                                                            \
         const struct emu_op *op = OP(o);                                                         \
         const struct emu_range *r = &EMU_FRAME(regs)->wk->ranges[op->cache];                     \
@@ -351,7 +356,7 @@ RED_ADD(red_add_d, uint64_t, uint64_t)
 
 /* Lanes count one in s[0] (0: there is none); the lowest of them sets its bit in d and, where there
  * is a counter (d2), adds one to it. */
-static void leader(const struct emu_alu *o, char *regs, uint32_t mask)
+void NAME(emu_leader)(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     if (o->s[0]) {
         uint64_t *c = D(o->s[0]);
@@ -362,7 +367,7 @@ static void leader(const struct emu_alu *o, char *regs, uint32_t mask)
     if (o->d2) D(o->d2)[emu_first(mask)]++;
 }
 
-static void clear_run(const struct emu_alu *o, char *regs, uint32_t mask)
+void NAME(emu_clear_run)(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     uint64_t *d = D(o->d);
     if (mask == UINT32_MAX) memset(d, 0, (size_t)o->imm * 256);
@@ -372,7 +377,7 @@ static void clear_run(const struct emu_alu *o, char *regs, uint32_t mask)
 
 /* A run of red.add.u64 from one base register: when all lanes have one base and all counters lie in
  * one allocation each is summed and added once, otherwise one by one as emu_red_add does. */
-static void red_run(const struct emu_alu *o, char *regs, uint32_t mask)
+void NAME(emu_red_run)(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     const struct emu_op *op = OP(o);
     struct emu_frame *f = EMU_FRAME(regs);
@@ -403,17 +408,17 @@ static void red_run(const struct emu_alu *o, char *regs, uint32_t mask)
 
 /* ---- helpers -------------------------------------------------------------------------------- */
 
-static void guarded(const struct emu_alu *o, char *regs, uint32_t mask)
+void NAME(emu_guarded)(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     const struct emu_op *op = OP(o);
     mask &= *W(op->guard) ^ op->guard_flip;
     if (mask) op->real(o, regs, mask);
 }
-static void not_p(const struct emu_alu *o, char *regs, uint32_t mask) { *W(o->d) = (*W(o->d) & ~mask) | (~*W(o->s[0]) & mask); }
-static void mov_p(const struct emu_alu *o, char *regs, uint32_t mask) { *W(o->d) = (*W(o->d) & ~mask) | (*W(o->s[0]) & mask); }
+void NAME(emu_not_p)(const struct emu_alu *o, char *regs, uint32_t mask) { *W(o->d) = (*W(o->d) & ~mask) | (~*W(o->s[0]) & mask); }
+void NAME(emu_mov_p)(const struct emu_alu *o, char *regs, uint32_t mask) { *W(o->d) = (*W(o->d) & ~mask) | (*W(o->s[0]) & mask); }
 
 #define LANEWISE(name, DT, ST, expr)                                                             \
-    static void name(const struct emu_alu *o, char *regs, uint32_t mask)                         \
+    void NAME(emu_##name)(const struct emu_alu *o, char *regs, uint32_t mask)                    \
     {                                                                                            \
         DT *d = (DT *)(regs + o->d);                                                             \
         const ST *s = (const ST *)(regs + o->s[0]);                                              \
@@ -428,9 +433,8 @@ LANEWISE(sext_wd, uint64_t, int32_t, (int64_t)s[i])
 LANEWISE(sext8_w, uint32_t, uint32_t, (int32_t)(int8_t)s[i])
 LANEWISE(sext16_w, uint32_t, uint32_t, (int32_t)(int16_t)s[i])
 LANEWISE(sext8_h, uint32_t, uint32_t, (uint16_t)(int8_t)s[i])
-LANEWISE(add_d, uint64_t, uint64_t, s[i] + (uint64_t)OP(o)->off)
 
-static void mov_q(const struct emu_alu *o, char *regs, uint32_t mask)
+void NAME(emu_mov_q)(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     struct quad *d = (struct quad *)(regs + o->d);
     const struct quad *s = (const struct quad *)(regs + o->s[0]);
@@ -439,7 +443,7 @@ static void mov_q(const struct emu_alu *o, char *regs, uint32_t mask)
 
 /* mov.bN d, {a, b, ...} and its inverse; op->bytes: of one element, op->vec: elements, a.imm: enum
  * emu_class of the whole. Elements may be sinks (offset 0 in slots). */
-static void pack(const struct emu_alu *o, char *regs, uint32_t mask)
+void NAME(emu_pack)(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     const struct emu_op *op = OP(o);
     if (op->bytes == 4 && op->vec == 2) {
@@ -461,7 +465,7 @@ static void pack(const struct emu_alu *o, char *regs, uint32_t mask)
         else W(o->d)[i] = (uint32_t)v[0];
     }
 }
-static void unpack(const struct emu_alu *o, char *regs, uint32_t mask)
+void NAME(emu_unpack)(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     const struct emu_op *op = OP(o);
     if (op->bytes == 4 && op->vec == 2 && mask == UINT32_MAX && op->slots[0] != 0 && op->slots[1] != 0) {
@@ -486,10 +490,3 @@ static void unpack(const struct emu_alu *o, char *regs, uint32_t mask)
         }
     }
 }
-
-const struct emu_vec_ops NAME(emu_vec) = {
-    .red_add_w = red_add_w, .red_add_d = red_add_d, .leader = leader, .clear_run = clear_run, .red_run = red_run,
-    .load = find_load, .store = find_store, .guarded = guarded,
-    .not_p = not_p, .lo_dw = lo_dw, .zext_wd = zext_wd, .sext_wd = sext_wd, .sext8_w = sext8_w, .sext16_w = sext16_w, .sext8_h = sext8_h,
-    .mov_p = mov_p, .mov_w = mov_w, .mov_d = mov_d, .mov_q = mov_q, .pack_wd = pack, .unpack_dw = unpack, .add_d = add_d,
-};

@@ -195,26 +195,26 @@ void emu_sync_exec(const struct emu_part *parts, uint32_t n, uint32_t lanes)
 
 /* ---- without .sync: among the lanes that are here ---------------------------------------------- */
 
-static void here(const struct emu_alu *o, char *regs, uint32_t mask)
+void emu_warp_here(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     struct emu_part part = {(const struct emu_op *)(const void *)o, regs, mask};
     emu_sync_exec(&part, 1, mask);
 }
 
-static void activemask(const struct emu_alu *o, char *regs, uint32_t mask)
+void emu_activemask(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     uint32_t *d = (uint32_t *)(regs + o->d);
     for (int i = 0; i < EMU_LANES; i++) d[i] = mask >> i & 1 ? mask : d[i];
 }
 
-/* Fills op->sub, mode, type for a warp operation; the result is its handler when it is straight,
- * NULL when it is a .sync form (op->ctl says so) or none at all. */
-emu_alu_fn emu_warpop_find(const struct mg_form *f, struct emu_op *op)
+/* Fills op->sub, mode, type for a warp operation; the result is its opcode when it is straight, none
+ * when it is a .sync form (op->ctl says so) or none at all. */
+enum emu_opcode emu_warpop_find(const struct mg_form *f, struct emu_op *op)
 {
     bool sync = mg_form_has(f, MG_MOD_sync);
     op->type = f->n_types ? f->types[0] : MG_TYPE_none;
     switch ((enum mg_op)f->op) {
-    case MG_OP_activemask: return activemask;
+    case MG_OP_activemask: return EMU_OP_activemask;
     case MG_OP_shfl:
         op->sub = EMU_SYNC_SHFL;
         op->mode = mg_form_has(f, MG_MOD_up) ? SHFL_UP : mg_form_has(f, MG_MOD_down) ? SHFL_DOWN : mg_form_has(f, MG_MOD_bfly) ? SHFL_BFLY : SHFL_IDX;
@@ -234,8 +234,8 @@ emu_alu_fn emu_warpop_find(const struct mg_form *f, struct emu_op *op)
         break;
     case MG_OP_elect: op->sub = EMU_SYNC_ELECT; break;
     case MG_OP_bar: op->sub = EMU_SYNC_WARP; break;
-    default: return NULL;
+    default: return EMU_OP_none;
     }
     if (sync) op->ctl = EMU_CTL_SYNC;
-    return sync ? NULL : here;
+    return sync ? EMU_OP_none : EMU_OP_warp_here;
 }

@@ -1,4 +1,4 @@
-/* Arithmetic: the operations that lower.c names as in line, with the emulator's bits (vec_alu_*.c).
+/* Arithmetic: code for the rows of arithmetic.def, with the emulator's bits (vec_alu_*.c).
  * The same code makes scalars for linear registers and vectors for the others. */
 #include "device/cpu/plugin/emit.h"
 
@@ -57,7 +57,7 @@ static val product_wide(struct work *w)
     return LLVMBuildMul(B, x, y, "");
 }
 
-static val shift(struct work *w)
+static val code_shift(struct work *w)
 {
     struct emit *e = w->e;
     unsigned n = bits_of(w->in->t[0]);
@@ -89,7 +89,10 @@ static val field(struct work *w, bool insert)
     return is_signed(w->in->t[0]) ? LLVMBuildAShr(B, top, lit(w, c, all - n), "") : LLVMBuildLShr(B, top, lit(w, c, all - n), "");
 }
 
-static val count_bits(struct work *w)
+static val code_bfe(struct work *w) { return field(w, false); }
+static val code_bfi(struct work *w) { return field(w, true); }
+
+static val code_count_bits(struct work *w)
 {
     struct emit *e = w->e;
     bool wide = bits_of(w->in->t[0]) == 64;
@@ -134,7 +137,7 @@ static val min_max(struct work *w, val x, val y, bool max)
     return emit_canon(e, r);
 }
 
-static val arithmetic(struct work *w)
+static val code_float(struct work *w)
 {
     struct emit *e = w->e;
     bool wide = w->in->t[0] == MG_TYPE_f64;
@@ -203,7 +206,7 @@ static val combine(struct work *w, val m, val c)
     }
 }
 
-static val compare(struct work *w)
+static val code_compare(struct work *w)
 {
     struct emit *e = w->e;
     static const LLVMRealPredicate reals[] = {0, LLVMRealOEQ, LLVMRealONE, LLVMRealOLT, LLVMRealOLE, LLVMRealOGT, LLVMRealOGE,
@@ -231,7 +234,7 @@ static val f32_to_int(struct work *w, bool sign)
     return LLVMBuildSelect(B, ordered(w, x), r, lit(w, EMU_W, 0), "");
 }
 
-static val convert(struct work *w)
+static val code_convert(struct work *w)
 {
     struct emit *e = w->e;
     unsigned d = w->in->t[0], s = w->in->t[1];
@@ -268,44 +271,55 @@ static val convert(struct work *w)
 
 /* ---- the operations ------------------------------------------------------------------------------------- */
 
-static val compute(struct work *w)
+static bool real(const struct work *w) { return is_float(w->in->t[0]); }
+
+static val code_add(struct work *w) { return real(w) ? code_float(w) : LLVMBuildAdd(w->e->b, w->x[0], w->x[1], ""); }
+static val code_sub(struct work *w) { return real(w) ? code_float(w) : LLVMBuildSub(w->e->b, w->x[0], w->x[1], ""); }
+static val code_not(struct work *w) { return LLVMBuildNot(w->e->b, w->x[0], ""); }
+static val code_and(struct work *w) { return LLVMBuildAnd(w->e->b, w->x[0], w->x[1], ""); }
+static val code_or(struct work *w) { return LLVMBuildOr(w->e->b, w->x[0], w->x[1], ""); }
+static val code_xor(struct work *w) { return LLVMBuildXor(w->e->b, w->x[0], w->x[1], ""); }
+static val code_neg(struct work *w) { return real(w) ? code_float(w) : LLVMBuildNeg(w->e->b, w->x[0], ""); }
+static val code_mov(struct work *w) { return w->x[0]; }
+static val code_selp(struct work *w) { return LLVMBuildSelect(w->e->b, w->x[2], w->x[0], w->x[1], ""); }
+
+static val code_mul(struct work *w)
 {
     struct emit *e = w->e;
-    const struct cpu_inst *in = w->in;
-    unsigned t = in->t[0];
-    val x = w->x[0], y = w->x[1], z = w->x[2];
-    if (in->op == MG_OP_setp) return compare(w);
-    if (in->op == MG_OP_cvt) return convert(w);
-    if (in->op == MG_OP_mov) return x;
-    if (in->op == MG_OP_selp) return LLVMBuildSelect(B, z, x, y, "");
-    if (is_float(t)) return arithmetic(w);
-    switch (in->op) {
-    case MG_OP_add: return LLVMBuildAdd(B, x, y, "");
-    case MG_OP_sub: return LLVMBuildSub(B, x, y, "");
-    case MG_OP_mul:
-        if (in->key == K_WIDE) return product_wide(w);
-        if (in->key == K_HI) return LLVMBuildTrunc(B, LLVMBuildLShr(B, product_wide(w), lit(w, EMU_D, 32), ""), type(w, EMU_W), "");
-        return LLVMBuildMul(B, x, y, "");
-    case MG_OP_mad:
-        if (in->key == K_WIDE) return LLVMBuildAdd(B, product_wide(w), z, "");
-        return LLVMBuildAdd(B, LLVMBuildMul(B, x, y, ""), z, "");
-    case MG_OP_min: return LLVMBuildSelect(B, LLVMBuildICmp(B, is_signed(t) ? LLVMIntSLT : LLVMIntULT, x, y, ""), x, y, "");
-    case MG_OP_max: return LLVMBuildSelect(B, LLVMBuildICmp(B, is_signed(t) ? LLVMIntSGT : LLVMIntUGT, x, y, ""), x, y, "");
-    case MG_OP_neg: return LLVMBuildNeg(B, x, "");
-    case MG_OP_abs: {
-        enum emu_class c = bits_of(t) == 64 ? EMU_D : EMU_W;
-        return LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntSLT, x, lit(w, c, 0), ""), LLVMBuildNeg(B, x, ""), x, "");
-    }
-    case MG_OP_not: return LLVMBuildNot(B, x, "");
-    case MG_OP_and: return LLVMBuildAnd(B, x, y, "");
-    case MG_OP_or: return LLVMBuildOr(B, x, y, "");
-    case MG_OP_xor: return LLVMBuildXor(B, x, y, "");
-    case MG_OP_shl: case MG_OP_shr: return shift(w);
-    case MG_OP_popc: case MG_OP_clz: case MG_OP_brev: return count_bits(w);
-    case MG_OP_bfe: case MG_OP_bfi: return field(w, in->op == MG_OP_bfi);
-    default: return NULL;
-    }
+    if (real(w)) return code_float(w);
+    if (w->in->key == K_WIDE) return product_wide(w);
+    if (w->in->key == K_HI) return LLVMBuildTrunc(B, LLVMBuildLShr(B, product_wide(w), lit(w, EMU_D, 32), ""), type(w, EMU_W), "");
+    return LLVMBuildMul(B, w->x[0], w->x[1], "");
 }
+
+static val code_mad(struct work *w)
+{
+    struct emit *e = w->e;
+    if (real(w)) return code_float(w);
+    return LLVMBuildAdd(B, w->in->key == K_WIDE ? product_wide(w) : LLVMBuildMul(B, w->x[0], w->x[1], ""), w->x[2], "");
+}
+
+static val smaller_or_greater(struct work *w, LLVMIntPredicate of_signed, LLVMIntPredicate of_unsigned)
+{
+    struct emit *e = w->e;
+    val first = LLVMBuildICmp(B, is_signed(w->in->t[0]) ? of_signed : of_unsigned, w->x[0], w->x[1], "");
+    return LLVMBuildSelect(B, first, w->x[0], w->x[1], "");
+}
+static val code_min(struct work *w) { return real(w) ? code_float(w) : smaller_or_greater(w, LLVMIntSLT, LLVMIntULT); }
+static val code_max(struct work *w) { return real(w) ? code_float(w) : smaller_or_greater(w, LLVMIntSGT, LLVMIntUGT); }
+
+static val code_abs(struct work *w)
+{
+    struct emit *e = w->e;
+    enum emu_class c = bits_of(w->in->t[0]) == 64 ? EMU_D : EMU_W;
+    if (real(w)) return code_float(w);
+    return LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntSLT, w->x[0], lit(w, c, 0), ""), LLVMBuildNeg(B, w->x[0], ""), w->x[0], "");
+}
+
+static val (*const codes[MG_OP_COUNT])(struct work *) = {
+#define ARITH(opcode, forms, code) [MG_OP_##opcode] = code_##code,
+#include "device/cpu/arithmetic.def"
+};
 
 /* Do operand bits count as floats only, so that NaNs need not be canonical? */
 static bool reads_raw(const struct cpu_inst *in, unsigned k)
@@ -325,7 +339,7 @@ static val run(struct emit *e, const struct cpu_inst *in, bool vec, int half, bo
         bool raw = reads_raw(in, k) || (move && e->f->regs[dest - 1].lazy);
         w.x[k] = vec ? emit_vec(e, in->s[k], raw) : emit_scalar(e, in->s[k], half, raw);
     }
-    val v = compute(&w);
+    val v = codes[in->op](&w);
     bool arithmetic32 = in->t[0] == MG_TYPE_f32 && in->op != MG_OP_setp && in->op != MG_OP_cvt && !move && in->op != MG_OP_selp;
     if (arithmetic32 && !e->f->regs[dest - 1].lazy && !(in->key & K_SAT)) v = emit_canon(e, v);
     return v;
