@@ -41,7 +41,8 @@ TOOLS := tool $(patsubst src/%/,%,$(wildcard src/tool/*/))
 ROOMS := insert count patch view record $(TOOLS)
 CORE := base abi isa ir ptx image analysis pass trace span $(ROOMS) probe store
 CORE_OBJS := $(call objs,$(CORE))
-CLI_OBJS := $(call objs,report cli) $(B)/obj/inject/config.o $(B)/obj/inject/choice.o
+REPORT := report report/advice
+CLI_OBJS := $(call objs,$(REPORT) cli) $(B)/obj/inject/config.o $(B)/obj/inject/choice.o
 # Lane loops of the emulator are built once per vector ISA and chosen at run time.
 VEC_SRCS := $(wildcard src/device/emu/vec_*.c)
 VEC_ISAS := base avx2 avx512
@@ -201,7 +202,7 @@ UNIT_OBJS := $(patsubst tests/unit/%.c,$(B)/obj/tests/%.o,$(wildcard tests/unit/
 $(B)/obj/tests/%.o: tests/unit/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) -MMD -MP -c $< -o $@
-$(B)/bin/test-unit: $(UNIT_OBJS) $(CORE_OBJS) $(B)/obj/tau/nest.o $(B)/obj/tau/profile_file.o $(DEVICE_OBJS) $(call objs,driver report) $(B)/obj/cli/opt.o $(B)/obj/inject/choice.o $(B)/obj/inject/nvidia/nv_clock.o | $(EMU_GPU)
+$(B)/bin/test-unit: $(UNIT_OBJS) $(CORE_OBJS) $(B)/obj/tau/nest.o $(B)/obj/tau/profile_file.o $(DEVICE_OBJS) $(call objs,driver $(REPORT)) $(B)/obj/cli/opt.o $(B)/obj/inject/choice.o $(B)/obj/inject/nvidia/nv_clock.o | $(EMU_GPU)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 unit: $(B)/bin/test-unit ## run the unit tests
@@ -270,11 +271,11 @@ torture: all examples $(EMU_GPU) ## mutants, damaged profiles, kills, thread sto
 # ---- fuzzing: tests/fuzz/fuzz_<target>.c with a seed corpus; replayed without libFuzzer by make check -----
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SECONDS ?= 60
-$(B)/bin/replay-%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(CORE_OBJS) $(call objs,report) $(B)/obj/tau/profile_file.o $(B)/obj/device/cpu/object.o
+$(B)/bin/replay-%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(CORE_OBJS) $(call objs,$(REPORT)) $(B)/obj/tau/profile_file.o $(B)/obj/device/cpu/object.o
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-missing-prototypes $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 fuzz: $(FUZZ:%=fuzz-%) ## fuzz every parser of bytes for FUZZ_SECONDS each (60)
-build/fuzz/bin/%: tests/fuzz/fuzz_%.c $(wildcard $(addsuffix /*.c,$(addprefix src/,$(CORE) report))) src/device/cpu/object.c src/tau/profile_file.c | $(B)/gen/margay-stamp.h $(B)/gen/page_text.h
+build/fuzz/bin/%: tests/fuzz/fuzz_%.c $(wildcard $(addsuffix /*.c,$(addprefix src/,$(CORE) $(REPORT)))) src/device/cpu/object.c src/tau/profile_file.c | $(B)/gen/margay-stamp.h $(B)/gen/page_text.h
 	@scripts/deps fuzz
 	@mkdir -p $(@D)
 	clang $(CPPFLAGS) -std=c17 -g -O1 -w -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -DMG_DEBUG -DMG_ASAN -DMG_SANITIZER='"asan"' $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@

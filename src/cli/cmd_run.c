@@ -80,6 +80,7 @@ static int check_tools(struct run *r)
 {
     bool native;
     r->verify = r->verify || r->repeat; /* --repeat is --verify and more */
+    mg_run_expand(&r->tools);
     int status = mg_run_expr(&page, r->probe, &r->one_liners, &r->tools);
     if (!status)
         status = mg_run_tools(&page, &r->tools, r->witness ? "none" : "blocks", &native, &r->config.tools);

@@ -10,6 +10,7 @@
 #include "cli/probe_compile.h"
 #include "cli/run_tools.h"
 #include "probe/expr.h"
+#include "report/advice/advice.h"
 #include "tool/spec.h"
 
 #define USAGE 120
@@ -71,6 +72,22 @@ static bool is_twice(char *const *names, uint32_t n)
     for (uint32_t i = 0; i + 1 < n; i++)
         if (!strcmp(names[i], names[n - 1])) return true;
     return false;
+}
+
+void mg_run_expand(struct mg_opt_list *tools)
+{
+    struct mg_opt_list to = {mg_xcalloc(tools->n + MG_ADVICE_MOST_TOOLS + 1, sizeof *to.at), 0};
+    bool advised = false;
+    for (uint32_t i = 0; i < tools->n; i++) {
+        const char *specs[MG_ADVICE_MOST_TOOLS];
+        bool advise = !strcmp(tools->at[i], "advise") && !advised;
+        uint32_t n = advise ? mg_advice_tools(specs) : 0;
+        for (uint32_t k = 0; k < n; k++) to.at[to.n++] = specs[k];
+        if (!advise) to.at[to.n++] = tools->at[i];
+        advised = advised || advise;
+    }
+    free(tools->at);
+    *tools = to;
 }
 
 int mg_run_tools(const struct mg_opt_page *page, const struct mg_opt_list *given, const char *otherwise, bool *native, char **out)

@@ -16,4 +16,8 @@ enum mg_err mg_run_weights(char **args, struct mg_diag *d) MG_MUST_CHECK;
 /* Puts the tool expr with these one-liners and a probe in C (NULL: none) behind the tools. 0, or an exit status after messages. */
 int mg_run_expr(const struct mg_opt_page *page, const char *probe, const struct mg_opt_list *one_liners, struct mg_opt_list *tools);
 
+
+/* Puts the tools of the rules in the place of `-t advise` (report/advice). */
+void mg_run_expand(struct mg_opt_list *tools);
+
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/advice/advice.h"
 #include "report/priv.h"
 #include "store/sample.h"
 
@@ -388,6 +389,17 @@ static void write_kernel(struct mg_json *j, const struct mg_profile *p, const st
     mg_kernel_sums_release(&s);
 }
 
+static void write_findings(struct mg_json *j, const struct mg_profile *p, const struct mg_report_opts *o)
+{
+    struct mg_facts facts;
+    struct mg_findings list;
+    mg_facts_init(&facts, p, o);
+    mg_findings_init(&list, &facts);
+    mg_write_findings(&list, j);
+    mg_findings_release(&list);
+    mg_facts_release(&facts);
+}
+
 void mg_write_report(struct mg_json *j, const struct mg_profile *p, const struct mg_report_opts *o, unsigned parts)
 {
     const char *const *argv;
@@ -407,6 +419,7 @@ void mg_write_report(struct mg_json *j, const struct mg_profile *p, const struct
     for (uint32_t i = 0; i < p->n_kernels; i++)
         if (mg_report_shows(o, &p->kernels[i])) write_kernel(j, p, &p->kernels[i]);
     mg_json_end(j, ']');
+    write_findings(j, p, o);
     if (parts & MG_PART_TOOLS) mg_report_tools_json(j, p, o);
     mg_json_end(j, '}');
 }

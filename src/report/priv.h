@@ -34,6 +34,9 @@ void mg_format_value(struct mg_buf *out, const struct mg_table_value *v, enum mg
 void mg_add_table_csv(const struct mg_one_table *t, struct mg_buf *out);
 void mg_add_csv_text(struct mg_buf *out, const char *s);
 
+/* At most so many bytes of a name: without parameters, then without template arguments, then its last part (name.c). */
+void mg_add_name(struct mg_buf *out, const char *name, uint32_t width);
+
 /* ---- words (words.c) ------------------------------------------------------------------------------ */
 void mg_add_grouped(struct mg_buf *out, uint64_t v);      /* 1,234,567 */
 void mg_add_right(struct mg_buf *out, const char *text, uint32_t width);

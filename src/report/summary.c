@@ -1,9 +1,12 @@
 /* What `margay run` says when the program has ended: at most one screen, the coverage line last. */
+#include "report/advice/advice.h"
 #include "report/priv.h"
 
 #define SUMMARY_KERNELS 8
 #define SUMMARY_REASONS 6
 #define SUMMARY_TIMING 3
+#define SUMMARY_FINDINGS 3
+#define MOST_TABLES 4    /* of more tools the findings alone are shown */
 #define SUMMARY_LINES 20 /* of tables of tools, two of each being its title and its heading */
 
 /* Kernels whose counts may be others in the next run. */
@@ -19,6 +22,18 @@ static void add_timing(const struct mg_hot_kernel *hot, uint32_t n, struct mg_bu
     }
     if (told > SUMMARY_TIMING) mg_buf_printf(out, " and of %u more kernels", told - SUMMARY_TIMING);
     if (told) mg_buf_addc(out, '\n');
+}
+
+/* The first findings, where tools were asked that find some. */
+static void add_findings(const struct mg_profile *p, struct mg_buf *out)
+{
+    struct mg_facts facts;
+    struct mg_findings list;
+    mg_facts_init(&facts, p, NULL);
+    mg_findings_init(&list, &facts);
+    mg_add_findings(&list, 120, SUMMARY_FINDINGS, out);
+    mg_findings_release(&list);
+    mg_facts_release(&facts);
 }
 
 void mg_report_summary(const struct mg_profile *p, struct mg_buf *out)
@@ -40,7 +55,8 @@ void mg_report_summary(const struct mg_profile *p, struct mg_buf *out)
     if (n > SUMMARY_KERNELS) mg_buf_printf(out, "  and %u more kernels\n", n - SUMMARY_KERNELS);
     add_timing(hot, n, out);
     uint32_t lines = SUMMARY_LINES / MG_MAX(p->n_uses, 1u), rows = lines > 4 ? MG_MIN(lines - 4, 8u) : 1;
-    mg_add_tools(p, &(struct mg_report_opts){.size = sizeof(struct mg_report_opts)}, rows, true, out);
+    if (p->n_uses <= MOST_TABLES) mg_add_tools(p, &(struct mg_report_opts){.size = sizeof(struct mg_report_opts)}, rows, true, out);
+    add_findings(p, out);
     if (!p->n_processes && !p->n_empty) mg_buf_adds(out, "no CUDA call was seen\n");
     mg_add_coverage(p, out, SUMMARY_REASONS);
     mg_hot_release(hot, n);

@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "isa/isa.h"
+#include "report/advice/advice.h"
 #include "report/priv.h"
 #include "store/sample.h"
 
 #define TOP_KERNELS 10
 #define TOP_DETAILS 3
+#define TOP_FINDINGS 10
 #define TOP_ROWS 8
 #define CHECKED_ROWS 20
 #define BAR_WIDTH 24
@@ -318,6 +320,18 @@ static void write_launches(struct view *v)
     mg_buf_release(&cell);
 }
 
+static void write_findings(struct view *v)
+{
+    struct mg_facts facts;
+    struct mg_findings list;
+    mg_facts_init(&facts, v->p, v->o);
+    mg_findings_init(&list, &facts);
+    if (list.n) mg_buf_addc(v->out, '\n');
+    mg_add_findings(&list, v->columns, v->o->top ? v->o->top : TOP_FINDINGS, v->out);
+    mg_findings_release(&list);
+    mg_facts_release(&facts);
+}
+
 /* ---- all ---------------------------------------------------------------------------------------------------- */
 
 void mg_report_text(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out)
@@ -334,6 +348,7 @@ void mg_report_text(const struct mg_profile *p, const struct mg_report_opts *o, 
     for (uint32_t i = 0; i < n; i++) total += (double)hot[i].s.thread_insts;
     write_title(&v);
     if (n && !v.o->tool) write_kernels(&v, hot, n, total);
+    if (!v.o->tool) write_findings(&v);
     for (uint32_t i = 0; i < n && i < details && !v.o->tool; i++) write_kernel(&v, &hot[i]);
     mg_add_tools(p, v.o, v.o->top ? v.o->top : v.o->tool ? 0 : CHECKED_ROWS, false, out);
     mg_add_checked(p, v.columns, v.o->top ? v.o->top : CHECKED_ROWS, out);

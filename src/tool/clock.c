@@ -11,6 +11,7 @@
  * multiprocessor). Beginnings are stored as complements: cells merge by maximum. Kept launch by launch. */
 #include <stdlib.h>
 
+#include "patch/cta_slot.h"
 #include "tool/tool.h"
 #include "view/chart.h"
 #include "view/kit.h"
@@ -37,17 +38,10 @@ static struct cells cells_of(const struct conf *c)
                           .cta_sm = (n_ends + 2) * n_sms + 2 * s, .n = (n_ends + 2) * n_sms + 3 * s, .slots = s};
 }
 
-static uint32_t shift_of(const struct conf *c, const struct mg_tool_launch *l)
-{
-    uint64_t ctas = (uint64_t)l->shape.grid[0] * l->shape.grid[1] * l->shape.grid[2];
-    uint32_t shift = 0;
-    while (ctas >> shift > c->slots || (ctas >> shift == c->slots && ctas & (((uint64_t)1 << shift) - 1))) shift++;
-    return shift;
-}
-
 static void clock_initialize(const void *conf, const struct mg_tool_launch *l, uint64_t *w)
 {
-    w[word_mask] = ((uint64_t)1 << shift_of(conf, l)) - 1;
+    const struct conf *c = conf;
+    w[word_mask] = ((uint64_t)1 << mg_cta_slot_shift(l->shape.grid, c->slots)) - 1;
 }
 
 /* ---- instrument ----------------------------------------------------------------------------------------
@@ -89,32 +83,6 @@ static mg_id is_first_thread(struct mg_code_at *at)
     return p;
 }
 
-/* row = ctaid.z * nctaid.y + ctaid.y, in 32 bits: grids are at most 65535 high and deep */
-static mg_id row_of(struct mg_code_at *at)
-{
-    mg_id z = sreg(at, MG_SREG_ctaid, 3);
-    MG_CODE(at, "mad.lo.u32", mg_o_reg(z), mg_o_reg(z), mg_o_reg(sreg(at, MG_SREG_nctaid, 2)), mg_o_reg(sreg(at, MG_SREG_ctaid, 2)));
-    return z;
-}
-
-/* Jumps to where it returns if this CTA has no slot. The mask is one of fewer than 32 bits. */
-static mg_id find_slot(struct mg_code_at *at, mg_id mask, mg_id *slot)
-{
-    mg_id row = row_of(at), low = mg_code_temp(at, MG_TYPE_b32), shift = mg_code_temp(at, MG_TYPE_b32), in = mg_code_temp(at, MG_TYPE_pred), cta = mg_code_temp(at, MG_TYPE_b64), x = mg_code_temp(at, MG_TYPE_b64);
-    *slot = mg_code_temp(at, MG_TYPE_b32);
-    MG_CODE(at, "mad.lo.u32", mg_o_reg(low), mg_o_reg(row), mg_o_reg(sreg(at, MG_SREG_nctaid, 1)), mg_o_reg(sreg(at, MG_SREG_ctaid, 1)));
-    MG_CODE(at, "and.b32", mg_o_reg(low), mg_o_reg(low), mg_o_reg(mask));
-    MG_CODE(at, "setp.eq.u32", mg_o_reg(in), mg_o_reg(low), mg_o_imm(0));
-    mg_id without = jump_unless(at, in);
-    MG_CODE(at, "mul.wide.u32", mg_o_reg(cta), mg_o_reg(row), mg_o_reg(sreg(at, MG_SREG_nctaid, 1)));
-    MG_CODE(at, "cvt.u64.u32", mg_o_reg(x), mg_o_reg(sreg(at, MG_SREG_ctaid, 1)));
-    MG_CODE(at, "add.u64", mg_o_reg(cta), mg_o_reg(cta), mg_o_reg(x));
-    MG_CODE(at, "popc.b32", mg_o_reg(shift), mg_o_reg(mask));
-    MG_CODE(at, "shr.u64", mg_o_reg(cta), mg_o_reg(cta), mg_o_reg(shift));
-    MG_CODE(at, "cvt.u32.u64", mg_o_reg(*slot), mg_o_reg(cta));
-    return without;
-}
-
 /* The first thread tells when its CTA began, and where, if it has a slot. */
 static void tell_begin(struct mg_code_at *at, const struct spots *s, mg_id mask, mg_id time, mg_id clock)
 {
@@ -122,7 +90,7 @@ static void tell_begin(struct mg_code_at *at, const struct spots *s, mg_id mask,
     mg_cell_update_at(at, s->first + s->c.begin, n_sms, sm, mg_o_reg(complement(at, time)), MG_ALONE);
     MG_CODE(at, "add.u32", mg_o_reg(one), mg_o_reg(sreg(at, MG_SREG_laneid, 0)), mg_o_imm(1)); /* of a constant the assembler makes a sum over the warp */
     mg_cell_update_at(at, s->first + s->c.ctas, n_sms, sm, mg_o_reg(one), MG_ALONE);
-    mg_id without = find_slot(at, mask, &slot);
+    mg_id without = mg_cta_slot_find(at, mask, &slot);
     MG_CODE(at, "add.u32", mg_o_reg(one), mg_o_reg(sm), mg_o_imm(1));
     mg_cell_update_at(at, s->first + s->c.cta_sm, s->c.slots, slot, mg_o_reg(one), MG_ALONE);
     mg_cell_update_at(at, s->first + s->c.cta_begin, s->c.slots, slot, mg_o_reg(complement(at, clock)), MG_ALONE);
@@ -163,7 +131,7 @@ static void at_exit(struct mg_code_at *at, void *user)
         mask = mg_code_temp(at, MG_TYPE_b32);
         MG_CODE(at, "cvt.u32.u64", mg_o_reg(mask), mg_o_reg(mg_value_word(at, word_mask)));
     }
-    mg_id without = find_slot(at, mask, &slot);
+    mg_id without = mg_cta_slot_find(at, mask, &slot);
     mg_cell_update_at(at, s->first + s->c.cta_end, s->c.slots, slot, mg_o_reg(mg_value_clock(at)), MG_ONCE);
     mg_code_place(at, without);
     if (!s->at_once) tell_begin(at, s, mask, s->time, s->clock);
@@ -250,7 +218,6 @@ static uint64_t end_of(const struct mg_result_launch *l, const struct cells *c, 
 static void add_launch(struct times *x, const struct mg_result_launch *l, const struct conf *conf)
 {
     struct cells c = cells_of(conf);
-    struct mg_tool_launch shape = {.shape = {.grid = {l->grid[0], l->grid[1], l->grid[2]}}};
     uint64_t begin = UINT64_MAX, end = 0;
     for (uint32_t i = 0; i < n_sms; i++) {
         if (!l->cells[c.ctas + i]) continue;
@@ -268,7 +235,7 @@ static void add_launch(struct times *x, const struct mg_result_launch *l, const 
         x->sm_ctas[i] += l->cells[c.ctas + i];
         x->ctas += l->cells[c.ctas + i];
     }
-    add_slots(x, l, &c, shift_of(conf, &shape));
+    add_slots(x, l, &c, mg_cta_slot_shift(l->grid, conf->slots));
 }
 
 static void times_init(struct times *x, const struct mg_result_kernel *k, const struct mg_tool_result *r, const struct conf *conf)

@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/loop.h"
 #include "analysis/space.h"
+#include "analysis/ssa.h"
 #include "tool/tool.h"
 #include "view/kit.h"
 
@@ -184,6 +186,40 @@ static void count_value(struct mg_patch *p, const struct mg_patch_inst *i, struc
     count_warp(p, at, v, bits, cell);
 }
 
+/* ---- addresses that a loop does not change ----------------------------------------------------------------- */
+
+enum { SAME_ADDRESS = 1 << 16 /* in a site's note */, MOST_STEPS = 8 };
+
+/* Is the value made outside of the loop, or of such values alone? */
+static bool is_fixed(struct mg_patch *p, uint32_t func_ix, uint32_t loop, uint32_t value, int steps)
+{
+    const struct mg_module *m = mg_patch_module(p);
+    const struct mg_ssa *s = mg_patch_ssa(p, func_ix);
+    const struct mg_ssa_value *v = &s->values[value];
+    mg_id reads[16];
+    if (!value || !steps) return false;
+    if (v->kind == MG_SSA_entry || !mg_loops_contains(mg_patch_loops(p, func_ix), loop, v->block)) return true;
+    if (v->kind != MG_SSA_def || m->nodes.at[v->node].guard) return false;
+    const struct mg_form *f = mg_node_form(m, &m->nodes.at[v->node]);
+    bool reads_memory = f->op_flags & (MG_OPF_READS | MG_OPF_ATOMIC) && f->space != MG_SPACE_param;
+    if (reads_memory || f->op_flags & (MG_OPF_CONVERGENT | MG_OPF_ENDS_BLOCK)) return false;
+    uint32_t n = mg_node_uses(m, v->node, reads, MG_COUNT_OF(reads));
+    for (uint32_t i = 0; i < n && i < MG_COUNT_OF(reads); i++)
+        if (!is_fixed(p, func_ix, loop, mg_ssa_read(s, v->node, reads[i]), steps - 1)) return false;
+    return n && n <= MG_COUNT_OF(reads);
+}
+
+/* Does every round of a loop access the address that the one before it did? */
+static bool is_same_address(struct mg_patch *p, const struct mg_patch_inst *i, const struct mg_access *a)
+{
+    const struct mg_module *m = mg_patch_module(p);
+    const struct mg_opnd *o = &m->opnds.at[m->nodes.at[i->node].opnd + a->addr];
+    uint32_t loop = mg_patch_loops(p, i->func_ix)->loop_of[i->block];
+    if (loop == MG_NO_LOOP || o->kind != MG_OPND_addr) return false;
+    if (o->sub == MG_OPND_var) return true;
+    return o->sub == MG_OPND_reg && is_fixed(p, i->func_ix, loop, mg_ssa_read(mg_patch_ssa(p, i->func_ix), i->node, o->id), MOST_STEPS);
+}
+
 static void count_site(struct mg_patch *p, const struct mg_patch_inst *i, const struct mg_access *a)
 {
     struct mg_module *m = mg_patch_module(p);
@@ -192,7 +228,8 @@ static void count_site(struct mg_patch *p, const struct mg_patch_inst *i, const 
     struct mg_opnd o = m->opnds.at[m->nodes.at[i->node].opnd + a->data];
     bool negated = false, atomic = a->atomic;
     mg_id guard = mg_node_guard(m, i->node, &negated);
-    uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, n_sums, MG_MERGE_SUM, (uint32_t)shape_of(type) | mg_type_bits(type) << 8);
+    uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, i->id, n_sums, MG_MERGE_SUM,
+                                  (uint32_t)shape_of(type) | mg_type_bits(type) << 8 | (is_same_address(p, i, a) ? SAME_ADDRESS : 0));
     mg_patch_cells(p, n_cells - n_sums, MG_MERGE_MAX);
     struct mg_code_at *at = a->reads && !(atomic && f->op == MG_OP_red) ? mg_at_after(p, i->node) : mg_at_before(p, i->node);
     mg_code_push_guard(at, guard, negated);
@@ -242,7 +279,7 @@ static void figure_init(struct figure *f, const struct mg_result_kernel *k, cons
 {
     f->c = mg_kit_cells(k, s);
     f->shape = (enum shape)(s->note & 255);
-    f->bits = s->note >> 8;
+    f->bits = s->note >> 8 & 255;
     f->least = disordered(~f->c[cell_least] & low_bits(f->bits), f->shape, f->bits);
     f->most = disordered(f->c[cell_most], f->shape, f->bits);
     uint64_t widest = f->most;
@@ -288,6 +325,7 @@ static void site_json(const struct figure *f, const struct mg_result_kernel *k, 
     mg_json_key_u64(j, "bits", f->bits);
     mg_json_key_u64_if(j, "bits_needed", f->c[cell_values] > 0, f->narrow);
     mg_json_key_bool(j, "constant", f->c[cell_values] && f->least == f->most);
+    mg_json_key_bool(j, "same_address", s->note & SAME_ADDRESS);
     mg_json_end(j, '}');
     mg_buf_release(&text);
 }

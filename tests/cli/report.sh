@@ -81,7 +81,8 @@ assert 0 < s['bound'] < s['thread_instructions'] and abs(s['thread_instructions'
 assert s['blocks'][0]['thread_entries'] == full['blocks'][0]['thread_entries'] and s['blocks'][0]['bound'] == 0, s['blocks'][0]
 PY
 "$MARGAY" run -q --device emu -t accesses -o records -- "$EX/saxpy" > /dev/null && "$MARGAY" report records --json > records.json || fail 'records'
-python3 - "$ROOT/docs/json.md" all.json part.0 records.json <<'PY'
+"$MARGAY" run -q --device emu -t advise -o advised -- "$EX/divergent" > /dev/null && "$MARGAY" report advised --json > advised.json || fail 'advise'
+python3 - "$ROOT/docs/json.md" all.json part.0 records.json advised.json <<'PY'
 import json, re, sys
 text = open(sys.argv[1]).read()
 documented = set(re.findall(r'^\| `([^`]+)`', text, re.M))

@@ -292,6 +292,36 @@ MG_TEST(tools_clock_counts)
     EXPECT("clock", "ctas=64", loop, &many, "\"ctas\":300,", "\"ctas\":38,\"estimate\":true}", "{\"sm\":0,\"ctas\":3,", "{\"sm\":131,\"ctas\":2,");
 }
 
+/* CTA c goes round c + 1 times: 7 + 3 (c + 1) + 1 instructions a thread. */
+static const char rounds[] = TOOL_HEAD TOOL_ENTRY
+    "mov.u32 %r4, %ctaid.x;\n"
+    "LOOP: sub.s32 %r4, %r4, 1; setp.ge.s32 %p2, %r4, 0; @%p2 bra LOOP;\n"
+    "ret;\n}\n";
+
+MG_TEST(tools_ctas_counts)
+{
+    const struct tool_shape *const shapes[] = {&full, &as_gpu};
+    for (int i = 0; i < 2; i++)
+        EXPECT("ctas", "", rounds, shapes[i], "\"loop\":true,\"launches\":1,\"ctas\":3,\"estimate\":false,\"least\":1056,\"most\":1632,\"mean\":1344.0,",
+               "\"imbalance\":1.2142857142857142,\"even_share\":0.823529411764705", "\"block\":1,");
+    /* 300 CTAs, every 8th sampled: the longest goes round 297 times, the mean 149 */
+    const struct tool_shape many = {.grid = 300, .block = 32, .n = 1};
+    EXPECT("ctas", "ctas=64", rounds, &many, "\"ctas\":38,\"estimate\":true,\"least\":352,\"most\":28768,\"mean\":14560.0,");
+    /* equal CTAs: even, and the place is the kernel */
+    EXPECT("ctas", "", loop, &full, "\"block\":0,", "\"loop\":false,", "\"imbalance\":1.0,\"even_share\":1.0");
+}
+
+/* Callees that stay calls add to the same CTA; f is called by even threads, twice by those. */
+MG_TEST(tools_ctas_callees)
+{
+    static const char text[] = TOOL_HEAD
+        ".func g (.param .b32 a)\n{\n" TOOL_REGS "ld.param.u32 %r1, [a]; setp.eq.u32 %p1, %r1, 0; @%p1 bra END;\n"
+        "sub.u32 %r1, %r1, 1; { .param .b32 b; st.param.b32 [b], %r1; call g, (b); }\nEND: ret;\n}\n" TOOL_ENTRY
+        "{ .param .b32 b; mov.u32 %r4, %ctaid.x; st.param.b32 [b], %r4; call g, (b); }\nret;\n}\n";
+    /* kernel: 6 + 3 + 1; g of n: n (3 + 3) + 3, and a ret each: 4 n + ... = 7 n + 4 */
+    EXPECT("ctas", "", text, &full, "\"least\":1344,\"most\":2688,\"mean\":2016.0,");
+}
+
 /* f is called by even threads, twice by those; the kernel's own cycles hold those of f. */
 static const char calls[] = TOOL_HEAD
     ".func (.param .b32 r) f (.param .b32 a)\n{\n" TOOL_REGS "ld.param.u32 %r1, [a]; add.u32 %r1, %r1, 1; st.param.b32 [r], %r1; ret;\n}\n" TOOL_ENTRY

@@ -1,0 +1,126 @@
+/* The rules one after the other, and the list that they fill. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/advice/priv.h"
+
+static const struct mg_rule rules[] = {
+#define RULE(name, tools, about) {#name, tools, about, mg_rule_##name},
+#include "report/advice/rules.def"
+#undef RULE
+};
+
+const char *mg_finding_rule(const struct mg_finding *f) { return f->rule->name; }
+
+uint32_t mg_advice_tools(const char *specs[MG_ADVICE_MOST_TOOLS])
+{
+    static const struct { const char *name, *spec; } known[] = { /* few CTAs: their cells are kept launch by launch */
+        {"blocks", "blocks"}, {"memory", "memory"}, {"lanes", "lanes"}, {"ctas", "ctas,ctas=256"},
+        {"values", "values,space=global"}, {"clock", "clock,ctas=256"}};
+    uint32_t n = 0;
+    for (size_t t = 0; t < MG_COUNT_OF(known); t++) {
+        bool used = false;
+        for (size_t i = 0; i < MG_COUNT_OF(rules); i++) used = used || strstr(rules[i].tools, known[t].name);
+        if (used) specs[n++] = known[t].spec;
+    }
+    return n;
+}
+
+/* ---- what rules share --------------------------------------------------------------------------------------- */
+
+bool is_shown(const struct advice *a, const struct mg_jval *site, const struct mg_pkernel **k)
+{
+    const struct mg_jval *id = mg_jval_get(site, "kernel");
+    if (!id || id->kind != MG_JVAL_U64 || id->u >= a->facts->p->n_kernels) return false;
+    *k = &a->facts->p->kernels[id->u];
+    return mg_report_shows(a->facts->o, *k);
+}
+
+static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+
+struct line_sum *sum_of_line(struct line_sums *s, const struct mg_pkernel *k, const struct mg_jval *site)
+{
+    const char *file = mg_jval_text(site, "file"), *function = mg_jval_text(site, "function");
+    uint32_t line = (uint32_t)mg_jval_u64(site, "line"), ptx_line = (uint32_t)mg_jval_u64(site, "ptx_line");
+    for (uint32_t i = s->n; i-- > 0;) { /* sites of a kernel stand together */
+        struct line_sum *x = &s->at[i];
+        if (x->k != k) break;
+        if (file && x->line == line && same_text(x->file, file)) return x;
+        if (!file && !x->file && x->ptx_line == ptx_line) return x;
+    }
+    if (s->n == s->cap) s->at = mg_xrealloc(s->at, (s->cap = s->cap * 2 + 16) * sizeof *s->at);
+    struct line_sum *x = &s->at[s->n++];
+    *x = (struct line_sum){.k = k, .function = function ? function : k->name, .file = file, .line = line, .ptx_line = ptx_line,
+                           .op = mg_jval_text(site, "op"), .space = mg_jval_text(site, "space"), .regular = true,
+                           .width = (uint32_t)mg_jval_u64(site, "width")};
+    return x;
+}
+
+struct mg_finding *add_finding(struct advice *a, const struct kernel_cost *c, double gain, bool exact)
+{
+    struct mg_findings *list = a->out;
+    if (list->n == a->cap) list->at = mg_xrealloc(list->at, (a->cap = a->cap * 2 + 16) * sizeof *list->at);
+    struct mg_finding *f = &list->at[list->n++];
+    *f = (struct mg_finding){.rule = a->rule, .kernel = c->k, .share_pct = 100 * c->share, .gain_pct = 100 * gain, .exact = exact};
+    return f;
+}
+
+void place_at_line(struct mg_finding *f, const struct line_sum *s)
+{
+    f->function = s->function;
+    f->file = s->file;
+    f->line = s->file ? s->line : 0;
+    f->ptx_line = s->ptx_line;
+}
+
+void place_at_kernel(struct mg_finding *f, const struct mg_pkernel *k)
+{
+    f->function = k->name;
+    f->file = k->n_blocks ? k->blocks[0].file : NULL;
+    f->line = f->file ? k->blocks[0].line : 0;
+    f->ptx_line = k->n_blocks ? k->blocks[0].ptx_line : 0;
+}
+
+/* ---- the list --------------------------------------------------------------------------------------------------- */
+
+static int by_rank(const void *x, const void *y)
+{
+    const struct mg_finding *a = x, *b = y;
+    if (a->class != b->class) return a->class < b->class ? -1 : 1;
+    if (a->gain_pct != b->gain_pct) return a->gain_pct > b->gain_pct ? -1 : 1;
+    if (a->gain_pct <= 0 && a->share_pct != b->share_pct) return a->share_pct > b->share_pct ? -1 : 1;
+    if (a->rule != b->rule) return a->rule < b->rule ? -1 : 1;
+    if (a->kernel != b->kernel) return a->kernel->id < b->kernel->id ? -1 : 1;
+    return a->ptx_line < b->ptx_line ? -1 : a->ptx_line > b->ptx_line;
+}
+
+void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
+{
+    const struct mg_pprocess *first = f->p->n_processes ? &f->p->processes[0] : NULL;
+    *list = (struct mg_findings){0};
+    if (!first) return;
+    struct advice a = {.facts = f, .out = list, .sms = first->sms ? first->sms : 1,
+                       .nvidia = first->device_kind && !strcmp(first->device_kind, "nvidia"), .peak = find_peak(first->sm)};
+    costs_init(&a);
+    for (size_t i = 0; i < MG_COUNT_OF(rules); i++) {
+        a.rule = &rules[i];
+        rules[i].run(&a, &rules[i]);
+    }
+    for (uint32_t i = 0; i < list->n; i++) { /* without a measured time exact ones first */
+        struct mg_finding *x = &list->at[i];
+        x->class = x->gain_pct <= 0 ? 2 : !list->timed && !x->exact;
+    }
+    if (list->n) qsort(list->at, list->n, sizeof *list->at, by_rank);
+    for (uint32_t i = 0; i < list->n; i++) /* what facts hold goes with them */
+        list->at[i].function = mg_arena_strndup(&list->arena, list->at[i].function, strlen(list->at[i].function));
+    for (uint32_t i = 0; i < list->n; i++)
+        if (list->at[i].file) list->at[i].file = mg_arena_strndup(&list->arena, list->at[i].file, strlen(list->at[i].file));
+    free(a.costs);
+}
+
+void mg_findings_release(struct mg_findings *list)
+{
+    free(list->at);
+    mg_arena_release(&list->arena);
+    *list = (struct mg_findings){0};
+}

@@ -1,0 +1,99 @@
+/* Rules about how evenly lanes, CTAs and multiprocessors are used. */
+#include <stdlib.h>
+
+#include "report/advice/priv.h"
+
+/* A figure of tool lanes: a number, or of a sample an estimate. */
+static double told(const struct mg_jval *v, const char *key)
+{
+    const struct mg_jval *x = mg_jval_get(v, key);
+    return x && x->kind == MG_JVAL_OBJECT ? mg_jval_f64(x, "estimate") : mg_jval_number(x);
+}
+
+/* Does the branch go back to its own block or one before it? */
+static bool goes_back(const struct mg_pkernel *k, uint64_t block)
+{
+    for (uint32_t i = 0; block < k->n_blocks && i < k->blocks[block].n_succs; i++)
+        if (k->blocks[block].succs[i] <= block) return true;
+    return false;
+}
+
+void mg_rule_divergence(struct advice *a, const struct mg_rule *self)
+{
+    const struct mg_jval *lanes = mg_facts_tool(a->facts, "lanes");
+    struct line_sums sums = {0};
+    (void)self;
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(lanes, "kernels")); v; v = v->next) {
+        const struct mg_pkernel *k;
+        if (!is_shown(a, v, &k)) continue;
+        for (const struct mg_jval *b = mg_jval_first(mg_jval_get(v, "branches")); b; b = b->next) {
+            if (told(b, "idle_slots") <= 0) continue;
+            struct line_sum *s = sum_of_line(&sums, k, b);
+            s->idle += told(b, "idle_slots");
+            s->requests += told(b, "divergent");
+            s->backward = s->backward || goes_back(k, mg_jval_u64(b, "block"));
+        }
+    }
+    for (uint32_t i = 0; i < sums.n; i++) {
+        const struct line_sum *s = &sums.at[i];
+        const struct kernel_cost *c = &a->costs[s->k->id];
+        double part = c->warp_insts > 0 ? s->idle / (32 * c->warp_insts) : 0, gain = gain_of(c, PART_ISSUE, s->idle / 32 / 4);
+        if (part < .05 || 100 * gain < LEAST_GAIN_PCT) continue;
+        struct mg_finding *f = add_finding(a, c, gain, true);
+        place_at_line(f, s);
+        f->measure = 100 * part;
+        f->unit = "% of the kernel's lane slots idle";
+        f->text = mg_arena_printf(&a->out->arena,
+                                  s->backward ? "lanes of a warp leave this loop at different times (%.0f warp splits): %.1f %% of the kernel's lane slots idle. "
+                                                "Give the lanes of a warp work of equal length: sort or bucket it, or share the rounds among lanes."
+                                              : "lanes of a warp take both sides of this branch (%.0f warp splits): %.1f %% of the kernel's lane slots idle. "
+                                                "Branch on what all lanes of a warp share, or order the data so that they do.",
+                                  s->requests, f->measure);
+    }
+    free(sums.at);
+}
+
+void mg_rule_cta_imbalance(struct advice *a, const struct mg_rule *self)
+{
+    const struct mg_jval *ctas = mg_facts_tool(a->facts, "ctas");
+    (void)self;
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(ctas, "kernels")); v; v = v->next) {
+        const struct mg_pkernel *k;
+        if (!is_shown(a, v, &k) || !mg_jval_is_number(mg_jval_get(v, "even_share"))) continue;
+        struct kernel_cost *c = &a->costs[k->id];
+        double gain = c->share * (1 - mg_jval_f64(v, "even_share")), ratio = mg_jval_f64(v, "imbalance");
+        if (ratio < 1.25 || 100 * gain < LEAST_GAIN_PCT) continue;
+        bool loop = mg_jval_yes(v, "loop");
+        struct line_sums one = {0};
+        struct mg_finding *f = add_finding(a, c, gain, true);
+        place_at_line(f, sum_of_line(&one, k, v));
+        f->measure = ratio;
+        f->unit = "longest CTA / mean";
+        f->text = mg_arena_printf(&a->out->arena,
+                                  "the longest CTA executes %.1f times as many instructions as the mean%s. Multiprocessors that are done wait for it: cut "
+                                  "the work into equal parts, or let CTAs fetch the next part from a counter.",
+                                  ratio, loop ? ": it goes round this loop more often" : "");
+        c->imbalanced = true;
+        free(one.at);
+    }
+}
+
+void mg_rule_sm_imbalance(struct advice *a, const struct mg_rule *self)
+{
+    const struct mg_jval *clock = a->nvidia ? mg_facts_tool(a->facts, "clock") : NULL; /* else times are the host's */
+    (void)self;
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(clock, "kernels")); v; v = v->next) {
+        const struct mg_pkernel *k;
+        if (!is_shown(a, v, &k)) continue;
+        struct kernel_cost *c = &a->costs[k->id];
+        double ratio = mg_jval_f64(v, "imbalance"), gain = ratio > 1 ? c->share * (1 - 1 / ratio) : 0;
+        if (c->imbalanced || ratio < 1.2 || mg_jval_f64(v, "waves") < 1 || 100 * gain < LEAST_GAIN_PCT) continue;
+        struct mg_finding *f = add_finding(a, c, gain, false);
+        place_at_kernel(f, k);
+        f->measure = ratio;
+        f->unit = "busiest multiprocessor / mean";
+        f->text = mg_arena_printf(&a->out->arena,
+                                  "the busiest multiprocessor works %.2f times as long as the mean, though CTAs execute alike. Use more and smaller CTAs.", ratio);
+        c->imbalanced = true;
+    }
+}

@@ -1,0 +1,183 @@
+/* What a kernel costs, in cycles of one multiprocessor, and what share of the program it is.
+ *
+ *   issue    warp instructions / 4: four schedulers
+ *   shared   passes through shared memory, one a cycle
+ *   global   32-byte sectors of global and local memory, one a cycle: between what L2 and what memory gives on an H200
+ *   atomic   lanes that follow one another at one address, one a cycle
+ *
+ * Where the device measured time, a kernel's share is that of its time; else that of its cost: the mean of the sum of
+ * its parts (no overlap) and the largest of them (full overlap). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/advice/priv.h"
+
+static const struct peak peaks[] = {
+#define PEAK(sm, warps, ctas, shared, bytes, mhz) {sm, warps, ctas, shared, bytes, mhz},
+#include "report/advice/peaks.def"
+#undef PEAK
+};
+
+const struct peak *find_peak(uint32_t sm)
+{
+    const struct peak *found = &peaks[0];
+    for (size_t i = 0; i < MG_COUNT_OF(peaks); i++)
+        if (peaks[i].sm <= sm) found = &peaks[i];
+    return found;
+}
+
+static double largest_part(const struct kernel_cost *c)
+{
+    double most = 0;
+    for (int i = 0; i < PART_COUNT; i++) most = c->parts[i] > most ? c->parts[i] : most;
+    return most;
+}
+
+static double sum_of_parts(const struct kernel_cost *c)
+{
+    double sum = 0;
+    for (int i = 0; i < PART_COUNT; i++) sum += c->parts[i];
+    return sum;
+}
+
+double gain_of(const struct kernel_cost *c, enum part part, double cycles)
+{
+    struct kernel_cost mended = *c;
+    double sum = sum_of_parts(c), most = largest_part(c);
+    if (sum <= 0) return 0;
+    mended.parts[part] = c->parts[part] > cycles ? c->parts[part] - cycles : 0;
+    return c->share * .5 * ((1 - sum_of_parts(&mended) / sum) + (1 - largest_part(&mended) / most));
+}
+
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
+
+static void add_issue(struct advice *a, struct kernel_cost *c)
+{
+    const struct mg_pkernel *k = c->k;
+    (void)a;
+    for (uint32_t b = 0; b < k->n_blocks; b++) {
+        const struct mg_pblock *x = &k->blocks[b];
+        double warps = x->has_warps ? (double)x->warps : x->has_threads ? (double)x->threads / 32 : 0;
+        c->warp_insts += warps * x->n_insts;
+    }
+}
+
+/* Where blocks were not counted by warps, tool lanes was: its entries by active lanes. */
+static void add_lanes(struct advice *a)
+{
+    const struct mg_jval *lanes = mg_facts_tool(a->facts, "lanes");
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(lanes, "kernels")); v; v = v->next) {
+        const struct mg_pkernel *k;
+        double insts = 0;
+        if (!is_shown(a, v, &k)) continue;
+        for (const struct mg_jval *b = mg_jval_first(mg_jval_get(v, "blocks")); b; b = b->next) {
+            uint64_t id = mg_jval_u64(b, "id");
+            for (const struct mg_jval *l = mg_jval_first(mg_jval_get(b, "lanes")); l && id < k->n_blocks; l = l->next)
+                insts += mg_jval_number(l) * k->blocks[id].n_insts;
+        }
+        if (insts > 0) a->costs[k->id].warp_insts = insts;
+    }
+}
+
+static void add_memory(struct advice *a)
+{
+    const struct mg_jval *memory = mg_facts_tool(a->facts, "memory");
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next) {
+        const struct mg_pkernel *k;
+        if (!is_shown(a, v, &k)) continue;
+        struct kernel_cost *c = &a->costs[k->id];
+        const char *op = mg_jval_text(v, "op"), *space = mg_jval_text(v, "space");
+        bool atomic = op && (!strncmp(op, "atom", 4) || !strncmp(op, "red", 3));
+        double requests = mg_jval_f64(v, "requests"), accesses = mg_jval_f64(v, "accesses"), width = mg_jval_f64(v, "width");
+        double passes = width > 4 ? width / 4 : 1;
+        if (mg_jval_is_number(mg_jval_get(v, "bank_conflicts")))
+            c->parts[PART_SHARED] += (space && !strcmp(space, "shared") ? requests * passes : 0) + mg_jval_f64(v, "bank_conflicts");
+        if (mg_jval_is_number(mg_jval_get(v, "sectors"))) c->parts[PART_GLOBAL] += mg_jval_f64(v, "sectors");
+        else if (space && !strcmp(space, "local")) c->parts[PART_GLOBAL] += accesses * width / 32;
+        if (atomic && requests > 0)
+            c->parts[PART_ATOMIC] += (accesses - requests) * mg_jval_f64(mg_jval_get(v, "patterns"), "same") / requests;
+    }
+}
+
+/* ---- launches ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t up(uint64_t v, uint32_t unit) { return (uint32_t)((v + unit - 1) / unit); }
+
+/* CTAs of a launch that fit on a multiprocessor at once, and what limits them. */
+static uint32_t resident_ctas(const struct peak *p, uint32_t warps, uint32_t registers, uint64_t shared_bytes, const char **limit)
+{
+    uint32_t fit = p->warps / MG_MAX(warps, 1u), most = fit;
+    *limit = "threads";
+    if (p->ctas < most) most = p->ctas, *limit = "CTAs";
+    if (registers) { /* given out to warps by 256 */
+        uint32_t by_registers = 65536 / (up((uint64_t)registers * 32, 256) * 256) / MG_MAX(warps, 1u);
+        if (by_registers < most) most = by_registers, *limit = "registers";
+    }
+    uint64_t each = shared_bytes ? shared_bytes + 1024 : 0; /* the system's part */
+    if (each && p->shared_bytes / each < most) most = (uint32_t)(p->shared_bytes / each), *limit = "shared memory";
+    return MG_MAX(most, 1u);
+}
+
+static void add_launch(struct advice *a, const struct mg_plaunch *l)
+{
+    struct kernel_cost *c = &a->costs[l->kernel];
+    uint64_t ctas = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    uint32_t threads = l->block[0] * l->block[1] * l->block[2], warps = up(threads, 32);
+    uint64_t shared_bytes = (uint64_t)l->static_shared_bytes + l->dyn_shared_bytes, times = l->replays ? l->replays : 1;
+    const char *limit;
+    if (l->repeat || l->ran == MG_RAN_UNKNOWN || !ctas || !threads) return;
+    uint32_t registers = c->k->regs_native > 0 ? (uint32_t)c->k->regs_native : 0;
+    uint32_t resident = resident_ctas(a->peak, warps, registers, shared_bytes, &limit);
+    double waves = (double)ctas / ((double)a->sms * resident);
+    c->launches += times;
+    c->direct += l->graph ? 0 : 1;
+    c->waves += waves * (double)times;
+    c->full_waves += (double)(uint64_t)(waves + .999999) * (double)times;
+    if (ctas * threads <= c->ctas * c->threads) return;
+    c->ctas = ctas;
+    c->threads = threads;
+    c->registers = registers;
+    c->shared_bytes = shared_bytes;
+    c->warps_resident = resident * warps;
+    c->warps_most = a->peak->warps;
+    c->limit = limit;
+}
+
+/* ---- shares --------------------------------------------------------------------------------------------------------- */
+
+static bool all_timed(const struct advice *a)
+{
+    bool any = false;
+    for (uint32_t k = 0; k < a->facts->p->n_kernels; k++) {
+        const struct mg_pkernel *x = &a->facts->p->kernels[k];
+        if (!mg_report_shows(a->facts->o, x) || !x->launches) continue;
+        if (!x->timed_launches) return false;
+        any = true;
+    }
+    return any && a->nvidia; /* elsewhere the time is the host's */
+}
+
+void costs_init(struct advice *a)
+{
+    const struct mg_profile *p = a->facts->p;
+    double all = 0;
+    a->costs = mg_xcalloc(p->n_kernels + 1, sizeof *a->costs);
+    a->out->timed = all_timed(a);
+    for (uint32_t k = 0; k < p->n_kernels; k++) {
+        a->costs[k].k = &p->kernels[k];
+        add_issue(a, &a->costs[k]);
+    }
+    add_lanes(a);
+    add_memory(a);
+    for (uint64_t i = 0; i < p->n_launches; i++) add_launch(a, &p->launches[i]);
+    for (uint32_t k = 0; k < p->n_kernels; k++) {
+        struct kernel_cost *c = &a->costs[k];
+        if (!mg_report_shows(a->facts->o, c->k)) continue;
+        c->parts[PART_ISSUE] = c->warp_insts / 4;
+        /* Of some launches only: the others are taken as these. */
+        double scale = c->k->timed_launches ? (double)c->k->launches / (double)c->k->timed_launches : 1;
+        c->share = a->out->timed ? (double)c->k->time_ns * scale : .5 * (sum_of_parts(c) + largest_part(c));
+        all += c->share;
+    }
+    for (uint32_t k = 0; k < p->n_kernels && all > 0; k++) a->costs[k].share /= all;
+}

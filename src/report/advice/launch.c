@@ -1,0 +1,84 @@
+/* Rules about launches: how many warps fit, how the last wave fills the device, launches too short to pay. */
+#include <math.h>
+#include <string.h>
+
+#include "report/advice/priv.h"
+
+static const double launch_us = 2.5; /* what launching a kernel takes, about */
+
+void mg_rule_occupancy(struct advice *a, const struct mg_rule *self)
+{
+    (void)self;
+    for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
+        const struct kernel_cost *c = &a->costs[i];
+        if (!c->warps_most || c->imbalanced || c->waves < (double)c->launches) continue;
+        bool mendable = !strcmp(c->limit, "registers") || !strcmp(c->limit, "shared memory");
+        double share = (double)c->warps_resident / c->warps_most;
+        double gain = share < .5 ? c->share * .25 * (1 - share / .5) : 0; /* at most a quarter, with no warp at all */
+        if (!mendable || 100 * gain < LEAST_GAIN_PCT) continue;
+        struct mg_finding *f = add_finding(a, c, gain, false);
+        place_at_kernel(f, c->k);
+        f->measure = 100 * share;
+        f->unit = "% of the warps that a multiprocessor holds";
+        bool registers = !strcmp(c->limit, "registers");
+        f->text = mg_arena_printf(&a->out->arena,
+                                  "%u of %u warps fit on a multiprocessor: %s%llu %s limit them. %s", c->warps_resident, c->warps_most,
+                                  registers && c->k->regs_estimated ? "about " : "",
+                                  registers ? (unsigned long long)c->registers : (unsigned long long)c->shared_bytes,
+                                  registers ? "registers a thread" : "bytes of shared memory a CTA",
+                                  registers ? "Try __launch_bounds__, or fewer values alive at once." : "Try smaller tiles, or more threads for each.");
+    }
+}
+
+void mg_rule_tail(struct advice *a, const struct mg_rule *self)
+{
+    const struct mg_jval *clock = a->nvidia ? mg_facts_tool(a->facts, "clock") : NULL;
+    (void)self;
+    for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
+        const struct kernel_cost *c = &a->costs[i];
+        double waves = c->launches ? c->waves / (double)c->launches : 0, idle = c->full_waves > 0 ? 1 - c->waves / c->full_waves : 0;
+        bool measured = false;
+        if (c->imbalanced || waves < 1) continue;
+        for (const struct mg_jval *v = mg_jval_first(mg_jval_get(clock, "kernels")); v; v = v->next)
+            if (mg_jval_u64(v, "kernel") == c->k->id && mg_jval_is_number(mg_jval_get(v, "tail"))) {
+                idle = mg_jval_f64(v, "tail");
+                measured = true;
+            }
+        double gain = c->share * idle;
+        if (idle < .1 || 100 * gain < LEAST_GAIN_PCT) continue;
+        struct mg_finding *f = add_finding(a, c, gain, false);
+        place_at_kernel(f, c->k);
+        f->measure = waves;
+        f->unit = "waves of CTAs";
+        f->text = mg_arena_printf(&a->out->arena,
+                                  "a launch is %.2f waves of CTAs: in the last one multiprocessors stay empty (%.0f %% of their time%s). Choose the grid as a "
+                                  "multiple of %u CTAs, or use smaller CTAs.",
+                                  waves, 100 * idle, measured ? ", measured" : "", a->sms * (c->warps_resident / MG_MAX((c->threads + 31) / 32, 1u)));
+    }
+}
+
+void mg_rule_tiny_launch(struct advice *a, const struct mg_rule *self)
+{
+    (void)self;
+    for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
+        const struct kernel_cost *c = &a->costs[i];
+        double us = 0;
+        if (c->direct < 100) continue;
+        if (a->out->timed && c->k->timed_launches) {
+            us = (double)c->k->time_ns / (double)c->k->timed_launches / 1e3;
+        } else {
+            double cycles = 0;
+            for (int part = 0; part < PART_COUNT; part++) cycles = fmax(cycles, c->parts[part]);
+            us = cycles / (double)c->launches / a->sms / a->peak->mhz;
+        }
+        double gain = c->share * launch_us / (launch_us + us);
+        if (us <= 0 || us > 10 || 100 * gain < LEAST_GAIN_PCT) continue;
+        struct mg_finding *f = add_finding(a, c, gain, false);
+        place_at_kernel(f, c->k);
+        f->measure = us;
+        f->unit = "us a launch";
+        f->text = mg_arena_printf(&a->out->arena,
+                                  "%llu launches of %s%.2g us each; launching one takes about %.1f us. Put them into a graph, or do more in one launch.",
+                                  (unsigned long long)c->direct, a->out->timed ? "" : "about ", us, launch_us);
+    }
+}

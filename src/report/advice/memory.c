@@ -1,0 +1,208 @@
+/* Rules about memory instructions: sectors, banks, atomics, local memory, loads that bring nothing new. All add up the
+ * sites of one source line, since an unrolled loop has many. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/advice/priv.h"
+
+static bool is_atomic(const char *op) { return op && (!strncmp(op, "atom", 4) || !strncmp(op, "red", 3)); }
+
+/* What a site of tool memory says, added to its line's. */
+static void add_site(struct line_sum *s, const struct mg_jval *v)
+{
+    const struct mg_jval *patterns = mg_jval_get(v, "patterns");
+    double requests = mg_jval_f64(v, "requests"), accesses = mg_jval_f64(v, "accesses"), width = mg_jval_f64(v, "width");
+    double sectors = mg_jval_f64(v, "sectors"), filled = accesses * width / 32;
+    uint64_t conflicts = mg_jval_u64(v, "bank_conflicts");
+    s->accesses += accesses;
+    s->requests += requests;
+    s->sectors += sectors;
+    double same = mg_jval_f64(patterns, "same"), ideal = filled > requests ? filled : requests;
+    s->ideal += ideal < sectors ? ideal : sectors;
+    s->conflicts += (double)conflicts;
+    s->passes += requests * (width > 4 ? width / 4 : 1);
+    s->regular = s->regular && (!conflicts || (requests > 0 && conflicts % (uint64_t)requests == 0));
+    s->same += same;
+    s->narrow += mg_jval_f64(patterns, "stride_32");
+    s->wide += mg_jval_f64(patterns, "stride_128") + mg_jval_f64(patterns, "stride_more");
+    s->irregular += mg_jval_f64(patterns, "irregular");
+}
+
+enum want { WANT_GLOBAL, WANT_SHARED, WANT_ATOMIC, WANT_LOCAL };
+
+static bool is_wanted(const struct mg_jval *v, enum want want)
+{
+    const char *op = mg_jval_text(v, "op"), *space = mg_jval_text(v, "space");
+    if (want == WANT_LOCAL) return space && !strcmp(space, "local");
+    if (!mg_jval_is_number(mg_jval_get(v, "requests")) || !mg_jval_u64(v, "requests")) return false;
+    if (want == WANT_ATOMIC) return is_atomic(op);
+    if (want == WANT_GLOBAL) return !is_atomic(op) && mg_jval_is_number(mg_jval_get(v, "sectors"));
+    return !is_atomic(op) && mg_jval_is_number(mg_jval_get(v, "bank_conflicts"));
+}
+
+static void sum_lines(struct advice *a, enum want want, struct line_sums *s)
+{
+    const struct mg_jval *memory = mg_facts_tool(a->facts, "memory");
+    *s = (struct line_sums){0};
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next) {
+        const struct mg_pkernel *k;
+        if (is_shown(a, v, &k) && is_wanted(v, want)) add_site(sum_of_line(s, k, v), v);
+    }
+}
+
+/* ---- uncoalesced ------------------------------------------------------------------------------------------------------ */
+
+static const char *tell_stride(const struct line_sum *s)
+{
+    if (s->narrow >= s->wide && s->narrow >= s->irregular)
+        return "lanes step over bytes that they do not use: an array for each member, or one wide load of all members";
+    if (s->wide >= s->irregular)
+        return "neighbouring lanes are far apart: let neighbouring threads use neighbouring elements (swap the indices, or go through shared memory)";
+    return "the addresses have no pattern: order the indices, or gather through shared memory";
+}
+
+void mg_rule_uncoalesced(struct advice *a, const struct mg_rule *self)
+{
+    struct line_sums sums;
+    (void)self;
+    sum_lines(a, WANT_GLOBAL, &sums);
+    for (uint32_t i = 0; i < sums.n; i++) {
+        const struct line_sum *s = &sums.at[i];
+        const struct kernel_cost *c = &a->costs[s->k->id];
+        double gain = gain_of(c, PART_GLOBAL, s->sectors - s->ideal);
+        if (s->sectors < 1.5 * s->ideal || 100 * gain < LEAST_GAIN_PCT) continue;
+        struct mg_finding *f = add_finding(a, c, gain, true);
+        place_at_line(f, s);
+        f->measure = s->sectors / s->requests;
+        f->unit = "sectors a request";
+        f->text = mg_arena_printf(&a->out->arena, "a request of %s touches %.1f sectors of 32 bytes; its bytes fill %.1f. %c%s.", s->op,
+                                  f->measure, s->ideal / s->requests, tell_stride(s)[0] - 'a' + 'A', tell_stride(s) + 1);
+    }
+    free(sums.at);
+}
+
+/* ---- bank_conflict ------------------------------------------------------------------------------------------------------ */
+
+/* A step of k x 32 words, or any even step, becomes odd by one element more a row: 32 lanes then fall on 32 banks. Lanes that
+ * step a few words have no row: a word more after every 32 does the same. */
+static const char *tell_padding(struct advice *a, const struct line_sum *s)
+{
+    uint32_t pad = MG_MAX(s->width, 4u);
+    if (!s->regular)
+        return "The addresses have no pattern, so padding does not mend it: spread them, for example a copy for each warp.";
+    if (s->narrow > s->wide && s->narrow > s->irregular)
+        return mg_arena_printf(&a->out->arena, "Let lanes use neighbouring words, or pad: index + index / 32 (%u bytes after every 32 words).", pad);
+    return mg_arena_printf(&a->out->arena, "Pad each row of the array by %u bytes (one element more): lanes then fall on different banks.", pad);
+}
+
+void mg_rule_bank_conflict(struct advice *a, const struct mg_rule *self)
+{
+    struct line_sums sums;
+    (void)self;
+    sum_lines(a, WANT_SHARED, &sums);
+    for (uint32_t i = 0; i < sums.n; i++) {
+        const struct line_sum *s = &sums.at[i];
+        const struct kernel_cost *c = &a->costs[s->k->id];
+        double gain = gain_of(c, PART_SHARED, s->conflicts), ways = (s->passes + s->conflicts) / s->passes;
+        if (ways < 1.25 || 100 * gain < LEAST_GAIN_PCT) continue;
+        struct mg_finding *f = add_finding(a, c, gain, true);
+        place_at_line(f, s);
+        f->measure = ways;
+        f->unit = "passes where 1 would do";
+        f->text = mg_arena_printf(&a->out->arena, "%s takes %.1f passes through shared memory where 1 would do: lanes ask one bank for different words. %s",
+                                  s->op, ways, tell_padding(a, s));
+    }
+    free(sums.at);
+}
+
+/* ---- hot_atomic ------------------------------------------------------------------------------------------------------ */
+
+void mg_rule_hot_atomic(struct advice *a, const struct mg_rule *self)
+{
+    struct line_sums sums;
+    (void)self;
+    sum_lines(a, WANT_ATOMIC, &sums);
+    for (uint32_t i = 0; i < sums.n; i++) {
+        const struct line_sum *s = &sums.at[i];
+        const struct kernel_cost *c = &a->costs[s->k->id];
+        double lanes = s->accesses / s->requests, same = s->same / s->requests;
+        double gain = gain_of(c, PART_ATOMIC, (s->accesses - s->requests) * same);
+        if (same < .5 || lanes < 2 || 100 * gain < LEAST_GAIN_PCT) continue;
+        struct mg_finding *f = add_finding(a, c, gain, true);
+        place_at_line(f, s);
+        f->measure = lanes;
+        f->unit = "lanes at one address";
+        f->text = mg_arena_printf(&a->out->arena,
+                                  "%.0f %% of the warps that execute %s have %.1f lanes at one address, which wait for one another. Add up in the warp "
+                                  "first (__reduce_add_sync or shuffles), then one atomic for each warp or CTA.",
+                                  100 * same, s->op, lanes);
+    }
+    free(sums.at);
+}
+
+/* ---- spill ------------------------------------------------------------------------------------------------------------- */
+
+void mg_rule_spill(struct advice *a, const struct mg_rule *self)
+{
+    struct line_sums sums;
+    (void)self;
+    sum_lines(a, WANT_LOCAL, &sums);
+    for (uint32_t i = 0; i < sums.n; i++) {
+        const struct line_sum *s = &sums.at[i];
+        const struct kernel_cost *c = &a->costs[s->k->id];
+        double threads = (double)s->k->threads_launched, gain = gain_of(c, PART_GLOBAL, s->accesses * s->width / 32);
+        if (100 * gain < LEAST_GAIN_PCT || !threads) continue;
+        struct mg_finding *f = add_finding(a, c, gain, true);
+        place_at_line(f, s);
+        f->measure = s->accesses / threads;
+        f->unit = "local accesses a thread";
+        f->text = mg_arena_printf(&a->out->arena,
+                                  "each thread accesses local memory %.1f times here (%s). Index arrays by constants (unroll), so that they stay in "
+                                  "registers, or put them into shared memory.",
+                                  f->measure, s->op);
+    }
+    free(sums.at);
+}
+
+/* ---- redundant_load ---------------------------------------------------------------------------------------------------- */
+
+/* Sectors of the load at that line of the PTX. */
+static double sectors_at(struct advice *a, const struct mg_pkernel *k, uint64_t ptx_line)
+{
+    const struct mg_jval *memory = mg_facts_tool(a->facts, "memory");
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(memory, "sites")); v; v = v->next)
+        if (mg_jval_u64(v, "kernel") == k->id && mg_jval_u64(v, "ptx_line") == ptx_line) return mg_jval_f64(v, "sectors");
+    return 0;
+}
+
+void mg_rule_redundant_load(struct advice *a, const struct mg_rule *self)
+{
+    const struct mg_jval *values = mg_facts_tool(a->facts, "values");
+    struct line_sums sums = {0};
+    (void)self;
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(values, "sites")); v; v = v->next) {
+        const struct mg_pkernel *k;
+        const char *op = mg_jval_text(v, "op");
+        if (!is_shown(a, v, &k) || !op || strncmp(op, "ld.", 3) || !mg_jval_yes(v, "same_address")) continue;
+        struct line_sum *s = sum_of_line(&sums, k, v);
+        double redundant = mg_jval_f64(v, "redundant"), all = mg_jval_f64(v, "values");
+        s->values += all;
+        s->redundant += redundant;
+        s->sectors += all > 0 ? sectors_at(a, k, mg_jval_u64(v, "ptx_line")) * redundant / all : 0;
+    }
+    for (uint32_t i = 0; i < sums.n; i++) {
+        const struct line_sum *s = &sums.at[i];
+        const struct kernel_cost *c = &a->costs[s->k->id];
+        double gain = gain_of(c, PART_GLOBAL, s->sectors) + gain_of(c, PART_ISSUE, s->redundant / 32 / 4);
+        if (s->redundant < .9 * s->values || 100 * gain < LEAST_GAIN_PCT) continue;
+        struct mg_finding *f = add_finding(a, c, gain, true);
+        place_at_line(f, s);
+        f->measure = 100 * s->redundant / s->values;
+        f->unit = "% of values as before";
+        f->text = mg_arena_printf(&a->out->arena,
+                                  "%.1f %% of what this load in a loop brings is what the thread had before, from the same address. Load it in front of "
+                                  "the loop; __restrict__ lets the compiler do so.",
+                                  f->measure);
+    }
+    free(sums.at);
+}

@@ -1,0 +1,71 @@
+/* Inside report/advice/. */
+#ifndef MG_REPORT_ADVICE_PRIV_H
+#define MG_REPORT_ADVICE_PRIV_H
+
+#include "report/advice/advice.h"
+
+#define LEAST_GAIN_PCT 1.0 /* of the program: what gains less is no finding */
+
+/* ---- what a kernel costs (cost.c): cycles of one multiprocessor, summed over the launches that were counted -------- */
+enum part { PART_ISSUE, PART_SHARED, PART_GLOBAL, PART_ATOMIC, PART_COUNT };
+struct kernel_cost {
+    const struct mg_pkernel *k;
+    double parts[PART_COUNT];
+    double warp_insts;
+    double share;             /* of the program, 0..1 */
+    /* of its direct launches */
+    uint64_t launches, direct;
+    double waves, full_waves; /* of CTAs, summed over launches; full: rounded up */
+    uint32_t threads, registers; /* of the launch with the most CTAs */
+    uint64_t shared_bytes, ctas;
+    uint32_t warps_resident, warps_most;
+    const char *limit;        /* of resident warps: "registers", "shared memory", "threads", "CTAs" */
+    bool imbalanced;          /* a rule has said so: tail and occupancy are silent */
+};
+struct peak { uint32_t sm, warps, ctas, shared_bytes; double bytes_cycle; uint32_t mhz; };
+const struct peak *find_peak(uint32_t sm);
+
+struct advice {
+    struct mg_facts *facts;
+    struct mg_findings *out;
+    uint32_t cap;             /* of out->at */
+    const struct mg_rule *rule; /* that runs */
+    const struct peak *peak;
+    uint32_t sms;
+    bool nvidia;
+    struct kernel_cost *costs; /* by kernel id */
+};
+struct mg_rule { const char *name, *tools, *about; void (*run)(struct advice *a, const struct mg_rule *self); };
+
+void costs_init(struct advice *a);
+/* Part of the program's time that goes when so many cycles of one part of a kernel's cost go: the mean of what it would
+ * be if the parts overlapped fully and if they did not at all. 0..1. */
+double gain_of(const struct kernel_cost *c, enum part part, double cycles);
+
+/* ---- what rules share -------------------------------------------------------------------------------------------- */
+/* Rows of one tool's list that belong to one line of the source (or of the PTX where there is none), added up. */
+struct line_sum {
+    const struct mg_pkernel *k;
+    const char *function, *file, *op, *space;
+    uint32_t line, ptx_line, width;
+    double accesses, requests, sectors, ideal, conflicts, passes, same, narrow, wide, irregular; /* narrow: strides up to 32 bytes */
+    bool regular;            /* every site's conflicts are a whole number a request */
+    double values, redundant;
+    double idle, slots;
+    bool backward;           /* a branch that closes a loop */
+};
+struct line_sums { struct line_sum *at; uint32_t n, cap; };
+struct line_sum *sum_of_line(struct line_sums *s, const struct mg_pkernel *k, const struct mg_jval *site);
+bool is_shown(const struct advice *a, const struct mg_jval *site, const struct mg_pkernel **k);
+
+/* A finding of the rule that runs; its share is the kernel's. Left out when its gain is below LEAST_GAIN_PCT, unless it
+ * is a verdict (gain 0, verdict true). */
+struct mg_finding *add_finding(struct advice *a, const struct kernel_cost *c, double gain, bool exact);
+void place_at_line(struct mg_finding *f, const struct line_sum *s);
+void place_at_kernel(struct mg_finding *f, const struct mg_pkernel *k);
+
+#define RULE(name, tools, about) void mg_rule_##name(struct advice *a, const struct mg_rule *self);
+#include "report/advice/rules.def"
+#undef RULE
+
+#endif

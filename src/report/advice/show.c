@@ -1,0 +1,88 @@
+/* Findings as text and as JSON. */
+#include <string.h>
+
+#include "report/advice/priv.h"
+#include "report/priv.h"
+
+/* Text in lines of at most so many columns, each after the first with the indent in front. */
+static void add_wrapped(struct mg_buf *out, const char *text, uint32_t indent, uint32_t columns)
+{
+    uint32_t at = indent;
+    while (*text) {
+        size_t word = strcspn(text, " ");
+        if (at > indent && at + word + 1 > columns) {
+            mg_buf_printf(out, "\n%*s", (int)indent, "");
+            at = indent;
+        } else if (at > indent) {
+            mg_buf_addc(out, ' ');
+            at++;
+        }
+        mg_buf_add(out, text, word);
+        at += (uint32_t)word;
+        text += word;
+        while (*text == ' ') text++;
+    }
+    mg_buf_addc(out, '\n');
+}
+
+static void add_place(const struct mg_finding *f, struct mg_buf *out)
+{
+    const char *slash = f->file ? strrchr(f->file, '/') : NULL;
+    if (f->file && f->line) mg_buf_printf(out, "%s:%u", slash ? slash + 1 : f->file, f->line);
+    else if (f->ptx_line) mg_buf_printf(out, "ptx:%u", f->ptx_line);
+}
+
+static void add_one(const struct mg_finding *f, uint32_t number, uint32_t columns, struct mg_buf *out)
+{
+    struct mg_buf gain = MG_BUF_INIT, name = MG_BUF_INIT;
+    bool verdict = f->gain_pct <= 0;
+    if (verdict) mg_buf_adds(&gain, "verdict");
+    else mg_buf_printf(&gain, "%s%.0f %%", f->exact ? "" : "~", f->gain_pct);
+    mg_add_name(&name, f->kernel->demangled, 60);
+    mg_buf_printf(out, "  %2u. %7s  %s  ", (unsigned)number, gain.at, f->rule->name);
+    add_place(f, out);
+    mg_buf_printf(out, "  %s", name.at);
+    if (f->buffer) mg_buf_printf(out, ", %s", f->buffer);
+    mg_buf_printf(out, "\n%15s", "");
+    add_wrapped(out, f->text, 15, columns);
+    mg_buf_release(&gain);
+    mg_buf_release(&name);
+}
+
+void mg_add_findings(const struct mg_findings *list, uint32_t columns, uint32_t most, struct mg_buf *out)
+{
+    uint32_t n = most ? MG_MIN(most, list->n) : list->n;
+    if (!n) return;
+    mg_buf_printf(out, "findings: what mending each could gain, in per cent of %s (~: a model of the device)\n",
+                  list->timed ? "kernel time" : "the kernels' work as counted");
+    for (uint32_t i = 0; i < n; i++) add_one(&list->at[i], i + 1, columns >= 60 ? columns : 120, out);
+    if (n < list->n) mg_buf_printf(out, "  and %u more (margay report)\n", list->n - n);
+}
+
+void mg_write_findings(const struct mg_findings *list, struct mg_json *j)
+{
+    mg_json_key(j, "findings");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < list->n; i++) {
+        const struct mg_finding *f = &list->at[i];
+        mg_json_obj(j);
+        mg_json_key_str(j, "rule", f->rule->name);
+        mg_json_key_u64(j, "kernel", f->kernel->id);
+        mg_json_key_str(j, "function", f->function);
+        mg_json_key_str(j, "file", f->file);
+        mg_json_key_u64_if(j, "line", f->file && f->line, f->line);
+        mg_json_key_u64_if(j, "ptx_line", f->ptx_line != 0, f->ptx_line);
+        mg_json_key_str(j, "buffer", f->buffer);
+        mg_json_key(j, "measure");
+        mg_json_f64(j, f->measure);
+        mg_json_key_str(j, "unit", f->unit);
+        mg_json_key(j, "share_pct");
+        mg_json_f64(j, f->share_pct);
+        mg_json_key(j, "gain_pct");
+        mg_json_f64(j, f->gain_pct);
+        mg_json_key_str(j, "sure", f->exact ? "exact" : "model");
+        mg_json_key_str(j, "text", f->text);
+        mg_json_end(j, '}');
+    }
+    mg_json_end(j, ']');
+}

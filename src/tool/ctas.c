@@ -1,0 +1,304 @@
+/* ctas: thread instructions of each CTA: how evenly a kernel's work is spread. Exact on every device, since nothing
+ * is timed; warps that wait cost nothing here.
+ *
+ *   block   a register of the thread grows by the block's instructions
+ *   loop    the head of each of the first `most_loops` loops counts its entries likewise: names the loop that makes
+ *           some CTAs longer
+ *   exit    the thread adds its registers to the cells of its CTA, if that has a slot (cta_slot.h)
+ *
+ * Kept launch by launch. Profile: multiprocessors take CTAs in order, each the next one when it is free; what that
+ * takes is compared with an even share (docs/tools/ctas.md). */
+#include <stdlib.h>
+
+#include "analysis/loop.h"
+#include "patch/cta_slot.h"
+#include "tool/tool.h"
+#include "view/kit.h"
+
+enum { most_loops = 6, word_mask = 0, words = 1 };
+struct conf { uint64_t slots; };
+
+static const struct mg_tool_opt ctas_opts[] = {
+    {"ctas", "1024", "CTAs of a launch with a count of their own; larger grids are sampled evenly"}, {0}};
+static const struct mg_field ctas_fields[] = {{"ctas", MG_FIELD_NUMBER, offsetof(struct conf, slots), 1, 8192, NULL}, {0}};
+
+static enum mg_err ctas_configure(const char *args, void **conf, struct mg_diag *d)
+{
+    const struct conf defaults = {.slots = 1024};
+    return mg_fields_parse("ctas", ctas_fields, &defaults, sizeof defaults, args, conf, d);
+}
+
+static void ctas_initialize(const void *conf, const struct mg_tool_launch *l, uint64_t *w)
+{
+    const struct conf *c = conf;
+    w[word_mask] = ((uint64_t)1 << mg_cta_slot_shift(l->shape.grid, c->slots)) - 1;
+}
+
+/* ---- instrument ---------------------------------------------------------------------------------------- */
+
+struct sums { /* of one function; registers */
+    uint32_t func_ix, first, slots;
+    uint32_t n;                   /* instructions, then loops */
+    mg_id reg[1 + most_loops];
+    uint32_t ix[1 + most_loops];  /* run of cells of each */
+};
+
+/* A thread that ends inside a callee takes its caller's registers with it. */
+static bool ends_in_callee(struct mg_patch *p)
+{
+    const struct mg_patch_inst *insts;
+    uint32_t n = mg_patch_insts(p, &insts);
+    const struct mg_module *m = mg_patch_module(p);
+    for (uint32_t i = 0; i < n; i++)
+        if (insts[i].func_ix && mg_node_form(m, &m->nodes.at[insts[i].node])->op == MG_OP_exit) return true;
+    return false;
+}
+
+static enum mg_err ctas_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    (void)conf;
+    if (ends_in_callee(p))
+        return mg_diag_err(d, MG_ERR_UNSUPPORTED, "tool ctas: threads end inside functions that the kernel calls");
+    mg_patch_words(p, words);
+    return MG_ERR_OK;
+}
+
+static mg_id new_sum(struct mg_patch *p, uint32_t func_ix)
+{
+    struct mg_code_at *entry = mg_at_entry(p, func_ix);
+    mg_id r = mg_code_reg(entry, MG_TYPE_b64);
+    MG_CODE(entry, "mov.u64", mg_o_reg(r), mg_o_imm(0));
+    return r;
+}
+
+static void add_to(struct mg_code_at *at, mg_id reg, uint64_t n)
+{
+    MG_CODE(at, "add.u64", mg_o_reg(reg), mg_o_reg(reg), mg_o_imm((int64_t)n));
+}
+
+static void at_exit(struct mg_code_at *at, void *user)
+{
+    const struct sums *s = user;
+    mg_id mask = mg_code_temp(at, MG_TYPE_b32), slot;
+    if (mg_at_func(at) != s->func_ix) return; /* analyze refuses such kernels */
+    MG_CODE(at, "cvt.u32.u64", mg_o_reg(mask), mg_o_reg(mg_value_word(at, word_mask)));
+    mg_id without = mg_cta_slot_find(at, mask, &slot);
+    for (uint32_t i = 0; i < s->n; i++)
+        mg_cell_update_at(at, s->first + s->ix[i] * s->slots, s->slots, slot, mg_o_reg(s->reg[i]), MG_EACH);
+    mg_code_place(at, without);
+}
+
+/* Loops in text order of their functions, outer ones before inner ones; note of a head's site: its number, its depth. */
+struct loops { uint32_t head[most_loops] /* dense block id */, depth[most_loops], n; };
+
+static void list_loops(struct mg_patch *p, struct loops *l)
+{
+    const struct mg_sites *s = mg_patch_sites(p);
+    *l = (struct loops){0};
+    for (uint32_t f = 0; f < s->n_funcs; f++) {
+        const struct mg_loops *of = mg_patch_loops(p, f);
+        for (uint32_t i = 0; i < of->n_loops && l->n < most_loops; i++) {
+            l->head[l->n] = s->first_block[f] + of->loops[i].header;
+            l->depth[l->n++] = MG_MIN(of->loops[i].depth, 255u);
+        }
+    }
+}
+
+static enum mg_err ctas_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    const struct conf *c = conf;
+    const struct mg_sites *s = mg_patch_sites(p);
+    struct loops loops;
+    (void)d;
+    list_loops(p, &loops);
+    uint32_t slots = (uint32_t)c->slots;
+    uint32_t first = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, slots * (1 + loops.n), MG_MERGE_SUM, loops.n);
+    for (uint32_t i = 0; i < loops.n; i++)
+        mg_patch_site(p, MG_SITE_BLOCK, 0, loops.head[i], 0, MG_MERGE_SUM, (i + 1) | loops.depth[i] << 8);
+    mg_patch_one_copy(p); /* CTAs have cells of their own */
+    for (uint32_t f = 0; f < s->n_funcs; f++) {
+        struct sums *x = mg_arena_new(mg_patch_scratch(p), struct sums);
+        *x = (struct sums){.func_ix = f, .first = first, .slots = slots, .n = 1, .reg = {new_sum(p, f)}};
+        for (uint32_t i = 0; i < loops.n; i++) {
+            if (s->blocks[loops.head[i]].func_ix != f) continue;
+            x->ix[x->n] = i + 1;
+            x->reg[x->n] = new_sum(p, f);
+            add_to(mg_at_block(p, loops.head[i]), x->reg[x->n++], 1);
+        }
+        for (uint32_t b = 0; b < s->n_blocks; b++)
+            if (s->blocks[b].func_ix == f && s->blocks[b].n_insts) add_to(mg_at_block(p, b), x->reg[0], s->blocks[b].n_insts);
+        mg_at_exits(p, f, at_exit, x);
+    }
+    return MG_ERR_OK;
+}
+
+/* ---- profile ------------------------------------------------------------------------------------------- */
+
+struct work { /* of one kernel, over its launches */
+    const struct mg_result_kernel *k;
+    uint64_t launches, ctas, sum, least, most;
+    double takes, even;                    /* thread instructions until the last multiprocessor is done; in even shares */
+    double worst;                          /* most / mean of the launch that decides about the place */
+    const struct mg_result_site *place;    /* head of the loop that the longest CTA there enters more often; NULL: none */
+    bool sampled;
+};
+
+/* n CTAs in order, each to the multiprocessor that is free first. */
+static double schedule(const uint64_t *work, uint32_t n, uint32_t sms)
+{
+    double *busy = mg_xcalloc(sms, sizeof *busy), last = 0; /* a heap: the first is the least */
+    for (uint32_t i = 0; i < n; i++) {
+        double t = busy[0] + (double)work[i];
+        last = t > last ? t : last;
+        uint32_t at = 0;
+        for (uint32_t child; (child = 2 * at + 1) < sms; at = child) {
+            child += child + 1 < sms && busy[child + 1] < busy[child];
+            if (busy[child] >= t) break;
+            busy[at] = busy[child];
+        }
+        busy[at] = t;
+    }
+    free(busy);
+    return last;
+}
+
+/* Of loops that the longest CTA enters at least half as much more often than the mean as it is longer: the outermost, of these
+ * the one with most entries beyond the mean. */
+static const struct mg_result_site *find_loop(const struct mg_result_kernel *k, const uint64_t *cells, uint32_t slots, uint32_t n,
+                                              uint32_t longest, double ratio)
+{
+    const struct mg_result_site *found = NULL;
+    double most = 0;
+    for (uint32_t i = 0; i < k->n_sites; i++) {
+        const struct mg_result_site *s = &k->sites[i];
+        uint32_t ix = s->note & 255;
+        if (s->kind != MG_SITE_BLOCK || !ix || (uint64_t)(ix + 1) * slots > k->n_cells) continue;
+        const uint64_t *entries = cells + (size_t)ix * slots;
+        double mean = 0;
+        for (uint32_t c = 0; c < n; c++) mean += (double)entries[c] / n;
+        double beyond = (double)entries[longest] - mean;
+        if (!entries[longest] || (double)entries[longest] < mean * (1 + .5 * (ratio - 1))) continue;
+        bool outer = found && s->note >> 8 < found->note >> 8, inner = found && s->note >> 8 > found->note >> 8;
+        if (inner || (!outer && beyond <= most)) continue;
+        found = s;
+        most = beyond;
+    }
+    return found;
+}
+
+static void add_launch(struct work *w, const struct mg_result_launch *l, uint32_t slots, uint32_t sms)
+{
+    uint32_t shift = mg_cta_slot_shift(l->grid, slots), longest = 0;
+    uint64_t ctas = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2], sum = 0;
+    uint32_t n = (uint32_t)((ctas + ((uint64_t)1 << shift) - 1) >> shift);
+    n = MG_MIN(n, slots);
+    if (!n) return;
+    for (uint32_t i = 0; i < n; i++) {
+        sum += l->cells[i];
+        if (l->cells[i] > l->cells[longest]) longest = i;
+        w->least = w->ctas + i ? MG_MIN(w->least, l->cells[i]) : l->cells[i];
+    }
+    if (!sum) return;
+    double mean = (double)sum / n, ratio = (double)l->cells[longest] / mean;
+    uint32_t places = MG_MAX(MG_MIN(sms >> shift, n), 1u); /* of a sample: as many times fewer */
+    w->launches += l->times ? l->times : 1;
+    w->ctas += n;
+    w->sum += sum;
+    w->most = MG_MAX(w->most, l->cells[longest]);
+    w->takes += schedule(l->cells, n, places);
+    w->even += (double)sum / places;
+    w->sampled = w->sampled || shift;
+    if (ratio <= w->worst) return;
+    w->worst = ratio;
+    w->place = find_loop(w->k, l->cells, slots, n, longest, ratio);
+}
+
+static void work_init(struct work *w, const struct mg_result_kernel *k, const struct mg_tool_result *r, uint32_t slots)
+{
+    *w = (struct work){.k = k};
+    for (uint64_t i = 0; i < k->n_of_launch && k->n_cells >= slots; i++)
+        if (k->of_launch[i].complete) add_launch(w, &k->of_launch[i], slots, r->sms);
+}
+
+static struct mg_result_site place_of(const struct work *w)
+{
+    const struct mg_site_block *b = w->k->n_blocks && w->k->blocks ? &w->k->blocks[0] : NULL;
+    if (w->place) return *w->place;
+    return (struct mg_result_site){.function = w->k->name, .op = "", .file = b ? b->file : NULL, .line = b ? b->line : 0,
+                                   .ptx_line = b ? b->ptx_line : 0};
+}
+
+static void work_json(const struct work *w, struct mg_json *j)
+{
+    struct mg_result_site place = place_of(w);
+    bool any = w->launches > 0;
+    mg_json_obj(j);
+    mg_kit_site_json(j, w->k, &place);
+    mg_json_key_bool(j, "loop", w->place != NULL);
+    mg_json_key_u64(j, "launches", w->launches);
+    mg_json_key_u64(j, "ctas", w->ctas);
+    mg_json_key_bool(j, "estimate", w->sampled);
+    mg_json_key_u64_if(j, "least", any, w->least);
+    mg_json_key_u64_if(j, "most", any, w->most);
+    mg_json_key(j, "mean");
+    if (any) mg_json_f64(j, (double)w->sum / (double)w->ctas);
+    else mg_json_null(j);
+    mg_json_key(j, "imbalance");
+    if (any) mg_json_f64(j, w->worst);
+    else mg_json_null(j);
+    mg_json_key(j, "even_share");
+    if (any && w->takes > 0) mg_json_f64(j, w->even / w->takes);
+    else mg_json_null(j);
+    mg_json_end(j, '}');
+}
+
+static void work_row(const struct work *w, struct mg_table *t)
+{
+    struct mg_result_site place = place_of(w);
+    if (!w->launches) return;
+    mg_table_row(t);
+    mg_table_place(t, &place);
+    mg_table_f64(t, w->takes > 0 ? 100 * (1 - w->even / w->takes) : 0);
+    mg_table_f64(t, w->worst);
+    mg_table_u64(t, w->least);
+    mg_table_f64(t, (double)w->sum / (double)w->ctas);
+    mg_table_u64(t, w->most);
+    mg_table_u64(t, w->ctas);
+    mg_table_u64(t, w->launches);
+    mg_table_text(t, w->k->demangled);
+}
+
+static void ctas_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
+{
+    const struct conf *c = conf;
+    mg_table_begin(t, "ctas", "thread instructions of CTAs: what an even share of the work would save (multiprocessors take CTAs in order)");
+    mg_table_column(t, "line", MG_COL_PLACE, NULL);
+    mg_table_column(t, "saves", MG_COL_PERCENT, NULL);
+    mg_table_column(t, "imbalance", MG_COL_REAL, "longest / mean");
+    mg_table_column(t, "least", MG_COL_COUNT, NULL);
+    mg_table_column(t, "mean", MG_COL_REAL, NULL);
+    mg_table_column(t, "most", MG_COL_COUNT, NULL);
+    mg_table_column(t, "CTAs", MG_COL_COUNT, NULL);
+    mg_table_column(t, "launches", MG_COL_COUNT, NULL);
+    mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
+    mg_json_key(j, "kernels");
+    mg_json_arr(j);
+    bool sampled = false;
+    for (uint32_t k = 0; k < r->n_kernels; k++) {
+        struct work w;
+        work_init(&w, &r->kernels[k], r, (uint32_t)c->slots);
+        work_json(&w, j);
+        work_row(&w, t);
+        sampled = sampled || w.sampled;
+    }
+    mg_json_end(j, ']');
+    mg_table_sort(t, 1);
+    if (sampled) mg_table_note(t, "grids of more than %u CTAs are sampled evenly", (unsigned)c->slots);
+}
+
+extern const struct mg_tool mg_tool_ctas;
+const struct mg_tool mg_tool_ctas = {
+    .name = "ctas", .summary = "instructions of each CTA: imbalance, exact on every device", .opts = ctas_opts,
+    .configure = ctas_configure, .release = free, .analyze = ctas_analyze, .instrument = ctas_instrument,
+    .initialize = ctas_initialize, .profile = ctas_profile, .flags = MG_TOOL_PER_LAUNCH | MG_TOOL_NO_LOADS,
+};
