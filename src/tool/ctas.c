@@ -88,18 +88,43 @@ static void at_exit(struct mg_code_at *at, void *user)
     mg_code_place(at, without);
 }
 
-/* Loops in text order of their functions, outer ones before inner ones; note of a head's site: its number, its depth. */
-struct loops { uint32_t head[most_loops] /* dense block id */, depth[most_loops], n; };
+/* Loops in text order of their functions, outer ones before inner ones. Their site is the branch that goes back to the head:
+ * it has the source line of the loop itself. Note: number of the loop, its depth. */
+struct loops {
+    struct { uint32_t head /* dense block id */, depth; mg_id branch; } at[most_loops];
+    uint32_t n;
+};
+
+/* The last instruction of the last block that goes back to the head; 0: none does. */
+static mg_id find_branch_back(struct mg_patch *p, uint32_t func_ix, uint32_t loop)
+{
+    const struct mg_sites *s = mg_patch_sites(p);
+    const struct mg_loops *of = mg_patch_loops(p, func_ix);
+    const struct mg_patch_inst *insts;
+    uint32_t n = mg_patch_insts(p, &insts), head = s->first_block[func_ix] + of->loops[loop].header;
+    mg_id found = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct mg_site_block *b = &s->blocks[insts[i].id];
+        bool last = i + 1 == n || insts[i + 1].id != insts[i].id;
+        if (!last || insts[i].func_ix != func_ix || !mg_loops_contains(of, loop, insts[i].block)) continue;
+        for (uint32_t e = 0; e < b->n_succs; e++)
+            if (b->succs[e] == head) found = insts[i].node;
+    }
+    return found;
+}
 
 static void list_loops(struct mg_patch *p, struct loops *l)
 {
     const struct mg_sites *s = mg_patch_sites(p);
-    *l = (struct loops){0};
+    l->n = 0;
     for (uint32_t f = 0; f < s->n_funcs; f++) {
         const struct mg_loops *of = mg_patch_loops(p, f);
         for (uint32_t i = 0; i < of->n_loops && l->n < most_loops; i++) {
-            l->head[l->n] = s->first_block[f] + of->loops[i].header;
-            l->depth[l->n++] = MG_MIN(of->loops[i].depth, 255u);
+            mg_id branch = find_branch_back(p, f, i);
+            if (!branch) continue;
+            l->at[l->n].head = s->first_block[f] + of->loops[i].header;
+            l->at[l->n].depth = MG_MIN(of->loops[i].depth, 255u);
+            l->at[l->n++].branch = branch;
         }
     }
 }
@@ -114,16 +139,16 @@ static enum mg_err ctas_instrument(const void *conf, struct mg_patch *p, struct 
     uint32_t slots = (uint32_t)c->slots;
     uint32_t first = mg_patch_site(p, MG_SITE_KERNEL, 0, 0, slots * (1 + loops.n), MG_MERGE_SUM, loops.n);
     for (uint32_t i = 0; i < loops.n; i++)
-        mg_patch_site(p, MG_SITE_BLOCK, 0, loops.head[i], 0, MG_MERGE_SUM, (i + 1) | loops.depth[i] << 8);
+        mg_patch_site(p, MG_SITE_INST, loops.at[i].branch, 0, 0, MG_MERGE_SUM, (i + 1) | loops.at[i].depth << 8);
     mg_patch_one_copy(p); /* CTAs have cells of their own */
     for (uint32_t f = 0; f < s->n_funcs; f++) {
         struct sums *x = mg_arena_new(mg_patch_scratch(p), struct sums);
         *x = (struct sums){.func_ix = f, .first = first, .slots = slots, .n = 1, .reg = {new_sum(p, f)}};
         for (uint32_t i = 0; i < loops.n; i++) {
-            if (s->blocks[loops.head[i]].func_ix != f) continue;
+            if (s->blocks[loops.at[i].head].func_ix != f) continue;
             x->ix[x->n] = i + 1;
             x->reg[x->n] = new_sum(p, f);
-            add_to(mg_at_block(p, loops.head[i]), x->reg[x->n++], 1);
+            add_to(mg_at_block(p, loops.at[i].head), x->reg[x->n++], 1);
         }
         for (uint32_t b = 0; b < s->n_blocks; b++)
             if (s->blocks[b].func_ix == f && s->blocks[b].n_insts) add_to(mg_at_block(p, b), x->reg[0], s->blocks[b].n_insts);
@@ -139,7 +164,7 @@ struct work { /* of one kernel, over its launches */
     uint64_t launches, ctas, sum, least, most;
     double takes, even;                    /* thread instructions until the last multiprocessor is done; in even shares */
     double worst;                          /* most / mean of the launch that decides about the place */
-    const struct mg_result_site *place;    /* head of the loop that the longest CTA there enters more often; NULL: none */
+    const struct mg_result_site *place;    /* of the loop that the longest CTA there enters more often; NULL: none */
     bool sampled;
 };
 
@@ -172,7 +197,7 @@ static const struct mg_result_site *find_loop(const struct mg_result_kernel *k, 
     for (uint32_t i = 0; i < k->n_sites; i++) {
         const struct mg_result_site *s = &k->sites[i];
         uint32_t ix = s->note & 255;
-        if (s->kind != MG_SITE_BLOCK || !ix || (uint64_t)(ix + 1) * slots > k->n_cells) continue;
+        if (s->kind != MG_SITE_INST || !ix || (uint64_t)(ix + 1) * slots > k->n_cells) continue;
         const uint64_t *entries = cells + (size_t)ix * slots;
         double mean = 0;
         for (uint32_t c = 0; c < n; c++) mean += (double)entries[c] / n;
