@@ -4,6 +4,7 @@
 #ifndef MG_DRIVER_DRIVER_H
 #define MG_DRIVER_DRIVER_H
 
+#include "abi/cu.h"
 #include "device/device.h"
 
 /* Address of our implementation of an exported driver name ("cuMemAlloc_v2"), or NULL. */
@@ -79,10 +80,9 @@ void mg_driver_note_next_node(mg_launch_done_fn fn, void *user, void (*drop)(voi
 
 /* Of a CUfunction or CUkernel of our driver. */
 struct mg_dkernel *mg_driver_kernel(void *function);
-/* After a twin was loaded: launch limits of `twin` are judged with the figures of `native`, and the
- * lines of the twin's instructions become line_of[line] (0 keeps), so that faults name the
- * application's own text. */
-void mg_driver_twin(void *twin, void *native, const uint32_t *line_of, uint32_t n_lines);
+/* Loads a twin's module, which is the driver's from now on, into the current context. Launch limits of the twin are
+ * judged with the figures of `native`. *twin: its kernel of this name. */
+cu_result mg_driver_twin_open(struct mg_module *ir, const char *name, void *native, void **twin);
 /* Unloads a twin's module, which is loaded for it alone; waits for nothing. False: work of its context is in flight. */
 bool mg_driver_twin_close(void *twin);
 /* IR of the module instance behind a function; owner: the instance. */

@@ -317,17 +317,21 @@ void mg_driver_positions(void *function, void (*fn)(void *user, mg_id func, mg_i
     if (f && mg_drv.ops->positions) mg_drv.ops->positions(f->module->dmod, fn, user);
 }
 
-void mg_driver_twin(void *twin, void *native, const uint32_t *line_of, uint32_t n_lines)
+cu_result mg_driver_twin_open(struct mg_module *ir, const char *name, void *native, void **twin)
 {
-    struct CUfunc_st *t = func_of(twin), *f = func_of(native);
-    if (!t || !f) return;
-    t->native = f;
-    /* Before its first launch nothing has read the lines: the IR is still ours to change. */
-    struct mg_module *ir = (struct mg_module *)(uintptr_t)t->module->ir;
-    for (uint32_t i = 1; line_of && i < ir->nodes.n; i++) {
-        uint32_t line = ir->nodes.at[i].line;
-        if (line < n_lines && line_of[line]) ir->nodes.at[i].line = line_of[line];
+    struct CUctx_st *ctx;
+    struct CUmod_st *m;
+    struct mg_diag d = MG_DIAG_INIT;
+    cu_result r = mg_enter(&ctx);
+    if (r) mg_module_free(ir);
+    else r = mg_module_open(ctx, ir, NULL, &m, &d);
+    if (!r && !(*twin = mg_module_func(m, name))) {
+        mg_module_close(m);
+        r = CUE_NOT_FOUND;
     }
+    if (!r) ((struct CUfunc_st *)*twin)->native = func_of(native);
+    mg_diag_release(&d);
+    return r;
 }
 
 static bool is_idle(const struct CUctx_st *ctx) /* lock held */

@@ -227,7 +227,7 @@ static cu_result cuModuleGetLoadingMode(int *mode)
 
 /* ---- looking into a module -------------------------------------------------------------------------- */
 
-static struct CUfunc_st *find_func(const struct CUmod_st *m, const char *name)
+struct CUfunc_st *mg_module_func(const struct CUmod_st *m, const char *name)
 {
     for (uint32_t i = 0; i < m->funcs.n; i++)
         if (!strcmp(m->funcs.at[i]->name, name)) return m->funcs.at[i];
@@ -245,7 +245,7 @@ static cu_result cuModuleGetFunction(cu_function *out, cu_module m, const char *
     cu_result r = check_module(m);
     if (r) return r;
     CHECK(out && name);
-    *out = find_func(m, name);
+    *out = mg_module_func(m, name);
     return *out ? CUE_SUCCESS : CUE_NOT_FOUND;
 }
 

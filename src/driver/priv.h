@@ -326,6 +326,7 @@ cu_result mg_kernel_func(struct CUkern_st *k, struct CUctx_st *ctx, struct CUfun
 cu_result mg_library_module(struct CUlib_st *lib, struct CUctx_st *ctx, struct CUmod_st **out);
 cu_result mg_module_open(struct CUctx_st *ctx, struct mg_module *ir, struct mg_image_facts *facts, struct CUmod_st **out, struct mg_diag *d);
 void mg_module_close(struct CUmod_st *m);
+struct CUfunc_st *mg_module_func(const struct CUmod_st *m, const char *name); /* NULL: none */
 uint32_t mg_func_registers(const struct CUfunc_st *f);
 int mg_func_max_threads(const struct CUfunc_st *f);
 int mg_func_max_dynamic(const struct CUfunc_st *f);

@@ -49,8 +49,9 @@ struct mg_backend {
     bool (*registers_estimated)(void *function); /* NULL: never */
     bool (*allocation)(uint64_t address, uint64_t *id, uint64_t *offset);
     const struct mg_module *(*module)(void *function); /* linked IR behind a function, or NULL */
-    void (*twin)(void *twin, void *native, const uint32_t *line_of, uint32_t n_lines);
     void (*positions)(void *function, void (*fn)(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps), void *user);
+    bool takes_ir;                          /* load takes the variant's module as it is; else its text */
+    bool (*load)(struct mg_body *b, void **twin, char *why, size_t room); /* in the current context */
     bool (*unload)(struct mg_body *b);      /* all that it has on the device; false: not now, something may use it */
     void (*drain)(uint64_t timeout_ns);
     /* NVIDIA's alone from here (gpu_*.c); NULL elsewhere. */
@@ -61,7 +62,6 @@ struct mg_backend {
     void (*compile)(struct mg_body *b);                           /* its text is there; any number of threads at once */
     /* May the twin be loaded now, without waiting for the application's work? */
     bool (*may_load)(struct mg_body *b, const struct mg_shape *s);
-    bool (*load)(struct mg_body *b, void **twin, char *why, size_t room);
     const char *(*why_not)(struct mg_body *b, const struct mg_shape *s); /* this launch's geometry asks for the native code */
     /* With which as many of its CTAs fit at once as natively (0: not known); must: it may need that. */
     uint32_t (*most_registers)(const struct mg_inst *i, const struct mg_shape *s, bool *must);

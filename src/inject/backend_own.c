@@ -2,6 +2,7 @@
  * host and device address them alike, and it tells us itself when a launch has ended. */
 #include "inject/backend.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +47,16 @@ static void free_block(uint64_t block)
 {
     if (block)
         mg_mem_free(block);
+}
+
+static bool load_own(struct mg_body *b, void **twin, char *why, size_t room)
+{
+    struct mg_module *ir = mg_module_hold(b->variant->ir); /* all contexts have the same one */
+    cu_result rc = mg_driver_twin_open(ir, b->inst->code->name, b->inst->handle, twin);
+    const char *name = mg_cu_result_name(rc);
+    if (rc != CUE_SUCCESS)
+        snprintf(why, room, "the driver does not take the instrumented code (%s)", name ? name : "unknown error");
+    return rc == CUE_SUCCESS;
 }
 
 /* The twin's module, its table and free context blocks: when no work is in flight, since the driver may still look at a
@@ -143,8 +154,9 @@ const struct mg_backend mg_backend_own = {
     .allocation = allocation_own,
     .registers_estimated = mg_driver_registers_estimated,
     .module = mg_driver_module,
-    .twin = mg_driver_twin,
     .positions = mg_driver_positions,
+    .takes_ir = true,
+    .load = load_own,
     .unload = unload_own,
     .drain = mg_driver_drain,
 };

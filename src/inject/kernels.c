@@ -97,7 +97,7 @@ static void free_variant(struct mg_variant *v)
         free((char *)(uintptr_t)v->symbols[k].name);
     free(v->symbols);
     free(v->known);
-    free(v->line_of);
+    mg_module_free(v->ir);
     free(v->text);
     free(v->reason);
     mg_layout_release(&v->layout);

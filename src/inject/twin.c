@@ -1,8 +1,9 @@
 /* The twin of a kernel: parse, find the sites (once per kernel and image), clone, instrument, verify,
- * print (once per set of tools), then load the text through the driver and fill its symbol table (once per instance).
+ * keep (once per set of tools), then load it through the driver and fill its symbol table (once per instance).
  *
- *   app's PTX ── mg_ptx_parse ── mg_twin_new ── tool ── mg_module_verify ── mg_ptx_print ──► text
- *   text ── cuModuleLoadData (the driver's) ──► twin; symbols[i] = address in the app's own image
+ *   app's PTX ── mg_ptx_parse ── mg_twin_new ── tool ── mg_module_verify ─┬─────────────────► module (our own driver)
+ *                                                                         └─ mg_ptx_print ──► text (NVIDIA's)
+ *   module or text ── backend's load ──► twin; symbols[i] = address in the app's own image
  *
  * A failure at any step leaves a reason and the kernel runs native from then on. */
 #include "inject/twin.h"
@@ -45,6 +46,19 @@ static bool fail(enum mg_state *state, char **reason, const char *fmt, ...)
 
 /* ---- where the kernel is ---------------------------------------------------------------------------------- */
 
+/* Our own driver has parsed the text already: its module serves here, too. */
+static void share_module(struct mg_img *im, struct mg_inst *i)
+{
+    struct mg_ptx *p = im->n_ptx == 1 && !im->linked ? &im->ptx[0] : NULL;
+    uint64_t start = mg_now_ns();
+    const struct mg_module *m = p && !p->parsed && mg_session.backend->module ? mg_session.backend->module(i->handle) : NULL;
+    if (m && !strcmp(m->id, p->id)) {
+        p->m = mg_module_hold(m);
+        p->parsed = true;
+        mg_session.ns.parse += mg_now_ns() - start;
+    }
+}
+
 /* Finds the kernel's definition: in the driver's linked module when the image was made of parts, else
  * in the text that the device takes. */
 static bool find_kernel(struct mg_inst *i)
@@ -53,6 +67,7 @@ static bool find_kernel(struct mg_inst *i)
     struct mg_img *im = c->im;
     if (c->kernel)
         return true;
+    share_module(im, i);
     for (uint32_t k = 0; k < im->n_ptx && !c->kernel; k++) {
         struct mg_ptx *p = mg_img_parsed(im, k);
         mg_id f = p->m ? mg_module_find_func(p->m, c->name) : 0;
@@ -83,37 +98,36 @@ static bool find_kernel(struct mg_inst *i)
 
 /* ---- the text ------------------------------------------------------------------------------------------------ */
 
-/* Lines of the printed text -> lines of the app's PTX, so that messages about the twin name what the
- * user wrote: both bodies hold the same nodes in the same order. */
-static void map_lines(struct mg_variant *c, const struct mg_twin *t, size_t bytes)
+/* Inserted nodes get the line of the application's PTX in front of them: messages about the twin name what the user wrote. */
+static void place_lines(const struct mg_twin *t)
 {
-    struct mg_module *p = NULL;
-    if (mg_ptx_parse(c->text, bytes, NULL, &p, NULL) || !p)
-        return;
-    uint32_t n = 1;
-    for (size_t i = 0; i < bytes; i++)
-        n += c->text[i] == '\n';
-    c->line_of = calloc(n + 1, sizeof *c->line_of);
-    c->n_lines = c->line_of ? n + 1 : 0;
-    for (uint32_t f = 0; f < t->n_funcs && c->line_of; f++) {
-        const struct mg_func *ours = &t->m->funcs.at[t->funcs[f]];
-        mg_id theirs = mg_module_find_func(p, mg_name(t->m, ours->name));
-        if (!theirs)
-            continue;
-        mg_id b = p->funcs.at[theirs].first_node;
-        uint32_t last = ours->line;
-        MG_EACH_NODE(t->m, ours, a) {
-            const struct mg_node *from = &t->m->nodes.at[a];
-            if (!b)
-                break;
-            uint32_t at = p->nodes.at[b].line;
-            last = from->line ? from->line : last;
-            if (at && at < c->n_lines)
-                c->line_of[at] = last;
-            b = p->nodes.at[b].next;
+    for (uint32_t f = 0; f < t->n_funcs; f++) {
+        const struct mg_func *fn = &t->m->funcs.at[t->funcs[f]];
+        uint32_t last = fn->line;
+        MG_EACH_NODE(t->m, fn, a) {
+            struct mg_node *n = &t->m->nodes.at[a];
+            last = n->line ? n->line : last;
+            n->line = last;
         }
     }
-    mg_module_free(p);
+}
+
+/* What the backend loads: the module itself, or its text. */
+static bool keep_code(struct mg_variant *v, struct mg_twin *t)
+{
+    struct mg_buf text = MG_BUF_INIT;
+    bool takes_ir = mg_session.backend->takes_ir;
+    if (!takes_ir || mg_session.config.dump) {
+        mg_ptx_print(t->m, &text);
+        v->text = mg_buf_take(&text);
+    }
+    if (takes_ir) {
+        place_lines(t);
+        mg_module_finish(t->m);
+        v->ir = t->m;
+        t->m = NULL;
+    }
+    return v->ir || v->text;
 }
 
 static bool keep_symbols(struct mg_variant *c, const struct mg_twin *t)
@@ -158,10 +172,6 @@ static bool instrument(struct mg_variant *v, struct mg_twin *t, struct mg_diag *
         return fail(&v->state, &v->reason, "the instrumented code is not well-formed: %s", mg_diag_first(d, err));
     s->ns.instrument += mg_now_ns() - start;
     start = mg_now_ns();
-    struct mg_buf text = MG_BUF_INIT;
-    mg_ptx_print(t->m, &text);
-    size_t bytes = text.n;
-    v->text = mg_buf_take(&text);
     v->ctx_offset = t->ctx_offset;
     v->known = t->known; /* ours now */
     t->known = NULL;
@@ -169,10 +179,8 @@ static bool instrument(struct mg_variant *v, struct mg_twin *t, struct mg_diag *
     v->known_bytes = t->known_bytes;
     v->known_offset = t->known_offset;
     v->known_values = t->known_values;
-    if (!v->text || !keep_symbols(v, t))
+    if (!keep_symbols(v, t) || !keep_code(v, t))
         return fail(&v->state, &v->reason, "out of memory");
-    if (s->backend->twin) /* who else asks for lines? */
-        map_lines(v, t, bytes);
     s->ns.print += mg_now_ns() - start;
     s->n_twins++;
     return true;
@@ -338,20 +346,6 @@ uint64_t mg_jit_spent(uint64_t ns)
     return here += ns;
 }
 
-static bool load_text(struct mg_body *b, void **twin, char *why, size_t room)
-{
-    cu_module m = NULL;
-    cu_function f = NULL;
-    cu_result rc = MG_REAL_AS(cuModuleLoadData, cu_module *, const void *)(&m, b->variant->text);
-    if (rc == CUE_SUCCESS)
-        rc = MG_REAL_AS(cuModuleGetFunction, cu_function *, cu_module, const char *)(&f, m, b->inst->code->name);
-    const char *name = mg_cu_result_name(rc);
-    if (rc != CUE_SUCCESS)
-        snprintf(why, room, "the driver does not take the instrumented code (%s)", name ? name : "unknown error");
-    *twin = f;
-    return rc == CUE_SUCCESS;
-}
-
 static bool load(struct mg_body *b)
 {
     void *f = NULL;
@@ -361,12 +355,10 @@ static bool load(struct mg_body *b)
     if (b->variant->known_bytes && !mg_session.backend->known(b))
         return fail(&b->state, &b->reason, "the values of its constants cannot be read");
     uint64_t start = mg_now_ns(), jit = mg_jit_spent(0);
-    bool ok = (mg_session.backend->load ? mg_session.backend->load : load_text)(b, &f, why, sizeof why);
+    bool ok = mg_session.backend->load(b, &f, why, sizeof why);
     mg_session.ns.load += mg_now_ns() - start - (mg_jit_spent(0) - jit);
     if (!ok)
         return fail(&b->state, &b->reason, "%s", why);
-    if (mg_session.backend->twin)
-        mg_session.backend->twin(f, b->inst->handle, b->variant->line_of, b->variant->n_lines);
     mg_twin_settings(b->inst, f);
     b->twin = f;
     mg_kernel_add_twin(b);

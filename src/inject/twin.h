@@ -11,8 +11,8 @@ struct mg_variant { /* text of a twin: the kernel with one set of tools */
     uint32_t set;                /* bit u: with tool u of the session */
     enum mg_state state;         /* of what follows */
     char *reason;                /* FAILED: why */
-    char *text;                  /* PTX */
-    uint32_t *line_of; uint32_t n_lines; /* line of text -> line of the app's PTX */
+    struct mg_module *ir;        /* what the backend loads when it takes IR; nobody changes it any more */
+    char *text;                  /* PTX: what it loads else, and what is dumped; or NULL */
     struct mg_layout layout;
     uint32_t uses[MG_MAX_USES];  /* region -> tool of the session */
     struct mg_twin_symbol *symbols; uint32_t n_symbols;

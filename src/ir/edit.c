@@ -116,6 +116,7 @@ struct mg_module *mg_module_clone_part(const struct mg_module *m, const bool *ke
 {
     struct mg_module *c = mg_xcalloc(1, sizeof *c);
     *c = *m;
+    c->n_holds = 0;
     c->arena = (struct mg_arena)MG_ARENA_INIT;
     c->form_by_text = (struct mg_map)MG_MAP_INIT;
     c->file = m->file ? mg_xstrdup(m->file) : NULL;
@@ -151,4 +152,33 @@ struct mg_module *mg_module_clone_part(const struct mg_module *m, const bool *ke
         if (c->vars.at[v].n_dims)
             c->vars.at[v].dims = mg_arena_copy(&c->arena, m->vars.at[v].dims, c->vars.at[v].n_dims * sizeof(uint64_t));
     return c;
+}
+
+void mg_module_finish(struct mg_module *m)
+{
+    bool *funcs = mg_xcalloc(m->funcs.n, sizeof *funcs), *vars = mg_xcalloc(m->vars.n, sizeof *vars);
+    for (uint32_t i = 1; i < m->items.n; i++) {
+        const struct mg_item *it = &m->items.at[i];
+        if (it->kind == MG_ITEM_func)
+            funcs[it->id] = true;
+        const struct mg_decl *d = it->kind == MG_ITEM_decl ? &m->decls.at[it->id] : NULL;
+        for (uint32_t k = 0; d && d->space != MG_SPACE_reg && k < d->n; k++)
+            vars[d->first + k] = true;
+    }
+    for (mg_id f = 1; f < m->funcs.n; f++)
+        if (!funcs[f] && m->funcs.at[f].kind != MG_FUNC_proto)
+            m->funcs.at[f].defined = 0;
+    for (mg_id v = 1; v < m->vars.n; v++) {
+        struct mg_var *var = &m->vars.at[v];
+        if (vars[v] || var->func || var->is_param || var->is_ret)
+            continue;
+        var->space = MG_SPACE_generic;
+        var->n_inits = 0;
+    }
+    for (mg_id n = 1; n < m->nodes.n; n++) {
+        m->nodes.at[n].flags &= (uint8_t)~MG_NF_META;
+        m->nodes.at[n].origin = 0;
+    }
+    free(funcs);
+    free(vars);
 }

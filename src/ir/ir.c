@@ -34,7 +34,7 @@ struct mg_module *mg_module_new(void)
 
 void mg_module_free(struct mg_module *m)
 {
-    if (!m) return;
+    if (!m || __atomic_fetch_sub(&m->n_holds, 1, __ATOMIC_ACQ_REL) > 0) return;
     mg_vec_release(&m->items);
     mg_vec_release(&m->funcs);
     mg_vec_release(&m->vars);
@@ -58,6 +58,13 @@ void mg_module_free(struct mg_module *m)
     mg_arena_release(&m->arena);
     free(m->file);
     free(m);
+}
+
+struct mg_module *mg_module_hold(const struct mg_module *m)
+{
+    struct mg_module *held = (struct mg_module *)(uintptr_t)m;
+    __atomic_fetch_add(&held->n_holds, 1, __ATOMIC_RELAXED);
+    return held;
 }
 
 mg_id mg_module_find_func(const struct mg_module *m, const char *name)

@@ -233,10 +233,13 @@ struct mg_module {
     uint32_t n_unknown_directives; /* kept as raw text */
     uint32_t n_unknown_sregs;     /* operands that look like special registers and are not in the tables */
     uint32_t n_insts;
+    int32_t n_holds;              /* owners beyond the first; atomic */
 };
 
 struct mg_module *mg_module_new(void);
-void mg_module_free(struct mg_module *m);
+void mg_module_free(struct mg_module *m); /* by its last owner */
+/* One owner more: each frees it once, and none changes it. */
+struct mg_module *mg_module_hold(const struct mg_module *m);
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
@@ -285,6 +288,9 @@ static inline struct mg_opnd mg_o_not(mg_id r) { return (struct mg_opnd){.kind =
 /* Checks what every pass must leave true (ids in range, lists consistent, labels placed once,
  * guards are predicates, declared before use). */
 enum mg_err mg_module_verify(const struct mg_module *m, struct mg_diag *d) MG_MUST_CHECK;
+/* Makes the module what it would be had it been printed and parsed: functions and variables of module scope that no item
+ * names are defined no more, and inserted nodes are the module's own (MG_NF_PROBE alone stays). For devices. */
+void mg_module_finish(struct mg_module *m);
 /* Deep copy of the whole module; ids stay equal. */
 struct mg_module *mg_module_clone(const struct mg_module *m);
 /* The same with the bodies of some functions alone (keep[id]); the others are there without. */
