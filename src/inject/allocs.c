@@ -115,7 +115,7 @@ bool mg_areas_peers(void) { return __atomic_load_n(&peers, __ATOMIC_ACQUIRE); }
 /* ---- made -------------------------------------------------------------------------------------------- */
 
 /* On a GPU the list also gives pointer arguments their place in the profile; our own driver tells that. */
-bool mg_areas_on(void) { return mg_session.config.verify || (mg_session.active && mg_session.backend->send); }
+bool mg_areas_on(void) { return mg_session.config.verify || (mg_session.active && !mg_session_can(MG_BACKEND_ALLOCATIONS)); }
 static bool looks(cu_result rc) { return rc == CUE_SUCCESS && !mg_inside && mg_areas_on(); }
 
 static cu_result made_as(cu_result rc, const void *at, uint64_t bytes, enum mg_area_kind kind, bool mapped)

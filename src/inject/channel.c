@@ -155,8 +155,7 @@ static void at_exit(void)
     if ((uint32_t)getpid() != mg_session.pid || !mg_session.store)
         return;
     mg_inside++;
-    if (mg_session.backend->drain)
-        mg_session.backend->drain(2000000000u);
+    mg_session.backend->drain(2000000000u);
     wait_for_readers(5000000000u);
     mg_inside--;
 }

@@ -169,7 +169,7 @@ static bool add_fault(uint64_t kernel, uint64_t launch, const struct mg_fault *x
 /* The software devices check; a GPU does not. */
 static bool runs(void)
 {
-    return mg_session.config.check && mg_session.backend == &mg_backend_own;
+    return mg_session.config.check && !mg_session_can(MG_BACKEND_HARDWARE);
 }
 
 void mg_checked_add(uint64_t kernel, uint64_t launch, const struct mg_launch_done *d)

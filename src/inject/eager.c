@@ -76,7 +76,7 @@ void mg_eager_load(void *handle, struct mg_img *im, bool library)
     }
     c.at = all.at;
     c.n = all.n;
-    if (mg_session.backend->compile)
+    if (mg_session_can(MG_BACKEND_COMPILES_APART))
         compile_all(&c);
     for (uint32_t k = 0; k < all.n; k++)
         mg_kernel_twin(all.at[k], &(struct mg_shape){.block = {1, 1, 1}});

@@ -38,36 +38,19 @@ static bool is_framed(const struct mg_run *r, uint32_t region)
 
 static uint64_t offset_of(const struct mg_region *g) { return MG_CTX_BYTES + 8 * (g->at + g->list_at); }
 
-static bool peek(const struct mg_run *r, uint64_t offset, uint64_t *words, uint32_t n)
-{
-    if (mg_session.backend->peek)
-        return mg_session.backend->peek(r, offset, words, n);
-    const uint64_t *from = (const uint64_t *)(uintptr_t)(r->block->at + offset);
-    for (uint32_t i = 0; i < n; i++)
-        words[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
-    return true;
-}
-
-static void poke(const struct mg_run *r, uint64_t offset, uint64_t word)
-{
-    if (mg_session.backend->poke)
-        mg_session.backend->poke(r, offset, word);
-    else
-        __atomic_store_n((uint64_t *)(uintptr_t)(r->block->at + offset), word, __ATOMIC_RELAXED);
-}
-
 static void look_at(struct mg_run *r, uint32_t region, bool read)
 {
     const struct mg_region *g = &r->body->variant->layout.regions[region];
     union { struct mg_frame_head head; uint64_t words[MG_FRAME_HEAD_WORDS]; } h;
-    if (!peek(r, offset_of(g), h.words, MG_FRAME_HEAD_WORDS))
+    const struct mg_backend *of = mg_session.backend;
+    if (!of->peek(r, offset_of(g), h.words, MG_FRAME_HEAD_WORDS))
         return;
     bool on = mg_select_is_on(r->body->variant->uses[region]);
     const struct mg_frame_shape s = mg_frame_shape(g->n_frame);
     for (uint32_t k = 0; k < s.parts && on == (h.head.off != 0); k++)
-        poke(r, offset_of(g) + 8 * (uint64_t)k * s.stride, (uint64_t)h.head.less << 32 | !on);
+        of->poke(r, offset_of(g) + 8 * (uint64_t)k * s.stride, (uint64_t)h.head.less << 32 | !on);
     uint64_t *words = read ? malloc(g->n_list * sizeof *words) : NULL;
-    if (words && peek(r, offset_of(g), words, g->n_list))
+    if (words && of->peek(r, offset_of(g), words, g->n_list))
         mg_tools_running(r, region, words);
     free(words);
 }
@@ -112,7 +95,7 @@ void mg_frames_add(struct mg_run *r)
     if (!r->framed)
         return;
     pthread_mutex_lock(&lock);
-    if (!looking && !mg_session.backend->peek)
+    if (!looking && !mg_session_can(MG_BACKEND_LOOKS))
         looking = mg_thread_start(look_for_ever, NULL, 0, NULL);
     r->read_ns = mg_now_ns();
     r->next_frame = in_flight;

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inject/backend.h"
 #include "inject/hooks.h"
 #include "inject/kernels.h"
-#include "inject/nvidia/gpu.h"
 #include "inject/run.h"
 #include "inject/session.h"
 #include "inject/streams.h"
@@ -77,12 +77,10 @@ static bool retry_native(struct node_work *w, cu_result rc, const struct cu_kern
 static cu_result finish(struct node_work *w, cu_result rc, cu_graph_exec x, cu_node node)
 {
     mg_params_release(&w->room);
-    if (w->run && (rc != CUE_SUCCESS || mg_session.backend->note_node))
+    if (w->run && rc == CUE_SUCCESS)
+        mg_session.backend->node_taken(w->run, x, node);
+    else if (w->run)
         mg_run_free(w->run);
-    else if (w->run && !mg_session.backend->note && x)
-        mg_gpu_exec_set(x, node, w->run);
-    else if (w->run && !mg_session.backend->note)
-        mg_gpu_node_add(w->run);
     return rc;
 }
 
@@ -144,8 +142,8 @@ static const struct cu_kernel_node *kernel_in(const struct cu_node_params *given
 
 static void child_stays(const struct cu_node_params *given)
 {
-    if (given && given->type == CUNODE_GRAPH)
-        mg_gpu_graph_stays(given->u.graph.graph);
+    if (given && given->type == CUNODE_GRAPH && mg_session.backend)
+        mg_session.backend->graph_stays(given->u.graph.graph);
 }
 
 MG_HOOK(cuGraphAddNode, cu_node *node, cu_graph g, const cu_node *deps, size_t n, struct cu_node_params *given)

@@ -35,7 +35,7 @@ static MG_VEC(struct mg_host_allocation) variables;
 void mg_host_variable(uint64_t at, uint64_t bytes)
 {
     uint32_t k = 0;
-    if (!at || !bytes || mg_session.backend == &mg_backend_own)
+    if (!at || !bytes || mg_session_can(MG_BACKEND_ALLOCATIONS))
         return;
     pthread_mutex_lock(&variables_lock);
     while (k < variables.n && variables.at[k].address != at)
@@ -69,7 +69,7 @@ MG_HOOK(cuLibraryGetGlobal, cu_ptr *at, size_t *bytes, cu_library lib, const cha
 
 static void allocations(void (*fn)(const struct mg_host_allocation *a, void *user), void *user)
 {
-    if (mg_session.backend == &mg_backend_own) {
+    if (mg_session_can(MG_BACKEND_ALLOCATIONS)) {
         mg_mem_each(give_own, &(struct walk){fn, user});
         return;
     }
@@ -126,7 +126,7 @@ static void result(const char *tool, const char *key, const char *json)
 const struct mg_tool_host *mg_tools_host(void)
 {
     static struct mg_tool_host host;
-    host = (struct mg_tool_host){.size = sizeof host, .device_kind = mg_session.backend->kind, .sm = mg_session.sm, .folder = mg_session.config.dir, .allocations = allocations,
+    host = (struct mg_tool_host){.size = sizeof host, .device_kind = mg_session.backend->kind(&mg_session.config), .sm = mg_session.sm, .folder = mg_session.config.dir, .allocations = allocations,
                                  .objects = mg_objects_each, .modules = modules, .symbols = symbols, .say = mg_session_say_line, .result = result};
     return &host;
 }

@@ -375,8 +375,7 @@ uint32_t mg_kernel_store_id(struct mg_inst *i, struct mg_body *b)
     struct mg_code *c = i->code;
     bool news = mg_code_is_news(c);
     int32_t regs_twin = news && b && b->twin ? attribute_of(b->twin, CUFUNC_NUM_REGS, -1) : -1;
-    bool (*ask)(void *) = mg_session.backend->registers_estimated;
-    bool estimated = ask && ask(i->handle);
+    bool estimated = mg_session.backend->registers_estimated(i->handle);
     pthread_mutex_lock(&mg_session.lock);
     if (mg_code_is_news(c)) {
         struct mg_store_kernel k = {
@@ -481,7 +480,7 @@ void mg_witness_collect(struct mg_img *im, void *function)
 {
     const struct mg_backend *b = mg_session.backend;
     static uint32_t n_collected;
-    if (!b->positions || !b->module || im->seen == mg_session.generation + 1)
+    if (im->seen == mg_session.generation + 1)
         return;
     struct witness w = {.out = MG_BUF_INIT, .m = b->module(function)};
     if (!w.m)

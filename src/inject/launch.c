@@ -36,29 +36,17 @@ static cu_result send_twin(const struct mg_call *c, struct mg_run *r)
     struct mg_params p;
     if (!mg_params_extend(&p, r, c->params, c->extra))
         return CUE_OUT_OF_MEMORY;
-    void *twin = r->body->twin;
     mg_run_begin(r);
-    cu_result rc = mg_session.backend->send ? mg_session.backend->send(c, r, p.params, p.extra)
-                                            : c->send(c, twin, p.params, p.extra);
+    cu_result rc = mg_session.backend->send(c, r, p.params, p.extra);
     mg_params_release(&p);
     return rc;
 }
 
-static void accept(struct mg_run *r, bool node)
-{
-    if (!mg_session.backend->send)
-        mg_run_accept(r, node);
-}
-
 static cu_result send_native(const struct mg_call *c, struct mg_run *r)
 {
-    bool node = r->node;
     mg_run_begin(r);
-    cu_result rc = mg_session.backend->send ? mg_session.backend->send(c, r, c->params, c->extra)
-                                            : c->send(c, c->f, c->params, c->extra);
-    if (rc == CUE_SUCCESS) {
-        accept(r, node);
-    } else {
+    cu_result rc = mg_session.backend->send(c, r, c->params, c->extra);
+    if (rc != CUE_SUCCESS) {
         mg_run_reject(r);
         mg_run_free(r);
     }
@@ -67,11 +55,8 @@ static cu_result send_native(const struct mg_call *c, struct mg_run *r)
 
 static cu_result send_instrumented(const struct mg_call *c, struct mg_run *r)
 {
-    bool node = r->node;
     cu_result rc = send_twin(c, r);
-    if (rc == CUE_SUCCESS) {
-        accept(r, node);
-    } else {
+    if (rc != CUE_SUCCESS) {
         mg_run_reject(r);
         rc = send_native(c, mg_run_native(r, "the driver rejects the launch of the instrumented kernel"));
     }
@@ -88,7 +73,7 @@ static bool run_once(const struct mg_call *c, struct mg_inst *i, struct mg_verif
     mg_select_force(MG_TURN_ANY);
     if (r && r->block)
         r->reason = MG_STORE_REPEAT;
-    bool held = r && mg_session.backend->send && mg_gate_close(c->shape.stream, c->shape.per_thread);
+    bool held = r && mg_session_can(MG_BACKEND_HARDWARE) && mg_gate_close(c->shape.stream, c->shape.per_thread);
     cu_result rc = !r ? CUE_OUT_OF_MEMORY : r->block ? send_instrumented(c, r) : send_native(c, r);
     if (held)
         mg_gate_open();

@@ -23,7 +23,7 @@ static struct mg_map links; /* cu_link -> struct link */
 
 static bool is_on(void)
 {
-    return mg_session.active && !mg_inside && mg_session.backend->send;
+    return mg_session.active && !mg_inside && mg_session_can(MG_BACKEND_HARDWARE);
 }
 
 static void add_input(cu_link l, int type, const char *data, size_t bytes)

@@ -150,7 +150,7 @@ void *mg_preload_symbol(void *handle, const char *name)
         return mg_nvrtc_symbol(mg_real_symbol(handle, name));
     if (strstr(name, "nvJitLink"))
         return mg_nvjitlink_symbol(name, mg_real_symbol(handle, name));
-    if (mg_session.backend != &mg_backend_nvidia || strncmp(name, "cu", 2))
+    if (!mg_session_can(MG_BACKEND_HARDWARE) || strncmp(name, "cu", 2))
         return NULL;
     void *p = mg_real_symbol(handle, name);
     int entry = p ? mg_slot_find(p) : -1;

@@ -43,7 +43,7 @@ MG_HOOK(cuGetExportTable, const void **table, const cu_uuid *id)
 {
     void *caller = mg_calls_caller(__builtin_return_address(0));
     mg_inject_ready();
-    if (mg_session.backend == &mg_backend_nvidia)
+    if (mg_session_can(MG_BACKEND_HARDWARE))
         return MG_REAL(cuGetExportTable)(table, id);
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static char said[16][256];

@@ -1,7 +1,7 @@
 /* One launch from the decision to its counts: which code runs, with which context block, what the
  * store is told before the driver's call and what when the driver says that it has ended.
  *
- *   mg_run_new ── mg_run_begin ── (driver's launch) ── mg_run_accept | mg_run_reject
+ *   mg_run_new ── mg_run_begin ── backend's send (the driver's launch) ── mg_run_reject, when it was not taken
  *                     └── note ──► ended(): counters -> store, block zeroed and free again
  *
  * ended() runs on a thread of the driver, before any later work of that stream: it takes no lock
@@ -39,54 +39,12 @@ struct mg_counter_launch mg_run_launch(const struct mg_shape *s)
     return (struct mg_counter_launch){{s->grid[0], s->grid[1], s->grid[2]}, {s->block[0], s->block[1], s->block[2]}, 0};
 }
 
-static struct mg_block_mem *block_take(struct mg_run *r)
-{
-    struct mg_body *body = r->body;
-    if (mg_session.backend->take)
-        return mg_session.backend->take(r) ? &r->room : NULL;
-    struct mg_counter_launch g = mg_run_launch(&r->shape);
-    uint64_t words = mg_layout_words(&body->variant->layout, &g);
-    pthread_mutex_lock(&mg_session.lock);
-    struct mg_block_mem **at = &body->blocks;
-    while (*at && (*at)->words < words) /* launches of other shapes may have had fewer */
-        at = &(*at)->next;
-    struct mg_block_mem *b = *at;
-    if (b)
-        *at = b->next;
-    pthread_mutex_unlock(&mg_session.lock);
-    if (!b) {
-        b = calloc(1, sizeof *b);
-        if (b)
-            b->words = words;
-        if (b)
-            b->at = mg_session.backend->alloc(MG_CTX_BYTES + words * sizeof(uint64_t));
-        if (!b || !b->at) {
-            free(b);
-            return NULL;
-        }
-    }
-    uint64_t *ctx = (uint64_t *)(uintptr_t)b->at;
-    ctx[MG_CTX_COUNTERS / 8] = b->at + MG_CTX_BYTES;
-    ctx[MG_CTX_SYMBOLS / 8] = body->symbols;
-    return b;
-}
-
 static void block_give(struct mg_run *r)
 {
-    struct mg_body *body = r->body;
     struct mg_block_mem *b = r->block;
     r->block = NULL;
-    if (!b)
-        return;
-    if (mg_session.backend->give) {
-        mg_session.backend->give(r);
-        return;
-    }
-    memset(counters_of(b), 0, b->words * sizeof(uint64_t));
-    pthread_mutex_lock(&mg_session.lock);
-    b->next = body->blocks;
-    body->blocks = b;
-    pthread_mutex_unlock(&mg_session.lock);
+    if (b)
+        mg_session.backend->block_give(r, b);
 }
 
 /* ---- deciding -------------------------------------------------------------------------------------------------- */
@@ -112,9 +70,9 @@ static bool select_kernel(struct mg_run *r)
     else if (!(r->body = mg_kernel_body(r->inst, set)) || !mg_kernel_twin(r->body, &r->shape)) {
         bool later = r->body && __atomic_load_n(&r->body->state, __ATOMIC_ACQUIRE) == MG_STATE_NEW; /* nothing is wrong with it */
         r->reason = later ? "loading its instrumented code would wait for work in flight" : r->body && r->body->reason ? r->body->reason : "out of memory";
-        bool cannot = r->inst->code->no_ptx || (s->backend->send && r->inst->code->launches);
+        bool cannot = r->inst->code->no_ptx || (!mg_session_can(MG_BACKEND_CHILDREN) && r->inst->code->launches);
         r->ran = cannot || later ? MG_RAN_NATIVE : MG_RAN_FAILED;
-    } else if (s->backend->why_not && (r->reason = s->backend->why_not(r->body, &r->shape))) {
+    } else if ((r->reason = s->backend->why_not(r->body, &r->shape))) {
         return false;
     } else
         return true;
@@ -200,16 +158,11 @@ void mg_run_bury(void)
     }
 }
 
-static void write_words(struct mg_run *r, uint64_t offset, const uint64_t *words, uint32_t n)
-{
-    memcpy((char *)(uintptr_t)r->block->at + offset, words, n * sizeof *words);
-}
-
 /* What tools want the kernel to know of this launch. */
 static void fill_words(struct mg_run *r)
 {
     uint64_t words[MG_CTX_N_WORDS] = {0};
-    mg_write_fn write = mg_session.backend->write ? mg_session.backend->write : write_words;
+    mg_write_fn write = mg_session.backend->write;
     if (mg_tools_words(r, words))
         write(r, MG_CTX_WORDS, words, MG_CTX_N_WORDS);
     mg_tools_lists(r, write);
@@ -230,7 +183,7 @@ static struct mg_run *new_run(struct mg_inst *i, const struct mg_shape *s, void 
     r->ctx = i->ctx_number;
     r->correlation = mg_calls_correlation();
     r->call_ns = mg_calls_begin_ns();
-    if (select_kernel(r) && !(r->block = block_take(r))) {
+    if (select_kernel(r) && !(r->block = mg_session.backend->block_take(r))) {
         r->reason = "out of device memory for counters";
         r->ran = MG_RAN_FAILED;
     }
@@ -280,8 +233,7 @@ struct mg_run *mg_run_native(struct mg_run *r, const char *reason)
 
 static bool is_pointer(uint64_t value, struct mg_store_arg *a)
 {
-    bool (*find)(uint64_t, uint64_t *, uint64_t *) = mg_session.backend->allocation;
-    return value && find && find(value, &a->allocation, &a->allocation_off);
+    return value && mg_session.backend->allocation(value, &a->allocation, &a->allocation_off);
 }
 
 static uint64_t store_launch(const struct mg_run *r) /* under closing */
@@ -364,7 +316,7 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
     struct mg_store_done done = {
         .complete = !d || (d->fault.kind == MG_FAULT_NONE && !d->cuda_error), .replays = replays,
     };
-    done.schedule_dependent = d && mg_session.backend == &mg_backend_own ? d->schedule_dependent : -1;
+    done.schedule_dependent = d && !mg_session_can(MG_BACKEND_HARDWARE) ? d->schedule_dependent : -1;
     if (!done.complete)
         done.why = d->fault.text[0] ? d->fault.text : mg_fault_kind_text(d->fault.kind);
     if (d && d->end_ns > d->start_ns) {
@@ -496,7 +448,7 @@ struct mg_run *mg_run_native_node(struct mg_inst *i, const struct mg_shape *s, v
 
 void mg_run_begin(struct mg_run *r)
 {
-    if (mg_session.backend->send) /* it tells the store later, off the launch's path */
+    if (!mg_session_can(MG_BACKEND_TELLS_ENDS)) /* send tells the store later, off the launch's path */
         return;
     if (!r->node) {
         pthread_rwlock_rdlock(&mg_session.closing);
@@ -504,29 +456,22 @@ void mg_run_begin(struct mg_run *r)
             r->launch = store_launch(r);
         pthread_rwlock_unlock(&mg_session.closing);
     }
-    if (r->node && mg_session.backend->note_node) {
+    if (r->node) {
         __atomic_add_fetch(&r->refs, 1, __ATOMIC_RELAXED);
         mg_session.backend->note_node(ended, r, let_go);
-    } else if (mg_session.backend->note)
+    } else {
         mg_session.backend->note(ended, r);
+    }
 }
 
 void mg_run_reject(struct mg_run *r)
 {
-    if (r->node || mg_session.backend->send)
+    if (r->node || !mg_session_can(MG_BACKEND_TELLS_ENDS))
         return;
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store)
         mg_store_launch_drop(mg_session.store, r->launch);
     pthread_rwlock_unlock(&mg_session.closing);
-}
-
-void mg_run_accept(struct mg_run *r, bool node)
-{
-    if (node && mg_session.backend->note_node)
-        mg_run_free(r);
-    else if (!mg_session.backend->note) /* nobody tells when it ends: it is taken as run, without a time */
-        ended(r, NULL);
 }
 
 /* A launch that ran as it is and whose end nobody tells. */

@@ -50,7 +50,6 @@ void mg_run_bury(void); /* runs of nodes that the driver has dropped */
 void mg_run_free(struct mg_run *r);   /* of a node: when the driver has dropped it, too */
 void mg_run_begin(struct mg_run *r);  /* before the driver's call: records it and leaves the note */
 void mg_run_reject(struct mg_run *r); /* the driver did not take it */
-void mg_run_accept(struct mg_run *r, bool node); /* it did; r of a launch may be gone already */
 struct mg_counter_launch mg_run_launch(const struct mg_shape *s);
 void mg_run_ended(struct mg_run *r, const struct mg_launch_done *d, uint64_t *raw); /* NVIDIA: host copy of the counters, or NULL */
 void mg_run_announce(struct mg_run *r);

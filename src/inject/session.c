@@ -74,7 +74,7 @@ static void note_exit(int status, void *user)
     (void)user;
     exit_status = status & 255;
     struct mg_session *s = &mg_session;
-    if (!s->active || !s->backend->send || (uint32_t)getpid() != s->pid)
+    if (!s->active || !mg_session_can(MG_BACKEND_HARDWARE) || (uint32_t)getpid() != s->pid)
         return;
     mg_inside++; /* later NVIDIA's driver has left, too */
     s->backend->drain(2000000000u);
@@ -96,7 +96,7 @@ static void open_profile(struct mg_session *s)
     struct mg_store_process p = {
         .run = s->config.run,
         .pid = (uint32_t)getpid(), .ppid = (uint32_t)getppid(), .rank = s->rank, .exe = exe, .argv = argv,
-        .device_kind = s->backend == &mg_backend_own && s->config.device && !strcmp(s->config.device, "cpu") ? "cpu" : s->backend->kind, .properties = s->config.properties ? s->config.properties : "h200",
+        .device_kind = s->backend->kind(&s->config), .properties = s->config.properties ? s->config.properties : "h200",
         .tools = s->config.tools ? s->config.tools : "none",
     };
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
@@ -178,8 +178,7 @@ void mg_session_end(void)
     if (!s->store || (uint32_t)getpid() != s->pid || atomic_flag_test_and_set(&ended))
         return;
     mg_inside++;
-    if (s->backend->drain)
-        s->backend->drain(2000000000u);
+    s->backend->drain(2000000000u);
     if (s->config.witness)
         mg_witness_end();
     s->active = false;
@@ -208,9 +207,9 @@ void mg_session_leave(int status, uint64_t drain_ns)
     if (!s->active || mg_inside || (uint32_t)getpid() != s->pid)
         return;
     mg_inside++;
-    if (drain_ns && s->backend->drain)
+    if (drain_ns)
         s->backend->drain(drain_ns);
-    else if (s->backend->flush)
+    else
         s->backend->flush(FLUSH_NS);
     mg_timeline_flush();
     if (!pthread_rwlock_tryrdlock(&s->closing)) {

@@ -36,6 +36,11 @@ struct mg_session {
     uint64_t n_launches;             /* looked at so far, for --launches */
 };
 extern struct mg_session mg_session;
+/* A bit of enum mg_backend_caps; none before the first CUDA call. */
+static inline bool mg_session_can(unsigned cap)
+{
+    return mg_session.backend && mg_session.backend->caps & cap;
+}
 
 void mg_session_begin(void);  /* at cuInit, after the driver's: opens DIR */
 void mg_session_end(void);    /* at process end; later calls pass straight through */

@@ -52,7 +52,7 @@ static void *synchronise(void *arg)
 bool mg_settle(cu_result *rc, bool shared)
 {
     struct waiter *w = calloc(1, sizeof *w);
-    uint64_t limit = shared ? WAIT_SHARED_NS : mg_session.backend == &mg_backend_nvidia ? WAIT_NVIDIA_NS : WAIT_OWN_NS;
+    uint64_t limit = shared ? WAIT_SHARED_NS : mg_session_can(MG_BACKEND_HARDWARE) ? WAIT_NVIDIA_NS : WAIT_OWN_NS;
     struct timespec until;
     if (!w)
         return false;

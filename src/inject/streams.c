@@ -74,7 +74,7 @@ static void context_ends(void *ctx, int device)
 {
     if (mg_session.active && mg_session.config.witness)
         mg_witness_end();
-    if (mg_session.active && mg_session.backend->context_ends)
+    if (mg_session.active)
         mg_session.backend->context_ends(ctx, device);
     else
         mg_session.generation++;
@@ -83,7 +83,7 @@ static void context_ends(void *ctx, int device)
 }
 static cu_result context_ended(cu_result rc, void *ctx, int device, bool surely)
 {
-    if (rc == CUE_SUCCESS && mg_session.active && mg_session.backend->context_ended)
+    if (rc == CUE_SUCCESS && mg_session.active)
         mg_session.backend->context_ended(ctx, device, surely);
     if (rc == CUE_SUCCESS && mg_areas_on())
         mg_areas_forget_context(ctx, device);
@@ -121,7 +121,7 @@ static bool is_last(cu_device d)
     MG_HOOK(name, cu_device d)            \
     {                                     \
         bool ends = (surely) || is_last(d); \
-        if (ends || !mg_session.active || !mg_session.backend->context_ends) \
+        if (ends || !mg_session.active || mg_session_can(MG_BACKEND_ENDS_AT_RELEASE)) \
             context_ends(NULL, d);        \
         return context_ended(MG_REAL(name)(d), NULL, d, surely); \
     }

@@ -227,7 +227,7 @@ void mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg
 {
     if (!mg_timeline.on || !mg_timeline.work)
         return;
-    bool own = mg_session.backend == &mg_backend_own;
+    bool own = !mg_session_can(MG_BACKEND_HARDWARE);
     struct mg_record_work w = {
         .correlation = r->correlation, .stream = r->stream, .context = r->ctx, .bytes = UINT64_MAX, .launch = launch,
         .replay = UINT64_MAX, .device = r->device, .work = MG_WORK_kernel,

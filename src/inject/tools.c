@@ -96,7 +96,7 @@ static enum mg_err add(struct mg_tool_spec t, struct mg_diag *d)
     if (!err) {
         mg_select_name(s->n_uses, t.name);
         mg_select_enter(s->n_uses, MG_CONTROL_CONFIGURE);
-        err = mg_tool_configure(t.tool, t.args, s->backend == &mg_backend_nvidia ? s->sm : 0, &conf, d);
+        err = mg_tool_configure(t.tool, t.args, mg_session_can(MG_BACKEND_HARDWARE) ? s->sm : 0, &conf, d);
         mg_select_leave(s->n_uses);
     }
     if (err) {

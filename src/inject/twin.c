@@ -51,7 +51,7 @@ static void share_module(struct mg_img *im, struct mg_inst *i)
 {
     struct mg_ptx *p = im->n_ptx == 1 && !im->linked ? &im->ptx[0] : NULL;
     uint64_t start = mg_now_ns();
-    const struct mg_module *m = p && !p->parsed && mg_session.backend->module ? mg_session.backend->module(i->handle) : NULL;
+    const struct mg_module *m = p && !p->parsed ? mg_session.backend->module(i->handle) : NULL;
     if (m && !strcmp(m->id, p->id)) {
         p->m = mg_module_hold(m);
         p->parsed = true;
@@ -78,7 +78,9 @@ static bool find_kernel(struct mg_inst *i)
         }
     }
     if (im->linked || !im->n_ptx) {
-        const struct mg_module *m = mg_session.backend->module ? mg_session.backend->module(i->handle) : im->n_ptx > 1 ? mg_img_linked(im) : NULL;
+        const struct mg_module *m = mg_session.backend->module(i->handle);
+        if (!m && im->n_ptx > 1)
+            m = mg_img_linked(im);
         mg_id f = m ? mg_module_find_func(m, c->name) : 0;
         if (f) {
             c->m = m;
@@ -116,7 +118,7 @@ static void place_lines(const struct mg_twin *t)
 static bool keep_code(struct mg_variant *v, struct mg_twin *t)
 {
     struct mg_buf text = MG_BUF_INIT;
-    bool takes_ir = mg_session.backend->takes_ir;
+    bool takes_ir = mg_session_can(MG_BACKEND_TAKES_IR);
     if (!takes_ir || mg_session.config.dump) {
         mg_ptx_print(t->m, &text);
         v->text = mg_buf_take(&text);
@@ -151,7 +153,7 @@ static bool instrument(struct mg_variant *v, struct mg_twin *t, struct mg_diag *
     uint32_t n = mg_tools_list(v->set, uses, v->uses);
     for (uint32_t k = 0; k < n; k++)
         given[k] = (struct mg_tool_use){uses[k].tool, uses[k].conf};
-    bool gpu = s->backend->send != NULL;
+    bool gpu = mg_session_can(MG_BACKEND_HARDWARE);
     t->m->marked = !gpu;
     const char *channel = s->config.channel;
     const struct mg_tools_opts opts = {.size = sizeof opts, .sm = s->sm, .max_copies = gpu ? GPU_COPIES : 1, .reduce = gpu,
@@ -219,7 +221,7 @@ static unsigned twin_flags(struct mg_variant *v)
 {
     struct mg_use uses[MG_MAX_USES];
     uint32_t n = mg_tools_list(v->set, uses, v->uses);
-    unsigned flags = mg_session.backend->send ? MG_TWIN_CONSTANTS | MG_TWIN_ADDRESSES : MG_TWIN_LAUNCHES;
+    unsigned flags = mg_session_can(MG_BACKEND_HARDWARE) ? MG_TWIN_CONSTANTS | MG_TWIN_ADDRESSES : MG_TWIN_LAUNCHES;
     for (uint32_t k = 0; k < n; k++)
         flags = mg_tool_twin_flags(uses[k].tool, flags);
     return flags;
@@ -244,7 +246,7 @@ static bool make_text(struct mg_body *b)
         t->most_registers = b->most_registers;
         t->must_fit = b->must_fit;
     }
-    if (ok && mg_session.backend->adapt)
+    if (ok)
         mg_session.backend->adapt(t);
     mg_session.ns.instrument += mg_now_ns() - start;
     if (!ok) {
@@ -295,14 +297,6 @@ struct mg_body *mg_kernel_body(struct mg_inst *i, uint32_t set)
     return b;
 }
 
-static uint64_t own_table(const uint64_t *values, uint32_t n)
-{
-    uint64_t at = mg_session.backend->alloc(n * sizeof *values);
-    if (at)
-        memcpy((void *)(uintptr_t)at, values, n * sizeof *values);
-    return at;
-}
-
 static bool fill_symbols(struct mg_body *b)
 {
     const struct mg_variant *c = b->variant;
@@ -319,7 +313,7 @@ static bool fill_symbols(struct mg_body *b)
         }
     }
     if (values)
-        b->symbols = of->table ? of->table(b, values, c->n_symbols) : own_table(values, c->n_symbols);
+        b->symbols = of->table(b, values, c->n_symbols);
     free(values);
     return b->symbols || fail(&b->state, &b->reason, "out of device memory for the table of symbols");
 }
@@ -370,7 +364,7 @@ static void make(struct mg_body *b, const struct mg_shape *s)
 {
     if (!make_text(b))
         fail(&b->state, &b->reason, "%s", b->variant->reason ? b->variant->reason : "out of memory");
-    else if (mg_session.backend->may_load && !mg_session.backend->may_load(b, s))
+    else if (!mg_session.backend->may_load(b, s))
         return;
     else if (load(b))
         __atomic_store_n(&b->state, MG_STATE_READY, __ATOMIC_RELEASE);
@@ -383,7 +377,7 @@ void mg_kernel_prepare(struct mg_body *b)
     pthread_mutex_lock(&building);
     bool ok = b->state == MG_STATE_NEW && make_text(b);
     pthread_mutex_unlock(&building);
-    if (ok && mg_session.backend->compile)
+    if (ok)
         mg_session.backend->compile(b);
 }
 
@@ -391,7 +385,7 @@ void mg_kernel_prepare(struct mg_body *b)
 static void ask_for(struct mg_body *b, const struct mg_shape *s)
 {
     bool must_fit = false;
-    uint32_t most = mg_session.backend->most_registers ? mg_session.backend->most_registers(b->inst, s, &must_fit) : 0;
+    uint32_t most = mg_session.backend->most_registers(b->inst, s, &must_fit);
     pthread_mutex_lock(&building);
     if (b->state == MG_STATE_NEW) {
         b->threads = s->block[0] * s->block[1] * s->block[2];

@@ -466,7 +466,7 @@ static char *describe(const struct mg_verify *v, const struct difference *at, co
         const struct mg_area *a = &at->area->a;
         uint64_t where = a->at + at->at, id = a->id, offset = at->at;
         bool known = !at->area->variable;
-        if (mg_session.backend->allocation)
+        if (mg_session_can(MG_BACKEND_ALLOCATIONS))
             known = mg_session.backend->allocation(where, &id, &offset);
         snprintf(address, sizeof address, "0x%llx", (unsigned long long)where);
         mg_json_key(&j, "address");
@@ -534,7 +534,7 @@ static void native_ended(void *user, const struct mg_launch_done *d)
 static bool run_native(const struct mg_verify *v, const struct mg_call *c, cu_result *rc, const char **why)
 {
     cu_result end = CUE_SUCCESS;
-    if (mg_session.backend->note)
+    if (mg_session_can(MG_BACKEND_TELLS_ENDS))
         mg_session.backend->note(native_ended, NULL);
     *rc = c->send(c, c->f, c->params, c->extra);
     if (*rc != CUE_SUCCESS)

@@ -19,6 +19,12 @@
 static void *driver;
 cu_result cuInit(unsigned flags); /* as we export it */
 
+static const char *kind_nvidia(const struct mg_config *c)
+{
+    (void)c;
+    return "nvidia";
+}
+
 static void *real_symbol(const char *name)
 {
     return driver ? dlsym(driver, name) : NULL;
@@ -129,13 +135,14 @@ static const struct mg_channel_io channel_nvidia = {
 };
 
 const struct mg_backend mg_backend_nvidia = {
-    .kind = "nvidia",
+    MG_BACKEND_DEFAULTS,
+    .caps = MG_BACKEND_HARDWARE | MG_BACKEND_COMPILES_APART | MG_BACKEND_LOOKS,
+    .kind = kind_nvidia,
     .open = open_real,
     .symbol = real_symbol,
+    .channel = &channel_nvidia,
     .global = mg_gpu_global,
     .function_address = mg_gpu_function_address,
-    .drain = drain,
-    .flush = flush,
     .adapt = mg_gpu_adapt,
     .table = mg_gpu_table,
     .known = mg_gpu_known_fill,
@@ -143,14 +150,18 @@ const struct mg_backend mg_backend_nvidia = {
     .may_load = mg_gpu_may_load,
     .load = mg_gpu_load,
     .unload = mg_gpu_unload,
-    .why_not = mg_gpu_why_not, .most_registers = mg_gpu_most_registers,
-    .take = mg_gpu_take,
-    .give = mg_gpu_give,
+    .why_not = mg_gpu_why_not,
+    .most_registers = mg_gpu_most_registers,
+    .block_take = mg_gpu_take,
+    .block_give = mg_gpu_give,
     .write = mg_gpu_write,
     .peek = mg_gpu_peek,
     .poke = mg_gpu_poke,
-    .channel = &channel_nvidia,
     .send = mg_gpu_send,
+    .node_taken = mg_gpu_node_taken,
+    .graph_stays = mg_gpu_graph_stays,
+    .drain = drain,
+    .flush = flush,
     .context_ends = context_ends,
     .context_ended = context_ended,
 };

@@ -50,8 +50,8 @@ bool mg_gpu_may_load(struct mg_body *b, const struct mg_shape *s);
 bool mg_gpu_load(struct mg_body *b, void **twin, char *why, size_t room);
 const char *mg_gpu_why_not(struct mg_body *b, const struct mg_shape *s);
 uint32_t mg_gpu_most_registers(const struct mg_inst *i, const struct mg_shape *s, bool *must);
-bool mg_gpu_take(struct mg_run *r);
-void mg_gpu_give(struct mg_run *r);
+struct mg_block_mem *mg_gpu_take(struct mg_run *r);
+void mg_gpu_give(struct mg_run *r, struct mg_block_mem *m);
 void mg_gpu_write(struct mg_run *r, uint64_t offset, const uint64_t *words, uint32_t n);
 bool mg_gpu_peek(const struct mg_run *r, uint64_t offset, uint64_t *words, uint32_t n);
 void mg_gpu_poke(const struct mg_run *r, uint64_t offset, uint64_t word);
@@ -59,7 +59,7 @@ cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, 
 /* gpu_graph.c: the run of a node that the driver took (it is ours from now on); the same for a node of an
  * executable graph. */
 void mg_gpu_node_add(struct mg_run *r);
-void mg_gpu_exec_set(cu_graph_exec x, cu_node node, struct mg_run *r);
+void mg_gpu_node_taken(struct mg_run *r, cu_graph_exec x, cu_node node); /* x NULL: of none */
 void mg_gpu_graph_stays(cu_graph g); /* it becomes part of another: its nodes are kept */
 void mg_gpu_graph_pass(void);  /* hands over what replays counted; on the thread that drains */
 /* gpu_run.c: tells the store of the launches taken since the last time. */

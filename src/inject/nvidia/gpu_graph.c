@@ -17,6 +17,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "inject/backend.h"
 #include "inject/hooks.h"
 #include "inject/kernels.h"
 #include "inject/run.h"
@@ -46,7 +47,7 @@ static struct node *ready;    /* to be looked at by the next pass */
 
 static bool is_on(void)
 {
-    return mg_session.active && !mg_inside && mg_session.backend->send && !mg_session.cannot;
+    return mg_session.active && !mg_inside && mg_session.backend == &mg_backend_nvidia && !mg_session.cannot;
 }
 
 /* ---- nodes ---------------------------------------------------------------------------------------------------- */
@@ -208,7 +209,7 @@ static struct list *list_change(cu_graph_exec x) /* under the lock */
     return l;
 }
 
-void mg_gpu_exec_set(cu_graph_exec x, cu_node handle, struct mg_run *r)
+static void exec_put(cu_graph_exec x, cu_node handle, struct mg_run *r)
 {
     struct node *n = node_new(r);
     pthread_mutex_lock(&lock);
@@ -223,6 +224,14 @@ void mg_gpu_exec_set(cu_graph_exec x, cu_node handle, struct mg_run *r)
     if (n && n->slot)
         mg_map_set(&nodes, r->room.at, (uint64_t)(uintptr_t)n);
     pthread_mutex_unlock(&lock);
+}
+
+void mg_gpu_node_taken(struct mg_run *r, cu_graph_exec x, cu_node node)
+{
+    if (x)
+        exec_put(x, node, r);
+    else
+        mg_gpu_node_add(r);
 }
 
 MG_HOOK(cuGraphNodeSetEnabled, cu_graph_exec x, cu_node node, unsigned on)

@@ -52,14 +52,15 @@ static struct mg_nv_slots *find_slots(struct mg_body *b, struct mg_gpu_body *g, 
     return s;
 }
 
-bool mg_gpu_take(struct mg_run *r)
+struct mg_block_mem *mg_gpu_take(struct mg_run *r)
 {
     struct mg_gpu_body *g = mg_gpu_body_get(r->body);
     struct mg_nv_slots *s = g ? find_slots(r->body, g, mg_gpu_words(r->body, &r->shape) * sizeof(uint64_t)) : NULL;
     struct mg_nv_slot *slot = s ? mg_nv_slot_take(s) : NULL;
-    if (slot)
-        r->room = (struct mg_block_mem){.at = slot->at, .slot = slot};
-    return slot != NULL;
+    if (!slot)
+        return NULL;
+    r->room = (struct mg_block_mem){.at = slot->at, .slot = slot};
+    return &r->room;
 }
 
 void mg_gpu_write(struct mg_run *r, uint64_t offset, const uint64_t *words, uint32_t n)
@@ -77,8 +78,9 @@ void mg_gpu_poke(const struct mg_run *r, uint64_t offset, uint64_t word)
     mg_nv_slot_poke(r->room.slot, offset, &word, sizeof word);
 }
 
-void mg_gpu_give(struct mg_run *r)
+void mg_gpu_give(struct mg_run *r, struct mg_block_mem *m)
 {
+    (void)m;
     if (r->room.slot)
         mg_nv_slot_give(r->room.slot);
     r->room.slot = NULL;
