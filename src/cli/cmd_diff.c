@@ -12,7 +12,7 @@ static const struct mg_opt_page page = {
     "and never fail.\n"};
 
 /* What the comparison cannot speak of; true: something is missing. */
-static bool say_missing(const char *dir, const struct mg_profile *p)
+static bool say_missing(const char *dir, const struct mg_recording *p)
 {
     struct mg_coverage c;
     mg_coverage_init(&c, p);
@@ -23,7 +23,7 @@ static bool say_missing(const char *dir, const struct mg_profile *p)
     return missing;
 }
 
-static bool shows_none(const struct mg_profile *p, const struct mg_report_opts *o)
+static bool shows_none(const struct mg_recording *p, const struct mg_report_opts *o)
 {
     bool none = o->kernel_glob != NULL;
     for (uint32_t i = 0; i < p->n_kernels; i++) none = none && !mg_report_shows(o, &p->kernels[i]);
@@ -34,7 +34,7 @@ int cmd_diff(int argc, char **argv)
 {
     struct mg_report_opts o = {.size = sizeof o};
     struct mg_diag d = MG_DIAG_INIT;
-    struct mg_profile *p[2] = {NULL, NULL};
+    struct mg_recording *p[2] = {NULL, NULL};
     struct mg_buf out = MG_BUF_INIT;
     double fail_over = -1;
     uint64_t top = 0;
@@ -50,7 +50,7 @@ int cmd_diff(int argc, char **argv)
     if (n < 0) return status;
     if (n != 2) return mg_opt_usage(&page, MG_EXIT_USAGE, "needs two profile directories");
     o.top = (uint32_t)top;
-    if (mg_profile_open(argv[0], &p[0], &d) || mg_profile_open(argv[1], &p[1], &d)) {
+    if (mg_recording_open(argv[0], &p[0], &d) || mg_recording_open(argv[1], &p[1], &d)) {
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     } else {
         double worst = json ? mg_report_diff_json(p[0], p[1], &o, fail_over, &out) : mg_report_diff(p[0], p[1], &o, &out);
@@ -69,8 +69,8 @@ int cmd_diff(int argc, char **argv)
         if (!status && fail_over >= 0 && worst > fail_over) status = MG_EXIT_FINDING;
     }
     mg_buf_release(&out);
-    mg_profile_free(p[0]);
-    mg_profile_free(p[1]);
+    mg_recording_free(p[0]);
+    mg_recording_free(p[1]);
     mg_diag_release(&d);
     return status;
 }

@@ -37,7 +37,7 @@ static bool locale_is_utf8(void)
     return utf8;
 }
 
-static bool any_shown(const struct mg_profile *p, const struct mg_report_opts *o)
+static bool any_shown(const struct mg_recording *p, const struct mg_report_opts *o)
 {
     bool any = !o->kernel_glob;
     for (uint32_t i = 0; i < p->n_kernels; i++) any = any || mg_report_shows(o, &p->kernels[i]);
@@ -62,7 +62,7 @@ static void write_chart(const char *name, const char *svg, const char *dot, void
     if (dot) write_picture(user, name, "dot", dot);
 }
 
-static enum mg_err write_files(const struct mg_profile *p, const struct mg_report_opts *o, const char *html, const char *charts, struct mg_diag *d)
+static enum mg_err write_files(const struct mg_recording *p, const struct mg_report_opts *o, const char *html, const char *charts, struct mg_diag *d)
 {
     struct charts c = {charts, d, MG_ERR_OK};
     struct mg_buf text = MG_BUF_INIT;
@@ -103,9 +103,9 @@ int cmd_report(int argc, char **argv)
     if ((html || charts) && (json || csv)) return mg_opt_usage(&page, MG_EXIT_USAGE, "--html and --charts write files: they go without --json and --csv");
     if (o.table && !csv) return mg_opt_usage(&page, MG_EXIT_USAGE, "--table needs --csv");
     struct mg_diag d = MG_DIAG_INIT;
-    struct mg_profile *p;
+    struct mg_recording *p;
     struct mg_buf out = MG_BUF_INIT;
-    if (mg_profile_open(argv[0], &p, &d)) {
+    if (mg_recording_open(argv[0], &p, &d)) {
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     } else if (o.tool && !mg_report_has_tool(p, o.tool)) {
         (void)mg_diag_err(&d, MG_ERR_INPUT, "%s has no result of a tool named %s", argv[0], o.tool);
@@ -130,7 +130,7 @@ int cmd_report(int argc, char **argv)
         }
     }
     mg_buf_release(&out);
-    mg_profile_free(p);
+    mg_recording_free(p);
     mg_diag_release(&d);
     return status;
 }

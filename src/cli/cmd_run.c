@@ -403,7 +403,7 @@ static bool is_users_choice(const char *reason)
 }
 
 /* Was every launch that the user selected instrumented, and all of them recorded? */
-static bool is_strictly_good(const struct mg_profile *p)
+static bool is_strictly_good(const struct mg_recording *p)
 {
     struct mg_coverage c;
     mg_coverage_init(&c, p);
@@ -496,7 +496,7 @@ static void say_died_in_tool(const struct run *r)
 }
 
 /* The pages of margay ctl, of processes that could not take them away themselves. */
-static void remove_pages(const struct run *r, const struct mg_profile *p)
+static void remove_pages(const struct run *r, const struct mg_recording *p)
 {
     char path[PATH_MAX + 32];
     for (uint32_t i = 0; i < p->n_processes; i++) {
@@ -507,7 +507,7 @@ static void remove_pages(const struct run *r, const struct mg_profile *p)
 }
 
 /* Before the coverage line: what it does not speak of. */
-static void say_what_is_open(const struct run *r, const struct mg_profile *p)
+static void say_what_is_open(const struct run *r, const struct mg_recording *p)
 {
     struct mg_buf names = MG_BUF_INIT;
     uint32_t n = count_living(r, &names);
@@ -525,7 +525,7 @@ static void say_what_is_open(const struct run *r, const struct mg_profile *p)
 }
 
 /* A pattern that fits nothing is a typing error more often than not. False: it did fit. */
-static bool say_no_match(const struct run *r, const struct mg_profile *p)
+static bool say_no_match(const struct run *r, const struct mg_recording *p)
 {
     struct mg_buf names = MG_BUF_INIT;
     bool none = r->kernel && p->n_kernels;
@@ -543,9 +543,9 @@ static bool say_no_match(const struct run *r, const struct mg_profile *p)
 static int conclude(struct run *r, int status)
 {
     struct mg_diag d = MG_DIAG_INIT;
-    struct mg_profile *p = NULL;
+    struct mg_recording *p = NULL;
     say_died_in_tool(r);
-    if (mg_profile_open_run(r->path, r->id, &p, &d)) {
+    if (mg_recording_open_run(r->path, r->id, &p, &d)) {
         mg_cli_fail(&d, 0);
         mg_diag_release(&d);
         return status;
@@ -568,7 +568,7 @@ static int conclude(struct run *r, int status)
     }
     if (r->verify && mg_run_tell_verify(p, r->quiet))
         status = STATUS_VERIFY;
-    mg_profile_free(p);
+    mg_recording_free(p);
     mg_diag_release(&d);
     return status;
 }

@@ -31,7 +31,7 @@ static void text(const char *json, const char *key, char *to, size_t room)
     snprintf(to, room, "%.*s", (int)n, n ? at + 1 : "");
 }
 
-static const char *next(const struct mg_profile *p, const char *key, uint32_t *at)
+static const char *next(const struct mg_recording *p, const char *key, uint32_t *at)
 {
     while (*at < p->n_tools) {
         const struct mg_ptool *t = &p->tools[(*at)++];
@@ -78,7 +78,7 @@ static unsigned long long list_refusals(const char *json, struct mg_buf *out)
     return sum;
 }
 
-bool mg_run_tell_verify(const struct mg_profile *p, bool quiet)
+bool mg_run_tell_verify(const struct mg_recording *p, bool quiet)
 {
     struct mg_buf why = MG_BUF_INIT;
     unsigned long long launches = 0, excluded = 0, differ = 0, not = 0;
@@ -100,7 +100,7 @@ bool mg_run_tell_verify(const struct mg_profile *p, bool quiet)
     return first != NULL;
 }
 
-void mg_run_tell_stats(const struct mg_profile *p)
+void mg_run_tell_stats(const struct mg_recording *p)
 {
     static const struct { const char *key, *word; } steps[] = {
         {"parse_ns", "parse"}, {"analyse_ns", "analyse"}, {"instrument_ns", "instrument"}, {"print_ns", "print"},

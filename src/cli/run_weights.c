@@ -15,13 +15,13 @@
 
 static enum mg_err print_weights(const char *dir, struct mg_buf *out, struct mg_diag *d)
 {
-    struct mg_profile *p;
-    enum mg_err err = mg_profile_open(dir, &p, d);
+    struct mg_recording *p;
+    enum mg_err err = mg_recording_open(dir, &p, d);
     if (err) return err;
     for (uint32_t k = 0; k < p->n_kernels; k++)
         for (uint32_t b = 0; b < p->kernels[k].n_blocks; b++)
             if (p->kernels[k].blocks[b].has_threads) mg_buf_printf(out, "%s %u %llu\n", p->kernels[k].name, (unsigned)b, (unsigned long long)p->kernels[k].blocks[b].threads);
-    mg_profile_free(p);
+    mg_recording_free(p);
     return out->n ? MG_ERR_OK : mg_diag_err(d, MG_ERR_INPUT, "%s: no block was counted in this profile", dir);
 }
 

@@ -3,7 +3,7 @@
 
 #include "report/priv.h"
 
-void mg_report_charts(const struct mg_profile *p, const struct mg_report_opts *o, mg_report_chart_fn fn, void *user)
+void mg_report_charts(const struct mg_recording *p, const struct mg_report_opts *o, mg_report_chart_fn fn, void *user)
 {
     static const struct mg_report_opts defaults = {.size = sizeof defaults};
     if (!o) o = &defaults;

@@ -77,7 +77,7 @@ static void add_access(struct mg_buf *out, const char *at)
     add_point(out, value_of(at, "thread"));
 }
 
-static void add_row(const struct mg_profile *p, const char *f, uint32_t columns, struct mg_buf *out)
+static void add_row(const struct mg_recording *p, const char *f, uint32_t columns, struct mg_buf *out)
 {
     struct mg_buf cell = MG_BUF_INIT;
     const char *times = value_of(f, "times"), *other = value_of(f, "other"), *allocation = value_of(f, "allocation"), *text = value_of(f, "text"), *kind = value_of(f, "kind");
@@ -124,7 +124,7 @@ static void add_row(const struct mg_profile *p, const char *f, uint32_t columns,
     mg_buf_release(&cell);
 }
 
-static uint32_t for_each(const struct mg_profile *p, const char *json, uint32_t columns, uint32_t max, struct mg_buf *out)
+static uint32_t for_each(const struct mg_recording *p, const char *json, uint32_t columns, uint32_t max, struct mg_buf *out)
 {
     uint32_t n = 0;
     const char *s = json + strspn(json, " \t\r\n");
@@ -139,7 +139,7 @@ static uint32_t for_each(const struct mg_profile *p, const char *json, uint32_t 
 }
 
 /* What was not looked at for undefined values, each name once. */
-static void add_unseen(const struct mg_profile *p, struct mg_buf *out)
+static void add_unseen(const struct mg_recording *p, struct mg_buf *out)
 {
     struct mg_buf told = MG_BUF_INIT;
     for (uint32_t i = 0; i < p->n_tools; i++) {
@@ -160,7 +160,7 @@ static void add_unseen(const struct mg_profile *p, struct mg_buf *out)
     mg_buf_release(&told);
 }
 
-void mg_add_checked(const struct mg_profile *p, uint32_t columns, uint32_t max_rows, struct mg_buf *out)
+void mg_add_checked(const struct mg_recording *p, uint32_t columns, uint32_t max_rows, struct mg_buf *out)
 {
     uint32_t n = 0, shown = 0, lists = 0;
     for (uint32_t i = 0; i < p->n_tools; i++)
@@ -180,7 +180,7 @@ void mg_add_checked(const struct mg_profile *p, uint32_t columns, uint32_t max_r
 /* ---- registers that a kernel never writes ------------------------------------------------------------ */
 
 /* The entries of all processes, one after the other; `at` is where to go on. NULL: no more. */
-static const char *next_unwritten(const struct mg_profile *p, uint32_t *tool, const char *at)
+static const char *next_unwritten(const struct mg_recording *p, uint32_t *tool, const char *at)
 {
     for (; *tool < p->n_tools; ++*tool, at = NULL) {
         const struct mg_ptool *t = &p->tools[*tool];
@@ -198,14 +198,14 @@ static bool same_kernel(const char *a, const char *b)
     return end && y && !strncmp(x, y, (size_t)(end - x));
 }
 
-static uint32_t count_of(const struct mg_profile *p, const char *kernel)
+static uint32_t count_of(const struct mg_recording *p, const char *kernel)
 {
     uint32_t n = 0, tool = 0;
     for (const char *s = next_unwritten(p, &tool, NULL); s; s = next_unwritten(p, &tool, s)) n += same_kernel(kernel, s);
     return n;
 }
 
-void mg_add_unwritten(const struct mg_profile *p, struct mg_buf *out, uint32_t max_rows)
+void mg_add_unwritten(const struct mg_recording *p, struct mg_buf *out, uint32_t max_rows)
 {
     uint32_t tool = 0, rows = 0;
     const char *before = NULL;
@@ -227,7 +227,7 @@ void mg_add_unwritten(const struct mg_profile *p, struct mg_buf *out, uint32_t m
     if (rows > max_rows) mg_buf_printf(out, "  and %u more kernels that may depend on registers that they never write\n", rows - max_rows);
 }
 
-void mg_write_unwritten(struct mg_json *j, const struct mg_profile *p)
+void mg_write_unwritten(struct mg_json *j, const struct mg_recording *p)
 {
     uint32_t tool = 0;
     mg_json_arr(j);

@@ -44,7 +44,7 @@ static void kernel_columns(struct mg_buf *out, const struct mg_pkernel *k)
     text(out, k->module);
 }
 
-static void write_kernels(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out)
+static void write_kernels(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
     mg_buf_adds(out, "kernel,name,module,demangled,launches,instrumented,incomplete,threads,time_ns,thread_instructions,warp_instructions,estimate\r\n");
     for (uint32_t i = 0; i < p->n_kernels; i++) {
@@ -67,7 +67,7 @@ static void write_kernels(const struct mg_profile *p, const struct mg_report_opt
     }
 }
 
-static void write_blocks(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out)
+static void write_blocks(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
     mg_buf_adds(out, "kernel,name,module,block,function,label,ptx_line,file,line,instructions,thread_entries,warp_entries,estimate\r\n");
     for (uint32_t i = 0; i < p->n_kernels; i++) {
@@ -90,7 +90,7 @@ static void write_blocks(const struct mg_profile *p, const struct mg_report_opts
     }
 }
 
-static void write_opcodes(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out)
+static void write_opcodes(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
     mg_buf_adds(out, "kernel,name,module,opcode,thread,warp,lanes,estimate\r\n");
     for (uint32_t i = 0; i < p->n_kernels; i++) {
@@ -112,7 +112,7 @@ static void write_opcodes(const struct mg_profile *p, const struct mg_report_opt
 }
 
 /* CUDA Flux's table: opcodes by launch, as measured. */
-static void write_launch_opcodes(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out)
+static void write_launch_opcodes(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
     mg_buf_adds(out, "launch,kernel,name,module,opcode,thread,warp\r\n");
     for (uint64_t i = 0; i < p->n_launches; i++) {
@@ -133,7 +133,7 @@ static void write_launch_opcodes(const struct mg_profile *p, const struct mg_rep
     }
 }
 
-static void write_launches(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out)
+static void write_launches(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
     mg_buf_adds(out, "launch,kernel,name,module,process,grid_x,grid_y,grid_z,block_x,block_y,block_z,shared_bytes,device,stream,ctx,graph,replays,ran,reason,complete,"
                      "start_ns,time_ns,thread_instructions,warp_instructions\r\n");
@@ -173,12 +173,12 @@ static bool is_own(const char *table)
     return !strcmp(table, "kernels") || !strcmp(table, "opcodes") || !strcmp(table, "launches") || !strcmp(table, "blocks");
 }
 
-bool mg_report_has_table(const struct mg_profile *p, const struct mg_report_opts *o)
+bool mg_report_has_table(const struct mg_recording *p, const struct mg_report_opts *o)
 {
     return !o->table || is_own(o->table) || mg_add_tools_csv(p, o, NULL);
 }
 
-void mg_report_csv(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out)
+void mg_report_csv(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
     const char *table = o && o->table ? o->table : o && o->per_launch ? "launches" : "blocks";
     if (o && (o->tool || !is_own(table)) && mg_add_tools_csv(p, o, out)) return;

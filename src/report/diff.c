@@ -23,7 +23,7 @@ static uint64_t fixed_of(const struct mg_pkernel *k, const struct pair *p)
     return sum;
 }
 
-static const struct mg_pkernel *partner(const struct mg_profile *p, const struct mg_pkernel *k, const bool *taken)
+static const struct mg_pkernel *partner(const struct mg_recording *p, const struct mg_pkernel *k, const bool *taken)
 {
     for (int exact = 1; exact >= 0; exact--)
         for (uint32_t i = 0; i < p->n_kernels; i++)
@@ -63,7 +63,7 @@ static void find_fixed(struct pair *p)
     for (uint32_t i = 0; same_shape(p) && i < p->a->n_blocks; i++) p->apart |= stands_apart(p, i) && p->a->blocks[i].threads != p->b->blocks[i].threads;
 }
 
-static struct pair *pair_up(const struct mg_profile *a, const struct mg_profile *b, const struct mg_report_opts *o, uint32_t *n)
+static struct pair *pair_up(const struct mg_recording *a, const struct mg_recording *b, const struct mg_report_opts *o, uint32_t *n)
 {
     struct pair *pairs = mg_xcalloc(a->n_kernels + b->n_kernels + 1, sizeof *pairs);
     bool *taken = mg_xcalloc(b->n_kernels + 1, sizeof *taken);
@@ -140,7 +140,7 @@ static double worst_of(const struct pair *pairs, uint32_t n)
     return worst;
 }
 
-double mg_report_diff(const struct mg_profile *a, const struct mg_profile *b, const struct mg_report_opts *o, struct mg_buf *out)
+double mg_report_diff(const struct mg_recording *a, const struct mg_recording *b, const struct mg_report_opts *o, struct mg_buf *out)
 {
     uint32_t n, top = o && o->top ? o->top : 20, equal = 0, apart = 0;
     struct pair *pairs = pair_up(a, b, o, &n);
@@ -207,7 +207,7 @@ static void json_blocks(struct mg_json *j, const struct pair *p)
     mg_json_end(j, ']');
 }
 
-double mg_report_diff_json(const struct mg_profile *a, const struct mg_profile *b, const struct mg_report_opts *o, double fail_over, struct mg_buf *out)
+double mg_report_diff_json(const struct mg_recording *a, const struct mg_recording *b, const struct mg_report_opts *o, double fail_over, struct mg_buf *out)
 {
     struct mg_json j;
     uint32_t n;

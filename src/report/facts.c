@@ -4,7 +4,7 @@
 
 #include "report/priv.h"
 
-void mg_facts_init(struct mg_facts *f, const struct mg_profile *p, const struct mg_report_opts *o)
+void mg_facts_init(struct mg_facts *f, const struct mg_recording *p, const struct mg_report_opts *o)
 {
     static const struct mg_report_opts defaults = {.size = sizeof defaults};
     *f = (struct mg_facts){.p = p, .o = o ? o : &defaults};

@@ -7,13 +7,13 @@
 #include "report/report.h"
 
 struct mg_facts {
-    const struct mg_profile *p;
+    const struct mg_recording *p;
     const struct mg_report_opts *o;
     struct mg_arena arena;
     const struct mg_jval **of_use; /* value of tools.<tool> by number of the profile's use; NULL: not asked for yet */
 };
 /* o may be NULL. Release with mg_facts_release. */
-void mg_facts_init(struct mg_facts *f, const struct mg_profile *p, const struct mg_report_opts *o);
+void mg_facts_init(struct mg_facts *f, const struct mg_recording *p, const struct mg_report_opts *o);
 void mg_facts_release(struct mg_facts *f);
 const struct mg_jval *mg_facts_use(struct mg_facts *f, uint32_t use); /* never NULL: an empty object where a tool said nothing */
 /* The first use of that name; NULL: the run had none. */

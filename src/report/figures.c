@@ -25,7 +25,7 @@ bool mg_report_shows(const struct mg_report_opts *o, const struct mg_pkernel *k)
     return mg_name_matches(o->kernel_glob, k->name);
 }
 
-void mg_report_command(const struct mg_profile *p, const char *const **argv, uint32_t *argc, int *exit_code)
+void mg_report_command(const struct mg_recording *p, const char *const **argv, uint32_t *argc, int *exit_code)
 {
     *argv = NULL;
     *argc = 0;
@@ -54,7 +54,7 @@ static int by_kernel(const void *a, const void *b)
     return c ? c : strcmp(x->row.reason, y->row.reason);
 }
 
-void mg_coverage_init(struct mg_coverage *c, const struct mg_profile *p)
+void mg_coverage_init(struct mg_coverage *c, const struct mg_recording *p)
 {
     MG_VEC(struct keyed_row) rows = {0};
     uint64_t timed = 0, time_ns = 0, instrumented_ns = 0;

@@ -72,7 +72,7 @@ static void write_device(struct mg_json *j, const struct mg_pprocess *p)
     end_line(j, indent);
 }
 
-static void write_processes(struct mg_json *j, const struct mg_profile *p)
+static void write_processes(struct mg_json *j, const struct mg_recording *p)
 {
     mg_json_key(j, "processes");
     mg_json_arr(j);
@@ -93,7 +93,7 @@ static void write_processes(struct mg_json *j, const struct mg_profile *p)
     mg_json_end(j, ']');
 }
 
-static void write_coverage(struct mg_json *j, const struct mg_profile *p)
+static void write_coverage(struct mg_json *j, const struct mg_recording *p)
 {
     struct mg_coverage c;
     bool nvidia = p->n_processes && !strcmp(p->processes[0].device_kind, "nvidia");
@@ -198,7 +198,7 @@ static void write_launch_opcodes(struct mg_json *j, const struct mg_pkernel *k, 
     mg_kernel_sums_release(&s);
 }
 
-static void write_launches(struct mg_json *j, const struct mg_profile *p, const struct mg_report_opts *o)
+static void write_launches(struct mg_json *j, const struct mg_recording *p, const struct mg_report_opts *o)
 {
     mg_json_key(j, "launches");
     mg_json_arr(j);
@@ -303,7 +303,7 @@ static void key_estimate(struct mg_json *j, const char *name, struct mg_estimate
 }
 
 /* What all launches would have counted, when only some were; else null. */
-static void write_both_times(struct mg_json *j, const struct mg_profile *p, const struct mg_pkernel *k)
+static void write_both_times(struct mg_json *j, const struct mg_recording *p, const struct mg_pkernel *k)
 {
     struct mg_both_times t;
     mg_json_key(j, "both_times");
@@ -318,7 +318,7 @@ static void write_both_times(struct mg_json *j, const struct mg_profile *p, cons
     end_line(j, indent);
 }
 
-static void write_sampled(struct mg_json *j, const struct mg_profile *p, const struct mg_pkernel *k)
+static void write_sampled(struct mg_json *j, const struct mg_recording *p, const struct mg_pkernel *k)
 {
     struct mg_sample s;
     mg_json_key(j, "sampled");
@@ -346,7 +346,7 @@ static void write_sampled(struct mg_json *j, const struct mg_profile *p, const s
     mg_sample_release(&s);
 }
 
-static void write_kernel(struct mg_json *j, const struct mg_profile *p, const struct mg_pkernel *k)
+static void write_kernel(struct mg_json *j, const struct mg_recording *p, const struct mg_pkernel *k)
 {
     struct mg_kernel_sums s;
     mg_kernel_sums_init(&s, k);
@@ -389,7 +389,7 @@ static void write_kernel(struct mg_json *j, const struct mg_profile *p, const st
     mg_kernel_sums_release(&s);
 }
 
-static void write_findings(struct mg_json *j, const struct mg_profile *p, const struct mg_report_opts *o)
+static void write_findings(struct mg_json *j, const struct mg_recording *p, const struct mg_report_opts *o)
 {
     struct mg_facts facts;
     struct mg_findings list;
@@ -400,7 +400,7 @@ static void write_findings(struct mg_json *j, const struct mg_profile *p, const 
     mg_facts_release(&facts);
 }
 
-void mg_write_report(struct mg_json *j, const struct mg_profile *p, const struct mg_report_opts *o, unsigned parts)
+void mg_write_report(struct mg_json *j, const struct mg_recording *p, const struct mg_report_opts *o, unsigned parts)
 {
     const char *const *argv;
     uint32_t argc;
@@ -424,7 +424,7 @@ void mg_write_report(struct mg_json *j, const struct mg_profile *p, const struct
     mg_json_end(j, '}');
 }
 
-void mg_report_json(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out)
+void mg_report_json(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
     static const struct mg_report_opts defaults = {.size = sizeof defaults};
     struct mg_json j;

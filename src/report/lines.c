@@ -18,11 +18,11 @@ struct module {
     const char **path_of_loc; /* by loc id; NULL: no file */
 };
 struct mg_lines {
-    const struct mg_profile *p;
+    const struct mg_recording *p;
     MG_VEC(struct module) modules;
 };
 
-struct mg_lines *mg_lines_new(const struct mg_profile *p)
+struct mg_lines *mg_lines_new(const struct mg_recording *p)
 {
     struct mg_lines *l = mg_xcalloc(1, sizeof *l);
     l->p = p;
@@ -53,7 +53,7 @@ static const struct module *module_of(struct mg_lines *l, const char *id)
         if (!strcmp(l->modules.at[i - 1].id, id)) return &l->modules.at[i - 1];
     struct module *x = mg_vec_push(&l->modules);
     *x = (struct module){.id = id};
-    if (!*id || !(x->text = mg_profile_module(l->p->dir, id, &x->bytes))) return x;
+    if (!*id || !(x->text = mg_recording_module(l->p->dir, id, &x->bytes))) return x;
     struct mg_diag d = MG_DIAG_INIT;
     if (mg_ptx_parse(x->text, x->bytes, NULL, &x->m, &d)) x->m = NULL;
     mg_diag_release(&d);

@@ -20,7 +20,7 @@ struct mg_kernel_lines {
     const char *text; size_t bytes;     /* of the module; owner: mg_lines */
 };
 struct mg_lines; /* modules parsed so far */
-struct mg_lines *mg_lines_new(const struct mg_profile *p);
+struct mg_lines *mg_lines_new(const struct mg_recording *p);
 void mg_lines_free(struct mg_lines *l);
 /* false: the profile keeps no PTX of the kernel, or one that does not fit. Release with mg_kernel_lines_release. */
 bool mg_lines_of(struct mg_lines *l, const struct mg_pkernel *k, struct mg_kernel_lines *out);

@@ -22,7 +22,7 @@ struct opened { struct opened *next; const char *path; struct mg_image *image; }
 struct assembled { struct assembled *next; const char *module; char *code; size_t bytes; }; /* code NULL: ptxas made nothing */
 struct told { struct told *next; char key[17]; struct mg_sass *text; }; /* by hash of the code */
 struct mg_machines {
-    const struct mg_profile *p;
+    const struct mg_recording *p;
     struct mg_arena arena;
     struct opened *images;
     struct assembled *assembled;
@@ -31,7 +31,7 @@ struct mg_machines {
     bool looked, lines, has_disassembler, has_ptxas; /* what is installed */
 };
 
-struct mg_machines *mg_machines_new(const struct mg_profile *p)
+struct mg_machines *mg_machines_new(const struct mg_recording *p)
 {
     struct mg_machines *m = mg_xcalloc(1, sizeof *m);
     m->p = p;
@@ -180,7 +180,7 @@ static char *run_ptxas(struct mg_machines *m, const struct mg_result_kernel *k, 
     struct scratch f;
     char arch[32], *code = NULL;
     size_t n;
-    char *ptx = m->has_ptxas && *k->module ? mg_profile_module(m->p->dir, k->module, &n) : NULL;
+    char *ptx = m->has_ptxas && *k->module ? mg_recording_module(m->p->dir, k->module, &n) : NULL;
     if (!ptx || !scratch_make(&f, "code.ptx", "code.cubin")) {
         free(ptx);
         return NULL;

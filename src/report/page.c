@@ -30,7 +30,7 @@ static void sort_names(struct mg_page_name *names, uint32_t n)
 /* Kernels that share a demangled name get the beginning of their module's id behind it. */
 static void name_kernels(struct mg_page *g)
 {
-    const struct mg_profile *p = g->p;
+    const struct mg_recording *p = g->p;
     uint32_t n = p->n_kernels;
     g->kernel_names = mg_arena_array(&g->arena, const char *, n + 1);
     g->names = mg_arena_array(&g->arena, struct mg_page_name, 2 * n + 1);
@@ -67,7 +67,7 @@ uint32_t mg_page_kernel(const struct mg_page *g, const char *name)
     return kernel;
 }
 
-void mg_page_init(struct mg_page *g, const struct mg_profile *p, const struct mg_report_opts *o)
+void mg_page_init(struct mg_page *g, const struct mg_recording *p, const struct mg_report_opts *o)
 {
     *g = (struct mg_page){.p = p};
     if (o) g->o = *o;
@@ -202,7 +202,7 @@ static void add_parts(const struct mg_page *g, struct mg_buf *out)
     }
 }
 
-static void add_command(const struct mg_profile *p, struct mg_buf *out)
+static void add_command(const struct mg_recording *p, struct mg_buf *out)
 {
     const char *const *argv;
     uint32_t argc;
@@ -214,7 +214,7 @@ static void add_command(const struct mg_profile *p, struct mg_buf *out)
     }
 }
 
-void mg_report_html(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out)
+void mg_report_html(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
     struct mg_page g;
     mg_page_init(&g, p, o);

@@ -68,7 +68,7 @@ static void write_group(struct mg_json *j, const struct group *g)
 
 void mg_page_launches(const struct mg_page *g, struct mg_json *j)
 {
-    const struct mg_profile *p = g->p;
+    const struct mg_recording *p = g->p;
     MG_VEC(struct group) groups = {0};
     struct mg_map of_key = MG_MAP_INIT;
     uint32_t *rows = mg_xcalloc(p->n_kernels + 1, sizeof *rows);

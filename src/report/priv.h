@@ -8,27 +8,27 @@
 
 /* The report as one object; `parts`: what goes along beside the run, its coverage and its kernels. */
 enum { MG_PART_LAUNCHES = 1, MG_PART_TOOLS = 2 };
-void mg_write_report(struct mg_json *j, const struct mg_profile *p, const struct mg_report_opts *o, unsigned parts);
+void mg_write_report(struct mg_json *j, const struct mg_recording *p, const struct mg_report_opts *o, unsigned parts);
 /* "tools": {...}: every tool that the run named or that left a result, sorted by name. */
-void mg_report_tools_json(struct mg_json *j, const struct mg_profile *p, const struct mg_report_opts *o);
+void mg_report_tools_json(struct mg_json *j, const struct mg_recording *p, const struct mg_report_opts *o);
 /* True when text is exactly one JSON value. */
 bool mg_json_valid(const char *text);
 const char *mg_json_skip(const char *text); /* behind one value; NULL when there is none */
 
 /* ---- what --check found (checked.c): a table, nothing when the run had no --check ---------------------- */
-void mg_add_unwritten(const struct mg_profile *p, struct mg_buf *out, uint32_t max_rows); /* kernels that may read registers they never wrote */
-void mg_write_unwritten(struct mg_json *j, const struct mg_profile *p);
-void mg_add_checked(const struct mg_profile *p, uint32_t columns, uint32_t max_rows, struct mg_buf *out);
+void mg_add_unwritten(const struct mg_recording *p, struct mg_buf *out, uint32_t max_rows); /* kernels that may read registers they never wrote */
+void mg_write_unwritten(struct mg_json *j, const struct mg_recording *p);
+void mg_add_checked(const struct mg_recording *p, uint32_t columns, uint32_t max_rows, struct mg_buf *out);
 
 /* ---- what tools counted (result.c), as tables (table.c) ------------------------------------------------- */
 /* Calls the tool's `profile`; j stands inside an object that is open. */
-void mg_tool_tell(const struct mg_profile *p, uint32_t use, const struct mg_report_opts *o, struct mg_table *t, struct mg_json *j);
+void mg_tool_tell(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, struct mg_table *t, struct mg_json *j);
 /* The tables of every tool, an empty line before each; rows 0: all of them. */
-void mg_add_tools(const struct mg_profile *p, const struct mg_report_opts *o, uint32_t rows, bool first_only, struct mg_buf *out);
+void mg_add_tools(const struct mg_recording *p, const struct mg_report_opts *o, uint32_t rows, bool first_only, struct mg_buf *out);
 /* The table that --tool and --table name; false: there is none. out NULL: only asks. */
-bool mg_add_tools_csv(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out);
+bool mg_add_tools_csv(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out);
 /* Kernels that a tool left alone, and why. */
-void mg_add_left_alone(const struct mg_profile *p, struct mg_buf *out, uint32_t max_rows);
+void mg_add_left_alone(const struct mg_recording *p, struct mg_buf *out, uint32_t max_rows);
 void mg_add_table(const struct mg_one_table *t, const struct mg_report_opts *o, uint32_t rows, struct mg_buf *out);
 void mg_format_value(struct mg_buf *out, const struct mg_table_value *v, enum mg_column_kind kind); /* out is emptied first */
 void mg_add_table_csv(const struct mg_one_table *t, struct mg_buf *out);
@@ -46,23 +46,23 @@ void mg_add_bar(struct mg_buf *out, double share, uint32_t width, bool ascii);
 /* A number right-aligned, "-" when it was not measured, "~" in front when it is an estimate. */
 void mg_add_count(struct mg_buf *out, uint64_t v, bool measured, bool estimated, uint32_t width);
 /* The coverage line and, before it, the reasons. */
-void mg_add_coverage(const struct mg_profile *p, struct mg_buf *out, uint32_t max_rows);
+void mg_add_coverage(const struct mg_recording *p, struct mg_buf *out, uint32_t max_rows);
 
 /* ---- kernels by instructions ------------------------------------------------------------------------ */
 struct mg_hot_kernel { const struct mg_pkernel *k; struct mg_kernel_sums s; };
 /* Those that the options show, hottest first; release with mg_hot_release. */
-struct mg_hot_kernel *mg_hot_kernels(const struct mg_profile *p, const struct mg_report_opts *o, uint32_t *n);
+struct mg_hot_kernel *mg_hot_kernels(const struct mg_recording *p, const struct mg_report_opts *o, uint32_t *n);
 void mg_hot_release(struct mg_hot_kernel *hot, uint32_t n);
 
 /* ---- machine code (machine.c) ------------------------------------------------------------------------ */
 struct mg_machines; /* what was disassembled so far */
-struct mg_machines *mg_machines_new(const struct mg_profile *p);
+struct mg_machines *mg_machines_new(const struct mg_recording *p);
 void mg_machines_free(struct mg_machines *m);
 struct mg_result_machine mg_machine_of(void *machines, const struct mg_result_kernel *k);
 
 /* ---- source lines (source.c) -------------------------------------------------------------------------- */
 struct mg_sources; /* files read so far */
-struct mg_sources *mg_sources_new(const struct mg_profile *p);
+struct mg_sources *mg_sources_new(const struct mg_recording *p);
 void mg_sources_free(struct mg_sources *s);
 /* The text of file:line without leading space and newline; NULL when the file is not readable. */
 const char *mg_sources_line(struct mg_sources *s, const char *file, uint32_t line, size_t *bytes);

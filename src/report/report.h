@@ -23,15 +23,15 @@ struct mg_report_opts {
     const char *const *kernel_names; /* by kernel id, in tables; NULL: demangled names, which two kernels may share */
 };
 
-void mg_report_text(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out);
+void mg_report_text(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out);
 /* At most one screen, ends with the coverage line: what `margay run` says on stderr. */
-void mg_report_summary(const struct mg_profile *p, struct mg_buf *out);
-void mg_report_json(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out);
-void mg_report_csv(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out);
-void mg_report_html(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out); /* one self-contained page */
+void mg_report_summary(const struct mg_recording *p, struct mg_buf *out);
+void mg_report_json(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out);
+void mg_report_csv(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out);
+void mg_report_html(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out); /* one self-contained page */
 /* The pictures of the tools that are shown, one by one: name without extension, an <svg> element, of graphs Graphviz's text (else NULL). */
 typedef void (*mg_report_chart_fn)(const char *name, const char *svg, const char *dot, void *user);
-void mg_report_charts(const struct mg_profile *p, const struct mg_report_opts *o, mg_report_chart_fn fn, void *user);
+void mg_report_charts(const struct mg_recording *p, const struct mg_report_opts *o, mg_report_chart_fn fn, void *user);
 
 /* ---- figures ------------------------------------------------------------------------------------ */
 
@@ -49,15 +49,15 @@ struct mg_coverage {
     double time_pct, timed_pct; /* of measured kernel time, of launches; meaningful when timed */
     struct mg_coverage_row *rows; uint32_t n_rows; /* every kernel and reason not instrumented, in order of kernel, ran, reason */
 };
-void mg_coverage_init(struct mg_coverage *c, const struct mg_profile *p);
+void mg_coverage_init(struct mg_coverage *c, const struct mg_recording *p);
 void mg_coverage_release(struct mg_coverage *c);
 
 /* Two profiles side by side: kernels paired by (module, name), else by name alone. The result is the
  * largest difference in per cent of thread instructions over the kernels shown (infinite when a
  * kernel is in one profile only); blocks whose counts may depend on timing are told apart and do not count. */
-double mg_report_diff(const struct mg_profile *a, const struct mg_profile *b, const struct mg_report_opts *o, struct mg_buf *out);
+double mg_report_diff(const struct mg_recording *a, const struct mg_recording *b, const struct mg_report_opts *o, struct mg_buf *out);
 /* The same as JSON. fail_over: the difference that fails, < 0: none does. */
-double mg_report_diff_json(const struct mg_profile *a, const struct mg_profile *b, const struct mg_report_opts *o, double fail_over, struct mg_buf *out);
+double mg_report_diff_json(const struct mg_recording *a, const struct mg_recording *b, const struct mg_report_opts *o, double fail_over, struct mg_buf *out);
 
 struct mg_opcount { const char *op; uint64_t threads, warps; bool has_warps, guarded; /* some counted instruction carries a guard */ };
 struct mg_kernel_sums {
@@ -74,11 +74,11 @@ void mg_kernel_sums_release(struct mg_kernel_sums *s);
 uint32_t mg_timing_blocks(const struct mg_pkernel *k);
 bool mg_report_shows(const struct mg_report_opts *o, const struct mg_pkernel *k);
 /* What --csv would print is there (o->tool, o->table). */
-bool mg_report_has_table(const struct mg_profile *p, const struct mg_report_opts *o);
+bool mg_report_has_table(const struct mg_recording *p, const struct mg_report_opts *o);
 /* The run named this tool, or it left a result. */
-bool mg_report_has_tool(const struct mg_profile *p, const char *name);
+bool mg_report_has_tool(const struct mg_recording *p, const char *name);
 const char *mg_ran_text(enum mg_ran r); /* "instrumented" "native" "failed" "unknown" */
 /* The command a profile is of: the launcher's record, else the first process. exit -1: unknown. */
-void mg_report_command(const struct mg_profile *p, const char *const **argv, uint32_t *argc, int *exit_code);
+void mg_report_command(const struct mg_recording *p, const char *const **argv, uint32_t *argc, int *exit_code);
 
 #endif

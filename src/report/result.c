@@ -14,7 +14,7 @@
 #define ASKED_ROWS 24 /* of a table in the summary of a run */
 
 struct making {
-    const struct mg_profile *p;
+    const struct mg_recording *p;
     const struct mg_report_opts *o;
     struct mg_arena *arena;
     uint32_t use;
@@ -196,9 +196,9 @@ static bool is_safe(const char *path)
 }
 
 /* The same as below in a process that may end: of a tool whose code is not ours. */
-struct trial { const struct mg_profile *p; uint32_t use; const struct mg_report_opts *o; };
+struct trial { const struct mg_recording *p; uint32_t use; const struct mg_report_opts *o; };
 
-static void tell(const struct mg_profile *p, uint32_t use, const struct mg_report_opts *o, const char *broken, struct mg_table *t, struct mg_json *j);
+static void tell(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, const char *broken, struct mg_table *t, struct mg_json *j);
 
 static void try_tell(void *user, struct mg_buf *out)
 {
@@ -213,7 +213,7 @@ static void try_tell(void *user, struct mg_buf *out)
     mg_table_release(&t);
 }
 
-void mg_tool_tell(const struct mg_profile *p, uint32_t use, const struct mg_report_opts *o, struct mg_table *t, struct mg_json *j)
+void mg_tool_tell(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, struct mg_table *t, struct mg_json *j)
 {
     struct mg_buf none = MG_BUF_INIT;
     char why[100];
@@ -222,7 +222,7 @@ void mg_tool_tell(const struct mg_profile *p, uint32_t use, const struct mg_repo
     tell(p, use, o, good ? NULL : why, t, j);
 }
 
-static void tell(const struct mg_profile *p, uint32_t use, const struct mg_report_opts *o, const char *broken, struct mg_table *t, struct mg_json *j)
+static void tell(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, const char *broken, struct mg_table *t, struct mg_json *j)
 {
     static const struct mg_report_opts defaults = {.size = sizeof defaults};
     struct mg_arena arena = MG_ARENA_INIT;
@@ -254,7 +254,7 @@ static void tell(const struct mg_profile *p, uint32_t use, const struct mg_repor
 
 /* ---- all tools -------------------------------------------------------------------------------------------- */
 
-void mg_add_tools(const struct mg_profile *p, const struct mg_report_opts *o, uint32_t rows, bool first_only, struct mg_buf *out)
+void mg_add_tools(const struct mg_recording *p, const struct mg_report_opts *o, uint32_t rows, bool first_only, struct mg_buf *out)
 {
     for (uint32_t u = 0; u < p->n_uses; u++) {
         struct mg_table t = {0};
@@ -275,7 +275,7 @@ void mg_add_tools(const struct mg_profile *p, const struct mg_report_opts *o, ui
     }
 }
 
-bool mg_add_tools_csv(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out)
+bool mg_add_tools_csv(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
     bool found = false;
     for (uint32_t u = 0; u < p->n_uses && !found; u++) {
@@ -296,7 +296,7 @@ bool mg_add_tools_csv(const struct mg_profile *p, const struct mg_report_opts *o
     return found;
 }
 
-void mg_add_left_alone(const struct mg_profile *p, struct mg_buf *out, uint32_t max_rows)
+void mg_add_left_alone(const struct mg_recording *p, struct mg_buf *out, uint32_t max_rows)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n_regions; i++) {

@@ -16,7 +16,7 @@ struct mg_sources {
     MG_VEC(struct file) files;
 };
 
-struct mg_sources *mg_sources_new(const struct mg_profile *p)
+struct mg_sources *mg_sources_new(const struct mg_recording *p)
 {
     struct mg_sources *s = mg_xcalloc(1, sizeof *s);
     s->dir = p->dir;
@@ -94,7 +94,7 @@ const char *mg_sources_ptx(struct mg_sources *s, const char *module, uint32_t li
     if (!*module) return NULL;
     if (!f) {
         size_t n = 0;
-        char *text = mg_profile_module(s->dir, module, &n);
+        char *text = mg_recording_module(s->dir, module, &n);
         f = add(s, module, text, n);
     }
     return line_of(f, line, bytes);

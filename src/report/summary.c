@@ -25,7 +25,7 @@ static void add_timing(const struct mg_hot_kernel *hot, uint32_t n, struct mg_bu
 }
 
 /* The first findings, where tools were asked that find some. */
-static void add_findings(const struct mg_profile *p, struct mg_buf *out)
+static void add_findings(const struct mg_recording *p, struct mg_buf *out)
 {
     struct mg_facts facts;
     struct mg_findings list;
@@ -36,7 +36,7 @@ static void add_findings(const struct mg_profile *p, struct mg_buf *out)
     mg_facts_release(&facts);
 }
 
-void mg_report_summary(const struct mg_profile *p, struct mg_buf *out)
+void mg_report_summary(const struct mg_recording *p, struct mg_buf *out)
 {
     uint32_t n;
     struct mg_hot_kernel *hot = mg_hot_kernels(p, NULL, &n);

@@ -16,7 +16,7 @@
 #define BAR_WIDTH 24
 
 struct view { /* the report being written */
-    const struct mg_profile *p;
+    const struct mg_recording *p;
     const struct mg_report_opts *o;
     struct mg_buf *out;
     struct mg_sources *sources;
@@ -35,7 +35,7 @@ static void heading(struct view *v, const char *text)
 }
 
 /* Two modules have a kernel of this name. */
-static bool is_ambiguous(const struct mg_profile *p, const struct mg_pkernel *k)
+static bool is_ambiguous(const struct mg_recording *p, const struct mg_pkernel *k)
 {
     for (uint32_t i = 0; i < p->n_kernels; i++)
         if (i != k->id && !strcmp(p->kernels[i].demangled, k->demangled)) return true;
@@ -334,7 +334,7 @@ static void write_findings(struct view *v)
 
 /* ---- all ---------------------------------------------------------------------------------------------------- */
 
-void mg_report_text(const struct mg_profile *p, const struct mg_report_opts *o, struct mg_buf *out)
+void mg_report_text(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
     static const struct mg_report_opts defaults = {.size = sizeof defaults};
     struct view v = {.p = p, .o = o ? o : &defaults, .out = out};

@@ -83,7 +83,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* What the run was given: its recorded tools; before version 3 what stands in the process' list. */
-static void list_tools(const struct mg_profile *p, named_vec *v)
+static void list_tools(const struct mg_recording *p, named_vec *v)
 {
     for (uint32_t u = 0; u < p->n_uses; u++) *mg_vec_push(v) = (struct named){mg_xstrdup(p->uses[u].name), mg_xstrdup(p->uses[u].args), u};
     for (uint32_t i = 0; i < p->n_processes && !p->n_uses; i++)
@@ -107,7 +107,7 @@ static void release_list(named_vec *v)
     mg_vec_release(v);
 }
 
-static void write_result(struct mg_json *j, const struct mg_profile *p, const struct named *t)
+static void write_result(struct mg_json *j, const struct mg_recording *p, const struct named *t)
 {
     for (uint32_t i = 0; i < p->n_tools; i++) {
         const struct mg_ptool *r = &p->tools[i];
@@ -140,7 +140,7 @@ static void write_result(struct mg_json *j, const struct mg_profile *p, const st
 }
 
 /* Kernels that the tool left alone. */
-static void write_left_alone(struct mg_json *j, const struct mg_profile *p, uint32_t use)
+static void write_left_alone(struct mg_json *j, const struct mg_recording *p, uint32_t use)
 {
     bool any = false;
     for (uint32_t i = 0; i < p->n_regions; i++) {
@@ -159,7 +159,7 @@ static void write_left_alone(struct mg_json *j, const struct mg_profile *p, uint
     if (any) mg_json_end(j, ']');
 }
 
-void mg_report_tools_json(struct mg_json *j, const struct mg_profile *p, const struct mg_report_opts *o)
+void mg_report_tools_json(struct mg_json *j, const struct mg_recording *p, const struct mg_report_opts *o)
 {
     named_vec v = {0};
     list_tools(p, &v);
@@ -191,7 +191,7 @@ void mg_report_tools_json(struct mg_json *j, const struct mg_profile *p, const s
     release_list(&v);
 }
 
-bool mg_report_has_tool(const struct mg_profile *p, const char *name)
+bool mg_report_has_tool(const struct mg_recording *p, const char *name)
 {
     named_vec v = {0};
     bool found = false;

@@ -66,7 +66,7 @@ void mg_add_count(struct mg_buf *out, uint64_t v, bool measured, bool estimated,
 }
 
 /* Counts of PTX that is not the one behind the machine code (an older virtual architecture). */
-static void add_other_ptx(const struct mg_profile *p, struct mg_buf *out)
+static void add_other_ptx(const struct mg_recording *p, struct mg_buf *out)
 {
     for (uint32_t i = 0; i < p->n_tools; i++) {
         const struct mg_ptool *t = &p->tools[i];
@@ -80,7 +80,7 @@ static void add_other_ptx(const struct mg_profile *p, struct mg_buf *out)
 }
 
 /* Are there launches of this kernel that did complete, for all that is known, but whose end could not be written? */
-static bool is_unwritten(const struct mg_profile *p, uint32_t kernel)
+static bool is_unwritten(const struct mg_recording *p, uint32_t kernel)
 {
     for (uint64_t i = 0; i < p->n_launches; i++)
         if (p->launches[i].kernel == kernel && p->launches[i].why && !strncmp(p->launches[i].why, "its end was not written", 23)) return true;
@@ -88,7 +88,7 @@ static bool is_unwritten(const struct mg_profile *p, uint32_t kernel)
 }
 
 /* Launches of a kernel that are not in the counts, by id: those that did not complete, and those that the program wrote into. */
-static void add_uncounted(const struct mg_profile *p, uint32_t kernel, bool spoilt, struct mg_buf *out)
+static void add_uncounted(const struct mg_recording *p, uint32_t kernel, bool spoilt, struct mg_buf *out)
 {
     enum { named = 6 };
     const struct mg_pkernel *k = &p->kernels[kernel];
@@ -111,7 +111,7 @@ static void add_uncounted(const struct mg_profile *p, uint32_t kernel, bool spoi
     else mg_buf_adds(out, "): not in the counts\n");
 }
 
-void mg_add_coverage(const struct mg_profile *p, struct mg_buf *out, uint32_t max_rows)
+void mg_add_coverage(const struct mg_recording *p, struct mg_buf *out, uint32_t max_rows)
 {
     struct mg_coverage c;
     mg_coverage_init(&c, p);
@@ -185,7 +185,7 @@ static int by_heat(const void *a, const void *b)
     return x->k->id < y->k->id ? -1 : 1;
 }
 
-struct mg_hot_kernel *mg_hot_kernels(const struct mg_profile *p, const struct mg_report_opts *o, uint32_t *n)
+struct mg_hot_kernel *mg_hot_kernels(const struct mg_recording *p, const struct mg_report_opts *o, uint32_t *n)
 {
     struct mg_hot_kernel *hot = mg_xcalloc(p->n_kernels + 1, sizeof *hot);
     *n = 0;

@@ -51,16 +51,16 @@ static enum mg_err check_target(const char *to, struct mg_diag *d)
     return err;
 }
 
-enum mg_err mg_profile_merge(const char *to, const char *const *dirs, uint32_t n, struct mg_diag *d)
+enum mg_err mg_recording_merge(const char *to, const char *const *dirs, uint32_t n, struct mg_diag *d)
 {
     struct mg_arena arena = MG_ARENA_INIT;
-    struct mg_profile *check;
+    struct mg_recording *check;
     uint32_t processes = 0, runs = 0;
     enum mg_err err = MG_ERR_OK;
     for (uint32_t i = 0; i < n && !err; i++) { /* all are readable before anything is written */
-        err = mg_profile_open(dirs[i], &check, d);
+        err = mg_recording_open(dirs[i], &check, d);
         if (!err && check->n_damaged) err = mg_diag_err(d, MG_ERR_INPUT, "%s", check->damaged[0]);
-        mg_profile_free(check);
+        mg_recording_free(check);
     }
     if (!err) err = check_target(to, d);
     for (uint32_t i = 0; i < n && !err; i++) {

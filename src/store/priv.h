@@ -29,9 +29,9 @@ uint8_t *mg_leb_write(uint8_t *p, uint64_t v);
 #define MG_LEB_MAX 10
 
 /* Sums launches into kernels; scales what was counted in one CTA or warp; sets the error of that. */
-void mg_profile_sum(struct mg_profile *p);
+void mg_recording_sum(struct mg_recording *p);
 /* Says of every block whether its count may depend on timing. */
-void mg_timing_resolve(struct mg_profile *p);
+void mg_timing_resolve(struct mg_recording *p);
 /* Reads scope=, cta=, warp= of tool blocks from "blocks,scope=cta;other". */
 void mg_scope_parse(struct mg_pprocess *process);
 

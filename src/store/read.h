@@ -10,7 +10,7 @@ struct sqlite3;
 struct sqlite3_stmt;
 
 struct mg_reading { /* all databases of one DIR */
-    struct mg_profile *p;
+    struct mg_recording *p;
     struct mg_intern names;   /* every text: equal text, one copy */
     struct mg_map kernel_of;  /* interned "module\nname\nblocks" -> global kernel */
     MG_VEC(struct mg_prun) runs;

@@ -405,10 +405,10 @@ static enum mg_err read_database(struct mg_reading *r, const char *path)
 /* ---- the directory ---------------------------------------------------------------------------------- */
 
 /* Everything but the files marked in bad[]; *failed: the file that brought an error. */
-static enum mg_err read_files(const char *dir, uint64_t run, const struct mg_dbfile *files, uint32_t n, const bool *bad, struct mg_profile **out,
+static enum mg_err read_files(const char *dir, uint64_t run, const struct mg_dbfile *files, uint32_t n, const bool *bad, struct mg_recording **out,
                               uint32_t *failed, struct mg_diag *d)
 {
-    struct mg_profile *p = mg_xcalloc(1, sizeof *p);
+    struct mg_recording *p = mg_xcalloc(1, sizeof *p);
     struct mg_reading r = {.p = p, .run = run, .diag = d};
     enum mg_err err = MG_ERR_OK;
     mg_intern_init(&r.names);
@@ -430,18 +430,18 @@ static enum mg_err read_files(const char *dir, uint64_t run, const struct mg_dbf
     p->regions = r.regions.at, p->n_regions = r.regions.n;
     p->launch_cells = r.launch_cells.at, p->n_launch_cells = r.launch_cells.n;
     mg_map_release(&r.kernel_of);
-    if (err) mg_profile_free(p);
+    if (err) mg_recording_free(p);
     else *out = p;
     return err;
 }
 
 /* A database that cannot be read is left out and everything read again without it: half of one must
  * leave nothing behind. It is an error when none that holds a process remains. */
-enum mg_err mg_profile_open_run(const char *dir, uint64_t run, struct mg_profile **out, struct mg_diag *d)
+enum mg_err mg_recording_open_run(const char *dir, uint64_t run, struct mg_recording **out, struct mg_diag *d)
 {
     struct mg_arena arena = MG_ARENA_INIT;
     struct mg_dbfile *files = NULL;
-    struct mg_profile *p = NULL;
+    struct mg_recording *p = NULL;
     uint32_t n = 0, n_bad = 0, at = 0;
     MG_VEC(const char *) lines = {0};
     *out = NULL;
@@ -460,11 +460,11 @@ enum mg_err mg_profile_open_run(const char *dir, uint64_t run, struct mg_profile
     }
     if (p && n_bad && !p->n_processes) {
         err = mg_diag_err(d, first, "%s", lines.at[0]);
-        mg_profile_free(p);
+        mg_recording_free(p);
     } else if (p) {
         p->damaged = mg_arena_array(&p->arena, const char *, n_bad + 1);
         for (; p->n_damaged < n_bad; p->n_damaged++) p->damaged[p->n_damaged] = mg_arena_strndup(&p->arena, lines.at[p->n_damaged], strlen(lines.at[p->n_damaged]));
-        mg_profile_sum(p);
+        mg_recording_sum(p);
         mg_timing_resolve(p);
         *out = p;
     }
@@ -475,12 +475,12 @@ enum mg_err mg_profile_open_run(const char *dir, uint64_t run, struct mg_profile
     return err;
 }
 
-enum mg_err mg_profile_open(const char *dir, struct mg_profile **out, struct mg_diag *d)
+enum mg_err mg_recording_open(const char *dir, struct mg_recording **out, struct mg_diag *d)
 {
-    return mg_profile_open_run(dir, 0, out, d);
+    return mg_recording_open_run(dir, 0, out, d);
 }
 
-void mg_profile_free(struct mg_profile *p)
+void mg_recording_free(struct mg_recording *p)
 {
     if (!p) return;
     free(p->runs);
@@ -500,7 +500,7 @@ void mg_profile_free(struct mg_profile *p)
     free(p);
 }
 
-char *mg_profile_module(const char *dir, const char *id, size_t *bytes)
+char *mg_recording_module(const char *dir, const char *id, size_t *bytes)
 {
     struct mg_arena arena = MG_ARENA_INIT;
     struct mg_dbfile *files = NULL;

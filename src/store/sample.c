@@ -25,7 +25,7 @@ static int by_geometry(const void *a, const void *b)
 }
 
 /* Every launch of the kernel, by geometry. Those that were to be counted and did not complete are left out. */
-static struct records records_of(const struct mg_profile *p, const struct mg_pkernel *k)
+static struct records records_of(const struct mg_recording *p, const struct mg_pkernel *k)
 {
     struct records r = {.of = calloc(k->launches + 1, sizeof *r.of), .m = calloc(k->launches + 1, sizeof *r.m)};
     for (uint64_t i = 0; r.of && r.m && i < p->n_launches && r.n <= k->launches; i++) {
@@ -60,7 +60,7 @@ static struct mg_estimate estimate(struct records *r, const struct mg_pkernel *k
     return mg_estimate_total(r->m, r->n, method);
 }
 
-bool mg_sample_of(const struct mg_profile *p, const struct mg_pkernel *k, struct mg_sample *out)
+bool mg_sample_of(const struct mg_recording *p, const struct mg_pkernel *k, struct mg_sample *out)
 {
     *out = (struct mg_sample){0};
     if (k->estimated || !k->instrumented || k->instrumented >= k->launches || !k->n_blocks) return false;
@@ -106,7 +106,7 @@ static double median(const struct mg_plaunch *const *of, uint64_t n)
     return ((double)of[(n - 1) / 2]->time_ns + (double)of[n / 2]->time_ns) / 2;
 }
 
-bool mg_sample_times(const struct mg_profile *p, const struct mg_pkernel *k, struct mg_both_times *out)
+bool mg_sample_times(const struct mg_recording *p, const struct mg_pkernel *k, struct mg_both_times *out)
 {
     *out = (struct mg_both_times){0};
     const uint64_t all = k->launches + k->repeats;

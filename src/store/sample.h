@@ -15,13 +15,13 @@ struct mg_sample {
     struct mg_estimate *blocks; /* thread entries, of each block; owner: the sample */
 };
 /* False: every launch was counted, or none, or its counts are scaled anyhow (scope=). */
-bool mg_sample_of(const struct mg_profile *p, const struct mg_pkernel *k, struct mg_sample *out);
+bool mg_sample_of(const struct mg_recording *p, const struct mg_pkernel *k, struct mg_sample *out);
 void mg_sample_release(struct mg_sample *s);
 
 /* Both codes' times, where launches of a geometry were timed either way (--native-times): of each such geometry
  * the medians, times its launches. */
 struct mg_both_times { uint64_t launches; double native_ns, instrumented_ns; };
 /* False: no geometry was. */
-bool mg_sample_times(const struct mg_profile *p, const struct mg_pkernel *k, struct mg_both_times *out);
+bool mg_sample_times(const struct mg_recording *p, const struct mg_pkernel *k, struct mg_both_times *out);
 
 #endif

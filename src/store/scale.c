@@ -81,7 +81,7 @@ static int by_geometry(const void *a, const void *b)
     return c ? c : memcmp(x->block, y->block, sizeof x->block);
 }
 
-static double insts_of(const struct mg_profile *p, const struct mg_plaunch *l)
+static double insts_of(const struct mg_recording *p, const struct mg_plaunch *l)
 {
     const struct mg_pkernel *k = &p->kernels[l->kernel];
     struct factor f = factor_of(&p->processes[l->process], l);
@@ -90,7 +90,7 @@ static double insts_of(const struct mg_profile *p, const struct mg_plaunch *l)
     return sum * (double)f.mul / (double)f.div / (double)(l->replays ? l->replays : 1);
 }
 
-static void find_errors(struct mg_profile *p)
+static void find_errors(struct mg_recording *p)
 {
     uint64_t n = 0;
     struct sample *s = mg_xcalloc(p->n_launches + 1, sizeof *s);
@@ -137,7 +137,7 @@ static bool fits(const struct mg_fit *f, const struct mg_pprocess *process, cons
 }
 
 /* Tools that counted in the launch: what they had of the kernel was merged with it. */
-static void spoil_tools(struct mg_profile *p, const struct mg_plaunch *l)
+static void spoil_tools(struct mg_recording *p, const struct mg_plaunch *l)
 {
     for (uint32_t i = 0; i < p->n_regions; i++) {
         struct mg_pregion *g = &p->regions[i];
@@ -146,7 +146,7 @@ static void spoil_tools(struct mg_profile *p, const struct mg_plaunch *l)
 }
 
 /* Profiles of before these counts were looked at when they came hold them; they are none here either. */
-static void spoil(struct mg_profile *p)
+static void spoil(struct mg_recording *p)
 {
     struct mg_fit *fit = mg_xcalloc((size_t)p->n_kernels + 1, sizeof *fit);
     for (uint64_t i = 0; i < p->n_launches; i++) {
@@ -165,7 +165,7 @@ static void spoil(struct mg_profile *p)
     free(fit);
 }
 
-void mg_profile_sum(struct mg_profile *p)
+void mg_recording_sum(struct mg_recording *p)
 {
     bool any = false;
     spoil(p);

@@ -123,7 +123,7 @@ void mg_account_entry(struct mg_account *a, uint32_t table, const uint64_t *keys
 void mg_account_lost(struct mg_account *a, uint32_t table, uint64_t n);
 
 /* ---- reading (report/, study/): the join over all processes of DIR ---------------------------- */
-struct mg_profile; /* everything in memory, arena-owned, kernels merged by (module, name) in order of first use */
+struct mg_recording; /* everything in memory, arena-owned, kernels merged by (module, name) in order of first use */
 struct mg_pblock { const char *function, *label, *file; uint32_t id, ptx_line, line, n_insts; const uint32_t *succs; uint32_t n_succs; const struct mg_site_op *ops; uint32_t n_ops;
                    uint64_t threads, warps; bool has_threads, has_warps;
                    const char *timing; /* as written; NULL: before version 4 */ int timing_dependent; /* 1: its count may depend on timing (analysis/timing.h), 0: not, -1: not known */ };
@@ -135,7 +135,7 @@ struct mg_pkernel { uint32_t id; const char *name, *demangled /* never NULL */, 
 struct mg_plaunch { uint64_t id; uint32_t process, kernel; uint32_t grid[3], block[3], cluster[3], static_shared_bytes, dyn_shared_bytes, device; uint64_t stream, ctx, graph; enum mg_ran ran; const char *reason;
                     bool complete, timed, cooperative, repeat /* of --repeat, not the program's */, spoilt /* the program wrote into its counts, `why` says more: it has none */; const char *why; uint64_t start_ns, time_ns, replays; int schedule_dependent; /* as in mg_store_done */ struct mg_store_arg *args; uint32_t n_args;
                     const uint64_t *threads, *warps; uint32_t n_counts;
-                    uint64_t tools; /* bit u: ran with mg_profile.uses[u] */ };
+                    uint64_t tools; /* bit u: ran with mg_recording.uses[u] */ };
 struct mg_pprocess { const char *path; /* of its database */ uint32_t pid, ppid; int32_t rank; const char *exe; const char **argv; uint32_t argc; const char *device_kind, *device_name, *properties, *tools; uint32_t sms, sm; int exit_code; bool closed; enum mg_count_scope scope; uint64_t scope_cta; uint32_t scope_warp; /* what `tools` says of blocks */ uint64_t start_unix_ns, run; };
 struct mg_prun { uint64_t run; /* 0 before version 2 */ uint32_t pid; const char **argv; uint32_t argc; int exit_code; }; /* by a launcher; -1: not ended or unknown */
 struct mg_punknown { const char *what, *reason; uint64_t n; bool not_written; /* they ran; recording had stopped */ };
@@ -146,7 +146,7 @@ struct mg_ptable { uint32_t site, n_keys, n_cells; enum mg_merge rule; const uin
 struct mg_pregion { uint32_t use, kernel; const char *reason; const struct mg_result_site *sites; uint32_t n_sites; const uint8_t *rules; uint64_t *cells; uint32_t n_cells; uint64_t counted; /* launches */
                     struct mg_ptable *tables; uint32_t n_tables; };
 struct mg_plaunch_cells { uint64_t launch; uint32_t region; const uint64_t *cells; };
-struct mg_profile {
+struct mg_recording {
     struct mg_arena arena;
     struct mg_intern names; /* texts of the rows */
     const char *dir;
@@ -166,14 +166,14 @@ struct mg_profile {
  * over complete launches. Errors name the path: no such DIR, no profile in it, a damaged database,
  * one written by a newer version. Where other processes' databases are good the profile is of these
  * and lists the bad ones. */
-enum mg_err mg_profile_open(const char *dir, struct mg_profile **out, struct mg_diag *d) MG_MUST_CHECK;
+enum mg_err mg_recording_open(const char *dir, struct mg_recording **out, struct mg_diag *d) MG_MUST_CHECK;
 /* The same of one run alone (mg_store_process.run); a DIR without any process of it is no error. */
-enum mg_err mg_profile_open_run(const char *dir, uint64_t run, struct mg_profile **out, struct mg_diag *d) MG_MUST_CHECK;
-void mg_profile_free(struct mg_profile *p);
+enum mg_err mg_recording_open_run(const char *dir, uint64_t run, struct mg_recording **out, struct mg_diag *d) MG_MUST_CHECK;
+void mg_recording_free(struct mg_recording *p);
 /* Copies every database of the n profiles into `to` (absent or empty). A process without a rank gets
  * its profile's index when there are several. Sources are not changed. */
-enum mg_err mg_profile_merge(const char *to, const char *const *dirs, uint32_t n, struct mg_diag *d) MG_MUST_CHECK;
+enum mg_err mg_recording_merge(const char *to, const char *const *dirs, uint32_t n, struct mg_diag *d) MG_MUST_CHECK;
 /* PTX text of a module, malloc'd, NULL when it was not kept. */
-char *mg_profile_module(const char *dir, const char *id, size_t *bytes);
+char *mg_recording_module(const char *dir, const char *id, size_t *bytes);
 
 #endif

@@ -64,7 +64,7 @@ static bool decide(const struct mg_pblock *b, struct pairs *p)
     return false;
 }
 
-void mg_timing_resolve(struct mg_profile *p)
+void mg_timing_resolve(struct mg_recording *p)
 {
     struct pairs *pairs = mg_xcalloc(p->n_kernels + 1, sizeof *pairs);
     for (uint32_t i = 0; i < p->n_kernels; i++) collect(&p->kernels[i], &pairs[i]);

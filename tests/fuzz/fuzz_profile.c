@@ -32,13 +32,13 @@ static void prepare(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    struct mg_profile *p = NULL;
+    struct mg_recording *p = NULL;
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_buf out = MG_BUF_INIT;
     struct mg_report_opts o = {.size = sizeof o, .per_launch = true};
     if (!*dir) prepare();
     if (mg_io_write(path, data, bytes, NULL)) abort();
-    if (!mg_profile_open(dir, &p, &d)) {
+    if (!mg_recording_open(dir, &p, &d)) {
         mg_report_json(p, &o, &out);
         if (!mg_json_valid(out.at)) abort();
         mg_report_text(p, &o, &out);
@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         abort(); /* an error must name the path */
     }
     mg_buf_release(&out);
-    mg_profile_free(p);
+    mg_recording_free(p);
     mg_diag_release(&d);
     return 0;
 }

@@ -5,30 +5,30 @@
 #include "base/json.h"
 #include "report/priv.h"
 
-static struct mg_profile *sample_profile(char **dir, void (*write)(struct mg_store *s), const char *tools)
+static struct mg_recording *sample_profile(char **dir, void (*write)(struct mg_store *s), const char *tools)
 {
     struct mg_store *s = NULL;
-    struct mg_profile *p = NULL;
+    struct mg_recording *p = NULL;
     struct mg_store_process proc = sample_process(11);
     if (tools) proc.tools = tools;
     if (!*dir) *dir = sample_dir();
     if (mg_store_open(*dir, &proc, NULL, &s, NULL)) mg_test_fail(__FILE__, __LINE__, "cannot open");
     write(s);
     mg_store_close(s, 0);
-    if (mg_profile_open(*dir, &p, NULL)) mg_test_fail(__FILE__, __LINE__, "cannot read");
+    if (mg_recording_open(*dir, &p, NULL)) mg_test_fail(__FILE__, __LINE__, "cannot read");
     return p;
 }
 
-static void done_with(struct mg_profile *p, const char *dir)
+static void done_with(struct mg_recording *p, const char *dir)
 {
-    mg_profile_free(p);
+    mg_recording_free(p);
     sample_remove(dir);
 }
 
 MG_TEST(report_sums)
 {
     char *dir = NULL;
-    struct mg_profile *p = sample_profile(&dir, sample_write, NULL);
+    struct mg_recording *p = sample_profile(&dir, sample_write, NULL);
     struct mg_kernel_sums s;
     mg_kernel_sums_init(&s, &p->kernels[0]);
     /* two launches; blocks of 4, 4, 1 instructions entered 1, 10, 1 times by every thread */
@@ -70,7 +70,7 @@ static void write_reasons(struct mg_store *s)
 MG_TEST(report_coverage)
 {
     char *dir = NULL;
-    struct mg_profile *p = sample_profile(&dir, write_reasons, NULL);
+    struct mg_recording *p = sample_profile(&dir, write_reasons, NULL);
     struct mg_coverage c;
     mg_coverage_init(&c, p);
     MG_CHECK_EQ(c.launches, 2 + 1 + 1 + 1 + 5);
@@ -101,7 +101,7 @@ MG_TEST(report_coverage)
 MG_TEST(report_json_is_deterministic_json)
 {
     char *dir = NULL;
-    struct mg_profile *p = sample_profile(&dir, write_reasons, NULL);
+    struct mg_recording *p = sample_profile(&dir, write_reasons, NULL);
     struct mg_buf a = MG_BUF_INIT, b = MG_BUF_INIT;
     struct mg_report_opts o = {.size = sizeof o, .per_launch = true};
     mg_report_json(p, &o, &a);
@@ -145,14 +145,14 @@ static void write_whole_grid(struct mg_store *s) { write_scoped(s, 48 * 55, 2 * 
 MG_TEST(report_scales_one_cta)
 {
     char *dir = NULL;
-    struct mg_profile *p = sample_profile(&dir, write_one_cta, "blocks,scope=cta,cta=2");
+    struct mg_recording *p = sample_profile(&dir, write_one_cta, "blocks,scope=cta,cta=2");
     MG_CHECK(p->kernels[0].estimated && p->kernels[0].scope == MG_COUNT_CTA);
     MG_CHECK_EQ(p->kernels[0].blocks[0].threads, 48 * 3 * 10);
     MG_CHECK_EQ(p->kernels[0].blocks[0].warps, 2 * 3 * 10);
     MG_CHECK_EQ(p->kernels[0].measured_thread_insts, 48 * 3 * 9);
     MG_CHECK(!p->kernels[0].has_error);
     MG_CHECK_EQ(p->launches[0].threads[0], 48 * 3); /* per launch: as measured */
-    mg_profile_free(p);
+    mg_recording_free(p);
     p = sample_profile(&dir, write_whole_grid, "blocks"); /* a second process counts in full: the error is known */
     MG_CHECK(p->kernels[0].has_error);
     double want = 100.0 * (55 - 30) / 55; /* 3 * 10 for 55 */
@@ -163,7 +163,7 @@ MG_TEST(report_scales_one_cta)
 MG_TEST(report_scales_one_warp)
 {
     char *dir = NULL;
-    struct mg_profile *p = sample_profile(&dir, write_one_warp, "blocks,warps=on,scope=warp,cta=2,warp=1");
+    struct mg_recording *p = sample_profile(&dir, write_one_warp, "blocks,warps=on,scope=warp,cta=2,warp=1");
     MG_CHECK_EQ(p->kernels[0].blocks[0].threads, 16 * 3 * (480 / 16)); /* 480 threads, 16 measured */
     MG_CHECK_EQ(p->kernels[0].blocks[0].warps, 3 * 20);                /* of 20 warps */
     struct mg_buf out = MG_BUF_INIT;
@@ -178,7 +178,7 @@ MG_TEST(report_scales_one_warp)
 MG_TEST(report_scope_outside_the_grid)
 {
     char *dir = NULL;
-    struct mg_profile *p = sample_profile(&dir, write_one_cta, "blocks,scope=cta,cta=10");
+    struct mg_recording *p = sample_profile(&dir, write_one_cta, "blocks,scope=cta,cta=10");
     struct mg_kernel_sums s;
     MG_CHECK(!p->kernels[0].blocks[0].has_threads);
     mg_kernel_sums_init(&s, &p->kernels[0]);
@@ -190,7 +190,7 @@ MG_TEST(report_scope_outside_the_grid)
 MG_TEST(report_text_shows_what_is_hot)
 {
     char *dir = NULL;
-    struct mg_profile *p = sample_profile(&dir, sample_write, NULL);
+    struct mg_recording *p = sample_profile(&dir, sample_write, NULL);
     struct mg_buf out = MG_BUF_INIT;
     struct mg_report_opts o = {.size = sizeof o, .ascii = true, .top = 2};
     mg_report_text(p, &o, &out);
@@ -229,9 +229,9 @@ MG_TEST(report_bars)
 MG_TEST(report_diff_of_profiles)
 {
     char *one = NULL, keep[64], *two = NULL;
-    struct mg_profile *a = sample_profile(&one, sample_write, NULL);
+    struct mg_recording *a = sample_profile(&one, sample_write, NULL);
     snprintf(keep, sizeof keep, "%s", one);
-    struct mg_profile *b = sample_profile(&two, write_whole_grid, NULL);
+    struct mg_recording *b = sample_profile(&two, write_whole_grid, NULL);
     struct mg_buf out = MG_BUF_INIT;
     MG_CHECK(mg_report_diff(a, a, NULL, &out) == 0);
     MG_CHECK(strstr(out.at, "2 of 2 kernels equal"));
@@ -239,7 +239,7 @@ MG_TEST(report_diff_of_profiles)
     MG_CHECK(mg_report_diff(a, b, NULL, &out) > 1e300); /* kernels in one only */
     MG_CHECK(strstr(out.at, "only one") && strstr(out.at, "0 of 3 kernels equal"));
     mg_buf_release(&out);
-    mg_profile_free(a);
+    mg_recording_free(a);
     sample_remove(keep);
     done_with(b, two);
 }
@@ -274,7 +274,7 @@ MG_TEST(report_counts_that_contradict_one_another)
     for (size_t i = 0; i < MG_COUNT_OF(all); i++) {
         char *dir = NULL;
         spoilt_now = &all[i];
-        struct mg_profile *p = sample_profile(&dir, write_spoilt, NULL);
+        struct mg_recording *p = sample_profile(&dir, write_spoilt, NULL);
         struct mg_coverage c;
         mg_coverage_init(&c, p);
         if (p->launches[0].spoilt == all[i].fits) mg_test_fail(__FILE__, __LINE__, "case %zu: %s", i, p->launches[0].why ? p->launches[0].why : "fits");

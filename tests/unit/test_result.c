@@ -44,7 +44,7 @@ static void write_process(const char *dir, uint32_t pid, const char *args)
     mg_store_close(s, 0);
 }
 
-static void check_region(const struct mg_profile *p, uint64_t times)
+static void check_region(const struct mg_recording *p, uint64_t times)
 {
     MG_CHECK_EQ(p->n_regions, 2);
     MG_CHECK_STR(p->regions[0].reason, "too many registers");
@@ -72,11 +72,11 @@ static void check_region(const struct mg_profile *p, uint64_t times)
 MG_TEST(result_round_trip)
 {
     char *dir = sample_dir();
-    struct mg_profile *p;
+    struct mg_recording *p;
     write_process(dir, 5, "depth=2");
-    MG_CHECK_EQ(mg_profile_open(dir, &p, NULL), MG_ERR_OK);
+    MG_CHECK_EQ(mg_recording_open(dir, &p, NULL), MG_ERR_OK);
     check_region(p, 1);
-    mg_profile_free(p);
+    mg_recording_free(p);
     sample_remove(dir);
 }
 
@@ -84,19 +84,19 @@ MG_TEST(result_round_trip)
 MG_TEST(result_joined)
 {
     char *dir = sample_dir();
-    struct mg_profile *p;
+    struct mg_recording *p;
     write_process(dir, 5, "depth=2");
     write_process(dir, 6, "depth=2");
-    MG_CHECK_EQ(mg_profile_open(dir, &p, NULL), MG_ERR_OK);
+    MG_CHECK_EQ(mg_recording_open(dir, &p, NULL), MG_ERR_OK);
     check_region(p, 2);
-    mg_profile_free(p);
+    mg_recording_free(p);
     write_process(dir, 7, "depth=3");
-    MG_CHECK_EQ(mg_profile_open(dir, &p, NULL), MG_ERR_OK);
+    MG_CHECK_EQ(mg_recording_open(dir, &p, NULL), MG_ERR_OK);
     MG_CHECK_EQ(p->n_uses, 3);
     MG_CHECK_EQ(p->n_regions, 3);
     MG_CHECK_EQ(p->regions[2].cells[0], 11);
     MG_CHECK_EQ(p->launches[4].tools, 4);
-    mg_profile_free(p);
+    mg_recording_free(p);
     sample_remove(dir);
 }
 
@@ -122,16 +122,16 @@ MG_TEST(result_refused)
     for (size_t i = 0; i < MG_COUNT_OF(cases); i++) {
         char *dir = sample_dir(), path[128];
         sqlite3 *db;
-        struct mg_profile *p = NULL;
+        struct mg_recording *p = NULL;
         struct mg_diag d = MG_DIAG_INIT;
         write_process(dir, 5, "");
         snprintf(path, sizeof path, "%s/profile.db", dir);
         MG_CHECK_EQ(sqlite3_open(path, &db), SQLITE_OK);
         MG_CHECK_EQ(sqlite3_exec(db, cases[i].sql, NULL, NULL, NULL), SQLITE_OK);
         sqlite3_close(db);
-        enum mg_err err = mg_profile_open(dir, &p, &d);
+        enum mg_err err = mg_recording_open(dir, &p, &d);
         if (!err || !strstr(mg_diag_first(&d, err), cases[i].says)) mg_test_fail(__FILE__, __LINE__, "case %zu says '%s'", i, err ? mg_diag_first(&d, err) : "nothing");
-        mg_profile_free(p);
+        mg_recording_free(p);
         mg_diag_release(&d);
         sample_remove(dir);
     }
@@ -141,10 +141,10 @@ MG_TEST(result_refused)
 MG_TEST(result_without_its_tool)
 {
     char *dir = sample_dir();
-    struct mg_profile *p;
+    struct mg_recording *p;
     struct mg_buf out = MG_BUF_INIT;
     write_process(dir, 5, "");
-    MG_CHECK_EQ(mg_profile_open(dir, &p, NULL), MG_ERR_OK);
+    MG_CHECK_EQ(mg_recording_open(dir, &p, NULL), MG_ERR_OK);
     mg_report_text(p, &(struct mg_report_opts){.size = sizeof(struct mg_report_opts), .tool = "probe"}, &out);
     MG_CHECK(strstr(out.at, "loop.cu:5"));
     MG_CHECK(strstr(out.at, "11 22"));
@@ -155,7 +155,7 @@ MG_TEST(result_without_its_tool)
     MG_CHECK(mg_json_valid(out.at));
     MG_CHECK(strstr(out.at, "left_alone"));
     mg_buf_release(&out);
-    mg_profile_free(p);
+    mg_recording_free(p);
     sample_remove(dir);
 }
 

@@ -10,7 +10,7 @@ static struct mg_plaunch launches[MOST];
 static uint64_t counts[MOST];
 static struct mg_pblock block = {.n_insts = 5};
 static struct mg_pkernel kernel;
-static struct mg_profile profile;
+static struct mg_recording profile;
 
 /* One launch: CTAs of 32 threads; entries < 0: it ran native. */
 static void launch(uint32_t ctas, long long entries)
@@ -29,7 +29,7 @@ static void launch(uint32_t ctas, long long entries)
 static void begin(void)
 {
     kernel = (struct mg_pkernel){.blocks = &block, .n_blocks = 1};
-    profile = (struct mg_profile){.kernels = &kernel, .n_kernels = 1, .launches = launches};
+    profile = (struct mg_recording){.kernels = &kernel, .n_kernels = 1, .launches = launches};
 }
 static bool near(double a, double b) { return fabs(a - b) < 0.01; }
 

@@ -60,9 +60,9 @@ MG_TEST(profile_round_trip)
     mg_store_unknown(s, "cuGraphLaunch", 2, "conditional node");
     mg_store_tool_json(s, "blocks", "x", "{\"a\":1}");
     mg_store_close(s, 3);
-    struct mg_profile *p;
+    struct mg_recording *p;
     struct mg_diag d = MG_DIAG_INIT;
-    MG_CHECK_EQ(mg_profile_open(dir, &p, &d), MG_ERR_OK);
+    MG_CHECK_EQ(mg_recording_open(dir, &p, &d), MG_ERR_OK);
     MG_CHECK_EQ(p->n_processes, 1);
     MG_CHECK_EQ(p->processes[0].pid, 11);
     MG_CHECK_EQ(p->processes[0].argc, 3);
@@ -95,10 +95,10 @@ MG_TEST(profile_round_trip)
     MG_CHECK_EQ(p->n_unknowns, 1);
     MG_CHECK_EQ(p->n_tools, 1);
     size_t bytes;
-    char *ptx = mg_profile_module(dir, "00112233445566778899aabbccddeeff", &bytes);
+    char *ptx = mg_recording_module(dir, "00112233445566778899aabbccddeeff", &bytes);
     MG_CHECK_STR(ptx, ".version 8.0\n");
     free(ptx);
-    mg_profile_free(p);
+    mg_recording_free(p);
     mg_diag_release(&d);
     char path[128];
     struct stat st;
@@ -117,16 +117,16 @@ static void note_line(const char *line)
     snprintf(said_line, sizeof said_line, "%s", line);
 }
 
-static uint64_t open_and_count(const char *dir, struct mg_profile **out)
+static uint64_t open_and_count(const char *dir, struct mg_recording **out)
 {
     struct mg_diag d = MG_DIAG_INIT;
-    struct mg_profile *p;
+    struct mg_recording *p;
     uint64_t n = UINT64_MAX;
-    if (mg_profile_open(dir, &p, &d)) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_IO));
+    if (mg_recording_open(dir, &p, &d)) mg_test_fail(__FILE__, __LINE__, "%s", mg_diag_first(&d, MG_ERR_IO));
     else n = p->n_launches;
     mg_diag_release(&d);
     if (out) *out = p;
-    else mg_profile_free(p);
+    else mg_recording_free(p);
     return n;
 }
 
@@ -148,7 +148,7 @@ static void write_forever(const char *dir, volatile uint64_t *done_so_far)
     }
 }
 
-static void check_prefix(const struct mg_profile *p)
+static void check_prefix(const struct mg_recording *p)
 {
     for (uint64_t i = 0; i < p->n_launches; i++) {
         const struct mg_plaunch *l = &p->launches[i];
@@ -174,21 +174,21 @@ MG_TEST(profile_survives_kill)
             usleep(400000);
             a_second_ago = *shared;
             usleep(1000000);
-            struct mg_profile *live;
+            struct mg_recording *live;
             MG_CHECK(open_and_count(dir, &live) >= a_second_ago); /* while it runs */
             MG_CHECK(!live->processes[0].closed);
-            mg_profile_free(live);
+            mg_recording_free(live);
         } else {
             usleep((useconds_t)(round * 977 % 300) * 1000);
         }
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
-        struct mg_profile *p;
+        struct mg_recording *p;
         uint64_t n = open_and_count(dir, &p);
         MG_CHECK(n != UINT64_MAX && n >= a_second_ago && n <= *shared + 1);
         if (p) check_prefix(p);
         if (p && p->n_processes) MG_CHECK_EQ(p->processes[0].exit_code, -1);
-        mg_profile_free(p);
+        mg_recording_free(p);
         MG_CHECK_EQ(open_and_count(dir, NULL), n); /* reading changed nothing */
         sample_remove(dir);
     }
@@ -207,13 +207,13 @@ MG_TEST(profile_of_two_writers)
             _exit(0);
         }
     for (int i = 0; i < 4; i++) waitpid(children[i], NULL, 0);
-    struct mg_profile *p;
+    struct mg_recording *p;
     MG_CHECK_EQ(open_and_count(dir, &p), 12);
     MG_CHECK_EQ(p->n_processes, 4);
     MG_CHECK_EQ(p->n_kernels, 2); /* joined by module and name */
     MG_CHECK_EQ(p->kernels[0].launches, 8);
     MG_CHECK_EQ(p->kernels[0].blocks[1].threads, 8 * 10 * SAMPLE_THREADS);
-    mg_profile_free(p);
+    mg_recording_free(p);
     sample_remove(dir);
 }
 
@@ -249,9 +249,9 @@ MG_TEST(profile_full_disk)
 
 static const char *open_error(const char *dir, struct mg_diag *d)
 {
-    struct mg_profile *p;
-    enum mg_err err = mg_profile_open(dir, &p, d);
-    mg_profile_free(p);
+    struct mg_recording *p;
+    enum mg_err err = mg_recording_open(dir, &p, d);
+    mg_recording_free(p);
     return err ? mg_diag_first(d, err) : "";
 }
 
@@ -293,14 +293,14 @@ MG_TEST(profile_lost_launches)
         _exit(said == 1 ? 0 : 7);
     }
     int status;
-    struct mg_profile *p;
+    struct mg_recording *p;
     waitpid(child, &status, 0);
     MG_CHECK_EQ(status, 0);
     MG_CHECK_EQ(open_and_count(dir, &p), 3);
     MG_CHECK_EQ(p->n_unknowns, 1);
     if (p->n_unknowns) MG_CHECK_EQ(p->unknowns[0].n, 50);
     MG_CHECK(p->processes[0].closed && p->processes[0].exit_code == 4);
-    mg_profile_free(p);
+    mg_recording_free(p);
     sample_remove(dir);
 }
 
@@ -315,14 +315,14 @@ MG_TEST(profile_one_of_several_damaged)
     }
     MG_CHECK_EQ(open_and_count(dir, NULL), 9);
     run_sql(dir, "UPDATE launch SET ran=9 WHERE id=2"); /* after two good launches of its own */
-    struct mg_profile *p;
+    struct mg_recording *p;
     MG_CHECK_EQ(open_and_count(dir, &p), 6);
     MG_CHECK_EQ(p->n_processes, 2);
     MG_CHECK_EQ(p->n_damaged, 1);
     MG_CHECK(strstr(p->damaged[0], "profile.db is damaged: how a launch ran"));
     MG_CHECK_EQ(p->n_kernels, 2);
     MG_CHECK_EQ(p->kernels[0].blocks[1].threads, 4 * 10 * SAMPLE_THREADS);
-    mg_profile_free(p);
+    mg_recording_free(p);
     snprintf(cmd, sizeof cmd, "cd %s && for f in profile-*.db; do echo junk > $f; done", dir);
     MG_CHECK_EQ(system(cmd), 0);
     struct mg_diag d = MG_DIAG_INIT;
@@ -345,16 +345,16 @@ MG_TEST(profile_of_one_run)
         for (uint64_t i = 0; i < run; i++) sample_write(s);
         mg_store_close(s, 0);
     }
-    struct mg_profile *p;
+    struct mg_recording *p;
     MG_CHECK_EQ(open_and_count(dir, &p), 9);
     MG_CHECK_EQ(p->n_runs, 2);
-    mg_profile_free(p);
+    mg_recording_free(p);
     for (uint64_t run = 1; run < 4; run++) {
-        MG_CHECK_EQ(mg_profile_open_run(dir, run, &p, NULL), MG_ERR_OK);
+        MG_CHECK_EQ(mg_recording_open_run(dir, run, &p, NULL), MG_ERR_OK);
         MG_CHECK_EQ(p->n_launches, run < 3 ? 3 * run : 0);
         MG_CHECK_EQ(p->n_runs, run < 3);
         if (run < 3) MG_CHECK_EQ(p->runs[0].exit_code, (int)run);
-        mg_profile_free(p);
+        mg_recording_free(p);
     }
     sample_remove(dir);
 }
@@ -467,9 +467,9 @@ MG_TEST(profile_read_only)
             snprintf(cmd, sizeof cmd, "cd %s && %s chmod 444 * && chmod 555 .", dir, without_shm ? "rm -f profile.db-shm;" : "");
             MG_CHECK_EQ(system(cmd), 0);
             if (!(child = fork())) {
-                struct mg_profile *p;
+                struct mg_recording *p;
                 if (setuid(65534)) _exit(6);
-                _exit(mg_profile_open(dir, &p, NULL) || p->n_launches != 3);
+                _exit(mg_recording_open(dir, &p, NULL) || p->n_launches != 3);
             }
             int status;
             waitpid(child, &status, 0);
@@ -567,17 +567,17 @@ MG_TEST(profile_launcher_record)
     char *dir = sample_dir();
     static const char *const argv[] = {"sh", "-c", "./app"};
     MG_CHECK_EQ(mg_store_run(dir, 77, 500, argv, 3, -1, NULL), MG_ERR_OK);
-    struct mg_profile *p;
+    struct mg_recording *p;
     MG_CHECK_EQ(open_and_count(dir, &p), 0);
     MG_CHECK_EQ(p->n_runs, 1);
     MG_CHECK_EQ(p->runs[0].exit_code, -1);
-    mg_profile_free(p);
+    mg_recording_free(p);
     MG_CHECK_EQ(mg_store_run(dir, 77, 500, argv, 3, 139, NULL), MG_ERR_OK);
     open_and_count(dir, &p);
     MG_CHECK_EQ(p->n_runs, 1);
     MG_CHECK_EQ(p->runs[0].exit_code, 139);
     MG_CHECK_STR(p->runs[0].argv[2], "./app");
-    mg_profile_free(p);
+    mg_recording_free(p);
     sample_remove(dir);
 }
 
@@ -593,12 +593,12 @@ MG_TEST(profile_dropped_and_incomplete)
     mg_store_launch_done(s, mg_store_launch(s, &l), &trapped);
     mg_store_launch(s, &l); /* still running */
     mg_store_close(s, 0);
-    struct mg_profile *p;
+    struct mg_recording *p;
     MG_CHECK_EQ(open_and_count(dir, &p), 5);
     MG_CHECK_EQ(p->kernels[0].incomplete, 2);
     MG_CHECK_EQ(p->kernels[0].blocks[0].threads, 2 * SAMPLE_THREADS); /* complete launches only */
     MG_CHECK_EQ(p->launches[3].threads[0], 5);
     MG_CHECK_STR(p->launches[3].why, "trap");
-    mg_profile_free(p);
+    mg_recording_free(p);
     sample_remove(dir);
 }

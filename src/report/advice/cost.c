@@ -159,7 +159,7 @@ static bool all_timed(const struct advice *a)
 
 void costs_init(struct advice *a)
 {
-    const struct mg_profile *p = a->facts->p;
+    const struct mg_recording *p = a->facts->p;
     double all = 0;
     a->costs = mg_xcalloc(p->n_kernels + 1, sizeof *a->costs);
     a->out->timed = all_timed(a);
