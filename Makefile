@@ -48,8 +48,12 @@ VEC_SRCS := $(wildcard src/device/emu/vec_*.c)
 VEC_ISAS := base avx2 avx512
 VEC_OBJS := $(foreach i,$(VEC_ISAS),$(VEC_SRCS:src/%.c=$(B)/obj/%.$(i).o))
 DEVICE_OBJS := $(filter-out $(VEC_SRCS:src/%.c=$(B)/obj/%.o),$(call objs,device device/emu device/cpu)) $(VEC_OBJS)
-INPROC_OBJS := $(DEVICE_OBJS) $(call objs,driver inject inject/nvidia)
-RUNTIME_OBJS := $(call objs,runtime)
+# What runs inside the application allocates through src/base/inproc/reserve.c.
+comma := ,
+RESERVE := $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc strdup strndup malloc_usable_size free)
+RESERVE_OBJS := $(call objs,base/inproc)
+INPROC_OBJS := $(DEVICE_OBJS) $(RESERVE_OBJS) $(call objs,driver inject inject/nvidia)
+RUNTIME_OBJS := $(call objs,runtime) $(RESERVE_OBJS)
 STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
@@ -107,7 +111,6 @@ $(B)/bin/margay: $(CORE_OBJS) $(CLI_OBJS)
 
 # ---- libmargay: SONAME libcuda.so.1, exports exactly the interposed names, needs glibc alone ----
 LIBCUDA := $(B)/lib/margay/driver/libcuda.so.1
-comma := ,
 NODEFS := $(if $(filter release debug,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
 $(B)/gen/thunks.S: scripts/gen-thunks src/abi/entries.def src/inject/hooks.def
 	@mkdir -p $(@D)
@@ -121,7 +124,7 @@ $(B)/obj/gen/thunks.o: $(B)/gen/thunks.S
 $(LIBCUDA): $(CORE_OBJS) $(INPROC_OBJS) $(B)/obj/gen/thunks.o $(B)/gen/margay.map
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(B)/gen/margay.map -Wl,--exclude-libs,ALL \
-	    -Wl,-Bsymbolic $(NODEFS) $(filter %.o,$^) $(STATIC_LIBS) $(SYS_LIBS) -o $@
+	    -Wl,-Bsymbolic $(NODEFS) $(RESERVE) $(filter %.o,$^) $(STATIC_LIBS) $(SYS_LIBS) -o $@
 	@ln -sf libcuda.so.1 $(@D)/libcuda.so
 
 AUDIT := $(B)/lib/margay/libmargay-audit.so
@@ -143,7 +146,7 @@ $(B)/gen/cudart.map: src/runtime/exports.def
 	@{ echo 'libcudart.so.13 {'; echo '  global:'; sed -n 's/^RT_EXPORT(\(.*\))/    \1;/p' $<; echo '  local: *;'; echo '};'; } > $@
 $(CUDART): $(RUNTIME_OBJS) $(B)/gen/cudart.map
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -shared -Wl,-soname,libcudart.so.13 -Wl,--version-script=$(B)/gen/cudart.map -Wl,-Bsymbolic-functions -Wl,-z,defs $(RUNTIME_OBJS) -lpthread -ldl -o $@
+	$(CC) $(LDFLAGS) -shared -Wl,-soname,libcudart.so.13 -Wl,--version-script=$(B)/gen/cudart.map -Wl,-Bsymbolic-functions -Wl,-z,defs $(RESERVE) $(RUNTIME_OBJS) -lpthread -ldl -o $@
 
 # the runtime of CUDA 12 is refused by name (src/runtime/cudart12)
 CUDART12 := $(B)/lib/margay/cudart/libcudart.so.12

@@ -1,6 +1,6 @@
 /* Bump allocation: one arena per lifetime (module, pass scratch, session), no per-node free.
- * mg_arena_alloc never returns NULL: when memory is out it calls mg_oom(), which does not return
- * unless the embedder says otherwise. In-process code (inject, driver, trace) uses mg_arena_try. */
+ * mg_arena_alloc never returns NULL: when memory is out the process ends. Inside an application that does not happen
+ * before the reserve is used up (inproc/reserve.h). */
 #ifndef MG_BASE_ARENA_H
 #define MG_BASE_ARENA_H
 
@@ -30,7 +30,7 @@ void mg_arena_rewind(struct mg_arena *a, struct mg_arena_mark m);
 #define mg_arena_new(a, T) ((T *)mg_arena_zalloc((a), sizeof(T)))
 #define mg_arena_array(a, T, n) ((T *)mg_arena_zalloc((a), sizeof(T) * (size_t)(n)))
 
-/* malloc family that aborts with one line when memory is out (cli and offline code only). */
+/* malloc family that ends the process with one line when memory is out. */
 void *mg_xmalloc(size_t bytes);
 void *mg_xcalloc(size_t n, size_t bytes);
 void *mg_xrealloc(void *p, size_t bytes);

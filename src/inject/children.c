@@ -41,6 +41,10 @@ static void *begin(void *function, void *container, const char *name, struct mg_
 {
     if (!mg_session.active)
         return NULL;
+    if (mg_session_is_short()) {
+        mg_session_miss();
+        return NULL;
+    }
     struct mg_shape s = {
         .grid = {l->grid.x, l->grid.y, l->grid.z}, .block = {l->block.x, l->block.y, l->block.z}, .shared_bytes = l->dyn_shared_bytes,
     };

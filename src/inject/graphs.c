@@ -41,7 +41,7 @@ static void prepare(struct node_work *w, const struct cu_kernel_node *given, boo
     struct mg_shape shape;
     memset(w, 0, sizeof *w);
     memcpy(&w->p, given, is_v2 ? sizeof *given : CU_KERNEL_NODE_V1_BYTES);
-    struct mg_inst *i = mg_session.active && handle_of(&w->p, is_v2) ? mg_kernel_get(handle_of(&w->p, is_v2)) : NULL;
+    struct mg_inst *i = mg_session.active && !mg_session_is_short() && handle_of(&w->p, is_v2) ? mg_kernel_get(handle_of(&w->p, is_v2)) : NULL;
     if (!i)
         return;
     describe(&shape, &w->p);

@@ -181,6 +181,11 @@ struct mg_ptx *mg_img_parsed(struct mg_img *im, uint32_t ix)
     struct mg_ptx *p = &im->ptx[ix];
     if (p->parsed)
         return p;
+    if (!mg_session_has_memory(MG_PARSE_BYTES(p->bytes))) {
+        p->parsed = true;
+        p->why = strdup("out of memory");
+        return p;
+    }
     uint64_t start = mg_now_ns();
     struct mg_diag d = MG_DIAG_INIT;
     enum mg_err err = mg_ptx_parse(p->text, p->bytes, NULL, &p->m, &d);
@@ -204,6 +209,11 @@ const struct mg_module *mg_img_linked(struct mg_img *im)
     if (im->tried)
         return im->whole;
     im->tried = true;
+    size_t given = 0;
+    for (uint32_t k = 0; k < im->n_ptx; k++)
+        given += im->ptx[k].bytes;
+    if (!mg_session_has_memory(2 * MG_PARSE_BYTES(given)))
+        return NULL;
     struct mg_text *texts = calloc(im->n_ptx + 1, sizeof *texts);
     char *text = NULL;
     size_t bytes = 0;
@@ -268,7 +278,7 @@ static void share(struct mg_img *im)
 static void loaded(void *handle, const void *data, size_t bytes, bool library)
 {
     const struct mg_session *s = &mg_session;
-    if (!handle || !data)
+    if (!handle || !data || mg_session_is_short())
         return;
     mg_inside++;
     struct mg_img *im = read_image(data, bytes);

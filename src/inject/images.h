@@ -31,6 +31,9 @@ struct mg_img {
     bool tried;              /* to link them */
     struct mg_code *codes;   /* newest first; under the session's lock */
 };
+/* What parsing a text takes, and what making a twin of a kernel in it takes: several times what was measured. */
+#define MG_PARSE_BYTES(text) (((size_t)1 << 20) + 16 * (size_t)(text))
+#define MG_TWIN_BYTES(text) (((size_t)4 << 20) + 32 * (size_t)(text))
 void mg_img_unref(struct mg_img *first);
 struct mg_img *mg_img_of(void *handle);        /* of a module or library handle, NULL when unknown */
 const struct mg_module *mg_img_linked(struct mg_img *im); /* NULL: they do not link */

@@ -117,8 +117,14 @@ cu_result mg_launch(const struct mg_call *c)
 {
     if (!mg_session.active || mg_inside)
         return c->send(c, c->f, c->params, c->extra);
-    mg_inside++;
     cu_result rc;
+    if (mg_session_is_short()) {
+        rc = c->send(c, c->f, c->params, c->extra);
+        if (rc == CUE_SUCCESS)
+            mg_session_miss();
+        return rc;
+    }
+    mg_inside++;
     bool verify = mg_session.config.verify;
     if (verify)
         mg_verify_enter();

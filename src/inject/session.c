@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/demangle.h"
+#include "base/inproc/reserve.h"
 #include "base/io.h"
 #include "base/json.h"
 #include "inject/backend.h"
@@ -27,6 +28,7 @@
 #include "inject/tools.h"
 #include "inject/verify.h"
 
+#define RAN_OUT "memory ran out: nothing more is recorded, and the rest of the run is native"
 #define FLUSH_NS 500000000u /* reached only where the thread that drains waits for a lock of the one that ends */
 
 struct mg_session mg_session = {.lock = PTHREAD_MUTEX_INITIALIZER, .closing = PTHREAD_RWLOCK_INITIALIZER};
@@ -148,6 +150,28 @@ void mg_session_begin(void)
     pthread_once(&once, begin);
 }
 
+/* ---- memory --------------------------------------------------------------------------------------- */
+
+bool mg_session_is_short(void)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    if (MG_LIKELY(!mg_memory_is_short()))
+        return false;
+    if (mg_session.active && !atomic_flag_test_and_set(&said))
+        mg_session_say(RAN_OUT);
+    return true;
+}
+
+bool mg_session_has_memory(size_t bytes)
+{
+    return !mg_memory_is_short() && mg_memory_has(bytes);
+}
+
+void mg_session_miss(void)
+{
+    __atomic_fetch_add(&mg_session.n_missed, 1, __ATOMIC_RELAXED);
+}
+
 /* ---- end -------------------------------------------------------------------------------------------- */
 
 static void write_stats(struct mg_session *s)
@@ -189,6 +213,8 @@ void mg_session_end(void)
         write_stats(s);
     if (s->config.verify)
         mg_verify_tell();
+    if (mg_session_is_short() && s->n_missed)
+        mg_store_unknown(s->store, "launch", s->n_missed, "memory ran out");
     mg_kernel_tell_other_calls();
     mg_kernel_tell_other_ptx();
     mg_findings_write();

@@ -34,6 +34,7 @@ struct mg_session {
     struct { uint64_t parse, analyse, instrument, print, jit, load; } ns; /* for --stats; under the lock of twin.c, jit atomic */
     uint32_t n_twins;                /* texts made */
     uint64_t n_launches;             /* looked at so far, for --launches */
+    uint64_t n_missed;               /* launches since memory ran out; atomic */
 };
 extern struct mg_session mg_session;
 /* A bit of enum mg_backend_caps; none before the first CUDA call. */
@@ -49,6 +50,11 @@ void mg_session_exit(int status); /* the same, when the status is known */
  * status (-1: none). When it does not end after all, recording goes on. May be called by a signal
  * handler; waits up to drain_ns for launches that run. */
 void mg_session_leave(int status, uint64_t drain_ns);
+/* Memory ran out (base/inproc/reserve.h): nothing more is recorded, and the rest of the run is native. Says so once. */
+bool mg_session_is_short(void);
+/* Is there memory for so large a step? False: it is short from now on. */
+bool mg_session_has_memory(size_t bytes);
+void mg_session_miss(void); /* a launch that is not recorded for that reason */
 /* One line on stderr, "margay: " in front; nothing with -q. */
 void mg_session_say(const char *fmt, ...) MG_PRINTF(1, 2);
 void mg_session_say_line(const char *line);

@@ -233,6 +233,8 @@ static bool make_text(struct mg_body *b)
     struct mg_variant *v = b->variant;
     if (v->state != MG_STATE_NEW)
         return v->state == MG_STATE_READY;
+    if (!mg_session_has_memory(MG_TWIN_BYTES(c->ptx ? c->ptx->bytes : 0)))
+        return fail(&v->state, &v->reason, "out of memory");
     if (!look_at(b->inst))
         return fail(&v->state, &v->reason, "%s", c->reason ? c->reason : "out of memory");
     uint64_t start = mg_now_ns();
