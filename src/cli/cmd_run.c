@@ -34,6 +34,7 @@
 #include "inject/config.h"
 #include "margay/control.h"
 #include "report/report.h"
+#include "store/reason.h"
 #include "store/store.h"
 #include "tool/tool.h"
 
@@ -391,17 +392,6 @@ static int run_program(struct run *r, int *why)
 
 /* ---- afterwards ----------------------------------------------------------------------------------------------------- */
 
-/* Reasons to run native that the user gave: --kernel, --launches, --native-times, margay ctl. */
-static bool is_users_choice(const char *reason)
-{
-    static const char *const choices[] = {"filtered", "switched off", "native, for its time", MG_STORE_REPEAT, "over the time budget",
-                                          "steady: its counts did not change any more"};
-    for (size_t i = 0; i < MG_COUNT_OF(choices); i++)
-        if (!strcmp(reason, choices[i]))
-            return true;
-    return false;
-}
-
 /* Was every launch that the user selected instrumented, and all of them recorded? */
 static bool is_strictly_good(const struct mg_recording *p)
 {
@@ -411,7 +401,7 @@ static bool is_strictly_good(const struct mg_recording *p)
     for (uint32_t i = 0; i < p->n_processes; i++)
         good = good && p->processes[i].closed;
     for (uint32_t i = 0; i < c.n_rows; i++)
-        good = good && is_users_choice(c.rows[i].reason);
+        good = good && mg_reason_is_choice(mg_reason_find(c.rows[i].reason)); /* --kernel, --launches, --native-times, margay ctl */
     for (uint32_t i = 0; i < p->n_regions; i++)
         good = good && !p->regions[i].reason; /* a tool left the kernel alone */
     mg_coverage_release(&c);

@@ -46,10 +46,10 @@ bool mg_backend_any_time(struct mg_body *b, const struct mg_shape *s)
     return true;
 }
 
-const char *mg_backend_any_shape(struct mg_body *b, const struct mg_shape *s)
+enum mg_reason mg_backend_any_shape(struct mg_body *b, const struct mg_shape *s)
 {
     (void)b, (void)s;
-    return NULL;
+    return MG_REASON_none;
 }
 
 uint32_t mg_backend_any_registers(const struct mg_inst *i, const struct mg_shape *s, bool *must)

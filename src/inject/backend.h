@@ -5,6 +5,7 @@
 #include "abi/cu.h"
 #include "driver/driver.h"
 #include "inject/config.h"
+#include "store/reason.h"
 
 struct mg_block_mem;
 struct mg_inst;
@@ -70,7 +71,7 @@ struct mg_backend {
     bool (*may_load)(struct mg_body *b, const struct mg_shape *s); /* now, without waiting for the application's work? */
     bool (*load)(struct mg_body *b, void **twin, char *why, size_t room); /* in the current context */
     bool (*unload)(struct mg_body *b);      /* all that it has on the device; false: not now, something may use it */
-    const char *(*why_not)(struct mg_body *b, const struct mg_shape *s); /* why this geometry asks for the native code; NULL: it does not */
+    enum mg_reason (*why_not)(struct mg_body *b, const struct mg_shape *s); /* why this geometry asks for the native code; none: it does not */
     /* With which as many of its CTAs fit at once as natively (0: not known); must: it may need that. */
     uint32_t (*most_registers)(const struct mg_inst *i, const struct mg_shape *s, bool *must);
 
@@ -115,7 +116,7 @@ void mg_backend_no_adapt(struct mg_twin *t);
 bool mg_backend_no_constants(struct mg_body *b);
 void mg_backend_no_compile(struct mg_body *b);
 bool mg_backend_any_time(struct mg_body *b, const struct mg_shape *s);
-const char *mg_backend_any_shape(struct mg_body *b, const struct mg_shape *s);
+enum mg_reason mg_backend_any_shape(struct mg_body *b, const struct mg_shape *s);
 uint32_t mg_backend_any_registers(const struct mg_inst *i, const struct mg_shape *s, bool *must);
 void mg_backend_no_note(mg_launch_done_fn fn, void *user);
 void mg_backend_no_note_node(mg_launch_done_fn fn, void *user, void (*drop)(void *user));

@@ -161,7 +161,7 @@ static bool load_own(struct mg_body *b, void **twin, char *why, size_t room)
     cu_result rc = mg_driver_twin_open(ir, b->inst->code->name, b->inst->handle, twin);
     const char *name = mg_cu_result_name(rc);
     if (rc != CUE_SUCCESS)
-        snprintf(why, room, "the driver does not take the instrumented code (%s)", name ? name : "unknown error");
+        snprintf(why, room, mg_reason_text(MG_REASON_driver_rejects_code), name ? name : "unknown error");
     return rc == CUE_SUCCESS;
 }
 

@@ -192,7 +192,7 @@ static struct mg_chan *take(void *where, uint32_t use)
     return NULL;
 }
 
-const char *mg_channels_take(struct mg_run *r)
+enum mg_reason mg_channels_take(struct mg_run *r)
 {
     const struct mg_variant *v = r->body->variant;
     const uint32_t *g = r->shape.grid;
@@ -201,18 +201,18 @@ const char *mg_channels_take(struct mg_run *r)
         if (region->reason || !region->has_channel)
             continue;
         if ((uint64_t)g[0] * g[1] > (1ull << MG_SEGMENT_CTA_BITS) / MG_MAX(g[2], 1u))
-            return "a grid of more than 2^33 CTAs cannot be named in records";
+            return MG_REASON_large_grid;
         void *where = mg_session.backend->channel->where();
         if (!r->channels)
             r->channels = calloc(v->layout.n_regions, sizeof *r->channels);
         uint32_t number = where && r->channels ? number_launch(r, region) : UINT32_MAX;
         if (number == UINT32_MAX || !(r->channels[k].chan = take(where, v->uses[k]))) {
             mg_channels_give(r);
-            return "out of device memory for records";
+            return MG_REASON_no_room_records;
         }
         r->channels[k].number = number;
     }
-    return NULL;
+    return MG_REASON_none;
 }
 
 void mg_channels_words(const struct mg_run *r, uint32_t region, uint64_t *words)

@@ -5,7 +5,7 @@
 #include "inject/run.h"
 
 /* Channels of a launch's tools (channel.c). Else: why there are none. */
-const char *mg_channels_take(struct mg_run *r);
+enum mg_reason mg_channels_take(struct mg_run *r);
 void mg_channels_words(const struct mg_run *r, uint32_t region, uint64_t *words);
 void mg_channels_give(struct mg_run *r);
 void mg_channels_context_ends(void *ctx, int device); /* behind the backend's: its launches have ended */

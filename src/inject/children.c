@@ -54,7 +54,7 @@ static void *begin(void *function, void *container, const char *name, struct mg_
     mg_inside++;
     struct mg_inst *i = c ? instance(function, container, name) : NULL;
     if (i && (c->run = mg_run_child(i, &s, extra)) && c->run->block && !put_twin(c, l))
-        mg_run_native(c->run, "out of memory");
+        mg_run_native(c->run, MG_REASON_no_memory);
     mg_inside--;
     if (c && !c->run) {
         free(c);

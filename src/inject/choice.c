@@ -101,16 +101,16 @@ static bool fits(const struct mg_choice_part *p, const struct mg_choice_facts *f
     return (double)(mg_mix64(mg_mix64(f->number + 1) ^ mg_mix64(p->a + 0x9e3779b97f4a7c15u)) >> 11) * 0x1p-53 < p->fraction;
 }
 
-const char *mg_choice_why_not(const struct mg_choice *c, const struct mg_choice_facts *f)
+enum mg_reason mg_choice_why_not(const struct mg_choice *c, const struct mg_choice_facts *f)
 {
     bool taken = !c->n_parts;
     for (uint32_t i = 0; i < c->n_parts && !taken; i++)
         taken = fits(&c->parts[i], f);
     if (!taken)
-        return "filtered";
+        return MG_REASON_filtered;
     if (c->steady && f->equal >= c->steady)
-        return "steady: its counts did not change any more";
+        return MG_REASON_steady;
     if (c->budget >= 0 && (double)f->instrumented_ns * 100 > c->budget * (double)f->elapsed_ns)
-        return "over the time budget";
-    return NULL;
+        return MG_REASON_over_budget;
+    return MG_REASON_none;
 }

@@ -13,6 +13,7 @@
 #define MG_INJECT_CHOICE_H
 
 #include "base/diag.h"
+#include "store/reason.h"
 
 enum { MG_CHOICE_MAX = 32 };
 struct mg_choice {
@@ -35,7 +36,7 @@ struct mg_choice_facts {
     uint64_t equal;   /* of them, the last ones that had equal counts */
     uint64_t instrumented_ns, elapsed_ns;
 };
-/* NULL: instrument it; else the reason for the profile. */
-const char *mg_choice_why_not(const struct mg_choice *c, const struct mg_choice_facts *f);
+/* none: instrument it; else the reason for the profile. */
+enum mg_reason mg_choice_why_not(const struct mg_choice *c, const struct mg_choice_facts *f);
 
 #endif

@@ -57,7 +57,7 @@ static void prepare(struct node_work *w, const struct cu_kernel_node *given, boo
         w->p.params = w->room.params;
         w->p.extra = w->room.extra;
     } else if (w->run->block) {
-        mg_run_native(w->run, "out of memory");
+        mg_run_native(w->run, MG_REASON_no_memory);
     }
     mg_run_begin(w->run);
 }
@@ -68,7 +68,7 @@ static bool retry_native(struct node_work *w, cu_result rc, const struct cu_kern
     if (rc == CUE_SUCCESS || !w->run || !w->run->block)
         return false;
     memcpy(&w->p, given, is_v2 ? sizeof *given : CU_KERNEL_NODE_V1_BYTES);
-    mg_run_native(w->run, "the driver rejects the node of the instrumented kernel");
+    mg_run_native(w->run, MG_REASON_driver_rejects_node);
     mg_run_begin(w->run);
     return true;
 }

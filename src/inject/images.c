@@ -85,10 +85,10 @@ static void keep_texts(struct mg_img *im, const struct mg_image *src)
     for (uint32_t g = 0; g < n_groups; g++) {
         const struct mg_image_entry *e = mg_image_best_ptx(src, g, sm);
         if (e && !keep_text(im, e))
-            im->why = "out of memory";
+            im->why = MG_REASON_no_memory;
     }
     if (!im->n_ptx && !im->why)
-        im->why = has_ptx(src) ? "no PTX for this device in the image" : "no PTX";
+        im->why = has_ptx(src) ? MG_REASON_no_ptx_device : MG_REASON_no_ptx;
     if (im->n_ptx > 1)
         im->linked = true;
 }
@@ -102,7 +102,7 @@ static struct mg_img *read_image(const void *data, size_t bytes)
     struct mg_diag d = MG_DIAG_INIT;
     enum mg_err err = bytes ? mg_image_open_bytes(data, bytes, NULL, &src, &d) : mg_image_open_memory(data, &src, &d);
     if (err) {
-        im->why = "no PTX: the image cannot be read";
+        im->why = MG_REASON_no_ptx_unreadable;
         if (mg_session.config.verbose)
             mg_session_say("an image cannot be read: %s", mg_diag_first(&d, err));
     } else {
@@ -183,7 +183,7 @@ struct mg_ptx *mg_img_parsed(struct mg_img *im, uint32_t ix)
         return p;
     if (!mg_session_has_memory(MG_PARSE_BYTES(p->bytes))) {
         p->parsed = true;
-        p->why = strdup("out of memory");
+        p->why = strdup(mg_reason_text(MG_REASON_no_memory));
         return p;
     }
     uint64_t start = mg_now_ns();
@@ -191,7 +191,7 @@ struct mg_ptx *mg_img_parsed(struct mg_img *im, uint32_t ix)
     enum mg_err err = mg_ptx_parse(p->text, p->bytes, NULL, &p->m, &d);
     if (err || !p->m) {
         struct mg_buf why = MG_BUF_INIT;
-        mg_buf_printf(&why, "its PTX does not parse: %s", mg_diag_first(&d, err));
+        mg_buf_printf(&why, mg_reason_text(MG_REASON_bad_ptx), mg_diag_first(&d, err));
         if (d.n_items && d.items[0].line)
             mg_buf_printf(&why, " (PTX line %u)", d.items[0].line);
         p->why = mg_buf_take(&why);
@@ -297,7 +297,7 @@ static void loaded(void *handle, const void *data, size_t bytes, bool library)
 static void name_kernel(void *user, const char *name)
 {
     (void)user;
-    mg_store_unknown(mg_session.store, name, 0, "no PTX for this device in the image, which was not loaded");
+    mg_store_unknown(mg_session.store, name, 0, mg_reason_text(MG_REASON_no_ptx_not_loaded));
 }
 static void refused(const void *data, size_t bytes)
 {

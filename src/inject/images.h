@@ -4,6 +4,7 @@
 
 #include "base/vec.h"
 #include "image/image.h"
+#include "store/reason.h"
 #include "tool/host.h"
 
 struct mg_code;
@@ -26,7 +27,7 @@ struct mg_img {
     struct mg_ptx *ptx; uint32_t n_ptx;
     bool linked;             /* made of relocatable parts: the driver's linked module is the text */
     uint32_t seen;           /* witness counts were taken of instances of generation seen - 1 */
-    const char *why;         /* why there is no PTX */
+    enum mg_reason why;      /* why there is no PTX */
     struct mg_module *whole; /* all texts linked, when no driver gives that */
     bool tried;              /* to link them */
     struct mg_code *codes;   /* newest first; under the session's lock */

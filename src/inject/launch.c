@@ -58,7 +58,7 @@ static cu_result send_instrumented(const struct mg_call *c, struct mg_run *r)
     cu_result rc = send_twin(c, r);
     if (rc != CUE_SUCCESS) {
         mg_run_reject(r);
-        rc = send_native(c, mg_run_native(r, "the driver rejects the launch of the instrumented kernel"));
+        rc = send_native(c, mg_run_native(r, MG_REASON_driver_rejects));
     }
     return rc;
 }
@@ -72,7 +72,7 @@ static bool run_once(const struct mg_call *c, struct mg_inst *i, struct mg_verif
     struct mg_run *r = mg_run_new(i, &c->shape, c->params, c->extra, false);
     mg_select_force(MG_TURN_ANY);
     if (r && r->block)
-        r->reason = MG_STORE_REPEAT;
+        r->reason = mg_why_of(MG_REASON_repeat);
     bool held = r && mg_session_can(MG_BACKEND_HARDWARE) && mg_gate_close(c->shape.stream, c->shape.per_thread);
     cu_result rc = !r ? CUE_OUT_OF_MEMORY : r->block ? send_instrumented(c, r) : send_native(c, r);
     if (held)
@@ -97,7 +97,7 @@ static cu_result send_verified(const struct mg_call *c, struct mg_run *r)
 {
     struct mg_verify *v;
     struct mg_inst *i = r->inst;
-    const char *why;
+    enum mg_reason why;
     cu_result rc;
     if (mg_verify_begin(c, r, &v, &rc, &why)) {
         mg_run_free(r);
@@ -135,7 +135,7 @@ cu_result mg_launch(const struct mg_call *c)
     if (!r) {
         rc = c->send(c, c->f, c->params, c->extra);
         if (rc == CUE_SUCCESS)
-            mg_run_unknown(i ? "out of memory" : "a kernel handle that no lookup gave");
+            mg_run_unknown(i ? MG_REASON_no_memory : MG_REASON_no_lookup);
     } else if (r->block) {
         rc = verify ? send_verified(c, r) : send_instrumented(c, r);
     } else {
@@ -220,7 +220,7 @@ LAUNCH_EX(cuLaunchKernelEx, false)
 LAUNCH_EX(cuLaunchKernelEx_ptsz, true)
 
 /* A launch on several devices: the kernels themselves run, and the profile says so. */
-static void ran_native(cu_result rc, void *f, const struct mg_shape *s, const char *reason)
+static void ran_native(cu_result rc, void *f, const struct mg_shape *s, enum mg_reason reason)
 {
     struct mg_inst *i = rc == CUE_SUCCESS && mg_session.active && !mg_inside ? mg_kernel_get(f) : NULL;
     if (i)
@@ -234,6 +234,6 @@ MG_HOOK(cuLaunchCooperativeKernelMultiDevice, struct cu_multi_launch *list, unsi
                    &(struct mg_shape){.grid = {list[k].grid_x, list[k].grid_y, list[k].grid_z},
                                       .block = {list[k].block_x, list[k].block_y, list[k].block_z},
                                       .shared_bytes = list[k].shared_bytes, .stream = list[k].stream, .cooperative = true},
-                   "cooperative launch on several devices");
+                   MG_REASON_multi_device);
     return rc;
 }

@@ -53,29 +53,32 @@ static bool select_kernel(struct mg_run *r)
 {
     struct mg_session *s = &mg_session;
     uint64_t number = r->child ? 0 : __atomic_fetch_add(&s->n_launches, 1, __ATOMIC_RELAXED);
-    const char *why;
+    enum mg_reason why;
     uint32_t set = mg_tools_active(&why);
     r->number = number;
     r->ran = MG_RAN_NATIVE;
     if (!set)
-        r->reason = why;
+        r->reason = mg_why_of(why);
     else if (s->cannot)
-        r->reason = s->cannot;
+        r->reason = (struct mg_why){MG_REASON_driver_lacks, s->cannot};
     else if (!mg_kernel_matches(s->config.kernel_glob, r->inst->code->name))
-        r->reason = "filtered";
+        r->reason = mg_why_of(MG_REASON_filtered);
     else if (!r->child && (why = mg_select_why_not(r, number))) /* launches of the host are numbered */
-        r->reason = why;
+        r->reason = mg_why_of(why);
     else if (!r->node && !(set = mg_tools_draw(r->inst->code, set))) /* replays of a node are counted together */
-        r->reason = "not in the sample";
+        r->reason = mg_why_of(MG_REASON_not_sampled);
     else if (!(r->body = mg_kernel_body(r->inst, set)) || !mg_kernel_twin(r->body, &r->shape)) {
         bool later = r->body && __atomic_load_n(&r->body->state, __ATOMIC_ACQUIRE) == MG_STATE_NEW; /* nothing is wrong with it */
-        r->reason = later ? "loading its instrumented code would wait for work in flight" : r->body && r->body->reason ? r->body->reason : "out of memory";
+        r->reason = mg_why_of(later ? MG_REASON_would_wait : MG_REASON_no_memory);
+        if (!later && r->body && r->body->reason)
+            r->reason = (struct mg_why){MG_REASON_detail, r->body->reason};
         bool cannot = r->inst->code->no_ptx || (!mg_session_can(MG_BACKEND_CHILDREN) && r->inst->code->launches);
         r->ran = cannot || later ? MG_RAN_NATIVE : MG_RAN_FAILED;
-    } else if ((r->reason = s->backend->why_not(r->body, &r->shape))) {
-        return false;
-    } else
+    } else if ((why = s->backend->why_not(r->body, &r->shape))) {
+        r->reason = mg_why_of(why);
+    } else {
         return true;
+    }
     return false;
 }
 
@@ -184,13 +187,13 @@ static struct mg_run *new_run(struct mg_inst *i, const struct mg_shape *s, void 
     r->correlation = mg_calls_correlation();
     r->call_ns = mg_calls_begin_ns();
     if (select_kernel(r) && !(r->block = mg_session.backend->block_take(r))) {
-        r->reason = "out of device memory for counters";
+        r->reason = mg_why_of(MG_REASON_no_room_counters);
         r->ran = MG_RAN_FAILED;
     }
-    const char *no_channel = r->block ? mg_channels_take(r) : NULL;
+    enum mg_reason no_channel = r->block ? mg_channels_take(r) : MG_REASON_none;
     if (no_channel) {
         block_give(r);
-        r->reason = no_channel;
+        r->reason = mg_why_of(no_channel);
         r->ran = MG_RAN_FAILED;
     }
     if (r->block)
@@ -219,13 +222,13 @@ struct mg_run *mg_run_child(struct mg_inst *i, const struct mg_shape *s, void **
     return r;
 }
 
-struct mg_run *mg_run_native(struct mg_run *r, const char *reason)
+struct mg_run *mg_run_native(struct mg_run *r, enum mg_reason reason)
 {
     mg_frames_remove(r);
     mg_channels_give(r);
     block_give(r);
     r->ran = MG_RAN_FAILED;
-    r->reason = reason;
+    r->reason = mg_why_of(reason);
     return r;
 }
 
@@ -262,7 +265,7 @@ static uint64_t store_launch(const struct mg_run *r) /* under closing */
         .cluster = {s->cluster[0], s->cluster[1], s->cluster[2]},
         .static_shared_bytes = i->static_shared, .dyn_shared_bytes = s->shared_bytes,
         .device = r->device, .stream = r->stream, .ctx = r->ctx, .graph = r->graph, .ran = r->ran,
-        .reason = r->ran == MG_RAN_INSTRUMENTED && !(r->reason && !strcmp(r->reason, MG_STORE_REPEAT)) ? NULL : r->reason, .cooperative = s->cooperative,
+        .reason = r->ran == MG_RAN_INSTRUMENTED && r->reason.code != MG_REASON_repeat ? NULL : mg_why_text(r->reason), .cooperative = s->cooperative,
         .tools = r->ran == MG_RAN_INSTRUMENTED && r->body ? r->body->variant->tools : 0,
         .args = args, .n_args = n,
     };
@@ -438,7 +441,7 @@ struct mg_run *mg_run_native_node(struct mg_inst *i, const struct mg_shape *s, v
     hold(r);
     if (select_kernel(r)) {
         r->ran = MG_RAN_NATIVE;
-        r->reason = "native when its graph was made";
+        r->reason = mg_why_of(MG_REASON_native_graph);
     }
     mg_kernel_find(i);
     tell_kernel(r);
@@ -475,12 +478,12 @@ void mg_run_reject(struct mg_run *r)
 }
 
 /* A launch that ran as it is and whose end nobody tells. */
-void mg_run_record(struct mg_inst *i, const struct mg_shape *s, const char *reason)
+void mg_run_record(struct mg_inst *i, const struct mg_shape *s, enum mg_reason reason)
 {
     struct mg_run *r = calloc(1, sizeof *r);
     if (!r)
         return;
-    *r = (struct mg_run){.refs = 1, .inst = i, .shape = *s, .ran = MG_RAN_NATIVE, .reason = reason};
+    *r = (struct mg_run){.refs = 1, .inst = i, .shape = *s, .ran = MG_RAN_NATIVE, .reason = mg_why_of(reason)};
     hold(r);
     r->stream = mg_stream_number(s->stream);
     r->ctx = mg_ctx_number(i->ctx);
@@ -496,11 +499,11 @@ void mg_run_record(struct mg_inst *i, const struct mg_shape *s, const char *reas
     mg_run_free(r);
 }
 
-void mg_run_unknown(const char *reason)
+void mg_run_unknown(enum mg_reason reason)
 {
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store)
-        mg_store_unknown(mg_session.store, "launch", 1, reason);
+        mg_store_unknown(mg_session.store, "launch", 1, mg_reason_text(reason));
     pthread_rwlock_unlock(&mg_session.closing);
 }
 

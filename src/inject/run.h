@@ -3,6 +3,7 @@
 #define MG_INJECT_RUN_H
 
 #include "inject/twin.h"
+#include "store/reason.h"
 
 struct mg_shape { /* geometry of a launch */
     unsigned grid[3], block[3], cluster[3], shared_bytes;
@@ -21,7 +22,7 @@ struct mg_run {
     struct mg_body *body;        /* NULL: native */
     struct mg_shape shape;
     enum mg_ran ran;
-    const char *reason;          /* owner: the instance, or static */
+    struct mg_why reason;        /* owner of its text: the instance, or static */
     struct mg_block_mem *block;  /* NULL: native */
     struct mg_block_mem room;    /* NVIDIA: what block points to */
     bool node;                   /* of a graph: recorded at every replay */
@@ -45,7 +46,7 @@ struct mg_run {
 /* Decides and prepares: a run with its context block, or one that stays native with the reason.
  * params/extra as the driver call takes them. NULL: out of memory. */
 struct mg_run *mg_run_new(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra, bool node);
-struct mg_run *mg_run_native(struct mg_run *r, const char *reason); /* the same launch again, native */
+struct mg_run *mg_run_native(struct mg_run *r, enum mg_reason reason); /* the same launch again, native */
 void mg_run_bury(void); /* runs of nodes that the driver has dropped */
 void mg_run_free(struct mg_run *r);   /* of a node: when the driver has dropped it, too */
 void mg_run_begin(struct mg_run *r);  /* before the driver's call: records it and leaves the note */
@@ -60,8 +61,8 @@ extern const struct mg_driver_children mg_children; /* children.c */
 /* raw: now; before: when told last. */
 void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_done *d, uint64_t *raw, const uint64_t *before);
 struct mg_run *mg_run_native_node(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra);
-void mg_run_record(struct mg_inst *i, const struct mg_shape *s, const char *reason); /* ran native, not prepared */
-void mg_run_unknown(const char *reason); /* a launch of nobody knows what */
+void mg_run_record(struct mg_inst *i, const struct mg_shape *s, enum mg_reason reason); /* ran native, not prepared */
+void mg_run_unknown(enum mg_reason reason); /* a launch of nobody knows what */
 
 /* Parameters for the twin: those given, the context block, values of constants if it takes any. `room` is the caller's. */
 struct mg_params { void **params, **extra; void *heap; uint64_t ctx; const uint64_t *known; size_t size; void *extra_at[5]; void *params_at[64]; };

@@ -139,18 +139,18 @@ static struct shape *find_shape(const struct mg_code *code, const struct mg_shap
 
 void mg_select_force(enum mg_select_turn turn) { forced = turn; }
 
-const char *mg_select_why_not(const struct mg_run *r, uint64_t number)
+enum mg_reason mg_select_why_not(const struct mg_run *r, uint64_t number)
 {
     if (forced)
-        return forced == MG_TURN_NATIVE ? MG_STORE_REPEAT : NULL;
+        return forced == MG_TURN_NATIVE ? MG_REASON_repeat : MG_REASON_none;
     const struct mg_session *s = &mg_session;
-    const char *why = NULL;
+    enum mg_reason why;
     __atomic_fetch_add(&page->launches, 1, __ATOMIC_RELAXED);
     if (!__atomic_load_n(&page->on, __ATOMIC_ACQUIRE))
-        return "switched off";
+        return MG_REASON_switched_off;
     if (r->node || (!s->config.launches && !s->config.native_times)) {
         __atomic_fetch_add(&page->selected, 1, __ATOMIC_RELAXED);
-        return NULL;
+        return MG_REASON_none;
     }
     pthread_mutex_lock(&lock);
     struct shape none = {0}, *h = choice.by_kernel || s->config.native_times ? find_shape(r->inst->code, &r->shape) : NULL;
@@ -162,7 +162,7 @@ const char *mg_select_why_not(const struct mg_run *r, uint64_t number)
     };
     why = mg_choice_why_not(&choice, &f);
     if (!why && s->config.native_times && h->turn++ % 2)
-        why = "native, for its time";
+        why = MG_REASON_native_times;
     pthread_mutex_unlock(&lock);
     if (!why)
         __atomic_fetch_add(&page->selected, 1, __ATOMIC_RELAXED);

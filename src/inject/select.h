@@ -16,7 +16,7 @@ void mg_select_enter(uint32_t tool, enum mg_control_call call);
 void mg_select_leave(uint32_t tool);
 bool mg_select_is_on(uint32_t tool);
 uint32_t mg_select_tools(void); /* those that are switched on; adds what somebody wishes first */
-const char *mg_select_why_not(const struct mg_run *r, uint64_t number);
+enum mg_reason mg_select_why_not(const struct mg_run *r, uint64_t number);
 /* --repeat: what the next launch shall be, whatever was chosen. */
 enum mg_select_turn { MG_TURN_ANY, MG_TURN_NATIVE, MG_TURN_TWIN };
 void mg_select_force(enum mg_select_turn turn);

@@ -214,7 +214,7 @@ void mg_session_end(void)
     if (s->config.verify)
         mg_verify_tell();
     if (mg_session_is_short() && s->n_missed)
-        mg_store_unknown(s->store, "launch", s->n_missed, "memory ran out");
+        mg_store_unknown(s->store, "launch", s->n_missed, mg_reason_text(MG_REASON_memory_ran_out));
     mg_kernel_tell_other_calls();
     mg_kernel_tell_other_ptx();
     mg_findings_write();

@@ -37,7 +37,7 @@ bool mg_tools_any(void)
     return false;
 }
 
-uint32_t mg_tools_active(const char **why)
+uint32_t mg_tools_active(enum mg_reason *why)
 {
     const struct mg_session *s = &mg_session;
     uint32_t set = mg_select_tools(), n = __atomic_load_n(&s->n_uses, __ATOMIC_ACQUIRE), all = 0; /* in this order: a wish adds one */
@@ -45,7 +45,7 @@ uint32_t mg_tools_active(const char **why)
         if (!(s->uses[u].tool->flags & MG_TOOL_NATIVE))
             all |= 1u << u;
     if (why)
-        *why = all ? "switched off" : "no tool";
+        *why = all ? MG_REASON_switched_off : MG_REASON_no_tool;
     return set & all;
 }
 
@@ -409,7 +409,7 @@ static uint64_t *cells_since(const struct mg_region *g, const uint64_t *raw, con
 /* Its cells are none of the program's. */
 static bool is_repeat(const struct mg_run *r)
 {
-    return r->reason && !strcmp(r->reason, MG_STORE_REPEAT);
+    return r->reason.code == MG_REASON_repeat;
 }
 
 uint64_t mg_tools_ended(const struct mg_run *r, uint64_t launch, const uint64_t *raw, const uint64_t *before, uint64_t replays, bool complete)

@@ -7,7 +7,7 @@
 #include "tool/host.h"
 
 /* The set that launches run with from now on; 0: native, for this reason. */
-uint32_t mg_tools_active(const char **why);
+uint32_t mg_tools_active(enum mg_reason *why);
 bool mg_tools_any(void);      /* one that instruments was given */
 void mg_tools_begin(void);    /* those of the configuration, and those that announced themselves */
 /* One more, as -t names it; effective from the next launch. False: `why` says why not. */

@@ -31,14 +31,11 @@
 
 static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER; /* texts, and loading: one twin at a time */
 
-static bool fail(enum mg_state *state, char **reason, const char *fmt, ...) MG_PRINTF(3, 4);
-static bool fail(enum mg_state *state, char **reason, const char *fmt, ...)
+/* detail: what the reason's %s stands for, or, with MG_REASON_detail, all of it. */
+static bool fail(enum mg_state *state, char **reason, enum mg_reason code, const char *detail)
 {
     char text[600];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
+    snprintf(text, sizeof text, code == MG_REASON_detail ? "%s" : mg_reason_text(code), detail);
     *reason = strdup(text);
     __atomic_store_n(state, MG_STATE_FAILED, __ATOMIC_RELEASE);
     return false;
@@ -93,9 +90,9 @@ static bool find_kernel(struct mg_inst *i)
         return true;
     for (uint32_t k = 0; k < im->n_ptx; k++)
         if (im->ptx[k].why)
-            return fail(&c->state, &c->reason, "%s", im->ptx[k].why);
+            return fail(&c->state, &c->reason, MG_REASON_detail, im->ptx[k].why);
     c->no_ptx = true;
-    return fail(&c->state, &c->reason, "%s", im->why ? im->why : "no PTX for this kernel");
+    return fail(&c->state, &c->reason, im->why ? im->why : MG_REASON_no_ptx_kernel, NULL);
 }
 
 /* ---- the text ------------------------------------------------------------------------------------------------ */
@@ -164,14 +161,14 @@ static bool instrument(struct mg_variant *v, struct mg_twin *t, struct mg_diag *
     for (uint32_t k = 0; k < n; k++)
         mg_select_leave(v->uses[k]);
     if (err)
-        return fail(&v->state, &v->reason, "the tool cannot instrument it: %s", mg_diag_first(d, err));
+        return fail(&v->state, &v->reason, MG_REASON_tool_cannot, mg_diag_first(d, err));
     if (s->config.stress)
         mg_stress(t->m);
     if (s->config.plant)
         mg_plant(t->m, t->kernel);
     err = mg_module_verify(t->m, d);
     if (err)
-        return fail(&v->state, &v->reason, "the instrumented code is not well-formed: %s", mg_diag_first(d, err));
+        return fail(&v->state, &v->reason, MG_REASON_bad_twin, mg_diag_first(d, err));
     s->ns.instrument += mg_now_ns() - start;
     start = mg_now_ns();
     v->ctx_offset = t->ctx_offset;
@@ -182,7 +179,7 @@ static bool instrument(struct mg_variant *v, struct mg_twin *t, struct mg_diag *
     v->known_offset = t->known_offset;
     v->known_values = t->known_values;
     if (!keep_symbols(v, t) || !keep_code(v, t))
-        return fail(&v->state, &v->reason, "out of memory");
+        return fail(&v->state, &v->reason, MG_REASON_no_memory, NULL);
     s->ns.print += mg_now_ns() - start;
     s->n_twins++;
     return true;
@@ -210,7 +207,7 @@ static bool look_at(struct mg_inst *i)
     struct mg_sites *sites = mg_sites_new(c->m, c->kernel);
     mg_session.ns.analyse += mg_now_ns() - start;
     if (!sites)
-        return fail(&c->state, &c->reason, "out of memory");
+        return fail(&c->state, &c->reason, MG_REASON_no_memory, NULL);
     __atomic_store_n(&c->sites, sites, __ATOMIC_RELEASE);
     c->state = MG_STATE_READY;
     mg_unwritten_look(c);
@@ -234,9 +231,9 @@ static bool make_text(struct mg_body *b)
     if (v->state != MG_STATE_NEW)
         return v->state == MG_STATE_READY;
     if (!mg_session_has_memory(MG_TWIN_BYTES(c->ptx ? c->ptx->bytes : 0)))
-        return fail(&v->state, &v->reason, "out of memory");
+        return fail(&v->state, &v->reason, MG_REASON_no_memory, NULL);
     if (!look_at(b->inst))
-        return fail(&v->state, &v->reason, "%s", c->reason ? c->reason : "out of memory");
+        return fail(&v->state, &v->reason, MG_REASON_detail, c->reason ? c->reason : mg_reason_text(MG_REASON_no_memory));
     uint64_t start = mg_now_ns();
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_twin *t = NULL;
@@ -252,8 +249,8 @@ static bool make_text(struct mg_body *b)
         mg_session.backend->adapt(t);
     mg_session.ns.instrument += mg_now_ns() - start;
     if (!ok) {
-        fail(&v->state, &v->reason, "%s", mg_diag_first(&d, err));
-        c->launches = !strncmp(v->reason, "device-side launch", 18) || !strncmp(v->reason, "address of a kernel", 19);
+        fail(&v->state, &v->reason, MG_REASON_detail, mg_diag_first(&d, err));
+        c->launches = mg_kernel_launches(c->m, c->kernel);
     } else
         ok = instrument(v, t, &d);
     if (t)
@@ -311,13 +308,13 @@ static bool fill_symbols(struct mg_body *b)
         bool ok = s->is_func ? (values[k] = of->function_address(b, s->name)) != 0 : of->global(b->inst->function, s->name, &values[k]);
         if (!ok) {
             free(values);
-            return fail(&b->state, &b->reason, "the address of %s is not known", s->name);
+            return fail(&b->state, &b->reason, MG_REASON_no_address, s->name);
         }
     }
     if (values)
         b->symbols = of->table(b, values, c->n_symbols);
     free(values);
-    return b->symbols || fail(&b->state, &b->reason, "out of device memory for the table of symbols");
+    return b->symbols || fail(&b->state, &b->reason, MG_REASON_no_room_symbols, NULL);
 }
 
 static void copy_attribute(void *from, void *to, int attribute)
@@ -349,12 +346,12 @@ static bool load(struct mg_body *b)
     if (!fill_symbols(b))
         return false;
     if (b->variant->known_bytes && !mg_session.backend->known(b))
-        return fail(&b->state, &b->reason, "the values of its constants cannot be read");
+        return fail(&b->state, &b->reason, MG_REASON_no_constants, NULL);
     uint64_t start = mg_now_ns(), jit = mg_jit_spent(0);
     bool ok = mg_session.backend->load(b, &f, why, sizeof why);
     mg_session.ns.load += mg_now_ns() - start - (mg_jit_spent(0) - jit);
     if (!ok)
-        return fail(&b->state, &b->reason, "%s", why);
+        return fail(&b->state, &b->reason, MG_REASON_detail, why);
     mg_twin_settings(b->inst, f);
     b->twin = f;
     mg_kernel_add_twin(b);
@@ -365,7 +362,7 @@ static bool load(struct mg_body *b)
 static void make(struct mg_body *b, const struct mg_shape *s)
 {
     if (!make_text(b))
-        fail(&b->state, &b->reason, "%s", b->variant->reason ? b->variant->reason : "out of memory");
+        fail(&b->state, &b->reason, MG_REASON_detail, b->variant->reason ? b->variant->reason : mg_reason_text(MG_REASON_no_memory));
     else if (!mg_session.backend->may_load(b, s))
         return;
     else if (load(b))

@@ -531,7 +531,7 @@ static void native_ended(void *user, const struct mg_launch_done *d)
 }
 
 /* The application's own code, to its end. False: stop here. */
-static bool run_native(const struct mg_verify *v, const struct mg_call *c, cu_result *rc, const char **why)
+static bool run_native(const struct mg_verify *v, const struct mg_call *c, cu_result *rc, enum mg_reason *why)
 {
     cu_result end = CUE_SUCCESS;
     if (mg_session_can(MG_BACKEND_TELLS_ENDS))
@@ -540,41 +540,41 @@ static bool run_native(const struct mg_verify *v, const struct mg_call *c, cu_re
     if (*rc != CUE_SUCCESS)
         return false;
     if (!mg_settle(&end, v->shared))
-        *why = "--verify: it did not end while its launch waited, so it ran once";
+        *why = MG_REASON_verify_waits;
     else if (end != CUE_SUCCESS)
-        *why = "--verify: the application's own code failed, so it ran once";
+        *why = MG_REASON_verify_failed;
     return !*why;
 }
 
-static bool native_runs(struct mg_verify *v, const struct mg_call *c, cu_result *rc, const char **why)
+static bool native_runs(struct mg_verify *v, const struct mg_call *c, cu_result *rc, enum mg_reason *why)
 {
     __atomic_store_n(&dependent, false, __ATOMIC_RELEASE);
     if (!run_native(v, c, rc, why))
         return false;
-    *why = "--verify: it writes memory that the host shares, so it ran once";
+    *why = MG_REASON_verify_shared;
     if (host_changed(v))
         return false;
-    *why = "--verify: what it wrote cannot be read";
+    *why = MG_REASON_verify_unread;
     if (!look(v, keep_native))
         return false;
-    *why = NULL;
+    *why = MG_REASON_none;
     restore(v);
     if (!run_native(v, c, rc, why))
         return false;
-    *why = "--verify: what it wrote cannot be read";
+    *why = MG_REASON_verify_unread;
     if (!look(v, note_unstable))
         return false;
-    *why = NULL;
+    *why = MG_REASON_none;
     restore(v);
     return true;
 }
 
-bool mg_verify_begin(const struct mg_call *c, const struct mg_run *r, struct mg_verify **out, cu_result *rc, const char **why)
+bool mg_verify_begin(const struct mg_call *c, const struct mg_run *r, struct mg_verify **out, cu_result *rc, enum mg_reason *why)
 {
     cu_result before = CUE_SUCCESS;
     const char *skip = why_not(r);
     *out = NULL;
-    *why = NULL;
+    *why = MG_REASON_none;
     if (!skip && !mg_settle(&before, false))
         skip = "earlier work has not ended";
     if (!skip && before != CUE_SUCCESS)
@@ -589,7 +589,7 @@ bool mg_verify_begin(const struct mg_call *c, const struct mg_run *r, struct mg_
     }
     if (!native_runs(v, c, rc, why)) {
         if (*why)
-            mg_verify_skip(*why + strlen("--verify: "));
+            mg_verify_skip(mg_reason_text(*why) + strlen("--verify: "));
         release(v);
         return true;
     }
@@ -609,7 +609,8 @@ bool mg_verify_again(struct mg_verify *v)
 void mg_verify_end(struct mg_verify *v, const struct mg_call *c, cu_result rc)
 {
     struct difference d = {0};
-    const char *why = NULL, *error = NULL;
+    enum mg_reason why = MG_REASON_none;
+    const char *error = NULL;
     cu_result end = CUE_SUCCESS;
     bool ok = rc == CUE_SUCCESS && mg_settle(&end, false);
     if (!ok)

@@ -43,7 +43,7 @@ struct mg_verify;
  * mg_verify_end after that. One launch at a time is between mg_verify_enter and mg_verify_leave. */
 void mg_verify_enter(void);
 void mg_verify_leave(void);
-bool mg_verify_begin(const struct mg_call *c, const struct mg_run *r, struct mg_verify **v, cu_result *rc, const char **why);
+bool mg_verify_begin(const struct mg_call *c, const struct mg_run *r, struct mg_verify **v, cu_result *rc, enum mg_reason *why);
 /* --repeat: everything has ended and memory is as the launch found it; false: no more of it. */
 bool mg_verify_again(struct mg_verify *v);
 void mg_verify_end(struct mg_verify *v, const struct mg_call *c, cu_result rc);

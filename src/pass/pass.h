@@ -103,6 +103,7 @@ enum mg_twin_flags {
     MG_TWIN_ADDRESSES = 8, /* launches may bring along addresses of variables */
     MG_TWIN_ONE_TABLE = 4, /* but only where no address may be of one table or another: tables lie elsewhere among each other then */
 };
+bool mg_kernel_launches(const struct mg_module *m, mg_id kernel); /* launches kernels itself, or holds the address of one */
 enum mg_err mg_twin_new_as(const struct mg_module *m, mg_id kernel, unsigned flags, struct mg_twin **out, struct mg_diag *d) MG_MUST_CHECK;
 /* Bytes of shared memory that the twin's functions and the module as a whole declare; kernels that it has not
  * count nothing. *dynamic: some of it gets its size at the launch. */

@@ -234,6 +234,24 @@ static enum mg_err build(struct mg_twin_build *b)
     return MG_ERR_OK;
 }
 
+bool mg_kernel_launches(const struct mg_module *m, mg_id kernel)
+{
+    struct mg_callgraph *g = mg_callgraph_new(m, kernel);
+    struct uses u = {mg_xcalloc(m->vars.n, 1), mg_xcalloc(m->funcs.n, 1)};
+    bool found = false;
+    for (uint32_t i = 0; i < g->n_funcs; i++)
+        MG_EACH_NODE(m, &m->funcs.at[g->funcs[i]], id) {
+            const struct mg_node *n = &m->nodes.at[id];
+            if (n->kind == MG_NODE_inst) mark_uses(m, &u, n->opnd, n->n_opnds);
+        }
+    for (mg_id f = 1; f < m->funcs.n && !found; f++)
+        found = u.funcs[f] && (m->funcs.at[f].kind == MG_FUNC_entry || mg_func_is_device_launch(mg_name(m, m->funcs.at[f].name)));
+    mg_callgraph_free(g);
+    free(u.vars);
+    free(u.funcs);
+    return found;
+}
+
 enum mg_err mg_twin_new(const struct mg_module *m, mg_id kernel, struct mg_twin **out, struct mg_diag *d)
 {
     return mg_twin_new_as(m, kernel, 0, out, d);

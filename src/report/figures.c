@@ -73,7 +73,7 @@ void mg_coverage_init(struct mg_coverage *c, const struct mg_recording *p)
         if (l->ran == MG_RAN_UNKNOWN) c->unknown += l->replays;
         else c->launches += l->replays;
         if (l->ran == MG_RAN_INSTRUMENTED) c->instrumented += l->replays;
-        if (l->ran == MG_RAN_INSTRUMENTED && !l->complete && (!l->why || !strncmp(l->why, "its end was not written", 23))) c->no_end += l->replays;
+        if (l->ran == MG_RAN_INSTRUMENTED && !l->complete && (!l->why || l->unended)) c->no_end += l->replays;
         if (l->ran == MG_RAN_FAILED) c->failed += l->replays;
         if (l->timed) {
             timed += l->replays;

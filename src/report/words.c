@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/demangle.h"
+#include "base/json_read.h"
 #include "report/priv.h"
 
 void mg_add_grouped(struct mg_buf *out, uint64_t v)
@@ -70,11 +71,12 @@ static void add_other_ptx(const struct mg_recording *p, struct mg_buf *out)
 {
     for (uint32_t i = 0; i < p->n_tools; i++) {
         const struct mg_ptool *t = &p->tools[i];
-        const char *at = !strcmp(t->tool, "margay") && !strcmp(t->key, "virtual_architecture") ? strstr(t->json, "\"ptx\": ") : NULL;
-        const char *code_at = at ? strstr(at, "\"code\": ") : NULL;
-        if (!code_at) continue;
-        unsigned ptx = (unsigned)strtoul(at + 7, NULL, 10), code = (unsigned)strtoul(code_at + 8, NULL, 10), n = 0;
-        for (; at; at = strstr(at + 1, "\"ptx\": ")) n++;
+        if (strcmp(t->tool, "margay") || strcmp(t->key, "virtual_architecture")) continue;
+        struct mg_arena arena = MG_ARENA_INIT;
+        const struct mg_jval *list = mg_jval_parse(&arena, t->json, strlen(t->json)), *first = mg_jval_first(list);
+        unsigned ptx = (unsigned)mg_jval_u64(first, "ptx"), code = (unsigned)mg_jval_u64(first, "code"), n = list ? list->n : 0;
+        mg_arena_release(&arena);
+        if (!first) continue;
         mg_buf_printf(out, "  %u kernel%s counted in PTX for compute_%u, while the machine code is of compute_%u\n", n, n == 1 ? "" : "s", ptx, code);
     }
 }
@@ -83,7 +85,7 @@ static void add_other_ptx(const struct mg_recording *p, struct mg_buf *out)
 static bool is_unwritten(const struct mg_recording *p, uint32_t kernel)
 {
     for (uint64_t i = 0; i < p->n_launches; i++)
-        if (p->launches[i].kernel == kernel && p->launches[i].why && !strncmp(p->launches[i].why, "its end was not written", 23)) return true;
+        if (p->launches[i].kernel == kernel && p->launches[i].unended) return true;
     return false;
 }
 

@@ -13,6 +13,7 @@
 #include "base/demangle.h"
 #include "store/files.h"
 #include "store/read.h"
+#include "store/reason.h"
 
 /* ---- one database ---------------------------------------------------------------------------- */
 
@@ -271,7 +272,7 @@ static enum mg_err read_launch(struct mg_one_db *o, sqlite3_stmt *st)
         .complete = sqlite3_column_int(st, 20) != 0, .why = mg_text_at(o, st, 21), .start_ns = (uint64_t)sqlite3_column_int64(st, 22),
         .time_ns = (uint64_t)sqlite3_column_int64(st, 23), .timed = !is_null(st, 23), .replays = (uint64_t)sqlite3_column_int64(st, 24),
         .schedule_dependent = is_null(st, 27) ? -1 : sqlite3_column_int(st, 27) != 0, .tools = (uint64_t)sqlite3_column_int64(st, 28)};
-    l->repeat = l->reason && !strcmp(l->reason, MG_STORE_REPEAT);
+    l->repeat = mg_reason_find(l->reason) == MG_REASON_repeat;
     mg_map_set(&o->launches, (uint64_t)sqlite3_column_int64(st, 29), l->id);
     for (int i = 0; i < 3; i++) {
         l->grid[i] = u32_at(st, 1 + i);
@@ -295,6 +296,7 @@ static void tell_missing_ends(struct mg_one_db *o, const char *reason)
         if (l->complete || l->why) continue;
         if (!why) why = mg_arena_printf(&o->r->p->arena, "its end was not written: %s", reason);
         l->why = why;
+        l->unended = true;
     }
 }
 

@@ -96,8 +96,6 @@ void mg_store_launch_done(struct mg_store *s, uint64_t launch, const struct mg_s
 /* Launches nobody could count, with the reason. The writer itself adds one of this name when recording stops: launches that
  * ran and are not in the profile. */
 #define MG_STORE_NOT_WRITTEN "not written"
-/* Reason of a launch that --repeat made: none of the program's. */
-#define MG_STORE_REPEAT "repeat, for its time"
 void mg_store_unknown(struct mg_store *s, const char *what, uint64_t n, const char *reason);
 /* Free-form result of a tool: JSON text kept under tools/<tool>/<key>. */
 void mg_store_tool_json(struct mg_store *s, const char *tool, const char *key, const char *json);
@@ -133,7 +131,7 @@ struct mg_pkernel { uint32_t id; const char *name, *demangled /* never NULL */, 
                     bool estimated; enum mg_count_scope scope; uint64_t measured_thread_insts; /* before scaling, of the scaled launches */
                     bool has_error; double error_pct; /* of scaled thread instructions against launches of equal geometry that were counted in full; the worst geometry */ };
 struct mg_plaunch { uint64_t id; uint32_t process, kernel; uint32_t grid[3], block[3], cluster[3], static_shared_bytes, dyn_shared_bytes, device; uint64_t stream, ctx, graph; enum mg_ran ran; const char *reason;
-                    bool complete, timed, cooperative, repeat /* of --repeat, not the program's */, spoilt /* the program wrote into its counts, `why` says more: it has none */; const char *why; uint64_t start_ns, time_ns, replays; int schedule_dependent; /* as in mg_store_done */ struct mg_store_arg *args; uint32_t n_args;
+                    bool complete, unended /* its end was not written: recording had stopped */, timed, cooperative, repeat /* of --repeat, not the program's */, spoilt /* the program wrote into its counts, `why` says more: it has none */; const char *why; uint64_t start_ns, time_ns, replays; int schedule_dependent; /* as in mg_store_done */ struct mg_store_arg *args; uint32_t n_args;
                     const uint64_t *threads, *warps; uint32_t n_counts;
                     uint64_t tools; /* bit u: ran with mg_recording.uses[u] */ };
 struct mg_pprocess { const char *path; /* of its database */ uint32_t pid, ppid; int32_t rank; const char *exe; const char **argv; uint32_t argc; const char *device_kind, *device_name, *properties, *tools; uint32_t sms, sm; int exit_code; bool closed; enum mg_count_scope scope; uint64_t scope_cta; uint32_t scope_warp; /* what `tools` says of blocks */ uint64_t start_unix_ns, run; };

@@ -69,10 +69,21 @@ MG_TEST(choice_limits)
 {
     struct mg_choice c = read_choice("budget=5%,steady=2");
     MG_CHECK(!mg_choice_why_not(&c, &(struct mg_choice_facts){.elapsed_ns = 1000, .instrumented_ns = 50, .equal = 1}));
-    MG_CHECK(strstr(mg_choice_why_not(&c, &(struct mg_choice_facts){.elapsed_ns = 1000, .instrumented_ns = 51, .equal = 1}), "budget"));
-    MG_CHECK(strstr(mg_choice_why_not(&c, &(struct mg_choice_facts){.elapsed_ns = 1000, .equal = 2}), "steady"));
+    MG_CHECK_EQ(mg_choice_why_not(&c, &(struct mg_choice_facts){.elapsed_ns = 1000, .instrumented_ns = 51, .equal = 1}), MG_REASON_over_budget);
+    MG_CHECK_EQ(mg_choice_why_not(&c, &(struct mg_choice_facts){.elapsed_ns = 1000, .equal = 2}), MG_REASON_steady);
     c = read_choice("%2,steady");
     MG_CHECK(c.steady == 3 && c.by_kernel);
     MG_CHECK(mg_choice_why_not(&c, &(struct mg_choice_facts){.number = 1}));
     MG_CHECK(!mg_choice_why_not(&c, &(struct mg_choice_facts){.number = 2}));
+}
+
+/* --strict minds every reason but those that the user gave: the table says which. */
+MG_TEST(reasons_are_found_by_their_text)
+{
+    for (unsigned r = MG_REASON_detail + 1; r < MG_REASON_COUNT; r++)
+        MG_CHECK_EQ(mg_reason_find(mg_reason_text((enum mg_reason)r)), r);
+    MG_CHECK_EQ(mg_reason_find(NULL), MG_REASON_none);
+    MG_CHECK_EQ(mg_reason_find("filtered "), MG_REASON_detail);
+    MG_CHECK(mg_reason_is_choice(mg_reason_find("switched off")) && !mg_reason_is_choice(mg_reason_find("no tool")));
+    MG_CHECK(!mg_reason_is_choice(MG_REASON_detail) && !mg_reason_is_choice(MG_REASON_none));
 }

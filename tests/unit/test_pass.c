@@ -138,3 +138,40 @@ MG_TEST(dumps)
     mg_buf_release(&b);
     mg_module_free(m);
 }
+
+/* A device that takes the IR itself sees what it would see in the printed text: kernels and variables that the twin does
+ * not have are there no more, and what was inserted is code like any other. */
+MG_TEST(finished_twin_is_what_its_text_says)
+{
+    static const char two[] = ".version 7.0\n.target sm_70\n.address_size 64\n.global .align 4 .u32 used;\n.global .align 4 .u32 other[4] = {1, 2, 3, 4};\n"
+        ".shared .align 4 .b8 mine[64];\n.shared .align 4 .b8 theirs[32];\n"
+        ".visible .entry a()\n{\n.reg .b32 %r<3>; .reg .b64 %rd<3>;\nmov.u64 %rd1, used; ld.global.u32 %r1, [%rd1]; st.shared.u32 [mine], %r1; ret;\n}\n"
+        ".visible .entry b()\n{\n.reg .b32 %r<3>;\nld.shared.u32 %r1, [theirs]; ld.global.u32 %r1, [other]; ret;\n}\n";
+    struct mg_module *m = NULL, *read = NULL;
+    struct mg_twin *t = NULL;
+    struct mg_buf text = MG_BUF_INIT;
+    MG_CHECK_EQ(mg_ptx_parse(two, strlen(two), "t.ptx", &m, NULL), MG_ERR_OK);
+    MG_CHECK_EQ(mg_twin_new(m, mg_module_find_func(m, "a"), &t, NULL), MG_ERR_OK);
+    mg_ptx_print(t->m, &text);
+    MG_CHECK_EQ(mg_ptx_parse(text.at, text.n, "twin.ptx", &read, NULL), MG_ERR_OK);
+    mg_module_finish(t->m);
+    static const char *const funcs[] = {"a", "b"}, *const vars[] = {"used", "other", "mine", "theirs"};
+    for (size_t i = 0; i < MG_COUNT_OF(funcs); i++) {
+        mg_id x = mg_module_find_func(t->m, funcs[i]), y = mg_module_find_func(read, funcs[i]);
+        MG_CHECK_EQ(x && t->m->funcs.at[x].defined, y && read->funcs.at[y].defined);
+    }
+    for (size_t i = 0; i < MG_COUNT_OF(vars); i++) {
+        mg_id x = mg_module_find_var(t->m, vars[i]), y = mg_module_find_var(read, vars[i]);
+        MG_CHECK_EQ(x ? t->m->vars.at[x].space : 0, y ? read->vars.at[y].space : 0);
+        MG_CHECK_EQ(x ? t->m->vars.at[x].n_inits : 0, y ? read->vars.at[y].n_inits : 0);
+    }
+    MG_CHECK(mg_module_find_func(read, "a") && !mg_module_find_func(read, "b") && mg_module_find_var(read, "mine") && !mg_module_find_var(read, "other"));
+    for (mg_id n = 1; n < t->m->nodes.n; n++)
+        MG_CHECK(!(t->m->nodes.at[n].flags & MG_NF_META) && !t->m->nodes.at[n].origin);
+    mg_twin_free(t);
+    mg_module_free(read);
+    mg_module_free(mg_module_hold(m));
+    MG_CHECK(mg_module_find_func(m, "b") != 0); /* one owner is left */
+    mg_module_free(m);
+    mg_buf_release(&text);
+}

@@ -67,7 +67,7 @@ static bool open_real(const struct mg_config *c)
         .size = sizeof(struct mg_nv_config), .symbol = real_symbol, .say = mg_session_say_line,
         .thread_begins = enter_thread, .pass_begins = mg_gpu_announce, .pass_ends = pass_ends, .driver_path = path});
     if (missing) {
-        snprintf(why, sizeof why, "the driver has no %s", missing);
+        snprintf(why, sizeof why, mg_reason_text(MG_REASON_driver_lacks), missing);
         mg_session.cannot = why;
     }
     return true;

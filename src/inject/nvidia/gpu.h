@@ -48,7 +48,7 @@ uint64_t mg_gpu_table(struct mg_body *b, const uint64_t *values, uint32_t n);
 bool mg_gpu_known_fill(struct mg_body *b);
 bool mg_gpu_may_load(struct mg_body *b, const struct mg_shape *s);
 bool mg_gpu_load(struct mg_body *b, void **twin, char *why, size_t room);
-const char *mg_gpu_why_not(struct mg_body *b, const struct mg_shape *s);
+enum mg_reason mg_gpu_why_not(struct mg_body *b, const struct mg_shape *s);
 uint32_t mg_gpu_most_registers(const struct mg_inst *i, const struct mg_shape *s, bool *must);
 struct mg_block_mem *mg_gpu_take(struct mg_run *r);
 void mg_gpu_give(struct mg_run *r, struct mg_block_mem *m);

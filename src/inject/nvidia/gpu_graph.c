@@ -37,7 +37,7 @@ struct node { /* a kernel node as it was made */
 struct entry { cu_node handle; struct node *node; bool disabled; };
 struct list { /* what one executable graph runs; never changed while shared */
     uint32_t refs;
-    const char *unknown;      /* why some of it cannot be counted */
+    enum mg_reason unknown;   /* why some of it cannot be counted */
     MG_VEC(struct entry) entries;
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all this; no driver call under it */
@@ -155,7 +155,7 @@ static void read_graph(struct list *l, cu_graph g, unsigned depth)
         if (type == CUNODE_GRAPH && MG_REAL_AS(cuGraphChildGraphNodeGetGraph, cu_node, cu_graph *)(all[k], &child) == CUE_SUCCESS)
             read_graph(l, child, depth + 1);
         if (type == CUNODE_CONDITIONAL)
-            l->unknown = "graph with a conditional node";
+            l->unknown = MG_REASON_conditional_graph;
         if (type != CUNODE_KERNEL || MG_REAL_AS(cuGraphKernelNodeGetParams_v2, cu_node, struct cu_kernel_node *)(all[k], &p) != CUE_SUCCESS)
             continue;
         struct mg_body *twin = mg_kernel_of_twin(p.func);
@@ -165,7 +165,7 @@ static void read_graph(struct list *l, cu_graph g, unsigned depth)
             list_add(l, (struct entry){.handle = all[k], .node = node});
             pthread_mutex_unlock(&lock);
         } else
-            l->unknown = "graph with a kernel that no lookup gave";
+            l->unknown = MG_REASON_unknown_graph;
     }
     free(all);
 }
@@ -317,7 +317,7 @@ MG_HOOK(cuGraphExecChildGraphNodeSetParams, cu_graph_exec x, cu_node node, cu_gr
         pthread_mutex_lock(&lock);
         struct list *l = list_change(x);
         if (l)
-            l->unknown = "graph whose child graph was exchanged";
+            l->unknown = MG_REASON_child_exchanged;
         pthread_mutex_unlock(&lock);
     }
     return rc;
@@ -447,7 +447,7 @@ static cu_result replay(cu_graph_exec x, cu_stream s, bool per_thread, cu_result
     if (l && (!follows || rc != CUE_SUCCESS))
         undo_replay(l);
     if (rc == CUE_SUCCESS && (!follows || l->unknown))
-        mg_run_unknown(l && l->unknown ? l->unknown : "graph that was instantiated before Margay looked");
+        mg_run_unknown(l && l->unknown ? l->unknown : MG_REASON_early_graph);
     mg_inside--;
     return rc;
 }

@@ -221,7 +221,7 @@ cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, 
     }
     struct mg_nv_slot *slot = r->block ? r->room.slot : NULL;
     if (rc == CUE_SUCCESS && !r->block && r->inst->code->launches)
-        mg_run_unknown("kernels launched on the device");
+        mg_run_unknown(MG_REASON_device_launches);
     if (follows && rc == CUE_SUCCESS)
         push_news(r);
     if (follows)

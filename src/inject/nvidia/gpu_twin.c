@@ -486,7 +486,7 @@ static bool load_capped(struct mg_body *b, const struct mg_shape *s, const struc
     return ok;
 }
 
-const char *mg_gpu_why_not(struct mg_body *b, const struct mg_shape *s)
+enum mg_reason mg_gpu_why_not(struct mg_body *b, const struct mg_shape *s)
 {
     struct mg_gpu_fit room;
     for (int attempt = 0; attempt < 2; attempt++) {
@@ -496,11 +496,11 @@ const char *mg_gpu_why_not(struct mg_body *b, const struct mg_shape *s)
             f = fit_of(b, s, &room);
         }
         if (fits(f, s))
-            return NULL;
+            return MG_REASON_none;
         if (f->native == 0)
-            return NULL; /* the driver will say what is wrong with the launch */
+            return MG_REASON_none; /* the driver will say what is wrong with the launch */
         if (attempt || !load_capped(b, s, f))
-            return f->twin ? "the launch may need as many CTAs at once as the native code has" : "too many registers for blocks of this size";
+            return f->twin ? MG_REASON_must_fit : MG_REASON_too_many_registers;
     }
-    return NULL;
+    return MG_REASON_none;
 }
