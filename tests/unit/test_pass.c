@@ -149,11 +149,11 @@ MG_TEST(finished_twin_is_what_its_text_says)
         ".visible .entry b()\n{\n.reg .b32 %r<3>;\nld.shared.u32 %r1, [theirs]; ld.global.u32 %r1, [other]; ret;\n}\n";
     struct mg_module *m = NULL, *read = NULL;
     struct mg_twin *t = NULL;
-    struct mg_buf text = MG_BUF_INIT;
+    struct mg_buf printed = MG_BUF_INIT;
     MG_CHECK_EQ(mg_ptx_parse(two, strlen(two), "t.ptx", &m, NULL), MG_ERR_OK);
     MG_CHECK_EQ(mg_twin_new(m, mg_module_find_func(m, "a"), &t, NULL), MG_ERR_OK);
-    mg_ptx_print(t->m, &text);
-    MG_CHECK_EQ(mg_ptx_parse(text.at, text.n, "twin.ptx", &read, NULL), MG_ERR_OK);
+    mg_ptx_print(t->m, &printed);
+    MG_CHECK_EQ(mg_ptx_parse(printed.at, printed.n, "twin.ptx", &read, NULL), MG_ERR_OK);
     mg_module_finish(t->m);
     static const char *const funcs[] = {"a", "b"}, *const vars[] = {"used", "other", "mine", "theirs"};
     for (size_t i = 0; i < MG_COUNT_OF(funcs); i++) {
@@ -173,5 +173,5 @@ MG_TEST(finished_twin_is_what_its_text_says)
     mg_module_free(mg_module_hold(m));
     MG_CHECK(mg_module_find_func(m, "b") != 0); /* one owner is left */
     mg_module_free(m);
-    mg_buf_release(&text);
+    mg_buf_release(&printed);
 }
