@@ -23,6 +23,7 @@
 #endif
 
 #include "base/demangle.h"
+#include "base/env.h"
 #include "base/io.h"
 #include "base/number.h"
 #include "cli/cli.h"
@@ -295,7 +296,7 @@ static int fill_config(struct run *r)
     c->repeat = (uint32_t)r->repeat;
     if (r->verify && !r->workers && strcmp(c->device, "nvidia"))
         c->workers = 1; /* CTAs come in the same order in every run, and so do their atomics */
-    c->plant = r->verify && getenv("MARGAY_PLANT"); /* for tests of --verify */
+    c->plant = r->verify && mg_env(MG_ENV_PLANT); /* for tests of --verify */
     c->stats = r->stats;
     c->quiet = r->quiet;
     c->verbose = r->verbose;

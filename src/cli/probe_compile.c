@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/child.h"
+#include "base/env.h"
 #include "base/hash.h"
 #include "base/io.h"
 #include "cli/probe_compile.h"
@@ -24,7 +25,7 @@ static const char header[] =
 static bool find_clang(char *path, size_t size)
 {
     static const char *const names[] = {"clang", "clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang-14"};
-    const char *given = getenv("MARGAY_CLANG");
+    const char *given = mg_env(MG_ENV_CLANG);
     if (given && *given) return snprintf(path, size, "%s", given) < (int)size;
     for (unsigned i = 0; i < MG_COUNT_OF(names); i++)
         if (mg_child_find(names[i], NULL, path, size)) return true;

@@ -9,36 +9,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env.h"
 #include "base/io.h"
 
 /*  kind  field            variable */
 #define FIELDS(ROW)                                  \
-    ROW(text, dir,           "MARGAY_DIR")           \
-    ROW(text, device,        "MARGAY_DEVICE")        \
-    ROW(text, properties,    "MARGAY_AS")            \
-    ROW(text, tools,         "MARGAY_TOOLS")         \
-    ROW(text, kernel_glob,   "MARGAY_KERNEL")        \
-    ROW(text, launches,      "MARGAY_LAUNCHES")      \
-    ROW(text, real,          "MARGAY_REAL")          \
-    ROW(text, dump,          "MARGAY_DUMP")          \
-    ROW(text, channel,       "MARGAY_CHANNEL")       \
-    ROW(u64,  time_limit_ns, "MARGAY_TIME_LIMIT_NS") \
-    ROW(u32,  workers,       "MARGAY_WORKERS")       \
-    ROW(u32,  repeat,        "MARGAY_REPEAT")        \
-    ROW(flag, strict,        "MARGAY_STRICT")        \
-    ROW(flag, eager,         "MARGAY_EAGER")         \
-    ROW(flag, verify,        "MARGAY_VERIFY")        \
-    ROW(flag, check,         "MARGAY_CHECK")         \
-    ROW(flag, stats,         "MARGAY_STATS")         \
-    ROW(flag, quiet,         "MARGAY_QUIET")         \
-    ROW(flag, verbose,       "MARGAY_VERBOSE")       \
-    ROW(flag, native_times,  "MARGAY_NATIVE_TIMES")  \
-    ROW(flag, witness,       "MARGAY_WITNESS")       \
-    ROW(flag, stress,        "MARGAY_STRESS")        \
-    ROW(flag, plant,         "MARGAY_PLANT")         \
-    ROW(flag, no_contract,   "MARGAY_NO_CONTRACT")   \
-    ROW(flag, overcommit,    "MARGAY_OVERCOMMIT")    \
-    ROW(u64,  run,           "MARGAY_RUN")
+    ROW(text, dir,           DIR)           \
+    ROW(text, device,        DEVICE)        \
+    ROW(text, properties,    AS)            \
+    ROW(text, tools,         TOOLS)         \
+    ROW(text, kernel_glob,   KERNEL)        \
+    ROW(text, launches,      LAUNCHES)      \
+    ROW(text, real,          REAL)          \
+    ROW(text, dump,          DUMP)          \
+    ROW(text, channel,       CHANNEL)       \
+    ROW(u64,  time_limit_ns, TIME_LIMIT_NS) \
+    ROW(u32,  workers,       WORKERS)       \
+    ROW(u32,  repeat,        REPEAT)        \
+    ROW(flag, strict,        STRICT)        \
+    ROW(flag, eager,         EAGER)         \
+    ROW(flag, verify,        VERIFY)        \
+    ROW(flag, check,         CHECK)         \
+    ROW(flag, stats,         STATS)         \
+    ROW(flag, quiet,         QUIET)         \
+    ROW(flag, verbose,       VERBOSE)       \
+    ROW(flag, native_times,  NATIVE_TIMES)  \
+    ROW(flag, witness,       WITNESS)       \
+    ROW(flag, stress,        STRESS)        \
+    ROW(flag, plant,         PLANT)         \
+    ROW(flag, no_contract,   NO_CONTRACT)   \
+    ROW(flag, overcommit,    OVERCOMMIT)    \
+    ROW(u64,  run,           RUN)
 
 static void read_text(char **to, const char *v) { *to = v && *v ? strdup(v) : NULL; }
 static void read_u64(uint64_t *to, const char *v) { *to = v ? strtoull(v, NULL, 10) : 0; }
@@ -64,12 +65,12 @@ static const char *find_initial(const char *name)
 
 const char *mg_config_env(const char *name)
 {
-    return getenv("MARGAY_DIR") ? getenv(name) : find_initial("MARGAY_DIR") ? find_initial(name) : getenv(name);
+    return mg_env(MG_ENV_DIR) ? getenv(name) : find_initial(mg_env_name(MG_ENV_DIR)) ? find_initial(name) : getenv(name);
 }
 
 void mg_config_from_env(struct mg_config *c)
 {
-#define ROW(kind, field, name) read_##kind(&c->field, mg_config_env(name));
+#define ROW(kind, field, id) read_##kind(&c->field, mg_config_env(mg_env_name(MG_ENV_##id)));
     FIELDS(ROW)
 #undef ROW
 }
@@ -92,7 +93,7 @@ static void write_flag(const char *name, bool v) { write_text(name, v ? (char[])
 
 void mg_config_to_env(const struct mg_config *c)
 {
-#define ROW(kind, field, name) write_##kind(name, c->field);
+#define ROW(kind, field, id) write_##kind(mg_env_name(MG_ENV_##id), c->field);
     FIELDS(ROW)
 #undef ROW
 }
@@ -104,7 +105,7 @@ static void release_flag(bool *v) { (void)v; }
 
 void mg_config_release(struct mg_config *c)
 {
-#define ROW(kind, field, name) release_##kind(&c->field);
+#define ROW(kind, field, id) release_##kind(&c->field);
     FIELDS(ROW)
 #undef ROW
 }

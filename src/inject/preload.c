@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env.h"
 #include "base/thread.h"
 #include "inject/backend.h"
 #include "inject/calls.h"
@@ -110,7 +111,7 @@ const char *mg_preload_name(const char *name)
     if (!name || mg_inside)
         return name;
     if (is_library(name, "libcudart.so.13")) { /* software devices: our own runtime, wherever it is looked for */
-        const char *ours = mg_config_env("MARGAY_CUDART");
+        const char *ours = mg_config_env(mg_env_name(MG_ENV_CUDART));
         return ours && *ours ? ours : name;
     }
     if (!is_library(name, "libcuda.so"))

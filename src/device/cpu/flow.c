@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env.h"
+
 static uint32_t op_index(const struct cpu_func *f, const struct emu_op *op) { return (uint32_t)(op - f->fn->ops); }
 
 /* Does a .sync operation have code? The others are left to the emulator. */
@@ -374,7 +376,7 @@ void cpu_find_dirty(struct cpu_func *f)
 void cpu_find_settled(struct cpu_func *f)
 {
     uint32_t *live = mg_arena_array(&f->arena, uint32_t, f->n_regs + 1), *of = mg_arena_array(&f->arena, uint32_t, f->n_blocks + 1), cut;
-    const char *wish = getenv("MARGAY_CPU_LIVE");
+    const char *wish = mg_env(MG_ENV_CPU_LIVE);
     bool *counts = mg_arena_array(&f->arena, bool, f->n_regs + 1);
     uint64_t sum = 0, merges = 0, all = 0, most = wish ? strtoul(wish, NULL, 10) : MAX_LIVE;
     for (uint32_t b = 0; b < f->n_blocks; b++)

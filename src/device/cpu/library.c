@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "cpu_maker.h"
 
 #ifdef MG_SANITIZER /* their runtimes do not allow RTLD_DEEPBIND */
@@ -26,7 +27,7 @@ static bool is_there(struct cpu_library *lib, const char *dir, const char *tail)
 
 static bool find_path(struct cpu_library *lib)
 {
-    const char *wish = getenv("MARGAY_CPU_PLUGIN");
+    const char *wish = mg_env(MG_ENV_CPU_PLUGIN);
     Dl_info info;
     char dir[PATH_MAX];
     if (wish) return is_there(lib, wish, "");
@@ -46,7 +47,7 @@ bool cpu_library_find(struct cpu_library *lib, char *why, size_t why_bytes)
         snprintf(why, why_bytes, "libmargay-cpu.so is not installed: it needs llvm-19-dev when Margay is built");
         return false;
     }
-    const char *passes = getenv("MARGAY_CPU_PASSES"), *level = getenv("MARGAY_CPU_CODEGEN");
+    const char *passes = mg_env(MG_ENV_CPU_PASSES), *level = mg_env(MG_ENV_CPU_CODEGEN);
     snprintf(lib->maker, sizeof lib->maker, CPU_MAKER " %.40s %.8s", passes ? passes : "", level ? level : "");
     pthread_mutex_init(&lib->lock, NULL);
     return true;

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env.h"
 #include "device/emu/alu_priv.h"
 
 #define MOST_OPS 400   /* of a loop: its code is there twice */
@@ -111,7 +112,7 @@ static bool suits(const struct cpu_func *f, const uint64_t *set)
         const struct cpu_inst *last = &f->insts[f->blocks[b].end - 1];
         MG_EACH_EDGE(&f->succ, b, e) varies |= !mg_has(set, f->succ.to[e]) && last->guard && !cpu_uniform_guard(f, last);
     }
-    const char *wish = getenv("MARGAY_CPU_SERIAL");
+    const char *wish = mg_env(MG_ENV_CPU_SERIAL);
     if (wish && !strcmp(wish, "off")) return false;
     if (wish && !strcmp(wish, "all")) return ops <= MOST_OPS;
     return varies && ops <= MOST_OPS && apart && alu <= ALU_PER_ACCESS * apart;

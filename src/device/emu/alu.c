@@ -11,6 +11,8 @@
 
 #include <stdlib.h>
 
+#include "base/env.h"
+
 static const struct {
     uint16_t mod;
     uint32_t key;
@@ -231,7 +233,7 @@ enum emu_isa emu_isa_best(void)
             __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"))
             best = EMU_ISA_AVX512;
     }
-    const char *wish = getenv("MARGAY_ISA");
+    const char *wish = mg_env(MG_ENV_ISA);
     if (wish && !strcmp(wish, "sse")) best = EMU_ISA_BASE; /* and no AVX: emu_whole_needs_exchange */
     for (unsigned i = 0; wish && i < EMU_ISA_COUNT; i++)
         if (!strcmp(wish, names[i]) && i < best) best = (enum emu_isa)i;

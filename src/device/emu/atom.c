@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env.h"
+
 #define OP(o) ((const struct emu_op *)(const void *)(o))
 
 static float f32_of(uint32_t b)
@@ -285,7 +287,7 @@ void emu_atom_q(const struct emu_alu *o, char *regs, uint32_t mask)
 bool emu_whole_needs_exchange(void)
 {
     static _Atomic int answer; /* 1: no, 2: yes */
-    const char *wish = getenv("MARGAY_ISA");
+    const char *wish = mg_env(MG_ENV_ISA);
     if (!answer) answer = 1 + (!__builtin_cpu_supports("avx") || (wish && !strcmp(wish, "sse")));
     return answer == 2;
 }

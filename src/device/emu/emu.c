@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "device/defined.h"
 #include "device/mem.h"
 
@@ -27,7 +28,7 @@ static enum mg_err open_device(struct mg_device **out, const struct mg_device_op
     cpu_set_t cpus;
     dev->n_cpus = sched_getaffinity(0, sizeof cpus, &cpus) ? 0 : (uint32_t)CPU_COUNT(&cpus);
     dev->n_sms = 132;
-    const char *apart = getenv("MARGAY_APART");
+    const char *apart = mg_env(MG_ENV_APART);
     dev->apart = apart ? strtoull(apart, NULL, 0) : 0;
     if (!dev->opts.heap_bytes) dev->opts.heap_bytes = 8u << 20;
     if (!dev->opts.printf_bytes) dev->opts.printf_bytes = 1u << 20;

@@ -16,6 +16,8 @@
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 
+#include "base/env.h"
+
 #define MAX_IR 25000 /* of a function; more take LLVM many seconds */
 
 struct jit {
@@ -53,7 +55,7 @@ static LLVMTargetMachineRef machine_new(enum emu_isa isa, char *why, size_t byte
         say(why, bytes, "%s", err);
         LLVMDisposeMessage(err);
     } else {
-        const char *level = getenv("MARGAY_CPU_CODEGEN");
+        const char *level = mg_env(MG_ENV_CPU_CODEGEN);
         m = LLVMCreateTargetMachine(t, triple, cpus[isa], features[isa], level ? (LLVMCodeGenOptLevel)atoi(level) : LLVMCodeGenLevelLess, LLVMRelocPIC, LLVMCodeModelDefault);
     }
     LLVMDisposeMessage(triple);
@@ -93,7 +95,7 @@ static void *jit_open(enum emu_isa isa, char *why, size_t bytes)
 
 static void dump(LLVMModuleRef m, const char *kernel, bool whole, const char *what)
 {
-    const char *dir = getenv("MARGAY_CPU_DUMP");
+    const char *dir = mg_env(MG_ENV_CPU_DUMP);
     char path[600], *err = NULL;
     if (!dir) return;
     snprintf(path, sizeof path, "%s/%.200s.%s%s.ll", dir, kernel, whole ? "w" : "", what);
@@ -115,7 +117,7 @@ static double lap(double *last)
 static bool optimise(struct jit *j, LLVMModuleRef m, char *why, size_t bytes)
 {
     LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
-    const char *passes = getenv("MARGAY_CPU_PASSES");
+    const char *passes = mg_env(MG_ENV_CPU_PASSES);
     bool bad = failed(LLVMRunPasses(m, passes ? passes : PASSES, j->machine, o), why, bytes);
     LLVMDisposePassBuilderOptions(o);
     return !bad;
@@ -155,7 +157,7 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
     if (!ok) say(why, bytes, "an operation has no code");
     else if (n_ir > MAX_IR) ok = say(why, bytes, "%u instructions are more than the compiler takes", n_ir);
     dump(m, kernel, whole, "0");
-    if (ok && LLVMVerifyModule(m, getenv("MARGAY_CPU_VERIFY") ? LLVMAbortProcessAction : LLVMReturnStatusAction, &err)) ok = say(why, bytes, "%.400s", err); /* LLVM would end the process */
+    if (ok && LLVMVerifyModule(m, mg_env(MG_ENV_CPU_VERIFY) ? LLVMAbortProcessAction : LLVMReturnStatusAction, &err)) ok = say(why, bytes, "%.400s", err); /* LLVM would end the process */
     if (err) LLVMDisposeMessage(err);
     ok = ok && optimise(j, m, why, bytes);
     double t_passes = lap(&clock);
@@ -167,7 +169,7 @@ static bool jit_compile(void *p, struct cpu_func *f, bool whole, void **object, 
         ok = say(why, bytes, "%.400s", err);
         LLVMDisposeMessage(err);
     }
-    if (n_left && getenv("MARGAY_CPU_VERBOSE"))
+    if (n_left && mg_env(MG_ENV_CPU_VERBOSE))
         fprintf(stderr, "margay cpu: %s, %u operations, %u loops lane by lane, %u IR instructions (%u after the passes): %.1f ms IR, %.1f passes, %.1f code\n", whole ? "whole CTAs" : "warps", whole ? f->whole_ops : f->n_insts, f->n_serials, n_ir, n_left, t_emit, t_passes, lap(&clock));
     LLVMDisposeModule(m);
     LLVMContextDispose(c);
