@@ -383,9 +383,10 @@ install: all ## install under PREFIX
 	$(foreach d,$(STAMPED),install -d $(CORE_INCLUDE)/$(d) && install -m 644 $(wildcard src/$(d)/*.h src/$(d)/*.def) $(CORE_INCLUDE)/$(d)/ &&) :
 	install -m 644 $(B)/gen/margay-stamp.h $(CORE_INCLUDE)/
 
-lint: ## compile with clang's warnings and check layers
-	@$(MAKE) --no-print-directory -s CC=clang B=build/lint all
+lint: ## layout, sizes of functions and structs, layers, clang's warnings
+	@scripts/check-style
 	@scripts/check-layers
+	@$(MAKE) --no-print-directory -s CC=clang B=build/lint all
 
 format: ## clang-format the sources that differ from the last commit
 	@scripts/deps format

@@ -19,7 +19,9 @@ const struct mg_module *mg_backend_no_module(void *function)
     return NULL;
 }
 
-void mg_backend_no_positions(void *function, void (*fn)(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps), void *user)
+void mg_backend_no_positions(void *function,
+                             void (*fn)(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps),
+                             void *user)
 {
     (void)function, (void)fn, (void)user;
 }

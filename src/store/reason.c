@@ -4,7 +4,10 @@
 #include <string.h>
 
 enum kind { OTHER, CHOICE };
-static const struct { const char *text; enum kind kind; } rows[MG_REASON_COUNT] = {
+static const struct {
+    const char *text;
+    enum kind kind;
+} rows[MG_REASON_COUNT] = {
 #define REASON(code, kind, text) [MG_REASON_##code] = {text, kind},
 #include "store/reasons.def"
 #undef REASON
@@ -17,11 +20,9 @@ const char *mg_reason_text(enum mg_reason r)
 
 enum mg_reason mg_reason_find(const char *text)
 {
-    if (!text)
-        return MG_REASON_none;
+    if (!text) return MG_REASON_none;
     for (unsigned r = 0; r < MG_REASON_COUNT; r++)
-        if (rows[r].text && !strcmp(rows[r].text, text))
-            return (enum mg_reason)r;
+        if (rows[r].text && !strcmp(rows[r].text, text)) return (enum mg_reason)r;
     return MG_REASON_detail;
 }
 

@@ -18,11 +18,17 @@ struct mg_why {
     const char *text;
 };
 
-const char *mg_reason_text(enum mg_reason r);  /* NULL: none, detail */
+const char *mg_reason_text(enum mg_reason r); /* NULL: none, detail */
 /* The code whose text this is, of those without a detail; else detail. NULL: none. For texts read from a profile. */
 enum mg_reason mg_reason_find(const char *text);
-bool mg_reason_is_choice(enum mg_reason r);    /* the user wanted it so */
-static inline const char *mg_why_text(struct mg_why w) { return w.text ? w.text : mg_reason_text(w.code); }
-static inline struct mg_why mg_why_of(enum mg_reason r) { return (struct mg_why){r, NULL}; }
+bool mg_reason_is_choice(enum mg_reason r); /* the user wanted it so */
+static inline const char *mg_why_text(struct mg_why w)
+{
+    return w.text ? w.text : mg_reason_text(w.code);
+}
+static inline struct mg_why mg_why_of(enum mg_reason r)
+{
+    return (struct mg_why){r, NULL};
+}
 
 #endif

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 #define RESERVE_BYTES ((size_t)32 << 20)
-#define CLASSES 26u /* the largest block is the whole reserve */
+#define CLASSES       26u /* the largest block is the whole reserve */
 
 /* The linker's names. */
 void *__real_malloc(size_t bytes);
@@ -35,8 +35,8 @@ struct block { /* in front of what it holds */
 static struct {
     pthread_once_t once;
     pthread_mutex_t lock;
-    char *base;      /* NULL: none; atomic, since any thread may free before it allocates */
-    char *at;        /* what lies behind was never handed out */
+    char *base; /* NULL: none; atomic, since any thread may free before it allocates */
+    char *at;   /* what lies behind was never handed out */
     struct block *free[CLASSES];
     bool is_short; /* an allocation failed; atomic */
 } reserve = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -44,8 +44,7 @@ static struct {
 static void set_aside(void)
 {
     void *p = mmap(NULL, RESERVE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
-        return;
+    if (p == MAP_FAILED) return;
     reserve.at = p;
     __atomic_store_n(&reserve.base, p, __ATOMIC_RELEASE);
 }
@@ -59,8 +58,7 @@ static bool is_ours(const void *p)
 static uint32_t class_of(size_t bytes)
 {
     uint32_t c = 5;
-    while (c < CLASSES && ((size_t)1 << c) < bytes)
-        c++;
+    while (c < CLASSES && ((size_t)1 << c) < bytes) c++;
     return c;
 }
 
@@ -69,8 +67,7 @@ static void *reserve_alloc(size_t align, size_t bytes)
     uint32_t c = class_of(bytes);
     char *p = NULL;
     __atomic_store_n(&reserve.is_short, true, __ATOMIC_RELEASE);
-    if (c >= CLASSES)
-        return NULL;
+    if (c >= CLASSES) return NULL;
     pthread_mutex_lock(&reserve.lock);
     if (align <= 16 && reserve.free[c]) {
         struct block *b = reserve.free[c];
@@ -125,35 +122,28 @@ void *__wrap_calloc(size_t n, size_t bytes)
 {
     pthread_once(&reserve.once, set_aside);
     void *p = __real_calloc(n, bytes);
-    if (MG_LIKELY(p))
-        return p;
+    if (MG_LIKELY(p)) return p;
     p = bytes && n > SIZE_MAX / bytes ? NULL : reserve_alloc(16, n * bytes);
     return p ? memset(p, 0, n * bytes) : NULL;
 }
 
 void *__wrap_realloc(void *p, size_t bytes)
 {
-    if (!p)
-        return __wrap_malloc(bytes);
+    if (!p) return __wrap_malloc(bytes);
     if (!is_ours(p)) {
         void *q = __real_realloc(p, bytes);
-        if (MG_LIKELY(q) || !bytes)
-            return q;
-        if (!(q = reserve_alloc(16, bytes)))
-            return NULL;
+        if (MG_LIKELY(q) || !bytes) return q;
+        if (!(q = reserve_alloc(16, bytes))) return NULL;
         size_t had = __real_malloc_usable_size(p);
         memcpy(q, p, MG_MIN(had, bytes));
         __real_free(p);
         return q;
     }
     struct block *b = (struct block *)p - 1;
-    if (bytes && bytes <= b->bytes)
-        return p;
+    if (bytes && bytes <= b->bytes) return p;
     void *q = bytes ? __wrap_malloc(bytes) : NULL;
-    if (q)
-        memcpy(q, p, b->bytes);
-    if (q || !bytes)
-        reserve_free(p);
+    if (q) memcpy(q, p, b->bytes);
+    if (q || !bytes) reserve_free(p);
     return q;
 }
 
