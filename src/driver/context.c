@@ -10,12 +10,6 @@ enum { STACK_CAP = 64 };
 static _Thread_local struct CUctx_st *stack[STACK_CAP];
 static _Thread_local int depth;
 
-struct CUctx_st *mg_ctx_current(void)
-{
-    struct CUctx_st *c = depth ? stack[depth - 1] : NULL;
-    return c && mg_obj_is(c, MG_OBJ_CTX) ? c : NULL;
-}
-
 struct CUctx_st *mg_ctx_swap(struct CUctx_st *c)
 {
     struct CUctx_st *was = depth ? stack[depth - 1] : NULL;

@@ -242,7 +242,6 @@ void mg_print_flush(void); /* output of kernels so far to the application's stdo
 
 /* Initialised, a current context, not broken: else the error. *ctx may be NULL. */
 cu_result mg_enter(struct CUctx_st **ctx);
-struct CUctx_st *mg_ctx_current(void); /* NULL: none */
 struct CUctx_st *mg_ctx_swap(struct CUctx_st *c); /* of a thread of ours: makes c current, gives back what was; NULL: none */
 extern const struct mg_child_hooks mg_child_hooks; /* child.c */
 cu_result mg_ctx_sync(struct CUctx_st *ctx); /* waits for everything submitted so far; its sticky error */
