@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include <dlfcn.h>
 
+#include "base/env.h"
 #include "base/io.h"
 #include "tau/caller.h"
 #include "tau/driver.h"
@@ -533,7 +534,7 @@ static uint32_t rank(void)
 
 static void profile_folder(struct mg_buf *path)
 {
-    const char *folder = getenv("PROFILEDIR"), *dir = getenv("MARGAY_DIR");
+    const char *folder = getenv("PROFILEDIR"), *dir = mg_env(MG_ENV_DIR);
     if (folder && *folder) mg_buf_adds(path, folder);
     else if (dir && *dir) mg_buf_printf(path, "%s/tau", dir);
     else mg_buf_addc(path, '.');
