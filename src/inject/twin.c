@@ -111,6 +111,39 @@ static void place_lines(const struct mg_twin *t)
     }
 }
 
+/* A twin keeps the ids of its module, so its arrays are as long. Whoever decodes it makes tables of that length: too long
+ * where the kernel is a small part of a large module. */
+static bool is_sparse(const struct mg_twin *t)
+{
+    uint32_t n = 0;
+    for (uint32_t f = 0; f < t->n_funcs; f++)
+        MG_EACH_NODE(t->m, &t->m->funcs.at[t->funcs[f]], a)
+            n++;
+    return t->m->nodes.n > 2 * n + 1000;
+}
+
+/* The module of the text alone, with the lines of the twin: both bodies hold the same nodes in the same order. */
+static struct mg_module *read_back(const struct mg_twin *t)
+{
+    struct mg_buf text = MG_BUF_INIT;
+    struct mg_module *m = NULL;
+    mg_ptx_print(t->m, &text);
+    if (mg_ptx_parse(text.at, text.n, NULL, &m, NULL))
+        m = NULL;
+    mg_buf_release(&text);
+    for (uint32_t f = 0; m && f < t->n_funcs; f++) {
+        const struct mg_func *ours = &t->m->funcs.at[t->funcs[f]];
+        mg_id theirs = mg_module_find_func(m, mg_name(t->m, ours->name)), b = theirs ? m->funcs.at[theirs].first_node : 0;
+        MG_EACH_NODE(t->m, ours, a) {
+            if (!b)
+                break;
+            m->nodes.at[b].line = t->m->nodes.at[a].line;
+            b = m->nodes.at[b].next;
+        }
+    }
+    return m;
+}
+
 /* What the backend loads: the module itself, or its text. */
 static bool keep_code(struct mg_variant *v, struct mg_twin *t)
 {
@@ -122,6 +155,8 @@ static bool keep_code(struct mg_variant *v, struct mg_twin *t)
     }
     if (takes_ir) {
         place_lines(t);
+        if (is_sparse(t) && (v->ir = read_back(t)))
+            return true;
         mg_module_finish(t->m);
         v->ir = t->m;
         t->m = NULL;
