@@ -50,7 +50,7 @@ static void prepare(struct node_work *w, const struct cu_kernel_node *given, boo
         return;
     w->run->graph = mg_graph_number(graph);
     if (w->run->block && mg_session.config.verify)
-        mg_verify_skip("a node of a graph");
+        mg_verify_skip(MG_REASON_skip_node);
     if (w->run->block && mg_params_extend(&w->room, w->run, w->p.params, w->p.extra)) {
         w->p.func = w->run->body->twin;
         w->p.kernel = NULL;

@@ -41,7 +41,7 @@ struct mg_code { /* one kernel of one image, the same for every context */
     struct mg_code_use *uses;    /* newest first; only ever added to */
     uint64_t n_ended, n_timed, timed_ns; /* launches and replays, of them those whose time is known; for --stats */
     uint64_t other_calls;        /* thread calls that left for a function without a clone */
-    bool verify_known; const char *verify_why; /* --verify: why it cannot run three times, NULL: it can */
+    bool verify_known; enum mg_reason verify_why; /* --verify: why it cannot run three times, none: it can */
     struct mg_reach *reach;      /* --verify: what it may write; NULL: anything */
 };
 

@@ -48,7 +48,7 @@ struct mg_verify {
     bool shared;        /* an argument points to memory that the host shares */
 };
 
-struct refusal { const char *why; uint64_t n; };
+struct refusal { enum mg_reason why; uint64_t n; };
 static struct {
     pthread_mutex_t launching; /* one launch at a time */
     pthread_mutex_t lock;      /* what follows */
@@ -60,11 +60,11 @@ static struct {
 void mg_verify_enter(void) { pthread_mutex_lock(&all.launching); }
 void mg_verify_leave(void) { pthread_mutex_unlock(&all.launching); }
 
-void mg_verify_skip(const char *why)
+void mg_verify_skip(enum mg_reason why)
 {
     pthread_mutex_lock(&all.lock);
     uint32_t k = 0;
-    while (k < all.refused.n && strcmp(all.refused.at[k].why, why))
+    while (k < all.refused.n && all.refused.at[k].why != why)
         k++;
     if (k == all.refused.n)
         *mg_vec_push(&all.refused) = (struct refusal){why, 0};
@@ -77,10 +77,10 @@ void mg_verify_skip(const char *why)
 static bool heap_used; /* a kernel that allocates was met: others may write what it made, which we cannot save */
 
 /* What the text of the kernel says against running it three times. */
-static const char *scan_code(const struct mg_code *c)
+static enum mg_reason scan_code(const struct mg_code *c)
 {
     const struct mg_module *m = c->m;
-    const char *why = NULL;
+    enum mg_reason why = MG_REASON_none;
     for (uint32_t f = 0; f < c->sites->n_funcs; f++)
         MG_EACH_NODE(m, &m->funcs.at[c->sites->funcs[f]], id) {
             const struct mg_node *n = &m->nodes.at[id];
@@ -88,14 +88,14 @@ static const char *scan_code(const struct mg_code *c)
                 continue;
             const char *op = mg_name(m, mg_node_form(m, n)->text);
             if (!strncmp(op, "sust", 4) || !strncmp(op, "sured", 5))
-                why = "it writes to surfaces";
+                why = MG_REASON_skip_surfaces;
             if (!strncmp(op, "multimem", 8))
-                why = "it writes to the memory of several devices";
+                why = MG_REASON_skip_multimem;
             for (uint32_t k = 0; k < n->n_opnds && !strncmp(op, "call", 4); k++) {
                 const struct mg_opnd *o = &m->opnds.at[n->opnd + k];
                 const char *name = o->kind == MG_OPND_func ? mg_name(m, m->funcs.at[o->id].name) : "";
                 if (!strcmp(name, "vprintf"))
-                    why = "it prints";
+                    why = MG_REASON_skip_prints;
                 if (!strcmp(name, "malloc") || !strcmp(name, "free"))
                     heap_used = true;
             }
@@ -134,7 +134,7 @@ static bool reaches(const struct mg_reach *reach, uint32_t offset)
     return found;
 }
 
-static const char *check_arguments(struct mg_verify *v, const struct mg_run *r)
+static enum mg_reason check_arguments(struct mg_verify *v, const struct mg_run *r)
 {
     const struct mg_inst *i = r->inst;
     struct mg_area a;
@@ -145,12 +145,12 @@ static const char *check_arguments(struct mg_verify *v, const struct mg_run *r)
             if (mg_area_find(p, &a))
                 v->shared |= a.kind != MG_AREA_DEVICE;
             else if (!holds(v, p) && reaches(i->code->reach, at) && is_strange(p))
-                return "an argument points to memory that is not known";
+                return MG_REASON_skip_strange;
         }
-    return NULL;
+    return MG_REASON_none;
 }
 
-static const char *why_not(const struct mg_run *r)
+static enum mg_reason why_not(const struct mg_run *r)
 {
     struct mg_code *c = r->inst->code;
     if (!c->verify_known) {
@@ -159,16 +159,16 @@ static const char *why_not(const struct mg_run *r)
         c->verify_known = true;
     }
     if (r->node)
-        return "captured in a graph";
+        return MG_REASON_skip_captured;
     if (c->verify_why)
         return c->verify_why;
     if (heap_used)
-        return "memory of the device's heap may be written";
+        return MG_REASON_skip_heap;
     if (mg_areas_capturing())
-        return "another stream is being captured";
+        return MG_REASON_skip_capturing;
     if (mg_areas_peers())
-        return "the memory of another device can be written";
-    return mg_settle_is_stuck() ? "earlier work has not ended" : NULL;
+        return MG_REASON_skip_peers;
+    return mg_settle_is_stuck() ? MG_REASON_skip_busy : MG_REASON_none;
 }
 
 /* ---- memory --------------------------------------------------------------------------------------------------- */
@@ -233,8 +233,19 @@ static bool *mark(const struct mg_run *r, const struct mg_area *list, uint32_t n
     return marks;
 }
 
+/* Why it ran once, as why it is not compared. */
+static enum mg_reason skip_of(enum mg_reason once)
+{
+    switch (once) {
+    case MG_REASON_verify_waits: return MG_REASON_skip_waits;
+    case MG_REASON_verify_failed: return MG_REASON_skip_native_failed;
+    case MG_REASON_verify_shared: return MG_REASON_skip_shared;
+    default: return MG_REASON_skip_result;
+    }
+}
+
 /* All that the kernel may write. NULL: *why. */
-static struct mg_verify *collect(const struct mg_run *r, const char **why)
+static struct mg_verify *collect(const struct mg_run *r, enum mg_reason *why)
 {
     uint32_t n;
     uint64_t sum = 0, largest = 0;
@@ -242,7 +253,7 @@ static struct mg_verify *collect(const struct mg_run *r, const char **why)
     struct mg_verify *v = calloc(1, sizeof *v);
     struct mg_area *list = mg_areas_copy(&n);
     bool *marks = list ? mark(r, list, n) : NULL;
-    *why = "out of memory";
+    *why = MG_REASON_no_memory;
     if (!v || !marks || !(v->areas = calloc(n + r->inst->code->m->vars.n + 1, sizeof *v->areas))) {
         free(v);
         free(list);
@@ -265,7 +276,7 @@ static struct mg_verify *collect(const struct mg_run *r, const char **why)
         v->bytes += v->areas[k].a.kind == MG_AREA_DEVICE ? v->areas[k].a.bytes : 0;
     }
     if (2 * sum + 2 * largest > available())
-        *why = "the host has no room for what is allocated";
+        *why = MG_REASON_skip_host_full;
     else if ((v->now = malloc(largest + 1)))
         *why = check_arguments(v, r);
     return v;
@@ -423,7 +434,7 @@ static void write_all(struct mg_store *store) /* under the lock */
     for (uint32_t k = 0; k < all.refused.n; k++) {
         mg_json_obj(&j);
         mg_json_key(&j, "reason");
-        mg_json_str(&j, all.refused.at[k].why);
+        mg_json_str(&j, mg_reason_text(all.refused.at[k].why));
         mg_json_key_u64(&j, "launches", all.refused.at[k].n);
         mg_json_end(&j, '}');
     }
@@ -572,16 +583,16 @@ static bool native_runs(struct mg_verify *v, const struct mg_call *c, cu_result 
 bool mg_verify_begin(const struct mg_call *c, const struct mg_run *r, struct mg_verify **out, cu_result *rc, enum mg_reason *why)
 {
     cu_result before = CUE_SUCCESS;
-    const char *skip = why_not(r);
+    enum mg_reason skip = why_not(r);
     *out = NULL;
     *why = MG_REASON_none;
     if (!skip && !mg_settle(&before, false))
-        skip = "earlier work has not ended";
+        skip = MG_REASON_skip_busy;
     if (!skip && before != CUE_SUCCESS)
-        skip = "the context has failed";
+        skip = MG_REASON_skip_failed;
     struct mg_verify *v = skip ? NULL : collect(r, &skip);
     if (!skip && !save(v))
-        skip = "memory of the application cannot be read";
+        skip = MG_REASON_skip_unread;
     if (skip) {
         release(v);
         mg_verify_skip(skip);
@@ -589,7 +600,7 @@ bool mg_verify_begin(const struct mg_call *c, const struct mg_run *r, struct mg_
     }
     if (!native_runs(v, c, rc, why)) {
         if (*why)
-            mg_verify_skip(mg_reason_text(*why) + strlen("--verify: "));
+            mg_verify_skip(skip_of(*why));
         release(v);
         return true;
     }
@@ -614,11 +625,11 @@ void mg_verify_end(struct mg_verify *v, const struct mg_call *c, cu_result rc)
     cu_result end = CUE_SUCCESS;
     bool ok = rc == CUE_SUCCESS && mg_settle(&end, false);
     if (!ok)
-        mg_verify_skip(rc == CUE_SUCCESS ? "the instrumented code did not end" : "the driver did not take the launch");
+        mg_verify_skip(rc == CUE_SUCCESS ? MG_REASON_skip_endless : MG_REASON_skip_refused);
     else if (end != CUE_SUCCESS)
         error = error_text(end);
     else if (!(ok = look(v, keep_twin)))
-        mg_verify_skip("memory of the application cannot be read");
+        mg_verify_skip(MG_REASON_skip_unread);
     else
         d = compare(v);
     for (int k = 0; ok && d.bytes && k < MORE_RUNS; k++) { /* the last of them leaves a native result behind */
@@ -627,7 +638,7 @@ void mg_verify_end(struct mg_verify *v, const struct mg_call *c, cu_result rc)
         d = compare(v);
     }
     if (ok && d.bytes && __atomic_load_n(&dependent, __ATOMIC_ACQUIRE))
-        mg_verify_skip("its result depends on the schedule");
+        mg_verify_skip(MG_REASON_skip_schedule);
     else if (ok)
         record(v, &d, error);
     release(v);

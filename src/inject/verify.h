@@ -47,7 +47,7 @@ bool mg_verify_begin(const struct mg_call *c, const struct mg_run *r, struct mg_
 /* --repeat: everything has ended and memory is as the launch found it; false: no more of it. */
 bool mg_verify_again(struct mg_verify *v);
 void mg_verify_end(struct mg_verify *v, const struct mg_call *c, cu_result rc);
-void mg_verify_skip(const char *why); /* an instrumented launch or node that is not compared */
+void mg_verify_skip(enum mg_reason why); /* an instrumented launch or node that is not compared */
 void mg_verify_tell(void);            /* into the profile, while the store is open */
 
 #endif
