@@ -38,7 +38,7 @@ endif
 objs = $(patsubst src/%.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(addprefix src/,$(1)))))
 # Layers, lowest first. The core needs libc and small static libraries only.
 TOOLS := tool $(patsubst src/%/,%,$(wildcard src/tool/*/))
-ROOMS := insert count patch view record $(TOOLS)
+ROOMS := insert count count/storage patch view record $(TOOLS)
 CORE := base abi isa ir ptx image analysis pass trace span $(ROOMS) probe store
 CORE_OBJS := $(call objs,$(CORE))
 REPORT := report report/advice

@@ -212,7 +212,7 @@ int cmd_ptx(int argc, char **argv)
                                   MG_OPT_LIST('t', "tool", &r.o.tools, "TOOL[,k=v...]", "instrument: with this tool (blocks)"),
                                   MG_OPT_U64(0, "sm", &r.o.sm, 0, 999, "N", "instrument: as for a GPU of this compute capability, 90; else as for emu and cpu"),
                                   MG_OPT_STR(0, "pass", &r.o.pass, "PASS,...", "instrument: run these passes over the module instead: ssa, regs, stress, verify"),
-                                  MG_OPT_STR(0, "dump", &r.o.dump, "PASS", "instrument: print the module after this pass, or after all"),
+                                  MG_OPT_STR(0, "dump", &r.o.dump, "PASS", "instrument: print the module after this pass, or after all; plan: what counts blocks, and why so"),
                                   MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) goto out;

@@ -10,7 +10,7 @@
  * instructions at nearly each (rod_myocyte on an H200: docs/history/2026-11.md). That lanes are alone is a guess of cost, on which no
  * count depends. */
 #include "analysis/dom.h"
-#include "count/regs.h"
+#include "count/storage/storage.h"
 
 #include <stdlib.h>
 
@@ -114,12 +114,29 @@ void mg_alone_begin(struct mg_rfunc *f)
     EMIT("cvt.u64.u32", R(f->alone_one), R(one));
 }
 
-void mg_alone_event(struct mg_rfunc *f, const struct mg_rc *c)
+static const char *alone_holds(const struct mg_kinds *k, const struct mg_wanted *w)
+{
+    const struct mg_rfunc *f = k->f;
+    if (w->width == MG_WIDTH_BIT) return f->alone ? "the kernel is one lane's work" : NULL;
+    bool full = k->shares && k->cells + k->need > k->most && mg_shared_takes(f, w->counter);
+    return full && !f->all_shared && !k->in_loops && mg_kinds_waits_on(f, w->counter) ? "rounds of a wait for a barrier, hardly ever run" : NULL;
+}
+
+static void alone_take(struct mg_kinds *k, const struct mg_wanted *w)
+{
+    (void)w;
+    k->f->n_alone++;
+}
+
+static void alone_event(struct mg_rfunc *f, uint32_t counter)
 {
     struct mg_emit *x = &f->x;
+    const struct mg_rc *c = &f->counters[counter];
     if (f->alone) EMIT("red.global.add.u64", mg_o_addr_reg(f->alone_base, 8 * (int64_t)c->slot), R(f->alone_one));
     else EMIT("red.global.add.u64", mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)), I(1)); /* hardly ever run */
 }
+
+const struct mg_storage mg_storage_alone = {.name = "alone", .in_memory = true, .holds = alone_holds, .take = alone_take, .event = alone_event};
 
 static bool is_empty(const struct mg_rfunc *f, const uint64_t *set)
 {

@@ -266,6 +266,7 @@ static void place_own(struct mg_carry *y, struct mg_rfunc *f, uint32_t width)
     for (uint32_t i = 0; i < f->n; i++) {
         struct mg_rc *c = &f->counters[i];
         c->kind = kind_of(y, f, &f->plan->list[i]);
+        c->why = y->times[f->x.ix] == 1 ? "travels with a call that is made once" : "travels with its calls";
         if (c->kind == MG_RC_BIT) {
             c->slot = y->n_bits++;
             c->bit = mg_rc_bit(c->slot);

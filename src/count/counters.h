@@ -4,6 +4,7 @@
 
 #include "analysis/sites.h"
 
+struct mg_buf;
 struct mg_twin;
 
 enum mg_count_scope { MG_COUNT_FULL, MG_COUNT_CTA, MG_COUNT_WARP };
@@ -58,8 +59,10 @@ struct mg_counter_layout {
     enum mg_count_scope scope; uint64_t cta; uint32_t warp; /* whose threads were counted */
     const char *each;    /* the options', as long as they live */
 };
-/* Inserts the counters into a twin of the kernel that nothing was inserted into yet. */
-enum mg_err mg_count_insert(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d) MG_MUST_CHECK;
+/* Inserts the counters into a twin of the kernel that nothing was inserted into yet. plan: what is counted where and why is
+ * printed there, as comments of PTX; NULL: nowhere. */
+enum mg_err mg_count_insert(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l,
+                            struct mg_buf *plan, struct mg_diag *d) MG_MUST_CHECK;
 struct mg_counter_launch { uint32_t grid[3], block[3]; uint64_t times; /* replays that counted together, 0: one launch */ };
 void mg_counter_layout_release(struct mg_counter_layout *l);
 /* Words of the counter array of one launch. Depends on the launch only when l->n_copies is 0. */

@@ -1,5 +1,5 @@
 /* How counts are solved for: one flow a function, in an order in which callers come before callees.
- * Filled by count/register.c, read by counters.c. Not for other folders. */
+ * Filled by count/by_register.c, read by counters.c. Not for other folders. */
 #ifndef MG_COUNT_FLOW_H
 #define MG_COUNT_FLOW_H
 

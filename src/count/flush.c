@@ -19,7 +19,7 @@
  * front, since it puts a branch of its own between). So sums are by -1, or by a mask that differs by lane
  * for all that ptxas can know, for which it emits WARPSYNC.EXCLUSIVE.
  */
-#include "count/regs.h"
+#include "count/storage/storage.h"
 
 #define EMIT(...) EMIT_AT(x, __VA_ARGS__)
 #define R(r) mg_o_reg(r)
@@ -54,7 +54,7 @@ struct bank { /* what one round of adding takes: slots [slot, slot + n) */
 };
 
 /* d = sum of s over the lanes of the mask; 0: a whole warp. */
-static void sum_lanes(struct mg_rfunc *f, mg_id d, mg_id s, mg_id mask)
+void mg_flush_sum(struct mg_rfunc *f, mg_id d, mg_id s, mg_id mask)
 {
     struct mg_emit *x = &f->x;
     if (f->redux) {
@@ -69,7 +69,7 @@ static void sum_lanes(struct mg_rfunc *f, mg_id d, mg_id s, mg_id mask)
     }
 }
 
-enum { MASK, RANK, LANES, SHIFT, VALUE }; /* t32 */
+enum { MASK = MG_FLUSH_MASK, RANK = MG_FLUSH_RANK, LANES = MG_FLUSH_LANES, SHIFT = MG_FLUSH_SHIFT, VALUE = MG_FLUSH_VALUE };
 
 /* Fields of 8 bits are summed in pairs, 16 bits apart; the lower one of a pair comes two words earlier. */
 static void add_field(struct mg_rfunc *f, const struct bank *k, uint32_t w, mg_id v, mg_id i)
@@ -81,7 +81,7 @@ static void add_field(struct mg_rfunc *f, const struct bank *k, uint32_t w, mg_i
     if (!summed) {
         if (c->bit % 16) EMIT("shr.u32", R(pair), R(c->reg), I(8));
         EMIT("and.b32", R(pair), R(c->bit % 16 ? pair : c->reg), I(0x00ff00ff));
-        sum_lanes(f, pair, pair, 0);
+        mg_flush_sum(f, pair, pair, 0);
     }
     if (c->bit >= 16) EMIT("shr.u32", R(one), R(pair), I(16));
     else EMIT("and.b32", R(one), R(pair), I(0xffff));
@@ -128,7 +128,7 @@ void mg_rc_own(struct mg_rfunc *f, mg_id d, mg_id mask, mg_id t)
 
 /* p: this is the lowest of the lanes that are here now; returns a register that holds them all. round: of the loop that we are in (0:
  * none); groups that met here may be in different ones. */
-static mg_id lowest_here(struct mg_rfunc *f, mg_id p, mg_id round)
+mg_id mg_flush_lowest(struct mg_rfunc *f, mg_id p, mg_id round)
 {
     struct mg_emit *x = &f->x;
     mg_id here = mg_rc_t32(f, LANES), t = mg_rc_t32(f, 5);
@@ -142,7 +142,7 @@ static mg_id lowest_here(struct mg_rfunc *f, mg_id p, mg_id round)
 }
 
 /* Is it neither a small field nor one that travels? */
-static bool is_plain(const struct mg_rc *c) { return c->kind != MG_RC_FEW && c->kind != MG_RC_FIELD; }
+static bool is_plain(const struct mg_rc *c) { return !mg_storage_of(c)->packed; }
 
 /* acc |= r; the first: acc = r. */
 static void or_to(struct mg_rfunc *f, mg_id acc, mg_id r, bool is64, bool *any)
@@ -159,7 +159,7 @@ static bool or_words(struct mg_rfunc *f, const struct bank *k, bool is64, bool l
     bool any = false;
     for (uint32_t w = 0; w < k->n_words; w++) {
         const struct mg_rc *c = k->words[w];
-        if (is_plain(c) && (c->kind == MG_RC_64) == is64 && !(large && c->small)) or_to(f, acc, c->reg, is64, &any);
+        if (is_plain(c) && mg_storage_of(c)->wide == is64 && !(large && c->small)) or_to(f, acc, c->reg, is64, &any);
     }
     return any;
 }
@@ -176,7 +176,7 @@ static bool test_size(struct mg_rfunc *f, const struct bank *k, mg_id p)
     return any64 || any32;
 }
 
-static void vote_any(struct mg_rfunc *f, mg_id p)
+void mg_flush_any(struct mg_rfunc *f, mg_id p)
 {
     struct mg_emit *x = &f->x;
     EMIT("vote.sync.any.pred", R(p), R(p), R(mg_rc_t32(f, MASK)));
@@ -192,7 +192,7 @@ static void add_big(struct mg_rfunc *f, const struct bank *k, mg_id base)
         const struct mg_rc *c = k->words[w];
         if (!is_plain(c)) continue;
         mg_rc_add_lane(f, c, base, 0);
-        EMIT(c->kind == MG_RC_64 ? "mov.u64" : "mov.u32", R(c->reg), I(0));
+        EMIT(mg_storage_of(c)->wide ? "mov.u64" : "mov.u32", R(c->reg), I(0));
     }
     mg_rc_end_apart(f, a);
 }
@@ -234,16 +234,15 @@ static void add_some(struct mg_rfunc *f, const struct bank *k, mg_id base)
     base = whole_base(f, base);
     for (uint32_t from = 0; from < n; from += AT_ONCE) {
         uint32_t to = MG_MIN(from + AT_ONCE, n);
-        mg_id here = lowest_here(f, low, 0);
+        mg_id here = mg_flush_lowest(f, low, 0);
         for (uint32_t j = from; j < to; j++) {
             mg_id s = mg_rc_temp(f, &f->t.sums[j - from], "__mg_t", MG_TYPE_b32);
             const struct mg_rc *c = j < groups ? NULL : k->words[j - groups];
             if (!c && j) EMIT("shr.u32", R(s), R(k->bits), I(j));
             if (!c) EMIT("and.b32", R(s), R(j ? s : k->bits), I(FIELDS));
-            else if (c->kind == MG_RC_FEW || c->kind == MG_RC_FIELD) EMIT("bfe.u32", R(s), R(c->reg), I(c->bit), I(c->width));
-            else EMIT(c->kind == MG_RC_64 ? "cvt.u32.u64" : "mov.b32", R(s), R(c->reg));
+            else mg_storage_of(c)->part(f, c, s);
             if (k->lead) EMIT("selp.b32", R(s), R(s), I(0), R(k->lead));
-            sum_lanes(f, s, s, here);
+            mg_flush_sum(f, s, s, here);
         }
         for (uint32_t j = few ? from : MG_MAX(from, groups); j < to; j++)
             for (uint32_t i = 0; i < (j < groups ? MG_MIN(5u, k->n_bits - 5 * j) : 1); i++) {
@@ -283,7 +282,7 @@ static void sum_few(struct mg_rfunc *f, const struct bank *k, uint32_t group, mg
     if (group) EMIT("shr.u32", R(d), R(f->few), I(2 * group));
     EMIT("and.b32", R(d), R(group ? d : f->few), I(FEW_FIELDS));
     if (k->lead) EMIT("selp.b32", R(d), R(d), I(0), R(k->lead));
-    sum_lanes(f, d, d, 0);
+    mg_flush_sum(f, d, d, 0);
 }
 
 /* Sums of groups of four in `low`, and in `high` (0: there is none), of which the first is the bank's number `at`, go to their lanes: v |= theirs. Both are shifted as
@@ -325,11 +324,11 @@ static void sum_small(struct mg_rfunc *f, const struct bank *k, uint32_t from, u
     mg_id word = mg_rc_t32(f, 5);
     for (uint32_t w = from; w < to; w++) {
         mg_id low = k->words[w]->reg;
-        if (k->words[w]->kind == MG_RC_64) EMIT("cvt.u32.u64", R(low = word), R(k->words[w]->reg));
+        if (mg_storage_of(k->words[w])->wide) EMIT("cvt.u32.u64", R(low = word), R(k->words[w]->reg));
         if (w == from) EMIT("mov.b32", R(d), R(low));
         else EMIT("mad.lo.u32", R(d), R(low), I((int64_t)1 << 8 * (w - from)), R(d));
     }
-    sum_lanes(f, d, d, 0);
+    mg_flush_sum(f, d, d, 0);
 }
 
 /* Plain words from w on, eight at most; returns how many. */
@@ -352,7 +351,7 @@ static void add_lanes(struct mg_rfunc *f, const struct bank *k, mg_id base, bool
     mg_id shift = mg_rc_t32(f, SHIFT), v = mg_rc_t32(f, VALUE), i = mg_rc_t32(f, RANK), sum = mg_rc_t32(f, 7);
     if (!base) EMIT("mov.u32", R(i), mg_o_sreg(MG_SREG_laneid, 0));
     if (k->n == 1 && k->n_bits && !k->lead) { /* the first lane adds it */
-        sum_lanes(f, v, k->bits, 0);
+        mg_flush_sum(f, v, k->bits, 0);
         EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(i), I(0));
         EMIT("selp.b32", R(v), R(v), I(0), R(mg_rc_tp(f, 1)));
         add_sum(f, k, i, v, base);
@@ -371,7 +370,7 @@ static void add_lanes(struct mg_rfunc *f, const struct bank *k, mg_id base, bool
             EMIT("selp.b32", R(sum), R(from), I(0), R(k->lead));
             from = sum;
         }
-        sum_lanes(f, sum, from, 0);
+        mg_flush_sum(f, sum, from, 0);
         if (g) EMIT("sub.u32", R(shift), R(shift), I(30));
         EMIT("shr.u32", R(sum), R(sum), R(shift));
         EMIT("and.b32", R(g ? sum : v), R(sum), I(63));
@@ -389,12 +388,12 @@ static void add_lanes(struct mg_rfunc *f, const struct bank *k, mg_id base, bool
             w += take_small(f, k, w, i, v) - 1;
             continue;
         }
-        if (k->words[w]->kind == MG_RC_64) EMIT("cvt.u32.u64", R(low = sum), R(k->words[w]->reg));
+        if (mg_storage_of(k->words[w])->wide) EMIT("cvt.u32.u64", R(low = sum), R(k->words[w]->reg));
         if (k->lead) {
             EMIT("selp.b32", R(sum), R(low), I(0), R(k->lead));
             low = sum;
         }
-        sum_lanes(f, sum, low, 0);
+        mg_flush_sum(f, sum, low, 0);
         EMIT("setp.eq.u32", R(mg_rc_tp(f, 1)), R(i), I(k->n_bits + w));
         EMIT("selp.b32", R(v), R(sum), R(v), R(mg_rc_tp(f, 1)));
     }
@@ -428,7 +427,7 @@ static bool test_small(struct mg_rfunc *f, const struct bank *k, mg_id p)
     EMIT("setp.ne.u32", R(p), R(mg_rc_t32(f, MASK)), I(-1));
     if (or_words(f, k, true, false, wide)) EMIT("setp.gt.or.u64", R(p), R(wide), I(SMALL), R(p));
     if (or_words(f, k, false, false, narrow)) EMIT("setp.gt.or.u32", R(p), R(narrow), I(SMALL), R(p));
-    vote_any(f, p);
+    mg_flush_any(f, p);
     return true;
 }
 
@@ -457,7 +456,7 @@ static void add_bank(struct mg_rfunc *f, const struct bank *k, mg_id base, const
         mg_rc_branch(f, p, false, slow = mg_rc_label(f));
     }
     if (test_size(f, k, p)) {
-        vote_any(f, p);
+        mg_flush_any(f, p);
         mg_rc_branch(f, p, false, slow = slow ? slow : mg_rc_label(f));
     }
     add_fast(f, k, base);
@@ -469,93 +468,6 @@ static void add_bank(struct mg_rfunc *f, const struct bank *k, mg_id base, const
         if (!mg_rc_in_memory(c) && mg_rc_in(set, i) && c->slot >= k->slot && c->slot < k->slot + k->n) mg_rc_add_lane(f, c, base, k->lead);
     }
     mg_rc_put_label(f, done);
-}
-
-/* Local memory: counter by counter. */
-static void add_locals(struct mg_rfunc *f, mg_id base)
-{
-    struct mg_emit *x = &f->x;
-    mg_id again = mg_rc_begin_locals(f), next = mg_rc_label(f), slow = mg_rc_label(f), v = mg_rc_t64(f, 0), p = mg_rc_tp(f, 1), q = mg_rc_tp(f, 2), one = mg_rc_tp(f, 3);
-    struct mg_opnd to = mg_o_addr_reg(mg_rc_t64(f, 2), 8 * (int64_t)(f->n_bits + f->n_words));
-    EMIT("ld.local.u64", R(v), mg_o_addr_reg(mg_rc_t64(f, 2), 0));
-    EMIT("add.u64", R(mg_rc_t64(f, 2)), R(base), R(mg_rc_t64(f, 1)));
-    EMIT("setp.ne.u64", R(one), R(v), I(0));
-    EMIT("mov.pred", R(p), R(one));
-    vote_any(f, p);
-    mg_rc_branch(f, p, true, next);
-    EMIT("setp.gt.u64", R(q), R(v), I((1 << 27) - 1));
-    vote_any(f, q);
-    if (!f->redux) {
-        EMIT("setp.ne.u32", R(p), R(mg_rc_t32(f, MASK)), I(-1));
-        EMIT("or.pred", R(q), R(q), R(p));
-    }
-    mg_rc_branch(f, q, false, slow);
-    EMIT("cvt.u32.u64", R(mg_rc_t32(f, SHIFT)), R(v));
-    sum_lanes(f, mg_rc_t32(f, VALUE), mg_rc_t32(f, SHIFT), f->redux ? lowest_here(f, one, mg_rc_t64(f, 1)) : 0);
-    EMIT("cvt.u64.u32", R(v), R(mg_rc_t32(f, VALUE)));
-    if (!f->redux) EMIT("setp.eq.u32", R(one), R(mg_rc_t32(f, RANK)), I(0));
-    mg_rc_put_label(f, slow);
-    mg_emit_guard(x, one, false);
-    EMIT("red.global.add.u64", to, R(v));
-    mg_emit_guard(x, 0, false);
-    mg_rc_put_label(f, next);
-    mg_rc_end_locals(f, again, f->n_locals);
-}
-
-/* Bytes in local memory, if any is set, four at a time: their sums over a warp stay below 256. */
-static void add_flags(struct mg_rfunc *f, mg_id base)
-{
-    struct mg_emit *x = &f->x;
-    mg_id none = mg_rc_label(f);
-    EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(f->flagged), I(0));
-    vote_any(f, mg_rc_tp(f, 1));
-    mg_rc_branch(f, mg_rc_tp(f, 1), true, none);
-    mg_id again = mg_rc_begin_locals(f), next = mg_rc_label(f), slow = mg_rc_label(f), v = mg_rc_t32(f, VALUE), sum = mg_rc_t32(f, SHIFT), t = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), own = mg_rc_t64(f, 3);
-    int64_t slots = 8 * (int64_t)(f->n_bits + f->n_words + f->n_locals);
-    /* the loop's counter goes by words of 8 bytes: two halves a round, each 4 flags */
-    for (uint32_t half = 0; half < 2; half++) {
-        if (half) {
-            mg_rc_put_label(f, next);
-            next = mg_rc_label(f);
-            slow = mg_rc_label(f);
-            EMIT("add.u64", R(mg_rc_t64(f, 2)), R(f->local_reg), R(mg_rc_t64(f, 1)));
-        }
-        EMIT("ld.local.u32", R(v), mg_o_addr_reg(mg_rc_t64(f, 2), 8 * (int64_t)f->n_locals + 4 * half));
-        EMIT("setp.ne.u32", R(p), R(v), I(0));
-        vote_any(f, p);
-        mg_rc_branch(f, p, true, next);
-        EMIT("mad.lo.u64", R(own), R(mg_rc_t64(f, 1)), I(8), R(base));
-        mg_id here = f->redux ? lowest_here(f, p, mg_rc_t64(f, 1)) : mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK);
-        if (f->redux) {
-            EMIT("popc.b32", R(rank), R(t));
-            sum_lanes(f, sum, v, here);
-        }
-        EMIT("popc.b32", R(t), R(here));
-        EMIT("setp.lt.u32", R(p), R(t), I(f->redux ? 4 : 32));
-        mg_rc_branch(f, p, false, slow);
-        if (!f->redux) sum_lanes(f, sum, v, 0);
-        EMIT("shl.b32", R(t), R(rank), I(3));
-        EMIT("shr.u32", R(sum), R(sum), R(t));
-        EMIT("and.b32", R(sum), R(sum), I(255));
-        EMIT("setp.ne.u32", R(p), R(sum), I(0));
-        EMIT("cvt.u64.u32", R(mg_rc_t64(f, 0)), R(sum));
-        EMIT("mad.wide.u32", R(mg_rc_t64(f, 2)), R(rank), I(8), R(own));
-        mg_emit_guard(x, p, false);
-        EMIT("red.global.add.u64", mg_o_addr_reg(mg_rc_t64(f, 2), slots + 32 * half), R(mg_rc_t64(f, 0)));
-        mg_emit_guard(x, 0, false);
-        mg_rc_branch(f, 0, false, next);
-        mg_rc_put_label(f, slow);
-        for (uint32_t k = 0; k < 4; k++) {
-            EMIT("and.b32", R(t), R(v), I((int64_t)1 << 8 * k));
-            EMIT("setp.ne.u32", R(p), R(t), I(0));
-            mg_emit_guard(x, p, false);
-            EMIT("red.global.add.u64", mg_o_addr_reg(own, slots + 32 * half + 8 * k), I(1));
-            mg_emit_guard(x, 0, false);
-        }
-    }
-    mg_rc_put_label(f, next);
-    mg_rc_end_locals(f, again, (f->n_flags + 7) / 8);
-    mg_rc_put_label(f, none);
 }
 
 static void emit_rank(struct mg_rfunc *f)
@@ -583,7 +495,7 @@ static void skip_empty(struct mg_rfunc *f, const struct mg_rc **words, const uin
     if (any32) EMIT("setp.ne.u32", R(any64 ? mg_rc_tp(f, 2) : p), R(narrow), I(0));
     if (any64 && any32) EMIT("or.pred", R(p), R(p), R(mg_rc_tp(f, 2)));
     if (!any64 && !any32) return;
-    vote_any(f, p);
+    mg_flush_any(f, p);
     mg_rc_branch(f, p, true, out);
 }
 
@@ -610,7 +522,7 @@ static void add_rows(struct mg_rfunc *f, mg_id base)
     mg_emit_guard(x, 0, false);
     EMIT("and.b32", R(bits), R(bits), I(INT32_MAX)); /* but for the bit that tells of rows before */
     EMIT("setp.ne.u32", R(p), R(bits), I(0));
-    vote_any(f, p);
+    mg_flush_any(f, p);
     mg_rc_branch(f, p, true, next);
     add_fast(f, &k, own);
     mg_rc_put_label(f, next);
@@ -637,7 +549,7 @@ static void add_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_id base
         k.n = k.n_bits = MG_MIN(f->n_bits - k.slot, MG_BANK);
         mg_id next = mg_rc_label(f);
         EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(k.bits), I(0));
-        vote_any(f, mg_rc_tp(f, 1));
+        mg_flush_any(f, mg_rc_tp(f, 1));
         mg_rc_branch(f, mg_rc_tp(f, 1), true, next);
         add_bank(f, &k, base, set);
         mg_rc_put_label(f, next);
@@ -654,7 +566,7 @@ void mg_rc_clear_sources(struct mg_rfunc *f)
     struct mg_emit *x = &f->x;
     for (uint32_t i = f->n - f->n_sources; i < f->n; i++) {
         const struct mg_rc *c = &f->counters[i];
-        if (c->kind != MG_RC_FIELD || !c->bit) EMIT(c->kind == MG_RC_64 ? "mov.u64" : "mov.u32", R(c->reg), I(0));
+        if (c->kind != MG_RC_FIELD || !c->bit) EMIT(mg_storage_of(c)->wide ? "mov.u64" : "mov.u32", R(c->reg), I(0));
     }
 }
 
@@ -684,7 +596,7 @@ static void add_cohort_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_
     for (uint32_t k = 0; k < f->n_cohorts; k++) {
         mg_id lead = mg_rc_lead(f, &f->cohorts[k]), next = mg_rc_label(f), own = mg_rc_t64(f, 3);
         EMIT("mov.pred", R(mg_rc_tp(f, 1)), R(lead));
-        vote_any(f, mg_rc_tp(f, 1));
+        mg_flush_any(f, mg_rc_tp(f, 1));
         mg_rc_branch(f, mg_rc_tp(f, 1), true, next);
         EMIT("add.u64", R(own), R(base), I(8 * ((int64_t)f->cohorts[k].at - (int64_t)f->at)));
         add_banks(f, words, own, lead, set);
@@ -786,10 +698,11 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set, bool look)
     }
     add_banks(f, words, base, 0, set);
     add_cohort_banks(f, words, base, set);
-    if (f->n_locals && any_in_memory(f, set)) add_locals(f, base);
-    if (f->n_flags && any_in_memory(f, set)) add_flags(f, base);
+    const struct mg_flush w = {.base = base, .mask = mask, .rank = rank, .out = out, .set = set};
+    if (f->n_locals && any_in_memory(f, set)) mg_storage_local.flush(f, &w);
+    if (f->n_flags && any_in_memory(f, set)) mg_storage_flag.flush(f, &w);
     if (f->arrives) mg_shared_leave(f, false, mask, rank, out);
-    if (any_of(f, set, WORDS)) mg_shared_drain(f, mg_shared_whole_range(f), base, mask, rank, 0);
+    if (any_of(f, set, WORDS)) mg_storage_shared.flush(f, &w);
     mg_rc_put_label(f, out);
     free(words);
 }

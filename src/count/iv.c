@@ -1,6 +1,6 @@
 /* Counting in scheme register by induction variables: what the loop's own register had when the loop was entered
  * is taken off what it has where the loop is left; inside, nothing is counted. */
-#include "count/regs.h"
+#include "count/storage/storage.h"
 
 #include <string.h>
 
@@ -27,19 +27,6 @@ static bool is_packed(const struct mg_rfunc *f, uint32_t i)
     return f->counters[i].kind == MG_RC_FEW && k->one_run && !k->n_ifs && !k->restores && !k->less_one && !f->plan->ivs->list[k->iv].shift;
 }
 
-/* Adds d, or takes it off, in the counter's field. */
-static void add_to_field(struct mg_rfunc *f, uint32_t i, mg_id d, bool wide, bool minus)
-{
-    struct mg_emit *x = &f->x;
-    const struct mg_rc *c = &f->counters[i];
-    if (wide) {
-        mg_id narrow = iv_temp(f, 32);
-        EMIT("cvt.u32.u64", R(narrow), R(d));
-        d = narrow;
-    }
-    EMIT("mad.lo.u32", R(c->reg), R(d), I(minus ? -((int64_t)1 << c->bit) : (int64_t)1 << c->bit), R(c->reg));
-}
-
 /* Where the loop is entered. */
 static void iv_enter(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
 {
@@ -52,7 +39,7 @@ static void iv_enter(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
         const char *form = v->bits == 64 ? (v->down ? "add.u64" : "sub.u64") : v->down ? "add.u32" : "sub.u32";
         EMIT(form, R(c->reg), R(c->reg), R(v->reg));
     } else if (is_packed(f, i)) {
-        add_to_field(f, i, v->reg, v->bits == 64, !v->down);
+        mg_few_add(f, i, v->reg, v->bits == 64, !v->down);
     } else {
         if (!c->from) c->from = iv_temp(f, v->bits);
         EMIT(v->bits == 64 ? "mov.b64" : "mov.b32", R(c->from), R(v->reg));
@@ -91,7 +78,7 @@ static void iv_leave(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
     x->at = s.at;
     mg_emit_guard(x, s.guard, s.guard_not);
     if (is_packed(f, i)) {
-        add_to_field(f, i, v->reg, wide, v->down);
+        mg_few_add(f, i, v->reg, wide, v->down);
         mg_emit_guard(x, 0, false);
         return;
     }
@@ -125,27 +112,7 @@ static void iv_leave(struct mg_rfunc *f, uint32_t i, struct mg_spot s)
         s = only_ifs(f, k, s);
         mg_emit_guard(x, s.guard, s.guard_not);
     }
-    if (c->kind == MG_RC_FEW) {
-        add_to_field(f, i, d, wide, false);
-    } else if (!direct && c->kind == MG_RC_SHARED) {
-        mg_shared_steps(f, i, d, wide, s);
-    } else if (!direct) {
-        mg_id d64 = d;
-        if (!wide && c->kind != MG_RC_32 && c->kind != MG_RC_CARRY) EMIT("cvt.u64.u32", R(d64 = iv_temp(f, 64)), R(d));
-        if (c->kind == MG_RC_CARRY) {
-            mg_rc_add_carry(f, i, R(d));
-        } else if (c->kind == MG_RC_64) {
-            EMIT("add.u64", R(c->reg), R(c->reg), R(d64));
-        } else if (c->kind == MG_RC_32) {
-            EMIT("add.u32", R(c->reg), R(c->reg), R(d));
-        } else {
-            int64_t off = 8 * (int64_t)(c->slot - f->n_bits - f->n_words);
-            mg_id sum = iv_temp(f, 64);
-            EMIT("ld.local.u64", R(sum), mg_o_addr_reg(f->local_reg, off));
-            EMIT("add.u64", R(sum), R(sum), R(d64));
-            EMIT("st.local.u64", mg_o_addr_reg(f->local_reg, off), R(sum));
-        }
-    }
+    if (!direct) mg_storage_of(c)->add(f, i, d, wide, s);
     mg_emit_guard(x, 0, false);
 }
 

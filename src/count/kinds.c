@@ -1,8 +1,7 @@
 /* Scheme register: which counter is kept where. Bits of packed registers while there are banks, small fields, registers for the busiest,
  * words of shared memory where registers are short, words and bytes of local memory for the rest. */
-#include "count/regs.h"
+#include "count/storage/storage.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static int by_events(const void *a, const void *b)
@@ -76,7 +75,7 @@ static bool hands_registers_over(const struct mg_rfunc *f)
 }
 
 /* Does it count how often a loop that waits for an mbarrier goes around? */
-static bool waits_on(const struct mg_rfunc *f, uint32_t counter)
+bool mg_kinds_waits_on(const struct mg_rfunc *f, uint32_t counter)
 {
     const struct mg_count *k = &f->plan->list[counter];
     const struct mg_loops *l = f->plan->loops;
@@ -97,7 +96,7 @@ static uint32_t most_cells(const struct mg_rfunc *f)
 
 bool mg_rc_reals_are_fast(uint32_t sm) { return sm == 60 || sm == 70 || sm == 80 || sm == 90 || sm == 100; }
 
-static bool counts_in_reals(const struct mg_rfunc *f, uint32_t counter)
+bool mg_kinds_in_reals(const struct mg_rfunc *f, uint32_t counter)
 {
     return mg_rc_reals_are_fast(f->o->sm) && (counter >= f->n_measured || f->plan->list[counter].kind != MG_COUNT_IV);
 }
@@ -147,6 +146,7 @@ static bool all_to_loops(const struct mg_rfunc *f, const struct mg_wanted *rest,
 }
 
 #define FEW_FROM 3
+#define BITS_SHARE "at most once in an activation; registers are left to the kernel"
 
 /* Marks those of the rest that the packed register of small fields takes: the busiest. Fewer are no gain. */
 static void choose_few(struct mg_rfunc *f, struct mg_wanted *rest, uint32_t n_rest)
@@ -174,24 +174,14 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
     for (uint32_t k = 0; k < f->n_cohorts; k++) /* flags of cohorts have to be bits */
         if (f->cohorts[k].flag != UINT32_MAX) {
             placed[f->cohorts[k].flag] = true;
-            f->counters[f->cohorts[k].flag] = (struct mg_rc){.kind = MG_RC_BIT, .slot = f->n_bits++};
+            f->counters[f->cohorts[k].flag] = (struct mg_rc){.kind = MG_RC_BIT, .slot = f->n_bits++, .why = "begins a cohort of lanes"};
         }
-    bool rows = !f->alone && mg_rows_plan(f, placed);
-    if (rows) f->n_bits = MG_BANK * (f->n_cuts + 1);
+    struct mg_kinds z = {.f = f, .rows = !f->alone && mg_rows_plan(f, placed)};
+    if (z.rows) f->n_bits = MG_BANK * (f->n_cuts + 1);
     for (uint32_t i = 0; i < n_own; i++) {
         if (placed[i]) continue;
-        if (f->alone && all[i].width == MG_WIDTH_BIT) {
-            f->counters[i].kind = MG_RC_ALONE;
-            f->n_alone++;
-        } else if (all[i].width == MG_WIDTH_BIT && !rows && f->n_bits < MG_BANK * MG_BIT_BANKS) {
-            f->counters[i].kind = MG_RC_BIT;
-            f->counters[i].slot = f->n_bits++;
-        } else if (all[i].width == MG_WIDTH_BIT) {
-            f->counters[i].kind = MG_RC_FLAG;
-            f->n_flags++;
-        } else {
-            rest[n_rest++] = all[i];
-        }
+        if (all[i].width == MG_WIDTH_BIT) mg_storage_choose(&z, &all[i]);
+        else rest[n_rest++] = all[i];
     }
     free(placed);
     qsort(rest, n_rest, sizeof *rest, by_events);
@@ -216,26 +206,16 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
     }
     bool bits_share = f->all_shared || (shares && hands_registers_over(f) && bits_may_share(f, n_rest)); /* a producer's few live through no loop then */
     for (uint32_t i = 0; bits_share && i < n_own; i++)
-        if (f->counters[i].kind == MG_RC_BIT && all[i].width == MG_WIDTH_BIT) f->counters[i].kind = MG_RC_SHARED, f->n_shared++, f->n_bits--;
+        if (f->counters[i].kind == MG_RC_BIT && all[i].width == MG_WIDTH_BIT) f->counters[i].kind = MG_RC_SHARED, f->counters[i].why = BITS_SHARE, f->n_shared++, f->n_bits--;
+    z.guarded = guarded;
+    z.shares = shares;
+    z.in_loops = in_loops;
+    z.cells = cells;
+    z.most = most;
     for (uint32_t k = 0; k < n_rest; k++) {
-        struct mg_rc *c = &f->counters[rest[k].counter];
-        uint32_t need = cells_of(f, &rest[k], guarded);
-        if (!need && late++ >= MOST_LATE) need = rest[k].width == MG_WIDTH_64 ? 2 : 1;
-        bool narrow = guarded[rest[k].counter];
-        if (rest[k].few) {
-            c->kind = MG_RC_FEW;
-            c->width = 2;
-            f->n_words++;
-            continue;
-        }
-        bool shared = f->all_shared || in_loops || (shares && cells + need > most && mg_shared_takes(f, rest[k].counter));
-        if (shared && !f->all_shared && !in_loops && waits_on(f, rest[k].counter)) c->kind = MG_RC_ALONE, f->n_alone++;
-        else if (shared) c->kind = MG_RC_SHARED, f->n_shared++;
-        else if (cells + need > MG_COUNTER_CELLS) c->kind = MG_RC_LOCAL;
-        else if (need == 2 || (!need && rest[k].width == MG_WIDTH_64)) c->kind = MG_RC_64, c->real = counts_in_reals(f, rest[k].counter);
-        else if (narrow || rest[k].width != MG_WIDTH_64) c->kind = MG_RC_32, c->small = c->guarded = narrow;
-        else c->kind = MG_RC_CARRY;
-        if (!mg_rc_in_memory(c)) cells += need, f->n_words++;
+        z.need = cells_of(f, &rest[k], guarded);
+        if (!z.need && late++ >= MOST_LATE) z.need = rest[k].width == MG_WIDTH_64 ? 2 : 1;
+        mg_storage_choose(&z, &rest[k]);
     }
     free(guarded);
     uint32_t word = f->n_bits, local = f->n_bits + f->n_words, few = 0;
@@ -258,25 +238,6 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
         if (f->counters[i].kind == MG_RC_ALONE) f->counters[i].slot = local++;
     if (in_loops) mg_loop_words_place(f, f->shared_slot);
     free(rest);
-}
-
-void mg_rc_add_local_array(struct mg_rfunc *f)
-{
-    struct mg_module *m = f->x.m;
-    char name[32];
-    mg_id var = m->vars.n, decl = m->decls.n;
-    snprintf(name, sizeof name, "__mg_local%u", (unsigned)var);
-    struct mg_var v = {.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_local, .type = MG_TYPE_b64, .align = 8, .n_dims = 1, .func = f->x.func};
-    v.dims = mg_arena_array(&m->arena, uint64_t, 1);
-    v.dims[0] = f->n_locals + (f->n_flags + 7) / 8;
-    f->rows_at = (uint32_t)(8 * v.dims[0]);
-    if (f->n_cuts) v.dims[0] += f->n_cuts / 2 + 1;
-    *mg_vec_push(&m->vars) = v;
-    *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_local, .type = MG_TYPE_b64, .first = var, .n = 1};
-    mg_node_insert_after(m, f->x.func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
-    f->local = var;
-    f->local_reg = mg_emit_reg(&f->x, "__mg_locals", MG_TYPE_b64);
-    if (f->n_flags) f->flagged = mg_emit_reg(&f->x, "__mg_flagged", MG_TYPE_b32);
 }
 
 void mg_rc_assign_registers(struct mg_rfunc *f, mg_id shared)

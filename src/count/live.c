@@ -1,5 +1,5 @@
 /* Scheme register: which counters may have counted where, and zeroes that no register has to hold in loops. */
-#include "count/regs.h"
+#include "count/storage/storage.h"
 
 #include <stdlib.h>
 
@@ -91,8 +91,8 @@ void mg_rc_renew_zeroes(struct mg_rfunc *f)
         if (f->few && is_zero_at(f, b, f->few)) EMIT("mov.u32", R(f->few), I(0));
         for (uint32_t i = 0; i < f->n; i++) {
             const struct mg_rc *c = &f->counters[i];
-            if (c->kind == MG_RC_BIT || c->kind == MG_RC_FEW || mg_rc_in_memory(c) || !is_zero_at(f, b, c->reg)) continue;
-            EMIT(c->kind == MG_RC_64 ? "mov.u64" : "mov.u32", R(c->reg), I(mg_rc_zero(c)));
+            if (mg_storage_of(c)->packed || mg_storage_of(c)->in_memory || !is_zero_at(f, b, c->reg)) continue;
+            mg_storage_of(c)->clear(f, c, false);
         }
     }
 }

@@ -16,7 +16,7 @@
 #define MG_FEW_GROUPS 4
 #define MG_COUNTER_CELLS 32 /* 32-bit registers for other counters at most; what is left counts in local memory */
 
-enum mg_rc_kind {
+enum mg_rc_kind { /* storage classes (storage/storage.h) */
     MG_RC_BIT,
     MG_RC_32,
     MG_RC_CARRY, /* 32 bits; on overflow 2^32 goes to memory at once */
@@ -30,6 +30,7 @@ enum mg_rc_kind {
 };
 struct mg_rc { /* a counter of one function while it runs */
     enum mg_rc_kind kind;
+    const char *why; /* it is kept so; a literal */
     mg_id reg;      /* BIT: the packed register */
     uint32_t bit;   /* BIT, FEW, FIELD: position in it */
     uint32_t width; /* FEW, FIELD: its bits; of a field 8 where lanes are summed */
@@ -89,7 +90,7 @@ struct mg_rfunc {
     struct { mg_id b32[10], b64[6], p[5], base, rows[3], row_base, sums[8]; } t; /* temporaries of flushes */
 };
 
-static inline bool mg_rc_in_memory(const struct mg_rc *c) { return c->kind == MG_RC_LOCAL || c->kind == MG_RC_FLAG || c->kind == MG_RC_SHARED || c->kind == MG_RC_ALONE; }
+bool mg_rc_in_memory(const struct mg_rc *c);
 /* Slots of the function's counters in memory. */
 static inline uint32_t mg_rc_slots(const struct mg_rfunc *f) { return f->n_bits + f->n_words + f->n_locals + f->n_flags + f->n_shared + f->n_alone; }
 /* Parts of flushes (count/count.c): temporaries by number; labels and branches in front of x.at. */
@@ -113,8 +114,6 @@ void mg_rc_own(struct mg_rfunc *f, mg_id d, mg_id mask, mg_id t);
 /* What a counter of 64 bits is set to for none; makes plain numbers of all that are doubles, in front of x.at. */
 int64_t mg_rc_zero(const struct mg_rc *c);
 void mg_rc_unreal(struct mg_rfunc *f);
-/* Where a counter in local memory lies: register, and offset from it. */
-mg_id mg_rc_local(struct mg_rfunc *f, const struct mg_rc *c, int64_t *off);
 /* A loop over the local array: offset in t64(1), address in t64(2); returns its label. */
 mg_id mg_rc_begin_locals(struct mg_rfunc *f);
 void mg_rc_end_locals(struct mg_rfunc *f, mg_id again, uint32_t n_words);
@@ -134,7 +133,6 @@ void mg_leave_keep_rare(struct mg_rfunc *f, uint32_t block);
 /* Kernels that are one lane's work (count/alone.c): sets f->alone; code at the entry, at an event (with x's guard) and in front of a block that leaves. */
 void mg_alone_plan(struct mg_rfunc *f);
 void mg_alone_begin(struct mg_rfunc *f);
-void mg_alone_event(struct mg_rfunc *f, const struct mg_rc *c);
 void mg_alone_end(struct mg_rfunc *f, uint32_t block);
 
 /* Rows of bits (count/rows.c): gives bits their slots and marks them taken; false: not worth it here. */
@@ -157,7 +155,6 @@ bool mg_shared_takes(const struct mg_rfunc *f, uint32_t counter);
 uint32_t mg_shared_loop(const struct mg_rfunc *f, uint32_t counter);
 /* Code: an event; zeroes at the entry; what keeps words from overflowing; lanes of the mask add all words to
  * memory, each a part (mine: a predicate that tells who counts, or 0). */
-void mg_shared_event(struct mg_rfunc *f, const struct mg_rc *c);
 void mg_shared_clear(struct mg_rfunc *f);
 /* Warps in functions whose counters travel: is there room for so many words; in front of x.at, lanes for which p holds
  * count one in word i of the kernel's. */
@@ -185,8 +182,6 @@ void mg_rc_drain_range(struct mg_rfunc *f, struct mg_rrange r);
 /* In front of x.at, of a function that settles: what callees send back is set to 0; is added to memory. */
 void mg_rc_clear_sources(struct mg_rfunc *f);
 void mg_rc_settle(struct mg_rfunc *f);
-/* Rounds of a loop, d (of 64 bits if wide), in front of x.at with the spot's guard. */
-void mg_shared_steps(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, struct mg_spot s);
 /* Code for lanes with the predicate, rarely run: out of the way, behind the body, where its labels can be seen from there. */
 struct mg_apart { mg_id at, back; bool inside; };
 struct mg_apart mg_rc_begin_apart(struct mg_rfunc *f, mg_id p);
@@ -198,6 +193,9 @@ void mg_rc_drain_apart(struct mg_rfunc *f, struct mg_rrange r, mg_id p);
 /* ---- counters that travel with calls (count/carry.c) --------------------------------------------- */
 
 struct mg_cell { uint32_t func; enum mg_type type; }; /* a register of this function's counters; UINT32_MAX: bits of several */
+/* The plan of a function, as comments (dump.c). */
+void mg_count_dump(const struct mg_rfunc *f, const char *function, struct mg_buf *out);
+
 struct mg_carry {
     uint32_t n;               /* functions */
     const struct mg_sites *s;
@@ -244,8 +242,6 @@ static inline bool mg_rc_in(const uint64_t *set, uint32_t i) { return !set || (s
 void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s);
 /* All code of a counter that an induction variable measures (count/iv.c). */
 void mg_rc_iv(struct mg_rfunc *f, uint32_t counter);
-/* In front of x.at, with x's guard: adds a 32-bit register to a counter of kind CARRY. */
-void mg_rc_add_carry(struct mg_rfunc *f, uint32_t counter, struct mg_opnd n);
 /* Zeroes at the entry; set NULL: all. */
 void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set);
 /* In front of x.at, for lanes with the guard: adds the counters in the set to memory, by one reduction

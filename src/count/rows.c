@@ -129,6 +129,7 @@ bool mg_rows_plan(struct mg_rfunc *f, bool *taken)
         if (used[row] == MG_BANK) continue;
         taken[r.bits[i]] = true;
         f->counters[r.bits[i]].kind = MG_RC_BIT;
+        f->counters[r.bits[i]].why = "at most once in an activation: a row of bits";
         f->counters[r.bits[i]].slot = row * MG_BANK + used[row]++;
     }
     free(used);

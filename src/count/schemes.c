@@ -1,8 +1,8 @@
 /* Inserting the counters of blocks into a twin: the scheme that the options name, and what all schemes share.
  *
- *   class      class.c      a register for every class of equally frequent blocks; cheapest on emu and cpu
- *   register   register.c   the fewest counters that determine all blocks; cheapest on a GPU
- *   thread, flux, atomic   seed.c   those of GPU Ocelot, CUDA Flux, and the plainest one, to compare with
+ *   class      by_class.c   a register for every class of equally frequent blocks; cheapest on emu and cpu
+ *   register   by_register.c the fewest counters that determine all blocks; cheapest on a GPU
+ *   thread, flux, atomic   by_seed.c   those of GPU Ocelot, CUDA Flux, and the plainest one, to compare with
  *
  * All of them count the same on every device. */
 #include "count/schemes.h"
@@ -25,15 +25,17 @@ bool mg_counter_opts_equal(const struct mg_counter_opts *a, const struct mg_coun
            a->sm == b->sm && a->weights == b->weights;
 }
 
-enum mg_err mg_count_insert(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d)
+enum mg_err mg_count_insert(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l,
+                            struct mg_buf *plan, struct mg_diag *d)
 {
     enum mg_err err;
     if (s->n_funcs != t->n_funcs) return mg_diag_err(d, MG_ERR_STATE, "sites and twin are of different kernels");
     switch (o->scheme) {
-    case MG_SCHEME_REGISTER: err = mg_count_by_register(o, s, t, l, d); break;
+    case MG_SCHEME_REGISTER: err = mg_count_by_register(o, s, t, l, plan, d); break;
     case MG_SCHEME_CLASS: err = mg_count_by_class(o, s, t, l, d); break;
     default: err = mg_count_by_seed(o, s, t, l, d); break;
     }
+    if (plan && !err && o->scheme != MG_SCHEME_REGISTER) mg_count_dump_layout(s, l, plan);
     l->scope = o->scope;
     l->cta = o->cta;
     l->warp = o->warp;

@@ -28,7 +28,7 @@
  *     event     old = atom.shared.add.u32 [counters + 4 * i], 1;  if (old == 2^31 - 1) 2^31 from there to memory
  *
  * since their rounds are nobody's who could count them. */
-#include "count/regs.h"
+#include "count/storage/storage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,13 +87,26 @@ static struct mg_opnd word_of(const struct mg_rfunc *f, uint32_t i)
     return f->shared_base ? mg_o_addr_reg(f->shared_base, off(i)) : mg_o_addr_var(f->shared, off(i));
 }
 
-void mg_shared_event(struct mg_rfunc *f, const struct mg_rc *c)
+static const char *shared_holds(const struct mg_kinds *k, const struct mg_wanted *w)
 {
-    struct mg_emit *x = &f->x;
-    EMIT("red.shared.add.u32", word_of(f, c->slot - f->shared_slot), I(1));
+    if (k->f->all_shared) return "CTAs wait in loops and registers are few";
+    if (k->in_loops) return "a word of its loop: CTAs wait in loops and registers are few";
+    return k->shares && k->cells + k->need > k->most && mg_shared_takes(k->f, w->counter) ? "registers for counters are full" : NULL;
 }
 
-void mg_shared_steps(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, struct mg_spot s)
+static void shared_take(struct mg_kinds *k, const struct mg_wanted *w)
+{
+    (void)w;
+    k->f->n_shared++;
+}
+
+static void shared_event(struct mg_rfunc *f, uint32_t counter)
+{
+    struct mg_emit *x = &f->x;
+    EMIT("red.shared.add.u32", word_of(f, f->counters[counter].slot - f->shared_slot), I(1));
+}
+
+static void shared_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, struct mg_spot s)
 {
     struct mg_emit *x = &f->x;
     const struct mg_rc *c = &f->counters[counter];
@@ -397,3 +410,8 @@ void mg_shared_rounds(struct mg_rfunc *f)
     }
     free(counts);
 }
+
+static void shared_flush(struct mg_rfunc *f, const struct mg_flush *w) { mg_shared_drain(f, mg_shared_whole_range(f), w->base, w->mask, w->rank, 0); }
+
+const struct mg_storage mg_storage_shared = {.name = "shared", .in_memory = true, .holds = shared_holds, .take = shared_take, .event = shared_event,
+    .add = shared_add, .flush = shared_flush};

@@ -194,8 +194,10 @@ static enum mg_err run_counter(struct mg_pass_ctx *c, void *user, mg_id func, ui
     struct run *x = ((const struct step *)user)->x;
     struct mg_layout *l = x->all.layout;
     struct mg_diag d = MG_DIAG_INIT;
+    const struct mg_pass_opts *o = x->all.o->passes;
+    struct mg_buf *plan = o && o->dump && !strcmp(o->dump, MG_DUMP_PLAN) ? o->dump_to : NULL;
     (void)c, (void)func, (void)block;
-    enum mg_err err = mg_count_insert(x->counts, x->all.sites, x->all.twin, &l->blocks, &d);
+    enum mg_err err = mg_count_insert(x->counts, x->all.sites, x->all.twin, &l->blocks, plan, &d);
     l->has_blocks = !err;
     if (err && x->counter_region) give_up(x, x->counter_region, &d, err);
     mg_diag_release(&d);

@@ -5,6 +5,8 @@
 #include "patch/layout.h"
 #include "tool/tool.h"
 
+#define MG_DUMP_PLAN "plan" /* for mg_pass_opts.dump: prints how blocks are counted, as comments of PTX */
+
 struct mg_tool_use { const struct mg_tool *tool; const void *conf; };
 /* Runs all tools over the twin, each a pass that is verified and dumped like any other. A tool that
  * fails leaves the kernel to the others: reason in its region. Error: none of them stands, or the

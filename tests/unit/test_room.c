@@ -30,7 +30,7 @@ static char *made_for(uint32_t registers, uint32_t most_registers, bool must_fit
     t->registers = registers;
     t->most_registers = most_registers;
     t->must_fit = must_fit;
-    MG_CHECK_EQ(mg_count_insert(tool->counts(conf), sites, t, &l, &d), MG_ERR_OK);
+    MG_CHECK_EQ(mg_count_insert(tool->counts(conf), sites, t, &l, NULL, &d), MG_ERR_OK);
     mg_ptx_print(t->m, &out);
     tool->release(conf);
     mg_counter_layout_release(&l);

@@ -90,7 +90,7 @@ static bool instrument(struct run *r, const char *kernel, const char *args, stru
     void *conf = NULL;
     mg_id k = mg_module_find_func(r->m, kernel);
     r->sites = mg_sites_new(r->m, k);
-    bool ok = !mg_twin_new_as(r->m, k, twin_flags, twin, &d) && !tool->configure(args, &conf, &d) && !mg_count_insert(tool->counts(conf), r->sites, *twin, layout, &d);
+    bool ok = !mg_twin_new_as(r->m, k, twin_flags, twin, &d) && !tool->configure(args, &conf, &d) && !mg_count_insert(tool->counts(conf), r->sites, *twin, layout, NULL, &d);
     if (ok && slim) {
         mg_twin_drop_contexts(*twin);
         mg_twin_inline(*twin);

@@ -471,7 +471,8 @@ static bool may_carry(const struct kernel *k)
     return !k->may_exit[0] && mg_shared_may_be_near(k->t->m, k->o, words);
 }
 
-enum mg_err mg_count_by_register(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l, struct mg_diag *d)
+enum mg_err mg_count_by_register(const struct mg_counter_opts *o, const struct mg_sites *s, struct mg_twin *t, struct mg_counter_layout *l,
+                                 struct mg_buf *plan, struct mg_diag *d)
 {
     struct kernel k = {.o = o, .s = s, .t = t, .l = l};
     struct mg_counter_opts no_warps = *o;
@@ -494,6 +495,8 @@ enum mg_err mg_count_by_register(const struct mg_counter_opts *o, const struct m
         if (k.o->warps) l->warps = mg_xcalloc(s->n_blocks + 1, sizeof *l->warps);
         emit_kernel(&k);
     }
+    for (uint32_t i = 0; ok && plan && i < s->n_funcs; i++)
+        if (s->cfgs[i]->n_blocks) mg_count_dump(&k.funcs[i], mg_name(t->m, t->m->funcs.at[t->funcs[i]].name), plan);
     for (uint32_t i = 0; i < s->n_funcs; i++) release_func(&k.funcs[i]);
     free(measured);
     free(k.funcs);
@@ -502,5 +505,7 @@ enum mg_err mg_count_by_register(const struct mg_counter_opts *o, const struct m
     mg_carry_free(k.carry);
     if (ok) return MG_ERR_OK;
     mg_counter_layout_release(l);
-    return mg_count_by_class(o, s, t, l, d); /* a branch through a table with a guard: nothing can be put on its ways */
+    enum mg_err err = mg_count_by_class(o, s, t, l, d);
+    if (plan && !err) mg_count_dump_layout(s, l, plan);
+    return err; /* a branch through a table with a guard: nothing can be put on its ways */
 }

@@ -1,0 +1,32 @@
+/* Bits: what happens at most once in an activation is a bit of a packed register, 30 of them in each. */
+#include "count/storage/storage.h"
+
+#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
+#define R(r) mg_o_reg(r)
+#define I(n) mg_o_imm(n)
+
+static const char *bit_holds(const struct mg_kinds *k, const struct mg_wanted *w)
+{
+    bool room = !k->rows && k->f->n_bits < MG_BANK * MG_BIT_BANKS;
+    return w->width == MG_WIDTH_BIT && room ? "at most once in an activation" : NULL;
+}
+
+static void bit_take(struct mg_kinds *k, const struct mg_wanted *w) { k->f->counters[w->counter].slot = k->f->n_bits++; }
+
+static void bit_event(struct mg_rfunc *f, uint32_t counter)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_rc *c = &f->counters[counter];
+    EMIT("or.b32", R(c->reg), R(c->reg), I((int64_t)1 << c->bit));
+}
+
+static struct mg_opnd bit_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    mg_id bit = mg_rc_t32(f, 7);
+    EMIT("and.b32", R(bit), R(c->reg), I((int64_t)1 << c->bit));
+    EMIT("setp.ne.u32", R(p), R(bit), I(0));
+    return I(1);
+}
+
+const struct mg_storage mg_storage_bit = {.name = "bit", .packed = true, .holds = bit_holds, .take = bit_take, .event = bit_event, .lane = bit_lane};

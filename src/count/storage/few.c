@@ -1,0 +1,71 @@
+/* Small fields: what happens at most MG_COUNT_FEW times in an activation is 2 bits of a packed register. */
+#include "count/storage/storage.h"
+
+#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
+#define R(r) mg_o_reg(r)
+#define I(n) mg_o_imm(n)
+
+static const char *few_holds(const struct mg_kinds *k, const struct mg_wanted *w)
+{
+    (void)k;
+    return w->few ? "at most 3 times in an activation" : NULL;
+}
+
+static void few_take(struct mg_kinds *k, const struct mg_wanted *w)
+{
+    k->f->counters[w->counter].width = 2;
+    k->f->n_words++;
+}
+
+static void few_event(struct mg_rfunc *f, uint32_t counter)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_rc *c = &f->counters[counter];
+    EMIT("add.u32", R(c->reg), R(c->reg), I((int64_t)1 << c->bit));
+}
+
+void mg_few_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, bool minus)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_rc *c = &f->counters[counter];
+    if (wide) {
+        mg_id narrow = mg_emit_reg(x, "__mg_v", MG_TYPE_u32);
+        EMIT("cvt.u32.u64", R(narrow), R(d));
+        d = narrow;
+    }
+    EMIT("mad.lo.u32", R(c->reg), R(d), I(minus ? -((int64_t)1 << c->bit) : (int64_t)1 << c->bit), R(c->reg));
+}
+
+static void few_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, struct mg_spot s)
+{
+    (void)s;
+    mg_few_add(f, counter, d, wide, false);
+}
+
+static struct mg_opnd few_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    mg_id wide = mg_rc_t64(f, 0), bit = mg_rc_t32(f, 7);
+    EMIT("bfe.u32", R(bit), R(c->reg), I(c->bit), I(c->width));
+    EMIT("setp.ne.u32", R(p), R(bit), I(0));
+    EMIT("cvt.u64.u32", R(wide), R(bit));
+    return R(wide);
+}
+
+static void few_part(struct mg_rfunc *f, const struct mg_rc *c, mg_id d)
+{
+    struct mg_emit *x = &f->x;
+    EMIT("bfe.u32", R(d), R(c->reg), I(c->bit), I(c->width));
+}
+
+static void field_clear(struct mg_rfunc *f, const struct mg_rc *c, bool at_call)
+{
+    struct mg_emit *x = &f->x;
+    (void)at_call;
+    if (!c->bit) EMIT("mov.u32", R(c->reg), I(0)); /* the register's first field stands for all */
+}
+
+const struct mg_storage mg_storage_few = {.name = "few", .packed = true, .holds = few_holds, .take = few_take, .event = few_event, .add = few_add,
+    .lane = few_lane, .part = few_part};
+/* Fields that travel with calls are few's, wider: carry.c gives them out, spill.c empties them before they are full. */
+const struct mg_storage mg_storage_field = {.name = "field", .packed = true, .event = few_event, .clear = field_clear, .lane = few_lane, .part = few_part};

@@ -1,0 +1,255 @@
+/* Local memory, for what registers are too few for: words of 64 bits, and bytes for what happens at most once. Both lie in one array of
+ * the function's, words first, rows of bits (rows.c) behind. */
+#include "count/storage/storage.h"
+
+#include <stdio.h>
+
+#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
+#define R(r) mg_o_reg(r)
+#define I(n) mg_o_imm(n)
+#define MOST_UNROLLED 48 /* words that are zeroed one by one */
+
+void mg_rc_add_local_array(struct mg_rfunc *f)
+{
+    struct mg_module *m = f->x.m;
+    char name[32];
+    mg_id var = m->vars.n, decl = m->decls.n;
+    snprintf(name, sizeof name, "__mg_local%u", (unsigned)var);
+    struct mg_var v = {.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_local, .type = MG_TYPE_b64, .align = 8, .n_dims = 1, .func = f->x.func};
+    v.dims = mg_arena_array(&m->arena, uint64_t, 1);
+    v.dims[0] = f->n_locals + (f->n_flags + 7) / 8;
+    f->rows_at = (uint32_t)(8 * v.dims[0]);
+    if (f->n_cuts) v.dims[0] += f->n_cuts / 2 + 1;
+    *mg_vec_push(&m->vars) = v;
+    *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_local, .type = MG_TYPE_b64, .first = var, .n = 1};
+    mg_node_insert_after(m, f->x.func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
+    f->local = var;
+    f->local_reg = mg_emit_reg(&f->x, "__mg_locals", MG_TYPE_b64);
+    if (f->n_flags) f->flagged = mg_emit_reg(&f->x, "__mg_flagged", MG_TYPE_b32);
+}
+
+static mg_id local_at(struct mg_rfunc *f, const struct mg_rc *c, int64_t *off)
+{
+    uint32_t at = c->slot - f->n_bits - f->n_words;
+    *off = c->kind == MG_RC_LOCAL ? 8 * (int64_t)at : 7 * (int64_t)f->n_locals + at;
+    return f->local_reg;
+}
+
+/* A loop over the local array: i from 0, address in mg_rc_t64(1). */
+mg_id mg_rc_begin_locals(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    mg_id again = mg_rc_label(f);
+    EMIT("mov.u64", R(mg_rc_t64(f, 1)), I(0));
+    mg_rc_put_label(f, again);
+    EMIT("add.u64", R(mg_rc_t64(f, 2)), R(f->local_reg), R(mg_rc_t64(f, 1)));
+    return again;
+}
+
+void mg_rc_end_locals(struct mg_rfunc *f, mg_id again, uint32_t n_words)
+{
+    struct mg_emit *x = &f->x;
+    EMIT("add.u64", R(mg_rc_t64(f, 1)), R(mg_rc_t64(f, 1)), I(8));
+    EMIT("setp.lt.u64", R(mg_rc_tp(f, 0)), R(mg_rc_t64(f, 1)), I(8 * (int64_t)n_words));
+    mg_rc_branch(f, mg_rc_tp(f, 0), false, again);
+}
+
+void mg_local_begin(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    EMIT("mov.u64", R(f->local_reg), (struct mg_opnd){.kind = MG_OPND_var, .id = f->local});
+    if (f->n_cuts) EMIT("mov.u32", R(f->row), I(0));
+    if (f->n_flags) EMIT("mov.u32", R(f->flagged), I(0));
+    const uint32_t n_words = f->n_locals + (f->n_flags + 7) / 8;
+    for (uint32_t i = 0; i < n_words && n_words <= MOST_UNROLLED; i++) EMIT("st.local.u64", mg_o_addr_reg(f->local_reg, 8 * (int64_t)i), I(0));
+    if (n_words <= MOST_UNROLLED) return;
+    mg_id again = mg_rc_begin_locals(f);
+    EMIT("st.local.u64", mg_o_addr_reg(mg_rc_t64(f, 2), 0), I(0));
+    mg_rc_end_locals(f, again, n_words);
+}
+
+/* ---- words ------------------------------------------------------------------------------------------- */
+
+static const char *local_holds(const struct mg_kinds *k, const struct mg_wanted *w)
+{
+    (void)w;
+    return k->cells + k->need > MG_COUNTER_CELLS ? "registers for counters are full" : NULL;
+}
+
+static void local_take(struct mg_kinds *k, const struct mg_wanted *w) { (void)k, (void)w; } /* places are given out at the end */
+
+/* The word becomes the sum of itself and v; both temporaries of the counter's. */
+static void local_event(struct mg_rfunc *f, uint32_t counter)
+{
+    struct mg_emit *x = &f->x;
+    int64_t off;
+    mg_id base = local_at(f, &f->counters[counter], &off), v = mg_rc_t64(f, 0);
+    EMIT("ld.local.u64", R(v), mg_o_addr_reg(base, off));
+    EMIT("add.u64", R(v), R(v), I(1));
+    EMIT("st.local.u64", mg_o_addr_reg(base, off), R(v));
+}
+
+static void local_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, struct mg_spot s)
+{
+    struct mg_emit *x = &f->x;
+    int64_t off;
+    mg_id base = local_at(f, &f->counters[counter], &off), all = wide ? d : mg_emit_reg(x, "__mg_v", MG_TYPE_u64);
+    (void)s;
+    if (!wide) EMIT("cvt.u64.u32", R(all), R(d));
+    mg_id sum = mg_emit_reg(x, "__mg_v", MG_TYPE_u64);
+    EMIT("ld.local.u64", R(sum), mg_o_addr_reg(base, off));
+    EMIT("add.u64", R(sum), R(sum), R(all));
+    EMIT("st.local.u64", mg_o_addr_reg(base, off), R(sum));
+}
+
+static void local_clear(struct mg_rfunc *f, const struct mg_rc *c, bool at_call)
+{
+    struct mg_emit *x = &f->x;
+    int64_t off;
+    mg_id base = local_at(f, c, &off);
+    if (at_call) EMIT("st.local.u64", mg_o_addr_reg(base, off), I(0)); /* without a branch; at the entry the whole array becomes 0 */
+}
+
+static struct mg_opnd local_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    int64_t off;
+    mg_id at = local_at(f, c, &off), wide = mg_rc_t64(f, 0);
+    EMIT("ld.local.u64", R(wide), mg_o_addr_reg(at, off));
+    EMIT("setp.ne.u64", R(p), R(wide), I(0));
+    return R(wide);
+}
+
+/* Local memory: counter by counter. */
+static void local_flush(struct mg_rfunc *f, const struct mg_flush *w)
+{
+    struct mg_emit *x = &f->x;
+    mg_id again = mg_rc_begin_locals(f), next = mg_rc_label(f), slow = mg_rc_label(f), v = mg_rc_t64(f, 0), p = mg_rc_tp(f, 1), q = mg_rc_tp(f, 2), one = mg_rc_tp(f, 3);
+    struct mg_opnd to = mg_o_addr_reg(mg_rc_t64(f, 2), 8 * (int64_t)(f->n_bits + f->n_words));
+    EMIT("ld.local.u64", R(v), mg_o_addr_reg(mg_rc_t64(f, 2), 0));
+    EMIT("add.u64", R(mg_rc_t64(f, 2)), R(w->base), R(mg_rc_t64(f, 1)));
+    EMIT("setp.ne.u64", R(one), R(v), I(0));
+    EMIT("mov.pred", R(p), R(one));
+    mg_flush_any(f, p);
+    mg_rc_branch(f, p, true, next);
+    EMIT("setp.gt.u64", R(q), R(v), I((1 << 27) - 1));
+    mg_flush_any(f, q);
+    if (!f->redux) {
+        EMIT("setp.ne.u32", R(p), R(mg_rc_t32(f, MG_FLUSH_MASK)), I(-1));
+        EMIT("or.pred", R(q), R(q), R(p));
+    }
+    mg_rc_branch(f, q, false, slow);
+    EMIT("cvt.u32.u64", R(mg_rc_t32(f, MG_FLUSH_SHIFT)), R(v));
+    mg_flush_sum(f, mg_rc_t32(f, MG_FLUSH_VALUE), mg_rc_t32(f, MG_FLUSH_SHIFT), f->redux ? mg_flush_lowest(f, one, mg_rc_t64(f, 1)) : 0);
+    EMIT("cvt.u64.u32", R(v), R(mg_rc_t32(f, MG_FLUSH_VALUE)));
+    if (!f->redux) EMIT("setp.eq.u32", R(one), R(mg_rc_t32(f, MG_FLUSH_RANK)), I(0));
+    mg_rc_put_label(f, slow);
+    mg_emit_guard(x, one, false);
+    EMIT("red.global.add.u64", to, R(v));
+    mg_emit_guard(x, 0, false);
+    mg_rc_put_label(f, next);
+    mg_rc_end_locals(f, again, f->n_locals);
+}
+
+const struct mg_storage mg_storage_local = {.name = "local", .in_memory = true, .holds = local_holds, .take = local_take, .event = local_event,
+    .add = local_add, .clear = local_clear, .lane = local_lane, .flush = local_flush};
+
+/* ---- bytes ------------------------------------------------------------------------------------------- */
+
+static const char *flag_holds(const struct mg_kinds *k, const struct mg_wanted *w)
+{
+    (void)k;
+    return w->width == MG_WIDTH_BIT ? "at most once in an activation, and packed registers are full" : NULL;
+}
+
+static void flag_take(struct mg_kinds *k, const struct mg_wanted *w)
+{
+    (void)w;
+    k->f->n_flags++;
+}
+
+static void flag_event(struct mg_rfunc *f, uint32_t counter)
+{
+    struct mg_emit *x = &f->x;
+    int64_t off;
+    mg_id base = local_at(f, &f->counters[counter], &off);
+    EMIT("st.local.u8", mg_o_addr_reg(base, off), I(1));
+    EMIT("mov.u32", R(f->flagged), I(1));
+}
+
+static void flag_clear(struct mg_rfunc *f, const struct mg_rc *c, bool at_call)
+{
+    struct mg_emit *x = &f->x;
+    int64_t off;
+    mg_id base = local_at(f, c, &off);
+    if (at_call) EMIT("st.local.u8", mg_o_addr_reg(base, off), I(0));
+}
+
+static struct mg_opnd flag_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    int64_t off;
+    mg_id at = local_at(f, c, &off), bit = mg_rc_t32(f, 7);
+    EMIT("ld.local.u8", R(bit), mg_o_addr_reg(at, off));
+    EMIT("setp.ne.u32", R(p), R(bit), I(0));
+    return I(1);
+}
+
+/* Bytes in local memory, if any is set, four at a time: their sums over a warp stay below 256. */
+static void flag_flush(struct mg_rfunc *f, const struct mg_flush *w)
+{
+    struct mg_emit *x = &f->x;
+    mg_id none = mg_rc_label(f);
+    EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(f->flagged), I(0));
+    mg_flush_any(f, mg_rc_tp(f, 1));
+    mg_rc_branch(f, mg_rc_tp(f, 1), true, none);
+    mg_id again = mg_rc_begin_locals(f), next = mg_rc_label(f), slow = mg_rc_label(f), v = mg_rc_t32(f, MG_FLUSH_VALUE), sum = mg_rc_t32(f, MG_FLUSH_SHIFT), t = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), own = mg_rc_t64(f, 3);
+    int64_t slots = 8 * (int64_t)(f->n_bits + f->n_words + f->n_locals);
+    /* the loop's counter goes by words of 8 bytes: two halves a round, each 4 flags */
+    for (uint32_t half = 0; half < 2; half++) {
+        if (half) {
+            mg_rc_put_label(f, next);
+            next = mg_rc_label(f);
+            slow = mg_rc_label(f);
+            EMIT("add.u64", R(mg_rc_t64(f, 2)), R(f->local_reg), R(mg_rc_t64(f, 1)));
+        }
+        EMIT("ld.local.u32", R(v), mg_o_addr_reg(mg_rc_t64(f, 2), 8 * (int64_t)f->n_locals + 4 * half));
+        EMIT("setp.ne.u32", R(p), R(v), I(0));
+        mg_flush_any(f, p);
+        mg_rc_branch(f, p, true, next);
+        EMIT("mad.lo.u64", R(own), R(mg_rc_t64(f, 1)), I(8), R(w->base));
+        mg_id here = f->redux ? mg_flush_lowest(f, p, mg_rc_t64(f, 1)) : mg_rc_t32(f, MG_FLUSH_MASK), rank = mg_rc_t32(f, MG_FLUSH_RANK);
+        if (f->redux) {
+            EMIT("popc.b32", R(rank), R(t));
+            mg_flush_sum(f, sum, v, here);
+        }
+        EMIT("popc.b32", R(t), R(here));
+        EMIT("setp.lt.u32", R(p), R(t), I(f->redux ? 4 : 32));
+        mg_rc_branch(f, p, false, slow);
+        if (!f->redux) mg_flush_sum(f, sum, v, 0);
+        EMIT("shl.b32", R(t), R(rank), I(3));
+        EMIT("shr.u32", R(sum), R(sum), R(t));
+        EMIT("and.b32", R(sum), R(sum), I(255));
+        EMIT("setp.ne.u32", R(p), R(sum), I(0));
+        EMIT("cvt.u64.u32", R(mg_rc_t64(f, 0)), R(sum));
+        EMIT("mad.wide.u32", R(mg_rc_t64(f, 2)), R(rank), I(8), R(own));
+        mg_emit_guard(x, p, false);
+        EMIT("red.global.add.u64", mg_o_addr_reg(mg_rc_t64(f, 2), slots + 32 * half), R(mg_rc_t64(f, 0)));
+        mg_emit_guard(x, 0, false);
+        mg_rc_branch(f, 0, false, next);
+        mg_rc_put_label(f, slow);
+        for (uint32_t k = 0; k < 4; k++) {
+            EMIT("and.b32", R(t), R(v), I((int64_t)1 << 8 * k));
+            EMIT("setp.ne.u32", R(p), R(t), I(0));
+            mg_emit_guard(x, p, false);
+            EMIT("red.global.add.u64", mg_o_addr_reg(own, slots + 32 * half + 8 * k), I(1));
+            mg_emit_guard(x, 0, false);
+        }
+    }
+    mg_rc_put_label(f, next);
+    mg_rc_end_locals(f, again, (f->n_flags + 7) / 8);
+    mg_rc_put_label(f, none);
+}
+
+const struct mg_storage mg_storage_flag = {.name = "flag", .in_memory = true, .holds = flag_holds, .take = flag_take, .event = flag_event,
+    .clear = flag_clear, .lane = flag_lane, .flush = flag_flush};

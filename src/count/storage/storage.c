@@ -1,0 +1,64 @@
+/* The storage classes, and what asks each of them. */
+#include "count/storage/storage.h"
+
+#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
+
+static const struct mg_storage *const classes[] = { /* by enum mg_rc_kind */
+    [MG_RC_BIT] = &mg_storage_bit, [MG_RC_32] = &mg_storage_32, [MG_RC_CARRY] = &mg_storage_carry, [MG_RC_64] = &mg_storage_64,
+    [MG_RC_LOCAL] = &mg_storage_local, [MG_RC_FLAG] = &mg_storage_flag, [MG_RC_SHARED] = &mg_storage_shared, [MG_RC_FEW] = &mg_storage_few,
+    [MG_RC_FIELD] = &mg_storage_field, [MG_RC_ALONE] = &mg_storage_alone,
+};
+/* In which order they are asked: the cheapest first, the one that holds anything last. */
+static const enum mg_rc_kind order[] = {MG_RC_FEW, MG_RC_ALONE, MG_RC_BIT, MG_RC_FLAG, MG_RC_SHARED, MG_RC_LOCAL, MG_RC_64, MG_RC_32, MG_RC_CARRY};
+
+const struct mg_storage *mg_storage_of(const struct mg_rc *c) { return classes[c->kind]; }
+
+bool mg_rc_in_memory(const struct mg_rc *c) { return classes[c->kind]->in_memory; }
+
+void mg_storage_choose(struct mg_kinds *k, const struct mg_wanted *w)
+{
+    struct mg_rc *c = &k->f->counters[w->counter];
+    for (size_t i = 0; i < MG_COUNT_OF(order); i++) {
+        const struct mg_storage *s = classes[order[i]];
+        const char *why = s->holds(k, w);
+        if (!why) continue;
+        c->kind = order[i];
+        c->why = why;
+        s->take(k, w);
+        return;
+    }
+}
+
+void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s)
+{
+    struct mg_emit *x = &f->x;
+    x->at = s.at;
+    mg_emit_guard(x, s.guard, s.guard_not);
+    mg_storage_of(&f->counters[counter])->event(f, counter);
+    mg_emit_guard(x, 0, false);
+}
+
+void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set)
+{
+    struct mg_emit *x = &f->x;
+    for (uint32_t k = 0; k < f->n_banks; k++) EMIT("mov.u32", mg_o_reg(f->banks[k]), mg_o_imm(0));
+    if (f->n_few) EMIT("mov.u32", mg_o_reg(f->few), mg_o_imm(0));
+    for (uint32_t i = 0; i < f->n; i++) {
+        const struct mg_storage *s = mg_storage_of(&f->counters[i]);
+        if (mg_rc_in(set, i) && s->clear) s->clear(f, &f->counters[i], set != NULL);
+    }
+    if (!set && f->local) mg_local_begin(f);
+}
+
+void mg_rc_add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_id guard)
+{
+    struct mg_emit *x = &f->x;
+    mg_id p = mg_rc_tp(f, 1);
+    (void)mg_rc_t64(f, 0), (void)mg_rc_t32(f, 7);
+    if (!mg_storage_of(c)->lane) return;
+    struct mg_opnd v = mg_storage_of(c)->lane(f, c, p);
+    if (guard) EMIT("and.pred", mg_o_reg(p), mg_o_reg(p), mg_o_reg(guard));
+    mg_emit_guard(x, p, false);
+    EMIT("red.global.add.u64", mg_o_addr_reg(base, 8 * (int64_t)c->slot), v);
+    mg_emit_guard(x, 0, false);
+}

@@ -1,0 +1,72 @@
+/* Registers of 64 bits, for as many events as there may be. Devices that add doubles at half the speed of floats count in those: one
+ * instruction instead of two. The register then begins at 2^52, so that its lower bits are the count. */
+#include "count/storage/storage.h"
+
+#define EMIT(...) EMIT_AT(x, __VA_ARGS__)
+#define R(r) mg_o_reg(r)
+#define I(n) mg_o_imm(n)
+#define ONE 0x3ff0000000000000  /* doubles: 1 and 2^52 */
+#define BIAS 0x4330000000000000
+
+int64_t mg_rc_zero(const struct mg_rc *c) { return c->real ? BIAS : 0; }
+
+void mg_rc_unreal(struct mg_rfunc *f)
+{
+    struct mg_emit *x = &f->x;
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->counters[i].real) EMIT("sub.s64", R(f->counters[i].reg), R(f->counters[i].reg), I(BIAS));
+}
+
+static const char *wide_holds(const struct mg_kinds *k, const struct mg_wanted *w)
+{
+    if (k->need != 2 && (k->need || w->width != MG_WIDTH_64)) return NULL;
+    return k->need ? "2^32 events or more" : "2^32 events or more, begins where its loop has ended";
+}
+
+static void wide_take(struct mg_kinds *k, const struct mg_wanted *w)
+{
+    k->f->counters[w->counter].real = mg_kinds_in_reals(k->f, w->counter);
+    k->cells += k->need;
+    k->f->n_words++;
+}
+
+static void wide_event(struct mg_rfunc *f, uint32_t counter)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_rc *c = &f->counters[counter];
+    if (c->real) EMIT("add.f64", R(c->reg), R(c->reg), (struct mg_opnd){.kind = MG_OPND_f64, .val = ONE});
+    else EMIT("add.u64", R(c->reg), R(c->reg), I(1));
+}
+
+static void wide_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, struct mg_spot s)
+{
+    struct mg_emit *x = &f->x;
+    const struct mg_rc *c = &f->counters[counter];
+    mg_id all = wide ? d : mg_emit_reg(x, "__mg_v", MG_TYPE_u64);
+    (void)s;
+    if (!wide) EMIT("cvt.u64.u32", R(all), R(d));
+    EMIT("add.u64", R(c->reg), R(c->reg), R(all));
+}
+
+static void wide_clear(struct mg_rfunc *f, const struct mg_rc *c, bool at_call)
+{
+    struct mg_emit *x = &f->x;
+    (void)at_call;
+    EMIT("mov.u64", R(c->reg), I(mg_rc_zero(c)));
+}
+
+static struct mg_opnd wide_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id p)
+{
+    struct mg_emit *x = &f->x;
+    EMIT("setp.ne.u64", R(p), R(c->reg), I(0));
+    return R(c->reg);
+}
+
+static void wide_part(struct mg_rfunc *f, const struct mg_rc *c, mg_id d)
+{
+    struct mg_emit *x = &f->x;
+    EMIT("cvt.u32.u64", R(d), R(c->reg));
+}
+
+const struct mg_storage mg_storage_64 = {.name = "64", .wide = true, .holds = wide_holds, .take = wide_take, .event = wide_event, .add = wide_add,
+    .clear = wide_clear, .lane = wide_lane, .part = wide_part};
