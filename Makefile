@@ -42,7 +42,7 @@ ROOMS := insert count count/storage patch view record $(TOOLS)
 CORE := base abi isa ir ptx image analysis pass trace span $(ROOMS) probe store
 CORE_OBJS := $(call objs,$(CORE))
 REPORT := report report/advice
-CLI_OBJS := $(call objs,$(REPORT) cli) $(B)/obj/inject/config.o $(B)/obj/inject/choice.o
+CLI_OBJS := $(call objs,$(REPORT) query cli) $(B)/obj/inject/config.o $(B)/obj/inject/choice.o
 # Lane loops of the emulator are built once per vector ISA and chosen at run time.
 VEC_SRCS := $(wildcard src/device/emu/vec_*.c)
 VEC_ISAS := base avx2 avx512
@@ -58,7 +58,7 @@ STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
 .PHONY: all plugin help deps unit examples demo check check-gpu torture bench fuzz bench-ptx bench-emu bench-blocks bench-cpu bench-cpu-tools bench-gpu format lint install clean
-all: deps $(B)/bin/margay $(B)/lib/libtau_cuda.so $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-core.a plugin ## build the program and its libraries
+all: deps $(B)/bin/margay $(B)/lib/libtau_cuda.so $(B)/lib/libmargay-profile.so $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-core.a plugin ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 deps:
@@ -106,7 +106,7 @@ $(PLUGIN_CORE): $(call objs,base isa ir ptx analysis pass $(ROOMS) probe) $(B)/o
 
 $(B)/bin/margay: $(CORE_OBJS) $(CLI_OBJS)
 	@mkdir -p $(@D) $(B)/lib/margay/tools
-	$(CC) $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
+	$(CC) $(LDFLAGS) $^ $(STATIC_LIBS) -l:libncursesw.a -l:libtinfo.a $(SYS_LIBS) -o $@
 	@ln -sf ../../../bin/margay $(B)/lib/margay/tools/ptxas
 
 # ---- libmargay: SONAME libcuda.so.1, exports exactly the interposed names, needs glibc alone ----
@@ -138,6 +138,12 @@ TAU_OBJS := $(call objs,tau) $(addprefix $(B)/obj/base/,arena.o buf.o env.o dema
 $(LIBTAU): $(TAU_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -shared -Wl,-soname,libtau_cuda.so -Wl,--gc-sections $(NODEFS) $^ -lpthread -ldl -lm -o $@
+
+# ---- profiles for other programs: what report/ and store/ know, behind include/margay/profile.h ------------------
+LIBPROFILE := $(B)/lib/libmargay-profile.so
+$(LIBPROFILE): $(CORE_OBJS) $(call objs,$(REPORT) query)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -shared -Wl,-soname,libmargay-profile.so -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-Bsymbolic $(NODEFS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 
 # ---- our CUDA runtime: needs glibc alone, exports the names of exports.def under one version node ----
 CUDART := $(B)/lib/margay/cudart/libcudart.so.13
@@ -274,11 +280,11 @@ torture: all examples $(EMU_GPU) ## mutants, damaged profiles, kills, thread sto
 # ---- fuzzing: tests/fuzz/fuzz_<target>.c with a seed corpus; replayed without libFuzzer by make check -----
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SECONDS ?= 60
-$(B)/bin/replay-%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(CORE_OBJS) $(call objs,$(REPORT)) $(B)/obj/tau/profile_file.o $(B)/obj/device/cpu/object.o
+$(B)/bin/replay-%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(CORE_OBJS) $(call objs,$(REPORT) query) $(B)/obj/tau/profile_file.o $(B)/obj/device/cpu/object.o
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-missing-prototypes $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 fuzz: $(FUZZ:%=fuzz-%) ## fuzz every parser of bytes for FUZZ_SECONDS each (60)
-build/fuzz/bin/%: tests/fuzz/fuzz_%.c $(wildcard $(addsuffix /*.c,$(addprefix src/,$(CORE) $(REPORT)))) src/device/cpu/object.c src/tau/profile_file.c | $(B)/gen/margay-stamp.h $(B)/gen/page_text.h
+build/fuzz/bin/%: tests/fuzz/fuzz_%.c $(wildcard $(addsuffix /*.c,$(addprefix src/,$(CORE) $(REPORT) query))) src/device/cpu/object.c src/tau/profile_file.c | $(B)/gen/margay-stamp.h $(B)/gen/page_text.h
 	@scripts/deps fuzz
 	@mkdir -p $(@D)
 	clang $(CPPFLAGS) -std=c17 -g -O1 -w -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -DMG_DEBUG -DMG_ASAN -DMG_SANITIZER='"asan"' $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
@@ -372,8 +378,8 @@ install: all ## install under PREFIX
 	install -m 755 $(B)/lib/margay/libmargay-audit.so $(DESTDIR)$(PREFIX)/lib/margay/
 	$(if $(CPU_PLUGIN),install -m 755 $(CPU_PLUGIN) $(DESTDIR)$(PREFIX)/lib/margay/)
 	install -d $(DESTDIR)$(PREFIX)/lib/margay/tools && ln -sf ../../../bin/margay $(DESTDIR)$(PREFIX)/lib/margay/tools/ptxas
-	install -m 755 $(LIBTAU) $(DESTDIR)$(PREFIX)/lib/
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig && sed 's,@PREFIX@,$(PREFIX),' src/tau/tau_cuda.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/tau_cuda.pc
+	install -m 755 $(LIBTAU) $(LIBPROFILE) $(DESTDIR)$(PREFIX)/lib/
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig && for f in tau/tau_cuda query/margay-profile; do sed 's,@PREFIX@,$(PREFIX),' src/$$f.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/$$(basename $$f).pc || exit 1; done
 	install -d $(DESTDIR)$(PREFIX)/include/margay && install -m 644 include/margay/*.h $(DESTDIR)$(PREFIX)/include/margay/
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	scripts/gen-man $(B)/bin/margay $(B)/man && install -m 644 $(B)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/

@@ -15,6 +15,7 @@ struct mg_cmd {
 static const struct mg_cmd cmds[] = { /* the only list of commands */
     {"run", cmd_run, "run a program under a tool"},
     {"ctl", cmd_ctl, "switch instrumentation of a running program"},
+    {"top", cmd_top, "show a running program's kernels as they run"},
     {"report", cmd_report, "show or export a profile"},
     {"diff", cmd_diff, "compare two profiles"},
     {"merge", cmd_merge, "join profiles into one"},

@@ -117,6 +117,7 @@ static void open_profile(struct mg_session *s)
     clock_gettime(CLOCK_REALTIME, &now);
     p.start_unix_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - (mg_now_ns() - s->start_ns);
     struct mg_diag d = MG_DIAG_INIT;
+    p.start_ns = s->start_ns;
     enum mg_err err = mg_store_open(s->config.dir, &p, mg_session_say_line, &s->store, &d);
     if (err) {
         s->store = NULL;

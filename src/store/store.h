@@ -29,7 +29,7 @@ struct mg_store_process {
     const char *device_name; uint32_t sms, sm; /* sm: 90 */
     const char *properties;   /* --as */
     const char *tools;        /* as given, "blocks,warps=on" joined by ';' */
-    uint64_t start_unix_ns;
+    uint64_t start_unix_ns, start_ns; /* of the first CUDA call: by the calendar, and CLOCK_MONOTONIC */
     uint64_t run;             /* which run of a launcher it belongs to, 0: none */
 };
 /* Opens DIR (made when absent) and claims a database in it. */

@@ -11,6 +11,7 @@
 #include "base/thread.h"
 #include "store/cells.h"
 #include "store/db.h"
+#include "store/live.h"
 #include "store/priv.h"
 
 /* A commit at once when the writer was idle, then as often as it costs: at most 1/COMMIT_SHARE of a
@@ -25,6 +26,8 @@ struct mg_store {
     struct mg_queue queue;
     struct mg_db db;
     struct mg_accounts *accounts; /* cells.c */
+    struct mg_live *live;         /* NULL: none */
+    uint64_t start_ns;
     pthread_t thread;
     pid_t pid;                 /* of the process that opened it: a forked child must not write */
     void (*say)(const char *line);
@@ -162,6 +165,7 @@ static void *write_all(void *arg)
     struct mg_store *s = arg;
     enum mg_err err = MG_ERR_OK;
     s->open_err = mg_db_claim(&s->db, s->dir, (uint32_t)s->pid, s->diag);
+    if (!s->open_err) s->live = mg_live_open(s->dir, (uint32_t)s->pid, s->start_ns);
     pthread_mutex_lock(&s->queue.lock);
     s->opened = true;
     pthread_cond_broadcast(&s->queue.drained);
@@ -276,6 +280,7 @@ enum mg_err mg_store_open(const char *dir, const struct mg_store_process *p, voi
         return mg_diag_err(d, MG_ERR_NO_MEMORY, "cannot create %s: out of memory", dir);
     }
     s->pid = getpid();
+    s->start_ns = p->start_ns;
     s->first_lost = UINT64_MAX;
     s->say = say;
     s->dir = dir;
@@ -313,6 +318,7 @@ void mg_store_close(struct mg_store *s, int exit_code)
     pthread_cond_signal(&s->queue.work);
     pthread_mutex_unlock(&s->queue.lock);
     pthread_join(s->thread, NULL);
+    mg_live_close(s->live); /* the database is whole */
     mg_queue_release(&s->queue);
     mg_accounts_free(s->accounts);
     free(s);
@@ -406,6 +412,7 @@ uint32_t mg_store_kernel(struct mg_store *s, const struct mg_store_kernel *k)
     for (struct mg_row *row = r; row; row = row->next) row->cells[0].i = id;
     push(s, r);
     pthread_mutex_unlock(&s->queue.lock);
+    mg_live_kernel(s->live, id, k);
     return id;
 }
 
@@ -425,6 +432,7 @@ void mg_store_kernel_found(struct mg_store *s, uint32_t kernel, const struct mg_
     }
     for (struct mg_row *row = r; row; row = row->next) row->cells[0].i = kernel;
     lock_push(s, r);
+    mg_live_kernel(s->live, kernel, k);
 }
 
 void mg_store_module(struct mg_store *s, const char *id, const char *ptx, size_t bytes)
@@ -474,6 +482,7 @@ uint64_t mg_store_launch(struct mg_store *s, const struct mg_store_launch *l)
     push(s, r);
     if (s->queue.broken) lose_launch(s, id);
     pthread_mutex_unlock(&s->queue.lock);
+    mg_live_launch(s->live, id, l);
     return id;
 }
 
@@ -483,6 +492,7 @@ void mg_store_launch_drop(struct mg_store *s, uint64_t launch)
     struct mg_row *r = mg_row_new(MG_STMT_drop, 0);
     if (r) mg_row_int(r, (int64_t)launch);
     lock_push(s, r);
+    mg_live_drop(s->live, launch);
 }
 
 static void row_counts(struct mg_row *r, const uint64_t *v, uint32_t n)
@@ -510,6 +520,7 @@ void mg_store_launch_done(struct mg_store *s, uint64_t launch, const struct mg_s
         else mg_row_int(r, done->schedule_dependent);
     }
     lock_push(s, r);
+    mg_live_done(s->live, launch, done);
 }
 
 void mg_store_unknown(struct mg_store *s, const char *what, uint64_t n, const char *reason)
@@ -588,5 +599,6 @@ enum mg_err mg_store_run(const char *dir, uint64_t run, uint32_t pid, const char
     }
     free(r);
     free(db);
+    if (exit_code >= 0) mg_live_sweep(dir);
     return err;
 }

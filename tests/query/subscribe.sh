@@ -1,0 +1,63 @@
+#!/bin/sh
+# Launches as they end: none is lost and none told twice, whoever lags; what readers sum up is what the report says.
+set -u
+failed=0
+fail() { echo "FAIL $*"; failed=1; }
+san=; case $VARIANT in asan) san=-fsanitize=address ;; ubsan) san=-fsanitize=undefined ;; esac
+# shellcheck disable=SC2086
+gcc $san -O1 -Wall -I"$ROOT/include" -o subscriber "$ROOT/tests/query/subscriber.c" -L"$B/lib" -Wl,-rpath,"$B/lib" -lmargay-profile || exit 1
+gcc -O1 -g -Wall -o storm "$ROOT/tests/inject/storm.c" -L"$B/lib/margay/driver" -l:libcuda.so.1 -lpthread || exit 1
+report() { # DIR: launches, thread instructions
+    "$MARGAY" report "$1" --json | python3 -c 'import json,sys; r = json.load(sys.stdin); print(r["coverage"]["launches"], sum(k["thread_instructions"] for k in r["kernels"]))'
+}
+try() { # NAME THREADS LAUNCHES [STALL_MS]
+    rm -rf profile
+    ./subscriber profile > quick 2>&1 & quick=$!
+    ./subscriber profile "${4:-300}" > slow 2>&1 & slow=$!
+    "$MARGAY" run -q --device emu -o profile -- ./storm "$2" "$3" 1 4 > out || { fail "$1: run"; cat out; }
+    wait $quick $slow
+    want=$(report profile)
+    for who in quick slow; do
+        read -r n sum twice unnamed median p99 < $who
+        [ "$n $sum" = "$want" ] && [ "$twice $unnamed" = "0 0" ] || fail "$1, $who reader: $(cat $who), report: $want"
+        [ $who = quick ] && echo "     $1: told after ${median:-?} us in the median, ${p99:-?} at the 99th percentile"
+    done
+    ./subscriber profile > late 2>&1
+    read -r n sum twice unnamed median p99 < late
+    [ "$n $sum $twice" = "$want 0" ] || fail "$1, finished: $(cat late), report: $want"
+    ls profile/live-* 2> /dev/null && fail "$1: a ring is left"
+}
+try one 1 20000
+try many 16 2500
+# more launches than the ring holds while a reader sleeps
+try overtaken 4 25000 4000
+[ $failed = 0 ] && { python3 "$ROOT/examples/profile/reader.py" profile "$B/lib/libmargay-profile.so" > py 2>&1 || { [ -n "$san" ] || { fail "ctypes"; cat py; }; }; }
+[ -n "$san" ] || [ "$(tail -n 1 py)" = "$(report profile | sed 's/ / launches, /; s/$/ thread instructions/')" ] || { fail "ctypes"; cat py; }
+
+# a program that is killed: what it committed is told, and the reader ends
+rm -rf profile
+./subscriber profile > killed 2>&1 & reader=$!
+"$MARGAY" run -q --device emu -o profile -- ./storm 1 1000000 1 4 > out 2>&1 & run=$!
+sleep 2
+pkill -KILL -P $run storm || kill -9 "$(pgrep -n storm)"
+wait $run
+wait $reader || { fail "killed: the reader does not end"; cat killed; }
+read -r n sum twice unnamed median p99 < killed
+[ "${n:-0}" -gt 0 ] && [ "$twice" = 0 ] || fail "killed: $(cat killed)"
+
+# bad input is an error by name
+mkdir empty; cp -r profile cut; for f in cut/*.db; do truncate -s 3000 "$f"; rm -f "$f"-*; done
+cp -r profile ring; head -c 10000 /dev/urandom > "ring/live-$(python3 -c 'import sqlite3; print(sqlite3.connect("ring/profile.db").execute("select pid from process").fetchone()[0])').ring"
+cat > errors.c <<'P'
+#include <margay/profile.h>
+#include <stdio.h>
+int main(int n, char **v) { char e[300]; struct mg_profile *p = mg_profile_open(v[1], e, sizeof e); printf("%d %s\n", p != 0, e); if (p) while (mg_profile_wait(p, 500) > 0) {} mg_profile_close(p); return 0; }
+P
+# shellcheck disable=SC2086
+gcc $san -Wall -I"$ROOT/include" -o errors errors.c -L"$B/lib" -Wl,-rpath,"$B/lib" -lmargay-profile || exit 1
+check() { ./errors "$1" > out 2>&1 && grep -q "$2" out || { fail "$1"; cat out; }; }
+check nowhere '^0 .*nowhere'
+check empty '^0 empty is no profile directory'
+check cut '^0 .*cut/profile.db'
+check ring '^1 $'
+exit $failed
