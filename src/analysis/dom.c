@@ -7,8 +7,7 @@
 
 #define UNDEFINED UINT32_MAX
 
-/* The graph the iteration runs on: nodes 0..n-1 are blocks, node n is the root in front of block 0
- * (behind all leaving blocks, when reversed). */
+/* The graph the iteration runs on: nodes 0..n-1 are those of the graph, node n is the root in front of all roots. */
 struct rooted {
     struct mg_arena arena;
     struct mg_graph succ, pred;
@@ -16,13 +15,12 @@ struct rooted {
     uint32_t n_order;
 };
 
-static void make_rooted(struct rooted *g, const struct mg_cfg *c, bool post)
+static void make_rooted(struct rooted *g, const struct mg_graph *way, const uint64_t *roots)
 {
-    uint32_t n = c->n_blocks, n_edges = c->succ.at[n], k = 0;
+    uint32_t n = way->n, n_edges = way->at[n], k = 0;
     uint32_t *from = mg_xmalloc(sizeof *from * (n_edges + n + 1)), *to = mg_xmalloc(sizeof *to * (n_edges + n + 1));
-    const struct mg_graph *way = post ? &c->pred : &c->succ;
     for (uint32_t b = 0; b < n; b++) {
-        if (post ? c->blocks[b].leaves : !b) from[k] = n, to[k++] = b;
+        if (mg_has(roots, b)) from[k] = n, to[k++] = b;
         MG_EACH_EDGE(way, b, e) from[k] = b, to[k++] = way->to[e];
     }
     g->succ = mg_graph_of_pairs(&g->arena, n + 1, from, to, k);
@@ -90,10 +88,10 @@ static void number_tree(struct mg_dom *d, const uint32_t *idom)
     free(kid);
 }
 
-static struct mg_dom *solve(const struct mg_cfg *c, bool post)
+struct mg_dom *mg_dom_of(const struct mg_graph *way, const uint64_t *roots, bool post)
 {
     struct mg_dom *d = mg_xcalloc(1, sizeof *d);
-    uint32_t n = c->n_blocks;
+    uint32_t n = way->n;
     d->n_blocks = n;
     d->post = post;
     d->idom = mg_arena_array(&d->arena, uint32_t, n + 1);
@@ -101,7 +99,7 @@ static struct mg_dom *solve(const struct mg_cfg *c, bool post)
     d->last = mg_arena_array(&d->arena, uint32_t, n + 1);
     uint32_t *idom = mg_xmalloc(sizeof *idom * (n + 1));
     struct rooted g = {0};
-    make_rooted(&g, c, post);
+    make_rooted(&g, way, roots);
     order_rooted(&g);
     memset(idom, 0xff, sizeof *idom * (n + 1));
     idom[n] = n;
@@ -122,12 +120,21 @@ static struct mg_dom *solve(const struct mg_cfg *c, bool post)
 
 struct mg_dom *mg_dom_new(const struct mg_cfg *c)
 {
-    return solve(c, false);
+    uint64_t *roots = mg_xcalloc(mg_bits_words(c->n_blocks) + 1, sizeof *roots);
+    if (c->n_blocks) mg_put(roots, 0);
+    struct mg_dom *d = mg_dom_of(&c->succ, roots, false);
+    free(roots);
+    return d;
 }
 
 struct mg_dom *mg_postdom_new(const struct mg_cfg *c)
 {
-    return solve(c, true);
+    uint64_t *roots = mg_xcalloc(mg_bits_words(c->n_blocks) + 1, sizeof *roots);
+    for (uint32_t b = 0; b < c->n_blocks; b++)
+        if (c->blocks[b].leaves) mg_put(roots, b);
+    struct mg_dom *d = mg_dom_of(&c->pred, roots, true);
+    free(roots);
+    return d;
 }
 
 void mg_dom_free(struct mg_dom *d)

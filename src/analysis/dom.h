@@ -16,6 +16,9 @@ struct mg_dom {
     uint32_t *pre, *last;  /* numbers of the tree walk: a dominates b if pre[a] <= pre[b] <= last[a] */
     struct mg_graph kids;  /* the tree: edges to children, in id order; node n_blocks is the root of all */
 };
+/* Of any graph: nodes that all ways from the roots to a node lead over. post: the ways are those of a reversed graph, and
+ * what only the roots' root dominates has parent MG_DOM_ROOT. */
+struct mg_dom *mg_dom_of(const struct mg_graph *way, const uint64_t *roots, bool post);
 struct mg_dom *mg_dom_new(const struct mg_cfg *c);
 struct mg_dom *mg_postdom_new(const struct mg_cfg *c);
 void mg_dom_free(struct mg_dom *d);

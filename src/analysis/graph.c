@@ -56,6 +56,37 @@ void mg_graph_after(const struct mg_graph *g, uint32_t x, uint64_t *set, const u
     free(stack);
 }
 
+bool mg_graph_is_behind(const struct mg_graph *g, uint32_t root, uint32_t through, uint32_t x, const uint64_t *wall)
+{
+    if (through == x || through == root) return true;
+    uint32_t words = mg_bits_words(g->n);
+    uint64_t *seen = mg_xcalloc(2 * (size_t)words, sizeof *seen), *stops = seen + words;
+    if (wall) memcpy(stops, wall, sizeof *stops * words);
+    mg_put(stops, root);
+    mg_put(stops, through);
+    mg_graph_after(g, root, seen, stops);
+    bool behind = x != root && !mg_has(seen, x);
+    free(seen);
+    return behind;
+}
+
+bool mg_graph_loop(const struct mg_graph *pred, uint32_t head, uint64_t *set)
+{
+    uint32_t words = mg_bits_words(pred->n);
+    bool found = false;
+    memset(set, 0, sizeof *set * words);
+    MG_EACH_EDGE(pred, head, e)
+        if (pred->to[e] >= head) found = true, mg_put(set, pred->to[e]);
+    if (!found) return false;
+    uint64_t *wall = mg_xcalloc(words, sizeof *wall);
+    mg_put(wall, head);
+    mg_cut(set, head);
+    mg_graph_close(pred, set, wall);
+    mg_put(set, head);
+    free(wall);
+    return true;
+}
+
 void mg_graph_walk(const struct mg_graph *g, uint32_t root, uint64_t *seen, const struct mg_graph_visit *v)
 {
     struct frame { uint32_t node, edge; } *stack = mg_xmalloc(sizeof *stack * (g->n + 1));
@@ -117,9 +148,38 @@ void mg_dataflow_run(const struct mg_dataflow *f)
             if (f->pass) f->pass(f->user, x, now);
             MG_EACH_EDGE(g, x, e) {
                 uint64_t *row = f->rows + (size_t)g->to[e] * f->words;
-                again |= f->any ? mg_bits_join(row, now, f->words) : mg_bits_meet(row, now, f->words);
+                again |= f->join ? f->join(row, now, f->words) : f->any ? mg_bits_join(row, now, f->words) : mg_bits_meet(row, now, f->words);
             }
         }
     }
     free(now);
+}
+
+struct live_rows { uint64_t *use, *def; uint32_t words; }; /* by node */
+
+/* From what is live behind a node to what is live in front of it. */
+static void pass_live(void *user, uint32_t node, uint64_t *row)
+{
+    const struct live_rows *l = user;
+    const uint64_t *use = l->use + (size_t)node * l->words, *def = l->def + (size_t)node * l->words;
+    for (uint32_t w = 0; w < l->words; w++) row[w] = use[w] | (row[w] & ~def[w]);
+}
+
+void mg_liveness_run(const struct mg_liveness *l)
+{
+    uint32_t n = l->pred->n;
+    size_t all = (size_t)n * l->words;
+    uint64_t *use = mg_xcalloc(2 * all + 1, sizeof *use);
+    uint32_t *down = mg_xmalloc(sizeof *down * (n + 1));
+    struct live_rows rows = {use, use + all, l->words};
+    for (uint32_t x = 0; x < n; x++) {
+        struct mg_effects e = {rows.use + (size_t)x * l->words, rows.def + (size_t)x * l->words};
+        l->effects(l->user, x, &e);
+        down[x] = n - 1 - x;
+    }
+    mg_dataflow_run(&(struct mg_dataflow){.g = l->pred, .order = l->order ? l->order : down, .any = true, .words = l->words, .rows = l->out, .pass = pass_live, .user = &rows});
+    memcpy(l->in, l->out, sizeof *l->in * all);
+    for (uint32_t x = 0; x < n; x++) pass_live(&rows, x, l->in + (size_t)x * l->words);
+    free(down);
+    free(use);
 }

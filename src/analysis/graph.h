@@ -29,6 +29,13 @@ void mg_graph_close(const struct mg_graph *g, uint64_t *set, const uint64_t *wal
 /* Sets `set` to the nodes at the ends of all ways of one edge or more from x: x itself only where a cycle leads back. */
 void mg_graph_after(const struct mg_graph *g, uint32_t x, uint64_t *set, const uint64_t *wall);
 
+/* Does every way from root to x lead through `through`? Ways over nodes of `wall` do not count, nor those that come back to
+ * root; nodes count as ways through themselves. */
+bool mg_graph_is_behind(const struct mg_graph *g, uint32_t root, uint32_t through, uint32_t x, const uint64_t *wall);
+/* Nodes that come back to `head` without passing it, by an edge from a node that is not below it: for nodes in an order
+ * in which only jumps back go down, the natural loop of head. False: no such edge, and `set` is empty. */
+bool mg_graph_loop(const struct mg_graph *pred, uint32_t head, uint64_t *set);
+
 /* Depth-first walk from root over nodes not in `seen`, which grows; edges in order. Either call may be NULL. */
 struct mg_graph_visit {
     void (*enter)(void *user, uint32_t node);
@@ -45,11 +52,30 @@ struct mg_dataflow {
     const struct mg_graph *g;    /* for facts that flow backwards, the reversed graph */
     const uint32_t *order;       /* nodes in a good order, [g->n]; NULL: by number */
     bool any;
+    bool (*join)(uint64_t *to, const uint64_t *from, uint32_t words); /* NULL: bits; else rows of whatever else, which this
+                                                                       * joins (true: `to` changed), with any set */
     uint32_t words;
     uint64_t *rows;              /* [g->n][words]; any: what holds from the start; else written here */
     void (*pass)(void *user, uint32_t node, uint64_t *row); /* the node changes the row; NULL: it does not */
     void *user;
 };
 void mg_dataflow_run(const struct mg_dataflow *f);
+
+/* Which values may still be read, for code of any kind whose values are numbers. */
+struct mg_effects { uint64_t *use, *def; }; /* of one node: read before it is written there; surely written */
+static inline void mg_effect_use(struct mg_effects *e, uint32_t v)
+{
+    if (!mg_has(e->def, v)) mg_put(e->use, v);
+}
+static inline void mg_effect_def(struct mg_effects *e, uint32_t v) { mg_put(e->def, v); } /* a write that keeps something is a use */
+struct mg_liveness {
+    const struct mg_graph *pred;
+    const uint32_t *order;   /* a good one against the flow; NULL: by descending number */
+    uint32_t words;
+    void (*effects)(void *user, uint32_t node, struct mg_effects *e); /* calls the two above, in the order of the node's instructions */
+    void *user;
+    uint64_t *in, *out;      /* [pred->n][words], zeros: live where a node begins, and where it ends */
+};
+void mg_liveness_run(const struct mg_liveness *l);
 
 #endif

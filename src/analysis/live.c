@@ -29,35 +29,23 @@ static void find_extent(struct mg_live *l, const struct mg_cfg *c)
     if (l->reg_lo == UINT32_MAX) l->reg_lo = l->reg_hi = 0;
 }
 
-static void summarise(struct mg_live *l, const struct mg_cfg *c, uint32_t b)
+struct code { const struct mg_live *l; const struct mg_cfg *c; };
+
+static void block_effects(void *user, uint32_t b, struct mg_effects *e)
 {
-    const struct mg_module *m = c->m;
-    uint64_t *use = l->use + (size_t)b * l->n_words, *def = l->def + (size_t)b * l->n_words;
+    const struct code *k = user;
+    const struct mg_module *m = k->c->m;
     mg_id ids[MAX_REGS];
-    for (mg_id id = c->blocks[b].first;; id = m->nodes.at[id].next) {
+    for (mg_id id = k->c->blocks[b].first;; id = m->nodes.at[id].next) {
         const struct mg_node *node = &m->nodes.at[id];
         if (node->kind == MG_NODE_inst) {
             uint32_t n = mg_node_uses(m, id, ids, MAX_REGS);
-            for (uint32_t i = 0; i < n && i < MAX_REGS; i++) {
-                uint32_t bit = ids[i] - l->reg_lo;
-                if (!(def[bit / 64] >> bit % 64 & 1)) use[bit / 64] |= 1ull << bit % 64;
-            }
+            for (uint32_t i = 0; i < n && i < MAX_REGS; i++) mg_effect_use(e, ids[i] - k->l->reg_lo);
             n = mg_node_defs(m, id, ids, MAX_REGS);
-            for (uint32_t i = 0; i < n && i < MAX_REGS && !node->guard; i++) {
-                uint32_t bit = ids[i] - l->reg_lo;
-                def[bit / 64] |= 1ull << bit % 64;
-            }
+            for (uint32_t i = 0; i < n && i < MAX_REGS && !node->guard; i++) mg_effect_def(e, ids[i] - k->l->reg_lo);
         }
-        if (id == c->blocks[b].last) break;
+        if (id == k->c->blocks[b].last) break;
     }
-}
-
-/* From what is live behind a block to what is live in front of it. */
-static void pass_block(void *user, uint32_t block, uint64_t *row)
-{
-    const struct mg_live *l = user;
-    const uint64_t *use = l->use + (size_t)block * l->n_words, *def = l->def + (size_t)block * l->n_words;
-    for (uint32_t w = 0; w < l->n_words; w++) row[w] = use[w] | (row[w] & ~def[w]);
 }
 
 struct mg_live *mg_live_new(const struct mg_cfg *c)
@@ -69,15 +57,11 @@ struct mg_live *mg_live_new(const struct mg_cfg *c)
     size_t words = (size_t)l->n_words * c->n_blocks + 1;
     l->in = mg_arena_array(&l->arena, uint64_t, words);
     l->out = mg_arena_array(&l->arena, uint64_t, words);
-    l->use = mg_arena_array(&l->arena, uint64_t, words);
-    l->def = mg_arena_array(&l->arena, uint64_t, words);
-    for (uint32_t b = 0; b < c->n_blocks; b++) summarise(l, c, b);
     uint32_t *back = mg_xmalloc(sizeof *back * (c->n_blocks + 1));
     for (uint32_t i = 0; i < c->n_blocks; i++) back[i] = c->rpo[c->n_blocks - 1 - i];
-    mg_dataflow_run(&(struct mg_dataflow){.g = &c->pred, .order = back, .any = true, .words = l->n_words, .rows = l->out, .pass = pass_block, .user = l});
+    struct code k = {l, c};
+    mg_liveness_run(&(struct mg_liveness){.pred = &c->pred, .order = back, .words = l->n_words, .effects = block_effects, .user = &k, .in = l->in, .out = l->out});
     free(back);
-    memcpy(l->in, l->out, sizeof *l->in * l->n_words * c->n_blocks);
-    for (uint32_t b = 0; b < c->n_blocks; b++) pass_block(l, b, l->in + (size_t)b * l->n_words);
     return l;
 }
 

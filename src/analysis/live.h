@@ -10,7 +10,6 @@ struct mg_live {
     uint32_t n_blocks, n_words; /* words of 64 bits in a row */
     mg_id reg_lo, reg_hi;       /* bit i of a row: register reg_lo + i */
     uint64_t *in, *out;         /* [block][n_words] */
-    uint64_t *use, *def;        /* read before any write; written for every lane (unguarded) */
 };
 struct mg_live *mg_live_new(const struct mg_cfg *c);
 void mg_live_free(struct mg_live *l);

@@ -169,3 +169,87 @@ MG_TEST(graph_facts_of_all_ways)
         mg_arena_release(&r.arena);
     }
 }
+
+/* What is behind what, and loops, by the matrix of ways with walls. */
+MG_TEST(graph_behind_and_loops)
+{
+    uint64_t state = 15;
+    static struct random_graph r;
+    for (int round = 0; round < 300; round++) {
+        make(&r, &state);
+        uint32_t n = r.g.n, root = draw(&state, n), through = draw(&state, n), head = draw(&state, n);
+        bool walls[MOST] = {0};
+        uint64_t wall[2] = {0}, set[2];
+        for (uint32_t k = draw(&state, 3); k > 0; k--) {
+            uint32_t x = draw(&state, n);
+            walls[x] = true;
+            mg_put(wall, x);
+        }
+        walls[root] = walls[through] = true;
+        find_ways(&r, walls);
+        for (uint32_t x = 0; x < n; x++)
+            MG_CHECK_EQ(mg_graph_is_behind(&r.g, root, through, x, wall), through == x || through == root || (x != root && !r.way[root][x]));
+        memset(walls, 0, sizeof walls);
+        walls[head] = true; /* ways that do not pass the head */
+        find_ways(&r, walls);
+        bool found = mg_graph_loop(&r.back, head, set), any = false;
+        for (uint32_t x = 0; x < n; x++) {
+            bool in = false;
+            for (uint32_t y = head; y < n; y++) {
+                bool back = false;
+                MG_EACH_EDGE(&r.g, y, e) back |= r.g.to[e] == head;
+                any |= back;
+                in |= back && (x == head || x == y || (y != head && r.way[x][y]));
+            }
+            MG_CHECK_EQ(mg_has(set, x), in);
+        }
+        MG_CHECK_EQ(found, any);
+        mg_arena_release(&r.arena);
+    }
+}
+
+/* Liveness, held to a search from each node and value for a node that reads it before it is written. */
+struct effects { uint64_t use[MOST], def[MOST]; };
+
+static void note_effects(void *user, uint32_t node, struct mg_effects *e)
+{
+    const struct effects *f = user;
+    for (uint32_t v = 0; v < 64; v++) { /* a use behind the write, which does not count */
+        if (f->use[node] >> v & 1) mg_effect_use(e, v);
+        if (f->def[node] >> v & 1) mg_effect_def(e, v), mg_effect_use(e, v);
+    }
+}
+
+MG_TEST(graph_liveness)
+{
+    uint64_t state = 16;
+    static struct random_graph r;
+    for (int round = 0; round < 200; round++) {
+        make(&r, &state);
+        uint32_t n = r.g.n;
+        struct effects f = {{0}, {0}};
+        uint64_t in[MOST] = {0}, out[MOST] = {0};
+        for (uint32_t k = 0; k < 3 * n; k++) (draw(&state, 2) ? f.use : f.def)[draw(&state, n)] |= 1ull << draw(&state, 64);
+        mg_liveness_run(&(struct mg_liveness){.pred = &r.back, .words = 1, .effects = note_effects, .user = &f, .in = in, .out = out});
+        for (uint32_t v = 0; v < 64; v++) {
+            uint64_t live[2] = {0}; /* nodes in front of which v is live: readers, and what comes to them without writing it */
+            for (uint32_t x = 0; x < n; x++)
+                if (f.use[x] >> v & 1) mg_put(live, x);
+            for (bool again = true; again;) {
+                again = false;
+                for (uint32_t x = 0; x < n; x++) {
+                    if (mg_has(live, x) || f.def[x] >> v & 1) continue;
+                    MG_EACH_EDGE(&r.g, x, e)
+                        if (mg_has(live, r.g.to[e])) mg_put(live, x), again = true;
+                }
+            }
+            for (uint32_t x = 0; x < n; x++) {
+                bool behind = false;
+                MG_EACH_EDGE(&r.g, x, e) behind |= mg_has(live, r.g.to[e]);
+                MG_CHECK_EQ(in[x] >> v & 1, mg_has(live, x));
+                MG_CHECK_EQ(out[x] >> v & 1, behind);
+            }
+        }
+        mg_arena_release(&r.arena);
+    }
+}

@@ -21,6 +21,7 @@
 #ifndef MG_DEVICE_CPU_CPU_H
 #define MG_DEVICE_CPU_CPU_H
 
+#include "analysis/affine.h"
 #include "analysis/graph.h"
 #include "device/emu/emu.h"
 
@@ -275,6 +276,7 @@ void cpu_func_free(struct cpu_func *f);
 void cpu_each_use(const struct cpu_func *f, const struct cpu_inst *in, void (*fn)(void *, uint32_t reg), void *user);
 void cpu_each_def(const struct cpu_func *f, const struct cpu_inst *in, void (*fn)(void *, uint32_t reg, bool must), void *user);
 bool cpu_defines(const struct cpu_func *f, const struct cpu_inst *in, uint32_t reg); /* numbers plus one */
+bool cpu_constant_of(const struct cpu_func *f, uint32_t reg, int64_t *out); /* number plus one; the constant it always holds */
 /* flow.c */
 bool cpu_find_blocks(struct cpu_func *f, char *why, size_t why_bytes);
 void cpu_find_fronts(struct cpu_func *f);
@@ -301,6 +303,8 @@ void cpu_tally_leave(const struct cpu_func *f, struct cpu_call *call, const uint
 void cpu_tally_flush(const struct cpu_func *f, const uint64_t base[CPU_MAX_BASES], uint64_t *counts);
 /* shape.c */
 void cpu_find_shapes(struct cpu_func *f);
+/* What arithmetic makes of sources that are equal in all, or grow by a constant (of lanes, of warps: whoever asks). */
+struct mg_affine cpu_affine_of(const struct cpu_func *f, const struct cpu_inst *in, const struct mg_affine s[3]);
 bool cpu_uniform_guard(const struct cpu_func *f, const struct cpu_inst *in); /* uses.c */
 /* enter.c */
 extern const struct emu_compiler cpu_compiler;
@@ -348,6 +352,10 @@ const struct cpu_plugin *cpu_library_open(struct cpu_library *lib); /* NULL: lib
 /* Passes of the site that the region's rounds tell. */
 static inline bool cpu_site_always(const struct cpu_func *f, uint32_t start, const struct cpu_site *s) { return !s->guarded && mg_has(f->starts[start].always, s->block); }
 
+static inline bool cpu_is_integer(unsigned t) /* of 32 and 64 bits */
+{
+    return t == MG_TYPE_u32 || t == MG_TYPE_s32 || t == MG_TYPE_b32 || t == MG_TYPE_u64 || t == MG_TYPE_s64 || t == MG_TYPE_b64;
+}
 static inline bool cpu_is_constant(const struct cpu_reg *r) { return r->kind == CPU_REG_CONST || r->known; }
 static inline uint64_t cpu_access_bytes(const struct cpu_inst *in) { return (uint64_t)in->bytes * in->vec; }
 static inline bool cpu_is_uniform(struct cpu_shape s) { return !s.varying && !s.halves && !s.stride; }

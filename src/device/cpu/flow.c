@@ -295,25 +295,41 @@ void cpu_live_at(const struct cpu_func *f, uint32_t b, uint32_t ix, uint64_t *ou
     for (uint32_t i = f->blocks[b].end; i-- > ix;) step_back(&l, i);
 }
 
-static void pass_live(void *user, uint32_t b, uint64_t *row)
+struct effects { const struct cpu_func *f; struct mg_effects *e; };
+
+static void note_use(void *user, uint32_t r)
+{
+    struct effects *x = user;
+    if (x->f->regs[r].kind == CPU_REG_PLAIN) mg_effect_use(x->e, r);
+}
+static void note_kept(void *user, uint32_t r, bool must)
+{
+    if (!must) note_use(user, r);
+}
+static void note_written(void *user, uint32_t r, bool must)
+{
+    struct effects *x = user;
+    if (must) mg_effect_def(x->e, r);
+}
+
+static void block_effects(void *user, uint32_t b, struct mg_effects *e)
 {
     const struct cpu_func *f = user;
-    struct live l = {f, row};
-    for (uint32_t i = f->blocks[b].end; i-- > f->blocks[b].first;) step_back(&l, i);
+    struct effects x = {f, e};
+    for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
+        cpu_each_use(f, &f->insts[i], note_use, &x);
+        cpu_each_def(f, &f->insts[i], note_kept, &x);
+        cpu_each_def(f, &f->insts[i], note_written, &x);
+    }
 }
 
 void cpu_find_live(struct cpu_func *f)
 {
-    uint64_t *out = mg_xcalloc((size_t)f->n_blocks * f->reg_words + 1, sizeof *out);
-    uint32_t *back = mg_xmalloc(sizeof *back * (f->n_blocks + 1));
-    for (uint32_t b = 0; b < f->n_blocks; b++) back[b] = f->n_blocks - 1 - b;
-    mg_dataflow_run(&(struct mg_dataflow){.g = &f->pred, .order = back, .any = true, .words = f->reg_words, .rows = out, .pass = pass_live, .user = f});
-    for (uint32_t b = 0; b < f->n_blocks; b++) {
-        memcpy(f->blocks[b].live, out + (size_t)b * f->reg_words, f->reg_words * sizeof *out);
-        pass_live(f, b, f->blocks[b].live);
-    }
-    free(back);
-    free(out);
+    size_t rows = (size_t)f->n_blocks * f->reg_words;
+    uint64_t *in = mg_xcalloc(2 * rows + 1, sizeof *in);
+    mg_liveness_run(&(struct mg_liveness){.pred = &f->pred, .words = f->reg_words, .effects = block_effects, .user = f, .in = in, .out = in + rows});
+    for (uint32_t b = 0; b < f->n_blocks; b++) memcpy(f->blocks[b].live, in + (size_t)b * f->reg_words, f->reg_words * sizeof *in);
+    free(in);
 }
 
 /* ---- what has been written ----------------------------------------------------------------------------- */

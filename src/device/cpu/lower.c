@@ -14,8 +14,6 @@
 
 /* ---- what is compiled in line --------------------------------------------------------------------- */
 
-static bool is_int(unsigned t) { return t == MG_TYPE_u32 || t == MG_TYPE_s32 || t == MG_TYPE_b32 || t == MG_TYPE_u64 || t == MG_TYPE_s64 || t == MG_TYPE_b64; }
-
 /* A form that is asked about: does the plugin have code for it? */
 struct form {
     const struct cpu_func *f;
@@ -28,7 +26,7 @@ struct form {
 static unsigned form_type(const struct form *x) { return x->row->t[0]; }
 static bool is_f32(const struct form *x) { return form_type(x) == MG_TYPE_f32; }
 static bool is_real(const struct form *x) { return is_f32(x) || form_type(x) == MG_TYPE_f64; }
-static bool is_plain_int(const struct form *x) { return is_int(form_type(x)) && !x->row->key; }
+static bool is_plain_int(const struct form *x) { return cpu_is_integer(form_type(x)) && !x->row->key; }
 /* plugin/approx.c: with AVX-512 alone */
 static bool is_approx(const struct form *x) { return x->isa == EMU_ISA_AVX512 && is_f32(x) && (x->row->key & ~(uint32_t)K_FTZ) == K_APPROX && !x->imm; }
 static bool is_directed(const struct form *x)
@@ -51,16 +49,16 @@ static bool forms_approx(const struct form *x) { return is_approx(x); }
 static bool forms_product(const struct form *x)
 {
     uint32_t key = x->row->key;
-    bool word = is_int(form_type(x)) && mg_type_bits((enum mg_type)form_type(x)) == 32;
+    bool word = cpu_is_integer(form_type(x)) && mg_type_bits((enum mg_type)form_type(x)) == 32;
     if (is_real(x)) return is_nearest(x) || is_directed(x);
     if (key == K_WIDE) return form_type(x) != MG_TYPE_none;
-    return (is_int(form_type(x)) && key == K_LO) || (word && key == K_HI);
+    return (cpu_is_integer(form_type(x)) && key == K_LO) || (word && key == K_HI);
 }
 
 static bool forms_product3(const struct form *x)
 {
     if (is_real(x)) return is_directed(x) || (is_nearest(x) && x->isa != EMU_ISA_BASE);
-    return x->row->key == K_WIDE || (is_int(form_type(x)) && x->row->key == K_LO);
+    return x->row->key == K_WIDE || (cpu_is_integer(form_type(x)) && x->row->key == K_LO);
 }
 
 static bool forms_compare(const struct form *x)
@@ -69,7 +67,7 @@ static bool forms_compare(const struct form *x)
     if (x->f && x->imm & 3 && !x->in->s[2]) return false;
     if (x->row->key & ~(uint32_t)K_SUB || !sub) return false;
     if (is_real(x)) return sub <= CMP_nan;
-    return (is_int(t) || t == MG_TYPE_u16 || t == MG_TYPE_s16 || t == MG_TYPE_b16) && sub <= CMP_ge;
+    return (cpu_is_integer(t) || t == MG_TYPE_u16 || t == MG_TYPE_s16 || t == MG_TYPE_b16) && sub <= CMP_ge;
 }
 
 static bool forms_convert(const struct form *x)
@@ -89,7 +87,7 @@ static bool forms_convert(const struct form *x)
 /* Bit fields whose place is known. */
 static bool forms_field(const struct form *x)
 {
-    if (!is_int(form_type(x)) || !x->f) return false;
+    if (!cpu_is_integer(form_type(x)) || !x->f) return false;
     uint32_t pos = x->row->op == MG_OP_bfi ? x->in->s[2] : x->in->s[1], len = x->row->op == MG_OP_bfi ? x->in->s[3] : x->in->s[2];
     if (!pos || !len) return false;
     const struct cpu_reg *p = &x->f->regs[pos - 1], *n = &x->f->regs[len - 1];

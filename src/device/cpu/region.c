@@ -15,8 +15,7 @@
 
 #include "device/emu/alu_priv.h"
 
-enum state { NONE, CTA, OWN };
-struct value { enum state state; int64_t step; bool fixed; uint64_t base[2]; };
+struct value { struct mg_affine of; bool fixed; uint64_t base[2]; }; /* from warp to warp; fixed: base is what warp 0 has */
 struct find {
     struct cpu_func *f;
     struct value *v;     /* by register */
@@ -26,10 +25,10 @@ struct find {
     bool changed;
 };
 
-static const struct value own = {.state = OWN};
+static const struct value own = {.of = {MG_AFFINE_VARIES, 0}};
 
-static struct value cta(int64_t step) { return (struct value){.state = CTA, .step = step}; }
-static struct value fixed(int64_t step, uint64_t low, uint64_t high) { return (struct value){CTA, step, true, {low, high}}; }
+static struct value cta(int64_t step) { return (struct value){.of = mg_affine_step(step)}; }
+static struct value fixed(int64_t step, uint64_t low, uint64_t high) { return (struct value){mg_affine_step(step), true, {low, high}}; }
 
 static struct value special(const struct cpu_func *f, const struct cpu_reg *r)
 {
@@ -58,55 +57,6 @@ static struct value get(const struct find *z, uint32_t reg)
     return r->kind == CPU_REG_SREG ? special(z->f, r) : z->v[reg - 1];
 }
 
-static bool constant(const struct find *z, uint32_t reg, int64_t *out)
-{
-    if (!reg || !cpu_is_constant(&z->f->regs[reg - 1])) return false;
-    const struct cpu_reg *r = &z->f->regs[reg - 1];
-    *out = r->cls == EMU_D ? (int64_t)r->value : (int32_t)r->value;
-    return true;
-}
-
-static struct value times(const struct find *z, const struct cpu_inst *in, struct value a, struct value b)
-{
-    int64_t c;
-    if (!a.step && !b.step) return cta(0);
-    bool first = constant(z, in->s[1], &c);
-    if ((!first && !constant(z, in->s[0], &c)) || llabs(c) > INT32_MAX || (c < 0 && in->key == K_WIDE)) return own;
-    int64_t step = first ? a.step : b.step;
-    return llabs(step) < 1 << 30 ? cta(step * c) : own;
-}
-
-static bool is_integer(unsigned t) { return t == MG_TYPE_u32 || t == MG_TYPE_s32 || t == MG_TYPE_b32 || t == MG_TYPE_u64 || t == MG_TYPE_s64 || t == MG_TYPE_b64; }
-
-static struct value alu(const struct find *z, const struct cpu_inst *in)
-{
-    struct value s[3];
-    bool flat = true;
-    int64_t c;
-    for (int k = 0; k < 3; k++) {
-        s[k] = get(z, in->s[k]);
-        if (s[k].state == NONE) return s[k];
-        if (s[k].state == OWN) return own;
-        flat &= !s[k].step;
-    }
-    if (flat) return cta(0);
-    if (!is_integer(in->t[0])) return own;
-    switch (in->op) {
-    case MG_OP_mov: return s[0];
-    case MG_OP_add: return cta(s[0].step + s[1].step);
-    case MG_OP_sub: return cta(s[0].step - s[1].step);
-    case MG_OP_neg: return cta(-s[0].step);
-    case MG_OP_mul: return in->key == K_HI ? own : times(z, in, s[0], s[1]);
-    case MG_OP_mad: {
-        struct value p = in->key == K_HI ? own : times(z, in, s[0], s[1]);
-        return p.state == CTA ? cta(p.step + s[2].step) : own;
-    }
-    case MG_OP_shl: return !s[1].step && constant(z, in->s[1], &c) && c >= 0 && c <= 30 && llabs(s[0].step) < 1 << 30 ? cta(s[0].step << c) : own;
-    case MG_OP_cvt: return is_integer(in->t[1]) ? s[0] : own;
-    default: return own;
-    }
-}
-
 static uint64_t extended(unsigned t, uint64_t v)
 {
     unsigned n = mg_type_bits((enum mg_type)t);
@@ -123,7 +73,7 @@ static bool evaluate(const struct find *z, const struct cpu_inst *in, const stru
         uint64_t a = s[0].base[h], b = s[1].base[h], c = s[2].base[h];
         bool wide = in->key == K_WIDE;
         if (wide) a = extended(t, a), b = extended(t, b);
-        if (in->kind == CPU_ALU && in->op != MG_OP_cvt && !is_integer(t) && !wide) return false;
+        if (in->kind == CPU_ALU && in->op != MG_OP_cvt && !cpu_is_integer(t) && !wide) return false;
         if (in->kind != CPU_ALU) {
             if (in->kind == CPU_SEXT) a = extended(MG_TYPE_s32, a);
             else if (in->kind != CPU_MOV && in->kind != CPU_LOW && in->kind != CPU_ZEXT) return false;
@@ -143,7 +93,7 @@ static bool evaluate(const struct find *z, const struct cpu_inst *in, const stru
             break;
         case MG_OP_shl: out[h] = b < 32 ? a << b : 0; break;
         case MG_OP_cvt:
-            if (!is_integer(t) || !is_integer(in->t[1])) return false;
+            if (!cpu_is_integer(t) || !cpu_is_integer(in->t[1])) return false;
             out[h] = extended(in->t[1], a);
             break;
         default: return false;
@@ -157,7 +107,7 @@ static struct value result_of(const struct find *z, const struct cpu_inst *in);
 static struct value result(const struct find *z, const struct cpu_inst *in)
 {
     struct value v = result_of(z, in), s[3];
-    bool known = v.state == CTA && in->d && z->f->regs[in->d - 1].cls != EMU_P && (in->kind == CPU_ALU || in->kind == CPU_MOV || in->kind == CPU_LOW || in->kind == CPU_ZEXT || in->kind == CPU_SEXT);
+    bool known = v.of.is == MG_AFFINE_STEP && in->d && z->f->regs[in->d - 1].cls != EMU_P && (in->kind == CPU_ALU || in->kind == CPU_MOV || in->kind == CPU_LOW || in->kind == CPU_ZEXT || in->kind == CPU_SEXT);
     for (int k = 0; k < 3; k++) {
         s[k] = get(z, in->s[k]);
         known &= !in->s[k] || s[k].fixed;
@@ -169,15 +119,19 @@ static struct value result(const struct find *z, const struct cpu_inst *in)
 
 static struct value result_of(const struct find *z, const struct cpu_inst *in)
 {
-    struct value a = get(z, in->s[0]), b;
+    struct value a = get(z, in->s[0]);
+    struct mg_affine s[3];
     switch ((enum cpu_kind)in->kind) {
-    case CPU_ALU: return alu(z, in);
+    case CPU_ALU:
+        for (int k = 0; k < 3; k++) s[k] = get(z, in->s[k]).of;
+        return (struct value){.of = cpu_affine_of(z->f, in, s)};
     case CPU_MOV: case CPU_LOW: case CPU_ZEXT: case CPU_SEXT: case CPU_CVTA: return a;
-    case CPU_NOT_P: case CPU_SEXT8: case CPU_SEXT16: case CPU_SEXT8H: case CPU_UNPACK: return a.state == CTA && a.step ? own : a;
-    case CPU_PACK:
-        b = get(z, in->s[1]);
-        if (a.state == NONE || b.state == NONE) return (struct value){.state = NONE};
-        return a.state == CTA && b.state == CTA && !a.step && !b.step ? a : own;
+    case CPU_NOT_P: case CPU_SEXT8: case CPU_SEXT16: case CPU_SEXT8H: case CPU_UNPACK: return a.of.step ? own : a;
+    case CPU_PACK: {
+        struct mg_affine b = get(z, in->s[1]).of;
+        if (a.of.is == MG_AFFINE_NONE || b.is == MG_AFFINE_NONE) return (struct value){.of = {MG_AFFINE_NONE, 0}};
+        return mg_affine_is_uniform(a.of) && mg_affine_is_uniform(b) ? a : own;
+    }
     case CPU_PARAM: case CPU_CLEAR: return cta(0);
     default: return own;
     }
@@ -186,7 +140,7 @@ static struct value result_of(const struct find *z, const struct cpu_inst *in)
 static bool guard_is_cta(const struct find *z, const struct cpu_inst *in)
 {
     struct value g = get(z, in->guard);
-    return !in->guard || (cpu_uniform_guard(z->f, in) && g.state != OWN && !g.step);
+    return !in->guard || (cpu_uniform_guard(z->f, in) && g.of.is != MG_AFFINE_VARIES && !g.of.step);
 }
 
 struct visit { struct find *z; const struct cpu_inst *in; };
@@ -197,11 +151,12 @@ static void visit_def(void *user, uint32_t r, bool must)
     struct find *z = v->z;
     struct value *to = &z->v[r], got;
     (void)must;
-    if (to->state == OWN) return;
+    if (to->of.is == MG_AFFINE_VARIES) return;
     got = mg_has(z->tainted, z->block) || z->f->regs[r].shape.varying || !guard_is_cta(z, v->in) ? own : result(z, v->in);
-    if (got.state == NONE) return;
-    if (to->state == NONE) *to = got;
-    else if (got.state == OWN || got.step != to->step) *to = own;
+    if (got.of.is == MG_AFFINE_NONE) return;
+    struct mg_affine now = mg_affine_join(to->of, got.of);
+    if (to->of.is == MG_AFFINE_NONE) *to = got;
+    else if (now.is == MG_AFFINE_VARIES) *to = own;
     else if (to->fixed && (!got.fixed || got.base[0] != to->base[0] || got.base[1] != to->base[1])) to->fixed = false;
     else return;
     z->changed = true;
@@ -307,16 +262,23 @@ static void find_starts(struct find *z)
 
 /* What a register holds in every lane that comes to a block: nothing known so far, one constant, anything. */
 enum { CONST_NONE, CONST_ONE, CONST_ANY };
-struct cell { uint8_t is; uint64_t v; };
-struct constants { struct cpu_func *f; struct cell *now; const struct cpu_inst *in; };
+struct cell { uint64_t is, v; };
+#define CELL_WORDS (sizeof(struct cell) / sizeof(uint64_t))
+struct constants { const struct cpu_func *f; struct cell *now; const struct cpu_inst *in; };
 
-static void meet(struct cell *to, struct cell from, bool *grew)
+static bool join_cells(uint64_t *row, const uint64_t *more, uint32_t words)
 {
-    if (from.is == CONST_NONE || to->is == CONST_ANY) return;
-    if (to->is == CONST_ONE && from.is == CONST_ONE && to->v == from.v) return;
-    if (to->is == CONST_NONE) *to = from;
-    else to->is = CONST_ANY;
-    *grew = true;
+    struct cell *to = (struct cell *)(void *)row;
+    const struct cell *from = (const struct cell *)(const void *)more;
+    bool grew = false;
+    for (uint32_t r = 0; r < words / CELL_WORDS; r++) {
+        if (from[r].is == CONST_NONE || to[r].is == CONST_ANY) continue;
+        if (to[r].is == CONST_ONE && from[r].is == CONST_ONE && to[r].v == from[r].v) continue;
+        if (to[r].is == CONST_NONE) to[r] = from[r];
+        else to[r].is = CONST_ANY;
+        grew = true;
+    }
+    return grew;
 }
 
 static void write_cell(void *user, uint32_t r, bool must)
@@ -330,25 +292,23 @@ static void write_cell(void *user, uint32_t r, bool must)
     else c->now[r].is = CONST_ANY;
 }
 
+static void pass_cells(void *user, uint32_t b, uint64_t *row)
+{
+    const struct cpu_func *f = user;
+    struct constants c = {.f = f, .now = (struct cell *)(void *)row};
+    for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
+        c.in = &f->insts[i];
+        cpu_each_def(f, c.in, write_cell, &c);
+    }
+}
+
 /* Vectors that hold a constant where a region begins need not be kept between regions. */
 static void find_constants(struct cpu_func *f)
 {
     uint32_t n = f->n_regs;
-    struct cell *at = calloc((size_t)f->n_blocks * n, sizeof *at), *now = calloc(n, sizeof *now);
-    if (!at || !now) abort();
+    struct cell *at = mg_xcalloc((size_t)f->n_blocks * n + 1, sizeof *at);
     for (uint32_t r = 0; r < n; r++) at[(size_t)f->entry * n + r].is = CONST_ANY;
-    for (bool again = true; again;) {
-        again = false;
-        for (uint32_t b = 0; b < f->n_blocks; b++) {
-            memcpy(now, at + (size_t)b * n, n * sizeof *now);
-            for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
-                struct constants c = {f, now, &f->insts[i]};
-                cpu_each_def(f, c.in, write_cell, &c);
-            }
-            MG_EACH_EDGE(&f->succ, b, e)
-                for (uint32_t r = 0; r < n; r++) meet(&at[(size_t)f->succ.to[e] * n + r], now[r], &again);
-        }
-    }
+    mg_dataflow_run(&(struct mg_dataflow){.g = &f->succ, .any = true, .join = join_cells, .words = n * (uint32_t)CELL_WORDS, .rows = (uint64_t *)(void *)at, .pass = pass_cells, .user = f});
     for (uint32_t i = 0; i < f->n_starts; i++) {
         struct cpu_start *s = &f->starts[i];
         s->constant = mg_arena_array(&f->arena, uint64_t, f->reg_words);
@@ -362,7 +322,6 @@ static void find_constants(struct cpu_func *f)
         }
     }
     free(at);
-    free(now);
 }
 
 /* ---- what always runs -------------------------------------------------------------------------------------- */
@@ -443,8 +402,8 @@ void cpu_find_regions(struct cpu_func *f)
         } while (z.changed);
     } while (find_taint(&z));
     for (uint32_t r = 0; r < f->n_regs; r++) {
-        f->regs[r].cta = f->regs[r].linear && z.v[r].state != OWN;
-        f->regs[r].step = z.v[r].step;
+        f->regs[r].cta = f->regs[r].linear && z.v[r].of.is != MG_AFFINE_VARIES;
+        f->regs[r].step = z.v[r].of.step;
         f->regs[r].fixed = f->regs[r].cta && z.v[r].fixed;
         for (int h = 0; h < 2; h++) f->regs[r].base[h] = z.v[r].base[h];
     }

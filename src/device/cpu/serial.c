@@ -48,17 +48,7 @@ static bool sees_sets(const struct cpu_func *f)
 /* The blocks from which lanes come back to h without leaving the loop; false: h is no head, or there are other ways in. */
 static bool find_loop(const struct cpu_func *f, uint32_t h, uint64_t *set)
 {
-    bool is_head = false;
-    memset(set, 0, f->block_words * sizeof *set);
-    MG_EACH_EDGE(&f->pred, h, e)
-        if (f->pred.to[e] >= h) is_head = true, mg_put(set, f->pred.to[e]);
-    if (!is_head) return false;
-    uint64_t *wall = mg_xcalloc(f->block_words, sizeof *wall);
-    mg_put(wall, h);
-    mg_cut(set, h);
-    mg_graph_close(&f->pred, set, wall);
-    mg_put(set, h);
-    free(wall);
+    if (!mg_graph_loop(&f->pred, h, set)) return false;
     for (uint32_t b = 0; b < h; b++)
         if (mg_has(set, b)) return false;
     return true;

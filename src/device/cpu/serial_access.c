@@ -100,18 +100,13 @@ static uint32_t block_of(const struct cpu_func *f, uint32_t ix)
     return b;
 }
 
-/* Does every way from the head to block b lead through block a? */
+/* Does every way from the head to block b within a round lead through block a? In loops that are plain. */
 static bool is_behind(const struct cpu_func *f, const struct cpu_serial *s, uint32_t a, uint32_t b)
 {
-    uint64_t *seen = mg_xcalloc(f->block_words, sizeof *seen);
-    if (a != s->head) mg_put(seen, s->head);
-    for (uint32_t x = s->head; x < b; x++) { /* ways ascend */
-        if (!mg_has(seen, x) || x == a) continue;
-        MG_EACH_EDGE(&f->succ, x, e)
-            if (mg_has(s->blocks, f->succ.to[e]) && f->succ.to[e] > x) mg_put(seen, f->succ.to[e]);
-    }
-    bool behind = a == b || !mg_has(seen, b);
-    free(seen);
+    uint64_t *outside = mg_xmalloc(sizeof *outside * f->block_words);
+    for (uint32_t w = 0; w < f->block_words; w++) outside[w] = ~s->blocks[w];
+    bool behind = mg_graph_is_behind(&f->succ, s->head, a, b, outside);
+    free(outside);
     return behind;
 }
 

@@ -12,8 +12,7 @@
 
 #include "device/emu/alu_priv.h"
 
-enum state { NONE, LINEAR, VARYING };
-struct value { enum state state; struct cpu_shape s; };
+struct value { struct mg_affine of; bool halves, aligned; }; /* from lane to lane; of halves: see struct cpu_shape */
 struct shapes {
     struct cpu_func *f;
     struct value *v;
@@ -21,19 +20,17 @@ struct shapes {
     bool changed;
 };
 
-static const struct value none = {NONE, {0}}, vary = {VARYING, {.varying = true}};
+static const struct value none = {.of = {MG_AFFINE_NONE, 0}}, vary = {.of = {MG_AFFINE_VARIES, 0}};
 
-static struct value linear(int64_t stride, bool halves)
-{
-    if (stride > INT32_MAX || stride < INT32_MIN) return vary;
-    return (struct value){LINEAR, {.stride = (int32_t)stride, .halves = halves}};
-}
+static struct value with(struct mg_affine of, bool halves) { return (struct value){.of = of, .halves = halves && of.is == MG_AFFINE_STEP}; }
+static struct value linear(int64_t stride, bool halves) { return with(mg_affine_step(stride), halves); }
+static bool is_flat(struct value v) { return mg_affine_is_uniform(v.of); }
 
 static struct value special(const struct cpu_func *f, const struct cpu_reg *r)
 {
     uint32_t x = f->dims[0], y = f->dims[1], z = f->dims[2];
     struct value one = linear(1, false);
-    one.s.aligned = true;
+    one.aligned = true;
     switch (r->sreg) {
     case MG_SREG_tid:
         if (r->comp > 2) return linear(0, false);
@@ -43,7 +40,7 @@ static struct value special(const struct cpu_func *f, const struct cpu_reg *r)
         return z == 1 || x * y % 32 == 0 ? linear(0, false) : x * y % 16 == 0 ? linear(0, true) : vary;
     case MG_SREG_ntid:
         one = linear(0, false);
-        one.s.aligned = r->comp < 3 && f->dims[r->comp] && f->dims[r->comp] % 32 == 0;
+        one.aligned = r->comp < 3 && f->dims[r->comp] && f->dims[r->comp] % 32 == 0;
         return one;
     case MG_SREG_laneid: return one;
     case MG_SREG_lanemask_eq: case MG_SREG_lanemask_lt: case MG_SREG_lanemask_le: case MG_SREG_lanemask_gt: case MG_SREG_lanemask_ge: return vary;
@@ -57,49 +54,22 @@ static struct value get(const struct shapes *z, uint32_t reg)
     const struct cpu_reg *r = &z->f->regs[reg - 1];
     if (r->kind == CPU_REG_CONST) {
         struct value v = linear(0, false);
-        v.s.aligned = r->value % 32 == 0;
+        v.aligned = r->value % 32 == 0;
         return v;
     }
     if (r->kind == CPU_REG_SREG) return special(z->f, r);
     return z->v[reg - 1];
 }
 
-static bool constant(const struct shapes *z, uint32_t reg, int64_t *out)
-{
-    if (!reg || !cpu_is_constant(&z->f->regs[reg - 1])) return false;
-    const struct cpu_reg *r = &z->f->regs[reg - 1];
-    *out = r->cls == EMU_D ? (int64_t)r->value : (int32_t)r->value;
-    return true;
-}
-
 static struct value join(struct value a, struct value b)
 {
-    if (a.state == NONE) return b;
-    if (b.state == NONE) return a;
-    if (a.state == VARYING || b.state == VARYING || a.s.stride != b.s.stride) return vary;
-    a.s.halves |= b.s.halves;
-    a.s.aligned &= b.s.aligned;
-    return a;
-}
-
-static struct value times(struct shapes *z, const struct cpu_inst *in, struct value a, uint32_t ra, struct value b, uint32_t rb)
-{
-    int64_t c;
-    bool unsigned_wide = in->key == K_WIDE && (in->t[0] == MG_TYPE_u32 || in->t[0] == MG_TYPE_u16);
-    if (unsigned_wide && ((constant(z, rb, &c) && c < 0 && a.s.stride) || (constant(z, ra, &c) && c < 0 && b.s.stride))) return vary;
-    if (constant(z, rb, &c)) return linear(a.s.stride * c, a.s.halves);
-    if (constant(z, ra, &c)) return linear(b.s.stride * c, b.s.halves);
-    if (a.s.stride || b.s.stride) return vary;
-    return linear(0, a.s.halves | b.s.halves);
-}
-
-static struct value plus(struct value a, struct value b, int sign)
-{
-    return linear((int64_t)a.s.stride + sign * (int64_t)b.s.stride, a.s.halves | b.s.halves);
+    struct value v = with(mg_affine_join(a.of, b.of), a.halves || b.halves);
+    bool both = a.of.is != MG_AFFINE_NONE && b.of.is != MG_AFFINE_NONE;
+    v.aligned = v.of.is == MG_AFFINE_STEP && (both ? a.aligned && b.aligned : a.aligned || b.aligned);
+    return v;
 }
 
 static bool is_word(unsigned t) { return t == MG_TYPE_u32 || t == MG_TYPE_s32 || t == MG_TYPE_b32; }
-static bool is_integer(unsigned t) { return is_word(t) || t == MG_TYPE_u64 || t == MG_TYPE_s64 || t == MG_TYPE_b64; }
 
 /* Is the base of the result a multiple of 32, as those of operands are? */
 static bool stays_aligned(struct shapes *z, const struct cpu_inst *in, const struct value *s)
@@ -107,62 +77,50 @@ static bool stays_aligned(struct shapes *z, const struct cpu_inst *in, const str
     int64_t c;
     if (!is_word(in->t[0]) || z->f->regs[in->d - 1].cls != EMU_W) return false;
     switch (in->op) {
-    case MG_OP_add: case MG_OP_sub: return s[0].s.aligned && s[1].s.aligned;
-    case MG_OP_mul: return in->key == K_LO && (s[0].s.aligned || s[1].s.aligned);
-    case MG_OP_mad: return in->key == K_LO && (s[0].s.aligned || s[1].s.aligned) && s[2].s.aligned;
-    case MG_OP_shl: return constant(z, in->s[1], &c) && c < 32 && (c >= 5 || (c >= 0 && s[0].s.aligned));
+    case MG_OP_add: case MG_OP_sub: return s[0].aligned && s[1].aligned;
+    case MG_OP_mul: return in->key == K_LO && (s[0].aligned || s[1].aligned);
+    case MG_OP_mad: return in->key == K_LO && (s[0].aligned || s[1].aligned) && s[2].aligned;
+    case MG_OP_shl: return cpu_constant_of(z->f, in->s[1], &c) && c < 32 && (c >= 5 || (c >= 0 && s[0].aligned));
     default: return false;
     }
 }
 
+struct mg_affine cpu_affine_of(const struct cpu_func *f, const struct cpu_inst *in, const struct mg_affine s[3])
+{
+    int64_t c[3];
+    const int64_t *constant[3];
+    bool integer = cpu_is_integer(in->t[0]) && (in->op != MG_OP_cvt || cpu_is_integer(in->t[1]));
+    enum mg_affine_part part = in->key == K_HI ? MG_AFFINE_HIGH : in->key != K_WIDE ? MG_AFFINE_LOW : in->t[0] == MG_TYPE_u32 ? MG_AFFINE_WIDE_UNSIGNED : MG_AFFINE_WIDE_SIGNED;
+    for (int k = 0; k < 3; k++) constant[k] = cpu_constant_of(f, in->s[k], &c[k]) ? &c[k] : NULL;
+    return mg_affine_of(integer || in->op == MG_OP_mov ? (enum mg_op)in->op : MG_OP_setp /* uniform or nothing */, part, s, constant);
+}
+
 static struct value shape_of(struct shapes *z, const struct cpu_inst *in, const struct value s[3])
 {
+    struct mg_affine of[3];
     bool flat = true, halves = false;
     int64_t c;
     for (int k = 0; k < 3; k++) {
-        if (s[k].state == NONE) return none;
-        flat &= s[k].state == LINEAR && !s[k].s.stride;
-        halves |= s[k].s.halves;
+        if (s[k].of.is == MG_AFFINE_NONE) return none;
+        flat &= is_flat(s[k]);
+        halves |= s[k].halves;
+        of[k] = s[k].of;
     }
     if (flat) return halves && z->f->regs[in->d - 1].cls == EMU_P ? vary : linear(0, halves);
-    if (in->op == MG_OP_selp) {
-        if (s[2].state != LINEAR || s[2].s.halves || s[2].s.stride) return vary;
-        return join(s[0], s[1]);
-    }
-    for (int k = 0; k < 3; k++)
-        if (s[k].state == VARYING) return vary;
-    unsigned t = in->t[0];
-    bool integer = is_integer(t);
     switch (in->op) {
-    case MG_OP_mov: return s[0];
-    case MG_OP_add: return integer ? plus(s[0], s[1], 1) : vary;
-    case MG_OP_sub: return integer ? plus(s[0], s[1], -1) : vary;
-    case MG_OP_neg: return integer ? linear(-(int64_t)s[0].s.stride, s[0].s.halves) : vary;
-    case MG_OP_mul:
-        if (!integer || in->key == K_HI) return vary;
-        return times(z, in, s[0], in->s[0], s[1], in->s[1]);
-    case MG_OP_mad: {
-        if (!integer) return vary;
-        struct value p = times(z, in, s[0], in->s[0], s[1], in->s[1]);
-        return p.state == LINEAR ? plus(p, s[2], 1) : vary;
-    }
-    case MG_OP_shl:
-        if (!constant(z, in->s[1], &c) || c < 0 || c > 30) return vary;
-        return linear((int64_t)s[0].s.stride << c, s[0].s.halves);
+    case MG_OP_selp: return is_flat(s[2]) && !s[2].halves ? join(s[0], s[1]) : vary;
     case MG_OP_and: /* tid & 31 and wider */
-        if (constant(z, in->s[1], &c) && s[0].s.aligned && (c & 31) == 31 && !(c & (c + 1)) && is_word(t)) return s[0];
-        return vary;
+        if (s[0].of.is != MG_AFFINE_STEP || !s[0].aligned || !is_word(in->t[0]) || !cpu_constant_of(z->f, in->s[1], &c)) return vary;
+        return (c & 31) == 31 && !(c & (c + 1)) ? s[0] : vary;
     case MG_OP_shr:
-        if (constant(z, in->s[1], &c) && s[0].s.aligned && c >= 5 && c < 32 && is_word(t)) return linear(0, false);
-        return vary;
-    case MG_OP_cvt: {
-        unsigned d = mg_type_bits((enum mg_type)in->t[0]), from = mg_type_bits((enum mg_type)in->t[1]);
-        if (!is_integer(in->t[0]) || !is_integer(in->t[1])) return vary;
-        struct value r = s[0];
-        if (d != 32 || from != 32) r.s.aligned = false;
-        return r;
+        if (s[0].of.is != MG_AFFINE_STEP || !s[0].aligned || !is_word(in->t[0]) || !cpu_constant_of(z->f, in->s[1], &c)) return vary;
+        return c >= 5 && c < 32 ? linear(0, false) : vary;
+    default: {
+        struct value v = with(cpu_affine_of(z->f, in, of), halves);
+        bool keeps = in->op == MG_OP_mov || (in->op == MG_OP_cvt && is_word(in->t[0]) && is_word(in->t[1]));
+        v.aligned = v.of.is == MG_AFFINE_STEP && keeps && s[0].aligned;
+        return v;
     }
-    default: return vary;
     }
 }
 
@@ -171,8 +129,8 @@ static struct value alu(struct shapes *z, const struct cpu_inst *in)
     struct value s[3], v;
     for (int k = 0; k < 3; k++) s[k] = get(z, in->s[k]);
     v = shape_of(z, in, s);
-    if (v.state != LINEAR || v.s.halves || v.s.stride < 0 || v.s.stride > 1) return v;
-    v.s.aligned |= in->op == MG_OP_mov ? s[0].s.aligned : stays_aligned(z, in, s);
+    if (v.of.is != MG_AFFINE_STEP || v.halves || v.of.step < 0 || v.of.step > 1) return v;
+    v.aligned |= in->op == MG_OP_mov ? s[0].aligned : stays_aligned(z, in, s);
     return v;
 }
 
@@ -181,31 +139,32 @@ static struct value result(struct shapes *z, const struct cpu_inst *in, uint32_t
 {
     struct value a, b;
     switch ((enum cpu_kind)in->kind) {
-    case CPU_ALU: return in->d2 == reg + 1 ? alu(z, in).state == NONE ? none : alu(z, in).state == LINEAR && !alu(z, in).s.stride ? alu(z, in) : vary : alu(z, in);
+    case CPU_ALU:
+        a = alu(z, in);
+        return in->d2 == reg + 1 && a.of.is == MG_AFFINE_STEP && a.of.step ? vary : a;
     case CPU_MOV: return get(z, in->s[0]);
     case CPU_LOW: case CPU_ZEXT: case CPU_SEXT:
         a = get(z, in->s[0]);
-        a.s.aligned = false;
+        a.aligned = false;
         return a;
     case CPU_NOT_P: case CPU_SEXT8: case CPU_SEXT16: case CPU_SEXT8H: case CPU_UNPACK:
         a = get(z, in->s[0]);
-        return a.state == LINEAR && (a.s.stride || (a.s.halves && in->kind == CPU_NOT_P)) ? vary : a;
+        return a.of.is == MG_AFFINE_STEP && (a.of.step || (a.halves && in->kind == CPU_NOT_P)) ? vary : a;
     case CPU_PACK:
         a = get(z, in->s[0]);
         b = get(z, in->s[1]);
-        if (a.state == NONE || b.state == NONE) return none;
-        if (a.state == VARYING || b.state == VARYING || a.s.stride || b.s.stride) return vary;
-        return linear(0, a.s.halves | b.s.halves);
+        if (a.of.is == MG_AFFINE_NONE || b.of.is == MG_AFFINE_NONE) return none;
+        return is_flat(a) && is_flat(b) ? linear(0, a.halves || b.halves) : vary;
     case CPU_PARAM: case CPU_ACTIVEMASK: case CPU_CLEAR: return linear(0, false);
     case CPU_CVTA:
         a = get(z, in->s[0]);
-        a.s.aligned = false;
+        a.aligned = false;
         return a;
     case CPU_LOAD:
         if (in->where == EMU_AT_LOCAL) return vary;
         a = get(z, in->s[0]);
-        if (a.state == NONE) return none;
-        return a.state == LINEAR && !a.s.stride ? linear(0, a.s.halves) : vary;
+        if (a.of.is == MG_AFFINE_NONE) return none;
+        return is_flat(a) ? linear(0, a.halves) : vary;
     case CPU_CTL: /* a vote is the same for all who take part */
         return in->ctl == EMU_CTL_SYNC && in->sub == EMU_SYNC_VOTE ? linear(0, false) : vary;
     default: return vary;
@@ -218,7 +177,7 @@ static void lower_to(struct shapes *z, uint32_t r, struct value v)
 {
     if (z->f->regs[r].kind != CPU_REG_PLAIN) return;
     struct value now = join(z->v[r], v);
-    if (now.state == z->v[r].state && now.s.stride == z->v[r].s.stride && now.s.halves == z->v[r].s.halves && now.s.aligned == z->v[r].s.aligned) return;
+    if (now.of.is == z->v[r].of.is && now.of.step == z->v[r].of.step && now.halves == z->v[r].halves && now.aligned == z->v[r].aligned) return;
     z->v[r] = now;
     z->changed = true;
 }
@@ -240,8 +199,8 @@ static void publish(struct shapes *z)
     for (uint32_t i = 0; i < z->f->n_regs; i++) {
         struct cpu_reg *r = &z->f->regs[i];
         struct value v = r->kind == CPU_REG_PLAIN ? z->v[i] : get(z, i + 1);
-        r->shape = v.state == VARYING ? vary.s : v.s;
-        if (r->cls == EMU_Q) r->shape = vary.s;
+        bool varies = v.of.is == MG_AFFINE_VARIES || r->cls == EMU_Q;
+        r->shape = varies ? (struct cpu_shape){.varying = true} : (struct cpu_shape){.halves = v.halves, .aligned = v.aligned, .stride = (int32_t)v.of.step};
     }
 }
 

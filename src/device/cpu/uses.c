@@ -91,6 +91,14 @@ bool cpu_defines(const struct cpu_func *f, const struct cpu_inst *in, uint32_t r
     return d.yes;
 }
 
+bool cpu_constant_of(const struct cpu_func *f, uint32_t reg, int64_t *out)
+{
+    if (!reg || !cpu_is_constant(&f->regs[reg - 1])) return false;
+    const struct cpu_reg *r = &f->regs[reg - 1];
+    *out = r->cls == EMU_D ? (int64_t)r->value : (int32_t)r->value;
+    return true;
+}
+
 bool cpu_plain_barrier(const struct cpu_func *f, const struct cpu_inst *in)
 {
     const struct cpu_reg *number = in->s[0] ? &f->regs[in->s[0] - 1] : NULL;
