@@ -69,7 +69,7 @@ $(B)/obj/%.o: src/%.c | deps
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
 # What a tool in a shared object was built with: refused where it differs (src/tool/plugin.h).
-STAMPED := base isa ir analysis pass ptx insert count patch view record tool
+STAMPED := base isa ir analysis pass ptx trace insert count patch view record tool
 $(B)/gen/probe-header.h: include/margay/probe.h
 	@mkdir -p $(@D)
 	@sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/\\n"/' $< > $@

@@ -138,7 +138,7 @@ struct mg_event {
     uint32_t taken;
 };
 typedef void (*mg_event_fn)(void *user, const struct mg_event *ev);
-struct mg_trace_opts {
+struct mg_observe_opts {
     size_t size;
     mg_event_fn fn; void *user;
     const char *kernel_glob;       /* NULL: all */
@@ -184,7 +184,7 @@ struct mg_device_ops {
     /* Runs to completion on the caller's thread plus the device's workers. Thread-safe: several
      * launches may run at once. Result: fault->kind. */
     void (*launch)(struct mg_device *dev, const struct mg_launch *l, struct mg_launch_stats *stats, struct mg_fault *fault);
-    void (*trace)(struct mg_device *dev, const struct mg_trace_opts *opts); /* NULL opts: off; NULL fn pointer in ops: not supported */
+    void (*trace)(struct mg_device *dev, const struct mg_observe_opts *opts); /* NULL opts: off; NULL fn pointer in ops: not supported */
     /* Witness: calls fn(user, ptx_line, node, thread_count, warp_count) for every instruction of
      * every function of the module, in text order; counts since load. Needs count_positions. */
     void (*positions)(struct mg_dmod *mod, void (*fn)(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps), void *user);

@@ -36,7 +36,8 @@ static uint32_t number_launch(const struct mg_run *r, const struct mg_region *g)
     if (!l)
         return UINT32_MAX;
     *l = (struct mg_stream_launch){.kernel = r->inst->code->name, .id = r->number, .shape = mg_run_launch(&r->shape),
-                                   .sites = g->sites, .n_sites = g->n_sites, .widths = g->channel_widths, .n_widths = g->n_channel_widths};
+                                   .sites = g->sites, .n_sites = g->n_sites, .widths = g->channel_widths, .n_widths = g->n_channel_widths,
+                                   .kinds = g->record_types, .n_kinds = g->n_record_types};
     pthread_rwlock_wrlock(&numbering);
     uint32_t n = launches.n;
     *mg_vec_push(&launches) = l;

@@ -19,6 +19,7 @@
 #include "inject/hooks.h"
 #include "inject/select.h"
 #include "inject/session.h"
+#include "inject/traced.h"
 #include "tool/tool.h"
 
 enum { PAGE = MG_CHANNEL_PAGE, HEAD = MG_CHANNEL_PAGE_HEAD, MOST_READERS = 16, SHARES_EACH = 4, AT_ONCE = 16 /* pieces of a share */, HELD_MOST = 128 /* pages of a ring */, HELD_PAGES = 6 };
@@ -57,9 +58,12 @@ static void hand_over(struct reader *d, const struct mg_chan_piece *p, uint32_t 
     const uint64_t *words = (const uint64_t *)(p->at + from);
     const uint64_t began_ns = mg_now_ns();
     uint32_t all = p->to > from ? p->to - from : 0, open = 0, bytes = mg_channel_whole(words, all, &open);
-    if (bytes && use->tool->stream) {
+    if (bytes) {
         mg_select_enter(p->chan->use, MG_CONTROL_STREAM);
-        use->tool->stream(use->conf, &s, words, bytes);
+        if (use->tool->stream)
+            use->tool->stream(use->conf, &s, words, bytes);
+        else
+            mg_traced_stream(p->chan->use, &s, words, bytes);
         mg_select_leave(p->chan->use);
     }
     if (bytes < all && p->last)

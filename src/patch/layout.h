@@ -11,6 +11,7 @@
 #include "count/counters.h"
 #include "patch/patch.h"
 
+struct mg_record_type;
 struct mg_layout_site {
     enum mg_site_kind kind;
     uint32_t note;                    /* the tool's own */
@@ -40,6 +41,7 @@ struct mg_region { /* of one tool; strings and arrays live as long as the layout
     uint32_t n_frame;                    /* of these, the first: a frame (frame.h) */
     uint32_t first_word, n_launch_words; /* in the context block's words[]: what initialize fills */
     bool has_channel; uint8_t *channel_widths; uint32_t n_channel_widths; /* bytes of a lane's access, by site of the channel */
+    const struct mg_record_type **record_types; uint32_t n_record_types; /* record/record.h: by site; NULL: the tool knows its records */
     uint32_t channel_word; /* of its words: address of the channel, number of the launch: filled by who makes channels */
 };
 struct mg_layout {

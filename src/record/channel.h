@@ -134,12 +134,14 @@ uint32_t mg_channel_whole(const uint64_t *segments, uint32_t bytes, uint32_t *op
 
 enum { MG_STREAM_MOST_WORKERS = 64 };
 
+struct mg_record_type; /* record.h */
 struct mg_stream_launch { /* lives until tool.end */
     const char *kernel;
     uint64_t id;                    /* number of the launch in its process */
     struct mg_counter_launch shape;
     const struct mg_layout_site *sites; uint32_t n_sites; /* those of mg_patch_site */
     const uint8_t *widths; uint32_t n_widths;
+    const struct mg_record_type *const *kinds; uint32_t n_kinds; /* by site: record.h */
 };
 struct mg_stream {
     uint32_t worker, n_workers;     /* what a tool keeps by worker nobody else is at */

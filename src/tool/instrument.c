@@ -117,6 +117,8 @@ static void make_region(struct run *x, struct mg_patch *p)
     r->n_words = words ? (uint64_t)r->n_copies * r->copy_words : 0;
     r->channel_widths = mg_arena_copy(&l->arena, p->widths.at, p->widths.n);
     r->n_channel_widths = p->widths.n;
+    r->record_types = mg_arena_copy(&l->arena, p->record_types.at, p->record_types.n * sizeof *r->record_types);
+    r->n_record_types = p->record_types.n;
     r->tables = mg_arena_copy(&l->arena, p->tables.at, p->tables.n * sizeof *r->tables);
     r->n_tables = p->tables.n;
     for (uint32_t i = 0; i < r->n_tables; i++) {
@@ -159,6 +161,7 @@ static void release_patch(struct mg_patch *p)
     mg_vec_release(&p->site_nodes);
     mg_vec_release(&p->tables);
     mg_vec_release(&p->widths);
+    mg_vec_release(&p->record_types);
     mg_vec_release(&p->sums);
     mg_vec_release(&p->shares);
     mg_vec_release(&p->rows);

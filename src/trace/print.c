@@ -61,6 +61,14 @@ const char *mg_trace_text(const struct mg_trace_record *r, uint32_t ix, uint32_t
 
 /* ---- printing ------------------------------------------------------------------------------------------ */
 
+/* A field of words is a table where it names columns: so many words are a row. */
+static uint32_t n_columns(const struct mg_trace_field *f)
+{
+    uint32_t n = f->values != NULL;
+    for (const char *c = f->values ? f->values : ""; *c; c++) n += *c == '|';
+    return n;
+}
+
 /* The word for a value, of words joined by '|'; NULL: there is none. */
 static const char *value_word(const char *words, uint64_t v, size_t *bytes)
 {
@@ -105,7 +113,7 @@ static void print_field(const struct mg_trace_record *r, uint32_t ix, struct mg_
     uint64_t v = mg_trace_u64(r, ix);
     uint32_t n;
     size_t word_bytes;
-    const char *text = mg_trace_text(r, ix, &n), *word = value_word(f->values, v, &word_bytes);
+    const char *text = mg_trace_text(r, ix, &n), *word = f->type == MG_TRACE_words ? NULL : value_word(f->values, v, &word_bytes);
     mg_buf_printf(out, " %s=", f->name);
     if (mg_trace_is_null(r, ix)) {
         mg_buf_adds(out, "null");
@@ -124,7 +132,8 @@ static void print_field(const struct mg_trace_record *r, uint32_t ix, struct mg_
     case MG_TRACE_text: print_quoted(out, text, n); break;
     case MG_TRACE_bytes: print_bytes(out, text, n); break;
     case MG_TRACE_words:
-        for (uint32_t i = 0; i < n / 8; i++) mg_buf_printf(out, "%s0x%llx", i ? "," : "", (unsigned long long)word_of(text, i));
+        for (uint32_t i = 0, row = MG_MAX(n_columns(f), 1u); i < n / 8; i++)
+            mg_buf_printf(out, "%s0x%llx", !i ? "" : i % row ? ":" : ",", (unsigned long long)word_of(text, i));
         break;
     default: mg_buf_addu(out, v); break;
     }
@@ -135,6 +144,19 @@ void mg_trace_print(const struct mg_trace_record *r, struct mg_buf *out)
     mg_buf_adds(out, r->kind->name);
     mg_buf_printf(out, " pid=%u stream=%u", r->file->pid, r->stream);
     for (uint32_t i = 0; i < r->kind->n_fields; i++) print_field(r, i, out);
+}
+
+/* An array of words, or of arrays of them. */
+static void json_words(struct mg_json *j, const struct mg_trace_field *f, const char *text, uint32_t n)
+{
+    uint32_t row = n_columns(f);
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < n; i++) {
+        if (row && i % row == 0) mg_json_arr(j);
+        mg_json_u64(j, word_of(text, i));
+        if (row && (i % row == row - 1 || i == n - 1)) mg_json_end(j, ']');
+    }
+    mg_json_end(j, ']');
 }
 
 static void json_text(struct mg_json *j, const char *s, uint32_t n)
@@ -151,7 +173,7 @@ static void json_field(const struct mg_trace_record *r, uint32_t ix, struct mg_j
     uint64_t v = mg_trace_u64(r, ix);
     uint32_t n;
     size_t word_bytes;
-    const char *text = mg_trace_text(r, ix, &n), *word = value_word(f->values, v, &word_bytes);
+    const char *text = mg_trace_text(r, ix, &n), *word = f->type == MG_TRACE_words ? NULL : value_word(f->values, v, &word_bytes);
     struct mg_buf hex = MG_BUF_INIT;
     mg_json_key(j, f->name);
     if (mg_trace_is_null(r, ix)) {
@@ -176,11 +198,7 @@ static void json_field(const struct mg_trace_record *r, uint32_t ix, struct mg_j
         print_bytes(&hex, text, n);
         mg_json_str(j, n ? hex.at : "");
         break;
-    case MG_TRACE_words:
-        mg_json_arr(j);
-        for (uint32_t i = 0; i < n / 8; i++) mg_json_u64(j, word_of(text, i));
-        mg_json_end(j, ']');
-        break;
+    case MG_TRACE_words: json_words(j, f, text, n / 8); break;
     default: mg_json_u64(j, v); break;
     }
     mg_buf_release(&hex);

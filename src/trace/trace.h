@@ -39,7 +39,7 @@ struct mg_trace_field {
     enum mg_trace_type type;
     enum mg_trace_key key;
     unsigned flags;
-    const char *values; /* words for the values 0, 1, ..., joined by '|'; NULL: a number */
+    const char *values; /* words for the values 0, 1, ..., joined by '|'; of words: columns of a table; NULL: none */
 };
 
 enum mg_trace_kind_flags {

@@ -76,7 +76,7 @@ MG_TEST(emu_events)
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_device *dev;
     struct seen s = {.out = mg_mem_alloc(4 * 64 * 4, 0, MG_ALLOC_DEVICE)};
-    struct mg_trace_opts trace = {.size = sizeof trace, .fn = note, .user = &s};
+    struct mg_observe_opts trace = {.size = sizeof trace, .fn = note, .user = &s};
     MG_CHECK_EQ(mg_emu_ops.open(&dev, &opts, &d), 0);
     struct mg_dmod *mod = load(dev, text);
     launch(dev, mod, "work", 4, 64, &s.out, 8); /* off: nothing is seen, nothing is kept */

@@ -263,7 +263,7 @@ static void run_file(const char *path, bool watched)
         return;
     }
     uint64_t events = 0;
-    struct mg_trace_opts trace = {.size = sizeof trace, .fn = ignore, .user = &events};
+    struct mg_observe_opts trace = {.size = sizeof trace, .fn = ignore, .user = &events};
     opts.count_positions = !compiled && strstr(text, "// COUNT") != NULL;
     if (run_ops->open(&r.dev, &opts, &diag) || mg_ptx_parse(text, bytes, path, &m, &diag) || run_ops->module_load(r.dev, m, &r.mod, &diag)) {
         mg_test_fail(path, 1, "%s", mg_diag_first(&diag, MG_ERR_INPUT));

@@ -99,9 +99,9 @@ static uint64_t function_address(struct mg_dmod *mod, const char *name)
     return f && mod->ir->funcs.at[f].defined ? mod->functions + (uint64_t)f * EMU_FUNC_STRIDE : 0;
 }
 
-static void set_trace(struct mg_device *dev, const struct mg_trace_opts *opts)
+static void set_trace(struct mg_device *dev, const struct mg_observe_opts *opts)
 {
-    struct mg_trace_opts *copy = NULL;
+    struct mg_observe_opts *copy = NULL;
     if (opts && opts->fn && (copy = calloc(1, sizeof *copy))) *copy = *opts;
     free(atomic_exchange(&dev->trace, copy)); /* between launches only: running ones keep the old pointer */
 }

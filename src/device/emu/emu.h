@@ -241,7 +241,7 @@ struct mg_device {
     uint64_t heap_used;
     struct mg_buf print;
     uint64_t print_lost;
-    _Atomic(struct mg_trace_opts *) trace;
+    _Atomic(struct mg_observe_opts *) trace;
     _Atomic uint64_t launches;
     struct mg_map strays;      /* (module, node) whose stray reads or findings were told, under lock */
     struct emu_pool *pool;
@@ -363,7 +363,7 @@ struct emu_launch {
     pthread_mutex_t lock;
     struct mg_fault *fault;
     _Atomic uint64_t warp_insts, thread_insts;
-    const struct mg_trace_opts *trace;
+    const struct mg_observe_opts *trace;
     uint32_t n_sites;
     bool observe;
     void *compiled;        /* code for this launch; NULL: none */

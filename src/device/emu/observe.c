@@ -13,9 +13,9 @@ static void count(struct emu_frame *f, const struct emu_op *op, uint32_t mask)
     atomic_fetch_add_explicit(&mod->warps[op->node], 1, memory_order_relaxed);
 }
 
-static const struct mg_trace_opts *traced(const struct emu_warp *w)
+static const struct mg_observe_opts *traced(const struct emu_warp *w)
 {
-    const struct mg_trace_opts *t = w->wk->l->trace;
+    const struct mg_observe_opts *t = w->wk->l->trace;
     if (!t) return NULL;
     if (t->n_ctas && (w->cta->linear < t->first_cta || w->cta->linear - t->first_cta >= t->n_ctas)) return NULL;
     if (t->kernel_glob && fnmatch(t->kernel_glob, w->wk->l->code->kernel->name, 0)) return NULL;
@@ -44,7 +44,7 @@ static void gather_values(const struct emu_op *op, const char *regs, bool store,
 void emu_observe(struct emu_warp *w, const struct emu_op *op, char *regs, uint32_t mask)
 {
     struct emu_frame *f = EMU_FRAME(regs);
-    const struct mg_trace_opts *t = op->node ? traced(w) : NULL;
+    const struct mg_observe_opts *t = op->node ? traced(w) : NULL;
     count(f, op, mask);
     if (!t) {
         op->a.fn(&op->a, regs, mask);
@@ -80,7 +80,7 @@ void emu_observe_ctl(struct emu_warp *w, const struct emu_op *op, char *regs, ui
         [EMU_CTL_BRA] = MG_EVENT_BRANCH, [EMU_CTL_BRX] = MG_EVENT_BRANCH, [EMU_CTL_CALL] = MG_EVENT_CALL, [EMU_CTL_CALLI] = MG_EVENT_CALL, [EMU_CTL_BUILTIN] = MG_EVENT_CALL,
         [EMU_CTL_RET] = MG_EVENT_RETURN, [EMU_CTL_EXIT] = MG_EVENT_EXIT, [EMU_CTL_TRAP] = MG_EVENT_INST, [EMU_CTL_BAR] = MG_EVENT_BARRIER, [EMU_CTL_SYNC] = MG_EVENT_INST};
     struct emu_frame *f = EMU_FRAME(regs);
-    const struct mg_trace_opts *t = op->node ? traced(w) : NULL;
+    const struct mg_observe_opts *t = op->node ? traced(w) : NULL;
     count(f, op, mask);
     if (!t) return;
     struct mg_event ev = event(kinds[op->ctl], f, op, mask, taken);

@@ -1,0 +1,231 @@
+/* Records of tools on their way to DIR/trace: what a channel's readers hand over becomes records of named fields, with the
+ * place that each is of. One file a process, opened with the first record. Without memory, or without a file, records are
+ * counted as missed; the program never waits for the disk but as the channel's policy says. */
+#include "inject/traced.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "inject/session.h"
+#include "patch/layout.h"
+#include "tool/tool.h"
+#include "trace/writer.h"
+
+struct text { uint32_t op, file; };       /* of a site: numbers in the trace */
+struct place { /* what is known of a kernel's sites: found once, for all launches of equal sites */
+    struct place *next;
+    const struct mg_layout_site *sites;
+    uint32_t kernel;
+    uint32_t *kinds;                      /* in the trace, by site */
+    struct text *texts;
+};
+struct part { /* of a tool and a worker */
+    struct mg_trace_stream *stream;
+    const struct mg_stream_launch *launch; uint32_t number; /* the last one that was met */
+    const struct place *place;
+    uint64_t missed, written;
+};
+static struct {
+    pthread_mutex_t lock;
+    struct mg_trace_writer *writer;
+    bool tried;
+    struct place *places[MG_MAX_USES];
+    struct part *parts[MG_MAX_USES][MG_STREAM_MOST_WORKERS];
+} traced = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void say_line(void *user, const char *line)
+{
+    (void)user;
+    mg_session_say_line(line);
+}
+
+/* ---- once a process, a kernel, a worker ---------------------------------------------------------------- */
+
+static struct mg_trace_writer *open_writer(void)
+{
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_trace_opts o = {.size = sizeof o, .dir = mg_session.config.dir, .rank = mg_session.rank, .say = say_line};
+    enum mg_err err = mg_trace_open(&o, &traced.writer, &d);
+    if (err) mg_session_say("no records are kept: %s", mg_diag_first(&d, err));
+    mg_diag_release(&d);
+    return traced.writer;
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash ? slash + 1 : path;
+}
+
+/* Name of the tool's kinds: a shared object's without its folder and end. */
+static void tool_name(const struct mg_use *use, char out[64])
+{
+    snprintf(out, 64, "%s", last_part(use->name));
+    if (strlen(out) > 3 && !strcmp(out + strlen(out) - 3, ".so")) out[strlen(out) - 3] = 0;
+}
+
+/* Under the lock. */
+static struct place *new_place(uint32_t use, const struct mg_stream_launch *l)
+{
+    struct place *p = calloc(1, sizeof *p);
+    struct mg_record_trace *kind = malloc(sizeof *kind);
+    char tool[64];
+    if (p) p->kinds = calloc(l->n_sites + 1, sizeof *p->kinds);
+    if (p) p->texts = calloc(l->n_sites + 1, sizeof *p->texts);
+    if (!kind || !p || !p->kinds || !p->texts) {
+        if (p) {
+            free(p->kinds);
+            free(p->texts);
+        }
+        free(p);
+        free(kind);
+        return NULL;
+    }
+    tool_name(&mg_session.uses[use], tool);
+    p->sites = l->sites;
+    p->kernel = mg_trace_name(traced.writer, l->kernel);
+    for (uint32_t i = 0; i < l->n_sites && i < l->n_kinds; i++) {
+        if (!l->kinds[i]) continue;
+        mg_record_trace_kind(tool, l->kinds[i], kind);
+        p->kinds[i] = mg_trace_kind_add(traced.writer, &kind->kind);
+        p->texts[i] = (struct text){mg_trace_name(traced.writer, l->sites[i].op), mg_trace_name(traced.writer, l->sites[i].file)};
+    }
+    free(kind);
+    p->next = traced.places[use];
+    return traced.places[use] = p;
+}
+
+static const struct place *find_place(uint32_t use, const struct mg_stream_launch *l)
+{
+    pthread_mutex_lock(&traced.lock);
+    struct place *p = traced.places[use];
+    while (p && p->sites != l->sites) p = p->next;
+    if (!p) p = new_place(use, l);
+    pthread_mutex_unlock(&traced.lock);
+    return p;
+}
+
+static struct part *find_part(uint32_t use, uint32_t worker)
+{
+    struct part *p = traced.parts[use][worker];
+    if (p) return p;
+    pthread_mutex_lock(&traced.lock);
+    if (!traced.tried) {
+        traced.tried = true;
+        open_writer();
+    }
+    p = traced.writer ? calloc(1, sizeof *p) : NULL;
+    if (p) p->stream = mg_trace_stream_open(traced.writer, mg_session.uses[use].name);
+    traced.parts[use][worker] = p;
+    pthread_mutex_unlock(&traced.lock);
+    return p;
+}
+
+/* ---- records ------------------------------------------------------------------------------------------- */
+
+struct reading { const struct mg_stream *s; struct part *part; uint32_t use; };
+
+static bool find_launch(struct reading *x, uint32_t number)
+{
+    struct part *p = x->part;
+    if (p->launch && p->number == number) return p->place;
+    p->launch = x->s->launch(x->s, number);
+    p->number = number;
+    p->place = p->launch ? find_place(x->use, p->launch) : NULL;
+    return p->place;
+}
+
+/* Bytes behind the head. */
+static uint32_t bytes_of(const struct mg_record *r)
+{
+    if (r->kind <= MG_RECORD_FAR) return 4 + 8 * r->n_lanes;
+    return 8 * r->n_words * (r->kind == MG_RECORD_LANES ? r->n_lanes : 1);
+}
+
+static void fill(const struct mg_record *r, uint8_t *to)
+{
+    uint64_t address[32];
+    if (r->kind > MG_RECORD_FAR) {
+        memcpy(to, r->words, bytes_of(r));
+        return;
+    }
+    mg_record_addresses(r, address);
+    memcpy(to, &r->width, 4);
+    to += 4;
+    for (uint32_t lane = 0; lane < 32; lane++) {
+        if (!(r->mask >> lane & 1)) continue;
+        memcpy(to, &address[lane], 8);
+        to += 8;
+    }
+}
+
+static void put(void *user, const struct mg_record *r)
+{
+    struct reading *x = user;
+    struct part *p = x->part;
+    uint32_t kind = find_launch(x, r->launch) && r->site < p->launch->n_sites ? p->place->kinds[r->site] : 0;
+    struct mg_record_head head;
+    uint8_t *to = kind ? mg_trace_reserve(p->stream, kind, (uint32_t)sizeof head + bytes_of(r)) : NULL;
+    if (!to) {
+        p->missed++;
+        return;
+    }
+    const struct mg_layout_site *s = &p->launch->sites[r->site];
+    head = (struct mg_record_head){.launch = p->launch->id, .cta = r->cta, .warp = r->warp, .number = r->number, .lanes = r->mask, .kernel = p->place->kernel,
+                                   .op = p->place->texts[r->site].op, .file = p->place->texts[r->site].file, .line = s->file ? s->line : 0, .ptx_line = s->ptx_line};
+    memcpy(to, &head, sizeof head);
+    fill(r, to + sizeof head);
+    mg_trace_commit(p->stream);
+    p->written++;
+}
+
+void mg_traced_stream(uint32_t use, const struct mg_stream *s, const uint64_t *segments, uint32_t bytes)
+{
+    struct reading x = {.s = s, .use = use, .part = s->worker < MG_STREAM_MOST_WORKERS ? find_part(use, s->worker) : NULL};
+    if (x.part && x.part->stream) mg_stream_read(s, segments, bytes, put, &x);
+}
+
+/* ---- ends ---------------------------------------------------------------------------------------------- */
+
+static void tell_sums(uint32_t use)
+{
+    uint64_t missed = 0, written = 0;
+    bool any = false;
+    for (uint32_t k = 0; k < MG_STREAM_MOST_WORKERS; k++) {
+        const struct part *p = traced.parts[use][k];
+        if (!p) continue;
+        any = true;
+        missed += p->missed;
+        written += p->written;
+    }
+    if (!any) return;
+    struct mg_buf b = MG_BUF_INIT;
+    struct mg_json j;
+    mg_json_init(&j, &b, 0);
+    mg_json_obj(&j);
+    mg_json_key_u64(&j, "records", written);
+    mg_json_key_u64(&j, "missed", missed);
+    mg_json_end(&j, '}');
+    mg_store_tool_json(mg_session.store, mg_session.uses[use].name, "trace", b.at);
+    mg_buf_release(&b);
+    if (missed) mg_session_say("%s: %llu records are not in the trace", mg_session.uses[use].name, (unsigned long long)missed);
+}
+
+void mg_traced_end(void)
+{
+    if (!traced.writer) return;
+    mg_trace_end(traced.writer);
+    for (uint32_t u = 0; u < mg_session.n_uses; u++) tell_sums(u);
+}
+
+void mg_traced_leave(void)
+{
+    mg_trace_flush(traced.writer, 1000);
+}
+
+void mg_traced_forked(void)
+{
+    mg_trace_forked(traced.writer);
+}
