@@ -93,6 +93,8 @@ static inline bool mg_channel_entry_is(uint64_t entry, uint32_t k) { return (uin
 
 /* The first word of a segment. */
 enum { MG_SEGMENT_OPENED = 2, MG_SEGMENT_NOTHING = 3, MG_SEGMENT_WORDS_SHIFT = 52, MG_SEGMENT_USED_SHIFT = 42, MG_SEGMENT_LANE_SHIFT = 37, MG_SEGMENT_WARP_SHIFT = 32, MG_SEGMENT_CTA_BITS = 33 };
+/* The first word of a record. */
+enum { MG_RECORD_KIND_SHIFT = 60, MG_RECORD_SITE_SHIFT = 49, MG_RECORD_WORDS_SHIFT = 32 };
 
 enum mg_record_kind { MG_RECORD_NONE, MG_RECORD_FULL, MG_RECORD_UNIT, MG_RECORD_SAME, MG_RECORD_NEAR, MG_RECORD_FAR, MG_RECORD_LANES, MG_RECORD_ONCE };
 

@@ -500,7 +500,7 @@ static void end(struct mg_code_at *at, const struct write *w, mg_id dst)
     mg_code_place(at, w->out);
 }
 
-static int64_t head_of(enum mg_record_kind kind, uint32_t site) { return (int64_t)((uint64_t)kind << 60 | (uint64_t)site << 49); }
+static int64_t head_of(enum mg_record_kind kind, uint32_t site) { return (int64_t)((uint64_t)kind << MG_RECORD_KIND_SHIFT | (uint64_t)site << MG_RECORD_SITE_SHIFT); }
 
 void mg_channel_access(struct mg_code_at *at, uint32_t site, mg_id node)
 {

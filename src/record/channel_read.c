@@ -78,7 +78,7 @@ static bool read_records(struct reader *c, const uint64_t *segment, uint32_t n)
         if (behind == UINT32_MAX || i + 1 + behind > n) return false;
         const uint64_t *w = segment + i + 1;
         i += 1 + behind;
-        r.site = (uint32_t)(head >> 49 & 0x7ff);
+        r.site = (uint32_t)(head >> MG_RECORD_SITE_SHIFT & MG_CHANNEL_MOST_SITES);
         if (!width || r.site >= c->n_sites) return false;
         if (r.kind <= MG_RECORD_FAR) {
             r.first = head & 0x1ffffffffffff;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "view/kit.h"
 #include "patch/layout.h"
 
@@ -42,7 +43,7 @@ static uint32_t number_of(struct mg_events *e, const char *name, mg_id node)
 void mg_event_write(struct mg_events *e, struct mg_code_at *at, const char *name, bool end, mg_id node)
 {
     uint32_t event = number_of(e, name, node);
-    mg_frame_write(&e->frame, at, (uint32_t)mg_event_what(event, end), !end);
+    mg_frame_write(&e->frame, at, mg_event_site(event, end), !end);
 }
 
 void mg_events_end(struct mg_events *e)
@@ -53,6 +54,14 @@ void mg_events_end(struct mg_events *e)
 /* ---- what a launch has written ------------------------------------------------------------------------------- */
 
 struct reading { const struct mg_tool_list *list; uint32_t tables[MG_EVENTS_MOST]; /* the first of each event; 0: none such */ struct mg_event_sums all[MG_EVENTS_MOST]; };
+
+struct collected { MG_VEC(struct mg_event_record) at; };
+
+static void collect(void *user, const struct mg_record *r)
+{
+    struct collected *c = user;
+    *mg_vec_push(&c->at) = (struct mg_event_record){.clock = r->words[0], .where = r->cta << 5 | r->warp, .sm = r->launch, .mask = r->mask, .site = r->site};
+}
 
 static void add_row(void *user, const struct mg_event_row *row)
 {
@@ -109,7 +118,7 @@ char *mg_events_read(const struct mg_tool_launch *l, const struct mg_tool_list *
     const struct mg_region *g = list->region;
     const struct mg_frame_head h = mg_frame_sums(list->words, list->region->n_frame);
     struct reading *x = mg_xcalloc(1, sizeof *x);
-    struct mg_frame_record *records;
+    struct collected records = {0};
     uint32_t frame = 0;
     char *text = NULL;
     x->list = list;
@@ -118,9 +127,9 @@ char *mg_events_read(const struct mg_tool_launch *l, const struct mg_tool_list *
         if (note == NOTE_FRAME) frame = i + 1;
         else if (event < MG_EVENTS_MOST) x->tables[event] = i;
     }
-    uint64_t n = mg_frame_read(list->words, list->region->n_frame, list->before, &records);
-    mg_events_match(records, n, add_row, x);
-    free(records);
+    uint64_t n = mg_frame_read(list->words, list->region->n_frame, list->before, collect, &records);
+    mg_events_match(records.at.at, records.at.n, add_row, x);
+    mg_vec_release(&records.at);
     if (list->running && frame) text = running_json(l, x, &h, n);
     else if (frame && !list->running) list->add(list, frame - 1, &(const uint64_t){0}, (const uint64_t[]){n, h.lost - (list->before ? mg_frame_sums(list->before, list->region->n_frame).lost : 0)});
     free(x);

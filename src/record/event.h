@@ -33,11 +33,12 @@ struct mg_event_sums {
     uint64_t open;       /* threads that began it and never ended it */
 };
 struct mg_event_row { uint32_t event, warp, sm; uint64_t cta; struct mg_event_sums s; };
-/* What a record is of: event number and which end; UINT32_MAX: of none. */
-static inline uint64_t mg_event_what(uint32_t event, bool end) { return ((uint64_t)event + 1) << 1 | end; }
-static inline uint32_t mg_event_of(uint64_t what) { return what >> 1 && what >> 1 <= MG_EVENTS_MOST ? (uint32_t)(what >> 1) - 1 : UINT32_MAX; }
+/* The site of a record: event number and which end; UINT32_MAX: of none. */
+static inline uint32_t mg_event_site(uint32_t event, bool end) { return (event + 1) << 1 | end; }
+static inline uint32_t mg_event_of(uint32_t site) { return site >> 1 && site >> 1 <= MG_EVENTS_MOST ? (site >> 1) - 1 : UINT32_MAX; }
+struct mg_event_record { uint64_t clock, where /* CTA << 5 | warp */; uint32_t sm, mask, site; };
 /* Calls fn for each warp and event that it has. Records of one warp are taken in the order of their clocks. */
-void mg_events_match(const struct mg_frame_record *r, uint64_t n, void (*fn)(void *user, const struct mg_event_row *row), void *user);
+void mg_events_match(const struct mg_event_record *r, uint64_t n, void (*fn)(void *user, const struct mg_event_row *row), void *user);
 
 /* ---- in a tool -------------------------------------------------------------------------------------------- */
 

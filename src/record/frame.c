@@ -14,9 +14,9 @@
 #define P(...) MG_PURE(at, __VA_ARGS__)
 #define IF(p, ...) MG_GUARDED(at, (p), __VA_ARGS__)
 #define HEAD(part, field) mg_o_addr_reg((part), (int64_t)offsetof(struct mg_frame_head, field))
-#define RECORD(to, field) mg_o_addr_reg((to), (int64_t)(sizeof(struct mg_frame_head) + offsetof(struct mg_frame_record, field)))
+#define PLACE(to, field) mg_o_addr_reg((to), (int64_t)(sizeof(struct mg_frame_head) + offsetof(struct mg_frame_place, field)))
 
-enum { STAGE_COUNT = 0, STAGE_LIVE = 4, STAGE_HEAD = 8, STAGE_CLOCK = STAGE_HEAD, STAGE_LANES = STAGE_HEAD + 8, STAGE_WHAT = STAGE_HEAD + 16, STAGED_BYTES = 24 };
+enum { STAGE_COUNT = 0, STAGE_LIVE = 4, STAGE_HEAD = 8, STAGE_CLOCK = STAGE_HEAD, STAGE_RECORD = STAGE_HEAD + 8, STAGED_BYTES = 16 };
 #define STAGE(at) mg_o_addr_reg(f->stage, (at))
 
 /* ---- shape ------------------------------------------------------------------------------------------------- */
@@ -218,24 +218,22 @@ static mg_id record_at(struct mg_code_at *at, const struct place *x)
 
 /* ---- records of one lane ---------------------------------------------------------------------------------------- */
 
-static mg_id where_of(struct mg_code_at *at)
+/* The first two words of a place. */
+static struct mg_opnd segment_of(struct mg_code_at *at)
 {
-    mg_id warp = t64(at), where = t64(at);
-    P("cvt.u64.u32", R(warp), R(mg_value_warp(at)));
-    P("shl.b64", R(where), R(mg_value_cta(at)), I(5));
-    P("or.b64", R(where), R(where), R(warp));
-    P("or.b64", R(where), R(where), I(INT64_MIN));
-    return where;
+    mg_id head = t64(at), cta = t64(at);
+    P("mov.b64", R(head), mg_code_pair(at, mg_value_sm(at), mg_value_warp(at)));
+    P("or.b64", R(head), R(head), I((int64_t)mg_frame_segment_head()));
+    P("or.b64", R(cta), R(mg_value_cta(at)), I((int64_t)MG_FRAME_UNNUMBERED));
+    return mg_code_pair(at, head, cta);
 }
 
-static mg_id lanes_of(struct mg_code_at *at, mg_id mask)
+static mg_id record_of(struct mg_code_at *at, mg_id mask, uint32_t site)
 {
-    mg_id lanes = t64(at), sm = t64(at);
-    P("cvt.u64.u32", R(sm), R(mg_value_sm(at)));
-    P("shl.b64", R(sm), R(sm), I(32));
-    P("cvt.u64.u32", R(lanes), R(mask));
-    P("or.b64", R(lanes), R(lanes), R(sm));
-    return lanes;
+    mg_id record = t64(at), head = t32(at);
+    P("mov.u32", R(head), I((int64_t)(mg_frame_record_head(site) >> 32)));
+    P("mov.b64", R(record), mg_code_pair(at, mask, head));
+    return record;
 }
 
 static mg_id clock_of(struct mg_code_at *at)
@@ -245,21 +243,20 @@ static mg_id clock_of(struct mg_code_at *at)
     return clock;
 }
 
-static void write_now(const struct mg_frame_code *f, struct mg_code_at *at, mg_id who, mg_id mask, mg_id lanes, uint32_t what, mg_id early)
+static void write_now(const struct mg_frame_code *f, struct mg_code_at *at, mg_id who, mg_id mask, mg_id record, mg_id early)
 {
     struct place x = find_part(f, at, who);
     IF(x.fresh, "atom.global.add.u64", R(x.slot), HEAD(x.own, fill), I(1));
     find_room(f, at, &x, mask);
-    mg_id to = record_at(at, &x), code = t64(at);
-    P("mov.u64", R(code), I(what));
-    IF(x.in, "st.global.v2.u64", RECORD(to, lanes), mg_code_pair(at, lanes, code));
-    IF(x.in, "st.global.v2.u64", RECORD(to, clock), mg_code_pair(at, early ? early : clock_of(at), where_of(at)));
+    mg_id to = record_at(at, &x);
+    IF(x.in, "st.global.v2.u64", PLACE(to, head), segment_of(at));
+    IF(x.in, "st.global.v2.u64", PLACE(to, record), mg_code_pair(at, record, early ? early : clock_of(at)));
 }
 
 /* ---- staged ------------------------------------------------------------------------------------------------ */
 
 /* What finds no room in shared memory is written at once. */
-static void stage(const struct mg_frame_code *f, struct mg_code_at *at, mg_id lead, mg_id mask, mg_id lanes, uint32_t what, mg_id early)
+static void stage(const struct mg_frame_code *f, struct mg_code_at *at, mg_id lead, mg_id mask, mg_id record, mg_id early)
 {
     mg_id ix = t32(at), to = t32(at), in = tp(at), over = tp(at), skip = mg_code_label(at);
     P("mov.u32", R(ix), I(0));
@@ -267,11 +264,10 @@ static void stage(const struct mg_frame_code *f, struct mg_code_at *at, mg_id le
     P("setp.lt.and.u32", R(in), R(ix), I(f->staged), R(lead));
     P("setp.ge.and.u32", R(over), R(ix), I(f->staged), R(lead));
     P("mad.lo.u32", R(to), R(ix), I(STAGED_BYTES), R(f->stage));
-    IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_LANES), R(lanes));
-    IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_WHAT), I(what));
+    IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_RECORD), R(record));
     IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_CLOCK), R(early ? early : clock_of(at)));
     unless(at, any_of(at, mask, over), skip);
-    write_now(f, at, over, mask, lanes, what, early);
+    write_now(f, at, over, mask, record, early);
     mg_code_place(at, skip);
 }
 
@@ -280,7 +276,7 @@ static void leave(struct mg_code_at *at, void *user)
 {
     const struct mg_frame_code *f = user;
     mg_id n = mg_value_n_active(at), less = t32(at), old = t32(at), count = mg_code_reg(at, MG_TYPE_b32), from = mg_code_reg(at, MG_TYPE_b32);
-    mg_id last = tp(at), none = tp(at), more = tp(at), mask = t32(at), again = mg_code_label(at), out = mg_code_label(at), word[3] = {t64(at), t64(at), t64(at)};
+    mg_id last = tp(at), none = tp(at), more = tp(at), mask = t32(at), again = mg_code_label(at), out = mg_code_label(at), word[2] = {t64(at), t64(at)};
     mg_code_push_guard(at, mg_value_leader(at), false);
     mg_id lead = mg_at_guard(at)->pred;
     mg_code_pop_guard(at);
@@ -306,10 +302,10 @@ static void leave(struct mg_code_at *at, void *user)
     P("mov.u64", R(x.slot), R(slot));
     find_room(f, at, &x, mask);
     mg_id to = record_at(at, &x);
-    static const int field[3] = {STAGE_CLOCK, STAGE_LANES, STAGE_WHAT};
-    for (int i = 0; i < 3; i++) P("ld.volatile.shared.u64", R(word[i]), mg_o_addr_reg(from, field[i]));
-    IF(x.in, "st.global.v2.u64", RECORD(to, lanes), mg_code_pair(at, word[1], word[2]));
-    IF(x.in, "st.global.v2.u64", RECORD(to, clock), mg_code_pair(at, word[0], where_of(at)));
+    P("ld.volatile.shared.u64", R(word[0]), mg_o_addr_reg(from, STAGE_RECORD));
+    P("ld.volatile.shared.u64", R(word[1]), mg_o_addr_reg(from, STAGE_CLOCK));
+    IF(x.in, "st.global.v2.u64", PLACE(to, head), segment_of(at));
+    IF(x.in, "st.global.v2.u64", PLACE(to, record), mg_code_pair(at, word[0], word[1]));
     P("add.u64", R(slot), R(slot), I(1));
     P("add.u32", R(from), R(from), I(STAGED_BYTES));
     P("sub.u32", R(count), R(count), I(1));
@@ -320,14 +316,14 @@ static void leave(struct mg_code_at *at, void *user)
 
 /* ---- records ------------------------------------------------------------------------------------------------ */
 
-void mg_frame_write(struct mg_frame_code *f, struct mg_code_at *at, uint32_t what, bool late)
+void mg_frame_write(struct mg_frame_code *f, struct mg_code_at *at, uint32_t site, bool late)
 {
     const struct mg_code_guard g = *mg_at_guard(at);
     mg_id mask = mg_value_active(at), lead = mg_value_leader(at), early = late ? 0 : clock_of(at), out = mg_code_label(at);
     if (g.pred) mg_code_emit(at, g.pred, !g.is_not, "bra", (const struct mg_opnd[]){mg_o_label(out)}, 1);
-    mg_id lanes = lanes_of(at, mask);
-    if (f->stage) stage(f, at, lead, mask, lanes, what, early);
-    else write_now(f, at, lead, mask, lanes, what, early);
+    mg_id record = record_of(at, mask, site);
+    if (f->stage) stage(f, at, lead, mask, record, early);
+    else write_now(f, at, lead, mask, record, early);
     mg_code_place(at, out);
 }
 
@@ -357,19 +353,32 @@ struct mg_frame_head mg_frame_sums(const uint64_t *list, uint32_t n)
     return all;
 }
 
-uint64_t mg_frame_read(const uint64_t *list, uint32_t n, const uint64_t *before, struct mg_frame_record **out)
+/* Not while it is being written, nor where the program wrote. */
+static bool is_whole(const struct mg_frame_place *p)
+{
+    return p->head && p->cta >> 63 && p->record && p->clock;
+}
+
+/* Any site may be: a frame's records are of no access. */
+static const uint8_t *no_widths(void *user, uint32_t launch, uint32_t *n)
+{
+    static const uint8_t none[MG_CHANNEL_MOST_SITES + 1];
+    (void)user, (void)launch;
+    *n = MG_COUNT_OF(none);
+    return none;
+}
+
+uint64_t mg_frame_read(const uint64_t *list, uint32_t n, const uint64_t *before, void (*fn)(void *user, const struct mg_record *r), void *user)
 {
     const struct mg_frame_shape s = mg_frame_shape(n);
-    const uint64_t most = s.room * s.parts;
     uint64_t whole = 0;
-    *out = most ? malloc(most * sizeof **out) : NULL;
-    for (uint32_t k = 0; *out && k < s.parts; k++) {
+    for (uint32_t k = 0; s.room && k < s.parts; k++) {
         const struct mg_frame_head *h = head_of(list, &s, k);
-        const struct mg_frame_record *r = (const void *)(h + 1);
+        const struct mg_frame_place *p = (const void *)(h + 1);
         uint64_t end = filled(h, &s);
         for (uint64_t i = before ? filled(head_of(before, &s, k), &s) : 0; i < end; i++) {
-            struct mg_frame_record one = r[i];
-            if (one.clock && one.where && one.lanes && one.what) (*out)[whole++] = one; /* else it is being written, or the program wrote here */
+            const struct mg_frame_place one = p[i]; /* as it is now: the kernel may run */
+            if (is_whole(&one)) whole += mg_channel_read(&one.head, sizeof one, no_widths, NULL, fn, user);
         }
     }
     return whole;

@@ -10,6 +10,7 @@
 #define MG_RECORD_FRAME_H
 
 #include "patch/patch.h"
+#include "record/channel.h"
 
 struct mg_frame_head { /* of a part: a line of memory; kernels read the first four at once */
     uint32_t off;    /* the host's: not 0 stops the kernel from writing, at once */
@@ -21,20 +22,23 @@ struct mg_frame_head { /* of a part: a line of memory; kernels read the first fo
     uint64_t unused[12];
 };
 enum mg_frame_status { MG_FRAME_NEW, MG_FRAME_WRITTEN, MG_FRAME_FULL };
-struct mg_frame_record { /* no word of one that is written is 0 */
+/* A place: a segment of one record, as in a channel's page (channel.h). Its launch is known to whoever reads a frame: the
+ * multiprocessor stands there. No word of one that is written is 0. */
+struct mg_frame_place {
+    uint64_t head;   /* of the segment; 31..0: multiprocessor */
+    uint64_t cta;    /* and MG_FRAME_UNNUMBERED: a frame's records have clocks in place of numbers */
+    uint64_t record; /* ONCE, the tool's site, one word, lanes that came together */
     uint64_t clock;
-    uint64_t where; /* 63: 1, 62..5: CTA, 4..0: warp in it */
-    uint64_t lanes; /* 63..32: multiprocessor, 31..0: lanes that came together */
-    uint64_t what;  /* the tool's, not 0 */
 };
-enum { MG_FRAME_HEAD_WORDS = sizeof(struct mg_frame_head) / 8, MG_FRAME_RECORD_WORDS = sizeof(struct mg_frame_record) / 8, MG_FRAME_MOST_PARTS = 128, MG_FRAME_LEAST_RECORDS = 128 /* in one of several parts */ };
-_Static_assert(!offsetof(struct mg_frame_head, off) && sizeof(struct mg_frame_head) == 128 && sizeof(struct mg_frame_record) == 32, "kernels know these sizes");
+#define MG_FRAME_UNNUMBERED (1ull << 63)
+enum { MG_FRAME_HEAD_WORDS = sizeof(struct mg_frame_head) / 8, MG_FRAME_RECORD_WORDS = sizeof(struct mg_frame_place) / 8, MG_FRAME_MOST_PARTS = 128, MG_FRAME_LEAST_RECORDS = 128 /* in one of several parts */ };
+_Static_assert(!offsetof(struct mg_frame_head, off) && sizeof(struct mg_frame_head) == 128 && sizeof(struct mg_frame_place) == 32, "kernels know these sizes");
 uint32_t mg_frame_words(uint64_t records);
 struct mg_frame_shape { uint32_t parts, stride /* words */; uint64_t room; /* records in a part */ };
 struct mg_frame_shape mg_frame_shape(uint32_t n_words); /* of a frame of so many */
-static inline uint64_t mg_frame_cta(const struct mg_frame_record *r) { return r->where << 1 >> 6; }
-static inline uint32_t mg_frame_warp(const struct mg_frame_record *r) { return (uint32_t)(r->where & 31); }
-static inline uint32_t mg_frame_sm(const struct mg_frame_record *r) { return (uint32_t)(r->lanes >> 32); }
+/* The words of a place but those that each record has its own: lanes are added to the record's, warp and multiprocessor to the head's. */
+static inline uint64_t mg_frame_segment_head(void) { return (uint64_t)MG_SEGMENT_OPENED << 62 | (uint64_t)MG_FRAME_RECORD_WORDS << MG_SEGMENT_WORDS_SHIFT | (uint64_t)MG_FRAME_RECORD_WORDS << MG_SEGMENT_USED_SHIFT; }
+static inline uint64_t mg_frame_record_head(uint32_t site) { return (uint64_t)MG_RECORD_ONCE << 60 | (uint64_t)site << MG_RECORD_SITE_SHIFT | 1ull << MG_RECORD_WORDS_SHIFT; }
 
 /* In analyze: room for so many records. */
 void mg_frame_reserve(struct mg_patch *p, uint32_t records);
@@ -43,14 +47,15 @@ void mg_frame_reserve(struct mg_patch *p, uint32_t records);
  * are in the order of their clocks. */
 struct mg_frame_code { struct mg_patch *p; struct mg_frame_shape shape; uint32_t staged; mg_id stage; };
 void mg_frame_begin(struct mg_frame_code *f, struct mg_patch *p, uint32_t records, uint32_t staged); /* before any record */
-/* One record of the lanes here, with the clock as late as can be, or as early (late: of a beginning). */
-void mg_frame_write(struct mg_frame_code *f, struct mg_code_at *at, uint32_t what, bool late);
+/* One record of the lanes here, of one of the tool's sites (below MG_CHANNEL_MOST_SITES), with the clock as late as can be,
+ * or as early (late: of a beginning). */
+void mg_frame_write(struct mg_frame_code *f, struct mg_code_at *at, uint32_t site, bool late);
 void mg_frame_end(struct mg_frame_code *f); /* behind all of them */
 
 /* What the headers in a list of n words say together: off is the first's, status the highest, fill without those that found no room. */
 struct mg_frame_head mg_frame_sums(const uint64_t *list, uint32_t n);
-/* The records in it that are whole, without those that it had when it was `before` (NULL: none). Returns how many; owner of
- * *out: the caller, free. */
-uint64_t mg_frame_read(const uint64_t *list, uint32_t n, const uint64_t *before, struct mg_frame_record **out);
+/* The records in it that are whole, without those that it had when it was `before` (NULL: none): by the reader of channels.
+ * launch of a record: its multiprocessor; words[0]: its clock. Returns how many. */
+uint64_t mg_frame_read(const uint64_t *list, uint32_t n, const uint64_t *before, void (*fn)(void *user, const struct mg_record *r), void *user);
 
 #endif

@@ -14,9 +14,16 @@ static void note(void *user, const struct mg_event_row *row)
     s->rows++;
 }
 
-static struct mg_frame_record of(unsigned cta, uint32_t event, bool end, uint32_t mask, uint64_t clock)
+static struct mg_event_record of(unsigned cta, uint32_t event, bool end, uint32_t mask, uint64_t clock)
 {
-    return (struct mg_frame_record){.clock = clock, .where = 1ull << 63 | (uint64_t)cta << 5 | (cta == 7), .lanes = (uint64_t)(cta == 7 ? 2 : 3) << 32 | mask, .what = mg_event_what(event, end)};
+    return (struct mg_event_record){.clock = clock, .where = (uint64_t)cta << 5 | (cta == 7), .sm = cta == 7 ? 2 : 3, .mask = mask, .site = mg_event_site(event, end)};
+}
+
+/* The same as it lies in a frame, by the words of channel.h written out: a closed segment of 4 words, of one record of 1. */
+static struct mg_frame_place place(unsigned cta, uint32_t event, bool end, uint32_t mask, uint64_t clock)
+{
+    return (struct mg_frame_place){2ull << 62 | 4ull << 52 | 4ull << 42 | (uint64_t)(cta == 7) << 32 | (cta == 7 ? 2 : 3), 1ull << 63 | cta,
+                                   7ull << 60 | (2ull * event + 2 + end) << 49 | 1ull << 32 | mask, clock};
 }
 
 static bool is(const struct mg_event_sums *s, uint64_t groups, uint64_t threads, uint64_t inclusive, uint64_t exclusive, uint64_t stray, uint64_t open)
@@ -26,7 +33,7 @@ static bool is(const struct mg_event_sums *s, uint64_t groups, uint64_t threads,
 
 MG_TEST(events_match)
 {
-    const struct mg_frame_record r[] = {
+    const struct mg_event_record r[] = {
         of(7, A, false, 0xf, 100),                              /* four lanes begin A ... */
         of(9, A, false, 0x1, 1),  of(9, B, true, 0x3, 5),       /* another warp in between: an end of B that nobody began */
         of(7, B, false, 0x3, 110), of(7, B, true, 0x3, 130),    /* two of them do B for 20, */
@@ -34,7 +41,7 @@ MG_TEST(events_match)
         of(7, A, true, 0x1, 200), of(7, A, true, 0xe, 300),     /* lane 0 ends A at 200, the others at 300 */
         of(7, C, false, 0x1, 400), of(7, C, false, 0x1, 410), of(7, C, true, 0x1, 420), of(7, C, true, 0x1, 450), /* C inside itself */
         of(9, C, false, 0x1, 10), of(9, A, true, 0x1, 31),      /* C is not ended when A is */
-        {.clock = 1, .where = 1ull << 63, .lanes = 1, .what = 1}, {.clock = 1, .where = 1ull << 63, .lanes = 1, .what = (MG_EVENTS_MOST + 1ull) << 1}, /* of no event */
+        {.clock = 1, .mask = 1, .site = 1}, {.clock = 1, .mask = 1, .site = (MG_EVENTS_MOST + 1u) << 1}, /* of no event */
     };
     struct seen s = {.rows = 0};
     mg_events_match(r, MG_COUNT_OF(r), note, &s);
@@ -47,25 +54,38 @@ MG_TEST(events_match)
     MG_CHECK(is(&s.of[1][C], 1, 1, 0, 0, 0, 1));
 }
 
+struct kept { struct mg_event_record at[4]; unsigned n; };
+static void keep(void *user, const struct mg_record *r)
+{
+    struct kept *k = user;
+    if (k->n < 4) k->at[k->n] = (struct mg_event_record){.clock = r->words[0], .where = r->cta << 5 | r->warp, .sm = r->launch, .mask = r->mask, .site = r->site};
+    k->n++;
+    if (r->kind != MG_RECORD_ONCE || r->n_words != 1 || r->n_lanes != 1) k->n = 100;
+}
+
+static bool is_same(const struct mg_event_record *a, const struct mg_event_record *b)
+{
+    return a->clock == b->clock && a->where == b->where && a->sm == b->sm && a->mask == b->mask && a->site == b->site;
+}
+
 MG_TEST(events_frame_read)
 {
     uint64_t list[MG_FRAME_HEAD_WORDS + 3 * MG_FRAME_RECORD_WORDS] = {0}, before[MG_FRAME_HEAD_WORDS] = {0};
     struct mg_frame_head *h = (void *)list, *was = (void *)before;
-    struct mg_frame_record *r = (void *)(list + MG_FRAME_HEAD_WORDS), *out;
+    struct mg_frame_place *r = (void *)(list + MG_FRAME_HEAD_WORDS);
+    struct kept out = {0};
     h->fill = 9; /* more than there is room for */
-    r[0] = of(7, A, false, 1, 5), r[2] = of(7, A, true, 1, 8);
-    r[1] = of(7, B, false, 1, 6), r[1].lanes = 0; /* not written to its end */
-    MG_CHECK_EQ(mg_frame_read(list, MG_COUNT_OF(list), NULL, &out), 2);
-    MG_CHECK(out[0].clock == 5 && out[1].clock == 8);
-    free(out);
+    r[0] = place(7, A, false, 1, 5), r[2] = place(9, A, true, 1, 8);
+    r[1] = place(7, B, false, 1, 6), r[1].record = 0; /* not written to its end */
+    MG_CHECK_EQ(mg_frame_read(list, MG_COUNT_OF(list), NULL, keep, &out), 2);
+    MG_CHECK(out.n == 2 && out.at[0].clock == 5 && out.at[1].clock == 8);
+    const struct mg_event_record first = of(7, A, false, 1, 5), last = of(9, A, true, 1, 8);
+    MG_CHECK(is_same(&out.at[0], &first) && is_same(&out.at[1], &last));
     was->fill = 2;
-    MG_CHECK_EQ(mg_frame_read(list, MG_COUNT_OF(list), before, &out), 1);
-    free(out);
+    MG_CHECK_EQ(mg_frame_read(list, MG_COUNT_OF(list), before, keep, &out), 1);
     was->fill = 9;
-    MG_CHECK_EQ(mg_frame_read(list, MG_COUNT_OF(list), before, &out), 0);
-    free(out);
-    MG_CHECK_EQ(mg_frame_read(list, 3, NULL, &out), 0);
-    free(out);
+    MG_CHECK_EQ(mg_frame_read(list, MG_COUNT_OF(list), before, keep, &out), 0);
+    MG_CHECK_EQ(mg_frame_read(list, 3, NULL, keep, &out), 0);
 }
 
 /* Whatever room is asked for: as much is there, in parts that its words tell again. */
@@ -85,15 +105,14 @@ MG_TEST(events_frame_shape)
     uint32_t n = mg_frame_words(256); /* two parts: sums are of both */
     uint64_t *list = mg_xcalloc(n, sizeof *list);
     struct mg_frame_head *a = (void *)list, *b = (void *)(list + n / 2);
-    struct mg_frame_record *out;
+    struct kept out = {0};
     *a = (struct mg_frame_head){.status = MG_FRAME_FULL, .fill = 130, .lost = 2};
     *b = (struct mg_frame_head){.status = MG_FRAME_WRITTEN, .fill = 5, .lost = 1};
-    ((struct mg_frame_record *)(a + 1))[127] = of(7, A, false, 1, 5);
-    ((struct mg_frame_record *)(b + 1))[4] = of(9, A, false, 1, 6);
+    ((struct mg_frame_place *)(a + 1))[127] = place(7, A, false, 1, 5);
+    ((struct mg_frame_place *)(b + 1))[4] = place(9, A, false, 1, 6);
     struct mg_frame_head all = mg_frame_sums(list, n);
     MG_CHECK(all.status == MG_FRAME_FULL && all.fill == 133 && all.lost == 3 && !all.off);
-    MG_CHECK_EQ(mg_frame_read(list, n, NULL, &out), 2);
-    MG_CHECK(out[0].clock == 5 && out[1].clock == 6);
-    free(out);
+    MG_CHECK_EQ(mg_frame_read(list, n, NULL, keep, &out), 2);
+    MG_CHECK(out.n == 2 && out.at[0].clock == 5 && out.at[1].clock == 6);
     free(list);
 }

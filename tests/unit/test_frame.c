@@ -92,18 +92,18 @@ static uint64_t *run(uint32_t room, uint64_t off, uint64_t less, uint32_t *words
 }
 
 /* Records of each warp; what is wrong in any goes to the last. */
+static void count_one(void *user, const struct mg_record *r)
+{
+    uint32_t *of = user;
+    uint64_t warp = r->cta * WARPS + r->warp;
+    bool ok = r->cta < CTAS && r->warp < WARPS && r->site == 5 && r->mask == UINT32_MAX && r->n_words == 1 && r->words[0];
+    of[ok ? warp : CTAS * WARPS]++;
+}
+
 static uint64_t count(const uint64_t *list, uint32_t n, uint32_t of[CTAS * WARPS + 1])
 {
-    struct mg_frame_record *r;
-    uint64_t all = mg_frame_read(list, n, NULL, &r);
     memset(of, 0, (CTAS * WARPS + 1) * sizeof *of);
-    for (uint64_t i = 0; i < all; i++) {
-        uint64_t warp = mg_frame_cta(&r[i]) * WARPS + mg_frame_warp(&r[i]);
-        bool ok = warp < CTAS * WARPS && r[i].what == 5 && (uint32_t)r[i].lanes == UINT32_MAX;
-        of[ok ? warp : CTAS * WARPS]++;
-    }
-    free(r);
-    return all;
+    return mg_frame_read(list, n, NULL, count_one, of);
 }
 
 MG_TEST(frame_room_for_all)
