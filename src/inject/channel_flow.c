@@ -19,7 +19,7 @@
 #include "inject/hooks.h"
 #include "inject/select.h"
 #include "inject/session.h"
-#include "inject/traced.h"
+#include "inject/tracefile.h"
 #include "tool/tool.h"
 
 enum { PAGE = MG_CHANNEL_PAGE, HEAD = MG_CHANNEL_PAGE_HEAD, MOST_READERS = 16, SHARES_EACH = 4, AT_ONCE = 16 /* pieces of a share */, HELD_MOST = 128 /* pages of a ring */, HELD_PAGES = 6 };
@@ -63,7 +63,7 @@ static void hand_over(struct reader *d, const struct mg_chan_piece *p, uint32_t 
         if (use->tool->stream)
             use->tool->stream(use->conf, &s, words, bytes);
         else
-            mg_traced_stream(p->chan->use, &s, words, bytes);
+            mg_tracefile_stream(p->chan->use, &s, words, bytes);
         mg_select_leave(p->chan->use);
     }
     if (bytes < all && p->last)

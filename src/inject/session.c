@@ -26,7 +26,7 @@
 #include "inject/select.h"
 #include "inject/timeline.h"
 #include "inject/tools.h"
-#include "inject/traced.h"
+#include "inject/tracefile.h"
 #include "inject/verify.h"
 
 #define RAN_OUT "memory ran out: nothing more is recorded, and the rest of the run is native"
@@ -88,7 +88,7 @@ static void leave_child(void)
     mg_session.active = false;
     mg_session.store = NULL;
     mg_timeline_forked();
-    mg_traced_forked();
+    mg_tracefile_forked();
 }
 
 static void open_profile(struct mg_session *s)
@@ -210,7 +210,6 @@ void mg_session_end(void)
         mg_witness_end();
     s->active = false;
     mg_channels_end();
-    mg_traced_end();
     mg_tools_end(); /* they may leave results */
     pthread_rwlock_wrlock(&s->closing);
     if (s->config.stats)
@@ -223,6 +222,7 @@ void mg_session_end(void)
     mg_kernel_tell_other_ptx();
     mg_findings_write();
     mg_timeline_end();
+    mg_tracefile_end();
     struct mg_store *store = s->store;
     s->store = NULL;
     pthread_rwlock_unlock(&s->closing);
@@ -245,7 +245,7 @@ void mg_session_leave(int status, uint64_t drain_ns)
     if (!pthread_rwlock_tryrdlock(&s->closing)) {
         if (s->store)
             mg_store_leave(s->store, status);
-        mg_traced_leave();
+        mg_tracefile_leave();
         pthread_rwlock_unlock(&s->closing);
     }
     mg_inside--;

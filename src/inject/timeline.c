@@ -12,6 +12,7 @@
 #include "inject/run.h"
 #include "inject/streams.h"
 #include "inject/tools.h"
+#include "inject/tracefile.h"
 #include "span/writer.h"
 #include "tool/spec.h"
 #include "tool/timeline.h"
@@ -70,12 +71,11 @@ static void choose(const struct mg_timeline_conf *c)
 static bool open_writer(const struct mg_timeline_conf *c)
 {
     struct mg_diag d = MG_DIAG_INIT;
-    struct mg_span_writer_opts o = {
-        .size = sizeof o, .dir = mg_session.config.dir, .rank = mg_session.rank, .memory_bytes = (size_t)c->memory_mib << 20,
-        .wait = c->full, .say = mg_session_say_line,
-    };
+    struct mg_trace_writer *trace = mg_tracefile_writer(
+        (struct mg_trace_opts){.memory_bytes = (size_t)c->memory_mib << 20, .policy = c->full ? MG_TRACE_BLOCK : MG_TRACE_DROP});
+    struct mg_span_writer_opts o = {.size = sizeof o, .trace = trace};
     struct mg_span_writer *w = NULL;
-    enum mg_err err = mg_span_writer_open(&o, &w, &d);
+    enum mg_err err = trace ? mg_span_writer_open(&o, &w, &d) : MG_ERR_IO;
     if (err)
         mg_session_say("the time line is not recorded: %s", mg_diag_first(&d, err));
     else
@@ -120,8 +120,7 @@ void mg_timeline_end(void)
     if (lost)
         mg_session_say("the time line lacks %llu records: its buffers were full (-t timeline,memory=MiB or full=wait)",
                        (unsigned long long)lost);
-    writer = NULL;
-    mg_span_writer_close(w);
+    writer = NULL; /* it stays: a thread may be inside a call, and what that puts is lost */
 }
 
 void mg_timeline_flush(void)
@@ -133,9 +132,7 @@ void mg_timeline_flush(void)
 void mg_timeline_forked(void)
 {
     mg_timeline.on = false;
-    if (writer)
-        mg_span_writer_forked(writer);
-    writer = NULL;
+    writer = NULL; /* the parent's */
 }
 
 /* ---- records --------------------------------------------------------------------------------------------- */

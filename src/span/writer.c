@@ -6,6 +6,7 @@
 
 struct mg_span_writer {
     struct mg_trace_writer *trace;
+    bool owns;
     uint32_t call, work, mark, thread; /* kinds in the file */
     void (*say)(const char *line);
 };
@@ -27,7 +28,9 @@ enum mg_err mg_span_writer_open(const struct mg_span_writer_opts *o, struct mg_s
         .size = sizeof to, .dir = o->dir, .rank = o->rank, .policy = o->wait ? MG_TRACE_BLOCK : MG_TRACE_DROP,
         .memory_bytes = o->memory_bytes, .say = say, .say_user = w,
     };
-    enum mg_err err = mg_trace_open(&to, &w->trace, d);
+    w->trace = o->trace;
+    w->owns = !o->trace;
+    enum mg_err err = w->owns ? mg_trace_open(&to, &w->trace, d) : MG_ERR_OK;
     if (err) {
         free(w);
         return err;
@@ -54,14 +57,11 @@ bool mg_span_writer_flush(struct mg_span_writer *w, uint32_t timeout_ms)
 
 void mg_span_writer_close(struct mg_span_writer *w)
 {
-    mg_trace_close(w->trace);
+    if (w->owns)
+        mg_trace_close(w->trace);
     free(w);
 }
 
-void mg_span_writer_forked(struct mg_span_writer *w)
-{
-    mg_trace_forked(w->trace);
-}
 
 uint32_t mg_span_name(struct mg_span_writer *w, const char *text)
 {

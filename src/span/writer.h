@@ -7,8 +7,10 @@
 #include "span/records.h"
 
 struct mg_span_writer;
+struct mg_trace_writer;
 struct mg_span_writer_opts {
     size_t size;           /* sizeof this struct */
+    struct mg_trace_writer *trace; /* of the process; NULL: one of its own, as follows */
     const char *dir;       /* profile directory */
     int32_t rank;          /* of the process, -1: none */
     size_t memory_bytes;   /* of buffers */
@@ -19,7 +21,6 @@ enum mg_err mg_span_writer_open(const struct mg_span_writer_opts *o, struct mg_s
 uint64_t mg_span_writer_lost(struct mg_span_writer *w); /* records that are not in the file */
 bool mg_span_writer_flush(struct mg_span_writer *w, uint32_t timeout_ms);
 void mg_span_writer_close(struct mg_span_writer *w);
-void mg_span_writer_forked(struct mg_span_writer *w);   /* in a child: it belongs to the parent */
 
 /* The number of a text in the file, for the records' names. Takes a lock: keep it. */
 uint32_t mg_span_name(struct mg_span_writer *w, const char *text);

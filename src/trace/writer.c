@@ -40,6 +40,7 @@ struct mg_trace_stream {
     struct mg_trace_stream *next;
     struct buffer *b;                   /* changed under the lock by the producer */
     uint32_t fill, reserved;            /* the producer's */
+    enum mg_trace_policy policy;
     uint32_t turn;                      /* of sampling */
     uint32_t number, tid, name;
     uint32_t outstanding;               /* under the lock: full buffers that are not written yet */
@@ -119,7 +120,7 @@ static MG_NOINLINE bool change_buffer(struct mg_trace_stream *s, uint32_t need)
     uint32_t cap = MG_MAX(need, (uint32_t)BUFFER);
     if (atomic_load_explicit(&w->forked, memory_order_relaxed)) return false;
     pthread_mutex_lock(&w->lock);
-    while (w->opts.policy == MG_TRACE_BLOCK && !w->stopped && !w->ending && !may_grow(s, cap)) {
+    while (s->policy == MG_TRACE_BLOCK && !w->stopped && !w->ending && !may_grow(s, cap)) {
         pthread_cond_signal(&w->work);
         pthread_cond_wait(&w->freed, &w->lock);
     }
@@ -157,7 +158,7 @@ void *mg_trace_reserve(struct mg_trace_stream *s, uint32_t kind, uint32_t bytes)
         atomic_fetch_add_explicit(&s->lost, 1, memory_order_relaxed);
         return NULL;
     }
-    if (MG_UNLIKELY(w->opts.policy == MG_TRACE_SAMPLE) && is_skipped(s, kind)) return NULL;
+    if (MG_UNLIKELY(s->policy == MG_TRACE_SAMPLE) && is_skipped(s, kind)) return NULL;
     if (MG_UNLIKELY(!s->b || s->b->cap - s->fill < need) && !change_buffer(s, need)) return NULL;
     uint8_t *at = s->b->data + s->fill;
     memcpy(at, &word, sizeof word);
@@ -191,6 +192,7 @@ static struct mg_trace_stream *add_stream(struct mg_trace_writer *w, const char 
     s->w = w;
     s->name = mg_trace_name(w, name);
     s->tid = tid;
+    s->policy = w->opts.policy;
     pthread_mutex_lock(&w->lock);
     s->number = w->n_streams++;
     s->dead = w->ended;
@@ -203,6 +205,11 @@ static struct mg_trace_stream *add_stream(struct mg_trace_writer *w, const char 
 struct mg_trace_stream *mg_trace_stream_open(struct mg_trace_writer *w, const char *name)
 {
     return add_stream(w, name, 0);
+}
+
+void mg_trace_stream_policy(struct mg_trace_stream *s, enum mg_trace_policy policy)
+{
+    s->policy = policy;
 }
 
 /* Takes a stream out of the list and keeps what it counted. Under the lock. */

@@ -66,6 +66,8 @@ struct mg_trace_stream *mg_trace_thread(struct mg_trace_writer *w);
 /* A stream of another kind: used by one thread at a time. */
 struct mg_trace_stream *mg_trace_stream_open(struct mg_trace_writer *w, const char *name);
 void mg_trace_stream_close(struct mg_trace_stream *s);
+/* In place of the writer's policy. */
+void mg_trace_stream_policy(struct mg_trace_stream *s, enum mg_trace_policy policy);
 
 /* Adds a record: the fields of fixed size as they lie in a struct without gaps, then the last field. s NULL: false.
  * False: it is not in the trace (and counted, if s is not NULL). */

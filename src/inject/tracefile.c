@@ -1,7 +1,7 @@
 /* Records of tools on their way to DIR/trace: what a channel's readers hand over becomes records of named fields, with the
  * place that each is of. One file a process, opened with the first record. Without memory, or without a file, records are
  * counted as missed; the program never waits for the disk but as the channel's policy says. */
-#include "inject/traced.h"
+#include "inject/tracefile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static struct {
     bool tried;
     struct place *places[MG_MAX_USES];
     struct part *parts[MG_MAX_USES][MG_STREAM_MOST_WORKERS];
-} traced = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} file = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void say_line(void *user, const char *line)
 {
@@ -43,14 +43,28 @@ static void say_line(void *user, const char *line)
 
 /* ---- once a process, a kernel, a worker ---------------------------------------------------------------- */
 
-static struct mg_trace_writer *open_writer(void)
+/* Under the lock. */
+static struct mg_trace_writer *open_writer(struct mg_trace_opts o)
 {
     struct mg_diag d = MG_DIAG_INIT;
-    struct mg_trace_opts o = {.size = sizeof o, .dir = mg_session.config.dir, .rank = mg_session.rank, .say = say_line};
-    enum mg_err err = mg_trace_open(&o, &traced.writer, &d);
-    if (err) mg_session_say("no records are kept: %s", mg_diag_first(&d, err));
+    if (file.tried) return file.writer;
+    file.tried = true;
+    o.size = sizeof o;
+    o.dir = mg_session.config.dir;
+    o.rank = mg_session.rank;
+    o.say = say_line;
+    enum mg_err err = mg_trace_open(&o, &file.writer, &d);
+    if (err) mg_session_say("there is no trace: %s", mg_diag_first(&d, err));
     mg_diag_release(&d);
-    return traced.writer;
+    return file.writer;
+}
+
+struct mg_trace_writer *mg_tracefile_writer(struct mg_trace_opts wants)
+{
+    pthread_mutex_lock(&file.lock);
+    struct mg_trace_writer *w = open_writer(wants);
+    pthread_mutex_unlock(&file.lock);
+    return w;
 }
 
 static const char *last_part(const char *path)
@@ -85,41 +99,38 @@ static struct place *new_place(uint32_t use, const struct mg_stream_launch *l)
     }
     tool_name(&mg_session.uses[use], tool);
     p->sites = l->sites;
-    p->kernel = mg_trace_name(traced.writer, l->kernel);
+    p->kernel = mg_trace_name(file.writer, l->kernel);
     for (uint32_t i = 0; i < l->n_sites && i < l->n_kinds; i++) {
         if (!l->kinds[i]) continue;
         mg_record_trace_kind(tool, l->kinds[i], kind);
-        p->kinds[i] = mg_trace_kind_add(traced.writer, &kind->kind);
-        p->texts[i] = (struct text){mg_trace_name(traced.writer, l->sites[i].op), mg_trace_name(traced.writer, l->sites[i].file)};
+        p->kinds[i] = mg_trace_kind_add(file.writer, &kind->kind);
+        p->texts[i] = (struct text){mg_trace_name(file.writer, l->sites[i].op), mg_trace_name(file.writer, l->sites[i].file)};
     }
     free(kind);
-    p->next = traced.places[use];
-    return traced.places[use] = p;
+    p->next = file.places[use];
+    return file.places[use] = p;
 }
 
 static const struct place *find_place(uint32_t use, const struct mg_stream_launch *l)
 {
-    pthread_mutex_lock(&traced.lock);
-    struct place *p = traced.places[use];
+    pthread_mutex_lock(&file.lock);
+    struct place *p = file.places[use];
     while (p && p->sites != l->sites) p = p->next;
     if (!p) p = new_place(use, l);
-    pthread_mutex_unlock(&traced.lock);
+    pthread_mutex_unlock(&file.lock);
     return p;
 }
 
 static struct part *find_part(uint32_t use, uint32_t worker)
 {
-    struct part *p = traced.parts[use][worker];
+    struct part *p = file.parts[use][worker];
     if (p) return p;
-    pthread_mutex_lock(&traced.lock);
-    if (!traced.tried) {
-        traced.tried = true;
-        open_writer();
-    }
-    p = traced.writer ? calloc(1, sizeof *p) : NULL;
-    if (p) p->stream = mg_trace_stream_open(traced.writer, mg_session.uses[use].name);
-    traced.parts[use][worker] = p;
-    pthread_mutex_unlock(&traced.lock);
+    pthread_mutex_lock(&file.lock);
+    p = open_writer((struct mg_trace_opts){0}) ? calloc(1, sizeof *p) : NULL;
+    if (p) p->stream = mg_trace_stream_open(file.writer, mg_session.uses[use].name);
+    if (p && p->stream) mg_trace_stream_policy(p->stream, MG_TRACE_BLOCK); /* what the kernel does then, its channel's policy says */
+    file.parts[use][worker] = p;
+    pthread_mutex_unlock(&file.lock);
     return p;
 }
 
@@ -181,7 +192,7 @@ static void put(void *user, const struct mg_record *r)
     p->written++;
 }
 
-void mg_traced_stream(uint32_t use, const struct mg_stream *s, const uint64_t *segments, uint32_t bytes)
+void mg_tracefile_stream(uint32_t use, const struct mg_stream *s, const uint64_t *segments, uint32_t bytes)
 {
     struct reading x = {.s = s, .use = use, .part = s->worker < MG_STREAM_MOST_WORKERS ? find_part(use, s->worker) : NULL};
     if (x.part && x.part->stream) mg_stream_read(s, segments, bytes, put, &x);
@@ -194,7 +205,7 @@ static void tell_sums(uint32_t use)
     uint64_t missed = 0, written = 0;
     bool any = false;
     for (uint32_t k = 0; k < MG_STREAM_MOST_WORKERS; k++) {
-        const struct part *p = traced.parts[use][k];
+        const struct part *p = file.parts[use][k];
         if (!p) continue;
         any = true;
         missed += p->missed;
@@ -213,19 +224,19 @@ static void tell_sums(uint32_t use)
     if (missed) mg_session_say("%s: %llu records are not in the trace", mg_session.uses[use].name, (unsigned long long)missed);
 }
 
-void mg_traced_end(void)
+void mg_tracefile_end(void)
 {
-    if (!traced.writer) return;
-    mg_trace_end(traced.writer);
+    if (!file.writer) return;
+    mg_trace_end(file.writer);
     for (uint32_t u = 0; u < mg_session.n_uses; u++) tell_sums(u);
 }
 
-void mg_traced_leave(void)
+void mg_tracefile_leave(void)
 {
-    mg_trace_flush(traced.writer, 1000);
+    mg_trace_flush(file.writer, 1000);
 }
 
-void mg_traced_forked(void)
+void mg_tracefile_forked(void)
 {
-    mg_trace_forked(traced.writer);
+    mg_trace_forked(file.writer);
 }
