@@ -62,7 +62,6 @@ void mg_span_writer_close(struct mg_span_writer *w)
     free(w);
 }
 
-
 uint32_t mg_span_name(struct mg_span_writer *w, const char *text)
 {
     return mg_trace_name(w->trace, text);
