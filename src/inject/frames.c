@@ -46,7 +46,7 @@ static void look_at(struct mg_run *r, uint32_t region, bool read)
     if (!of->peek(r, offset_of(g), h.words, MG_FRAME_HEAD_WORDS))
         return;
     bool on = mg_select_is_on(r->body->variant->uses[region]);
-    const struct mg_frame_shape s = mg_frame_shape(g->n_frame);
+    const struct mg_frame_shape s = mg_frame_shape_of(g->n_frame, g->frame_payload);
     for (uint32_t k = 0; k < s.parts && on == (h.head.off != 0); k++)
         of->poke(r, offset_of(g) + 8 * (uint64_t)k * s.stride, (uint64_t)h.head.less << 32 | !on);
     uint64_t *words = read ? malloc(g->n_list * sizeof *words) : NULL;

@@ -8,6 +8,8 @@
  * Tools are only ever added and never freed: launches in flight point to them. */
 #include "inject/tools.h"
 
+#include "inject/tracefile.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -369,9 +371,11 @@ static void add_entry(const struct mg_tool_list *l, uint32_t table, const uint64
 static void read_list(const struct mg_run *r, const struct mg_region *g, uint32_t u, struct mg_account *a, const uint64_t *raw, const uint64_t *before)
 {
     const struct mg_use *use = &mg_session.uses[u];
+    const uint64_t at = g->at + g->list_at;
+    if (g->n_frame && g->n_record_types && !use->tool->read)
+        mg_tracefile_frame(u, r->inst->code->name, r->number, g, raw + at, before ? before + at : NULL);
     if (!g->n_list || !use->tool->read)
         return;
-    const uint64_t at = g->at + g->list_at;
     const struct mg_tool_launch l = describe(r);
     mg_select_enter(u, MG_CONTROL_READ);
     use->tool->read(use->conf, &l, &(struct mg_tool_list){.words = raw + at, .n = g->n_list, .before = before ? before + at : NULL, .region = g, .add = add_entry, .user = a});

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "inject/session.h"
 #include "patch/layout.h"
+#include "record/frame.h"
 #include "tool/tool.h"
 #include "trace/writer.h"
 
@@ -26,13 +27,15 @@ struct part { /* of a tool and a worker */
     const struct mg_stream_launch *launch; uint32_t number; /* the last one that was met */
     const struct place *place;
     uint64_t missed, written;
+    uint64_t lost;                        /* of bounded records: there was no room */
 };
+enum { FRAMES = MG_STREAM_MOST_WORKERS /* the part of those */ };
 static struct {
     pthread_mutex_t lock;
     struct mg_trace_writer *writer;
     bool tried;
     struct place *places[MG_MAX_USES];
-    struct part *parts[MG_MAX_USES][MG_STREAM_MOST_WORKERS];
+    struct part *parts[MG_MAX_USES][MG_STREAM_MOST_WORKERS + 1];
 } file = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void say_line(void *user, const char *line)
@@ -80,45 +83,54 @@ static void tool_name(const struct mg_use *use, char out[64])
     if (strlen(out) > 3 && !strcmp(out + strlen(out) - 3, ".so")) out[strlen(out) - 3] = 0;
 }
 
+struct kernel { /* whose records these are, and what its sites write */
+    const char *name;
+    const struct mg_layout_site *sites; uint32_t n_sites;
+    const struct mg_record_type *const *types; uint32_t n_types;
+    bool bounded;
+};
+
+static void free_place(struct place *p)
+{
+    if (!p) return;
+    free(p->kinds);
+    free(p->texts);
+    free(p);
+}
+
 /* Under the lock. */
-static struct place *new_place(uint32_t use, const struct mg_stream_launch *l)
+static struct place *new_place(uint32_t use, const struct kernel *k)
 {
     struct place *p = calloc(1, sizeof *p);
     struct mg_record_trace *kind = malloc(sizeof *kind);
     char tool[64];
-    if (p) p->kinds = calloc(l->n_sites + 1, sizeof *p->kinds);
-    if (p) p->texts = calloc(l->n_sites + 1, sizeof *p->texts);
+    if (p) p->kinds = calloc(k->n_sites + 1, sizeof *p->kinds);
+    if (p) p->texts = calloc(k->n_sites + 1, sizeof *p->texts);
     if (!kind || !p || !p->kinds || !p->texts) {
-        if (p) {
-            free(p->kinds);
-            free(p->texts);
-        }
-        free(p);
+        free_place(p);
         free(kind);
         return NULL;
     }
     tool_name(&mg_session.uses[use], tool);
-    p->sites = l->sites;
-    p->kernel = mg_trace_name(file.writer, l->kernel);
-    for (uint32_t i = 0; i < l->n_sites && i < l->n_kinds; i++) {
-        if (!l->kinds[i]) continue;
-        mg_record_trace_kind(tool, l->kinds[i], kind);
+    p->sites = k->sites;
+    p->kernel = mg_trace_name(file.writer, k->name);
+    for (uint32_t i = 0; i < k->n_sites && i < k->n_types; i++) {
+        if (!k->types[i]) continue;
+        mg_record_trace_kind(tool, k->types[i], k->bounded, kind);
         p->kinds[i] = mg_trace_kind_add(file.writer, &kind->kind);
-        p->texts[i] = (struct text){mg_trace_name(file.writer, l->sites[i].op), mg_trace_name(file.writer, l->sites[i].file)};
+        p->texts[i] = (struct text){mg_trace_name(file.writer, k->sites[i].op), mg_trace_name(file.writer, k->sites[i].file)};
     }
     free(kind);
     p->next = file.places[use];
     return file.places[use] = p;
 }
 
-static const struct place *find_place(uint32_t use, const struct mg_stream_launch *l)
+/* Under the lock. */
+static const struct place *find_place(uint32_t use, const struct kernel *k)
 {
-    pthread_mutex_lock(&file.lock);
     struct place *p = file.places[use];
-    while (p && p->sites != l->sites) p = p->next;
-    if (!p) p = new_place(use, l);
-    pthread_mutex_unlock(&file.lock);
-    return p;
+    while (p && p->sites != k->sites) p = p->next;
+    return p ? p : new_place(use, k);
 }
 
 static struct part *find_part(uint32_t use, uint32_t worker)
@@ -144,7 +156,13 @@ static bool find_launch(struct reading *x, uint32_t number)
     if (p->launch && p->number == number) return p->place;
     p->launch = x->s->launch(x->s, number);
     p->number = number;
-    p->place = p->launch ? find_place(x->use, p->launch) : NULL;
+    p->place = NULL;
+    if (!p->launch) return false;
+    const struct mg_stream_launch *l = p->launch;
+    const struct kernel k = {l->kernel, l->sites, l->n_sites, l->kinds, l->n_kinds, false};
+    pthread_mutex_lock(&file.lock);
+    p->place = find_place(x->use, &k);
+    pthread_mutex_unlock(&file.lock);
     return p->place;
 }
 
@@ -172,24 +190,28 @@ static void fill(const struct mg_record *r, uint8_t *to)
     }
 }
 
-static void put(void *user, const struct mg_record *r)
+static void put_record(struct part *p, const struct place *place, const struct mg_layout_site *s, uint32_t site, uint64_t launch, const struct mg_record *r)
 {
-    struct reading *x = user;
-    struct part *p = x->part;
-    uint32_t kind = find_launch(x, r->launch) && r->site < p->launch->n_sites ? p->place->kinds[r->site] : 0;
-    struct mg_record_head head;
-    uint8_t *to = kind ? mg_trace_reserve(p->stream, kind, (uint32_t)sizeof head + bytes_of(r)) : NULL;
+    uint32_t kind = place->kinds[site], bytes = bytes_of(r);
+    uint8_t *to = kind ? mg_trace_reserve(p->stream, kind, (uint32_t)sizeof(struct mg_record_head) + bytes) : NULL;
     if (!to) {
         p->missed++;
         return;
     }
-    const struct mg_layout_site *s = &p->launch->sites[r->site];
-    head = (struct mg_record_head){.launch = p->launch->id, .cta = r->cta, .warp = r->warp, .number = r->number, .lanes = r->mask, .kernel = p->place->kernel,
-                                   .op = p->place->texts[r->site].op, .file = p->place->texts[r->site].file, .line = s->file ? s->line : 0, .ptx_line = s->ptx_line};
+    const struct mg_record_head head = {.launch = launch, .cta = r->cta, .warp = r->warp, .number = r->number, .lanes = r->mask, .kernel = place->kernel,
+                                        .op = place->texts[site].op, .file = place->texts[site].file, .line = s->file ? s->line : 0, .ptx_line = s->ptx_line};
     memcpy(to, &head, sizeof head);
     fill(r, to + sizeof head);
     mg_trace_commit(p->stream);
     p->written++;
+}
+
+static void put(void *user, const struct mg_record *r)
+{
+    struct reading *x = user;
+    struct part *p = x->part;
+    if (find_launch(x, r->launch) && r->site < p->launch->n_sites) put_record(p, p->place, &p->launch->sites[r->site], r->site, p->launch->id, r);
+    else p->missed++;
 }
 
 void mg_tracefile_stream(uint32_t use, const struct mg_stream *s, const uint64_t *segments, uint32_t bytes)
@@ -198,18 +220,44 @@ void mg_tracefile_stream(uint32_t use, const struct mg_stream *s, const uint64_t
     if (x.part && x.part->stream) mg_stream_read(s, segments, bytes, put, &x);
 }
 
+struct frame { struct part *part; const struct place *place; const struct mg_region *g; uint64_t launch; };
+
+static void put_bounded(void *user, const struct mg_record *r)
+{
+    const struct frame *x = user;
+    struct mg_record one = *r;
+    one.number = 0;
+    if (r->site < x->g->n_sites) put_record(x->part, x->place, &x->g->sites[r->site], r->site, x->launch, &one);
+    else x->part->missed++;
+}
+
+void mg_tracefile_frame(uint32_t use, const char *kernel, uint64_t launch, const struct mg_region *g, const uint64_t *words, const uint64_t *before)
+{
+    const struct kernel k = {kernel, g->sites, g->n_sites, g->record_types, g->n_record_types, true};
+    struct frame x = {.part = find_part(use, FRAMES), .g = g, .launch = launch};
+    if (!x.part || !x.part->stream) return;
+    uint64_t lost = mg_frame_sums_of(words, g->n_frame, g->frame_payload).lost;
+    if (before) lost -= mg_frame_sums_of(before, g->n_frame, g->frame_payload).lost;
+    pthread_mutex_lock(&file.lock); /* launches may end on several threads */
+    x.part->lost += lost;
+    x.place = find_place(use, &k);
+    if (x.place) mg_frame_read_of(words, g->n_frame, g->frame_payload, before, put_bounded, &x);
+    pthread_mutex_unlock(&file.lock);
+}
+
 /* ---- ends ---------------------------------------------------------------------------------------------- */
 
 static void tell_sums(uint32_t use)
 {
-    uint64_t missed = 0, written = 0;
+    uint64_t missed = 0, written = 0, lost = 0;
     bool any = false;
-    for (uint32_t k = 0; k < MG_STREAM_MOST_WORKERS; k++) {
+    for (uint32_t k = 0; k <= FRAMES; k++) {
         const struct part *p = file.parts[use][k];
         if (!p) continue;
         any = true;
         missed += p->missed;
         written += p->written;
+        lost += p->lost;
     }
     if (!any) return;
     struct mg_buf b = MG_BUF_INIT;
@@ -218,9 +266,11 @@ static void tell_sums(uint32_t use)
     mg_json_obj(&j);
     mg_json_key_u64(&j, "records", written);
     mg_json_key_u64(&j, "missed", missed);
+    mg_json_key_u64(&j, "lost", lost);
     mg_json_end(&j, '}');
     mg_store_tool_json(mg_session.store, mg_session.uses[use].name, "trace", b.at);
     mg_buf_release(&b);
+    if (lost) mg_session_say("%s: %llu records found no room", mg_session.uses[use].name, (unsigned long long)lost);
     if (missed) mg_session_say("%s: %llu records are not in the trace", mg_session.uses[use].name, (unsigned long long)missed);
 }
 

@@ -38,7 +38,7 @@ struct mg_region { /* of one tool; strings and arrays live as long as the layout
     struct mg_layout_site *sites; uint32_t n_sites;
     struct mg_layout_table *tables; uint32_t n_tables;
     uint32_t n_list; uint64_t list_at;   /* words of tool.list: how many, and where in the region */
-    uint32_t n_frame;                    /* of these, the first: a frame (frame.h) */
+    uint32_t n_frame, frame_payload;     /* of these, the first: a frame (record/frame.h); values of its records */
     uint32_t first_word, n_launch_words; /* in the context block's words[]: what initialize fills */
     bool has_channel; uint8_t *channel_widths; uint32_t n_channel_widths; /* bytes of a lane's access, by site of the channel */
     const struct mg_record_type **record_types; uint32_t n_record_types; /* record/record.h: by site; NULL: the tool knows its records */

@@ -109,6 +109,8 @@ struct mg_patch {
     struct mg_channel_func *channel;   /* by func_ix; NULL: no channel */
     MG_VEC(uint8_t) widths;            /* of the accesses it records, by its sites */
     MG_VEC(const struct mg_record_type *) record_types; /* of what it records, by its sites (record/record.h) */
+    struct mg_frame_code *frame;       /* of records in bounded memory (record/record.h); NULL: none written yet */
+    uint32_t frame_records;            /* 0: they go through a channel */
     struct mg_patch_own {              /* by func_ix */
         struct mg_code_at *prologue;   /* values that do not change */
         mg_id base;                    /* address of the cells, of this multiprocessor's copy; 0: not needed */

@@ -23,7 +23,7 @@ static uint32_t words_behind(uint64_t head, uint32_t n, bool has_second)
     case MG_RECORD_NEAR: return has_second ? 1 + (n + 1) / 2 : UINT32_MAX;
     case MG_RECORD_FAR: return has_second ? 1 + n : UINT32_MAX;
     case MG_RECORD_LANES: return k && k <= MG_CHANNEL_MOST_WORDS ? k * n : UINT32_MAX;
-    case MG_RECORD_ONCE: return k <= MG_CHANNEL_MOST_WORDS ? k : UINT32_MAX;
+    case MG_RECORD_ONCE: return k <= MG_CHANNEL_MOST_WORDS + 1 ? k : UINT32_MAX; /* in a frame the clock stands in front of the values */
     default: return UINT32_MAX;
     }
 }

@@ -17,7 +17,7 @@ enum { N_SUMS = sizeof(struct mg_event_sums) / sizeof(uint64_t), FRAME_RECORDS =
 
 /* ---- in a kernel --------------------------------------------------------------------------------------------- */
 
-void mg_events_reserve(struct mg_patch *p, uint32_t records) { mg_frame_reserve(p, records); }
+void mg_events_reserve(struct mg_patch *p, uint32_t records) { mg_frame_reserve(p, records, 0); }
 
 static uint32_t number_of(struct mg_events *e, const char *name, mg_id node)
 {

@@ -31,21 +31,24 @@ static uint32_t parts_of(uint64_t all, uint32_t least)
     return n;
 }
 
-uint32_t mg_frame_words(uint64_t records)
+static uint32_t place_words(uint32_t payload) { return RECORD_WORDS + (payload + 1) / 2 * 2; }
+
+uint32_t mg_frame_words_of(uint64_t records, uint32_t payload)
 {
     uint32_t n = parts_of(records, MG_FRAME_LEAST_RECORDS);
-    return n * (HEAD_WORDS + (uint32_t)((records + n - 1) / n) * RECORD_WORDS);
+    return n * (HEAD_WORDS + (uint32_t)((records + n - 1) / n) * place_words(payload));
 }
 
-struct mg_frame_shape mg_frame_shape(uint32_t n_words)
+struct mg_frame_shape mg_frame_shape_of(uint32_t n_words, uint32_t payload)
 {
-    uint32_t n = parts_of(n_words, HEAD_WORDS + MG_FRAME_LEAST_RECORDS * RECORD_WORDS), stride = n_words / n;
-    return (struct mg_frame_shape){.parts = n, .stride = stride, .room = stride < HEAD_WORDS ? 0 : (stride - HEAD_WORDS) / RECORD_WORDS};
+    uint32_t place = place_words(payload), n = parts_of(n_words, HEAD_WORDS + MG_FRAME_LEAST_RECORDS * place), stride = n_words / n;
+    return (struct mg_frame_shape){.parts = n, .stride = stride, .place = place, .room = stride < HEAD_WORDS ? 0 : (stride - HEAD_WORDS) / place};
 }
 
-void mg_frame_reserve(struct mg_patch *p, uint32_t records)
+void mg_frame_reserve(struct mg_patch *p, uint32_t records, uint32_t payload)
 {
-    p->region->n_frame = mg_frame_words(records);
+    p->region->n_frame = mg_frame_words_of(records, payload);
+    p->region->frame_payload = payload;
     mg_patch_list(p, p->region->n_frame);
 }
 
@@ -55,8 +58,9 @@ static mg_id tp(struct mg_code_at *at) { return mg_code_temp(at, MG_TYPE_pred); 
 
 void mg_frame_begin(struct mg_frame_code *f, struct mg_patch *p, uint32_t records, uint32_t staged)
 {
-    *f = (struct mg_frame_code){.p = p, .shape = mg_frame_shape(mg_frame_words(records)), .staged = staged};
-    if (staged && mg_patch_sites(p)->n_funcs == 1) f->stage = mg_patch_warp_bytes(p, (STAGE_HEAD + staged * STAGED_BYTES + 15) / 16 * 16);
+    const uint32_t payload = p->region->frame_payload;
+    *f = (struct mg_frame_code){.p = p, .shape = mg_frame_shape_of(mg_frame_words_of(records, payload), payload), .staged = staged, .payload = payload};
+    if (staged && !payload && mg_patch_sites(p)->n_funcs == 1) f->stage = mg_patch_warp_bytes(p, (STAGE_HEAD + staged * STAGED_BYTES + 15) / 16 * 16);
     if (!f->stage) return;
     struct mg_code_at *at = mg_at_entry(p, 0);
     mg_id n = mg_value_n_active(at);
@@ -208,10 +212,11 @@ static void find_room(const struct mg_frame_code *f, struct mg_code_at *at, cons
 }
 
 /* Where the record goes, less the header. */
-static mg_id record_at(struct mg_code_at *at, const struct place *x)
+static mg_id record_at(const struct mg_frame_code *f, struct mg_code_at *at, const struct place *x)
 {
     mg_id to = t64(at);
-    P("shl.b64", R(to), R(x->slot), I(5));
+    if (f->shape.place == RECORD_WORDS) P("shl.b64", R(to), R(x->slot), I(5));
+    else P("mul.lo.u64", R(to), R(x->slot), I(8 * (int64_t)f->shape.place));
     P("add.u64", R(to), R(to), R(x->part));
     return to;
 }
@@ -219,19 +224,19 @@ static mg_id record_at(struct mg_code_at *at, const struct place *x)
 /* ---- records of one lane ---------------------------------------------------------------------------------------- */
 
 /* The first two words of a place. */
-static struct mg_opnd segment_of(struct mg_code_at *at)
+static struct mg_opnd segment_of(struct mg_code_at *at, uint32_t values)
 {
     mg_id head = t64(at), cta = t64(at);
     P("mov.b64", R(head), mg_code_pair(at, mg_value_sm(at), mg_value_warp(at)));
-    P("or.b64", R(head), R(head), I((int64_t)mg_frame_segment_head()));
+    P("or.b64", R(head), R(head), I((int64_t)mg_frame_segment_head(values)));
     P("or.b64", R(cta), R(mg_value_cta(at)), I((int64_t)MG_FRAME_UNNUMBERED));
     return mg_code_pair(at, head, cta);
 }
 
-static mg_id record_of(struct mg_code_at *at, mg_id mask, uint32_t site)
+static mg_id record_of(struct mg_code_at *at, mg_id mask, uint32_t site, uint32_t values)
 {
     mg_id record = t64(at), head = t32(at);
-    P("mov.u32", R(head), I((int64_t)(mg_frame_record_head(site) >> 32)));
+    P("mov.u32", R(head), I((int64_t)(mg_frame_record_head(site, values) >> 32)));
     P("mov.b64", R(record), mg_code_pair(at, mask, head));
     return record;
 }
@@ -243,13 +248,14 @@ static mg_id clock_of(struct mg_code_at *at)
     return clock;
 }
 
-static void write_now(const struct mg_frame_code *f, struct mg_code_at *at, mg_id who, mg_id mask, mg_id record, mg_id early)
+static void write_now(const struct mg_frame_code *f, struct mg_code_at *at, mg_id who, mg_id mask, mg_id record, mg_id early, const mg_id *values, uint32_t n)
 {
     struct place x = find_part(f, at, who);
     IF(x.fresh, "atom.global.add.u64", R(x.slot), HEAD(x.own, fill), I(1));
     find_room(f, at, &x, mask);
-    mg_id to = record_at(at, &x);
-    IF(x.in, "st.global.v2.u64", PLACE(to, head), segment_of(at));
+    mg_id to = record_at(f, at, &x);
+    for (uint32_t i = 0; i < n; i++) IF(x.in, "st.global.u64", mg_o_addr_reg(to, (int64_t)(sizeof(struct mg_frame_head) + sizeof(struct mg_frame_place) + 8 * i)), R(values[i]));
+    IF(x.in, "st.global.v2.u64", PLACE(to, head), segment_of(at, n));
     IF(x.in, "st.global.v2.u64", PLACE(to, record), mg_code_pair(at, record, early ? early : clock_of(at)));
 }
 
@@ -267,7 +273,7 @@ static void stage(const struct mg_frame_code *f, struct mg_code_at *at, mg_id le
     IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_RECORD), R(record));
     IF(in, "st.shared.u64", mg_o_addr_reg(to, STAGE_CLOCK), R(early ? early : clock_of(at)));
     unless(at, any_of(at, mask, over), skip);
-    write_now(f, at, over, mask, record, early);
+    write_now(f, at, over, mask, record, early, NULL, 0);
     mg_code_place(at, skip);
 }
 
@@ -301,10 +307,10 @@ static void leave(struct mg_code_at *at, void *user)
     P("mov.u64", R(x.part), R(x.own));
     P("mov.u64", R(x.slot), R(slot));
     find_room(f, at, &x, mask);
-    mg_id to = record_at(at, &x);
+    mg_id to = record_at(f, at, &x);
     P("ld.volatile.shared.u64", R(word[0]), mg_o_addr_reg(from, STAGE_RECORD));
     P("ld.volatile.shared.u64", R(word[1]), mg_o_addr_reg(from, STAGE_CLOCK));
-    IF(x.in, "st.global.v2.u64", PLACE(to, head), segment_of(at));
+    IF(x.in, "st.global.v2.u64", PLACE(to, head), segment_of(at, 0));
     IF(x.in, "st.global.v2.u64", PLACE(to, record), mg_code_pair(at, word[0], word[1]));
     P("add.u64", R(slot), R(slot), I(1));
     P("add.u32", R(from), R(from), I(STAGED_BYTES));
@@ -316,15 +322,26 @@ static void leave(struct mg_code_at *at, void *user)
 
 /* ---- records ------------------------------------------------------------------------------------------------ */
 
-void mg_frame_write(struct mg_frame_code *f, struct mg_code_at *at, uint32_t site, bool late)
+static void write_record(struct mg_frame_code *f, struct mg_code_at *at, uint32_t site, bool late, const mg_id *values, uint32_t n)
 {
     const struct mg_code_guard g = *mg_at_guard(at);
     mg_id mask = mg_value_active(at), lead = mg_value_leader(at), early = late ? 0 : clock_of(at), out = mg_code_label(at);
     if (g.pred) mg_code_emit(at, g.pred, !g.is_not, "bra", (const struct mg_opnd[]){mg_o_label(out)}, 1);
-    mg_id record = record_of(at, mask, site);
+    mg_id record = record_of(at, mask, site, n);
     if (f->stage) stage(f, at, lead, mask, record, early);
-    else write_now(f, at, lead, mask, record, early);
+    else write_now(f, at, lead, mask, record, early, values, n);
     mg_code_place(at, out);
+}
+
+void mg_frame_write(struct mg_frame_code *f, struct mg_code_at *at, uint32_t site, bool late)
+{
+    write_record(f, at, site, late, NULL, 0);
+}
+
+void mg_frame_write_values(struct mg_frame_code *f, struct mg_code_at *at, uint32_t site, const mg_id *values, uint32_t n)
+{
+    if (n > f->payload || site > MG_CHANNEL_MOST_SITES) mg_patch_refuse(f->p, MG_ERR_LIMIT, "a record of %u values in a frame for %u, of place %u", (unsigned)n, (unsigned)f->payload, (unsigned)site);
+    else write_record(f, at, site, false, values, n);
 }
 
 void mg_frame_end(struct mg_frame_code *f)
@@ -340,9 +357,9 @@ static const struct mg_frame_head *head_of(const uint64_t *list, const struct mg
 }
 static uint64_t filled(const struct mg_frame_head *h, const struct mg_frame_shape *s) { return MG_MIN(__atomic_load_n(&h->fill, __ATOMIC_RELAXED), s->room); }
 
-struct mg_frame_head mg_frame_sums(const uint64_t *list, uint32_t n)
+struct mg_frame_head mg_frame_sums_of(const uint64_t *list, uint32_t n, uint32_t payload)
 {
-    const struct mg_frame_shape s = mg_frame_shape(n);
+    const struct mg_frame_shape s = mg_frame_shape_of(n, payload);
     struct mg_frame_head all = {.off = head_of(list, &s, 0)->off, .less = head_of(list, &s, 0)->less};
     for (uint32_t k = 0; k < s.parts; k++) {
         const struct mg_frame_head *h = head_of(list, &s, k);
@@ -368,17 +385,19 @@ static const uint8_t *no_widths(void *user, uint32_t launch, uint32_t *n)
     return none;
 }
 
-uint64_t mg_frame_read(const uint64_t *list, uint32_t n, const uint64_t *before, void (*fn)(void *user, const struct mg_record *r), void *user)
+uint64_t mg_frame_read_of(const uint64_t *list, uint32_t n, uint32_t payload, const uint64_t *before, void (*fn)(void *user, const struct mg_record *r),
+                          void *user)
 {
-    const struct mg_frame_shape s = mg_frame_shape(n);
+    const struct mg_frame_shape s = mg_frame_shape_of(n, payload);
     uint64_t whole = 0;
     for (uint32_t k = 0; s.room && k < s.parts; k++) {
         const struct mg_frame_head *h = head_of(list, &s, k);
-        const struct mg_frame_place *p = (const void *)(h + 1);
         uint64_t end = filled(h, &s);
         for (uint64_t i = before ? filled(head_of(before, &s, k), &s) : 0; i < end; i++) {
-            const struct mg_frame_place one = p[i]; /* as it is now: the kernel may run */
-            if (is_whole(&one)) whole += mg_channel_read(&one.head, sizeof one, no_widths, NULL, fn, user);
+            uint64_t one[RECORD_WORDS + MG_CHANNEL_MOST_WORDS]; /* as it is now: the kernel may run */
+            memcpy(one, (const uint64_t *)(h + 1) + i * s.place, 8 * s.place);
+            uint32_t words = (uint32_t)(one[0] >> MG_SEGMENT_USED_SHIFT & 0x3ff);
+            if (is_whole((const void *)one) && words <= s.place) whole += mg_channel_read(one, 8 * words, no_widths, NULL, fn, user);
         }
     }
     return whole;

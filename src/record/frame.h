@@ -33,29 +33,46 @@ struct mg_frame_place {
 #define MG_FRAME_UNNUMBERED (1ull << 63)
 enum { MG_FRAME_HEAD_WORDS = sizeof(struct mg_frame_head) / 8, MG_FRAME_RECORD_WORDS = sizeof(struct mg_frame_place) / 8, MG_FRAME_MOST_PARTS = 128, MG_FRAME_LEAST_RECORDS = 128 /* in one of several parts */ };
 _Static_assert(!offsetof(struct mg_frame_head, off) && sizeof(struct mg_frame_head) == 128 && sizeof(struct mg_frame_place) == 32, "kernels know these sizes");
-uint32_t mg_frame_words(uint64_t records);
-struct mg_frame_shape { uint32_t parts, stride /* words */; uint64_t room; /* records in a part */ };
-struct mg_frame_shape mg_frame_shape(uint32_t n_words); /* of a frame of so many */
+/* payload: values that a record may have behind its clock; places are longer by as many words, made even. */
+uint32_t mg_frame_words_of(uint64_t records, uint32_t payload);
+static inline uint32_t mg_frame_words(uint64_t records) { return mg_frame_words_of(records, 0); }
+struct mg_frame_shape { uint32_t parts, stride /* words */, place /* words of one */; uint64_t room; /* records in a part */ };
+struct mg_frame_shape mg_frame_shape_of(uint32_t n_words, uint32_t payload); /* of a frame of so many */
+static inline struct mg_frame_shape mg_frame_shape(uint32_t n_words) { return mg_frame_shape_of(n_words, 0); }
 /* The words of a place but those that each record has its own: lanes are added to the record's, warp and multiprocessor to the head's. */
-static inline uint64_t mg_frame_segment_head(void) { return (uint64_t)MG_SEGMENT_OPENED << 62 | (uint64_t)MG_FRAME_RECORD_WORDS << MG_SEGMENT_WORDS_SHIFT | (uint64_t)MG_FRAME_RECORD_WORDS << MG_SEGMENT_USED_SHIFT; }
-static inline uint64_t mg_frame_record_head(uint32_t site) { return (uint64_t)MG_RECORD_ONCE << 60 | (uint64_t)site << MG_RECORD_SITE_SHIFT | 1ull << MG_RECORD_WORDS_SHIFT; }
+static inline uint64_t mg_frame_segment_head(uint32_t values)
+{
+    const uint64_t words = MG_FRAME_RECORD_WORDS + values;
+    return (uint64_t)MG_SEGMENT_OPENED << 62 | words << MG_SEGMENT_WORDS_SHIFT | words << MG_SEGMENT_USED_SHIFT;
+}
+static inline uint64_t mg_frame_record_head(uint32_t site, uint32_t values)
+{
+    return (uint64_t)MG_RECORD_ONCE << MG_RECORD_KIND_SHIFT | (uint64_t)site << MG_RECORD_SITE_SHIFT | (1ull + values) << MG_RECORD_WORDS_SHIFT;
+}
 
 /* In analyze: room for so many records. */
-void mg_frame_reserve(struct mg_patch *p, uint32_t records);
+void mg_frame_reserve(struct mg_patch *p, uint32_t records, uint32_t payload);
 /* In instrument. staged: so many of a warp's first records wait in shared memory until it leaves, where the kernel leaves room
  * there and calls no function. Such a launch tells of them, and takes notice of `off`, when a warp leaves; a warp's records
  * are in the order of their clocks. */
-struct mg_frame_code { struct mg_patch *p; struct mg_frame_shape shape; uint32_t staged; mg_id stage; };
-void mg_frame_begin(struct mg_frame_code *f, struct mg_patch *p, uint32_t records, uint32_t staged); /* before any record */
+struct mg_frame_code { struct mg_patch *p; struct mg_frame_shape shape; uint32_t staged, payload; mg_id stage; };
+void mg_frame_begin(struct mg_frame_code *f, struct mg_patch *p, uint32_t records, uint32_t staged); /* before any record; with a payload nothing is staged */
 /* One record of the lanes here, of one of the tool's sites (below MG_CHANNEL_MOST_SITES), with the clock as late as can be,
  * or as early (late: of a beginning). */
 void mg_frame_write(struct mg_frame_code *f, struct mg_code_at *at, uint32_t site, bool late);
+/* The same with values behind the clock: 64-bit registers, as many as the frame has payload for, or fewer. */
+void mg_frame_write_values(struct mg_frame_code *f, struct mg_code_at *at, uint32_t site, const mg_id *values, uint32_t n);
 void mg_frame_end(struct mg_frame_code *f); /* behind all of them */
 
 /* What the headers in a list of n words say together: off is the first's, status the highest, fill without those that found no room. */
-struct mg_frame_head mg_frame_sums(const uint64_t *list, uint32_t n);
+struct mg_frame_head mg_frame_sums_of(const uint64_t *list, uint32_t n, uint32_t payload);
+static inline struct mg_frame_head mg_frame_sums(const uint64_t *list, uint32_t n) { return mg_frame_sums_of(list, n, 0); }
 /* The records in it that are whole, without those that it had when it was `before` (NULL: none): by the reader of channels.
  * launch of a record: its multiprocessor; words[0]: its clock. Returns how many. */
-uint64_t mg_frame_read(const uint64_t *list, uint32_t n, const uint64_t *before, void (*fn)(void *user, const struct mg_record *r), void *user);
+uint64_t mg_frame_read_of(const uint64_t *list, uint32_t n, uint32_t payload, const uint64_t *before, void (*fn)(void *user, const struct mg_record *r), void *user);
+static inline uint64_t mg_frame_read(const uint64_t *list, uint32_t n, const uint64_t *before, void (*fn)(void *user, const struct mg_record *r), void *user)
+{
+    return mg_frame_read_of(list, n, 0, before, fn, user);
+}
 
 #endif

@@ -4,11 +4,37 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "patch/layout.h"
 #include "patch/priv.h"
+#include "record/frame.h"
 
 void mg_records_open(struct mg_patch *p)
 {
     mg_patch_channel(p);
+}
+
+void mg_records_open_bounded(struct mg_patch *p, uint32_t records, uint32_t fields)
+{
+    if (!records || records > MG_RECORDS_MOST || fields > MG_CHANNEL_MOST_WORDS) {
+        mg_patch_refuse(p, MG_ERR_LIMIT, "room for %u records of %u fields", (unsigned)records, (unsigned)fields);
+        return;
+    }
+    mg_frame_reserve(p, records, fields);
+    p->frame_records = records;
+}
+
+static void write_bounded(struct mg_code_at *at, const struct mg_record_type *k, uint32_t site, const mg_id *values)
+{
+    struct mg_patch *p = at->p;
+    if (k->form != MG_RECORD_PER_WARP) {
+        mg_patch_refuse(p, MG_ERR_UNSUPPORTED, "bounded records are of a warp");
+        return;
+    }
+    if (!p->frame) {
+        p->frame = mg_arena_new(&p->scratch, struct mg_frame_code);
+        mg_frame_begin(p->frame, p, p->frame_records, 0);
+    }
+    mg_frame_write_values(p->frame, at, site, values, k->n_fields);
 }
 
 static bool is_word(enum mg_trace_type t)
@@ -32,7 +58,8 @@ void mg_record_write(struct mg_code_at *at, const struct mg_record_type *k, mg_i
         return;
     }
     mg_patch_site(p, node ? MG_SITE_INST : MG_SITE_KERNEL, node, 0, 0, MG_MERGE_SUM, 0);
-    switch (k->form) {
+    if (p->frame_records) write_bounded(at, k, site, values);
+    else switch (k->form) {
     case MG_RECORD_PER_WARP: mg_channel_once(at, site, values, k->n_fields); break;
     case MG_RECORD_PER_LANE: mg_channel_lanes(at, site, values, k->n_fields); break;
     case MG_RECORD_PER_ACCESS: mg_channel_access(at, site, node); break;
@@ -50,12 +77,13 @@ static const struct mg_trace_field head_fields[MG_RECORD_FIELD_COUNT] = { /* ORD
 };
 _Static_assert(sizeof(struct mg_record_head) == 2 * 8 + 2 * 4 + 8 + 5 * 4, "as the fields say");
 
-void mg_record_trace_kind(const char *tool, const struct mg_record_type *k, struct mg_record_trace *out)
+void mg_record_trace_kind(const char *tool, const struct mg_record_type *k, bool bounded, struct mg_record_trace *out)
 {
     uint32_t n = MG_RECORD_FIELD_COUNT;
     memset(out, 0, sizeof *out);
     memcpy(out->fields, head_fields, sizeof head_fields);
     snprintf(out->name, sizeof out->name, "%s.%s", tool, k->name);
+    if (bounded) out->fields[n++] = (struct mg_trace_field){"clock", MG_TRACE_u64};
     if (k->form == MG_RECORD_PER_WARP) {
         memcpy(out->fields + n, k->fields, k->n_fields * sizeof *k->fields);
         n += k->n_fields;

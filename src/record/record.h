@@ -13,6 +13,7 @@
 #include "record/channel.h"
 #include "trace/trace.h"
 
+enum { MG_RECORDS_MOST = 1 << 20 /* of a launch, bounded */ };
 enum mg_record_form {
     MG_RECORD_PER_WARP,   /* a value for each field, of the lowest lane at the spot */
     MG_RECORD_PER_LANE,   /* a value for each field of every lane at the spot */
@@ -26,8 +27,11 @@ struct mg_record_type {
     uint32_t n_fields;
 };
 
-/* In analyze. */
+/* In analyze: a stream without bounds. */
 void mg_records_open(struct mg_patch *p);
+/* In its place: bounded memory, so many records for each launch, of so many fields at most. The first that come have room, the
+ * others are counted. Records are of the form MG_RECORD_PER_WARP, with their clock, and reach the host when the launch has ended. */
+void mg_records_open_bounded(struct mg_patch *p, uint32_t records, uint32_t fields);
 /* In instrument: the lanes at the spot write a record. node: the instruction that it is of, whose place it tells; 0: none.
  * values: a 64-bit register for each field; NULL for an access. */
 void mg_record_write(struct mg_code_at *at, const struct mg_record_type *k, mg_id node, const mg_id *values);
@@ -44,11 +48,13 @@ struct mg_record_head { /* these fields */
     uint64_t lanes;
     uint32_t kernel, op, file, line, ptx_line;
 } __attribute__((packed));
+/* Of a bounded record: behind the head its clock; number is 0. */
+#define MG_RECORD_CLOCK MG_RECORD_FIELD_COUNT
 struct mg_record_trace { /* owner: the caller; `name` and what it points to are in it */
     struct mg_trace_kind kind;
-    struct mg_trace_field fields[MG_RECORD_FIELD_COUNT + MG_CHANNEL_MOST_WORDS];
+    struct mg_trace_field fields[MG_RECORD_FIELD_COUNT + 1 + MG_CHANNEL_MOST_WORDS];
     char name[128], columns[512];
 };
-void mg_record_trace_kind(const char *tool, const struct mg_record_type *k, struct mg_record_trace *out);
+void mg_record_trace_kind(const char *tool, const struct mg_record_type *k, bool bounded, struct mg_record_trace *out);
 
 #endif

@@ -48,7 +48,7 @@ for x in stores:
         assert address == first + 4 * i and struct.unpack("f", struct.pack("I", value))[0] == 2.5 * (i % 1000) + i % 77
         seen[i] = 1
 assert len(seen) == n
-assert p["tools"]["stores"]["trace"] == {"records": len(r), "missed": 0} and p["tools"]["stores"]["channel"]["dropped_records"] == 0
+assert p["tools"]["stores"]["trace"] == {"records": len(r), "missed": 0, "lost": 0} and p["tools"]["stores"]["channel"]["dropped_records"] == 0
 P
     for program in "bfs 2048" "histogram 32768"; do
         run "$device $program" $device "$program" -t ./recorder.so -t accesses,out="$PWD/lines"
@@ -91,5 +91,22 @@ run "one of four" emu "saxpy 65536" -t ./stores.so --channel 1/4
 records "one of four" <<'P'
 assert len(r) == 1 << 11 and all(x["kind"] == "stores.begin" for x in r), len(r) # the first of a warp's two records
 P
+tool "$ROOT/tests/inject/bounded.c" bounded.so
+for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu) nvidia; do
+    [ $device != nvidia ] || export LD_LIBRARY_PATH=$B/test/driver
+    run "bounded, $device" $device "saxpy 65536" -t ./bounded.so
+    records "bounded, $device" <<'P' # two records a warp, of 2048 warps, in room for 3008: the others are counted
+assert len(r) == 3008 and p["tools"]["bounded"]["trace"] == {"records": 3008, "missed": 0, "lost": 4096 - 3008}, (len(r), p["tools"]["bounded"])
+seen = set()
+for x in r:
+    f = x["fields"]
+    at = f["cta"], f["warp"], x["kind"]
+    assert at not in seen and f["clock"] > 0 and f["number"] == 0 and f["launch"] == 0 and f["mask"] == "0xffffffff", f
+    seen.add(at)
+    if x["kind"] == "bounded.enter": assert (f["cta3"], f["minus"], f["seven"]) == (3 * f["cta"], -9, 7), f
+    else: assert x["kind"] == "bounded.store" and f["cta1"] == f["cta"] + 1 and f["op"] == "st.global.f32" and f["line"] == 7, f
+P
+done
+unset LD_LIBRARY_PATH
 [ $failed = 0 ] && echo "ok"
 exit $failed

@@ -21,7 +21,7 @@ static uint32_t records;
 static enum mg_err reserve(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
     (void)conf, (void)d;
-    mg_frame_reserve(p, records);
+    mg_frame_reserve(p, records, 0);
     return MG_ERR_OK;
 }
 
