@@ -38,6 +38,8 @@ static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
     HEAD("odd") "  bar.sync 2, 40; // A\n" TAIL
     HEAD("apart") "  setp.lt.u32 %p1, %r1, 8;\n  @%p1 bra OTHER;\n  bar.sync 2; // B\n  ret;\nOTHER:\n  bar.sync 2; // A\n" TAIL
     HEAD("outside") "  mov.u32 %r5, 0xfffffff7;\n  bar.warp.sync %r5; // A\n" TAIL
+    HEAD("replaced") "  mov.u32 %r5, 0xfffffff7;\n  setp.ne.u32 %p1, %r1, 99;\n  vote.sync.ballot.b32 %r5, %p1, %r5; // A\n" TAIL
+    HEAD("ballot") "  mov.u32 %r5, 0xffffffff;\n  setp.eq.u32 %p1, %r1, 99;\n  vote.sync.ballot.b32 %r5, %p1, %r5;\n" TAIL
     HEAD("beyond") "  bar.sync 0;\n  st.shared.u32 [m+8], %r1; // A\n" TAIL
     HEAD("crooked") "  ld.shared.u32 %r6, [s+2]; // A\n" TAIL;
 
@@ -141,10 +143,12 @@ MG_TEST(check_finds_uninitialised_reads)
 MG_TEST(check_finds_misused_barriers)
 {
     static const struct { const char *kernel, *what; bool other; } cases[] = {
-        {"counts", "another warp asked for", false}, {"odd", "40 threads, not a multiple of 32", false}, {"apart", "different barrier instructions", true}, {"outside", "outside the member mask 0xfffffff7", false}};
+        {"counts", "another warp asked for", false}, {"odd", "40 threads, not a multiple of 32", false}, {"apart", "different barrier instructions", true}, {"outside", "outside the member mask 0xfffffff7", false},
+        {"replaced", "outside the member mask 0xfffffff7", false}};
     struct bench t;
     set_up(&t, 1);
     MG_CHECK_EQ(run(&t, "counts"), 0); /* 64 threads of 64 are all of them */
+    MG_CHECK_EQ(run(&t, "ballot"), 0); /* its result, 0, takes the place of the mask that it was given */
     for (unsigned i = 1; i < MG_COUNT_OF(cases); i++) {
         MG_CHECK_EQ(run(&t, cases[i].kernel), 1);
         if (t.stats.n_findings != 1) continue;

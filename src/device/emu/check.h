@@ -53,6 +53,8 @@ struct emu_check_warp {
     int32_t seen[EMU_MAX_WARPS];    /* stamps of that warp, likewise; what limit says holds as well */
     int32_t (*lanes)[EMU_LANES];    /* stamps of a lane (second) for a lane (first); NULL until __syncwarp of a part */
     uint32_t groups[EMU_LANES];     /* cp.async groups committed */
+    uint32_t members[EMU_LANES];    /* mask that the lane gave to its last .sync operation */
+    uint32_t syncing;               /* lanes whose guard let them begin it */
     MG_VEC(struct emu_check_copy) copies; /* not waited for */
 };
 struct emu_check_point { int32_t seen[EMU_MAX_WARPS]; }; /* what a release published */

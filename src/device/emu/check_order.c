@@ -150,14 +150,26 @@ static void sync_part(struct emu_check_warp *w, uint32_t lanes)
     EMU_FOR_LANES(i, lanes) memcpy(w->lanes[i], row, sizeof row);
 }
 
+/* In front of the operation, whose result may stand where its member mask or its guard stood. */
+void emu_check_members(const struct emu_alu *o, char *regs, uint32_t mask)
+{
+    const struct emu_op *op = (const struct emu_op *)(const void *)o;
+    struct emu_frame *f = EMU_FRAME(regs);
+    struct emu_check_warp *w = &f->w->cta->check->warps[f->w->ix];
+    const uint32_t *members = (const uint32_t *)(regs + o->cc);
+    uint32_t run = op->guard ? mask & (*(const uint32_t *)(regs + op->guard) ^ op->guard_flip) : mask;
+    EMU_FOR_LANES(i, run) w->members[i] = members[i];
+    w->syncing = (w->syncing & ~mask) | run;
+}
+
 void emu_check_synced(const struct emu_alu *o, char *regs, uint32_t mask)
 {
     const struct emu_op *op = (const struct emu_op *)(const void *)o;
     struct emu_frame *f = EMU_FRAME(regs);
     struct emu_check *k = f->w->cta->check;
     struct emu_check_warp *w = &k->warps[f->w->ix];
-    const uint32_t *members = (const uint32_t *)(regs + o->cc);
-    if (op->guard) mask &= *(const uint32_t *)(regs + op->guard) ^ op->guard_flip;
+    const uint32_t *members = w->members;
+    mask &= w->syncing;
     if (!mask) return;
     for (uint32_t left = mask; left;) {
         uint32_t lane = (uint32_t)emu_first(left), m = members[lane], group = 0;

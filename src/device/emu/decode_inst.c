@@ -213,6 +213,7 @@ static void warp_operation(struct decoder *d, const struct mg_form *form, const 
         if (b && b->kind != MG_OPND_sink) d2 = dest_of(d, b, EMU_P).at;
     }
     const struct emu_def *defined = dec_defined_warp(d, form, o, n);
+    if (sync) dec_check_after(d, EMU_OP_check_members, &(struct emu_op){.a.cc = members}); /* in front of it */
     struct emu_op *op = dec_emit_inst(d, opcode, sync ? EMU_CTL_SYNC : EMU_CTL_NONE);
     op->ext = defined;
     op->sub = info.sub;
@@ -224,7 +225,7 @@ static void warp_operation(struct decoder *d, const struct mg_form *form, const 
     op->a.imm = flip;
     if (form->op == MG_OP_redux) op->a.imm = (mg_form_has(form, MG_MOD_abs) ? 1 : 0) | (mg_form_has(form, MG_MOD_nan) ? 2 : 0);
     op->a.cc = members;
-    if (sync) dec_check_after(d, EMU_OP_check_synced, &(struct emu_op){.a.cc = members});
+    if (sync) dec_check_after(d, EMU_OP_check_synced, &(struct emu_op){0});
 }
 
 static void barrier(struct decoder *d, const struct mg_form *form, const struct mg_opnd *o, uint32_t n)
