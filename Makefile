@@ -27,7 +27,7 @@ else ifeq ($(VARIANT),tsan)
 CFLAGS += -O1 -fsanitize=thread -DMG_DEBUG -DMG_SANITIZER='"tsan"'
 LDFLAGS += -fsanitize=thread
 # Its runtime asks dlsym for its own needs before it can take calls of instrumented code.
-$(B)/obj/inject/preload.o: CFLAGS := $(filter-out -fsanitize=thread,$(CFLAGS))
+$(B)/obj/inject/preload.o $(B)/obj/base/inproc/reserve.o: CFLAGS := $(filter-out -fsanitize=thread,$(CFLAGS))
 else ifeq ($(VARIANT),cover)
 CFLAGS += -O0 --coverage -DMG_DEBUG
 LDFLAGS += --coverage
