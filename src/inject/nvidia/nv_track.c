@@ -394,7 +394,7 @@ static bool drain_ctx(struct mg_nv_ctx *x)
 {
     struct mg_nv_item *items[BATCH_ITEMS];
     bool any = false;
-    if (!x->error && x->pending)
+    if (!x->error && __atomic_load_n(&x->pending, __ATOMIC_RELAXED))
         mg_nv_bases_refresh(&x->bases);
     for (;;) {
         struct batch b = {.x = x, .items = items};
