@@ -6,10 +6,11 @@
 
 #define GOOD_NS 3000u    /* the host knows the base to half of this: no further try */
 #define PATIENCE_NS 200000u
+#define FIRST_PATIENCE_NS 50000000u /* without a base no launch has a time; the thread that drains can wait */
 
 struct attempt { cu_event event; uint64_t early_ns, late_ns; };
 
-static bool record_base(struct mg_nv_bases *b, struct attempt *a)
+static bool record_base(struct mg_nv_bases *b, struct attempt *a, uint64_t patience_ns)
 {
     a->early_ns = mg_now_ns();
     if (mg_nv.cuEventRecord(a->event, b->stream) != CUE_SUCCESS)
@@ -19,7 +20,7 @@ static bool record_base(struct mg_nv_bases *b, struct attempt *a)
         a->late_ns = mg_now_ns();
         if (rc == CUE_SUCCESS)
             return true;
-        if (rc != CUE_NOT_READY || a->late_ns - a->early_ns > PATIENCE_NS)
+        if (rc != CUE_NOT_READY || a->late_ns - a->early_ns > patience_ns)
             return false;
     }
 }
@@ -33,7 +34,7 @@ static bool elapsed(double *ns, cu_event from, cu_event to)
     return true;
 }
 
-void mg_nv_bases_refresh(struct mg_nv_bases *b)
+static void refresh(struct mg_nv_bases *b, uint64_t patience_ns)
 {
     struct mg_clock *c = &b->clock;
     struct attempt best = {0};
@@ -43,7 +44,7 @@ void mg_nv_bases_refresh(struct mg_nv_bases *b)
         return;
     for (uint32_t i = 1; i <= MG_NV_BASE_TRIES; i++) {
         struct attempt a = {.event = b->events[i]};
-        if (!record_base(b, &a))
+        if (!record_base(b, &a, patience_ns))
             break;
         if (!best_ix || a.late_ns - a.early_ns < best.late_ns - best.early_ns)
             best = a, best_ix = i;
@@ -57,13 +58,18 @@ void mg_nv_bases_refresh(struct mg_nv_bases *b)
     mg_clock_add(c, mg_clock_newest(c) + since, best.early_ns, best.late_ns);
 }
 
+void mg_nv_bases_refresh(struct mg_nv_bases *b)
+{
+    refresh(b, b->clock.n ? PATIENCE_NS : FIRST_PATIENCE_NS);
+}
+
 bool mg_nv_bases_init(struct mg_nv_bases *b)
 {
     bool ok = mg_nv.cuStreamCreate(&b->stream, CUSTREAM_NON_BLOCKING) == CUE_SUCCESS;
     for (uint32_t i = 0; i <= MG_NV_BASE_TRIES && ok; i++)
         ok = mg_nv.cuEventCreate(&b->events[i], CUEVENT_DEFAULT) == CUE_SUCCESS;
     if (ok)
-        mg_nv_bases_refresh(b);
+        refresh(b, PATIENCE_NS);
     return ok;
 }
 
