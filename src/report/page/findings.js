@@ -1,5 +1,5 @@
 // Findings in words (report.findings), and what --check found.
-import {checks, findings, kernelOf, kernelOfCheck, report, wasChecked} from './data.js';
+import {checks, core, findings, kernelOf, kernelOfCheck, wasChecked} from './data.js';
 import {h, numeral, shareBar} from './dom.js';
 import {exact, number, plural} from './format.js';
 import {kernelLink, placeLink, placeText} from './links.js';
@@ -49,11 +49,18 @@ export function checkTable(list, k) {
     row: (f, tr) => { if (f.text) tr.title = f.text; }});
 }
 
-export function checksView() {
-  const unseen = [];
+// Opcodes whose undefined values --check does not follow, each once.
+function notFollowed() {
   const names = new Map();
-  for (const n of (report.tools && []) || []) names.set(n);
+  for (const n of core.check.not_looked_at.flat()) names.set(n.name, (names.get(n.name) || 0) + (number(n.launches) || 0));
+  if (!names.size) return null;
+  return [h('h2', 'Not looked at for undefined values'), new Table([
+    {label: 'instruction', kind: 'text', value: ([name]) => name, cell: ([name]) => h('code', name)}, {label: 'launches', kind: 'count', value: ([, n]) => n},
+  ], {caption: 'instructions whose undefined values are not followed', rows: [...names]}).element];
+}
+
+export function checksView() {
   return h('section', h('h1', {tabindex: '-1'}, '--check'),
     wasChecked ? [h('p.lead', checks.length ? `${plural(checks.length, 'finding')}, ${exact(checks.reduce((a, f) => a + (number(f.times) || 0), 0))} times.` : 'Nothing was found.'), checks.length ? checkTable(checks).element : null]
-      : h('p.note', 'This run was made without --check.'), unseen);
+      : h('p.note', 'This run was made without --check.'), notFollowed());
 }

@@ -2,7 +2,7 @@
 import {checks, endOfRun, fileByPath, findings, kernelOf, kernelOfCheck, linesOf, ptxLines, rowsByLine} from './data.js';
 import {grade, h, numeral, shareBar} from './dom.js';
 import {baseName, number, percent, plural} from './format.js';
-import {blockHash} from './links.js';
+import {blockHash, placeText} from './links.js';
 import {toolTable} from './tooltable.js';
 
 // Gutter columns from tools' tables: how the rows of one line become one number.
@@ -59,8 +59,9 @@ function notesOf(k) {
   for (const f of findings) if (kernelOf(f.kernel) === k) put(f.file, f.line, {kind: 'finding', label: f.rule.replace(/_/g, ' '), text: f.text});
   for (const f of checks) {
     if (kernelOfCheck(f) !== k) continue;
-    put(f.file, f.line, {kind: 'error', label: f.kind, text: f.text});
-    if (f.other && f.other.line !== f.line) put(f.other.file, f.other.line, {kind: 'error', label: f.kind, text: f.text});
+    const kind = f.kind === 'note' ? 'finding' : 'error', text = (f.text || '').replace(/^kernel [^:]*: (\w+: )?/, '');
+    put(f.file, f.line, {kind, label: f.kind, text});
+    if (f.other && f.other.line !== f.line) put(f.other.file, f.other.line, {kind, label: f.kind, text: `with the ${f.access} at ${placeText(f.file, f.line, f.ptx_line)}`});
   }
   return notes;
 }

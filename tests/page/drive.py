@@ -1,0 +1,214 @@
+"""Drives the pages that page.sh made and compares what they show with the JSON reports. Prints what it timed."""
+import json, os, sys
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from browser import Browser
+
+b = Browser(1400, 1000)
+names = 'Array.from(document.querySelectorAll("#main table tbody tr a.kernel")).map((e) => e.title)'
+rows = 'document.querySelectorAll("#main table tbody tr").length'
+title = 'document.querySelector("h1").textContent'
+overflow = 'document.documentElement.scrollWidth > innerWidth + 1'
+
+
+def check(holds, *what):
+    assert holds and not b.errors, (what, b.errors, b.eval('location.href'), b.eval('document.body.innerText.slice(0, 1500)'))
+
+
+def shown(k):  # the name as the page writes it without what is dim
+    return k['demangled'].split('(')[0].split('<')[0].split('::')[-1].split(' ')[-1]
+
+
+def share(kernels, k): return 100 * k['thread_instructions'] / sum(x['thread_instructions'] for x in kernels)
+
+
+def overview(n, report):
+    kernels = report['kernels']
+    check(len(kernels) == n and os.path.getsize(f'm{n}/page.html') < 5 << 20, n, os.path.getsize(f'm{n}/page.html'))
+    hottest = sorted(kernels, key=lambda k: (-k['thread_instructions'], k['id']))
+    check(b.eval(names) == [k['demangled'] for k in hottest[:60]], b.eval(names)[:4])
+    if n > 60:
+        b.click('#main .more button')
+        check(b.eval(rows) == n, b.eval(rows))
+    # the first row's numbers, exact
+    cells = b.eval('Array.from(document.querySelectorAll("#main tbody tr:first-child td .num")).map((e) => e.title)')
+    check(f'{hottest[0]["thread_instructions"]:,}' in cells and f'{hottest[0]["warp_instructions"]:,}' in cells, cells)
+    # the total, the coverage, the command
+    text = b.eval('document.body.innerText')
+    check('many.ptx' in text and 'launches instrumented (100.0 %)' in text, text[:400])
+    # sort by lanes, then the other way
+    at = b.eval('Array.from(document.querySelectorAll("thead th")).findIndex((e) => e.textContent.trim() === "lanes") + 1')
+    for direction, sign in (('descending', -1), ('ascending', 1)):
+        b.click(f'thead th:nth-child({at}) button')
+        check(b.eval(f'document.querySelector("thead th:nth-child({at})").getAttribute("aria-sort")') == direction, direction)
+        lanes = {k['demangled']: k['lane_use'] for k in kernels}
+        got = [lanes[x] for x in b.eval(names)]
+        check(len(got) == n and got == sorted(got, key=lambda x: sign * x), got[:5])
+
+
+def filters(n, report):
+    b.key('/')
+    check(b.eval('document.activeElement.id') == 'filter', 'the key / reaches the filter')
+    b.type('walk 1')
+    want = {k['demangled'] for k in report['kernels'] if 'walk' in k['demangled'] and '1' in k['demangled']}
+    check(set(b.eval(names)) == want, b.eval(names))
+    check(b.eval('document.getElementById("status").textContent').startswith(str(len(want))), 'the count is said')
+    b.eval('(() => { const f = document.getElementById("filter"); f.value = "no such kernel"; f.dispatchEvent(new Event("input")); })()')
+    check(b.eval(rows) == 0 and 'no row matches' in b.eval('document.body.innerText'), 'nothing matches')
+    b.eval('(() => { const f = document.getElementById("filter"); f.value = ""; f.dispatchEvent(new Event("input")); f.blur(); })()')
+    check(b.eval(rows) == n, b.eval(rows))
+
+
+def by_hand(path, lines):
+    """Line number in many.cu of each text, in the body of the kernel that a line names."""
+    text = open(path).read().split('\n')
+    start = next(i for i, t in enumerate(text) if lines[0] in t)
+    return [next(i + 1 for i in range(start, len(text)) if x in text[i]) for x in lines[1:]]
+
+
+def one_kernel(n, report):
+    k = next(k for k in report['kernels'] if shown(k) == 'walk_2')
+    loop, inside = by_hand(f'm{n}/many.cu', [' walk_2(', 'for (int j', 'sum += in'])
+    b.go('#/')
+    b.eval(f'Array.from(document.querySelectorAll("a.kernel")).find((e) => e.title === {json.dumps(k["demangled"])}).click()')
+    b.settle()
+    check(b.eval('location.hash') == f'#/kernel/{k["id"]}' and b.eval(title).startswith('walk_2'), b.eval(title))
+    # blocks: as many as ran, shares in order, and one node of the graph each
+    ran = [x for x in k['blocks'] if x['thread_entries']]
+    hottest = max(ran, key=lambda x: x['thread_entries'] * x['instructions'])
+    check(b.eval('Array.from(document.querySelectorAll("#blocks tbody tr")).map((e) => Number(e.dataset.block))')[0] == hottest['id'], hottest)
+    check(b.eval('document.querySelectorAll("#blocks tbody tr").length') == len(ran), ran)
+    check(b.eval('document.querySelectorAll("#blocks svg .node").length') == len(k['blocks']), 'nodes')
+    edges = sum(len(x['succ']) for x in k['blocks'])
+    check(b.eval('document.querySelectorAll("#blocks svg .edge").length') == edges, edges)
+    # source: shares of the lines and of what belongs to none make up the whole; the divergent lines are marked
+    parts = b.eval('Array.from(document.querySelectorAll("#source tr.used")).map((e) => [Number(e.querySelector("button.ln").textContent), parseFloat(e.querySelector(".share")?.title ?? 0)])')
+    none = b.eval('parseFloat((document.querySelector("#source .note")?.textContent.match(/^([0-9.]+) %/) ?? [0, 0])[1])')
+    check(abs(sum(s for _, s in parts) + none - 100) < 0.2, parts, none)
+    lanes = b.eval(f'Array.from(document.querySelectorAll("#source tr.used")).find((e) => e.querySelector("button.ln").textContent === "{inside}").children[2].className')
+    check(lanes in ('poor', 'bad', 'fair'), lanes)
+    # a line opens: its blocks and its PTX; a block's link leads to the block and back to the line
+    b.eval(f'Array.from(document.querySelectorAll("#source button.ln")).find((e) => e.textContent === "{inside}").click()')
+    b.settle()
+    detail = b.eval('document.querySelector("#source tr.open").innerText')
+    check('ld.global' in detail and 'block ' in detail, detail)
+    block = b.eval('document.querySelector("#source tr.open a.chip").getAttribute("href").split("/").pop()')
+    b.click('#source tr.open a.chip')
+    check(b.eval('location.hash').endswith(f'/block/{block}') and b.eval('document.querySelector("#blocks tr.here").dataset.block') == block, block)
+    check(b.eval('document.querySelector("#blocks .node.here").dataset.block') == block and 'leads to' in b.eval('document.querySelector("#blocks .blockdetail").innerText'), block)
+    b.click('#blocks tr.here td.left a')
+    check('/line/' in b.eval('location.hash') and b.eval('document.querySelector("#source tr.here") !== null'), b.eval('location.hash'))
+    return k
+
+
+def rows_of_tools(n, report):
+    """Rows of a tool lead to kernel, line and block; rows of zero are folded."""
+    b.go('#/tool/2')
+    check(b.eval(title) == 'memory', b.eval(title))
+    sites = report['tools']['memory']['sites']
+    text = b.eval('document.querySelector("#main section.tooltable").innerText')
+    check('without wasted: show' in text, text[-300:])
+    before = b.eval('document.querySelectorAll("#main section.tooltable tbody tr").length')
+    b.eval('Array.from(document.querySelectorAll("#main section.tooltable .more button")).forEach((e) => e.click())')
+    b.settle()
+    b.eval('Array.from(document.querySelectorAll("#main section.tooltable .more button")).forEach((e) => e.click())')
+    b.settle()
+    check(b.eval('document.querySelectorAll("#main section.tooltable tbody tr").length') == len(sites) > before, len(sites))
+    gather = next(s for s in sites if s['op'].startswith('ld.global') and shown(report['kernels'][s['kernel']]) == 'gather_1')
+    row = f'Array.from(document.querySelectorAll("#main section.tooltable tbody tr")).find((e) => e.querySelector("a.kernel").textContent.startsWith("gather_1(") && e.textContent.includes("ld.global"))'
+    check(f'{gather["sectors"] / gather["requests"]:.3g}' in b.eval(row + '.innerText'), b.eval(row + '.innerText'))
+    b.eval(row + '.querySelector("td a").click()')
+    b.settle()
+    line, = by_hand(f'm{n}/many.cu', [' gather_1(', 'out[i] = in[at]'])
+    check(b.eval('location.hash').endswith(f'/{line}') and b.eval('document.querySelector("#source tr.here button.ln").textContent') == str(line), line)
+    check('ld.global' in b.eval('document.querySelector("#source tr.open").innerText'), 'the row of the tool is at its line')
+
+
+def keyboard(n, report):
+    order = [k['id'] for k in sorted(report['kernels'], key=lambda k: (-k['thread_instructions'], k['id']))]
+    b.go(f'#/kernel/{order[3]}')
+    b.key(']')
+    check(b.eval('location.hash') == f'#/kernel/{order[4]}', 'the next kernel')
+    b.key('['), b.key('[')
+    check(b.eval('location.hash') == f'#/kernel/{order[2]}', 'the kernel before')
+    b.key('o')
+    check(b.eval('location.hash') == '#/', 'the overview')
+    b.key('j'), b.key('j'), b.key('k'), b.key('j')
+    second = b.eval('document.activeElement.getAttribute("href")')
+    check(second == b.eval('document.querySelectorAll("#main tbody tr a.kernel")[1].getAttribute("href")'), second)
+    b.key('Enter')
+    check(b.eval('location.hash') == second, second)
+    b.key('?')
+    check(b.eval('document.querySelector("dialog").open'), 'the keys are shown')
+    b.key('Escape')
+    check(b.eval('document.querySelector("dialog") === null'), 'the keys are gone')
+
+
+def sane(where):
+    """For screen readers and keyboards: names, headings, one h1, tables with heads, no double ids."""
+    faults = b.eval('''(() => {
+      const out = [], name = (e) => (e.getAttribute('aria-label') || e.textContent || e.title || '').trim();
+      for (const e of document.querySelectorAll('a, button, input, select')) if (!name(e) && !e.closest('label')) out.push(e.outerHTML.slice(0, 120));
+      for (const t of document.querySelectorAll('table')) if (!t.querySelector('caption') || [...t.querySelectorAll('thead th')].some((e) => e.scope !== 'col')) out.push('table ' + t.outerHTML.slice(0, 120));
+      const ids = [...document.querySelectorAll('[id]')].map((e) => e.id);
+      if (new Set(ids).size !== ids.length) out.push('ids ' + ids.filter((x, i) => ids.indexOf(x) !== i));
+      if (document.querySelectorAll('h1').length !== 1) out.push('h1');
+      for (const e of document.querySelectorAll('[aria-labelledby]')) if (!document.getElementById(e.getAttribute('aria-labelledby'))) out.push('labelledby ' + e.outerHTML.slice(0, 80));
+      return out; })()''')
+    check(not faults, where, faults)
+
+
+def looks(k):
+    """Dark, narrow, printed."""
+    light = b.eval('getComputedStyle(document.body).backgroundColor')
+    b.media(scheme='dark')
+    dark = b.eval('getComputedStyle(document.body).backgroundColor')
+    check(light != dark, light, dark)
+    b.key('d')
+    check(b.eval('getComputedStyle(document.body).backgroundColor') == light, 'the key d turns it light')
+    b.key('d')
+    check(b.eval('getComputedStyle(document.body).backgroundColor') == dark, 'and dark')
+    b.media()
+    for width in (1400, 700, 360):
+        b.size(width, 800)
+        for hash in ('#/', f'#/kernel/{k["id"]}', '#/tools', '#/run'):
+            b.go(hash)
+            check(not b.eval(overflow), 'wider than the window', width, hash, b.eval('document.documentElement.scrollWidth'))
+            sane((width, hash))
+    b.size(1400, 1000)
+    b.go(f'#/kernel/{k["id"]}')
+    b.media('print')
+    check(b.eval('getComputedStyle(document.querySelector(".jump")).display') == 'none', 'print')
+    b.media()
+    check(b.pdf().startswith(b'%PDF'), 'a PDF')
+
+
+def checked():
+    report = json.load(open('checked.json'))
+    found = report['tools']['check']['findings']
+    check(any(f['kind'] == 'race' and {f['line'], f['other']['line']} == {9, 10} for f in found), found)
+    b.open('checked.html', '#/checks')
+    check(b.eval(rows) == len(found) and f'{len(found)} finding' in b.eval('document.querySelector(".lead").textContent'), found)
+    sane('checks')
+    b.click('#main tbody td:nth-child(3) a')
+    check('/line/' in b.eval('location.hash') and b.eval('document.querySelectorAll("#source .atline.error").length') == 2, 'both sides are marked')
+    b.open('checked.html', '#/tools')
+    check('counts are those of' in b.eval('document.getElementById("main").innerText'), 'blocks says where its counts are')
+
+
+for n in (1, 120, 500):
+    report = json.load(open(f'm{n}/report.json'))
+    ready = b.open(f'm{n}/page.html')
+    print(f'{n} kernels: {os.path.getsize(f"m{n}/page.html") // 1024} KiB, ready after {ready:.0f} ms')
+    overview(n, report)
+    if n > 1:
+        filters(n, report)
+        k = one_kernel(n, report)
+        rows_of_tools(n, report)
+        keyboard(n, report)
+    else:
+        k = report['kernels'][0]
+    looks(k)
+checked()
+outside = [r for r in b.requests if not r.startswith(('file:', 'about:', 'data:'))]
+check(not outside, outside)
+b.close()
