@@ -52,7 +52,7 @@ int main(int argc, char **argv)
             *mg_vec_push(&bars) = (struct mg_chart_bar){mg_xstrdup(f[0]), strtod(f[1], NULL), mg_buf_take(&text)};
         }
     }
-    if (stacked) mg_chart_stacked(&out, argv[2], labels.at, labels.n, series, n_series, values.at);
+    if (stacked) mg_chart_stacked(&out, argv[2], labels.at, labels.n, series, n_series, values.at, NULL);
     else mg_chart_bars(&out, argv[2], bars.at, bars.n);
     fwrite(out.at, 1, out.n, stdout); /* a tool that ends frees nothing */
     return 0;

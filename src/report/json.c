@@ -88,6 +88,8 @@ static void write_processes(struct mg_json *j, const struct mg_recording *p)
         mg_json_key_str(j, "device", q->device_name);
         mg_json_key_str(j, "tools", q->tools);
         mg_json_key_u64(j, "start_unix_ns", q->start_unix_ns);
+        mg_json_key_str(j, "host", q->host);
+        mg_json_key_str(j, "version", q->version);
         end_line(j, indent);
     }
     mg_json_end(j, ']');

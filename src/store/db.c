@@ -25,7 +25,7 @@
 #define MOST_PATH 440 /* SQLite's 512, less the longest name that we give, and "-journal" */
 
 static const char *const texts[] = { /* ORDER STMT */
-    [MG_STMT_process] = "INSERT INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,NULL,0,?)",
+    [MG_STMT_process] = "INSERT INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,NULL,0,?,?,?)",
     [MG_STMT_exit] = "UPDATE process SET exit=?, closed=?",
     [MG_STMT_kernel] = "INSERT INTO kernel VALUES(?,?,?,?,?,?,?,?)",
     [MG_STMT_kernel_found] = "UPDATE kernel SET module=?2, regs_instrumented=?3, has_sites=?4 WHERE id=?1",

@@ -108,7 +108,7 @@ static enum mg_err read_process(struct mg_one_db *o, sqlite3_stmt *st)
         .path = o->path, .pid = u32_at(st, 0), .ppid = u32_at(st, 1), .rank = sqlite3_column_int(st, 2), .exe = text_or_empty(o, st, 3),
         .device_kind = text_or_empty(o, st, 5), .device_name = text_or_empty(o, st, 6), .sms = u32_at(st, 7), .sm = u32_at(st, 8),
         .properties = text_or_empty(o, st, 9), .tools = text_or_empty(o, st, 10), .start_unix_ns = (uint64_t)sqlite3_column_int64(st, 11),
-        .exit_code = is_null(st, 12) ? -1 : sqlite3_column_int(st, 12), .closed = sqlite3_column_int(st, 13) != 0, .run = (uint64_t)sqlite3_column_int64(st, 14)};
+        .exit_code = is_null(st, 12) ? -1 : sqlite3_column_int(st, 12), .closed = sqlite3_column_int(st, 13) != 0, .run = (uint64_t)sqlite3_column_int64(st, 14), .host = mg_text_at(o, st, 15), .version = mg_text_at(o, st, 16)};
     argv_at(o, st, 4, &p->argv, &p->argc);
     mg_scope_parse(p);
     return MG_ERR_OK;
@@ -367,7 +367,7 @@ static enum mg_err read_tables(struct mg_one_db *o)
     o->version = version;
     enum mg_err err = mg_each_row(o, "1", "FROM sqlite_schema WHERE type NOT IN ('table','index') OR (type='index' AND name NOT LIKE 'sqlite_autoindex%') LIMIT 1", no_view);
     if (!err) err = mg_each_row(o, "pid, argv, exit, 2:id", "FROM run ORDER BY pid", read_run);
-    if (!err) err = mg_each_row(o, "pid, ppid, rank, exe, argv, device_kind, device_name, sms, sm, properties, tools, start_unix_ns, exit, closed, 2:run", "FROM process", read_process);
+    if (!err) err = mg_each_row(o, "pid, ppid, rank, exe, argv, device_kind, device_name, sms, sm, properties, tools, start_unix_ns, exit, closed, 2:run, 5:host, 5:version", "FROM process", read_process);
     if (!err && o->process == UINT32_MAX) count_empty(o);
     if (err || o->process == UINT32_MAX) return err;
     if (o->r->run && o->r->processes.at[o->process].run != o->r->run) { /* of another run: as if it were not there */

@@ -1,9 +1,10 @@
-/* The tables of a profile database, version 4. docs/format-profile.md explains every column. */
+/* The tables of a profile database, version 5. docs/format-profile.md explains every column. */
 #include "store/priv.h"
 
 const char mg_store_schema[] =
     "CREATE TABLE process(pid INT, ppid INT, rank INT, exe TEXT, argv BLOB, device_kind TEXT, device_name TEXT,"
-    " sms INT, sm INT, properties TEXT, tools TEXT, start_unix_ns INT, exit INT, closed INT NOT NULL DEFAULT 0, run INT);"
+    " sms INT, sm INT, properties TEXT, tools TEXT, start_unix_ns INT, exit INT, closed INT NOT NULL DEFAULT 0, run INT,"
+    " host TEXT, version TEXT);"
     "CREATE TABLE kernel(id INTEGER PRIMARY KEY, name TEXT NOT NULL, demangled TEXT, module TEXT NOT NULL,"
     " regs_native INT, regs_instrumented INT, regs_estimated INT NOT NULL, has_sites INT NOT NULL);"
     "CREATE TABLE block(kernel INT NOT NULL, id INT NOT NULL, function TEXT, label TEXT, ptx_line INT, file TEXT,"

@@ -134,7 +134,8 @@ struct mg_plaunch { uint64_t id; uint32_t process, kernel; uint32_t grid[3], blo
                     bool complete, unended /* its end was not written: recording had stopped */, timed, cooperative, repeat /* of --repeat, not the program's */, spoilt /* the program wrote into its counts, `why` says more: it has none */; const char *why; uint64_t start_ns, time_ns, replays; int schedule_dependent; /* as in mg_store_done */ struct mg_store_arg *args; uint32_t n_args;
                     const uint64_t *threads, *warps; uint32_t n_counts;
                     uint64_t tools; /* bit u: ran with mg_recording.uses[u] */ };
-struct mg_pprocess { const char *path; /* of its database */ uint32_t pid, ppid; int32_t rank; const char *exe; const char **argv; uint32_t argc; const char *device_kind, *device_name, *properties, *tools; uint32_t sms, sm; int exit_code; bool closed; enum mg_count_scope scope; uint64_t scope_cta; uint32_t scope_warp; /* what `tools` says of blocks */ uint64_t start_unix_ns, run; };
+struct mg_pprocess { const char *path; /* of its database */ uint32_t pid, ppid; int32_t rank; const char *exe; const char **argv; uint32_t argc; const char *device_kind, *device_name, *properties, *tools; uint32_t sms, sm; int exit_code; bool closed; enum mg_count_scope scope; uint64_t scope_cta; uint32_t scope_warp; /* what `tools` says of blocks */ uint64_t start_unix_ns, run;
+                     const char *host, *version; /* of the machine; of Margay that wrote it; NULL: not known */ };
 struct mg_prun { uint64_t run; /* 0 before version 2 */ uint32_t pid; const char **argv; uint32_t argc; int exit_code; }; /* by a launcher; -1: not ended or unknown */
 struct mg_punknown { const char *what, *reason; uint64_t n; bool not_written; /* they ran; recording had stopped */ };
 struct mg_ptool { const char *tool, *key, *json; uint32_t process; };

@@ -9,6 +9,7 @@
 
 #include "base/io.h"
 #include "base/thread.h"
+#include "base/version.h"
 #include "store/cells.h"
 #include "store/db.h"
 #include "store/live.h"
@@ -250,8 +251,11 @@ static void row_argv(struct mg_row *r, const char *const *argv, uint32_t argc)
 
 static struct mg_row *process_row(const struct mg_store_process *p)
 {
+    char host[256] = "";
+    if (gethostname(host, sizeof host - 1)) host[0] = 0;
     struct mg_row *r = mg_row_new(MG_STMT_process, argv_bytes(p->argv, p->argc) + mg_row_text_bytes(p->exe) +
-        mg_row_text_bytes(p->device_kind) + mg_row_text_bytes(p->device_name) + mg_row_text_bytes(p->properties) + mg_row_text_bytes(p->tools));
+        mg_row_text_bytes(p->device_kind) + mg_row_text_bytes(p->device_name) + mg_row_text_bytes(p->properties) + mg_row_text_bytes(p->tools) +
+        mg_row_text_bytes(host) + mg_row_text_bytes(MG_VERSION));
     if (!r) return NULL;
     mg_row_int(r, p->pid);
     mg_row_int(r, p->ppid);
@@ -267,6 +271,8 @@ static struct mg_row *process_row(const struct mg_store_process *p)
     mg_row_int(r, (int64_t)p->start_unix_ns);
     if (p->run) mg_row_int(r, (int64_t)p->run);
     else mg_row_null(r);
+    mg_row_text(r, *host ? host : NULL);
+    mg_row_text(r, MG_VERSION);
     return r;
 }
 

@@ -9,6 +9,7 @@
  * What the two reads and the comparison take without a load between them is measured at each kernel's
  * entry, and its minimum is taken off. Bins are quarters of an octave: [2^(b/4), 2^((b+1)/4)). */
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/space.h"
 #include "tool/tool.h"
@@ -213,15 +214,27 @@ static void site_row(const struct mg_result_kernel *k, const struct mg_result_si
     mg_table_text(t, k->demangled);
 }
 
+/* Only the powers of two in which something was counted, and their neighbours. */
 static void site_chart(const struct mg_result_kernel *k, const struct mg_result_site *s, struct mg_table *t, uint32_t ix)
 {
     double v[n_bins];
-    struct mg_buf svg = MG_BUF_INIT, title = MG_BUF_INIT;
+    const char *marks[n_bins] = {NULL}, *slash = s->file ? strrchr(s->file, '/') : NULL;
+    struct mg_buf svg = MG_BUF_INIT, title = MG_BUF_INIT, power[n_bins / 4] = {{0}};
     const uint64_t *c = mg_kit_cells(k, s);
+    uint32_t first = n_bins, end = 0;
     if (!warps_of(c)) return;
-    for (uint32_t b = 0; b < n_bins; b++) v[b] = (double)c[b];
-    mg_buf_printf(&title, "%s at %s:%u: warp executions by cycles", s->op, s->file ? s->file : "PTX", s->file ? s->line : s->ptx_line);
-    mg_chart_distribution(&svg, title.at, "4 x log2(cycles)", v, n_bins, 0);
+    for (uint32_t b = 0; b < n_bins; b++) {
+        v[b] = (double)c[b];
+        if (c[b]) first = MG_MIN(first, b & ~3u), end = (b | 3) + 1;
+    }
+    for (uint32_t b = 0; b < n_bins; b += 4) {
+        mg_chart_short(&power[b / 4], (double)((uint64_t)1 << b / 4));
+        marks[b] = power[b / 4].at;
+    }
+    const char *file = slash ? slash + 1 : s->file ? s->file : "PTX";
+    mg_buf_printf(&title, "%s at %s:%u: warps by the cycles that they waited", s->op, file, s->file ? s->line : s->ptx_line);
+    mg_chart_distribution(&svg, title.at, "cycles, the clock's own included", "warps", v + first, end - first, 0, marks + first);
+    for (uint32_t b = 0; b < n_bins / 4; b++) mg_buf_release(&power[b]);
     mg_kit_chart(t, "latency", ix, &title, &svg);
 }
 

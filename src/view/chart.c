@@ -27,6 +27,16 @@ void mg_chart_number(struct mg_buf *out, double v)
     if (tenths % 10) mg_buf_addc(out, '.'), mg_buf_addc(out, (char)('0' + tenths % 10));
 }
 
+void mg_chart_short(struct mg_buf *out, double v)
+{
+    static const char units[] = " kMGTPE";
+    uint32_t at = 0;
+    if (!(v > 0 && v < 1e21)) v = 0;
+    while (v >= 999.95 && units[at + 1]) v /= 1000, at++;
+    mg_chart_number(out, v);
+    if (at) mg_buf_printf(out, " %c", units[at]);
+}
+
 static void add_attr(struct mg_buf *out, const char *name, double v)
 {
     mg_buf_printf(out, " %s=\"", name);
@@ -67,6 +77,15 @@ void mg_chart_label(struct mg_buf *out, double x, double y, const char *anchor, 
     mg_buf_adds(out, "</text>\n");
 }
 
+static void label_short(struct mg_buf *out, double x, double y, const char *anchor, double v, const char *unit)
+{
+    struct mg_buf text = MG_BUF_INIT;
+    mg_chart_short(&text, v);
+    if (unit && *unit) mg_buf_printf(&text, " %s", unit);
+    mg_chart_label(out, x, y, anchor, text.at);
+    mg_buf_release(&text);
+}
+
 static void label_number(struct mg_buf *out, double x, double y, const char *anchor, uint64_t v)
 {
     struct mg_buf text = MG_BUF_INIT;
@@ -80,9 +99,8 @@ static double mix(double a, double b, double t)
     return a + (b - a) * t;
 }
 
-void mg_chart_heat_color(double share, char color[8])
+static void color_between(const double stops[5][3], double share, char color[8])
 {
-    static const double stops[][3] = {{255, 250, 230}, {254, 217, 118}, {253, 141, 60}, {227, 26, 28}, {128, 0, 38}};
     static const char hex[] = "0123456789abcdef";
     double s = share > 0 ? (share < 1 ? share : 1) : 0, at = s * 4;
     int i = at >= 4 ? 3 : (int)at;
@@ -92,6 +110,18 @@ void mg_chart_heat_color(double share, char color[8])
         color[1 + 2 * c] = hex[v >> 4 & 15], color[2 + 2 * c] = hex[v & 15];
     }
     color[7] = 0;
+}
+
+void mg_chart_heat_color(double share, char color[8])
+{
+    static const double stops[5][3] = {{255, 250, 230}, {254, 217, 118}, {253, 141, 60}, {227, 26, 28}, {128, 0, 38}};
+    color_between(stops, share, color);
+}
+
+void mg_chart_good_color(double share, char color[8])
+{
+    static const double stops[5][3] = {{190, 30, 45}, {214, 96, 60}, {219, 161, 58}, {138, 176, 84}, {46, 139, 87}};
+    color_between(stops, share, color);
 }
 
 const char *mg_chart_series_color(uint32_t ix)
@@ -134,11 +164,13 @@ void mg_chart_bars(struct mg_buf *out, const char *title, const struct mg_chart_
     mg_chart_end(out);
 }
 
-void mg_chart_stacked(struct mg_buf *out, const char *title, const char *const *labels, uint32_t n, const char *const *series, uint32_t n_series, const double *values)
+void mg_chart_stacked(struct mg_buf *out, const char *title, const char *const *labels, uint32_t n, const char *const *series, uint32_t n_series,
+                      const double *values, const char *unit)
 {
     double left = longest(labels, n) + 16, row = font + 6, wide = 500, x = left, legend = 0;
+    double right = unit ? (double)(strlen(unit) + 8) * glyph : 0;
     for (uint32_t s = 0; s < n_series; s++) legend += 26 + (double)strlen(series[s]) * glyph;
-    mg_chart_begin(out, title, left + MG_MAX(wide, legend) + 16, 52 + row * n);
+    mg_chart_begin(out, title, left + MG_MAX(wide + right, legend) + 16, 66 + row * n);
     for (uint32_t s = 0; s < n_series; s++) {
         mg_chart_rect(out, x, 24, 10, 10, mg_chart_series_color(s));
         mg_chart_label(out, x + 14, 33, "start", series[s]);
@@ -154,22 +186,38 @@ void mg_chart_stacked(struct mg_buf *out, const char *title, const char *const *
             if (w > 0) mg_chart_rect(out, x, y + 2, w, row - 5, mg_chart_series_color(s));
             x += w;
         }
+        if (unit) label_short(out, left + wide + 6, y + font, "start", sum, unit);
     }
+    for (uint32_t i = 0; i <= 4; i++) label_short(out, left + wide * i / 4, 56 + row * n, "middle", 25 * i, "%");
     mg_chart_end(out);
 }
 
-void mg_chart_distribution(struct mg_buf *out, const char *title, const char *axis, const double *values, uint32_t n, uint32_t first)
+/* Lines across at nothing, half and all of `most`, with their values. */
+static void add_levels(struct mg_buf *out, double left, double wide, double high, double most, const char *unit)
+{
+    for (uint32_t i = 0; i <= 2; i++) {
+        double y = 26 + high - high * i / 2;
+        label_short(out, left - 6, y + 4, "end", most * i / 2, i == 2 ? unit : NULL);
+        mg_chart_rect(out, left, y, wide, 0.5, "#8888");
+    }
+}
+
+void mg_chart_distribution(struct mg_buf *out, const char *title, const char *axis, const char *unit, const double *values, uint32_t n,
+                           uint32_t first, const char *const *marks)
 {
     double column = n > 64 ? 6 : 14, high = 110, most = largest(values, n), wide = column * n;
+    double left = (double)((unit ? strlen(unit) : 0) + 8) * glyph;
     uint32_t step = n > 64 ? 16 : n > 16 ? 4 : 1;
-    mg_chart_begin(out, title, MG_MAX(wide, (double)strlen(title) * glyph) + 24, high + 62);
+    mg_chart_begin(out, title, MG_MAX(left + wide, (double)strlen(title) * glyph) + 24, high + 62);
+    add_levels(out, left, wide, high, most, unit);
     for (uint32_t i = 0; i < n; i++) {
-        double h = most > 0 && values[i] > 0 ? values[i] / most * high : 0;
+        double h = most > 0 && values[i] > 0 ? values[i] / most * high : 0, middle = left + column * (i + 0.5);
         if (h > 0 && h < 1) h = 1; /* what is there is seen */
-        mg_chart_rect(out, 8 + column * i, 26 + high - h, column - 2, h, mg_chart_series_color(0));
-        if (i % step == 0) label_number(out, 8 + column * (i + 0.5), high + 40, "middle", (uint64_t)first + i);
+        mg_chart_rect(out, left + 1 + column * i, 26 + high - h, column - 2, h, mg_chart_series_color(0));
+        if (marks && marks[i]) mg_chart_label(out, middle, high + 40, "middle", marks[i]);
+        if (!marks && i % step == 0) label_number(out, middle, high + 40, "middle", (uint64_t)first + i);
     }
-    mg_chart_label(out, 8, high + 56, "start", axis);
+    mg_chart_label(out, left, high + 56, "start", axis);
     mg_chart_end(out);
 }
 
@@ -193,17 +241,17 @@ void mg_chart_heat(struct mg_buf *out, const char *title, const char *const *row
 
 void mg_chart_strip(struct mg_buf *out, const char *title, const char *axis, const double *shares, uint32_t n)
 {
-    double column = n > 64 ? 5 : 12, high = 120, sum = 0, left = 40, wide = column * n;
+    double column = n > 64 ? 5 : 12, high = 120, sum = 0, left = 52, wide = column * n;
     mg_chart_begin(out, title, left + MG_MAX(wide, (double)strlen(title) * glyph) + 16, high + 62);
     for (uint32_t i = 0; i <= 4; i++) {
         double y = 26 + high - high * i / 4;
-        label_number(out, left - 6, y + 4, "end", 25 * i);
+        label_short(out, left - 6, y + 4, "end", 25 * i, "%");
         mg_chart_rect(out, left, y, wide, 0.5, "#8888");
     }
     for (uint32_t i = 0; i < n; i++) {
         double v = shares[i] > 0 ? (shares[i] < 1 ? shares[i] : 1) : 0;
         char color[8];
-        mg_chart_heat_color(0.25 + 0.75 * v, color);
+        mg_chart_good_color(v, color);
         mg_chart_rect(out, left + column * i, 26 + high * (1 - v), column - 1, high * v, color);
         sum += v;
         if (i % (n > 64 ? 16 : 4) == 0) label_number(out, left + column * (i + 0.5), high + 40, "middle", i);

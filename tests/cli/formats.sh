@@ -22,18 +22,25 @@ version = db.execute('PRAGMA user_version').fetchone()[0]
 os.mkdir('v1')
 with sqlite3.connect('v1/profile.db') as v1: v1.executescript(open(root + '/tests/cli/profile-v1.sql').read())
 # what later versions added, taken away again
-older = {3: 'ALTER TABLE block DROP COLUMN timing;', 2: 'ALTER TABLE launch DROP COLUMN tools;' + ''.join(f'DROP TABLE {t};' for t in ('use', 'region', 'site', 'cells', 'entries', 'launch_cells'))}
+older = {4: 'ALTER TABLE process DROP COLUMN host; ALTER TABLE process DROP COLUMN version;', 3: 'ALTER TABLE block DROP COLUMN timing;', 2: 'ALTER TABLE launch DROP COLUMN tools;' + ''.join(f'DROP TABLE {t};' for t in ('use', 'region', 'site', 'cells', 'entries', 'launch_cells'))}
 os.mkdir('v2')
 with sqlite3.connect('v2/profile.db') as v2:
     db.backup(v2)
-    v2.executescript('PRAGMA user_version=2;' + older[3] + older[2])
+    v2.executescript('PRAGMA user_version=2;' + older[4] + older[3] + older[2])
 os.mkdir('v3')
 with sqlite3.connect('v3/profile.db') as v3:
     db.backup(v3)
-    v3.executescript('PRAGMA user_version=3;' + older[3])
-sys.exit(doc != real or version != 4)
+    v3.executescript('PRAGMA user_version=3;' + older[4] + older[3])
+os.mkdir('v4')
+with sqlite3.connect('v4/profile.db') as v4:
+    db.backup(v4)
+    v4.executescript('PRAGMA user_version=4;' + older[4])
+sys.exit(doc != real or version != 5)
 PY
 "$MARGAY" report v1 --json > old.json
-"$MARGAY" report p --json | cmp - old.json || { echo 'a profile of version 1 reads differently now'; exit 1; }
-"$MARGAY" report v2 --json | cmp - old.json || { echo 'a profile of version 2 reads differently now'; exit 1; }
-"$MARGAY" report v3 --json | cmp - old.json || { echo 'a profile of version 3 reads differently now'; exit 1; }
+"$MARGAY" report p --json > new.json
+"$MARGAY" report v4 --json > v4.json
+wrote="\"host\":\"$(uname -n)\",\"version\":\"$("$MARGAY" --version | cut -d' ' -f2)\""
+grep -qF "$wrote" new.json || { echo "host and version are not told: $wrote"; exit 1; }
+sed "s/$wrote/\"host\":null,\"version\":null/" new.json | cmp - v4.json || { echo 'a profile of version 4 reads differently now'; exit 1; }
+for v in 2 3 4; do "$MARGAY" report v$v --json | cmp - old.json || { echo "a profile of version $v reads differently from one of version 1"; exit 1; }; done

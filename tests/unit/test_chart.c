@@ -51,9 +51,16 @@ MG_TEST(chart_strip_and_distribution)
     MG_CHECK(well_formed(b.at));
     MG_CHECK_EQ(count(b.at, "height=\"60\""), 131);
     MG_CHECK_EQ(count(b.at, "height=\"120\""), 1);
+    MG_CHECK_EQ(count(b.at, "#2e8b57"), 1); /* all of one is used: good */
     mg_buf_reset(&b);
-    mg_chart_distribution(&b, "lanes", "active lanes", bins, 33, 0);
+    bins[32] = 11.5e6, bins[1] = 5.75e6;
+    mg_chart_distribution(&b, "lanes", "active lanes", "warps", bins, 33, 0, NULL);
     MG_CHECK(well_formed(b.at));
+    MG_CHECK(strstr(b.at, ">11.5 M warps<") && strstr(b.at, ">5.8 M<") && strstr(b.at, ">0<"));
+    const char *marks[33] = {[32] = "2 k"};
+    mg_buf_reset(&b);
+    mg_chart_distribution(&b, "cycles", "cycles", NULL, bins, 33, 0, marks);
+    MG_CHECK(strstr(b.at, ">2 k<") && !strstr(b.at, ">4<"));
     MG_CHECK_EQ(count(b.at, "height=\"110\""), 1);
     MG_CHECK_EQ(count(b.at, "height=\"55\""), 1);
     mg_buf_reset(&b);
@@ -63,8 +70,9 @@ MG_TEST(chart_strip_and_distribution)
     MG_CHECK(well_formed(b.at));
     MG_CHECK_EQ(count(b.at, "#800026"), 2);
     mg_buf_reset(&b);
-    mg_chart_stacked(&b, "mix", rows, 2, rows, 2, parts);
+    mg_chart_stacked(&b, "mix", rows, 2, rows, 2, parts, "requests");
     MG_CHECK(well_formed(b.at));
+    MG_CHECK(strstr(b.at, ">4 requests<") && strstr(b.at, ">100 %<"));
     MG_CHECK(strstr(b.at, "width=\"375\"") && strstr(b.at, "width=\"125\""));
     mg_buf_release(&b);
 }

@@ -453,7 +453,7 @@ static void lane_chart(struct mg_table *t, const struct use *u, uint32_t ix)
     mg_kit_kernel_name(u->k, 60, &title);
     mg_buf_printf(&title, ": warp instructions by active lanes, %.1f %% of slots used", mg_kit_percent(u->active.value, u->slots.value));
     if (u->n_members) mg_buf_adds(&title, " (of a sample)");
-    mg_chart_distribution(&svg, title.at, "active lanes", v, bins, 0);
+    mg_chart_distribution(&svg, title.at, "active lanes", "warp instructions", v, bins, 0, NULL);
     mg_kit_chart(t, "lanes", ix, &title, &svg);
 }
 

@@ -188,7 +188,7 @@ static void stride_chart(struct mg_table *t, const struct figures *f, uint32_t n
         labels[rows] = made[rows] = mg_buf_take(&b);
         rows++;
     }
-    if (rows) mg_chart_stacked(&b, "Requests by the pattern of their addresses", labels, rows, patterns, MG_MC_PATTERNS, values);
+    if (rows) mg_chart_stacked(&b, "Requests by the pattern of their addresses", labels, rows, patterns, MG_MC_PATTERNS, values, "requests");
     if (rows) mg_table_chart(t, "memory-patterns", "Requests by the pattern of their addresses", b.at, b.n);
     while (rows) free(made[--rows]);
     mg_buf_release(&b);
