@@ -6,7 +6,7 @@ fail() { echo "FAIL: $*"; exit 1; }
 python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); import browser; sys.exit(browser.find() is None)' "$ROOT/tests/page" || { echo 'no headless Chromium here (Debian: chromium-headless-shell)'; exit 77; }
 clang=$(command -v clang || command -v clang-14) || { echo 'no clang here'; exit 77; }
 gcc -O1 -Wall -o many "$ROOT/tests/page/many.c" -L"$B/lib/margay/driver" -lcuda
-compile() { "$clang" -x cuda --cuda-path=/nonexistent --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib -O2 -gline-tables-only -S "$1" -o "$2"; }
+compile() { CCACHE_DISABLE=1 "$clang" -x cuda --cuda-path=/nonexistent --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib -O2 -gline-tables-only -S "$1" -o "$2"; }
 for n in 1 120 500; do
     mkdir -p m$n
     python3 "$ROOT/tests/page/many.py" $n > m$n/many.cu
