@@ -120,6 +120,26 @@ static void write_head(const struct mg_page *g, struct mg_json *j)
     mg_json_end(j, '}');
 }
 
+static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+/* {"ld.global.f32": "memory", ...} of every opcode on the page. */
+static void write_op_kinds(const struct mg_page *g, struct mg_json *j)
+{
+    MG_VEC(const char *) ops = {0};
+    for (uint32_t k = 0; k < g->p->n_kernels; k++)
+        for (uint32_t b = 0; b < g->p->kernels[k].n_blocks && mg_report_shows(&g->o, &g->p->kernels[k]); b++) {
+            const struct mg_pblock *block = &g->p->kernels[k].blocks[b];
+            for (uint32_t i = 0; i < block->n_ops; i++) *mg_vec_push(&ops) = block->ops[i].op;
+        }
+    if (ops.n) qsort(ops.at, ops.n, sizeof *ops.at, by_text);
+    mg_json_key(j, "op_kinds");
+    mg_json_obj(j);
+    for (uint32_t i = 0; i < ops.n; i++)
+        if (!i || strcmp(ops.at[i], ops.at[i - 1])) mg_json_key_str(j, ops.at[i], mg_op_kind(ops.at[i]));
+    mg_json_end(j, '}');
+    mg_vec_release(&ops);
+}
+
 /* What a run left under a name, one value a process: [value, ...]. */
 static void write_left(const struct mg_page *g, struct mg_json *j, const char *tool, const char *key)
 {
@@ -161,6 +181,7 @@ static void write_core(const struct mg_page *g, struct mg_json *j)
     write_left(g, j, "check", "not_looked_at");
     mg_json_end(j, '}');
     write_left_alone(g, j);
+    write_op_kinds(g, j);
     mg_json_end(j, '}');
 }
 

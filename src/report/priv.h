@@ -48,6 +48,8 @@ void mg_add_count(struct mg_buf *out, uint64_t v, bool measured, bool estimated,
 /* The coverage line and, before it, the reasons. */
 void mg_add_coverage(const struct mg_recording *p, struct mg_buf *out, uint32_t max_rows);
 
+const char *mg_op_kind(const char *op); /* "memory", "float", ...: of an opcode's dotted text */
+
 /* ---- kernels by instructions ------------------------------------------------------------------------ */
 struct mg_hot_kernel { const struct mg_pkernel *k; struct mg_kernel_sums s; };
 /* Those that the options show, hottest first; release with mg_hot_release. */

@@ -188,6 +188,10 @@ static enum kind kind_of(const char *op)
     return KIND_INTEGER;
 }
 
+static const char *const kind_names[KIND_COUNT] = {"memory", "float", "integer and moves", "control", "warp and barrier"};
+
+const char *mg_op_kind(const char *op) { return kind_names[kind_of(op)]; }
+
 static int by_op_heat(const void *a, const void *b)
 {
     const struct mg_opcount *x = *(const struct mg_opcount *const *)a, *y = *(const struct mg_opcount *const *)b;
@@ -221,7 +225,6 @@ static void write_both_times(struct view *v, const struct mg_pkernel *k)
 
 static void write_opcodes(struct view *v, const struct mg_pkernel *k, const struct mg_kernel_sums *s)
 {
-    static const char *const names[KIND_COUNT] = {"memory", "float", "integer and moves", "control", "warp and barrier"};
     const struct mg_opcount **hot = mg_xcalloc(s->n_ops + 1, sizeof *hot);
     double total = s->thread_insts ? (double)s->thread_insts : 1;
     uint64_t kinds[KIND_COUNT] = {0};
@@ -234,7 +237,7 @@ static void write_opcodes(struct view *v, const struct mg_pkernel *k, const stru
     bool any = false;
     for (int i = 0; i < KIND_COUNT; i++)
         if (kinds[i]) {
-            mg_buf_printf(v->out, "%s %s %.1f %%", any ? "," : "", names[i], 100 * (double)kinds[i] / total);
+            mg_buf_printf(v->out, "%s %s %.1f %%", any ? "," : "", kind_names[i], 100 * (double)kinds[i] / total);
             any = true;
         }
     mg_buf_addc(v->out, '\n');

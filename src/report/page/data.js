@@ -159,6 +159,8 @@ export function ptxLines(k, first, last) {
   return out;
 }
 
+export const ptxLeftOut = () => (part('ptx') || {left_out: 0}).left_out > 0;
+
 // The last PTX line of a run: before the next run begins, or where its block's function ends.
 export function endOfRun(k, run) {
   const runs = runsOf(k), at = runs.indexOf(run), next = runs[at + 1];
@@ -193,6 +195,7 @@ export function rowsByBlock(k) {
 // ---- launches ------------------------------------------------------------------------------------------------
 
 let launchIndex = null;
+export const launchesLeftOut = () => (part('launches') || {left_out: 0}).left_out;
 export function launchesOf(k) {
   if (!launchIndex) {
     launchIndex = new Map();

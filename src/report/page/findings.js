@@ -7,10 +7,13 @@ import {Table} from './table.js';
 
 const spaced = (rule) => rule.replace(/_/g, ' ');
 
-function findingCard(f, rank) {
+// A finding that says what the kernel is bound by has nothing to gain.
+export const isVerdict = (f) => !(number(f.gain_pct) > 0);
+
+function findingCard(f, rank, here) {
   const k = kernelOf(f.kernel), gain = number(f.gain_pct);
   const place = f.file ? placeLink(k, [f.file, f.line, 0, 0]) : null;
-  return h('li.card', h('div.cardhead', h('span.rank', String(rank)), h('strong', spaced(f.rule)), place && [' at ', place], f.buffer ? [' on ', h('code', f.buffer)] : null, k && [' in ', kernelLink(k)]),
+  return h('li.card' + (isVerdict(f) ? '.verdict' : ''), h('div.cardhead', h('span.rank', String(rank)), h('strong', spaced(f.rule)), place && [' at ', place], f.buffer ? [' on ', h('code', f.buffer)] : null, k && k !== here && [' in ', kernelLink(k)]),
     h('p', f.text),
     h('p.facts', gain > 0 ? ['mending it could gain ', h('strong', `${gain.toFixed(1)} %`), ' · '] : null,
       f.share_pct !== null && f.share_pct !== undefined ? `${number(f.share_pct).toFixed(1)} % of the program · ` : null,
@@ -18,10 +21,11 @@ function findingCard(f, rank) {
       h('span', {class: 'sure ' + f.sure, title: f.sure === 'exact' ? 'counted' : 'a model, not a measurement'}, f.sure)));
 }
 
-export function findingList(list, limit = 5) {
-  const ol = h('ol.cards', list.slice(0, limit).map((f, i) => findingCard(f, i + 1)));
+// here: the kernel whose view this is.
+export function findingList(list, here, limit = 5) {
+  const ol = h('ol.cards', list.slice(0, limit).map((f, i) => findingCard(f, i + 1, here)));
   if (list.length <= limit) return ol;
-  const more = h('button.link', {type: 'button', onclick: () => more.replaceWith(h('ol.cards', list.slice(limit).map((f, i) => findingCard(f, limit + i + 1))))}, `${plural(list.length - limit, 'more finding')}`);
+  const more = h('button.link', {type: 'button', onclick: () => more.replaceWith(h('ol.cards', list.slice(limit).map((f, i) => findingCard(f, limit + i + 1, here))))}, `${plural(list.length - limit, 'more finding')}`);
   return [ol, more];
 }
 

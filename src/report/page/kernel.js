@@ -1,5 +1,5 @@
 // One kernel: findings, source, blocks with their graph, instructions, launches, the rows of every tool.
-import {allTables, kernels, launchesOf, nameOf, ptxLines, ranked, rowKernel, rowsByBlock, runsOf, endOfRun, shareOf, firstRank, ranks, onGpu} from './data.js';
+import {allTables, core, kernels, launchesOf, launchesLeftOut, nameOf, ptxLeftOut, ptxLines, ranked, rowKernel, rowsByBlock, runsOf, endOfRun, shareOf, firstRank, ranks, onGpu} from './data.js';
 import {grade, h, numeral, picture, shareBar} from './dom.js';
 import {baseName, exact, number, percent, plural} from './format.js';
 import {checkTable, checksOf, findingList, findingsOf} from './findings.js';
@@ -23,6 +23,7 @@ function blockDetail(k, id) {
     const ptx = k.hasPtx ? ptxLines(k, r.ptx, endOfRun(k, r)) : [];
     if (ptx.length) lines.push(h('div.run', h('span.blockno', r.file ? placeLink(k, [r.file, r.line, r.ptx, id]) : ''), h('pre', ptx.map(([n, text]) => h('div', h('span.ln', String(n)), text)))));
   }
+  if (!lines.length) out.append(h('p.note', ptxLeftOut() ? 'Its PTX is left out: the page would become too large (--kernel makes one of fewer kernels).' : 'The profile keeps no PTX of it.'));
   if (lines.length) out.append(h('div.ptx', {role: 'group', 'aria-label': `PTX of block ${id}`}, lines));
   const byTable = new Map();
   for (const {table, row} of rowsByBlock(k).get(id) || []) if (!bulk.has(table.tool.name)) byTable.has(table) ? byTable.get(table).push(row) : byTable.set(table, [row]);
@@ -79,7 +80,10 @@ function opcodesSection(k) {
     {label: 'warps', kind: 'count', value: (o) => o.warp},
     {label: 'guard true', kind: 'count', value: (o) => o.lanes, title: 'threads whose guard was true'},
   ], {caption: 'instructions by opcode', rows, sort: {at: 1, down: true}, limit: 15, zero: (o) => !number(o.thread), zeroText: 'never executed'});
-  return h('section', {id: 'instructions', 'aria-labelledby': 'instructions-title'}, h('h2', {id: 'instructions-title'}, 'Instructions'), table.element);
+  const mix = new Map();
+  for (const o of rows) mix.set(core.op_kinds[o.op], (mix.get(core.op_kinds[o.op]) || 0) + (number(o.thread) || 0));
+  const parts = [...mix].filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]).map(([kind, n]) => `${kind} ${percent(n, k.instructions).toFixed(1)} %`);
+  return h('section', {id: 'instructions', 'aria-labelledby': 'instructions-title'}, h('h2', {id: 'instructions-title'}, 'Instructions'), parts.length ? h('p.note', parts.join(' · ')) : null, table.element);
 }
 
 const dim = (v) => v.join(' × ').replace(/( × 1)+$/, '');
@@ -99,7 +103,8 @@ function launchesSection(k) {
     {label: 'ran', kind: 'text', value: (g) => (g.repeat ? `${g.ran} (--repeat)` : g.ran) + (g.incomplete ? `, ${g.incomplete} incomplete` : '')},
     has((g) => g.reason) && {label: 'reason', kind: 'text', value: (g) => g.reason},
   ].filter(Boolean), {caption: 'launches by geometry', rows, sort: {at: 0, down: true}, limit: 15});
-  return h('section', {id: 'launches', 'aria-labelledby': 'launches-title'}, h('h2', {id: 'launches-title'}, 'Launches'), table.element);
+  return h('section', {id: 'launches', 'aria-labelledby': 'launches-title'}, h('h2', {id: 'launches-title'}, 'Launches'), table.element,
+    launchesLeftOut() && rows.length >= 100 ? h('p.note', 'Launches of further geometries are left out; margay report --json --per-launch has all.') : null);
 }
 
 // ---- tools -------------------------------------------------------------------------------------------------------
@@ -151,7 +156,7 @@ function head(k) {
 export function kernelView(k) {
   const own = findingsOf(k), found = checksOf(k), source = new SourceView(k), instructions = opcodesSection(k), launches = launchesSection(k), blocks = k.blocks.length ? blocksSection(k) : null;
   const sections = [
-    own.length ? h('section', {id: 'findings', 'aria-labelledby': 'f-title'}, h('h2', {id: 'f-title'}, 'Findings'), findingList(own)) : null,
+    own.length ? h('section', {id: 'findings', 'aria-labelledby': 'f-title'}, h('h2', {id: 'f-title'}, 'Findings'), findingList(own, k)) : null,
     found.length ? h('section', {id: 'checks', 'aria-labelledby': 'c-title'}, h('h2', {id: 'c-title'}, '--check'), checkTable(found, k).element) : null,
     k.blocks.length ? h('section', {id: 'source', 'aria-labelledby': 's-title'}, h('h2', {id: 's-title'}, 'Source'), source.element) : h('p.note', 'No block of this kernel was counted: see coverage for the reason.'),
     blocks && blocks.element, instructions, launches, ...toolSections(k),

@@ -2,7 +2,7 @@
 import {checks, core, findings, firstRank, kernels, measured, onGpu, ranked, ranks, report, shareOf, timed, totals, wasChecked} from './data.js';
 import {grade, h, numeral, say, shareBar} from './dom.js';
 import {command, plural} from './format.js';
-import {findingList} from './findings.js';
+import {findingList, isVerdict} from './findings.js';
 import {kernelLink} from './links.js';
 import {Table} from './table.js';
 import {coverageLine} from './run.js';
@@ -27,7 +27,7 @@ function facts() {
 function badges(k) {
   const out = [];
   const badge = (text, title, kind = '') => out.push(h('span', {class: 'badge ' + kind, title}, text));
-  const n = findings.filter((f) => f.kernel === k.id).length;
+  const n = findings.filter((f) => f.kernel === k.id && !isVerdict(f)).length;
   if (n) badge(plural(n, 'finding'), 'see the kernel', 'warn');
   if (!k.instrumented) badge('not instrumented', 'see coverage', 'warn');
   else if (k.instrumented < k.launches) badge(`${k.instrumented} of ${k.launches}`, 'launches instrumented');

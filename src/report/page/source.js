@@ -56,7 +56,7 @@ function notesOf(k) {
     const key = file + '\n' + line;
     notes.has(key) ? notes.get(key).push(note) : notes.set(key, [note]);
   };
-  for (const f of findings) if (kernelOf(f.kernel) === k) put(f.file, f.line, {kind: 'finding', label: f.rule.replace(/_/g, ' '), text: f.text});
+  for (const f of findings) if (kernelOf(f.kernel) === k && number(f.gain_pct) > 0) put(f.file, f.line, {kind: 'finding', label: f.rule.replace(/_/g, ' '), text: f.text});
   for (const f of checks) {
     if (kernelOfCheck(f) !== k) continue;
     const kind = f.kind === 'note' ? 'finding' : 'error', text = (f.text || '').replace(/^kernel [^:]*: (\w+: )?/, '');
@@ -137,7 +137,7 @@ export class SourceView {
     for (const line of used) for (let i = line - 3; i <= line + 3; i++) if (!known || (i > 0 && f.text.has(i))) if (known || i === line) near.add(i);
     const shown = [...near].sort((a, b) => a - b);
     const head = h('tr', h('th.num', {scope: 'col'}, 'line'), h('th', {scope: 'col', title: 'share of the kernel\'s thread instructions'}, 'instructions'), h('th', {scope: 'col', title: 'of a warp\'s 32 lanes, how many are active'}, 'lanes'),
-      this.gutters.map((g) => h('th', {scope: 'col', title: g.title}, g.label, g.unit ? h('span.unit', ' ' + g.unit) : null)), h('th.left.code', {scope: 'col'}, known ? 'source' : ''));
+      this.gutters.map((g) => h('th.gut', {scope: 'col', title: g.title}, g.label, g.unit ? h('span.unit', ' ' + g.unit) : null)), h('th.left.code', {scope: 'col'}, known ? 'source' : ''));
     const body = h('tbody');
     let last = shown.length ? Math.min(shown[0], known ? shown[0] : shown[0]) - 1 : 0;
     for (const line of shown) {
@@ -146,7 +146,7 @@ export class SourceView {
       last = line;
     }
     const children = [h('div.scroll', {tabindex: '0', role: 'group', 'aria-label': `source ${baseName(path)}`}, h('table.code', h('caption.unseen', `${path}: instructions by line`), h('thead', head), body))];
-    if (!known) children.unshift(h('p.note', `${path} could not be read when the page was made: lines are shown by number.`));
+    if (!known) children.unshift(h('p.note', f && f.lines !== null ? `${path} is left out: the page would become too large. Lines are shown by number.` : `${path} could not be read when the page was made: lines are shown by number.`));
     const none = lines.get(path + '\n0');
     if (none && none.threads) children.push(h('p.note', `${percent(none.threads, this.k.instructions).toFixed(1)} % of the instructions belong to no line of ${baseName(path)}: the compiler made them.`));
     return h('div', children);
@@ -173,7 +173,7 @@ export class SourceView {
       this.gutters.map((g) => {
         const v = gutterValue(g, rows), good = g.good && v !== null ? grade(g.good(v)) : '';
         const shade = !g.good && !g.weight && v > 0 ? (0.4 * v / g.most).toFixed(3) : null;
-        return h('td' + (good ? '.' + good : v === 0 ? '.zero' : shade ? '.shaded' : ''), {style: shade ? {'--heat': shade} : {}}, v === null ? null : numeral(v, g.kind));
+        return h('td.gut' + (good ? '.' + good : v === 0 ? '.zero' : shade ? '.shaded' : ''), {style: shade ? {'--heat': shade} : {}}, v === null ? null : numeral(v, g.kind));
       }),
       h('td.left.code', h('code', f ? f.text.get(line) ?? '' : ''), notes.map((n) => h('div.atline.' + n.kind, h('strong', n.label), ' ', n.text))));
     if (active) tr.addEventListener('click', (e) => { if (!e.target.closest('a, button') && !String(getSelection())) this.toggle(key, tr); });
