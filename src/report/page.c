@@ -3,7 +3,7 @@
  *
  * The data are parts, each a JSON value, unpacked when they are first needed:
  *   core: the report as --json prints it, without launches and tools; the page's own head; what --check found
- *   launches, source, ptx    tool-N: the tables and pictures of the Nth tool */
+ *   launches, source, ptx    spans: the time line, where there is one    tool-N: the tables and pictures of the Nth tool */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,6 +213,9 @@ static void add_parts(const struct mg_page *g, struct mg_buf *out)
     mg_page_lines(g, &a.j, &b.j);
     end_part(&a, out, "source");
     end_part(&b, out, "ptx");
+    begin_part(&a);
+    if ((!g->o.tool || !strcmp(g->o.tool, "timeline")) && mg_page_spans(g, &a.j)) end_part(&a, out, "spans");
+    mg_buf_release(&a.text);
     for (uint32_t u = 0; u < g->p->n_uses; u++) {
         char name[32];
         if (!shows_tool(g, u)) continue;

@@ -2,6 +2,7 @@
  *
  *   page.c: template (page/, made a C text by scripts/gen-page) and parts of data ──► page.html
  *   page_tables.c: tables of tools    page_launches.c: launches by geometry    page_source.c: source and PTX lines
+ *   page_spans.c: the time line
  *   pack.c: a part as text that the page's script unpacks */
 #ifndef MG_REPORT_PAGE_H
 #define MG_REPORT_PAGE_H
@@ -24,6 +25,7 @@ uint32_t mg_page_kernel(const struct mg_page *g, const char *name);
 /* Each writes one JSON value. */
 void mg_page_tables(const struct mg_page *g, uint32_t use, struct mg_json *j);
 void mg_page_launches(const struct mg_page *g, struct mg_json *j);
+bool mg_page_spans(const struct mg_page *g, struct mg_json *j); /* false: there is no time line, nothing was written */
 void mg_page_lines(const struct mg_page *g, struct mg_json *source, struct mg_json *ptx);
 
 /* Appends an element that holds `bytes` bytes of text, compressed (an LZ4 block in base 64), under the id data-NAME. */

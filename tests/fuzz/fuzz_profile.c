@@ -45,6 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         mg_report_summary(p, &out);
         mg_report_csv(p, &o, &out);
         mg_report_diff(p, p, &o, &out);
+        mg_report_html(p, &o, &out);
     } else if (!d.n_errors || !strstr(mg_diag_first(&d, MG_ERR_IO), dir)) {
         abort(); /* an error must name the path */
     }

@@ -1,6 +1,7 @@
 """Drives the pages that page.sh made and compares what they show with the JSON reports. Prints what it timed."""
 import json, os, sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import unpack
 from browser import Browser
 
 b = Browser(1400, 1000)
@@ -195,6 +196,64 @@ def checked():
     check('counts are those of' in b.eval('document.getElementById("main").innerText'), 'blocks says where its counts are')
 
 
+def advised():
+    """Findings stand first, best first, again at their lines, and lead there."""
+    found = json.load(open('advised.json'))['findings']
+    gains = [f for f in found if f['gain_pct'] > 0]
+    check(gains and gains[0]['rule'] == 'divergence', found)
+    b.open('advised.html')
+    cards = b.eval('Array.from(document.querySelectorAll(".card")).map((e) => e.innerText)')
+    check(len(cards) == len(found) and all(f['text'] in c and f['rule'].replace('_', ' ') in c for f, c in zip(found, cards)), cards)
+    check(f'{gains[0]["gain_pct"]:.1f} %' in cards[0] and gains[0]['sure'] in cards[0], cards[0])
+    b.click('.card a')
+    check(b.eval('location.hash').endswith(f'/{gains[0]["line"]}') and b.eval('document.querySelector("#source tr.here .atline").innerText').startswith('divergence'), b.eval('location.hash'))
+    sane('findings')
+
+
+def time_line():
+    """Every launch is a span of its stream's row; keys zoom and move; a click tells what a span is. Many spans are drawn fast."""
+    launches = json.load(open('timed.json'))['launches']
+    spans = unpack.parts('timed.html')['spans']
+    work = [r for r in spans['rows'] if r['work']]
+    name = spans['names'].index('bfs_step')
+    check(len(work) == 1 and sum(work[0]['spans'][i + 2] == name for i in range(0, len(work[0]['spans']), 4)) == len(launches) > 1, work)
+    check(sum(n for r in spans['rows'] for n in r['spans'][3::4]) == spans['spans'] and spans['resolution_ns'] == 0, spans['spans'])
+    b.open('timed.html', '#/time')
+    check(b.eval(title) == 'Time line', b.eval(title))
+    sane('time line')
+    said = 'document.getElementById("status").textContent'
+    b.eval('document.querySelector("canvas.time").focus()')
+    b.key('+')
+    first = b.eval(said)
+    b.key('ArrowRight')
+    check(first.startswith('from ') and b.eval(said) != first, first, b.eval(said))
+    b.key('0')
+    check(b.eval(said).startswith('from 0 ns'), b.eval(said))
+    # the middle of the longest span of work
+    at = most = 0
+    for i in range(0, len(work[0]['spans']), 4):
+        at += work[0]['spans'][i]
+        if work[0]['spans'][i + 1] > most: most, middle, which = work[0]['spans'][i + 1], at + work[0]['spans'][i + 1] / 2, work[0]['spans'][i + 2]
+    box = b.eval('(({x, y, width}) => [x, y, width])(document.querySelector("canvas.time").getBoundingClientRect())')
+    x = box[0] + 190 + middle / spans['length_ns'] * (box[2] - 190)
+    for kind in ('mousePressed', 'mouseReleased'):
+        b.call('Input.dispatchMouseEvent', type=kind, x=x, y=box[1] + 26 + 26 * spans['rows'].index(work[0]) + 11, button='left', clickCount=1)
+    b.settle()
+    check(spans['names'][which] in b.eval(said), b.eval(said), spans['names'][which])
+    # as many spans as a page ever holds
+    row = dict(work[0], spans=[v for i in range(200000) for v in (1000, 700, 1 + i % 2, 1)])
+    many = dict(spans, rows=[row], spans=200000, length_ns=200000 * 1000, names=['', 'a', 'b'])
+    unpack.replace('timed.html', 'many.html', 'spans', many)
+    ready = b.open('many.html', '#/time')
+    b.eval('document.querySelector("canvas.time").focus()')
+    steps = []
+    for key in '+++---':
+        before = b.eval('performance.now()')
+        b.eval(f'document.querySelector("canvas.time").dispatchEvent(new KeyboardEvent("keydown", {{key: "{key}", bubbles: true}}))')
+        steps.append(b.eval('new Promise((done) => requestAnimationFrame(() => done(performance.now())))') - before)
+    print(f'200,000 spans: ready after {ready:.0f} ms, a zoom step {max(steps):.0f} ms at most')
+
+
 for n in (1, 120, 500):
     report = json.load(open(f'm{n}/report.json'))
     ready = b.open(f'm{n}/page.html')
@@ -209,6 +268,8 @@ for n in (1, 120, 500):
         k = report['kernels'][0]
     looks(k)
 checked()
+advised()
+time_line()
 outside = [r for r in b.requests if not r.startswith(('file:', 'about:', 'data:'))]
 check(not outside, outside)
 b.close()

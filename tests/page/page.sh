@@ -19,4 +19,10 @@ cp "$ROOT/tests/page/faulty.cu" . && compile faulty.cu faulty.ptx
 "$MARGAY" run -q --device emu --check -o checked -- ./many faulty.ptx > out 2> err || true
 "$MARGAY" report checked --html checked.html
 "$MARGAY" report checked --json > checked.json
+"$MARGAY" run -q --device emu -t timeline -o timed -- "$EX/bfs" > out
+"$MARGAY" report timed --html timed.html
+"$MARGAY" report timed --json > timed.json
+"$MARGAY" run -q --device emu -t advise -o advised -- "$EX/divergent" > out
+"$MARGAY" report advised --html advised.html
+"$MARGAY" report advised --json > advised.json
 python3 "$ROOT/tests/page/drive.py"

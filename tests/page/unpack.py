@@ -34,3 +34,14 @@ def parts(path):
     page = open(path, encoding='utf-8').read()
     return {name: json.loads(lz4_block(base64.b64decode(text), int(size))) for name, size, text in
             re.findall(r'<script type="application/octet-stream" id="data-([\w-]+)" data-bytes="(\d+)">([A-Za-z0-9+/=]*)</script>', page)}
+
+
+def replace(path, to, name, value):
+    """The same page with another value of one part, as an LZ4 block of literals alone."""
+    page, text = open(path, encoding='utf-8').read(), json.dumps(value).encode()
+    n, block = len(text), bytearray()
+    block.append(min(n, 15) << 4)
+    if n >= 15: block += b'\xff' * ((n - 15) // 255) + bytes([(n - 15) % 255])
+    block += text
+    part = f'<script type="application/octet-stream" id="data-{name}" data-bytes="{n}">{base64.b64encode(bytes(block)).decode()}</script>'
+    open(to, 'w', encoding='utf-8').write(re.sub(rf'<script type="application/octet-stream" id="data-{name}".*?</script>', lambda m: part, page, count=1, flags=re.S))

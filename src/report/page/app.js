@@ -7,6 +7,7 @@ import {kernelView} from './kernel.js';
 import {kernelHash} from './links.js';
 import {overview} from './overview.js';
 import {runView} from './run.js';
+import {hasTimeline, timelineView} from './timeline.js';
 import {toolList, toolView} from './toolview.js';
 
 const main = document.getElementById('main');
@@ -16,7 +17,7 @@ const places = new Map(); // address -> how far it was scrolled
 
 function header() {
   const program = report.command.length ? baseName(report.command[0]) : 'margay', p = report.processes[0] || {};
-  const items = [['#/', 'Overview'], tools.length ? ['#/tools', 'Tools'] : null, wasChecked ? ['#/checks', `--check (${checks.length})`] : null, ['#/run', 'Run']].filter(Boolean);
+  const items = [['#/', 'Overview'], hasTimeline() ? ['#/time', 'Time line'] : null, tools.length ? ['#/tools', 'Tools'] : null, wasChecked ? ['#/checks', `--check (${checks.length})`] : null, ['#/run', 'Run']].filter(Boolean);
   document.title = `${program} · Margay`;
   return [h('div.brand', h('strong', {title: command(report.command)}, program), h('span.dim', [report.device.kind && `${report.device.kind}: ${report.device.name}`, date(p.start_unix_ns), p.host].filter(Boolean).join(' · '))),
     h('nav', {'aria-label': 'page'}, items.map(([hash, text]) => h('a', {href: hash, 'data-nav': hash}, text)),
@@ -73,6 +74,7 @@ function route() {
   } else if (tool) show(toolView(tool), 'tool/' + id, '#/tools');
   else if (what === 'tools') tools.length === 1 ? location.replace(`#/tool/${tools[0].id}`) : show(toolList(), 'tools', '#/tools');
   else if (what === 'checks') show(checksView(), 'checks', '#/checks');
+  else if (what === 'time' && hasTimeline()) show(timelineView(), 'time', '#/time');
   else if (what === 'run') show(runView(), 'run', '#/run');
   else show(overview(), '', '#/');
 }
