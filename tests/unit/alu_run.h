@@ -3,7 +3,7 @@
 #define MG_TESTS_ALU_RUN_H
 
 #include "../exec/alu/inputs.h"
-#include "device/emu/alu.h"
+#include "device/emu/operations.h"
 #include "ir/ir.h"
 
 #include <stdlib.h>
@@ -66,7 +66,7 @@ static inline bool alu_prepare(const struct alu_case *c, enum emu_isa isa, struc
     if (strstr(c->operands, "cin")) n_opnds--;
     bool lop3 = f.op == MG_OP_lop3, video = words[0][0] == 'v';
     if (!emu_alu_find(&f, n_opnds + lop3, 90, false, isa, desc)) return false;
-    *op = (struct emu_alu){.fn = desc->fn, .d = ALU_AT_D, .d2 = strchr(c->results, ',') && desc->d2 ? ALU_AT_D2 : 0, .imm = desc->imm, .cc = ALU_AT_CC};
+    *op = (struct emu_alu){.fn = emu_function(desc->opcode, isa, 0, false), .d = ALU_AT_D, .d2 = strchr(c->results, ',') && desc->d2 ? ALU_AT_D2 : 0, .imm = desc->imm, .cc = ALU_AT_CC};
     for (uint32_t k = 0; k < 4; k++) op->s[k] = ALU_AT_S + k * 512;
     if (lop3) op->imm |= (uint32_t)atoi(words[1]);
     for (int k = 1; video && k < n; k++) op->imm |= emu_video_selector((unsigned)k - 1, alu_selector(words[k]), false);

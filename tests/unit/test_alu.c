@@ -151,10 +151,10 @@ static bool run1(const char *form, const uint32_t *in, unsigned n_src, uint32_t 
     struct emu_alu_desc desc;
     mg_form_parse(&f, form, strlen(form));
     if (!emu_alu_find(&f, n_src + 1, 90, false, emu_isa_best(), &desc)) return false;
-    struct emu_alu op = {.fn = desc.fn, .d = ALU_AT_D, .s = {ALU_AT_S, ALU_AT_S + 512, ALU_AT_S + 1024}, .imm = desc.imm};
+    struct emu_alu op = {.fn = emu_function(desc.opcode, emu_isa_best(), 0, false), .d = ALU_AT_D, .s = {ALU_AT_S, ALU_AT_S + 512, ALU_AT_S + 1024}, .imm = desc.imm};
     for (unsigned k = 0; k < n_src; k++)
         for (unsigned i = 0; i < 32; i++) memcpy(m.regs + ALU_AT_S + 512 * k + 4 * i, &in[k], 4);
-    desc.fn(&op, m.regs, 0xffffffff);
+    op.fn(&op, m.regs, 0xffffffff);
     memcpy(out, m.regs + ALU_AT_D, 4);
     return true;
 }
@@ -182,7 +182,7 @@ MG_TEST(alu_follows_the_rules_of_ptx_1)
     MG_CHECK(emu_alu_find(&f, 3, 13, true, EMU_ISA_BASE, &d));
     mg_form_parse(&f, "add.rn.ftz.f32", 14);
     MG_CHECK(emu_alu_find(&f, 3, 13, true, EMU_ISA_BASE, &e));
-    MG_CHECK(d.fn == e.fn && d.imm == e.imm);
+    MG_CHECK(d.opcode == e.opcode && d.imm == e.imm);
     memset(&f, 0, sizeof f);
     mg_form_parse(&f, "rcp.f32", 7);
     MG_CHECK(emu_alu_find(&f, 2, 10, true, EMU_ISA_BASE, &d));
@@ -193,8 +193,8 @@ MG_TEST(alu_follows_the_rules_of_ptx_1)
     float in[3] = {0x1.000002p0f, 0x1.000002p0f, -0x1.000004p0f}, r; /* exact: 2^-46; the cut product leaves 0 */
     for (unsigned k = 0; k < 3; k++)
         for (unsigned i = 0; i < 32; i++) memcpy(m.regs + ALU_AT_S + 512 * k + 4 * i, &in[k], 4);
-    struct emu_alu op = {.fn = d.fn, .d = ALU_AT_D, .s = {ALU_AT_S, ALU_AT_S + 512, ALU_AT_S + 1024}, .imm = d.imm};
-    d.fn(&op, m.regs, 0xffffffff);
+    struct emu_alu op = {.fn = emu_function(d.opcode, EMU_ISA_BASE, 0, false), .d = ALU_AT_D, .s = {ALU_AT_S, ALU_AT_S + 512, ALU_AT_S + 1024}, .imm = d.imm};
+    op.fn(&op, m.regs, 0xffffffff);
     memcpy(&r, m.regs + ALU_AT_D, 4);
     MG_CHECK(r == 0.0f);
 }

@@ -108,7 +108,7 @@ static bool find(const char *text, unsigned n_opnds, enum emu_isa isa, struct em
     struct emu_alu_desc d;
     mg_form_parse(&f, text, strlen(text));
     if (!emu_alu_find(&f, n_opnds, 90, false, isa, &d)) return false;
-    *op = (struct emu_alu){.fn = d.fn, .d = ALU_AT_D, .s = {ALU_AT_S, ALU_AT_S + 512}, .imm = d.imm};
+    *op = (struct emu_alu){.fn = emu_function(d.opcode, isa, 0, false), .d = ALU_AT_D, .s = {ALU_AT_S, ALU_AT_S + 512}, .imm = d.imm};
     return true;
 }
 static uint64_t hash_of_32(struct emu_alu *op, const uint32_t *in, bool upper_words)

@@ -8,7 +8,7 @@
 #include "base/io.h"
 #include "device/cpu/cpu.h"
 #include "device/device.h"
-#include "device/emu/alu_priv.h"
+#include "device/emu/alu_form.h"
 #include "ptx/ptx.h"
 #include "test.h"
 

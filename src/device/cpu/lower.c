@@ -1,5 +1,5 @@
 /* A decoded function as instructions that the plugin has code for, or else calls of the emulator's function
- * (CPU_CALL). An operation says by its opcode what it is: arithmetic by the row of its form (alu_priv.h), everything
+ * (CPU_CALL). An operation says by its opcode what it is: arithmetic by the row of its form (alu_form.h), everything
  * else by a row of emu/operations.def, which names the function here that fills in its operands. For a call every
  * register that the PTX instruction names may be read and written, unless its operands are known.
  */
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "device/emu/alu_priv.h"
+#include "device/emu/alu_form.h"
 
 /* ---- what is compiled in line --------------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/emu/alu_priv.h"
+#include "device/emu/alu_form.h"
 
 struct value { struct mg_affine of; bool fixed; uint64_t base[2]; }; /* from warp to warp; fixed: base is what warp 0 has */
 struct find {

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/env.h"
-#include "device/emu/alu_priv.h"
+#include "device/emu/alu_form.h"
 
 #define MOST_OPS 400   /* of a loop: its code is there twice */
 #define ALU_PER_ACCESS 8 /* more arithmetic than that for each access of lanes that lie apart is a vector's */

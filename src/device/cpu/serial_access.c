@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "device/emu/alu_priv.h"
+#include "device/emu/alu_form.h"
 
 #define MOST_APART 4096 /* bytes between accesses that one stands for */
 #define MOST_SLICE 16   /* operations that lead to an address */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/emu/alu_priv.h"
+#include "device/emu/alu_form.h"
 
 struct value { struct mg_affine of; bool halves, aligned; }; /* from lane to lane; of halves: see struct cpu_shape */
 struct shapes {

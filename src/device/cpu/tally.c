@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/emu/alu_priv.h"
+#include "device/emu/alu_form.h"
 #include "device/mem.h"
 
 enum { MOST = 512 /* places of a kernel that probes add to */, DEPTH = 8 };

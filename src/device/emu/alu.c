@@ -198,7 +198,7 @@ static bool find_compare(const struct mg_form *f, unsigned n_src, uint32_t key, 
     return true;
 }
 
-static bool find(const struct mg_form *f, uint32_t n_opnds, unsigned sm, bool ftz_implied, enum emu_isa isa, struct emu_alu_desc *out)
+bool emu_alu_find(const struct mg_form *f, uint32_t n_opnds, unsigned sm, bool ftz_implied, enum emu_isa isa, struct emu_alu_desc *out)
 {
     uint32_t key;
     uint16_t opcode;
@@ -212,13 +212,6 @@ static bool find(const struct mg_form *f, uint32_t n_opnds, unsigned sm, bool ft
     if (!r && f->op == MG_OP_cvt) return alu_cvt_any(f, n_src, key, out);
     if (!r) return false;
     describe(r, opcode, out);
-    return true;
-}
-
-bool emu_alu_find(const struct mg_form *f, uint32_t n_opnds, unsigned sm, bool ftz_implied, enum emu_isa isa, struct emu_alu_desc *out)
-{
-    if (!find(f, n_opnds, sm, ftz_implied, isa, out)) return false;
-    out->fn = emu_function(out->opcode, isa, 0, false);
     return true;
 }
 

@@ -35,7 +35,6 @@ struct emu_alu { /* the head of every decoded operation */
 };
 
 struct emu_alu_desc { /* how the decoder must feed the function */
-    emu_alu_fn fn;
     uint16_t opcode;             /* operations.h: of a row, or of operations.def */
     uint8_t d, d2;               /* enum emu_class; EMU_NONE: no such operand */
     uint8_t n_src;

@@ -1,4 +1,4 @@
-/* Shared by alu*.c and vec_alu*.c only: the lane loops, the table rows, small exact helpers.
+/* Shared by alu*.c and vec_alu*.c only: the lane loops, small exact helpers. What a form is: alu_form.h.
  *
  * A vec_*.c file is built once per vector ISA, with EMU_SUF defined on the command line;
  * ALU_TABLE(x) gives each build's table its own name (x_base, x_avx2, x_avx512).
@@ -8,7 +8,7 @@
 #ifndef MG_DEVICE_EMU_ALU_PRIV_H
 #define MG_DEVICE_EMU_ALU_PRIV_H
 
-#include "device/emu/operations.h"
+#include "device/emu/alu_form.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -19,38 +19,6 @@
 #define ALU_CAT2(a, b) a##b
 #define ALU_CAT(a, b) ALU_CAT2(a, b)
 #define ALU_TABLE(name) ALU_CAT(name, EMU_SUF)
-
-/* What an instruction's modifiers come to: a row matches when its key is equal. */
-enum alu_key {
-    K_ROUND = 15, K_RN = 1, K_RZ, K_RM, K_RP, K_RNI, K_RZI, K_RMI, K_RPI, /* bits 0-3 */
-    K_FTZ = 1 << 4, K_SAT = 1 << 5, K_APPROX = 1 << 6, K_FULL = 1 << 7,
-    K_LO = 1 << 8, K_HI = 2 << 8, K_WIDE = 3 << 8, K_PART = 3 << 8,
-    K_SUB_SHIFT = 10, K_SUB = 31 << 10,   /* comparison, class of testp, mode of prmt */
-    K_BOOL_SHIFT = 15, K_BOOL = 3 << 15, K_AND = 1 << 15, K_OR = 2 << 15, K_XOR = 3 << 15,
-    K_NAN = 1 << 17, K_ABS = 1 << 18, K_XORSIGN = 1 << 19, K_RELU = 1 << 20, K_CC = 1 << 21,
-    K_CLAMP = 1 << 22, K_WRAP = 1 << 23, K_SHIFTAMT = 1 << 24, K_L = 1 << 25, K_R = 1 << 26,
-    K_PACK = 1 << 27, K_PO = 1 << 28, K_SHR7 = 1 << 29, K_SHR15 = 1 << 30
-};
-enum alu_cmp { /* ORDER CMP: 1..6 are those of integers */
-    CMP_none, CMP_eq, CMP_ne, CMP_lt, CMP_le, CMP_gt, CMP_ge,
-    CMP_equ, CMP_neu, CMP_ltu, CMP_leu, CMP_gtu, CMP_geu, CMP_num, CMP_nan
-};
-
-struct alu_row {
-    uint16_t op;          /* enum mg_op */
-    uint8_t t[3];         /* types in text order, 0 = none */
-    uint8_t dt, d2t;      /* types of the destinations; their classes follow from them */
-    uint8_t st[4];        /* types of the sources, 0 = none */
-    uint8_t sets_imm, uses_cc;
-    uint32_t key, imm;
-    emu_alu_fn fn;
-};
-struct alu_table {
-    const struct alu_row *rows;
-    uint32_t n;
-};
-#define T_(t) MG_TYPE_##t
-#define T_none MG_TYPE_none
 
 /* Register lanes. Loads of one type may follow stores of another. */
 #define MAY_ALIAS __attribute__((may_alias))
@@ -167,9 +135,6 @@ static inline double float64(uint64_t u)
     memcpy(&x, &u, 8);
     return x;
 }
-#define NAN32 0x7fffffffu
-#define NAN64 0xfff8000000000000ull /* what an f64 operation makes of numbers */
-#define QUIET64 0x0008000000000000ull
 
 static inline float flush32(float x) /* subnormal: zero of the same sign */
 {
@@ -195,7 +160,6 @@ static inline double sat64(double x)
  * depends on it; the barriers pin the loads and stores around, hence what lies between. The CPU
  * flushes a result that is below the normal range after rounding to full precision, and so does an
  * H200: a product that only subnormal rounding lifts to 2^-126 is zero on both. */
-enum { MX_RN, MX_RM, MX_RP, MX_RZ, MX_FTZ }; /* as in MXCSR bits 13-14; MX_FTZ is a bit: FTZ and DAZ */
 static inline unsigned begin_rounding(unsigned mode)
 {
     unsigned old = _mm_getcsr();
@@ -224,9 +188,6 @@ static inline void end_rounding(unsigned old)
 ALU_TABLES(X)
 #undef X
 extern const struct alu_table alu_rare; /* alu_rare.c, built once */
-
-/* Row of an opcode that is not in operations.def; NULL: no such row. */
-const struct alu_row *emu_alu_row(unsigned opcode, enum emu_isa isa);
 
 /* Forms whose functions take their variant from imm instead of having a row each. n_src: source
  * operands in the text. */

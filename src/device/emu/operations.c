@@ -1,7 +1,7 @@
 /* The emulator's functions by opcode; the list is operations.def. */
 #include "device/emu/operations.h"
 
-#include "device/emu/alu_priv.h"
+#include "device/emu/alu_form.h"
 
 static const emu_alu_fn functions[EMU_OP_COUNT][EMU_ISA_COUNT] = {
 #define ONE(name, operands, kind) [EMU_OP_##name] = {emu_##name, emu_##name, emu_##name},

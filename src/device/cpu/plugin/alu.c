@@ -2,7 +2,7 @@
  * The same code makes scalars for linear registers and vectors for the others. */
 #include "device/cpu/plugin/emit.h"
 
-#include "device/emu/alu_priv.h"
+#include "device/emu/alu_form.h"
 
 #define B e->b
 

@@ -3,7 +3,7 @@
  * target is looked at; a jump back never passes one. */
 #include "device/cpu/plugin/emit.h"
 
-#include "device/emu/alu_priv.h"
+#include "device/emu/alu_form.h"
 
 #define B e->b
 

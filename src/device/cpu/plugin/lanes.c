@@ -2,7 +2,7 @@
  * that lie anywhere. Vectors pass through arrays in the frame of the compiled function. */
 #include "device/cpu/plugin/emit.h"
 
-#include "device/emu/alu_priv.h"
+#include "device/emu/alu_form.h"
 
 #define B e->b
 #define FEW 8 /* lanes for which a loop is cheaper than a gather */
