@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/env.h"
 #include "base/io.h"
 #include "base/vec.h"
 #include "query/source.h"
@@ -307,7 +308,7 @@ int mg_profile_wait(struct mg_profile *p, int timeout_ms)
 int mg_profile_of_kernel(const char *kernel, struct mg_profile_kernel *out)
 {
     static _Thread_local char *name;
-    const char *dir = getenv("MARGAY_DIR");
+    const char *dir = mg_env(MG_ENV_DIR);
     struct mg_profile p = {.dir = (char *)dir};
     int result = -1;
     *out = (struct mg_profile_kernel){.thread_instructions = UINT64_MAX, .warp_instructions = UINT64_MAX, .time_ns = UINT64_MAX};
