@@ -238,7 +238,9 @@ static void tell(const struct mg_recording *p, uint32_t use, const struct mg_rep
     fill(&m, &r);
     r.machine = mg_machine_of;
     r.user = mg_machines_new(p);
-    if (!err && spec.tool->profile) {
+    if (!err && !strcmp(u->name, "timeline")) {
+        mg_timeline_tell(p, t, j); /* of the directory's trace files */
+    } else if (!err && spec.tool->profile) {
         spec.tool->profile(conf, &r, t, j);
     } else if (err || !(spec.tool->counts || spec.tool->flags & MG_TOOL_NATIVE)) {
         show_raw(&r, t, j);

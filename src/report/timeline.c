@@ -1,0 +1,277 @@
+/* The time line (tool timeline) as JSON and tables. Its spans lie in trace files of the profile directory; one pass over
+ * them (span/sum.h) gives all figures. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/priv.h"
+#include "span/sum.h"
+
+/* ---- JSON ------------------------------------------------------------------------------------------------ */
+
+static void write_call(struct mg_json *j, const struct mg_sum_call *c)
+{
+    mg_json_obj(j);
+    mg_json_key_str(j, "layer", mg_span_layer_name(c->layer));
+    mg_json_key_str(j, "name", c->name);
+    mg_json_key_str(j, "class", mg_call_class_name(c->class_));
+    mg_json_key_str(j, "waits", c->waits == MG_WAITS_nothing ? NULL : mg_call_waits_name(c->waits));
+    mg_json_key_u64(j, "count", c->count);
+    mg_json_key_u64(j, "failed", c->failed);
+    mg_json_key_u64(j, "time_ns", c->time_ns);
+    mg_json_key_u64(j, "longest_ns", c->longest_ns);
+    mg_json_end(j, '}');
+}
+
+static void write_work(struct mg_json *j, const struct mg_sum_work *w)
+{
+    mg_json_obj(j);
+    mg_json_key_str(j, "kind", mg_span_kind_name(w->kind));
+    mg_json_key_str(j, "name", w->name);
+    mg_json_key_str(j, "direction", w->direction ? mg_span_direction_name(w->direction) : NULL);
+    mg_json_key_u64(j, "process", w->process);
+    mg_json_key_u64(j, "device", w->device);
+    mg_json_key_u64(j, "context", w->context);
+    mg_json_key_u64(j, "stream", w->stream);
+    mg_json_key_u64(j, "count", w->count);
+    mg_json_key_u64_if(j, "bytes", w->has_bytes, w->bytes);
+    mg_json_key_u64_if(j, "time_ns", w->count > w->untimed, w->time_ns);
+    mg_json_key_u64(j, "untimed", w->untimed);
+    mg_json_key_u64_if(j, "uncertainty_ns", w->count > w->untimed, w->uncertainty_ns);
+    mg_json_end(j, '}');
+}
+
+static void write_device(struct mg_json *j, const struct mg_sum_device *d)
+{
+    mg_json_obj(j);
+    mg_json_key_u64(j, "process", d->process);
+    mg_json_key_u64(j, "device", d->device);
+    mg_json_key_u64(j, "busy_ns", d->busy_ns);
+    mg_json_key_u64(j, "span_ns", d->last_ns - d->first_ns);
+    mg_json_key_u64(j, "overlap_ns", d->overlap_ns);
+    mg_json_key_u64(j, "copy_overlap_ns", d->copy_overlap_ns);
+    mg_json_end(j, '}');
+}
+
+static void write_latency(struct mg_json *j, const struct mg_sum_times *t)
+{
+    mg_json_key(j, "launch_latency");
+    mg_json_obj(j);
+    mg_json_key_u64(j, "count", t->n);
+    mg_json_key_u64_if(j, "min_ns", t->n, t->least_ns);
+    mg_json_key_u64_if(j, "median_ns", t->n, mg_sum_quantile(t, 0.5));
+    mg_json_key_u64_if(j, "p95_ns", t->n, mg_sum_quantile(t, 0.95));
+    mg_json_key_u64_if(j, "max_ns", t->n, t->most_ns);
+    mg_json_end(j, '}');
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void write_classes(struct mg_json *j, const struct mg_sum *s)
+{
+    mg_json_key(j, "classes");
+    mg_json_arr(j);
+    for (int c = 0; c < MG_CLASS_COUNT; c++) {
+        mg_json_obj(j);
+        mg_json_key_str(j, "class", mg_call_class_name(c));
+        mg_json_key_u64(j, "count", s->class_count[c]);
+        mg_json_key_u64(j, "time_ns", s->class_time_ns[c]);
+        mg_json_end(j, '}');
+    }
+    mg_json_end(j, ']');
+    uint64_t all = s->gtpin[0] + s->gtpin[1] + s->gtpin[2];
+    static const char *const keys[] = {"kernel", "synchronisation", "other"};
+    mg_json_key(j, "call_percent"); /* GT-Pin's figure 3a */
+    mg_json_obj(j);
+    for (int i = 0; i < 3; i++) {
+        mg_json_key(j, keys[i]);
+        if (all)
+            mg_json_f64(j, percent(s->gtpin[i], all));
+        else
+            mg_json_null(j);
+    }
+    mg_json_end(j, '}');
+}
+
+static void write_processes(struct mg_json *j, const struct mg_sum *s)
+{
+    mg_json_key(j, "processes");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < s->processes; i++) {
+        struct mg_span_process p = mg_spans_process(s->spans, i);
+        mg_json_obj(j);
+        mg_json_key_u64(j, "pid", p.pid);
+        mg_json_key(j, "rank");
+        if (p.rank < 0)
+            mg_json_null(j);
+        else
+            mg_json_i64(j, p.rank);
+        mg_json_key_u64(j, "records", p.records);
+        mg_json_key_u64(j, "dropped", p.dropped);
+        mg_json_key_bool(j, "closed", p.closed);
+        mg_json_key_u64(j, "start_ns", p.start_ns);
+        mg_json_key_u64(j, "start_unix_ns", p.start_unix_ns);
+        mg_json_end(j, '}');
+    }
+    mg_json_end(j, ']');
+}
+
+static void write_json(struct mg_json *j, const struct mg_sum *s)
+{
+    mg_json_key_str(j, "clock", "monotonic_ns");
+    mg_json_key_u64(j, "events", s->events);
+    mg_json_key_u64(j, "dropped", s->dropped);
+    mg_json_key(j, "calls");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < s->calls.n; i++)
+        write_call(j, &s->calls.at[i]);
+    mg_json_end(j, ']');
+    write_classes(j, s);
+    mg_json_key(j, "device");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < s->work.n; i++)
+        write_work(j, &s->work.at[i]);
+    mg_json_end(j, ']');
+    mg_json_key(j, "utilisation");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < s->devices.n; i++)
+        write_device(j, &s->devices.at[i]);
+    mg_json_end(j, ']');
+    write_latency(j, &s->latency);
+    mg_json_key(j, "totals");
+    mg_json_obj(j);
+    uint64_t calls = 0;
+    for (int i = 0; i < 3; i++)
+        calls += s->gtpin[i];
+    mg_json_key_u64(j, "driver_calls", calls);
+    mg_json_key_u64(j, "launches", s->launches);
+    mg_json_key_u64(j, "kernels", s->kernels);
+    mg_json_key_u64(j, "untimed", s->untimed);
+    mg_json_key_u64(j, "waits", s->waits);
+    mg_json_key_u64(j, "wait_ns", s->wait_ns);
+    mg_json_key_u64(j, "marks", s->marks);
+    mg_json_key_u64(j, "threads", s->threads);
+    mg_json_end(j, '}');
+    write_processes(j, s);
+}
+
+/* ---- tables ------------------------------------------------------------------------------------------------ */
+
+static void add_overview(struct mg_table *t, const struct mg_sum *s)
+{
+    mg_table_begin(t, "timeline", "time line: calls of the driver by class");
+    mg_table_column(t, "class", MG_COL_TEXT, NULL);
+    mg_table_column(t, "calls", MG_COL_COUNT, NULL);
+    mg_table_column(t, "time", MG_COL_TIME_NS, NULL);
+    for (int c = 0; c < MG_CLASS_COUNT; c++) {
+        if (!s->class_count[c])
+            continue;
+        mg_table_row(t);
+        mg_table_text(t, mg_call_class_name(c));
+        mg_table_u64(t, s->class_count[c]);
+        mg_table_u64(t, s->class_time_ns[c]);
+    }
+    mg_table_empty(t, "no call was recorded");
+    uint64_t all = s->gtpin[0] + s->gtpin[1] + s->gtpin[2];
+    if (all)
+        mg_table_note(t, "calls: %.1f %% kernel, %.1f %% synchronisation, %.1f %% other; %.3f ms in %llu calls that wait",
+                      percent(s->gtpin[0], all), percent(s->gtpin[1], all), percent(s->gtpin[2], all),
+                      (double)s->wait_ns * 1e-6, (unsigned long long)s->waits);
+    for (uint32_t i = 0; i < s->devices.n; i++) {
+        const struct mg_sum_device *d = &s->devices.at[i];
+        mg_table_note(t, "device %u of process %u: busy %.1f %% of %.3f ms; two and more at once %.1f %%, copies beside kernels %.1f %%",
+                      d->device, d->process, percent(d->busy_ns, d->last_ns - d->first_ns),
+                      (double)(d->last_ns - d->first_ns) * 1e-6, percent(d->overlap_ns, d->busy_ns),
+                      percent(d->copy_overlap_ns, d->busy_ns));
+    }
+    if (s->latency.n)
+        mg_table_note(t, "from the call to the kernel's begin: median %.1f us, 95 %% below %.1f us, at most %.1f us",
+                      (double)mg_sum_quantile(&s->latency, 0.5) * 1e-3, (double)mg_sum_quantile(&s->latency, 0.95) * 1e-3,
+                      (double)s->latency.most_ns * 1e-3);
+    if (s->untimed)
+        mg_table_note(t, "%llu pieces of device work have no time (table device)", (unsigned long long)s->untimed);
+    if (s->dropped)
+        mg_table_note(t, "%llu records were dropped", (unsigned long long)s->dropped);
+}
+
+static void add_calls(struct mg_table *t, const struct mg_sum *s)
+{
+    mg_table_begin(t, "calls", "calls by time");
+    mg_table_column(t, "call", MG_COL_TEXT, NULL);
+    mg_table_column(t, "layer", MG_COL_TEXT, NULL);
+    mg_table_column(t, "calls", MG_COL_COUNT, NULL);
+    mg_table_column(t, "failed", MG_COL_COUNT, NULL);
+    mg_table_column(t, "time", MG_COL_TIME_NS, NULL);
+    mg_table_column(t, "longest", MG_COL_TIME_NS, NULL);
+    mg_table_column(t, "waits for", MG_COL_TEXT, NULL);
+    for (uint32_t i = 0; i < s->calls.n; i++) {
+        const struct mg_sum_call *c = &s->calls.at[i];
+        mg_table_row(t);
+        mg_table_text(t, c->name);
+        mg_table_text(t, mg_span_layer_name(c->layer));
+        mg_table_u64(t, c->count);
+        mg_table_u64(t, c->failed);
+        mg_table_u64(t, c->time_ns);
+        mg_table_u64(t, c->longest_ns);
+        if (c->waits != MG_WAITS_nothing)
+            mg_table_text(t, mg_call_waits_name(c->waits));
+        else
+            mg_table_null(t);
+    }
+}
+
+static void add_device(struct mg_table *t, const struct mg_sum *s)
+{
+    mg_table_begin(t, "device", "work of devices by stream");
+    mg_table_column(t, "work", MG_COL_TEXT, NULL);
+    mg_table_column(t, "kind", MG_COL_TEXT, NULL);
+    mg_table_column(t, "device", MG_COL_COUNT, NULL);
+    mg_table_column(t, "context", MG_COL_COUNT, NULL);
+    mg_table_column(t, "stream", MG_COL_COUNT, NULL);
+    mg_table_column(t, "count", MG_COL_COUNT, NULL);
+    mg_table_column(t, "time", MG_COL_TIME_NS, NULL);
+    mg_table_column(t, "bytes", MG_COL_BYTES, NULL);
+    mg_table_column(t, "untimed", MG_COL_COUNT, NULL);
+    for (uint32_t i = 0; i < s->work.n; i++) {
+        const struct mg_sum_work *w = &s->work.at[i];
+        mg_table_row(t);
+        mg_table_text(t, w->name);
+        mg_table_text(t, mg_span_kind_name(w->kind));
+        mg_table_u64(t, w->device);
+        mg_table_u64(t, w->context);
+        mg_table_u64(t, w->stream);
+        mg_table_u64(t, w->count);
+        if (w->count > w->untimed)
+            mg_table_u64(t, w->time_ns);
+        else
+            mg_table_null(t);
+        if (w->has_bytes)
+            mg_table_u64(t, w->bytes);
+        else
+            mg_table_null(t);
+        mg_table_u64(t, w->untimed);
+    }
+}
+
+void mg_timeline_tell(const struct mg_profile *p, struct mg_table *t, struct mg_json *j)
+{
+    struct mg_sum s;
+    struct mg_diag d = MG_DIAG_INIT;
+    if (mg_sum_init(&s, p->dir, &d)) {
+        mg_table_begin(t, "timeline", "time line");
+        mg_table_empty(t, "its trace files cannot be read");
+        mg_json_key_str(j, "clock", "monotonic_ns");
+        mg_json_key(j, "events");
+        mg_json_null(j);
+        mg_diag_release(&d);
+        return;
+    }
+    write_json(j, &s);
+    add_overview(t, &s);
+    add_calls(t, &s);
+    add_device(t, &s);
+    mg_sum_release(&s);
+    mg_diag_release(&d);
+}

@@ -1,0 +1,58 @@
+/* Figures of a time line, summed up in one pass over its spans: memory grows with names, streams and devices only. */
+#ifndef MG_SPAN_SUM_H
+#define MG_SPAN_SUM_H
+
+#include "base/vec.h"
+#include "span/span.h"
+
+struct mg_sum_call { /* by layer and name */
+    enum mg_span_layer layer;
+    const char *name;
+    enum mg_call_class class_;
+    enum mg_call_waits waits;
+    const char *opencl;           /* GT-Pin's synchronisation call that it stands for; "": none */
+    uint64_t count, failed, time_ns, longest_ns;
+};
+struct mg_sum_work { /* by kind, name, direction, device, context and stream */
+    enum mg_span_kind kind;
+    const char *name;
+    enum mg_span_direction direction;
+    uint32_t process, device;
+    uint64_t context, stream;
+    uint64_t count, time_ns, bytes, untimed, uncertainty_ns; /* the largest */
+    bool has_bytes;
+};
+struct mg_sum_device { /* by process and device: one GPU of two processes is two of these */
+    uint32_t process, device;
+    uint64_t first_ns, last_ns;   /* begin of the first, end of the last work */
+    uint64_t busy_ns;             /* at least one piece of work ran */
+    uint64_t overlap_ns;          /* at least two did */
+    uint64_t copy_overlap_ns;     /* a copy ran beside a kernel */
+    uint64_t latest, counted, ends_of[2], counted_of; /* of the sweep */
+};
+#define MG_SUM_BUCKETS 1024
+struct mg_sum_times { uint64_t n, sum_ns, least_ns, most_ns; uint32_t buckets[MG_SUM_BUCKETS]; };
+struct mg_sum_call_of { uint64_t correlation, begin_ns; uint32_t process; }; /* a call whose work may still come */
+struct mg_sum {
+    struct mg_spans *spans;       /* owner of all names */
+    uint64_t events, dropped;
+    uint64_t first_ns, last_ns;
+    MG_VEC(struct mg_sum_call) calls; /* most time first */
+    MG_VEC(struct mg_sum_work) work;
+    MG_VEC(struct mg_sum_device) devices;
+    uint64_t class_count[MG_CLASS_COUNT], class_time_ns[MG_CLASS_COUNT]; /* of the driver's calls */
+    uint64_t gtpin[3];            /* driver's calls: kernel, synchronisation (GT-Pin's seven), other */
+    uint64_t wait_ns, waits;      /* host time in calls that wait */
+    struct mg_sum_times latency;  /* from the begin of a launching call to the begin of its kernel */
+    uint64_t launches, untimed;   /* kernels; work without a time */
+    uint32_t kernels;             /* names */
+    uint32_t threads, processes;
+    uint64_t marks;
+};
+/* Reads DIR. MG_ERR_OK with events 0: there is no time line. */
+enum mg_err mg_sum_init(struct mg_sum *s, const char *dir, struct mg_diag *d) MG_MUST_CHECK;
+void mg_sum_release(struct mg_sum *s);
+/* The time below which this share of all lies, to 1/32 of its value. */
+uint64_t mg_sum_quantile(const struct mg_sum_times *t, double share);
+
+#endif
