@@ -8,16 +8,20 @@
 enum {
 #define CALL(base, class_, waits, opencl) call_##base,
 #define ARGUMENTS(name, letters)
+#define WORK(base, work, direction, size, times, unit)
 #include "abi/calls.def"
 #undef CALL
 #undef ARGUMENTS
+#undef WORK
 };
-static const struct mg_call calls[] = {
+static const struct mg_cu_call calls[] = {
 #define CALL(base, class_, waits, opencl) {#base, MG_CLASS_##class_, MG_WAITS_##waits, opencl},
 #define ARGUMENTS(name, letters)
+#define WORK(base, work, direction, size, times, unit)
 #include "abi/calls.def"
 #undef CALL
 #undef ARGUMENTS
+#undef WORK
 };
 static const uint16_t call_of[] = {
 #define ENTRY(name, base, since, per_thread) call_##base,
@@ -31,12 +35,24 @@ enum {
 };
 static const char *const arguments[] = {
 #define CALL(base, class_, waits, opencl)
+#define WORK(base, work, direction, size, times, unit)
 #define ARGUMENTS(name, letters) [entry_##name] = letters,
 #include "abi/calls.def"
 #undef CALL
 #undef ARGUMENTS
+#undef WORK
 };
 _Static_assert(MG_COUNT_OF(arguments) == MG_COUNT_OF(call_of), "a row of ARGUMENTS for the last entry");
+
+static const struct mg_call_work works[] = {
+#define CALL(base, class_, waits, opencl)
+#define ARGUMENTS(name, letters)
+#define WORK(base, work, direction, size, times, unit) [call_##base] = {MG_DOES_##work, MG_MOVES_##direction, size, times, unit},
+#include "abi/calls.def"
+#undef CALL
+#undef ARGUMENTS
+#undef WORK
+};
 
 static const char *const classes[] = {"kernel", "copy", "memset", "memory", "synchronisation",
                                       "event", "stream", "graph", "module", "other"};
@@ -44,12 +60,18 @@ _Static_assert(MG_COUNT_OF(classes) == MG_CLASS_COUNT, "ORDER CLASSES");
 static const char *const waits_names[] = {"nothing", "stream", "event", "context", "copy", "pageable"};
 _Static_assert(MG_COUNT_OF(waits_names) == MG_WAITS_COUNT, "ORDER WAITS");
 
-const struct mg_call *mg_call_of_entry(uint32_t entry)
+const struct mg_cu_call *mg_call_of_entry(uint32_t entry)
 {
     return &calls[call_of[entry]];
 }
 
-const struct mg_call *mg_call_find(const char *base)
+const struct mg_call_work *mg_call_work(uint32_t entry)
+{
+    uint32_t call = call_of[entry];
+    return call < MG_COUNT_OF(works) && works[call].does ? &works[call] : NULL;
+}
+
+const struct mg_cu_call *mg_call_find(const char *base)
 {
     uint32_t lo = 0, hi = MG_COUNT_OF(calls); /* ORDER CALLS: sorted by name */
     while (lo < hi) {

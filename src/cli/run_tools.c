@@ -96,14 +96,16 @@ int mg_run_tools(const struct mg_opt_page *page, const struct mg_opt_list *given
     uint32_t n = given->n ? given->n : 1, n_names = 0;
     char **names = mg_xcalloc(n + 1, sizeof *names);
     int status = 0;
-    *native = false;
+    bool alone = false;
+    *native = true;
     for (uint32_t i = 0; i < n && !status; i++) {
         unsigned flags = 0;
         status = check_one(page, given->n ? given->at[i] : otherwise, &list, &flags, &names[n_names]);
         n_names += !status;
-        *native |= flags & MG_TOOL_NATIVE;
+        *native &= (flags & MG_TOOL_NATIVE) != 0;
+        alone |= (flags & (MG_TOOL_NATIVE | MG_TOOL_BESIDE)) == MG_TOOL_NATIVE;
         if (!status && is_twice(names, n_names)) status = mg_opt_usage(page, USAGE, "-t %s is given twice", names[i]);
-        if (!status && *native && n_names > 1)
+        if (!status && alone && n_names > 1)
             status = mg_opt_usage(page, USAGE, "-t %s runs everything native: no other tool goes with it", flags & MG_TOOL_NATIVE ? names[i] : names[0]);
     }
     for (uint32_t i = 0; i < n_names; i++) free(names[i]);

@@ -5,6 +5,7 @@
 #include "abi/calls.h"
 #include "base/compiler.h"
 #include "base/io.h"
+#include "inject/nvidia/gpu.h"
 #include "inject/timeline.h"
 
 #define NUMBERS 4096u /* of correlation, that a thread takes at a time */
@@ -33,6 +34,13 @@ void mg_calls_fill(bool record)
     recorded = record;
     for (uint32_t i = 0; i < MG_FN_COUNT; i++)
         mg_targets[i] = record ? mg_traced_table[i] : target(i);
+}
+
+void mg_calls_choose(const bool wanted[MG_FN_COUNT])
+{
+    for (uint32_t i = 0; i < MG_FN_COUNT; i++)
+        if (!wanted[i] && !mg_call_work(i))
+            __atomic_store_n(&mg_targets[i], target(i), __ATOMIC_RELAXED);
 }
 
 void *mg_calls_pointer(int entry, void *p)
@@ -68,18 +76,23 @@ void *mg_calls_enter(struct mg_call_frame *f, uint32_t entry, const uint64_t reg
     f->wanted = !mg_inside && mg_timeline_wants(entry);
     f->n_args = 0;
     f->correlation = 0;
-    if (f->wanted) {
+    f->work = NULL;
+    bool pair = mg_timeline.pairs && !mg_inside && mg_call_work(entry);
+    if (f->wanted)
         f->correlation = number();
-        if (mg_timeline.arguments)
-            keep_arguments(f, registers, stack);
-    }
+    if (pair || (f->wanted && mg_timeline.arguments))
+        keep_arguments(f, registers, stack);
     now = f;
-    f->begin_ns = f->wanted ? mg_now_ns() : 0;
+    f->begin_ns = f->wanted || pair ? mg_now_ns() : 0;
+    if (pair)
+        f->work = mg_gpu_work_begin(f);
     return target(entry);
 }
 
 cu_result mg_calls_leave(struct mg_call_frame *f, cu_result result)
 {
+    if (f->work)
+        mg_gpu_work_end(f, result);
     if (f->wanted)
         mg_timeline_call(f, result, mg_now_ns());
     now = f->outer;

@@ -21,6 +21,7 @@ struct mg_call_frame { /* in the stack frame of mg_traced: 256 bytes at most (sc
     const void *caller;             /* address behind the application's call */
     uint32_t entry, n_args;
     bool wanted;
+    struct mg_gpu_work *work;       /* NVIDIA: the pair of events around it, NULL: none */
     uint64_t args[MG_CALL_MOST_ARGUMENTS];
 };
 _Static_assert(sizeof(struct mg_call_frame) <= 256, "room in the frame of mg_traced");
@@ -30,6 +31,8 @@ cu_result mg_calls_leave(struct mg_call_frame *f, cu_result result);
 
 /* Fills the targets: slots and hooks, and with the time line on what records calls. Once, when slots are filled. */
 void mg_calls_fill(bool record);
+/* From now on only these entries are recorded, and those that have a device do something. */
+void mg_calls_choose(const bool wanted[MG_FN_COUNT]);
 /* What a program gets that asked for an entry and would have got `p`. */
 void *mg_calls_pointer(int entry, void *p);
 /* The number of the innermost recorded call of this thread; 0: none. */

@@ -426,8 +426,12 @@ void mg_run_announce(struct mg_run *r)
 void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_done *d, uint64_t *raw, const uint64_t *before)
 {
     pthread_rwlock_rdlock(&mg_session.closing);
-    if (mg_session.store)
-        store_done(r, store_launch(r), d, raw, before, n);
+    if (mg_session.store) {
+        uint64_t launch = store_launch(r);
+        for (uint64_t k = 0; k < n && mg_timeline.on; k++)
+            mg_timeline_kernel(r, launch, NULL);
+        store_done(r, launch, d, raw, before, n);
+    }
     pthread_rwlock_unlock(&mg_session.closing);
 }
 

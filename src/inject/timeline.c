@@ -62,10 +62,12 @@ static void choose(const struct mg_timeline_conf *c)
     for (uint32_t i = 0; i < MG_FN_COUNT; i++)
         mg_timeline.wanted[i] = c->calls && (!c->classes || c->classes >> mg_call_of_entry(i)->class_ & 1) &&
                                 (!*c->name || mg_name_matches(c->name, mg_cu_entries[i].name));
+    mg_calls_choose(mg_timeline.wanted);
     mg_timeline.arguments = c->arguments;
     mg_timeline.work = c->work;
     mg_timeline.untimed = c->times == MG_TIMES_OFF;
     mg_timeline.runtime = c->runtime;
+    mg_timeline.pairs = c->work && !mg_timeline.untimed && mg_session.backend == &mg_backend_nvidia && !mg_session.cannot;
 }
 
 static bool open_writer(const struct mg_timeline_conf *c)
@@ -114,7 +116,7 @@ void mg_timeline_end(void)
     if (!w)
         return;
     __atomic_store_n(&over, true, __ATOMIC_RELEASE);
-    mg_timeline.on = false;
+    mg_timeline.on = mg_timeline.pairs = false;
     mg_span_writer_flush(w, 10000);
     uint64_t lost = mg_span_writer_lost(w);
     if (lost)
@@ -131,7 +133,7 @@ void mg_timeline_flush(void)
 
 void mg_timeline_forked(void)
 {
-    mg_timeline.on = false;
+    mg_timeline.on = mg_timeline.pairs = false;
     writer = NULL; /* the parent's */
 }
 
@@ -170,6 +172,8 @@ static bool keep_early(const struct mg_call_frame *f, cu_result result, uint64_t
 void mg_timeline_call(const struct mg_call_frame *f, cu_result result, uint64_t end_ns)
 {
     struct mg_span_writer *w = open_now();
+    if (w && !mg_timeline.wanted[f->entry])
+        return; /* it began before the tool's options were known */
     if (!w && (over || keep_early(f, result, end_ns) || !(w = open_now())))
         return;
     struct mg_record_call r = {

@@ -13,6 +13,7 @@ struct mg_run;
 struct mg_timeline {
     bool on;                        /* the tool was given; from the first call on */
     bool arguments, work;
+    bool pairs;                     /* NVIDIA: events around copies, memsets and graphs */
     bool untimed;                   /* on a GPU: no event pairs */
     bool runtime;
     bool wanted[MG_FN_COUNT];

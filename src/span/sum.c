@@ -57,7 +57,7 @@ uint64_t mg_sum_quantile(const struct mg_sum_times *t, double share)
 
 /* ---- calls --------------------------------------------------------------------------------------------- */
 
-static const struct mg_call *driver_call(const char *name)
+static const struct mg_cu_call *driver_call(const char *name)
 {
     int entry = mg_cu_entry_find(name);
     return entry < 0 ? NULL : mg_call_of_entry((uint32_t)entry);
@@ -68,7 +68,7 @@ static struct mg_sum_call *call_row(struct mg_sum *s, struct tables *t, const st
     uint64_t at, key = mg_mix64((uint64_t)(uintptr_t)p->name + p->layer) | 1;
     if (mg_map_get(&t->calls, key, &at))
         return &s->calls.at[at];
-    const struct mg_call *c = p->layer == MG_LAYER_driver ? driver_call(p->name) : NULL;
+    const struct mg_cu_call *c = p->layer == MG_LAYER_driver ? driver_call(p->name) : NULL;
     mg_map_set(&t->calls, key, s->calls.n);
     struct mg_sum_call *r = mg_vec_push(&s->calls);
     *r = (struct mg_sum_call){.layer = p->layer, .name = p->name, .class_ = p->class_,

@@ -110,5 +110,5 @@ extern const struct mg_tool mg_tool_timeline;
 const struct mg_tool mg_tool_timeline = {
     .name = "timeline", .summary = "calls and device work on one time line",
     .opts = timeline_opts, .configure = timeline_configure, .release = free, .instrument = timeline_instrument,
-    .flags = MG_TOOL_NATIVE,
+    .flags = MG_TOOL_NATIVE | MG_TOOL_BESIDE,
 };

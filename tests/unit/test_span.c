@@ -27,7 +27,7 @@ MG_TEST(span_calls_are_in_order)
     int gtpin = 0;
     const char *seen[64] = {0};
     for (uint32_t i = 0; i < mg_cu_entry_count; i++) {
-        const struct mg_call *c = mg_call_of_entry(i);
+        const struct mg_cu_call *c = mg_call_of_entry(i);
         MG_CHECK_STR(c->base, mg_cu_entries[i].base);
         MG_CHECK(mg_call_find(c->base) == c);
         MG_CHECK(strspn(mg_call_arguments(i), "pszuifl?") == strlen(mg_call_arguments(i)));

@@ -38,6 +38,12 @@ void mg_gpu_known_release(struct mg_body *b);
 void mg_gpu_known_forget(struct mg_body *b); /* it is freed */
 uint64_t mg_gpu_words(const struct mg_body *b, const struct mg_shape *s); /* of the counters of a launch */
 
+/* Events around a recorded call, for the time line (gpu_work.c). NULL: there are none. */
+struct mg_call_frame;
+struct mg_gpu_work;
+struct mg_gpu_work *mg_gpu_work_begin(const struct mg_call_frame *f);
+void mg_gpu_work_end(struct mg_call_frame *f, cu_result result);
+
 /* The parts of NVIDIA's: gpu_twin.c, gpu_run.c. */
 void mg_gpu_adapt(struct mg_twin *t);
 void mg_gpu_compile(struct mg_body *b);

@@ -1,0 +1,151 @@
+#!/bin/sh
+# Tool timeline: every call and every piece of device work of a program whose numbers are known in closed form, on the
+# emulator, the CPU device, and through NVIDIA's code path over the emulator. The program's own results are those
+# without Margay. What is read is checked twice: the report's sums, and the records one by one.
+set -u
+failed=0
+gcc -O1 -Wall -o client "$ROOT/tests/inject/timeline.c" -L"$B/lib/margay/driver" -l:libcuda.so.1 -lpthread || exit 1
+export XDG_CACHE_HOME=$PWD/cache
+[ -n "${REAL_GPU:-}" ] || export LD_LIBRARY_PATH="$B/test/driver"
+cat > check.py <<'P'
+import json, sys, collections
+device, mode, a, b = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+t = json.load(open('out.json'))['tools']['timeline']
+records = [json.loads(l) for l in open('records')]
+gpu = device == 'nvidia'
+calls = {c['name']: (c['count'], c['failed']) for c in t['calls']}
+work = collections.Counter()
+size = collections.Counter()
+for d in t['device']:
+    work[d['kind'], d['name'], d['stream']] += d['count']
+    size[d['kind'], d['name']] += d['bytes'] or 0
+    assert d['untimed'] == 0 or (gpu and mode in ('graph', 'captured')), d
+start = {'cuInit': 1, 'cuDeviceGet': 1, 'cuDevicePrimaryCtxRetain': 1, 'cuCtxSetCurrent': 1, 'cuModuleLoadData': 1, 'cuModuleGetFunction': 1, 'cuMemAlloc_v2': 1}
+if mode == 'plain':
+    want = dict(start, cuMemcpyHtoD_v2=a, cuMemsetD32_v2=a, cuLaunchKernel=a, cuMemcpyDtoH_v2=2 * a)
+    assert calls['cuMemcpyDtoH_v2'][1] == a and sum(f for _, f in calls.values()) == a, calls
+    assert work == {('kernel', 'fill', 0): a, ('copy', 'HtoD', 0): a, ('copy', 'DtoH', 0): a, ('memset', 'memset', 0): a}, work
+    assert size == {('kernel', 'fill'): 0, ('copy', 'HtoD'): sum(4096 + i for i in range(a)), ('copy', 'DtoH'): 128 * a, ('memset', 'memset'): 256 * a}, size
+    all_calls = sum(want.values())
+    p = t['call_percent']
+    assert abs(p['kernel'] - 100 * a / all_calls) < 1e-9 and abs(p['synchronisation'] - 200 * a / all_calls) < 1e-9, p
+elif mode == 'threads':
+    want = dict(start, cuCtxSetCurrent=1 + a, cuStreamCreate=a, cuMemcpyHtoDAsync_v2=a, cuLaunchKernel=a * b, cuStreamSynchronize=a, cuMemHostAlloc=1)
+    assert len(work) == 2 * a and all(n == (b if k[0] == 'kernel' else 1) for k, n in work.items()), work
+    assert sorted(k[2] for k in work if k[0] == 'kernel') == list(range(1, a + 1)), work
+    assert t['totals']['threads'] == a + 1, t['totals']
+    assert size['copy', 'HtoD'] == 256 * a, size
+else:
+    want = dict(start, cuStreamCreate=1, cuGraphInstantiateWithFlags=1, cuGraphLaunch=b, cuStreamSynchronize=1)
+    if mode == 'graph':
+        want.update(cuGraphCreate=1, cuGraphAddKernelNode=a, cuGraphAddMemcpyNode=1, cuGraphAddMemsetNode=1)
+    else:
+        want.update(cuStreamBeginCapture_v2=1, cuStreamEndCapture=1, cuLaunchKernel=a)
+    kernels = sum(n for k, n in work.items() if k[:2] == ('kernel', 'fill'))
+    assert kernels == a * b, work
+    if gpu:
+        assert sum(n for k, n in work.items() if k[0] == 'graph') == b, work
+    elif mode == 'graph':
+        assert work['copy', 'DtoH', 1] == b and work['memset', 'memset', 1] == b and size['copy', 'DtoH'] == 128 * b and size['memset', 'memset'] == 64 * b, work
+    else:
+        assert sum(work.values()) == a * b, work
+assert {k: n for k, (n, _) in calls.items()} == want, calls
+assert t['totals']['driver_calls'] == sum(want.values()) and t['dropped'] == 0, t['totals']
+# the records themselves
+call = {r['fields']['correlation']: r for r in records if r['kind'] == 'call'}
+assert len(call) == sum(want.values()), 'a correlation twice'
+streams, replays = {}, collections.Counter()
+for r in records:
+    f = r['fields']
+    assert f['end'] >= f['begin'] > 0, r
+    if r['kind'] != 'work':
+        continue
+    if f['source'] == 'none':
+        continue
+    assert f['end'] > f['begin'] and f['source'] == ('events' if gpu else 'device'), r
+    c = call[f['correlation']]['fields']
+    kind = {'kernel': 'graph' if mode in ('graph', 'captured') else 'kernel', 'graph': 'graph'}.get(f['work'])
+    if mode in ('plain', 'threads'):
+        assert c['class'] == f['work'], (r, c)
+    else:
+        assert c['name'] == 'cuGraphLaunch', (r, c)
+        replays[f['replay']] += 1
+    assert f['begin'] >= c['begin'], (r, c)
+    last = streams.get((f['context'], f['stream']), 0)
+    if f['work'] != 'graph' or not gpu:
+        assert f['begin'] >= last - f['uncertainty_ns'], ('streams in order', r, last)
+        streams[f['context'], f['stream']] = max(last, f['end'])
+    if c['name'] in ('cuMemcpyDtoH_v2', 'cuCtxSynchronize') and not gpu:
+        assert f['end'] <= c['end'], (r, c)
+if mode in ('graph', 'captured') and not gpu:
+    assert sorted(replays) == list(range(b)) and len(set(replays.values())) == 1, replays
+if mode == 'plain':
+    sizes = [r['fields']['arguments'][2] for r in records if r['kind'] == 'call' and r['fields']['name'] == 'cuMemcpyHtoD_v2']
+    assert [int(str(s), 0) for s in sizes] == [4096 + i for i in range(a)], sizes[:4]
+u = t['utilisation']
+assert len(u) == 1 and 0 < u[0]['busy_ns'] <= u[0]['span_ns'] and u[0]['overlap_ns'] <= u[0]['busy_ns'], u
+assert u[0]['busy_ns'] + u[0]['overlap_ns'] <= sum(d['time_ns'] or 0 for d in t['device']) + 1, u
+P
+try() { # DEVICE MODE A B
+    rm -rf profile
+    if "$MARGAY" run -q -t timeline --device "$1" -o profile -- ./client "$ROOT/tests/inject/fill.ptx" "$2" "$3" "$4" > out 2> err && grep -qx ok out && [ ! -s err ] &&
+        "$MARGAY" report profile --json > out.json && "$MARGAY" trace print --json --by-time profile > records && python3 check.py "$@" 2>> err; then
+        echo "ok   $*"
+    else
+        echo "FAIL $*"
+        tail -n 8 out err
+        failed=1
+    fi
+}
+devices="emu nvidia"
+[ -e "$B/lib/margay/libmargay-cpu.so" ] && devices="emu cpu nvidia" || echo "left out cpu: the CPU device is not built here (llvm-19-dev)"
+for device in $devices; do
+    try $device plain 50 0
+    try $device threads 64 20
+    try $device graph 5 30
+    try $device captured 4 25
+    "$MARGAY" run -q -t timeline --device $device -o profile -- ./client "$ROOT/tests/inject/fill.ptx" arguments x > out 2> err && grep -qx ok out &&
+        echo "ok   $device, arguments arrive as they were" || { echo "FAIL $device arguments"; cat out err; failed=1; }
+done
+
+# beside a tool that instruments: the same counts, and the kernel's twin is named as the kernel
+rm -rf profile
+"$MARGAY" run -q -t timeline -t blocks --device emu -o profile -- ./client "$ROOT/tests/inject/fill.ptx" plain 10 > out 2> err &&
+    "$MARGAY" report profile --json > out.json && "$MARGAY" trace print --json --by-time profile > records && python3 check.py emu plain 10 0 2>> err && python3 - <<'P' && echo "ok   with blocks" || { echo "FAIL with blocks"; cat out err; failed=1; }
+import json
+r = json.load(open('out.json'))
+assert r['coverage']['instrumented'] == 10 and r['kernels'][0]['blocks'][0]['thread_entries'] == 320, r['coverage']
+P
+
+# filters: what is left out costs nothing and is not there; device work stays
+rm -rf profile
+"$MARGAY" run -q -t 'timeline,class=copy+memset,name=cuMem*' --device emu -o profile -- ./client "$ROOT/tests/inject/fill.ptx" plain 4 > out 2> err && "$MARGAY" report profile --json > out.json && python3 - <<'P' && echo "ok   filters" || { echo "FAIL filters"; cat out err; failed=1; }
+import json
+t = json.load(open('out.json'))['tools']['timeline']
+assert {c['name']: c['count'] for c in t['calls']} == {'cuMemcpyHtoD_v2': 4, 'cuMemcpyDtoH_v2': 8, 'cuMemsetD32_v2': 4}, t['calls']
+assert t['totals']['launches'] == 4, t['totals']
+P
+for bad in class=copies times=never memory=0 name; do
+    "$MARGAY" run -t timeline,$bad --device emu -o bad -- ./client > out 2> err
+    [ $? = 120 ] && [ "$(wc -l < err)" -le 3 ] && grep -q timeline err && echo "ok   $bad is refused" || { echo "FAIL $bad"; cat err; failed=1; }
+done
+
+# killed: all but the last second is there
+rm -rf profile
+"$MARGAY" run -q -t timeline --device emu -o profile -- ./client "$ROOT/tests/inject/fill.ptx" loop x > count 2> err &
+run=$!
+sleep 4
+pid=$(pgrep -P $run -x client || pgrep -P "$(pgrep -P $run | head -1)" -x client)
+before=$(tail -n 1 count)
+sleep 1.2
+kill -9 "$pid"
+wait $run 2> /dev/null
+"$MARGAY" report profile --json > out.json 2> err && python3 - "$before" <<'P' && echo "ok   killed" || { echo "FAIL killed ($before)"; cat err; failed=1; }
+import json, sys
+t = json.load(open('out.json'))['tools']['timeline']
+n = int(sys.argv[1])
+have = {c['name']: c['count'] for c in t['calls']}
+assert n > 100 and have['cuLaunchKernel'] >= n and have['cuCtxSynchronize'] >= n and t['totals']['launches'] >= n, (n, have)
+assert not t['processes'][0]['closed'], t['processes']
+P
+exit $failed
