@@ -25,6 +25,7 @@
 #include "base/demangle.h"
 #include "base/env.h"
 #include "base/io.h"
+#include "base/rank.h"
 #include "base/number.h"
 #include "cli/cli.h"
 #include "cli/place.h"
@@ -32,6 +33,7 @@
 #include "cli/run_tools.h"
 #include "image/image.h"
 #include "inject/choice.h"
+#include "inject/range.h"
 #include "inject/config.h"
 #include "margay/control.h"
 #include "report/report.h"
@@ -45,7 +47,7 @@ enum { STATUS_USAGE = 120, STATUS_STRICT = 121, STATUS_STATIC = 122, STATUS_DEVI
 struct run {
     struct mg_opt_list tools;
     struct mg_opt_list one_liners;
-    const char *probe, *dir, *device, *properties, *kernel, *launches, *channel;
+    const char *probe, *dir, *device, *properties, *kernel, *launches, *range, *channel;
     bool verify, check, strict, eager, native_times, audit, stats, quiet, verbose, keep_ptx, witness, no_contract, overcommit;
     double time_limit;
     uint64_t workers, repeat;
@@ -56,7 +58,8 @@ struct run {
     char file[PATH_MAX]; /* of the program, "" when PATH has none */
     char path[PATH_MAX]; /* of DIR, absolute */
     bool made_dir;       /* it was not there before */
-    uint64_t id;         /* of this run, unique in DIR */
+    uint64_t id;         /* of this run, unique in DIR; the same for all ranks of a parallel program */
+    struct mg_rank rank; /* of which this launcher starts one */
 };
 
 static const struct mg_opt_page page = {
@@ -101,6 +104,12 @@ static int check_options(struct run *r)
     struct mg_diag d = MG_DIAG_INIT;
     enum mg_err err = mg_choice_parse(r->launches, &choice, &d);
     int status = err ? mg_opt_usage(&page, STATUS_USAGE, "--launches %s", mg_diag_first(&d, err)) : 0;
+    mg_diag_release(&d);
+    if (status)
+        return status;
+    struct mg_range range;
+    err = mg_range_parse(r->range, &range, &d);
+    status = err ? mg_opt_usage(&page, STATUS_USAGE, "--range: %s", mg_diag_first(&d, err)) : 0;
     mg_diag_release(&d);
     if (status)
         return status;
@@ -214,6 +223,19 @@ static const char *sanitizer(void)
     return NULL;
 }
 
+/* NVTX's header opens what this variable names; a tool that stands there already is named to ours. */
+static void name_for_nvtx(const struct run *r)
+{
+    const char *other = getenv("NVTX_INJECTION64_PATH");
+    bool wanted = (r->range && !strncmp(r->range, "nvtx:", 5)) || (r->config.tools && strstr(r->config.tools, "timeline"));
+    unsetenv(mg_env_name(MG_ENV_NVTX));
+    if (!wanted)
+        return;
+    if (other && *other && strcmp(other, r->place.libcuda))
+        setenv(mg_env_name(MG_ENV_NVTX), other, 1);
+    setenv("NVTX_INJECTION64_PATH", r->place.libcuda, 1);
+}
+
 static void set_environment(struct run *r)
 {
     char ours[3 * PATH_MAX], dirs[2 * PATH_MAX + 64];
@@ -237,6 +259,7 @@ static void set_environment(struct run *r)
         setenv("MARGAY_CUDART", p->libcudart, 1);
     else
         unsetenv("MARGAY_CUDART");
+    name_for_nvtx(r);
     mg_config_to_env(&r->config);
 }
 
@@ -255,11 +278,48 @@ static void say_earlier_runs(const char *dir)
 }
 
 /* The time of day tells runs apart, also those of one pid: in containers that is often the same. */
-static uint64_t run_number(void)
+static uint64_t run_number(const struct mg_rank *rank)
 {
+    if (rank->rank >= 0 && rank->size > 1)
+        return rank->job >> 1 | 1;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- parallel programs: mpirun -n 4 margay run -o DIR -- ./app ---------------------------------------------------- */
+
+static const char *get_variable(const char *name)
+{
+    return getenv(name);
+}
+
+static bool is_one_of_many(const struct run *r)
+{
+    return r->rank.rank >= 0 && r->rank.size > 1;
+}
+
+/* One launcher records the command and how it ended. */
+static bool tells_of_run(const struct run *r)
+{
+    return !is_one_of_many(r) || r->rank.rank == 0;
+}
+
+/* Each launcher adds a byte to a file of the job when its program has ended: the one that completes it speaks for all. */
+static bool is_last_of_many(const struct run *r)
+{
+    char path[PATH_MAX + 40];
+    if (!is_one_of_many(r))
+        return true;
+    snprintf(path, sizeof path, "%s/ranks.%llu", r->path, (unsigned long long)r->id);
+    int fd = open(path, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0666);
+    bool wrote = fd >= 0 && write(fd, "x", 1) == 1;
+    bool last = wrote && lseek(fd, 0, SEEK_CUR) >= (off_t)r->rank.size;
+    if (fd >= 0)
+        close(fd);
+    if (last)
+        unlink(path);
+    return last;
 }
 
 static int fill_config(struct run *r)
@@ -267,17 +327,24 @@ static int fill_config(struct run *r)
     struct mg_config *c = &r->config;
     char name[NAME_MAX], full[PATH_MAX];
     const char *base = strrchr(r->app[0], '/');
-    snprintf(name, sizeof name, "margay-%.200s-%d", base ? base + 1 : r->app[0], (int)getpid());
+    r->rank = mg_rank_read(get_variable);
+    r->id = run_number(&r->rank);
+    bool one_of = is_one_of_many(r);
+    if (one_of)
+        snprintf(name, sizeof name, "margay-%.200s-job%llu", base ? base + 1 : r->app[0], (unsigned long long)r->id % 1000000);
+    else
+        snprintf(name, sizeof name, "margay-%.200s-%d", base ? base + 1 : r->app[0], (int)getpid());
     if (!r->dir)
         r->dir = name;
     if (strpbrk(r->place.lib, ": "))
         return fail(STATUS_USAGE, "%s: LD_PRELOAD cannot name a folder with a space or a colon; install elsewhere", r->place.lib);
     struct mg_diag d = MG_DIAG_INIT;
-    if (!r->quiet)
+    if (!r->quiet && !one_of)
         say_earlier_runs(r->dir);
     r->made_dir = access(r->dir, F_OK) != 0;
-    r->id = run_number();
-    if (mg_store_run(r->dir, r->id, (uint32_t)getpid(), (const char *const *)r->app, (uint32_t)r->n_app, -1, &d))
+    if (one_of && mkdir(r->dir, 0777) && errno != EEXIST)
+        return fail(STATUS_USAGE, "%s: %s", r->dir, strerror(errno));
+    if (tells_of_run(r) && mg_store_run(r->dir, r->id, (uint32_t)getpid(), (const char *const *)r->app, (uint32_t)r->n_app, -1, &d))
         return mg_cli_fail(&d, STATUS_USAGE);
     if (!realpath(r->dir, r->path))
         return fail(STATUS_USAGE, "%s: %s", r->dir, strerror(errno));
@@ -285,6 +352,7 @@ static int fill_config(struct run *r)
     c->properties = strdup(r->properties && strcmp(r->properties, "h200") && realpath(r->properties, full) ? full : "h200");
     c->kernel_glob = r->kernel ? strdup(r->kernel) : NULL;
     c->launches = r->launches ? strdup(r->launches) : NULL;
+    c->range = r->range ? strdup(r->range) : NULL;
     c->channel = r->channel ? strdup(r->channel) : NULL;
     c->dump = r->keep_ptx ? strdup("twins") : NULL;
     c->time_limit_ns = (uint64_t)(r->time_limit * 1e9);
@@ -587,6 +655,7 @@ int cmd_run(int argc, char **argv)
         MG_OPT_STR(0, "as", &r.properties, "PROPERTIES", "device whose properties cpu and emu answer (h200)"),
         MG_OPT_STR(0, "kernel", &r.kernel, "GLOB", "instrument only kernels of this name (see below)"),
         MG_OPT_STR(0, "launches", &r.launches, "SPEC", "instrument only these launches"),
+        MG_OPT_STR(0, "range", &r.range, "RANGE", "look at this part of the run alone: profiler, nvtx:GLOB, delay=S,duration=S"),
         MG_OPT_STR(0, "channel", &r.channel, "HOW", "records for the host that find no room: block (wait, the default), drop; or 1/N: write each N-th"),
         MG_OPT_FLAG(0, "verify", &r.verify, "compare what native and instrumented kernels write"),
         MG_OPT_U64(0, "repeat", &r.repeat, 1, 1000000, "N", "as --verify, and up to N more runs of each code by turns, all timed: what instrumenting costs"),
@@ -629,9 +698,9 @@ int cmd_run(int argc, char **argv)
             fail(0, "%s: %s", r.app[0], why == ENOENT && !strchr(r.app[0], '/') ? "command not found" : strerror(why));
         if (why)
             forget_run(&r);
-        else if (mg_store_run(r.path, r.id, (uint32_t)getpid(), (const char *const *)r.app, (uint32_t)r.n_app, status, NULL))
+        else if (tells_of_run(&r) && mg_store_run(r.path, r.id, (uint32_t)getpid(), (const char *const *)r.app, (uint32_t)r.n_app, status, NULL))
             fail(0, "%s: the exit status cannot be recorded", r.path);
-        if (!why)
+        if (!why && is_last_of_many(&r))
             status = conclude(&r, status);
     }
     mg_config_release(&r.config);

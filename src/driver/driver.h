@@ -26,6 +26,8 @@ struct mg_driver_children {
 struct mg_work_mark {
     uint64_t correlation;    /* of the call that enqueued it, 0: not known */
     uint64_t ctx, stream;    /* numbers of whoever watches */
+    uint64_t range;          /* a number of whoever watches, too */
+    bool skip;               /* whoever watches does not want it */
     uint64_t replay;         /* of the executable graph it belongs to, from 0; UINT64_MAX: none */
 };
 enum mg_work_direction { MG_DIRECTION_NONE, MG_HOST_TO_DEVICE, MG_DEVICE_TO_HOST, MG_DEVICE_TO_DEVICE, MG_HOST_TO_HOST };

@@ -6,6 +6,7 @@
 #include "base/compiler.h"
 #include "base/io.h"
 #include "inject/nvidia/gpu.h"
+#include "inject/range.h"
 #include "inject/timeline.h"
 
 #define NUMBERS 4096u /* of correlation, that a thread takes at a time */
@@ -73,11 +74,11 @@ void *mg_calls_enter(struct mg_call_frame *f, uint32_t entry, const uint64_t reg
     f->entry = entry;
     f->outer = now;
     f->caller = (const void *)(uintptr_t)stack[-1];
-    f->wanted = !mg_inside && mg_timeline_wants(entry);
+    f->wanted = !mg_inside && mg_timeline_wants(entry) && mg_window_is_open();
     f->n_args = 0;
     f->correlation = 0;
     f->work = NULL;
-    bool pair = mg_timeline.pairs && !mg_inside && mg_call_work(entry);
+    bool pair = mg_timeline.pairs && !mg_inside && mg_call_work(entry) && mg_window_is_open();
     if (f->wanted)
         f->correlation = number();
     if (pair || (f->wanted && mg_timeline.arguments))

@@ -22,6 +22,7 @@
     ROW(text, launches,      LAUNCHES)      \
     ROW(text, real,          REAL)          \
     ROW(text, dump,          DUMP)          \
+    ROW(text, range,         RANGE)         \
     ROW(text, channel,       CHANNEL)       \
     ROW(u64,  time_limit_ns, TIME_LIMIT_NS) \
     ROW(u32,  workers,       WORKERS)       \

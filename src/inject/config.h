@@ -14,6 +14,7 @@ struct mg_config { /* strings: owner is the config; NULL when not given */
     char *launches;    /* MARGAY_LAUNCHES */
     char *real;        /* MARGAY_REAL: path of the real driver */
     char *dump;        /* MARGAY_DUMP: pass to dump */
+    char *range;       /* MARGAY_RANGE: as --range */
     char *channel;     /* MARGAY_CHANNEL: block, drop or 1/N: what writers of records do that find no room, or only each N-th */
     uint64_t time_limit_ns; /* MARGAY_TIME_LIMIT_NS */
     uint32_t workers;  /* MARGAY_WORKERS */

@@ -20,6 +20,7 @@
 #include "inject/channels.h"
 #include "inject/findings.h"
 #include "inject/kernels.h"
+#include "inject/range.h"
 #include "inject/select.h"
 #include "inject/session.h"
 #include "inject/streams.h"
@@ -61,6 +62,8 @@ static bool select_kernel(struct mg_run *r)
         r->reason = mg_why_of(why);
     else if (s->cannot)
         r->reason = (struct mg_why){MG_REASON_driver_lacks, s->cannot};
+    else if (!r->child && !r->in_window)
+        r->reason = mg_why_of(MG_REASON_outside_range);
     else if (!mg_kernel_matches(s->config.kernel_glob, r->inst->code->name))
         r->reason = mg_why_of(MG_REASON_filtered);
     else if (!r->child && (why = mg_select_why_not(r, number))) /* launches of the host are numbered */
@@ -186,6 +189,8 @@ static struct mg_run *new_run(struct mg_inst *i, const struct mg_shape *s, void 
     r->ctx = i->ctx_number;
     r->correlation = mg_calls_correlation();
     r->call_ns = mg_calls_begin_ns();
+    r->mark = mg_nvtx_range();
+    r->in_window = mg_window_is_open();
     if (select_kernel(r) && !(r->block = mg_session.backend->block_take(r))) {
         r->reason = mg_why_of(MG_REASON_no_room_counters);
         r->ran = MG_RAN_FAILED;
@@ -441,7 +446,7 @@ struct mg_run *mg_run_native_node(struct mg_inst *i, const struct mg_shape *s, v
     struct mg_run *r = calloc(1, sizeof *r);
     if (!r)
         return NULL;
-    *r = (struct mg_run){.refs = 1, .inst = i, .shape = *s, .node = true, .ran = MG_RAN_NATIVE, .device = i->device, .ctx = i->ctx_number};
+    *r = (struct mg_run){.refs = 1, .inst = i, .shape = *s, .node = true, .in_window = true, .ran = MG_RAN_NATIVE, .device = i->device, .ctx = i->ctx_number};
     hold(r);
     if (select_kernel(r)) {
         r->ran = MG_RAN_NATIVE;
@@ -491,6 +496,7 @@ void mg_run_record(struct mg_inst *i, const struct mg_shape *s, enum mg_reason r
     hold(r);
     r->stream = mg_stream_number(s->stream);
     r->ctx = mg_ctx_number(i->ctx);
+    r->in_window = mg_window_is_open();
     mg_kernel_find(i);
     tell_kernel(r);
     pthread_rwlock_rdlock(&mg_session.closing);

@@ -33,6 +33,8 @@ struct mg_run {
     uint64_t launch;             /* the store's, direct launches only */
     uint32_t device;
     uint64_t stream, ctx;        /* dense numbers */
+    uint64_t mark;               /* innermost range of NVTX around the call, 0: none */
+    bool in_window;              /* made inside of --range */
     uint64_t correlation, call_ns; /* the call that made it, on the time line; 0: none */
     struct mg_run *next;         /* NVIDIA: not yet told to the store, newest first */
     bool announced, over;        /* told to the store; ended already, nobody will tell */

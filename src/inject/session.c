@@ -18,6 +18,7 @@
 #include "base/inproc/reserve.h"
 #include "base/io.h"
 #include "base/json.h"
+#include "base/rank.h"
 #include "inject/backend.h"
 #include "inject/channels.h"
 #include "inject/findings.h"
@@ -45,17 +46,6 @@ bool mg_kernel_matches(const char *glob, const char *name)
 }
 
 /* ---- begin ---------------------------------------------------------------------------------------- */
-
-static int find_rank(void)
-{
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK"};
-    for (size_t i = 0; i < MG_COUNT_OF(names); i++) {
-        const char *v = mg_config_env(names[i]);
-        if (v && *v)
-            return (int)strtol(v, NULL, 10);
-    }
-    return -1;
-}
 
 static void read_device(struct mg_store_process *p, char name[256])
 {
@@ -94,7 +84,7 @@ static void leave_child(void)
 static void open_profile(struct mg_session *s)
 {
     char device[256], exe[4096] = "";
-    s->rank = find_rank();
+    s->rank = mg_rank_read(mg_config_env).rank;
     static char cmdline[65536]; /* the store copies it; static: a stack may be small */
     const char *argv[1024];
     struct mg_store_process p = {

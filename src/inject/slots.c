@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "base/map.h"
 #include "inject/backend.h"
+#include "inject/range.h"
 #include "inject/session.h"
 #include "inject/timeline.h"
 
@@ -69,6 +70,7 @@ static void fill(void)
     s->start_ns = mg_now_ns();
     mg_config_from_env(&s->config);
     s->backend = pick_backend(&s->config);
+    mg_window_begin(s->config.range, s->start_ns);
     if (s->config.dir && mg_timeline_is_given(s->config.tools))
         mg_timeline_prepare();
     mg_inside++;

@@ -9,6 +9,7 @@
 #include "base/demangle.h"
 #include "base/io.h"
 #include "inject/kernels.h"
+#include "inject/range.h"
 #include "inject/run.h"
 #include "inject/streams.h"
 #include "inject/tools.h"
@@ -224,14 +225,22 @@ static void set_times(struct mg_record_work *w, uint64_t start_ns, uint64_t end_
         w->source = MG_SOURCE_none;
 }
 
+/* A graph's node belongs to the window of the launch of its graph; on a GPU nobody knows which that was. */
+static bool is_in_window(const struct mg_run *r, const struct mg_launch_done *d)
+{
+    if (!r->node)
+        return r->in_window;
+    return mg_session.backend != &mg_backend_own || !d || !d->mark.skip;
+}
+
 void mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d)
 {
-    if (!mg_timeline.on || !mg_timeline.work)
+    if (!mg_timeline.on || !mg_timeline.work || !is_in_window(r, d))
         return;
     bool own = !mg_session_can(MG_BACKEND_HARDWARE);
     struct mg_record_work w = {
         .correlation = r->correlation, .stream = r->stream, .context = r->ctx, .bytes = UINT64_MAX, .launch = launch,
-        .replay = UINT64_MAX, .device = r->device, .work = MG_WORK_kernel,
+        .replay = UINT64_MAX, .mark = r->mark, .device = r->device, .work = MG_WORK_kernel,
         .source = own ? MG_SOURCE_device : MG_SOURCE_events,
         .uncertainty_ns = d ? (uint32_t)d->uncertainty_ns : 0,
     };
@@ -240,6 +249,7 @@ void mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg
         w.stream = d->mark.stream;
         w.context = d->mark.ctx;
         w.replay = d->mark.replay;
+        w.mark = d->mark.range;
     }
     set_times(&w, d ? d->start_ns : 0, d ? d->end_ns : 0, r->call_ns ? r->call_ns : mg_now_ns());
     mg_timeline_work(&w, r->inst->code->name);
@@ -249,6 +259,8 @@ static void enqueued(void *ctx, void *stream, struct mg_work_mark *m)
 {
     if (!mg_timeline.on || !mg_timeline.work || !mg_session.active)
         return;
+    m->skip = !mg_window_is_open();
+    m->range = mg_nvtx_range();
     m->correlation = mg_calls_correlation();
     m->ctx = mg_ctx_number(ctx);
     m->stream = mg_stream_number(stream);
@@ -260,12 +272,12 @@ static void ended(const struct mg_work_mark *m, const struct mg_work_span *s)
         [MG_HOST_TO_DEVICE] = MG_DIR_HtoD, [MG_DEVICE_TO_HOST] = MG_DIR_DtoH,
         [MG_DEVICE_TO_DEVICE] = MG_DIR_DtoD, [MG_HOST_TO_HOST] = MG_DIR_HtoH,
     };
-    if (!mg_timeline.on || !mg_timeline.work)
+    if (!mg_timeline.on || !mg_timeline.work || m->skip)
         return;
     struct mg_record_work w = {
         .begin = s->start_ns, .end = s->end_ns > s->start_ns ? s->end_ns : s->start_ns + 1,
         .correlation = m->correlation, .stream = m->stream, .context = m->ctx, .bytes = s->bytes, .launch = UINT64_MAX,
-        .replay = m->replay, .work = s->copy ? MG_WORK_copy : MG_WORK_memset, .source = MG_SOURCE_device,
+        .replay = m->replay, .mark = m->range, .work = s->copy ? MG_WORK_copy : MG_WORK_memset, .source = MG_SOURCE_device,
         .direction = s->copy ? directions[s->direction] : MG_DIR_none,
     };
     mg_timeline_work(&w, NULL);

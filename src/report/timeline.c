@@ -52,6 +52,21 @@ static void write_device(struct mg_json *j, const struct mg_sum_device *d)
     mg_json_end(j, '}');
 }
 
+static void write_range(struct mg_json *j, const struct mg_sum_range *r)
+{
+    mg_json_obj(j);
+    mg_json_key(j, "name");
+    mg_json_str(j, r->name);
+    mg_json_key_str(j, "domain", r->domain);
+    mg_json_key_str(j, "layer", mg_span_layer_name(r->layer));
+    mg_json_key_u64(j, "count", r->count);
+    mg_json_key_u64(j, "time_ns", r->time_ns);
+    mg_json_key_u64(j, "launches", r->launches);
+    mg_json_key_u64(j, "own_launches", r->own_launches);
+    mg_json_key_u64(j, "device_ns", r->device_ns);
+    mg_json_end(j, '}');
+}
+
 static void write_latency(struct mg_json *j, const struct mg_sum_times *t)
 {
     mg_json_key(j, "launch_latency");
@@ -140,6 +155,11 @@ static void write_json(struct mg_json *j, const struct mg_sum *s)
         write_device(j, &s->devices.at[i]);
     mg_json_end(j, ']');
     write_latency(j, &s->latency);
+    mg_json_key(j, "ranges");
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < s->ranges.n; i++)
+        write_range(j, &s->ranges.at[i]);
+    mg_json_end(j, ']');
     mg_json_key(j, "totals");
     mg_json_obj(j);
     uint64_t calls = 0;
@@ -255,6 +275,33 @@ static void add_device(struct mg_table *t, const struct mg_sum *s)
     }
 }
 
+static void add_ranges(struct mg_table *t, const struct mg_sum *s)
+{
+    mg_table_begin(t, "ranges", "ranges that the program marked");
+    mg_table_column(t, "range", MG_COL_TEXT, NULL);
+    mg_table_column(t, "domain", MG_COL_TEXT, NULL);
+    mg_table_column(t, "count", MG_COL_COUNT, NULL);
+    mg_table_column(t, "time", MG_COL_TIME_NS, NULL);
+    mg_table_column(t, "launches", MG_COL_COUNT, NULL);
+    mg_table_column(t, "own", MG_COL_COUNT, NULL);
+    mg_table_column(t, "device time", MG_COL_TIME_NS, NULL);
+    for (uint32_t i = 0; i < s->ranges.n; i++) {
+        const struct mg_sum_range *r = &s->ranges.at[i];
+        mg_table_row(t);
+        mg_table_text(t, r->name);
+        if (*r->domain)
+            mg_table_text(t, r->domain);
+        else
+            mg_table_null(t);
+        mg_table_u64(t, r->count);
+        mg_table_u64(t, r->time_ns);
+        mg_table_u64(t, r->launches);
+        mg_table_u64(t, r->own_launches);
+        mg_table_u64(t, r->device_ns);
+    }
+    mg_table_sort(t, 6);
+}
+
 void mg_timeline_tell(const struct mg_profile *p, struct mg_table *t, struct mg_json *j)
 {
     struct mg_sum s;
@@ -272,6 +319,8 @@ void mg_timeline_tell(const struct mg_profile *p, struct mg_table *t, struct mg_
     add_overview(t, &s);
     add_calls(t, &s);
     add_device(t, &s);
+    if (s.ranges.n)
+        add_ranges(t, &s);
     mg_sum_release(&s);
     mg_diag_release(&d);
 }

@@ -29,6 +29,7 @@ static const struct mg_trace_field work_fields[] = {
     {"bytes", MG_TRACE_u64, .flags = MG_TRACE_NULLABLE},
     {"launch", MG_TRACE_u64, MG_TRACE_KEY_LAUNCH, MG_TRACE_NULLABLE},
     {"replay", MG_TRACE_u64, .flags = MG_TRACE_NULLABLE},
+    {"mark", MG_TRACE_u64},
     {"name", MG_TRACE_name},
     {"device", MG_TRACE_u32},
     {"uncertainty_ns", MG_TRACE_u32},
@@ -41,6 +42,7 @@ static const struct mg_trace_field mark_fields[] = {
     {"end", MG_TRACE_time, MG_TRACE_KEY_TIME},
     {"payload", MG_TRACE_u64},
     {"correlation", MG_TRACE_u64},
+    {"outer", MG_TRACE_u64},
     {"name", MG_TRACE_name},
     {"domain", MG_TRACE_name},
     {"end_thread", MG_TRACE_u32},
@@ -52,8 +54,8 @@ static const struct mg_trace_field thread_fields[] = {
     {"thread", MG_TRACE_u32},
     {"name", MG_TRACE_name},
 };
-_Static_assert(sizeof(struct mg_record_call) == 42 && sizeof(struct mg_record_work) == 79 &&
-                   sizeof(struct mg_record_mark) == 46 && sizeof(struct mg_record_thread) == 16,
+_Static_assert(sizeof(struct mg_record_call) == 42 && sizeof(struct mg_record_work) == 87 &&
+                   sizeof(struct mg_record_mark) == 54 && sizeof(struct mg_record_thread) == 16,
                "as the fields");
 
 const struct mg_trace_kind mg_record_call_kind = MG_TRACE_KIND("call", call_fields);

@@ -21,11 +21,13 @@ struct mg_record_call { /* a call of an API; behind it its arguments, 64-bit wor
 } MG_PACKED;
 struct mg_record_work { /* work of a device */
     uint64_t begin, end, correlation, stream, context, bytes, launch, replay; /* the last three: all ones: none */
+    uint64_t mark;           /* the innermost range open on the thread of the call, 0: none */
     uint32_t name, device, uncertainty_ns;
     uint8_t work, source, direction;
 } MG_PACKED;
 struct mg_record_mark { /* a range or an instant (begin = end) that the program marked */
     uint64_t begin, end, payload, correlation; /* correlation: a number of its own */
+    uint64_t outer;                            /* of the range in which it was begun on its thread, 0: none */
     uint32_t name, domain, end_thread;
     uint8_t layer, kind;                       /* kind: 0 push and pop, 1 start and end, 2 instant */
 } MG_PACKED;

@@ -24,11 +24,11 @@ _Static_assert(MG_COUNT_OF(kind_of_work) == MG_WORK_COUNT, "ORDER WORKS");
 /* Fields of all kinds; where each lies in a record of a file is looked up once for each kind that the files have. */
 enum { f_begin, f_end, f_correlation, f_outer, f_name, f_result, f_layer, f_class, f_arguments, f_stream, f_context, f_bytes,
        f_launch, f_replay, f_device, f_uncertainty, f_work, f_source, f_direction, f_payload, f_domain, f_kind, f_time,
-       f_thread, f_count };
+       f_thread, f_mark, f_count };
 static const char *const field_names[] = {
     "begin", "end", "correlation", "outer", "name", "result", "layer", "class", "arguments", "stream", "context", "bytes",
     "launch", "replay", "device", "uncertainty_ns", "work", "source", "direction", "payload", "domain", "kind", "time",
-    "thread"};
+    "thread", "mark"};
 _Static_assert(MG_COUNT_OF(field_names) == f_count, "one name a field");
 enum record_kind { RECORD_OTHER, RECORD_CALL, RECORD_WORK, RECORD_MARK, RECORD_THREAD };
 struct known { bool known; enum record_kind kind; uint32_t at[f_count]; };
@@ -181,6 +181,7 @@ static void read_work(struct mg_spans *s, const struct mg_trace_record *r, const
     p->source = word(r, k, f_source, MG_SOURCE_COUNT);
     p->direction = word(r, k, f_direction, MG_DIR_COUNT);
     p->uncertainty_ns = number(r, k, f_uncertainty);
+    p->range = number(r, k, f_mark);
     p->name = text(s, r, k, f_name);
     if (!*p->name)
         p->name = p->kind == MG_SPAN_COPY ? mg_span_direction_name(p->direction) : mg_span_kind_name(p->kind);
@@ -193,6 +194,7 @@ static void read_mark(struct mg_spans *s, const struct mg_trace_record *r, const
     p->layer = word(r, k, f_layer, MG_LAYER_COUNT);
     p->mark = word(r, k, f_kind, 3);
     p->payload = number(r, k, f_payload);
+    p->outer = number(r, k, f_outer);
     p->thread = r->tid;
     p->source = MG_SOURCE_host;
     p->name = text(s, r, k, f_name);

@@ -31,7 +31,8 @@ struct mg_span {
     uint64_t context, stream;         /* dense numbers, 0 is the default stream */
     uint64_t bytes;                   /* MG_SPAN_NONE: not known, or of a kernel */
     uint64_t correlation;             /* of a call: its number in the process; of work: of the call that enqueued it; 0: none */
-    uint64_t outer;                   /* of a call: the call inside which it was made, 0: none */
+    uint64_t outer;                   /* of a call or mark: the one inside which it was begun, 0: none */
+    uint64_t range;                   /* of work: correlation of the innermost range around its call, 0: none */
     enum mg_span_direction direction;
     uint64_t launch, replay;          /* of a kernel: number in the profile; of a graph's node: which replay; MG_SPAN_NONE: none */
     enum mg_call_class class_;        /* of calls */

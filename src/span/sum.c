@@ -11,8 +11,12 @@
 
 #define RECENT 65536u /* calls that are remembered for the work that they enqueued */
 
+#define MOST_OUTER 16u  /* ranges around a range that its launches are added to */
+
+struct recent_range { uint64_t correlation; uint32_t process, n; uint32_t rows[MOST_OUTER]; }; /* rows: its own first */
 struct tables { /* only while spans are read */
-    struct mg_map calls, work, threads;
+    struct mg_map calls, work, threads, ranges;
+    struct recent_range *recent_ranges;
     struct mg_sum_call_of *recent;
 };
 
@@ -176,6 +180,54 @@ static void add_work(struct mg_sum *s, struct tables *t, const struct mg_span *p
         add_latency(s, t, p);
 }
 
+/* ---- ranges ------------------------------------------------------------------------------------------------ */
+
+static struct recent_range *recent_range(const struct tables *t, uint32_t process, uint64_t correlation)
+{
+    return &t->recent_ranges[mg_mix64(correlation ^ (uint64_t)process << 40) % RECENT];
+}
+
+static uint32_t range_row(struct mg_sum *s, struct tables *t, const struct mg_span *p)
+{
+    uint64_t at, words[] = {(uint64_t)(uintptr_t)p->name, (uint64_t)(uintptr_t)p->domain, p->layer};
+    uint64_t key = mg_hash64(words, sizeof words, 3) | 1;
+    if (mg_map_get(&t->ranges, key, &at))
+        return (uint32_t)at;
+    mg_map_set(&t->ranges, key, s->ranges.n);
+    *mg_vec_push(&s->ranges) = (struct mg_sum_range){.name = p->name, .domain = p->domain, .layer = p->layer};
+    return s->ranges.n - 1;
+}
+
+static void add_range(struct mg_sum *s, struct tables *t, const struct mg_span *p)
+{
+    s->marks++;
+    if (p->mark == MG_MARK_INSTANT)
+        return;
+    uint32_t row = range_row(s, t, p);
+    s->ranges.at[row].count++;
+    s->ranges.at[row].time_ns += p->end_ns - p->begin_ns;
+    struct recent_range r = {.correlation = p->correlation, .process = p->process, .n = 1, .rows = {row}};
+    const struct recent_range *outer = recent_range(t, p->process, p->outer);
+    if (p->outer && outer->correlation == p->outer && outer->process == p->process)
+        for (uint32_t i = 0; i < outer->n && r.n < MOST_OUTER; i++)
+            if (outer->rows[i] != row) /* a range inside one of its own name counts once */
+                r.rows[r.n++] = outer->rows[i];
+    *recent_range(t, p->process, p->correlation) = r;
+}
+
+static void add_to_ranges(struct mg_sum *s, const struct tables *t, const struct mg_span *p)
+{
+    const struct recent_range *r = recent_range(t, p->process, p->range);
+    if (!p->range || r->correlation != p->range || r->process != p->process)
+        return;
+    s->ranges.at[r->rows[0]].own_launches++;
+    for (uint32_t i = 0; i < r->n; i++) {
+        s->ranges.at[r->rows[i]].launches++;
+        if (p->source != MG_SOURCE_none)
+            s->ranges.at[r->rows[i]].device_ns += p->end_ns - p->begin_ns;
+    }
+}
+
 /* ---- all --------------------------------------------------------------------------------------------------- */
 
 static int by_time(const void *a, const void *b)
@@ -226,9 +278,11 @@ static void add_span(struct mg_sum *s, struct tables *t, const struct mg_span *p
     if (p->kind == MG_SPAN_CALL || p->kind == MG_SPAN_MPI)
         add_call(s, t, p);
     else if (p->kind == MG_SPAN_MARK)
-        s->marks++;
+        add_range(s, t, p);
     else
         add_work(s, t, p);
+    if (p->kind == MG_SPAN_KERNEL)
+        add_to_ranges(s, t, p);
 }
 
 enum mg_err mg_sum_init(struct mg_sum *s, const char *dir, struct mg_diag *d)
@@ -238,7 +292,7 @@ enum mg_err mg_sum_init(struct mg_sum *s, const char *dir, struct mg_diag *d)
     enum mg_err err = mg_spans_open(dir, &q, &s->spans, d);
     if (err)
         return err;
-    struct tables t = {.recent = mg_xcalloc(RECENT, sizeof *t.recent)};
+    struct tables t = {.recent = mg_xcalloc(RECENT, sizeof *t.recent), .recent_ranges = mg_xcalloc(RECENT, sizeof *t.recent_ranges)};
     for (const struct mg_span *p; (p = mg_spans_next(s->spans));)
         add_span(s, &t, p);
     s->processes = mg_spans_n_processes(s->spans);
@@ -252,7 +306,9 @@ enum mg_err mg_sum_init(struct mg_sum *s, const char *dir, struct mg_diag *d)
     mg_map_release(&t.calls);
     mg_map_release(&t.work);
     mg_map_release(&t.threads);
+    mg_map_release(&t.ranges);
     free(t.recent);
+    free(t.recent_ranges);
     return MG_ERR_OK;
 }
 
@@ -262,5 +318,6 @@ void mg_sum_release(struct mg_sum *s)
     mg_vec_release(&s->calls);
     mg_vec_release(&s->work);
     mg_vec_release(&s->devices);
+    mg_vec_release(&s->ranges);
     memset(s, 0, sizeof *s);
 }

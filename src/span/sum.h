@@ -30,6 +30,13 @@ struct mg_sum_device { /* by process and device: one GPU of two processes is two
     uint64_t copy_overlap_ns;     /* a copy ran beside a kernel */
     uint64_t latest, counted, ends_of[2], counted_of; /* of the sweep */
 };
+struct mg_sum_range { /* marked ranges by name and domain */
+    const char *name, *domain;
+    enum mg_span_layer layer;
+    uint64_t count, time_ns;      /* of the host */
+    uint64_t launches, own_launches; /* kernels that were enqueued inside; of them in no range further inside */
+    uint64_t device_ns;           /* their time */
+};
 #define MG_SUM_BUCKETS 1024
 struct mg_sum_times { uint64_t n, sum_ns, least_ns, most_ns; uint32_t buckets[MG_SUM_BUCKETS]; };
 struct mg_sum_call_of { uint64_t correlation, begin_ns; uint32_t process; }; /* a call whose work may still come */
@@ -40,6 +47,7 @@ struct mg_sum {
     MG_VEC(struct mg_sum_call) calls; /* most time first */
     MG_VEC(struct mg_sum_work) work;
     MG_VEC(struct mg_sum_device) devices;
+    MG_VEC(struct mg_sum_range) ranges; /* in the order in which they were met */
     uint64_t class_count[MG_CLASS_COUNT], class_time_ns[MG_CLASS_COUNT]; /* of the driver's calls */
     uint64_t gtpin[3];            /* driver's calls: kernel, synchronisation (GT-Pin's seven), other */
     uint64_t wait_ns, waits;      /* host time in calls that wait */
