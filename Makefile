@@ -58,7 +58,7 @@ STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
 .PHONY: all plugin help deps unit examples demo check check-gpu torture bench fuzz bench-ptx bench-emu bench-blocks bench-cpu bench-cpu-tools bench-gpu format lint install clean
-all: deps $(B)/bin/margay $(B)/lib/libtau_cuda.so $(B)/lib/libmargay-profile.so $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-core.a plugin ## build the program and its libraries
+all: deps $(B)/bin/margay $(B)/lib/libtau_cuda.so $(B)/lib/libmargay-profile.so $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-forward.so $(B)/lib/margay/libmargay-core.a plugin ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 deps:
@@ -126,6 +126,23 @@ $(LIBCUDA): $(CORE_OBJS) $(INPROC_OBJS) $(B)/obj/gen/thunks.o $(B)/gen/margay.ma
 	$(CC) $(LDFLAGS) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=$(B)/gen/margay.map -Wl,--exclude-libs,ALL \
 	    -Wl,-Bsymbolic $(NODEFS) $(RESERVE) $(filter %.o,$^) $(STATIC_LIBS) $(SYS_LIBS) -o $@
 	@ln -sf libcuda.so.1 $(@D)/libcuda.so
+
+# ---- in front of the program's CUDA runtime, for the time line ----
+FORWARD := $(B)/lib/margay/libmargay-forward.so
+RT_NAMES := src/runtime/exports.def src/runtime/cudart12/exports.def
+$(B)/gen/forward.S: scripts/gen-thunks $(RT_NAMES)
+	@mkdir -p $(@D)
+	@sh $< forward $(RT_NAMES) > $@.tmp && mv $@.tmp $@
+$(B)/gen/forward.map: scripts/gen-thunks $(RT_NAMES)
+	@mkdir -p $(@D)
+	@sh $< forward-map $(RT_NAMES) > $@.tmp && mv $@.tmp $@
+$(B)/gen/forward-names.def: scripts/gen-thunks $(RT_NAMES)
+	@mkdir -p $(@D)
+	@sh $< forward-names $(RT_NAMES) > $@.tmp && mv $@.tmp $@
+$(FORWARD): src/inject/forward/forward.c $(B)/gen/forward.S $(B)/gen/forward.map $(B)/gen/forward-names.def src/inject/calls.h
+	@mkdir -p $(@D)
+	gcc $(CPPFLAGS) -std=c17 -O2 -fPIC -fvisibility=hidden $(WARN) -shared -Wl,-z,defs -Wl,--version-script=$(B)/gen/forward.map \
+	    $< $(B)/gen/forward.S -ldl -lpthread -o $@
 
 AUDIT := $(B)/lib/margay/libmargay-audit.so
 $(AUDIT): src/inject/audit/audit.c
@@ -375,7 +392,7 @@ install: all ## install under PREFIX
 	install -m 755 $(B)/lib/margay/driver/libcuda.so.1 $(DESTDIR)$(PREFIX)/lib/margay/driver/
 	ln -sf libcuda.so.1 $(DESTDIR)$(PREFIX)/lib/margay/driver/libcuda.so
 	install -m 755 $(wildcard $(B)/lib/margay/cudart/libcudart.so.*) $(DESTDIR)$(PREFIX)/lib/margay/cudart/
-	install -m 755 $(B)/lib/margay/libmargay-audit.so $(DESTDIR)$(PREFIX)/lib/margay/
+	install -m 755 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-forward.so $(DESTDIR)$(PREFIX)/lib/margay/
 	$(if $(CPU_PLUGIN),install -m 755 $(CPU_PLUGIN) $(DESTDIR)$(PREFIX)/lib/margay/)
 	install -d $(DESTDIR)$(PREFIX)/lib/margay/tools && ln -sf ../../../bin/margay $(DESTDIR)$(PREFIX)/lib/margay/tools/ptxas
 	install -m 755 $(LIBTAU) $(LIBPROFILE) $(DESTDIR)$(PREFIX)/lib/

@@ -92,6 +92,19 @@ const char *mg_call_arguments(uint32_t entry)
     return arguments[entry] ? arguments[entry] : "?";
 }
 
+enum mg_call_class mg_runtime_class(const char *name)
+{
+    static const struct { const char *begin; enum mg_call_class class_; } rules[] = { /* the first that fits */
+#define RUNTIME(begin, class_) {begin, MG_CLASS_##class_},
+#include "abi/runtime_calls.def"
+#undef RUNTIME
+    };
+    for (uint32_t i = 0; i < MG_COUNT_OF(rules); i++)
+        if (!strncmp(name, rules[i].begin, strlen(rules[i].begin)))
+            return rules[i].class_;
+    return MG_CLASS_other;
+}
+
 const char *mg_call_class_name(enum mg_call_class c)
 {
     return classes[c];

@@ -29,6 +29,7 @@ const struct mg_cu_call *mg_call_of_entry(uint32_t entry);      /* index into mg
 const struct mg_cu_call *mg_call_find(const char *base);        /* NULL: no driver call */
 const struct mg_call_work *mg_call_work(uint32_t entry);      /* NULL: nothing */
 const char *mg_call_arguments(uint32_t entry);               /* letters of calls.def */
+enum mg_call_class mg_runtime_class(const char *name);         /* of a function of the CUDA runtime, by its name */
 const char *mg_call_class_name(enum mg_call_class c);
 const char *mg_call_waits_name(enum mg_call_waits w);
 int mg_call_class_find(const char *name, size_t bytes);      /* -1: none */

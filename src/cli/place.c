@@ -48,6 +48,7 @@ bool mg_place_find(struct mg_place *p)
         return false;
     snprintf(p->libcuda, sizeof p->libcuda, "%s/driver/libcuda.so.1", p->lib);
     snprintf(p->libcudart, sizeof p->libcudart, "%s/cudart/libcudart.so.13", p->lib);
+    snprintf(p->forward, sizeof p->forward, "%s/libmargay-forward.so", p->lib);
     snprintf(p->audit, sizeof p->audit, "%s/libmargay-audit.so", p->lib);
     snprintf(p->cpu, sizeof p->cpu, "%s/libmargay-cpu.so", p->lib);
     return true;

@@ -72,6 +72,7 @@ static void keep_arguments(struct mg_call_frame *f, const uint64_t registers[6],
 void *mg_calls_enter(struct mg_call_frame *f, uint32_t entry, const uint64_t registers[6], const uint64_t *stack)
 {
     f->entry = entry;
+    f->name = NULL;
     f->outer = now;
     f->caller = (const void *)(uintptr_t)stack[-1];
     f->wanted = !mg_inside && mg_timeline_wants(entry) && mg_window_is_open();
@@ -90,24 +91,50 @@ void *mg_calls_enter(struct mg_call_frame *f, uint32_t entry, const uint64_t reg
     return target(entry);
 }
 
-cu_result mg_calls_leave(struct mg_call_frame *f, cu_result result)
+void mg_calls_leave(struct mg_call_frame *f, cu_result result)
 {
     if (f->work)
         mg_gpu_work_end(f, result);
     if (f->wanted)
         mg_timeline_call(f, result, mg_now_ns());
     now = f->outer;
-    return result;
 }
 
+static void enter_runtime(struct mg_call_frame *f, const char *name, uint8_t *wanted)
+{
+    f->outer = now;
+    f->name = name;
+    f->layer = MG_LAYER_runtime;
+    f->work = NULL;
+    f->n_args = 0;
+    f->correlation = 0;
+    f->wanted = !mg_inside && mg_timeline_wants_runtime(name, wanted, &f->class_) && mg_window_is_open();
+    if (f->wanted)
+        f->correlation = number();
+    now = f;
+    f->begin_ns = f->wanted ? mg_now_ns() : 0;
+}
+
+const struct mg_runtime_link mg_runtime_link = {sizeof mg_runtime_link, enter_runtime, mg_calls_leave};
+
+/* Of the driver's call; where those are not recorded, of the runtime's around it. */
 uint64_t mg_calls_correlation(void)
 {
-    return now ? now->correlation : 0;
+    const struct mg_call_frame *f = now;
+    while (f && !f->correlation)
+        f = f->outer;
+    return f ? f->correlation : 0;
 }
 
 uint64_t mg_calls_begin_ns(void)
 {
     return now ? now->begin_ns : 0;
+}
+
+void mg_calls_forget(void)
+{
+    if (now)
+        now->wanted = false;
 }
 
 void *mg_calls_caller(void *found)

@@ -20,6 +20,8 @@ struct mg_call_frame { /* in the stack frame of mg_traced: 256 bytes at most (sc
     struct mg_call_frame *outer;    /* the call inside which this thread makes this one; NULL: none */
     const void *caller;             /* address behind the application's call */
     uint32_t entry, n_args;
+    const char *name;               /* of a call that is none of the driver's; NULL: entry names it */
+    uint8_t layer, class_;          /* then */
     bool wanted;
     struct mg_gpu_work *work;       /* NVIDIA: the pair of events around it, NULL: none */
     uint64_t args[MG_CALL_MOST_ARGUMENTS];
@@ -27,7 +29,17 @@ struct mg_call_frame { /* in the stack frame of mg_traced: 256 bytes at most (sc
 _Static_assert(sizeof(struct mg_call_frame) <= 256, "room in the frame of mg_traced");
 
 void *mg_calls_enter(struct mg_call_frame *f, uint32_t entry, const uint64_t registers[6], const uint64_t *stack);
-cu_result mg_calls_leave(struct mg_call_frame *f, cu_result result);
+void mg_calls_leave(struct mg_call_frame *f, cu_result result);
+
+/* How the library in front of the CUDA runtime (forward/) reaches us: a table of the driver's interface that has this
+ * number. `wanted`: kept by the caller for each function: 0 not asked yet, 1 recorded, 2 not. */
+#define MG_RUNTIME_LINK {{'M', 'a', 'r', 'g', 'a', 'y', ' ', 't', 'i', 'm', 'e', ' ', 'l', 'i', 'n', 'e'}}
+struct mg_runtime_link {
+    size_t size;
+    void (*enter)(struct mg_call_frame *f, const char *name, uint8_t *wanted);
+    void (*leave)(struct mg_call_frame *f, cu_result result);
+};
+extern const struct mg_runtime_link mg_runtime_link;
 
 /* Fills the targets: slots and hooks, and with the time line on what records calls. Once, when slots are filled. */
 void mg_calls_fill(bool record);
@@ -38,6 +50,7 @@ void *mg_calls_pointer(int entry, void *p);
 /* The number of the innermost recorded call of this thread; 0: none. */
 uint64_t mg_calls_correlation(void);
 uint64_t mg_calls_begin_ns(void);               /* and when it began */
+void mg_calls_forget(void);                     /* the innermost call of this thread is not recorded */
 /* Address behind the application's call of the entry whose hook asks; `found`: the hook's own return address. */
 void *mg_calls_caller(void *found);
 

@@ -67,8 +67,23 @@ static void choose(const struct mg_timeline_conf *c)
     mg_timeline.arguments = c->arguments;
     mg_timeline.work = c->work;
     mg_timeline.untimed = c->times == MG_TIMES_OFF;
-    mg_timeline.runtime = c->runtime;
+    mg_timeline.runtime = c->runtime != MG_RUNTIME_OFF;
     mg_timeline.pairs = c->work && !mg_timeline.untimed && mg_session.backend == &mg_backend_nvidia && !mg_session.cannot;
+}
+
+bool mg_timeline_wants_runtime(const char *name, uint8_t *wanted, uint8_t *class_)
+{
+    if (!mg_timeline.on)
+        return false;
+    *class_ = (uint8_t)mg_runtime_class(name);
+    if (!writer) /* the options are not known yet */
+        return true;
+    if (!*wanted) {
+        const struct mg_timeline_conf *c = find_conf();
+        bool fits = c && c->calls && (!c->classes || c->classes >> *class_ & 1) && (!*c->name || mg_name_matches(c->name, name));
+        *wanted = fits && mg_timeline.runtime ? 1 : 2;
+    }
+    return *wanted == 1;
 }
 
 static bool open_writer(const struct mg_timeline_conf *c)
@@ -104,7 +119,7 @@ void mg_timeline_begin(void)
         mg_timeline.on = false;
     pthread_mutex_unlock(&lock);
     for (uint32_t i = 0; ok && i < n; i++)
-        if (mg_timeline.wanted[kept[i].f.entry])
+        if (kept[i].f.name || mg_timeline.wanted[kept[i].f.entry])
             mg_timeline_call(&kept[i].f, kept[i].result, kept[i].end_ns);
     free(kept);
     if (n_lost)
@@ -173,14 +188,15 @@ static bool keep_early(const struct mg_call_frame *f, cu_result result, uint64_t
 void mg_timeline_call(const struct mg_call_frame *f, cu_result result, uint64_t end_ns)
 {
     struct mg_span_writer *w = open_now();
-    if (w && !mg_timeline.wanted[f->entry])
+    if (w && !f->name && !mg_timeline.wanted[f->entry])
         return; /* it began before the tool's options were known */
     if (!w && (over || keep_early(f, result, end_ns) || !(w = open_now())))
         return;
     struct mg_record_call r = {
         .begin = f->begin_ns, .end = end_ns, .correlation = f->correlation, .outer = f->outer ? f->outer->correlation : 0,
-        .name = name_of(w, f->entry), .result = result, .layer = MG_LAYER_driver,
-        .class_ = (uint8_t)mg_call_of_entry(f->entry)->class_,
+        .name = f->name ? mg_span_name(w, f->name) : name_of(w, f->entry), .result = result,
+        .layer = f->name ? f->layer : MG_LAYER_driver,
+        .class_ = f->name ? f->class_ : (uint8_t)mg_call_of_entry(f->entry)->class_,
     };
     mg_span_put_call(w, &r, f->args, f->n_args);
 }

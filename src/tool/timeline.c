@@ -16,7 +16,7 @@ const char *const mg_timeline_classes[] = {"kernel", "copy", "memset", "memory",
 
 static const struct mg_tool_opt timeline_opts[] = {
     {"calls", "on", "record calls of the driver"},
-    {"runtime", "on", "record calls of the CUDA runtime, where it is a shared library"},
+    {"runtime", "auto", "record calls of the CUDA runtime, where it is a shared library: auto (without a GPU, or if the program is linked with it), on, off"},
     {"arguments", "on", "keep the arguments of calls"},
     {"work", "on", "record kernels, copies and memsets of the devices"},
     {"times", "events", "on a GPU: events, an event pair around each; off, device work has no times"},
@@ -67,10 +67,10 @@ static enum mg_err parse_classes(const char *text, uint32_t *classes, struct mg_
 
 static enum mg_err timeline_configure(const char *args, void **conf, struct mg_diag *d)
 {
-    static const char *const times[] = {"events", "off", NULL}, *const full[] = {"drop", "wait", NULL};
+    static const char *const times[] = {"events", "off", NULL}, *const runtime[] = {"auto", "on", "off", NULL}, *const full[] = {"drop", "wait", NULL};
     static const struct mg_field fields[] = {
         {"calls", MG_FIELD_FLAG, offsetof(struct mg_timeline_conf, calls)},
-        {"runtime", MG_FIELD_FLAG, offsetof(struct mg_timeline_conf, runtime)},
+        {"runtime", MG_FIELD_CHOICE, offsetof(struct mg_timeline_conf, runtime), .words = runtime},
         {"arguments", MG_FIELD_FLAG, offsetof(struct mg_timeline_conf, arguments)},
         {"work", MG_FIELD_FLAG, offsetof(struct mg_timeline_conf, work)},
         {"times", MG_FIELD_CHOICE, offsetof(struct mg_timeline_conf, times), .words = times},
@@ -79,7 +79,7 @@ static enum mg_err timeline_configure(const char *args, void **conf, struct mg_d
         {0},
     };
     const struct mg_timeline_conf defaults = {
-        .calls = true, .runtime = true, .arguments = true, .work = true, .memory_mib = 64,
+        .calls = true, .arguments = true, .work = true, .memory_mib = 64,
     };
     char rest[1024], classes[256], name[sizeof defaults.name];
     if (strlen(args ? args : "") >= sizeof rest)

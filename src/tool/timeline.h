@@ -4,9 +4,11 @@
 
 #include "base/compiler.h"
 
+enum mg_timeline_runtime { MG_RUNTIME_AUTO, MG_RUNTIME_ON, MG_RUNTIME_OFF };
 enum mg_timeline_times { MG_TIMES_EVENTS, MG_TIMES_OFF };
 struct mg_timeline_conf {
-    bool calls, runtime, arguments, work;
+    bool calls, arguments, work;
+    uint32_t runtime;          /* enum mg_timeline_runtime */
     uint32_t times;            /* enum mg_timeline_times */
     uint64_t memory_mib;       /* of buffers */
     uint32_t full;             /* what a thread does that finds no buffer: 0 drops its record, 1 waits */

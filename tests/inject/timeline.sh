@@ -130,6 +130,28 @@ for bad in class=copies times=never memory=0 name; do
     [ $? = 120 ] && [ "$(wc -l < err)" -le 3 ] && grep -q timeline err && echo "ok   $bad is refused" || { echo "FAIL $bad"; cat err; failed=1; }
 done
 
+# the runtime's calls, each with those of the driver that it makes; the driver's alone without them
+for how in auto on off; do
+    rm -rf profile
+    env -u LD_LIBRARY_PATH "$MARGAY" run -q -t timeline,runtime=$how --device emu -o profile -- "$EX/saxpy-rt" > out 2> err && grep -q PASSED out &&
+        "$MARGAY" trace print --json --by-time profile > records && python3 - $how <<'P' && echo "ok   runtime=$how" || { echo "FAIL runtime=$how"; cat out err; failed=1; }
+import json, sys, collections
+calls = {r['fields']['correlation']: r['fields'] for r in map(json.loads, open('records')) if r['kind'] == 'call'}
+n = collections.Counter(c['name'] for c in calls.values() if c['layer'] == 'runtime')
+driver = collections.Counter(c['name'] for c in calls.values() if c['layer'] == 'driver')
+assert driver['cuMemcpyHtoD_v2'] == 2 and driver['cuMemcpyDtoH_v2'] == 1 and driver['cuLaunchKernel'] == 1 and not driver['cuGetExportTable'], driver
+if sys.argv[1] == 'off':
+    assert not n, n
+else:
+    assert {k: n[k] for k in ('cudaMalloc', 'cudaMemcpy', 'cudaLaunchKernel', 'cudaDeviceSynchronize', 'cudaFree')} == {'cudaMalloc': 2, 'cudaMemcpy': 3, 'cudaLaunchKernel': 1, 'cudaDeviceSynchronize': 1, 'cudaFree': 2}, n
+    inside = {'cuMemcpyHtoD_v2': 'cudaMemcpy', 'cuMemcpyDtoH_v2': 'cudaMemcpy', 'cuLaunchKernel': 'cudaLaunchKernel', 'cuMemAlloc_v2': 'cudaMalloc', 'cuMemFree_v2': 'cudaFree', 'cuCtxSynchronize': 'cudaDeviceSynchronize'}
+    for c in calls.values():
+        if c['name'] in inside:
+            o = calls[c['outer']]
+            assert o['name'] == inside[c['name']] and o['begin'] <= c['begin'] and c['end'] <= o['end'] and o['class'] == c['class'], (c, o)
+P
+done
+
 # killed: all but the last second is there
 rm -rf profile
 "$MARGAY" run -q -t timeline --device emu -o profile -- ./client "$ROOT/tests/inject/fill.ptx" loop x > count 2> err &

@@ -121,7 +121,7 @@ void mg_gpu_work_end(struct mg_call_frame *f, cu_result result)
         MG_REAL_AS(cuCtxGetCurrent, void **)(&ctx);
         MG_REAL_AS(cuCtxGetDevice, cu_device *)(&device);
         *r = (struct mg_record_work){
-            .begin = w->call_ns, .end = w->call_ns, .correlation = f->correlation, .stream = mg_stream_number(w->launch.stream),
+            .begin = w->call_ns, .end = w->call_ns, .correlation = mg_calls_correlation(), .stream = mg_stream_number(w->launch.stream),
             .context = mg_ctx_number(ctx), .launch = UINT64_MAX, .replay = UINT64_MAX, .mark = mg_nvtx_range(), .device = (uint32_t)device,
             .source = MG_SOURCE_none,
         };
