@@ -68,7 +68,7 @@ static void choose(const struct mg_timeline_conf *c)
     mg_timeline.work = c->work;
     mg_timeline.untimed = c->times == MG_TIMES_OFF;
     mg_timeline.runtime = c->runtime != MG_RUNTIME_OFF;
-    mg_timeline.pairs = c->work && !mg_timeline.untimed && mg_session.backend == &mg_backend_nvidia && !mg_session.cannot;
+    mg_timeline.pairs = c->work && !mg_timeline.untimed && mg_session_can(MG_BACKEND_HARDWARE) && !mg_session.cannot;
 }
 
 bool mg_timeline_wants_runtime(const char *name, uint8_t *wanted, uint8_t *class_)
@@ -246,7 +246,7 @@ static bool is_in_window(const struct mg_run *r, const struct mg_launch_done *d)
 {
     if (!r->node)
         return r->in_window;
-    return mg_session.backend != &mg_backend_own || !d || !d->mark.skip;
+    return mg_session_can(MG_BACKEND_HARDWARE) || !d || !d->mark.skip;
 }
 
 void mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d)
