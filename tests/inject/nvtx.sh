@@ -11,7 +11,7 @@ unset NVTX_INJECTION64_PATH
 say() { [ "$1" = 0 ] && echo "ok   $2" || { echo "FAIL $2"; tail -n 5 out err; failed=1; }; }
 run() { rm -rf profile; "$MARGAY" run -q "$@" -o profile -- ./client "$ROOT/tests/inject/fill.ptx" 7 > out 2> err && grep -qx ok out && "$MARGAY" report profile --json > out.json; }
 
-for device in emu nvidia; do
+for device in ${REAL_GPU:+nvidia} $([ -n "${REAL_GPU:-}" ] || echo emu nvidia); do
     run -t timeline --device $device && grep -qx 'nvtx 1' out && grep -qx 'depths 0 0 0 0' out && "$MARGAY" trace print --json --by-time profile > records && python3 - <<'P' 2>> err
 import json
 records = [json.loads(l) for l in open('records')]

@@ -99,6 +99,7 @@ try() { # DEVICE MODE A B
 }
 devices="emu nvidia"
 [ -e "$B/lib/margay/libmargay-cpu.so" ] && devices="emu cpu nvidia" || echo "left out cpu: the CPU device is not built here (llvm-19-dev)"
+[ -n "${REAL_GPU:-}" ] && devices=nvidia
 for device in $devices; do
     try $device plain 50 0
     try $device threads 64 20
