@@ -37,7 +37,7 @@ void mg_add_csv_text(struct mg_buf *out, const char *s);
 /* At most so many bytes of a name: without parameters, then without template arguments, then its last part (name.c). */
 void mg_add_name(struct mg_buf *out, const char *name, uint32_t width);
 /* The time line's members of an open object, and its tables (timeline.c). */
-void mg_timeline_tell(const struct mg_profile *p, struct mg_table *t, struct mg_json *j);
+void mg_timeline_tell(const struct mg_recording *p, struct mg_table *t, struct mg_json *j);
 
 /* ---- words (words.c) ------------------------------------------------------------------------------ */
 void mg_add_grouped(struct mg_buf *out, uint64_t v);      /* 1,234,567 */

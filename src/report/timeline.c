@@ -302,7 +302,7 @@ static void add_ranges(struct mg_table *t, const struct mg_sum *s)
     mg_table_sort(t, 6);
 }
 
-void mg_timeline_tell(const struct mg_profile *p, struct mg_table *t, struct mg_json *j)
+void mg_timeline_tell(const struct mg_recording *p, struct mg_table *t, struct mg_json *j)
 {
     struct mg_sum s;
     struct mg_diag d = MG_DIAG_INIT;
