@@ -72,7 +72,7 @@ static void keep_arguments(struct mg_call_frame *f, const uint64_t registers[6],
 void *mg_calls_enter(struct mg_call_frame *f, uint32_t entry, const uint64_t registers[6], const uint64_t *stack)
 {
     f->entry = entry;
-    f->name = NULL;
+    f->function = NULL;
     f->outer = now;
     f->caller = (const void *)(uintptr_t)stack[-1];
     f->wanted = !mg_inside && mg_timeline_wants(entry) && mg_window_is_open();
@@ -100,15 +100,16 @@ void mg_calls_leave(struct mg_call_frame *f, cu_result result)
     now = f->outer;
 }
 
-static void enter_runtime(struct mg_call_frame *f, const char *name, uint8_t *wanted)
+static void enter_runtime(struct mg_call_frame *f, struct mg_runtime_function *function)
 {
     f->outer = now;
-    f->name = name;
+    f->function = function;
     f->layer = MG_LAYER_runtime;
     f->work = NULL;
     f->n_args = 0;
     f->correlation = 0;
-    f->wanted = !mg_inside && mg_timeline_wants_runtime(name, wanted, &f->class_) && mg_window_is_open();
+    f->wanted = !mg_inside && mg_timeline_wants_runtime(function) && mg_window_is_open();
+    f->class_ = function->class_;
     if (f->wanted)
         f->correlation = number();
     now = f;

@@ -15,12 +15,18 @@ extern void *mg_targets[MG_FN_COUNT];            /* where an exported entry jump
 extern void *const mg_traced_table[MG_FN_COUNT]; /* the same entry, recorded */
 
 enum { MG_CALL_MOST_ARGUMENTS = 16 };
+struct mg_runtime_function { /* kept by the library in front of the runtime, filled by us */
+    const char *name;
+    uint32_t number;                /* of the name in the file; 0: not told yet */
+    uint8_t class_, wanted;         /* wanted: 0 not asked yet, 1 recorded, 2 not */
+    bool class_known;
+};
 struct mg_call_frame { /* in the stack frame of mg_traced: 256 bytes at most (scripts/gen-thunks) */
     uint64_t begin_ns, correlation;
     struct mg_call_frame *outer;    /* the call inside which this thread makes this one; NULL: none */
     const void *caller;             /* address behind the application's call */
     uint32_t entry, n_args;
-    const char *name;               /* of a call that is none of the driver's; NULL: entry names it */
+    struct mg_runtime_function *function; /* of a call that is none of the driver's; NULL: entry names it */
     uint8_t layer, class_;          /* then */
     bool wanted;
     struct mg_gpu_work *work;       /* NVIDIA: the pair of events around it, NULL: none */
@@ -32,11 +38,11 @@ void *mg_calls_enter(struct mg_call_frame *f, uint32_t entry, const uint64_t reg
 void mg_calls_leave(struct mg_call_frame *f, cu_result result);
 
 /* How the library in front of the CUDA runtime (forward/) reaches us: a table of the driver's interface that has this
- * number. `wanted`: kept by the caller for each function: 0 not asked yet, 1 recorded, 2 not. */
+ * number. */
 #define MG_RUNTIME_LINK {{'M', 'a', 'r', 'g', 'a', 'y', ' ', 't', 'i', 'm', 'e', ' ', 'l', 'i', 'n', 'e'}}
 struct mg_runtime_link {
     size_t size;
-    void (*enter)(struct mg_call_frame *f, const char *name, uint8_t *wanted);
+    void (*enter)(struct mg_call_frame *f, struct mg_runtime_function *function);
     void (*leave)(struct mg_call_frame *f, cu_result result);
 };
 extern const struct mg_runtime_link mg_runtime_link;

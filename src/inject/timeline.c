@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "abi/calls.h"
@@ -29,6 +28,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of early calls and o
 static struct early { struct mg_call_frame f; cu_result result; uint64_t end_ns; } *early;
 static uint32_t n_early, n_lost; /* lost: beyond EARLY */
 static bool over;
+
+/* NULL: it is not open yet, or not any more. It is never freed: a thread may be inside of a call when the process ends. */
+static struct mg_span_writer *open_now(void)
+{
+    return __atomic_load_n(&over, __ATOMIC_ACQUIRE) ? NULL : __atomic_load_n(&writer, __ATOMIC_ACQUIRE);
+}
 
 /* ---- begin and end ------------------------------------------------------------------------------------- */
 
@@ -71,19 +76,22 @@ static void choose(const struct mg_timeline_conf *c)
     mg_timeline.pairs = c->work && !mg_timeline.untimed && mg_session_can(MG_BACKEND_HARDWARE) && !mg_session.cannot;
 }
 
-bool mg_timeline_wants_runtime(const char *name, uint8_t *wanted, uint8_t *class_)
+bool mg_timeline_wants_runtime(struct mg_runtime_function *f)
 {
     if (!mg_timeline.on)
         return false;
-    *class_ = (uint8_t)mg_runtime_class(name);
+    if (!f->class_known) {
+        f->class_ = (uint8_t)mg_runtime_class(f->name);
+        __atomic_store_n(&f->class_known, true, __ATOMIC_RELEASE);
+    }
     if (!writer) /* the options are not known yet */
         return true;
-    if (!*wanted) {
+    if (!f->wanted) {
         const struct mg_timeline_conf *c = find_conf();
-        bool fits = c && c->calls && (!c->classes || c->classes >> *class_ & 1) && (!*c->name || mg_name_matches(c->name, name));
-        *wanted = fits && mg_timeline.runtime ? 1 : 2;
+        bool fits = c && c->calls && (!c->classes || c->classes >> f->class_ & 1) && (!*c->name || mg_name_matches(c->name, f->name));
+        f->wanted = fits && mg_timeline.runtime ? 1 : 2;
     }
-    return *wanted == 1;
+    return f->wanted == 1;
 }
 
 static bool open_writer(const struct mg_timeline_conf *c)
@@ -119,7 +127,7 @@ void mg_timeline_begin(void)
         mg_timeline.on = false;
     pthread_mutex_unlock(&lock);
     for (uint32_t i = 0; ok && i < n; i++)
-        if (kept[i].f.name || mg_timeline.wanted[kept[i].f.entry])
+        if (kept[i].f.function || mg_timeline.wanted[kept[i].f.entry])
             mg_timeline_call(&kept[i].f, kept[i].result, kept[i].end_ns);
     free(kept);
     if (n_lost)
@@ -131,8 +139,8 @@ void mg_timeline_end(void)
     struct mg_span_writer *w = writer;
     if (!w)
         return;
-    __atomic_store_n(&over, true, __ATOMIC_RELEASE);
     mg_timeline.on = mg_timeline.pairs = false;
+    __atomic_store_n(&over, true, __ATOMIC_SEQ_CST);
     mg_span_writer_flush(w, 10000);
     uint64_t lost = mg_span_writer_lost(w);
     if (lost)
@@ -155,17 +163,22 @@ void mg_timeline_forked(void)
 
 /* ---- records --------------------------------------------------------------------------------------------- */
 
-static struct mg_span_writer *open_now(void)
-{
-    return __atomic_load_n(&over, __ATOMIC_ACQUIRE) ? NULL : __atomic_load_n(&writer, __ATOMIC_ACQUIRE);
-}
-
 static uint32_t name_of(struct mg_span_writer *w, uint32_t entry)
 {
     uint32_t n = __atomic_load_n(&names[entry], __ATOMIC_RELAXED);
     if (!n) {
         n = mg_span_name(w, mg_cu_entries[entry].name);
         __atomic_store_n(&names[entry], n, __ATOMIC_RELAXED);
+    }
+    return n;
+}
+
+static uint32_t name_of_function(struct mg_span_writer *w, struct mg_runtime_function *f)
+{
+    uint32_t n = __atomic_load_n(&f->number, __ATOMIC_RELAXED);
+    if (!n) {
+        n = mg_span_name(w, f->name);
+        __atomic_store_n(&f->number, n, __ATOMIC_RELAXED);
     }
     return n;
 }
@@ -187,24 +200,24 @@ static bool keep_early(const struct mg_call_frame *f, cu_result result, uint64_t
 
 void mg_timeline_call(const struct mg_call_frame *f, cu_result result, uint64_t end_ns)
 {
-    struct mg_span_writer *w = open_now();
-    if (w && !f->name && !mg_timeline.wanted[f->entry])
+    if (writer && !f->function && !mg_timeline.wanted[f->entry])
         return; /* it began before the tool's options were known */
+    struct mg_span_writer *w = open_now();
     if (!w && (over || keep_early(f, result, end_ns) || !(w = open_now())))
         return;
     struct mg_record_call r = {
         .begin = f->begin_ns, .end = end_ns, .correlation = f->correlation, .outer = f->outer ? f->outer->correlation : 0,
-        .name = f->name ? mg_span_name(w, f->name) : name_of(w, f->entry), .result = result,
-        .layer = f->name ? f->layer : MG_LAYER_driver,
-        .class_ = f->name ? f->class_ : (uint8_t)mg_call_of_entry(f->entry)->class_,
+        .name = f->function ? name_of_function(w, f->function) : name_of(w, f->entry), .result = result,
+        .layer = f->function ? f->layer : MG_LAYER_driver,
+        .class_ = f->function ? f->class_ : (uint8_t)mg_call_of_entry(f->entry)->class_,
     };
     mg_span_put_call(w, &r, f->args, f->n_args);
 }
 
 void mg_timeline_work(struct mg_record_work *r, const char *name)
 {
-    struct mg_span_writer *w = open_now();
-    if (!w || !mg_timeline.work)
+    struct mg_span_writer *w = mg_timeline.work ? open_now() : NULL;
+    if (!w)
         return;
     r->name = name ? mg_span_name(w, name) : 0;
     mg_span_put_work(w, r);

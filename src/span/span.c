@@ -232,6 +232,7 @@ const struct mg_span *mg_spans_next(struct mg_spans *s)
             .correlation = number(r, k, f_correlation), .bytes = MG_SPAN_NONE, .launch = MG_SPAN_NONE, .replay = MG_SPAN_NONE,
             .domain = "",
         };
+        s->span.end_ns = MG_MAX(s->span.end_ns, s->span.begin_ns);
         if (k->kind == RECORD_CALL)
             read_call(s, r, k);
         else if (k->kind == RECORD_WORK)

@@ -9,6 +9,7 @@
 #include "base/io.h"
 #include "report/priv.h"
 #include "fuzz.h"
+#include "span/sum.h"
 #include "trace/format.h"
 
 static char path[64];
@@ -68,6 +69,26 @@ static void read_all(struct mg_trace_reader *r, enum mg_trace_order order)
     mg_trace_cursor_close(c);
 }
 
+/* The same file as a time line: whatever its records hold, spans come in order and figures are made of them. */
+static void sum_up(void)
+{
+    struct mg_sum s;
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_span_query q = {.size = sizeof q};
+    struct mg_spans *spans;
+    uint64_t last = 0;
+    if (!mg_sum_init(&s, path, &d)) {
+        if (s.devices.n && s.devices.at[0].busy_ns > s.devices.at[0].last_ns - s.devices.at[0].first_ns) abort();
+        mg_sum_release(&s);
+    }
+    if (!mg_spans_open(path, &q, &spans, &d)) {
+        for (const struct mg_span *p; (p = mg_spans_next(spans)); last = p->begin_ns)
+            if (p->begin_ns < last || p->end_ns < p->begin_ns || !p->name || !p->domain || p->kind >= MG_SPAN_KIND_COUNT) abort();
+        mg_spans_close(spans);
+    }
+    mg_diag_release(&d);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct mg_trace_reader *r = NULL;
@@ -79,6 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (!mg_trace_reader_open(path, &r, &d)) {
         read_all(r, MG_TRACE_BY_FILE);
         read_all(r, MG_TRACE_BY_TIME);
+        sum_up();
         if (mg_trace_verify(r, &d) && (!d.n_errors || !strstr(mg_diag_first(&d, MG_ERR_IO), path))) abort();
     } else if (!d.n_errors || !strstr(mg_diag_first(&d, MG_ERR_IO), path)) {
         abort();

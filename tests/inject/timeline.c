@@ -4,6 +4,7 @@
  *   graph K R        a graph of K kernel nodes in a chain, a copy node of 128 bytes and a memset node, launched R times
  *   captured K R     the same kernels by capture
  *   loop             launches for ever, each followed by a wait
+ *   ends N                    the process ends while N threads make calls
  *   arguments        a float, twelve arguments: results are checked
  * Prints "ok", or what is wrong and exits with 1. */
 #include <pthread.h>
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuCtxSynchronize(void),
+int cuInit(unsigned), cuCtxGetCurrent(void **), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuCtxSynchronize(void),
     cuModuleLoadData(void **, const void *), cuModuleGetFunction(void **, void *, const char *), cuMemAlloc_v2(uint64_t *, size_t),
     cuMemHostAlloc(void **, size_t, unsigned), cuMemcpyDtoH_v2(void *, uint64_t, size_t), cuMemcpyHtoD_v2(uint64_t, const void *, size_t),
     cuMemcpyHtoDAsync_v2(uint64_t, const void *, size_t, void *), cuMemsetD32_v2(uint64_t, unsigned, size_t), cuStreamCreate(void **, unsigned),
@@ -138,6 +139,13 @@ static void loop(void)
     }
 }
 
+static void *call_for_ever(void *arg)
+{
+    (void)arg;
+    for (void *c;;) cuCtxGetCurrent(&c);
+    return NULL;
+}
+
 static void arguments(void)
 {
     static uint32_t host[32];
@@ -180,7 +188,11 @@ int main(int argc, char **argv)
     else if (!strcmp(argv[2], "graph")) graph(a, b, 0);
     else if (!strcmp(argv[2], "captured")) graph(a, b, 1);
     else if (!strcmp(argv[2], "loop")) loop();
-    else if (!strcmp(argv[2], "arguments")) arguments();
+    else if (!strcmp(argv[2], "ends")) {
+        pthread_t t;
+        for (unsigned i = 0; i < a; i++) pthread_create(&t, NULL, call_for_ever, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
+    } else if (!strcmp(argv[2], "arguments")) arguments();
     else return 2;
     puts("ok");
     return 0;

@@ -153,6 +153,14 @@ else:
 P
 done
 
+# the end of a process whose threads go on calling
+for k in 1 2 3 4 5; do
+    rm -rf profile
+    "$MARGAY" run -q -t timeline --device emu -o profile -- ./client "$ROOT/tests/inject/fill.ptx" ends 16 > out 2> err && grep -qx ok out && "$MARGAY" trace verify profile > out 2>> err ||
+        { echo "FAIL ends $k"; cat out err; failed=1; }
+done
+[ $k = 5 ] && [ $failed = 0 ] && echo "ok   the process ends while threads make calls"
+
 # killed: all but the last second is there
 rm -rf profile
 "$MARGAY" run -q -t timeline --device emu -o profile -- ./client "$ROOT/tests/inject/fill.ptx" loop x > count 2> err &

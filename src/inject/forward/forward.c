@@ -17,8 +17,8 @@ enum entry {
 #undef FORWARD
     FN_COUNT
 };
-static const char *const names[] = {
-#define FORWARD(name) #name,
+static struct mg_runtime_function functions[] = {
+#define FORWARD(name) {#name},
 #include "forward-names.def"
 #undef FORWARD
 };
@@ -29,7 +29,6 @@ extern void *const mg_traced_table[];
 void mg_inject_ready(void);
 
 static void *real[FN_COUNT];
-static uint8_t wanted[FN_COUNT];
 static const struct mg_runtime_link *runtime_link;
 
 static int missing(void)
@@ -62,11 +61,11 @@ static void fill(void)
 {
     void *library = NULL;
     for (unsigned i = 0; i < FN_COUNT; i++) {
-        real[i] = dlsym(RTLD_NEXT, names[i]);
+        real[i] = dlsym(RTLD_NEXT, functions[i].name);
         if (!real[i] && !library)
             dl_iterate_phdr(find_loaded, &library);
         if (!real[i] && library)
-            real[i] = dlsym(library, names[i]);
+            real[i] = dlsym(library, functions[i].name);
         if (!real[i])
             real[i] = (void *)missing;
     }
@@ -85,7 +84,7 @@ void *mg_calls_enter(struct mg_call_frame *f, uint32_t entry, const uint64_t reg
 {
     (void)registers, (void)stack;
     f->entry = entry;
-    runtime_link->enter(f, names[entry], &wanted[entry]);
+    runtime_link->enter(f, &functions[entry]);
     return real[entry];
 }
 
