@@ -19,10 +19,10 @@ static void add_tool(struct mg_buf *out, const struct mg_tool *t, bool verbose)
         snprintf(given, sizeof given, "%s=%s", o->key, o->value);
         mg_buf_printf(out, "    %-16s %s\n", given, o->help);
     }
-    mg_buf_printf(out, "    keeps: %s\n", t->flags & MG_TOOL_BESIDE ? "calls and device work, one record each"
-                                        : t->flags & MG_TOOL_NATIVE ? "launches and their times alone"
+    mg_buf_printf(out, "    keeps: %s\n", t->flags & MG_TOOL_NATIVE ? "launches and their times alone"
                                         : t->counts ? "block counts of every launch"
                                         : t->flags & MG_TOOL_PER_LAUNCH ? "sites and cells of every kernel, and of each of its launches" : "sites and cells of every kernel");
+    if (t->flags & MG_TOOL_BESIDE) mg_buf_adds(out, "    and a record of each call and each piece of device work\n");
     if (t->cost) mg_buf_printf(out, "    costs: %s\n", t->cost);
 }
 

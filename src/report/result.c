@@ -215,6 +215,10 @@ static void try_tell(void *user, struct mg_buf *out)
 
 void mg_tool_tell(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, struct mg_table *t, struct mg_json *j)
 {
+    if (!strcmp(p->uses[use].name, "timeline") && !p->uses[use].path) {
+        mg_timeline_tell(p, t, j); /* of the directory's trace files */
+        return;
+    }
     struct mg_buf none = MG_BUF_INIT;
     char why[100];
     bool good = !p->uses[use].path || mg_child_try(try_tell, &(struct trial){p, use, o}, &none, why);
@@ -238,9 +242,7 @@ static void tell(const struct mg_recording *p, uint32_t use, const struct mg_rep
     fill(&m, &r);
     r.machine = mg_machine_of;
     r.user = mg_machines_new(p);
-    if (!err && !strcmp(u->name, "timeline")) {
-        mg_timeline_tell(p, t, j); /* of the directory's trace files */
-    } else if (!err && spec.tool->profile) {
+    if (!err && spec.tool->profile) {
         spec.tool->profile(conf, &r, t, j);
     } else if (err || !(spec.tool->counts || spec.tool->flags & MG_TOOL_NATIVE)) {
         show_raw(&r, t, j);
