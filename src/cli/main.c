@@ -17,6 +17,7 @@ static const struct mg_cmd cmds[] = { /* the only list of commands */
     {"ctl", cmd_ctl, "switch instrumentation of a running program"},
     {"top", cmd_top, "show a running program's kernels as they run"},
     {"report", cmd_report, "show or export a profile"},
+    {"annotate", cmd_annotate, "show source lines with what they cost"},
     {"diff", cmd_diff, "compare two profiles"},
     {"merge", cmd_merge, "join profiles into one"},
     {"trace", cmd_trace, "show and check the trace files of a profile"},

@@ -7,9 +7,9 @@ bool mg_backend_no_estimate(void *function)
     return false;
 }
 
-bool mg_backend_no_allocation(uint64_t address, uint64_t *id, uint64_t *offset)
+bool mg_backend_no_allocation(uint64_t address, uint64_t *id, uint64_t *offset, uint64_t *bytes)
 {
-    (void)address, (void)id, (void)offset;
+    (void)address, (void)id, (void)offset, (void)bytes;
     return false;
 }
 

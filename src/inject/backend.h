@@ -59,7 +59,7 @@ struct mg_backend {
     bool (*global)(void *function, const char *name, uint64_t *address);
     uint64_t (*function_address)(struct mg_body *b, const char *name); /* in the app's image; 0: not known */
     bool (*registers_estimated)(void *function);
-    bool (*allocation)(uint64_t address, uint64_t *id, uint64_t *offset);
+    bool (*allocation)(uint64_t address, uint64_t *id, uint64_t *offset, uint64_t *bytes);
     const struct mg_module *(*module)(void *function); /* linked IR behind a function, or NULL */
     void (*positions)(void *function, void (*fn)(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps), void *user);
 
@@ -109,7 +109,7 @@ extern const struct mg_backend mg_backend_own, mg_backend_nvidia;
     .note_node = mg_backend_no_note_node, .graph_stays = mg_backend_no_graph, .flush = mg_backend_no_flush,         \
     .context_ended = mg_backend_no_context
 bool mg_backend_no_estimate(void *function);
-bool mg_backend_no_allocation(uint64_t address, uint64_t *id, uint64_t *offset);
+bool mg_backend_no_allocation(uint64_t address, uint64_t *id, uint64_t *offset, uint64_t *bytes);
 const struct mg_module *mg_backend_no_module(void *function);
 void mg_backend_no_positions(void *function, void (*fn)(void *user, mg_id func, mg_id node, uint64_t threads, uint64_t warps), void *user);
 void mg_backend_no_adapt(struct mg_twin *t);

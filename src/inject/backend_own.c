@@ -192,10 +192,9 @@ static uint64_t function_own(struct mg_body *b, const char *name)
     return mg_driver_function_address(b->inst->handle, name);
 }
 
-static bool allocation_own(uint64_t address, uint64_t *id, uint64_t *offset)
+static bool allocation_own(uint64_t address, uint64_t *id, uint64_t *offset, uint64_t *bytes)
 {
-    uint64_t bytes;
-    return mg_driver_allocation(address, id, offset, &bytes);
+    return mg_driver_allocation(address, id, offset, bytes);
 }
 
 /* ---- channels: kernels and the host address one memory ---- */

@@ -17,6 +17,7 @@
 
 #include "base/hash.h"
 #include "inject/backend.h"
+#include "inject/buffers.h"
 #include "inject/channels.h"
 #include "inject/findings.h"
 #include "inject/kernels.h"
@@ -239,9 +240,9 @@ struct mg_run *mg_run_native(struct mg_run *r, enum mg_reason reason)
 
 /* ---- telling the store ----------------------------------------------------------------------------------------- */
 
-static bool is_pointer(uint64_t value, struct mg_store_arg *a)
+static bool is_pointer(uint64_t value, struct mg_store_arg *a, uint64_t *bytes)
 {
-    return value && mg_session.backend->allocation(value, &a->allocation, &a->allocation_off);
+    return value && mg_session.backend->allocation(value, &a->allocation, &a->allocation_off, bytes);
 }
 
 static uint64_t store_launch(const struct mg_run *r) /* under closing */
@@ -254,14 +255,17 @@ static uint64_t store_launch(const struct mg_run *r) /* under closing */
     for (uint32_t k = 0; k < n; k++) {
         const char *at = (const char *)r->values + i->param_offsets[k];
         args[k] = (struct mg_store_arg){.offset = i->param_offsets[k], .bytes = i->param_sizes[k], .value = at};
-        uint64_t v;
+        uint64_t v, bytes = 0;
         if (r->found && r->found[k].is) {
             args[k].kind = MG_ARG_POINTER;
             args[k].allocation = r->found[k].id;
             args[k].allocation_off = r->found[k].off;
-        } else if (args[k].bytes == 8 && (memcpy(&v, at, 8), is_pointer(v, &args[k]))) {
+            bytes = r->found[k].bytes;
+        } else if (args[k].bytes == 8 && (memcpy(&v, at, 8), is_pointer(v, &args[k], &bytes))) {
             args[k].kind = MG_ARG_POINTER;
         }
+        if (args[k].kind == MG_ARG_POINTER)
+            mg_buffers_note(args[k].allocation, bytes);
     }
     const struct mg_shape *s = &r->shape;
     struct mg_store_launch l = {

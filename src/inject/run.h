@@ -38,7 +38,7 @@ struct mg_run {
     uint64_t correlation, call_ns; /* the call that made it, on the time line; 0: none */
     struct mg_run *next;         /* NVIDIA: not yet told to the store, newest first */
     bool announced, over;        /* told to the store; ended already, nobody will tell */
-    struct mg_found { uint64_t id, off; bool is; } *found; /* NVIDIA: by parameter, the allocation it points to; or NULL */
+    struct mg_found { uint64_t id, off, bytes; bool is; } *found; /* NVIDIA: by parameter, the allocation it points to; or NULL */
     struct mg_run_channel { struct mg_chan *chan; uint32_t number; } *channels; /* by region; NULL: none */
     const char *spoilt;          /* who drains: words around its counters are no longer what they were (MG_SPOILT_*) */
     struct mg_run *next_frame; bool framed; uint64_t read_ns; /* in flight with a frame (frames.c); when it was read last */

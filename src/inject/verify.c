@@ -475,10 +475,10 @@ static char *describe(const struct mg_verify *v, const struct difference *at, co
     mg_json_key_u64(&j, "launch", v->number);
     if (at) {
         const struct mg_area *a = &at->area->a;
-        uint64_t where = a->at + at->at, id = a->id, offset = at->at;
+        uint64_t where = a->at + at->at, id = a->id, offset = at->at, bytes;
         bool known = !at->area->variable;
         if (mg_session_can(MG_BACKEND_ALLOCATIONS))
-            known = mg_session.backend->allocation(where, &id, &offset);
+            known = mg_session.backend->allocation(where, &id, &offset, &bytes);
         snprintf(address, sizeof address, "0x%llx", (unsigned long long)where);
         mg_json_key(&j, "address");
         mg_json_str(&j, address);

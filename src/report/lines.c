@@ -63,6 +63,8 @@ static const struct module *module_of(struct mg_lines *l, const char *id)
     return x;
 }
 
+const struct mg_module *mg_lines_module(struct mg_lines *l, const char *id) { return module_of(l, id)->m; }
+
 /* ---- rows ------------------------------------------------------------------------------------------------ */
 
 struct walk { const struct module *x; struct mg_kernel_lines *out; uint32_t first_block; };

@@ -13,6 +13,7 @@ struct mg_line_row {
     uint32_t n_insts;
     const char *file;   /* NULL: no line information; owner: mg_lines */
 };
+struct mg_module;
 struct mg_line_range { uint32_t first, last; };
 struct mg_kernel_lines {
     MG_VEC(struct mg_line_row) rows;    /* in text order, function after function */
@@ -24,6 +25,8 @@ struct mg_lines *mg_lines_new(const struct mg_recording *p);
 void mg_lines_free(struct mg_lines *l);
 /* false: the profile keeps no PTX of the kernel, or one that does not fit. Release with mg_kernel_lines_release. */
 bool mg_lines_of(struct mg_lines *l, const struct mg_pkernel *k, struct mg_kernel_lines *out);
+/* The module of that id as IR; NULL: the profile keeps no text of it, or one that does not parse. */
+const struct mg_module *mg_lines_module(struct mg_lines *l, const char *id);
 void mg_kernel_lines_release(struct mg_kernel_lines *k);
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/child.h"
+#include "report/buffers.h"
 #include "report/priv.h"
 #include "tool/spec.h"
 #include "view/unseen.h"
@@ -226,6 +227,11 @@ void mg_tool_tell(const struct mg_recording *p, uint32_t use, const struct mg_re
     tell(p, use, o, good ? NULL : why, t, j);
 }
 
+static const char *buffer_of(void *buffers, const struct mg_result_kernel *k, const struct mg_result_site *s)
+{
+    return mg_buffer_of_site(buffers, k->id, s->function, s->ptx_line);
+}
+
 static void tell(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, const char *broken, struct mg_table *t, struct mg_json *j)
 {
     static const struct mg_report_opts defaults = {.size = sizeof defaults};
@@ -242,6 +248,9 @@ static void tell(const struct mg_recording *p, uint32_t use, const struct mg_rep
     fill(&m, &r);
     r.machine = mg_machine_of;
     r.user = mg_machines_new(p);
+    struct mg_lines *modules = mg_lines_new(p);
+    r.buffers = mg_buffers_new(p, modules);
+    r.buffer = buffer_of;
     if (!err && spec.tool->profile) {
         spec.tool->profile(conf, &r, t, j);
     } else if (err || !(spec.tool->counts || spec.tool->flags & MG_TOOL_NATIVE)) {
@@ -251,6 +260,8 @@ static void tell(const struct mg_recording *p, uint32_t use, const struct mg_rep
     if (!err && spec.tool->flags & MG_TOOL_ACCESSES) mg_unseen_tell(&r, t, j);
     if (!err && spec.tool->release) spec.tool->release(conf);
     mg_machines_free(r.user);
+    mg_buffers_free(r.buffers);
+    mg_lines_free(modules);
     mg_tool_spec_close(&spec);
     mg_diag_release(&d);
     mg_arena_release(&arena);

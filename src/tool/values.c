@@ -309,7 +309,7 @@ static void add_value(struct mg_buf *out, const struct figure *f, uint64_t v)
     }
 }
 
-static void site_json(const struct figure *f, const struct mg_result_kernel *k, const struct mg_result_site *s, struct mg_json *j)
+static void site_json(const struct mg_tool_result *r, const struct figure *f, const struct mg_result_kernel *k, const struct mg_result_site *s, struct mg_json *j)
 {
     static const char *const names[] = {"values", "zeros", "nans", "redundant", "warps", "uniform", "affine"};
     bool is_float = f->shape == SHAPE_F32 || f->shape == SHAPE_F64;
@@ -326,11 +326,12 @@ static void site_json(const struct figure *f, const struct mg_result_kernel *k, 
     mg_json_key_u64_if(j, "bits_needed", f->c[cell_values] > 0, f->narrow);
     mg_json_key_bool(j, "constant", f->c[cell_values] && f->least == f->most);
     mg_json_key_bool(j, "same_address", s->note & SAME_ADDRESS);
+    mg_json_key_str(j, "buffer", mg_kit_buffer(r, k, s));
     mg_json_end(j, '}');
     mg_buf_release(&text);
 }
 
-static void site_row(const struct figure *f, const struct mg_result_kernel *k, const struct mg_result_site *s, struct mg_table *t)
+static void site_row(const struct mg_tool_result *r, const struct figure *f, const struct mg_result_kernel *k, const struct mg_result_site *s, struct mg_table *t)
 {
     struct mg_buf text = MG_BUF_INIT;
     const uint64_t *c = f->c;
@@ -352,6 +353,9 @@ static void site_row(const struct figure *f, const struct mg_result_kernel *k, c
         mg_table_null(t);
     }
     mg_table_text(t, k->demangled);
+    const char *buffer = mg_kit_buffer(r, k, s);
+    if (buffer) mg_table_text(t, buffer);
+    else mg_table_null(t);
     mg_buf_release(&text);
 }
 
@@ -370,6 +374,7 @@ static void values_profile(const void *conf, const struct mg_tool_result *r, str
     mg_table_column(t, "bits", MG_COL_COUNT, NULL);
     mg_table_column(t, "range", MG_COL_TEXT, NULL);
     mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
+    mg_table_column(t, "buffer", MG_COL_TEXT, NULL);
     mg_json_key(j, "sites");
     mg_json_arr(j);
     for (uint32_t k = 0; k < r->n_kernels; k++)
@@ -377,8 +382,8 @@ static void values_profile(const void *conf, const struct mg_tool_result *r, str
             struct figure f;
             if (r->kernels[k].sites[i].n_cells != n_cells) continue;
             figure_init(&f, &r->kernels[k], &r->kernels[k].sites[i]);
-            site_json(&f, &r->kernels[k], &r->kernels[k].sites[i], j);
-            site_row(&f, &r->kernels[k], &r->kernels[k].sites[i], t);
+            site_json(r, &f, &r->kernels[k], &r->kernels[k].sites[i], j);
+            site_row(r, &f, &r->kernels[k], &r->kernels[k].sites[i], t);
         }
     mg_json_end(j, ']');
     mg_table_sort(t, 3);

@@ -29,6 +29,11 @@ bool mg_kit_writes(const struct mg_module *m, mg_id node, mg_id reg); /* does th
 /* ---- results ------------------------------------------------------------------------------------------ */
 /* "kernel", "block", "ptx_line", "file", "line", "function", "op" and, where inlined, "inlined": members of an open object. */
 void mg_kit_site_json(struct mg_json *j, const struct mg_result_kernel *k, const struct mg_result_site *s);
+/* Which buffer a site's instruction accesses; NULL: not known. */
+static inline const char *mg_kit_buffer(const struct mg_tool_result *r, const struct mg_result_kernel *k, const struct mg_result_site *s)
+{
+    return r->buffer ? r->buffer(r->buffers, k, s) : NULL;
+}
 static inline const uint64_t *mg_kit_cells(const struct mg_result_kernel *k, const struct mg_result_site *s) { return k->cells + s->cell; }
 static inline double mg_kit_share(uint64_t part, uint64_t whole) { return whole ? (double)part / (double)whole : 0; }
 static inline double mg_kit_percent(uint64_t part, uint64_t whole) { return 100 * mg_kit_share(part, whole); } /* as columns of tables have it */

@@ -51,6 +51,9 @@ struct mg_tool_result {
     const struct mg_result_kernel *bare; uint32_t n_bare; /* kernels without PTX: name and launches alone */
     /* Starts a disassembler, where one is installed; results live as long as this. NULL: not in this process. */
     struct mg_result_machine (*machine)(void *user, const struct mg_result_kernel *k);
+    /* Which buffer the instruction of a site accesses, in words; NULL: not known. The function is NULL where the profile's PTX is not to be had. */
+    const char *(*buffer)(void *buffers, const struct mg_result_kernel *k, const struct mg_result_site *s);
+    void *buffers;
     void *user;
     uint32_t columns, top;         /* of text; rows to show, 0: all */
 };

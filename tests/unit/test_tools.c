@@ -184,7 +184,7 @@ MG_TEST(tools_memory_sectors)
                "\"accesses\":72,\"bytes_read\":288,\"bytes_written\":0,\"requests\":9,\"sectors\":36,\"lines\":9,\"bank_conflicts\":null,\"patterns\":{\"same\":0,\"aligned\":0,\"unit\":0,\"stride_32\":0,\"stride_128\":0,\"stride_more\":0,\"irregular\":9}",
                "\"width\":8,\"accesses\":288,\"bytes_read\":2304");
     EXPECT("memory", "level=bytes", loads, &full, "\"accesses\":72,\"bytes_read\":288,\"bytes_written\":0,\"requests\":null,\"sectors\":null", "\"bytes_read\":8352,\"bytes_written\":0}");
-    EXPECT_ROWS("memory", "", loads, &full, "memory|:14|ld.global.u32|8064|32|12.5|-|9|irregular|k\nmemory|:12|");
+    EXPECT_ROWS("memory", "", loads, &full, "memory|:14|ld.global.u32|8064|32|12.5|-|9|irregular|k|-\nmemory|:12|");
 }
 
 /* Shared memory: neighbours; stride of 2, 32 words; all one word; 8 bytes a lane in order and 16 bytes apart; 16 bytes a lane. */
@@ -205,8 +205,8 @@ MG_TEST(tools_memory_banks)
     const struct tool_shape *const shapes[] = {&full, &as_gpu};
     for (int i = 0; i < 2; i++)
         EXPECT_ROWS("memory", "", banks, shapes[i],
-                    "memory|:12|st.shared.u32|35712|-|-|31|9|stride_128|k\nmemory|:17|ld.shared.v4.u32|32256|-|-|28|9|stride_128|k\nmemory|:15|st.shared.u64|2304|-|-|2|9|stride_32|k\nmemory|:11|st.shared.u32|1152|-|-|1|9|stride_32|k\n",
-                    "memory|:10|st.shared.u32|0|-|-|0|9|unit|k", "memory|:13|ld.shared.u32|0|-|-|0|9|same|k", "memory|:14|st.shared.u64|0|-|-|0|9|unit|k", "memory|:16|ld.shared.v4.u32|0|-|-|0|9|unit|k");
+                    "memory|:12|st.shared.u32|35712|-|-|31|9|stride_128|k|-\nmemory|:17|ld.shared.v4.u32|32256|-|-|28|9|stride_128|k|-\nmemory|:15|st.shared.u64|2304|-|-|2|9|stride_32|k|-\nmemory|:11|st.shared.u32|1152|-|-|1|9|stride_32|k|-\n",
+                    "memory|:10|st.shared.u32|0|-|-|0|9|unit|k|-", "memory|:13|ld.shared.u32|0|-|-|0|9|same|k|-", "memory|:14|st.shared.u64|0|-|-|0|9|unit|k|-", "memory|:16|ld.shared.v4.u32|0|-|-|0|9|unit|k|-");
 }
 
 /* Instructions that count from one value, three rounds of a loop: neighbours at 0, 4 and 128 bytes; one address; 16 bytes

@@ -161,7 +161,7 @@ static void find_pointers(struct mg_run *r)
             continue;
         memcpy(&v, (const char *)r->values + i->param_offsets[k], 8);
         if (v && mg_area_find(v, &a) && (r->found || (r->found = calloc(i->n_params, sizeof *r->found))))
-            r->found[k] = (struct mg_found){a.id, v - a.at, true};
+            r->found[k] = (struct mg_found){a.id, v - a.at, a.bytes, true};
     }
 }
 

@@ -73,6 +73,13 @@ void place_at_line(struct mg_finding *f, const struct line_sum *s)
     f->ptx_line = s->ptx_line;
 }
 
+void place_at_access(struct advice *a, struct mg_finding *f, const struct line_sum *s)
+{
+    const char *buffer = mg_buffer_at(a->buffers, s->k, s->function, s->ptx_line);
+    place_at_line(f, s);
+    f->buffer = buffer ? mg_arena_strndup(&a->out->arena, buffer, strlen(buffer)) : NULL;
+}
+
 void place_at_kernel(struct mg_finding *f, const struct mg_pkernel *k)
 {
     f->function = k->name;
@@ -101,6 +108,8 @@ void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
     if (!first) return;
     struct advice a = {.facts = f, .out = list, .sms = first->sms ? first->sms : 1,
                        .nvidia = first->device_kind && !strcmp(first->device_kind, "nvidia"), .peak = find_peak(first->sm)};
+    a.modules = mg_lines_new(f->p);
+    a.buffers = mg_buffers_new(f->p, a.modules);
     costs_init(&a);
     for (size_t i = 0; i < MG_COUNT_OF(rules); i++) {
         a.rule = &rules[i];
@@ -116,6 +125,8 @@ void mg_findings_init(struct mg_findings *list, struct mg_facts *f)
     for (uint32_t i = 0; i < list->n; i++)
         if (list->at[i].file) list->at[i].file = mg_arena_strndup(&list->arena, list->at[i].file, strlen(list->at[i].file));
     free(a.costs);
+    mg_buffers_free(a.buffers);
+    mg_lines_free(a.modules);
 }
 
 void mg_findings_release(struct mg_findings *list)

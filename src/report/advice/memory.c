@@ -72,7 +72,7 @@ void mg_rule_uncoalesced(struct advice *a, const struct mg_rule *self)
         double gain = gain_of(c, PART_GLOBAL, s->sectors - s->ideal);
         if (s->sectors < 1.5 * s->ideal || 100 * gain < LEAST_GAIN_PCT) continue;
         struct mg_finding *f = add_finding(a, c, gain, true);
-        place_at_line(f, s);
+        place_at_access(a, f, s);
         f->measure = s->sectors / s->requests;
         f->unit = "sectors a request";
         f->text = mg_arena_printf(&a->out->arena, "a request of %s touches %.1f sectors of 32 bytes; its bytes fill %.1f. %c%s.", s->op,
@@ -106,7 +106,7 @@ void mg_rule_bank_conflict(struct advice *a, const struct mg_rule *self)
         double gain = gain_of(c, PART_SHARED, s->conflicts), ways = (s->passes + s->conflicts) / s->passes;
         if (ways < 1.25 || 100 * gain < LEAST_GAIN_PCT) continue;
         struct mg_finding *f = add_finding(a, c, gain, true);
-        place_at_line(f, s);
+        place_at_access(a, f, s);
         f->measure = ways;
         f->unit = "passes where 1 would do";
         f->text = mg_arena_printf(&a->out->arena, "%s takes %.1f passes through shared memory where 1 would do: lanes ask one bank for different words. %s",
@@ -129,7 +129,7 @@ void mg_rule_hot_atomic(struct advice *a, const struct mg_rule *self)
         double gain = gain_of(c, PART_ATOMIC, (s->accesses - s->requests) * same);
         if (same < .5 || lanes < 2 || 100 * gain < LEAST_GAIN_PCT) continue;
         struct mg_finding *f = add_finding(a, c, gain, true);
-        place_at_line(f, s);
+        place_at_access(a, f, s);
         f->measure = lanes;
         f->unit = "lanes at one address";
         f->text = mg_arena_printf(&a->out->arena,
@@ -153,7 +153,7 @@ void mg_rule_spill(struct advice *a, const struct mg_rule *self)
         double threads = (double)s->k->threads_launched, gain = gain_of(c, PART_GLOBAL, s->accesses * s->width / 32);
         if (100 * gain < LEAST_GAIN_PCT || !threads) continue;
         struct mg_finding *f = add_finding(a, c, gain, true);
-        place_at_line(f, s);
+        place_at_access(a, f, s);
         f->measure = s->accesses / threads;
         f->unit = "local accesses a thread";
         f->text = mg_arena_printf(&a->out->arena,
@@ -196,7 +196,7 @@ void mg_rule_redundant_load(struct advice *a, const struct mg_rule *self)
         double gain = gain_of(c, PART_GLOBAL, s->sectors) + gain_of(c, PART_ISSUE, s->redundant / 32 / 4);
         if (s->redundant < .9 * s->values || 100 * gain < LEAST_GAIN_PCT) continue;
         struct mg_finding *f = add_finding(a, c, gain, true);
-        place_at_line(f, s);
+        place_at_access(a, f, s);
         f->measure = 100 * s->redundant / s->values;
         f->unit = "% of values as before";
         f->text = mg_arena_printf(&a->out->arena,

@@ -3,6 +3,7 @@
 #define MG_REPORT_ADVICE_PRIV_H
 
 #include "report/advice/advice.h"
+#include "report/buffers.h"
 
 #define LEAST_GAIN_PCT 1.0 /* of the program: what gains less is no finding */
 
@@ -33,6 +34,8 @@ struct advice {
     const struct peak *peak;
     uint32_t sms;
     bool nvidia;
+    struct mg_lines *modules;
+    struct mg_buffers *buffers;
     struct kernel_cost *costs; /* by kernel id */
 };
 struct mg_rule { const char *name, *tools, *about; void (*run)(struct advice *a, const struct mg_rule *self); };
@@ -62,6 +65,8 @@ bool is_shown(const struct advice *a, const struct mg_jval *site, const struct m
  * is a verdict (gain 0, verdict true). */
 struct mg_finding *add_finding(struct advice *a, const struct kernel_cost *c, double gain, bool exact);
 void place_at_line(struct mg_finding *f, const struct line_sum *s);
+/* The same of an access, with its buffer. */
+void place_at_access(struct advice *a, struct mg_finding *f, const struct line_sum *s);
 void place_at_kernel(struct mg_finding *f, const struct mg_pkernel *k);
 
 #define RULE(name, tools, about) void mg_rule_##name(struct advice *a, const struct mg_rule *self);

@@ -67,7 +67,7 @@ static const char *space_name(const struct figures *f)
     return f->note.space == MG_SPACE_generic ? "generic" : mg_space_name((enum mg_space)f->note.space);
 }
 
-static void site_json(const struct figures *f, struct mg_json *j)
+static void site_json(const struct mg_tool_result *r, const struct figures *f, struct mg_json *j)
 {
     mg_json_obj(j);
     mg_kit_site_json(j, f->k, f->s);
@@ -88,6 +88,7 @@ static void site_json(const struct figures *f, struct mg_json *j)
     } else {
         mg_json_null(j);
     }
+    mg_json_key_str(j, "buffer", mg_kit_buffer(r, f->k, f->s));
     mg_json_end(j, '}');
 }
 
@@ -126,7 +127,7 @@ static uint64_t wasted(const struct figures *f)
     return (f->has_sectors ? 32 * (f->sectors - f->least) : 0) + (f->has_conflicts ? 128 * f->conflicts : 0);
 }
 
-static void request_table(struct mg_table *t, const struct figures *f, uint32_t n)
+static void request_table(struct mg_table *t, const struct mg_tool_result *r, const struct figures *f, uint32_t n)
 {
     mg_table_begin(t, "memory", "memory instructions by wasted transfers: sectors beyond what the bytes would fill, passes of bank conflicts");
     place_columns(t);
@@ -137,6 +138,7 @@ static void request_table(struct mg_table *t, const struct figures *f, uint32_t 
     mg_table_column(t, "requests", MG_COL_COUNT, NULL);
     mg_table_column(t, "mostly", MG_COL_TEXT, NULL);
     mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
+    mg_table_column(t, "buffer", MG_COL_TEXT, NULL);
     for (uint32_t i = 0; i < n; i++) {
         if (!f[i].requests) continue;
         place_values(t, &f[i]);
@@ -148,6 +150,9 @@ static void request_table(struct mg_table *t, const struct figures *f, uint32_t 
         mg_table_u64(t, f[i].requests);
         mg_table_text(t, worst_pattern(&f[i]));
         mg_table_text(t, f[i].k->demangled);
+        const char *buffer = mg_kit_buffer(r, f[i].k, f[i].s);
+        if (buffer) mg_table_text(t, buffer);
+        else mg_table_null(t);
     }
     mg_table_sort(t, 2);
 }
@@ -216,11 +221,11 @@ void mg_memory_profile(const void *conf, const struct mg_tool_result *r, struct 
     mg_json_end(j, ']');
     mg_json_key(j, "sites");
     mg_json_arr(j);
-    for (uint32_t i = 0; i < n; i++) site_json(&f[i], j);
+    for (uint32_t i = 0; i < n; i++) site_json(r, &f[i], j);
     mg_json_end(j, ']');
     bool requests = false;
     for (uint32_t i = 0; i < n; i++) requests = requests || f[i].has_requests;
-    if (requests) request_table(t, f, n);
+    if (requests) request_table(t, r, f, n);
     bytes_table(t, f, n);
     if (requests) stride_chart(t, f, n);
     free(f);

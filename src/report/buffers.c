@@ -1,0 +1,239 @@
+/* Which buffer a memory instruction accesses: its address is followed back through the PTX that the profile keeps, to the kernel's
+ * argument or the variable that it is a sum with. What an argument pointed to, the launches say.
+ *
+ * Nothing is said where several arguments take part, or where the address was loaded from memory. */
+#include "report/buffers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/demangle.h"
+#include "ir/ir.h"
+#include "report/priv.h"
+
+enum { MOST_PARAMS = 64, DEPTH = 24 };
+
+struct known { const struct mg_pkernel *k; const char *function; uint32_t ptx_line; const char *text; };
+struct def { mg_id node; uint32_t next; /* another of the same register, + 1; 0: none */ };
+struct mg_buffers {
+    const struct mg_recording *p;
+    /* Definitions of the function that was looked at last: sites come function by function. */
+    const struct mg_module *m;
+    mg_id func;
+    uint32_t *first; /* by register: in defs, + 1 */
+    MG_VEC(struct def) defs;
+    struct mg_lines *modules;
+    struct mg_arena arena;
+    MG_VEC(struct known) known; /* what was asked before */
+};
+
+struct mg_buffers *mg_buffers_new(const struct mg_recording *p, struct mg_lines *modules)
+{
+    struct mg_buffers *b = mg_xcalloc(1, sizeof *b);
+    b->p = p;
+    b->modules = modules;
+    return b;
+}
+
+void mg_buffers_free(struct mg_buffers *b)
+{
+    mg_vec_release(&b->known);
+    mg_vec_release(&b->defs);
+    free(b->first);
+    mg_arena_release(&b->arena);
+    free(b);
+}
+
+/* ---- back through the code ---------------------------------------------------------------------------------------- */
+
+static void index_function(struct mg_buffers *b, const struct mg_module *m, mg_id func)
+{
+    mg_id defs[8];
+    if (b->m == m && b->func == func) return;
+    free(b->first);
+    b->first = mg_xcalloc(m->regs.n + 1, sizeof *b->first);
+    b->defs.n = 0;
+    b->m = m;
+    b->func = func;
+    MG_EACH_NODE(m, &m->funcs.at[func], id) {
+        if (m->nodes.at[id].kind != MG_NODE_inst) continue;
+        uint32_t n = MG_MIN(mg_node_defs(m, id, defs, MG_COUNT_OF(defs)), MG_COUNT_OF(defs));
+        for (uint32_t i = 0; i < n; i++) {
+            *mg_vec_push(&b->defs) = (struct def){id, b->first[defs[i]]};
+            b->first[defs[i]] = b->defs.n;
+        }
+    }
+}
+
+struct walk {
+    const struct mg_buffers *b;
+    const struct mg_module *m;
+    const struct mg_func *f;
+    uint64_t params; /* that take part */
+    mg_id var;       /* variable that takes part; 0: none */
+    bool loaded;     /* something from memory does */
+    mg_id path[DEPTH];
+    unsigned depth;
+};
+
+static void follow(struct walk *w, mg_id reg);
+
+static void follow_operand(struct walk *w, const struct mg_opnd *o)
+{
+    if (o->kind == MG_OPND_reg || (o->kind == MG_OPND_addr && o->sub == MG_OPND_reg)) follow(w, o->id);
+    else if (o->kind == MG_OPND_var || (o->kind == MG_OPND_addr && o->sub == MG_OPND_var)) w->var = o->id;
+}
+
+static void follow_load(struct walk *w, const struct mg_node *n)
+{
+    const struct mg_opnd *a = &w->m->opnds.at[n->opnd + 1];
+    bool param = n->n_opnds == 2 && a->kind == MG_OPND_addr && a->sub == MG_OPND_var && w->m->vars.at[a->id].is_param && !a->val;
+    uint32_t k = param ? a->id - w->f->first_param : MOST_PARAMS;
+    if (k < w->f->n_params && k < MOST_PARAMS) w->params |= 1ull << k;
+    else w->loaded = true;
+}
+
+/* What the instruction gives its destination is a sum with these. */
+static void follow_node(struct walk *w, const struct mg_node *n)
+{
+    const struct mg_opnd *o = &w->m->opnds.at[n->opnd];
+    switch ((enum mg_op)mg_node_form(w->m, n)->op) {
+    case MG_OP_ld:
+        if (n->n_opnds > 1) follow_load(w, n);
+        return;
+    case MG_OP_add: case MG_OP_sub: case MG_OP_selp: case MG_OP_min: case MG_OP_max:
+        if (n->n_opnds > 2) follow_operand(w, &o[1]), follow_operand(w, &o[2]);
+        return;
+    case MG_OP_mad: case MG_OP_fma:
+        if (n->n_opnds > 3) follow_operand(w, &o[3]);
+        return;
+    case MG_OP_mov: case MG_OP_cvta: case MG_OP_cvt: case MG_OP_and:
+        if (n->n_opnds > 1) follow_operand(w, &o[1]);
+        return;
+    default: return;
+    }
+}
+
+static void follow(struct walk *w, mg_id reg)
+{
+    for (unsigned i = 0; i < w->depth; i++)
+        if (w->path[i] == reg) return;
+    if (w->depth == DEPTH) return;
+    w->path[w->depth++] = reg;
+    for (uint32_t d = w->b->first[reg]; d; d = w->b->defs.at[d - 1].next) follow_node(w, &w->m->nodes.at[w->b->defs.at[d - 1].node]);
+    w->depth--;
+}
+
+/* ---- in words ------------------------------------------------------------------------------------------------------ */
+
+/* The allocation that the argument at this offset pointed into in all launches of the kernel. */
+static bool find_allocation(const struct mg_buffers *b, const struct mg_pkernel *k, uint64_t offset, uint64_t *allocation)
+{
+    bool found = false;
+    for (uint64_t i = 0; i < b->p->n_launches; i++) {
+        const struct mg_plaunch *l = &b->p->launches[i];
+        if (l->kernel != k->id) continue;
+        for (uint32_t a = 0; a < l->n_args; a++) {
+            const struct mg_store_arg *arg = &l->args[a];
+            if (arg->offset != offset || arg->kind != MG_ARG_POINTER) continue;
+            if (found && *allocation != arg->allocation) return false;
+            *allocation = arg->allocation;
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* Bytes of an allocation, where the process recorded them (inject/buffers.c). */
+static bool find_bytes(struct mg_buffers *b, uint64_t allocation, uint64_t *bytes)
+{
+    for (uint32_t i = 0; i < b->p->n_tools; i++) {
+        const struct mg_ptool *t = &b->p->tools[i];
+        if (strcmp(t->tool, "margay") || strcmp(t->key, "allocations")) continue;
+        const struct mg_jval *list = mg_jval_parse(&b->arena, t->json, strlen(t->json));
+        for (const struct mg_jval *v = mg_jval_first(list); v; v = v->next) {
+            const struct mg_jval *id = mg_jval_get(v, "allocation");
+            if (!id || id->kind != MG_JVAL_U64 || id->u != allocation) continue;
+            *bytes = mg_jval_u64(v, "bytes");
+            return b->p->n_processes == 1; /* ids are a process' own */
+        }
+    }
+    return false;
+}
+
+/* Is it one that the program's text has, or one that a compiler made? */
+static bool is_readable(const char *name) { return *name && !strstr(name, "_param_") && !strchr(name, '$'); }
+
+static const char *tell_argument(struct mg_buffers *b, const struct walk *w, const struct mg_pkernel *k, uint32_t ix)
+{
+    struct mg_buf text = MG_BUF_INIT;
+    uint64_t allocation = 0, bytes = 0;
+    const char *name = mg_name(w->m, w->m->vars.at[w->f->first_param + ix].name);
+    mg_buf_printf(&text, "argument %u", ix);
+    if (is_readable(name)) mg_buf_printf(&text, " `%s`", name);
+    if (find_allocation(b, k, mg_func_param_offset(w->f, w->m->vars.at, ix), &allocation)) {
+        mg_buf_printf(&text, ", allocation %llu", (unsigned long long)allocation);
+        if (find_bytes(b, allocation, &bytes)) {
+            mg_buf_adds(&text, " of ");
+            mg_add_grouped(&text, bytes);
+            mg_buf_adds(&text, " bytes");
+        }
+    }
+    const char *kept = mg_arena_strndup(&b->arena, text.at, text.n);
+    mg_buf_release(&text);
+    return kept;
+}
+
+static const char *tell_variable(struct mg_buffers *b, const struct mg_module *m, mg_id id)
+{
+    const struct mg_var *v = &m->vars.at[id];
+    char *plain = mg_demangle(mg_name(m, v->name));
+    const char *name = plain ? plain : mg_name(m, v->name), *part = strrchr(name, ':');
+    uint64_t bytes = mg_var_bytes(v);
+    const char *text = bytes ? mg_arena_printf(&b->arena, "%s variable %s of %llu bytes", mg_space_name((enum mg_space)v->space), part ? part + 1 : name,
+                                               (unsigned long long)bytes)
+                             : mg_arena_printf(&b->arena, "%s variable %s", mg_space_name((enum mg_space)v->space), part ? part + 1 : name);
+    free(plain);
+    return text;
+}
+
+static const char *find_text(struct mg_buffers *b, const struct mg_pkernel *k, const char *function, uint32_t ptx_line)
+{
+    const struct mg_module *m = mg_lines_module(b->modules, k->module);
+    mg_id func = m ? mg_module_find_func(m, function) : 0;
+    if (!func || !m->funcs.at[func].defined) return NULL;
+    index_function(b, m, func);
+    struct walk w = {.b = b, .m = m, .f = &m->funcs.at[func]};
+    MG_EACH_NODE(m, w.f, id) {
+        const struct mg_node *n = &m->nodes.at[id];
+        if (n->kind != MG_NODE_inst || n->line != ptx_line) continue;
+        for (uint32_t i = 0; i < n->n_opnds; i++)
+            if (m->opnds.at[n->opnd + i].kind == MG_OPND_addr) follow_operand(&w, &m->opnds.at[n->opnd + i]);
+    }
+    bool one = w.params && !(w.params & (w.params - 1));
+    if (w.loaded || (w.params && w.var) || (w.params && !one)) return NULL;
+    if (w.var) return m->vars.at[w.var].is_param ? NULL : tell_variable(b, m, w.var);
+    if (!one || strcmp(function, k->name)) return NULL; /* arguments of a device function are the caller's */
+    return tell_argument(b, &w, k, (uint32_t)__builtin_ctzll(w.params));
+}
+
+const char *mg_buffer_at(struct mg_buffers *b, const struct mg_pkernel *k, const char *function, uint32_t ptx_line)
+{
+    for (uint32_t i = 0; i < b->known.n; i++) {
+        const struct known *x = &b->known.at[i];
+        if (x->k == k && x->ptx_line == ptx_line && !strcmp(x->function, function)) return x->text;
+    }
+    const char *text = ptx_line ? find_text(b, k, function, ptx_line) : NULL;
+    *mg_vec_push(&b->known) = (struct known){k, mg_arena_strndup(&b->arena, function, strlen(function)), ptx_line, text};
+    return text;
+}
+
+const char *mg_buffer_of(struct mg_buffers *b, const struct mg_fact *f)
+{
+    return f->kernel && f->ptx_line ? mg_buffer_at(b, f->kernel, f->function, f->ptx_line) : NULL;
+}
+
+const char *mg_buffer_of_site(struct mg_buffers *b, uint32_t kernel, const char *function, uint32_t ptx_line)
+{
+    return kernel < b->p->n_kernels && function ? mg_buffer_at(b, &b->p->kernels[kernel], function, ptx_line) : NULL;
+}

@@ -1,0 +1,42 @@
+#!/bin/sh
+# margay annotate: shares of lines, buffers, PTX below a line, files and functions by name, the newest profile.
+set -e
+[ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
+cp "$ROOT/tests/tool/faults/matvec.cu" "$ROOT/tests/tool/faults/transpose.cu" "$ROOT/tests/tool/faults/common.h" .
+for p in matvec transpose; do "$NVCC" -cudart shared -lineinfo -O2 -gencode arch=compute_90,code=compute_90 -o $p $p.cu; done
+"$MARGAY" run -q --device emu -t blocks -t memory -t lanes -o older -- ./transpose fault > out
+"$MARGAY" run -q --device emu -t blocks -t memory -t lanes -o newer -- ./matvec fault > out
+
+"$MARGAY" annotate older > older.txt 2> err
+grep -q '31\.0 |    16          float v = tile' older.txt || { echo 'no conflicts at the line'; cat older.txt; exit 1; }
+grep -q '\^ shared variable tile of 4096 bytes' older.txt
+grep -q '\^ argument 0, allocation 1 of 1,048,576 bytes' older.txt
+"$MARGAY" annotate > newest.txt 2> err
+grep -q 'profile newer' err && grep -q 'matvec\.cu$' newest.txt
+"$MARGAY" annotate matvec.cu 2> err | cmp - newest.txt
+"$MARGAY" annotate newer 'rows_times*' --ptx > ptx.txt
+grep -q 'ptx:[0-9]*  ld\.global\.f64' ptx.txt || { cat ptx.txt; exit 1; }
+python3 - newest.txt newer "$MARGAY" <<'P'
+import json, re, subprocess, sys
+# shares of lines add up to all; instructions of lines to the kernel's, by another way: the block counts
+text = open(sys.argv[1]).read()
+shares = [float(m) for m in re.findall(r'^ *([0-9.]+) %', text, re.M)]
+assert abs(sum(shares) - 100) < 0.05 * len(shares) + 0.01, (sum(shares), shares)
+d = json.loads(subprocess.run([sys.argv[3], 'report', sys.argv[2], '--json'], stdout=subprocess.PIPE, check=True).stdout)
+unit = {'': 1, 'k': 1e3, 'M': 1e6}
+counts = [float(n) * unit[u] for n, u in re.findall(r'^ *[0-9.]+ % +([0-9.]+)([kM]?) ', text, re.M)]
+want = d['kernels'][0]['thread_instructions']
+assert abs(sum(counts) - want) < 0.01 * want, (sum(counts), want)
+# the buffers of the JSON: what the launch's arguments were, by their place
+names = {s['buffer'] for s in d['tools']['memory']['sites']}
+sizes = {'argument 0, allocation %d of %s bytes', 'argument 1, allocation %d of %s bytes', 'argument 2, allocation %d of %s bytes'}
+want = {2048 * 90 * 8: 0, 90 * 8: 1, 2048 * 8: 2}
+assert len(names) == 3, names
+for size, ix in want.items():
+    assert any(n.startswith(f'argument {ix}, allocation ') and n.endswith(f' of {size:,} bytes') for n in names), (size, names)
+P
+rc=0; "$MARGAY" annotate newer nowhere.cu > out 2> err || rc=$?
+[ $rc = 3 ] && grep -q 'nowhere.cu names no file and no function' err
+mkdir empty && cd empty
+rc=0; "$MARGAY" annotate 2> err || rc=$?
+[ $rc = 2 ] && grep -q 'no profile here' err
