@@ -1,11 +1,19 @@
 /* margay diff: two profiles side by side; with --fail-over a difference is a finding. */
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "cli/cli.h"
+#include "cli/newest.h"
+#include "report/compare.h"
 #include "report/report.h"
 
 static const struct mg_opt_page page = {
-    "diff", "DIR1 DIR2 [OPTIONS]", "compare two profiles",
+    "diff", "[DIR1 [DIR2]] [OPTIONS]", "compare two profiles",
+    "Says whether the second is better or worse, by how much and by which metric, then metrics in all and by line, then\n"
+    "kernels. Without DIR2 the newest profile here is compared with DIR1, without both the two newest. --fail-on takes\n"
+    "metrics with bounds, parted by commas: 'memory.sectors+5%,time+10%' exits with 1 when one grew by more.\n"
     "Kernels are paired by module and name, else by name. The exit status is 1 when --fail-over was given\n"
     "and some kernel's thread instructions differ by more, or it is in one profile only. `--fail-over 0`\n"
     "demands equal counts. Blocks whose counts may depend on timing (`timing_dependent`) are listed apart\n"
@@ -30,6 +38,56 @@ static bool shows_none(const struct mg_recording *p, const struct mg_report_opts
     return none;
 }
 
+/* ---- --fail-on METRIC+PCT%,... ------------------------------------------------------------------------------ */
+
+struct bound { char name[160]; double pct; };
+
+/* One of the list; false: it is not one. */
+static bool read_bound(const char **at, struct bound *b)
+{
+    size_t n = strcspn(*at, ","), name = 0;
+    for (size_t i = 0; i < n; i++)
+        if ((*at)[i] == '+') name = i;
+    char text[40], *end;
+    if (!name || name >= sizeof b->name || n - name - 1 >= sizeof text) return false;
+    snprintf(b->name, sizeof b->name, "%.*s", (int)name, *at);
+    snprintf(text, sizeof text, "%.*s", (int)(n - name - 1), *at + name + 1);
+    b->pct = strtod(text, &end);
+    *at += n + ((*at)[n] == ',');
+    return end != text && (!*end || !strcmp(end, "%")) && b->pct >= 0 && b->pct <= 1e9;
+}
+
+static bool are_bounds(const char *list)
+{
+    struct bound b;
+    if (!*list) return false;
+    while (*list)
+        if (!read_bound(&list, &b)) return false;
+    return true;
+}
+
+/* 0; MG_EXIT_FINDING: a metric grew by more; MG_EXIT_INPUT: one cannot be compared. Says which. */
+static int check_bounds(const char *list, const struct mg_comparison *c)
+{
+    struct bound b;
+    int status = 0;
+    while (*list && read_bound(&list, &b)) {
+        const struct mg_metric *m = mg_comparison_find(c, b.name);
+        if (!m || !m->of.has[0] || !m->of.has[1]) {
+            fprintf(stderr, "margay: --fail-on %s: %s\n", b.name, m ? "only one of the profiles has it" : "neither profile has it");
+            status = MG_EXIT_INPUT;
+            continue;
+        }
+        double pct = mg_compared_pct(&m->of), growth = m->better > 0 ? -pct : pct;
+        bool by_chance = !strcmp(b.name, "time") && c->has_interval && c->verdict == 0;
+        if (growth <= b.pct || by_chance) continue;
+        if (isinf(pct)) fprintf(stderr, "margay: --fail-on %s: it was 0 and is %.15g\n", b.name, m->of.v[1]);
+        else fprintf(stderr, "margay: --fail-on %s: it %s by %.4g %%, the bound is %.4g %%\n", b.name, pct > 0 ? "grew" : "fell", fabs(pct), b.pct);
+        if (!status) status = MG_EXIT_FINDING;
+    }
+    return status;
+}
+
 int cmd_diff(int argc, char **argv)
 {
     struct mg_report_opts o = {.size = sizeof o};
@@ -39,18 +97,26 @@ int cmd_diff(int argc, char **argv)
     double fail_over = -1;
     uint64_t top = 0;
     bool json = false;
+    const char *fail_on = NULL, *dirs[2];
+    char newest[2][PATH_MAX];
     int status = MG_EXIT_USAGE;
     const struct mg_opt opts[] = {
         MG_OPT_F64(0, "fail-over", &fail_over, 0, 1e9, "PCT", "exit 1 when a kernel differs by more than so many per cent"),
+        MG_OPT_STR(0, "fail-on", &fail_on, "METRIC+PCT%,...", "exit 1 when one of these metrics is worse by more"),
         MG_OPT_FLAG(0, "json", &json, "as JSON, every kernel and every block that differs"),
         MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only kernels whose name matches"),
         MG_OPT_U64(0, "top", &top, 1, UINT32_MAX, "N", "kernels to show (20)"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) return status;
-    if (n != 2) return mg_opt_usage(&page, MG_EXIT_USAGE, "needs two profile directories");
+    if (n > 2) return mg_opt_usage(&page, MG_EXIT_USAGE, "takes two profile directories");
+    if (fail_on && !are_bounds(fail_on)) return mg_opt_usage(&page, MG_EXIT_USAGE, "--fail-on wants METRIC+PCT%%,..., not '%.200s'", fail_on);
+    if (n < 2 && (!mg_newest_profile(0, newest[1]) || (!n && !mg_newest_profile(1, newest[0]))))
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "needs two profile directories: there are not enough here");
+    dirs[0] = n ? argv[0] : newest[0];
+    dirs[1] = n > 1 ? argv[1] : newest[1];
     o.top = (uint32_t)top;
-    if (mg_recording_open(argv[0], &p[0], &d) || mg_recording_open(argv[1], &p[1], &d)) {
+    if (mg_recording_open(dirs[0], &p[0], &d) || mg_recording_open(dirs[1], &p[1], &d)) {
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     } else {
         double worst = json ? mg_report_diff_json(p[0], p[1], &o, fail_over, &out) : mg_report_diff(p[0], p[1], &o, &out);
@@ -60,10 +126,17 @@ int cmd_diff(int argc, char **argv)
                 fprintf(stderr, "margay: %s; the comparison is of the other processes\n", p[k]->damaged[i]);
                 status = MG_EXIT_INPUT;
             }
-        bool missing = say_missing(argv[0], p[0]) | say_missing(argv[1], p[1]);
+        bool missing = say_missing(dirs[0], p[0]) | say_missing(dirs[1], p[1]);
         if (shows_none(p[0], &o) && shows_none(p[1], &o)) {
-            fprintf(stderr, "margay: --kernel %s matches no kernel of %s or %s\n", o.kernel_glob, argv[0], argv[1]);
+            fprintf(stderr, "margay: --kernel %s matches no kernel of %s or %s\n", o.kernel_glob, dirs[0], dirs[1]);
             missing = true;
+        }
+        if (!status && fail_on && missing) status = MG_EXIT_INPUT;
+        if (!status && fail_on) {
+            struct mg_comparison c;
+            mg_comparison_init(&c, p[0], p[1], &o);
+            status = check_bounds(fail_on, &c);
+            mg_comparison_release(&c);
         }
         if (!status && fail_over >= 0 && missing) status = MG_EXIT_INPUT; /* no gate passes on what was not compared */
         if (!status && fail_over >= 0 && worst > fail_over) status = MG_EXIT_FINDING;

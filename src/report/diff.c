@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/compare.h"
 #include "report/priv.h"
 
 /* Blocks whose counts may depend on timing stand apart: `fixed` is what the others executed. */
@@ -145,7 +146,11 @@ double mg_report_diff(const struct mg_recording *a, const struct mg_recording *b
     uint32_t n, top = o && o->top ? o->top : 20, equal = 0, apart = 0;
     struct pair *pairs = pair_up(a, b, o, &n);
     if (n) qsort(pairs, n, sizeof *pairs, by_size);
-    mg_buf_printf(out, "%11s%10s%10s%22s%22s  kernel\n", "difference", "launches", "", "thread instructions", "");
+    struct mg_comparison c;
+    mg_comparison_init(&c, a, b, o);
+    mg_add_comparison(&c, top, out);
+    mg_comparison_release(&c);
+    mg_buf_printf(out, "\n%11s%10s%10s%22s%22s  kernel\n", "difference", "launches", "", "thread instructions", "");
     for (uint32_t i = 0; i < n; i++) {
         const struct pair *p = &pairs[i];
         equal += p->pct == 0 && !p->apart;
@@ -219,6 +224,10 @@ double mg_report_diff_json(const struct mg_recording *a, const struct mg_recordi
     mg_json_key_u64(&j, "margay_json", 1);
     key_pct(&j, "difference_pct", worst);
     mg_json_key_bool(&j, "fails", fail_over >= 0 && worst > fail_over);
+    struct mg_comparison c;
+    mg_comparison_init(&c, a, b, o);
+    mg_write_comparison(&c, &j);
+    mg_comparison_release(&c);
     mg_json_key(&j, "kernels");
     mg_json_arr(&j);
     for (uint32_t i = 0; i < n; i++) {

@@ -81,3 +81,21 @@ void mg_add_name(struct mg_buf *out, const char *name, uint32_t width)
     if (strlen(text) > width && width > 2) memcpy(out->at + out->n - 2, "..", 2);
     mg_buf_release(&b);
 }
+
+void mg_add_family(struct mg_buf *out, const char *name)
+{
+    struct mg_buf b = MG_BUF_INIT;
+    size_t from = 0;
+    int depth = 0;
+    add_levels(&b, name, parameters_at(name), 0);
+    const char *text = b.n ? b.at : "";
+    for (size_t i = 0; text[i]; i++) { /* behind a return type */
+        depth += (text[i] == '(') - (text[i] == ')');
+        if (text[i] == ' ' && !depth && strncmp(text + i - MG_MIN(i, 8u), "operator", 8)) from = i + 1;
+    }
+    for (const char *at = text + from; *at; at++) {
+        if (!strncmp(at, "<..>", 4)) at += 3;
+        else mg_buf_addc(out, *at);
+    }
+    mg_buf_release(&b);
+}

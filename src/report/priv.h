@@ -39,6 +39,9 @@ void mg_add_name(struct mg_buf *out, const char *name, uint32_t width);
 /* The time line's members of an open object, and its tables (timeline.c). */
 void mg_timeline_tell(const struct mg_recording *p, struct mg_table *t, struct mg_json *j);
 
+/* "ns::f" of "void ns::f<int>(float*)": what a name keeps when its types change. */
+void mg_add_family(struct mg_buf *out, const char *name);
+
 /* ---- words (words.c) ------------------------------------------------------------------------------ */
 void mg_add_grouped(struct mg_buf *out, uint64_t v);      /* 1,234,567 */
 void mg_add_right(struct mg_buf *out, const char *text, uint32_t width);

@@ -121,7 +121,7 @@ static void fill(struct making *m, struct mg_tool_result *r)
     struct mg_result_kernel **of_region = mg_arena_array(m->arena, struct mg_result_kernel *, m->p->n_regions + 1);
     const struct counted *counted = sum_blocks(m);
     *r = (struct mg_tool_result){.device_kind = first ? first->device_kind : "", .device_name = first ? first->device_name : "", .sms = first ? first->sms : 0,
-                                 .sm = first ? first->sm : 0, .kernels = kernels, .columns = m->o->columns, .top = m->o->top};
+                                 .sm = first ? first->sm : 0, .host_times = first && first->device_kind && strcmp(first->device_kind, "nvidia"), .kernels = kernels, .columns = m->o->columns, .top = m->o->top};
     for (uint32_t i = 0; i < m->p->n_regions; i++) {
         const struct mg_pregion *g = &m->p->regions[i];
         const struct mg_pkernel *k = &m->p->kernels[g->kernel];

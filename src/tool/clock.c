@@ -277,7 +277,7 @@ static double waves(const struct times *x)
     return resident > 0 && x->n_sms ? (double)x->ctas / (double)x->launches / x->n_sms / resident : 0;
 }
 
-static void times_json(const struct times *x, struct mg_json *j)
+static void times_json(const struct times *x, bool device, struct mg_json *j)
 {
     bool any = x->n_cycles > 0;
     mg_json_obj(j);
@@ -293,11 +293,16 @@ static void times_json(const struct times *x, struct mg_json *j)
     mg_json_key_u64(j, "ctas", x->n_cycles);
     mg_json_key_bool(j, "estimate", x->sampled);
     mg_json_end(j, '}');
-    key_f64_if(j, "imbalance", x->launches > 0, imbalance(x));
-    key_f64_if(j, "cta_imbalance", any, cta_imbalance(x));
-    key_f64_if(j, "tail", x->span > 0 && x->n_sms, x->n_sms ? mg_kit_share(x->tail, x->span * x->n_sms) : 0);
-    key_f64_if(j, "waves", x->n_resident > 0, waves(x));
+    key_f64_if(j, "imbalance", device && x->launches > 0, imbalance(x));
+    key_f64_if(j, "cta_imbalance", device && any, cta_imbalance(x));
+    key_f64_if(j, "tail", device && x->span > 0 && x->n_sms, x->n_sms ? mg_kit_share(x->tail, x->span * x->n_sms) : 0);
+    key_f64_if(j, "waves", device && x->n_resident > 0, waves(x));
     mg_json_key(j, "sms");
+    if (!device) { /* threads of the host took the CTAs */
+        mg_json_null(j);
+        mg_json_end(j, '}');
+        return;
+    }
     mg_json_arr(j);
     for (uint32_t i = 0; i < x->n_sms; i++) {
         mg_json_obj(j);
@@ -311,7 +316,7 @@ static void times_json(const struct times *x, struct mg_json *j)
     mg_json_end(j, '}');
 }
 
-static void times_row(struct mg_table *t, const struct times *x)
+static void times_row(struct mg_table *t, const struct times *x, bool device)
 {
     bool any = x->n_cycles > 0;
     const struct mg_site_block *b = x->k->n_blocks && x->k->blocks ? &x->k->blocks[0] : NULL;
@@ -321,13 +326,17 @@ static void times_row(struct mg_table *t, const struct times *x)
     mg_table_place(t, &place);
     mg_table_text(t, x->k->demangled);
     mg_table_u64(t, x->span);
-    mg_table_f64(t, imbalance(x));
-    mg_table_f64(t, cta_imbalance(x));
-    mg_table_f64(t, x->n_sms ? mg_kit_percent(x->tail, x->span * x->n_sms) : 0);
+    if (device) {
+        mg_table_f64(t, imbalance(x));
+        mg_table_f64(t, cta_imbalance(x));
+        mg_table_f64(t, x->n_sms ? mg_kit_percent(x->tail, x->span * x->n_sms) : 0);
+    } else {
+        mg_table_null(t), mg_table_null(t), mg_table_null(t);
+    }
     mg_table_u64(t, x->ctas);
     if (any) mg_table_u64(t, x->cycles[0]), mg_table_u64(t, x->cycles[x->n_cycles / 2]), mg_table_u64(t, x->cycles[x->n_cycles - 1]);
     else mg_table_null(t), mg_table_null(t), mg_table_null(t);
-    if (x->n_resident) mg_table_f64(t, waves(x));
+    if (device && x->n_resident) mg_table_f64(t, waves(x));
     else mg_table_null(t);
 }
 
@@ -344,7 +353,7 @@ static void times_chart(struct mg_table *t, const struct times *x, uint32_t ix)
 
 static void clock_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
 {
-    mg_table_begin(t, "clock", "kernels by time: how evenly multiprocessors and CTAs were loaded");
+    mg_kit_times_table(t, r, "clock", "kernels by time: how evenly multiprocessors and CTAs were loaded");
     mg_table_column(t, "line", MG_COL_PLACE, NULL);
     mg_table_column(t, "kernel", MG_COL_TEXT, NULL);
     mg_table_column(t, "time", MG_COL_TIME_NS, NULL);
@@ -361,9 +370,9 @@ static void clock_profile(const void *conf, const struct mg_tool_result *r, stru
     for (uint32_t k = 0, n = 0; k < r->n_kernels; k++) {
         struct times *x = mg_xcalloc(1, sizeof *x);
         times_init(x, &r->kernels[k], r, conf);
-        times_json(x, j);
-        times_row(t, x);
-        if (x->launches && x->n_sms && n < charts) times_chart(t, x, n++);
+        times_json(x, !r->host_times, j);
+        times_row(t, x, !r->host_times);
+        if (!r->host_times && x->launches && x->n_sms && n < charts) times_chart(t, x, n++);
         free(x->cycles);
         free(x);
     }

@@ -159,7 +159,7 @@ static void kernel_rows(const struct figure *f, uint32_t n, struct mg_table *t)
 static void functions_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
 {
     (void)conf;
-    mg_table_begin(t, "functions", "functions by cycles of their own, summed over threads");
+    mg_kit_times_table(t, r, "functions", "functions by cycles of their own, summed over threads");
     mg_table_column(t, "function", MG_COL_TEXT, NULL);
     mg_table_column(t, "exclusive", MG_COL_CYCLES, NULL);
     mg_table_column(t, "inclusive", MG_COL_CYCLES, NULL);

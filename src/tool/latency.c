@@ -242,7 +242,7 @@ static void latency_profile(const void *conf, const struct mg_tool_result *r, st
 {
     uint32_t drawn = 0;
     (void)conf;
-    mg_table_begin(t, "latency", "loads by the cycles that warps waited for them");
+    mg_kit_times_table(t, r, "latency", "loads by the cycles that warps waited for them");
     mg_table_column(t, "line", MG_COL_PLACE, NULL);
     mg_table_column(t, "instruction", MG_COL_TEXT, NULL);
     mg_table_column(t, "cycles", MG_COL_CYCLES, NULL);

@@ -3,6 +3,8 @@
 #ifndef MG_VIEW_KIT_H
 #define MG_VIEW_KIT_H
 
+#include <stdio.h>
+
 #include "view/result.h"
 
 /* ---- options: one row per key, in the order of the tool's mg_tool_opt list --------------------------- */
@@ -29,6 +31,13 @@ bool mg_kit_writes(const struct mg_module *m, mg_id node, mg_id reg); /* does th
 /* ---- results ------------------------------------------------------------------------------------------ */
 /* "kernel", "block", "ptx_line", "file", "line", "function", "op" and, where inlined, "inlined": members of an open object. */
 void mg_kit_site_json(struct mg_json *j, const struct mg_result_kernel *k, const struct mg_result_site *s);
+/* Begins a table of times: its title says whose they are. */
+static inline void mg_kit_times_table(struct mg_table *t, const struct mg_tool_result *r, const char *name, const char *title)
+{
+    char text[240];
+    snprintf(text, sizeof text, r->host_times ? "%s (no GPU: times are the host's)" : "%s", title);
+    mg_table_begin(t, name, text);
+}
 /* Which buffer a site's instruction accesses; NULL: not known. */
 static inline const char *mg_kit_buffer(const struct mg_tool_result *r, const struct mg_result_kernel *k, const struct mg_result_site *s)
 {

@@ -47,6 +47,7 @@ struct mg_result_machine {
 };
 struct mg_tool_result {
     const char *device_kind, *device_name; uint32_t sms, sm;
+    bool host_times;               /* no GPU: clocks are the host's, multiprocessors are none */
     const struct mg_result_kernel *kernels; uint32_t n_kernels;
     const struct mg_result_kernel *bare; uint32_t n_bare; /* kernels without PTX: name and launches alone */
     /* Starts a disassembler, where one is installed; results live as long as this. NULL: not in this process. */

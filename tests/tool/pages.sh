@@ -19,7 +19,7 @@ dot = open('pictures/hot-0.dot').read()
 assert dot.startswith('digraph "') and dot.count('{') == dot.count('}') and 'penwidth=3' in dot and 'kernel.cu:' in dot, dot
 assert [f for f in os.listdir('pictures') if f.endswith('.dot')] == ['hot-0.dot'], os.listdir('pictures')
 names = sorted(os.path.basename(f)[:-4] for f in glob.glob('pictures/*.svg'))
-want = ['clock-0', 'hot-0', 'lanes-0', 'latency-0', 'memory-patterns', 'opcodes-gtpin', 'opcodes-widths']
+want = ['hot-0', 'lanes-0', 'latency-0', 'memory-patterns', 'opcodes-gtpin', 'opcodes-widths']
 assert all(w in names for w in want), names
 
 class Page(html.parser.HTMLParser): # every element is closed, nothing comes from elsewhere

@@ -288,7 +288,8 @@ MG_TEST(tools_hot_region)
 MG_TEST(tools_clock_counts)
 {
     EXPECT("clock", "", loop, &as_gpu, "\"launches\":1,\"ctas\":3,", "\"ctas\":3,\"estimate\":false}", "{\"sm\":2,\"ctas\":1,", "{\"sm\":3,\"ctas\":0,\"busy\":0");
-    const struct tool_shape many = {.grid = 300, .block = 33, .n = 1};
+    const struct tool_shape many = {.grid = 300, .block = 33, .n = 1, .sm = 90};
+    EXPECT("clock", "", loop, &full, "\"imbalance\":null,\"cta_imbalance\":null,\"tail\":null,\"waves\":null,\"sms\":null}"); /* no GPU */
     EXPECT("clock", "ctas=64", loop, &many, "\"ctas\":300,", "\"ctas\":38,\"estimate\":true}", "{\"sm\":0,\"ctas\":3,", "{\"sm\":131,\"ctas\":2,");
 }
 

@@ -170,7 +170,7 @@ static void fill_result(struct ran *r, const struct tool_shape *s)
     r->kernel = (struct mg_result_kernel){.name = "k", .demangled = "k", .module = "m", .launches = 1, .counted = 1, .sites = r->result_sites, .n_sites = g->n_sites,
         .cells = r->cells, .n_cells = g->n_cells, .tables = r->tables, .n_tables = r->n_tables, .of_launch = &r->launch, .n_of_launch = 1, .threads = r->layout.has_blocks ? r->threads : NULL,
         .n_blocks = r->sites->n_blocks, .blocks = r->sites->blocks};
-    r->result = (struct mg_tool_result){.device_kind = "emu", .device_name = "emulator", .sms = 132, .sm = 90, .kernels = &r->kernel, .n_kernels = 1, .columns = 100};
+    r->result = (struct mg_tool_result){.device_kind = "emu", .device_name = "emulator", .sms = 132, .sm = 90, .host_times = !s->sm, .kernels = &r->kernel, .n_kernels = 1, .columns = 100};
 }
 
 static void add_rows(const struct mg_table *t, struct mg_buf *out)

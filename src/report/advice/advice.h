@@ -38,6 +38,12 @@ const char *mg_finding_rule(const struct mg_finding *f); /* its name */
 void mg_add_findings(const struct mg_findings *list, uint32_t columns, uint32_t most, struct mg_buf *out);
 /* "findings": [...] */
 void mg_write_findings(const struct mg_findings *list, struct mg_json *j);
+/* What all kernels shown cost, in cycles of one multiprocessor (cost.c), those of imbalanced CTAs in proportion longer. */
+enum mg_work_part { MG_WORK_ISSUE, MG_WORK_SHARED, MG_WORK_GLOBAL, MG_WORK_ATOMIC, MG_WORK_IMBALANCE, MG_WORK_PARTS };
+enum { MG_WORK_NO_MEMORY = 1, MG_WORK_NO_LANES = 2, MG_WORK_NO_CTAS = 4 }; /* tools to leave out, since another profile lacks them */
+struct mg_work { double all, parts[MG_WORK_PARTS]; };
+void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without);
+
 /* What `-t advise` stands for: the tools that the rules read, each as -t takes it. Returns how many. */
 enum { MG_ADVICE_MOST_TOOLS = 8 };
 uint32_t mg_advice_tools(const char *specs[MG_ADVICE_MOST_TOOLS]);

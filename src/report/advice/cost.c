@@ -167,8 +167,8 @@ void costs_init(struct advice *a)
         a->costs[k].k = &p->kernels[k];
         add_issue(a, &a->costs[k]);
     }
-    add_lanes(a);
-    add_memory(a);
+    if (!(a->without & MG_WORK_NO_LANES)) add_lanes(a);
+    if (!(a->without & MG_WORK_NO_MEMORY)) add_memory(a);
     for (uint64_t i = 0; i < p->n_launches; i++) add_launch(a, &p->launches[i]);
     for (uint32_t k = 0; k < p->n_kernels; k++) {
         struct kernel_cost *c = &a->costs[k];
@@ -180,4 +180,29 @@ void costs_init(struct advice *a)
         all += c->share;
     }
     for (uint32_t k = 0; k < p->n_kernels && all > 0; k++) a->costs[k].share /= all;
+}
+
+void mg_work_init(struct mg_work *w, struct mg_facts *f, unsigned without)
+{
+    const struct mg_pprocess *first = f->p->n_processes ? &f->p->processes[0] : NULL;
+    struct mg_findings unused = {0};
+    struct advice a = {.facts = f, .out = &unused, .sms = first && first->sms ? first->sms : 1, .without = without,
+                       .peak = find_peak(first ? first->sm : 0)};
+    double *takes = mg_xcalloc(f->p->n_kernels + 1, sizeof *takes);
+    const struct mg_jval *ctas = without & MG_WORK_NO_CTAS ? NULL : mg_facts_tool(f, "ctas");
+    for (const struct mg_jval *v = mg_jval_first(mg_jval_get(ctas, "kernels")); v; v = v->next)
+        if (mg_jval_u64(v, "kernel") < f->p->n_kernels && mg_jval_f64(v, "even_share") > 0)
+            takes[mg_jval_u64(v, "kernel")] = 1 / mg_jval_f64(v, "even_share");
+    *w = (struct mg_work){0};
+    costs_init(&a);
+    for (uint32_t k = 0; k < f->p->n_kernels; k++) {
+        const struct kernel_cost *c = &a.costs[k];
+        if (!mg_report_shows(f->o, c->k)) continue;
+        double even = .5 * (sum_of_parts(c) + largest_part(c)), longer = takes[k] > 1 ? even * (takes[k] - 1) : 0;
+        for (int i = 0; i < PART_COUNT; i++) w->parts[i] += c->parts[i];
+        w->parts[MG_WORK_IMBALANCE] += longer;
+        w->all += even + longer;
+    }
+    free(a.costs);
+    free(takes);
 }

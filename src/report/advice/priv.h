@@ -8,7 +8,7 @@
 #define LEAST_GAIN_PCT 1.0 /* of the program: what gains less is no finding */
 
 /* ---- what a kernel costs (cost.c): cycles of one multiprocessor, summed over the launches that were counted -------- */
-enum part { PART_ISSUE, PART_SHARED, PART_GLOBAL, PART_ATOMIC, PART_COUNT };
+enum part { PART_ISSUE, PART_SHARED, PART_GLOBAL, PART_ATOMIC, PART_COUNT }; /* ORDER mg_work_part */
 struct kernel_cost {
     const struct mg_pkernel *k;
     double parts[PART_COUNT];
@@ -37,6 +37,7 @@ struct advice {
     struct mg_lines *modules;
     struct mg_buffers *buffers;
     struct kernel_cost *costs; /* by kernel id */
+    unsigned without;          /* MG_WORK_NO_: tools that do not take part */
 };
 struct mg_rule { const char *name, *tools, *about; void (*run)(struct advice *a, const struct mg_rule *self); };
 

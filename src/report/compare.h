@@ -1,0 +1,45 @@
+/* Two profiles by their metrics: in all, and by function and line (compare.c). Modules may differ: a fix of the source
+ * changes them. */
+#ifndef MG_REPORT_COMPARE_H
+#define MG_REPORT_COMPARE_H
+
+#include "base/json.h"
+#include "base/vec.h"
+#include "report/report.h"
+
+struct mg_compared { bool has[2]; double v[2]; /* before, after */ };
+struct mg_metric {
+    const char *name;          /* "memory.sectors", "expr.@bytes", "instructions", "time" */
+    int better;                /* -1: less is, 1: more is, 0: not known */
+    struct mg_compared of;
+};
+struct mg_metric_line {
+    uint32_t metric;           /* index in metrics */
+    const char *function, *file; /* family of names; base name of the file, NULL: unknown */
+    uint32_t line[2];          /* 0: not there */
+    struct mg_compared of;
+    double weight;             /* its change, as part of the metric in all */
+};
+enum mg_judged_by { MG_JUDGED_NOT, MG_JUDGED_BY_TIME, MG_JUDGED_BY_WORK };
+struct mg_comparison {
+    struct mg_arena arena;
+    MG_VEC(struct mg_metric) metrics;    /* by name */
+    MG_VEC(struct mg_metric_line) lines; /* the largest change of its metric first */
+    enum mg_judged_by by;
+    double change_pct, low_pct, high_pct; /* of time or work; 95 % */
+    bool has_interval;         /* of times: launches were timed more than once; counts are exact */
+    int verdict;               /* -1 better, 0 no difference, 1 worse */
+    uint32_t reason;           /* metric that changed most in the work; UINT32_MAX: none */
+};
+void mg_comparison_init(struct mg_comparison *c, const struct mg_recording *before, const struct mg_recording *after, const struct mg_report_opts *o);
+void mg_comparison_release(struct mg_comparison *c);
+/* NULL: neither profile has it. */
+const struct mg_metric *mg_comparison_find(const struct mg_comparison *c, const char *name);
+/* Per cent by which it grew; INFINITY from 0. */
+double mg_compared_pct(const struct mg_compared *x);
+
+void mg_add_comparison(const struct mg_comparison *c, uint32_t most, struct mg_buf *out);
+/* "verdict", "metrics", "lines": members of an open object. */
+void mg_write_comparison(const struct mg_comparison *c, struct mg_json *j);
+
+#endif
