@@ -401,6 +401,9 @@ install: all ## install under PREFIX
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	scripts/gen-man $(B)/bin/margay $(B)/man && install -m 644 $(B)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	scripts/gen-completion $(B)/bin/margay > $(B)/completion && install -m 644 $(B)/completion $(DESTDIR)$(PREFIX)/share/bash-completion/completions/margay
+	install -d $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	scripts/gen-completion-zsh $(B)/bin/margay > $(B)/completion.zsh && install -m 644 $(B)/completion.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_margay
+	scripts/gen-completion-fish $(B)/bin/margay > $(B)/completion.fish && install -m 644 $(B)/completion.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/margay.fish
 
 	install -m 644 $(PLUGIN_CORE) $(DESTDIR)$(PREFIX)/lib/margay/
 	$(foreach d,$(STAMPED),install -d $(CORE_INCLUDE)/$(d) && install -m 644 $(wildcard src/$(d)/*.h src/$(d)/*.def) $(CORE_INCLUDE)/$(d)/ &&) :

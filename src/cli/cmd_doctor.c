@@ -6,24 +6,62 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "cli/cli.h"
 #include "cli/place.h"
 
 static const struct mg_opt_page page = {"doctor", "", "say what works here and what does not", NULL};
 
-static void line(const char *what, bool good, const char *text)
+struct doctor { bool json; struct mg_buf text; struct mg_json j; }; /* --json: an object a line, in a list */
+
+static void line(struct doctor *d, const char *what, bool good, const char *text)
 {
-    printf("%-18s %-4s %s\n", what, good ? "ok" : "--", text);
+    if (!d->json) {
+        mg_buf_printf(&d->text, "%-18s %-4s %s\n", what, good ? "ok" : "--", text);
+        return;
+    }
+    mg_json_obj(&d->j);
+    mg_json_key_str(&d->j, "what", what);
+    mg_json_key_bool(&d->j, "ok", good);
+    mg_json_key_str(&d->j, "text", text);
+    mg_json_end(&d->j, '}');
 }
 
-static bool check_part(const char *what, const char *path, const char *missing)
+static void begin(struct doctor *d, bool json)
+{
+    *d = (struct doctor){.json = json};
+    if (!json) return;
+    mg_json_init(&d->j, &d->text, 1);
+    mg_json_obj(&d->j);
+    mg_json_key_u64(&d->j, "margay_json", 1);
+    mg_json_key(&d->j, "checks");
+    mg_json_arr(&d->j);
+}
+
+/* device: what `margay run` takes; NULL: it cannot run programs. */
+static int end(struct doctor *d, const char *device, const char *said)
+{
+    if (d->json) {
+        mg_json_end(&d->j, ']');
+        mg_json_key_str(&d->j, "device", device);
+        mg_json_end(&d->j, '}');
+        mg_buf_addc(&d->text, '\n');
+    } else {
+        mg_buf_printf(&d->text, "%s\n", said);
+    }
+    int status = mg_cli_out(&d->text);
+    mg_buf_release(&d->text);
+    return status ? status : device ? MG_EXIT_OK : MG_EXIT_DEVICE;
+}
+
+static bool check_part(struct doctor *d, const char *what, const char *path, const char *missing)
 {
     bool good = mg_place_has(path);
-    line(what, good, good ? path : missing);
+    line(d, what, good, good ? path : missing);
     return good;
 }
 
-static void check_gpu(const struct mg_place *p, bool *answers)
+static void check_gpu(struct doctor *d, const struct mg_place *p, bool *answers)
 {
     struct mg_gpu g;
     char text[4600];
@@ -36,20 +74,20 @@ static void check_gpu(const struct mg_place *p, bool *answers)
         snprintf(text, sizeof text, "%s is there but answers %d and %d devices", g.path, g.rc, g.n_devices);
     else
         snprintf(text, sizeof text, "no NVIDIA driver: programs run on the emulator");
-    line("nvidia device", g.answers, text);
+    line(d, "nvidia device", g.answers, text);
 }
 
-static void check_loader(void)
+static void check_loader(struct doctor *d)
 {
     const char *preload = getenv("LD_PRELOAD"), *audit = getenv("LD_AUDIT");
-    line("LD_PRELOAD", true, preload && *preload ? preload : "not set: ours are added behind what a program sets");
+    line(d, "LD_PRELOAD", true, preload && *preload ? preload : "not set: ours are added behind what a program sets");
     if (audit && *audit)
-        line("LD_AUDIT", true, audit);
+        line(d, "LD_AUDIT", true, audit);
     if (access("/etc/ld.so.preload", R_OK) == 0)
-        line("ld.so.preload", true, "/etc/ld.so.preload is there: what it names comes before our libraries");
+        line(d, "ld.so.preload", true, "/etc/ld.so.preload is there: what it names comes before our libraries");
 }
 
-static void check_tools(void)
+static void check_tools(struct doctor *d)
 {
     static const struct { const char *name, *use; } tools[] = {
         {"nvcc", "builds CUDA programs; link them with -cudart shared"},
@@ -64,13 +102,15 @@ static void check_tools(void)
             path[strcspn(path, "\n")] = 0;
         if (f)
             pclose(f);
-        line(tools[i].name, path[0], path[0] ? path : tools[i].use);
+        line(d, tools[i].name, path[0], path[0] ? path : tools[i].use);
     }
 }
 
 int cmd_doctor(int argc, char **argv)
 {
-    const struct mg_opt opts[] = {MG_OPT_END};
+    bool json = false;
+    struct doctor d;
+    const struct mg_opt opts[] = {MG_OPT_FLAG(0, "json", &json, "as JSON"), MG_OPT_END};
     int status = MG_EXIT_USAGE;
     struct mg_place p;
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
@@ -78,24 +118,28 @@ int cmd_doctor(int argc, char **argv)
         return status;
     if (n)
         return mg_opt_usage(&page, MG_EXIT_USAGE, "takes no operands");
+    begin(&d, json);
     if (!mg_place_find(&p)) {
-        line("installation", false, "our own executable cannot be found: is /proc mounted?");
-        return MG_EXIT_DEVICE;
+        line(&d, "installation", false, "our own executable cannot be found: is /proc mounted?");
+        return end(&d, NULL, "margay run cannot run programs here.");
     }
-    bool gpu, good = check_part("driver library", p.libcuda, "missing: build or install again");
-    good &= check_part("runtime library", p.libcudart, "missing: programs on the CUDA runtime need a GPU");
-    check_part("audit library", p.audit, "missing: `margay run --audit` does not work");
-    check_gpu(&p, &gpu);
-    check_part("cpu device", p.cpu, "not built: install llvm-19-dev (or llvm-22-dev) and build again");
-    line("emu device", good, good ? "always there" : "needs the libraries above");
+    bool gpu, good = check_part(&d, "driver library", p.libcuda, "missing: build or install again");
+    good &= check_part(&d, "runtime library", p.libcudart, "missing: programs on the CUDA runtime need a GPU");
+    check_part(&d, "audit library", p.audit, "missing: `margay run --audit` does not work");
+    check_gpu(&d, &p, &gpu);
+    check_part(&d, "cpu device", p.cpu, "not built: install llvm-19-dev (or llvm-22-dev) and build again");
+    line(&d, "emu device", good, good ? "always there" : "needs the libraries above");
     if (strpbrk(p.lib, ": ")) {
-        line("install path", false, "holds a space or a colon, which LD_PRELOAD cannot name: install elsewhere");
+        line(&d, "install path", false, "holds a space or a colon, which LD_PRELOAD cannot name: install elsewhere");
         good = false;
     }
-    line("arithmetic", true, "cpu and emu contract unrounded mul and add as ptxas does; margay run --no-contract does not");
-    check_loader();
-    check_tools();
-    puts(gpu ? "margay run uses the GPU." : !good ? "margay run cannot run programs here." : mg_place_has(p.cpu) ? "margay run uses the CPU device; statically linked CUDA runtimes need a GPU." :
-                                                  "margay run uses the emulator; statically linked CUDA runtimes need a GPU.");
-    return gpu || good ? MG_EXIT_OK : MG_EXIT_DEVICE;
+    line(&d, "arithmetic", true, "cpu and emu contract unrounded mul and add as ptxas does; margay run --no-contract does not");
+    check_loader(&d);
+    check_tools(&d);
+    bool cpu = mg_place_has(p.cpu);
+    return end(&d, gpu ? "nvidia" : !good ? NULL : cpu ? "cpu" : "emu",
+               gpu ? "margay run uses the GPU."
+               : !good ? "margay run cannot run programs here."
+               : cpu ? "margay run uses the CPU device; statically linked CUDA runtimes need a GPU."
+                     : "margay run uses the emulator; statically linked CUDA runtimes need a GPU.");
 }

@@ -11,10 +11,11 @@
 
 #include "base/io.h"
 #include "cli/cli.h"
+#include "cli/newest.h"
 #include "report/report.h"
 
 static const struct mg_opt_page page = {
-    "report", "DIR [OPTIONS]", "show or export a profile",
+    "report", "[DIR] [OPTIONS]", "show or export a profile",
     "The text shows the hottest kernels, and of these the hottest blocks with their source lines, the\n"
     "opcodes and the share of lanes in use; it ends with the coverage line. JSON is stable and documented\n"
     "in docs/json.md: what was not measured is null there, an empty cell in CSV. --html writes one page that\n"
@@ -78,43 +79,57 @@ static enum mg_err write_files(const struct mg_recording *p, const struct mg_rep
     return c.err;
 }
 
+static enum mg_report_sort find_sort(const char *name)
+{
+    static const char *const names[] = {"", "time", "instructions", "launches", "name"}; /* ORDER mg_report_sort */
+    for (unsigned i = 1; name && i < MG_COUNT_OF(names); i++)
+        if (!strcmp(name, names[i])) return (enum mg_report_sort)i;
+    return MG_SORT_DEFAULT;
+}
+
 int cmd_report(int argc, char **argv)
 {
     struct mg_report_opts o = {.size = sizeof o};
     bool json = false, csv = false;
     const char *html = NULL, *charts = NULL;
+    const char *sort = NULL;
+    char newest[PATH_MAX];
     uint64_t top = 0;
     int status = MG_EXIT_USAGE;
     const struct mg_opt opts[] = {
         MG_OPT_FLAG(0, "json", &json, "everything, as JSON"),
         MG_OPT_FLAG(0, "csv", &csv, "one table, as CSV"),
-        MG_OPT_STR(0, "table", &o.table, "NAME", "which table --csv prints: kernels, blocks, opcodes, launches, or one of a tool (blocks; launches with --per-launch)"),
+        MG_OPT_STR(0, "table", &o.table, "NAME", "which table --csv prints: kernels, blocks, opcodes, launches, or one of a tool; list: which there are (blocks; launches with --per-launch)"),
         MG_OPT_STR(0, "html", &html, "FILE", "one self-contained page to work in: kernels, source, blocks, tools"),
         MG_OPT_STR(0, "charts", &charts, "DIR", "the tools' pictures, as DIR/NAME.svg; graphs as DIR/NAME.dot, too"),
         MG_OPT_FLAG(0, "per-launch", &o.per_launch, "with the counts and arguments of every launch"),
         MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only kernels whose name matches, mangled or not"),
         MG_OPT_STR(0, "tool", &o.tool, "NAME", "only the result of this tool"),
+        MG_OPT_CHOICE(0, "sort", &sort, "time|instructions|launches|name", "order of kernels (by time where a GPU measured it, else by instructions)"),
         MG_OPT_U64(0, "top", &top, 1, UINT32_MAX, "N", "kernels, blocks and opcodes to show"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) return status;
-    if (n != 1) return mg_opt_usage(&page, MG_EXIT_USAGE, n ? "takes one profile directory" : "needs a profile directory");
+    if (n > 1) return mg_opt_usage(&page, MG_EXIT_USAGE, "takes one profile directory");
+    if (!n && !mg_newest_profile(0, newest)) return mg_opt_usage(&page, MG_EXIT_USAGE, "needs a profile directory: there is none here");
+    const char *dir = n ? argv[0] : newest;
     if (json && csv) return mg_opt_usage(&page, MG_EXIT_USAGE, "--json and --csv exclude each other");
     if ((html || charts) && (json || csv)) return mg_opt_usage(&page, MG_EXIT_USAGE, "--html and --charts write files: they go without --json and --csv");
     if (o.table && !csv) return mg_opt_usage(&page, MG_EXIT_USAGE, "--table needs --csv");
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_recording *p;
     struct mg_buf out = MG_BUF_INIT;
-    if (mg_recording_open(argv[0], &p, &d)) {
+    if (mg_recording_open(dir, &p, &d)) {
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     } else if (o.tool && !mg_report_has_tool(p, o.tool)) {
-        (void)mg_diag_err(&d, MG_ERR_INPUT, "%s has no result of a tool named %s", argv[0], o.tool);
+        (void)mg_diag_err(&d, MG_ERR_INPUT, "%s has no result of a tool named %s", dir, o.tool);
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     } else if (csv && !mg_report_has_table(p, &o)) {
-        (void)mg_diag_err(&d, MG_ERR_INPUT, "%s has no table named %s", argv[0], o.table);
+        (void)mg_diag_err(&d, MG_ERR_INPUT, "%s has no table named %s", dir, o.table);
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     } else {
         o.top = (uint32_t)top;
+        o.sort = find_sort(sort);
         o.columns = terminal_columns();
         o.color = isatty(1) && !getenv("NO_COLOR");
         o.ascii = !locale_is_utf8();
@@ -123,7 +138,7 @@ int cmd_report(int argc, char **argv)
         else if (csv) mg_report_csv(p, &o, &out);
         else mg_report_text(p, &o, &out);
         if (!html && !charts) status = mg_cli_out(&out);
-        if (!any_shown(p, &o)) fprintf(stderr, "margay: --kernel %s matches none of the %u kernels of %s\n", o.kernel_glob, p->n_kernels, argv[0]);
+        if (!any_shown(p, &o)) fprintf(stderr, "margay: --kernel %s matches none of the %u kernels of %s\n", o.kernel_glob, p->n_kernels, dir);
         for (uint32_t i = 0; i < p->n_damaged; i++) {
             fprintf(stderr, "margay: %s; the report is of the other processes\n", p->damaged[i]);
             status = MG_EXIT_INPUT;

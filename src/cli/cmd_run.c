@@ -51,7 +51,8 @@ struct run {
     const char *probe, *dir, *device, *properties, *kernel, *launches, *range, *channel;
     bool verify, check, strict, eager, native_times, audit, stats, quiet, verbose, keep_ptx, witness, no_contract, overcommit;
     double time_limit;
-    uint64_t workers, repeat;
+    uint64_t workers, repeat, error_exitcode;
+    bool advise;          /* -t advise was given */
     char **app;
     int n_app;
     struct mg_place place;
@@ -86,6 +87,8 @@ static int check_tools(struct run *r)
 {
     bool native;
     r->verify = r->verify || r->repeat; /* --repeat is --verify and more */
+    for (uint32_t i = 0; i < r->tools.n; i++)
+        r->advise = r->advise || !strcmp(r->tools.at[i], "advise");
     mg_run_expand(&r->tools);
     int status = mg_run_expr(&page, r->probe, &r->one_liners, &r->tools);
     if (!status)
@@ -362,7 +365,7 @@ static int fill_config(struct run *r)
     else
         snprintf(name, sizeof name, "margay-%.200s-%d", base ? base + 1 : r->app[0], (int)getpid());
     if (!r->dir)
-        r->dir = name;
+        r->dir = strdup(name);
     if (strpbrk(r->place.lib, ": "))
         return fail(STATUS_USAGE, "%s: LD_PRELOAD cannot name a folder with a space or a colon; install elsewhere", r->place.lib);
     struct mg_diag d = MG_DIAG_INIT;
@@ -626,6 +629,15 @@ static bool say_no_match(const struct run *r, const struct mg_recording *p)
     return none;
 }
 
+/* Did --check find an error, --strict or --verify fail, or -t advise find something to mend? Says which. */
+static bool has_errors(const struct run *r, const struct mg_recording *p, bool failed)
+{
+    uint32_t checked = r->check ? mg_report_check_errors(p) : 0, findings = r->advise ? mg_report_findings(p) : 0;
+    if (checked) fail(0, "--error-exitcode: --check found %u", checked);
+    if (findings) fail(0, "--error-exitcode: %u finding%s to mend", findings, findings == 1 ? "" : "s");
+    return failed || checked || findings;
+}
+
 static int conclude(struct run *r, int status)
 {
     struct mg_diag d = MG_DIAG_INIT;
@@ -641,6 +653,7 @@ static int conclude(struct run *r, int status)
         say_what_is_open(r, p);
         if (r->stats)
             mg_run_tell_stats(p);
+        fprintf(stderr, "margay: profile %s; next: margay report %s, margay annotate %s\n", r->dir, r->dir, r->dir);
         mg_report_summary(p, &text);
         if (text.n)
             fwrite(text.at, 1, text.n, stderr);
@@ -654,6 +667,8 @@ static int conclude(struct run *r, int status)
     }
     if (r->verify && mg_run_tell_verify(p, r->quiet))
         status = STATUS_VERIFY;
+    if (r->error_exitcode && has_errors(r, p, status == STATUS_STRICT || status == STATUS_VERIFY))
+        status = (int)r->error_exitcode;
     mg_recording_free(p);
     mg_diag_release(&d);
     return status;
@@ -688,6 +703,7 @@ int cmd_run(int argc, char **argv)
         MG_OPT_U64(0, "repeat", &r.repeat, 1, 1000000, "N", "as --verify, and up to N more runs of each code by turns, all timed: what instrumenting costs"),
         MG_OPT_FLAG(0, "check", &r.check, "find races, uses of undefined values, misused barriers; bounds to the byte"),
         MG_OPT_FLAG(0, "strict", &r.strict, "exit with 121 unless every selected launch was instrumented"),
+        MG_OPT_U64(0, "error-exitcode", &r.error_exitcode, 1, 255, "N", "exit with N when --check, --strict, --verify or -t advise found something"),
         MG_OPT_FLAG(0, "eager", &r.eager, "instrument every kernel when its module is loaded"),
         MG_OPT_FLAG(0, "native-times", &r.native_times, "every other launch of a kernel and shape runs native, for its time"),
         MG_OPT_F64(0, "time-limit", &r.time_limit, 0, 1e9, "S", "stop a launch that runs longer than S seconds (cpu, emu; 0, never)"),

@@ -19,6 +19,7 @@ static void add_tool(struct mg_buf *out, const struct mg_tool *t, bool verbose)
         snprintf(given, sizeof given, "%s=%s", o->key, o->value);
         mg_buf_printf(out, "    %-16s %s\n", given, o->help);
     }
+    mg_buf_printf(out, "    page: docs/tools/%s.md\n", t->name);
     mg_buf_printf(out, "    keeps: %s\n", t->flags & MG_TOOL_NATIVE ? "launches and their times alone"
                                         : t->counts ? "block counts of every launch"
                                         : t->flags & MG_TOOL_PER_LAUNCH ? "sites and cells of every kernel, and of each of its launches" : "sites and cells of every kernel");
@@ -37,6 +38,7 @@ int cmd_tools(int argc, char **argv)
     if (n < 0) return status;
     status = MG_EXIT_OK;
     for (uint32_t i = 0; !n && (t = mg_tool_at(i)); i++) add_tool(&out, t, verbose);
+    if (!n) mg_buf_printf(&out, "%-10s %s\n", "advise", "the tools that findings need, in one go: what is wrong and what mending it could gain");
     for (int i = 0; i < n && !status; i++) {
         struct mg_tool_spec spec;
         struct mg_diag d = MG_DIAG_INIT;

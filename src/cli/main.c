@@ -6,6 +6,7 @@
 #include "base/diag.h"
 #include "base/version.h"
 #include "cli/cli.h"
+#include "tool/tool.h"
 
 struct mg_cmd {
     const char *name;
@@ -52,7 +53,7 @@ failed:
 static void print_commands(FILE *to)
 {
     fputs("margay: runs unmodified CUDA programs with probes inside their kernels\n\n"
-          "  margay COMMAND [OPTIONS]      margay help COMMAND      margay --version\n\n", to);
+          "  margay COMMAND [OPTIONS]      margay help COMMAND or TOOL      margay --version\n\n", to);
     for (size_t i = 0; i < MG_COUNT_OF(cmds); i++)
         fprintf(to, "  %-8s %s\n", cmds[i].name, cmds[i].help);
     fputs("\nmargay run -- ./app ARGS      counts what every block of every kernel does, on a GPU or without one\n", to);
@@ -93,6 +94,10 @@ int main(int argc, char **argv)
         return flushed(MG_EXIT_OK);
     }
     const struct mg_cmd *c = find(argv[asks ? 2 : 1]);
+    if (!c && asks && mg_tool_find(argv[2])) {
+        char *tool[] = {"tools", "-v", argv[2], NULL};
+        return flushed(cmd_tools(3, tool));
+    }
     if (!c) {
         fprintf(stderr, "margay: no command '%s' (see `margay help`)\n", argv[asks ? 2 : 1]);
         return MG_EXIT_USAGE;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/demangle.h"
+#include "base/json_read.h"
 #include "report/priv.h"
 
 /* The value of a key in the object at `obj`; NULL without. The text is valid JSON. */
@@ -239,4 +240,20 @@ void mg_write_unwritten(struct mg_json *j, const struct mg_recording *p)
         mg_buf_release(&one);
     }
     mg_json_end(j, ']');
+}
+
+uint32_t mg_report_check_errors(const struct mg_recording *p)
+{
+    struct mg_arena arena = MG_ARENA_INIT;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_tools; i++) {
+        const struct mg_ptool *t = &p->tools[i];
+        if (strcmp(t->tool, "check") || strcmp(t->key, "findings")) continue;
+        for (const struct mg_jval *v = mg_jval_first(mg_jval_parse(&arena, t->json, strlen(t->json))); v; v = v->next) {
+            const char *kind = mg_jval_text(v, "kind");
+            n += kind && strcmp(kind, "note");
+        }
+    }
+    mg_arena_release(&arena);
+    return n;
 }

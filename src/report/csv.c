@@ -175,12 +175,23 @@ static bool is_own(const char *table)
 
 bool mg_report_has_table(const struct mg_recording *p, const struct mg_report_opts *o)
 {
-    return !o->table || is_own(o->table) || mg_add_tools_csv(p, o, NULL);
+    return !o->table || !strcmp(o->table, "list") || is_own(o->table) || mg_add_tools_csv(p, o, NULL);
+}
+
+/* Every table that --table takes, and of which tool it is. */
+static void list_tables(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
+{
+    mg_buf_adds(out, "table,tool\r\nkernels,\r\nblocks,\r\nopcodes,\r\nlaunches,\r\n");
+    mg_list_tool_tables(p, o, out);
 }
 
 void mg_report_csv(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
 {
     const char *table = o && o->table ? o->table : o && o->per_launch ? "launches" : "blocks";
+    if (!strcmp(table, "list")) {
+        list_tables(p, o, out);
+        return;
+    }
     if (o && (o->tool || !is_own(table)) && mg_add_tools_csv(p, o, out)) return;
     if (!strcmp(table, "kernels")) write_kernels(p, o, out);
     else if (!strcmp(table, "opcodes") && o->per_launch) write_launch_opcodes(p, o, out);

@@ -161,7 +161,9 @@ double mg_report_diff(const struct mg_recording *a, const struct mg_recording *b
         mg_add_count(out, p->b ? p->b->launches : 0, p->b != NULL, false, 10);
         mg_add_count(out, p->sa.thread_insts, p->sa.measured, p->a && p->a->estimated, 22);
         mg_add_count(out, p->sb.thread_insts, p->sb.measured, p->b && p->b->estimated, 22);
-        mg_buf_printf(out, "  %s\n", (p->a ? p->a : p->b)->demangled);
+        mg_buf_adds(out, "  ");
+        mg_add_name(out, (p->a ? p->a : p->b)->demangled, 100);
+        mg_buf_addc(out, '\n');
         write_blocks(p, false, out);
         write_blocks(p, true, out);
     }

@@ -31,7 +31,9 @@ bool mg_add_tools_csv(const struct mg_recording *p, const struct mg_report_opts 
 void mg_add_left_alone(const struct mg_recording *p, struct mg_buf *out, uint32_t max_rows);
 void mg_add_table(const struct mg_one_table *t, const struct mg_report_opts *o, uint32_t rows, struct mg_buf *out);
 void mg_format_value(struct mg_buf *out, const struct mg_table_value *v, enum mg_column_kind kind); /* out is emptied first */
-void mg_add_table_csv(const struct mg_one_table *t, struct mg_buf *out);
+void mg_add_table_csv(const struct mg_recording *p, const struct mg_one_table *t, struct mg_buf *out);
+/* Names of the tools' tables, "tool table" a line. */
+void mg_list_tool_tables(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out);
 void mg_add_csv_text(struct mg_buf *out, const char *s);
 
 /* At most so many bytes of a name: without parameters, then without template arguments, then its last part (name.c). */
@@ -56,8 +58,8 @@ void mg_add_coverage(const struct mg_recording *p, struct mg_buf *out, uint32_t 
 const char *mg_op_kind(const char *op); /* "memory", "float", ...: of an opcode's dotted text */
 
 /* ---- kernels by instructions ------------------------------------------------------------------------ */
-struct mg_hot_kernel { const struct mg_pkernel *k; struct mg_kernel_sums s; };
-/* Those that the options show, hottest first; release with mg_hot_release. */
+struct mg_hot_kernel { const struct mg_pkernel *k; struct mg_kernel_sums s; uint64_t key; /* what it is ranked by, before instructions */ };
+/* Those that the options show: by time where a GPU measured it for all, else by instructions, or as --sort says; release with mg_hot_release. */
 struct mg_hot_kernel *mg_hot_kernels(const struct mg_recording *p, const struct mg_report_opts *o, uint32_t *n);
 void mg_hot_release(struct mg_hot_kernel *hot, uint32_t n);
 

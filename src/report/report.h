@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "store/store.h"
 
+enum mg_report_sort { MG_SORT_DEFAULT, MG_SORT_TIME, MG_SORT_INSTRUCTIONS, MG_SORT_LAUNCHES, MG_SORT_NAME };
 struct mg_report_opts {
     size_t size;
     const char *kernel_glob;  /* matches the name or the demangled name; NULL: all */
@@ -19,6 +20,7 @@ struct mg_report_opts {
     const char *table;        /* csv: "kernels", "blocks", "opcodes", "launches" or one of a tool; NULL: the tool's first, blocks, or launches with per_launch */
     bool per_launch;          /* json, csv: counts and arguments of every launch */
     uint32_t columns;         /* text: width of the terminal; 0: 100 */
+    enum mg_report_sort sort; /* text: order of kernels; DEFAULT: by time where a GPU measured it, else by instructions */
     bool color, ascii;        /* text: escape sequences; no UTF-8 bars */
     const char *const *kernel_names; /* by kernel id, in tables; NULL: demangled names, which two kernels may share */
 };
@@ -26,6 +28,9 @@ struct mg_report_opts {
 void mg_report_text(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out);
 /* At most one screen, ends with the coverage line: what `margay run` says on stderr. */
 void mg_report_summary(const struct mg_recording *p, struct mg_buf *out);
+/* What --check found that is an error (notes are none); findings that gain something (report/advice). */
+uint32_t mg_report_check_errors(const struct mg_recording *p);
+uint32_t mg_report_findings(const struct mg_recording *p);
 void mg_report_json(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out);
 void mg_report_csv(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out);
 void mg_report_html(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out); /* one self-contained page */

@@ -303,12 +303,28 @@ bool mg_add_tools_csv(const struct mg_recording *p, const struct mg_report_opts 
         mg_tool_tell(p, u, o, &t, &j);
         for (uint32_t i = 0; i < t.tables.n && !found; i++) {
             found = !o->table || !strcmp(o->table, t.tables.at[i].name);
-            if (found && out) mg_add_table_csv(&t.tables.at[i], out);
+            if (found && out) mg_add_table_csv(p, &t.tables.at[i], out);
         }
         mg_table_release(&t);
         mg_buf_release(&text);
     }
     return found;
+}
+
+void mg_list_tool_tables(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
+{
+    for (uint32_t u = 0; u < p->n_uses; u++) {
+        struct mg_table t = {0};
+        struct mg_buf text = MG_BUF_INIT;
+        struct mg_json j;
+        if (o->tool && strcmp(o->tool, p->uses[u].name)) continue;
+        mg_json_init(&j, &text, 0);
+        mg_json_obj(&j);
+        mg_tool_tell(p, u, o, &t, &j);
+        for (uint32_t i = 0; i < t.tables.n; i++) mg_buf_printf(out, "%s,%s\r\n", t.tables.at[i].name, p->uses[u].name);
+        mg_table_release(&t);
+        mg_buf_release(&text);
+    }
 }
 
 void mg_add_left_alone(const struct mg_recording *p, struct mg_buf *out, uint32_t max_rows)

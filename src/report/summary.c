@@ -18,7 +18,8 @@ static void add_timing(const struct mg_hot_kernel *hot, uint32_t n, struct mg_bu
         if (!blocks) continue;
         if (told++ >= SUMMARY_TIMING) continue;
         mg_buf_adds(out, told == 1 ? "counts that may depend on timing: " : ", ");
-        mg_buf_printf(out, "%u of %u blocks of %.60s", blocks, hot[i].k->n_blocks, hot[i].k->demangled);
+        mg_buf_printf(out, "%u of %u blocks of ", blocks, hot[i].k->n_blocks);
+        mg_add_name(out, hot[i].k->demangled, 60);
     }
     if (told > SUMMARY_TIMING) mg_buf_printf(out, " and of %u more kernels", told - SUMMARY_TIMING);
     if (told) mg_buf_addc(out, '\n');
@@ -48,7 +49,7 @@ void mg_report_summary(const struct mg_recording *p, struct mg_buf *out)
         mg_add_count(out, s->warp_insts, s->has_warps, hot[i].k->estimated, 20);
         if (s->has_warps && s->warp_insts) mg_buf_printf(out, " %5.1f %%  ", 100.0 * (double)s->thread_insts / (32.0 * (double)s->warp_insts));
         else mg_buf_adds(out, "       -  ");
-        mg_add_left(out, hot[i].k->demangled, 60);
+        mg_add_name(out, hot[i].k->demangled, 60);
         while (out->n && out->at[out->n - 1] == ' ') out->at[--out->n] = 0;
         mg_buf_addc(out, '\n');
     }

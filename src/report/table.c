@@ -52,11 +52,22 @@ static void trim(struct mg_buf *out)
     mg_buf_addc(out, '\n');
 }
 
-static void add_cell(struct mg_buf *out, const char *text, uint32_t width, bool left)
+static bool is_kernel_name(const struct mg_one_table *t, uint32_t column)
 {
+    return t->columns.at[column].kind == MG_COL_TEXT && !strcmp(t->columns.at[column].name, "kernel");
+}
+
+static void add_cell(struct mg_buf *out, const char *text, uint32_t width, bool left, bool name)
+{
+    struct mg_buf shorter = MG_BUF_INIT;
     for (uint32_t i = 0; i < GAP; i++) mg_buf_addc(out, ' ');
+    if (name && strlen(text) > width) { /* by family, not by its first letters */
+        mg_add_name(&shorter, text, width);
+        text = shorter.at;
+    }
     if (left) mg_add_left(out, text, width);
     else mg_add_right(out, text, width);
+    mg_buf_release(&shorter);
 }
 
 /* Cuts columns of text, the widest first, until a row fits. */
@@ -76,7 +87,7 @@ static void fit(const struct mg_one_table *t, uint32_t *widths, uint32_t columns
 static void add_heading(const struct mg_one_table *t, const uint32_t *widths, bool color, struct mg_buf *out)
 {
     if (color) mg_buf_adds(out, "\033[1m");
-    for (uint32_t c = 0; c < t->columns.n; c++) add_cell(out, t->columns.at[c].name, widths[c], is_left(t->columns.at[c].kind));
+    for (uint32_t c = 0; c < t->columns.n; c++) add_cell(out, t->columns.at[c].name, widths[c], is_left(t->columns.at[c].kind), false);
     if (color) mg_buf_adds(out, "\033[0m");
     trim(out);
 }
@@ -101,7 +112,7 @@ void mg_add_table(const struct mg_one_table *t, const struct mg_report_opts *o, 
         for (uint32_t c = 0; c < t->columns.n; c++) {
             struct mg_table_value v = mg_table_value(t, r, c);
             mg_format_value(&cell, &v, t->columns.at[c].kind);
-            add_cell(out, cell.at, widths[c], is_left(t->columns.at[c].kind));
+            add_cell(out, cell.at, widths[c], is_left(t->columns.at[c].kind), is_kernel_name(t, c));
         }
         trim(out);
     }
@@ -114,11 +125,36 @@ void mg_add_table(const struct mg_one_table *t, const struct mg_report_opts *o, 
 
 /* ---- CSV: RFC 4180 --------------------------------------------------------------------------------- */
 
-void mg_add_table_csv(const struct mg_one_table *t, struct mg_buf *out)
+/* "idle slots" as idle_slots. */
+static void add_csv_name(struct mg_buf *out, const char *name)
+{
+    for (; *name; name++) {
+        bool word = (*name >= 'a' && *name <= 'z') || (*name >= '0' && *name <= '9') || *name == '_';
+        if (word) mg_buf_addc(out, *name);
+        else if (*name >= 'A' && *name <= 'Z') mg_buf_addc(out, (char)(*name - 'A' + 'a'));
+        else if (!strcmp(name, "+-")) mg_buf_adds(out, "bound"), name++;
+        else mg_buf_addc(out, '_');
+    }
+}
+
+/* The id of the only kernel of that name; nothing where there are several. */
+static void add_csv_id(struct mg_buf *out, const struct mg_recording *p, const char *name)
+{
+    uint32_t found = UINT32_MAX;
+    for (uint32_t i = 0; p && name && i < p->n_kernels; i++) {
+        if (strcmp(p->kernels[i].demangled, name)) continue;
+        if (found != UINT32_MAX) return;
+        found = i;
+    }
+    if (found != UINT32_MAX) mg_buf_addu(out, p->kernels[found].id);
+}
+
+void mg_add_table_csv(const struct mg_recording *p, const struct mg_one_table *t, struct mg_buf *out)
 {
     for (uint32_t c = 0; c < t->columns.n; c++) {
         if (c) mg_buf_addc(out, ',');
-        mg_add_csv_text(out, t->columns.at[c].name);
+        add_csv_name(out, t->columns.at[c].name);
+        if (is_kernel_name(t, c)) mg_buf_adds(out, ",kernel_name");
     }
     mg_buf_adds(out, "\r\n");
     for (uint32_t r = 0; r < t->n_rows; r++) {
@@ -126,6 +162,10 @@ void mg_add_table_csv(const struct mg_one_table *t, struct mg_buf *out)
             struct mg_table_value v = mg_table_value(t, r, c);
             struct mg_buf place = MG_BUF_INIT;
             if (c) mg_buf_addc(out, ',');
+            if (is_kernel_name(t, c)) {
+                add_csv_id(out, p, v.kind == MG_TV_TEXT ? v.text : NULL);
+                mg_buf_addc(out, ',');
+            }
             if (v.kind == MG_TV_TEXT) mg_add_csv_text(out, v.text);
             else if (v.kind == MG_TV_U64 && t->columns.at[c].kind == MG_COL_HEX) mg_buf_printf(out, "0x%llx", (unsigned long long)v.u);
             else if (v.kind == MG_TV_U64) mg_buf_addu(out, v.u);

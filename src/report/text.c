@@ -45,7 +45,11 @@ static bool is_ambiguous(const struct mg_recording *p, const struct mg_pkernel *
 static void add_title(struct view *v, const struct mg_pkernel *k, uint32_t width)
 {
     bool ambiguous = is_ambiguous(v->p, k);
-    mg_add_left(v->out, k->demangled, ambiguous ? width - 11 : width);
+    struct mg_buf name = MG_BUF_INIT;
+    uint32_t room = ambiguous ? width - 11 : width;
+    mg_add_name(&name, k->demangled, room);
+    mg_add_left(v->out, name.n ? name.at : "", room);
+    mg_buf_release(&name);
     if (ambiguous) mg_buf_printf(v->out, " [%.8s]", k->module);
 }
 

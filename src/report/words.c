@@ -62,6 +62,7 @@ void mg_add_count(struct mg_buf *out, uint64_t v, bool measured, bool estimated,
     if (estimated && measured) mg_buf_addc(&cell, '~');
     if (measured) mg_add_grouped(&cell, v);
     else mg_buf_addc(&cell, '-');
+    if (cell.n >= width) mg_buf_addc(out, ' '); /* never onto the column before */
     mg_add_right(out, cell.at, width);
     mg_buf_release(&cell);
 }
@@ -128,10 +129,14 @@ void mg_add_coverage(const struct mg_recording *p, struct mg_buf *out, uint32_t 
         mg_buf_printf(out, "%s, %s\n", mg_ran_text(c.rows[i].ran), c.rows[i].reason);
     }
     if (c.n_rows > max_rows) mg_buf_printf(out, "  and %u more kernels or reasons (margay report --json names all)\n", c.n_rows - max_rows);
+    uint32_t uncounted = 0;
     for (uint32_t i = 0; i < p->n_kernels; i++) {
+        if (!p->kernels[i].incomplete && !p->kernels[i].spoilt) continue;
+        if (uncounted++ >= max_rows) continue;
         add_uncounted(p, i, false, out);
         add_uncounted(p, i, true, out);
     }
+    if (uncounted > max_rows) mg_buf_printf(out, "  and %u more kernels with launches that are not in the counts\n", uncounted - max_rows);
     mg_add_left_alone(p, out, max_rows);
     add_other_ptx(p, out);
     mg_add_unwritten(p, out, max_rows);
@@ -182,21 +187,40 @@ void mg_add_coverage(const struct mg_recording *p, struct mg_buf *out, uint32_t 
 static int by_heat(const void *a, const void *b)
 {
     const struct mg_hot_kernel *x = a, *y = b;
+    if (x->key != y->key) return x->key > y->key ? -1 : 1;
     if (x->s.thread_insts != y->s.thread_insts) return x->s.thread_insts > y->s.thread_insts ? -1 : 1;
     if (x->k->time_ns != y->k->time_ns && !x->s.measured && !y->s.measured) return x->k->time_ns > y->k->time_ns ? -1 : 1;
     return x->k->id < y->k->id ? -1 : 1;
 }
 
+static int by_kernel_name(const void *a, const void *b)
+{
+    const struct mg_hot_kernel *x = a, *y = b;
+    int c = strcmp(x->k->demangled, y->k->demangled);
+    return c ? c : x->k->id < y->k->id ? -1 : 1;
+}
+
+/* Did a GPU time every kernel that is shown? Elsewhere times are the host's. */
+static bool times_known(const struct mg_recording *p, const struct mg_report_opts *o)
+{
+    bool all = p->n_processes && p->processes[0].device_kind && !strcmp(p->processes[0].device_kind, "nvidia");
+    for (uint32_t i = 0; i < p->n_kernels; i++)
+        all = all && (!mg_report_shows(o, &p->kernels[i]) || !p->kernels[i].launches || p->kernels[i].timed_launches);
+    return all;
+}
+
 struct mg_hot_kernel *mg_hot_kernels(const struct mg_recording *p, const struct mg_report_opts *o, uint32_t *n)
 {
     struct mg_hot_kernel *hot = mg_xcalloc(p->n_kernels + 1, sizeof *hot);
+    enum mg_report_sort sort = o && o->sort ? o->sort : times_known(p, o) ? MG_SORT_TIME : MG_SORT_INSTRUCTIONS;
     *n = 0;
     for (uint32_t i = 0; i < p->n_kernels; i++) {
         if (!mg_report_shows(o, &p->kernels[i])) continue;
         hot[*n].k = &p->kernels[i];
+        hot[*n].key = sort == MG_SORT_TIME ? p->kernels[i].time_ns : sort == MG_SORT_LAUNCHES ? p->kernels[i].launches : 0;
         mg_kernel_sums_init(&hot[(*n)++].s, &p->kernels[i]);
     }
-    if (*n) qsort(hot, *n, sizeof *hot, by_heat);
+    if (*n) qsort(hot, *n, sizeof *hot, sort == MG_SORT_NAME ? by_kernel_name : by_heat);
     return hot;
 }
 

@@ -21,7 +21,13 @@ expect 0 '"thread_instructions": 1474560' "$MARGAY" report --json p1
 expect 0 '"estimate": true' "$MARGAY" report p2 --json
 expect 0 'add.f32,327680,10240,327680,0' "$MARGAY" report p1 --csv --table opcodes
 expect 0 '0,0,_Z4loopPfi,00112233445566778899aabbccddeeff,bra,180224,5632' "$MARGAY" report p1 --csv --table opcodes --per-launch
-expect 2 'needs a profile directory' "$MARGAY" report
+expect 2 'takes one profile directory' "$MARGAY" report p1 p2
+expect 2 'needs a profile directory' sh -c "mkdir -p none && cd none && '$MARGAY' report"
+touch p1/profile.db
+expect 0 'profile p1' "$MARGAY" report
+expect 0 'coverage: 2 of 3 launches' "$MARGAY" report --sort name
+expect 2 'sort' "$MARGAY" report p1 --sort color
+expect 0 'opcodes,' "$MARGAY" report p1 --csv --table list
 expect 2 'no option --xml' "$MARGAY" report p1 --xml
 expect 2 'exclude each other' "$MARGAY" report p1 --json --csv
 expect 2 "no command 'rpeort'" "$MARGAY" rpeort
@@ -36,7 +42,7 @@ rm p3/profile-9.db
 expect 0 '2 of 2 kernels equal' "$MARGAY" diff p1 p1 --fail-over 0
 expect 1 'only one' "$MARGAY" diff p1 p3 --fail-over 10
 expect 0 'only one' "$MARGAY" diff p1 p3
-expect 2 'needs two' "$MARGAY" diff p1
+mkdir -p none; expect 2 'not enough here' sh -c "cd none && '$MARGAY' diff"
 expect 3 'nowhere' "$MARGAY" diff p1 nowhere
 
 "$MARGAY" merge -o joined p1 p2 p3

@@ -168,7 +168,7 @@ P
 what="its table as CSV, and the raw one when the tool is gone"
 run p -t ./every.so --device emu -- ./tools fill.ptx plain
 "$MARGAY" report p --csv --tool every --table threads | tr -d '\r' > csv
-printf 'kernel,threads\nfill,2560\n' | cmp -s - csv || { fail "$what"; cat csv; }
+printf 'kernel,kernel_name,threads\n0,fill,2560\n' | cmp -s - csv || { fail "$what"; cat csv; }
 "$MARGAY" report p --csv --table nothing > csv 2> err && fail "a table that is not there"
 mv every.so gone.so
 "$MARGAY" report p --tool every > text 2> err

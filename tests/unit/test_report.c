@@ -286,3 +286,46 @@ MG_TEST(report_counts_that_contradict_one_another)
         done_with(p, dir);
     }
 }
+
+static void name_is(const char *name, uint32_t width, const char *want)
+{
+    struct mg_buf b = MG_BUF_INIT;
+    mg_add_name(&b, name, width);
+    MG_CHECK_STR(b.at, want);
+    MG_CHECK(b.n <= width);
+    mg_buf_release(&b);
+}
+
+MG_TEST(report_names_by_family)
+{
+    static const char sort[] = "void cub::detail::radix<cub::policy<int, float>::type, (bool)0>::sort_kernel<unsigned int, 5>(unsigned int const*, int)";
+    struct mg_buf b = MG_BUF_INIT;
+    name_is("saxpy(float*, int)", 40, "saxpy(float*, int)");
+    name_is("saxpy(float*, int)", 10, "saxpy");
+    name_is(sort, 200, sort);
+    name_is(sort, 100, "void cub::detail::radix<cub::policy<int, float>::type, (bool)0>::sort_kernel<unsigned int, 5>");
+    name_is(sort, 60, "void cub::detail::radix<..>::sort_kernel<..>");
+    name_is(sort, 20, "sort_kernel<..>");
+    name_is("(anonymous namespace)::f(int)", 26, "(anonymous namespace)::f");
+    name_is("abcdefghij", 6, "abcd..");
+    mg_add_family(&b, sort);
+    MG_CHECK_STR(b.at, "cub::detail::radix::sort_kernel");
+    mg_buf_reset(&b);
+    mg_add_family(&b, "turn(float const*, float*)");
+    MG_CHECK_STR(b.at, "turn");
+    mg_buf_release(&b);
+}
+
+/* A count as wide as its column still stands apart from the one before. */
+MG_TEST(report_counts_stand_apart)
+{
+    struct mg_buf b = MG_BUF_INIT;
+    mg_add_count(&b, 1, true, false, 4);
+    mg_add_count(&b, 12345678901234567, true, false, 22);
+    MG_CHECK_STR(b.at, "   1 12,345,678,901,234,567" + 0);
+    mg_buf_reset(&b);
+    mg_add_count(&b, 1, true, false, 4);
+    mg_add_count(&b, 123, true, false, 3);
+    MG_CHECK_STR(b.at, "   1 123");
+    mg_buf_release(&b);
+}

@@ -198,7 +198,7 @@ MG_TEST(table_text_and_csv)
                          "  and 2 more rows (--top 4)\n"
                          "  4 rows\n");
     mg_buf_reset(&out);
-    mg_add_table_csv(&t.tables.at[0], &out);
+    mg_add_table_csv(NULL, &t.tables.at[0], &out);
     MG_CHECK_STR(out.at, "name,count,share,size,at,place\r\nlarge,1234567,99.75,20480,,ptx:30\r\n\"small \"\"one\"\"\",5,0.25,512,0xff,\"/src/a,b.cu:7\"\r\n"
                          "short row,5,,,,\r\ntoo long,,,,,\r\n");
     mg_buf_reset(&out);

@@ -135,3 +135,16 @@ void mg_findings_release(struct mg_findings *list)
     mg_arena_release(&list->arena);
     *list = (struct mg_findings){0};
 }
+
+uint32_t mg_report_findings(const struct mg_recording *p)
+{
+    struct mg_facts facts;
+    struct mg_findings list;
+    uint32_t n = 0;
+    mg_facts_init(&facts, p, NULL);
+    mg_findings_init(&list, &facts);
+    for (uint32_t i = 0; i < list.n; i++) n += list.at[i].gain_pct > 0;
+    mg_findings_release(&list);
+    mg_facts_release(&facts);
+    return n;
+}
