@@ -108,6 +108,7 @@ def walk(v, path):
         for x in v: walk(x, path + '[]')
 for f in sys.argv[2:]: walk(json.load(open(f)), '')
 documented = {p for p in documented if not re.match(r'tools\.\w', p)} # a tool's own results: tools.<tool>.<key>
+documented -= {'tools.<tool>.trace'} # of tools outside the tree: tests/inject/records.sh
 for p in sorted(printed - documented): print('printed, not documented:', p)
 for p in sorted(documented - printed): print('documented, not printed:', p)
 sys.exit(printed != documented)
