@@ -19,6 +19,7 @@ static const struct mg_cmd cmds[] = { /* the only list of commands */
     {"top", cmd_top, "show a running program's kernels as they run"},
     {"report", cmd_report, "show or export a profile"},
     {"annotate", cmd_annotate, "show source lines with what they cost"},
+    {"export", cmd_export, "write a profile in the form of another program"},
     {"diff", cmd_diff, "compare two profiles"},
     {"merge", cmd_merge, "join profiles into one"},
     {"trace", cmd_trace, "show and check the trace files of a profile"},

@@ -225,7 +225,7 @@ static void add_launch(struct work *w, const struct mg_result_launch *l, uint32_
     }
     if (!sum) return;
     double mean = (double)sum / n, ratio = (double)l->cells[longest] / mean;
-    uint32_t places = MG_MAX(MG_MIN(sms >> shift, n), 1u); /* of a sample: as many times fewer */
+    uint32_t places = MG_MAX(MG_MIN(shift < 32 ? sms >> shift : 0, n), 1u); /* of a sample: as many times fewer */
     w->launches += l->times ? l->times : 1;
     w->ctas += n;
     w->sum += sum;

@@ -1,0 +1,97 @@
+/* Folded stacks, as flame graph programs take them: "kernel;function;file:line COUNT", COUNT thread instructions. Functions that
+ * the compiler inlined are part of the one that they were inlined into; lines keep them apart. */
+#include "report/folded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/demangle.h"
+#include "report/lines.h"
+#include "report/priv.h"
+
+/* A frame's text: ';' parts frames, a newline parts stacks. */
+static void add_frame(struct mg_buf *out, const char *name)
+{
+    for (; *name; name++) mg_buf_addc(out, *name == ';' ? ':' : *name == '\n' ? ' ' : *name);
+}
+
+static void add_function(struct mg_buf *out, const char *function)
+{
+    char *plain = mg_demangle(function);
+    add_frame(out, plain ? plain : function);
+    free(plain);
+}
+
+static void add_count(struct mg_buf *out, uint64_t n)
+{
+    mg_buf_addc(out, ' ');
+    mg_buf_addu(out, n);
+    mg_buf_addc(out, '\n');
+}
+
+static void add_stack(struct mg_buf *out, const struct mg_pkernel *k, const struct mg_pblock *b)
+{
+    add_frame(out, k->demangled);
+    if (!b->function || !strcmp(b->function, k->name)) return;
+    mg_buf_addc(out, ';');
+    add_function(out, b->function);
+}
+
+static void add_place(struct mg_buf *out, const char *file, uint32_t line)
+{
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    if (!file || !line) return;
+    mg_buf_addc(out, ';');
+    add_frame(out, slash ? slash + 1 : file);
+    mg_buf_printf(out, ":%u", line);
+}
+
+static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+/* Stacks of one kernel, equal ones as one. */
+static void add_kernel(struct mg_lines *lines, const struct mg_pkernel *k, struct mg_buf *out)
+{
+    struct mg_kernel_lines of;
+    MG_VEC(char *) stacks = {0};
+    if (!mg_lines_of(lines, k, &of)) { /* no PTX: blocks at the line where they begin */
+        of = (struct mg_kernel_lines){0};
+        for (uint32_t b = 0; b < k->n_blocks; b++)
+            *mg_vec_push(&of.rows) = (struct mg_line_row){b, k->blocks[b].line, k->blocks[b].ptx_line, k->blocks[b].n_insts, k->blocks[b].file};
+    }
+    uint64_t *counts = mg_xcalloc(of.rows.n + 1, sizeof *counts);
+    for (uint32_t i = 0; i < of.rows.n; i++) {
+        const struct mg_line_row *r = &of.rows.at[i];
+        struct mg_buf text = MG_BUF_INIT;
+        if (!k->blocks[r->block].threads) continue;
+        add_stack(&text, k, &k->blocks[r->block]);
+        add_place(&text, r->file, r->line);
+        mg_buf_addc(&text, '\t'); /* the row behind it, for the count */
+        mg_buf_addu(&text, i);
+        *mg_vec_push(&stacks) = mg_buf_take(&text);
+    }
+    if (stacks.n) qsort(stacks.at, stacks.n, sizeof *stacks.at, by_text);
+    for (uint32_t i = 0; i < stacks.n; i++) {
+        char *tab = strrchr(stacks.at[i], '\t');
+        const struct mg_line_row *r = &of.rows.at[strtoul(tab + 1, NULL, 10)];
+        uint64_t n = k->blocks[r->block].threads * r->n_insts;
+        *tab = 0;
+        bool again = i && !strcmp(stacks.at[i - 1], stacks.at[i]);
+        counts[i] = n + (again ? counts[i - 1] : 0);
+        if (again) counts[i - 1] = 0;
+    }
+    for (uint32_t i = 0; i < stacks.n; i++) {
+        if (counts[i]) mg_buf_adds(out, stacks.at[i]), add_count(out, counts[i]);
+        free(stacks.at[i]);
+    }
+    free(counts);
+    mg_vec_release(&stacks);
+    mg_kernel_lines_release(&of);
+}
+
+void mg_report_folded(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)
+{
+    struct mg_lines *lines = mg_lines_new(p);
+    for (uint32_t i = 0; i < p->n_kernels; i++)
+        if (mg_report_shows(o, &p->kernels[i])) add_kernel(lines, &p->kernels[i], out);
+    mg_lines_free(lines);
+}
