@@ -7,6 +7,8 @@
 
 #include "base/io.h"
 #include "fuzz.h"
+#include "report/annotate.h"
+#include "report/folded.h"
 #include "report/priv.h"
 
 static char dir[64], path[96];
@@ -46,6 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         mg_report_csv(p, &o, &out);
         mg_report_diff(p, p, &o, &out);
         mg_report_html(p, &o, &out);
+        mg_report_annotate(p, &(struct mg_annotate_opts){.ptx = true}, &out);
+        mg_report_folded(p, &o, &out);
     } else if (!d.n_errors || !strstr(mg_diag_first(&d, MG_ERR_IO), dir)) {
         abort(); /* an error must name the path */
     }
