@@ -653,7 +653,7 @@ static int conclude(struct run *r, int status)
         say_what_is_open(r, p);
         if (r->stats)
             mg_run_tell_stats(p);
-        fprintf(stderr, "margay: profile %s; next: margay report %s, margay annotate %s\n", r->dir, r->dir, r->dir);
+        fprintf(stderr, "profile %s; next: margay report %s, margay annotate %s\n", r->dir, r->dir, r->dir);
         mg_report_summary(p, &text);
         if (text.n)
             fwrite(text.at, 1, text.n, stderr);

@@ -172,9 +172,8 @@ static const char *tell_argument(struct mg_buffers *b, const struct walk *w, con
     mg_buf_printf(&text, "argument %u", ix);
     if (is_readable(name)) mg_buf_printf(&text, " `%s`", name);
     if (find_allocation(b, k, mg_func_param_offset(w->f, w->m->vars.at, ix), &allocation)) {
-        mg_buf_printf(&text, ", allocation %llu", (unsigned long long)allocation);
-        if (find_bytes(b, allocation, &bytes)) {
-            mg_buf_adds(&text, " of ");
+        if (find_bytes(b, allocation, &bytes)) { /* the allocation's number differs from device to device */
+            mg_buf_adds(&text, ", buffer of ");
             mg_add_grouped(&text, bytes);
             mg_buf_adds(&text, " bytes");
         }

@@ -8,7 +8,7 @@
 struct mg_buffers;
 struct mg_buffers *mg_buffers_new(const struct mg_recording *p, struct mg_lines *modules); /* modules outlive it */
 void mg_buffers_free(struct mg_buffers *b);
-/* "argument 2 `out`, allocation 3 of 4,096 bytes", "shared variable tile"; NULL: not known. Owner: b. */
+/* "argument 2 `out`, buffer of 4,096 bytes", "shared variable tile"; NULL: not known. Owner: b. */
 const char *mg_buffer_of(struct mg_buffers *b, const struct mg_fact *f);
 const char *mg_buffer_at(struct mg_buffers *b, const struct mg_pkernel *k, const char *function, uint32_t ptx_line);
 const char *mg_buffer_of_site(struct mg_buffers *b, uint32_t kernel, const char *function, uint32_t ptx_line);

@@ -4,7 +4,7 @@
 set -eu
 fail() { echo "FAIL: $*"; exit 1; }
 "$MARGAY" run --device emu -t lanes -o first -- "$EX/divergent" > out 2> err
-grep -q '^margay: profile first; next: margay report first' err || { cat err; fail 'the run does not name its profile'; }
+grep -q '^profile first; next: margay report first' err || { cat err; fail 'the run does not name its profile'; }
 tail -1 err | grep -q '^coverage: ' || fail 'the summary does not end with the coverage'
 [ "$(wc -l < err)" -le 40 ] || fail 'the summary is more than a screen'
 "$MARGAY" run -q --device emu -o second -- "$EX/saxpy" > out

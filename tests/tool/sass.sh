@@ -17,7 +17,7 @@ chmod +x bin/nvdisasm
 [ -n "$NVCC" ] || { echo 'no ptxas to make machine code: the rest is left out'; exit 0; }
 PATH=$PWD/bin:$PATH:$(dirname "$NVCC") "$MARGAY" report d --tool opcodes > text
 PATH=$PWD/bin:$PATH:$(dirname "$NVCC") "$MARGAY" report d --json > json
-PATH=$PWD/bin:$PATH:$(dirname "$NVCC") "$MARGAY" report d --csv --tool opcodes --table sass | grep -q '^shapes,LDG,8,1280,' || { echo 'no CSV'; exit 1; }
+PATH=$PWD/bin:$PATH:$(dirname "$NVCC") "$MARGAY" report d --csv --tool opcodes --table sass | grep -q '^0,shapes,LDG,8,1280,' || { echo 'no CSV'; exit 1; }
 grep -q '^machine instructions by opcode' text && grep -q '^machine code' text || { cat text; exit 1; }
 python3 - <<'P'
 import json
