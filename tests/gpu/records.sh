@@ -60,7 +60,7 @@ for line in open('r.jsonl'):
         rows[key] = 1
 warps = (n + 255) // 256 * 8
 c = t['channel']
-assert t['trace'] == {'records': total, 'missed': 0} and c['lost_segments'] == 0 and c['damaged_pages'] == 0 and c['late_pages'] == 0, t
+assert t['trace'] == {'records': total, 'missed': 0, 'lost': 0} and c['lost_segments'] == 0 and c['damaged_pages'] == 0 and c['late_pages'] == 0, t
 all_rows = 3 * (n + (n + 1) // 3)
 if policy == 'block' or policy == 'drop' and not c['dropped_records']:
     assert len(rows) == all_rows and begins == 3 * warps and c['dropped_records'] == 0, (len(rows), all_rows, begins, c)

@@ -63,6 +63,7 @@ struct mg_nv_window {
     uint32_t n;              /* items */
     struct mg_nv_item *first, **last;
     uint64_t opened_ns;
+    uint64_t launched_ns;     /* timed: when the call that launches had returned */
     struct mg_nv_window *next;
 };
 struct mg_nv_lane { /* a stream, or a thread's default stream */

@@ -21,6 +21,7 @@
 #define WINDOW_NS 500000u      /* launches of so long share an event */
 #define TIMED_EVERY_NS 10000000u
 #define BATCH_ITEMS 512u
+#define PICK_UP_NS 4000u       /* from the return of a launch call to the start of its kernel on an idle GPU, at most */
 #define LOOK_NS 100000000u     /* so often check words between pieces of memory are looked at */
 #define BATCH_BYTES ((size_t)8 << 20)
 
@@ -154,6 +155,8 @@ void mg_nv_launch_end(struct mg_nv_launch *l, bool taken, struct mg_nv_slot *slo
 {
     struct mg_nv_window *w = l->window;
     struct mg_nv_item *it = taken ? calloc(1, sizeof *it) : NULL;
+    if (w->begin)
+        w->launched_ns = mg_now_ns();
     bool marked = taken && (l->event || record(l, w->end) == CUE_SUCCESS);
     if (it)
         *it = (struct mg_nv_item){.slot = slot, .fn = fn, .user = user, .timed = w->begin && marked};
@@ -221,6 +224,10 @@ static void time_window(struct mg_nv_ctx *x, struct mg_nv_lane *l, const struct 
     it->timed = it->timed && mg_nv_bases_place(&x->bases, w->begin, w->end, w->opened_ns, seen_ns, &it->span);
     if (!it->timed)
         return;
+    if (it->span.start_ns < w->launched_ns) { /* an idle GPU passes the begin event long before the launch reaches it */
+        uint64_t latest_ns = MG_MIN(w->launched_ns + PICK_UP_NS, it->span.start_ns + it->span.length_ns);
+        it->span.uncertainty_ns = MG_MAX(it->span.uncertainty_ns, latest_ns - it->span.start_ns);
+    }
     if (it->span.start_ns < l->ended_ns && l->ended_ns - it->span.start_ns <= 2 * it->span.uncertainty_ns)
         it->span.start_ns = l->ended_ns;
     l->ended_ns = it->span.start_ns + it->span.length_ns;
