@@ -62,3 +62,48 @@ grep -q 'Pad each row of the array by 4 bytes' said
 "$MARGAY" report h --tool hot > hot.txt && grep -q hottest hot.txt
 rc=0; "$MARGAY" run --device emu -t advise -t memory -- ./particles fault > out 2> err || rc=$?
 [ $rc = 120 ] && grep -q 'memory is given twice' err || { echo "a tool of the list given again: $rc"; cat err; exit 1; }
+
+# a line with a strided load and a sound store: the finding is of the load alone, 32 lanes 128 bytes apart. A kernel that
+# conflicts or atomics hold up has no verdict about bytes. Short launches have no time below what a model can tell.
+cat > mixed.cu <<'E'
+__global__ void strided(float *o, const float *i) { o[threadIdx.x] = i[threadIdx.x * 32]; }
+__global__ void conflict(float *o)
+{
+    __shared__ float s[1024];
+    for (int i = 0; i < 32; i++) s[(threadIdx.x * 32 + i) & 1023] = i;
+    __syncthreads();
+    o[threadIdx.x] = s[threadIdx.x];
+}
+__global__ void same(int *c) { atomicAdd(c, 1); }
+int main(int argc, char **argv)
+{
+    float *o, *i;
+    cudaMalloc(&o, 4096);
+    cudaMalloc(&i, 32 * 4096);
+    for (int n = 0; n < 200; n++) strided<<<1, 32>>>(o, i);
+    for (int n = 0; n < 5; n++) conflict<<<1, 32>>>(o);
+    for (int n = 0; n < 100; n++) same<<<1, 40>>>((int *)o);
+    return cudaDeviceSynchronize() != cudaSuccess;
+}
+E
+compile mixed mixed.cu
+"$MARGAY" run -q --device emu -t advise -o m -- ./mixed
+"$MARGAY" report m --json > m.json
+python3 - <<'P'
+import json
+found = json.load(open('m.json'))['findings']
+f = [x for x in found if x['rule'] == 'uncoalesced']
+assert len(f) == 1 and f[0]['measure'] == 32 and 'ld.global.f32 touches 32.0 sectors of 32 bytes; its bytes fill 4.0' in f[0]['text'], f
+bound = {x['function'] for x in found if x['rule'].endswith('_bound')}
+assert bound == {'_Z7stridedPfPKf'}, bound
+tiny = [x for x in found if x['rule'] == 'tiny_launch']
+assert tiny and all('of less than 0.1 us' in x['text'] for x in tiny), tiny
+P
+"$MARGAY" report m --top 1 | grep -q "and [0-9]* more (margay report --top $(python3 -c "import json; print(len(json.load(open('m.json'))['findings']))"))"
+# diff tells the kernel with the fewest lanes: 40 threads in two warps
+"$MARGAY" diff --json m m > m.diff
+python3 - <<'P'
+import json
+use = [m for m in json.load(open('m.diff'))['metrics'] if m['name'] == 'lanes.lane_use']
+assert use[0]['before'] == use[0]['after'] == 40 / 64, use
+P

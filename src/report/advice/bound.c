@@ -7,6 +7,8 @@ static void judge(struct advice *a, bool memory)
     for (uint32_t i = 0; i < a->facts->p->n_kernels; i++) {
         const struct kernel_cost *c = &a->costs[i];
         double bytes = 32 * c->parts[PART_GLOBAL], moving = bytes / a->peak->bytes_cycle, issuing = c->parts[PART_ISSUE];
+        double other = MG_MAX(c->parts[PART_SHARED], c->parts[PART_ATOMIC]); /* neither bytes nor instructions hold such a kernel up */
+        if (other > moving && other > issuing) continue;
         if (c->share < .05 || issuing <= 0 || bytes <= 0 || (moving > issuing) != memory) continue;
         struct mg_finding *f = add_finding(a, c, 0, false);
         place_at_kernel(f, c->k);

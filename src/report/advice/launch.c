@@ -78,7 +78,8 @@ void mg_rule_tiny_launch(struct advice *a, const struct mg_rule *self)
         f->measure = us;
         f->unit = "us a launch";
         f->text = mg_arena_printf(&a->out->arena,
-                                  "%llu launches of %s%.2g us each; launching one takes about %.1f us. Put them into a graph, or do more in one launch.",
-                                  (unsigned long long)c->direct, a->out->timed ? "" : "about ", us, launch_us);
+                                  "%llu launches of %s us each; launching one takes about %.1f us. Put them into a graph, or do more in one launch.",
+                                  (unsigned long long)c->direct, us < .1 ? "less than 0.1"
+                                  : mg_arena_printf(&a->out->arena, "%s%.2g", a->out->timed ? "" : "about ", us), launch_us);
     }
 }

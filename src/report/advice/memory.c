@@ -18,7 +18,12 @@ static void add_site(struct line_sum *s, const struct mg_jval *v)
     s->requests += requests;
     s->sectors += sectors;
     double same = mg_jval_f64(patterns, "same"), ideal = filled > requests ? filled : requests;
-    s->ideal += ideal < sectors ? ideal : sectors;
+    ideal = ideal < sectors ? ideal : sectors;
+    s->ideal += ideal;
+    if (!s->worst || sectors - ideal > s->beyond) {
+        s->worst = v;
+        s->beyond = sectors - ideal;
+    }
     s->conflicts += (double)conflicts;
     s->passes += requests * (width > 4 ? width / 4 : 1);
     s->regular = s->regular && (!conflicts || (requests > 0 && conflicts % (uint64_t)requests == 0));
@@ -73,10 +78,12 @@ void mg_rule_uncoalesced(struct advice *a, const struct mg_rule *self)
         if (s->sectors < 1.5 * s->ideal || 100 * gain < LEAST_GAIN_PCT) continue;
         struct mg_finding *f = add_finding(a, c, gain, true);
         place_at_access(a, f, s);
-        f->measure = s->sectors / s->requests;
+        double requests = mg_jval_f64(s->worst, "requests"), sectors = mg_jval_f64(s->worst, "sectors");
+        f->measure = sectors / requests; /* of the worst instruction: others of the line may be sound */
         f->unit = "sectors a request";
-        f->text = mg_arena_printf(&a->out->arena, "a request of %s touches %.1f sectors of 32 bytes; its bytes fill %.1f. %c%s.", s->op,
-                                  f->measure, s->ideal / s->requests, tell_stride(s)[0] - 'a' + 'A', tell_stride(s) + 1);
+        f->text = mg_arena_printf(&a->out->arena, "a request of %s touches %.1f sectors of 32 bytes; its bytes fill %.1f. %c%s.",
+                                  mg_jval_text(s->worst, "op"), f->measure, (sectors - s->beyond) / requests,
+                                  tell_stride(s)[0] - 'a' + 'A', tell_stride(s) + 1);
     }
     free(sums.at);
 }

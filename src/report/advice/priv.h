@@ -53,6 +53,8 @@ struct line_sum {
     const char *function, *file, *op, *space;
     uint32_t line, ptx_line, width;
     double accesses, requests, sectors, ideal, conflicts, passes, same, narrow, wide, irregular; /* narrow: strides up to 32 bytes */
+    const struct mg_jval *worst; /* the site with the most sectors beyond the ideal */
+    double beyond;               /* how many those are */
     bool regular;            /* every site's conflicts are a whole number a request */
     double values, redundant;
     double idle, slots;

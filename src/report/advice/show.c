@@ -56,7 +56,7 @@ void mg_add_findings(const struct mg_findings *list, uint32_t columns, uint32_t 
     mg_buf_printf(out, "findings: what mending each could gain, in per cent of %s (~: a model of the device)\n",
                   list->timed ? "kernel time" : "the kernels' work as counted");
     for (uint32_t i = 0; i < n; i++) add_one(&list->at[i], i + 1, columns >= 60 ? columns : 120, out);
-    if (n < list->n) mg_buf_printf(out, "  and %u more (margay report)\n", list->n - n);
+    if (n < list->n) mg_buf_printf(out, "  and %u more (margay report --top %u)\n", list->n - n, list->n);
 }
 
 void mg_write_findings(const struct mg_findings *list, struct mg_json *j)
