@@ -11,7 +11,7 @@
 #include "ir/ir.h"
 #include "report/priv.h"
 
-enum { MOST_PARAMS = 64, DEPTH = 24 };
+enum { MOST_PARAMS = 64 };
 
 struct known { const struct mg_pkernel *k; const char *function; uint32_t ptx_line; const char *text; };
 struct def { mg_id node; uint32_t next; /* another of the same register, + 1; 0: none */ };
@@ -21,6 +21,7 @@ struct mg_buffers {
     const struct mg_module *m;
     mg_id func;
     uint32_t *first; /* by register: in defs, + 1 */
+    uint32_t *seen, round; /* by register: the walk that came by last */
     MG_VEC(struct def) defs;
     struct mg_lines *modules;
     struct mg_arena arena;
@@ -40,6 +41,7 @@ void mg_buffers_free(struct mg_buffers *b)
     mg_vec_release(&b->known);
     mg_vec_release(&b->defs);
     free(b->first);
+    free(b->seen);
     mg_arena_release(&b->arena);
     free(b);
 }
@@ -51,7 +53,10 @@ static void index_function(struct mg_buffers *b, const struct mg_module *m, mg_i
     mg_id defs[8];
     if (b->m == m && b->func == func) return;
     free(b->first);
+    free(b->seen);
     b->first = mg_xcalloc(m->regs.n + 1, sizeof *b->first);
+    b->seen = mg_xcalloc(m->regs.n + 1, sizeof *b->seen);
+    b->round = 0;
     b->defs.n = 0;
     b->m = m;
     b->func = func;
@@ -66,17 +71,22 @@ static void index_function(struct mg_buffers *b, const struct mg_module *m, mg_i
 }
 
 struct walk {
-    const struct mg_buffers *b;
+    uint32_t *seen, round;
     const struct mg_module *m;
     const struct mg_func *f;
     uint64_t params; /* that take part */
     mg_id var;       /* variable that takes part; 0: none */
     bool loaded;     /* something from memory does */
-    mg_id path[DEPTH];
-    unsigned depth;
+    mg_id *next; uint32_t n_next; /* registers to follow; each is followed once */
 };
 
-static void follow(struct walk *w, mg_id reg);
+/* Puts a register on the list, once. */
+static void follow(struct walk *w, mg_id reg)
+{
+    if (w->seen[reg] == w->round) return;
+    w->seen[reg] = w->round;
+    w->next[w->n_next++] = reg;
+}
 
 static void follow_operand(struct walk *w, const struct mg_opnd *o)
 {
@@ -114,15 +124,6 @@ static void follow_node(struct walk *w, const struct mg_node *n)
     }
 }
 
-static void follow(struct walk *w, mg_id reg)
-{
-    for (unsigned i = 0; i < w->depth; i++)
-        if (w->path[i] == reg) return;
-    if (w->depth == DEPTH) return;
-    w->path[w->depth++] = reg;
-    for (uint32_t d = w->b->first[reg]; d; d = w->b->defs.at[d - 1].next) follow_node(w, &w->m->nodes.at[w->b->defs.at[d - 1].node]);
-    w->depth--;
-}
 
 /* ---- in words ------------------------------------------------------------------------------------------------------ */
 
@@ -202,13 +203,17 @@ static const char *find_text(struct mg_buffers *b, const struct mg_pkernel *k, c
     mg_id func = m ? mg_module_find_func(m, function) : 0;
     if (!func || !m->funcs.at[func].defined) return NULL;
     index_function(b, m, func);
-    struct walk w = {.b = b, .m = m, .f = &m->funcs.at[func]};
+    struct walk w = {.m = m, .f = &m->funcs.at[func], .seen = b->seen, .round = ++b->round};
+    w.next = mg_xcalloc(m->regs.n + 1, sizeof *w.next);
     MG_EACH_NODE(m, w.f, id) {
         const struct mg_node *n = &m->nodes.at[id];
         if (n->kind != MG_NODE_inst || n->line != ptx_line) continue;
         for (uint32_t i = 0; i < n->n_opnds; i++)
             if (m->opnds.at[n->opnd + i].kind == MG_OPND_addr) follow_operand(&w, &m->opnds.at[n->opnd + i]);
     }
+    for (uint32_t i = 0; i < w.n_next; i++)
+        for (uint32_t d = b->first[w.next[i]]; d; d = b->defs.at[d - 1].next) follow_node(&w, &m->nodes.at[b->defs.at[d - 1].node]);
+    free(w.next);
     bool one = w.params && !(w.params & (w.params - 1));
     if (w.loaded || (w.params && w.var) || (w.params && !one)) return NULL;
     if (w.var) return m->vars.at[w.var].is_param ? NULL : tell_variable(b, m, w.var);
