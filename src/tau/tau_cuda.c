@@ -549,7 +549,7 @@ static void make_file(struct tau_file *f, struct mg_buf *names)
     f->events = calloc(2u * self->profiles.n + 1u, sizeof *f->events);
     f->metadata = calloc(4, sizeof *f->metadata);
     double run_us = (double)(mg_now_ns() - start_ns) / 1000;
-    f->functions[f->n_functions++] = (struct tau_function){".TAU application", "TAU_DEFAULT", 1, self->profiles.n, run_us, run_us};
+    f->functions[f->n_functions++] = (struct tau_function){".TAU application", "TAU_DEFAULT", 1, 0, run_us, run_us};
     for (uint32_t i = 0; i < self->profiles.n; i++) {
         const struct profile *p = &self->profiles.at[i];
         if (!p->totals.calls) continue;
@@ -566,6 +566,7 @@ static void make_file(struct tau_file *f, struct mg_buf *names)
                                                                (k ? t->finalize_us : t->wait_us) / (double)t->calls, s->squares};
         }
     }
+    f->functions[0].children = f->n_functions - 1; /* names whose blocks all are unfinished are left out */
     f->metadata[f->n_metadata++] = (struct tau_metadata){"Metric Name", "TIME"};
     f->metadata[f->n_metadata++] = (struct tau_metadata){"Interface", "TAUcuda"};
     if (command) f->metadata[f->n_metadata++] = (struct tau_metadata){"Command Line", command};

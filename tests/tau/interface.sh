@@ -35,7 +35,7 @@ def read(path): # what TAU's own reader asks for
     assert len(e) == m and lines[5 + n + m:] == ['']
     return f, e
 f, e = read(sys.argv[1])
-assert f['.TAU application'][0] == 1
+assert f['.TAU application'][:2] == (1, len(f) - 1) # of the functions in the file
 calls, children, exclusive, inclusive, group = f['All-Interpolate (C-[SecondWrapper]#D-0#S-1)']
 assert (calls, children, group) == (1, 20, 'TAU_CUDA') and abs(exclusive - 65) < .01 and abs(inclusive - 300085) < .01
 n, most, least, mean, squares = e['InterpolateA (C-[FirstWrapper]#D-0#S-1) : finalize']
