@@ -2,6 +2,8 @@
  * without any thought of which counters could be spared. */
 #include "probes.h"
 
+#include "tool/tool.h"
+
 #include <string.h>
 
 /* A register of each thread for every block, to which 1 is added where the block begins. */
