@@ -11,6 +11,7 @@
 
 #include "base/io.h"
 #include "cli/cli.h"
+#include "cli/trace_damage.h"
 #include "cli/newest.h"
 #include "report/report.h"
 
@@ -143,6 +144,7 @@ int cmd_report(int argc, char **argv)
             fprintf(stderr, "margay: %s; the report is of the other processes\n", p->damaged[i]);
             status = MG_EXIT_INPUT;
         }
+        if (mg_trace_say_lost_of(dir, p)) status = MG_EXIT_INPUT;
     }
     mg_buf_release(&out);
     mg_recording_free(p);

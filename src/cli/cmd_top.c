@@ -126,7 +126,7 @@ static void print_short(double v, struct mg_buf *out)
 
 static void print_cell(const struct row *r, enum column c, double per_second, bool rate, struct mg_buf *out)
 {
-    if (!r->measured[c]) mg_buf_adds(out, "       - ");
+    if (!r->measured[c] || (rate && !per_second)) mg_buf_adds(out, "       - "); /* the first view has no rates */
     else print_short(rate ? (double)(r->sums[c] - r->before[c]) * per_second : (double)r->sums[c], out), mg_buf_addc(out, ' ');
 }
 
@@ -136,9 +136,9 @@ static void print_view(struct view *v, uint32_t lines, uint32_t columns, struct 
     double per_second = v->shown_ns ? 1e9 / (double)(now - v->shown_ns) : 0;
     for (uint32_t i = 0; i < v->processes.n && lines > 4; i++, lines--) {
         struct process *p = &v->processes.at[i];
-        mg_buf_printf(out, "process %u: %llu launches, ", p->pid, (unsigned long long)p->launches);
-        print_short((double)(p->launches - p->before) * per_second, out);
-        mg_buf_adds(out, "/s\n");
+        mg_buf_printf(out, "process %u: %llu launches", p->pid, (unsigned long long)p->launches);
+        if (per_second > 0) mg_buf_adds(out, ", "), print_short((double)(p->launches - p->before) * per_second, out), mg_buf_adds(out, "/s");
+        mg_buf_addc(out, '\n');
         p->before = p->launches;
     }
     mg_buf_adds(out, "launches      /s    insts  insts/s  time/s   share  kernel\n");
@@ -158,7 +158,7 @@ static void print_view(struct view *v, uint32_t lines, uint32_t columns, struct 
         print_cell(r, LAUNCHES, per_second, true, out);
         print_cell(r, INSTRUCTIONS, per_second, false, out);
         print_cell(r, INSTRUCTIONS, per_second, true, out);
-        if (r->measured[TIME_NS]) mg_buf_printf(out, "%5.0f ms ", (double)(r->sums[TIME_NS] - r->before[TIME_NS]) * per_second / 1e6);
+        if (r->measured[TIME_NS] && per_second > 0) mg_buf_printf(out, "%5.0f ms ", (double)(r->sums[TIME_NS] - r->before[TIME_NS]) * per_second / 1e6);
         else mg_buf_adds(out, "      - ");
         double share = time_ns ? (double)r->sums[TIME_NS] / (double)time_ns : instructions ? (double)r->sums[INSTRUCTIONS] / (double)instructions : 0;
         mg_buf_printf(out, "%5.1f %%  %s", 100 * share, r->shown);

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/vec.h"
 #include "cli/cli.h"
+#include "cli/trace_damage.h"
 #include "trace/reader.h"
 
 static const struct mg_opt_page page = {
@@ -262,6 +263,7 @@ int cmd_trace(int argc, char **argv)
     if (mg_trace_reader_open(argv[1], &r, &d)) status = mg_cli_fail(&d, MG_EXIT_INPUT);
     else if (verify) status = run_verify(r, &d);
     else status = info ? run_info(r, &o) : run_print(r, &o, &q);
+    if (r && !verify && mg_trace_say_lost(r)) status = MG_EXIT_INPUT;
     if (r && d.n_errors && !verify) status = mg_cli_fail(&d, MG_EXIT_INPUT); /* of several files some are no traces */
     mg_trace_reader_free(r);
     mg_diag_release(&d);

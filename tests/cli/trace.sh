@@ -65,7 +65,13 @@ bytes=$(stat -c %s "$file")
 mkdir -p torn/trace flipped/trace none/trace
 head -c $((bytes / 2)) "$file" > torn/trace/1.mgt
 damaged 'bytes belong to no chunk' verify torn
-n=$(trace print torn | wc -l)
+rc=0
+trace print torn > out 2> err || rc=$?
+[ $rc = 3 ] && grep -q 'bytes belong to no chunk' err || fail "print torn: $rc"
+n=$(wc -l < out)
+rc=0
+trace info torn > /dev/null 2>&1 || rc=$?
+[ $rc = 3 ] || fail "info torn: $rc"
 [ $n -ge 200 ] && [ $((n % 100)) = 0 ] || fail "torn: $n"
 cp "$file" flipped/trace/1.mgt
 printf 'X' | dd of=flipped/trace/1.mgt bs=1 seek=$((bytes / 3)) conv=notrunc status=none

@@ -179,4 +179,14 @@ have = {c['name']: c['count'] for c in t['calls']}
 assert n > 100 and have['cuLaunchKernel'] >= n and have['cuCtxSynchronize'] >= n and t['totals']['launches'] >= n, (n, have)
 assert not t['processes'][0]['closed'], t['processes']
 P
+
+# a trace that is cut off is no silent gap of the report
+rm -rf profile
+"$MARGAY" run -q -t timeline --device emu -o profile -- ./client "$ROOT/tests/inject/fill.ptx" ends 16 > out 2> err
+"$MARGAY" report profile > out 2> err || { echo "FAIL whole"; cat err; failed=1; }
+for bytes in 0 10 200; do
+    rm -rf cut; cp -r profile cut; truncate -s $bytes cut/trace/*.mgt
+    "$MARGAY" report cut > out 2> err
+    [ $? = 3 ] && grep -q "cut/trace/.*damaged" err || { echo "FAIL cut to $bytes bytes"; cat err; failed=1; }
+done
 exit $failed

@@ -13,7 +13,7 @@ timeout 60 "$MARGAY" top -b -n 2 -d 0.5 > live || fail "live"
 pid=$(pgrep -P $run storm)
 timeout 60 "$MARGAY" top -b -n 1 -d 0.5 "$pid" > by_pid || fail "by pid"
 kill -9 "$pid"; wait $run 2> /dev/null
-[ "$(grep -c "^process $pid: [1-9][0-9]* launches, *[0-9.]*[k ]/s" live)" = 2 ] || { fail "live view"; cat live; }
+[ "$(grep -c "^process $pid: [1-9][0-9]* launches\(, *[0-9.]*[k ]/s\)*$" live)" = 2 ] && [ "$(grep -c '/s$' live)" = 1 ] || { fail "live view"; cat live; }
 grep -q "^process $pid: [1-9]" by_pid || { fail "view by pid"; cat by_pid; }
 "$MARGAY" top nowhere > out 2>&1; [ $? = 3 ] && grep -q nowhere out || { fail "no such directory"; cat out; }
 "$MARGAY" top 1 > out 2>&1; [ $? = 3 ] && grep -q 'process 1 does not run under Margay' out || { fail "no such process"; cat out; }
