@@ -69,7 +69,7 @@ static bool ends_alone(const struct mg_rfunc *f, const bool *lone)
     for (uint32_t b = 0; b < c->n_blocks && good; b++) {
         const struct mg_block *k = &c->blocks[b];
         if (!c->reachable[b] || only_leaves(c, b)) continue;
-        good = !k->leaves && !f->may_leave[b] && (lone[b] || !mg_direct_callee(c->m, k->last));
+        good = !k->leaves && !f->live.may_leave[b] && (lone[b] || !mg_direct_callee(c->m, k->last));
         for (uint32_t s = 0; lone[b] && s < k->n_succs; s++) {
             uint32_t to = c->edges[k->succ_at + s];
             good = good && (lone[to] || only_leaves(c, to));
@@ -99,7 +99,7 @@ void mg_alone_plan(struct mg_rfunc *f)
         beside += once && !here;
         good = good && (once || here) && p->list[i].kind != MG_COUNT_ENTRY;
     }
-    f->alone = good && n >= ALONE_FROM && beside <= MOST_BESIDE && ends_alone(f, lone);
+    f->lone.is = good && n >= ALONE_FROM && beside <= MOST_BESIDE && ends_alone(f, lone);
     free(lone);
 }
 
@@ -107,32 +107,32 @@ void mg_alone_begin(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     mg_id one = mg_rc_t32(f, 5);
-    f->alone_base = mg_emit_reg(x, "__mg_base", MG_TYPE_b64);
-    f->alone_one = mg_emit_reg(x, "__mg_one", MG_TYPE_b64);
-    mg_rc_address(f, f->alone_base);
+    f->lone.base = mg_emit_reg(x, "__mg_base", MG_TYPE_b64);
+    f->lone.one = mg_emit_reg(x, "__mg_one", MG_TYPE_b64);
+    mg_rc_address(f, f->lone.base);
     mg_rc_one(f, one); /* lest ptxas set two registers to it at each event */
-    EMIT("cvt.u64.u32", R(f->alone_one), R(one));
+    EMIT("cvt.u64.u32", R(f->lone.one), R(one));
 }
 
 static const char *alone_holds(const struct mg_kinds *k, const struct mg_wanted *w)
 {
     const struct mg_rfunc *f = k->f;
-    if (w->width == MG_WIDTH_BIT) return f->alone ? "the kernel is one lane's work" : NULL;
+    if (w->width == MG_WIDTH_BIT) return f->lone.is ? "the kernel is one lane's work" : NULL;
     bool full = k->shares && k->cells + k->need > k->most && mg_shared_takes(f, w->counter);
-    return full && !f->all_shared && !k->in_loops && mg_kinds_waits_on(f, w->counter) ? "rounds of a wait for a barrier, hardly ever run" : NULL;
+    return full && !f->shared.all && !k->in_loops && mg_kinds_waits_on(f, w->counter) ? "rounds of a wait for a barrier, hardly ever run" : NULL;
 }
 
 static void alone_take(struct mg_kinds *k, const struct mg_wanted *w)
 {
     (void)w;
-    k->f->n_alone++;
+    k->f->lone.n++;
 }
 
 static void alone_event(struct mg_rfunc *f, uint32_t counter)
 {
     struct mg_emit *x = &f->x;
     const struct mg_rc *c = &f->counters[counter];
-    if (f->alone) EMIT("red.global.add.u64", mg_o_addr_reg(f->alone_base, 8 * (int64_t)c->slot), R(f->alone_one));
+    if (f->lone.is) EMIT("red.global.add.u64", mg_o_addr_reg(f->lone.base, 8 * (int64_t)c->slot), R(f->lone.one));
     else EMIT("red.global.add.u64", mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)f->at + c->slot)), I(1)); /* hardly ever run */
 }
 
@@ -140,7 +140,7 @@ const struct mg_storage mg_storage_alone = {.name = "alone", .in_memory = true, 
 
 static bool is_empty(const struct mg_rfunc *f, const uint64_t *set)
 {
-    for (uint32_t w = 0; w < f->n_words_live; w++)
+    for (uint32_t w = 0; w < f->live.n_words; w++)
         if (set[w]) return false;
     return true;
 }
@@ -153,7 +153,7 @@ static void add_unasked(struct mg_rfunc *f, const struct mg_rc *c, mg_id guard)
     EMIT("bfe.u32", R(field), R(c->reg), I(c->bit), I(c->width));
     EMIT("cvt.u64.u32", R(wide), R(field));
     mg_emit_guard(x, guard, false);
-    EMIT("red.global.add.u64", mg_o_addr_reg(f->alone_base, 8 * (int64_t)c->slot), R(wide));
+    EMIT("red.global.add.u64", mg_o_addr_reg(f->lone.base, 8 * (int64_t)c->slot), R(wide));
     mg_emit_guard(x, 0, false);
 }
 
@@ -163,7 +163,7 @@ void mg_alone_end(struct mg_rfunc *f, uint32_t b)
     const struct mg_cfg *c = x->c;
     for (uint32_t i = 0; only_leaves(c, b) && i < c->blocks[b].n_preds; i++) {
         uint32_t from = c->preds[c->blocks[b].pred_at + i];
-        if (!c->reachable[from] || is_empty(f, f->live[from])) continue;
+        if (!c->reachable[from] || is_empty(f, f->live.sets[from])) continue;
         for (uint32_t s = 0; s < c->blocks[from].n_succs; s++) {
             uint32_t edge = c->blocks[from].succ_at + s;
             if (c->edges[edge] != b) continue;
@@ -175,9 +175,9 @@ void mg_alone_end(struct mg_rfunc *f, uint32_t b)
             mg_rc_unreal(f);
             mg_emit_guard(x, 0, false);
             for (uint32_t k = 0; k < f->n; k++) {
-                if (!mg_rc_in(f->live[from], k)) continue;
+                if (!mg_rc_in(f->live.sets[from], k)) continue;
                 if (f->counters[k].kind == MG_RC_FIELD) add_unasked(f, &f->counters[k], guard);
-                else mg_rc_add_lane(f, &f->counters[k], f->alone_base, guard);
+                else mg_rc_add_lane(f, &f->counters[k], f->lone.base, guard);
             }
         }
     }

@@ -46,18 +46,18 @@ static bool find_callers(struct kernel *k, uint32_t i, const bool *taken)
     const struct mg_module *m = k->s->cfgs[0]->m; /* the original: calls as the application has them */
     if (taken[k->s->funcs[i]]) return false;
     for (uint32_t pass = 0; pass < 2; pass++) {
-        f->n_callers = 0;
+        f->calls.n_callers = 0;
         for (uint32_t j = 0; j < k->s->n_funcs; j++)
             for (uint32_t b = 0; b < k->s->cfgs[j]->n_blocks; b++) {
                 mg_id last = k->s->cfgs[j]->blocks[b].last;
                 if (!k->s->cfgs[j]->reachable[b] || mg_direct_callee(m, last) != k->s->funcs[i]) continue;
                 if (m->nodes.at[last].guard) return false;
-                if (pass) f->callers[f->n_callers] = k->s->first_block[j] + b;
-                f->n_callers++;
+                if (pass) f->calls.callers[f->calls.n_callers] = k->s->first_block[j] + b;
+                f->calls.n_callers++;
             }
-        if (!pass) f->callers = mg_xcalloc(f->n_callers + 1, sizeof *f->callers);
+        if (!pass) f->calls.callers = mg_xcalloc(f->calls.n_callers + 1, sizeof *f->calls.callers);
     }
-    return f->n_callers != 0;
+    return f->calls.n_callers != 0;
 }
 
 /* Kernel first; a function when all its callers are done; one in a circle of calls counts its entries. */
@@ -66,7 +66,7 @@ static void order_funcs(struct kernel *k)
     uint32_t n = k->s->n_funcs, done = 0;
     bool *placed = mg_xcalloc(n + 1, sizeof *placed), *taken = mg_funcs_taken(k->s->cfgs[0]->m);
     k->order = mg_xcalloc(n + 1, sizeof *k->order);
-    for (uint32_t i = 1; i < n; i++) k->funcs[i].from_calls = find_callers(k, i, taken);
+    for (uint32_t i = 1; i < n; i++) k->funcs[i].calls.counted = find_callers(k, i, taken);
     k->order[done++] = 0;
     placed[0] = true;
     while (done < n) {
@@ -75,11 +75,11 @@ static void order_funcs(struct kernel *k)
             if (placed[i]) continue;
             if (first == UINT32_MAX || (k->carry && k->carry->cyclic[i] && !k->carry->cyclic[first])) first = i;
             bool ready = true;
-            for (uint32_t c = 0; c < k->funcs[i].n_callers && k->funcs[i].from_calls; c++)
-                ready = ready && placed[k->s->blocks[k->funcs[i].callers[c]].func_ix];
+            for (uint32_t c = 0; c < k->funcs[i].calls.n_callers && k->funcs[i].calls.counted; c++)
+                ready = ready && placed[k->s->blocks[k->funcs[i].calls.callers[c]].func_ix];
             if (ready) found = i;
         }
-        if (found == UINT32_MAX) k->funcs[found = first].from_calls = false;
+        if (found == UINT32_MAX) k->funcs[found = first].calls.counted = false;
         placed[found] = true;
         k->order[done++] = found;
     }
@@ -92,18 +92,18 @@ static void order_funcs(struct kernel *k)
 static void find_rules(struct mg_rfunc *f, struct mg_rfunc *kernel)
 {
     const struct mg_cfg *c = f->x.c;
-    f->rule = mg_xcalloc(c->n_blocks + 1, sizeof *f->rule);
-    f->warp_counter = mg_xcalloc(c->n_blocks + 1, sizeof *f->warp_counter);
-    f->cohorts = mg_xcalloc(c->n_blocks + 1, sizeof *f->cohorts);
+    f->warps.rule = mg_xcalloc(c->n_blocks + 1, sizeof *f->warps.rule);
+    f->warps.counter = mg_xcalloc(c->n_blocks + 1, sizeof *f->warps.counter);
+    f->warps.cohorts = mg_xcalloc(c->n_blocks + 1, sizeof *f->warps.cohorts);
     if (!f->o->warps) return;
-    for (uint32_t b = 0; f->carried && b < c->n_blocks; b++) {
+    for (uint32_t b = 0; f->calls.carried && b < c->n_blocks; b++) {
         if (!c->reachable[b]) continue;
-        f->rule[b] = MG_WR_LOWEST;
-        f->warp_counter[b] = kernel->n_near++;
+        f->warps.rule[b] = MG_WR_LOWEST;
+        f->warps.counter[b] = kernel->shared.n_near++;
     }
-    if (f->carried) return;
+    if (f->calls.carried) return;
     bool leaves = false;
-    for (uint32_t b = 0; b < c->n_blocks; b++) leaves |= f->may_leave[b];
+    for (uint32_t b = 0; b < c->n_blocks; b++) leaves |= f->live.may_leave[b];
     struct mg_uniform *u = mg_uniform_new(c, f->plan->loops);
     bool *worth = mg_xcalloc(c->n_blocks + 1, sizeof *worth); /* cohorts with a loop */
     uint32_t n_worth = 0;
@@ -116,11 +116,11 @@ static void find_rules(struct mg_rfunc *f, struct mg_rfunc *kernel)
     for (uint32_t b = 0; b < c->n_blocks; b++) {
         if (!c->reachable[b]) continue;
         bool cohort = u->cohort[b] != MG_NO_COHORT && worth[u->cohort[b]];
-        f->rule[b] = cohort && (u->cohort[b] == 0 || b != u->cohort[b]) ? MG_WR_COHORT : MG_WR_LOWEST;
-        f->warp_counter[b] = cohort ? u->cohort[b] : 0;
+        f->warps.rule[b] = cohort && (u->cohort[b] == 0 || b != u->cohort[b]) ? MG_WR_COHORT : MG_WR_LOWEST;
+        f->warps.counter[b] = cohort ? u->cohort[b] : 0;
     }
     for (uint32_t b = 0; b < c->n_blocks; b++)
-        if (worth[b]) f->cohorts[f->n_cohorts++] = (struct mg_rcohort){.begin = b, .flag = UINT32_MAX};
+        if (worth[b]) f->warps.cohorts[f->warps.n_cohorts++] = (struct mg_rcohort){.begin = b, .flag = UINT32_MAX};
     free(worth);
     mg_uniform_free(u);
 }
@@ -153,9 +153,9 @@ static bool is_rare(const struct mg_rfunc *f, const struct mg_count *k)
 /* What callees send back, in the registers in which it comes. */
 static void add_sources(const struct kernel *k, struct mg_rfunc *f)
 {
-    for (uint32_t i = 0; i < f->n_sources; i++) {
-        const struct mg_rsource *from = &f->sources[i];
-        struct mg_rc *c = &f->counters[f->n - f->n_sources + i];
+    for (uint32_t i = 0; i < f->calls.n_sources; i++) {
+        const struct mg_rsource *from = &f->calls.sources[i];
+        struct mg_rc *c = &f->counters[f->n - f->calls.n_sources + i];
         *c = k->funcs[from->func].counters[from->counter];
         c->reg = k->carry->regs[(size_t)f->x.ix * k->carry->n_cells + c->cell];
     }
@@ -195,8 +195,8 @@ static bool is_alike(const struct mg_rfunc *f, const struct mg_alike *a, uint32_
  * like that, since asking for the CTA costs as many instructions as are saved otherwise. */
 static bool all_alike(const struct mg_rfunc *f)
 {
-    bool all = !f->x.ix && f->o->scope == MG_COUNT_FULL && !f->o->warps && !f->n_cohorts && !f->n_cuts && !f->n_sources && !f->n_near && f->n_measured;
-    struct mg_alike *a = all ? mg_alike_new(f->x.c, f->may_leave) : NULL;
+    bool all = !f->x.ix && f->o->scope == MG_COUNT_FULL && !f->o->warps && !f->warps.n_cohorts && !f->packed.n_cuts && !f->calls.n_sources && !f->shared.n_near && f->n_measured;
+    struct mg_alike *a = all ? mg_alike_new(f->x.c, f->live.may_leave) : NULL;
     for (uint32_t i = 0; all && i < f->n_measured; i++) all = is_alike(f, a, i);
     mg_alike_free(a);
     return all;
@@ -207,22 +207,22 @@ static void plan_counters(const struct kernel *kernel, struct mg_rfunc *f)
     const struct mg_count_plan *p = f->plan;
     const struct mg_carry *y = kernel->carry;
     uint32_t n_lowest = 0;
-    for (uint32_t b = 0; b < f->x.c->n_blocks; b++) n_lowest += f->rule[b] == MG_WR_LOWEST;
+    for (uint32_t b = 0; b < f->x.c->n_blocks; b++) n_lowest += f->warps.rule[b] == MG_WR_LOWEST;
     f->n_measured = p->n;
-    f->n = p->n + n_lowest + f->n_sources;
+    f->n = p->n + n_lowest + f->calls.n_sources;
     f->counters = mg_xcalloc(f->n + 1, sizeof *f->counters);
     struct mg_wanted *all = mg_xcalloc(f->n + 1, sizeof *all);
     for (uint32_t i = 0; i < p->n; i++) all[i] = (struct mg_wanted){.width = p->list[i].width, .rare = is_rare(f, &p->list[i]), .events = p->list[i].events, .counter = i};
     uint32_t at = p->n;
     for (uint32_t b = 0; b < f->x.c->n_blocks; b++) {
-        if (f->rule[b] != MG_WR_LOWEST) continue;
-        for (uint32_t k = 0; k < f->n_cohorts; k++)
-            if (f->cohorts[k].begin == b) f->cohorts[k].flag = at;
-        f->warp_counter[b] = at;
+        if (f->warps.rule[b] != MG_WR_LOWEST) continue;
+        for (uint32_t k = 0; k < f->warps.n_cohorts; k++)
+            if (f->warps.cohorts[k].begin == b) f->warps.cohorts[k].flag = at;
+        f->warps.counter[b] = at;
         all[at] = (struct mg_wanted){.width = mg_count_block_width(p, b), .rare = has_inner(p, p->loops->loop_of[b]), .events = p->freq->block[b], .counter = at};
         at++;
     }
-    if (f->n_sources) add_sources(kernel, f);
+    if (f->calls.n_sources) add_sources(kernel, f);
     mg_rc_assign_kinds(f, all);
     free(all);
     f->alike = all_alike(f);
@@ -247,20 +247,20 @@ static void emit_measured(struct mg_rfunc *f, uint32_t i)
 static void emit_lowest(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t b)
 {
     struct mg_emit *x = &f->x;
-    struct mg_spot s = {.at = mg_block_head(x->m, &x->c->blocks[b]), .guard = f->low};
+    struct mg_spot s = {.at = mg_block_head(x->m, &x->c->blocks[b]), .guard = f->warps.low};
     x->at = s.at;
-    if (f->ballot) EMIT("vote.ballot.b32", R(f->mask), R(f->always));
-    else EMIT("activemask.b32", R(f->mask));
-    EMIT("and.b32", R(f->below), R(f->mask), R(f->lt));
-    EMIT("setp.eq.u32", R(f->low), R(f->below), I(0));
-    if (f->carried) mg_shared_near(f, kernel, y, f->warp_counter[b], f->low);
-    else mg_rc_event(f, f->warp_counter[b], s);
+    if (f->warps.ballot) EMIT("vote.ballot.b32", R(f->warps.mask), R(f->warps.always));
+    else EMIT("activemask.b32", R(f->warps.mask));
+    EMIT("and.b32", R(f->warps.below), R(f->warps.mask), R(f->warps.lt));
+    EMIT("setp.eq.u32", R(f->warps.low), R(f->warps.below), I(0));
+    if (f->calls.carried) mg_shared_near(f, kernel, y, f->warps.counter[b], f->warps.low);
+    else mg_rc_event(f, f->warps.counter[b], s);
 }
 
 static bool counts_lowest(const struct mg_rfunc *f)
 {
     for (uint32_t b = 0; b < f->x.c->n_blocks; b++)
-        if (f->rule[b] == MG_WR_LOWEST) return true;
+        if (f->warps.rule[b] == MG_WR_LOWEST) return true;
     return false;
 }
 
@@ -268,19 +268,19 @@ static void emit_entry(struct mg_carry *y, struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     x->at = x->t->entry_at[x->ix];
-    if (f->carried) mg_carry_enter(y, f);
+    if (f->calls.carried) mg_carry_enter(y, f);
     else mg_rc_clear(f, NULL);
     if (y && !x->ix) mg_carry_begin(y, f);
-    if (f->alone) mg_alone_begin(f);
+    if (f->lone.is) mg_alone_begin(f);
     if (!counts_lowest(f)) return;
-    f->mask = mg_emit_reg(x, "__mg_m", MG_TYPE_b32);
-    f->below = mg_emit_reg(x, "__mg_t", MG_TYPE_b32);
-    f->lt = mg_emit_reg(x, "__mg_lt", MG_TYPE_b32);
-    f->low = mg_emit_reg(x, "__mg_low", MG_TYPE_pred);
-    EMIT("mov.u32", R(f->lt), mg_o_sreg(MG_SREG_lanemask_lt, 0));
-    if (!f->ballot) return;
-    f->always = mg_emit_reg(x, "__mg_true", MG_TYPE_pred);
-    EMIT("setp.eq.u32", R(f->always), R(f->lt), R(f->lt));
+    f->warps.mask = mg_emit_reg(x, "__mg_m", MG_TYPE_b32);
+    f->warps.below = mg_emit_reg(x, "__mg_t", MG_TYPE_b32);
+    f->warps.lt = mg_emit_reg(x, "__mg_lt", MG_TYPE_b32);
+    f->warps.low = mg_emit_reg(x, "__mg_low", MG_TYPE_pred);
+    EMIT("mov.u32", R(f->warps.lt), mg_o_sreg(MG_SREG_lanemask_lt, 0));
+    if (!f->warps.ballot) return;
+    f->warps.always = mg_emit_reg(x, "__mg_true", MG_TYPE_pred);
+    EMIT("setp.eq.u32", R(f->warps.always), R(f->warps.lt), R(f->warps.lt));
 }
 
 static void emit_end(struct mg_carry *y, struct mg_rfunc *f, uint32_t b)
@@ -291,15 +291,15 @@ static void emit_end(struct mg_carry *y, struct mg_rfunc *f, uint32_t b)
     unsigned op = mg_node_form(m, n)->op;
     f->x.at = last;
     if (y && !f->x.ix && (op == MG_OP_ret || op == MG_OP_exit)) mg_carry_end(y, f);
-    if (f->carried) {
+    if (f->calls.carried) {
         if (op == MG_OP_ret) mg_carry_return(y, f, last);
-    } else if (f->alone) {
+    } else if (f->lone.is) {
         mg_alone_end(f, b);
     } else if (op == MG_OP_ret || op == MG_OP_exit) {
-        mg_rc_flush(f, f->live[b], n->guard, n->guard && (n->flags & MG_NF_GUARD_NOT), mg_leave_may_be_zero(f, b));
-    } else if (f->may_leave[b]) {
-        mg_rc_flush_lanes(f, f->live[b]);
-        mg_rc_clear(f, f->live[b]);
+        mg_rc_flush(f, f->live.sets[b], n->guard, n->guard && (n->flags & MG_NF_GUARD_NOT), mg_leave_may_be_zero(f, b));
+    } else if (f->live.may_leave[b]) {
+        mg_rc_flush_lanes(f, f->live.sets[b]);
+        mg_rc_clear(f, f->live.sets[b]);
     }
 }
 
@@ -316,16 +316,16 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rf
     for (uint32_t i = 0; i < f->n_measured; i++) emit_measured(f, i);
     mg_loop_words_emit(f);
     for (uint32_t b = 0; b < c->n_blocks; b++)
-        if (f->rule[b] == MG_WR_LOWEST) emit_lowest(y, f, kernel, b);
+        if (f->warps.rule[b] == MG_WR_LOWEST) emit_lowest(y, f, kernel, b);
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (c->reachable[b]) emit_end(y, f, b);
     for (uint32_t b = 0; b < c->n_blocks; b++)
-        if (c->reachable[b] && !x->ix && f->n_measured && !f->alone) mg_leave_keep_rare(f, b);
+        if (c->reachable[b] && !x->ix && f->n_measured && !f->lone.is) mg_leave_keep_rare(f, b);
     x->at = ret;
     if (ret && y && !x->ix) mg_carry_end(y, f);
-    if (ret && f->carried) mg_carry_return(y, f, ret);
+    if (ret && f->calls.carried) mg_carry_return(y, f, ret);
     else if (ret) mg_rc_flush(f, NULL, 0, false, true);
-    if (f->carried) mg_carry_check(y, f);
+    if (f->calls.carried) mg_carry_check(y, f);
     mg_shared_rounds(f);
 }
 
@@ -338,15 +338,15 @@ static bool plan_func(struct kernel *k, uint32_t i, const uint64_t *measured)
     f->o = k->o;
     f->layout = k->l;
     f->x = (struct mg_emit){.t = k->t, .m = k->t->m, .c = c, .ix = i, .func = k->t->funcs[i], .ctx = k->t->ctx_reg[i], .may_exit = k->may_exit};
-    f->may_leave = mg_xcalloc(c->n_blocks + 1, sizeof *f->may_leave);
+    f->live.may_leave = mg_xcalloc(c->n_blocks + 1, sizeof *f->live.may_leave);
     f->sync = f->x.m->sm >= 70;
     f->redux = f->x.m->sm >= 80;
     for (uint32_t b = 0; b < c->n_blocks; b++) {
         mg_id last = c->blocks[b].last;
-        f->may_leave[b] = mg_node_form(f->x.m, &f->x.m->nodes.at[last])->op == MG_OP_call && mg_callee_may_exit(f->x.m, k->may_exit, last);
+        f->live.may_leave[b] = mg_node_form(f->x.m, &f->x.m->nodes.at[last])->op == MG_OP_call && mg_callee_may_exit(f->x.m, k->may_exit, last);
     }
-    f->back = mg_carry_cycles(k->carry, i);
-    struct mg_count_opts o = {.wide_is_one = mg_rc_reals_are_fast(k->o->sm), .entries_known = i == 0 || f->from_calls, .may_leave = f->may_leave, .calls_back = f->back, .measured = measured ? measured + k->s->first_block[i] : NULL};
+    f->calls.back = mg_carry_cycles(k->carry, i);
+    struct mg_count_opts o = {.wide_is_one = mg_rc_reals_are_fast(k->o->sm), .entries_known = i == 0 || f->calls.counted, .may_leave = f->live.may_leave, .calls_back = f->calls.back, .measured = measured ? measured + k->s->first_block[i] : NULL};
     f->plan = mg_count_plan_new(c, &o);
     if (mg_rc_goes_to_shared(f)) { /* where conditions behind loops cost more than events in rare blocks */
         mg_count_plan_free(f->plan);
@@ -365,9 +365,9 @@ static void place_copies(struct kernel *k, uint32_t i, struct mg_counter_flow *o
     for (uint32_t r = 0; r < k->s->n_funcs; r++) {
         const struct mg_rfunc *to = &k->funcs[r];
         bool any = false;
-        for (uint32_t q = 0; q < to->n_sources; q++) {
-            if (to->sources[q].func != i) continue;
-            uint32_t slot = to->counters[to->n - to->n_sources + q].slot, counter = to->sources[q].counter;
+        for (uint32_t q = 0; q < to->calls.n_sources; q++) {
+            if (to->calls.sources[q].func != i) continue;
+            uint32_t slot = to->counters[to->n - to->calls.n_sources + q].slot, counter = to->calls.sources[q].counter;
             out->slots[out->n_copies * f->n_measured + counter] = to->at + slot;
             if (!out->n_copies) f->counters[counter].slot = slot; /* what fills up goes there at once */
             any = true;
@@ -384,49 +384,49 @@ static void place_counters(struct kernel *k, uint32_t i, struct mg_counter_flow 
     *out = (struct mg_counter_flow){.first_block = k->s->first_block[i], .at = f->at, .n = f->n_measured, .by_launch = i == 0};
     out->flow = f->plan->flow;
     f->plan->flow = (struct mg_flow){0};
-    for (uint32_t e = 0; !f->carried && e < out->flow.n_edges; e++) /* measured numbers become slots */
+    for (uint32_t e = 0; !f->calls.carried && e < out->flow.n_edges; e++) /* measured numbers become slots */
         if (out->flow.edges[e].from < MG_FLOW_LOOP) out->flow.edges[e].from = f->counters[out->flow.edges[e].from].slot;
-    if (f->from_calls) {
-        out->callers = f->callers;
-        out->n_callers = f->n_callers;
-        f->callers = NULL;
+    if (f->calls.counted) {
+        out->callers = f->calls.callers;
+        out->n_callers = f->calls.n_callers;
+        f->calls.callers = NULL;
     }
     out->n_alike = f->alike ? mg_rc_slots(f) : 0;
-    if (f->carried) place_copies(k, i, out);
-    out->cohorts = mg_xcalloc(f->n_cohorts + 1, sizeof *out->cohorts);
-    out->n_cohorts = f->n_cohorts;
-    for (uint32_t q = 0; q < f->n_cohorts; q++) {
+    if (f->calls.carried) place_copies(k, i, out);
+    out->cohorts = mg_xcalloc(f->warps.n_cohorts + 1, sizeof *out->cohorts);
+    out->n_cohorts = f->warps.n_cohorts;
+    for (uint32_t q = 0; q < f->warps.n_cohorts; q++) {
         struct mg_counter_cohort *to = &out->cohorts[q];
-        struct mg_rcohort *from = &f->cohorts[q];
+        struct mg_rcohort *from = &f->warps.cohorts[q];
         to->at = from->at = l->n_counters;
         l->n_counters += mg_rc_slots(f);
         to->entries_at = from->flag == UINT32_MAX ? UINT32_MAX : f->at + f->counters[from->flag].slot;
         to->blocks = mg_xcalloc(f->x.c->n_blocks + 1, sizeof *to->blocks);
         for (uint32_t b = 0; b < f->x.c->n_blocks; b++)
-            if (f->rule[b] == MG_WR_COHORT && f->warp_counter[b] == from->begin) to->blocks[to->n_blocks++] = b;
+            if (f->warps.rule[b] == MG_WR_COHORT && f->warps.counter[b] == from->begin) to->blocks[to->n_blocks++] = b;
     }
     for (uint32_t b = 0; l->warps && b < f->x.c->n_blocks; b++)
-        l->warps[k->s->first_block[i] + b] = f->rule[b] != MG_WR_LOWEST ? UINT32_MAX
-            : f->carried ? k->funcs[0].at + k->funcs[0].shared_slot + f->warp_counter[b] : f->at + f->counters[f->warp_counter[b]].slot;
+        l->warps[k->s->first_block[i] + b] = f->warps.rule[b] != MG_WR_LOWEST ? UINT32_MAX
+            : f->calls.carried ? k->funcs[0].at + k->funcs[0].shared.slot + f->warps.counter[b] : f->at + f->counters[f->warps.counter[b]].slot;
 }
 
 static void release_func(struct mg_rfunc *f)
 {
-    if (f->live) free(f->live[0]);
-    free(f->live);
-    free(f->lanes);
-    free(f->zero);
+    if (f->live.sets) free(f->live.sets[0]);
+    free(f->live.sets);
+    free(f->live.lanes);
+    free(f->live.zero);
     free(f->counters);
-    free(f->banks);
-    free(f->cuts);
-    free(f->ranges);
-    free(f->rule);
-    free(f->warp_counter);
-    free(f->cohorts);
-    free(f->may_leave);
-    free(f->back);
-    free(f->sources);
-    free(f->callers);
+    free(f->packed.banks);
+    free(f->packed.cuts);
+    free(f->shared.ranges);
+    free(f->warps.rule);
+    free(f->warps.counter);
+    free(f->warps.cohorts);
+    free(f->live.may_leave);
+    free(f->calls.back);
+    free(f->calls.sources);
+    free(f->calls.callers);
     mg_placer_release(&f->place);
     mg_count_plan_free(f->plan);
 }
@@ -442,12 +442,12 @@ static void emit_kernel(struct kernel *k)
     for (uint32_t n = 0; n < k->s->n_funcs; n++) find_rules(&k->funcs[n], &k->funcs[0]);
     for (uint32_t n = 0; n < k->s->n_funcs; n++) {
         struct mg_rfunc *f = &k->funcs[k->order[n]];
-        f->ballot = ballot;
+        f->warps.ballot = ballot;
         mg_carry_receive(k->carry, k->funcs, k->order[n]);
-        if (f->carried) continue;
+        if (f->calls.carried) continue;
         plan_counters(k, f);
         mg_rc_find_live(f);
-        f->arrives = mg_rc_all_drain(f);
+        f->shared.arrives = mg_rc_all_drain(f);
         f->at = l->n_counters;
         l->n_counters += mg_rc_slots(f);
     }

@@ -231,8 +231,8 @@ static uint32_t loop_of(const struct mg_rfunc *f, const struct mg_count *k)
 
 static bool calls_back(const struct mg_rfunc *f, uint32_t loop)
 {
-    for (uint32_t b = 0; f->back && b < f->x.c->n_blocks; b++)
-        if (f->back[b] && mg_loops_contains(f->plan->loops, loop, b)) return true;
+    for (uint32_t b = 0; f->calls.back && b < f->x.c->n_blocks; b++)
+        if (f->calls.back[b] && mg_loops_contains(f->plan->loops, loop, b)) return true;
     return false;
 }
 
@@ -240,7 +240,7 @@ static enum mg_rc_kind kind_of(const struct mg_carry *y, const struct mg_rfunc *
 {
     uint32_t i = f->x.ix, loop = loop_of(f, k);
     if (k->kind == MG_COUNT_IV) return k->width == MG_WIDTH_32 && y->times[i] == 1 ? MG_RC_32 : MG_RC_64;
-    if (f->back && loop != MG_NO_LOOP && calls_back(f, loop)) return MG_RC_FIELD;
+    if (f->calls.back && loop != MG_NO_LOOP && calls_back(f, loop)) return MG_RC_FIELD;
     if (k->width != MG_WIDTH_BIT) return k->width == MG_WIDTH_32 && y->times[i] == 1 ? MG_RC_32 : MG_RC_64;
     return y->times[i] != 1 ? MG_RC_FIELD : y->n_bits < MG_BANK ? MG_RC_BIT : MG_RC_32;
 }
@@ -249,7 +249,7 @@ static enum mg_rc_kind kind_of(const struct mg_carry *y, const struct mg_rfunc *
 static uint32_t field_width(const struct mg_carry *y, const struct mg_rfunc *kernel, uint32_t i)
 {
     uint32_t width = 1;
-    bool summed = !kernel->alone || y->times[i] == UINT32_MAX;
+    bool summed = !kernel->lone.is || y->times[i] == UINT32_MAX;
     for (uint32_t k = 1; k < y->n; k++) summed |= !y->carried[k];
     if (summed) return 8;
     while (y->times[i] >> width) width++;
@@ -296,7 +296,7 @@ static void find_through(struct mg_carry *y)
 
 static bool has_bits(const struct mg_rfunc *f)
 {
-    for (uint32_t i = 0; f->carried && i < f->n_measured; i++)
+    for (uint32_t i = 0; f->calls.carried && i < f->n_measured; i++)
         if (f->counters[i].kind == MG_RC_BIT) return true;
     return false;
 }
@@ -375,7 +375,7 @@ void mg_carry_begin(struct mg_carry *y, struct mg_rfunc *kernel)
 {
     struct mg_emit *x = &kernel->x;
     bool any = false;
-    for (uint32_t i = 1; i < y->n; i++) any |= y->lone[i] && (kernel->n_near || y->times[i] == UINT32_MAX);
+    for (uint32_t i = 1; i < y->n; i++) any |= y->lone[i] && (kernel->shared.n_near || y->times[i] == UINT32_MAX);
     if (!any) return;
     mg_id word = context_word(y, x->m), other = mg_rc_t64(kernel, 5);
     EMIT("not.b64", R(other), R(x->ctx));
@@ -427,8 +427,8 @@ void mg_carry_assign(struct mg_carry *y, struct mg_rfunc *funcs, const uint32_t 
         y->n_cells = y->n_bits = 0;
         new_cell(y, SHARED, MG_TYPE_b32);
         for (uint32_t i = 0; i < y->n; i++) {
-            funcs[i].carried = y->carried[i];
-            funcs[i].adds = y->carried[i] && y->times[i] != 1;
+            funcs[i].calls.carried = y->carried[i];
+            funcs[i].calls.adds = y->carried[i] && y->times[i] != 1;
             if (y->carried[i]) place_own(y, &funcs[i], field_width(y, &funcs[0], i));
         }
         find_through(y);
@@ -458,11 +458,11 @@ static void list_sources(const struct mg_carry *y, const struct mg_rfunc *funcs,
     uint32_t most = 0;
     for (uint32_t j = 0; j < y->n; j++)
         if (y->through[f->x.ix * y->n + j]) most += funcs[j].n_measured;
-    f->sources = mg_xcalloc(most + 1, sizeof *f->sources);
+    f->calls.sources = mg_xcalloc(most + 1, sizeof *f->calls.sources);
     for (uint32_t fields = 2; fields-- > 0;)
         for (uint32_t j = 0; j < y->n; j++)
             for (uint32_t i = 0; y->through[f->x.ix * y->n + j] && i < funcs[j].n_measured; i++)
-                if ((funcs[j].counters[i].kind == MG_RC_FIELD) == fields) f->sources[f->n_sources++] = (struct mg_rsource){j, i};
+                if ((funcs[j].counters[i].kind == MG_RC_FIELD) == fields) f->calls.sources[f->calls.n_sources++] = (struct mg_rsource){j, i};
 }
 
 void mg_carry_receive(struct mg_carry *y, struct mg_rfunc *funcs, uint32_t func)
@@ -470,7 +470,7 @@ void mg_carry_receive(struct mg_carry *y, struct mg_rfunc *funcs, uint32_t func)
     struct mg_rfunc *f = &funcs[func];
     if (!y) return;
     make_regs(y, funcs, f);
-    if (f->carried) {
+    if (f->calls.carried) {
         for (uint32_t i = 0; i < f->n_measured; i++) f->counters[i].reg = *reg_of(y, func, f->counters[i].cell);
         return;
     }
@@ -559,8 +559,8 @@ void mg_carry_enter(struct mg_carry *y, struct mg_rfunc *f)
     struct mg_emit *x = &f->x;
     struct mg_module *m = x->m;
     struct place *to = mg_xcalloc(y->n_cells + 1, sizeof *to);
-    f->sent_at = find_sent(y, f);
-    uint32_t n, bytes = lay_out(y, x->ix, f->sent_at, to, &n), n_funcs = m->funcs.n;
+    f->calls.sent_at = find_sent(y, f);
+    uint32_t n, bytes = lay_out(y, x->ix, f->calls.sent_at, to, &n), n_funcs = m->funcs.n;
     for (mg_id other = 1; other < n_funcs; other++) {
         if (m->funcs.at[other].kind != MG_FUNC_func || mg_func_body(m, other) != x->func) continue;
         for (uint32_t k = 0; k < n; k++) {
@@ -582,7 +582,7 @@ static bool is_short_way(const struct mg_rfunc *f, uint32_t block)
     uint64_t *before = mg_xcalloc(mg_bits_words(c->n_blocks) + 1, sizeof *before);
     bool is_short = true;
     mg_cfg_find_reaching(c, block, before);
-    for (uint32_t b = 0; b < c->n_blocks; b++) is_short = is_short && (!mg_has(before, b) || (!f->back[b] && f->plan->loops->loop_of[b] == MG_NO_LOOP));
+    for (uint32_t b = 0; b < c->n_blocks; b++) is_short = is_short && (!mg_has(before, b) || (!f->calls.back[b] && f->plan->loops->loop_of[b] == MG_NO_LOOP));
     free(before);
     return is_short;
 }
@@ -594,7 +594,7 @@ static void test_at_return(struct mg_carry *y, struct mg_rfunc *f, mg_id ret)
     const struct mg_cfg *c = x->c;
     uint32_t block = 0;
     while (block < c->n_blocks && c->blocks[block].last != ret) block++;
-    bool apart = y->times[x->ix] == UINT32_MAX && block < c->n_blocks && f->back && !f->back[block] && f->plan->loops->loop_of[block] == MG_NO_LOOP;
+    bool apart = y->times[x->ix] == UINT32_MAX && block < c->n_blocks && f->calls.back && !f->calls.back[block] && f->plan->loops->loop_of[block] == MG_NO_LOOP;
     for (uint32_t p = 0; apart && p < c->blocks[block].n_preds; p++) {
         uint32_t from = c->preds[c->blocks[block].pred_at + p], edge = c->blocks[from].succ_at;
         if (!c->reachable[from] || is_short_way(f, from)) continue;
@@ -612,7 +612,7 @@ void mg_carry_return(struct mg_carry *y, struct mg_rfunc *f, mg_id at)
     struct mg_emit *x = &f->x;
     struct place *to = mg_xcalloc(y->n_cells + 1, sizeof *to);
     mg_id result = x->m->funcs.at[x->func].first_ret;
-    uint32_t n, bytes = lay_out(y, x->ix, f->sent_at, to, &n);
+    uint32_t n, bytes = lay_out(y, x->ix, f->calls.sent_at, to, &n);
     x->at = at;
     if (y->cyclic[x->ix]) test_at_return(y, f, at);
     for (uint32_t k = 0; k < n; k++)
@@ -627,8 +627,8 @@ static uint32_t find_descent(const struct mg_carry *y, const struct mg_rfunc *f)
 {
     const struct mg_dom *d = f->plan->dom;
     uint32_t at = MG_NO_BLOCK, n = 0;
-    for (uint32_t b = 0; f->back && b < f->x.c->n_blocks; b++) {
-        if (!f->back[b] || !f->x.c->reachable[b]) continue;
+    for (uint32_t b = 0; f->calls.back && b < f->x.c->n_blocks; b++) {
+        if (!f->calls.back[b] || !f->x.c->reachable[b]) continue;
         n++;
         if (at == MG_NO_BLOCK) at = b;
         while (!mg_dom_over(d, at, b)) at = d->idom[at];
@@ -688,7 +688,7 @@ static void rewrite_call(struct mg_carry *y, struct mg_rfunc *f, const struct mg
     struct mg_emit *x = &f->x;
     struct mg_module *m = x->m;
     struct place *to = mg_xcalloc(y->n_cells + 1, sizeof *to);
-    uint32_t n, bytes = lay_out(y, callee->x.ix, callee->sent_at, to, &n);
+    uint32_t n, bytes = lay_out(y, callee->x.ix, callee->calls.sent_at, to, &n);
     mg_id var, after = m->nodes.at[node].next;
     find_result(m, node, &var);
     if (!var) var = add_result(m, x->func, node);
@@ -703,7 +703,7 @@ static void rewrite_call(struct mg_carry *y, struct mg_rfunc *f, const struct mg
         EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "ld.param.b64" : "ld.param.b32", R(reg), mg_o_addr_var(var, to[k].off));
     }
     if (returns_context(y, callee->x.ix) && x->ix) EMIT("ld.param.b64", R(x->ctx), mg_o_addr_var(var, bytes));
-    if (f->settles) {
+    if (f->calls.settles) {
         mg_rc_settle(f);
         x->at = node;
         mg_rc_clear_sources(f);

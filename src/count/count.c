@@ -111,8 +111,8 @@ mg_id mg_rc_lead(struct mg_rfunc *f, const struct mg_rcohort *q)
 static void add_cohorts(struct mg_rfunc *f, const uint64_t *set, mg_id guard)
 {
     struct mg_emit *x = &f->x;
-    for (uint32_t k = 0; k < f->n_cohorts; k++) {
-        const struct mg_rcohort *q = &f->cohorts[k];
+    for (uint32_t k = 0; k < f->warps.n_cohorts; k++) {
+        const struct mg_rcohort *q = &f->warps.cohorts[k];
         mg_id lead = mg_rc_lead(f, q), skip = 0;
         if (guard) {
             EMIT("and.pred", R(lead), R(lead), R(guard));
@@ -136,7 +136,7 @@ void mg_rc_flush_lanes(struct mg_rfunc *f, const uint64_t *set)
     struct mg_emit *x = &f->x;
     mg_rc_unreal(f);
     mg_id mine = mg_count_mine(x, f->o), all = mine;
-    if (!mine && f->n_cohorts) { /* straight code only: a guard that always holds */
+    if (!mine && f->warps.n_cohorts) { /* straight code only: a guard that always holds */
         all = mg_rc_tp(f, 3);
         EMIT("setp.eq.u32", R(all), I(0), I(0));
     }

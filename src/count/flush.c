@@ -35,8 +35,8 @@
 enum { LOCALS = 1 << MG_RC_LOCAL, FLAGS = 1 << MG_RC_FLAG, WORDS = 1 << MG_RC_SHARED };
 static bool any_of(const struct mg_rfunc *f, const uint64_t *set, unsigned kinds)
 {
-    if (f->n_near && kinds & WORDS) return true;
-    if (f->ranges) kinds &= ~(unsigned)WORDS; /* those are drained where their loops end */
+    if (f->shared.n_near && kinds & WORDS) return true;
+    if (f->shared.ranges) kinds &= ~(unsigned)WORDS; /* those are drained where their loops end */
     for (uint32_t i = 0; i < f->n; i++)
         if (kinds >> f->counters[i].kind & 1 && mg_rc_in(set, i)) return true;
     return false;
@@ -279,8 +279,8 @@ static void add_sum(struct mg_rfunc *f, const struct bank *k, mg_id i, mg_id v, 
 static void sum_few(struct mg_rfunc *f, const struct bank *k, uint32_t group, mg_id d)
 {
     struct mg_emit *x = &f->x;
-    if (group) EMIT("shr.u32", R(d), R(f->few), I(2 * group));
-    EMIT("and.b32", R(d), R(group ? d : f->few), I(FEW_FIELDS));
+    if (group) EMIT("shr.u32", R(d), R(f->packed.few), I(2 * group));
+    EMIT("and.b32", R(d), R(group ? d : f->packed.few), I(FEW_FIELDS));
     if (k->lead) EMIT("selp.b32", R(d), R(d), I(0), R(k->lead));
     mg_flush_sum(f, d, d, 0);
 }
@@ -404,7 +404,7 @@ static void add_lanes(struct mg_rfunc *f, const struct bank *k, mg_id base, bool
 static void add_fast(struct mg_rfunc *f, const struct bank *k, mg_id base)
 {
     mg_id p = mg_rc_tp(f, 1), done = 0;
-    if (f->redux && !f->n_cohorts && test_size(f, k, p)) add_big(f, k, base);
+    if (f->redux && !f->warps.n_cohorts && test_size(f, k, p)) add_big(f, k, base);
     if (f->redux) {
         struct mg_emit *x = &f->x;
         EMIT("setp.ne.u32", R(p), R(mg_rc_t32(f, MASK)), I(-1));
@@ -446,7 +446,7 @@ static void add_bank(struct mg_rfunc *f, const struct bank *k, mg_id base, const
 {
     struct mg_emit *x = &f->x;
     mg_id slow = 0, done = 0, p = mg_rc_tp(f, 1);
-    if (f->redux && !f->n_cohorts) {
+    if (f->redux && !f->warps.n_cohorts) {
         if (test_small(f, k, p)) add_small(f, k, base, p);
         else add_fast(f, k, base);
         return;
@@ -488,9 +488,9 @@ static void skip_empty(struct mg_rfunc *f, const struct mg_rc **words, const uin
     bool any64 = or_words(f, &k, true, false, wide), any32 = or_words(f, &k, false, false, narrow);
     for (uint32_t i = 0; i < f->n; i++)
         if (f->counters[i].kind == MG_RC_FIELD && !f->counters[i].bit && mg_rc_in(set, i)) or_to(f, narrow, f->counters[i].reg, false, &any32);
-    for (uint32_t i = 0; i < f->n_banks; i++) or_to(f, narrow, f->banks[i], false, &any32);
-    if (f->n_few) or_to(f, narrow, f->few, false, &any32);
-    if (f->flagged) or_to(f, narrow, f->flagged, false, &any32);
+    for (uint32_t i = 0; i < f->packed.n_banks; i++) or_to(f, narrow, f->packed.banks[i], false, &any32);
+    if (f->packed.n_few) or_to(f, narrow, f->packed.few, false, &any32);
+    if (f->local.flagged) or_to(f, narrow, f->local.flagged, false, &any32);
     if (any64) EMIT("setp.ne.u64", R(p), R(wide), I(0));
     if (any32) EMIT("setp.ne.u32", R(any64 ? mg_rc_tp(f, 2) : p), R(narrow), I(0));
     if (any64 && any32) EMIT("or.pred", R(p), R(p), R(mg_rc_tp(f, 2)));
@@ -506,19 +506,19 @@ static void add_rows(struct mg_rfunc *f, mg_id base)
     mg_id off = mg_rc_temp(f, &f->t.rows[0], "__mg_o", MG_TYPE_b32), last = mg_rc_temp(f, &f->t.rows[1], "__mg_o", MG_TYPE_b32), bits = mg_rc_temp(f, &f->t.rows[2], "__mg_o", MG_TYPE_b32);
     mg_id own = mg_rc_temp(f, &f->t.row_base, "__mg_o", MG_TYPE_b64), at = mg_rc_t64(f, 1), p = mg_rc_tp(f, 1), again = mg_rc_label(f), next = mg_rc_label(f);
     struct bank k = {.bits = bits, .n_bits = MG_BANK, .n = MG_BANK};
-    EMIT("cvt.u64.u32", R(at), R(f->row));
-    EMIT("add.u64", R(at), R(at), R(f->local_reg));
-    EMIT("st.local.u32", mg_o_addr_reg(at, f->rows_at), R(f->banks[0]));
-    EMIT("redux.sync.max.u32", R(last), R(f->row), R(mg_rc_t32(f, MASK)));
+    EMIT("cvt.u64.u32", R(at), R(f->packed.row));
+    EMIT("add.u64", R(at), R(at), R(f->local.reg));
+    EMIT("st.local.u32", mg_o_addr_reg(at, f->packed.rows_at), R(f->packed.banks[0]));
+    EMIT("redux.sync.max.u32", R(last), R(f->packed.row), R(mg_rc_t32(f, MASK)));
     EMIT("mov.u32", R(off), I(0));
     EMIT("mov.b64", R(own), R(base));
     mg_rc_put_label(f, again);
-    EMIT("setp.le.u32", R(p), R(off), R(f->row));
+    EMIT("setp.le.u32", R(p), R(off), R(f->packed.row));
     EMIT("cvt.u64.u32", R(at), R(off));
-    EMIT("add.u64", R(at), R(at), R(f->local_reg));
+    EMIT("add.u64", R(at), R(at), R(f->local.reg));
     EMIT("mov.u32", R(bits), I(0));
     mg_emit_guard(x, p, false);
-    EMIT("ld.local.u32", R(bits), mg_o_addr_reg(at, f->rows_at));
+    EMIT("ld.local.u32", R(bits), mg_o_addr_reg(at, f->packed.rows_at));
     mg_emit_guard(x, 0, false);
     EMIT("and.b32", R(bits), R(bits), I(INT32_MAX)); /* but for the bit that tells of rows before */
     EMIT("setp.ne.u32", R(p), R(bits), I(0));
@@ -536,16 +536,16 @@ static void add_rows(struct mg_rfunc *f, mg_id base)
 static void add_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_id base, mg_id lead, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
-    uint32_t n_sent = f->settles ? f->n_sources : 0, n_words = f->n_words - n_sent, n_banks = f->n_cuts ? 0 : f->n_banks;
-    if (f->n_cuts) add_rows(f, base);
+    uint32_t n_sent = f->calls.settles ? f->calls.n_sources : 0, n_words = f->n_words - n_sent, n_banks = f->packed.n_cuts ? 0 : f->packed.n_banks;
+    if (f->packed.n_cuts) add_rows(f, base);
     words += n_sent;
     if (!n_sent && f->n_bits <= MG_BANK && f->n_bits + n_words <= 32) {
-        struct bank k = {.bits = f->n_banks ? f->banks[0] : 0, .n_bits = f->n_bits, .words = words, .n_words = n_words, .n = f->n_bits + n_words, .lead = lead};
+        struct bank k = {.bits = f->packed.n_banks ? f->packed.banks[0] : 0, .n_bits = f->n_bits, .words = words, .n_words = n_words, .n = f->n_bits + n_words, .lead = lead};
         if (k.n) add_bank(f, &k, base, set);
         return;
     }
     for (uint32_t b = 0; b < n_banks; b++) {
-        struct bank k = {.bits = f->banks[b], .slot = b * MG_BANK, .lead = lead};
+        struct bank k = {.bits = f->packed.banks[b], .slot = b * MG_BANK, .lead = lead};
         k.n = k.n_bits = MG_MIN(f->n_bits - k.slot, MG_BANK);
         mg_id next = mg_rc_label(f);
         EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(k.bits), I(0));
@@ -564,7 +564,7 @@ static void add_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_id base
 void mg_rc_clear_sources(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
-    for (uint32_t i = f->n - f->n_sources; i < f->n; i++) {
+    for (uint32_t i = f->n - f->calls.n_sources; i < f->n; i++) {
         const struct mg_rc *c = &f->counters[i];
         if (c->kind != MG_RC_FIELD || !c->bit) EMIT(mg_storage_of(c)->wide ? "mov.u64" : "mov.u32", R(c->reg), I(0));
     }
@@ -573,16 +573,16 @@ void mg_rc_clear_sources(struct mg_rfunc *f)
 void mg_rc_settle(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
-    const struct mg_rc **words = mg_xcalloc(f->n_sources + 1, sizeof *words);
+    const struct mg_rc **words = mg_xcalloc(f->calls.n_sources + 1, sizeof *words);
     mg_id base = mg_rc_temp(f, &f->t.base, "__mg_base", MG_TYPE_b64), mask = mg_rc_t32(f, MASK), out = mg_rc_label(f);
     EMIT("activemask.b32", R(mask));
     mg_id mine = mg_count_mine(x, f->o);
     if (mine) mg_rc_branch(f, mine, true, out);
     mg_rc_address(f, base);
     emit_rank(f);
-    for (uint32_t i = f->n - f->n_sources; i < f->n; i++) words[f->counters[i].slot - f->n_bits] = &f->counters[i];
-    for (uint32_t w = 0; w < f->n_sources; w += 32) {
-        struct bank k = {.words = words + w, .n_words = MG_MIN(f->n_sources - w, 32u), .slot = f->n_bits + w};
+    for (uint32_t i = f->n - f->calls.n_sources; i < f->n; i++) words[f->counters[i].slot - f->n_bits] = &f->counters[i];
+    for (uint32_t w = 0; w < f->calls.n_sources; w += 32) {
+        struct bank k = {.words = words + w, .n_words = MG_MIN(f->calls.n_sources - w, 32u), .slot = f->n_bits + w};
         k.n = k.n_words;
         add_bank(f, &k, base, NULL);
     }
@@ -593,12 +593,12 @@ void mg_rc_settle(struct mg_rfunc *f)
 static void add_cohort_banks(struct mg_rfunc *f, const struct mg_rc **words, mg_id base, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
-    for (uint32_t k = 0; k < f->n_cohorts; k++) {
-        mg_id lead = mg_rc_lead(f, &f->cohorts[k]), next = mg_rc_label(f), own = mg_rc_t64(f, 3);
+    for (uint32_t k = 0; k < f->warps.n_cohorts; k++) {
+        mg_id lead = mg_rc_lead(f, &f->warps.cohorts[k]), next = mg_rc_label(f), own = mg_rc_t64(f, 3);
         EMIT("mov.pred", R(mg_rc_tp(f, 1)), R(lead));
         mg_flush_any(f, mg_rc_tp(f, 1));
         mg_rc_branch(f, mg_rc_tp(f, 1), true, next);
-        EMIT("add.u64", R(own), R(base), I(8 * ((int64_t)f->cohorts[k].at - (int64_t)f->at)));
+        EMIT("add.u64", R(own), R(base), I(8 * ((int64_t)f->warps.cohorts[k].at - (int64_t)f->at)));
         add_banks(f, words, own, lead, set);
         for (uint32_t i = 0; i < f->n_measured; i++)
             if (mg_rc_in_memory(&f->counters[i]) && mg_rc_in(set, i)) mg_rc_add_lane(f, &f->counters[i], own, lead);
@@ -655,10 +655,10 @@ void mg_rc_drain_apart(struct mg_rfunc *f, struct mg_rrange r, mg_id p)
 bool mg_rc_all_drain(const struct mg_rfunc *f)
 {
     const struct mg_cfg *c = f->x.c;
-    bool all = f->n_shared && !f->ranges && f->sync;
+    bool all = f->shared.n && !f->shared.ranges && f->sync;
     for (uint32_t b = 0; all && b < c->n_blocks; b++) {
         unsigned op = mg_node_form(c->m, &c->m->nodes.at[c->blocks[b].last])->op;
-        all = !c->reachable[b] || (op != MG_OP_ret && op != MG_OP_exit) || any_of(f, f->live[b], WORDS);
+        all = !c->reachable[b] || (op != MG_OP_ret && op != MG_OP_exit) || any_of(f, f->live.sets[b], WORDS);
     }
     return all;
 }
@@ -669,15 +669,15 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set, bool look)
     const struct mg_rc **words = mg_xcalloc(f->n_words + 1, sizeof *words);
     mg_id base = 0, mask = mg_rc_t32(f, MASK), rank = mg_rc_t32(f, RANK), out = mg_rc_label(f);
     EMIT("activemask.b32", R(mask));
-    if (f->all_shared) {
+    if (f->shared.all) {
         EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(mask), I(-1));
         struct mg_apart a = mg_rc_begin_apart(f, mg_rc_tp(f, 1));
         emit_rank(f);
-        if (f->arrives) mg_shared_leave(f, false, mask, rank, out);
+        if (f->shared.arrives) mg_shared_leave(f, false, mask, rank, out);
         base = whole_base(f, 0);
         mg_shared_drain(f, mg_shared_whole_range(f), base, mask, rank, 0);
         mg_rc_end_apart_at(f, a, out);
-        if (f->arrives) {
+        if (f->shared.arrives) {
             EMIT("mov.u32", R(rank), mg_o_sreg(MG_SREG_laneid, 0));
             mg_shared_leave(f, true, mask, rank, out);
         }
@@ -692,16 +692,16 @@ static void flush_warps(struct mg_rfunc *f, const uint64_t *set, bool look)
     if (look && !any_of(f, set, LOCALS | WORDS)) skip_empty(f, words, set, out); /* of those no register tells whether they have counted */
     mg_id mine = mg_count_mine(x, f->o);
     if (mine) mg_rc_branch(f, mine, true, out);
-    if (!f->redux || f->n_cohorts || f->n_cuts || any_in_memory(f, set)) {
+    if (!f->redux || f->warps.n_cohorts || f->packed.n_cuts || any_in_memory(f, set)) {
         base = whole_base(f, 0);
         emit_rank(f);
     }
     add_banks(f, words, base, 0, set);
     add_cohort_banks(f, words, base, set);
     const struct mg_flush w = {.base = base, .mask = mask, .rank = rank, .out = out, .set = set};
-    if (f->n_locals && any_in_memory(f, set)) mg_storage_local.flush(f, &w);
-    if (f->n_flags && any_in_memory(f, set)) mg_storage_flag.flush(f, &w);
-    if (f->arrives) mg_shared_leave(f, false, mask, rank, out);
+    if (f->local.n_words && any_in_memory(f, set)) mg_storage_local.flush(f, &w);
+    if (f->local.n_bytes && any_in_memory(f, set)) mg_storage_flag.flush(f, &w);
+    if (f->shared.arrives) mg_shared_leave(f, false, mask, rank, out);
     if (any_of(f, set, WORDS)) mg_storage_shared.flush(f, &w);
     mg_rc_put_label(f, out);
     free(words);
@@ -726,7 +726,7 @@ static mg_id leave_to_first(struct mg_rfunc *f, mg_id out)
 void mg_rc_flush(struct mg_rfunc *f, const uint64_t *set, mg_id guard, bool guard_not, bool look)
 {
     struct mg_emit *x = &f->x;
-    bool any = f->n_cohorts || f->n_near;
+    bool any = f->warps.n_cohorts || f->shared.n_near;
     for (uint32_t i = 0; i < f->n; i++) any |= mg_rc_in(set, i);
     if (!any) return;
     mg_id out = 0;

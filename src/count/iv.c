@@ -16,7 +16,7 @@ static mg_id iv_temp(struct mg_rfunc *f, unsigned bits)
 static bool is_direct(const struct mg_rfunc *f, uint32_t i)
 {
     const struct mg_count *k = &f->plan->list[i];
-    return k->one_run && !k->carries && !k->n_ifs && !k->restores && !f->adds && f->counters[i].kind == (f->plan->ivs->list[k->iv].bits == 64 ? MG_RC_64 : MG_RC_32);
+    return k->one_run && !k->carries && !k->n_ifs && !k->restores && !f->calls.adds && f->counters[i].kind == (f->plan->ivs->list[k->iv].bits == 64 ? MG_RC_64 : MG_RC_32);
 }
 
 /* Fields of a packed register take what the induction variable has off and on again as they stand: the rest of that is beyond them

@@ -46,7 +46,7 @@ static bool begins_late(const struct mg_count *k) { return (k->n_ifs || k->resto
 static uint32_t cells_of(const struct mg_rfunc *f, const struct mg_wanted *w, const bool *guarded)
 {
     if (w->few || (w->counter < f->n_measured && begins_late(&f->plan->list[w->counter]))) return 0;
-    bool carries = w->rare && f->o->scope == MG_COUNT_FULL && !f->n_cohorts;
+    bool carries = w->rare && f->o->scope == MG_COUNT_FULL && !f->warps.n_cohorts;
     return w->width == MG_WIDTH_64 && !carries && !guarded[w->counter] ? 2 : 1;
 }
 
@@ -104,7 +104,7 @@ bool mg_kinds_in_reals(const struct mg_rfunc *f, uint32_t counter)
 /* Comes any of what callees send back in the packed register that is the kernel's as well? */
 static bool sent_bits(const struct mg_rfunc *f)
 {
-    for (uint32_t i = f->n - f->n_sources; i < f->n; i++)
+    for (uint32_t i = f->n - f->calls.n_sources; i < f->n; i++)
         if (f->counters[i].kind == MG_RC_BIT) return true;
     return false;
 }
@@ -113,7 +113,7 @@ static bool sent_bits(const struct mg_rfunc *f)
 static uint32_t sent_registers(const struct mg_rfunc *f)
 {
     uint32_t n = 0;
-    for (uint32_t i = f->n - f->n_sources; i < f->n; i++) {
+    for (uint32_t i = f->n - f->calls.n_sources; i < f->n; i++) {
         const struct mg_rc *c = &f->counters[i];
         if (c->kind != MG_RC_FIELD || !c->bit) n += c->kind == MG_RC_64 ? 2 : 1;
     }
@@ -123,7 +123,7 @@ static uint32_t sent_registers(const struct mg_rfunc *f)
 /* May counters of what happens once be words of shared memory, too? */
 static bool bits_may_share(const struct mg_rfunc *f, uint32_t n_rest)
 {
-    bool plain = !f->n_sources && !f->n_cohorts && !f->n_cuts && !f->n_flags && !f->n_near && f->n_bits + n_rest <= MG_SHARED_FEW;
+    bool plain = !f->calls.n_sources && !f->warps.n_cohorts && !f->packed.n_cuts && !f->local.n_bytes && !f->shared.n_near && f->n_bits + n_rest <= MG_SHARED_FEW;
     return plain && f->redux && f->o->scope == MG_COUNT_FULL;
 }
 
@@ -152,11 +152,11 @@ static bool all_to_loops(const struct mg_rfunc *f, const struct mg_wanted *rest,
 static void choose_few(struct mg_rfunc *f, struct mg_wanted *rest, uint32_t n_rest)
 {
     uint32_t n = 0;
-    bool may = !f->x.ix && f->redux && !f->n_sources && !f->n_cohorts && !f->o->warps;
+    bool may = !f->x.ix && f->redux && !f->calls.n_sources && !f->warps.n_cohorts && !f->o->warps;
     for (uint32_t k = 0; k < n_rest; k++) n += may && f->plan->list[rest[k].counter].few;
     for (uint32_t k = 0; n >= FEW_FROM && k < n_rest; k++) {
-        rest[k].few = f->plan->list[rest[k].counter].few && f->n_few < MG_FEW_COLUMNS * MG_FEW_GROUPS;
-        f->n_few += rest[k].few;
+        rest[k].few = f->plan->list[rest[k].counter].few && f->packed.n_few < MG_FEW_COLUMNS * MG_FEW_GROUPS;
+        f->packed.n_few += rest[k].few;
     }
 }
 
@@ -164,20 +164,20 @@ static void choose_few(struct mg_rfunc *f, struct mg_wanted *rest, uint32_t n_re
 void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
 {
     struct mg_wanted *rest = mg_xcalloc(f->n + 1, sizeof *rest);
-    uint32_t n_rest = 0, cells = 0, wanted = 0, late = 0, n_own = f->n - f->n_sources;
+    uint32_t n_rest = 0, cells = 0, wanted = 0, late = 0, n_own = f->n - f->calls.n_sources;
     bool *placed = mg_xcalloc(f->n + 1, sizeof *placed);
     for (uint32_t i = n_own; i < f->n; i++) { /* what comes from callees has its registers already */
         placed[i] = true;
         if (f->counters[i].kind != MG_RC_BIT) f->counters[i].slot = f->n_words++; /* among words, for now */
         cells += f->counters[i].kind == MG_RC_64 ? 2 : f->counters[i].kind == MG_RC_32;
     }
-    for (uint32_t k = 0; k < f->n_cohorts; k++) /* flags of cohorts have to be bits */
-        if (f->cohorts[k].flag != UINT32_MAX) {
-            placed[f->cohorts[k].flag] = true;
-            f->counters[f->cohorts[k].flag] = (struct mg_rc){.kind = MG_RC_BIT, .slot = f->n_bits++, .why = "begins a cohort of lanes"};
+    for (uint32_t k = 0; k < f->warps.n_cohorts; k++) /* flags of cohorts have to be bits */
+        if (f->warps.cohorts[k].flag != UINT32_MAX) {
+            placed[f->warps.cohorts[k].flag] = true;
+            f->counters[f->warps.cohorts[k].flag] = (struct mg_rc){.kind = MG_RC_BIT, .slot = f->n_bits++, .why = "begins a cohort of lanes"};
         }
-    struct mg_kinds z = {.f = f, .rows = !f->alone && mg_rows_plan(f, placed)};
-    if (z.rows) f->n_bits = MG_BANK * (f->n_cuts + 1);
+    struct mg_kinds z = {.f = f, .rows = !f->lone.is && mg_rows_plan(f, placed)};
+    if (z.rows) f->n_bits = MG_BANK * (f->packed.n_cuts + 1);
     for (uint32_t i = 0; i < n_own; i++) {
         if (placed[i]) continue;
         if (all[i].width == MG_WIDTH_BIT) mg_storage_choose(&z, &all[i]);
@@ -186,27 +186,27 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
     free(placed);
     qsort(rest, n_rest, sizeof *rest, by_events);
     choose_few(f, rest, n_rest);
-    cells += f->n_few != 0;
+    cells += f->packed.n_few != 0;
     bool *guarded = choose_guarded(f, rest, n_rest);
     for (uint32_t k = 0; k < n_rest; k++) wanted += cells_of(f, &rest[k], guarded);
     uint32_t most = most_cells(f);
     bool shares = wanted + cells > most && mg_shared_may(f) && mg_shared_has_room(f);
     if (shares && !sent_bits(f) && sent_registers(f) > MOST_SENT) { /* registers of callees' counters need not live from call to call either */
-        f->settles = f->n_sources != 0;
+        f->calls.settles = f->calls.n_sources != 0;
         cells = 0;
     }
     if (shares && wanted > 2 * most && !hands_registers_over(f)) most /= 4; /* most events go to shared memory anyhow */
     if (!shares) most = MG_COUNTER_CELLS;
-    f->all_shared = shares && all_to_shared(f, rest, n_rest, most);
-    bool in_loops = f->all_shared && all_to_loops(f, rest, n_rest);
-    if (in_loops) f->all_shared = false;
-    if (f->all_shared && f->n_few) {
-        f->n_few = 0;
+    f->shared.all = shares && all_to_shared(f, rest, n_rest, most);
+    bool in_loops = f->shared.all && all_to_loops(f, rest, n_rest);
+    if (in_loops) f->shared.all = false;
+    if (f->shared.all && f->packed.n_few) {
+        f->packed.n_few = 0;
         for (uint32_t k = 0; k < n_rest; k++) rest[k].few = false;
     }
-    bool bits_share = f->all_shared || (shares && hands_registers_over(f) && bits_may_share(f, n_rest)); /* a producer's few live through no loop then */
+    bool bits_share = f->shared.all || (shares && hands_registers_over(f) && bits_may_share(f, n_rest)); /* a producer's few live through no loop then */
     for (uint32_t i = 0; bits_share && i < n_own; i++)
-        if (f->counters[i].kind == MG_RC_BIT && all[i].width == MG_WIDTH_BIT) f->counters[i].kind = MG_RC_SHARED, f->counters[i].why = BITS_SHARE, f->n_shared++, f->n_bits--;
+        if (f->counters[i].kind == MG_RC_BIT && all[i].width == MG_WIDTH_BIT) f->counters[i].kind = MG_RC_SHARED, f->counters[i].why = BITS_SHARE, f->shared.n++, f->n_bits--;
     z.guarded = guarded;
     z.shares = shares;
     z.in_loops = in_loops;
@@ -227,40 +227,40 @@ void mg_rc_assign_kinds(struct mg_rfunc *f, const struct mg_wanted *all)
         struct mg_rc *c = &f->counters[rest[k].counter];
         if (c->kind != MG_RC_SHARED && c->kind != MG_RC_FEW) c->slot = c->kind == MG_RC_LOCAL ? local++ : word++;
     }
-    f->n_locals = local - f->n_bits - f->n_words;
+    f->local.n_words = local - f->n_bits - f->n_words;
     for (uint32_t i = 0; i < n_own; i++)
         if (f->counters[i].kind == MG_RC_FLAG) f->counters[i].slot = local++;
-    f->shared_slot = local;
+    f->shared.slot = local;
     for (uint32_t i = 0; i < n_own; i++)
         if (f->counters[i].kind == MG_RC_SHARED) f->counters[i].slot = local++;
-    f->n_shared += f->n_near;
+    f->shared.n += f->shared.n_near;
     for (uint32_t i = 0; i < n_own; i++)
         if (f->counters[i].kind == MG_RC_ALONE) f->counters[i].slot = local++;
-    if (in_loops) mg_loop_words_place(f, f->shared_slot);
+    if (in_loops) mg_loop_words_place(f, f->shared.slot);
     free(rest);
 }
 
 void mg_rc_assign_registers(struct mg_rfunc *f, mg_id shared)
 {
-    f->n_banks = f->n_cuts ? 1 : (f->n_bits + MG_BANK - 1) / MG_BANK;
-    if (f->n_cuts) f->row = mg_emit_reg(&f->x, "__mg_row", MG_TYPE_u32);
-    f->banks = mg_xcalloc(f->n_banks + 1, sizeof *f->banks);
+    f->packed.n_banks = f->packed.n_cuts ? 1 : (f->n_bits + MG_BANK - 1) / MG_BANK;
+    if (f->packed.n_cuts) f->packed.row = mg_emit_reg(&f->x, "__mg_row", MG_TYPE_u32);
+    f->packed.banks = mg_xcalloc(f->packed.n_banks + 1, sizeof *f->packed.banks);
     uint32_t had = shared ? 1 : 0;
-    mg_id first = f->n_banks > had ? mg_module_add_regs(f->x.m, f->x.func, "__mg_k", MG_TYPE_b32, f->n_banks - had) : 0;
-    for (uint32_t k = 0; k < f->n_banks; k++) f->banks[k] = k < had ? shared : first + k - had;
-    for (uint32_t i = 0; i < f->n - f->n_sources; i++) {
+    mg_id first = f->packed.n_banks > had ? mg_module_add_regs(f->x.m, f->x.func, "__mg_k", MG_TYPE_b32, f->packed.n_banks - had) : 0;
+    for (uint32_t k = 0; k < f->packed.n_banks; k++) f->packed.banks[k] = k < had ? shared : first + k - had;
+    for (uint32_t i = 0; i < f->n - f->calls.n_sources; i++) {
         struct mg_rc *c = &f->counters[i];
         if (c->kind == MG_RC_BIT) {
-            c->reg = f->banks[f->n_cuts ? 0 : c->slot / MG_BANK];
+            c->reg = f->packed.banks[f->packed.n_cuts ? 0 : c->slot / MG_BANK];
             c->bit = mg_rc_bit(c->slot);
         } else if (c->kind == MG_RC_FEW) {
-            if (!f->few) f->few = mg_emit_reg(&f->x, "__mg_few", MG_TYPE_u32);
-            c->reg = f->few;
+            if (!f->packed.few) f->packed.few = mg_emit_reg(&f->x, "__mg_few", MG_TYPE_u32);
+            c->reg = f->packed.few;
         } else if (!mg_rc_in_memory(c)) {
             c->reg = mg_emit_reg(&f->x, "__mg_c", c->real ? MG_TYPE_b64 : c->kind == MG_RC_64 ? MG_TYPE_u64 : MG_TYPE_u32);
         }
     }
-    if (f->n_locals || f->n_flags || f->n_cuts) mg_rc_add_local_array(f);
+    if (f->local.n_words || f->local.n_bytes || f->packed.n_cuts) mg_rc_add_local_array(f);
 }
 
 bool mg_rc_goes_to_shared(const struct mg_rfunc *f)

@@ -52,22 +52,22 @@ static void find_zero(struct mg_rfunc *f)
         else if (k->kind == MG_COUNT_EDGE) on_edge[k->edge] = true;
         else if (k->kind == MG_COUNT_IV && !k->less_one && !k->n_ifs) at_block[f->plan->loops->loops[f->plan->ivs->list[k->iv].loop].header] = true;
     }
-    f->lanes = mg_xcalloc(c->n_blocks + 1, sizeof *f->lanes);
-    f->zero = mg_xcalloc(c->n_blocks + 1, sizeof *f->zero);
-    f->lanes[0] = f->zero[0] = 1;
+    f->live.lanes = mg_xcalloc(c->n_blocks + 1, sizeof *f->live.lanes);
+    f->live.zero = mg_xcalloc(c->n_blocks + 1, sizeof *f->live.zero);
+    f->live.lanes[0] = f->live.zero[0] = 1;
     for (uint32_t i = 0; i < c->n_blocks && c->reachable[c->rpo[i]]; i++) {
         uint32_t b = c->rpo[i];
         const struct mg_block *k = &c->blocks[b];
         double on = 1, over = guards_loop(f, &d, b) ? NO_ROUND : 1;
-        if (at_block[b]) f->zero[b] = 0;
+        if (at_block[b]) f->live.zero[b] = 0;
         for (uint32_t s = 0; s < k->n_succs; s++)
             if (c->rpo_ix[c->edges[k->succ_at + s]] <= i) on -= q->share[k->succ_at + s];
         for (uint32_t s = 0; s < k->n_succs; s++) {
             uint32_t e = k->succ_at + s, to = c->edges[e];
             if (c->rpo_ix[to] <= i || on <= 0) continue;
             double share = over == 1 ? q->share[e] / on : s ? MG_MIN(over, q->share[e]) : MG_MAX(1 - over, q->share[e]);
-            f->lanes[to] += f->lanes[b] * share;
-            if (!on_edge[e]) f->zero[to] += f->zero[b] * share;
+            f->live.lanes[to] += f->live.lanes[b] * share;
+            if (!on_edge[e]) f->live.zero[to] += f->live.zero[b] * share;
         }
     }
     free(d.at);
@@ -77,9 +77,9 @@ static void find_zero(struct mg_rfunc *f)
 
 bool mg_leave_may_be_zero(struct mg_rfunc *f, uint32_t b)
 {
-    if (f->n_words > MOST_WORDS || f->n_sources || f->n_cuts) return true;
-    if (!f->lanes) find_zero(f);
-    return f->zero[b] * (FLUSH + 3 * (f->n_words + f->n_banks)) >= f->lanes[b] * ASK;
+    if (f->n_words > MOST_WORDS || f->calls.n_sources || f->packed.n_cuts) return true;
+    if (!f->live.lanes) find_zero(f);
+    return f->live.zero[b] * (FLUSH + 3 * (f->n_words + f->packed.n_banks)) >= f->live.lanes[b] * ASK;
 }
 
 void mg_leave_keep_rare(struct mg_rfunc *f, uint32_t b)

@@ -10,7 +10,7 @@
 
 static void note(struct mg_rfunc *f, uint32_t block, uint32_t counter)
 {
-    f->live[block][counter / 64] |= 1ull << counter % 64;
+    f->live.sets[block][counter / 64] |= 1ull << counter % 64;
 }
 
 static void note_rim(struct mg_rfunc *f, uint32_t loop, uint32_t counter)
@@ -25,16 +25,16 @@ static void note_sources(struct mg_rfunc *f)
 {
     const struct mg_cfg *c = f->x.c;
     for (uint32_t b = 0; b < c->n_blocks; b++)
-        for (uint32_t i = 0; f->n_sources && !f->settles && mg_direct_callee(c->m, c->blocks[b].last) && i < f->n_sources; i++) note(f, b, f->n - f->n_sources + i);
+        for (uint32_t i = 0; f->calls.n_sources && !f->calls.settles && mg_direct_callee(c->m, c->blocks[b].last) && i < f->calls.n_sources; i++) note(f, b, f->n - f->calls.n_sources + i);
 }
 
 void mg_rc_find_live(struct mg_rfunc *f)
 {
     const struct mg_cfg *c = f->x.c;
-    f->n_words_live = (f->n + 63) / 64 + 1;
-    f->live = mg_xcalloc(c->n_blocks + 1, sizeof *f->live);
-    uint64_t *all = mg_xcalloc((size_t)f->n_words_live * (c->n_blocks + 1), sizeof *all);
-    for (uint32_t b = 0; b <= c->n_blocks; b++) f->live[b] = all + (size_t)b * f->n_words_live;
+    f->live.n_words = (f->n + 63) / 64 + 1;
+    f->live.sets = mg_xcalloc(c->n_blocks + 1, sizeof *f->live.sets);
+    uint64_t *all = mg_xcalloc((size_t)f->live.n_words * (c->n_blocks + 1), sizeof *all);
+    for (uint32_t b = 0; b <= c->n_blocks; b++) f->live.sets[b] = all + (size_t)b * f->live.n_words;
     for (uint32_t i = 0; i < f->n_measured; i++) {
         const struct mg_count *k = &f->plan->list[i];
         if (f->counters[i].kind == MG_RC_ALONE) continue;
@@ -46,9 +46,9 @@ void mg_rc_find_live(struct mg_rfunc *f)
         }
     }
     for (uint32_t b = 0; b < c->n_blocks; b++)
-        if (f->rule[b] == MG_WR_LOWEST) note(f, b, f->warp_counter[b]);
+        if (f->warps.rule[b] == MG_WR_LOWEST) note(f, b, f->warps.counter[b]);
     note_sources(f);
-    mg_dataflow_run(&(struct mg_dataflow){.g = &c->succ, .order = c->rpo, .any = true, .words = f->n_words_live, .rows = all});
+    mg_dataflow_run(&(struct mg_dataflow){.g = &c->succ, .order = c->rpo, .any = true, .words = f->live.n_words, .rows = all});
 }
 
 /* Does a loop end in front of the block? */
@@ -73,7 +73,7 @@ static bool is_zero_at(const struct mg_rfunc *f, uint32_t b, mg_id reg)
         if (k->kind == MG_COUNT_EDGE && c->edges[k->edge] == b) return false;
         if (k->kind == MG_COUNT_IV && f->plan->loops->loops[f->plan->ivs->list[k->iv].loop].header == b) return false;
         for (uint32_t p = 0; p < c->blocks[b].n_preds; p++)
-            if (mg_rc_in(f->live[c->preds[c->blocks[b].pred_at + p]], i)) return false;
+            if (mg_rc_in(f->live.sets[c->preds[c->blocks[b].pred_at + p]], i)) return false;
     }
     return true;
 }
@@ -82,13 +82,13 @@ static bool is_zero_at(const struct mg_rfunc *f, uint32_t b, mg_id reg)
 void mg_rc_renew_zeroes(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
-    bool plain = !f->carried && !f->n_sources && f->n == f->n_measured && !f->n_cuts && f->n <= MOST_RENEWED;
+    bool plain = !f->calls.carried && !f->calls.n_sources && f->n == f->n_measured && !f->packed.n_cuts && f->n <= MOST_RENEWED;
     for (uint32_t b = 1; plain && b < x->c->n_blocks; b++) {
         if (!x->c->reachable[b] || !is_behind_loop(f, b)) continue;
         x->at = mg_block_head(x->m, &x->c->blocks[b]);
-        for (uint32_t k = 0; k < f->n_banks; k++)
-            if (is_zero_at(f, b, f->banks[k])) EMIT("mov.u32", R(f->banks[k]), I(0));
-        if (f->few && is_zero_at(f, b, f->few)) EMIT("mov.u32", R(f->few), I(0));
+        for (uint32_t k = 0; k < f->packed.n_banks; k++)
+            if (is_zero_at(f, b, f->packed.banks[k])) EMIT("mov.u32", R(f->packed.banks[k]), I(0));
+        if (f->packed.few && is_zero_at(f, b, f->packed.few)) EMIT("mov.u32", R(f->packed.few), I(0));
         for (uint32_t i = 0; i < f->n; i++) {
             const struct mg_rc *c = &f->counters[i];
             if (mg_storage_of(c)->packed || mg_storage_of(c)->in_memory || !is_zero_at(f, b, c->reg)) continue;

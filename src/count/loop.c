@@ -112,23 +112,23 @@ bool mg_loop_words_may(const struct mg_rfunc *f, uint32_t counter, bool *asked)
 void mg_loop_words_place(struct mg_rfunc *f, uint32_t slot)
 {
     const struct mg_loops *l = f->plan->loops;
-    f->ranges = mg_xcalloc(l->n_loops + 1, sizeof *f->ranges);
-    f->n_shared = 0;
+    f->shared.ranges = mg_xcalloc(l->n_loops + 1, sizeof *f->shared.ranges);
+    f->shared.n = 0;
     for (uint32_t loop = 0; loop < l->n_loops; loop++) {
-        struct mg_rrange r = {.loop = loop, .first = (f->n_shared + 31) / 32 * 32};
+        struct mg_rrange r = {.loop = loop, .first = (f->shared.n + 31) / 32 * 32};
         for (uint32_t i = 0; i < f->n_measured; i++)
             if (f->counters[i].kind == MG_RC_SHARED && outermost(f, i) == loop) f->counters[i].slot = slot + r.first + r.n++;
         if (!r.n) continue;
-        f->ranges[f->n_ranges++] = r;
-        f->n_shared = r.first + r.n;
+        f->shared.ranges[f->shared.n_ranges++] = r;
+        f->shared.n = r.first + r.n;
     }
 }
 
 struct mg_rrange mg_loop_words_of(const struct mg_rfunc *f, uint32_t loop)
 {
     while (f->plan->loops->loops[loop].parent != MG_NO_LOOP) loop = f->plan->loops->loops[loop].parent;
-    for (uint32_t i = 0; i < f->n_ranges; i++)
-        if (f->ranges[i].loop == loop) return f->ranges[i];
+    for (uint32_t i = 0; i < f->shared.n_ranges; i++)
+        if (f->shared.ranges[i].loop == loop) return f->shared.ranges[i];
     return (struct mg_rrange){.loop = loop};
 }
 
@@ -149,8 +149,8 @@ void mg_loop_words_emit(struct mg_rfunc *f)
 {
     const struct mg_cfg *c = f->x.c;
     const struct mg_loops *l = f->plan->loops;
-    for (uint32_t i = 0; i < f->n_ranges; i++) {
-        struct mg_rrange r = f->ranges[i];
+    for (uint32_t i = 0; i < f->shared.n_ranges; i++) {
+        struct mg_rrange r = f->shared.ranges[i];
         for (uint32_t b = 0; b < c->n_blocks; b++) {
             const struct mg_block *k = &c->blocks[b];
             bool inside = mg_loops_contains(l, r.loop, b);

@@ -47,6 +47,53 @@ struct mg_rcohort { uint32_t begin; uint32_t flag; /* counter that begins it; UI
 
 struct mg_carry;
 
+/* Parts of a function's counting, by storage class and by what is counted. */
+struct mg_rc_packed {
+    mg_id *banks; uint32_t n_banks; /* registers of bits */
+    mg_id few; uint32_t n_few;      /* the first words are fields of that register */
+    uint32_t *cuts, n_cuts;         /* blocks at whose head the register of bits goes to its row (rows.c) */
+    uint32_t rows_at; mg_id row;    /* rows in local memory: offset; register with 4 * the row at hand */
+};
+struct mg_rc_local {
+    mg_id var, reg;                 /* the array, its address */
+    uint32_t n_words, n_bytes;      /* of 64 bits; for what happens at most once */
+    mg_id flagged;                  /* not 0: some byte is set; 0: there are none */
+};
+struct mg_rc_shared {
+    uint32_t n, slot; mg_id var;    /* words in shared memory, slot of the first; variable */
+    mg_id base;                     /* a register with their address; 0: there is none */
+    bool arrives;                   /* only the last to leave drain them */
+    bool all;                       /* nothing is counted elsewhere, and not much */
+    struct mg_rrange { uint32_t loop, first, n; } *ranges; uint32_t n_ranges; /* not NULL: each word of those is some loop's (loop.c) */
+    uint32_t n_near;                /* the kernel's: those that count warps in functions whose counters travel */
+};
+struct mg_rc_lone { /* one lane's work (alone.c) */
+    bool is;
+    uint32_t n; mg_id base, one;    /* events; their copy of the counters, what they add */
+};
+struct mg_rc_calls { /* counters of callees that arrive here, and its own that travel (carry.c) */
+    struct mg_rsource { uint32_t func, counter; } *sources; uint32_t n_sources;
+    bool settles;                   /* what callees send back goes to memory behind each call, not at the end */
+    bool carried;                   /* its counters travel to its callers */
+    bool adds;                      /* and come with what earlier activations have counted */
+    bool *back;                     /* block -> its call may come back to this function; NULL: none */
+    uint32_t sent_at;               /* where counters begin in what it sends back */
+    mg_id spill;                    /* the function that empties its fields; 0: not needed so far */
+    bool counted;                   /* it is entered by calls that are counted */
+    uint32_t *callers, n_callers;
+};
+struct mg_rc_warps {
+    enum mg_warp_rule *rule; uint32_t *counter; /* by block */
+    struct mg_rcohort *cohorts; uint32_t n_cohorts;
+    bool ballot;                    /* no activemask */
+    mg_id mask, below, lt, low, always; /* of the lowest active lane */
+};
+struct mg_rc_live { /* what may have been counted where (live.c, leave.c) */
+    uint64_t **sets; uint32_t n_words; /* block -> set of counters that may not be 0 at its end */
+    double *lanes, *zero;           /* block -> expected at its end: lanes, those of them that have counted nothing; NULL: not asked yet */
+    bool *may_leave;                /* block -> its call may end the lane */
+};
+
 struct mg_rfunc {
     struct mg_emit x;
     const struct mg_counter_opts *o;
@@ -54,45 +101,23 @@ struct mg_rfunc {
     struct mg_count_plan *plan;
     struct mg_placer place;
     struct mg_rc *counters; uint32_t n, n_measured; /* measured ones first, then those of warps, then those that callees send back */
-    struct mg_rsource { uint32_t func, counter; } *sources; uint32_t n_sources; /* of the latter */
-    bool settles;            /* what callees send back goes to memory behind each call, not at the end */
-    bool carried;            /* its counters travel to its callers */
-    bool adds;               /* and come with what earlier activations have counted */
-    bool *back;              /* block -> its call may come back to this function; NULL: none */
-    uint32_t sent_at;        /* where counters begin in what it sends back */
-    mg_id spill;             /* the function that empties its fields; 0: not needed so far */
-    uint32_t n_bits, n_words, n_locals, n_flags; /* slots: bits, then registers, then local memory: words, bytes */
+    uint32_t n_bits, n_words; /* slots: bits, then registers, then local memory (words, bytes), shared memory, events of one lane */
     uint32_t at;             /* counter of slot 0 */
-    mg_id *banks; uint32_t n_banks; /* packed registers */
-    uint32_t n_few; mg_id few; /* the first words are fields of that register */
-    uint32_t *cuts, n_cuts;  /* blocks at whose head the packed register goes to its row (count/rows.c) */
-    uint32_t rows_at; mg_id row; /* rows in local memory: offset; register with 4 * the row at hand */
-    mg_id local, local_reg;  /* variable, its address */
-    mg_id flagged;           /* not 0: some byte in local memory is set; 0: there are none */
-    uint32_t n_shared, shared_slot; mg_id shared; /* words in shared memory, slot of the first; variable */
-    mg_id shared_base;       /* a register with their address; 0: there is none */
     bool alike;              /* every CTA counts as much: CTA 0 alone adds to memory */
-    bool arrives;            /* only the last to leave drain those words */
-    bool all_shared;         /* nothing is counted elsewhere, and not much */
-    struct mg_rrange { uint32_t loop, first, n; } *ranges; uint32_t n_ranges; /* not NULL: each word of those is some loop's, which clears and drains it (count/loop.c) */
-    bool alone; uint32_t n_alone; mg_id alone_base, alone_one; /* one lane's work: events, their copy of the counters, what they add (count/alone.c) */
-    uint32_t n_near;         /* the kernel's: those of them that count warps in functions whose counters travel */
-    double *lanes, *zero;    /* block -> expected at its end: lanes, those of them that have counted nothing; NULL: not asked yet */
-    uint64_t **live;         /* block -> set of counters that may not be 0 at its end */
-    uint32_t n_words_live;
-    bool *may_leave;
-    enum mg_warp_rule *rule; uint32_t *warp_counter; /* by block */
-    struct mg_rcohort *cohorts; uint32_t n_cohorts;
-    bool sync, redux, ballot; /* what the PTX may use: warp operations with a mask; redux; no activemask */
-    bool from_calls;         /* entered by calls that are counted */
-    uint32_t *callers, n_callers;
-    mg_id mask, below, lt, low, always; /* of the lowest active lane */
+    bool sync, redux;        /* what the PTX may use: warp operations with a mask; redux */
+    struct mg_rc_packed packed;
+    struct mg_rc_local local;
+    struct mg_rc_shared shared;
+    struct mg_rc_lone lone;
+    struct mg_rc_calls calls;
+    struct mg_rc_warps warps;
+    struct mg_rc_live live;
     struct { mg_id b32[10], b64[6], p[5], base, rows[3], row_base, sums[8]; } t; /* temporaries of flushes */
 };
 
 bool mg_rc_in_memory(const struct mg_rc *c);
 /* Slots of the function's counters in memory. */
-static inline uint32_t mg_rc_slots(const struct mg_rfunc *f) { return f->n_bits + f->n_words + f->n_locals + f->n_flags + f->n_shared + f->n_alone; }
+static inline uint32_t mg_rc_slots(const struct mg_rfunc *f) { return f->n_bits + f->n_words + f->local.n_words + f->local.n_bytes + f->shared.n + f->lone.n; }
 /* Parts of flushes (count/count.c): temporaries by number; labels and branches in front of x.at. */
 mg_id mg_rc_temp(struct mg_rfunc *f, mg_id *at, const char *name, enum mg_type type);
 mg_id mg_rc_t32(struct mg_rfunc *f, unsigned i);
@@ -130,7 +155,7 @@ bool mg_leave_may_be_zero(struct mg_rfunc *f, uint32_t block);
  * ptxas make guarded instructions of it, which every warp pays for; it makes none of a block with a fence. */
 void mg_leave_keep_rare(struct mg_rfunc *f, uint32_t block);
 
-/* Kernels that are one lane's work (count/alone.c): sets f->alone; code at the entry, at an event (with x's guard) and in front of a block that leaves. */
+/* Kernels that are one lane's work (count/alone.c): sets f->lone.is; code at the entry, at an event (with x's guard) and in front of a block that leaves. */
 void mg_alone_plan(struct mg_rfunc *f);
 void mg_alone_begin(struct mg_rfunc *f);
 void mg_alone_end(struct mg_rfunc *f, uint32_t block);
@@ -169,7 +194,7 @@ bool mg_rc_all_drain(const struct mg_rfunc *f);
 void mg_shared_drain_all(struct mg_rfunc *f, struct mg_rrange r, mg_id mask, mg_id out);
 void mg_shared_drain(struct mg_rfunc *f, struct mg_rrange r, mg_id base, mg_id mask, mg_id rank, mg_id mine);
 #define MG_SHARED_GUARD 0x5a17b10c /* what stands beside words of ours in shared memory */
-static inline struct mg_rrange mg_shared_whole_range(const struct mg_rfunc *f) { return (struct mg_rrange){.loop = UINT32_MAX, .n = f->n_shared}; }
+static inline struct mg_rrange mg_shared_whole_range(const struct mg_rfunc *f) { return (struct mg_rrange){.loop = UINT32_MAX, .n = f->shared.n}; }
 /* Zeroes in front of x.at, by all threads of the CTA. */
 void mg_shared_clear_range(struct mg_rfunc *f, struct mg_rrange r);
 /* Words of loops that may not run: can these counters be such; gives them slots from the first on; code; where a counter's loop has its words. */

@@ -86,7 +86,7 @@ static void choose_cuts(struct rows *r)
 {
     struct mg_rfunc *f = r->f;
     uint32_t *at = mg_xcalloc(f->x.c->n_blocks + 1, sizeof *at), n = list_candidates(r, at), before = r->n_bits, k = 0;
-    f->cuts = mg_xcalloc(n + 1, sizeof *f->cuts);
+    f->packed.cuts = mg_xcalloc(n + 1, sizeof *f->packed.cuts);
     while (k < n) {
         uint32_t best = UINT32_MAX, left = 0;
         for (uint32_t i = k; i < n; i++) {
@@ -98,7 +98,7 @@ static void choose_cuts(struct rows *r)
             if (before - behind >= MG_BANK) break;
         }
         if (best == UINT32_MAX || !left) break;
-        f->cuts[f->n_cuts++] = at[best];
+        f->packed.cuts[f->packed.n_cuts++] = at[best];
         before = left;
         k = best + 1;
     }
@@ -119,13 +119,13 @@ bool mg_rows_plan(struct mg_rfunc *f, bool *taken)
     struct rows r = {.f = f, .bits = mg_xcalloc(f->n_measured + 1, sizeof *r.bits)};
     for (uint32_t i = 0; i < f->n_measured; i++)
         if (f->plan->list[i].width == MG_WIDTH_BIT) r.bits[r.n_bits++] = i;
-    bool plain = f->redux && !f->n_sources && f->n == f->n_measured;
-    for (uint32_t b = 0; b < f->x.c->n_blocks; b++) plain = plain && !f->may_leave[b];
+    bool plain = f->redux && !f->calls.n_sources && f->n == f->n_measured;
+    for (uint32_t b = 0; b < f->x.c->n_blocks; b++) plain = plain && !f->live.may_leave[b];
     if (plain && r.n_bits > few_bits(f)) choose_cuts(&r);
-    uint32_t *used = mg_xcalloc(f->n_cuts + 2, sizeof *used);
-    for (uint32_t i = 0; f->n_cuts && i < r.n_bits; i++) {
+    uint32_t *used = mg_xcalloc(f->packed.n_cuts + 2, sizeof *used);
+    for (uint32_t i = 0; f->packed.n_cuts && i < r.n_bits; i++) {
         uint32_t row = 0;
-        while (row < f->n_cuts && is_behind(&r, f->cuts[row], r.bits[i])) row++;
+        while (row < f->packed.n_cuts && is_behind(&r, f->packed.cuts[row], r.bits[i])) row++;
         if (used[row] == MG_BANK) continue;
         taken[r.bits[i]] = true;
         f->counters[r.bits[i]].kind = MG_RC_BIT;
@@ -134,17 +134,17 @@ bool mg_rows_plan(struct mg_rfunc *f, bool *taken)
     }
     free(used);
     free(r.bits);
-    return f->n_cuts != 0;
+    return f->packed.n_cuts != 0;
 }
 
 void mg_rows_emit(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
-    for (uint32_t k = 0; k < f->n_cuts; k++) {
-        x->at = mg_block_head(x->m, &x->c->blocks[f->cuts[k]]);
-        EMIT("st.local.u32", mg_o_addr_reg(f->local_reg, f->rows_at + 4 * (int64_t)k), R(f->banks[0]));
-        EMIT("min.u32", R(f->banks[0]), R(f->banks[0]), I(1));
-        EMIT("shl.b32", R(f->banks[0]), R(f->banks[0]), I(31));
-        EMIT("mov.u32", R(f->row), I(4 * ((int64_t)k + 1)));
+    for (uint32_t k = 0; k < f->packed.n_cuts; k++) {
+        x->at = mg_block_head(x->m, &x->c->blocks[f->packed.cuts[k]]);
+        EMIT("st.local.u32", mg_o_addr_reg(f->local.reg, f->packed.rows_at + 4 * (int64_t)k), R(f->packed.banks[0]));
+        EMIT("min.u32", R(f->packed.banks[0]), R(f->packed.banks[0]), I(1));
+        EMIT("shl.b32", R(f->packed.banks[0]), R(f->packed.banks[0]), I(31));
+        EMIT("mov.u32", R(f->packed.row), I(4 * ((int64_t)k + 1)));
     }
 }

@@ -51,9 +51,9 @@ uint32_t mg_shared_room(const struct mg_module *m, uint32_t bytes)
 
 bool mg_shared_may(const struct mg_rfunc *f)
 {
-    if (f->x.ix || f->alone || !f->sync || f->o->warps || f->o->scope == MG_COUNT_WARP) return false;
+    if (f->x.ix || f->lone.is || !f->sync || f->o->warps || f->o->scope == MG_COUNT_WARP) return false;
     for (uint32_t b = 0; b < f->x.c->n_blocks; b++)
-        if (f->may_leave[b]) return false; /* in front of such a call counters are added without a branch */
+        if (f->live.may_leave[b]) return false; /* in front of such a call counters are added without a branch */
     return true;
 }
 
@@ -70,7 +70,7 @@ uint32_t mg_shared_loop(const struct mg_rfunc *f, uint32_t counter)
 bool mg_shared_takes(const struct mg_rfunc *f, uint32_t counter)
 {
     const struct mg_count *k = &f->plan->list[counter];
-    if ((k->kind == MG_COUNT_IV && k->carries) || f->n_shared == MOST_BYTES / 4 - 1 - 2 * GUARDS - WARP) return false;
+    if ((k->kind == MG_COUNT_IV && k->carries) || f->shared.n == MOST_BYTES / 4 - 1 - 2 * GUARDS - WARP) return false;
     for (uint32_t loop = mg_shared_loop(f, counter); loop != MG_NO_LOOP; loop = f->plan->loops->loops[loop].parent)
         if (f->plan->loops->loops[loop].n_headers != 1) return false;
     return true;
@@ -78,18 +78,18 @@ bool mg_shared_takes(const struct mg_rfunc *f, uint32_t counter)
 
 /* Bytes from where the variable begins to word i. */
 static int64_t off(uint32_t i) { return 4 * ((int64_t)i + GUARDS); }
-static uint32_t behind(const struct mg_rfunc *f) { return (uint32_t)f->x.m->vars.at[f->shared].dims[0] - GUARDS; }
+static uint32_t behind(const struct mg_rfunc *f) { return (uint32_t)f->x.m->vars.at[f->shared.var].dims[0] - GUARDS; }
 
 /* Where the variable begins. */
-static struct mg_opnd begin_of(const struct mg_rfunc *f) { return f->shared_base ? R(f->shared_base) : (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared}; }
+static struct mg_opnd begin_of(const struct mg_rfunc *f) { return f->shared.base ? R(f->shared.base) : (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared.var}; }
 static struct mg_opnd word_of(const struct mg_rfunc *f, uint32_t i)
 {
-    return f->shared_base ? mg_o_addr_reg(f->shared_base, off(i)) : mg_o_addr_var(f->shared, off(i));
+    return f->shared.base ? mg_o_addr_reg(f->shared.base, off(i)) : mg_o_addr_var(f->shared.var, off(i));
 }
 
 static const char *shared_holds(const struct mg_kinds *k, const struct mg_wanted *w)
 {
-    if (k->f->all_shared) return "CTAs wait in loops and registers are few";
+    if (k->f->shared.all) return "CTAs wait in loops and registers are few";
     if (k->in_loops) return "a word of its loop: CTAs wait in loops and registers are few";
     return k->shares && k->cells + k->need > k->most && mg_shared_takes(k->f, w->counter) ? "registers for counters are full" : NULL;
 }
@@ -97,13 +97,13 @@ static const char *shared_holds(const struct mg_kinds *k, const struct mg_wanted
 static void shared_take(struct mg_kinds *k, const struct mg_wanted *w)
 {
     (void)w;
-    k->f->n_shared++;
+    k->f->shared.n++;
 }
 
 static void shared_event(struct mg_rfunc *f, uint32_t counter)
 {
     struct mg_emit *x = &f->x;
-    EMIT("red.shared.add.u32", word_of(f, f->counters[counter].slot - f->shared_slot), I(1));
+    EMIT("red.shared.add.u32", word_of(f, f->counters[counter].slot - f->shared.slot), I(1));
 }
 
 static void shared_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide, struct mg_spot s)
@@ -116,7 +116,7 @@ static void shared_add(struct mg_rfunc *f, uint32_t counter, mg_id d, bool wide,
     mg_emit_guard(x, 0, false);
     EMIT("setp.lt.u64", R(p), R(all), I(MOST_STEPS));
     mg_emit_guard_by(x, s.guard, s.guard_not, p);
-    EMIT("red.shared.add.u32", word_of(f, c->slot - f->shared_slot), R(few));
+    EMIT("red.shared.add.u32", word_of(f, c->slot - f->shared.slot), R(few));
     mg_emit_guard(x, 0, false);
     EMIT("setp.ge.u64", R(p), R(all), I(MOST_STEPS));
     if (s.guard) EMIT("and.pred", R(p), R(p), s.guard_not ? mg_o_not(s.guard) : R(s.guard));
@@ -136,7 +136,7 @@ bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_counter_op
 void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, struct mg_carry *y, uint32_t i, mg_id p)
 {
     struct mg_emit *x = &f->x;
-    struct mg_opnd word = mg_o_addr_var(kernel->shared, off(i));
+    struct mg_opnd word = mg_o_addr_var(kernel->shared.var, off(i));
     mg_id old = mg_rc_t32(f, 5), half = mg_rc_tp(f, 0), whole, ctx;
     mg_emit_guard(x, p, false);
     EMIT("atom.shared.add.u32", R(old), word, I(1));
@@ -146,7 +146,7 @@ void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, struct mg
     ctx = mg_carry_context(y, f, &whole);
     if (whole) EMIT("and.pred", R(half), R(half), R(whole));
     EMIT("red.shared.add.u32", word, I(1u << 31));
-    EMIT("red.global.add.u64", mg_o_addr_reg(ctx, MG_CTX_BYTES + 8 * ((int64_t)kernel->at + kernel->shared_slot + i)), I((int64_t)1 << 31));
+    EMIT("red.global.add.u64", mg_o_addr_reg(ctx, MG_CTX_BYTES + 8 * ((int64_t)kernel->at + kernel->shared.slot + i)), I((int64_t)1 << 31));
     mg_emit_guard(x, 0, false);
 }
 
@@ -200,7 +200,7 @@ static void clear_by(struct mg_rfunc *f, struct mg_rrange r, mg_id i, mg_id n)
 static struct mg_opnd guard_of(const struct mg_rfunc *f, uint32_t side)
 {
     int64_t at = 4 * (int64_t)(side ? behind(f) : GUARDS - 1);
-    return f->shared_base ? mg_o_addr_reg(f->shared_base, at) : mg_o_addr_var(f->shared, at);
+    return f->shared.base ? mg_o_addr_reg(f->shared.base, at) : mg_o_addr_var(f->shared.var, at);
 }
 
 static void look_at_guards(struct mg_rfunc *f)
@@ -230,21 +230,21 @@ static void load_base(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     mg_id one = mg_rc_t32(f, 5);
-    EMIT("mov.u32", R(f->shared_base), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared});
+    EMIT("mov.u32", R(f->shared.base), (struct mg_opnd){.kind = MG_OPND_var, .id = f->shared.var});
     mg_rc_one(f, one);
-    EMIT("mul.lo.u32", R(f->shared_base), R(f->shared_base), R(one));
+    EMIT("mul.lo.u32", R(f->shared.base), R(f->shared.base), R(one));
 }
 
 void mg_shared_clear(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
-    if (!f->n_shared) return;
-    uint32_t words = (f->n_shared + f->arrives + WARP - 1) / WARP * WARP + 2 * GUARDS;
-    f->shared = mg_shared_declare(x->m, f->n_near ? 0 : x->func, mg_shared_whole(4 * words) / 4);
-    if (f->n_shared >= BASE_FROM) f->shared_base = mg_emit_reg(x, "__mg_words", MG_TYPE_b32);
+    if (!f->shared.n) return;
+    uint32_t words = (f->shared.n + f->shared.arrives + WARP - 1) / WARP * WARP + 2 * GUARDS;
+    f->shared.var = mg_shared_declare(x->m, f->shared.n_near ? 0 : x->func, mg_shared_whole(4 * words) / 4);
+    if (f->shared.n >= BASE_FROM) f->shared.base = mg_emit_reg(x, "__mg_words", MG_TYPE_b32);
     struct mg_rrange all = mg_shared_whole_range(f);
-    all.n += f->arrives;
-    if (!f->ranges) mg_shared_clear_range(f, all);
+    all.n += f->shared.arrives;
+    if (!f->shared.ranges) mg_shared_clear_range(f, all);
 }
 
 /* Few words are cleared by each warp, one store for 32 of them (what is declared is whole kilobytes); many by all threads together. */
@@ -252,9 +252,9 @@ void mg_shared_clear_range(struct mg_rfunc *f, struct mg_rrange r)
 {
     struct mg_emit *x = &f->x;
     mg_id i = mg_rc_t32(f, 7), n = mg_rc_t32(f, 8), at = mg_rc_t32(f, 9), p = mg_rc_tp(f, 1);
-    if (f->shared_base) load_base(f);
+    if (f->shared.base) load_base(f);
     for (uint32_t side = 0; side < 2; side++) EMIT("st.shared.u32", guard_of(f, side), I(GUARD)); /* by all, with the same value */
-    if (r.n <= MG_SHARED_FEW && !f->n_near) {
+    if (r.n <= MG_SHARED_FEW && !f->shared.n_near) {
         EMIT("activemask.b32", R(n));
         EMIT("setp.ne.u32", R(p), R(n), I(-1));
         struct mg_apart a = mg_rc_begin_apart(f, p);
@@ -297,7 +297,7 @@ void mg_shared_drain_all(struct mg_rfunc *f, struct mg_rrange r, mg_id mask, mg_
         mg_emit_guard(x, p, false);
         EMIT("atom.shared.exch.b32", R(v), mg_o_addr_reg(at, off(r.first + 32 * k)), I(0));
         EMIT("cvt.u64.u32", R(wide), R(v));
-        EMIT("red.global.add.u64", mg_o_addr_reg(to, MG_CTX_BYTES + 8 * ((int64_t)f->at + f->shared_slot + r.first + 32 * k)), R(wide));
+        EMIT("red.global.add.u64", mg_o_addr_reg(to, MG_CTX_BYTES + 8 * ((int64_t)f->at + f->shared.slot + r.first + 32 * k)), R(wide));
         mg_emit_guard(x, 0, false);
     }
 }
@@ -322,7 +322,7 @@ void mg_shared_drain(struct mg_rfunc *f, struct mg_rrange r, mg_id base, mg_id m
     EMIT("cvt.u64.u32", R(wide), R(v));
     EMIT("mad.wide.u32", R(to), R(i), I(8), R(base));
     mg_emit_guard(x, p, false);
-    EMIT("red.global.add.u64", mg_o_addr_reg(to, 8 * ((int64_t)f->shared_slot + r.first)), R(wide));
+    EMIT("red.global.add.u64", mg_o_addr_reg(to, 8 * ((int64_t)f->shared.slot + r.first)), R(wide));
     mg_emit_guard(x, 0, false);
     EMIT("add.u32", R(i), R(i), R(n));
     mg_rc_branch(f, 0, false, again);
@@ -349,7 +349,7 @@ void mg_shared_leave(struct mg_rfunc *f, bool whole, mg_id mask, mg_id rank, mg_
     EMIT("mad.lo.u32", R(at), R(rank), I(4), R(at)); /* an address that ptxas cannot tell from those of events, which stay in front of it */
     EMIT("mov.u32", R(old), I(0));
     mg_emit_guard(x, p, false);
-    EMIT("atom.shared.add.u32", R(old), mg_o_addr_reg(at, off(f->n_shared)), R(n));
+    EMIT("atom.shared.add.u32", R(old), mg_o_addr_reg(at, off(f->shared.n)), R(n));
     mg_emit_guard(x, 0, false);
     EMIT("add.u32", R(old), R(old), R(n));
     EMIT("setp.eq.and.u32", R(p), R(old), R(all), R(p));
@@ -406,7 +406,7 @@ void mg_shared_rounds(struct mg_rfunc *f)
         x->at = latch != UINT32_MAX ? x->c->blocks[latch].last : mg_block_head(x->m, &x->c->blocks[l->loops[k].header]);
         EMIT("add.u32", R(rounds), R(rounds), I((int64_t)(UINT32_MAX / MOST_ROUNDS + 1)));
         EMIT("setp.eq.u32", R(p), R(rounds), I(0));
-        mg_rc_drain_apart(f, f->ranges ? mg_loop_words_of(f, k) : mg_shared_whole_range(f), p);
+        mg_rc_drain_apart(f, f->shared.ranges ? mg_loop_words_of(f, k) : mg_shared_whole_range(f), p);
     }
     free(counts);
 }

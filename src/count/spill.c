@@ -81,12 +81,12 @@ static void call_spill(struct mg_rfunc *f, struct mg_carry *y)
 {
     struct mg_emit *x = &f->x;
     uint32_t n = 0;
-    if (!f->spill) f->spill = make_spill(f, y);
+    if (!f->calls.spill) f->calls.spill = make_spill(f, y);
     mg_id args = mg_opnd_alloc(x->m, f->n_measured + 1);
     if (!y->lone[x->ix]) x->m->opnds.at[args + n++] = R(x->ctx);
     for (uint32_t i = 0; i < f->n_measured; i++)
         if (is_first(f, i)) x->m->opnds.at[args + n++] = R(f->counters[i].reg);
-    EMIT("call", (struct mg_opnd){.kind = MG_OPND_func, .id = f->spill}, (struct mg_opnd){.kind = MG_OPND_list, .n = (uint16_t)n, .id = args});
+    EMIT("call", (struct mg_opnd){.kind = MG_OPND_func, .id = f->calls.spill}, (struct mg_opnd){.kind = MG_OPND_list, .n = (uint16_t)n, .id = args});
     for (uint32_t i = 0; i < f->n_measured; i++)
         if (is_first(f, i)) EMIT("mov.u32", R(f->counters[i].reg), I(0));
 }

@@ -112,7 +112,7 @@ static void give_registers(struct mg_sums *s, const struct mg_patch_sum_use *lis
         f->counters[i] = (struct mg_rc){.kind = list[i].kind, .slot = i, .small = list[i].kind == MG_RC_32};
         f->n_bits += list[i].kind == MG_RC_BIT;
         f->n_words += list[i].kind == MG_RC_32 || list[i].kind == MG_RC_64;
-        f->n_locals += list[i].kind == MG_RC_LOCAL;
+        f->local.n_words += list[i].kind == MG_RC_LOCAL;
     }
     mg_rc_assign_registers(f, 0);
 }
@@ -153,10 +153,10 @@ void mg_sums_add(struct mg_sums *s, mg_id in_front, const struct mg_code_item *i
     if (c->kind == MG_RC_LOCAL) {
         mg_id v = mg_rc_temp64(&s->f);
         int64_t off = 8 * (int64_t)(c->slot - s->f.n_bits - s->f.n_words);
-        EMIT_AT(x, "ld.local.u64", mg_o_reg(v), mg_o_addr_reg(s->f.local_reg, off));
+        EMIT_AT(x, "ld.local.u64", mg_o_reg(v), mg_o_addr_reg(s->f.local.reg, off));
         EMIT_AT(x, "add.u64", mg_o_reg(v), mg_o_reg(v), it->v);
         mg_emit_guard(x, it->guard, it->guard_not);
-        EMIT_AT(x, "st.local.u64", mg_o_addr_reg(s->f.local_reg, off), mg_o_reg(v));
+        EMIT_AT(x, "st.local.u64", mg_o_addr_reg(s->f.local.reg, off), mg_o_reg(v));
     } else {
         mg_emit_guard(x, it->guard, it->guard_not);
         if (c->kind == MG_RC_BIT) EMIT_AT(x, "or.b32", mg_o_reg(c->reg), mg_o_reg(c->reg), mg_o_imm((int64_t)1 << c->bit));
@@ -184,7 +184,7 @@ void mg_sums_end(struct mg_sums *s)
     f->x.at = mg_patch_close(s->p->all, s->func_ix);
     if (f->x.at) mg_rc_flush(f, NULL, 0, false, true);
     free(f->counters);
-    free(f->banks);
+    free(f->packed.banks);
     free(s->counter);
     free(s->all);
     free(s);

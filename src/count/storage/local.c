@@ -17,22 +17,22 @@ void mg_rc_add_local_array(struct mg_rfunc *f)
     snprintf(name, sizeof name, "__mg_local%u", (unsigned)var);
     struct mg_var v = {.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_local, .type = MG_TYPE_b64, .align = 8, .n_dims = 1, .func = f->x.func};
     v.dims = mg_arena_array(&m->arena, uint64_t, 1);
-    v.dims[0] = f->n_locals + (f->n_flags + 7) / 8;
-    f->rows_at = (uint32_t)(8 * v.dims[0]);
-    if (f->n_cuts) v.dims[0] += f->n_cuts / 2 + 1;
+    v.dims[0] = f->local.n_words + (f->local.n_bytes + 7) / 8;
+    f->packed.rows_at = (uint32_t)(8 * v.dims[0]);
+    if (f->packed.n_cuts) v.dims[0] += f->packed.n_cuts / 2 + 1;
     *mg_vec_push(&m->vars) = v;
     *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_local, .type = MG_TYPE_b64, .first = var, .n = 1};
     mg_node_insert_after(m, f->x.func, 0, mg_node_new_kind(m, MG_NODE_decl, decl));
-    f->local = var;
-    f->local_reg = mg_emit_reg(&f->x, "__mg_locals", MG_TYPE_b64);
-    if (f->n_flags) f->flagged = mg_emit_reg(&f->x, "__mg_flagged", MG_TYPE_b32);
+    f->local.var = var;
+    f->local.reg = mg_emit_reg(&f->x, "__mg_locals", MG_TYPE_b64);
+    if (f->local.n_bytes) f->local.flagged = mg_emit_reg(&f->x, "__mg_flagged", MG_TYPE_b32);
 }
 
 static mg_id local_at(struct mg_rfunc *f, const struct mg_rc *c, int64_t *off)
 {
     uint32_t at = c->slot - f->n_bits - f->n_words;
-    *off = c->kind == MG_RC_LOCAL ? 8 * (int64_t)at : 7 * (int64_t)f->n_locals + at;
-    return f->local_reg;
+    *off = c->kind == MG_RC_LOCAL ? 8 * (int64_t)at : 7 * (int64_t)f->local.n_words + at;
+    return f->local.reg;
 }
 
 /* A loop over the local array: i from 0, address in mg_rc_t64(1). */
@@ -42,7 +42,7 @@ mg_id mg_rc_begin_locals(struct mg_rfunc *f)
     mg_id again = mg_rc_label(f);
     EMIT("mov.u64", R(mg_rc_t64(f, 1)), I(0));
     mg_rc_put_label(f, again);
-    EMIT("add.u64", R(mg_rc_t64(f, 2)), R(f->local_reg), R(mg_rc_t64(f, 1)));
+    EMIT("add.u64", R(mg_rc_t64(f, 2)), R(f->local.reg), R(mg_rc_t64(f, 1)));
     return again;
 }
 
@@ -57,11 +57,11 @@ void mg_rc_end_locals(struct mg_rfunc *f, mg_id again, uint32_t n_words)
 void mg_local_begin(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
-    EMIT("mov.u64", R(f->local_reg), (struct mg_opnd){.kind = MG_OPND_var, .id = f->local});
-    if (f->n_cuts) EMIT("mov.u32", R(f->row), I(0));
-    if (f->n_flags) EMIT("mov.u32", R(f->flagged), I(0));
-    const uint32_t n_words = f->n_locals + (f->n_flags + 7) / 8;
-    for (uint32_t i = 0; i < n_words && n_words <= MOST_UNROLLED; i++) EMIT("st.local.u64", mg_o_addr_reg(f->local_reg, 8 * (int64_t)i), I(0));
+    EMIT("mov.u64", R(f->local.reg), (struct mg_opnd){.kind = MG_OPND_var, .id = f->local.var});
+    if (f->packed.n_cuts) EMIT("mov.u32", R(f->packed.row), I(0));
+    if (f->local.n_bytes) EMIT("mov.u32", R(f->local.flagged), I(0));
+    const uint32_t n_words = f->local.n_words + (f->local.n_bytes + 7) / 8;
+    for (uint32_t i = 0; i < n_words && n_words <= MOST_UNROLLED; i++) EMIT("st.local.u64", mg_o_addr_reg(f->local.reg, 8 * (int64_t)i), I(0));
     if (n_words <= MOST_UNROLLED) return;
     mg_id again = mg_rc_begin_locals(f);
     EMIT("st.local.u64", mg_o_addr_reg(mg_rc_t64(f, 2), 0), I(0));
@@ -148,7 +148,7 @@ static void local_flush(struct mg_rfunc *f, const struct mg_flush *w)
     EMIT("red.global.add.u64", to, R(v));
     mg_emit_guard(x, 0, false);
     mg_rc_put_label(f, next);
-    mg_rc_end_locals(f, again, f->n_locals);
+    mg_rc_end_locals(f, again, f->local.n_words);
 }
 
 const struct mg_storage mg_storage_local = {.name = "local", .in_memory = true, .holds = local_holds, .take = local_take, .event = local_event,
@@ -165,7 +165,7 @@ static const char *flag_holds(const struct mg_kinds *k, const struct mg_wanted *
 static void flag_take(struct mg_kinds *k, const struct mg_wanted *w)
 {
     (void)w;
-    k->f->n_flags++;
+    k->f->local.n_bytes++;
 }
 
 static void flag_event(struct mg_rfunc *f, uint32_t counter)
@@ -174,7 +174,7 @@ static void flag_event(struct mg_rfunc *f, uint32_t counter)
     int64_t off;
     mg_id base = local_at(f, &f->counters[counter], &off);
     EMIT("st.local.u8", mg_o_addr_reg(base, off), I(1));
-    EMIT("mov.u32", R(f->flagged), I(1));
+    EMIT("mov.u32", R(f->local.flagged), I(1));
 }
 
 static void flag_clear(struct mg_rfunc *f, const struct mg_rc *c, bool at_call)
@@ -200,20 +200,20 @@ static void flag_flush(struct mg_rfunc *f, const struct mg_flush *w)
 {
     struct mg_emit *x = &f->x;
     mg_id none = mg_rc_label(f);
-    EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(f->flagged), I(0));
+    EMIT("setp.ne.u32", R(mg_rc_tp(f, 1)), R(f->local.flagged), I(0));
     mg_flush_any(f, mg_rc_tp(f, 1));
     mg_rc_branch(f, mg_rc_tp(f, 1), true, none);
     mg_id again = mg_rc_begin_locals(f), next = mg_rc_label(f), slow = mg_rc_label(f), v = mg_rc_t32(f, MG_FLUSH_VALUE), sum = mg_rc_t32(f, MG_FLUSH_SHIFT), t = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), own = mg_rc_t64(f, 3);
-    int64_t slots = 8 * (int64_t)(f->n_bits + f->n_words + f->n_locals);
+    int64_t slots = 8 * (int64_t)(f->n_bits + f->n_words + f->local.n_words);
     /* the loop's counter goes by words of 8 bytes: two halves a round, each 4 flags */
     for (uint32_t half = 0; half < 2; half++) {
         if (half) {
             mg_rc_put_label(f, next);
             next = mg_rc_label(f);
             slow = mg_rc_label(f);
-            EMIT("add.u64", R(mg_rc_t64(f, 2)), R(f->local_reg), R(mg_rc_t64(f, 1)));
+            EMIT("add.u64", R(mg_rc_t64(f, 2)), R(f->local.reg), R(mg_rc_t64(f, 1)));
         }
-        EMIT("ld.local.u32", R(v), mg_o_addr_reg(mg_rc_t64(f, 2), 8 * (int64_t)f->n_locals + 4 * half));
+        EMIT("ld.local.u32", R(v), mg_o_addr_reg(mg_rc_t64(f, 2), 8 * (int64_t)f->local.n_words + 4 * half));
         EMIT("setp.ne.u32", R(p), R(v), I(0));
         mg_flush_any(f, p);
         mg_rc_branch(f, p, true, next);
@@ -247,7 +247,7 @@ static void flag_flush(struct mg_rfunc *f, const struct mg_flush *w)
         }
     }
     mg_rc_put_label(f, next);
-    mg_rc_end_locals(f, again, (f->n_flags + 7) / 8);
+    mg_rc_end_locals(f, again, (f->local.n_bytes + 7) / 8);
     mg_rc_put_label(f, none);
 }
 

@@ -41,13 +41,13 @@ void mg_rc_event(struct mg_rfunc *f, uint32_t counter, struct mg_spot s)
 void mg_rc_clear(struct mg_rfunc *f, const uint64_t *set)
 {
     struct mg_emit *x = &f->x;
-    for (uint32_t k = 0; k < f->n_banks; k++) EMIT("mov.u32", mg_o_reg(f->banks[k]), mg_o_imm(0));
-    if (f->n_few) EMIT("mov.u32", mg_o_reg(f->few), mg_o_imm(0));
+    for (uint32_t k = 0; k < f->packed.n_banks; k++) EMIT("mov.u32", mg_o_reg(f->packed.banks[k]), mg_o_imm(0));
+    if (f->packed.n_few) EMIT("mov.u32", mg_o_reg(f->packed.few), mg_o_imm(0));
     for (uint32_t i = 0; i < f->n; i++) {
         const struct mg_storage *s = mg_storage_of(&f->counters[i]);
         if (mg_rc_in(set, i) && s->clear) s->clear(f, &f->counters[i], set != NULL);
     }
-    if (!set && f->local) mg_local_begin(f);
+    if (!set && f->local.var) mg_local_begin(f);
 }
 
 void mg_rc_add_lane(struct mg_rfunc *f, const struct mg_rc *c, mg_id base, mg_id guard)
