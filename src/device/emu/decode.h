@@ -27,6 +27,7 @@ struct decoder {
     MG_VEC(struct emu_mark_of) mark_list;
     uint32_t frame_at, pred_at, pred_end, trash;
     uint8_t *named_vars;      /* by whom, see note_named; NULL: not asked for */
+    uint8_t *written_regs;    /* by whom, see note_written; NULL: not asked for */
     uint32_t n_sites;
     uint32_t block;           /* being decoded */
     mg_id node;               /* being decoded; 0 in helpers made afterwards */

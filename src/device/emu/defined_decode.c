@@ -9,11 +9,22 @@
 
 /* ---- registers ------------------------------------------------------------------------------------------ */
 
-/* Registers that tools brought along; those of inlined functions are the program's. */
-static bool is_tools(const struct decoder *d, mg_id reg)
+enum { WRITTEN_BY_PROBES = 1, WRITTEN_BY_PROGRAM = 2 };
+static void note_written(const struct decoder *d, uint8_t *written)
 {
-    const char *s = strstr(mg_name(d->m, d->m->regs.at[reg].name), "__mg_");
-    return s && s[5] != 'i' && s[5] != 'p';
+    MG_EACH_NODE(d->m, d->f, id)
+    {
+        mg_id ids[16];
+        uint32_t n = d->m->nodes.at[id].kind == MG_NODE_inst ? mg_node_defs(d->m, id, ids, 16) : 0;
+        for (uint32_t k = 0; k < n && k < 16; k++) written[ids[k]] |= dec_is_probe(d, id) ? WRITTEN_BY_PROBES : WRITTEN_BY_PROGRAM;
+    }
+}
+
+/* Registers that tools brought along: inserted instructions alone write them. */
+static bool is_tools(struct decoder *d, mg_id reg)
+{
+    if (!d->written_regs) note_written(d, d->written_regs = mg_arena_array(&d->scratch, uint8_t, d->m->regs.n + 1));
+    return d->written_regs[reg] == WRITTEN_BY_PROBES;
 }
 
 static uint32_t mark_of(struct decoder *d, const struct mg_opnd *o, uint32_t off)
