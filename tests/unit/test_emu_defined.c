@@ -17,6 +17,9 @@ static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
     ".func (.param .b32 r) twice(.param .b32 a)\n{\n  .reg .b32 %r<3>;\n  ld.param.u32 %r1, [a];\n  add.u32 %r2, %r1, %r1;\n  st.param.u32 [r], %r2;\n  ret;\n}\n"
     /* registers */
     HEAD("sum") "  add.u32 %r6, %r5, %r1;\n  shl.b32 %r6, %r6, 1;\n" BRANCH("%r6") TAIL
+    /* whose register it is follows from who writes it, not from its name */
+    HEAD("named") "  .reg .b32 __mg_t;\n  add.u32 %r6, __mg_t, %r1;\n" BRANCH("%r6") TAIL
+    HEAD("named_sound") "  .reg .b32 __mg_t;\n  mov.u32 __mg_t, 1;\n  add.u32 %r6, __mg_t, %r1;\n" BRANCH("%r6") TAIL
     HEAD("sum_sound") "  mov.u32 %r5, 1;\n  add.u32 %r6, %r5, %r1;\n  shl.b32 %r6, %r6, 1;\n" BRANCH("%r6") TAIL
     HEAD("where") "  and.b32 %r6, %r5, 4;\n  cvt.u64.u32 %d6, %r6;\n  add.u64 %d7, %d1, %d6;\n  ld.global.u32 %r7, [%d7]; // A\n" TAIL
     HEAD("where_sound") "  and.b32 %r6, %r5, 0;\n  cvt.u64.u32 %d6, %r6;\n  add.u64 %d7, %d1, %d6;\n  ld.global.u32 %r7, [%d7];\n" TAIL
@@ -107,7 +110,7 @@ MG_TEST(defined_planted_uses)
         {"call", "register", "branch", 0, 64},   {"index", "register", "branch", 40, 24}, {"part", "local", "branch", 0, 64},
         {"generic", "local", "branch", 0, 64},   {"passed", "shared", "branch", 0, 32},   {"add", "shared", "atomic", 0, 1},
         {"packed", "global", "branch", 0, 64},   {"chosen", "global", "atomic", 60, 4},   {"counted", "global", "atomic", 0, 64},
-        {"polled", "global", "branch", 0, 64},   {"left", "register", "copied", 0, 64},
+        {"polled", "global", "branch", 0, 64},   {"left", "register", "copied", 0, 64},   {"named", "register", "branch", 0, 64},
     };
     struct bench t;
     set_up(&t);
