@@ -138,6 +138,11 @@ static void update(struct mg_code_at *at, mg_id base, int64_t off, enum mg_merge
         MG_CODE(at, red_form(rule), to, w);
         return;
     }
+    /* Software devices take what all lanes add as one number: they are told what each thread adds, nothing more. */
+    if (spread == MG_TIMES && rule == MG_MERGE_SUM && v.kind == MG_OPND_imm && !at->p->all->o->reduce) {
+        MG_CODE(at, red_form(rule), to, wide(at, v));
+        return;
+    }
     mg_id lead = mg_value_leader(at);
     struct mg_opnd w;
     if (spread == MG_EACH) {

@@ -4,7 +4,7 @@
  *   mov.u64 c, 0; ...                                   at an entry: one clearing of neighbours
  *   [add.u64 c, c, 1;] activemask.b32 m; and.b32 t, m, lt; setp.eq.u32 p, t, 0; [@p add.u64 w, w, 1;]
  *                                                       at the head of a block: the lowest active lane
- *   red.global.add.u64 [b + n], c; ...                  before an end: lanes summed, one atomic each
+ *   red.global.add.u64 [b + n], c; ...                  a counter before an end, a constant anywhere: lanes summed, one atomic each
  *
  * The results are those of the single instructions, but for m and t, which nothing else reads. Where
  * every instruction is to be seen (witness, event stream) nothing is taken together. */
@@ -116,7 +116,7 @@ static mg_id add_run(struct decoder *d, mg_id node, mg_id last)
         if (now->guard != first->guard || ((now->flags ^ first->flags) & MG_NF_GUARD_NOT)) break;
         struct mg_opnd b = mg_o_reg(o[0].id);
         if (!dec_is_probe(d, id) || o[0].kind != MG_OPND_addr || o[0].sub != MG_OPND_reg || o[0].n & 7 || (base && o[0].id != base)) break;
-        if (dec_reg_class(d, &b) != EMU_D || !(is_reg(&o[1]) || is_number(&o[1], 1))) break;
+        if (dec_reg_class(d, &b) != EMU_D || !(is_reg(&o[1]) || o[1].kind == MG_OPND_imm)) break;
         base = o[0].id;
         int64_t off = (int64_t)o[0].val;
         lo = n ? MG_MIN(lo, off) : off;
@@ -125,7 +125,7 @@ static mg_id add_run(struct decoder *d, mg_id node, mg_id last)
         list[n++] = (struct emu_red){.node = id, .from = dec_src(d, &o[1], EMU_D, MG_TYPE_u64), .off = (uint32_t)off};
         end = id;
     }
-    if (n < 2) return 0;
+    if (!n) return 0;
     struct emu_op proto = {0};
     dec_address(d, &proto, &opnds(d, node)[0], MG_SPACE_global);
     lo = list[0].off;
