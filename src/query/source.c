@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/demangle.h"
@@ -20,7 +22,10 @@
 
 #define SWEEP_NS 50000000u /* the database is read at most so often */
 #define COMMIT_WAIT_NS 1000000000u /* what was recorded is committed by then */
-enum { MOST_KERNELS = 1 << 24 }; /* numbers above are damage */
+enum {
+    MOST_KERNELS = 1 << 24, /* numbers above are damage */
+    NEW_S = 10,
+};
 
 /* ---- the database -------------------------------------------------------------------------------------- */
 
@@ -315,6 +320,13 @@ bool mg_source_sum(struct mg_source *s, const char *kernel, struct mg_source_sum
     return sums->name != NULL;
 }
 
+/* A database without any row: one that was made a moment ago and is about to get its first. */
+static bool is_new(const struct mg_source *s)
+{
+    struct stat st;
+    return !stat(s->path, &st) && time(NULL) - st.st_mtime < NEW_S;
+}
+
 /* A launcher's database has no row of a process. */
 static bool read_process(struct mg_source *s, bool *launching)
 {
@@ -323,9 +335,12 @@ static bool read_process(struct mg_source *s, bool *launching)
     if (found) s->pid = (uint32_t)sqlite3_column_int64(st, 0);
     sqlite3_finalize(st);
     if (found) return true;
-    st = prepare(s, "SELECT pid FROM run WHERE exit IS NULL");
-    while (st && sqlite3_step(st) == SQLITE_ROW) *launching |= !is_gone((uint32_t)sqlite3_column_int64(st, 0));
+    st = prepare(s, "SELECT pid, exit IS NULL FROM run");
+    bool any = false;
+    for (; st && sqlite3_step(st) == SQLITE_ROW; any = true)
+        *launching |= sqlite3_column_int64(st, 1) && !is_gone((uint32_t)sqlite3_column_int64(st, 0));
     sqlite3_finalize(st);
+    *launching |= !any && is_new(s);
     return false;
 }
 
