@@ -1,5 +1,5 @@
 /* Analyses over the IR: separate results indexed by IR ids, computed per function, immutable.
- * Basic blocks follow DESIGN's definition: a maximal straight line of instructions as loaded; only
+ * A basic block is a maximal straight line of instructions as loaded; only
  * labels that a branch or a branch table can reach begin one; a branch, ret, exit or trap (guarded
  * or not) and every call ends one; barriers, debug labels and .loc do not. Block ids are in text
  * order, from 0. An empty label at the end of a body (no instruction follows) makes no block. */

@@ -1,5 +1,6 @@
 /* Frames: memory of one launch into which its kernel writes records while it runs, and which the host may
- * read and switch off meanwhile (TAUcuda's TDU, seed taucuda 4.2). A frame is the list of a launch
+ * read and switch off meanwhile (as in "Performance Measurement of Applications with GPU Acceleration using CUDA",
+ * profiling inside kernels). A frame is the list of a launch
  * (mg_patch_list), in parts of the same size: a header that both sides read and write, then records. A multiprocessor
  * writes into a part of its own, or of its own and few others, by one addition to that part's header, so that places
  * are not all taken from one word; into others when that one is full. It is bounded: what finds no room in any is counted.

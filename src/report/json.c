@@ -1,4 +1,4 @@
-/* `margay report DIR --json`: DESIGN's contract, documented field by field in docs/json.md.
+/* `margay report DIR --json`, documented field by field in docs/json.md.
  * Fields are only ever added. What was not measured is null, never 0. */
 #include "base/json.h"
 

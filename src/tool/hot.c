@@ -1,5 +1,6 @@
 /* hot: a kernel's control-flow graph as a heat map: how often threads entered each block, with source
- * lines and loops, and the hottest region called out (seed ocelot, experiment 1).
+ * lines and loops, and the hottest region called out (as in "A framework for dynamically instrumenting GPU compute
+ * applications within GPU Ocelot").
  *
  * Counts come from block counts. What the profile step needs besides is static: each block is a site
  * without cells whose note says in which loop it lies. A region is the blocks whose innermost loop is the

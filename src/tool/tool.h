@@ -1,4 +1,5 @@
-/* Tools: analyze -> instrument -> initialize (per launch) -> finalize -> profile (seed ocelot 3.2).
+/* Tools: analyze -> instrument -> initialize (per launch) -> finalize -> profile, as in "A framework for dynamically
+ * instrumenting GPU compute applications within GPU Ocelot".
  * A tool never knows the device: it sees sites and counters. */
 #ifndef MG_TOOL_TOOL_H
 #define MG_TOOL_TOOL_H
