@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,6 +19,8 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "store/store.h"
+
+#define LEAST_ROOM ((uint64_t)64 << 20)
 
 struct kernel_size { uint32_t *block_insts; uint32_t n_blocks; bool named; };
 struct running { uint32_t kernel, device, flags; uint64_t stream, ctx; uint32_t next_free; };
@@ -31,6 +34,13 @@ struct mg_live {
     uint32_t first_free;             /* of running, plus 1; 0: none */
     struct mg_map running_of;        /* launch -> its place in running */
 };
+
+/* Not even for a moment is room taken that the database may need. */
+static bool has_room(const char *dir)
+{
+    struct statvfs v;
+    return !statvfs(dir, &v) && (uint64_t)v.f_bavail * v.f_frsize >= LEAST_ROOM;
+}
 
 static bool map_file(struct mg_live *l)
 {
@@ -49,7 +59,7 @@ struct mg_live *mg_live_open(const char *dir, uint32_t pid, uint64_t start_ns)
 {
     struct mg_live *l = calloc(1, sizeof *l);
     if (!l) return NULL;
-    if ((size_t)snprintf(l->path, sizeof l->path, "%s/live-%u.ring", dir, pid) >= sizeof l->path || !map_file(l)) {
+    if ((size_t)snprintf(l->path, sizeof l->path, "%s/live-%u.ring", dir, pid) >= sizeof l->path || !has_room(dir) || !map_file(l)) {
         free(l);
         return NULL;
     }
