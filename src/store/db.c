@@ -186,6 +186,7 @@ enum mg_err mg_db_open(struct mg_db *db, const char *path, struct mg_diag *d)
 /* ---- room for the last words ------------------------------------------------------------------- */
 
 #define SPARE_BYTES 65536u
+enum { SPARE_MOST = 2 }; /* so often, where there is room */
 
 /* Blocks of the disk that belong to us until somebody has to be told that it is full: a file without a name
  * that nothing but a mapping holds, so that no descriptor of the application's can be ours. */
@@ -196,16 +197,18 @@ static void *keep_spare(const char *path)
     int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) return NULL;
     unlink(name);
-    void *p = posix_fallocate(fd, 0, SPARE_BYTES) ? MAP_FAILED : mmap(NULL, SPARE_BYTES, PROT_NONE, MAP_SHARED, fd, 0);
+    void *p = MAP_FAILED;
+    for (unsigned n = SPARE_MOST; n && p == MAP_FAILED; n--) /* the mapping is as long as the most; its end may have no blocks */
+        if (!posix_fallocate(fd, 0, n * SPARE_BYTES)) p = mmap(NULL, SPARE_MOST * SPARE_BYTES, PROT_NONE, MAP_SHARED, fd, 0);
     close(fd);
     if (p == MAP_FAILED) return NULL;
-    madvise(p, SPARE_BYTES, MADV_DONTFORK);
+    madvise(p, SPARE_MOST * SPARE_BYTES, MADV_DONTFORK);
     return p;
 }
 
 static void give_spare(struct mg_db *db)
 {
-    if (db->spare) munmap(db->spare, SPARE_BYTES);
+    if (db->spare) munmap(db->spare, SPARE_MOST * SPARE_BYTES);
     db->spare = NULL;
 }
 
