@@ -1,6 +1,5 @@
 /* margay top: a running program's kernels, as they run. Launches come from the query library (include/margay/profile.h);
  * the screen is ncurses', or plain text where stdout is no terminal. */
-#include <dirent.h>
 #include <limits.h>
 #include <locale.h>
 #define NCURSES_NOMACROS
@@ -9,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/demangle.h"
@@ -17,12 +15,13 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "cli/cli.h"
+#include "cli/newest.h"
 #include "margay/profile.h"
 
 
 static const struct mg_opt_page page_help = {
     "top", "[OPTIONS] [PID|DIR]", "show a running program's kernels as they run",
-    "PID is a program that runs under Margay; DIR its profile directory. Without either, the newest margay-* directory here.\n"
+    "PID is a program that runs under Margay; DIR its profile directory. Without either, the newest profile here.\n"
     "A row is a kernel: launches and their rate, instructions of threads per second, time on the device per second. What was\n"
     "not measured is shown as -. Keys: t, i, l sort by time, instructions, launches; q ends.\n"};
 
@@ -240,23 +239,6 @@ static bool dir_of_process(const char *pid, char *dir, size_t room)
     return found;
 }
 
-static bool newest_dir(char *dir, size_t room)
-{
-    DIR *d = opendir(".");
-    struct timespec newest = {0, 0};
-    bool found = false;
-    for (const struct dirent *e; d && (e = readdir(d));) {
-        struct stat st;
-        char path[PATH_MAX];
-        if (strncmp(e->d_name, "margay-", 7) || snprintf(path, sizeof path, "%s/profile.db", e->d_name) < 0 || stat(path, &st)) continue;
-        if (found && (st.st_mtim.tv_sec < newest.tv_sec || (st.st_mtim.tv_sec == newest.tv_sec && st.st_mtim.tv_nsec <= newest.tv_nsec))) continue;
-        newest = st.st_mtim;
-        found = snprintf(dir, room, "%s", e->d_name) > 0;
-    }
-    if (d) closedir(d);
-    return found;
-}
-
 static bool is_number(const char *text)
 {
     return *text && !text[strspn(text, "0123456789")];
@@ -282,8 +264,8 @@ int cmd_top(int argc, char **argv)
         if (!dir_of_process(argv[0], dir, sizeof dir)) return fprintf(stderr, "margay: process %s does not run under Margay\n", argv[0]), MG_EXIT_INPUT;
     } else if (n) {
         snprintf(dir, sizeof dir, "%s", argv[0]);
-    } else if (!newest_dir(dir, sizeof dir)) {
-        return fprintf(stderr, "margay: no profile directory margay-* is here: name one, or a process\n"), MG_EXIT_INPUT;
+    } else if (!mg_newest_profile(0, dir)) {
+        return fprintf(stderr, "margay: no profile is here: name one, or a process\n"), MG_EXIT_INPUT;
     }
     struct mg_profile *p = mg_profile_open(dir, error, sizeof error);
     if (!p) return fprintf(stderr, "margay: %s\n", error), MG_EXIT_INPUT;
