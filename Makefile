@@ -151,7 +151,7 @@ $(AUDIT): src/inject/audit/audit.c
 
 # ---- the TAUcuda interface: finds the driver at run time, needs glibc alone --------------------------------
 LIBTAU := $(B)/lib/libtau_cuda.so
-TAU_OBJS := $(call objs,tau) $(addprefix $(B)/obj/base/,arena.o buf.o env.o demangle.o diag.o intern.o io.o number.o vec.o hash.o map.o)
+TAU_OBJS := $(call objs,tau) $(addprefix $(B)/obj/base/,arena.o buf.o env.o demangle.o diag.o intern.o io.o number.o vec.o rank.o hash.o map.o)
 $(LIBTAU): $(TAU_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -shared -Wl,-soname,libtau_cuda.so -Wl,--gc-sections $(NODEFS) $^ -lpthread -ldl -lm -o $@

@@ -8,7 +8,6 @@
 #include "margay/tau_cuda.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -21,6 +20,7 @@
 
 #include "base/env.h"
 #include "base/io.h"
+#include "base/rank.h"
 #include "tau/caller.h"
 #include "tau/driver.h"
 #include "tau/nest.h"
@@ -520,16 +520,16 @@ int tau_cuda_query(const char *event, const char *context, int device, int strea
 
 /* ---- the end of a thread ---------------------------------------------------------------------------------------- */
 
+static const char *environment(const char *name)
+{
+    return getenv(name);
+}
+
+/* MPI rank; 0 for a program that is none of a parallel run. */
 static uint32_t rank(void)
 {
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PALS_RANKID", "RANK", "SLURM_PROCID"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *text = getenv(names[i]);
-        char *end;
-        unsigned long n = text ? strtoul(text, &end, 10) : 0;
-        if (text && end != text && !*end && n < INT_MAX) return (uint32_t)n;
-    }
-    return 0;
+    struct mg_rank r = mg_rank_read(environment);
+    return r.rank < 0 ? 0 : (uint32_t)r.rank;
 }
 
 static void profile_folder(struct mg_buf *path)
