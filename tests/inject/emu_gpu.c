@@ -76,7 +76,7 @@ static cu_result count_module(cu_result rc, int by)
     return rc;
 }
 static cu_result load_data(cu_module *m, const void *p) { return count_module(wait_cuModuleLoadData(m, p), 1); }
-static bool told;                    /* how many registers there may be: the text that was compiled last */
+static __thread bool told;           /* how many registers there may be: the text that this thread compiled last */
 static const struct mg_module *wide; /* the twin that was loaded from such a text last */
 static void note_told(unsigned n, const int *keys, const char *text)
 {
@@ -91,7 +91,7 @@ static cu_result load_data_ex(cu_module *m, const void *p, unsigned n, int *o, v
         note_told(n, o, p);
     cu_result rc = count_module(wait_cuModuleLoadDataEx(m, p, n, o, v), 1);
     if (!rc && told && !((cu_result(*)(cu_function *, unsigned, cu_module))real[FN_cuModuleEnumerateFunctions])(&f, 1, *m))
-        wide = mg_driver_module(f);
+        __atomic_store_n(&wide, mg_driver_module(f), __ATOMIC_RELAXED);
     return rc;
 }
 static cu_result unload(cu_module m) { return count_module(wait_cuModuleUnload(m), -1); }
@@ -222,7 +222,7 @@ static cu_result occupancy(int *n, cu_function f, int threads, size_t shared)
     *n = at < (int)(233472 / all) ? at : (int)(233472 / all);
     const char *twins = getenv("EMU_GPU_CTAS"), *wides = getenv("EMU_GPU_WIDE");
     const struct mg_module *m = (twins || wides) && !rc ? mg_driver_module(f) : NULL;
-    if (m && wides && m == wide)
+    if (m && wides && m == __atomic_load_n(&wide, __ATOMIC_RELAXED))
         twins = wides;
     if (!twins)
         return rc;
