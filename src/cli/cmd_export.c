@@ -1,59 +1,120 @@
-/* margay export: a profile in the form of another program. A form is one row of `forms`. */
+/* margay export: a profile in the form of another program. Stacks come from the profile's counts (report/folded.h), all
+ * other forms from its time line (export/export.h). */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/newest.h"
+#include "export/export.h"
 #include "report/folded.h"
 
 static const struct mg_opt_page page = {
-    "export", "FORM [DIR] -o FILE [OPTIONS]", "write a profile in the form of another program",
-    "folded: stacks for flame graphs (flamegraph.pl, speedscope, inferno): kernel, device function, source line, with thread\n"
-    "instructions. Without DIR the newest profile here; without -o to stdout.\n"};
+    "export", "FORM [DIR] -o OUT [OPTIONS]", "write a profile in the form of another program",
+    "folded   stacks for flame graphs (flamegraph.pl, speedscope, inferno): kernel, device function, source line, with\n"
+    "         thread instructions\n"
+    "of the time line (margay run -t timeline):\n"
+    "chrome   JSON for chrome://tracing, Perfetto, speedscope\n"
+    "csv      every span, one a line: OUT is a file named *.csv, or a folder for spans.csv\n\n"
+    "Without DIR the newest profile here; without -o to stdout.\n"};
 
-static const struct form {
-    const char *name;
-    void (*write)(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out);
-} forms[] = {
-    {"folded", mg_report_folded},
+#define FORMS "folded, chrome, csv"
+
+struct export_opts {
+    const char *out, *kernel_glob;
+    bool demangle;
 };
 
-static const struct form *find_form(const char *name)
+static int export_folded(const char *dir, const struct export_opts *e)
 {
-    for (size_t i = 0; i < MG_COUNT_OF(forms); i++)
-        if (!strcmp(forms[i].name, name)) return &forms[i];
-    return NULL;
+    struct mg_report_opts o = {.size = sizeof o, .kernel_glob = e->kernel_glob};
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_recording *p = NULL;
+    struct mg_buf text = MG_BUF_INIT;
+    int status = MG_EXIT_OK;
+    if (mg_recording_open(dir, &p, &d)) {
+        status = mg_cli_fail(&d, MG_EXIT_INPUT);
+    } else {
+        mg_report_folded(p, &o, &text);
+        if (!e->out)
+            status = mg_cli_out(&text);
+        else if (mg_io_write(e->out, text.n ? text.at : "", text.n, &d))
+            status = mg_cli_fail(&d, MG_EXIT_INPUT);
+    }
+    mg_buf_release(&text);
+    mg_recording_free(p);
+    mg_diag_release(&d);
+    return status;
+}
+
+/* ---- the time line ------------------------------------------------------------------------------------- */
+
+struct progress { uint64_t next_ns; bool tty, shown; };
+
+/* A terminal shows how far a long export is twice a second, a file every ten seconds. */
+static void show_progress(void *ctx, uint64_t done, uint64_t all)
+{
+    struct progress *p = ctx;
+    uint64_t now = mg_now_ns();
+    if (now < p->next_ns)
+        return;
+    p->next_ns = now + (p->tty ? 500000000u : 10000000000u);
+    p->shown = true;
+    fprintf(stderr, "%smargay: %" PRIu64 " of %" PRIu64 " records, %u %%%s", p->tty ? "\r" : "", done, all,
+            (unsigned)(100.0 * (double)done / (double)all), p->tty ? "" : "\n");
+}
+
+static int export_spans(const char *form, const char *dir, const struct export_opts *e)
+{
+    struct progress p = {.tty = isatty(STDERR_FILENO)};
+    p.next_ns = mg_now_ns() + (p.tty ? 1000000000u : 10000000000u);
+    struct mg_export_opts o = {
+        .size = sizeof o, .out = e->out, .demangle = e->demangle, .progress = show_progress, .ctx = &p,
+    };
+    struct mg_export_result r;
+    struct mg_diag d = MG_DIAG_INIT;
+    int status = MG_EXIT_OK;
+    if (mg_export(form, dir, &o, &r, &d))
+        status = mg_cli_fail(&d, MG_EXIT_INPUT);
+    else if (p.tty && p.shown)
+        fprintf(stderr, "\rmargay: %" PRIu64 " spans            \n", r.spans);
+    if (!status && r.damaged) {
+        fprintf(stderr, "margay: %" PRIu64 " damaged chunk%s left out (margay trace verify)\n", r.damaged, r.damaged == 1 ? "" : "s");
+        status = MG_EXIT_INPUT;
+    }
+    mg_diag_release(&d);
+    return status;
 }
 
 int cmd_export(int argc, char **argv)
 {
-    struct mg_report_opts o = {.size = sizeof o};
-    struct mg_diag d = MG_DIAG_INIT;
-    struct mg_recording *p = NULL;
-    struct mg_buf out = MG_BUF_INIT;
-    const char *file = NULL;
+    struct export_opts e = {0};
     char newest[PATH_MAX];
     int status = MG_EXIT_USAGE;
     const struct mg_opt opts[] = {
-        MG_OPT_STR('o', "output", &file, "FILE", "write it there"),
-        MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only kernels whose name matches"),
+        MG_OPT_STR('o', "output", &e.out, "OUT", "write it there"),
+        MG_OPT_STR(0, "kernel", &e.kernel_glob, "GLOB", "folded: only kernels whose name matches"),
+        MG_OPT_FLAG(0, "demangle", &e.demangle, "time line: kernels by their C++ names"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
-    if (n < 0) return status;
-    const struct form *form = n ? find_form(argv[0]) : NULL;
-    if (!form) return mg_opt_usage(&page, MG_EXIT_USAGE, n ? "no form %.100s: there is folded" : "needs a form: folded", n ? argv[0] : "");
-    if (n > 2) return mg_opt_usage(&page, MG_EXIT_USAGE, "takes a form and one profile directory");
-    if (n < 2 && !mg_newest_profile(0, newest)) return mg_opt_usage(&page, MG_EXIT_USAGE, "there is no profile here: name its directory");
-    if (mg_recording_open(n == 2 ? argv[1] : newest, &p, &d)) {
-        status = mg_cli_fail(&d, MG_EXIT_INPUT);
-    } else {
-        form->write(p, &o, &out);
-        if (!file) status = mg_cli_out(&out);
-        else status = mg_io_write(file, out.n ? out.at : "", out.n, &d) ? mg_cli_fail(&d, MG_EXIT_INPUT) : MG_EXIT_OK;
-    }
-    mg_buf_release(&out);
-    mg_recording_free(p);
-    mg_diag_release(&d);
-    return status;
+    if (n < 0)
+        return status;
+    const char *form = n ? argv[0] : NULL;
+    bool folded = form && !strcmp(form, "folded");
+    if (!form)
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "needs a form: " FORMS);
+    if (!folded && !mg_export_summary(form))
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "no form %.100s: there are " FORMS, form);
+    if (n > 2)
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "takes a form and one profile directory");
+    if (folded ? e.demangle : e.kernel_glob != NULL)
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "%s does not go with %s", folded ? "--demangle" : "--kernel", form);
+    if (!e.out && mg_export_needs_folder(form))
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "%s needs -o DIR", form);
+    if (n < 2 && !mg_newest_profile(0, newest))
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "there is no profile here: name its directory");
+    const char *dir = n == 2 ? argv[1] : newest;
+    return folded ? export_folded(dir, &e) : export_spans(form, dir, &e);
 }

@@ -245,6 +245,11 @@ const struct mg_span *mg_spans_next(struct mg_spans *s)
     return NULL;
 }
 
+uint64_t mg_spans_damaged(const struct mg_spans *s, const char **why)
+{
+    return mg_trace_damaged(s->cursor, why);
+}
+
 uint32_t mg_spans_n_processes(const struct mg_spans *s)
 {
     return mg_trace_n_files(s->reader);

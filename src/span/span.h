@@ -57,6 +57,9 @@ enum mg_err mg_spans_open(const char *dir, const struct mg_span_query *q, struct
 void mg_spans_close(struct mg_spans *s);
 const struct mg_span *mg_spans_next(struct mg_spans *s); /* NULL: the end; lives until the next call */
 
+/* Chunks of records that were left out since they are damaged, and the first one's cause. */
+uint64_t mg_spans_damaged(const struct mg_spans *s, const char **why);
+
 /* What the files say of themselves. */
 struct mg_span_process { uint32_t pid; int32_t rank; uint64_t start_ns, end_ns, start_unix_ns, dropped, records; bool closed; };
 uint32_t mg_spans_n_processes(const struct mg_spans *s);

@@ -1,0 +1,71 @@
+#!/bin/sh
+# margay export of the time line: each form is decoded and every span compared with the trace's records, of programs
+# whose spans nest, overlap, repeat (graphs) or have no times (graphs on NVIDIA's code path), of marks and of ranks.
+set -u
+failed=0
+link="-L$B/lib/margay/driver -l:libcuda.so.1 -lpthread -ldl"
+gcc -O1 -Wall -o client "$ROOT/tests/inject/timeline.c" $link && gcc -O1 -w -o marks "$ROOT/tests/inject/nvtx.c" $link || exit 1
+export LD_LIBRARY_PATH="$B/test/driver" XDG_CACHE_HOME=$PWD/cache
+say() { [ "$1" = 0 ] && echo "ok   $2" || { echo "FAIL $2"; tail -n 5 err; failed=1; }; }
+check() { # NAME: every form of ./profile
+    "$MARGAY" trace print --json --by-time profile > records || failed=1
+    "$MARGAY" export csv profile -o out.csv 2> err && python3 "$ROOT/tests/cli/export_spans.py" records csv out.csv 2>> err
+    say $? "$1, csv"
+    "$MARGAY" export chrome profile -o out.json 2> err && python3 "$ROOT/tests/cli/export_spans.py" records chrome out.json 2>> err
+    say $? "$1, chrome"
+}
+run() { # NAME PROGRAM... on a device
+    name=$1
+    shift
+    rm -rf profile
+    "$MARGAY" run -q -t timeline -o profile "$@" > out 2> err && check "$name" || { say 1 "$name"; }
+}
+ptx=$ROOT/tests/inject/fill.ptx
+run plain --device emu -- ./client "$ptx" plain 20
+run threads --device emu -- ./client "$ptx" threads 16 6
+run graph --device emu -- ./client "$ptx" graph 5 9
+run "graph without times" --device nvidia -- ./client "$ptx" graph 3 4
+run marks --device emu -- ./marks "$ptx" 3
+cat > job.sh <<'J'
+for i in 2 0 1; do OMPI_COMM_WORLD_RANK=$i OMPI_COMM_WORLD_SIZE=3 ./client "$1" plain $((5 + i)) > /dev/null & done
+wait
+J
+run ranks --device emu -- sh job.sh "$ptx"
+grep -q 'rank 2, process' out.json
+say $? "ranks have names"
+
+# where it goes: a folder gets the form's file, stdout the same bytes; what cannot be written is status 3 and leaves nothing
+mkdir folder
+"$MARGAY" export csv profile -o folder && "$MARGAY" export csv profile > s.csv && "$MARGAY" export csv profile -o fresh 2> err &&
+    cmp folder/spans.csv s.csv && cmp fresh/spans.csv s.csv && "$MARGAY" export chrome profile -o folder && cmp folder/trace.json out.json
+say $? "folders and stdout"
+"$MARGAY" export chrome profile -o none/x.json 2> err
+[ $? = 3 ] && grep -q 'none/x.json' err
+say $? "no such folder"
+"$MARGAY" export chrome profile -o /dev/full 2> err
+[ $? = 3 ] && grep -q 'No space left' err
+say $? "a full disk"
+"$MARGAY" run -q --device emu -o blocks -- ./client "$ptx" plain 1 > out 2> err && ! "$MARGAY" export chrome blocks -o b.json 2> err &&
+    grep -q 'timeline' err && [ ! -e b.json ]
+say $? "a profile without a time line"
+
+# a damaged chunk: the rest is written, and it is said
+python3 - profile/trace/*.mgt <<'P2'
+import sys
+path = max(sys.argv[1:])
+b = bytearray(open(path, 'rb').read())
+b[len(b) // 2] ^= 255
+open(path, 'wb').write(b)
+P2
+"$MARGAY" export csv profile > s2.csv 2> err
+[ $? = 3 ] && [ "$(wc -l < s2.csv)" -lt "$(wc -l < s.csv)" ] && grep -q damaged err
+say $? "a damaged chunk"
+
+# kernels by their C++ names
+sed 's/fill/_Z4fillPjj/' "$ptx" > mangled.ptx && sed 's/"fill"/"_Z4fillPjj"/' "$ROOT/tests/inject/timeline.c" > mangled.c &&
+    gcc -O1 -w -o mangled mangled.c $link && rm -rf profile &&
+    "$MARGAY" run -q -t timeline --device emu -o profile -- ./mangled mangled.ptx plain 2 > out 2> err &&
+    [ "$("$MARGAY" export csv profile | grep -c ',kernel,_Z4fillPjj,')" = 2 ] &&
+    [ "$("$MARGAY" export csv profile --demangle | grep -cF ',kernel,"fill(unsigned int*, unsigned int)",')" = 2 ]
+say $? "--demangle"
+exit $failed
