@@ -1,0 +1,243 @@
+/* Accesses as packs of items: see access_code.h. Every length and number of a pack is checked when it is read. */
+#include "trace/access_code.h"
+
+#include <string.h>
+
+enum item { ITEM_NONE, ITEM_WARP, ITEM_BASE, ITEM_RUN, ITEM_MASKED, ITEM_STRIDED, ITEM_LIST, ITEM_SPARSE };
+enum unit { UNIT_ELEMENTS16, UNIT_ELEMENTS32, UNIT_BYTES32, UNIT_BYTES64, UNIT_COUNT };
+enum { KIND_BITS = 3, SITE_BITS = 11, STRIDE_BITS = 8, LANE_BITS = 5, WARP_BITS = 5, CTA_BITS = 23 };
+_Static_assert(KIND_BITS + SITE_BITS + STRIDE_BITS + 2 * LANE_BITS == 32, "the first word of an item");
+_Static_assert(KIND_BITS + WARP_BITS + 1 + CTA_BITS == 32, "the first word of WARP");
+_Static_assert(MG_PACK_MOST_SITES < 1 << SITE_BITS, "sites");
+static const uint8_t unit_bytes[UNIT_COUNT] = {2, 4, 4, 8};
+
+static bool fits(int64_t v, unsigned bits) { return v >= -((int64_t)1 << (bits - 1)) && v < (int64_t)1 << (bits - 1); }
+/* The low bits of a word as a signed number. */
+static int32_t signed_of(uint32_t v, unsigned bits) { return (int32_t)(v << (32 - bits)) >> (32 - bits); }
+
+/* ---- writing ------------------------------------------------------------------------------------------- */
+
+static void put32(struct mg_packer *p, uint32_t v)
+{
+    memcpy(p->at + p->n, &v, sizeof v);
+    p->n += sizeof v;
+}
+
+static void put64(struct mg_packer *p, uint64_t v)
+{
+    memcpy(p->at + p->n, &v, sizeof v);
+    p->n += sizeof v;
+}
+
+static void put_warp(struct mg_packer *p, const struct mg_packed_access *a)
+{
+    int64_t distance = (int64_t)(a->cta - p->cta);
+    bool far = !fits(distance, CTA_BITS);
+    if (p->begun && a->cta == p->cta && a->warp == p->warp && a->number == p->next) return;
+    put32(p, ITEM_WARP | a->warp << KIND_BITS | (uint32_t)far << (KIND_BITS + WARP_BITS) |
+                 (far ? 0 : (uint32_t)distance << (KIND_BITS + WARP_BITS + 1)));
+    put32(p, a->number);
+    if (far) put64(p, a->cta);
+    p->begun = true;
+    p->cta = a->cta;
+    p->warp = a->warp;
+}
+
+/* The distance of an address from the one before, in elements; where there is none, the address goes in front. */
+static uint32_t distance_to(struct mg_packer *p, uint64_t address, uint32_t bytes)
+{
+    int64_t distance = (int64_t)(address - p->before), elements = bytes ? distance / (int64_t)bytes : 0;
+    if (!bytes) return 0;
+    p->before = address;
+    if (elements * (int64_t)bytes == distance && fits(elements, 32)) return (uint32_t)elements;
+    put32(p, ITEM_BASE | (uint32_t)(address >> 32) << KIND_BITS);
+    put32(p, (uint32_t)address);
+    return 0;
+}
+
+static void put_head(struct mg_packer *p, enum item kind, const struct mg_packed_access *a, uint32_t third, uint32_t first,
+                     uint32_t lanes, uint32_t distance)
+{
+    put32(p, kind | a->site << KIND_BITS | (third & 0xff) << (KIND_BITS + SITE_BITS) |
+                 first << (KIND_BITS + SITE_BITS + STRIDE_BITS) | (lanes - 1) << (32 - LANE_BITS));
+    put32(p, distance);
+    p->next = a->number + 1;
+}
+
+struct lanes { uint32_t first, n; bool adjacent; };
+static struct lanes lanes_of(uint32_t mask)
+{
+    uint32_t first = (uint32_t)__builtin_ctz(mask), row = mask >> first;
+    uint32_t n = 0;
+    for (uint32_t m = row; m; m &= m - 1) n++;
+    return (struct lanes){first, n, !(row & (row + 1))};
+}
+
+/* Have the addresses one stride over the lanes' numbers? It fits 32 bits then. */
+static bool stride_of(const struct mg_packed_access *a, const struct lanes *l, int64_t *stride)
+{
+    uint32_t rest = a->mask & (a->mask - 1), second = rest ? (uint32_t)__builtin_ctz(rest) : l->first;
+    int64_t between = (int64_t)(a->address[second] - a->address[l->first]), gap = (int64_t)second - l->first;
+    *stride = gap ? between / gap : 0;
+    if (*stride * gap != between || !fits(*stride, 32)) return false;
+    for (; rest; rest &= rest - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctz(rest);
+        if (a->address[lane] != a->address[l->first] + (uint64_t)(*stride * (int64_t)(lane - l->first))) return false;
+    }
+    return true;
+}
+
+static enum unit unit_of(const struct mg_packed_access *a, uint64_t first)
+{
+    bool elements = true, fits16 = true, fits32 = true, fits_bytes = true;
+    for (uint32_t m = a->mask; m; m &= m - 1) {
+        int64_t d = (int64_t)(a->address[__builtin_ctz(m)] - first), e = d / (int64_t)a->bytes;
+        elements &= e * (int64_t)a->bytes == d;
+        fits16 &= fits(e, 16);
+        fits32 &= fits(e, 32);
+        fits_bytes &= fits(d, 32);
+    }
+    if (elements && fits16) return UNIT_ELEMENTS16;
+    if (elements && fits32) return UNIT_ELEMENTS32;
+    return fits_bytes ? UNIT_BYTES32 : UNIT_BYTES64;
+}
+
+static void put_list(struct mg_packer *p, const struct mg_packed_access *a, const struct lanes *l)
+{
+    const uint64_t first = a->address[l->first];
+    enum unit unit = unit_of(a, first);
+    uint32_t distance = distance_to(p, first, a->bytes), start;
+    put_head(p, l->adjacent ? ITEM_LIST : ITEM_SPARSE, a, unit, l->first, l->n, distance);
+    if (!l->adjacent) put32(p, a->mask);
+    start = p->n;
+    for (uint32_t m = a->mask & (a->mask - 1); m; m &= m - 1) {
+        int64_t d = (int64_t)(a->address[__builtin_ctz(m)] - first);
+        if (unit == UNIT_ELEMENTS16 || unit == UNIT_ELEMENTS32) d /= (int64_t)a->bytes;
+        memcpy(p->at + p->n, &d, unit_bytes[unit]); /* little-endian: the low bytes */
+        p->n += unit_bytes[unit];
+    }
+    while ((p->n - start) % 4) p->at[p->n++] = 0;
+}
+
+bool mg_packer_add_run(struct mg_packer *p, const struct mg_packed_access *a, int32_t stride)
+{
+    if (p->room - p->n < MG_PACK_MOST_ITEM) return false;
+    put_warp(p, a);
+    struct lanes l = lanes_of(a->mask);
+    uint32_t distance = distance_to(p, a->address[l.first], a->bytes);
+    put_head(p, ITEM_RUN, a, (uint32_t)(a->bytes ? stride / (int32_t)a->bytes : 0), l.first, l.n, distance);
+    return true;
+}
+
+bool mg_packer_add(struct mg_packer *p, const struct mg_packed_access *a)
+{
+    if (p->room - p->n < MG_PACK_MOST_ITEM) return false;
+    put_warp(p, a);
+    struct lanes l = lanes_of(a->mask);
+    int64_t stride = 0;
+    if (a->bytes && !stride_of(a, &l, &stride)) {
+        put_list(p, a, &l);
+        return true;
+    }
+    int64_t elements = a->bytes ? stride / (int64_t)a->bytes : 0;
+    bool small = elements * (int64_t)a->bytes == stride && fits(elements, STRIDE_BITS);
+    enum item kind = !small ? ITEM_STRIDED : l.adjacent ? ITEM_RUN : ITEM_MASKED;
+    uint32_t distance = distance_to(p, a->address[l.first], a->bytes);
+    put_head(p, kind, a, small ? (uint32_t)elements : 0, l.first, l.n, distance);
+    if (kind != ITEM_RUN) put32(p, a->mask);
+    if (kind == ITEM_STRIDED) put32(p, (uint32_t)stride);
+    return true;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------- */
+
+static bool has(const struct mg_unpacker *u, uint32_t bytes) { return u->n - u->i >= bytes; }
+
+static uint32_t get32(struct mg_unpacker *u)
+{
+    uint32_t v;
+    memcpy(&v, u->at + u->i, sizeof v);
+    u->i += sizeof v;
+    return v;
+}
+
+static bool get_warp(struct mg_unpacker *u, uint32_t head)
+{
+    bool far = head >> (KIND_BITS + WARP_BITS) & 1;
+    if (!has(u, far ? 12 : 4)) return false;
+    u->warp = head >> KIND_BITS & ((1 << WARP_BITS) - 1);
+    u->next = get32(u);
+    u->begun = true;
+    if (far) {
+        memcpy(&u->cta, u->at + u->i, sizeof u->cta);
+        u->i += sizeof u->cta;
+    } else {
+        u->cta += (uint64_t)(int64_t)signed_of(head >> (KIND_BITS + WARP_BITS + 1), CTA_BITS);
+    }
+    return true;
+}
+
+static bool get_list(struct mg_unpacker *u, struct mg_packed_access *a, uint32_t unit, uint64_t first)
+{
+    uint32_t rest = a->mask & (a->mask - 1), n = 0, start = u->i;
+    for (uint32_t m = rest; m; m &= m - 1) n++;
+    if (unit >= UNIT_COUNT || !a->bytes || !has(u, (n * unit_bytes[unit] + 3) & ~3u)) return false;
+    for (; rest; rest &= rest - 1, u->i += unit_bytes[unit]) {
+        int64_t d = 0;
+        memcpy(&d, u->at + u->i, unit_bytes[unit]);
+        if (unit == UNIT_ELEMENTS16) d = (int16_t)d * (int64_t)a->bytes;
+        else if (unit != UNIT_BYTES64) d = (int32_t)d * (unit == UNIT_ELEMENTS32 ? (int64_t)a->bytes : 1);
+        a->address[__builtin_ctz(rest)] = first + (uint64_t)d;
+    }
+    while ((u->i - start) % 4) u->i++;
+    return true;
+}
+
+static bool get_access(struct mg_unpacker *u, uint32_t head, const uint32_t *bytes, uint32_t n_sites, struct mg_packed_access *a)
+{
+    enum item kind = (enum item)(head & ((1 << KIND_BITS) - 1));
+    uint32_t third = head >> (KIND_BITS + SITE_BITS) & 0xff, lane = head >> (KIND_BITS + SITE_BITS + STRIDE_BITS) & 31;
+    uint32_t lanes = (head >> (32 - LANE_BITS)) + 1;
+    bool masked = kind == ITEM_MASKED || kind == ITEM_STRIDED || kind == ITEM_SPARSE;
+    if (!u->begun || !has(u, masked ? 8 : 4)) return false;
+    *a = (struct mg_packed_access){.cta = u->cta, .warp = u->warp, .number = u->next++};
+    a->site = head >> KIND_BITS & MG_PACK_MOST_SITES;
+    if (a->site >= n_sites) return false;
+    a->bytes = bytes[a->site];
+    const int64_t distance = (int32_t)get32(u) * (int64_t)a->bytes;
+    if (!masked && lane + lanes > 32) return false;
+    a->mask = masked ? get32(u) : (uint32_t)((1ull << lanes) - 1) << lane;
+    if (!a->mask || (uint32_t)__builtin_ctz(a->mask) != lane) return false;
+    if (!a->bytes) return kind == ITEM_RUN || kind == ITEM_MASKED;
+    uint64_t first = u->before + (uint64_t)distance;
+    int64_t stride = signed_of(third, STRIDE_BITS) * (int64_t)a->bytes;
+    u->before = a->address[lane] = first;
+    if (kind == ITEM_LIST || kind == ITEM_SPARSE) return get_list(u, a, third, first);
+    if (kind == ITEM_STRIDED) {
+        if (!has(u, 4)) return false;
+        stride = (int32_t)get32(u);
+    }
+    for (uint32_t m = a->mask; m; m &= m - 1) {
+        uint32_t l = (uint32_t)__builtin_ctz(m);
+        a->address[l] = first + (uint64_t)(stride * (int64_t)(l - lane));
+    }
+    return true;
+}
+
+bool mg_unpacker_next(struct mg_unpacker *u, const uint32_t *bytes, uint32_t n, struct mg_packed_access *out)
+{
+    while (!u->damaged && u->i < u->n) {
+        bool ok = has(u, 8);
+        uint32_t head = ok ? get32(u) : 0;
+        switch ((enum item)(head & ((1 << KIND_BITS) - 1))) {
+        case ITEM_WARP: ok = ok && get_warp(u, head); break;
+        case ITEM_BASE: u->before = (uint64_t)(head >> KIND_BITS) << 32 | get32(u); break;
+        case ITEM_NONE: ok = false; break;
+        default:
+            if (ok && get_access(u, head, bytes, n, out)) return true;
+            ok = false;
+        }
+        u->damaged = !ok;
+    }
+    return false;
+}

@@ -1,0 +1,396 @@
+/* Reading accesses: see access.h. Steps and sites are read once, from the chunks that have a time. Accesses of a launch
+ * are found by the index: launches that share chunks are read together and kept, a large one is read each time.
+ *
+ *   mg_accesses_open   steps, sites
+ *   mg_accesses_begin  the launch's packs: in memory (batch), or a cursor (stream)
+ *   mg_accesses_next   the next access of the pack that is open, or the next pack */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/intern.h"
+#include "base/map.h"
+#include "trace/access_code.h"
+#include "trace/access_records.h"
+#include "trace/load.h"
+
+enum { BATCH_PACKED = 8 << 20 /* bytes of chunks as stored */, BATCH_MOST = 256 << 20 /* bytes of packs */ };
+#define MOST_SITES_BYTES 4096u
+
+struct sites { uint32_t id, n; struct mg_access_site *at; uint32_t *bytes; };
+struct pack { uint64_t launch, replay, at; uint32_t sites, sm, bytes, order; };
+struct mg_accesses {
+    struct mg_trace_reader *r;
+    const struct mg_trace_loaded *file;
+    struct mg_intern texts;
+    MG_VEC(struct mg_trace_step) steps;
+    MG_VEC(struct sites) sites;
+    bool partial;
+    /* launches first to last are kept; tried, and not kept: the first is too large */
+    uint64_t first, last;
+    bool tried, kept;
+    MG_VEC(struct pack) packs;               /* by launch and replay */
+    uint8_t *data; size_t n_data, room;
+    /* the launch that is read */
+    const struct mg_trace_step *launch;
+    uint32_t next, end;                      /* its packs */
+    struct mg_trace_cursor *cursor;          /* or where they come from; NULL: they are kept */
+    struct mg_unpacker unpacker;
+    const struct sites *of;                  /* the pack's */
+    uint32_t sm;
+    struct mg_trace_access access;
+    uint64_t damaged;
+    char why[512];
+};
+
+static bool is_ours(void *user, const struct mg_trace_file *f)
+{
+    return f == &((const struct mg_accesses *)user)->file->file;
+}
+
+static void note_damage(struct mg_accesses *a, uint64_t n, const char *why)
+{
+    if (n && !a->damaged) snprintf(a->why, sizeof a->why, "%s", why);
+    a->damaged += n;
+}
+
+static void close_cursor(struct mg_accesses *a, struct mg_trace_cursor *c)
+{
+    const char *why;
+    if (!c) return;
+    uint64_t n = mg_trace_damaged(c, &why);
+    note_damage(a, n, why);
+    mg_trace_cursor_close(c);
+}
+
+/* ---- steps and sites ----------------------------------------------------------------------------------- */
+
+static const char *text_of(struct mg_accesses *a, const struct mg_trace_record *r, const char *field)
+{
+    uint32_t ix = mg_trace_field_ix(r->kind, field), bytes = 0;
+    const char *text = ix == UINT32_MAX ? NULL : mg_trace_text(r, ix, &bytes);
+    return mg_intern_text(&a->texts, mg_intern_add(&a->texts, text ? text : "", text ? bytes : 0));
+}
+
+static uint64_t number_of(const struct mg_trace_record *r, const char *field)
+{
+    return mg_trace_u64(r, mg_trace_field_ix(r->kind, field));
+}
+
+static void add_step(struct mg_accesses *a, const struct mg_trace_record *r)
+{
+    static const char axes[] = "xyz";
+    struct mg_trace_step s = {
+        .kind = (enum mg_step_kind)number_of(r, "kind"), .flags = (unsigned)number_of(r, "flags"), .order = number_of(r, "order"),
+        .time_ns = r->time, .device = (uint32_t)number_of(r, "device"), .thread = (uint32_t)number_of(r, "thread"),
+        .context = number_of(r, "context"), .stream = number_of(r, "stream"), .name = text_of(a, r, "name"),
+        .launch = number_of(r, "launch"), .replay = number_of(r, "replay"), .shared_bytes = (uint32_t)number_of(r, "shared"),
+        .graph = number_of(r, "graph"), .dst = number_of(r, "dst"), .src = number_of(r, "src"), .bytes = number_of(r, "bytes"),
+        .width = number_of(r, "width"), .height = number_of(r, "height"), .depth = number_of(r, "depth"),
+        .dst_pitch = number_of(r, "dst_pitch"), .src_pitch = number_of(r, "src_pitch"),
+        .dst_slice = number_of(r, "dst_slice"), .src_slice = number_of(r, "src_slice"),
+    };
+    for (int i = 0; i < 3; i++) {
+        char grid[] = "grid_?", block[] = "block_?", cluster[] = "cluster_?";
+        grid[5] = block[6] = cluster[8] = axes[i];
+        s.grid[i] = (uint32_t)number_of(r, grid);
+        s.block[i] = (uint32_t)number_of(r, block);
+        s.cluster[i] = (uint32_t)number_of(r, cluster);
+    }
+    if ((unsigned)s.kind < MG_STEP_KIND_COUNT) *mg_vec_push(&a->steps) = s;
+    else note_damage(a, 1, "a step of an unknown kind");
+}
+
+static struct sites *find_sites(struct mg_accesses *a, uint32_t id)
+{
+    uint32_t lo = 0, hi = a->sites.n;
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (a->sites.at[mid].id < id) lo = mid + 1;
+        else hi = mid;
+    }
+    if (lo < a->sites.n && a->sites.at[lo].id == id) return &a->sites.at[lo];
+    return NULL;
+}
+
+static struct sites *get_sites(struct mg_accesses *a, uint32_t id)
+{
+    struct sites *found = find_sites(a, id);
+    uint32_t at = a->sites.n;
+    if (found) return found;
+    mg_vec_push(&a->sites);
+    for (; at && a->sites.at[at - 1].id > id; at--) a->sites.at[at] = a->sites.at[at - 1];
+    a->sites.at[at] = (struct sites){.id = id};
+    return &a->sites.at[at];
+}
+
+static void add_site(struct mg_accesses *a, const struct mg_trace_record *r)
+{
+    struct sites *s = get_sites(a, (uint32_t)number_of(r, "sites"));
+    uint64_t number = number_of(r, "number"), bytes = number_of(r, "bytes");
+    unsigned kind = (unsigned)number_of(r, "kind");
+    if (number > MG_PACK_MOST_SITES || bytes > MOST_SITES_BYTES || kind >= MG_ACCESS_KIND_COUNT) {
+        note_damage(a, 1, "an instruction that is none");
+        return;
+    }
+    if (number >= s->n) {
+        uint32_t n = (uint32_t)number + 1;
+        s->at = mg_xrealloc(s->at, n * sizeof *s->at);
+        s->bytes = mg_xrealloc(s->bytes, n * sizeof *s->bytes);
+        for (uint32_t i = s->n; i < n; i++) {
+            s->at[i] = (struct mg_access_site){.kernel = "", .function = "", .op = "", .file = ""};
+            s->bytes[i] = 0;
+        }
+        s->n = n;
+    }
+    s->bytes[number] = (uint32_t)bytes;
+    s->at[number] = (struct mg_access_site){
+        .kind = (enum mg_access_kind)kind, .number = (uint32_t)number_of(r, "instruction"), .bytes = (uint32_t)bytes,
+        .kernel = text_of(a, r, "kernel"), .function = text_of(a, r, "function"), .op = text_of(a, r, "op"),
+        .file = text_of(a, r, "file"), .line = (uint32_t)number_of(r, "line"), .ptx_line = (uint32_t)number_of(r, "ptx_line")};
+}
+
+static int compare_steps(const void *a, const void *b)
+{
+    const struct mg_trace_step *x = a, *y = b;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* What is freed has the size that it was made with. */
+static void find_sizes(struct mg_accesses *a)
+{
+    struct mg_map live = MG_MAP_INIT;
+    for (uint32_t i = 0; i < a->steps.n; i++) {
+        struct mg_trace_step *s = &a->steps.at[i];
+        uint64_t bytes;
+        if (s->kind == MG_STEP_ALLOC) mg_map_set(&live, s->dst, s->bytes);
+        if (s->kind != MG_STEP_FREE || !mg_map_get(&live, s->dst, &bytes)) continue;
+        if (!s->bytes) s->bytes = s->width = bytes;
+        mg_map_del(&live, s->dst);
+    }
+    mg_map_release(&live);
+}
+
+static struct mg_trace_cursor *open_cursor(struct mg_accesses *a, const char *kinds, enum mg_trace_key key, uint64_t first, uint64_t last)
+{
+    struct mg_trace_query q = {.size = sizeof q, .kinds = kinds, .with_keys = 1u << key, .only = is_ours, .only_user = a};
+    q.keys[key - 1] = (struct mg_trace_range){first, last};
+    return mg_trace_cursor_open(a->r, &q);
+}
+
+static bool read_steps(struct mg_accesses *a)
+{
+    struct mg_trace_cursor *c = open_cursor(a, "trace.step,trace.site,trace.left", MG_TRACE_KEY_TIME, 0, UINT64_MAX);
+    const struct mg_trace_record *r;
+    bool any = false;
+    for (; (r = mg_trace_next(c)); any = true) {
+        if (!strcmp(r->kind->name, "trace.step")) add_step(a, r);
+        else if (!strcmp(r->kind->name, "trace.site")) add_site(a, r);
+        else a->partial = true;
+    }
+    close_cursor(a, c);
+    if (a->steps.n) qsort(a->steps.at, a->steps.n, sizeof *a->steps.at, compare_steps);
+    find_sizes(a);
+    return any;
+}
+
+enum mg_err mg_accesses_open(struct mg_trace_reader *r, uint32_t file, struct mg_accesses **out, struct mg_diag *d)
+{
+    *out = NULL;
+    if (file >= r->files.n) return mg_diag_err(d, MG_ERR_INPUT, "there is no trace file %u", (unsigned)file);
+    struct mg_accesses *a = mg_xcalloc(1, sizeof *a);
+    a->r = r;
+    a->file = r->files.at[file];
+    a->partial = a->file->file.dropped || a->file->file.skipped;
+    mg_intern_init(&a->texts);
+    if (!read_steps(a)) {
+        enum mg_err err = mg_diag_err(d, MG_ERR_INPUT, "%s: %s", a->file->path,
+                                      a->damaged ? a->why : "it has no accesses: they are recorded by margay run -t trace");
+        mg_accesses_close(a);
+        return err;
+    }
+    *out = a;
+    return MG_ERR_OK;
+}
+
+void mg_accesses_close(struct mg_accesses *a)
+{
+    if (!a) return;
+    mg_trace_cursor_close(a->cursor);
+    for (uint32_t i = 0; i < a->sites.n; i++) {
+        free(a->sites.at[i].at);
+        free(a->sites.at[i].bytes);
+    }
+    mg_vec_release(&a->sites);
+    mg_vec_release(&a->steps);
+    mg_vec_release(&a->packs);
+    mg_intern_release(&a->texts);
+    free(a->data);
+    free(a);
+}
+
+const struct mg_trace_step *mg_accesses_steps(const struct mg_accesses *a, uint64_t *n)
+{
+    *n = a->steps.n;
+    return a->steps.at;
+}
+
+uint64_t mg_accesses_damaged(const struct mg_accesses *a, const char **why)
+{
+    *why = a->damaged ? a->why : NULL;
+    return a->damaged;
+}
+
+bool mg_accesses_is_partial(const struct mg_accesses *a)
+{
+    return a->partial;
+}
+
+/* ---- packs --------------------------------------------------------------------------------------------- */
+
+static bool is_launch(uint64_t first, uint64_t last, const struct mg_trace_entry *e)
+{
+    const struct mg_trace_range *have = &e->keys[MG_TRACE_KEY_LAUNCH - 1];
+    return have->first <= have->last && have->first <= last && first <= have->last;
+}
+
+/* Launches from `first` on that are read together: their chunks are not too many. */
+static uint64_t last_of_batch(const struct mg_accesses *a, uint64_t first)
+{
+    uint64_t last = UINT64_MAX, low = first, high = UINT64_MAX;
+    for (;;) { /* the most, by bisection: what chunks take grows with the last launch */
+        uint64_t packed = 0;
+        for (uint64_t i = 0; i < a->file->n_entries && packed <= BATCH_PACKED; i++)
+            if (is_launch(first, last, &a->file->entries[i])) packed += a->file->entries[i].packed_bytes;
+        if (packed <= BATCH_PACKED) low = last;
+        else high = last;
+        if (high - low <= 1 || low == UINT64_MAX) return low;
+        last = low + (high - low) / 2;
+    }
+}
+
+static bool keep_data(struct mg_accesses *a, const void *data, uint32_t bytes)
+{
+    if (a->n_data + bytes > BATCH_MOST) return false;
+    if (a->n_data + bytes > a->room) {
+        a->room = MG_MAX(2 * a->room, a->n_data + bytes);
+        a->data = mg_xrealloc(a->data, a->room);
+    }
+    memcpy(a->data + a->n_data, data, bytes);
+    a->n_data += bytes;
+    return true;
+}
+
+static int compare_packs(const void *a, const void *b)
+{
+    const struct pack *x = a, *y = b;
+    if (x->launch != y->launch) return x->launch < y->launch ? -1 : 1;
+    if (x->replay != y->replay) return x->replay < y->replay ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static struct pack describe(const struct mg_trace_record *r, const uint8_t **data)
+{
+    uint32_t ix = mg_trace_field_ix(r->kind, "data"), bytes = 0;
+    *data = ix == UINT32_MAX ? NULL : (const uint8_t *)mg_trace_text(r, ix, &bytes);
+    return (struct pack){.launch = number_of(r, "launch"), .replay = number_of(r, "replay"),
+                         .sites = (uint32_t)number_of(r, "sites"), .sm = (uint32_t)number_of(r, "sm"), .bytes = *data ? bytes : 0};
+}
+
+/* Keeps the packs of launches first to last; false: they are too large. */
+static bool keep_launches(struct mg_accesses *a, uint64_t first, uint64_t last)
+{
+    struct mg_trace_cursor *c = open_cursor(a, "trace.accesses", MG_TRACE_KEY_LAUNCH, first, last);
+    const struct mg_trace_record *r;
+    const uint8_t *data;
+    bool room = true;
+    a->n_data = 0;
+    a->packs.n = 0;
+    while (room && (r = mg_trace_next(c))) {
+        struct pack p = describe(r, &data);
+        p.at = a->n_data;
+        p.order = a->packs.n;
+        *mg_vec_push(&a->packs) = p;
+        room = keep_data(a, data, p.bytes);
+    }
+    if (room) close_cursor(a, c); /* else what is damaged is told when it is read again */
+    else mg_trace_cursor_close(c);
+    if (a->packs.n) qsort(a->packs.at, a->packs.n, sizeof *a->packs.at, compare_packs);
+    a->first = first;
+    a->last = last;
+    a->tried = true;
+    return a->kept = room;
+}
+
+/* The first kept pack that is not before this launch. */
+static uint32_t find_pack(const struct mg_accesses *a, uint64_t launch, uint64_t replay)
+{
+    uint32_t lo = 0, hi = a->packs.n;
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        const struct pack *p = &a->packs.at[mid];
+        if (p->launch < launch || (p->launch == launch && p->replay < replay)) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo;
+}
+
+void mg_accesses_begin(struct mg_accesses *a, const struct mg_trace_step *launch)
+{
+    close_cursor(a, a->cursor);
+    a->cursor = NULL;
+    a->launch = launch;
+    a->next = a->end = 0;
+    mg_unpacker_init(&a->unpacker, NULL, 0);
+    if (!launch || launch->kind != MG_STEP_LAUNCH || !(launch->flags & MG_STEP_TRACED)) return;
+    const uint64_t n = launch->launch;
+    bool too_large = !a->kept && a->tried && a->first == n;
+    if (!too_large && (!a->kept || n < a->first || n > a->last)) {
+        uint64_t last = last_of_batch(a, n);
+        while (!keep_launches(a, n, last) && last > n) last = n + (last - n) / 2;
+    }
+    if (a->kept) {
+        a->next = find_pack(a, n, launch->replay);
+        a->end = launch->replay == UINT64_MAX ? a->packs.n : find_pack(a, n, launch->replay + 1);
+    } else {
+        a->cursor = open_cursor(a, "trace.accesses", MG_TRACE_KEY_LAUNCH, n, n);
+    }
+}
+
+/* Opens the next pack of the launch. */
+static bool open_pack(struct mg_accesses *a)
+{
+    const struct mg_trace_record *r;
+    const uint8_t *data = NULL;
+    struct pack p;
+    do {
+        if (a->cursor) {
+            if (!(r = mg_trace_next(a->cursor))) return false;
+            p = describe(r, &data);
+        } else {
+            if (a->next >= a->end) return false;
+            p = a->packs.at[a->next++];
+            data = a->data + p.at;
+        }
+        a->of = p.replay == a->launch->replay ? find_sites(a, p.sites) : NULL;
+        if (!a->of && p.replay == a->launch->replay) note_damage(a, 1, "accesses of instructions that are not in the trace");
+    } while (!a->of);
+    mg_unpacker_init(&a->unpacker, data, p.bytes);
+    a->sm = p.sm;
+    return true;
+}
+
+const struct mg_trace_access *mg_accesses_next(struct mg_accesses *a)
+{
+    struct mg_packed_access p;
+    while (!a->launch || !a->of || !mg_unpacker_next(&a->unpacker, a->of->bytes, a->of->n, &p)) {
+        if (a->unpacker.damaged) note_damage(a, 1, "a pack of accesses that is damaged");
+        if (!a->launch || !open_pack(a)) return NULL;
+    }
+    struct mg_trace_access *x = &a->access;
+    *x = (struct mg_trace_access){.launch = a->launch, .site = &a->of->at[p.site], .cta = p.cta, .warp = p.warp, .sm = a->sm,
+                                  .number = p.number, .mask = p.mask};
+    memcpy(x->address, p.address, sizeof x->address);
+    for (uint32_t m = p.mask; m; m &= m - 1) x->n_lanes++;
+    return x;
+}
