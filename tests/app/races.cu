@@ -242,6 +242,34 @@ __global__ void s_lanes(int *data, int *)
 {
     if (threadIdx.x < 8) data[blockIdx.x * N] = blockIdx.x;
 }
+/* As atomicExch() and atomicAdd(), but on the kernel's own line. */
+#define EXCHANGE(to, at, v) asm volatile("atom.global.exch.b32 %0, [%1], %2;" : "=r"(to) : "l"(at), "r"(v) : "memory")
+#define ADD(at, v) asm volatile("red.global.add.u32 [%0], %1;" ::"l"(at), "r"(v) : "memory")
+__global__ void r_exchange(int *data, int *) /* an atomic exchange and a store, of different values */
+{
+    int old;
+    if (threadIdx.x || blockIdx.x > 1) return;
+    if (blockIdx.x) data[3] = 2; // exchange: one
+    else EXCHANGE(old, data + 3, 1); // exchange: other
+}
+__global__ void s_exchange(int *data, int *) /* of one value: a note */
+{
+    if (threadIdx.x || blockIdx.x > 1) return;
+    if (blockIdx.x) data[3] = 1;
+    else atomicExch(&data[3], 1);
+}
+__global__ void r_exchanged(int *data, int *out) /* of one value, but who comes first decides what out gets */
+{
+    if (threadIdx.x || blockIdx.x > 1) return;
+    if (blockIdx.x) data[3] = 1; // exchanged: one
+    else EXCHANGE(out[0], data + 3, 1); // exchanged: other
+}
+__global__ void r_added(int *data, int *) /* the store leaves what is there, but is lost or makes the sum wrong */
+{
+    if (threadIdx.x || blockIdx.x > 1) return;
+    if (blockIdx.x) data[3] = 0; // added: one
+    else ADD(data + 3, 0); // added: other
+}
 /* Sound, of forms of their own. */
 __global__ void s_lookback(int *data, int *out) /* each CTA waits for the sum of the one before: value and state in one word */
 {
@@ -302,7 +330,7 @@ typedef void (*kernel)(int *, int *);
 int main()
 {
     static const kernel all[] = {r_fence, s_fence, r_acquire, s_acquire, r_barrier, s_barrier, r_scope, s_scope, r_counter, s_counter, r_grid, s_grid, r_buffer, s_buffer, r_histogram,
-                                 s_histogram, r_values, s_values, r_halo, s_halo, r_last, s_last, r_warps, s_warps, r_lanes, s_lanes, s_lookback, s_lock, s_bytes, s_fences, s_release};
+                                 s_histogram, r_values, s_values, r_halo, s_halo, r_last, s_last, r_warps, s_warps, r_lanes, s_lanes, r_exchange, s_exchange, r_exchanged, r_added, s_lookback, s_lock, s_bytes, s_fences, s_release};
     int *data, *out, zero = 0;
     cudaMalloc(&data, 1 << 16);
     cudaMalloc(&out, 1 << 16);

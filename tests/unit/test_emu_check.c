@@ -10,6 +10,7 @@
     "  mov.u32 %r1, %tid.x;\n  shl.b32 %r2, %r1, 2;\n  mov.u32 %r3, s;\n  add.u32 %r4, %r3, %r2;\n  ld.param.u64 %d1, [out];\n" \
     "  mov.u32 %r9, pad;\n  st.shared.u32 [pad], %r9;\n  bar.sync 0;\n"
 #define TAIL "  ret;\n}\n"
+#define FIRST "  setp.eq.u32 %p1, %r1, 0;\n  setp.eq.u32 %p2, %r1, 32;\n  mov.u32 %r5, 1;\n"
 static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
     /* other threads' words without a barrier: thread t reads what t + 1 wrote (its own word is initialised first) */
     HEAD("raw") "  st.shared.u32 [%r4], %r1;\n  bar.sync 0;\n  st.shared.u32 [%r4], %r2; // A\n  xor.b32 %r5, %r2, 128;\n  add.u32 %r5, %r3, %r5;\n"
@@ -32,6 +33,12 @@ static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
     HEAD("lock") "  setp.eq.u32 %p1, %r1, 0;\n  mov.u32 %r5, 0;\n  @%p1 st.shared.u32 [s], %r5;\n  @%p1 st.shared.u32 [s+4], %r5;\n  bar.sync 0;\n"
                  "AGAIN:\n  atom.shared.cas.b32 %r6, [s], 0, 1;\n  setp.ne.u32 %p2, %r6, 0;\n  @%p2 bra AGAIN;\n  ld.shared.u32 %r7, [s+4];\n  add.u32 %r7, %r7, 1;\n  st.shared.u32 [s+4], %r7;\n"
                  "  membar.cta;\n  atom.shared.exch.b32 %r6, [s], 0;\n" TAIL
+    /* an exchange whose result is never read is a store: of the same value no race, of another one it is */
+    HEAD("exchange") FIRST "  @%p1 atom.shared.exch.b32 %r6, [s], 1;\n  @%p2 st.shared.u32 [s], %r5;\n"
+                     "  @%p1 st.shared.u32 [s+4], %r5;\n  @%p2 atom.shared.exch.b32 %r7, [s+4], 1;\n" TAIL
+    HEAD("exchanges") FIRST "  @%p1 atom.shared.exch.b32 %r6, [s], 2; // A\n  @%p2 st.shared.u32 [s], %r5; // B\n" TAIL
+    HEAD("exchanged") FIRST "  @%p1 atom.shared.exch.b32 %r6, [s], 1; // A\n  @%p2 st.shared.u32 [s], %r5; // B\n  mov.u32 %r7, %r6;\n" TAIL
+    HEAD("added") FIRST "  @%p1 st.shared.u32 [s], %r5;\n  bar.sync 0;\n  @%p1 red.shared.add.u32 [s], 0; // A\n  @%p2 st.shared.u32 [s], %r5; // B\n" TAIL
     HEAD("copies") "  cp.async.ca.shared.global [%r4], [%d1], 4;\n  cp.async.commit_group;\n  cp.async.wait_group 0;\n  bar.sync 0;\n  xor.b32 %r5, %r4, 128;\n  ld.shared.u32 %r6, [%r5];\n" TAIL
     HEAD("early") "  cp.async.ca.shared.global [%r4], [%d1], 4; // A\n  cp.async.commit_group;\n  bar.sync 0;\n  ld.shared.u32 %r6, [%r4]; // B\n" TAIL
     HEAD("counts") "  setp.ge.u32 %p1, %r1, 32;\n  @%p1 bra OTHER;\n  bar.sync 2, 64; // B\n  ret;\nOTHER:\n  bar.sync 2; // A\n" TAIL
@@ -123,6 +130,11 @@ MG_TEST(check_finds_races)
     MG_CHECK(run(&t, "counter") == 1 && between(t.stats.findings, line_of("counter", "// A"), line_of("counter", "// B")));
     MG_CHECK(run(&t, "handover") == 1 && between(t.stats.findings, line_of("handover", "// A"), line_of("handover", "// B")) && t.stats.findings->address == 1028);
     MG_CHECK(run(&t, "values") == 1 && between(t.stats.findings, line_of("values", "// A"), line_of("values", "// A")));
+    static const char *const same[] = {"exchanges", "exchanged", "added"};
+    for (unsigned i = 0; i < MG_COUNT_OF(same); i++) {
+        f = run(&t, same[i]) == 1 ? t.stats.findings : NULL;
+        MG_CHECK(f && f->kind == MG_FINDING_RACE && between(f, line_of(same[i], "// A"), line_of(same[i], "// B")) && f->address == 1024);
+    }
     MG_CHECK(run(&t, "values") == 1 && !t.stats.findings->first); /* told once */
     tear_down(&t);
 }
@@ -164,7 +176,7 @@ MG_TEST(check_finds_misused_barriers)
 
 MG_TEST(check_is_silent_on_clean_kernels)
 {
-    static const char *const kernels[] = {"clean", "synced", "same", "bytes", "atomics", "lock", "copies"};
+    static const char *const kernels[] = {"clean", "synced", "same", "bytes", "atomics", "lock", "exchange", "copies"};
     struct bench t;
     for (uint32_t workers = 1; workers < 3; workers++) {
         set_up(&t, workers);

@@ -92,6 +92,14 @@ void emu_check_start(struct emu_check *k)
     }
 }
 
+bool emu_check_combines(const struct emu_code *c, uint32_t site)
+{
+    pthread_mutex_lock(&c->kernel->lock); /* functions may still be decoded */
+    bool combines = c->sites.at[site].combines;
+    pthread_mutex_unlock(&c->kernel->lock);
+    return combines;
+}
+
 /* ---- one lane's access -------------------------------------------------------------------------- */
 
 /* Do the access of a lane now and the stamped one race? */
@@ -110,13 +118,19 @@ bool emu_check_conflict(const struct emu_check *k, uint32_t warp, uint32_t lane,
     return !w->lanes || stamp >= w->lanes[lane][other_lane];
 }
 
+/* Stores, that is: nothing depends on what was there. Of atomics, an exch whose result is never read does so. */
+static bool only_stores(const struct emu_check_access *a)
+{
+    return a->what == EMU_CHECK_WRITE || (a->op && a->op->sub & EMU_CHECK_SETS);
+}
+
 /* Does the store leave the cell as it is? Two that store the same do no harm. */
 static bool stores_same(const struct emu_check_access *a, uint32_t lane, uint32_t at, uint32_t cell_at, uint32_t cell_bytes)
 {
     const struct emu_op *op = a->op;
     const struct emu_frame *f = a->f;
     char v[256];
-    if (!op || a->kind == EMU_CK_ATOMIC) return false;
+    if (!op) return false;
     uint32_t step = op->bytes == 16 ? 16 : op->flags & EMU_OF_WIDE ? 8 : 4;
     for (uint32_t e = 0; e < op->vec && (e + 1) * op->bytes <= sizeof v; e++)
         memcpy(v + e * op->bytes, f->regs + (op->slots ? op->slots[e] : op->a.s[1]) + lane * step, op->bytes);
@@ -166,7 +180,8 @@ void emu_check_touch(const struct emu_check_access *a, uint32_t lane, uint32_t a
         int32_t last = k->w[c], put = self;
         bool again = false; /* stores what another thread has just stored */
         if (last >= k->base && emu_check_conflict(k, w->ix, lane, kind, last)) {
-            if (a->what == EMU_CHECK_WRITE && last < EMU_STAMP(EMU_COPY_INTERVAL) && stores_same(a, lane, at, c << k->shift, size)) {
+            bool same = last < EMU_STAMP(EMU_COPY_INTERVAL) && only_stores(a) && stores_same(a, lane, at, c << k->shift, size);
+            if (same && !emu_check_combines(w->cta->code, k->ws[c])) {
                 bool same_warp = !((last ^ self) & EMU_STAMP_WARP);
                 again = true;
                 put = same_warp ? cw->now + (int32_t)lane + EMU_STAMP_KIND(EMU_CK_WARP) : k->base;

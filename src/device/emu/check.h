@@ -34,7 +34,7 @@ enum emu_check_kind {
     EMU_CK_COPY,     /* cp.async: nobody may look before it was waited for */
     EMU_CK_SELF,     /* the instruction tells of its accesses itself */
 };
-enum { EMU_CHECK_READ = EMU_OF_READS, EMU_CHECK_WRITE = EMU_OF_WRITES, EMU_CHECK_SYNC = 4 /* orders, too: locks and flags */ };
+enum { EMU_CHECK_READ = EMU_OF_READS, EMU_CHECK_WRITE = EMU_OF_WRITES, EMU_CHECK_SYNC = 4 /* orders, too: locks and flags */, EMU_CHECK_SETS = 64 /* an atomic that acts as a store */ };
 
 #define EMU_STAMP(interval) ((int32_t)(interval) << 12)
 #define EMU_STAMP_KIND(k) ((int32_t)(k) << 10)
@@ -93,6 +93,7 @@ void emu_check_same(const struct emu_op *op, struct emu_frame *f, const uint32_t
 /* An access through emu_at: host address anywhere. */
 void emu_check_at(struct emu_frame *f, const struct emu_op *place, uint32_t lane, uint64_t host, uint32_t bytes);
 void emu_check_filled(struct emu_frame *f, const char *p, uint32_t bytes); /* some CTA's memory was written by another's copy */
+bool emu_check_combines(const struct emu_code *c, uint32_t site); /* emu_site.combines */
 bool emu_check_conflict(const struct emu_check *k, uint32_t warp, uint32_t lane, unsigned kind, int32_t stamp);
 
 /* check_order.c */
@@ -122,9 +123,11 @@ void emu_check_launch_end(struct emu_launch *l, struct mg_launch_stats *stats);
 
 /* check_decode.c */
 struct decoder;
+struct mg_form;
 uint32_t dec_check_site(struct decoder *d);                  /* 0: not checked */
 void dec_check_access(struct decoder *d, const struct emu_op *access); /* before it is emitted */
 void dec_check_after(struct decoder *d, enum emu_opcode opcode, const struct emu_op *of);
+bool dec_check_sets(struct decoder *d, const struct mg_form *form, const struct mg_opnd *result); /* notes it in the site */
 bool dec_checks(const struct decoder *d);                    /* --check, and an instruction of the program's own */
 
 #endif

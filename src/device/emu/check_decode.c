@@ -16,8 +16,31 @@ uint32_t dec_check_site(struct decoder *d)
     if (!dec_checks(d)) return 0;
     if (!c->sites.n) *mg_vec_push(&c->sites) = (struct emu_site){0};
     struct emu_site *last = &c->sites.at[c->sites.n - 1];
-    if (last->fn != d->fn || last->node != d->node) *mg_vec_push(&c->sites) = (struct emu_site){d->fn, d->node};
+    if (last->fn != d->fn || last->node != d->node) *mg_vec_push(&c->sites) = (struct emu_site){.fn = d->fn, .node = d->node};
     return c->sites.n - 1;
+}
+
+static bool is_read(const struct mg_module *m, mg_id func, mg_id reg)
+{
+    mg_id ids[64];
+    MG_EACH_NODE(m, &m->funcs.at[func], id)
+    {
+        if (m->nodes.at[id].kind != MG_NODE_inst) continue;
+        uint32_t n = mg_node_uses(m, id, ids, MG_COUNT_OF(ids));
+        if (n > MG_COUNT_OF(ids)) return true;
+        for (uint32_t i = 0; i < n; i++)
+            if (ids[i] == reg) return true;
+    }
+    return false;
+}
+
+bool dec_check_sets(struct decoder *d, const struct mg_form *form, const struct mg_opnd *result)
+{
+    uint32_t site = dec_check_site(d);
+    bool unread = !result || result->kind == MG_OPND_sink || (result->kind == MG_OPND_reg && !is_read(d->m, d->fn->id, result->id));
+    bool sets = mg_form_has(form, MG_MOD_exch) && unread;
+    if (site) d->code->sites.at[site].combines = !sets;
+    return sets;
 }
 
 static struct emu_op *emit(struct decoder *d, enum emu_opcode opcode)

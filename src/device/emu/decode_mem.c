@@ -219,10 +219,14 @@ static void atomic(struct decoder *d, const struct mg_form *form, const struct m
     if (dec_checks(d)) {
         struct emu_op access = proto;
         bool orders = sub == EMU_ATOM_CAS || sub == EMU_ATOM_EXCH || mg_form_has(form, MG_MOD_acquire) || mg_form_has(form, MG_MOD_release) || mg_form_has(form, MG_MOD_acq_rel);
-        access.sub = (uint8_t)(EMU_CHECK_READ | EMU_CHECK_WRITE | (orders ? EMU_CHECK_SYNC : 0));
+        bool sets = dec_check_sets(d, form, result ? &o[0] : NULL);
+        access.sub = (uint8_t)(EMU_CHECK_READ | EMU_CHECK_WRITE | (orders ? EMU_CHECK_SYNC : 0) | (sets ? EMU_CHECK_SETS : 0));
         access.mode = EMU_CK_ATOMIC;
         access.bytes = bytes;
         access.vec = vec;
+        access.flags = (uint8_t)(access.flags | (c == EMU_D ? EMU_OF_WIDE : 0));
+        access.slots = vec > 1 ? mg_arena_copy(&d->code->arena, slots + 8, vec * sizeof *slots) : NULL;
+        access.a.s[1] = s[0];
         dec_check_access(d, &access);
         dec_race_access(d, form, &access, result && !(o[0].kind == MG_OPND_sink));
         access.sub = sub;

@@ -163,7 +163,11 @@ struct emu_func { /* decoded function of one kernel; owner: struct emu_code */
     bool decoded;
 };
 
-struct emu_site { const struct emu_func *fn; mg_id node; };
+struct emu_site {
+    const struct emu_func *fn;
+    mg_id node;
+    bool combines; /* an atomic that depends on what memory held: not an exch whose result is never read */
+};
 struct emu_code { /* a kernel ready to run */
     struct mg_arena arena;
     struct mg_dkernel *kernel;

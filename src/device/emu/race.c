@@ -146,9 +146,17 @@ static bool stores_same(const struct access *a)
 {
     char v[256];
     struct mg_alloc in;
-    if (a->reads || a->bytes > sizeof v || !mg_mem_find(a->address, &in) || in.bytes - (a->address - in.base) < a->bytes) return false;
+    if ((a->reads && !(a->op->sub & EMU_CHECK_SETS)) || a->bytes > sizeof v || !mg_mem_find(a->address, &in) || in.bytes - (a->address - in.base) < a->bytes) return false;
     values_of(a, a->lane, v);
     return !memcmp((const void *)a->address, v, a->bytes);
+}
+
+/* Was the record's write a plain one of its kind: no atomic that depends on what was there? */
+static bool was_store(const struct access *a, uint64_t record)
+{
+    uint32_t site = EMU_RACE_SITE_OF(record);
+    unsigned kind = EMU_RACE_KIND_OF(record);
+    return site ? !emu_check_combines(a->f->w->cta->code, site) : kind == EMU_RACE_WEAK || kind == EMU_RACE_STRONG;
 }
 
 static void tell(struct access *a, uint64_t record, unsigned other_what)
@@ -156,7 +164,7 @@ static void tell(struct access *a, uint64_t record, unsigned other_what)
     if (a->told) return;
     a->told = true;
     struct emu_race_fact x = {.site = a->op->site, .lane = a->lane, .bytes = a->bytes, .what = a->op->sub & (EMU_CHECK_READ | EMU_CHECK_WRITE), .kind = a->op->mode,
-                              .other_what = other_what, .address = a->address, .other = record, .same = a->writes && other_what == EMU_CHECK_WRITE && stores_same(a)};
+                              .other_what = other_what, .address = a->address, .other = record, .same = a->writes && other_what == EMU_CHECK_WRITE && stores_same(a) && was_store(a, record)};
     emu_race_found(a->f, &x);
 }
 

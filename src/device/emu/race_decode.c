@@ -45,7 +45,8 @@ void dec_race_access(struct decoder *d, const struct mg_form *form, const struct
     op->vec = access->vec;
     op->mode = (uint8_t)(!strong ? EMU_RACE_WEAK : is_narrow(form) ? EMU_RACE_CTA : atomic ? EMU_RACE_ATOMIC : EMU_RACE_STRONG);
     op->sub = (uint8_t)((access->sub & (EMU_CHECK_READ | EMU_CHECK_WRITE)) | (both || mg_form_has(form, MG_MOD_acquire) ? EMU_RACE_ACQUIRE : 0) |
-                        (both || mg_form_has(form, MG_MOD_release) ? EMU_RACE_RELEASE : 0) | (is_narrow(form) ? EMU_RACE_NARROW : 0) | (result ? EMU_RACE_RESULT : 0));
+                        (both || mg_form_has(form, MG_MOD_release) ? EMU_RACE_RELEASE : 0) | (is_narrow(form) ? EMU_RACE_NARROW : 0) | (result ? EMU_RACE_RESULT : 0) |
+                        (access->sub & EMU_CHECK_SETS));
 }
 
 void dec_race_fence(struct decoder *d, const struct mg_form *form)
