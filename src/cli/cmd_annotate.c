@@ -40,6 +40,7 @@ int cmd_annotate(int argc, char **argv)
     } else {
         status = mg_cli_out(&out);
     }
+    if (p) status = mg_cli_damaged(p, "the counts are of the other processes", status);
     mg_buf_release(&out);
     mg_recording_free(p);
     mg_diag_release(&d);

@@ -121,11 +121,7 @@ int cmd_diff(int argc, char **argv)
     } else {
         double worst = json ? mg_report_diff_json(p[0], p[1], &o, fail_over, &out) : mg_report_diff(p[0], p[1], &o, &out);
         status = mg_cli_out(&out);
-        for (uint32_t k = 0; k < 2; k++)
-            for (uint32_t i = 0; i < p[k]->n_damaged; i++) {
-                fprintf(stderr, "margay: %s; the comparison is of the other processes\n", p[k]->damaged[i]);
-                status = MG_EXIT_INPUT;
-            }
+        for (uint32_t k = 0; k < 2; k++) status = mg_cli_damaged(p[k], "the comparison is of the other processes", status);
         bool missing = say_missing(dirs[0], p[0]) | say_missing(dirs[1], p[1]);
         if (shows_none(p[0], &o) && shows_none(p[1], &o)) {
             fprintf(stderr, "margay: --kernel %s matches no kernel of %s or %s\n", o.kernel_glob, dirs[0], dirs[1]);

@@ -42,6 +42,7 @@ static int export_folded(const char *dir, const struct export_opts *e)
             status = mg_cli_out(&text);
         else if (mg_io_write(e->out, text.n ? text.at : "", text.n, &d))
             status = mg_cli_fail(&d, MG_EXIT_INPUT);
+        status = mg_cli_damaged(p, "the export is of the other processes", status);
     }
     mg_buf_release(&text);
     mg_recording_free(p);

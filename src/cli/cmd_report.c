@@ -140,10 +140,7 @@ int cmd_report(int argc, char **argv)
         else mg_report_text(p, &o, &out);
         if (!html && !charts) status = mg_cli_out(&out);
         if (!any_shown(p, &o)) fprintf(stderr, "margay: --kernel %s matches none of the %u kernels of %s\n", o.kernel_glob, p->n_kernels, dir);
-        for (uint32_t i = 0; i < p->n_damaged; i++) {
-            fprintf(stderr, "margay: %s; the report is of the other processes\n", p->damaged[i]);
-            status = MG_EXIT_INPUT;
-        }
+        status = mg_cli_damaged(p, "the report is of the other processes", status);
         if (mg_trace_say_lost_of(dir, p)) status = MG_EXIT_INPUT;
     }
     mg_buf_release(&out);

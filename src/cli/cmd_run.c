@@ -629,11 +629,18 @@ static bool say_no_match(const struct run *r, const struct mg_recording *p)
     return none;
 }
 
+/* Nothing but errors is said under -q, and what --check found is one. */
+static void say_checked(const struct run *r, const struct mg_recording *p)
+{
+    uint32_t n = mg_report_check_errors(p);
+    if (n && !r->error_exitcode) fail(0, "--check found %u error%s: margay report %s", n, n == 1 ? "" : "s", r->dir);
+}
+
 /* Did --check find an error, --strict or --verify fail, or -t advise find something to mend? Says which. */
 static bool has_errors(const struct run *r, const struct mg_recording *p, bool failed)
 {
     uint32_t checked = r->check ? mg_report_check_errors(p) : 0, findings = r->advise ? mg_report_findings(p) : 0;
-    if (checked) fail(0, "--error-exitcode: --check found %u", checked);
+    if (checked) fail(0, "--error-exitcode: --check found %u error%s: margay report %s", checked, checked == 1 ? "" : "s", r->dir);
     if (findings) fail(0, "--error-exitcode: %u finding%s to mend", findings, findings == 1 ? "" : "s");
     return failed || checked || findings;
 }
@@ -659,6 +666,7 @@ static int conclude(struct run *r, int status)
             fwrite(text.at, 1, text.n, stderr);
         mg_buf_release(&text);
     }
+    if (r->quiet && r->check) say_checked(r, p);
     remove_pages(r, p);
     bool no_match = say_no_match(r, p);
     if (r->strict && (no_match || !is_strictly_good(p))) {

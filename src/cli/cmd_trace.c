@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/json.h"
 #include "base/number.h"
@@ -61,6 +62,18 @@ static int say_damage(const struct mg_trace_cursor *c)
     if (!n) return MG_EXIT_OK;
     fprintf(stderr, "margay: %" PRIu64 " damaged chunk%s left out; %s\n", n, n == 1 ? "" : "s", why);
     return MG_EXIT_INPUT;
+}
+
+/* Nothing of the traces is missing then, but what they belong to is. */
+static int say_empty(const char *dir, int status)
+{
+    struct mg_buf path = MG_BUF_INIT;
+    struct stat st;
+    mg_buf_printf(&path, "%s/profile.db", dir);
+    bool empty = !stat(path.at, &st) && S_ISREG(st.st_mode) && !st.st_size;
+    if (empty) fprintf(stderr, "margay: %s is empty: nothing of its process was recorded\n", path.at);
+    mg_buf_release(&path);
+    return empty ? MG_EXIT_INPUT : status;
 }
 
 /* ---- info ---------------------------------------------------------------------------------------------- */
@@ -265,6 +278,7 @@ int cmd_trace(int argc, char **argv)
     else status = info ? run_info(r, &o) : run_print(r, &o, &q);
     if (r && !verify && mg_trace_say_lost(r)) status = MG_EXIT_INPUT;
     if (r && d.n_errors && !verify) status = mg_cli_fail(&d, MG_EXIT_INPUT); /* of several files some are no traces */
+    status = say_empty(argv[1], status);
     mg_trace_reader_free(r);
     mg_diag_release(&d);
     return status;

@@ -6,6 +6,7 @@
 #include "base/diag.h"
 #include "base/version.h"
 #include "cli/cli.h"
+#include "store/store.h"
 #include "tool/tool.h"
 
 struct mg_cmd {
@@ -49,6 +50,12 @@ int mg_cli_out(const struct mg_buf *text)
 failed:
     perror("margay: cannot write the output");
     return MG_EXIT_INPUT;
+}
+
+int mg_cli_damaged(const struct mg_recording *p, const char *rest, int status)
+{
+    for (uint32_t i = 0; i < p->n_damaged; i++) fprintf(stderr, "margay: %s%s%s\n", p->damaged[i], p->n_processes ? "; " : "", p->n_processes ? rest : "");
+    return p->n_damaged ? MG_EXIT_INPUT : status;
 }
 
 static void print_commands(FILE *to)

@@ -109,11 +109,6 @@ int mg_profile_refresh(struct mg_profile *p, char *error, size_t error_bytes)
     if (err) say(error, error_bytes, mg_diag_first(&d, err));
     mg_diag_release(&d);
     if (err) return -1;
-    if (r->n_damaged && !r->n_processes) {
-        say(error, error_bytes, r->damaged[0]);
-        mg_recording_free(r);
-        return -1;
-    }
     return replace_recording(p, r);
 }
 

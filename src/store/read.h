@@ -23,6 +23,7 @@ struct mg_reading { /* all databases of one DIR */
     MG_VEC(struct mg_puse) uses;
     MG_VEC(struct mg_pregion) regions;
     MG_VEC(struct mg_plaunch_cells) launch_cells;
+    MG_VEC(const char *) empty; /* a line for each database without a process */
     uint64_t run;             /* only what belongs to this one; 0: everything */
     struct mg_diag *diag;
 };

@@ -347,7 +347,9 @@ static void count_empty(struct mg_one_db *o)
     bool later = !stat(o->path, &st) && (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec + 20000000u >= o->r->run; /* files have the time of the last tick */
     const char *base = strrchr(o->path, '/');
     bool launcher = base && !strncmp(base, "/run-", 5);
-    o->r->p->n_empty += !launcher && (!o->r->run || later);
+    if (launcher || (o->r->run && !later)) return;
+    o->r->p->n_empty++;
+    if (!o->r->run) *mg_vec_push(&o->r->empty) = mg_arena_printf(&o->r->p->arena, "%s is empty: nothing of its process was recorded", o->path);
 }
 
 static enum mg_err read_tables(struct mg_one_db *o)
@@ -431,6 +433,8 @@ static enum mg_err read_files(const char *dir, uint64_t run, const struct mg_dbf
     p->uses = r.uses.at, p->n_uses = r.uses.n;
     p->regions = r.regions.at, p->n_regions = r.regions.n;
     p->launch_cells = r.launch_cells.at, p->n_launch_cells = r.launch_cells.n;
+    p->damaged = r.empty.n ? mg_arena_copy(&p->arena, r.empty.at, r.empty.n * sizeof *r.empty.at) : NULL, p->n_damaged = r.empty.n;
+    mg_vec_release(&r.empty);
     mg_map_release(&r.kernel_of);
     if (err) mg_recording_free(p);
     else *out = p;
@@ -464,8 +468,10 @@ enum mg_err mg_recording_open_run(const char *dir, uint64_t run, struct mg_recor
         err = mg_diag_err(d, first, "%s", lines.at[0]);
         mg_recording_free(p);
     } else if (p) {
-        p->damaged = mg_arena_array(&p->arena, const char *, n_bad + 1);
-        for (; p->n_damaged < n_bad; p->n_damaged++) p->damaged[p->n_damaged] = mg_arena_strndup(&p->arena, lines.at[p->n_damaged], strlen(lines.at[p->n_damaged]));
+        for (uint32_t i = 0; i < p->n_damaged; i++) *mg_vec_push(&lines) = p->damaged[i];
+        p->damaged = mg_arena_array(&p->arena, const char *, lines.n + 1);
+        for (p->n_damaged = 0; p->n_damaged < lines.n; p->n_damaged++)
+            p->damaged[p->n_damaged] = mg_arena_strndup(&p->arena, lines.at[p->n_damaged], strlen(lines.at[p->n_damaged]));
         mg_recording_sum(p);
         mg_timing_resolve(p);
         *out = p;

@@ -159,7 +159,7 @@ struct mg_recording {
     struct mg_puse *uses; uint32_t n_uses;
     struct mg_pregion *regions; uint32_t n_regions; /* by use, then kernel */
     struct mg_plaunch_cells *launch_cells; uint64_t n_launch_cells; /* in order of launches */
-    const char **damaged; uint32_t n_damaged; /* databases that could not be read: one line each, with path and cause */
+    const char **damaged; uint32_t n_damaged; /* databases that could not be read, or (of all runs) that hold no process: one line each, with path and cause */
 };
 /* Works on a live, killed or read-only DIR, without changing it. Block counts of kernels are the sum
  * over complete launches. Errors name the path: no such DIR, no profile in it, a damaged database,

@@ -6,8 +6,9 @@ command -v "$NVCC" >/dev/null || { echo "no nvcc"; exit 77; }
 "$NVCC" -cudart shared -std=c++17 -lineinfo -arch=compute_90 -o races "$ROOT/tests/app/races.cu" 2>log || { cat log; exit 1; }
 for workers in 1 2 4 4 4; do # four: others publish between our look at an access and the access
     rm -rf "p$workers"
-    "$MARGAY" run -q --device emu --check --workers $workers --time-limit 60 -o "p$workers" -- ./races > out || { echo "FAIL: the program ends with $?"; cat out; exit 1; }
+    "$MARGAY" run -q --device emu --check --workers $workers --time-limit 60 -o "p$workers" -- ./races > out 2> err || { echo "FAIL: the program ends with $?"; cat out err; exit 1; }
     grep -qx done out
+    grep -Eqx "margay: --check found [1-9][0-9]* errors: margay report p$workers" err || { echo 'FAIL: -q says nothing of findings, which are errors'; cat err; exit 1; }
     "$MARGAY" report "p$workers" --json > "p$workers.json"
     python3 - "$ROOT/tests/app/races.cu" "p$workers.json" <<'P'
 import json, re, sys

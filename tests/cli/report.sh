@@ -45,6 +45,19 @@ expect 0 'only one' "$MARGAY" diff p1 p3
 mkdir -p none; expect 2 'not enough here' sh -c "cd none && '$MARGAY' diff"
 expect 3 'nowhere' "$MARGAY" diff p1 nowhere
 
+# an empty database is an error by name, alone and beside others
+mkdir hollow
+: > hollow/profile.db
+$mk beside 14
+: > beside/profile-9.db
+for c in "report hollow" "report hollow --json" "diff hollow p1" "diff p1 hollow" "merge -o other hollow p1" "annotate hollow" "export folded hollow" "trace info hollow"; do
+    expect 3 'hollow/profile.db is empty: nothing of its process was recorded' "$MARGAY" $c
+done
+for c in "report beside" "diff beside p1" "merge -o other beside p1" "export folded beside"; do
+    expect 3 'beside/profile-9.db is empty: nothing of its process was recorded' "$MARGAY" $c
+done
+[ "$("$MARGAY" report beside --json 2> err | python3 -c 'import json, sys; print(json.load(sys.stdin)["coverage"]["empty_processes"])')" = 1 ] || fail 'the empty one is not counted'
+
 "$MARGAY" merge -o joined p1 p2 p3
 expect 0 'coverage: 43 of 44 launches' "$MARGAY" report joined
 expect 0 'off by' "$MARGAY" report joined            # p2's CTA against the full counts of p1: equal geometry
