@@ -16,11 +16,12 @@ static const struct mg_opt_page page = {
     "folded   stacks for flame graphs (flamegraph.pl, speedscope, inferno): kernel, device function, source line, with\n"
     "         thread instructions\n"
     "of the time line (margay run -t timeline):\n"
+    "perfetto Perfetto's own format (ui.perfetto.dev)\n"
     "chrome   JSON for chrome://tracing, Perfetto, speedscope\n"
     "csv      every span, one a line: OUT is a file named *.csv, or a folder for spans.csv\n\n"
     "Without DIR the newest profile here; without -o to stdout.\n"};
 
-#define FORMS "folded, chrome, csv"
+#define FORMS "folded, perfetto, chrome, csv"
 
 struct export_opts {
     const char *out, *kernel_glob;

@@ -55,8 +55,7 @@ struct mg_arrow_call *mg_arrows_call(struct mg_arrows *a, uint32_t process, cons
     if (!p->correlation || !mg_map_get(&a->at, key_of(process, p->correlation), &at))
         return NULL;
     struct mg_arrow_call *c = &a->calls[at];
-    c->has_work = true;
-    c->device = (uint16_t)p->device;
+    c->n_work++;
     return c;
 }
 

@@ -15,8 +15,7 @@ struct mg_arrow_call {
     uint32_t track;
     int32_t result;
     uint8_t class_;
-    bool has_work;         /* some came */
-    uint16_t device;       /* of its work */
+    uint32_t n_work;       /* pieces that came */
     uint64_t flow;         /* the format's own */
 };
 struct mg_arrows {

@@ -13,7 +13,7 @@
 #define DRAIN_BYTES (256u << 10)
 #define TELL_EVERY 16384u /* spans between two words about progress */
 
-static const struct mg_export_format *const formats[] = {&mg_export_chrome, &mg_export_csv};
+static const struct mg_export_format *const formats[] = {&mg_export_perfetto, &mg_export_chrome, &mg_export_csv};
 
 static const struct mg_export_format *find_format(const char *name)
 {

@@ -97,7 +97,131 @@ def check_chrome(want, path):
     check_arrows([(a[1], a[3]) for a in arrows], want)
 
 
+def fields(b):
+    """A message of protocol buffers: [(field, value)], numbers or bytes; every byte is used."""
+    out, i = [], 0
+
+    def varint():
+        nonlocal i
+        v = shift = 0
+        while True:
+            c = b[i]
+            i += 1
+            v |= (c & 127) << shift
+            shift += 7
+            if c < 128:
+                return v
+    while i < len(b):
+        tag = varint()
+        if tag & 7 == 0:
+            out.append((tag >> 3, varint()))
+        elif tag & 7 == 1:
+            out.append((tag >> 3, int.from_bytes(b[i:i + 8], 'little')))
+            i += 8
+        else:
+            assert tag & 7 == 2, tag
+            n = varint()
+            assert i + n <= len(b), 'a length beyond the end'
+            out.append((tag >> 3, b[i:i + n]))
+            i += n
+    return out
+
+
+def one(message, field, default=None):
+    found = [v for f, v in message if f == field]
+    assert len(found) <= 1, (field, found)
+    return found[0] if found else default
+
+
+def text(message, field):
+    return (one(message, field) or b'').decode()
+
+
+def check_perfetto(want, path):
+    """Field numbers are those of perfetto/trace/*.proto."""
+    tables = {1: {}, 2: {}, 3: {}}                       # categories, names, names of annotations
+    tracks, events, flows, clocks = {}, [], collections.defaultdict(list), []
+    for f, packet in fields(open(path, 'rb').read()):
+        assert f == 1
+        packet = fields(packet)
+        assert one(packet, 10) == 1, 'every packet names its sequence'
+        for table, entry in fields(one(packet, 12, b'')):
+            entry = fields(entry)
+            assert one(entry, 1) not in tables[table]
+            tables[table][one(entry, 1)] = text(entry, 2)
+        if one(packet, 6):
+            clocks = [tuple(v for _, v in fields(c)) for f, c in fields(one(packet, 6)) if f == 1]
+        if one(packet, 60):
+            d = fields(one(packet, 60))
+            assert one(d, 1) not in tracks and (one(d, 5) is None or one(d, 5) in tracks), 'parents come first'
+            tracks[one(d, 1)] = {'parent': one(d, 5), 'name': text(d, 2), 'process': fields(one(d, 3, b'')), 'thread': fields(one(d, 4, b'')), 'counter': one(d, 8)}
+        if one(packet, 11):
+            e = fields(one(packet, 11))
+            assert one(packet, 58) == 3 and one(e, 11) in tracks, 'clock and track'
+            assert one(e, 10) is None or (one(packet, 13) & 2 and one(e, 10) in tables[2]), 'a name before its use'
+            events.append((one(packet, 8), len(events), e))
+    assert {c[0] for c in clocks} == {1, 3, 6}, clocks
+    pids = lambda uuid: one(tracks[uuid]['process'], 1) or pids(tracks[uuid]['parent'])
+    got, stacks, counters = [], collections.defaultdict(list), collections.defaultdict(list)
+    for ns, _, e in sorted(events, key=lambda x: x[:2]):
+        kind, track = one(e, 9), one(e, 11)
+        if kind == 4:
+            assert tracks[track]['counter'] is not None
+            counters[track].append((ns, one(e, 30)))
+            continue
+        if kind == 2:
+            got.append(stacks[track].pop()._replace(end=ns))
+            continue
+        notes = {}
+        for f, a in e:
+            if f == 4:
+                a = fields(a)
+                notes[tables[3][one(a, 1)]] = next(v for n, v in a if n != 1)
+        category = tables[1][one(e, 3)]
+        device = context = stream = thread = None
+        if category in ('kernel', 'copy', 'memset', 'prefetch', 'graph'):
+            parent = tracks[tracks[track]['parent']]['name'].split()
+            assert parent[0] == 'device', parent
+            device = int(parent[1])
+        elif tracks[track]['thread']:
+            thread = one(tracks[track]['thread'], 2)
+        span = Span(category, tables[2][one(e, 10)], ns, ns + 1, pids(track), thread, device, None, None, notes.get('correlation'))
+        for f, v in e:
+            if f in (47, 48):
+                flows[v].append((f, ns))
+        if kind == 3:
+            got.append(span)
+        else:
+            assert kind == 1, kind
+            stacks[track].append(span)
+    assert not any(stacks.values()), 'a slice without an end'
+    plain = lambda s: at_least_1(s)._replace(context=None, stream=None, thread=s.thread if s.kind == 'api' else None)
+    same([plain(s) for s in got], [plain(s) for s in want], 'perfetto')
+    assert all(sorted(f for f, _ in v) == [47, 48] for v in flows.values()), 'a flow without two ends'
+    check_arrows([tuple(ns for _, ns in sorted(v)) for v in flows.values()], want)
+    check_in_flight(counters, want, lambda uuid: (pids(uuid), int(tracks[tracks[uuid]['parent']]['name'].split()[1])))
+
+
+def check_in_flight(counters, want, place):
+    """Launches in flight after each moment: those whose call has begun and that have not ended."""
+    calls = {(s.pid, s.correlation): s for s in want if s.kind == 'api'}
+    changes = collections.defaultdict(collections.Counter)
+    for s in map(at_least_1, want):
+        if s.kind == 'kernel' and s.end > s.begin + 1:
+            changes[s.pid, s.device][calls[s.pid, s.correlation].begin if (s.pid, s.correlation) in calls else s.begin] += 1
+            changes[s.pid, s.device][s.end] -= 1
+    assert set(changes) == {place(u) for u, v in counters.items() if v}
+    for uuid, samples in counters.items():
+        at, value = changes.get(place(uuid), {}), 0
+        last = dict(samples)                                # of several at one time the last counts
+        assert [t for t, _ in samples] == sorted(t for t, _ in samples) and set(last) == set(at), uuid
+        for ns in sorted(at):
+            value += at[ns]
+            assert last[ns] == value >= 0, (ns, last[ns], value)
+        assert value == 0
+
+
 if __name__ == '__main__':
     want = expected(sys.argv[1])
     assert want, 'no spans'
-    {'csv': check_csv, 'chrome': check_chrome}[sys.argv[2]](want, *sys.argv[3:])
+    {'csv': check_csv, 'chrome': check_chrome, 'perfetto': check_perfetto}[sys.argv[2]](want, *sys.argv[3:])

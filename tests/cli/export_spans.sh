@@ -13,6 +13,8 @@ check() { # NAME: every form of ./profile
     say $? "$1, csv"
     "$MARGAY" export chrome profile -o out.json 2> err && python3 "$ROOT/tests/cli/export_spans.py" records chrome out.json 2>> err
     say $? "$1, chrome"
+    "$MARGAY" export perfetto profile -o out.pf 2> err && python3 "$ROOT/tests/cli/export_spans.py" records perfetto out.pf 2>> err
+    say $? "$1, perfetto"
 }
 run() { # NAME PROGRAM... on a device
     name=$1
