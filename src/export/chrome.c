@@ -195,6 +195,7 @@ static enum mg_err open_chrome(struct mg_export *x, struct mg_diag *d)
 static enum mg_err close_chrome(struct mg_export *x, struct mg_diag *d)
 {
     (void)d;
+    mg_export_name_threads(x, describe);
     struct chrome *c = x->state;
     mg_json_end(&c->json, ']');
     mg_json_end(&c->json, '}');

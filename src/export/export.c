@@ -13,7 +13,7 @@
 #define DRAIN_BYTES (256u << 10)
 #define TELL_EVERY 16384u /* spans between two words about progress */
 
-static const struct mg_export_format *const formats[] = {&mg_export_perfetto, &mg_export_chrome, &mg_export_csv};
+static const struct mg_export_format *const formats[] = {&mg_export_perfetto, &mg_export_chrome, &mg_export_csv, &mg_export_otf2, &mg_export_tau};
 
 static const struct mg_export_format *find_format(const char *name)
 {
@@ -130,12 +130,13 @@ void mg_export_process_name(const struct mg_track_process *p, struct mg_buf *out
     mg_buf_printf(out, "process %u", p->pid);
 }
 
-void mg_export_track_name(struct mg_export *x, const struct mg_track *t, struct mg_buf *out)
+void mg_export_track_name(struct mg_export *x, struct mg_track *t, struct mg_buf *out)
 {
     const struct mg_track_key *k = &t->key;
     const char *name = NULL;
     if (k->kind == MG_TRACK_THREAD)
         name = mg_spans_thread_name(x->spans, x->tracks.processes.at[k->process].pid, k->thread);
+    t->named = name != NULL;
     if (name)
         mg_buf_adds(out, name);
     else if (k->kind == MG_TRACK_THREAD)
@@ -150,6 +151,16 @@ void mg_export_track_name(struct mg_export *x, const struct mg_track *t, struct 
         mg_buf_adds(out, ", untimed");
     if (t->row)
         mg_buf_printf(out, " (%u)", t->row + 1);
+}
+
+void mg_export_name_threads(struct mg_export *x, void (*describe)(struct mg_export *x, struct mg_track *t))
+{
+    for (uint32_t i = 1; i < x->tracks.at.n; i++) {
+        struct mg_track *t = x->tracks.at.at[i];
+        uint32_t pid = x->tracks.processes.at[t->key.process].pid;
+        if (t->key.kind == MG_TRACK_THREAD && !t->named && mg_spans_thread_name(x->spans, pid, t->key.thread))
+            describe(x, t);
+    }
 }
 
 /* ---- the run ------------------------------------------------------------------------------------------------- */

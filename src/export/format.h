@@ -22,7 +22,7 @@ struct mg_export_format {
     enum mg_err (*close)(struct mg_export *x, struct mg_diag *d);
     void (*release)(struct mg_export *x); /* also after an error; NULL: nothing to release */
 };
-extern const struct mg_export_format mg_export_perfetto, mg_export_chrome, mg_export_csv;
+extern const struct mg_export_format mg_export_perfetto, mg_export_chrome, mg_export_csv, mg_export_otf2, mg_export_tau;
 
 struct mg_export {
     const struct mg_export_format *format;
@@ -46,7 +46,9 @@ void mg_export_drain(struct mg_export *x);
 /* A span's name as the export shows it; lives as long as the export. */
 const char *mg_export_name(struct mg_export *x, const struct mg_span *p);
 /* "main", a thread's own name, "stream 2 of context 1", ... */
-void mg_export_track_name(struct mg_export *x, const struct mg_track *t, struct mg_buf *out);
+void mg_export_track_name(struct mg_export *x, struct mg_track *t, struct mg_buf *out);
+/* Describes again the threads whose names came after their first span. */
+void mg_export_name_threads(struct mg_export *x, void (*describe)(struct mg_export *x, struct mg_track *t));
 /* "process 17", "rank 3, process 17" */
 void mg_export_process_name(const struct mg_track_process *p, struct mg_buf *out);
 /* True for work whose times were measured, and for calls and marks. */

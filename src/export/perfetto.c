@@ -346,6 +346,7 @@ static enum mg_err open_perfetto(struct mg_export *x, struct mg_diag *d)
 static enum mg_err close_perfetto(struct mg_export *x, struct mg_diag *d)
 {
     (void)d;
+    mg_export_name_threads(x, describe);
     struct mg_arrow_call held;
     while (mg_arrows_next(&x->arrows, &held))
         write_held(x, &held);

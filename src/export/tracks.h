@@ -23,6 +23,7 @@ struct mg_track {
     uint32_t id, row;         /* row 0 is the first of its key */
     uint32_t next;            /* id of the key's next row, 0: none */
     bool fresh;               /* nobody has seen it before: describe it and clear this */
+    bool named;               /* described with a thread's own name */
     MG_VEC(uint64_t) ends;    /* of the spans that are open, the innermost last */
 };
 struct mg_track_process {

@@ -1,12 +1,23 @@
 """Decodes what `margay export` wrote of a time line and compares every span with the records of the trace.
 usage: export_spans.py RECORDS FORMAT FILE...   RECORDS: of `margay trace print --json --by-time`"""
-import collections, csv, json, sys
+import collections, csv, json, os, re, subprocess, sys
 
 Span = collections.namedtuple('Span', 'kind name begin end pid thread device context stream correlation')
 
 
+BYTES = collections.defaultdict(list)                   # of a span: of each of its like
+NAMES = {}                                              # of a process' threads, as the program gave them
+
+
+def thread_name(s):
+    return 'ranges' if s.correlation in STARTED[s.pid] and s.kind == 'mark' else NAMES.get((s.pid, s.thread), 'thread %d' % s.thread)
+
+
+STARTED = collections.defaultdict(set)                  # ranges that may end on another thread
+
+
 def expected(path):
-    """The spans of the trace, and the thread of each call."""
+    """The spans of the trace."""
     spans = []
     for r in map(json.loads, open(path)):
         f = r['fields']
@@ -14,10 +25,16 @@ def expected(path):
             kind = 'mpi' if f['layer'] == 'mpi' else 'api'
             spans.append(Span(kind, f['name'], f['begin'], f['end'], r['pid'], r['tid'], None, None, None, f['correlation']))
         elif r['kind'] == 'mark':
+            if f['kind'] == 'started':
+                STARTED[r['pid']].add(f['correlation'])
             spans.append(Span('mark', f['name'], f['begin'], f['end'], r['pid'], r['tid'], None, None, None, f['correlation']))
         elif r['kind'] == 'work':
             name = f['name'] or (f['direction'] if f['work'] == 'copy' else f['work'])
             spans.append(Span(f['work'], name, f['begin'], f['end'], r['pid'], None, f['device'], f['context'], f['stream'], f['correlation'] or None))
+            if f['bytes'] is not None:
+                BYTES[spans[-1]].append(f['bytes'])
+        elif r['kind'] == 'thread':
+            NAMES[r['pid'], f['thread']] = f['name']
     return spans
 
 
@@ -153,7 +170,7 @@ def check_perfetto(want, path):
             clocks = [tuple(v for _, v in fields(c)) for f, c in fields(one(packet, 6)) if f == 1]
         if one(packet, 60):
             d = fields(one(packet, 60))
-            assert one(d, 1) not in tracks and (one(d, 5) is None or one(d, 5) in tracks), 'parents come first'
+            assert (one(d, 1) not in tracks or one(d, 4)) and (one(d, 5) is None or one(d, 5) in tracks), 'parents come first'
             tracks[one(d, 1)] = {'parent': one(d, 5), 'name': text(d, 2), 'process': fields(one(d, 3, b'')), 'thread': fields(one(d, 4, b'')), 'counter': one(d, 8)}
         if one(packet, 11):
             e = fields(one(packet, 11))
@@ -221,7 +238,98 @@ def check_in_flight(counters, want, place):
         assert value == 0
 
 
+
+def check_otf2(want, path):
+    """What otf2-print says of the archive: it reads all of it without a word on stderr."""
+    def printed(*options):
+        p = subprocess.run(['otf2-print', *options, path + '/traces.otf2'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert p.returncode == 0 and not p.stderr and 'ERROR' not in p.stdout, (p.stdout[:500], p.stderr[:500])
+        return p.stdout
+    groups, locations, regions = {}, {}, {}
+    for line in printed('-G').splitlines():
+        m = re.match(r'(LOCATION_GROUP|LOCATION|REGION) +(\d+)  Name: "(.*?)" <', line)
+        if m and m[1] == 'REGION':
+            regions[int(m[2])] = m[3], re.search(r'Role: (\w+)', line)[1]
+        elif m and m[1] == 'LOCATION':
+            locations[int(m[2])] = re.search(r'Type: (\w+)', line)[1], int(re.search(r'# Events: (\d+)', line)[1]), int(re.search(r'Group: .*<(\d+)>$', line)[1])
+        elif m:
+            groups[int(m[2])] = m[3], re.search(r'Type: (\w+)', line)[1], re.search(r'Creator: .*?(?:<(\d+)>|UNDEFINED)$', line)[1]
+    for name, kind, creator in groups.values():
+        assert (kind == 'PROCESS') == (creator is None) and (creator is None or groups[int(creator)][1] == 'PROCESS'), groups
+    events = collections.Counter()
+    stacks, got, last = collections.defaultdict(list), [], {}
+    for m in re.finditer(r'^(ENTER|LEAVE) +(\d+) +(\d+)  Region: ".*" <(\d+)>$(?:\n +ADDITIONAL.*; (\d+)\))?', printed(), re.M):
+        where, ns, region = int(m[2]), int(m[3]), int(m[4])
+        events[where] += 1
+        assert ns >= last.get(where, 0), ('time goes back', m[0])
+        last[where] = ns
+        if m[1] == 'ENTER':
+            stacks[where].append((region, ns, m[5] and int(m[5])))
+            continue
+        inner, begin, correlation = stacks[where].pop()
+        assert inner == region, m[0]
+        kind, _, group = locations[where]
+        name, role = regions[region]
+        assert (kind == 'CPU_THREAD') == (groups[group][1] == 'PROCESS'), where
+        kind = {'WRAPPER': 'api', 'FUNCTION': 'kernel', 'CODE': 'mark', 'ARTIFICIAL': 'graph'}.get(role) or ('memset' if name == 'memset' else 'copy')
+        device = int(re.match(r'device (\d+)', groups[group][0])[1]) if groups[group][1] == 'ACCELERATOR' else None
+        got.append(Span(kind, name, begin, ns, int(groups[group][0].split('process ')[1]), None, device, None, None, correlation))
+    assert not any(stacks.values()) and {k: v[1] for k, v in locations.items()} == dict(events)
+    same(got, [at_least_1(s)._replace(thread=None, context=None, stream=None) for s in want], 'otf2')
+
+
+def check_tau(want, path):
+    """Calls, child calls and times of each thread and stream, added up anew."""
+    got, application = {}, 0
+    for name in os.listdir(path):
+        lines = open(os.path.join(path, name)).read().splitlines()
+        notes = dict(re.findall('<name>(.*?)</name><value>(.*?)</value>', lines[1]))
+        n = int(lines[0].split()[0])
+        rank = re.match(r'profile\.(\d+)\.0\.(\d+)$', name)
+        assert rank and lines[n + 2] == '0 aggregates', name
+        place = int(notes['pid']), notes.get('CUDA Device'), notes.get('CUDA Context'), notes.get('CUDA Stream') or notes['Thread']
+        for line in lines[2:n + 2]:
+            m = re.match(r'"(.*)" (\d+) (\d+) (\S+) (\S+) 0 GROUP="(\w+)"$', line)
+            if m[1] == '.TAU application':
+                application += 1
+                continue
+            got[place + (m[1],)] = int(m[2]), int(m[3]), round(float(m[4]) * 1000), round(float(m[5]) * 1000)
+        for line in lines[n + 5:]:
+            m = re.match(r'"Bytes (\w+)" (\d+) (\S+) (\S+) (\S+) (\S+)$', line)
+            got[place + ('Bytes', m[1])] = (int(m[2]),) + tuple(float(v) for v in m.groups()[2:])
+    assert application == len(os.listdir(path))
+    sums, sizes, places = collections.defaultdict(lambda: [0, 0, 0, 0]), collections.defaultdict(list), collections.defaultdict(list)
+    for s in want:
+        if s.kind == 'mark' and s.begin == s.end:
+            continue
+        p = (s.pid,) + ((str(s.device), str(s.context), str(s.stream)) if s.device is not None else (None, None, thread_name(s)))
+        places[p].append(s)
+        sizes[p + ('Bytes', s.name)] += BYTES.pop(s, [])
+    for p, spans in places.items():
+        stack = []
+        for s in sorted(spans, key=lambda s: (s.begin, -s.end)):
+            while stack and stack[-1].end <= s.begin:
+                stack.pop()
+            row, ns = sums[p + (s.name,)], s.end - s.begin
+            row[0] += 1
+            row[2] += ns
+            if p[1] is None:                              # work of a stream stands side by side
+                if stack:
+                    sums[p + (stack[-1].name,)][1] += 1
+                    sums[p + (stack[-1].name,)][2] -= ns
+                row[3] += 0 if any(o.name == s.name for o in stack) else ns
+                stack.append(s)
+            else:
+                row[3] += ns
+    expected_ = {k: tuple(v) for k, v in sums.items()}
+    for k, v in ((k, v) for k, v in sizes.items() if v):
+        expected_[k] = len(v), float(max(v)), float(min(v)), sum(v) / len(v), float(sum(x * x for x in v))
+    assert set(got) == set(expected_), set(got) ^ set(expected_)
+    for k, v in got.items():
+        assert all(abs(a - b) <= 1e-9 * abs(b) for a, b in zip(v, expected_[k])), (k, v, expected_[k])
+
+
 if __name__ == '__main__':
     want = expected(sys.argv[1])
     assert want, 'no spans'
-    {'csv': check_csv, 'chrome': check_chrome, 'perfetto': check_perfetto}[sys.argv[2]](want, *sys.argv[3:])
+    {'csv': check_csv, 'chrome': check_chrome, 'perfetto': check_perfetto, 'otf2': check_otf2, 'tau': check_tau}[sys.argv[2]](want, *sys.argv[3:])

@@ -15,6 +15,11 @@ check() { # NAME: every form of ./profile
     say $? "$1, chrome"
     "$MARGAY" export perfetto profile -o out.pf 2> err && python3 "$ROOT/tests/cli/export_spans.py" records perfetto out.pf 2>> err
     say $? "$1, perfetto"
+    rm -rf out.tau && "$MARGAY" export tau profile -o out.tau 2> err && python3 "$ROOT/tests/cli/export_spans.py" records tau out.tau 2>> err
+    say $? "$1, tau"
+    command -v otf2-print > /dev/null || return
+    rm -rf out.otf2 && "$MARGAY" export otf2 profile -o out.otf2 2> err && python3 "$ROOT/tests/cli/export_spans.py" records otf2 out.otf2 2>> err
+    say $? "$1, otf2"
 }
 run() { # NAME PROGRAM... on a device
     name=$1
@@ -28,6 +33,8 @@ run threads --device emu -- ./client "$ptx" threads 16 6
 run graph --device emu -- ./client "$ptx" graph 5 9
 run "graph without times" --device nvidia -- ./client "$ptx" graph 3 4
 run marks --device emu -- ./marks "$ptx" 3
+grep -q '"name":"main loop"' out.json && grep -q 'main loop' out.pf
+say $? "threads have names"
 cat > job.sh <<'J'
 for i in 2 0 1; do OMPI_COMM_WORLD_RANK=$i OMPI_COMM_WORLD_SIZE=3 ./client "$1" plain $((5 + i)) > /dev/null & done
 wait
@@ -35,6 +42,31 @@ J
 run ranks --device emu -- sh job.sh "$ptx"
 grep -q 'rank 2, process' out.json
 say $? "ranks have names"
+ls out.tau | grep -qx profile.2.0.1
+say $? "TAU's nodes are ranks"
+
+# OTF2: our declarations are those of its headers; an archive is not written over
+if command -v otf2-print > /dev/null; then
+    "$MARGAY" export otf2 profile -o out.otf2 2> err
+    [ $? = 3 ] && grep -q 'already holds' err
+    say $? "no archive is written over"
+else
+    echo "left out otf2: otf2-print is not installed (otf2-tools)"
+fi
+if [ -e /usr/include/otf2/otf2.h ]; then
+    cat > declared.c <<'C'
+#include <stdarg.h>
+#include <otf2/otf2.h>
+#include "export/otf2_library.h"
+#define RegisterCallback_is_our_own 1
+#define OTF2(result, name, arguments) _Static_assert(__builtin_types_compatible_p(__typeof__(((struct mg_otf2 *)0)->name), __typeof__(&OTF2_##name)) || sizeof #name == sizeof "Error_RegisterCallback", #name);
+OTF2_FUNCTIONS(OTF2)
+_Static_assert(MODES == 0, "");
+C
+    sed -i 's/MODES == 0/OTF2_MODE_WRITE == OTF2_FILEMODE_WRITE \&\& OTF2_SUBSTRATE == OTF2_SUBSTRATE_POSIX \&\& OTF2_COMPRESSION == OTF2_COMPRESSION_NONE \&\& OTF2_CHUNK_BYTES >= OTF2_CHUNK_SIZE_MIN/; /RegisterCallback_is/d' declared.c
+    gcc -std=c17 -D_GNU_SOURCE -Wall -I"$ROOT/src" -fsyntax-only declared.c > err 2>&1
+    say $? "OTF2's declarations"
+fi
 
 # where it goes: a folder gets the form's file, stdout the same bytes; what cannot be written is status 3 and leaves nothing
 mkdir folder
