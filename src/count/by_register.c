@@ -244,7 +244,7 @@ static void emit_measured(struct mg_rfunc *f, uint32_t i)
 }
 
 /* At the block's head, the lowest active lane counts. */
-static void emit_lowest(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t b)
+static void emit_lowest(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t b)
 {
     struct mg_emit *x = &f->x;
     struct mg_spot s = {.at = mg_block_head(x->m, &x->c->blocks[b]), .guard = f->warps.low};
@@ -253,7 +253,7 @@ static void emit_lowest(struct mg_carry *y, struct mg_rfunc *f, const struct mg_
     else EMIT("activemask.b32", R(f->warps.mask));
     EMIT("and.b32", R(f->warps.below), R(f->warps.mask), R(f->warps.lt));
     EMIT("setp.eq.u32", R(f->warps.low), R(f->warps.below), I(0));
-    if (f->calls.carried) mg_shared_near(f, kernel, y, f->warps.counter[b], f->warps.low);
+    if (f->calls.carried) mg_shared_near(f, kernel, f->warps.counter[b], f->warps.low);
     else mg_rc_event(f, f->warps.counter[b], s);
 }
 
@@ -270,7 +270,6 @@ static void emit_entry(struct mg_carry *y, struct mg_rfunc *f)
     x->at = x->t->entry_at[x->ix];
     if (f->calls.carried) mg_carry_enter(y, f);
     else mg_rc_clear(f, NULL);
-    if (y && !x->ix) mg_carry_begin(y, f);
     if (f->lone.is) mg_alone_begin(f);
     if (!counts_lowest(f)) return;
     f->warps.mask = mg_emit_reg(x, "__mg_m", MG_TYPE_b32);
@@ -290,7 +289,6 @@ static void emit_end(struct mg_carry *y, struct mg_rfunc *f, uint32_t b)
     const struct mg_node *n = &m->nodes.at[last];
     unsigned op = mg_node_form(m, n)->op;
     f->x.at = last;
-    if (y && !f->x.ix && (op == MG_OP_ret || op == MG_OP_exit)) mg_carry_end(y, f);
     if (f->calls.carried) {
         if (op == MG_OP_ret) mg_carry_return(y, f, last);
     } else if (f->lone.is) {
@@ -316,13 +314,12 @@ static void emit_func(struct mg_carry *y, struct mg_rfunc *f, const struct mg_rf
     for (uint32_t i = 0; i < f->n_measured; i++) emit_measured(f, i);
     mg_loop_words_emit(f);
     for (uint32_t b = 0; b < c->n_blocks; b++)
-        if (f->warps.rule[b] == MG_WR_LOWEST) emit_lowest(y, f, kernel, b);
+        if (f->warps.rule[b] == MG_WR_LOWEST) emit_lowest(f, kernel, b);
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (c->reachable[b]) emit_end(y, f, b);
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (c->reachable[b] && !x->ix && f->n_measured && !f->lone.is) mg_leave_keep_rare(f, b);
     x->at = ret;
-    if (ret && y && !x->ix) mg_carry_end(y, f);
     if (ret && f->calls.carried) mg_carry_return(y, f, ret);
     else if (ret) mg_rc_flush(f, NULL, 0, false, true);
     if (f->calls.carried) mg_carry_check(y, f);

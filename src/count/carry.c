@@ -102,7 +102,7 @@ struct mg_carry *mg_carry_new(const struct mg_sites *s, const struct mg_twin *t,
     y->cyclic = mg_xcalloc(n, sizeof *y->cyclic);
     y->times = mg_xcalloc(n, sizeof *y->times);
     y->through = mg_xcalloc((size_t)n * n, sizeof *y->through);
-    y->lone = mg_xcalloc(n, sizeof *y->lone);
+    y->without_context = mg_xcalloc(n, sizeof *y->without_context);
     for (uint32_t i = 1; i < n; i++) {
         y->carried[i] = !taken[s->funcs[i]] && !may_exit[s->funcs[i]] && s->cfgs[i]->n_blocks && has_shape(m, s->funcs[i]);
         if (taken[s->funcs[i]]) y->times[i] = UINT32_MAX;
@@ -142,7 +142,7 @@ void mg_carry_free(struct mg_carry *y)
     free(y->times);
     free(y->few);
     free(y->through);
-    free(y->lone);
+    free(y->without_context);
     free(y->cells);
     free(y->regs);
     free(y);
@@ -336,81 +336,19 @@ static bool uses_context(const struct mg_rfunc *f)
     return false;
 }
 
-/* Fields that fill up are rare: where to, such a function then reads in a word of shared memory, which every thread
- * writes for itself when the kernel begins. The program may write there, too (a store in front of its own arrays), so the
- * complement stands beside it: where both do not fit nothing is added, and who leaves the kernel tells the launch's context block. */
-static void find_lone(struct mg_carry *y, struct mg_rfunc *funcs)
+/* Nor does any field of it fill up, which goes to memory then, nor of what it calls. Its hidden parameter goes (pass/twin_ctx.c). */
+static void find_without_context(struct mg_carry *y, struct mg_rfunc *funcs)
 {
-    bool room = mg_shared_room(funcs[0].x.m, 16) != 0;
-    for (uint32_t i = 1; i < y->n; i++) y->lone[i] = room && y->carried[i] && !uses_context(&funcs[i]);
+    for (uint32_t i = 1; i < y->n; i++) y->without_context[i] = y->carried[i] && y->times[i] != UINT32_MAX && !uses_context(&funcs[i]);
     for (bool again = true; again;) {
         again = false;
         for (uint32_t i = 1; i < y->n; i++)
-            for (uint32_t j = 1; j < y->n && y->lone[i]; j++)
-                if (y->calls[i * y->n + j] && !y->lone[j]) {
-                    y->lone[i] = false;
+            for (uint32_t j = 1; j < y->n && y->without_context[i]; j++)
+                if (y->calls[i * y->n + j] && !y->without_context[j]) {
+                    y->without_context[i] = false;
                     again = true;
                 }
     }
-}
-
-/* The word; made when first asked for. */
-static mg_id context_word(struct mg_carry *y, struct mg_module *m)
-{
-    char name[32];
-    if (y->word) return y->word;
-    uint32_t room = mg_shared_room(m, 16);
-    mg_id var = m->vars.n, decl = m->decls.n;
-    snprintf(name, sizeof name, "__mg_word%u", (unsigned)var);
-    *mg_vec_push(&m->vars) = (struct mg_var){.name = mg_intern_adds(&m->names, name), .space = MG_SPACE_shared, .type = MG_TYPE_b64, .align = 8, .n_dims = 1};
-    m->vars.at[var].def = var;
-    m->vars.at[var].dims = mg_arena_array(&m->arena, uint64_t, 1);
-    m->vars.at[var].dims[0] = room / 8;
-    *mg_vec_push(&m->decls) = (struct mg_decl){.space = MG_SPACE_shared, .type = MG_TYPE_b64, .first = var, .n = 1};
-    mg_module_add_item(m, (struct mg_item){.kind = MG_ITEM_decl, .id = decl});
-    return y->word = var;
-}
-
-void mg_carry_begin(struct mg_carry *y, struct mg_rfunc *kernel)
-{
-    struct mg_emit *x = &kernel->x;
-    bool any = false;
-    for (uint32_t i = 1; i < y->n; i++) any |= y->lone[i] && (kernel->shared.n_near || y->times[i] == UINT32_MAX);
-    if (!any) return;
-    mg_id word = context_word(y, x->m), other = mg_rc_t64(kernel, 5);
-    EMIT("not.b64", R(other), R(x->ctx));
-    EMIT("st.shared.b64", mg_o_addr_var(word, 0), R(x->ctx));
-    EMIT("st.shared.b64", mg_o_addr_var(word, 8), R(other));
-}
-
-/* p: the word in shared memory and its complement fit (or, `not`, do not). The word's value. */
-static mg_id load_context(struct mg_carry *y, struct mg_rfunc *f, mg_id p, bool not)
-{
-    struct mg_emit *x = &f->x;
-    mg_id ctx = mg_rc_t64(f, 4), other = mg_rc_t64(f, 5);
-    EMIT("ld.shared.b64", R(ctx), mg_o_addr_var(context_word(y, x->m), 0));
-    EMIT("ld.shared.b64", R(other), mg_o_addr_var(context_word(y, x->m), 8));
-    EMIT("not.b64", R(other), R(other));
-    EMIT(not ? "setp.ne.u64" : "setp.eq.u64", R(p), R(ctx), R(other));
-    return ctx;
-}
-
-void mg_carry_end(struct mg_carry *y, struct mg_rfunc *kernel)
-{
-    struct mg_emit *x = &kernel->x;
-    if (!y->word) return;
-    mg_id p = mg_rc_tp(kernel, 4);
-    load_context(y, kernel, p, true);
-    mg_emit_guard(x, p, false);
-    EMIT("st.global.u64", mg_o_addr_reg(x->ctx, MG_CTX_SPOILT), I(1));
-    mg_emit_guard(x, 0, false);
-}
-
-mg_id mg_carry_context(struct mg_carry *y, struct mg_rfunc *f, mg_id *whole)
-{
-    *whole = 0;
-    if (!y || !y->lone[f->x.ix]) return f->x.ctx;
-    return load_context(y, f, *whole = mg_rc_tp(f, 4), false);
 }
 
 /* ---- settled ------------------------------------------------------------------------------------------ */
@@ -441,7 +379,7 @@ void mg_carry_assign(struct mg_carry *y, struct mg_rfunc *funcs, const uint32_t 
     }
     y->regs = mg_xcalloc((size_t)y->n * y->n_cells, sizeof *y->regs);
     for (uint32_t i = 0; i < y->n; i++) y->few[i] = is_entered_seldom(y, funcs, i);
-    find_lone(y, funcs);
+    find_without_context(y, funcs);
 }
 
 static mg_id *reg_of(const struct mg_carry *y, uint32_t func, uint32_t cell) { return &y->regs[(size_t)func * y->n_cells + cell]; }
@@ -483,7 +421,7 @@ void mg_carry_receive(struct mg_carry *y, struct mg_rfunc *funcs, uint32_t func)
 struct place { uint32_t cell; uint32_t off; };
 
 /* A recursive function that needs the context's address sends it back, too: nobody has to keep it during the call. */
-static bool returns_context(const struct mg_carry *y, uint32_t func) { return y->cyclic[func] && !y->lone[func]; }
+static bool returns_context(const struct mg_carry *y, uint32_t func) { return y->cyclic[func]; }
 
 /* Where cells lie behind so many bytes; returns the whole. Those of 64 bits come first, behind
  * a narrow one that fills a hole. */
@@ -506,20 +444,27 @@ static uint32_t lay_out(const struct mg_carry *y, uint32_t func, uint32_t bytes,
 }
 
 /* Where the counters begin in what the function sends back: behind its result, and behind a hole as wide as its
- * parameters, so that they come back in the machine's registers in which they went. */
-static uint32_t find_sent(const struct mg_carry *y, const struct mg_rfunc *f)
+ * parameters, so that they come back in the machine's registers in which they went; the context's address, too. */
+static void find_sent(const struct mg_carry *y, struct mg_rfunc *f)
 {
     const struct mg_module *m = f->x.m;
     const struct mg_func *fn = &m->funcs.at[f->x.func];
-    uint32_t result = fn->n_rets ? (uint32_t)mg_var_bytes(&m->vars.at[fn->first_ret]) : 0, in = 0;
+    uint32_t result = fn->n_rets ? (uint32_t)mg_var_bytes(&m->vars.at[fn->first_ret]) : 0, in = 0, context = 0;
     for (uint32_t k = 0; k < fn->n_params; k++) {
         const struct mg_var *v = &m->vars.at[fn->first_param + k];
+        bool is_context = v->name == m->vars.at[f->x.t->ctx_param].name;
         uint32_t bytes = (uint32_t)mg_var_bytes(v);
-        if (y->lone[f->x.ix] && v->name == m->vars.at[f->x.t->ctx_param].name) continue; /* it goes (pass/twin_ctx.c) */
+        if (y->without_context[f->x.ix] && is_context) continue;
         if (bytes > 4) in = (in + 7) / 8 * 8;
+        if (is_context) context = in;
         in += (bytes + 3) / 4 * 4;
     }
-    return in > MOST_HOLE ? result : MG_MAX(result, in);
+    bool has_hole = in <= MOST_HOLE;
+    f->calls.sent_at = has_hole ? MG_MAX(result, in) : result;
+    f->calls.context_at = 0;
+    if (!returns_context(y, f->x.ix)) return;
+    f->calls.context_at = has_hole && context >= result ? context : (result + 7) / 8 * 8;
+    f->calls.sent_at = MG_MAX(f->calls.sent_at, f->calls.context_at + 8);
 }
 
 static void widen(struct mg_module *m, mg_id var, uint32_t bytes)
@@ -559,7 +504,7 @@ void mg_carry_enter(struct mg_carry *y, struct mg_rfunc *f)
     struct mg_emit *x = &f->x;
     struct mg_module *m = x->m;
     struct place *to = mg_xcalloc(y->n_cells + 1, sizeof *to);
-    f->calls.sent_at = find_sent(y, f);
+    find_sent(y, f);
     uint32_t n, bytes = lay_out(y, x->ix, f->calls.sent_at, to, &n), n_funcs = m->funcs.n;
     for (mg_id other = 1; other < n_funcs; other++) {
         if (m->funcs.at[other].kind != MG_FUNC_func || mg_func_body(m, other) != x->func) continue;
@@ -569,7 +514,7 @@ void mg_carry_enter(struct mg_carry *y, struct mg_rfunc *f)
             mg_id var = mg_func_add_param(m, other, mg_intern_adds(&m->names, name), y->cells[to[k].cell].type);
             if (other == x->func) EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "ld.param.b64" : "ld.param.b32", R(*reg_of(y, x->ix, to[k].cell)), mg_o_addr_var(var, 0));
         }
-        widen_result(m, other, bytes + 8 * returns_context(y, x->ix));
+        widen_result(m, other, bytes);
     }
     free(to);
 }
@@ -612,12 +557,13 @@ void mg_carry_return(struct mg_carry *y, struct mg_rfunc *f, mg_id at)
     struct mg_emit *x = &f->x;
     struct place *to = mg_xcalloc(y->n_cells + 1, sizeof *to);
     mg_id result = x->m->funcs.at[x->func].first_ret;
-    uint32_t n, bytes = lay_out(y, x->ix, f->calls.sent_at, to, &n);
+    uint32_t n;
+    lay_out(y, x->ix, f->calls.sent_at, to, &n);
     x->at = at;
     if (y->cyclic[x->ix]) test_at_return(y, f, at);
     for (uint32_t k = 0; k < n; k++)
         EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "st.param.b64" : "st.param.b32", mg_o_addr_var(result, to[k].off), R(*reg_of(y, x->ix, to[k].cell)));
-    if (returns_context(y, x->ix)) EMIT("st.param.b64", mg_o_addr_var(result, bytes), R(x->ctx));
+    if (returns_context(y, x->ix)) EMIT("st.param.b64", mg_o_addr_var(result, f->calls.context_at), R(x->ctx));
     free(to);
 }
 
@@ -693,7 +639,7 @@ static void rewrite_call(struct mg_carry *y, struct mg_rfunc *f, const struct mg
     find_result(m, node, &var);
     if (!var) var = add_result(m, x->func, node);
     else find_decl(m, x->func, var)->type = MG_TYPE_b8;
-    widen(m, var, bytes + 8 * returns_context(y, callee->x.ix));
+    widen(m, var, bytes);
     x->at = after;
     for (uint32_t k = 0; k < n; k++) {
         struct mg_call c;
@@ -702,7 +648,7 @@ static void rewrite_call(struct mg_carry *y, struct mg_rfunc *f, const struct mg
         mg_call_add_arg(m, node, &c, reg);
         EMIT(y->cells[to[k].cell].type == MG_TYPE_b64 ? "ld.param.b64" : "ld.param.b32", R(reg), mg_o_addr_var(var, to[k].off));
     }
-    if (returns_context(y, callee->x.ix) && x->ix) EMIT("ld.param.b64", R(x->ctx), mg_o_addr_var(var, bytes));
+    if (returns_context(y, callee->x.ix) && x->ix) EMIT("ld.param.b64", R(x->ctx), mg_o_addr_var(var, callee->calls.context_at));
     if (f->calls.settles) {
         mg_rc_settle(f);
         x->at = node;

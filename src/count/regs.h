@@ -77,7 +77,7 @@ struct mg_rc_calls { /* counters of callees that arrive here, and its own that t
     bool carried;                   /* its counters travel to its callers */
     bool adds;                      /* and come with what earlier activations have counted */
     bool *back;                     /* block -> its call may come back to this function; NULL: none */
-    uint32_t sent_at;               /* where counters begin in what it sends back */
+    uint32_t sent_at, context_at;   /* where counters begin in what it sends back, where the context's address lies */
     mg_id spill;                    /* the function that empties its fields; 0: not needed so far */
     bool counted;                   /* it is entered by calls that are counted */
     uint32_t *callers, n_callers;
@@ -184,7 +184,7 @@ void mg_shared_clear(struct mg_rfunc *f);
 /* Warps in functions whose counters travel: is there room for so many words; in front of x.at, lanes for which p holds
  * count one in word i of the kernel's. */
 bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_counter_opts *o, uint32_t words);
-void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, struct mg_carry *y, uint32_t i, mg_id p);
+void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t i, mg_id p);
 void mg_shared_rounds(struct mg_rfunc *f);
 /* Lanes of the mask leave (whole: all of a warp); goes to out unless they are the last of their CTA to do so. */
 void mg_shared_leave(struct mg_rfunc *f, bool whole, mg_id mask, mg_id rank, mg_id out);
@@ -232,8 +232,7 @@ struct mg_carry {
     bool *through;            /* [i * n + j]: counters of j pass through i */
     struct mg_cell *cells; uint32_t n_cells;
     uint32_t n_bits;          /* given out in cell 0, which is there if there are any */
-    bool *lone;               /* it does without the context's address: reads it in `word` when fields fill up */
-    mg_id word;               /* a variable in shared memory, 0: not needed so far; the complement of its value stands behind it */
+    bool *without_context;    /* by function: it has no use for the context's address */
     mg_id *regs;              /* [i * n_cells + cell], 0: does not pass through i */
 };
 /* Which functions can send their counters to their callers. NULL: none. cyclic_alone: none that the assembler could put in place of
@@ -246,11 +245,6 @@ bool *mg_carry_cycles(const struct mg_carry *y, uint32_t func);
 void mg_carry_assign(struct mg_carry *y, struct mg_rfunc *funcs, const uint32_t *order);
 /* Of a function whose counters do not travel: lists those that come to it, gives it registers. */
 void mg_carry_receive(struct mg_carry *y, struct mg_rfunc *funcs, uint32_t func);
-/* Code, at the kernel's entry and ends: what functions need that do without the context's address is stored, and looked at
- * once more. That address, there; *whole: the predicate that the program has not written into it, 0 where it cannot. */
-void mg_carry_begin(struct mg_carry *y, struct mg_rfunc *kernel);
-void mg_carry_end(struct mg_carry *y, struct mg_rfunc *kernel);
-mg_id mg_carry_context(struct mg_carry *y, struct mg_rfunc *f, mg_id *whole);
 /* Code: parameters and registers at the entry, what is sent back at a return, checks of fields. */
 void mg_carry_enter(struct mg_carry *y, struct mg_rfunc *f);
 void mg_carry_return(struct mg_carry *y, struct mg_rfunc *f, mg_id at);

@@ -133,20 +133,18 @@ bool mg_shared_may_be_near(const struct mg_module *m, const struct mg_counter_op
     return m->sm >= 70 && o->scope == MG_COUNT_FULL && 4 * words <= MOST_BYTES && mg_shared_room(m, 4 * words + 2 * KEPT) != 0;
 }
 
-void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, struct mg_carry *y, uint32_t i, mg_id p)
+void mg_shared_near(struct mg_rfunc *f, const struct mg_rfunc *kernel, uint32_t i, mg_id p)
 {
     struct mg_emit *x = &f->x;
     struct mg_opnd word = mg_o_addr_var(kernel->shared.var, off(i));
-    mg_id old = mg_rc_t32(f, 5), half = mg_rc_tp(f, 0), whole, ctx;
+    mg_id old = mg_rc_t32(f, 5), half = mg_rc_tp(f, 0);
     mg_emit_guard(x, p, false);
     EMIT("atom.shared.add.u32", R(old), word, I(1));
     mg_emit_guard(x, 0, false);
     EMIT("setp.eq.and.u32", R(half), R(old), I(INT32_MAX), R(p));
     mg_emit_guard(x, half, false);
-    ctx = mg_carry_context(y, f, &whole);
-    if (whole) EMIT("and.pred", R(half), R(half), R(whole));
     EMIT("red.shared.add.u32", word, I(1u << 31));
-    EMIT("red.global.add.u64", mg_o_addr_reg(ctx, MG_CTX_BYTES + 8 * ((int64_t)kernel->at + kernel->shared.slot + i)), I((int64_t)1 << 31));
+    EMIT("red.global.add.u64", mg_o_addr_reg(x->ctx, MG_CTX_BYTES + 8 * ((int64_t)kernel->at + kernel->shared.slot + i)), I((int64_t)1 << 31));
     mg_emit_guard(x, 0, false);
 }
 

@@ -15,8 +15,8 @@
 /* Does this counter stand for a register of fields? One does for each. */
 static bool is_first(const struct mg_rfunc *f, uint32_t i) { return f->counters[i].kind == MG_RC_FIELD && !f->counters[i].bit; }
 
-/* Register by register, field by field in a loop: rarely run, and in few registers. Nothing is added where `whole` says that ctx is none. */
-static void empty_fields(struct mg_rfunc *f, mg_id ctx, mg_id whole)
+/* Register by register, field by field in a loop: rarely run, and in few registers. */
+static void empty_fields(struct mg_rfunc *f, mg_id ctx)
 {
     struct mg_emit *x = &f->x;
     mg_id base = mg_rc_t64(f, 3), wide = mg_rc_t64(f, 0), mine = mg_count_mine(x, f->o), p = mg_rc_tp(f, 1), v = mg_rc_t32(f, 5);
@@ -30,7 +30,6 @@ static void empty_fields(struct mg_rfunc *f, mg_id ctx, mg_id whole)
         EMIT("and.b32", R(v), R(c->reg), I(255));
         EMIT("setp.ne.u32", R(p), R(v), I(0));
         if (mine) EMIT("and.pred", R(p), R(p), R(mine));
-        if (whole) EMIT("and.pred", R(p), R(p), R(whole));
         EMIT("cvt.u64.u32", R(wide), R(v));
         mg_emit_guard(x, p, false);
         EMIT("red.global.add.u64", mg_o_addr_reg(base, 0), R(wide));
@@ -42,8 +41,8 @@ static void empty_fields(struct mg_rfunc *f, mg_id ctx, mg_id whole)
     }
 }
 
-/* A function that gets the registers of f's fields, behind the context's address where f has that, and adds them to memory. */
-static mg_id make_spill(struct mg_rfunc *f, struct mg_carry *y)
+/* A function that gets the context's address and the registers of f's fields, and adds these to memory. */
+static mg_id make_spill(struct mg_rfunc *f)
 {
     struct mg_module *m = f->x.m;
     char name[32];
@@ -53,16 +52,14 @@ static mg_id make_spill(struct mg_rfunc *f, struct mg_carry *y)
     mg_module_add_item(m, (struct mg_item){.kind = MG_ITEM_func, .id = func});
     struct mg_rfunc g = {.x = f->x, .o = f->o, .layout = f->layout, .at = f->at, .n_measured = f->n_measured};
     struct mg_emit *x = &g.x;
-    mg_id ctx = 0, whole = 0;
+    mg_id ctx;
     x->func = func;
     x->at = 0;
     x->both = 0;
     g.counters = mg_xcalloc(f->n_measured + 1, sizeof *g.counters);
     memcpy(g.counters, f->counters, f->n_measured * sizeof *g.counters);
-    if (!y->lone[f->x.ix]) {
-        mg_id param = mg_func_add_param(m, func, mg_intern_adds(&m->names, "__mg_at"), MG_TYPE_b64);
-        EMIT("ld.param.b64", R(ctx = mg_emit_reg(x, "__mg_ctxp", MG_TYPE_b64)), mg_o_addr_var(param, 0));
-    }
+    mg_id at = mg_func_add_param(m, func, mg_intern_adds(&m->names, "__mg_at"), MG_TYPE_b64);
+    EMIT("ld.param.b64", R(ctx = mg_emit_reg(x, "__mg_ctxp", MG_TYPE_b64)), mg_o_addr_var(at, 0));
     for (uint32_t i = 0; i < f->n_measured; i++) {
         if (!is_first(f, i)) continue;
         snprintf(name, sizeof name, "__mg_in%u", (unsigned)m->vars.n);
@@ -70,20 +67,19 @@ static mg_id make_spill(struct mg_rfunc *f, struct mg_carry *y)
         g.counters[i].reg = mg_emit_reg(x, "__mg_c", MG_TYPE_b32);
         EMIT("ld.param.b32", R(g.counters[i].reg), mg_o_addr_var(param, 0));
     }
-    if (!ctx) ctx = mg_carry_context(y, &g, &whole);
-    empty_fields(&g, ctx, whole);
+    empty_fields(&g, ctx);
     mg_insert(m, func, 0, "ret", NULL, 0);
     free(g.counters);
     return func;
 }
 
-static void call_spill(struct mg_rfunc *f, struct mg_carry *y)
+static void call_spill(struct mg_rfunc *f)
 {
     struct mg_emit *x = &f->x;
     uint32_t n = 0;
-    if (!f->calls.spill) f->calls.spill = make_spill(f, y);
+    if (!f->calls.spill) f->calls.spill = make_spill(f);
     mg_id args = mg_opnd_alloc(x->m, f->n_measured + 1);
-    if (!y->lone[x->ix]) x->m->opnds.at[args + n++] = R(x->ctx);
+    x->m->opnds.at[args + n++] = R(x->ctx);
     for (uint32_t i = 0; i < f->n_measured; i++)
         if (is_first(f, i)) x->m->opnds.at[args + n++] = R(f->counters[i].reg);
     EMIT("call", (struct mg_opnd){.kind = MG_OPND_func, .id = f->calls.spill}, (struct mg_opnd){.kind = MG_OPND_list, .n = (uint16_t)n, .id = args});
@@ -94,7 +90,7 @@ static void call_spill(struct mg_rfunc *f, struct mg_carry *y)
 void mg_rc_spill_fields(struct mg_rfunc *f, struct mg_carry *y)
 {
     struct mg_emit *x = &f->x;
-    mg_id full = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1), ctx, whole;
+    mg_id full = mg_rc_t32(f, 5), p = mg_rc_tp(f, 1);
     bool any = false;
     for (uint32_t i = 0; i < f->n_measured; i++) {
         if (!is_first(f, i)) continue;
@@ -106,11 +102,7 @@ void mg_rc_spill_fields(struct mg_rfunc *f, struct mg_carry *y)
     EMIT("and.b32", R(full), R(full), I(0x80808080));
     EMIT("setp.ne.u32", R(p), R(full), I(0));
     struct mg_apart a = mg_rc_begin_apart(f, p);
-    if (y->cyclic[x->ix]) {
-        call_spill(f, y);
-    } else {
-        ctx = mg_carry_context(y, f, &whole);
-        empty_fields(f, ctx, whole);
-    }
+    if (y->cyclic[x->ix]) call_spill(f);
+    else empty_fields(f, x->ctx);
     mg_rc_end_apart(f, a);
 }

@@ -6,7 +6,7 @@
  *   apart counters   the counters themselves
  *   apart piece      check words in front of the first piece of each mapping
  *   apart shared     a word in front of an array in shared memory, where words of Margay's may lie
- *   apart calls      words up to 1 KB in front of one, where a kernel that calls a recursive function may keep what that needs
+ *   apart calls N    a word N bytes behind where one begins, in a kernel that calls a recursive function
  *   apart contexts N launches in N contexts, one after the other
  * "work" is launched before and after: 256 threads go 3 times round a loop at first, later once. */
 #include <stdint.h>
@@ -162,8 +162,7 @@ int main(int argc, char **argv)
     read_maps();
     if (!strcmp(what, "far")) look_far();
     else if (!strcmp(what, "shared")) store_shared(share, 0, 5), store_shared(share, -4, 5), store_shared(share, 512, 5);
-    else if (!strcmp(what, "calls"))
-        for (int off = 0; off >= -1024; off -= off > -1008 ? 504 : 4) store_shared(calls, off, 300);
+    else if (!strcmp(what, "calls")) store_shared(calls, atoi(argv[2]), 300);
     else if (strcmp(what, "work")) plant(what);
     usleep(150000); /* check words between pieces are looked at now and then */
     for (int i = 0; i < 2; i++) run_work();
