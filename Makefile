@@ -42,7 +42,7 @@ ROOMS := insert count count/storage patch view record $(TOOLS)
 CORE := base abi isa ir ptx image analysis pass trace span $(ROOMS) probe store
 CORE_OBJS := $(call objs,$(CORE))
 REPORT := report report/advice
-CLI_OBJS := $(call objs,$(REPORT) query export cli) $(B)/obj/tau/profile_file.o $(B)/obj/inject/config.o $(B)/obj/inject/choice.o $(B)/obj/inject/range.o
+CLI_OBJS := $(call objs,$(REPORT) query export study cli) $(B)/obj/tau/profile_file.o $(B)/obj/inject/config.o $(B)/obj/inject/choice.o $(B)/obj/inject/range.o
 # Lane loops of the emulator are built once per vector ISA and chosen at run time.
 VEC_SRCS := $(wildcard src/device/emu/vec_*.c)
 VEC_ISAS := base avx2 avx512
@@ -228,7 +228,7 @@ UNIT_OBJS := $(patsubst tests/unit/%.c,$(B)/obj/tests/%.o,$(wildcard tests/unit/
 $(B)/obj/tests/%.o: tests/unit/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) -MMD -MP -c $< -o $@
-$(B)/bin/test-unit: $(UNIT_OBJS) $(CORE_OBJS) $(B)/obj/tau/nest.o $(B)/obj/tau/profile_file.o $(DEVICE_OBJS) $(call objs,driver $(REPORT)) $(B)/obj/cli/opt.o $(B)/obj/inject/choice.o $(B)/obj/inject/range.o $(B)/obj/inject/nvidia/nv_clock.o | $(EMU_GPU)
+$(B)/bin/test-unit: $(UNIT_OBJS) $(CORE_OBJS) $(B)/obj/tau/nest.o $(B)/obj/tau/profile_file.o $(DEVICE_OBJS) $(call objs,driver $(REPORT) study) $(B)/obj/cli/opt.o $(B)/obj/inject/choice.o $(B)/obj/inject/range.o $(B)/obj/inject/nvidia/nv_clock.o | $(EMU_GPU)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 unit: $(B)/bin/test-unit ## run the unit tests

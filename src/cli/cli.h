@@ -15,6 +15,7 @@ int cmd_export(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_top(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
+int cmd_study(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_tools(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);

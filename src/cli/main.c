@@ -24,6 +24,7 @@ static const struct mg_cmd cmds[] = { /* the only list of commands */
     {"diff", cmd_diff, "compare two profiles"},
     {"merge", cmd_merge, "join profiles into one"},
     {"trace", cmd_trace, "show and check the trace files of a profile"},
+    {"study", cmd_study, "study a run: who communicates with whom"},
     {"tools", cmd_tools, "list the tools and their options"},
     {"doctor", cmd_doctor, "say what works here and what does not"},
     {"probe", cmd_probe, "compile probes written in C"},

@@ -1,0 +1,176 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "study/comm_feed.h"
+
+enum { MOST_CTAS = 1 << 27, MOST_ROWS = 1 << 24 /* of a copy */ };
+
+struct feed {
+    struct mg_accesses *from;
+    struct mg_comm *to;
+    struct mg_comm_source *source;
+    MG_VEC(struct mg_comm_access) accesses;
+    MG_VEC(uint64_t) addresses;
+    struct warp_at {
+        uint32_t order, phase;
+    } * warps; /* of the launch: where each stands */
+};
+
+static int32_t stride_of(const uint64_t *address, uint32_t n)
+{
+    int64_t step = n > 1 ? (int64_t)(address[1] - address[0]) : 0;
+    if (step <= INT32_MIN || step > INT32_MAX) return MG_COMM_LISTED;
+    for (uint32_t i = 2; i < n; i++)
+        if (address[i] - address[i - 1] != (uint64_t)step) return MG_COMM_LISTED;
+    return (int32_t)step;
+}
+
+static void add_access(struct feed *f, const struct mg_trace_access *x, struct warp_at *w)
+{
+    static const uint8_t kinds[] = {
+        [MG_ACCESS_LOAD] = MG_COMM_LOAD, [MG_ACCESS_STORE] = MG_COMM_STORE, [MG_ACCESS_ATOMIC] = MG_COMM_ATOMIC};
+    uint64_t address[32];
+    uint32_t n = 0;
+    for (uint32_t left = x->mask; left; left &= left - 1) address[n++] = x->address[__builtin_ctz(left)];
+    if (!n || !x->site->bytes) return;
+    struct mg_comm_access *a = mg_vec_push(&f->accesses);
+    *a = (struct mg_comm_access){.base = address[0],
+                                 .stride = stride_of(address, n),
+                                 .mask = x->mask,
+                                 .cta = (uint32_t)x->cta,
+                                 .order = ++w->order,
+                                 .phase = w->phase,
+                                 .bytes = x->site->bytes,
+                                 .warp = (uint16_t)x->warp,
+                                 .sm = x->sm < MG_COMM_NO_SM ? (uint16_t)x->sm : (uint16_t)MG_COMM_NO_SM,
+                                 .kind = kinds[x->site->kind]};
+    if (a->stride != MG_COMM_LISTED) return;
+    a->first = f->addresses.n;
+    for (uint32_t i = 0; i < n; i++) *mg_vec_push(&f->addresses) = address[i];
+}
+
+/* Barriers order the warps of a CTA where all of them pass equally many. */
+static void check_phases(struct feed *f, uint64_t ctas, uint32_t warps)
+{
+    bool any = false;
+    for (uint64_t i = 0; i < ctas * warps; i++) any |= f->warps[i].phase != 0;
+    for (uint32_t i = 0; any && i < f->accesses.n; i++) {
+        struct mg_comm_access *a = &f->accesses.at[i];
+        const struct warp_at *w = &f->warps[(uint64_t)a->cta * warps];
+        for (uint32_t k = 1; k < warps; k++)
+            if (w[k].phase != w[0].phase) a->phase = 0;
+    }
+}
+
+static enum mg_err feed_launch(struct feed *f, const struct mg_trace_step *s, struct mg_diag *d)
+{
+    uint64_t ctas = (uint64_t)MG_MAX(s->grid[0], 1u) * MG_MAX(s->grid[1], 1u) * MG_MAX(s->grid[2], 1u);
+    uint64_t threads = (uint64_t)MG_MAX(s->block[0], 1u) * MG_MAX(s->block[1], 1u) * MG_MAX(s->block[2], 1u);
+    uint32_t warps = (uint32_t)((threads + 31) / 32);
+    const struct mg_trace_access *x;
+    if (ctas > MOST_CTAS || threads > 1024)
+        return mg_diag_err(d, MG_ERR_LIMIT, "launch %llu: more than 2^27 CTAs, or 1024 threads a CTA",
+                           (unsigned long long)s->launch);
+    f->accesses.n = f->addresses.n = 0;
+    f->warps = mg_xcalloc(ctas * warps, sizeof *f->warps);
+    f->source->launches++;
+    if (!(s->flags & MG_STEP_TRACED)) f->source->untraced++;
+    mg_accesses_begin(f->from, s->flags & MG_STEP_TRACED ? s : NULL);
+    while ((x = mg_accesses_next(f->from))) {
+        if (x->cta >= ctas || x->warp >= warps || f->accesses.n == UINT32_MAX - 64 ||
+            f->addresses.n >= UINT32_MAX - 64) {
+            free(f->warps);
+            return mg_diag_err(d, MG_ERR_INPUT, "launch %llu: a record of CTA %llu, warp %lu cannot be",
+                               (unsigned long long)s->launch, (unsigned long long)x->cta, (unsigned long)x->warp);
+        }
+        struct warp_at *w = &f->warps[x->cta * warps + x->warp];
+        if (x->site->kind == MG_ACCESS_BARRIER)
+            w->phase++;
+        else
+            add_access(f, x, w);
+    }
+    check_phases(f, ctas, warps);
+    free(f->warps);
+    struct mg_comm_launch l = {.id = s->launch,
+                               .replay = s->replay,
+                               .kernel = s->name,
+                               .device = s->device,
+                               .context = (uint32_t)s->context,
+                               .stream = (uint32_t)s->stream,
+                               .accesses = f->accesses.at,
+                               .n_accesses = f->accesses.n,
+                               .addresses = f->addresses.at};
+    memcpy(l.grid, s->grid, sizeof l.grid);
+    memcpy(l.block, s->block, sizeof l.block);
+    return mg_comm_add_launch(f->to, &l, d);
+}
+
+/* fn for each row of a copy's or memset's bytes. */
+static void feed_rows(struct feed *f, const struct mg_trace_step *s)
+{
+    bool whole = s->height <= 1 && s->depth <= 1;
+    uint64_t rows = whole ? 1 : MG_MAX(s->height, 1u), planes = whole ? 1 : MG_MAX(s->depth, 1u),
+             width = whole ? s->bytes : s->width;
+    if (rows > MOST_ROWS || planes > MOST_ROWS / rows) return; /* no copy has so many */
+    bool in = s->flags & MG_STEP_FROM_HOST, out = s->flags & MG_STEP_TO_HOST;
+    for (uint64_t z = 0; z < planes; z++)
+        for (uint64_t y = 0; y < rows; y++) {
+            uint64_t dst = s->dst + z * s->dst_slice + y * s->dst_pitch,
+                     src = s->src + z * s->src_slice + y * s->src_pitch;
+            if (s->kind == MG_STEP_MEMSET)
+                mg_comm_add_memset(f->to, dst, width);
+            else if (in && out)
+                continue;
+            else if (in)
+                mg_comm_add_copy_in(f->to, dst, width);
+            else if (out)
+                mg_comm_add_copy_out(f->to, src, width);
+            else
+                mg_comm_add_copy_within(f->to, dst, src, width);
+        }
+}
+
+static enum mg_err feed_step(struct feed *f, const struct mg_trace_step *s, struct mg_diag *d)
+{
+    switch (s->kind) {
+    case MG_STEP_LAUNCH:
+        return feed_launch(f, s, d);
+    case MG_STEP_ALLOC:
+        if (s->flags & (MG_STEP_MANAGED | MG_STEP_HOST_MEMORY)) f->source->host_bytes += s->bytes;
+        mg_comm_add_allocation(f->to, s->dst, s->bytes);
+        return MG_ERR_OK;
+    case MG_STEP_FREE:
+        mg_comm_add_allocation(f->to, s->dst, s->bytes);
+        return MG_ERR_OK;
+    case MG_STEP_COPY:
+    case MG_STEP_MEMSET:
+        if (s->flags & MG_STEP_GRAPH)
+            f->source->graph_copies++;
+        else if (s->flags & MG_STEP_ARRAY)
+            f->source->array_copies++;
+        else
+            feed_rows(f, s);
+        return MG_ERR_OK;
+    case MG_STEP_KIND_COUNT:
+        break;
+    }
+    return MG_ERR_OK;
+}
+
+enum mg_err mg_comm_feed(struct mg_trace_reader *r, uint32_t file, struct mg_comm *c, struct mg_comm_source *out,
+                         struct mg_diag *d)
+{
+    struct feed f = {.to = c, .source = out};
+    uint64_t n = 0;
+    memset(out, 0, sizeof *out);
+    enum mg_err err = mg_accesses_open(r, file, &f.from, d);
+    if (err) return err;
+    const struct mg_trace_step *steps = mg_accesses_steps(f.from, &n);
+    for (uint64_t i = 0; i < n && !err; i++) err = feed_step(&f, &steps[i], d);
+    out->is_partial = mg_accesses_is_partial(f.from);
+    out->damaged = mg_accesses_damaged(f.from, NULL);
+    mg_accesses_close(f.from);
+    mg_vec_release(&f.accesses);
+    mg_vec_release(&f.addresses);
+    return err;
+}

@@ -1,0 +1,20 @@
+/* From a process' trace into the analysis of communication. */
+#ifndef MG_STUDY_COMM_FEED_H
+#define MG_STUDY_COMM_FEED_H
+
+#include "study/comm.h"
+#include "trace/access.h"
+
+struct mg_comm_source {          /* what the trace is of, and what it lacks */
+    uint64_t launches, untraced; /* untraced: ran native, what they wrote is not known */
+    uint64_t graph_copies;       /* copies and memsets that a graph recorded: not in the analysis */
+    uint64_t array_copies;       /* with an array on a side */
+    uint64_t host_bytes;         /* mapped or managed memory: the host may write it unseen */
+    uint64_t damaged;
+    bool is_partial; /* accesses were dropped or left out */
+};
+/* The file's launches and host events, in their order. */
+enum mg_err mg_comm_feed(struct mg_trace_reader *r, uint32_t file, struct mg_comm *c, struct mg_comm_source *out,
+                         struct mg_diag *d) MG_MUST_CHECK;
+
+#endif

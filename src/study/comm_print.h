@@ -1,0 +1,34 @@
+/* The analysis of communication as JSON, text, CSV, SVG, and in the nesting of the thesis' appendix B. */
+#ifndef MG_STUDY_COMM_PRINT_H
+#define MG_STUDY_COMM_PRINT_H
+
+#include "base/json.h"
+#include "study/comm_feed.h"
+#include "study/comm_metrics.h"
+
+enum { MG_COMM_MOST_TRANSFERS = 100000 /* in the JSON; more go to a file */ };
+struct mg_comm_study { /* what is printed; owner: the caller */
+    const struct mg_comm_result *r;
+    const struct mg_comm_metrics *m;
+    const struct mg_comm_source *source;
+    const char *transfers_file; /* that has all transfers; NULL: they are in the JSON, or there are too many */
+};
+const char *mg_comm_entity_name(enum mg_comm_entity e);
+/* The value of "communication". */
+void mg_comm_print_json(const struct mg_comm_study *s, struct mg_json *j);
+void mg_comm_print_text(const struct mg_comm_study *s, struct mg_buf *out);
+/* Transfers: one a line. */
+void mg_comm_print_csv(const struct mg_comm_study *s, struct mg_buf *out);
+/* A figure for each of the thesis' figures 6.1 to 6.9, into <svg> elements. */
+void mg_comm_print_svg(const struct mg_comm_study *s, struct mg_buf *out);
+void mg_comm_print_html(const struct mg_comm_study *s, struct mg_buf *out);
+/* The rules that the numbers follow, one line each, NULL behind the last. */
+const char *const *mg_comm_rules(const struct mg_comm_study *s);
+
+/* For those who print. */
+void mg_comm_sum_sms(const struct mg_comm_step *s, const struct mg_comm_volume *by_cta, struct mg_comm_volume *by_sm,
+                     uint32_t n_sms);
+uint32_t mg_comm_n_sms(const struct mg_comm_step *s);
+struct mg_comm_volume mg_comm_sum(const struct mg_comm_volume *v, uint32_t n);
+
+#endif
