@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "cli/cli.h"
 #include "cli/trace_damage.h"
+#include "cli/trace_print.h"
 #include "trace/reader.h"
 
 static const struct mg_opt_page page = {
@@ -55,15 +56,6 @@ static bool make_query(const struct trace_opts *o, struct mg_trace_query *q, con
     return true;
 }
 
-static int say_damage(const struct mg_trace_cursor *c)
-{
-    const char *why;
-    uint64_t n = mg_trace_damaged(c, &why);
-    if (!n) return MG_EXIT_OK;
-    fprintf(stderr, "margay: %" PRIu64 " damaged chunk%s left out; %s\n", n, n == 1 ? "" : "s", why);
-    return MG_EXIT_INPUT;
-}
-
 /* Nothing of the traces is missing then, but what they belong to is. */
 static int say_empty(const char *dir, int status)
 {
@@ -102,7 +94,7 @@ static int count_kinds(struct mg_trace_reader *r, struct kind_counts *out)
         if (out->at.at[i].records) out->at.at[n++] = out->at.at[i];
     out->at.n = n;
     if (n) qsort(out->at.at, n, sizeof *out->at.at, compare_kinds);
-    int status = say_damage(c);
+    int status = mg_trace_say_damage(c);
     mg_trace_cursor_close(c);
     return status;
 }
@@ -213,28 +205,7 @@ static int run_info(struct mg_trace_reader *r, const struct trace_opts *o)
     return printed ? printed : status;
 }
 
-/* ---- print, verify ------------------------------------------------------------------------------------- */
-
-static int run_print(struct mg_trace_reader *r, const struct trace_opts *o, const struct mg_trace_query *q)
-{
-    struct mg_trace_cursor *c = mg_trace_cursor_open(r, q);
-    struct mg_buf out = MG_BUF_INIT;
-    int status = MG_EXIT_OK;
-    const struct mg_trace_record *rec;
-    for (uint64_t n = 0; n < o->top && !status && (rec = mg_trace_next(c)); n++) {
-        if (o->json) mg_trace_print_json(rec, &out);
-        else mg_trace_print(rec, &out);
-        mg_buf_addc(&out, '\n');
-        if (out.n < 1 << 16) continue;
-        status = mg_cli_out(&out);
-        mg_buf_reset(&out);
-    }
-    if (!status) status = mg_cli_out(&out);
-    if (!status) status = say_damage(c);
-    mg_buf_release(&out);
-    mg_trace_cursor_close(c);
-    return status;
-}
+/* ---- verify ------------------------------------------------------------------------------------- */
 
 static int run_verify(struct mg_trace_reader *r, struct mg_diag *d)
 {
@@ -275,7 +246,7 @@ int cmd_trace(int argc, char **argv)
     if (!make_query(&o, &q, &wrong)) return mg_opt_usage(&page, MG_EXIT_USAGE, "%s wants a range: A-B, A-, -B or A", wrong);
     if (mg_trace_reader_open(argv[1], &r, &d)) status = mg_cli_fail(&d, MG_EXIT_INPUT);
     else if (verify) status = run_verify(r, &d);
-    else status = info ? run_info(r, &o) : run_print(r, &o, &q);
+    else status = info ? run_info(r, &o) : mg_trace_print_all(r, &q, o.json, o.top);
     if (r && !verify && mg_trace_say_lost(r)) status = MG_EXIT_INPUT;
     if (r && d.n_errors && !verify) status = mg_cli_fail(&d, MG_EXIT_INPUT); /* of several files some are no traces */
     status = say_empty(argv[1], status);

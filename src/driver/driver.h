@@ -26,12 +26,18 @@ struct mg_driver_children {
 struct mg_work_mark {
     uint64_t correlation;    /* of the call that enqueued it, 0: not known */
     uint64_t ctx, stream;    /* numbers of whoever watches */
-    uint64_t range;          /* a number of whoever watches, too */
+    uint64_t range, order;   /* numbers of whoever watches, too */
     bool skip;               /* whoever watches does not want it */
     uint64_t replay;         /* of the executable graph it belongs to, from 0; UINT64_MAX: none */
 };
 enum mg_work_direction { MG_DIRECTION_NONE, MG_HOST_TO_DEVICE, MG_DEVICE_TO_HOST, MG_DEVICE_TO_DEVICE, MG_HOST_TO_HOST };
-struct mg_work_span { bool copy; /* else a memset */ enum mg_work_direction direction; uint64_t bytes, start_ns, end_ns; };
+struct mg_work_span {
+    bool copy;               /* else a memset */
+    bool array;              /* one side is an array: its address is 0 */
+    enum mg_work_direction direction;
+    uint64_t bytes, start_ns, end_ns;
+    uint64_t dst, src, width, height, depth, dst_pitch, src_pitch, dst_slice, src_slice; /* depth planes of height rows of width bytes */
+};
 struct mg_driver_watch {
     /* On the thread of the call, under no lock of the driver. stream NULL: a default stream. */
     void (*enqueued)(void *ctx, void *stream, struct mg_work_mark *m);

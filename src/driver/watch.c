@@ -34,9 +34,24 @@ void mg_watch_ended(const struct mg_work *op, const struct mg_work_mark *m, uint
         s.copy = true;
         s.direction = direction(c);
         s.bytes = c->width * c->height * c->depth;
+        s.width = c->width;
+        s.height = c->height;
+        s.depth = c->depth;
+        s.array = c->from_array || c->to_array;
+        s.dst = c->to_array ? 0 : (uintptr_t)c->dst;
+        s.src = c->from_array ? 0 : (uintptr_t)c->src;
+        s.dst_pitch = c->dst_pitch;
+        s.src_pitch = c->src_pitch;
+        s.dst_slice = c->dst_slice;
+        s.src_slice = c->src_slice;
     } else if (op->kind == MG_OPK_FILL) {
         const struct mg_fill_op *f = &op->u.fill;
         s.bytes = f->width * f->element_bytes * f->height;
+        s.width = f->width * f->element_bytes;
+        s.height = f->height;
+        s.depth = 1;
+        s.dst = (uintptr_t)f->dst;
+        s.dst_pitch = f->pitch;
     } else {
         return;
     }

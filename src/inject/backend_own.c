@@ -10,6 +10,7 @@
 #include "inject/launch.h"
 #include "inject/run.h"
 #include "inject/session.h"
+#include "inject/steps.h"
 #include "inject/timeline.h"
 #include "inject/twin.h"
 
@@ -30,7 +31,7 @@ static bool open_own(const struct mg_config *c)
         .check = c->check,
         .say = mg_session_say_line,
         .children = &mg_children,
-        .watch = mg_timeline.on ? &mg_timeline_watch : NULL,
+        .watch = mg_timeline.on || mg_steps_on ? &mg_timeline_watch : NULL,
     };
     mg_driver_configure(&dc);
     return true;

@@ -7,6 +7,7 @@
 #include "base/io.h"
 #include "inject/nvidia/gpu.h"
 #include "inject/range.h"
+#include "inject/steps.h"
 #include "inject/timeline.h"
 
 #define NUMBERS 4096u /* of correlation, that a thread takes at a time */
@@ -40,7 +41,7 @@ void mg_calls_fill(bool record)
 void mg_calls_choose(const bool wanted[MG_FN_COUNT])
 {
     for (uint32_t i = 0; i < MG_FN_COUNT; i++)
-        if (!wanted[i] && !mg_call_work(i))
+        if (!wanted[i] && !mg_call_work(i) && !mg_steps_rows[i])
             __atomic_store_n(&mg_targets[i], target(i), __ATOMIC_RELAXED);
 }
 
@@ -79,10 +80,12 @@ void *mg_calls_enter(struct mg_call_frame *f, uint32_t entry, const uint64_t reg
     f->n_args = 0;
     f->correlation = 0;
     f->work = NULL;
+    f->step = mg_steps_on && !mg_inside && mg_steps_rows[entry];
+    f->order = f->step ? mg_steps_order() : 0;
     bool pair = mg_timeline.pairs && !mg_inside && mg_call_work(entry) && mg_window_is_open();
     if (f->wanted)
         f->correlation = number();
-    if (pair || (f->wanted && mg_timeline.arguments))
+    if (pair || f->step || (f->wanted && mg_timeline.arguments))
         keep_arguments(f, registers, stack);
     now = f;
     f->begin_ns = f->wanted || pair ? mg_now_ns() : 0;
@@ -95,6 +98,8 @@ void mg_calls_leave(struct mg_call_frame *f, cu_result result)
 {
     if (f->work)
         mg_gpu_work_end(f, result);
+    if (f->step)
+        mg_steps_call(f, result);
     if (f->wanted)
         mg_timeline_call(f, result, mg_now_ns());
     now = f->outer;
@@ -104,6 +109,7 @@ static void enter_runtime(struct mg_call_frame *f, struct mg_runtime_function *f
 {
     f->outer = now;
     f->function = function;
+    f->step = false;
     f->layer = MG_LAYER_runtime;
     f->work = NULL;
     f->n_args = 0;

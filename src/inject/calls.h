@@ -28,7 +28,8 @@ struct mg_call_frame { /* in the stack frame of mg_traced: 256 bytes at most (sc
     uint32_t entry, n_args;
     struct mg_runtime_function *function; /* of a call that is none of the driver's; NULL: entry names it */
     uint8_t layer, class_;          /* then */
-    bool wanted;
+    bool wanted, step;              /* step: steps.c is told */
+    uint64_t order;                 /* of a step */
     struct mg_gpu_work *work;       /* NVIDIA: the pair of events around it, NULL: none */
     uint64_t args[MG_CALL_MOST_ARGUMENTS];
 };

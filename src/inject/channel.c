@@ -35,7 +35,7 @@ static uint32_t number_launch(const struct mg_run *r, const struct mg_region *g)
     struct mg_stream_launch *l = calloc(1, sizeof *l);
     if (!l)
         return UINT32_MAX;
-    *l = (struct mg_stream_launch){.kernel = r->inst->code->name, .id = r->number, .shape = mg_run_launch(&r->shape),
+    *l = (struct mg_stream_launch){.kernel = r->inst->code->name, .id = mg_run_traced_as(r), .replay = r->replay, .shape = mg_run_launch(&r->shape),
                                    .sites = g->sites, .n_sites = g->n_sites, .widths = g->channel_widths, .n_widths = g->n_channel_widths,
                                    .kinds = g->record_types, .n_kinds = g->n_record_types};
     pthread_rwlock_wrlock(&numbering);
@@ -220,6 +220,21 @@ void mg_channels_words(const struct mg_run *r, uint32_t region, uint64_t *words)
 {
     words[0] = r->channels[region].chan->control;
     words[1] = r->channels[region].number;
+}
+
+void mg_channels_replay(const struct mg_run *r)
+{
+    const struct mg_layout *l = r->channels ? &r->body->variant->layout : NULL;
+    for (uint32_t k = 0; l && k < l->n_regions; k++) {
+        const struct mg_region *g = &l->regions[k];
+        uint32_t number = r->channels[k].chan ? number_launch(r, g) : UINT32_MAX;
+        uint64_t words[2];
+        if (number == UINT32_MAX)
+            continue;
+        r->channels[k].number = number;
+        mg_channels_words(r, k, words);
+        mg_session.backend->write((struct mg_run *)(uintptr_t)r, MG_CTX_WORDS + 8 * (g->first_word + g->channel_word), words, 2);
+    }
 }
 
 void mg_channels_give(struct mg_run *r)

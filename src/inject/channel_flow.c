@@ -53,7 +53,7 @@ _Static_assert(MG_COUNT_OF(shares) <= MG_STREAM_MOST_WORKERS, "tools have room f
 static void hand_over(struct reader *d, const struct mg_chan_piece *p, uint32_t from)
 {
     const struct mg_use *use = &mg_session.uses[p->chan->use];
-    const struct mg_stream s = {.worker = d->share, .n_workers = mg_chans.n_shares, .launch = mg_chan_launch};
+    const struct mg_stream s = {.worker = d->share, .n_workers = mg_chans.n_shares, .sm = p->ring, .launch = mg_chan_launch};
     struct mg_chan_sums *sum = &d->sums[p->chan->use];
     const uint64_t *words = (const uint64_t *)(p->at + from);
     const uint64_t began_ns = mg_now_ns();

@@ -11,6 +11,7 @@
 #include "inject/images.h"
 #include "inject/session.h"
 #include "inject/tools.h"
+#include "inject/tracefile.h"
 #include "inject/verify.h"
 #include "ptx/ptx.h"
 
@@ -123,10 +124,15 @@ static void result(const char *tool, const char *key, const char *json)
     pthread_rwlock_unlock(&mg_session.closing);
 }
 
+static struct mg_trace_writer *trace(void)
+{
+    return mg_tracefile_writer((struct mg_trace_opts){0});
+}
+
 const struct mg_tool_host *mg_tools_host(void)
 {
     static struct mg_tool_host host;
     host = (struct mg_tool_host){.size = sizeof host, .device_kind = mg_session.backend->kind(&mg_session.config), .sm = mg_session.sm, .folder = mg_session.config.dir, .allocations = allocations,
-                                 .objects = mg_objects_each, .modules = modules, .symbols = symbols, .say = mg_session_say_line, .result = result};
+                                 .objects = mg_objects_each, .modules = modules, .symbols = symbols, .say = mg_session_say_line, .result = result, .trace = trace};
     return &host;
 }

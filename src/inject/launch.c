@@ -12,6 +12,7 @@
 #include "inject/run.h"
 #include "inject/select.h"
 #include "inject/session.h"
+#include "inject/steps.h"
 #include "inject/streams.h"
 #include "inject/verify.h"
 
@@ -31,24 +32,42 @@ static bool is_capturing(const struct mg_call *c)
     return MG_REAL_AS(cuStreamIsCapturing, cu_stream, int *)(s, &status) == CUE_SUCCESS && status == CUCAPTURE_ACTIVE;
 }
 
+/* For the trace of accesses: taken now, since the run may be over when the driver's call returns. NULL: not wanted, or a node,
+ * which is told when it runs. */
+static const char *begin_step(const struct mg_run *r, struct mg_step_record *out)
+{
+    if (!mg_steps_on || r->node)
+        return NULL;
+    mg_steps_describe(r, out);
+    return r->inst->code->name;
+}
+
 static cu_result send_twin(const struct mg_call *c, struct mg_run *r)
 {
     struct mg_params p;
     if (!mg_params_extend(&p, r, c->params, c->extra))
         return CUE_OUT_OF_MEMORY;
+    struct mg_step_record step;
+    const char *name = begin_step(r, &step);
     mg_run_begin(r);
     cu_result rc = mg_session.backend->send(c, r, p.params, p.extra);
     mg_params_release(&p);
+    if (name && rc == CUE_SUCCESS)
+        mg_steps_put(&step, name);
     return rc;
 }
 
 static cu_result send_native(const struct mg_call *c, struct mg_run *r)
 {
+    struct mg_step_record step;
+    const char *name = begin_step(r, &step);
     mg_run_begin(r);
     cu_result rc = mg_session.backend->send(c, r, c->params, c->extra);
     if (rc != CUE_SUCCESS) {
         mg_run_reject(r);
         mg_run_free(r);
+    } else if (name) {
+        mg_steps_put(&step, name);
     }
     return rc;
 }

@@ -24,6 +24,7 @@
 #include "inject/range.h"
 #include "inject/select.h"
 #include "inject/session.h"
+#include "inject/steps.h"
 #include "inject/streams.h"
 #include "inject/timeline.h"
 #include "inject/tools.h"
@@ -54,7 +55,8 @@ static void block_give(struct mg_run *r)
 static bool select_kernel(struct mg_run *r)
 {
     struct mg_session *s = &mg_session;
-    uint64_t number = r->child ? 0 : __atomic_fetch_add(&s->n_launches, 1, __ATOMIC_RELAXED);
+    static uint64_t n_children;
+    uint64_t number = __atomic_fetch_add(r->child ? &n_children : &s->n_launches, 1, __ATOMIC_RELAXED);
     enum mg_reason why;
     uint32_t set = mg_tools_active(&why);
     r->number = number;
@@ -223,8 +225,13 @@ struct mg_run *mg_run_new(struct mg_inst *i, const struct mg_shape *s, void **pa
 struct mg_run *mg_run_child(struct mg_inst *i, const struct mg_shape *s, void **extra)
 {
     struct mg_run *r = new_run(i, s, NULL, extra, false, true);
+    struct mg_step_record step;
     if (r)
         mg_run_announce(r);
+    if (r && mg_steps_on) {
+        mg_steps_describe(r, &step);
+        mg_steps_put(&step, r->inst->code->name);
+    }
     return r;
 }
 
@@ -391,9 +398,12 @@ static void ended_node(struct mg_run *r, const struct mg_launch_done *d)
     if (mg_session.store && (raw || !n)) {
         uint64_t launch = store_launch(r);
         mg_timeline_kernel(r, launch, d);
+        mg_steps_node(r, d);
         store_done(r, launch, d, raw, NULL, 1);
         mg_findings_add(r->kernel, launch, d);
     }
+    r->replay++;
+    mg_channels_replay(r);
     pthread_rwlock_unlock(&mg_session.closing);
     free(raw);
 }
@@ -432,13 +442,15 @@ void mg_run_announce(struct mg_run *r)
 }
 
 /* n replays of a graph's node have ended; raw: what they counted together, NULL: nothing. */
-void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_done *d, uint64_t *raw, const uint64_t *before)
+void mg_run_replays(struct mg_run *r, uint64_t n, const struct mg_launch_done *d, uint64_t *raw, const uint64_t *before)
 {
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store) {
         uint64_t launch = store_launch(r);
         for (uint64_t k = 0; k < n && mg_timeline.on; k++)
             mg_timeline_kernel(r, launch, NULL);
+        for (uint64_t k = 0; k < n && mg_steps_on; k++, r->replay++)
+            mg_steps_node(r, NULL);
         store_done(r, launch, d, raw, before, n);
     }
     pthread_rwlock_unlock(&mg_session.closing);

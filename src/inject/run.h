@@ -28,7 +28,8 @@ struct mg_run {
     bool node;                   /* of a graph: recorded at every replay */
     bool child;                  /* made by a kernel */
     uint64_t graph;              /* dense number, 0: direct */
-    uint64_t number;             /* of launches that were looked at, as --launches counts */
+    uint64_t number;             /* of launches that were looked at, as --launches counts; of a child: of those */
+    uint64_t replay;             /* of a node: how often it has run */
     uint32_t kernel;             /* the store's */
     uint64_t launch;             /* the store's, direct launches only */
     uint32_t device;
@@ -60,8 +61,13 @@ void mg_run_announce(struct mg_run *r);
 struct mg_run *mg_run_child(struct mg_inst *i, const struct mg_shape *s, void **extra);
 void mg_run_child_ended(struct mg_run *r, const struct mg_launch_done *d);
 extern const struct mg_driver_children mg_children; /* children.c */
+/* Its number in a trace: children have numbers of their own. */
+static inline uint64_t mg_run_traced_as(const struct mg_run *r)
+{
+    return r->child ? 1ull << 62 | r->number : r->number;
+}
 /* raw: now; before: when told last. */
-void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_done *d, uint64_t *raw, const uint64_t *before);
+void mg_run_replays(struct mg_run *r, uint64_t n, const struct mg_launch_done *d, uint64_t *raw, const uint64_t *before);
 struct mg_run *mg_run_native_node(struct mg_inst *i, const struct mg_shape *s, void **params, void **extra);
 void mg_run_record(struct mg_inst *i, const struct mg_shape *s, enum mg_reason reason); /* ran native, not prepared */
 void mg_run_unknown(enum mg_reason reason); /* a launch of nobody knows what */

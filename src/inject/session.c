@@ -25,6 +25,7 @@
 #include "inject/hooks.h"
 #include "inject/kernels.h"
 #include "inject/select.h"
+#include "inject/steps.h"
 #include "inject/timeline.h"
 #include "inject/tools.h"
 #include "inject/tracefile.h"
@@ -78,6 +79,7 @@ static void leave_child(void)
     mg_session.active = false;
     mg_session.store = NULL;
     mg_timeline_forked();
+    mg_steps_end();
     mg_tracefile_forked();
 }
 
@@ -212,6 +214,7 @@ void mg_session_end(void)
     mg_kernel_tell_other_ptx();
     mg_findings_write();
     mg_timeline_end();
+    mg_steps_end();
     mg_tracefile_end();
     struct mg_store *store = s->store;
     s->store = NULL;

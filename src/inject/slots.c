@@ -15,7 +15,9 @@
 #include "inject/backend.h"
 #include "inject/range.h"
 #include "inject/session.h"
+#include "inject/steps.h"
 #include "inject/timeline.h"
+#include "tool/spec.h"
 
 static struct mg_map by_address; /* what a slot holds -> entry */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -71,8 +73,10 @@ static void fill(void)
     mg_config_from_env(&s->config);
     s->backend = pick_backend(&s->config);
     mg_window_begin(s->config.range, s->start_ns);
-    if (s->config.dir && mg_timeline_is_given(s->config.tools))
+    if (s->config.dir && mg_tool_spec_lists(s->config.tools, "timeline"))
         mg_timeline_prepare();
+    if (s->config.dir && mg_tool_spec_lists(s->config.tools, "trace"))
+        mg_steps_prepare();
     mg_inside++;
     bool ok = s->backend->open(&s->config);
     for (unsigned i = 0; i < MG_FN_COUNT; i++) {
@@ -81,7 +85,9 @@ static void fill(void)
             mg_map_set(&by_address, (uint64_t)(uintptr_t)p, i);
         mg_slots[i] = p ? p : mg_missing_table[i];
     }
-    mg_calls_fill(mg_timeline.on);
+    mg_calls_fill(mg_timeline.on || mg_steps_on);
+    if (!mg_timeline.on && mg_steps_on)
+        mg_calls_choose((const bool[MG_FN_COUNT]){0});
     mg_inside--;
 }
 

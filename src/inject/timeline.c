@@ -10,11 +10,11 @@
 #include "inject/kernels.h"
 #include "inject/range.h"
 #include "inject/run.h"
+#include "inject/steps.h"
 #include "inject/streams.h"
 #include "inject/tools.h"
 #include "inject/tracefile.h"
 #include "span/writer.h"
-#include "tool/spec.h"
 #include "tool/timeline.h"
 
 #define FLUSH_MS 500u
@@ -36,17 +36,6 @@ static struct mg_span_writer *open_now(void)
 }
 
 /* ---- begin and end ------------------------------------------------------------------------------------- */
-
-bool mg_timeline_is_given(const char *tools)
-{
-    bool given = false;
-    for (const char *at = tools; at && *at;) {
-        char *spec = mg_tool_spec_next(&at);
-        given |= spec && !strncmp(spec, "timeline", 8) && (!spec[8] || spec[8] == ',');
-        free(spec);
-    }
-    return given;
-}
 
 void mg_timeline_prepare(void)
 {
@@ -286,8 +275,9 @@ void mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg
 
 static void enqueued(void *ctx, void *stream, struct mg_work_mark *m)
 {
-    if (!mg_timeline.on || !mg_timeline.work || !mg_session.active)
+    if (!mg_session.active || !(mg_steps_on || (mg_timeline.on && mg_timeline.work)))
         return;
+    m->order = mg_steps_order();
     m->skip = !mg_window_is_open();
     m->range = mg_nvtx_range();
     m->correlation = mg_calls_correlation();
@@ -301,6 +291,7 @@ static void ended(const struct mg_work_mark *m, const struct mg_work_span *s)
         [MG_HOST_TO_DEVICE] = MG_DIR_HtoD, [MG_DEVICE_TO_HOST] = MG_DIR_DtoH,
         [MG_DEVICE_TO_DEVICE] = MG_DIR_DtoD, [MG_HOST_TO_HOST] = MG_DIR_HtoH,
     };
+    mg_steps_work(m, s);
     if (!mg_timeline.on || !mg_timeline.work || m->skip)
         return;
     struct mg_record_work w = {

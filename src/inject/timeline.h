@@ -32,7 +32,6 @@ static inline bool mg_timeline_times(void) /* by event pairs, every launch */
 
 uint64_t mg_nvtx_range(void);                 /* the innermost range of this thread (nvtx.c), 0: none */
 bool mg_timeline_wants_runtime(struct mg_runtime_function *f); /* is its call recorded? */
-bool mg_timeline_is_given(const char *tools); /* does the list of -t name it? */
 void mg_timeline_prepare(void);               /* before anything else of the session: calls are kept until begin */
 void mg_timeline_begin(void);                 /* the tool's options are known, the profile is open */
 void mg_timeline_end(void);

@@ -139,7 +139,7 @@ enum { MG_STREAM_MOST_WORKERS = 64 };
 struct mg_record_type; /* record.h */
 struct mg_stream_launch { /* lives until tool.end */
     const char *kernel;
-    uint64_t id;                    /* number of the launch in its process */
+    uint64_t id, replay;            /* number of the launch in its process; which run of a graph's node, else 0 */
     struct mg_counter_launch shape;
     const struct mg_layout_site *sites; uint32_t n_sites; /* those of mg_patch_site */
     const uint8_t *widths; uint32_t n_widths;
@@ -147,6 +147,7 @@ struct mg_stream_launch { /* lives until tool.end */
 };
 struct mg_stream {
     uint32_t worker, n_workers;     /* what a tool keeps by worker nobody else is at */
+    uint32_t sm;                    /* multiprocessor that wrote these segments */
     const struct mg_stream_launch *(*launch)(const struct mg_stream *s, uint32_t number); /* of a record; NULL: none such */
 };
 /* The records of segments that tool.stream got. */

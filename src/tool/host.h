@@ -17,6 +17,7 @@ struct mg_host_object { /* sizes and format (of cuda.h) of arrays; of: handle of
     unsigned channels, levels;
     int format;
 };
+struct mg_trace_writer; /* trace/writer.h */
 struct mg_tool_host {
     size_t size;
     const char *device_kind;   /* "nvidia" "cpu" "emu" */
@@ -31,6 +32,8 @@ struct mg_tool_host {
     void (*say)(const char *line);
     /* Keeps JSON under tools.<tool>.<key>: the last one stays. */
     void (*result)(const char *tool, const char *key, const char *json);
+    /* The trace file of the process, opened now; NULL: there is none, which was said. */
+    struct mg_trace_writer *(*trace)(void);
 };
 
 #endif

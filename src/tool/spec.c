@@ -107,3 +107,15 @@ void mg_tool_spec_close(struct mg_tool_spec *t)
     free(t->path);
     *t = (struct mg_tool_spec){0};
 }
+
+bool mg_tool_spec_lists(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+    bool found = false;
+    for (const char *at = list; at && *at;) {
+        char *spec = mg_tool_spec_next(&at);
+        found |= spec && !strncmp(spec, name, n) && (!spec[n] || spec[n] == ',');
+        free(spec);
+    }
+    return found;
+}

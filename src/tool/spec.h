@@ -17,6 +17,7 @@ enum mg_err mg_tool_configure(const struct mg_tool *tool, const char *args, uint
 void mg_tool_spec_close(struct mg_tool_spec *t);
 /* The next of a joined list as heap text, *at behind it; NULL: out of memory. */
 char *mg_tool_spec_next(const char **at);
+bool mg_tool_spec_lists(const char *list, const char *name); /* does a joined list name this tool? */
 void mg_tool_spec_join(struct mg_buf *list, const char *spec);
 
 #endif

@@ -31,6 +31,8 @@ enum mg_step_flags {
     MG_STEP_ARRAY = 64,       /* of a copy: one side is an array, whose address is not known (0) */
     MG_STEP_MANAGED = 128,    /* of an allocation */
     MG_STEP_HOST_MEMORY = 256, /* of an allocation: memory of the host that devices can reach */
+    MG_STEP_CHILD = 512,       /* a launch that a kernel made; its number counts those alone, from 2^62 */
+    MG_STEP_TOGETHER = 1024,   /* of a node: the accesses of all its replays come with the first */
 };
 struct mg_trace_step { /* owner: the handle */
     enum mg_step_kind kind;
@@ -64,7 +66,8 @@ struct mg_access_site { /* an instruction; owner: the handle */
     uint32_t line, ptx_line;   /* line 0: not known */
 };
 struct mg_trace_access { /* of one warp; lives until the next call */
-    const struct mg_trace_step *launch;
+    const struct mg_trace_step *launch; /* NULL: it is not in the trace */
+    uint64_t launch_number, replay;
     const struct mg_access_site *site;
     uint64_t cta;              /* linear, x fastest */
     uint32_t warp, sm;         /* warp: in its CTA */
@@ -83,6 +86,12 @@ const struct mg_trace_step *mg_accesses_steps(const struct mg_accesses *a, uint6
  * multiprocessor in about the order in which it made them. */
 void mg_accesses_begin(struct mg_accesses *a, const struct mg_trace_step *launch);
 const struct mg_trace_access *mg_accesses_next(struct mg_accesses *a); /* NULL: no more */
+/* The accesses of one record of the kind trace.accesses, in place of a launch's; launch is NULL where that is not known. The
+ * record lives until then. False: it is none. */
+bool mg_accesses_begin_record(struct mg_accesses *a, const struct mg_trace_record *r);
+/* "trace.access launch=... ..." and a JSON object with the members kind, pid and fields. */
+void mg_trace_access_print(const struct mg_trace_access *x, uint32_t pid, struct mg_buf *out);
+void mg_trace_access_print_json(const struct mg_trace_access *x, uint32_t pid, struct mg_buf *out);
 /* Chunks and records that were left out since they are damaged, and the first one's cause (NULL: none). */
 uint64_t mg_accesses_damaged(const struct mg_accesses *a, const char **why);
 /* A trace without some of the accesses: dropped by the channel or left out by --channel 1/N, option sample, selection. */

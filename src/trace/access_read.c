@@ -32,7 +32,9 @@ struct mg_accesses {
     MG_VEC(struct pack) packs;               /* by launch and replay */
     uint8_t *data; size_t n_data, room;
     /* the launch that is read */
+    bool one;                                /* a record alone is read, not a launch */
     const struct mg_trace_step *launch;
+    uint64_t number, replay;                 /* of the pack's launch */
     uint32_t next, end;                      /* its packs */
     struct mg_trace_cursor *cursor;          /* or where they come from; NULL: they are kept */
     struct mg_unpacker unpacker;
@@ -340,6 +342,7 @@ void mg_accesses_begin(struct mg_accesses *a, const struct mg_trace_step *launch
     close_cursor(a, a->cursor);
     a->cursor = NULL;
     a->launch = launch;
+    a->one = false;
     a->next = a->end = 0;
     mg_unpacker_init(&a->unpacker, NULL, 0);
     if (!launch || launch->kind != MG_STEP_LAUNCH || !(launch->flags & MG_STEP_TRACED)) return;
@@ -355,6 +358,14 @@ void mg_accesses_begin(struct mg_accesses *a, const struct mg_trace_step *launch
     } else {
         a->cursor = open_cursor(a, "trace.accesses", MG_TRACE_KEY_LAUNCH, n, n);
     }
+}
+
+static void start_pack(struct mg_accesses *a, const struct pack *p, const uint8_t *data)
+{
+    mg_unpacker_init(&a->unpacker, data, p->bytes);
+    a->sm = p->sm;
+    a->number = p->launch;
+    a->replay = p->replay;
 }
 
 /* Opens the next pack of the launch. */
@@ -375,20 +386,38 @@ static bool open_pack(struct mg_accesses *a)
         a->of = p.replay == a->launch->replay ? find_sites(a, p.sites) : NULL;
         if (!a->of && p.replay == a->launch->replay) note_damage(a, 1, "accesses of instructions that are not in the trace");
     } while (!a->of);
-    mg_unpacker_init(&a->unpacker, data, p.bytes);
-    a->sm = p.sm;
+    start_pack(a, &p, data);
+    return true;
+}
+
+bool mg_accesses_begin_record(struct mg_accesses *a, const struct mg_trace_record *r)
+{
+    const uint8_t *data;
+    mg_accesses_begin(a, NULL);
+    if (strcmp(r->kind->name, "trace.accesses")) return false;
+    struct pack p = describe(r, &data);
+    a->one = true;
+    a->of = find_sites(a, p.sites);
+    if (!a->of) note_damage(a, 1, "accesses of instructions that are not in the trace");
+    start_pack(a, &p, data);
+    for (uint32_t i = 0; i < a->steps.n && !a->launch; i++) {
+        const struct mg_trace_step *s = &a->steps.at[i];
+        if (s->kind == MG_STEP_LAUNCH && s->launch == p.launch && s->replay == p.replay) a->launch = s;
+    }
     return true;
 }
 
 const struct mg_trace_access *mg_accesses_next(struct mg_accesses *a)
 {
     struct mg_packed_access p;
-    while (!a->launch || !a->of || !mg_unpacker_next(&a->unpacker, a->of->bytes, a->of->n, &p)) {
+    if (!a->launch && !a->one) return NULL;
+    while (!a->of || !mg_unpacker_next(&a->unpacker, a->of->bytes, a->of->n, &p)) {
         if (a->unpacker.damaged) note_damage(a, 1, "a pack of accesses that is damaged");
-        if (!a->launch || !open_pack(a)) return NULL;
+        a->unpacker.damaged = false;
+        if (a->one || !open_pack(a)) return NULL;
     }
     struct mg_trace_access *x = &a->access;
-    *x = (struct mg_trace_access){.launch = a->launch, .site = &a->of->at[p.site], .cta = p.cta, .warp = p.warp, .sm = a->sm,
+    *x = (struct mg_trace_access){.launch = a->launch, .launch_number = a->number, .replay = a->replay, .site = &a->of->at[p.site], .cta = p.cta, .warp = p.warp, .sm = a->sm,
                                   .number = p.number, .mask = p.mask};
     memcpy(x->address, p.address, sizeof x->address);
     for (uint32_t m = p.mask; m; m &= m - 1) x->n_lanes++;

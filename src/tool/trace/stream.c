@@ -1,0 +1,284 @@
+/* trace: what arrives. Workers read segments of channels, code their accesses anew (trace/access_code.h) and put them into
+ * the trace of the process: one record for what came together of one launch and one multiprocessor. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/json.h"
+#include "patch/layout.h"
+#include "tool/host.h"
+#include "tool/trace/trace.h"
+#include "trace/access_code.h"
+#include "trace/writer.h"
+
+enum { PACK_ROOM = 128 << 10 };
+enum { KIND_SITE, KIND_PACK, KIND_LEFT };
+
+struct mg_trace_place { /* the sites of a kernel's twin, as the trace numbers them */
+    struct mg_trace_place *next;
+    const struct mg_layout_site *sites;
+    uint32_t number;
+};
+struct mg_trace_part { /* of a worker */
+    struct mg_trace_stream *stream;
+    const struct mg_stream_launch *launch; uint32_t number; /* the last one that was met */
+    uint32_t place;
+    bool begun;                    /* a pack is, of that launch */
+    uint32_t sm;
+    struct mg_pack_record head;
+    struct mg_trace_sums sums;     /* of the pack */
+    struct mg_packer packer;
+    uint8_t data[PACK_ROOM];
+};
+
+/* ---- once a process, a kernel, a worker ------------------------------------------------------------------ */
+
+static bool add_kinds(struct mg_trace_conf *c, struct mg_trace_writer *w)
+{
+    static const struct mg_trace_kind *const kinds[] = {&mg_site_record_kind, &mg_pack_record_kind, &mg_left_record_kind};
+    for (int i = 0; i < 3; i++) c->step_kinds[i] = mg_trace_kind_add(w, kinds[i]);
+    return c->step_kinds[KIND_SITE] && c->step_kinds[KIND_PACK];
+}
+
+static void tell_left(struct mg_trace_conf *c, struct mg_trace_writer *w, struct mg_trace_stream *s)
+{
+    const struct mg_trace_limits *o = &c->limits;
+    bool all = !o->cta_first && o->cta_last == UINT64_MAX && !o->line_last && o->buffer == UINT64_MAX && o->one_of == 1;
+    if (all || c->left_told) return;
+    struct mg_left_record r = {.time = mg_now_ns(), .why = mg_trace_name(w, o->one_of > 1 ? "sample" : "selection")};
+    c->left_told = mg_trace_put(s, c->step_kinds[KIND_LEFT], &r, sizeof r, NULL, 0);
+}
+
+static struct mg_trace_part *find_part(struct mg_trace_conf *c, uint32_t worker)
+{
+    struct mg_trace_part *p = c->parts[worker];
+    if (p) return p;
+    struct mg_trace_writer *w = c->host->trace();
+    pthread_mutex_lock(&c->lock);
+    p = w && add_kinds(c, w) ? calloc(1, sizeof *p) : NULL;
+    if (p && (p->stream = mg_trace_stream_open(w, "accesses"))) {
+        mg_trace_stream_policy(p->stream, MG_TRACE_BLOCK); /* what the kernel does then, its channel's policy says */
+        tell_left(c, w, p->stream);
+    }
+    if (p && !p->stream) {
+        free(p);
+        p = NULL;
+    }
+    c->parts[worker] = p;
+    pthread_mutex_unlock(&c->lock);
+    return p;
+}
+
+static void put_sites(struct mg_trace_conf *c, struct mg_trace_part *p, const struct mg_stream_launch *l, uint32_t number)
+{
+    struct mg_trace_writer *w = c->host->trace();
+    uint32_t kernel = mg_trace_name(w, l->kernel);
+    for (uint32_t i = 0; i < l->n_sites; i++) {
+        const struct mg_layout_site *s = &l->sites[i];
+        struct mg_site_record r = {
+            .time = mg_now_ns(), .sites = number, .number = i, .instruction = s->note >> MG_TRACE_NOTE_KIND_BITS,
+            .bytes = i < l->n_widths ? l->widths[i] : 0, .kernel = kernel, .function = mg_trace_name(w, s->function),
+            .op = mg_trace_name(w, s->op), .file = mg_trace_name(w, s->file), .line = s->file ? s->line : 0, .ptx_line = s->ptx_line,
+            .kind = s->note & ((1 << MG_TRACE_NOTE_KIND_BITS) - 1)};
+        mg_trace_put(p->stream, c->step_kinds[KIND_SITE], &r, sizeof r, NULL, 0);
+    }
+}
+
+/* The number of the sites of a launch's kernel, told to the trace when they are met first; 0: no memory. */
+static uint32_t find_place(struct mg_trace_conf *c, struct mg_trace_part *p, const struct mg_stream_launch *l)
+{
+    pthread_mutex_lock(&c->lock);
+    struct mg_trace_place *place = c->places;
+    while (place && place->sites != l->sites) place = place->next;
+    if (!place && (place = calloc(1, sizeof *place))) {
+        *place = (struct mg_trace_place){c->places, l->sites, ++c->n_places};
+        c->places = place;
+        put_sites(c, p, l, place->number);
+    }
+    uint32_t number = place ? place->number : 0;
+    pthread_mutex_unlock(&c->lock);
+    return number;
+}
+
+/* ---- sums of launches ------------------------------------------------------------------------------------- */
+
+/* Under the lock. */
+static struct mg_trace_sums *sums_of(struct mg_trace_conf *c, uint64_t launch)
+{
+    uint32_t lo = 0, hi = c->launches.n;
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (c->launches.at[mid].launch < launch) lo = mid + 1;
+        else hi = mid;
+    }
+    if (lo < c->launches.n && c->launches.at[lo].launch == launch) return &c->launches.at[lo];
+    mg_vec_push(&c->launches);
+    memmove(c->launches.at + lo + 1, c->launches.at + lo, (c->launches.n - 1 - lo) * sizeof *c->launches.at);
+    c->launches.at[lo] = (struct mg_trace_sums){.launch = launch};
+    return &c->launches.at[lo];
+}
+
+void mg_trace_finalize(struct mg_trace_conf *c, uint64_t launch, uint64_t replays, const uint64_t *cells, uint32_t n)
+{
+    const uint32_t each = c->limits.sum ? MG_TRACE_N_CELLS : 1;
+    pthread_mutex_lock(&c->lock);
+    struct mg_trace_sums *s = sums_of(c, launch);
+    s->replays += replays;
+    for (uint32_t i = 0; i < n; i++) *(i % each == MG_TRACE_CELL_SUM ? &s->counted_sum : &s->lanes) += cells[i];
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void end_pack(struct mg_trace_conf *c, struct mg_trace_part *p)
+{
+    if (!p->begun) return;
+    p->begun = false;
+    bool put = mg_trace_put(p->stream, c->step_kinds[KIND_PACK], &p->head, sizeof p->head, p->data, p->packer.n);
+    pthread_mutex_lock(&c->lock);
+    if (put) {
+        struct mg_trace_sums *s = sums_of(c, p->head.launch);
+        s->records += p->sums.records;
+        s->received_lanes += p->sums.received_lanes;
+        s->barriers += p->sums.barriers;
+        s->address_sum += p->sums.address_sum;
+        s->bytes += 4 + sizeof p->head + p->packer.n;
+    } else {
+        c->missed += p->head.accesses;
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- records ------------------------------------------------------------------------------------------------ */
+
+struct reading { struct mg_trace_conf *c; struct mg_trace_part *p; const struct mg_stream *s; };
+
+static bool begin_pack(struct reading *x, const struct mg_record *r)
+{
+    struct mg_trace_part *p = x->p;
+    if (!p->launch || p->number != r->launch) {
+        p->launch = x->s->launch(x->s, p->number = r->launch);
+        p->place = p->launch ? find_place(x->c, p, p->launch) : 0;
+    }
+    if (!p->place) return false;
+    p->begun = true;
+    p->sums = (struct mg_trace_sums){0};
+    p->head = (struct mg_pack_record){.launch = p->launch->id, .replay = p->launch->replay, .cta_first = UINT64_MAX, .sites = p->place, .sm = x->s->sm};
+    mg_packer_init(&p->packer, p->data, sizeof p->data);
+    return true;
+}
+
+static bool is_adjacent(uint32_t mask)
+{
+    uint32_t row = mask >> __builtin_ctz(mask);
+    return !(row & (row + 1));
+}
+
+/* Adds a record to the pack; *sum: of its addresses. */
+static bool add(struct mg_packer *p, const struct mg_record *r, uint64_t *sum)
+{
+    struct mg_packed_access a = {.cta = r->cta, .warp = r->warp, .number = r->number, .site = r->site, .bytes = r->width, .mask = r->mask};
+    bool run = r->kind == MG_RECORD_FULL || r->kind == MG_RECORD_UNIT;
+    if (r->kind > MG_RECORD_FAR) {
+        a.bytes = 0;
+        return mg_packer_add(p, &a);
+    }
+    if ((run || r->kind == MG_RECORD_SAME) && is_adjacent(r->mask)) {
+        uint64_t n = r->n_lanes;
+        *sum = r->first * n + (run ? r->width * (n * (n - 1) / 2) : 0);
+        a.address[__builtin_ctz(r->mask)] = r->first;
+        return mg_packer_add_run(p, &a, run ? (int32_t)r->width : 0);
+    }
+    mg_record_addresses(r, a.address);
+    for (uint32_t m = r->mask; m; m &= m - 1) *sum += a.address[__builtin_ctz(m)];
+    return mg_packer_add(p, &a);
+}
+
+static void keep(void *user, const struct mg_record *r)
+{
+    struct reading *x = user;
+    struct mg_trace_part *p = x->p;
+    uint64_t sum = 0;
+    if (!r->n_lanes) return;
+    if (p->begun && (p->number != r->launch || p->sm != x->s->sm || p->packer.room - p->packer.n < MG_PACK_MOST_ITEM)) end_pack(x->c, p);
+    if (!p->begun && !begin_pack(x, r)) {
+        __atomic_fetch_add(&x->c->missed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    p->sm = x->s->sm;
+    if (!add(&p->packer, r, &sum)) return; /* there was room */
+    p->head.cta_first = MG_MIN(p->head.cta_first, r->cta);
+    p->head.cta_last = MG_MAX(p->head.cta_last, r->cta);
+    p->head.accesses++;
+    if (r->kind > MG_RECORD_FAR) {
+        p->sums.barriers++;
+        return;
+    }
+    p->head.lanes += r->n_lanes;
+    p->sums.records++;
+    p->sums.received_lanes += r->n_lanes;
+    p->sums.address_sum += sum;
+}
+
+void mg_trace_stream(void *conf, const struct mg_stream *s, const uint64_t *segment, uint32_t bytes)
+{
+    struct reading x = {.c = conf, .s = s, .p = s->worker < MG_STREAM_MOST_WORKERS ? find_part(conf, s->worker) : NULL};
+    if (!x.p) return;
+    mg_stream_read(s, segment, bytes, keep, &x);
+    end_pack(x.c, x.p);
+}
+
+/* ---- ends ---------------------------------------------------------------------------------------------------- */
+
+static void write_launches(const struct mg_trace_conf *c, struct mg_json *j)
+{
+    mg_json_arr(j);
+    for (uint32_t i = 0; i < c->launches.n; i++) {
+        const struct mg_trace_sums *s = &c->launches.at[i];
+        mg_json_obj(j);
+        mg_json_key_u64(j, "launch", s->launch);
+        mg_json_key_u64(j, "runs", s->replays);
+        mg_json_key_u64(j, "records", s->records);
+        mg_json_key_u64(j, "lanes", s->lanes);
+        mg_json_key_u64(j, "received_lanes", s->received_lanes);
+        mg_json_key_u64(j, "barriers", s->barriers);
+        mg_json_key_u64(j, "bytes", s->bytes);
+        mg_json_key_u64(j, "address_sum", s->address_sum);
+        mg_json_key(j, "counted_sum");
+        if (c->limits.sum) mg_json_u64(j, s->counted_sum);
+        else mg_json_null(j);
+        mg_json_end(j, '}');
+    }
+    mg_json_end(j, ']');
+}
+
+void mg_trace_end_stream(struct mg_trace_conf *c)
+{
+    struct mg_buf b = MG_BUF_INIT;
+    struct mg_json j;
+    char text[40];
+    uint64_t lanes = 0, received = 0;
+    pthread_mutex_lock(&c->lock);
+    for (uint32_t i = 0; i < c->launches.n; i++) {
+        lanes += c->launches.at[i].lanes;
+        received += c->launches.at[i].received_lanes;
+    }
+    mg_json_init(&j, &b, 0);
+    write_launches(c, &j);
+    c->host->result("trace", "launches", b.at);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)(lanes - received));
+    c->host->result("trace", "dropped", text);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)c->missed);
+    c->host->result("trace", "missed", text);
+    mg_buf_release(&b);
+    pthread_mutex_unlock(&c->lock);
+}
+
+void mg_trace_free_stream(struct mg_trace_conf *c)
+{
+    for (unsigned i = 0; i < MG_COUNT_OF(c->parts); i++) free(c->parts[i]);
+    for (struct mg_trace_place *p = c->places, *next; p; p = next) {
+        next = p->next;
+        free(p);
+    }
+    mg_vec_release(&c->launches);
+}

@@ -1,0 +1,294 @@
+/* trace: every access to global memory, and every barrier, as a record in the trace of the process, with the steps of the
+ * host between them (inject/steps.c). Read by trace/access.h; docs/tools/trace.md.
+ *
+ *   lanes          counted in the kernel, in registers: those of the selected accesses
+ *   received_lanes of the records that arrived: as many, unless records were dropped or sampled
+ *
+ * A generic address is looked at lane by lane: lanes that reach shared or local memory are no accesses of global memory and
+ * neither recorded nor counted. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/space.h"
+#include "patch/layout.h"
+#include "tool/host.h"
+#include "tool/tool.h"
+#include "tool/trace/trace.h"
+#include "view/kit.h"
+
+static const struct mg_tool_opt trace_opts[] = {
+    {"barriers", "on", "a record for each barrier that a warp comes to"},
+    {"buffer", "", "accesses to this allocation alone: its number, as arguments of launches have it in the profile"},
+    {"cta", "", "CTAs A-B of each launch, by their linear number"},
+    {"line", "", "accesses of source lines A-B, or FILE:A-B"},
+    {"sample", "1", "of each N CTAs one: what is left out is counted"},
+    {"sum", "off", "the kernel adds up the addresses, too, to compare with what arrived"},
+    {0},
+};
+
+/* ---- options -------------------------------------------------------------------------------------------- */
+
+/* "A" or "A-B". */
+static bool read_range(const char *text, uint64_t *first, uint64_t *last)
+{
+    char *end;
+    if (*text < '0' || *text > '9') return false;
+    *first = *last = strtoull(text, &end, 10);
+    if (*end == '-' && end[1] >= '0' && end[1] <= '9') *last = strtoull(end + 1, &end, 10);
+    return !*end && *first <= *last;
+}
+
+static bool read_lines(const char *text, struct mg_trace_limits *o)
+{
+    const char *colon = strrchr(text, ':');
+    uint64_t first, last;
+    if (!read_range(colon ? colon + 1 : text, &first, &last) || !first || last > UINT32_MAX) return false;
+    free(o->file);
+    o->file = colon ? strndup(text, (size_t)(colon - text)) : NULL;
+    o->line_first = (uint32_t)first;
+    o->line_last = (uint32_t)last;
+    return true;
+}
+
+static bool read_switch(const char *text, bool *out)
+{
+    *out = !strcmp(text, "on");
+    return *out || !strcmp(text, "off");
+}
+
+static bool read_option(char *kv, struct mg_trace_limits *o)
+{
+    char *value = strchr(kv, '=');
+    uint64_t same, n;
+    if (!value) return false;
+    *value++ = 0;
+    bool ok = false;
+    if (!strcmp(kv, "barriers")) ok = read_switch(value, &o->barriers);
+    else if (!strcmp(kv, "sum")) ok = read_switch(value, &o->sum);
+    else if (!strcmp(kv, "cta")) ok = read_range(value, &o->cta_first, &o->cta_last);
+    else if (!strcmp(kv, "line")) ok = read_lines(value, o);
+    else if (!strcmp(kv, "buffer")) ok = read_range(value, &o->buffer, &same) && same == o->buffer;
+    else if (!strcmp(kv, "sample") && (ok = read_range(value, &n, &same) && n == same && n && n <= 1 << 20)) o->one_of = (uint32_t)n;
+    value[-1] = '=';
+    return ok;
+}
+
+static enum mg_err trace_configure(const char *args, void **conf, struct mg_diag *d)
+{
+    struct mg_trace_conf *c = mg_xcalloc(1, sizeof *c);
+    char *copy = mg_xstrdup(args ? args : ""), *save = NULL;
+    enum mg_err err = MG_ERR_OK;
+    pthread_mutex_init(&c->lock, NULL);
+    c->limits = (struct mg_trace_limits){.cta_last = UINT64_MAX, .buffer = UINT64_MAX, .one_of = 1, .barriers = true};
+    for (char *kv = strtok_r(copy, ",", &save); kv && !err; kv = strtok_r(NULL, ",", &save))
+        if (!read_option(kv, &c->limits)) err = mg_diag_err(d, MG_ERR_INPUT, "tool trace: bad option \"%s\"", kv);
+    free(copy);
+    *conf = c;
+    return err;
+}
+
+static void trace_release(void *conf)
+{
+    struct mg_trace_conf *c = conf;
+    if (!c) return;
+    mg_trace_free_stream(c);
+    free(c->limits.file);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+/* ---- instrument ----------------------------------------------------------------------------------------- */
+
+enum { WORD_FIRST, WORD_LAST, N_WORDS }; /* addresses of the selected buffer */
+
+static enum mg_err trace_analyze(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    const struct mg_trace_conf *c = conf;
+    (void)d;
+    if (c->limits.buffer != UINT64_MAX) mg_patch_words(p, N_WORDS);
+    mg_patch_channel(p);
+    return MG_ERR_OK;
+}
+
+/* A predicate of this spot: a op b. */
+static mg_id compare(struct mg_code_at *at, const char *form, mg_id a, struct mg_opnd b)
+{
+    mg_id p = mg_code_reg(at, MG_TYPE_pred);
+    MG_CODE(at, form, mg_o_reg(p), mg_o_reg(a), b);
+    return p;
+}
+
+static uint32_t push(struct mg_code_at *at, mg_id pred)
+{
+    mg_code_push_guard(at, pred, false);
+    return 1;
+}
+
+/* Leaves the lanes that are selected; returns how many guards were pushed. */
+static uint32_t select_lanes(struct mg_code_at *at, const struct mg_trace_limits *o, mg_id address)
+{
+    uint32_t n = 0;
+    if (o->cta_first) n += push(at, compare(at, "setp.ge.u64", mg_value_cta(at), mg_o_imm((int64_t)o->cta_first)));
+    if (o->cta_last != UINT64_MAX) n += push(at, compare(at, "setp.le.u64", mg_value_cta(at), mg_o_imm((int64_t)o->cta_last)));
+    if (o->buffer != UINT64_MAX && address) {
+        n += push(at, compare(at, "setp.ge.u64", address, mg_o_reg(mg_value_word(at, WORD_FIRST))));
+        n += push(at, compare(at, "setp.le.u64", address, mg_o_reg(mg_value_word(at, WORD_LAST))));
+    }
+    return n;
+}
+
+static uint32_t sample_ctas(struct mg_code_at *at, const struct mg_trace_limits *o)
+{
+    if (o->one_of <= 1) return 0;
+    mg_id part = mg_code_temp(at, MG_TYPE_b64);
+    MG_CODE(at, "rem.u64", mg_o_reg(part), mg_o_reg(mg_value_cta(at)), mg_o_imm(o->one_of));
+    return push(at, compare(at, "setp.eq.u64", part, mg_o_imm(o->one_of / 2)));
+}
+
+static void record_access(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i, uint32_t number, uint32_t site,
+                          const struct mg_access *a, bool ask)
+{
+    bool negated;
+    const mg_id guard = mg_node_guard(mg_patch_module(p), i->node, &negated);
+    enum mg_access_kind kind = a->atomic ? MG_ACCESS_ATOMIC : a->writes ? MG_ACCESS_STORE : MG_ACCESS_LOAD;
+    uint32_t n = 0, note = kind | number << MG_TRACE_NOTE_KIND_BITS;
+    uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, 0, o->sum ? MG_TRACE_N_CELLS : 1, MG_MERGE_SUM, note);
+    struct mg_code_at *at = mg_at_before(p, i->node);
+    mg_code_push_guard(at, guard, negated);
+    mg_id address = mg_value_address(at, i->node);
+    if (ask) {
+        mg_id global = mg_code_reg(at, MG_TYPE_pred);
+        MG_CODE(at, "isspacep.global", mg_o_reg(global), mg_o_reg(address));
+        n += push(at, global);
+    }
+    n += select_lanes(at, o, address);
+    mg_sum_add(at, mg_patch_sum(p, cell + MG_TRACE_CELL_LANES), mg_o_imm(1));
+    if (o->sum) mg_sum_add(at, mg_patch_sum(p, cell + MG_TRACE_CELL_SUM), mg_o_reg(address));
+    n += sample_ctas(at, o);
+    mg_channel_access(at, site, i->node);
+    for (; n; n--) mg_code_pop_guard(at);
+    mg_code_pop_guard(at);
+}
+
+static void record_barrier(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i, uint32_t number,
+                           uint32_t site)
+{
+    bool negated;
+    const mg_id guard = mg_node_guard(mg_patch_module(p), i->node, &negated);
+    mg_patch_site(p, MG_SITE_INST, i->node, 0, 0, MG_MERGE_SUM, MG_ACCESS_BARRIER | number << MG_TRACE_NOTE_KIND_BITS);
+    struct mg_code_at *at = mg_at_before(p, i->node);
+    mg_code_push_guard(at, guard, negated);
+    uint32_t n = select_lanes(at, o, 0);
+    n += sample_ctas(at, o);
+    mg_channel_once(at, site, NULL, 0);
+    for (; n; n--) mg_code_pop_guard(at);
+    mg_code_pop_guard(at);
+}
+
+/* Is the instruction of a selected source line? */
+static bool is_of_lines(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i)
+{
+    const struct mg_module *app = mg_patch_cfg(p, i->func_ix)->m;
+    mg_id node = i->node;
+    if (!o->line_last) return true;
+    while (node && app->nodes.at[node].kind != MG_NODE_loc) node = app->nodes.at[node].prev;
+    const struct mg_loc *loc = node ? &app->locs.at[app->nodes.at[node].ref] : NULL;
+    if (!loc || loc->line < o->line_first || loc->line > o->line_last) return false;
+    for (uint32_t f = 0; o->file && f < app->files.n; f++) {
+        if (app->files.at[f].index != loc->file) continue;
+        const char *path = mg_name(app, app->files.at[f].path);
+        size_t n = strlen(path), m = strlen(o->file);
+        return n >= m && !strcmp(path + n - m, o->file) && (n == m || path[n - m - 1] == '/');
+    }
+    return !o->file;
+}
+
+static enum mg_err trace_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
+{
+    const struct mg_trace_limits *o = &((const struct mg_trace_conf *)conf)->limits;
+    const struct mg_module *m = mg_patch_module(p);
+    const struct mg_patch_inst *insts;
+    uint32_t n = mg_patch_insts(p, &insts), site = 0;
+    struct mg_access a;
+    (void)d;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!is_of_lines(o, p, &insts[i])) continue;
+        if (mg_node_form(m, &m->nodes.at[insts[i].node])->op_flags & MG_OPF_BARRIER) {
+            if (o->barriers) record_barrier(o, p, &insts[i], i, site++);
+            continue;
+        }
+        if (!mg_patch_access(p, &insts[i], &a)) continue;
+        unsigned set = a.space == MG_SPACE_generic ? mg_spaces_of(mg_patch_spaces(p, insts[i].func_ix), insts[i].node) : MG_SPACE_BIT(a.space);
+        if (!(set & MG_SPACE_BIT(MG_SPACE_global))) continue;
+        record_access(o, p, &insts[i], i, site++, &a, set != MG_SPACE_BIT(MG_SPACE_global));
+    }
+    return MG_ERR_OK;
+}
+
+/* ---- a launch, the process ------------------------------------------------------------------------------- */
+
+struct search { uint64_t id, *words; };
+
+static void find_buffer(const struct mg_host_allocation *a, void *user)
+{
+    struct search *s = user;
+    if (a->id != s->id || !a->bytes) return;
+    s->words[WORD_FIRST] = a->address;
+    s->words[WORD_LAST] = a->address + a->bytes - 1;
+}
+
+static void trace_initialize(const void *conf, const struct mg_tool_launch *l, uint64_t *words)
+{
+    const struct mg_trace_conf *c = conf;
+    (void)l;
+    if (c->limits.buffer == UINT64_MAX) return;
+    words[WORD_FIRST] = UINT64_MAX; /* it does not live: nothing is selected */
+    words[WORD_LAST] = 0;
+    c->host->allocations(find_buffer, &(struct search){c->limits.buffer, words});
+}
+
+static void trace_begin(void *conf, const struct mg_tool_host *host)
+{
+    ((struct mg_trace_conf *)conf)->host = host;
+}
+
+static void trace_finalize(void *conf, const struct mg_tool_launch *l, const uint64_t *cells, uint32_t n)
+{
+    mg_trace_finalize(conf, l->id, l->node ? l->shape.times : 1, cells, n);
+}
+
+static void trace_end(void *conf)
+{
+    mg_trace_end_stream(conf);
+}
+
+static void trace_profile(const void *conf, const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
+{
+    (void)conf, (void)j;
+    mg_table_begin(t, "trace", "accesses to global memory in the trace (margay trace info, print, convert)");
+    mg_table_column(t, "kernel", MG_COL_TEXT, "");
+    mg_table_column(t, "place", MG_COL_PLACE, "");
+    mg_table_column(t, "instruction", MG_COL_TEXT, "");
+    mg_table_column(t, "lanes", MG_COL_COUNT, "");
+    mg_table_empty(t, "no kernel with accesses to global memory ran to its end");
+    for (uint32_t i = 0; i < r->n_kernels; i++) {
+        const struct mg_result_kernel *k = &r->kernels[i];
+        for (uint32_t n = 0; n < k->n_sites; n++) {
+            if (!k->sites[n].n_cells) continue;
+            mg_table_row(t);
+            mg_table_text(t, k->demangled);
+            mg_table_place(t, &k->sites[n]);
+            mg_table_text(t, k->sites[n].op);
+            mg_table_u64(t, k->cells[k->sites[n].cell + MG_TRACE_CELL_LANES]);
+        }
+    }
+    mg_table_sort(t, 3);
+}
+
+extern const struct mg_tool mg_tool_trace;
+const struct mg_tool mg_tool_trace = {
+    .name = "trace", .summary = "every access to global memory into the trace, with the steps of the host",
+    .opts = trace_opts, .configure = trace_configure, .release = trace_release, .analyze = trace_analyze, .instrument = trace_instrument,
+    .initialize = trace_initialize, .begin = trace_begin, .finalize = trace_finalize, .end = trace_end, .stream = mg_trace_stream,
+    .profile = trace_profile, .flags = MG_TOOL_ACCESSES,
+};

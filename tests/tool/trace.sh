@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# Tool trace: every access to global memory is in the trace, once, with its address, on emulator, CPU device and behind a
+# stand-in for NVIDIA's driver; the host's steps stand between the launches; what the trace holds is what closed forms say.
+set -u
+failed=0
+export XDG_CACHE_HOME=$PWD/cache
+fail() { echo "FAIL $*"; failed=1; }
+run() { # WHAT DEVICE TRACE-OPTIONS PROGRAM ARGS...
+    what=$1 device=$2 options=$3
+    shift 3
+    rm -rf p
+    timeout 120 "$MARGAY" run -q -o p --device $device -t trace,sum=on$options -- "$@" > out 2> err || fail "$what: exit $?: $(tail -3 err)"
+    "$MARGAY" report p --json > p.json || fail "$what: report"
+    "$MARGAY" trace verify p > /dev/null || fail "$what: verify"
+    "$MARGAY" trace print p --json > print.json || fail "$what: print"
+}
+cat > read.py <<'P'
+import json
+tool = json.load(open('p.json'))['tools']['trace']
+rows = [json.loads(l) for l in open('print.json')]
+steps = sorted((r['fields'] for r in rows if r['kind'] == 'trace.step'), key=lambda s: (s['order'], s['time']))
+accesses = [r['fields'] for r in rows if r['kind'] == 'trace.access']
+barriers = [a for a in accesses if a['access'] == 'barrier']
+accesses = [a for a in accesses if a['access'] != 'barrier']
+launches = {l['launch']: l for l in tool['launches']}
+M = 1 << 64
+def whole(): # what arrived is what was counted, and is in the trace
+    c = tool['channel']
+    assert (c['dropped_records'], c['lost_segments'], c['damaged_pages'], c['late_pages']) == (0, 0, 0, 0), c
+    assert (tool['dropped'], tool['missed']) == (0, 0), tool
+    for n, l in launches.items():
+        of = [a for a in accesses if a['launch'] == n]
+        assert l['lanes'] == l['received_lanes'] == sum(len(a['addresses']) for a in of), l
+        assert l['records'] == len(of) and l['barriers'] == sum(b['launch'] == n for b in barriers), l
+        assert l['address_sum'] == l['counted_sum'] == sum(map(sum, (a['addresses'] for a in of))) % M, l
+def kind(k): return [s for s in steps if s['kind'] == k]
+P
+python() { PYTHONPATH=. python3 "$@"; }
+for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu) nvidia; do
+    [ $device = nvidia ] && export LD_LIBRARY_PATH=$B/test/driver
+    run "$device saxpy" $device '' "$EX/saxpy" 4100
+    python - > why 2>&1 <<'P' || { fail "$device saxpy"; cat why; }
+from read import *
+whole()
+(x, y), copies = [s['dst'] for s in kind('alloc')][:2], kind('copy')
+x, y = int(x, 16), int(y, 16)
+assert [s['bytes'] for s in kind('alloc')[:2]] == [16400, 16400]
+assert [(int(c['dst'], 16) in (x, y), int(c['src'], 16) in (x, y)) for c in copies] == [(True, False)] * 2 + [(False, True)], copies
+assert [s['bytes'] for s in copies] == [16400] * 3
+launch, = kind('launch')
+assert (launch['name'], launch['grid_x'], launch['block_x'], launch['flags'] & 1) == ('saxpy', 17, 256, 1), launch
+assert [s['kind'] for s in steps if s['kind'] in ('copy', 'launch')] == ['copy', 'copy', 'launch', 'copy']
+freed = kind('free')
+assert [f['dst'] for f in freed[:2]] == [hex(x), hex(y)], freed
+want = sorted((op, base + 4 * i) for i in range(4100) for op, base in (('load', x), ('load', y), ('store', y)))
+assert sorted((a['access'], p) for a in accesses for p in a['addresses']) == want
+for a in accesses: # thread i of CTA c in warp w touches element 256 c + 32 w + lane
+    lane = [i for i in range(32) if a['mask'] >> i & 1]
+    base = x if a['addresses'][0] < y and x < y or x > y and a['addresses'][0] >= x else y
+    assert a['addresses'] == [base + 4 * (256 * a['cta'] + 32 * a['warp'] + i) for i in lane], a
+    assert a['bytes'] == 4 and a['kernel'] == 'saxpy'
+by_warp = {}
+for a in accesses: by_warp.setdefault((a['cta'], a['warp']), []).append((a['number'], a['access']))
+assert all([n for n, _ in v] == [0, 1, 2] and sorted(k for _, k in v) == ['load', 'load', 'store'] and v[2][1] == 'store' for v in by_warp.values())
+assert len(by_warp) == 129 and tool['launches'][0]['records'] == 387 and not barriers
+assert tool['launches'][0]['bytes'] < 387 * 16 + 129 * 8 + 44 * 17, tool['launches'] # 8 an access, 8 a warp, and the heads
+P
+    run "$device reduce" $device '' "$EX/reduce" 2000
+    python - > why 2>&1 <<'P' || { fail "$device reduce"; cat why; }
+from read import *
+whole()
+ctas = 8
+assert sum(len(a['addresses']) for a in accesses) == 2000 + ctas # loads, and a store of each CTA
+assert [a['mask'] for a in accesses if a['access'] == 'store'] == [1] * ctas
+assert sum(bin(b['mask']).count('1') for b in barriers) == ctas * 256 * 9 and not any(b['addresses'] for b in barriers) # 9 barriers
+P
+done
+unset LD_LIBRARY_PATH
+run 'selected CTAs' emu ,cta=3-5 "$EX/saxpy" 4100
+python - > why 2>&1 <<'P' || { fail 'cta=3-5'; cat why; }
+from read import *
+whole()
+assert {a['cta'] for a in accesses} == {3, 4, 5} and sum(len(a['addresses']) for a in accesses) == 3 * 3 * 256
+assert any(r['kind'] == 'trace.left' for r in rows)
+P
+run 'a selected buffer' emu ,buffer=1 "$EX/saxpy" 4100
+python - > why 2>&1 <<'P' || { fail 'buffer=1'; cat why; }
+from read import *
+whole()
+a = json.load(open('p.json'))
+assert sum(len(a['addresses']) for a in accesses) in (4100, 8200), len(accesses)
+base = {p - 4 * (256 * a['cta'] + 32 * a['warp'] + i) for a in accesses for i, p in zip([i for i in range(32) if a['mask'] >> i & 1], a['addresses'])}
+assert len(base) == 1 and hex(base.pop()) in [s['dst'] for s in kind('alloc')]
+P
+run 'selected lines' emu ,line=kernel.cu:14-14 "$EX/reduce" 2000
+python - > why 2>&1 <<'P' || { fail 'line=14'; cat why; }
+from read import *
+whole()
+assert {a['line'] for a in accesses} == {14} and {a['access'] for a in accesses} == {'store'} and not barriers
+P
+run 'one CTA of four' emu ,sample=4 "$EX/saxpy" 4100
+python - > why 2>&1 <<'P' || { fail 'sample=4'; cat why; }
+from read import *
+l, = tool['launches']
+assert {a['cta'] for a in accesses} == {2, 6, 10, 14} and l['lanes'] == 3 * 4100 and l['received_lanes'] == 3 * 4 * 256, l
+P
+for bad in cta=5-3 line=0 sample=0 sum=yes nothing=1; do
+    "$MARGAY" run -q -o bad --device emu -t trace,$bad -- true 2> err && fail "$bad is taken"
+    grep -q 'bad option' err || fail "$bad: $(cat err)"
+done
+if command -v "$NVCC" > why; then
+    "$NVCC" -cudart shared -o app "$ROOT/tests/tool/trace.cu" 2> err || { cat err; exit 1; }
+    for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu); do
+        run "$device app" $device '' ./app
+        python - > why 2>&1 <<'P' || { fail "$device app"; cat why; }
+from read import *
+whole()
+N, CTAS = 256, 4
+names = [s['name'] for s in kind('launch')]
+short = lambda n: [w for w in ('generic', 'add', 'scale') if w in n][0]
+assert list(map(short, names)) == ['generic', 'add', 'scale'] + ['scale'] * 3, names
+a, b, s = (int(x['dst'], 16) for x in kind('alloc')[:3])
+by = {}
+for x in accesses: by.setdefault((x['launch'], x['replay'], x['access']), []).extend(x['addresses'])
+runs = [(l['launch'], l['replay']) for l in kind('launch')]
+assert [r for _, r in runs] == [0, 0, 0, 0, 1, 2] and len(set(runs)) == 6 and runs[3][0] == runs[4][0] == runs[5][0], runs
+odd = [a + 4 * i for i in range(N * CTAS)]
+assert sorted(by[(*runs[0], 'store')]) == odd, len(by[(*runs[0], 'store')]) # odd ones through the generic pointer, even ones after the barrier
+generic = [x for x in accesses if (x['launch'], x['replay']) == runs[0]]
+assert {x['mask'] for x in generic} == {0x55555555, 0xaaaaaaaa} and len(generic) == 2 * 8 * CTAS
+assert len([x for x in barriers if x['launch'] == runs[0][0]]) == 8 * CTAS
+assert sorted(by[(*runs[1], 'load')]) == [b + 4 * i for i in range(N * CTAS)]
+assert sorted(by[(*runs[1], 'atomic')]) == sorted([s + 4 * (i % 8) for i in range(N * CTAS)])
+for r in runs[2:]:
+    assert sorted(by[(*r, 'load')]) == sorted(by[(*r, 'store')]) == odd
+of = lambda k, flag: [x for x in kind(k) if not x['flags'] & 2 == flag]
+d2d = [x for x in kind('copy') if int(x['dst'], 16) in (a, b) and int(x['src'], 16) in (a, b)]
+assert len(d2d) == 1 + 1 + 3 and all(x['bytes'] == 4 * N * CTAS for x in d2d), d2d # the call, the one that the graph recorded, three runs
+assert [x['flags'] & 2 for x in d2d] == [0, 2, 0, 0, 0], d2d
+fill, = kind('memset')
+assert (int(fill['dst'], 16), fill['bytes'], fill['stream']) == (s, 32, d2d[0]['stream']) and fill['stream'] == kind('launch')[1]['stream'] != kind('launch')[2]['stream']
+order = [x['kind'] if x['kind'] != 'launch' else short(x['name']) for x in steps if x['kind'] in ('launch', 'copy', 'memset')]
+assert order == ['generic', 'copy', 'memset', 'add', 'scale', 'copy'] + ['copy', 'scale'] * 3 + ['copy'], order
+P
+    done
+else
+    echo "without nvcc: generic pointers, streams and graphs are not looked at"
+fi
+exit $failed
