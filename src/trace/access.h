@@ -92,7 +92,7 @@ bool mg_accesses_begin_record(struct mg_accesses *a, const struct mg_trace_recor
 /* "trace.access launch=... ..." and a JSON object with the members kind, pid and fields. */
 void mg_trace_access_print(const struct mg_trace_access *x, uint32_t pid, struct mg_buf *out);
 void mg_trace_access_print_json(const struct mg_trace_access *x, uint32_t pid, struct mg_buf *out);
-/* Chunks and records that were left out since they are damaged, and the first one's cause (NULL: none). */
+/* Chunks and records that were left out since they are damaged, and the first one's cause (NULL: none). why may be NULL. */
 uint64_t mg_accesses_damaged(const struct mg_accesses *a, const char **why);
 /* A trace without some of the accesses: dropped by the channel or left out by --channel 1/N, option sample, selection. */
 bool mg_accesses_is_partial(const struct mg_accesses *a);

@@ -239,7 +239,7 @@ const struct mg_trace_step *mg_accesses_steps(const struct mg_accesses *a, uint6
 
 uint64_t mg_accesses_damaged(const struct mg_accesses *a, const char **why)
 {
-    *why = a->damaged ? a->why : NULL;
+    if (why) *why = a->damaged ? a->why : NULL;
     return a->damaged;
 }
 
