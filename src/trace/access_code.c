@@ -5,6 +5,7 @@
 
 enum item { ITEM_NONE, ITEM_WARP, ITEM_BASE, ITEM_RUN, ITEM_MASKED, ITEM_STRIDED, ITEM_LIST, ITEM_SPARSE };
 enum unit { UNIT_ELEMENTS16, UNIT_ELEMENTS32, UNIT_BYTES32, UNIT_BYTES64, UNIT_COUNT };
+enum { ROWS_FIRST = UNIT_COUNT, ROWS_COUNT = 8 }; /* units of rows: of 2 lanes and stride 0, of 2 and stride 1, of 4 ... */
 enum { KIND_BITS = 3, SITE_BITS = 11, STRIDE_BITS = 8, LANE_BITS = 5, WARP_BITS = 5, CTA_BITS = 23 };
 _Static_assert(KIND_BITS + SITE_BITS + STRIDE_BITS + 2 * LANE_BITS == 32, "the first word of an item");
 _Static_assert(KIND_BITS + WARP_BITS + 1 + CTA_BITS == 32, "the first word of WARP");
@@ -102,8 +103,53 @@ static enum unit unit_of(const struct mg_packed_access *a, uint64_t first)
     return fits_bytes ? UNIT_BYTES32 : UNIT_BYTES64;
 }
 
+/* Lanes in rows, as a unit of rows has them. */
+static uint32_t row_lanes(uint32_t unit) { return 2u << (unit - ROWS_FIRST) / 2; }
+static int64_t row_stride(uint32_t unit, uint32_t bytes) { return (unit - ROWS_FIRST) & 1 ? (int64_t)bytes : 0; }
+
+/* The address of a lane, counted from the first one's. */
+static uint64_t in_rows(uint32_t lane, uint32_t first, uint32_t width, int64_t stride, int64_t pitch)
+{
+    return (uint64_t)(stride * ((int64_t)(lane % width) - (int64_t)(first % width)) + pitch * (int64_t)(lane / width - first / width));
+}
+
+static bool is_in_rows(const struct mg_packed_access *a, uint32_t first, uint32_t unit, int64_t *pitch)
+{
+    const uint32_t width = row_lanes(unit), rest = a->mask & (a->mask - 1);
+    const int64_t stride = row_stride(unit, a->bytes);
+    bool known = false;
+    *pitch = 0;
+    for (uint32_t m = rest; m; m &= m - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctz(m), rows = lane / width - first / width;
+        uint64_t from = a->address[lane] - a->address[first];
+        if (rows && !known) {
+            int64_t left = (int64_t)(from - in_rows(lane, first, width, stride, 0));
+            *pitch = left / (int64_t)rows;
+            known = true;
+            if (*pitch * (int64_t)rows != left || !fits(*pitch, 32)) return false;
+        }
+        if (from != in_rows(lane, first, width, stride, *pitch)) return false;
+    }
+    return true;
+}
+
+static bool put_rows(struct mg_packer *p, const struct mg_packed_access *a, const struct lanes *l)
+{
+    int64_t pitch;
+    for (uint32_t unit = ROWS_FIRST + ROWS_COUNT; unit-- > ROWS_FIRST;) {
+        if (!is_in_rows(a, l->first, unit, &pitch)) continue;
+        uint32_t distance = distance_to(p, a->address[l->first], a->bytes);
+        put_head(p, l->adjacent ? ITEM_LIST : ITEM_SPARSE, a, unit, l->first, l->n, distance);
+        if (!l->adjacent) put32(p, a->mask);
+        put32(p, (uint32_t)pitch);
+        return true;
+    }
+    return false;
+}
+
 static void put_list(struct mg_packer *p, const struct mg_packed_access *a, const struct lanes *l)
 {
+    if (put_rows(p, a, l)) return;
     const uint64_t first = a->address[l->first];
     enum unit unit = unit_of(a, first);
     uint32_t distance = distance_to(p, first, a->bytes), start;
@@ -177,11 +223,24 @@ static bool get_warp(struct mg_unpacker *u, uint32_t head)
     return true;
 }
 
+static bool get_rows(struct mg_unpacker *u, struct mg_packed_access *a, uint32_t unit, uint64_t first)
+{
+    if (unit >= ROWS_FIRST + ROWS_COUNT || !has(u, 4)) return false;
+    const int64_t pitch = (int32_t)get32(u), stride = row_stride(unit, a->bytes);
+    const uint32_t lane = (uint32_t)__builtin_ctz(a->mask);
+    for (uint32_t m = a->mask; m; m &= m - 1) {
+        uint32_t l = (uint32_t)__builtin_ctz(m);
+        a->address[l] = first + in_rows(l, lane, row_lanes(unit), stride, pitch);
+    }
+    return true;
+}
+
 static bool get_list(struct mg_unpacker *u, struct mg_packed_access *a, uint32_t unit, uint64_t first)
 {
     uint32_t rest = a->mask & (a->mask - 1), n = 0, start = u->i;
+    if (unit >= ROWS_FIRST) return get_rows(u, a, unit, first);
     for (uint32_t m = rest; m; m &= m - 1) n++;
-    if (unit >= UNIT_COUNT || !a->bytes || !has(u, (n * unit_bytes[unit] + 3) & ~3u)) return false;
+    if (!a->bytes || !has(u, (n * unit_bytes[unit] + 3) & ~3u)) return false;
     for (; rest; rest &= rest - 1, u->i += unit_bytes[unit]) {
         int64_t d = 0;
         memcpy(&d, u->at + u->i, unit_bytes[unit]);

@@ -7,6 +7,8 @@
  *   STRIDED  the same, and the stride 32, in bytes
  *   LIST     RUN with the unit in the place of the stride; then for each lane but the first its distance from that
  *   SPARSE   LIST, and a mask 32 in front of the distances
+ *   rows     LIST or SPARSE with one distance: that of a row of 2, 4, 8 or 16 lanes from the row before, in bytes; within a row
+ *            the stride is 0 or 1 element. Units from 4 on: which (CTAs whose rows are shorter than a warp)
  *
  * Strides and distances are signed, in elements (what a lane accesses). The distance is that of the first lane's address
  * from the first lane's of the item before, whatever warp that was of. Units of lists: 16 bits in elements, 32 bits in

@@ -24,14 +24,16 @@ static uint64_t draw(uint64_t *state)
 static struct mg_packed_access draw_access(uint64_t *s)
 {
     struct mg_packed_access a = {.site = (uint32_t)(draw(s) % SITES)};
-    uint64_t base = 0x7f0000000000 + draw(s) % (1ull << (4 + draw(s) % 40)), how = draw(s) % 6, step = draw(s) % 5000;
+    uint64_t base = 0x7f0000000000 + draw(s) % (1ull << (4 + draw(s) % 40)), how = draw(s) % 7, step = draw(s) % 5000;
     a.cta = draw(s) % 3 ? draw(s) % 4000 : draw(s) % (1ull << 33);
     a.warp = (uint32_t)(draw(s) % 32);
     a.number = (uint32_t)draw(s);
     a.bytes = widths[a.site];
     a.mask = draw(s) % 2 ? UINT32_MAX : draw(s) % 2 ? (uint32_t)draw(s) | 16 : 0xff0u;
     for (uint32_t lane = 0; lane < 32; lane++) {
-        uint64_t at = base + (how == 0   ? lane * a.bytes
+        uint64_t rows = 2u << step % 4;
+        uint64_t at = base + (how == 6   ? lane % rows * (step % 3 ? a.bytes : 0) + lane / rows * step * 7
+                              : how == 0   ? lane * a.bytes
                               : how == 1 ? 0
                               : how == 2 ? lane * step
                               : how == 3 ? draw(s) % 256 * a.bytes
@@ -126,6 +128,13 @@ MG_TEST(packs_are_as_small_as_the_rule_says)
     MG_CHECK_EQ(bytes_of(a), 8 + 31 * 4);
     for (uint32_t lane = 0; lane < 32; lane++) a.address[lane] = 0x7f1200000000 + ((uint64_t)lane * lane << 33);
     MG_CHECK_EQ(bytes_of(a), 8 + 31 * 8);
+    for (uint32_t lane = 0; lane < 32; lane++) a.address[lane] = 0x7f1200000000 + 4 * (lane % 16) + lane / 16 * 1000000;
+    MG_CHECK_EQ(bytes_of(a), 12); /* two rows of 16 lanes */
+    for (uint32_t lane = 0; lane < 32; lane++) a.address[lane] = 0x7f1200000000 - lane / 8 * 4096;
+    MG_CHECK_EQ(bytes_of(a), 12); /* four rows of 8, each at one address */
+    a.mask = 0xfff0fffe;
+    for (uint32_t lane = 0; lane < 32; lane++) a.address[lane] = 0x7f1200000000 + 4 * (lane % 16);
+    MG_CHECK_EQ(bytes_of(a), 16); /* the same row twice, some lanes not there */
     a.mask = 0x3ffff;
     for (uint32_t lane = 0; lane < 32; lane++) a.address[lane] = 0x7f1200000000 + 4 * (lane * lane % 29);
     MG_CHECK_EQ(bytes_of(a), 8 + 36); /* 18 lanes: 17 distances, padded */

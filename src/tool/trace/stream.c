@@ -119,12 +119,13 @@ static struct mg_trace_sums *sums_of(struct mg_trace_conf *c, uint64_t launch)
     return &c->launches.at[lo];
 }
 
-void mg_trace_finalize(struct mg_trace_conf *c, uint64_t launch, uint64_t replays, const uint64_t *cells, uint32_t n)
+void mg_trace_finalize(struct mg_trace_conf *c, uint64_t launch, uint64_t replays, bool complete, const uint64_t *cells, uint32_t n)
 {
     const uint32_t each = c->limits.sum ? MG_TRACE_N_CELLS : 1;
     pthread_mutex_lock(&c->lock);
     struct mg_trace_sums *s = sums_of(c, launch);
     s->replays += replays;
+    s->incomplete += complete ? 0 : replays;
     for (uint32_t i = 0; i < n; i++) *(i % each == MG_TRACE_CELL_SUM ? &s->counted_sum : &s->lanes) += cells[i];
     pthread_mutex_unlock(&c->lock);
 }
@@ -238,14 +239,13 @@ static void write_launches(const struct mg_trace_conf *c, struct mg_json *j)
         mg_json_key_u64(j, "launch", s->launch);
         mg_json_key_u64(j, "runs", s->replays);
         mg_json_key_u64(j, "records", s->records);
-        mg_json_key_u64(j, "lanes", s->lanes);
+        mg_json_key_bool(j, "complete", !s->incomplete);
+        mg_json_key_u64_if(j, "lanes", !s->incomplete, s->lanes);
         mg_json_key_u64(j, "received_lanes", s->received_lanes);
         mg_json_key_u64(j, "barriers", s->barriers);
         mg_json_key_u64(j, "bytes", s->bytes);
         mg_json_key_u64(j, "address_sum", s->address_sum);
-        mg_json_key(j, "counted_sum");
-        if (c->limits.sum) mg_json_u64(j, s->counted_sum);
-        else mg_json_null(j);
+        mg_json_key_u64_if(j, "counted_sum", c->limits.sum && !s->incomplete, s->counted_sum);
         mg_json_end(j, '}');
     }
     mg_json_end(j, ']');
@@ -259,6 +259,7 @@ void mg_trace_end_stream(struct mg_trace_conf *c)
     uint64_t lanes = 0, received = 0;
     pthread_mutex_lock(&c->lock);
     for (uint32_t i = 0; i < c->launches.n; i++) {
+        if (c->launches.at[i].incomplete) continue;
         lanes += c->launches.at[i].lanes;
         received += c->launches.at[i].received_lanes;
     }

@@ -20,7 +20,7 @@ struct mg_trace_limits { /* what is selected: all of it has to hold */
     bool barriers, sum;
 };
 struct mg_trace_sums { /* of a launch */
-    uint64_t launch, replays, records, lanes, received_lanes, barriers, bytes, address_sum, counted_sum;
+    uint64_t launch, replays, incomplete /* of these: a fault ended them, and what they counted is not all */, records, lanes, received_lanes, barriers, bytes, address_sum, counted_sum;
 };
 struct mg_trace_conf {
     struct mg_trace_limits limits;
@@ -35,7 +35,7 @@ struct mg_trace_conf {
 };
 
 void mg_trace_stream(void *conf, const struct mg_stream *s, const uint64_t *segment, uint32_t bytes);
-void mg_trace_finalize(struct mg_trace_conf *c, uint64_t launch, uint64_t replays, const uint64_t *cells, uint32_t n);
+void mg_trace_finalize(struct mg_trace_conf *c, uint64_t launch, uint64_t replays, bool complete, const uint64_t *cells, uint32_t n);
 void mg_trace_end_stream(struct mg_trace_conf *c); /* tells the sums */
 void mg_trace_free_stream(struct mg_trace_conf *c);
 
