@@ -158,7 +158,7 @@ $(LIBTAU): $(TAU_OBJS)
 
 # ---- profiles for other programs: what report/ and store/ know, behind include/margay/profile.h ------------------
 LIBPROFILE := $(B)/lib/libmargay-profile.so
-$(LIBPROFILE): $(CORE_OBJS) $(call objs,$(REPORT) query)
+$(LIBPROFILE): $(CORE_OBJS) $(call objs,$(REPORT) query) $(B)/obj/tau/profile_file.o
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -shared -Wl,-soname,libmargay-profile.so -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-Bsymbolic $(NODEFS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 

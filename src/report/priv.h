@@ -39,7 +39,10 @@ void mg_add_csv_text(struct mg_buf *out, const char *s);
 /* At most so many bytes of a name: without parameters, then without template arguments, then its last part (name.c). */
 void mg_add_name(struct mg_buf *out, const char *name, uint32_t width);
 /* The time line's members of an open object, and its tables (timeline.c). */
-void mg_timeline_tell(const struct mg_recording *p, struct mg_table *t, struct mg_json *j);
+void mg_timeline_tell(const struct mg_recording *p, const char *args, struct mg_table *t, struct mg_json *j);
+/* Its member "tau" and table "tau": of files of the TAUcuda library, with `events` also of the time line (tau.c). t NULL: no table. */
+void mg_tau_tell(const char *dir, bool events, struct mg_table *t, struct mg_json *j);
+bool mg_tau_has_files(const char *dir);
 
 /* "ns::f" of "void ns::f<int>(float*)": what a name keeps when its types change. */
 void mg_add_family(struct mg_buf *out, const char *name);

@@ -217,7 +217,7 @@ static void try_tell(void *user, struct mg_buf *out)
 void mg_tool_tell(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, struct mg_table *t, struct mg_json *j)
 {
     if (!strcmp(p->uses[use].name, "timeline") && !p->uses[use].path) {
-        mg_timeline_tell(p, t, j); /* of the directory's trace files */
+        mg_timeline_tell(p, p->uses[use].args, t, j); /* of the directory's trace files */
         return;
     }
     struct mg_buf none = MG_BUF_INIT;
@@ -269,6 +269,24 @@ static void tell(const struct mg_recording *p, uint32_t use, const struct mg_rep
 
 /* ---- all tools -------------------------------------------------------------------------------------------- */
 
+/* Of a run without the time line whose program used the TAUcuda library. */
+static void add_tau_files(const struct mg_recording *p, const struct mg_report_opts *o, uint32_t rows, struct mg_buf *out)
+{
+    for (uint32_t u = 0; u < p->n_uses; u++)
+        if (!strcmp(p->uses[u].name, "timeline")) return;
+    if ((o->tool && strcmp(o->tool, "timeline")) || !mg_tau_has_files(p->dir)) return;
+    struct mg_table t = {0};
+    struct mg_buf text = MG_BUF_INIT;
+    struct mg_json j;
+    mg_json_init(&j, &text, 0);
+    mg_json_obj(&j);
+    mg_tau_tell(p->dir, false, &t, &j);
+    mg_buf_addc(out, '\n');
+    mg_add_table(&t.tables.at[0], o, rows, out);
+    mg_table_release(&t);
+    mg_buf_release(&text);
+}
+
 void mg_add_tools(const struct mg_recording *p, const struct mg_report_opts *o, uint32_t rows, bool first_only, struct mg_buf *out)
 {
     for (uint32_t u = 0; u < p->n_uses; u++) {
@@ -288,6 +306,7 @@ void mg_add_tools(const struct mg_recording *p, const struct mg_report_opts *o, 
         mg_table_release(&t);
         mg_buf_release(&text);
     }
+    add_tau_files(p, o, rows, out);
 }
 
 bool mg_add_tools_csv(const struct mg_recording *p, const struct mg_report_opts *o, struct mg_buf *out)

@@ -302,7 +302,23 @@ static void add_ranges(struct mg_table *t, const struct mg_sum *s)
     mg_table_sort(t, 6);
 }
 
-void mg_timeline_tell(const struct mg_recording *p, struct mg_table *t, struct mg_json *j)
+/* Is tau=on among the tool's options? */
+static bool wants_tau(const char *args)
+{
+    bool on = false;
+    for (const char *at = args; at && *at; at += strcspn(at, ","), at += *at == ',')
+        if (!strncmp(at, "tau=", 4))
+            on = !strncmp(at + 4, "on", 2) && (!at[6] || at[6] == ',');
+    return on;
+}
+
+static void tell_tau(const struct mg_recording *p, const char *args, struct mg_table *t, struct mg_json *j)
+{
+    bool events = wants_tau(args);
+    mg_tau_tell(p->dir, events, events || mg_tau_has_files(p->dir) ? t : NULL, j);
+}
+
+void mg_timeline_tell(const struct mg_recording *p, const char *args, struct mg_table *t, struct mg_json *j)
 {
     struct mg_sum s;
     struct mg_diag d = MG_DIAG_INIT;
@@ -312,6 +328,7 @@ void mg_timeline_tell(const struct mg_recording *p, struct mg_table *t, struct m
         mg_json_key_str(j, "clock", "monotonic_ns");
         mg_json_key(j, "events");
         mg_json_null(j);
+        tell_tau(p, args, t, j);
         mg_diag_release(&d);
         return;
     }
@@ -321,6 +338,7 @@ void mg_timeline_tell(const struct mg_recording *p, struct mg_table *t, struct m
     add_device(t, &s);
     if (s.ranges.n)
         add_ranges(t, &s);
+    tell_tau(p, args, t, j);
     mg_sum_release(&s);
     mg_diag_release(&d);
 }

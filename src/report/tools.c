@@ -94,6 +94,9 @@ static void list_tools(const struct mg_recording *p, named_vec *v)
             if (n) v->at[v->n - 1].name[n] = 0;
             free(spec);
         }
+    bool timeline = false;
+    for (uint32_t i = 0; i < v->n; i++) timeline |= !strcmp(v->at[i].name, "timeline");
+    if (!timeline && mg_tau_has_files(p->dir)) *mg_vec_push(v) = (struct named){mg_xstrdup("timeline"), mg_xstrdup(""), UINT32_MAX};
     for (uint32_t i = 0; i < p->n_tools; i++) *mg_vec_push(v) = (struct named){mg_xstrdup(p->tools[i].tool), mg_xstrdup(""), UINT32_MAX};
     if (v->n) qsort(v->at, v->n, sizeof *v->at, by_name);
 }
@@ -184,6 +187,8 @@ void mg_report_tools_json(struct mg_json *j, const struct mg_recording *p, const
             mg_tool_tell(p, t->use, o, &unused, j);
             mg_table_release(&unused);
             write_left_alone(j, p, t->use);
+        } else if (!strcmp(t->name, "timeline")) { /* the program used the TAUcuda library */
+            mg_tau_tell(p->dir, false, NULL, j);
         }
         mg_json_end(j, '}');
     }

@@ -8,6 +8,7 @@ enum mg_timeline_runtime { MG_RUNTIME_AUTO, MG_RUNTIME_ON, MG_RUNTIME_OFF };
 enum mg_timeline_times { MG_TIMES_EVENTS, MG_TIMES_OFF };
 struct mg_timeline_conf {
     bool calls, arguments, work;
+    bool tau;                  /* reports show profile objects of TAUcuda */
     uint32_t runtime;          /* enum mg_timeline_runtime */
     uint32_t times;            /* enum mg_timeline_times */
     uint64_t memory_mib;       /* of buffers */

@@ -118,6 +118,32 @@ r = json.load(open('out.json'))
 assert r['coverage']['instrumented'] == 10 and r['kernels'][0]['blocks'][0]['thread_entries'] == 320, r['coverage']
 P
 
+# tau=on: an event for every kernel, stream and thread; its times are the kernels', and what the program waits for is delivered
+rm -rf profile
+"$MARGAY" run -q -t timeline,tau=on --device emu -o profile -- ./client "$ROOT/tests/inject/fill.ptx" threads 5 7 > out 2> err && "$MARGAY" report profile --json > out.json &&
+    "$MARGAY" trace print --json --by-time profile > records && python3 - <<'P' && echo "ok   tau=on" || { echo "FAIL tau=on"; cat out err; failed=1; }
+import json, collections
+rows = json.load(open('out.json'))['tools']['timeline']['tau']
+records = [json.loads(l) for l in open('records')]
+begin = {r['fields']['correlation']: (r['fields']['begin'], r['tid']) for r in records if r['kind'] == 'call'}
+times, launches, tids = collections.Counter(), collections.defaultdict(list), {}
+waits = {r['tid']: r['fields'] for r in records if r['kind'] == 'call' and r['fields']['name'] == 'cuStreamSynchronize'}
+for r in records:
+    f = r['fields']
+    if r['kind'] == 'work' and f['work'] == 'kernel':
+        times[f['stream']] += f['end'] - f['begin']
+        launches[f['stream']].append((begin[f['correlation']][0], f['end']))
+        tids[f['stream']] = begin[f['correlation']][1]
+assert len(rows) == 5 and all(r['name'] == 'fill' and r['context'] == '.TAU application' and r['calls'] == 7 for r in rows), rows
+assert len({r['thread'] for r in rows}) == 5 and {r['stream'] for r in rows} == set(times), rows
+for r in rows:
+    w = waits[tids[r['stream']]]
+    wait = sum(w['end'] - w['begin'] for _, end in launches[r['stream']] if end > w['begin'])
+    final = sum(w['end'] - b for b, _ in launches[r['stream']])
+    assert abs(r['inclusive_us'] * 1e3 - times[r['stream']]) < 1 and r['exclusive_us'] == r['inclusive_us'], r
+    assert abs(r['wait_us'] * 1e3 - wait) < 1 and abs(r['finalize_us'] * 1e3 - final) < 1, (r, wait, final)
+P
+
 # filters: what is left out costs nothing and is not there; device work stays
 rm -rf profile
 "$MARGAY" run -q -t 'timeline,class=copy+memset,name=cuMem*' --device emu -o profile -- ./client "$ROOT/tests/inject/fill.ptx" plain 4 > out 2> err && "$MARGAY" report profile --json > out.json && python3 - <<'P' && echo "ok   filters" || { echo "FAIL filters"; cat out err; failed=1; }

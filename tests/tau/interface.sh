@@ -50,4 +50,32 @@ g++ $san -std=c++17 -Wall -g -I"$ROOT/include" "$ROOT/tests/tau/interface.cpp" -
 [ $failed = 1 ] || OMPI_COMM_WORLD_RANK=3 PROFILEDIR=$PWD/ranks TAU_CUDA_TABLE=0 ./in_cpp > out 2>&1 || { fail "C++"; cat out; }
 [ -s out ] && { fail "C++ printed"; cat out; }
 [ -f ranks/profile.3.0.0 ] || fail "no rank in the file's name"
+
+# in a report: the files in DIR/tau, of a run with the time line or without; a bad one is named
+for tool in none timeline; do
+    rm -rf profile
+    env -u LD_LIBRARY_PATH "$MARGAY" run -q -t $tool --device emu -o profile -- "$EX/saxpy" > out 2> err || { fail "$tool"; cat out err; continue; }
+    mkdir profile/tau
+    cp tau/profile.0.0.0 tau/profile.0.0.1 profile/tau
+    cp ranks/profile.3.0.0 profile/tau/profile.12.0.0
+    echo nothing > profile/tau/profile.13.0.0
+    "$MARGAY" report profile --json > out.json && "$MARGAY" report profile > out.txt && python3 - <<'P' || fail "report of a run with $tool"
+import json, re
+rows = json.load(open('out.json'))['tools']['timeline']['tau']
+assert [r['node'] for r in rows] == sorted(r['node'] for r in rows) and {r['node'] for r in rows} == {0, 12}, rows
+files = {}
+for node, thread, path in ((0, 0, 'tau/profile.0.0.0'), (0, 1, 'tau/profile.0.0.1'), (12, 0, 'ranks/profile.3.0.0')):
+    text = open(path).read()
+    for m in re.finditer(r'^"(.*)" (\d+) \d+ (\S+) (\S+) 0 GROUP="TAU_CUDA"$', text, re.M):
+        e = {w: re.search(r'^"' + re.escape(m[1]) + ' : ' + w + r'" (\d+) \S+ \S+ (\S+)', text, re.M) for w in ('wait', 'finalize')}
+        files[node, thread, m[1]] = [int(m[2]), float(m[4]), float(m[3])] + [int(x[1]) * float(x[2]) for x in e.values()]
+got = {(r['node'], r['thread'], r['event']): [r['calls'], r['inclusive_us'], r['exclusive_us'], r['wait_us'], r['finalize_us']] for r in rows}
+assert set(got) == set(files) and len(rows) == len(files), set(got) ^ set(files)
+assert all(abs(a - b) <= 1e-6 * abs(b) + 1e-9 for k in got for a, b in zip(got[k], files[k])), got
+for r in rows:
+    assert r['from'] == 'tau_cuda' and r['event'] == '%(name)s (C-[%(context)s]#D-%(device)d#S-%(stream)d)' % r, r
+text = open('out.txt').read()
+assert 'InterpolateA (C-[FirstWrapper]#D-0#S-1)' in text and 'profile.13.0.0' in text, text
+P
+done
 exit $failed
