@@ -57,8 +57,8 @@ RUNTIME_OBJS := $(call objs,runtime) $(RESERVE_OBJS)
 STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
-.PHONY: all plugin help deps unit examples demo check check-gpu torture bench fuzz bench-ptx bench-emu bench-blocks bench-cpu bench-cpu-tools bench-gpu format lint install clean
-all: deps $(B)/bin/margay $(B)/lib/libtau_cuda.so $(B)/lib/libmargay-profile.so $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-forward.so $(B)/lib/margay/libmargay-core.a plugin ## build the program and its libraries
+.PHONY: all plugin help deps unit examples demo check check-gpu torture bench fuzz bench-ptx bench-emu bench-blocks bench-cpu bench-cpu-tools bench-gpu format lint install deb clean
+all: deps $(B)/bin/margay $(B)/lib/libtau_cuda.so $(B)/lib/libmargay-profile.so $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-forward.so $(B)/lib/margay/libmargay-core.so $(B)/lib/pkgconfig/.made plugin ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 deps:
@@ -98,8 +98,26 @@ $(B)/obj/%.avx512.o: src/%.c | deps
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(VEC_FLAGS) $(VEC_AVX512) -DEMU_ISA=EMU_ISA_AVX512 -DEMU_SUF=_avx512 -MMD -MP -c $< -o $@
 
 # ---- what tools outside the tree are linked with ---------------------------------------------------------
+# The archive, and a shared object of it whose name carries the stamp: margay opens its own for tools that ask for it (src/tool/spec.c).
 PLUGIN_CORE := $(B)/lib/margay/libmargay-core.a
-$(PLUGIN_CORE): $(call objs,base isa ir ptx analysis pass $(ROOMS) probe) $(B)/obj/image/sass.o
+SHARED_CORE := $(B)/lib/margay/libmargay-core.so
+$(B)/bin/export-symbols: scripts/export-symbols.c
+	@mkdir -p $(@D)
+	gcc -std=c17 -D_GNU_SOURCE -O1 $(WARN) $< -o $@
+$(SHARED_CORE): $(PLUGIN_CORE) $(B)/bin/export-symbols $(B)/gen/margay-stamp.h
+	ld -r $(if $(filter release,$(VARIANT)),-S) -o $(B)/core.o --whole-archive $(PLUGIN_CORE)
+	$(B)/bin/export-symbols $(B)/core.o
+	@rm -f $@ $@.*
+	name=$(@F).$$(cut -d'"' -f2 $(B)/gen/margay-stamp.h | cut -c1-12) && \
+	    $(CC) $(LDFLAGS) -shared -Wl,-soname,$$name -Wl,-Bsymbolic -Wl,--exclude-libs,ALL $(NODEFS) $(B)/core.o -l:liblz4.a -l:libzstd.a -lm -lpthread -ldl -o $(@D)/$$name && ln -sf $$name $@
+# pkg-config files: of the build folder here, of an installation by `make install`.
+PC_FILES := tool/margay-tool tau/tau_cuda query/margay-profile
+pc = sed 's,@PREFIX@,$(2),; s,@LIBDIR@,$(3),; s,@CORE_CFLAGS@,$(4),; s,@VERSION@,$(MARGAY_VERSION),' $(1)
+MARGAY_VERSION = $(shell sed -n 's/^.define MG_VERSION "\(.*\)"/\1/p' src/base/version.h)
+$(B)/lib/pkgconfig/.made: $(PC_FILES:%=src/%.pc.in) src/base/version.h
+	@mkdir -p $(@D)
+	@$(foreach f,$(PC_FILES),$(call pc,src/$(f).pc.in,$(CURDIR),$(abspath $(B))/lib,-I$(CURDIR)/src -I$(abspath $(B))/gen) > $(@D)/$(notdir $(f)).pc && ) touch $@
+$(PLUGIN_CORE): $(call objs,base isa ir ptx analysis pass trace $(ROOMS) probe) $(B)/obj/image/sass.o
 	@mkdir -p $(@D)
 	@rm -f $@
 	ar rcs $@ $^
@@ -396,7 +414,8 @@ install: all ## install under PREFIX
 	$(if $(CPU_PLUGIN),install -m 755 $(CPU_PLUGIN) $(DESTDIR)$(PREFIX)/lib/margay/)
 	install -d $(DESTDIR)$(PREFIX)/lib/margay/tools && ln -sf ../../../bin/margay $(DESTDIR)$(PREFIX)/lib/margay/tools/ptxas
 	install -m 755 $(LIBTAU) $(LIBPROFILE) $(DESTDIR)$(PREFIX)/lib/
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig && for f in tau/tau_cuda query/margay-profile; do sed 's,@PREFIX@,$(PREFIX),' src/$$f.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/$$(basename $$f).pc || exit 1; done
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	$(foreach f,$(PC_FILES),$(call pc,src/$(f).pc.in,$(PREFIX),$(PREFIX)/lib,-I$(PREFIX)/include/margay/core) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/$(notdir $(f)).pc && ) :
 	install -d $(DESTDIR)$(PREFIX)/include/margay && install -m 644 include/margay/*.h $(DESTDIR)$(PREFIX)/include/margay/
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	scripts/gen-man $(B)/bin/margay $(B)/man && install -m 644 $(B)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
@@ -406,8 +425,12 @@ install: all ## install under PREFIX
 	scripts/gen-completion-fish $(B)/bin/margay > $(B)/completion.fish && install -m 644 $(B)/completion.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/margay.fish
 
 	install -m 644 $(PLUGIN_CORE) $(DESTDIR)$(PREFIX)/lib/margay/
+	rm -f $(DESTDIR)$(PREFIX)/lib/margay/libmargay-core.so* && cp -P $(SHARED_CORE) $(SHARED_CORE).* $(DESTDIR)$(PREFIX)/lib/margay/
 	$(foreach d,$(STAMPED),install -d $(CORE_INCLUDE)/$(d) && install -m 644 $(wildcard src/$(d)/*.h src/$(d)/*.def) $(CORE_INCLUDE)/$(d)/ &&) :
 	install -m 644 $(B)/gen/margay-stamp.h $(CORE_INCLUDE)/
+
+deb: all ## make a Debian package of the installation in build/
+	scripts/deb $(B)
 
 lint: ## layout, sizes of functions and structs, layers, clang's warnings
 	@scripts/check-style

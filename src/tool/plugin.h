@@ -5,9 +5,9 @@
  *
  * `margay run -t ./mine.so[,options]` opens it. Linked into the program or preloaded (LD_PRELOAD) it
  * announces itself instead and runs with its default options whenever the program runs under Margay.
- * It is linked with libmargay-core.a and holds its own copy of that: nothing but these two symbols may
- * be seen from outside (-fvisibility=hidden -Wl,--exclude-libs,ALL). The stamp tells the headers and
- * the core that it was built with; another margay refuses it by name. */
+ * It is linked with libmargay-core.so, of which margay opens its own (a tool is some 15 KB then), or holds
+ * a copy, libmargay-core.a (-fvisibility=hidden -Wl,--exclude-libs,ALL): for tools in the program or preloaded.
+ * The stamp tells the headers and the core that it was built with; another margay refuses it by name. */
 #ifndef MG_TOOL_PLUGIN_H
 #define MG_TOOL_PLUGIN_H
 
@@ -20,6 +20,8 @@
 #include "margay-stamp.h" /* made by the build */
 #endif
 #include "tool/tool.h"
+
+#define MG_TOOL_CORE "libmargay-core.so" /* its file and SONAME end with ".", 12 digits of the stamp */
 
 /* Tools that announced themselves: "pid:address of struct mg_tool_plugin,..." */
 #define MG_TOOL_HERE "MARGAY_TOOLS_HERE"

@@ -3,8 +3,11 @@
 #include "tool/spec.h"
 
 #include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tool/plugin.h"
 
@@ -39,9 +42,38 @@ static bool is_path(const char *name)
     return strchr(name, '/') || (n > 3 && !strcmp(name + n - 3, ".so"));
 }
 
+/* Opens our own shared core for tools that are linked with it. The loader then finds it by its name, which carries the stamp. */
+static bool open_core(void)
+{
+    static const char *const places[] = {"..", ".", "../lib/margay", "margay"}; /* from driver/, its own folder, bin/ and lib/ */
+    char dir[PATH_MAX], path[PATH_MAX + 64];
+    Dl_info info;
+    if (!dladdr((const void *)(uintptr_t)open_core, &info) || !realpath(info.dli_fname, dir)) {
+        ssize_t n = readlink("/proc/self/exe", dir, sizeof dir - 1);
+        if (n <= 0) return false;
+        dir[n] = 0;
+    }
+    char *slash = strrchr(dir, '/');
+    if (slash) *slash = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(path, sizeof path, "%s/%s/" MG_TOOL_CORE ".%.12s", dir, places[i], MG_TOOL_STAMP);
+        if (dlopen(path, RTLD_NOW | RTLD_LOCAL)) return true; /* stays open */
+    }
+    return false;
+}
+
 static enum mg_err open_library(struct mg_tool_spec *t, struct mg_diag *d)
 {
     t->library = dlopen(t->path, RTLD_NOW | RTLD_LOCAL);
+    if (!t->library) {
+        const char *why = dlerror(), *core = why ? strstr(why, MG_TOOL_CORE ".") : NULL;
+        bool ours = core && !strncmp(core + sizeof MG_TOOL_CORE, MG_TOOL_STAMP, 12);
+        if (core && !ours)
+            return mg_diag_err(d, MG_ERR_INPUT, "tool %s was built with another margay (%.*s): build it again", t->path, (int)strcspn(core, ": "), core);
+        if (ours && open_core()) t->library = dlopen(t->path, RTLD_NOW | RTLD_LOCAL);
+        else if (ours) return mg_diag_err(d, MG_ERR_INPUT, "tool %s needs " MG_TOOL_CORE ".%.12s, which is not installed beside this margay", t->path, MG_TOOL_STAMP);
+        else return mg_diag_err(d, MG_ERR_INPUT, "tool %s cannot be opened: %s", t->path, why ? why : "");
+    }
     if (!t->library) return mg_diag_err(d, MG_ERR_INPUT, "tool %s cannot be opened: %s", t->path, dlerror());
     const struct mg_tool *const *tool = dlsym(t->library, "mg_tool");
     const char *stamp = dlsym(t->library, "mg_tool_stamp");
