@@ -4,6 +4,5 @@
 #define MG_CLI_STUDY_H
 
 int study_communication(int argc, char **argv);
-int study_subset(int argc, char **argv);
 
 #endif

@@ -1,13 +1,15 @@
 /* margay study communication: from the trace of a run to who communicates with whom. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/newest.h"
 #include "cli/study.h"
-#include "study/comm_print.h"
+#include "study/comm_appendix.h"
 
 static const struct mg_opt_page page = {"study communication", "[DIR] [OPTIONS]",
                                         "who reads what whom wrote, from a trace",
@@ -16,7 +18,7 @@ static const struct mg_opt_page page = {"study communication", "[DIR] [OPTIONS]"
                                         "--process says which. Results are the same for every number of workers.\n"};
 
 struct study_opts {
-    const char *entity, *match, *csv;
+    const char *entity, *match, *csv, *html, *svg, *appendix;
     uint64_t workers, process;
     bool json;
 };
@@ -57,21 +59,59 @@ static enum mg_err find_file(const struct mg_trace_reader *r, uint64_t process, 
     return MG_ERR_INPUT;
 }
 
-static enum mg_err write_all(const struct study_opts *o, struct mg_comm_study *s, struct mg_buf *out, struct mg_diag *d)
+/* What a command reads and makes. */
+struct work {
+    struct mg_trace_reader *r;
+    uint32_t file;
+    struct mg_comm *c;
+    struct mg_comm_study s;
+};
+
+static enum mg_err write_file(const char *path, struct mg_buf *text, struct mg_diag *d)
 {
-    struct mg_buf file = MG_BUF_INIT;
-    struct mg_json j;
+    enum mg_err err = mg_io_write(path, text->n ? text->at : "", text->n, d);
+    mg_buf_release(text);
+    return err;
+}
+
+static enum mg_err write_figures(const char *folder, const struct mg_comm_study *s, struct mg_diag *d)
+{
     enum mg_err err = MG_ERR_OK;
-    if (o->csv) {
-        mg_comm_print_csv(s, &file);
-        err = mg_io_write(o->csv, file.at, file.n, d);
-        s->transfers_file = o->csv;
+    if (mkdir(folder, 0777) && errno != EEXIST) err = mg_diag_err(d, MG_ERR_IO, "%s: %s", folder, strerror(errno));
+    for (uint32_t i = 0; !err; i++) {
+        struct mg_buf svg = MG_BUF_INIT;
+        char path[PATH_MAX];
+        const char *name = mg_comm_figure(s, i, &svg);
+        if (!name) break;
+        if (snprintf(path, sizeof path, "%s/%s.svg", folder, name) >= (int)sizeof path)
+            err = mg_diag_err(d, MG_ERR_INPUT, "%s: the path is too long", folder);
+        if (!err && svg.n) err = write_file(path, &svg, d);
+        mg_buf_release(&svg);
     }
-    mg_buf_release(&file);
-    if (err) return err;
+    return err;
+}
+
+static enum mg_err write_appendix(const char *path, struct work *w, struct mg_diag *d)
+{
+    struct mg_buf text = MG_BUF_INIT;
+    mg_comm_ops ops = {0};
+    const char *dot = strrchr(path, '.');
+    bool pickle = dot && (!strcmp(dot, ".pickle") || !strcmp(dot, ".pkl"));
+    enum mg_err err = mg_comm_feed_ops(w->r, w->file, w->c, &ops, d);
+    if (!err) {
+        mg_comm_print_appendix(&w->s, &ops, pickle, &text);
+        err = write_file(path, &text, d);
+    }
+    mg_vec_release(&ops);
+    return err;
+}
+
+static void print(const struct study_opts *o, const struct mg_comm_study *s, struct mg_buf *out)
+{
+    struct mg_json j;
     if (!o->json) {
         mg_comm_print_text(s, out);
-        return MG_ERR_OK;
+        return;
     }
     mg_json_init(&j, out, 1);
     mg_json_obj(&j);
@@ -80,7 +120,25 @@ static enum mg_err write_all(const struct study_opts *o, struct mg_comm_study *s
     mg_comm_print_json(s, &j);
     mg_json_end(&j, '}');
     mg_buf_addc(out, '\n');
-    return MG_ERR_OK;
+}
+
+static enum mg_err write_all(const struct study_opts *o, struct work *w, struct mg_buf *out, struct mg_diag *d)
+{
+    struct mg_buf text = MG_BUF_INIT;
+    enum mg_err err = MG_ERR_OK;
+    if (o->csv) {
+        mg_comm_print_csv(&w->s, &text);
+        err = write_file(o->csv, &text, d);
+        w->s.transfers_file = o->csv;
+    }
+    if (!err && o->html) {
+        mg_comm_print_html(&w->s, &text);
+        err = write_file(o->html, &text, d);
+    }
+    if (!err && o->svg) err = write_figures(o->svg, &w->s, d);
+    if (!err && o->appendix) err = write_appendix(o->appendix, w, d);
+    if (!err) print(o, &w->s, out);
+    return err;
 }
 
 static enum mg_err study(const char *dir, const struct study_opts *o, struct mg_buf *out, struct mg_diag *d)
@@ -89,22 +147,22 @@ static enum mg_err study(const char *dir, const struct study_opts *o, struct mg_
                               .entity = find_word(o->entity, "cta|warp|thread|sm|kernel"),
                               .match = find_word(o->match, "byte|start"),
                               .workers = (unsigned)o->workers};
-    struct mg_trace_reader *r = NULL;
+    struct work w = {0};
     struct mg_comm_source source;
     struct mg_comm_metrics m;
-    uint32_t file = 0;
-    enum mg_err err = mg_trace_reader_open(dir, &r, d);
-    if (!err) err = find_file(r, o->process, &file, d);
-    struct mg_comm *c = err ? NULL : mg_comm_new(&co);
-    if (!err) err = mg_comm_feed(r, file, c, &source, d);
+    enum mg_err err = mg_trace_reader_open(dir, &w.r, d);
+    co.keep_addresses = o->appendix != NULL;
+    if (!err) err = find_file(w.r, o->process, &w.file, d);
+    w.c = err ? NULL : mg_comm_new(&co);
+    if (!err) err = mg_comm_feed(w.r, w.file, w.c, &source, d);
     if (!err) {
-        struct mg_comm_study s = {.r = mg_comm_finish(c), .m = &m, .source = &source};
-        mg_comm_metrics_init(&m, s.r);
-        err = write_all(o, &s, out, d);
+        w.s = (struct mg_comm_study){.r = mg_comm_finish(w.c), .m = &m, .source = &source};
+        mg_comm_metrics_init(&m, w.s.r);
+        err = write_all(o, &w, out, d);
         mg_comm_metrics_release(&m);
     }
-    mg_comm_free(c);
-    mg_trace_reader_free(r);
+    mg_comm_free(w.c);
+    mg_trace_reader_free(w.r);
     return err;
 }
 
@@ -122,9 +180,15 @@ int study_communication(int argc, char **argv)
         MG_OPT_U64(0, "process", &o.process, 1, UINT32_MAX, "PID", "this process of the run"),
         MG_OPT_FLAG(0, "json", &o.json, "everything as JSON"),
         MG_OPT_STR(0, "csv", &o.csv, "FILE", "all transfers, one a line"),
+        MG_OPT_STR(0, "html", &o.html, "FILE", "a page with all figures"),
+        MG_OPT_STR(0, "svg", &o.svg, "DIR", "each figure as a file"),
+        MG_OPT_STR(0, "appendix-b", &o.appendix, "FILE",
+                   "the thesis' structures: JSON, or pickles if FILE ends in .pickle"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) return status;
+    if (o.appendix && o.entity && strcmp(o.entity, "cta"))
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "--appendix-b is of CTAs");
     if (n > 1) return mg_opt_usage(&page, MG_EXIT_USAGE, "takes one profile directory");
     if (!n && !mg_newest_profile(0, newest))
         return mg_opt_usage(&page, MG_EXIT_USAGE, "there is no profile here: name its directory");

@@ -400,3 +400,12 @@ const struct mg_comm_result *mg_comm_finish(struct mg_comm *c)
                 r->knows_sm = false;
     return r;
 }
+
+bool mg_comm_communicates(const struct mg_comm *c, uint64_t address, uint64_t bytes)
+{
+    if (c->opts.match == MG_COMM_START) bytes = 1;
+    for (uint64_t i = 0; i < bytes; i++)
+        for (uint32_t k = 0; k < c->opts.workers; k++)
+            if (shadow_was_read(&c->workers[k].shadow, address + i)) return true;
+    return false;
+}

@@ -48,7 +48,8 @@ struct mg_comm_opts {
     size_t size;
     enum mg_comm_entity entity;
     enum mg_comm_match match;
-    unsigned workers; /* 0: one for each processor */
+    unsigned workers;    /* 0: one for each processor */
+    bool keep_addresses; /* for mg_comm_communicates */
 };
 
 struct mg_comm_volume {
@@ -106,6 +107,9 @@ void mg_comm_add_copy_within(struct mg_comm *c, uint64_t to, uint64_t from, uint
 void mg_comm_add_memset(struct mg_comm *c, uint64_t address, uint64_t bytes);
 void mg_comm_add_allocation(struct mg_comm *c, uint64_t address, uint64_t bytes); /* and a free: nobody wrote it yet */
 const struct mg_comm_result *mg_comm_finish(struct mg_comm *c);
+
+/* Whether one of these bytes was ever written by a launch and read by a later one. */
+bool mg_comm_communicates(const struct mg_comm *c, uint64_t address, uint64_t bytes);
 
 /* How many entities a step has, and the CTA of one (MG_COMM_CTA, WARP, THREAD). */
 uint32_t mg_comm_entities(const struct mg_comm_result *r, const struct mg_comm_step *s);

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "study/comm_appendix.h"
 #include "study/comm_feed.h"
 
 enum { MOST_CTAS = 1 << 27, MOST_ROWS = 1 << 24 /* of a copy */ };
@@ -172,5 +173,56 @@ enum mg_err mg_comm_feed(struct mg_trace_reader *r, uint32_t file, struct mg_com
     mg_accesses_close(f.from);
     mg_vec_release(&f.accesses);
     mg_vec_release(&f.addresses);
+    return err;
+}
+
+/* ---- operations on addresses that communicate --------------------------------------------------------- */
+
+static uint8_t type_of(const struct mg_access_site *site)
+{
+    static const char *const atomics[] = {"add", "sub", "exch", "min", "max", "inc", "dec", "cas", "and", "or", "xor"};
+    if (site->kind != MG_ACCESS_ATOMIC) return site->kind == MG_ACCESS_LOAD ? 1 : 2;
+    for (uint8_t i = 0; i < MG_COUNT_OF(atomics); i++) {
+        const char *at = strstr(site->op, atomics[i]);
+        size_t n = strlen(atomics[i]);
+        if (at && at > site->op && at[-1] == '.' && (at[n] == '.' || !at[n])) return (uint8_t)(3 + i);
+    }
+    return 3;
+}
+
+static void add_ops(const struct mg_trace_access *x, const struct mg_comm *c, uint32_t step, mg_comm_ops *ops)
+{
+    for (uint32_t left = x->mask; left; left &= left - 1) {
+        uint64_t address = x->address[__builtin_ctz(left)];
+        if (!mg_comm_communicates(c, address, x->site->bytes)) continue;
+        *mg_vec_push(ops) = (struct mg_comm_op){.address = address,
+                                                .step = step,
+                                                .cta = (uint32_t)x->cta,
+                                                .bytes = x->site->bytes,
+                                                .sm = (uint16_t)MG_MIN(x->sm, (uint32_t)MG_COMM_NO_SM),
+                                                .type = type_of(x->site)};
+    }
+}
+
+enum mg_err mg_comm_feed_ops(struct mg_trace_reader *r, uint32_t file, const struct mg_comm *c, mg_comm_ops *ops,
+                             struct mg_diag *d)
+{
+    struct mg_accesses *from;
+    uint64_t n = 0;
+    uint32_t step = 0;
+    enum mg_err err = mg_accesses_open(r, file, &from, d);
+    if (err) return err;
+    const struct mg_trace_step *steps = mg_accesses_steps(from, &n);
+    for (uint64_t i = 0; i < n && !err; i++) {
+        const struct mg_trace_access *x;
+        if (steps[i].kind != MG_STEP_LAUNCH) continue;
+        mg_accesses_begin(from, steps[i].flags & MG_STEP_TRACED ? &steps[i] : NULL);
+        while ((x = mg_accesses_next(from)))
+            if (x->site->kind != MG_ACCESS_BARRIER && ops->n < UINT32_MAX - 64) add_ops(x, c, step, ops);
+        if (ops->n >= UINT32_MAX - 64)
+            err = mg_diag_err(d, MG_ERR_LIMIT, "more than 2^32 operations on addresses that communicate");
+        step++;
+    }
+    mg_accesses_close(from);
     return err;
 }

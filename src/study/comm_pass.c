@@ -209,6 +209,8 @@ static void read_old(const struct lanes *l, struct old_cell *c, uint64_t address
         c->width = MG_MIN(weight, 127u) & 127;
     }
     use_writers(w, c, address);
+    if (w->comm->opts.keep_addresses)
+        shadow_note_read(&w->shadow, address, w->comm->opts.match == MG_COMM_START ? 1 : weight);
 }
 
 static void read_cell(const struct lanes *l, struct old_cell *c, const struct new_cell *n, uint64_t address,

@@ -19,11 +19,11 @@ void mg_comm_print_json(const struct mg_comm_study *s, struct mg_json *j);
 void mg_comm_print_text(const struct mg_comm_study *s, struct mg_buf *out);
 /* Transfers: one a line. */
 void mg_comm_print_csv(const struct mg_comm_study *s, struct mg_buf *out);
-/* A figure for each of the thesis' figures 6.1 to 6.9, into <svg> elements. */
-void mg_comm_print_svg(const struct mg_comm_study *s, struct mg_buf *out);
+/* The ix-th figure as <svg> elements, none where there is nothing to draw; its name. NULL: there are no more. */
+const char *mg_comm_figure(const struct mg_comm_study *s, uint32_t ix, struct mg_buf *out);
 void mg_comm_print_html(const struct mg_comm_study *s, struct mg_buf *out);
 /* The rules that the numbers follow, one line each, NULL behind the last. */
-const char *const *mg_comm_rules(const struct mg_comm_study *s);
+const char *const *mg_comm_rules(void);
 
 /* For those who print. */
 void mg_comm_sum_sms(const struct mg_comm_step *s, const struct mg_comm_volume *by_cta, struct mg_comm_volume *by_sm,

@@ -60,6 +60,7 @@ void shadow_release(struct shadow *s)
             free(s->pages[i]->slots[k].old);
             free(s->pages[i]->slots[k].now);
         }
+        free(s->pages[i]->communicates);
         free(s->pages[i]);
     }
     free(s->pages);
@@ -232,6 +233,26 @@ void shadow_forget_new(struct shadow *s)
     }
     s->written.n = 0;
     s->new_shares.n = 0;
+}
+
+/* ---- what was ever read ------------------------------------------------------------------------------- */
+
+void shadow_note_read(struct shadow *s, uint64_t address, uint32_t bytes)
+{
+    struct shadow_page *p = shadow_page(s, address);
+    if (!p->communicates) p->communicates = mg_xcalloc(1, (size_t)1 << (SHADOW_PAGE_SHIFT - 3));
+    for (uint32_t i = 0; i < bytes; i++, address++) {
+        uint32_t bit = address & ((1u << SHADOW_PAGE_SHIFT) - 1);
+        p->communicates[bit / 8] |= (uint8_t)(1u << bit % 8);
+    }
+}
+
+bool shadow_was_read(const struct shadow *s, uint64_t address)
+{
+    uint32_t bit = address & ((1u << SHADOW_PAGE_SHIFT) - 1);
+    if (!s->cap) return false;
+    const struct shadow_page *p = s->pages[place_of(s, address >> SHADOW_PAGE_SHIFT)];
+    return p && p->communicates && p->communicates[bit / 8] >> bit % 8 & 1;
 }
 
 /* ---- ranges ------------------------------------------------------------------------------------------- */

@@ -54,6 +54,7 @@ struct shadow_slot {
 };
 struct shadow_page {
     uint64_t number;
+    uint8_t *communicates; /* a bit for each byte that was read by a later launch; NULL: none was, or nobody asks */
     struct shadow_slot slots[SHADOW_LINES];
 };
 
@@ -81,6 +82,8 @@ void shadow_add_share(struct shadow *s, struct new_cell *c, uint32_t unit, uint6
 uint32_t shadow_keep_list(struct shadow *s, uint32_t list, uint32_t first_unit); /* new_shares to old_shares */
 void shadow_drop_list(struct shadow *s, uint32_t writer);
 void shadow_forget_new(struct shadow *s);
+void shadow_note_read(struct shadow *s, uint64_t address, uint32_t bytes);
+bool shadow_was_read(const struct shadow *s, uint64_t address);
 /* Nobody has written these bytes: a copy, a memset, a free. */
 void shadow_clear(struct shadow *s, uint64_t address, uint64_t bytes);
 /* fn for each cell of these bytes that a unit wrote. */
