@@ -315,11 +315,11 @@ torture: all examples $(EMU_GPU) ## mutants, damaged profiles, kills, thread sto
 # ---- fuzzing: tests/fuzz/fuzz_<target>.c with a seed corpus; replayed without libFuzzer by make check -----
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SECONDS ?= 60
-$(B)/bin/replay-%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(CORE_OBJS) $(call objs,$(REPORT) query) $(B)/obj/tau/profile_file.o $(B)/obj/device/cpu/object.o
+$(B)/bin/replay-%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(CORE_OBJS) $(call objs,$(REPORT) query study) $(B)/obj/tau/profile_file.o $(B)/obj/device/cpu/object.o
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-missing-prototypes $(LDFLAGS) $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 fuzz: $(FUZZ:%=fuzz-%) ## fuzz every parser of bytes for FUZZ_SECONDS each (60)
-build/fuzz/bin/%: tests/fuzz/fuzz_%.c $(wildcard $(addsuffix /*.c,$(addprefix src/,$(CORE) $(REPORT) query))) src/device/cpu/object.c src/tau/profile_file.c | $(B)/gen/margay-stamp.h $(B)/gen/page_text.h
+build/fuzz/bin/%: tests/fuzz/fuzz_%.c $(wildcard $(addsuffix /*.c,$(addprefix src/,$(CORE) $(REPORT) query study))) src/device/cpu/object.c src/tau/profile_file.c | $(B)/gen/margay-stamp.h $(B)/gen/page_text.h
 	@scripts/deps fuzz
 	@mkdir -p $(@D)
 	clang $(CPPFLAGS) -std=c17 -g -O1 -w -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -DMG_DEBUG -DMG_ASAN -DMG_SANITIZER='"asan"' $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@

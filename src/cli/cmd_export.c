@@ -1,5 +1,5 @@
-/* margay export: a profile in the form of another program. Stacks come from the profile's counts (report/folded.h), all
- * other forms from its time line (export/export.h). */
+/* margay export: a profile in the form of another program. Stacks come from the profile's counts (report/folded.h), as do
+ * features of launches (study/subset_vector.h), all other forms from its time line (export/export.h). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,11 +10,13 @@
 #include "cli/newest.h"
 #include "export/export.h"
 #include "report/folded.h"
+#include "study/subset_vector.h"
 
 static const struct mg_opt_page page = {
     "export", "FORM [DIR] -o OUT [OPTIONS]", "write a profile in the form of another program",
     "folded   stacks for flame graphs (flamegraph.pl, speedscope, inferno): kernel, device function, source line, with\n"
     "         thread instructions\n"
+    "features what each launch or interval does: CSV, or with --features frequency vectors of SimPoint\n"
     "of the time line (margay run -t timeline):\n"
     "perfetto Perfetto's own format (ui.perfetto.dev)\n"
     "chrome   JSON for chrome://tracing, Perfetto, speedscope\n"
@@ -23,10 +25,11 @@ static const struct mg_opt_page page = {
     "tau      TAU's profiles of threads and streams in the folder OUT: profile.N.0.T\n\n"
     "Without DIR the newest profile here; without -o to stdout (not otf2, tau).\n"};
 
-#define FORMS "folded, perfetto, chrome, csv, otf2, tau"
+#define FORMS "folded, features, perfetto, chrome, csv, otf2, tau"
 
 struct export_opts {
-    const char *out, *kernel_glob;
+    const char *out, *kernel_glob, *interval, *features;
+    uint64_t interval_size;
     bool demangle;
 };
 
@@ -49,6 +52,43 @@ static int export_folded(const char *dir, const struct export_opts *e)
     }
     mg_buf_release(&text);
     mg_recording_free(p);
+    mg_diag_release(&d);
+    return status;
+}
+
+static enum mg_err write_features(const char *dir, const struct export_opts *e, struct mg_buf *out, struct mg_diag *d)
+{
+    struct mg_subset_program *p;
+    struct mg_vectors v;
+    int kind = 0, feature = e->features ? mg_feature_find(e->features) : MG_FEATURE_BB;
+    while (e->interval && strcmp(mg_interval_names[kind], e->interval)) kind++;
+    enum mg_err err = mg_subset_program_open(dir, &p, d);
+    if (err)
+        return err;
+    err = mg_vectors_init(&v, p, (enum mg_interval_kind)kind, (enum mg_feature_kind)feature, (double)e->interval_size, d);
+    if (!err) {
+        if (e->features)
+            mg_vectors_print(&v, out);
+        else
+            mg_vectors_print_csv(&v, p, out);
+        mg_vectors_release(&v);
+    }
+    mg_subset_program_free(p);
+    return err;
+}
+
+static int export_features(const char *dir, const struct export_opts *e)
+{
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_buf text = MG_BUF_INIT;
+    int status = MG_EXIT_OK;
+    if (write_features(dir, e, &text, &d))
+        status = mg_cli_fail(&d, MG_EXIT_INPUT);
+    else if (!e->out)
+        status = mg_cli_out(&text);
+    else if (mg_io_write(e->out, text.at, text.n, &d))
+        status = mg_cli_fail(&d, MG_EXIT_INPUT);
+    mg_buf_release(&text);
     mg_diag_release(&d);
     return status;
 }
@@ -94,31 +134,40 @@ static int export_spans(const char *form, const char *dir, const struct export_o
 
 int cmd_export(int argc, char **argv)
 {
-    struct export_opts e = {0};
+    struct export_opts e = {.interval_size = 100000000};
     char newest[PATH_MAX];
     int status = MG_EXIT_USAGE;
     const struct mg_opt opts[] = {
         MG_OPT_STR('o', "output", &e.out, "OUT", "write it there"),
         MG_OPT_STR(0, "kernel", &e.kernel_glob, "GLOB", "folded: only kernels whose name matches"),
+        MG_OPT_CHOICE(0, "interval", &e.interval, "launch|sync|instructions", "features: a row for each of these (launch)"),
+        MG_OPT_U64(0, "interval-size", &e.interval_size, 1, UINT64_MAX / 2, "N", "features: thread instructions of an interval by instructions"),
+        MG_OPT_STR(0, "features", &e.features, "F", "features: vectors of these, as margay study subset names them"),
         MG_OPT_FLAG(0, "demangle", &e.demangle, "time line: kernels by their C++ names"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0)
         return status;
     const char *form = n ? argv[0] : NULL;
-    bool folded = form && !strcmp(form, "folded");
+    bool folded = form && !strcmp(form, "folded"), features = form && !strcmp(form, "features");
     if (!form)
         return mg_opt_usage(&page, MG_EXIT_USAGE, "needs a form: " FORMS);
-    if (!folded && !mg_export_summary(form))
+    if (!folded && !features && !mg_export_summary(form))
         return mg_opt_usage(&page, MG_EXIT_USAGE, "no form %.100s: there are " FORMS, form);
     if (n > 2)
         return mg_opt_usage(&page, MG_EXIT_USAGE, "takes a form and one profile directory");
-    if (folded ? e.demangle : e.kernel_glob != NULL)
-        return mg_opt_usage(&page, MG_EXIT_USAGE, "%s does not go with %s", folded ? "--demangle" : "--kernel", form);
-    if (!e.out && mg_export_needs_folder(form))
+    if (folded || features ? e.demangle : e.kernel_glob != NULL)
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "%s does not go with %s", folded || features ? "--demangle" : "--kernel", form);
+    if (features ? e.kernel_glob != NULL : e.features || e.interval)
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "%s does not go with %s", features ? "--kernel" : e.features ? "--features" : "--interval", form);
+    if (e.features && mg_feature_find(e.features) < 0)
+        return mg_opt_usage(&page, MG_EXIT_USAGE, "there are no features %.100s", e.features);
+    if (!e.out && !folded && !features && mg_export_needs_folder(form))
         return mg_opt_usage(&page, MG_EXIT_USAGE, "%s needs -o DIR", form);
     if (n < 2 && !mg_newest_profile(0, newest))
         return mg_opt_usage(&page, MG_EXIT_USAGE, "there is no profile here: name its directory");
     const char *dir = n == 2 ? argv[1] : newest;
+    if (features)
+        return export_features(dir, &e);
     return folded ? export_folded(dir, &e) : export_spans(form, dir, &e);
 }

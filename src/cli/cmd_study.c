@@ -10,13 +10,17 @@ static const struct study {
     int (*fn)(int argc, char **argv);
 } studies[] = {
     {"communication", study_communication},
+    {"subset", study_subset},
 };
 
 int cmd_study(int argc, char **argv)
 {
     static const struct mg_opt_page page = {
-        "study", "communication [DIR] [OPTIONS]", "study a run: who communicates with whom",
-        "communication   from a trace (run -t trace): which CTA reads what another one wrote, in how many bytes\n\n"
+        "study", "communication|subset DIR... [OPTIONS]",
+        "study a run: who communicates with whom, which launches stand for it",
+        "communication   from a trace (run -t trace): which CTA reads what another one wrote, in how many bytes\n"
+        "subset          from counts and times (run -t blocks, -t none): which launches stand for the program, with "
+        "which error\n\n"
         "margay study NAME --help has the options of each.\n"};
     const struct mg_opt opts[] = {MG_OPT_END};
     int status = MG_EXIT_USAGE;

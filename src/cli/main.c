@@ -22,6 +22,7 @@ static const struct mg_cmd cmds[] = { /* the only list of commands */
     {"annotate", cmd_annotate, "show source lines with what they cost"},
     {"export", cmd_export, "write a profile in the form of another program"},
     {"diff", cmd_diff, "compare two profiles"},
+    {"study", cmd_study, "what a profile says about the program: launches that stand for all"},
     {"merge", cmd_merge, "join profiles into one"},
     {"trace", cmd_trace, "show and check the trace files of a profile"},
     {"study", cmd_study, "study a run: who communicates with whom"},

@@ -4,5 +4,6 @@
 #define MG_CLI_STUDY_H
 
 int study_communication(int argc, char **argv);
+int study_subset(int argc, char **argv);
 
 #endif

@@ -69,7 +69,7 @@ expect 2 'needs -o' "$MARGAY" merge p1
 expect 0 'blocks' "$MARGAY" tools
 expect 0 'scope=' "$MARGAY" tools -v
 expect 0 'margay ' "$MARGAY" --version
-for c in run report diff merge tools doctor ptx; do
+for c in run report diff study merge tools doctor ptx; do
     expect 0 "margay $c" "$MARGAY" help $c
     expect 0 "margay $c" "$MARGAY" $c --help
     expect 0 '.SH NAME' "$MARGAY" $c --help=man

@@ -1,0 +1,76 @@
+/* A program as the study of subsets sees it: the sequence of its launches, with what a profile knows of each. Counts
+ * may come from one profile and times from another. Repeats (`--repeat`) are left out, graph nodes are launches whose
+ * counts sum up their replays. */
+#ifndef MG_STUDY_SUBSET_PROGRAM_H
+#define MG_STUDY_SUBSET_PROGRAM_H
+
+#include "store/store.h"
+
+enum mg_opclass { /* ORDER OPCLASSES: what an instruction does, the same on every device */
+                  MG_OPCLASS_INTEGER,
+                  MG_OPCLASS_FLOAT,
+                  MG_OPCLASS_DOUBLE,
+                  MG_OPCLASS_SPECIAL,
+                  MG_OPCLASS_MATRIX,
+                  MG_OPCLASS_MOVE,
+                  MG_OPCLASS_CONTROL,
+                  MG_OPCLASS_BARRIER,
+                  MG_OPCLASS_GLOBAL_LOAD,
+                  MG_OPCLASS_GLOBAL_STORE,
+                  MG_OPCLASS_GLOBAL_ATOMIC,
+                  MG_OPCLASS_SHARED_LOAD,
+                  MG_OPCLASS_SHARED_STORE,
+                  MG_OPCLASS_SHARED_ATOMIC,
+                  MG_OPCLASS_LOCAL_LOAD,
+                  MG_OPCLASS_LOCAL_STORE,
+                  MG_OPCLASS_CONSTANT,
+                  MG_OPCLASS_TEXTURE,
+                  MG_OPCLASS_OTHER,
+                  MG_OPCLASS_COUNT
+};
+const char *mg_opclass_name(enum mg_opclass c);
+
+struct mg_block_facts {               /* of one entry of one thread */
+    double read_bytes, written_bytes; /* global, generic and local memory */
+    double ops[MG_OPCLASS_COUNT];
+};
+struct mg_kernel_facts {
+    uint64_t key;                  /* of its name and module: the same in every run */
+    struct mg_block_facts *blocks; /* [n_blocks] */
+};
+struct mg_subset_launch {
+    const struct mg_plaunch *l;
+    double insts;      /* thread instructions; NAN: not counted */
+    double warp_insts; /* NAN: not counted */
+    double read_bytes, written_bytes;
+    double time_ns;  /* NAN: not timed */
+    bool plain_call; /* made by cuLaunchKernel, which alone older tracers number; guessed where has_epochs is not set */
+    uint64_t epoch;  /* synchronising calls of its process before it; 0 where they are not known */
+};
+struct mg_subset_program {
+    struct mg_arena arena;
+    struct mg_recording *p;
+    const char *dir;
+    struct mg_kernel_facts *kernels;
+    struct mg_subset_launch *launches; /* in order of calls, process by process */
+    uint64_t n_launches, n_counted, n_timed;
+    bool has_epochs; /* the time line was recorded and knows every launch */
+    const char *why_no_epochs;
+    bool native_times; /* no timed launch ran instrumented */
+};
+
+enum mg_err mg_subset_program_open(const char *dir, struct mg_subset_program **out, struct mg_diag *d) MG_MUST_CHECK;
+void mg_subset_program_free(struct mg_subset_program *s);
+/* The same kernels in the same order, with the same geometry unless any_geometry; else an error that names the first
+ * launch that differs. */
+enum mg_err mg_subset_program_same(const struct mg_subset_program *a, const struct mg_subset_program *b,
+                                   bool any_geometry, struct mg_diag *d) MG_MUST_CHECK;
+/* The times of `from` in place of those of s. The sequences agree. */
+void mg_subset_program_times(struct mg_subset_program *s, const struct mg_subset_program *from);
+
+static inline double mg_launch_ctas(const struct mg_plaunch *l)
+{
+    return (double)l->grid[0] * l->grid[1] * l->grid[2];
+}
+
+#endif
