@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/io.h"
 #include "cli/cli.h"
 #include "cli/newest.h"
 #include "report/compare.h"
@@ -88,6 +89,15 @@ static int check_bounds(const char *list, const struct mg_comparison *c)
     return status;
 }
 
+static int write_page(const char *path, struct mg_recording *const p[2], const struct mg_report_opts *o, struct mg_diag *d, int status)
+{
+    struct mg_buf text = MG_BUF_INIT;
+    mg_report_diff_html(p[0], p[1], o, &text);
+    enum mg_err err = mg_io_write(path, text.at, text.n, d);
+    mg_buf_release(&text);
+    return err ? mg_cli_fail(d, MG_EXIT_INPUT) : status;
+}
+
 int cmd_diff(int argc, char **argv)
 {
     struct mg_report_opts o = {.size = sizeof o};
@@ -97,13 +107,14 @@ int cmd_diff(int argc, char **argv)
     double fail_over = -1;
     uint64_t top = 0;
     bool json = false;
-    const char *fail_on = NULL, *dirs[2];
+    const char *fail_on = NULL, *html = NULL, *dirs[2];
     char newest[2][PATH_MAX];
     int status = MG_EXIT_USAGE;
     const struct mg_opt opts[] = {
         MG_OPT_F64(0, "fail-over", &fail_over, 0, 1e9, "PCT", "exit 1 when a kernel differs by more than so many per cent"),
         MG_OPT_STR(0, "fail-on", &fail_on, "METRIC+PCT%,...", "exit 1 when one of these metrics is worse by more"),
         MG_OPT_FLAG(0, "json", &json, "as JSON, every kernel and every block that differs"),
+        MG_OPT_STR(0, "html", &html, "FILE", "as one page beside the text: verdict, metrics, lines with their source, kernels"),
         MG_OPT_STR(0, "kernel", &o.kernel_glob, "GLOB", "only kernels whose name matches"),
         MG_OPT_U64(0, "top", &top, 1, UINT32_MAX, "N", "kernels to show (20)"),
         MG_OPT_END};
@@ -121,6 +132,7 @@ int cmd_diff(int argc, char **argv)
     } else {
         double worst = json ? mg_report_diff_json(p[0], p[1], &o, fail_over, &out) : mg_report_diff(p[0], p[1], &o, &out);
         status = mg_cli_out(&out);
+        if (html) status = write_page(html, p, &o, &d, status);
         for (uint32_t k = 0; k < 2; k++) status = mg_cli_damaged(p[k], "the comparison is of the other processes", status);
         bool missing = say_missing(dirs[0], p[0]) | say_missing(dirs[1], p[1]);
         if (shows_none(p[0], &o) && shows_none(p[1], &o)) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "report/compare.h"
+#include "report/compare_page.h"
 #include "report/priv.h"
 
 /* Blocks whose counts may depend on timing stand apart: `fixed` is what the others executed. */
@@ -251,4 +252,25 @@ double mg_report_diff_json(const struct mg_recording *a, const struct mg_recordi
     mg_buf_addc(out, '\n');
     release_pairs(pairs, n);
     return worst;
+}
+
+void mg_report_diff_html(const struct mg_recording *a, const struct mg_recording *b, const struct mg_report_opts *o, struct mg_buf *out)
+{
+    uint32_t n;
+    struct pair *pairs = pair_up(a, b, o, &n);
+    struct mg_compare_kernel *kernels = mg_xcalloc(n + 1, sizeof *kernels);
+    if (n) qsort(pairs, n, sizeof *pairs, by_size);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct pair *p = &pairs[i];
+        kernels[i] = (struct mg_compare_kernel){.name = (p->a ? p->a : p->b)->demangled, .has = {p->a, p->b}, .pct = p->pct,
+                                                .launches = {p->a ? p->a->launches : 0, p->b ? p->b->launches : 0},
+                                                .insts = {p->sa.thread_insts, p->sb.thread_insts},
+                                                .measured = {p->sa.measured, p->sb.measured}, .timing = p->pct == 0 && p->apart};
+    }
+    struct mg_comparison c;
+    mg_comparison_init(&c, a, b, o);
+    mg_add_comparison_page(&c, a, b, kernels, n, out);
+    mg_comparison_release(&c);
+    release_pairs(pairs, n);
+    free(kernels);
 }

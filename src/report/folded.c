@@ -1,11 +1,12 @@
-/* Folded stacks, as flame graph programs take them: "kernel;function;file:line COUNT", COUNT thread instructions. Functions that
- * the compiler inlined are part of the one that they were inlined into; lines keep them apart. */
+/* Folded stacks, as flame graph programs take them: "kernel;function;inlined function;file:line COUNT", COUNT thread instructions. A
+ * function that the compiler inlined is a frame where the PTX names it; the line is that of the innermost. */
 #include "report/folded.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/demangle.h"
+#include "report/inlined.h"
 #include "report/lines.h"
 #include "report/priv.h"
 
@@ -46,6 +47,16 @@ static void add_place(struct mg_buf *out, const char *file, uint32_t line)
     mg_buf_printf(out, ":%u", line);
 }
 
+/* Outermost first. */
+static void add_inlined(struct mg_buf *out, const struct mg_inline_frame *frames, uint32_t frame)
+{
+    if (!frame) return;
+    add_inlined(out, frames, frames[frame].outer);
+    if (!frames[frame].function) return;
+    mg_buf_addc(out, ';');
+    add_frame(out, frames[frame].function);
+}
+
 static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
 /* Stacks of one kernel, equal ones as one. */
@@ -56,7 +67,7 @@ static void add_kernel(struct mg_lines *lines, const struct mg_pkernel *k, struc
     if (!mg_lines_of(lines, k, &of)) { /* no PTX: blocks at the line where they begin */
         of = (struct mg_kernel_lines){0};
         for (uint32_t b = 0; b < k->n_blocks; b++)
-            *mg_vec_push(&of.rows) = (struct mg_line_row){b, k->blocks[b].line, k->blocks[b].ptx_line, k->blocks[b].n_insts, k->blocks[b].file};
+            *mg_vec_push(&of.rows) = (struct mg_line_row){b, k->blocks[b].line, k->blocks[b].ptx_line, k->blocks[b].n_insts, k->blocks[b].file, 0};
     }
     uint64_t *counts = mg_xcalloc(of.rows.n + 1, sizeof *counts);
     for (uint32_t i = 0; i < of.rows.n; i++) {
@@ -64,6 +75,7 @@ static void add_kernel(struct mg_lines *lines, const struct mg_pkernel *k, struc
         struct mg_buf text = MG_BUF_INIT;
         if (!k->blocks[r->block].threads) continue;
         add_stack(&text, k, &k->blocks[r->block]);
+        add_inlined(&text, of.frames, r->inlined);
         add_place(&text, r->file, r->line);
         mg_buf_addc(&text, '\t'); /* the row behind it, for the count */
         mg_buf_addu(&text, i);

@@ -9,6 +9,7 @@
 #include "analysis/analysis.h"
 #include "analysis/callgraph.h"
 #include "ptx/ptx.h"
+#include "report/inlined.h"
 #include "report/lines.h"
 
 struct module {
@@ -16,6 +17,7 @@ struct module {
     char *text; size_t bytes;
     struct mg_module *m;      /* NULL: not kept, or it does not parse */
     const char **path_of_loc; /* by loc id; NULL: no file */
+    struct mg_inlined inlined;
 };
 struct mg_lines {
     const struct mg_recording *p;
@@ -32,7 +34,10 @@ struct mg_lines *mg_lines_new(const struct mg_recording *p)
 void mg_lines_free(struct mg_lines *l)
 {
     for (uint32_t i = 0; i < l->modules.n; i++) {
-        if (l->modules.at[i].m) mg_module_free(l->modules.at[i].m);
+        if (l->modules.at[i].m) {
+            mg_inlined_release(&l->modules.at[i].inlined);
+            mg_module_free(l->modules.at[i].m);
+        }
         free(l->modules.at[i].path_of_loc);
         free(l->modules.at[i].text);
     }
@@ -60,6 +65,7 @@ static const struct module *module_of(struct mg_lines *l, const char *id)
     if (!x->m) return x;
     x->path_of_loc = mg_xcalloc(x->m->locs.n + 1, sizeof *x->path_of_loc);
     for (uint32_t i = 1; i < x->m->locs.n; i++) x->path_of_loc[i] = path_of(x->m, x->m->locs.at[i].file);
+    mg_inlined_init(&x->inlined, x->m);
     return x;
 }
 
@@ -72,10 +78,10 @@ struct walk { const struct module *x; struct mg_kernel_lines *out; uint32_t firs
 static void add_instruction(struct walk *w, uint32_t block, mg_id loc, uint32_t ptx_line)
 {
     const char *file = loc ? w->x->path_of_loc[loc] : NULL;
-    uint32_t line = file ? w->x->m->locs.at[loc].line : 0;
+    uint32_t line = file ? w->x->m->locs.at[loc].line : 0, inlined = file ? w->x->inlined.of_loc[loc] : 0;
     struct mg_line_row *last = w->out->rows.n ? &w->out->rows.at[w->out->rows.n - 1] : NULL;
-    if (last && last->block == block && last->line == line && last->file == file) last->n_insts++;
-    else *mg_vec_push(&w->out->rows) = (struct mg_line_row){block, line, ptx_line, 1, file};
+    if (last && last->block == block && last->line == line && last->file == file && last->inlined == inlined) last->n_insts++;
+    else *mg_vec_push(&w->out->rows) = (struct mg_line_row){block, line, ptx_line, 1, file, inlined};
 }
 
 static void add_function(struct walk *w, mg_id func)
@@ -110,6 +116,8 @@ bool mg_lines_of(struct mg_lines *l, const struct mg_pkernel *k, struct mg_kerne
     mg_callgraph_free(g);
     out->text = w.x->text;
     out->bytes = w.x->bytes;
+    out->frames = w.x->inlined.frames.at;
+    out->n_frames = w.x->inlined.frames.n;
     if (w.first_block == k->n_blocks) return true;
     mg_kernel_lines_release(out); /* blocks of another text: a damaged profile */
     return false;

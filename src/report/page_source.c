@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/demangle.h"
+#include "report/inlined.h"
 #include "report/lines.h"
 #include "report/page.h"
 
@@ -150,7 +152,54 @@ static void keep_ptx(struct gathering *x, const struct mg_pkernel *k, const stru
     }
 }
 
-/* {"kernel", "rows": [block, file or -1, line, PTX line, instructions, ...]} */
+/* Numbers of the frames that rows of the kernel name, outer ones first, from 1 on. Release with free. */
+static uint32_t *number_frames(const struct mg_kernel_lines *l)
+{
+    uint32_t *numbers = mg_xcalloc(l->n_frames + 1, sizeof *numbers), n = 0;
+    for (uint32_t i = 0; i < l->rows.n; i++)
+        for (uint32_t f = l->rows.at[i].inlined; f && !numbers[f]; f = l->frames[f].outer) numbers[f] = 1;
+    for (uint32_t f = 1; f < l->n_frames; f++)
+        if (numbers[f]) numbers[f] = ++n;
+    return numbers;
+}
+
+/* "inlined": [[function, file of the call or -1, its line, number of the outer frame or 0], ...] */
+static void write_inlined(struct gathering *x, const struct mg_kernel_lines *l, const uint32_t *numbers)
+{
+    mg_json_key(x->source, "inlined");
+    mg_json_arr(x->source);
+    for (uint32_t i = 1; i < l->n_frames; i++) {
+        const struct mg_inline_frame *f = &l->frames[i];
+        if (!numbers[i]) continue;
+        mg_json_arr(x->source);
+        if (f->function) mg_json_str(x->source, f->function);
+        else mg_json_null(x->source);
+        mg_json_i64(x->source, f->file ? (int64_t)use_line(x, f->file, f->line) : -1);
+        mg_json_u64(x->source, f->line);
+        mg_json_u64(x->source, numbers[f->outer]);
+        mg_json_end(x->source, ']');
+    }
+    mg_json_end(x->source, ']');
+}
+
+/* "functions": {as in blocks: C++ name, ...} of device functions that stay calls. */
+static void write_functions(struct gathering *x, const struct mg_pkernel *k)
+{
+    const char *last = k->name;
+    mg_json_key(x->source, "functions");
+    mg_json_obj(x->source);
+    for (uint32_t i = 0; i < k->n_blocks; i++) {
+        const char *function = k->blocks[i].function;
+        if (!function || !strcmp(function, last)) continue; /* blocks of one function follow each other */
+        char *plain = mg_demangle(function);
+        mg_json_key_str(x->source, function, plain ? plain : function);
+        free(plain);
+        last = function;
+    }
+    mg_json_end(x->source, '}');
+}
+
+/* {"kernel", "rows": [block, file or -1, line, PTX line, instructions, inlined frame or 0, ...], "inlined", "functions"} */
 static void write_kernel(struct gathering *x, const struct mg_pkernel *k)
 {
     struct mg_kernel_lines l;
@@ -162,6 +211,7 @@ static void write_kernel(struct gathering *x, const struct mg_pkernel *k)
     }
     x->n_rows += l.rows.n;
     keep_ptx(x, k, &l);
+    uint32_t *numbers = number_frames(&l);
     mg_json_obj(x->source);
     mg_json_key_u64(x->source, "kernel", k->id);
     mg_json_key(x->source, "rows");
@@ -173,8 +223,12 @@ static void write_kernel(struct gathering *x, const struct mg_pkernel *k)
         mg_json_u64(x->source, r->line);
         mg_json_u64(x->source, r->ptx_line);
         mg_json_u64(x->source, r->n_insts);
+        mg_json_u64(x->source, numbers[r->inlined]);
     }
     mg_json_end(x->source, ']');
+    write_inlined(x, &l, numbers);
+    free(numbers);
+    write_functions(x, k);
     mg_json_end(x->source, '}');
     mg_kernel_lines_release(&l);
 }

@@ -63,6 +63,7 @@ void mg_coverage_release(struct mg_coverage *c);
 double mg_report_diff(const struct mg_recording *a, const struct mg_recording *b, const struct mg_report_opts *o, struct mg_buf *out);
 /* The same as JSON. fail_over: the difference that fails, < 0: none does. */
 double mg_report_diff_json(const struct mg_recording *a, const struct mg_recording *b, const struct mg_report_opts *o, double fail_over, struct mg_buf *out);
+void mg_report_diff_html(const struct mg_recording *a, const struct mg_recording *b, const struct mg_report_opts *o, struct mg_buf *out); /* a page without script */
 
 struct mg_opcount { const char *op; uint64_t threads, warps; bool has_warps, guarded; /* some counted instruction carries a guard */ };
 struct mg_kernel_sums {

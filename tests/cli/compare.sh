@@ -43,6 +43,44 @@ assert lanes['verdict']['is'] == 'better' and lanes['verdict']['reason'] == 'war
 assert metric(lanes, 'lanes.idle_slots')['is'] == 'better' and metric(lanes, 'lanes.lane_use')['is'] == 'better'
 P
 
+# the page: the same numbers as the JSON, the source of both sides, names that are no markup
+"$MARGAY" diff before after --html page.html > beside && cmp text beside
+cat > page.py <<'P'
+import html.parser, json, sys
+class Page(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.table, self.rows, self.verdict, self.open, self.tags = None, {}, '', [], set()
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        if tag not in ('meta', 'link'): self.open.append((tag, dict(attrs)))
+        if tag == 'table': self.table = dict(attrs)['id']; self.rows[self.table] = []
+        if tag == 'tr': self.rows[self.table].append([dict(attrs).get('class', '')])
+        if tag in ('td', 'th'): self.rows[self.table][-1].append('')
+    def handle_endtag(self, tag): assert self.open.pop()[0] == tag, tag
+    def handle_data(self, text):
+        if any(t in ('td', 'th') for t, _ in self.open): self.rows[self.table][-1][-1] += text
+        if any(a.get('id') == 'verdict' for _, a in self.open): self.verdict += text
+p = Page(); p.feed(open(sys.argv[1]).read())
+d = json.load(open(sys.argv[2]))
+assert not p.open and not p.tags & {'script', 'img', 'iframe', 'object'}, (p.open, p.tags)
+assert p.verdict.startswith(d['verdict']['is'] + ': ') and d['verdict']['reason'] in p.verdict, p.verdict
+text = lambda v: '–' if v is None else f'{v:,}' if isinstance(v, int) else f'{v:.4g}'
+want = {m['name']: m for m in d['metrics']}
+rows = p.rows['metrics'][1:] + p.rows['others'][1:]
+assert {r[1] for r in rows} == set(want), rows
+for r in rows: assert r[2:4] == [text(want[r[1]]['before']), text(want[r[1]]['after'])] and r[0] == (want[r[1]]['is'] or ''), (r, want[r[1]])
+line = next(r for r in p.rows['lines'] if 'memory.bank_conflicts' in r)
+l = next(l for l in d['lines'] if l['metric'] == 'memory.bank_conflicts')
+assert line[2:4] == [text(l['before']), text(l['after'])] and line[-1] == 'turn' and line[0] == 'better', line
+source = [open(f).read().split('\n')[n - 1].strip() for f, n in (('transpose.cu', l['line_before']), ('moved/transpose.cu', l['line_after']))]
+assert line[1] == f"transpose.cu:{l['line_before']} → {l['line_after']}before{source[0]}after{source[1]}", (line[1], source)
+assert {r[1] for r in p.rows['kernels'][1:]} == {k['demangled'] for k in d['kernels']} and any('<32>' in r[1] for r in p.rows['kernels'])
+P
+python3 page.py page.html fix.json
+rc=0; "$MARGAY" diff before after --html /nowhere/page.html > out 2> err || rc=$?
+[ $rc = 3 ] || { echo "a page that cannot be written gives $rc"; exit 1; }
+
 gate='memory.bank_conflicts+0%,memory.sectors+5%,instructions+2%'
 "$MARGAY" diff --fail-on "$gate" after after > out
 "$MARGAY" diff --fail-on "$gate" before after > out

@@ -171,7 +171,7 @@ def looks(k):
     b.media()
     for width in (1400, 700, 360):
         b.size(width, 800)
-        for hash in ('#/', f'#/kernel/{k["id"]}', '#/tools', '#/run'):
+        for hash in ('#/', f'#/kernel/{k["id"]}', '#/tools', '#/flame', '#/run'):
             b.go(hash)
             check(not b.eval(overflow), 'wider than the window', width, hash, b.eval('document.documentElement.scrollWidth'))
             sane((width, hash))
@@ -208,6 +208,44 @@ def advised():
     b.click('.card a')
     check(b.eval('location.hash').endswith(f'/{gains[0]["line"]}') and b.eval('document.querySelector("#source tr.here .atline").innerText').startswith('divergence'), b.eval('location.hash'))
     sane('findings')
+
+
+def inlined():
+    """Calls that the compiler inlined: at their lines, and as frames of the flame graph, which agrees with the folded stacks."""
+    source = open('inlined.cu').read().split('\n')
+    at = lambda text: next(i for i, l in enumerate(source, 1) if text in l)
+    stacks = {s: int(n) for s, n in (l.rsplit(' ', 1) for l in open('inlined.folded').read().splitlines())}
+    total = json.load(open('inlined.json'))['kernels'][0]['thread_instructions']
+    check(sum(stacks.values()) == total, stacks)
+    # twist is inlined at three places: two in what is inlined itself, one in a function that stays a call
+    want = {f'walk;both(int);twist(int);inlined.cu:{at("int twist")}', f'walk;apart(int, int);twist(int);inlined.cu:{at("int twist")}'}
+    check(want <= set(stacks), stacks)
+    b.open('inlined.html', f'#/kernel/0/line/0/{at("int twist")}')
+    text = b.eval('document.querySelector("#source tr.open").innerText')
+    check(all(f'twist(int) inlined at inlined.cu:{at(x)}' in text for x in ('y = twist(x)', 'twist(y ^ 5)', 'v = twist(v)')), text)
+    check(f'both(int) inlined at inlined.cu:{at("out[at] =")}' in text, text)
+    # with inlined: a line's own instructions and those inlined through calls on it, counted by hand from the stacks
+    row = lambda line: f'Array.from(document.querySelectorAll("#source tr.used")).find((e) => e.querySelector("button.ln").textContent === "{line}")'
+    through = sum(n for s, n in stacks.items() if 'both' in s or s.endswith(f':{at("out[at] =")}'))
+    shown = b.eval(row(at('out[at] =')) + '.children[1].innerText')
+    check(shown.replace('\n', '') == f'{100 * through / total:.1f}%', shown, through, total)
+    sane('inlined')
+    frames = {name: float(share) for name, share in b.eval('Array.from(document.querySelectorAll("#flame .frame")).map((e) => [e.dataset.name, e.dataset.share])')}
+    share = lambda part: 100 * sum(n for s, n in stacks.items() if part in s.split(';')) / total
+    check({'walk', 'both(int)', 'apart(int, int)', 'twist(int)'} <= set(frames), frames)
+    for name in ('both(int)', 'apart(int, int)'): check(abs(frames[name] - share(name)) < 0.001, name, frames[name], share(name))
+    # a click widens a frame; the root brings all back
+    widths = 'Array.from(document.querySelectorAll("#flame .frame")).map((e) => [e.dataset.name, Number(e.querySelector("rect").getAttribute("width"))])'
+    pick = lambda name: b.eval(f'Array.from(document.querySelectorAll("#flame .frame")).find((e) => e.dataset.name === "{name}").dispatchEvent(new MouseEvent("click", {{bubbles: true}}))')
+    before = dict(b.eval(widths))
+    pick('apart(int, int)')
+    after = dict(b.eval(widths))
+    check(after['apart(int, int)'] == before['walk'] and 'both(int)' not in after and 'walk' in after, after)
+    pick('walk')
+    check(dict(b.eval(widths)) == before, b.eval(widths))
+    b.go('#/flame')
+    check(b.eval(title) == 'Flame graph' and not b.eval(overflow), b.eval(title))
+    sane('flame graph')
 
 
 def time_line():
@@ -269,6 +307,7 @@ for n in (1, 120, 500):
     looks(k)
 checked()
 advised()
+if os.path.exists('inlined.html'): inlined()
 time_line()
 outside = [r for r in b.requests if not r.startswith(('file:', 'about:', 'data:'))]
 check(not outside, outside)

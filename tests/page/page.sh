@@ -25,4 +25,13 @@ cp "$ROOT/tests/page/faulty.cu" . && compile faulty.cu faulty.ptx
 "$MARGAY" run -q --device emu -t advise -o advised -- "$EX/divergent" > out
 "$MARGAY" report advised --html advised.html
 "$MARGAY" report advised --json > advised.json
+if [ -n "$NVCC" ]; then
+    cp "$ROOT/tests/page/inlined.cu" . && "$NVCC" -ptx -lineinfo -O2 -arch=sm_90 -o inlined.ptx inlined.cu
+    "$MARGAY" run -q --device emu -o inlined -- ./many inlined.ptx > out
+    "$MARGAY" report inlined --html inlined.html
+    "$MARGAY" report inlined --json > inlined.json
+    "$MARGAY" export folded inlined -o inlined.folded
+else
+    echo 'no nvcc: lines of inlined functions are not tested'
+fi
 python3 "$ROOT/tests/page/drive.py"

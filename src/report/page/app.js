@@ -1,8 +1,9 @@
 // The page as a whole: header, addresses, keys, dark and light.
-import {checks, kernelOf, kernels, ranked, report, tools, wasChecked, files} from './data.js';
+import {checks, kernelOf, kernels, measured, ranked, report, tools, wasChecked, files} from './data.js';
 import {h, say} from './dom.js';
 import {baseName, command, date} from './format.js';
 import {checksView} from './findings.js';
+import {flameView} from './flame.js';
 import {kernelView} from './kernel.js';
 import {kernelHash} from './links.js';
 import {overview} from './overview.js';
@@ -17,7 +18,7 @@ const places = new Map(); // address -> how far it was scrolled
 
 function header() {
   const program = report.command.length ? baseName(report.command[0]) : 'margay', p = report.processes[0] || {};
-  const items = [['#/', 'Overview'], hasTimeline() ? ['#/time', 'Time line'] : null, tools.length ? ['#/tools', 'Tools'] : null, wasChecked ? ['#/checks', `--check (${checks.length})`] : null, ['#/run', 'Run']].filter(Boolean);
+  const items = [['#/', 'Overview'], hasTimeline() ? ['#/time', 'Time line'] : null, measured ? ['#/flame', 'Flame graph'] : null, tools.length ? ['#/tools', 'Tools'] : null, wasChecked ? ['#/checks', `--check (${checks.length})`] : null, ['#/run', 'Run']].filter(Boolean);
   document.title = `${program} · Margay`;
   return [h('div.brand', h('strong', {title: command(report.command)}, program), h('span.dim', [report.device.kind && `${report.device.kind}: ${report.device.name}`, date(p.start_unix_ns), p.host].filter(Boolean).join(' · '))),
     h('nav', {'aria-label': 'page'}, items.map(([hash, text]) => h('a', {href: hash, 'data-nav': hash}, text)),
@@ -75,6 +76,7 @@ function route() {
   else if (what === 'tools') tools.length === 1 ? location.replace(`#/tool/${tools[0].id}`) : show(toolList(), 'tools', '#/tools');
   else if (what === 'checks') show(checksView(), 'checks', '#/checks');
   else if (what === 'time' && hasTimeline()) show(timelineView(), 'time', '#/time');
+  else if (what === 'flame') show(flameView(), 'flame', '#/flame');
   else if (what === 'run') show(runView(), 'run', '#/run');
   else show(overview(), '', '#/');
 }

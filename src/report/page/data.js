@@ -86,7 +86,7 @@ let lineIndex = null;
 function lines() {
   if (lineIndex) return lineIndex;
   const source = part('source') || {kernels: [], files: []};
-  lineIndex = {kernels: new Map(source.kernels.map((k) => [k.kernel, k.rows])), files: source.files};
+  lineIndex = {kernels: new Map(source.kernels.map((k) => [k.kernel, k])), files: source.files};
   for (const f of source.files) {
     f.text = new Map();
     for (const [first, text] of f.parts) text.split('\n').forEach((line, i) => f.text.set(first + i, line));
@@ -99,33 +99,42 @@ export function fileByPath(path) {
   return lines().files.find((f) => f.path === path);
 }
 
-// Runs of instructions of a kernel in text order: {block, file, line, ptx, n, next}. Without the PTX: a block each, by its first line.
+// Runs of instructions of a kernel in text order: {block, file, line, ptx, n, inlined}. Without the PTX: a block each, by its first line.
+//   inlined: calls that the place was inlined through, outermost first: {function (null: not told), file, line (of the call)}
 export function runsOf(k) {
   if (k.runs) return k.runs;
-  const rows = lines().kernels.get(k.id);
+  const source = lines().kernels.get(k.id), path = (file) => (file < 0 ? null : lines().files[file].path);
   k.runs = [];
-  if (rows) {
-    for (let i = 0; i < rows.length; i += 5) {
-      const [block, file, line, ptx, n] = rows.slice(i, i + 5);
-      k.runs.push({block, file: file < 0 ? null : lines().files[file].path, line, ptx, n});
+  k.functions = source ? source.functions : {};
+  if (source) {
+    const rows = source.rows, calls = [[]];
+    for (const [name, file, line, outer] of source.inlined) calls.push([...calls[outer], {function: name, file: path(file), line}]);
+    for (let i = 0; i < rows.length; i += 6) {
+      const [block, file, line, ptx, n, inlined] = rows.slice(i, i + 6);
+      k.runs.push({block, file: path(file), line, ptx, n, inlined: calls[inlined]});
     }
   } else {
-    for (const b of k.blocks) k.runs.push({block: b.id, file: b.file, line: b.line || 0, ptx: b.ptx_line, n: b.instructions, whole: true});
+    for (const b of k.blocks) k.runs.push({block: b.id, file: b.file, line: b.line || 0, ptx: b.ptx_line, n: b.instructions, inlined: [], whole: true});
   }
-  k.hasPtx = !!rows;
+  k.hasPtx = !!source;
   return k.runs;
 }
 
-// Instructions by line: Map of "file\nline" to {file, line, threads, warps, blocks: Set, runs}.
+// Instructions by line: Map of "file\nline" to {file, line, threads, warps, blocks: Set, runs, through}; through: thread instructions
+// of the line and of all that was inlined through calls on it.
 export function linesOf(k) {
   if (k.lines) return k.lines;
   k.lines = new Map();
+  const atLine = (file, line) => {
+    const key = file + '\n' + line;
+    if (!k.lines.has(key)) k.lines.set(key, {file, line, threads: 0, warps: 0, counted: false, blocks: new Set(), runs: [], through: 0});
+    return k.lines.get(key);
+  };
   for (const run of runsOf(k)) {
     if (!run.file) continue;
-    const key = run.file + '\n' + run.line;
-    const b = k.blocks[run.block];
-    let at = k.lines.get(key);
-    if (!at) k.lines.set(key, at = {file: run.file, line: run.line, threads: 0, warps: 0, counted: false, blocks: new Set(), runs: []});
+    const b = k.blocks[run.block], at = atLine(run.file, run.line);
+    const calls = new Set([at, ...run.inlined.filter((c) => c.file).map((c) => atLine(c.file, c.line))]);
+    for (const x of calls) x.through += run.n * (number(b.thread_entries) || 0);
     at.blocks.add(run.block);
     at.runs.push(run);
     if (b.thread_entries === null) continue;

@@ -3,6 +3,7 @@ import {allTables, core, kernels, launchesOf, launchesLeftOut, nameOf, ptxLeftOu
 import {grade, h, numeral, picture, shareBar} from './dom.js';
 import {baseName, exact, number, percent, plural} from './format.js';
 import {checkTable, checksOf, findingList, findingsOf} from './findings.js';
+import {flameGraph} from './flame.js';
 import {blocksAtMost, flowGraph} from './graph.js';
 import {blockHash, kernelHash, kernelName, placeLink, placeText} from './links.js';
 import {SourceView, bulk} from './source.js';
@@ -11,12 +12,14 @@ import {tableSection, toolTable} from './tooltable.js';
 
 const lanesOf = (b) => percent(number(b.thread_entries), 32 * number(b.warp_entries));
 
+const functionName = (k, b) => (b.function === k.name ? nameOf(k) : k.functions[b.function] || b.function);
+
 // ---- blocks ------------------------------------------------------------------------------------------------------
 
 function blockDetail(k, id) {
   const b = k.blocks[id], out = h('div.detail');
   out.append(h('p', b.succ.length ? ['leads to ', b.succ.map((t, i) => [i ? ', ' : '', h('a', {href: blockHash(k, t)}, `block ${t}`)])] : 'leaves the function',
-    b.function !== k.name ? [' · in ', h('code', b.function)] : null, b.timing_dependent ? ' · its count may depend on timing' : null));
+    b.function !== k.name ? [' · in ', h('code', functionName(k, b))] : null, b.timing_dependent ? ' · its count may depend on timing' : null));
   const runs = runsOf(k).filter((r) => r.block === id);
   const lines = [];
   for (const r of runs) {
@@ -33,6 +36,7 @@ function blockDetail(k, id) {
 
 function blocksSection(k) {
   const share = (b) => percent(number(b.thread_entries) * b.instructions, k.instructions);
+  runsOf(k); // names of functions come with them
   const rows = new Map();
   const functions = new Set(k.blocks.map((b) => b.function)).size > 1;
   const columns = [
@@ -42,7 +46,7 @@ function blocksSection(k) {
     {label: 'thread entries', kind: 'count', value: (b) => b.thread_entries},
     {label: 'warp entries', kind: 'count', value: (b) => b.warp_entries},
     {label: 'lanes', kind: 'percent', value: lanesOf, good: (v, b) => (share(b) < 0.05 ? NaN : v / 100)},
-    functions && {label: 'function', kind: 'text', value: (b) => b.function},
+    functions && {label: 'function', kind: 'text', value: (b) => functionName(k, b)},
     {label: 'place', kind: 'place', value: (b) => placeText(b.file, b.line, b.ptx_line), cell: (b) => placeLink(k, [b.file, b.line, b.ptx_line, b.id])},
     {label: 'note', kind: 'text', value: (b) => (b.timing_dependent ? 'timing' : ''), title: 'timing: the count may differ in another run'},
   ].filter(Boolean).filter((c) => c.label !== 'note' || k.blocks.some((b) => b.timing_dependent));
@@ -155,10 +159,12 @@ function head(k) {
 
 export function kernelView(k) {
   const own = findingsOf(k), found = checksOf(k), source = new SourceView(k), instructions = opcodesSection(k), launches = launchesSection(k), blocks = k.blocks.length ? blocksSection(k) : null;
+  const flame = k.blocks.length && k.instructions ? flameGraph([k]) : null;
   const sections = [
     own.length ? h('section', {id: 'findings', 'aria-labelledby': 'f-title'}, h('h2', {id: 'f-title'}, 'Findings'), findingList(own, k)) : null,
     found.length ? h('section', {id: 'checks', 'aria-labelledby': 'c-title'}, h('h2', {id: 'c-title'}, '--check'), checkTable(found, k).element) : null,
     k.blocks.length ? h('section', {id: 'source', 'aria-labelledby': 's-title'}, h('h2', {id: 's-title'}, 'Source'), source.element) : h('p.note', 'No block of this kernel was counted: see coverage for the reason.'),
+    flame && h('section', {id: 'flame', 'aria-labelledby': 'flame-title'}, h('h2', {id: 'flame-title'}, 'Flame graph'), flame),
     blocks && blocks.element, instructions, launches, ...toolSections(k),
   ].filter(Boolean);
   const beside = h('div.pair', instructions, launches);

@@ -1,8 +1,8 @@
 // The source of a kernel with what its lines cost. Each line opens: the blocks it is in, its PTX, the rows of tools.
-import {checks, endOfRun, fileByPath, findings, kernelOf, kernelOfCheck, linesOf, ptxLines, rowsByLine} from './data.js';
+import {checks, endOfRun, fileByPath, findings, kernelOf, kernelOfCheck, linesOf, ptxLines, rowsByLine, runsOf} from './data.js';
 import {grade, h, numeral, shareBar} from './dom.js';
 import {baseName, number, percent, plural} from './format.js';
-import {blockHash, placeText} from './links.js';
+import {blockHash, placeLink, placeText} from './links.js';
 import {toolTable} from './tooltable.js';
 
 // Gutter columns from tools' tables: how the rows of one line become one number.
@@ -78,16 +78,22 @@ function fileCost(k) {
   return [...cost].sort((a, b) => b[1] - a[1]);
 }
 
+// The calls that a run was inlined through, innermost first.
+function inlinedText(k, run) {
+  return run.inlined.length ? h('p.inlined', [...run.inlined].reverse().map((c, i) => [i ? ', ' : '', c.function ? [h('code', c.function), ' '] : null, 'inlined at ', placeLink(k, [c.file, c.line, 0, run.block])])) : null;
+}
+
 function detail(k, key, at, columns) {
   const out = h('div.detail');
-  if (at) {
+  if (at && !at.runs.length) out.append(h('p.note', 'all instructions of this line are of functions that the compiler inlined here'));
+  if (at && at.runs.length) {
     out.append(h('p', h('strong', plural(at.blocks.size, 'block')), ': ', [...at.blocks].map((id) => {
       const b = k.blocks[id], lanes = percent(number(b.thread_entries), 32 * number(b.warp_entries));
       return h('a.chip', {href: blockHash(k, id)}, `block ${id}`, b.thread_entries === null ? '' : [' · ', numeral(b.thread_entries, 'count'), ' entries'], Number.isNaN(lanes) ? '' : ` · ${lanes.toFixed(0)} % of lanes`);
     })));
     const ptx = k.hasPtx ? at.runs.map((run) => ptxLines(k, run.ptx, endOfRun(k, run))) : [];
     if (ptx.some((lines) => lines.length)) {
-      out.append(h('div.ptx', {role: 'group', 'aria-label': 'PTX'}, at.runs.map((run, i) => (ptx[i].length ? h('div.run', h('a.blockno', {href: blockHash(k, run.block)}, `block ${run.block}`), h('pre', ptx[i].map(([n, text]) => h('div', h('span.ln', String(n)), text)))) : null))));
+      out.append(h('div.ptx', {role: 'group', 'aria-label': 'PTX'}, at.runs.map((run, i) => (ptx[i].length ? h('div.run', h('a.blockno', {href: blockHash(k, run.block)}, `block ${run.block}`), inlinedText(k, run), h('pre', ptx[i].map(([n, text]) => h('div', h('span.ln', String(n)), text)))) : null))));
     }
   }
   const byTable = new Map();
@@ -136,7 +142,8 @@ export class SourceView {
     const near = new Set();
     for (const line of used) for (let i = line - 3; i <= line + 3; i++) if (!known || (i > 0 && f.text.has(i))) if (known || i === line) near.add(i);
     const shown = [...near].sort((a, b) => a - b);
-    const head = h('tr', h('th.num', {scope: 'col'}, 'line'), h('th', {scope: 'col', title: 'share of the kernel\'s thread instructions'}, 'instructions'), h('th', {scope: 'col', title: 'of a warp\'s 32 lanes, how many are active'}, 'lanes'),
+    this.through = runsOf(this.k).some((run) => run.inlined.length);
+    const head = h('tr', h('th.num', {scope: 'col'}, 'line'), this.through ? h('th', {scope: 'col', title: 'share of the kernel\'s thread instructions, of the line and of what was inlined through calls on it'}, 'with inlined') : null, h('th', {scope: 'col', title: 'share of the kernel\'s thread instructions'}, 'instructions'), h('th', {scope: 'col', title: 'of a warp\'s 32 lanes, how many are active'}, 'lanes'),
       this.gutters.map((g) => h('th.gut', {scope: 'col', title: g.title}, g.label, g.unit ? h('span.unit', ' ' + g.unit) : null)), h('th.left.code', {scope: 'col'}, known ? 'source' : ''));
     const body = h('tbody');
     let last = shown.length ? Math.min(shown[0], known ? shown[0] : shown[0]) - 1 : 0;
@@ -155,7 +162,7 @@ export class SourceView {
   gap(f, path, first, last, lines, most) {
     const has = [];
     for (let i = first; i <= last; i++) if (f.text.has(i)) has.push(i);
-    const tr = h('tr.gap', h('td', {colspan: 4 + this.gutters.length}, has.length
+    const tr = h('tr.gap', h('td', {colspan: 4 + this.gutters.length + (this.through ? 1 : 0)}, has.length
       ? h('button.link', {type: 'button', onclick: () => tr.replaceWith(...has.map((i) => this.line(f, path, i, lines, most)))}, `${plural(last - first + 1, 'line')} without instructions`)
       : `${plural(last - first + 1, 'line')} left out`));
     return tr;
@@ -168,6 +175,7 @@ export class SourceView {
     const active = at || rows.length || notes.length;
     const tr = h('tr' + (active ? '.used' : ''), {style: at && most ? {'--heat': (Math.sqrt(at.threads / most) * 0.55).toFixed(3)} : {}},
       h('td.num', active ? h('button.ln', {type: 'button', 'aria-expanded': 'false', 'aria-label': `line ${line}: details`, onclick: () => this.toggle(key, tr)}, String(line)) : h('span.ln', String(line))),
+      this.through ? h('td', at && at.through ? numeral(percent(at.through, this.k.instructions), 'percent') : null) : null,
       h('td', at && at.counted ? shareBar(share) : null),
       h('td' + (laneGrade ? '.' + laneGrade : ''), Number.isNaN(lanes) ? null : numeral(lanes, 'percent')),
       this.gutters.map((g) => {
@@ -184,7 +192,7 @@ export class SourceView {
   toggle(key, tr, open) {
     const next = tr.nextElementSibling, is = next && next.classList.contains('open');
     if (is && open !== true) next.remove();
-    if (!is && open !== false) tr.after(detail(this.k, key, linesOf(this.k).get(key), 4 + this.gutters.length));
+    if (!is && open !== false) tr.after(detail(this.k, key, linesOf(this.k).get(key), 4 + this.gutters.length + (this.through ? 1 : 0)));
     const button = tr.querySelector('button.ln');
     if (button) button.setAttribute('aria-expanded', String(!is || open === true));
   }

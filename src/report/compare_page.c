@@ -1,0 +1,247 @@
+/* margay diff --html: the verdict, metrics, lines with their source before and after, and kernels, as one page that needs nothing
+ * beside it and no script. A side's source is shown where the file was not written after its profile began. */
+#include "report/compare_page.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/version.h"
+#include "report/priv.h"
+#include "view/chart.h"
+
+enum { MOST_LINES = 500, MOST_KERNELS = 500 };
+
+static const char head[] =
+    "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n"
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n"
+    "<link rel=\"icon\" href=\"data:,\"><title>Margay: before and after</title><style>\n"
+    ":root{color-scheme:light dark;--paper:#fff;--raised:#f6f7f9;--ink:#1b1f24;--dim:#626b77;--line:#dfe3e8;--good:#13703f;--bad:#b3121d;"
+    "--goodbg:#e2f4e8;--badbg:#fbe0e0}\n"
+    "@media(prefers-color-scheme:dark){:root{--paper:#14171b;--raised:#1c2026;--ink:#e4e7eb;--dim:#98a2ae;--line:#323942;--good:#6fd394;"
+    "--bad:#ff8085;--goodbg:#15301f;--badbg:#3f1a1c}}\n"
+    "body{margin:0 auto;max-width:86rem;padding:1rem 1.25rem 4rem;background:var(--paper);color:var(--ink);"
+    "font:14px/1.45 system-ui,-apple-system,\"Segoe UI\",\"DejaVu Sans\",sans-serif}\n"
+    "h1{font-size:1.35rem;margin:.2rem 0}h2{font-size:1.05rem;margin:1.8rem 0 .6rem}code{font-family:ui-monospace,\"DejaVu Sans Mono\",monospace;"
+    "font-size:.92em;white-space:pre-wrap;overflow-wrap:anywhere}\n"
+    ".verdict{padding:.7rem 1rem;border-radius:6px;background:var(--raised);font-size:1.15rem;margin:1rem 0}\n"
+    ".verdict.better{background:var(--goodbg)}.verdict.worse{background:var(--badbg)}.verdict p{margin:.2rem 0;font-size:.9rem}\n"
+    ".scroll{overflow-x:auto}table{border-collapse:collapse;width:100%}th,td{padding:.25rem .6rem;border-bottom:1px solid var(--line);"
+    "text-align:right;vertical-align:top;font-variant-numeric:tabular-nums}\n"
+    "th{color:var(--dim);font-weight:600;white-space:nowrap}.l{text-align:left}td.n{white-space:nowrap}.dim{color:var(--dim)}"
+    ".better{color:var(--good)}.worse{color:var(--bad)}.verdict.better,.verdict.worse{color:inherit}\n"
+    ".bar{display:inline-block;width:6rem;height:.55rem;position:relative;background:linear-gradient(var(--line),var(--line)) center/1px 100% no-repeat}\n"
+    ".bar i{position:absolute;top:0;bottom:0;background:var(--dim)}tr.better .bar i{background:var(--good)}tr.worse .bar i{background:var(--bad)}\n"
+    "tr.better,tr.worse{color:inherit}dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:.6rem 0}dt{color:var(--dim)}dd{margin:0;"
+    "overflow-wrap:anywhere}.src{display:block}.src b{font-weight:600;color:var(--dim);margin-right:.4rem}\n"
+    "@media print{body{max-width:none;padding:0}tr{break-inside:avoid}}\n"
+    "</style></head><body><main>\n<h1>Before and after</h1>\n";
+
+/* ---- the two profiles ------------------------------------------------------------------------------------------ */
+
+static void add_side(struct mg_buf *out, const char *label, const struct mg_recording *p)
+{
+    const char *const *argv;
+    uint32_t argc;
+    int exit_code;
+    mg_report_command(p, &argv, &argc, &exit_code);
+    mg_buf_printf(out, "<dt>%s</dt><dd><code>", label);
+    for (uint32_t i = 0; i < argc; i++) {
+        if (i) mg_buf_addc(out, ' ');
+        mg_chart_text(out, argv[i]);
+    }
+    mg_buf_adds(out, "</code> <span class=\"dim\">");
+    mg_chart_text(out, p->dir);
+    if (p->n_processes) {
+        const struct mg_pprocess *s = &p->processes[0];
+        mg_buf_printf(out, ", on %s: ", s->device_kind ? s->device_kind : "?");
+        mg_chart_text(out, s->device_name ? s->device_name : "?");
+        mg_buf_adds(out, ", tools: ");
+        mg_chart_text(out, s->tools ? s->tools : "?");
+    }
+    mg_buf_adds(out, "</span></dd>\n");
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------------------- */
+
+static void add_value(struct mg_buf *out, bool has, double v)
+{
+    mg_buf_adds(out, "<td class=\"n\">");
+    if (!has) mg_buf_adds(out, "–");
+    else if (v >= 0 && v < 9e15 && v == floor(v)) mg_add_grouped(out, (uint64_t)v);
+    else mg_buf_printf(out, "%.4g", v);
+    mg_buf_adds(out, "</td>");
+}
+
+static void add_pct(struct mg_buf *out, bool both, double pct)
+{
+    mg_buf_adds(out, "<td class=\"n\">");
+    if (!both) mg_buf_adds(out, "only one");
+    else if (isinf(pct)) mg_buf_adds(out, "from 0");
+    else if (pct == 0) mg_buf_adds(out, "equal");
+    else mg_buf_printf(out, "%+.*f&nbsp;%%", fabs(pct) < 9.95 ? 2 : 1, pct);
+    double half = both ? fmin(50, isinf(pct) ? 50 : fabs(pct) / 2) : 0;
+    mg_buf_printf(out, "</td><td><span class=\"bar\"><i style=\"left:%.1f%%;width:%.1f%%\"></i></span></td>", pct < 0 ? 50 - half : 50, half);
+}
+
+/* "better", "worse" or "". */
+static const char *judge(const struct mg_compared *of, int better)
+{
+    double change = of->v[1] - of->v[0];
+    if (!of->has[0] || !of->has[1] || change == 0 || !better) return "";
+    return (change > 0) == (better > 0) ? "better" : "worse";
+}
+
+static void add_verdict(const struct mg_comparison *c, struct mg_buf *out)
+{
+    static const char *const verdicts[] = {"better", "no difference", "worse"};
+    const char *is = c->by ? verdicts[c->verdict + 1] : "none";
+    mg_buf_printf(out, "<div class=\"verdict %s\" id=\"verdict\"><strong>%s</strong>", c->by ? is : "", is);
+    if (!c->by) mg_buf_adds(out, ": neither time nor work was measured in both");
+    else mg_buf_printf(out, ": %s %+.2f&nbsp;%%", c->by == MG_JUDGED_BY_TIME ? "kernel time" : "the kernels’ work as counted", c->change_pct);
+    if (c->by == MG_JUDGED_BY_WORK) mg_buf_adds(out, "<p>Counts are exact. How counts make work is a model (docs/findings.md).</p>");
+    else if (c->has_interval) mg_buf_printf(out, "<p>From %+.2f to %+.2f %% (95 %%).</p>", c->low_pct, c->high_pct);
+    else if (c->by) mg_buf_adds(out, "<p>No interval: a kernel was timed once.</p>");
+    if (c->reason != UINT32_MAX) {
+        mg_buf_adds(out, "<p>Changed most: <code>");
+        mg_chart_text(out, c->metrics.at[c->reason].name);
+        mg_buf_adds(out, "</code></p>");
+    }
+    mg_buf_adds(out, "</div>\n");
+}
+
+static void begin_table(struct mg_buf *out, const char *id, const char *title, const char *last)
+{
+    mg_buf_printf(out,
+                  "<h2>%s</h2><div class=\"scroll\"><table id=\"%s\"><thead><tr><th class=\"l\">%s</th><th>before</th><th>after</th>"
+                  "<th>change</th><th></th>%s</tr></thead><tbody>\n",
+                  title, id, title, last);
+}
+
+static void end_table(struct mg_buf *out, uint32_t more)
+{
+    mg_buf_adds(out, "</tbody></table></div>\n");
+    if (more) mg_buf_printf(out, "<p class=\"dim\">and %u more (margay diff --json has all)</p>\n", more);
+}
+
+static void add_metrics(const struct mg_comparison *c, bool judged, struct mg_buf *out)
+{
+    begin_table(out, judged ? "metrics" : "others", judged ? "Metrics" : "Figures of which neither more nor less is better", judged ? "<th></th>" : "");
+    for (uint32_t i = 0; i < c->metrics.n; i++) {
+        const struct mg_metric *m = &c->metrics.at[i];
+        const char *is = judge(&m->of, m->better);
+        if (judged != (m->better != 0)) continue;
+        mg_buf_printf(out, "<tr class=\"%s\"><td class=\"l\"><code>", is);
+        mg_chart_text(out, m->name);
+        mg_buf_adds(out, "</code></td>");
+        add_value(out, m->of.has[0], m->of.v[0]);
+        add_value(out, m->of.has[1], m->of.v[1]);
+        add_pct(out, m->of.has[0] && m->of.has[1], mg_compared_pct(&m->of));
+        if (judged) mg_buf_printf(out, "<td class=\"l %s\">%s</td>", is, is);
+        mg_buf_adds(out, "</tr>\n");
+    }
+    end_table(out, 0);
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------------ */
+
+/* The path of the profile whose last part is `file`; NULL: none or several, or it was written after the profile began. */
+static const char *path_of(const struct mg_recording *p, const char *file)
+{
+    const char *found = NULL;
+    struct stat st;
+    for (uint32_t k = 0; k < p->n_kernels && file; k++)
+        for (uint32_t b = 0; b < p->kernels[k].n_blocks; b++) {
+            const char *path = p->kernels[k].blocks[b].file, *slash = path ? strrchr(path, '/') : NULL;
+            if (!path || strcmp(slash ? slash + 1 : path, file) || (found && !strcmp(found, path))) continue;
+            if (found) return NULL;
+            found = path;
+        }
+    uint64_t began = p->n_processes ? p->processes[0].start_unix_ns : 0;
+    if (!found || stat(found, &st) || (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec > began) return NULL;
+    return found;
+}
+
+static void add_source(struct mg_buf *out, const char *label, struct mg_sources *s, const struct mg_recording *p, const char *file, uint32_t line)
+{
+    size_t n = 0;
+    const char *text = line ? mg_sources_line(s, path_of(p, file), line, &n) : NULL;
+    if (!text) return;
+    struct mg_buf one = MG_BUF_INIT;
+    mg_buf_add(&one, text, n);
+    mg_buf_printf(out, "<span class=\"src\"><b>%s</b><code>", label);
+    mg_chart_text(out, one.at);
+    mg_buf_adds(out, "</code></span>");
+    mg_buf_release(&one);
+}
+
+static void add_place(struct mg_buf *out, const struct mg_metric_line *l)
+{
+    mg_chart_text(out, l->file ? l->file : "ptx");
+    if (l->line[0] == l->line[1]) mg_buf_printf(out, ":%u", l->line[0]);
+    else if (!l->line[0]) mg_buf_printf(out, ": new %u", l->line[1]);
+    else if (!l->line[1]) mg_buf_printf(out, ":%u gone", l->line[0]);
+    else mg_buf_printf(out, ":%u → %u", l->line[0], l->line[1]);
+}
+
+static void add_lines(const struct mg_comparison *c, const struct mg_recording *const sides[2], struct mg_buf *out)
+{
+    struct mg_sources *s[2] = {mg_sources_new(sides[0]), mg_sources_new(sides[1])};
+    uint32_t n = 0;
+    begin_table(out, "lines", "Lines that changed", "<th class=\"l\">metric</th><th class=\"l\">function</th>");
+    for (uint32_t i = 0; i < c->lines.n; i++) {
+        const struct mg_metric_line *l = &c->lines.at[i];
+        const struct mg_metric *m = &c->metrics.at[l->metric];
+        if (l->weight < .001 || !m->better || ++n > MOST_LINES) continue;
+        struct mg_compared of = l->of; /* a line that is not there counts 0 */
+        of.has[0] = of.has[1] = true;
+        mg_buf_printf(out, "<tr class=\"%s\"><td class=\"l\">", judge(&of, m->better));
+        add_place(out, l);
+        for (int side = 0; side < 2; side++) add_source(out, side ? "after" : "before", s[side], sides[side], l->file, l->line[side]);
+        mg_buf_adds(out, "</td>");
+        add_value(out, l->of.has[0], l->of.v[0]);
+        add_value(out, l->of.has[1], l->of.v[1]);
+        add_pct(out, l->of.has[0] && l->of.has[1], mg_compared_pct(&l->of));
+        mg_buf_adds(out, "<td class=\"l\"><code>");
+        mg_chart_text(out, m->name);
+        mg_buf_adds(out, "</code></td><td class=\"l\"><code>");
+        mg_chart_text(out, l->function);
+        mg_buf_adds(out, "</code></td></tr>\n");
+    }
+    end_table(out, n > MOST_LINES ? n - MOST_LINES : 0);
+    mg_sources_free(s[0]);
+    mg_sources_free(s[1]);
+}
+
+static void add_kernels(const struct mg_compare_kernel *kernels, uint32_t n, struct mg_buf *out)
+{
+    begin_table(out, "kernels", "Kernels, by thread instructions", "<th>launches before</th><th>after</th>");
+    for (uint32_t i = 0; i < n && i < MOST_KERNELS; i++) {
+        const struct mg_compare_kernel *k = &kernels[i];
+        mg_buf_adds(out, "<tr><td class=\"l\"><code>");
+        mg_chart_text(out, k->name);
+        mg_buf_printf(out, "</code>%s</td>", k->timing ? " <span class=\"dim\">differs only in blocks whose counts may depend on timing</span>" : "");
+        for (int side = 0; side < 2; side++) add_value(out, k->has[side] && k->measured[side], (double)k->insts[side]);
+        add_pct(out, k->has[0] && k->has[1], k->pct);
+        for (int side = 0; side < 2; side++) add_value(out, k->has[side], (double)k->launches[side]);
+        mg_buf_adds(out, "</tr>\n");
+    }
+    end_table(out, n > MOST_KERNELS ? n - MOST_KERNELS : 0);
+}
+
+void mg_add_comparison_page(const struct mg_comparison *c, const struct mg_recording *before, const struct mg_recording *after,
+                            const struct mg_compare_kernel *kernels, uint32_t n, struct mg_buf *out)
+{
+    const struct mg_recording *const sides[2] = {before, after};
+    mg_buf_adds(out, head);
+    mg_buf_adds(out, "<dl>");
+    add_side(out, "before", before);
+    add_side(out, "after", after);
+    mg_buf_adds(out, "</dl>\n");
+    add_verdict(c, out);
+    add_metrics(c, true, out);
+    add_lines(c, sides, out);
+    add_kernels(kernels, n, out);
+    add_metrics(c, false, out);
+    mg_buf_adds(out, "<p class=\"dim\">Margay " MG_VERSION "</p></main></body></html>\n");
+}

@@ -1,0 +1,91 @@
+// A flame graph of thread instructions: kernel, device functions that stayed calls, inlined functions, source lines. A click makes a
+// frame as wide as the picture, the root's brings all back.
+import {kernels, measured, nameOf, runsOf} from './data.js';
+import {h, s, say} from './dom.js';
+import {baseName, exact, number, percent, text2} from './format.js';
+import {kernelHash, lineHash} from './links.js';
+
+const frameHeight = 19, flameWidth = 1100, leastShare = 0.0015; // of the whole width: narrower frames are left out
+
+function frameChild(node, name, more) {
+  let c = node.children.get(name);
+  if (!c) node.children.set(name, c = {name, n: 0, children: new Map(), up: node, ...more});
+  return c;
+}
+
+function addToFlame(root, k, named) {
+  for (const run of runsOf(k)) {
+    const b = k.blocks[run.block], n = run.n * (number(b.thread_entries) || 0);
+    if (!n) continue;
+    const path = [];
+    if (named) path.push([nameOf(k), {hash: kernelHash(k)}]);
+    if (b.function && b.function !== k.name) path.push([k.functions[b.function] || b.function, {}]);
+    for (const c of run.inlined) if (c.function) path.push([c.function, {inlined: true}]);
+    if (run.file && run.line) path.push([`${baseName(run.file)}:${run.line}`, {hash: lineHash(k, run.file, run.line), line: true}]);
+    let at = root;
+    at.n += n;
+    for (const [name, more] of path) {
+      at = frameChild(at, name, more);
+      at.n += n;
+    }
+  }
+}
+
+function flameTree(list) {
+  const root = {name: list.length === 1 ? nameOf(list[0]) : 'all kernels', n: 0, children: new Map(), up: null};
+  for (const k of list) addToFlame(root, k, list.length > 1);
+  return root;
+}
+
+const flameDepth = (node) => 1 + Math.max(0, ...[...node.children.values()].map(flameDepth));
+const frameColor = (name, kind) => {
+  let x = 7;
+  for (const c of name) x = (x * 31 + c.charCodeAt(0)) % 360;
+  return `hsl(${kind.line ? 200 + (x % 30) : kind.inlined ? 40 + (x % 20) : 8 + (x % 28)} 70% 72%)`;
+};
+
+export function flameGraph(list) {
+  const root = flameTree(list), box = h('div.flame'), said = h('p.note.flamenote', {role: 'status'});
+  const show = (focus) => {
+    const above = [];
+    for (let at = focus; at; at = at.up) above.unshift(at);
+    const rows = above.length - 1 + flameDepth(focus);
+    const svg = s('svg', {viewBox: `0 0 ${flameWidth} ${rows * frameHeight + 2}`, role: 'group', 'aria-label': 'flame graph', class: 'flame'});
+    const draw = (node, x, w, level) => {
+      const share = percent(node.n, root.n), what = `${node.name}: ${share.toFixed(2)} %, ${exact(Math.round(node.n))} thread instructions`;
+      const frame = s('g', {class: 'frame', tabindex: '0', role: 'button', 'aria-label': what, 'data-name': node.name, 'data-share': share.toFixed(4),
+        onclick: () => pick(node), onkeydown: (e) => { if (e.key === 'Enter') pick(node); }},
+      s('title', {}, what), s('rect', {x, y: level * frameHeight, width: Math.max(0.5, w - 0.6), height: frameHeight - 1, rx: 2, fill: frameColor(node.name, node)}));
+      const room = Math.floor(w / 6.4) - 1;
+      if (room > 2) frame.append(s('text', {x: x + 4, y: level * frameHeight + 13}, node.name.length > room ? node.name.slice(0, room - 1) + '…' : node.name));
+      svg.append(frame);
+    };
+    above.forEach((node, level) => draw(node, 0, flameWidth, level));
+    const below = (node, x, w, level) => {
+      for (const c of [...node.children.values()].sort((a, b) => (a.name < b.name ? -1 : 1))) {
+        const part = w * c.n / node.n;
+        if (part >= leastShare * flameWidth) {
+          draw(c, x, part, level);
+          below(c, x, part, level + 1);
+        }
+        x += part;
+      }
+    };
+    if (focus.n) below(focus, 0, flameWidth, above.length);
+    box.replaceChildren(svg);
+    const own = [`${focus.name}: ${text2(focus.n, 'count')} thread instructions, ${percent(focus.n, root.n).toFixed(1)} %`];
+    said.replaceChildren(...own, ...(focus.hash ? [' · ', h('a', {href: focus.hash}, focus.line ? 'to its line' : 'to the kernel')] : []));
+  };
+  const pick = (node) => {
+    show(node);
+    say(said.textContent);
+  };
+  if (root.n) show(root);
+  return root.n ? h('div', box, said) : null;
+}
+
+export function flameView() {
+  const graph = measured ? flameGraph(kernels) : null;
+  return h('div', h('h1', {tabindex: '-1'}, 'Flame graph'), h('p.note', 'Width is thread instructions. Red: kernels and functions; yellow: functions that the compiler inlined; blue: source lines. A click widens a frame.'),
+    graph || h('p.note', 'No instruction was counted.'));
+}
