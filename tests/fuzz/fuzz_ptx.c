@@ -5,6 +5,7 @@
 #include "fuzz.h"
 #include "pass/stress.h"
 #include "ptx/ptx.h"
+#include "report/inlined.h"
 
 static void fail(const char *what, const struct mg_buf *text)
 {
@@ -38,6 +39,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct mg_diag d = MG_DIAG_INIT;
     enum mg_err err = mg_ptx_parse((const char *)data, bytes, "fuzz", &m, &d);
     if (!err) {
+        struct mg_inlined inlined;
+        mg_inlined_init(&inlined, m);
+        mg_inlined_release(&inlined);
         check_module(m);
         mg_module_free(m);
     } else if (!d.n_errors) {
