@@ -19,7 +19,7 @@ int cmd_study(int argc, char **argv)
         "study", "communication|subset DIR... [OPTIONS]",
         "study a run: who communicates with whom, which launches stand for it",
         "communication   from a trace (run -t trace): which CTA reads what another one wrote, in how many bytes\n"
-        "subset          from counts and times (run -t blocks, -t none): which launches stand for the program, with "
+        "subset          from counts and times (run -t blocks, -t timeline): which launches stand for the program, with "
         "which error\n\n"
         "margay study NAME --help has the options of each.\n"};
     const struct mg_opt opts[] = {MG_OPT_END};

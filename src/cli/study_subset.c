@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/vec.h"
@@ -13,7 +14,8 @@ static const struct mg_opt_page page = {
     "study subset", "DIR... [OPTIONS]", "which launches stand for the whole program",
     "The first DIR selects; it was recorded with -t blocks. The others are runs of the same launches that judge: the "
     "error on them is\n"
-    "the held-out one. A run for its times needs no counts (-t none).\n"
+    "the held-out one. A run for its times needs no counts (-t timeline).\n"
+    "DIR,DIR,... are runs of one kind: of each launch the median of its times counts.\n"
     "methods: simpoint (GT-Pin's), pka, sieve, stem, random, systematic, first, name, margay (ours, with a 95 % "
     "interval)\n"
     "features: KN KN-ARGS KN-GWS KN-ARGS-GWS KN-RW BB BB-R BB-W BB-R-W BB-(R+W), ours BB+BYTES BB+WARPS OPS\n"};
@@ -22,7 +24,8 @@ struct subset_cli {
     struct mg_subset_opts o;
     const char *interval, *features, *times, *vectors, *simpoints, *launches, *results;
     uint64_t max_clusters, n, interval_size;
-    bool json, all, ours, other_input;
+    bool json, all, ours, other_input, least;
+    MG_VEC(char *) names;                    /* of directories, which programs point to */
     MG_VEC(struct mg_subset_program *) runs; /* the selecting one first */
     struct mg_buf out;
 };
@@ -34,26 +37,80 @@ static int find_interval(const char *name)
     return -1;
 }
 
-static enum mg_err open_run(struct subset_cli *c, const char *dir, struct mg_diag *d)
+/* The next of DIR,DIR,...; NULL: there is none. A name that is a directory as a whole is one, with its commas. */
+static char *next_dir(const char **at, const char *list)
+{
+    if (!**at) return NULL;
+    size_t n = *at == list && !access(list, F_OK) ? strlen(list) : strcspn(*at, ",");
+    char *dir = mg_xmalloc(n + 1);
+    memcpy(dir, *at, n);
+    dir[n] = 0;
+    *at += n + ((*at)[n] == ',');
+    return dir;
+}
+
+/* Runs of one kind, whose times are taken together. The first becomes *out; all agree with `with`, NULL: with it. */
+static enum mg_err open_trials(struct subset_cli *c, const char *list, const struct mg_subset_program *with,
+                               struct mg_subset_program **out, struct mg_diag *d)
+{
+    struct mg_subset_program *first = NULL;
+    struct mg_subset_trials t = {0};
+    enum mg_err err = MG_ERR_OK;
+    uint32_t runs = 1;
+    char *dir;
+    for (const char *x = list; *x; x++) runs += *x == ',';
+    for (const char *at = list; !err && (dir = next_dir(&at, list));) {
+        struct mg_subset_program *p = NULL;
+        *mg_vec_push(&c->names) = dir;
+        err = mg_subset_program_open(dir, &p, d);
+        if (!err && with) err = mg_subset_program_same(with, p, c->other_input, d);
+        if (!err && first) err = mg_subset_program_same(first, p, false, d);
+        if (!err && !first) err = mg_subset_trials_init(&t, p, runs, d);
+        if (!err) mg_subset_trials_add(&t, p);
+        if (!err && first) first->native_times = first->native_times && p->native_times;
+        if (!first)
+            first = p;
+        else
+            mg_subset_program_free(p);
+    }
+    if (!err && !first) err = mg_diag_err(d, MG_ERR_INPUT, "an empty name of a directory");
+    if (!err && t.n > 1) {
+        mg_subset_trials_end(&t, c->least ? MG_TRIALS_LEAST : MG_TRIALS_MEDIAN, first);
+        first->dir = list;
+    }
+    free(t.times);
+    if (err)
+        mg_subset_program_free(first);
+    else
+        *out = first;
+    return err;
+}
+
+static enum mg_err open_run(struct subset_cli *c, const char *list, struct mg_diag *d)
 {
     struct mg_subset_program *p;
-    enum mg_err err = mg_subset_program_open(dir, &p, d);
+    enum mg_err err = open_trials(c, list, c->runs.n ? c->runs.at[0] : NULL, &p, d);
     if (err) return err;
     *mg_vec_push(&c->runs) = p;
-    err = mg_subset_program_same(c->runs.at[0], p, c->other_input, d);
-    if (!err && c->other_input && c->runs.n > 1 && p->n_counted < c->runs.at[0]->n_counted)
-        err = mg_diag_err(d, MG_ERR_INPUT, "%s: a run of another input needs counts of its own (-t blocks)", dir);
+    if (c->other_input && c->runs.n > 1 && p->n_counted < c->runs.at[0]->n_counted)
+        err = mg_diag_err(d, MG_ERR_INPUT, "%s: a run of another input needs counts of its own (-t blocks)", list);
     return err;
 }
 
 static enum mg_err use_times(struct subset_cli *c, struct mg_diag *d)
 {
-    struct mg_subset_program *t;
-    enum mg_err err = mg_subset_program_open(c->times, &t, d);
+    struct mg_subset_program *p, *s = c->runs.at[0];
+    struct mg_subset_trials t;
+    enum mg_err err = open_trials(c, c->times, s, &p, d);
     if (err) return err;
-    err = mg_subset_program_same(c->runs.at[0], t, false, d);
-    if (!err) mg_subset_program_times(c->runs.at[0], t);
-    mg_subset_program_free(t);
+    err = mg_subset_program_same(s, p, false, d);
+    if (!err) err = mg_subset_trials_init(&t, p, 1, d);
+    if (!err) {
+        mg_subset_trials_add(&t, p);
+        mg_subset_trials_end(&t, MG_TRIALS_MEDIAN, s);
+        s->native_times = p->native_times;
+    }
+    mg_subset_program_free(p);
     return err;
 }
 
@@ -203,6 +260,7 @@ int study_subset(int argc, char **argv)
                    "pka, stem, margay: error to aim at (5, 5, 2)"),
         MG_OPT_U64(0, "seed", &c.o.seed, 0, UINT64_MAX / 2, "N", "of whatever is drawn (1)"),
         MG_OPT_STR(0, "times", &c.times, "DIR", "times of the selecting run from there: the same launches, native"),
+        MG_OPT_FLAG(0, "least", &c.least, "of runs joined by commas the least time of each launch, not the median"),
         MG_OPT_FLAG(0, "use-times", &c.o.use_times, "margay: times of the selecting run decide, too"),
         MG_OPT_FLAG(0, "other-input", &c.other_input, "runs that judge may have other grids and counts"),
         MG_OPT_FLAG(0, "all", &c.all, "simpoint: every interval with every feature, thresholds, Pareto front"),
@@ -222,7 +280,9 @@ int study_subset(int argc, char **argv)
     enum mg_err err = c.vectors ? study_vectors(&c, &d) : study_runs(&c, argv, n, &d);
     status = err ? mg_cli_fail(&d, MG_EXIT_INPUT) : mg_cli_out(&c.out);
     for (uint32_t i = 0; i < c.runs.n; i++) mg_subset_program_free(c.runs.at[i]);
+    for (uint32_t i = 0; i < c.names.n; i++) free(c.names.at[i]);
     mg_vec_release(&c.runs);
+    mg_vec_release(&c.names);
     mg_buf_release(&c.out);
     mg_diag_release(&d);
     return status;

@@ -326,9 +326,44 @@ enum mg_err mg_subset_program_same(const struct mg_subset_program *a, const stru
                        (unsigned long long)b->n_launches, a->dir, (unsigned long long)a->n_launches);
 }
 
-void mg_subset_program_times(struct mg_subset_program *s, const struct mg_subset_program *from)
+/* ---- trials ------------------------------------------------------------------------------------------- */
+
+enum mg_err mg_subset_trials_init(struct mg_subset_trials *t, const struct mg_subset_program *s, uint32_t runs,
+                                  struct mg_diag *d)
 {
-    for (uint64_t i = 0; i < s->n_launches; i++) s->launches[i].time_ns = from->launches[i].time_ns;
-    s->n_timed = from->n_timed;
-    s->native_times = from->native_times;
+    if (runs > 1000) return mg_diag_err(d, MG_ERR_LIMIT, "%s: more than 1000 runs of one kind", s->dir);
+    *t = (struct mg_subset_trials){.times = mg_xcalloc(s->n_launches * runs + 1, sizeof(double)), .cap = runs};
+    return MG_ERR_OK;
+}
+
+void mg_subset_trials_add(struct mg_subset_trials *t, const struct mg_subset_program *run)
+{
+    mg_assert(t->n < t->cap);
+    for (uint64_t i = 0; i < run->n_launches; i++) t->times[i * t->cap + t->n] = run->launches[i].time_ns;
+    t->n++;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double time_of(double *trials, uint32_t n, enum mg_trials how)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (isnan(trials[i])) return NAN;
+    qsort(trials, n, sizeof *trials, by_time);
+    return how == MG_TRIALS_LEAST ? trials[0] : (trials[(n - 1) / 2] + trials[n / 2]) / 2;
+}
+
+void mg_subset_trials_end(struct mg_subset_trials *t, enum mg_trials how, struct mg_subset_program *s)
+{
+    s->n_timed = 0;
+    for (uint64_t i = 0; i < s->n_launches; i++) {
+        s->launches[i].time_ns = t->n ? time_of(t->times + i * t->cap, t->n, how) : NAN;
+        s->n_timed += !isnan(s->launches[i].time_ns);
+    }
+    free(t->times);
+    *t = (struct mg_subset_trials){0};
 }

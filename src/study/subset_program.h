@@ -65,8 +65,18 @@ void mg_subset_program_free(struct mg_subset_program *s);
  * launch that differs. */
 enum mg_err mg_subset_program_same(const struct mg_subset_program *a, const struct mg_subset_program *b,
                                    bool any_geometry, struct mg_diag *d) MG_MUST_CHECK;
-/* The times of `from` in place of those of s. The sequences agree. */
-void mg_subset_program_times(struct mg_subset_program *s, const struct mg_subset_program *from);
+/* Times of each launch in several runs (trials), s the first of them. */
+enum mg_trials { MG_TRIALS_MEDIAN, MG_TRIALS_LEAST };
+struct mg_subset_trials {
+    double *times; /* [n_launches * cap] */
+    uint32_t n, cap;
+};
+enum mg_err mg_subset_trials_init(struct mg_subset_trials *t, const struct mg_subset_program *s, uint32_t runs,
+                                  struct mg_diag *d) MG_MUST_CHECK;
+/* The sequences agree. */
+void mg_subset_trials_add(struct mg_subset_trials *t, const struct mg_subset_program *run);
+/* The times of s become those of the trials: where one of them has none, none. */
+void mg_subset_trials_end(struct mg_subset_trials *t, enum mg_trials how, struct mg_subset_program *s);
 
 static inline double mg_launch_ctas(const struct mg_plaunch *l)
 {

@@ -262,7 +262,7 @@ void mg_subset_text(const struct mg_subset_view *w, struct mg_buf *out)
     const char *times = times_text(w->program);
     if (times && !strcmp(times, "instrumented"))
         mg_buf_adds(out, "Times of the run that selected are of instrumented kernels: --times DIR takes them from a "
-                         "run with -t none.\n");
+                         "run with -t timeline.\n");
 }
 
 static void add_row(struct mg_buf *out, const struct mg_combination *c)

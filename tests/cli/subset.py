@@ -111,6 +111,17 @@ e = study('a', 'c', 'a')
 assert abs(e['error']['held_out_pct'] - sum(j['error_pct'] for j in e['judges']) / 2) < 1e-12
 assert study('b', '--times', 'b', 'b')['times'] == 'instrumented'
 
+# ---- runs of one kind: the median or the least time of each launch
+trials = [[(k, x, round(t * random.uniform(.5, 2)), g) for k, x, t, g in program] for _ in range(3)]
+for i, t in enumerate(trials): write(f't{i}', t)
+for option, pick in (([], 1), (['--least'], 0)):
+    joined = [sorted(l[2] for l in ls)[pick] for ls in zip(*trials)]
+    e = study('a', '--times', 'a', 't0,t1,t2', *option)['judges'][0]
+    assert e['measured_ns'] == sum(joined) and e['dir'] == 't0,t1,t2', e
+    e = study('a', '--times', 't2,t0,t1', *option)
+    assert abs(e['speedup']['time'] - sum(joined) / sum(joined[s['launch']] for s in e['selected'])) < 1e-9
+assert 'nowhere' in run('study', 'subset', 'a', 't0,nowhere', status=3)
+
 # ---- sequences that differ
 write('short', program[:-1])
 assert 'short has 199 launches and a has 200: the sequences differ' in run('study', 'subset', 'a', 'short', status=3)
