@@ -59,8 +59,8 @@ void mg_points_project(struct mg_points *p, const struct mg_vectors *v, uint32_t
 
 struct distinct { /* equal points */
     const double *at;
-    double weight;     /* sum, weights of mean 1 */
-    uint32_t n, first; /* how many; of those of median weight the first in the order of launches */
+    double weight;       /* sum, weights of mean 1 */
+    uint32_t n, typical; /* how many; of those of median weight the middle one in the order of launches */
 };
 struct work {
     struct distinct *points;
@@ -107,9 +107,10 @@ static void find_distinct(struct work *w, const struct mg_points *p, const doubl
         w->member[s[i].ix] = w->n - 1;
     }
     for (uint32_t i = 0, at = 0; i < w->n; at += w->points[i++].n) {
-        uint32_t middle = at + w->points[i].n / 2;
-        while (middle > at && s[middle - 1].weight == s[middle].weight) middle--;
-        w->points[i].first = s[middle].ix;
+        uint32_t first = at + w->points[i].n / 2, last = first;
+        while (first > at && s[first - 1].weight == s[last].weight) first--;
+        while (last + 1 < at + w->points[i].n && s[last + 1].weight == s[first].weight) last++;
+        w->points[i].typical = s[first + (last - first) / 2].ix;
     }
     free(s);
 }
@@ -308,7 +309,7 @@ static void keep(struct mg_clustering *c, const struct work *w, const struct mg_
         }
         uint32_t j = c->of[i] = renamed[old];
         c->weight[j] += weights[i];
-        if (d < nearest[j]) nearest[j] = d, c->nearest[j] = w->points[x].first;
+        if (d < nearest[j]) nearest[j] = d, c->nearest[j] = w->points[x].typical;
     }
 }
 

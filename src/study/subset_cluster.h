@@ -26,11 +26,11 @@ struct mg_cluster_opts {
 
 struct mg_clustering { /* owner: the arena that was given */
     uint32_t k;
-    uint32_t *of; /* cluster of each point */
-    uint32_t *
-        nearest; /* of each cluster: the point nearest to its centre; of equals that of median weight, then the first */
-    double *weight; /* of each cluster: sum of its points' weights */
-    double *bic;    /* [n_bic]: of 1, 2, ... clusters */
+    uint32_t *of;      /* cluster of each point */
+    uint32_t *nearest; /* of each cluster: the point nearest to its centre; of equals that of median weight, then the
+                          middle one */
+    double *weight;    /* of each cluster: sum of its points' weights */
+    double *bic;       /* [n_bic]: of 1, 2, ... clusters */
     uint32_t n_bic;
     double distortion; /* weighted squared distances, weights of mean 1 */
 };
