@@ -25,7 +25,7 @@ static const struct mg_cmd cmds[] = { /* the only list of commands */
     {"study", cmd_study, "what a profile says about the program: launches that stand for all"},
     {"merge", cmd_merge, "join profiles into one"},
     {"trace", cmd_trace, "show and check the trace files of a profile"},
-    {"study", cmd_study, "study a run: who communicates with whom"},
+    {"study", cmd_study, "study a run: who communicates with whom, which launches stand for it"},
     {"tools", cmd_tools, "list the tools and their options"},
     {"doctor", cmd_doctor, "say what works here and what does not"},
     {"probe", cmd_probe, "compile probes written in C"},
