@@ -94,6 +94,7 @@ struct mg_backend {
 
     /* Ends. */
     void (*drain)(uint64_t timeout_ns);
+    void (*collect)(void);                  /* counts of what has ended, on this thread */
     void (*flush)(uint64_t timeout_ns);     /* what has ended; for signal handlers, too */
     void (*context_ends)(void *ctx, int device);               /* ctx NULL: the device's primary one */
     void (*context_ended)(void *ctx, int device, bool surely); /* not surely: others may hold it */
@@ -106,8 +107,8 @@ extern const struct mg_backend mg_backend_own, mg_backend_nvidia;
     .module = mg_backend_no_module, .positions = mg_backend_no_positions, .adapt = mg_backend_no_adapt,             \
     .known = mg_backend_no_constants, .compile = mg_backend_no_compile, .may_load = mg_backend_any_time,            \
     .why_not = mg_backend_any_shape, .most_registers = mg_backend_any_registers, .note = mg_backend_no_note,        \
-    .note_node = mg_backend_no_note_node, .graph_stays = mg_backend_no_graph, .flush = mg_backend_no_flush,         \
-    .context_ended = mg_backend_no_context
+    .note_node = mg_backend_no_note_node, .graph_stays = mg_backend_no_graph, .collect = mg_backend_no_collect,     \
+    .flush = mg_backend_no_flush, .context_ended = mg_backend_no_context
 bool mg_backend_no_estimate(void *function);
 bool mg_backend_no_allocation(uint64_t address, uint64_t *id, uint64_t *offset, uint64_t *bytes);
 const struct mg_module *mg_backend_no_module(void *function);
@@ -121,6 +122,7 @@ uint32_t mg_backend_any_registers(const struct mg_inst *i, const struct mg_shape
 void mg_backend_no_note(mg_launch_done_fn fn, void *user);
 void mg_backend_no_note_node(mg_launch_done_fn fn, void *user, void (*drop)(void *user));
 void mg_backend_no_graph(cu_graph g);
+void mg_backend_no_collect(void);
 void mg_backend_no_flush(uint64_t timeout_ns);
 void mg_backend_no_context(void *ctx, int device, bool surely);
 

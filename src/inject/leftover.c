@@ -10,12 +10,16 @@
 #include "inject/session.h"
 #include "inject/twin.h"
 
+#define MOST_LEFT 16u /* a program that loads modules faster than the thread that collects counts gets to run has them collected here */
+
 static struct mg_inst *left; /* under the session's lock */
+static uint32_t n_left;
 
 void mg_leftover_add(struct mg_inst *i)
 {
     i->next_left = left;
     left = i;
+    __atomic_add_fetch(&n_left, 1, __ATOMIC_RELAXED);
 }
 
 static bool unload(struct mg_inst *i)
@@ -48,6 +52,8 @@ void mg_leftover_unload(void)
     struct mg_inst *later = NULL, **last = &later;
     if (!__atomic_load_n(&left, __ATOMIC_RELAXED))
         return;
+    if (__atomic_load_n(&n_left, __ATOMIC_RELAXED) > MOST_LEFT)
+        mg_session.backend->collect();
     mg_run_bury();
     pthread_mutex_lock(&mg_session.lock);
     struct mg_inst *i = left;
@@ -57,6 +63,7 @@ void mg_leftover_unload(void)
         struct mg_inst *next = i->next_left;
         if (unload(i)) {
             free_inst(i);
+            __atomic_sub_fetch(&n_left, 1, __ATOMIC_RELAXED);
         } else {
             *last = i;
             last = &i->next_left;

@@ -11,6 +11,8 @@ enum mg_stmt { /* ORDER STMT: texts in db.c */
     MG_STMT_use, MG_STMT_region, MG_STMT_site, MG_STMT_cells, MG_STMT_entries, MG_STMT_launch_cells, MG_STMT_not_written, MG_STMT_COUNT
 };
 
+extern const uint8_t mg_stmt_cells[]; /* values that each takes */
+
 struct sqlite3;
 struct sqlite3_stmt;
 #define MG_DB_MAX_FILES 8

@@ -13,16 +13,15 @@ struct mg_cell {
     int64_t i;           /* the number, or where the bytes start in mg_row.data */
     size_t bytes;
 };
-#define MG_ROW_CELLS 30
 struct mg_row {
     struct mg_row *next;
     uint32_t stmt, n;    /* enum of the writer; cells used */
     size_t used, cap;    /* of data */
-    struct mg_cell cells[MG_ROW_CELLS];
-    char *data;          /* behind the struct */
+    char *data;          /* behind the cells */
+    struct mg_cell cells[];
 };
 
-/* Room for `bytes` of text and blobs in all; NULL when memory is out. */
+/* With the cells of its statement, and room for `bytes` of text and blobs in all; NULL when memory is out. */
 struct mg_row *mg_row_new(uint32_t stmt, size_t bytes);
 void mg_row_null(struct mg_row *r);
 void mg_row_int(struct mg_row *r, int64_t v);

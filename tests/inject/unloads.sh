@@ -1,6 +1,6 @@
 #!/bin/sh
 # Modules that are loaded, launched and unloaded leave nothing behind but their place in the profile, with a tool and without:
-# the process grows by less than 10 MB (20 MB in front of NVIDIA's driver) from the 400th to the last of N (4,000 in the long form), and no count is lost.
+# the process grows by less than 10 MB from the 400th to the last of N (4,000 in the long form), and no count is lost.
 set -u
 failed=0 N=${N:-1500} limit=10240
 case ${VARIANT:-release} in asan | tsan) echo "     a sanitizer keeps freed memory back: sizes are not looked at"; limit=100000000 N=200 ;; esac
@@ -12,10 +12,8 @@ for device in ${REAL_GPU:+nvidia} $([ -n "${REAL_GPU:-}" ] || echo emu cpu nvidi
             rm -rf profile
             tier=1000000 # the CPU device: never compiled, so that LLVM is not loaded meanwhile
             [ "$device/$text" = cpu/same ] && tier=sync
-            most=$limit # NVIDIA's path: what a burst of twins took, while unloading them had to wait, stays with the C library
-            [ $device = nvidia ] && most=$((2 * limit))
             if MARGAY_CPU_TIER=$tier XDG_CACHE_HOME=$PWD/cache "$MARGAY" run -q -t $tool --device $device -o profile -- ./unloads "$N" $text > out 2> err && read -r ok kb < out && [ "$ok" = ok ] &&
-                "$MARGAY" report profile --json > out.json && python3 - "$N" $tool $text <<'P' && [ "$kb" -lt "$most" ]; then
+                "$MARGAY" report profile --json > out.json && python3 - "$N" $tool $text <<'P' && [ "$kb" -lt "$limit" ]; then
 import json, sys
 n, tool, text = int(sys.argv[1]), *sys.argv[2:]
 r = json.load(open('out.json'))
@@ -28,7 +26,7 @@ if tool == 'blocks':
 P
                 echo "ok   $device, $tool, $text: $kb KB"
             else
-                echo "FAIL $device, $tool, $text: $(head -c 200 out) (limit $most KB)"
+                echo "FAIL $device, $tool, $text: $(head -c 200 out) (limit $limit KB)"
                 head -5 err
                 failed=1
             fi

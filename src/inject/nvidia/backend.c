@@ -80,6 +80,12 @@ static void drain(uint64_t timeout_ns)
         in_vain = true;
 }
 
+static void collect(void)
+{
+    if (!mg_session.cannot)
+        mg_nv_collect();
+}
+
 static void flush(uint64_t timeout_ns)
 {
     if (!mg_session.cannot)
@@ -161,6 +167,7 @@ const struct mg_backend mg_backend_nvidia = {
     .node_taken = mg_gpu_node_taken,
     .graph_stays = mg_gpu_graph_stays,
     .drain = drain,
+    .collect = collect,
     .flush = flush,
     .context_ends = context_ends,
     .context_ended = context_ended,

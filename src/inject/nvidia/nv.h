@@ -124,6 +124,8 @@ void mg_nv_thread_start(void);
 /* Waits until the thread that drains has handed over what has ended by now, at most so long. Takes no
  * lock: a signal handler may call it. */
 void mg_nv_flush(uint64_t timeout_ns);
+/* Hands over what has ended by now, on this thread. */
+void mg_nv_collect(void);
 /* Hands over everything that has ended, and waits for the rest, at most so long. False: that was too short. */
 bool mg_nv_drain(uint64_t timeout_ns);
 

@@ -13,6 +13,7 @@
 #define CHUNK_BYTES ((size_t)512 << 10)
 #define POOL_BYTES ((size_t)256 << 20)
 #define POOL_SLOTS 16384u
+#define FIRST_SLOTS 8u /* few: most kernels of programs that load many modules are launched once */
 #define CHECK_BYTES 64u /* behind each body; the header in front of it has to stay, too */
 
 struct mg_nv_chunk {
@@ -146,7 +147,7 @@ static bool grow(struct mg_nv_slots *s)
     uint32_t n = (uint32_t)MG_MAX(CHUNK_BYTES / s->stride, (size_t)1), have = __atomic_load_n(&s->n, __ATOMIC_RELAXED);
     if (have >= s->cap) /* another thread was here */
         return true;
-    n = MG_MIN(MG_MAX(MG_MIN(n, 64u), have), s->cap - have); /* twice as many each time */
+    n = MG_MIN(MG_MAX(MG_MIN(n, FIRST_SLOTS), have), s->cap - have); /* twice as many each time */
     struct mg_nv_chunk *c = n ? take_spare(s) : NULL;
     if (c)
         n = (uint32_t)MG_MIN(c->bytes / s->stride, (size_t)(s->cap - have));

@@ -449,6 +449,13 @@ bool mg_nv_drain_pass(struct mg_nv_ctx *only)
     return idle;
 }
 
+void mg_nv_collect(void)
+{
+    int mode = mg_nv_relax();
+    mg_nv_drain_pass(NULL);
+    mg_nv_unrelax(mode);
+}
+
 bool mg_nv_drain(uint64_t timeout_ns)
 {
     uint64_t end = mg_now_ns() + timeout_ns;
