@@ -42,7 +42,7 @@ ROOMS := insert count count/storage patch view record $(TOOLS)
 CORE := base abi isa ir ptx image analysis pass trace span $(ROOMS) probe store
 CORE_OBJS := $(call objs,$(CORE))
 REPORT := report report/advice
-CLI_OBJS := $(call objs,$(REPORT) query export study cli) $(B)/obj/tau/profile_file.o $(B)/obj/inject/config.o $(B)/obj/inject/choice.o $(B)/obj/inject/range.o
+CLI_OBJS := $(call objs,$(REPORT) query export study sched cli) $(B)/obj/tau/profile_file.o $(B)/obj/inject/config.o $(B)/obj/inject/choice.o $(B)/obj/inject/range.o
 # Lane loops of the emulator are built once per vector ISA and chosen at run time.
 VEC_SRCS := $(wildcard src/device/emu/vec_*.c)
 VEC_ISAS := base avx2 avx512

@@ -16,7 +16,29 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MG_CONTROL_MAGIC 0x324c5443474d0a00ull
+/* The gate in front of a process' launches, which `margay sched` opens and closes. Times are device time: of the GPU,
+ * or of the processors that run kernels. Who waits sleeps on `door`, the scheduler sleeps on `news`. */
+enum mg_gate_turn { MG_GATE_SHUT, MG_GATE_TURN /* open while there is credit */, MG_GATE_OPEN };
+enum mg_gate_listens { MG_GATE_DEAF, MG_GATE_WAITERS /* and spent credit */, MG_GATE_IDLERS /* and work that has ended */ };
+struct mg_control_gate {
+    uint32_t daemon;      /* process of the scheduler; 0: there is no gate */
+    uint32_t turn;        /* enum mg_gate_turn; written by the scheduler */
+    int64_t credit_ns;    /* what is left of the turn: set by the scheduler, spent by launches that end */
+    uint64_t beat_ns;     /* the scheduler's last sign of life (CLOCK_MONOTONIC) */
+    uint32_t door;        /* futex: grows when those who wait should look again */
+    uint32_t news;        /* futex: grows when the scheduler should look */
+    uint32_t listens;     /* enum mg_gate_listens; set by the scheduler before it sleeps */
+    uint32_t waiting;     /* threads in front of the gate */
+    uint32_t looks;       /* times that they have looked: they live */
+    uint32_t dropped;     /* 1: `margay ctl PID drop`, the scheduler lets it be */
+    uint64_t passed, ended; /* launches */
+    uint64_t device_ns;   /* of those that have ended */
+    uint64_t longest_ns, typical_ns; /* kernels */
+    uint64_t waited_ns;   /* in front of the gate, all threads */
+    uint64_t forced;      /* launches that passed though it was shut */
+};
+
+#define MG_CONTROL_MAGIC 0x334c5443474d0a00ull
 #define MG_CONTROL_TOOLS 32
 struct mg_control_page {
     uint64_t magic;
@@ -35,6 +57,7 @@ struct mg_control_page {
     uint16_t inside[MG_CONTROL_TOOLS]; /* calls of the tool that have not returned: of a dead process, whose they may have been */
     uint8_t doing[MG_CONTROL_TOOLS];   /* the last of them: enum mg_control_call */
     char opening[128];    /* a shared object that is being opened as a tool */
+    struct mg_control_gate gate;
 };
 enum mg_control_call { MG_CONTROL_CONFIGURE, MG_CONTROL_BEGIN, MG_CONTROL_INSTRUMENT, MG_CONTROL_INITIALIZE, MG_CONTROL_READ, MG_CONTROL_FINALIZE, MG_CONTROL_STREAM, MG_CONTROL_END };
 

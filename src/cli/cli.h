@@ -9,6 +9,7 @@ enum { MG_EXIT_OK, MG_EXIT_FINDING, MG_EXIT_USAGE, MG_EXIT_INPUT, MG_EXIT_DEVICE
 
 int cmd_run(int argc, char **argv);
 int cmd_ctl(int argc, char **argv);
+int cmd_sched(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_annotate(int argc, char **argv);
 int cmd_export(int argc, char **argv);

@@ -4,27 +4,28 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/number.h"
 #include "cli/cli.h"
 #include "margay/control.h"
+#include "sched/sched.h"
 
 static const struct mg_opt_page page_help = {
-    "ctl", "PID on|off|status|tool NAME on|off", "switch instrumentation of a running program",
+    "ctl", "PID on|off|status\nPID tool NAME on|off\nPID adopt SOCKET [SHARE [NAME]]\nPID drop", "switch instrumentation of a running program",
     "PID is the program's process, or a parent of it such as `margay run`: all its processes are switched. It takes\n"
     "effect at the next launch; graphs that were instantiated keep the code they were made with. Launches while it is\n"
     "off run native, with the reason \"switched off\".\n"
     "`tool NAME off` leaves one tool out from the next launch on, `tool NAME[,k=v...] on` brings it back, or adds one\n"
-    "that was not given with -t; NAME is what -t takes. A tool that is to be added is opened at the next launch.\n"};
+    "that was not given with -t; NAME is what -t takes. A tool that is to be added is opened at the next launch.\n"
+    "`adopt` puts the program's launches under a margay sched that runs: SOCKET is DIR/sched.sock of its directory, SHARE\n"
+    "a number as in --share (1), NAME what it is called there (its number). `drop` lets it run free again.\n"};
 
 #define WAIT_MS 2000 /* for an answer: a program that launches nothing gives none */
 
@@ -39,29 +40,6 @@ static long parent_of(long pid)
     text[n] = 0;
     const char *end = strrchr(text, ')');
     return end && sscanf(end, ") %*c %ld", &parent) == 1 ? parent : 0;
-}
-
-static struct mg_control_page *open_page(long pid)
-{
-    char path[64], line[PATH_MAX + 256];
-    void *p = MAP_FAILED;
-    snprintf(path, sizeof path, "/proc/%ld/maps", pid);
-    FILE *f = fopen(path, "re");
-    while (f && p == MAP_FAILED && fgets(line, sizeof line, f)) {
-        const char *name = strrchr(line, '/');
-        if (!name || strncmp(name, "/ctl.", 5)) continue;
-        line[strcspn(line, "\n")] = 0;
-        int fd = open(strchr(line, '/'), O_RDWR | O_CLOEXEC);
-        if (fd < 0) continue;
-        p = mmap(NULL, sizeof(struct mg_control_page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        close(fd);
-        if (p != MAP_FAILED && ((struct mg_control_page *)p)->magic != MG_CONTROL_MAGIC) {
-            munmap(p, sizeof(struct mg_control_page));
-            p = MAP_FAILED;
-        }
-    }
-    if (f) fclose(f);
-    return p == MAP_FAILED ? NULL : p;
 }
 
 static bool is_below(long pid, long root)
@@ -97,16 +75,44 @@ static bool switch_tool(long pid, struct mg_control_page *p, const char *tool, b
     return !p->answer[0];
 }
 
-struct order { const char *what, *tool; bool on, failed; };
+struct order {
+    const char *what, *tool;
+    bool on, failed;
+    const char *socket, *name; /* adopt */
+    double share;
+};
+
+/* Asks the scheduler, which maps the page itself. */
+static void adopt(long pid, struct order *o)
+{
+    char request[256], answer[200], number[24];
+    snprintf(number, sizeof number, "%ld", pid);
+    snprintf(request, sizeof request, "adopt %ld %.17g %.63s", pid, o->share, o->name ? o->name : number);
+    if (mg_sched_ask(o->socket, request, answer, sizeof answer)) return;
+    fprintf(stderr, "margay ctl: %s", answer);
+    o->failed = true;
+}
+
+static void drop(struct mg_control_page *p)
+{
+    __atomic_store_n(&p->gate.dropped, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&p->gate.daemon, 0, __ATOMIC_SEQ_CST); /* who waits looks within 20 ms */
+}
 
 static bool act(long pid, struct order *o)
 {
-    struct mg_control_page *p = open_page(pid);
+    struct mg_control_page *p = mg_sched_page(pid, NULL, 0);
     if (!p) return false;
+    if ((long)p->pid != pid) { /* a child that has its parent's page and makes no CUDA call */
+        mg_sched_page_free(p);
+        return false;
+    }
     if (o->tool) o->failed |= !switch_tool(pid, p, o->tool, o->on);
+    else if (!strcmp(o->what, "adopt")) adopt(pid, o);
+    else if (!strcmp(o->what, "drop")) drop(p);
     else if (strcmp(o->what, "status")) __atomic_store_n(&p->on, o->on, __ATOMIC_RELEASE);
     print_status(pid, p);
-    munmap(p, sizeof *p);
+    mg_sched_page_free(p);
     return true;
 }
 
@@ -124,11 +130,15 @@ static char *absolute(const char *tool)
 static bool read_order(int n, char **argv, struct order *o)
 {
     bool tool = n == 4 && !strcmp(argv[1], "tool");
+    if (n >= 3 && n <= 5 && !strcmp(argv[1], "adopt")) {
+        *o = (struct order){.what = argv[1], .socket = argv[2], .share = 1, .name = n == 5 ? argv[4] : NULL};
+        return n == 3 || mg_number_f64(argv[3], 1e-6, 1e9, &o->share);
+    }
     if (n != 2 && !tool) return false;
     o->what = tool ? argv[3] : argv[1];
     o->tool = tool ? absolute(argv[2]) : NULL;
     o->on = !strcmp(o->what, "on");
-    return o->on || !strcmp(o->what, "off") || (!tool && !strcmp(o->what, "status"));
+    return o->on || !strcmp(o->what, "off") || (!tool && (!strcmp(o->what, "status") || !strcmp(o->what, "drop")));
 }
 
 int cmd_ctl(int argc, char **argv)
@@ -142,7 +152,7 @@ int cmd_ctl(int argc, char **argv)
     if (n && !mg_number_u64(argv[0], false, 1, INT32_MAX, &number)) return mg_opt_usage(&page_help, MG_EXIT_USAGE, "PID is a whole number from 1 to %d, not '%.200s'", INT32_MAX, argv[0]);
     long root = (long)number;
     if (n < 2 || !read_order(n, argv, &o))
-        return mg_opt_usage(&page_help, MG_EXIT_USAGE, "takes a process and what to do: PID on|off|status, or PID tool NAME on|off");
+        return mg_opt_usage(&page_help, MG_EXIT_USAGE, "takes a process and what to do: PID on|off|status|drop, PID tool NAME on|off, or PID adopt SOCKET [SHARE [NAME]]");
     bool any = false;
     DIR *d = opendir("/proc");
     for (struct dirent *e; d && (e = readdir(d));)

@@ -403,6 +403,8 @@ static int fill_config(struct run *r)
     c->no_contract = r->no_contract;
     c->overcommit = r->overcommit;
     c->run = r->id;
+    if (mg_env(MG_ENV_SCHEDULER)) /* of the margay sched that starts us */
+        c->scheduler = (uint32_t)strtoul(mg_env(MG_ENV_SCHEDULER), NULL, 10);
     return 0;
 }
 

@@ -17,6 +17,7 @@ struct mg_cmd {
 static const struct mg_cmd cmds[] = { /* the only list of commands */
     {"run", cmd_run, "run a program under a tool"},
     {"ctl", cmd_ctl, "switch instrumentation of a running program"},
+    {"sched", cmd_sched, "run several programs that share one device"},
     {"top", cmd_top, "show a running program's kernels as they run"},
     {"report", cmd_report, "show or export a profile"},
     {"annotate", cmd_annotate, "show source lines with what they cost"},

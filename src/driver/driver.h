@@ -60,12 +60,14 @@ struct mg_driver_config {
     const struct mg_driver_children *children; /* may be NULL */
     const struct mg_driver_watch *watch; /* may be NULL */
     const struct mg_device_ops *ops; /* NULL: the device named above */
+    bool (*wants_busy)(void); /* does this launch tell its busy_ns? May be NULL */
 };
 /* Once, before the first entry is called. Cheap: devices open at cuInit. */
 void mg_driver_configure(const struct mg_driver_config *c);
 
 struct mg_launch_done { /* what the driver tells when a launch has ended */
     uint64_t start_ns, end_ns;
+    uint64_t busy_ns;      /* as in mg_launch_stats; 0: not measured */
     struct mg_fault fault; /* kind NONE when complete */
     int cuda_error;        /* 0 when complete */
     bool schedule_dependent; /* as in mg_launch_stats */

@@ -104,6 +104,7 @@ static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, const
         .cooperative = k->cooperative,
         .time_limit_ns = mg_drv.config.time_limit_ns,
         .cancel = &mg_drv.cancel,
+        .busy = mg_drv.config.wants_busy && mg_drv.config.wants_busy(),
     };
     struct mg_launch_done done = {.mark = *m};
     struct mg_launch_stats stats = {0};
@@ -113,6 +114,7 @@ static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, const
         mg_drv.ops->launch(mg_drv.device, &l, &stats, &done.fault);
         if (stats.start_ns) done.start_ns = stats.start_ns;
         done.end_ns = stats.end_ns ? stats.end_ns : mg_now_ns();
+        done.busy_ns = stats.busy_ns;
         done.cuda_error = mg_fault_result(done.fault.kind);
         if (done.cuda_error) {
             if (done.fault.text[0] && done.fault.kind != MG_FAULT_CANCELLED) mg_say("%s", done.fault.text);

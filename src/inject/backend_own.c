@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "device/mem.h"
+#include "inject/gate.h"
 #include "inject/launch.h"
 #include "inject/run.h"
 #include "inject/session.h"
@@ -31,6 +32,7 @@ static bool open_own(const struct mg_config *c)
         .check = c->check,
         .say = mg_session_say_line,
         .children = &mg_children,
+        .wants_busy = mg_gate_is_on,
         .watch = mg_timeline.on || mg_steps_on ? &mg_timeline_watch : NULL,
     };
     mg_driver_configure(&dc);

@@ -27,6 +27,7 @@
     ROW(u64,  time_limit_ns, TIME_LIMIT_NS) \
     ROW(u32,  workers,       WORKERS)       \
     ROW(u32,  repeat,        REPEAT)        \
+    ROW(u32,  scheduler,     SCHEDULER)     \
     ROW(flag, strict,        STRICT)        \
     ROW(flag, eager,         EAGER)         \
     ROW(flag, verify,        VERIFY)        \

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "inject/gate.h"
 #include "inject/hooks.h"
 #include "inject/kernels.h"
 #include "inject/run.h"
@@ -84,7 +85,7 @@ static cu_result send_instrumented(const struct mg_call *c, struct mg_run *r)
 
 /* --repeat: both codes on the memory that the launch found, in turns of some runs each: the first of a turn finds the
  * instructions of the other code in the caches, the others their own, as a program's further launches do. The runs are
- * launches of the profile like any other; a gate in front of each keeps what the host needs to send it out of its time. */
+ * launches of the profile like any other; what stands in front of each keeps what the host needs to send it out of its time. */
 static bool run_once(const struct mg_call *c, struct mg_inst *i, struct mg_verify *v, enum mg_select_turn turn)
 {
     mg_select_force(turn);
@@ -92,10 +93,10 @@ static bool run_once(const struct mg_call *c, struct mg_inst *i, struct mg_verif
     mg_select_force(MG_TURN_ANY);
     if (r && r->block)
         r->reason = mg_why_of(MG_REASON_repeat);
-    bool held = r && mg_session_can(MG_BACKEND_HARDWARE) && mg_gate_close(c->shape.stream, c->shape.per_thread);
+    bool held = r && mg_session_can(MG_BACKEND_HARDWARE) && mg_hold_begin(c->shape.stream, c->shape.per_thread);
     cu_result rc = !r ? CUE_OUT_OF_MEMORY : r->block ? send_instrumented(c, r) : send_native(c, r);
     if (held)
-        mg_gate_open();
+        mg_hold_end();
     return mg_verify_again(v) && rc == CUE_SUCCESS;
 }
 
@@ -143,12 +144,15 @@ cu_result mg_launch(const struct mg_call *c)
             mg_session_miss();
         return rc;
     }
+    bool verify = mg_session.config.verify, capturing = is_capturing(c);
+    bool gated = mg_gate_is_on() && !capturing && !verify && mg_gate_pass(); /* under no lock of ours */
     mg_inside++;
-    bool verify = mg_session.config.verify;
     if (verify)
         mg_verify_enter();
     struct mg_inst *i = mg_kernel_get(c->f);
-    struct mg_run *r = i ? mg_run_new(i, &c->shape, c->params, c->extra, is_capturing(c)) : NULL;
+    struct mg_run *r = i ? mg_run_new(i, &c->shape, c->params, c->extra, capturing) : NULL;
+    if (r)
+        r->gated = gated;
     if (r && r->node)
         r->graph = mg_capture_number(stream_of(c));
     if (!r) {
@@ -162,6 +166,8 @@ cu_result mg_launch(const struct mg_call *c)
     }
     if (verify)
         mg_verify_leave();
+    if (gated && (!i || rc != CUE_SUCCESS))
+        mg_gate_undo();
     mg_inside--;
     return rc;
 }

@@ -20,6 +20,7 @@
 #include "inject/buffers.h"
 #include "inject/channels.h"
 #include "inject/findings.h"
+#include "inject/gate.h"
 #include "inject/kernels.h"
 #include "inject/range.h"
 #include "inject/select.h"
@@ -374,8 +375,19 @@ static void store_done(const struct mg_run *r, uint64_t launch, const struct mg_
     free(counts);
 }
 
+/* To the gate: how long the device was at it. */
+static void tell_gate(const struct mg_run *r, const struct mg_launch_done *d)
+{
+    uint64_t wall_ns = d && d->end_ns > d->start_ns ? d->end_ns - d->start_ns : 0, ns = d && d->busy_ns ? d->busy_ns : wall_ns;
+    if (r->gated)
+        mg_gate_ended(ns ? ns : MG_GATE_UNKNOWN);
+    else if (r->node && ns)
+        mg_gate_charge(ns);
+}
+
 static void ended_launch(struct mg_run *r, const struct mg_launch_done *d)
 {
+    tell_gate(r, d);
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store) {
         mg_timeline_kernel(r, r->launch, d);
@@ -390,6 +402,7 @@ static void ended_launch(struct mg_run *r, const struct mg_launch_done *d)
  * counters are taken by exchange: no count is lost or told twice. */
 static void ended_node(struct mg_run *r, const struct mg_launch_done *d)
 {
+    tell_gate(r, d);
     uint64_t n = r->block ? r->block->words : 0;
     uint64_t *raw = n ? malloc(n * sizeof *raw) : NULL;
     for (uint64_t k = 0; raw && k < n; k++)
@@ -421,6 +434,7 @@ static void ended(void *user, const struct mg_launch_done *d)
 
 void mg_run_ended(struct mg_run *r, const struct mg_launch_done *d, uint64_t *raw)
 {
+    tell_gate(r, d);
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store) {
         mg_timeline_kernel(r, r->launch, d);

@@ -38,6 +38,7 @@ struct mg_run {
     bool in_window;              /* made inside of --range */
     uint64_t correlation, call_ns; /* the call that made it, on the time line; 0: none */
     struct mg_run *next;         /* NVIDIA: not yet told to the store, newest first */
+    bool gated;                  /* it passed the gate, and its end is told there */
     bool announced, over;        /* told to the store; ended already, nobody will tell */
     struct mg_found { uint64_t id, off, bytes; bool is; } *found; /* NVIDIA: by parameter, the allocation it points to; or NULL */
     struct mg_run_channel { struct mg_chan *chan; uint32_t number; } *channels; /* by region; NULL: none */

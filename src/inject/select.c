@@ -16,6 +16,7 @@
 #include "base/io.h"
 #include "base/map.h"
 #include "inject/choice.h"
+#include "inject/gate.h"
 #include "inject/kernels.h"
 #include "inject/run.h"
 #include "inject/session.h"
@@ -73,7 +74,9 @@ void mg_select_begin(void)
     if (p == MAP_FAILED)
         return; /* it cannot be switched then; `margay ctl` says so */
     page = p;
-    *page = (struct mg_control_page){.magic = MG_CONTROL_MAGIC, .on = 1, .pid = (uint32_t)getpid(), .run = s->config.run};
+    *page = (struct mg_control_page){.on = 1, .pid = (uint32_t)getpid(), .run = s->config.run};
+    mg_gate_begin(&page->gate, s->config.scheduler);
+    __atomic_store_n(&page->magic, MG_CONTROL_MAGIC, __ATOMIC_RELEASE); /* who finds it finds all of it */
 }
 
 void mg_select_opening(const char *path)

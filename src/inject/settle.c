@@ -1,6 +1,6 @@
 /* Waiting until a context is at rest, with a limit: cuCtxSynchronize has none, so a thread of its own makes
  * that call, and may be left behind. For --verify: a kernel that waits for what its launching thread
- * does next would never end otherwise. And a gate that keeps a stream back, for --repeat. */
+ * does next would never end otherwise. And what keeps a stream back, for --repeat. */
 #include "inject/verify.h"
 
 #include <errno.h>
@@ -93,23 +93,23 @@ bool mg_settle_is_stuck(void)
     return false;
 }
 
-/* ---- the gate ------------------------------------------------------------------------------------------------- */
+/* ---- a stream that is held ------------------------------------------------------------------------------------------------- */
 
-#define GATE_NS 100000000u /* a stream that cannot wait for us, or does not run, is not kept longer */
+#define HOLD_NS 100000000u /* a stream that cannot wait for us, or does not run, is not kept longer */
 
-static bool gate_open;
+static bool hold_over;
 
-static void wait_at_gate(void *user)
+static void wait_for_end(void *user)
 {
     (void)user;
-    for (uint64_t until = mg_now_ns() + GATE_NS; !__atomic_load_n(&gate_open, __ATOMIC_ACQUIRE) && mg_now_ns() < until;) {}
+    for (uint64_t until = mg_now_ns() + HOLD_NS; !__atomic_load_n(&hold_over, __ATOMIC_ACQUIRE) && mg_now_ns() < until;) {}
 }
 
-bool mg_gate_close(cu_stream stream, bool per_thread)
+bool mg_hold_begin(cu_stream stream, bool per_thread)
 {
     void *entry = mg_slots[per_thread ? MG_FN_cuLaunchHostFunc_ptsz : MG_FN_cuLaunchHostFunc];
-    __atomic_store_n(&gate_open, false, __ATOMIC_RELEASE);
-    return entry && ((cu_result(*)(cu_stream, void (*)(void *), void *))entry)(stream, wait_at_gate, NULL) == CUE_SUCCESS;
+    __atomic_store_n(&hold_over, false, __ATOMIC_RELEASE);
+    return entry && ((cu_result(*)(cu_stream, void (*)(void *), void *))entry)(stream, wait_for_end, NULL) == CUE_SUCCESS;
 }
 
-void mg_gate_open(void) { __atomic_store_n(&gate_open, true, __ATOMIC_RELEASE); }
+void mg_hold_end(void) { __atomic_store_n(&hold_over, true, __ATOMIC_RELEASE); }

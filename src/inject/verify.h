@@ -32,8 +32,8 @@ bool mg_settle(cu_result *rc, bool shared);
 bool mg_settle_is_stuck(void); /* what we stopped waiting for has still not ended */
 
 /* Keeps a stream back until it is opened, so that what is sent to it meanwhile runs without gaps (--repeat). */
-bool mg_gate_close(cu_stream stream, bool per_thread);
-void mg_gate_open(void);
+bool mg_hold_begin(cu_stream stream, bool per_thread);
+void mg_hold_end(void);
 
 /* ---- verify.c ------------------------------------------------------------------------------------ */
 

@@ -257,11 +257,13 @@ static void run_child(struct mg_device *dev, struct emu_child *c, const struct m
     struct mg_launch l = {
         .kernel = c->kernel, .grid = {c->grid[0], c->grid[1], c->grid[2]}, .block = {c->block[0], c->block[1], c->block[2]}, .dyn_shared_bytes = c->shared,
         .params = c + 1, .param_bytes = c->kernel->param_bytes, .time_limit_ns = host->time_limit_ns, .cancel = host->cancel,
+        .busy = host->busy,
     };
     const struct mg_child_hooks *h = dev->opts.child_hooks;
     void *token = h ? h->begin(&l) : NULL;
     emu_grid_run(dev, &l, &stats, fault, kids);
     if (token) h->end(token, &stats, fault);
+    sum->busy_ns += stats.busy_ns;
     sum->warp_instructions += stats.warp_instructions;
     sum->thread_instructions += stats.thread_instructions;
     sum->schedule_dependent |= stats.schedule_dependent;

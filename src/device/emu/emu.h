@@ -366,7 +366,7 @@ struct emu_launch {
     _Atomic bool stop, rotated, in_order /* a CTA that waits for others has been seen */;
     pthread_mutex_t lock;
     struct mg_fault *fault;
-    _Atomic uint64_t warp_insts, thread_insts;
+    _Atomic uint64_t warp_insts, thread_insts, busy_ns;
     const struct mg_observe_opts *trace;
     uint32_t n_sites;
     bool observe;

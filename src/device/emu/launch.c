@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -411,8 +412,15 @@ static uint32_t habit(const struct mg_device *dev, uint32_t worker)
     return cpu >= 0 ? (uint32_t)cpu : worker;
 }
 
+/* Processor time of this thread; 0 where nobody asks. */
+static uint64_t thread_ns(const struct emu_launch *l)
+{
+    struct timespec t;
+    return l->l->busy && !clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) ? (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec : 0;
+}
+
 /* One thread's share of a launch. */
-static void work(struct emu_launch *l, uint32_t ix)
+static void run_share(struct emu_launch *l, uint32_t ix)
 {
     struct emu_worker *wk = calloc(1, sizeof *wk);
     struct queue suspended = {0}, *q = &suspended;
@@ -454,6 +462,13 @@ static void work(struct emu_launch *l, uint32_t ix)
     emu_room_put(l->dev, ix, wk->room);
     free(wk->ranges);
     free(wk);
+}
+
+static void work(struct emu_launch *l, uint32_t ix)
+{
+    uint64_t from_ns = thread_ns(l);
+    run_share(l, ix);
+    atomic_fetch_add(&l->busy_ns, thread_ns(l) - from_ns);
 }
 
 static bool wants_help(struct emu_launch *l)
@@ -687,6 +702,7 @@ void emu_grid_run(struct mg_device *dev, const struct mg_launch *l, struct mg_la
     if (stats) {
         stats->start_ns = e ? e->start_ns : 0;
         stats->end_ns = mg_now_ns();
+        stats->busy_ns = e ? atomic_load(&e->busy_ns) : 0;
         stats->warp_instructions = e ? atomic_load(&e->warp_insts) : 0;
         stats->thread_instructions = e ? atomic_load(&e->thread_insts) : 0;
         stats->schedule_dependent = e && atomic_load(&e->rotated);

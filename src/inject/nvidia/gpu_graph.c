@@ -18,6 +18,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "inject/backend.h"
+#include "inject/gate.h"
 #include "inject/hooks.h"
 #include "inject/kernels.h"
 #include "inject/run.h"
@@ -390,6 +391,12 @@ static void ended(void *user, const struct mg_nv_done *d)
     pthread_mutex_unlock(&lock);
 }
 
+static void ended_gated(void *user, const struct mg_nv_done *d)
+{
+    mg_gate_ended(d->timed ? d->time_ns : MG_GATE_UNKNOWN);
+    ended(user, d);
+}
+
 static struct list *begin_replay(cu_graph_exec x)
 {
     uint64_t v = 0;
@@ -429,23 +436,42 @@ static bool is_capturing(cu_stream s)
     return MG_REAL_AS(cuStreamIsCapturing, cu_stream, int *)(s, &status) == CUE_SUCCESS && status == CUCAPTURE_ACTIVE;
 }
 
+/* Without a GPU our own driver tells the ends of a graph's kernels; the gate is told when all of it has ended. */
+static cu_result replay_own(cu_graph_exec x, cu_stream s, bool per_thread, cu_result (*send)(cu_graph_exec, cu_stream))
+{
+    bool own = mg_session.active && !mg_inside && mg_gate_is_on() && !mg_session_can(MG_BACKEND_HARDWARE);
+    if (!own || is_capturing(s || !per_thread ? s : CU_PER_THREAD_STREAM) || !mg_gate_pass())
+        return send(x, s);
+    mg_inside++;
+    cu_result rc = send(x, s);
+    if (rc != CUE_SUCCESS)
+        mg_gate_undo();
+    else
+        mg_gate_follow(s, per_thread);
+    mg_inside--;
+    return rc;
+}
+
 static cu_result replay(cu_graph_exec x, cu_stream s, bool per_thread, cu_result (*send)(cu_graph_exec, cu_stream))
 {
     if (!is_on())
-        return send(x, s);
+        return replay_own(x, s, per_thread, send);
     if (is_capturing(s || !per_thread ? s : CU_PER_THREAD_STREAM)) {
         keep_exec(x);
         return send(x, s);
     }
+    bool gated = mg_gate_is_on() && mg_gate_pass();
     mg_inside++;
     struct list *l = begin_replay(x);
-    struct mg_nv_launch n = {.stream = s, .per_thread = per_thread, .plain = true};
+    struct mg_nv_launch n = {.stream = s, .per_thread = per_thread, .plain = true, .may_time = gated, .wants_time = gated};
     bool follows = l && mg_nv_launch_begin(&n);
     cu_result rc = send(x, s);
     if (follows)
-        mg_nv_launch_end(&n, rc == CUE_SUCCESS, NULL, ended, l);
+        mg_nv_launch_end(&n, rc == CUE_SUCCESS, NULL, gated ? ended_gated : ended, l);
     if (l && (!follows || rc != CUE_SUCCESS))
         undo_replay(l);
+    if (gated && (!follows || rc != CUE_SUCCESS))
+        mg_gate_undo();
     if (rc == CUE_SUCCESS && (!follows || l->unknown))
         mg_run_unknown(l && l->unknown ? l->unknown : MG_REASON_early_graph);
     mg_inside--;

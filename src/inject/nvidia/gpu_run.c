@@ -208,7 +208,7 @@ cu_result mg_gpu_send(const struct mg_call *c, struct mg_run *r, void **params, 
         .plain = !r->block || c->shape.cooperative || c->shape.own_event || (r->body->gpu && r->body->gpu->early) ||
                  (c->config && c->config->n_attrs >= MAX_ATTRS),
         .may_time = !c->shape.programmatic && !c->shape.own_event,
-        .wants_time = __atomic_load_n(&r->inst->n_timed, __ATOMIC_RELAXED) < TIMED_FIRST || s->config.native_times || s->config.repeat || mg_timeline_times(),
+        .wants_time = __atomic_load_n(&r->inst->n_timed, __ATOMIC_RELAXED) < TIMED_FIRST || s->config.native_times || s->config.repeat || mg_timeline_times() || r->gated,
         .only_timed = no_tool,
     };
     bool follows = mg_nv_launch_begin(&l);

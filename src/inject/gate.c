@@ -1,0 +1,226 @@
+/* The gate: a launch passes when `margay sched` has given this process a turn, credit is left, and not too much is in
+ * flight. All it reads and writes is in the process' control page (include/margay/control.h), which the scheduler maps.
+ *
+ *   mg_gate_pass ── shut ──► sleeps on `door` ◄── scheduler: turn, credit ◄── news ── waiting, spent, idle
+ *        └─ open ─► launch ─ ─ ─ mg_gate_ended: credit less, `door` for who waits
+ *
+ * Nobody waits for ever: a scheduler that gives no sign of life is forgotten, and launches that wait for the end of
+ * others, which does not come, pass. Does not: choose who runs, or stop a kernel. */
+#include "inject/gate.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "inject/hooks.h"
+#include "inject/session.h"
+
+#define LOOK_NS      20000000u  /* who sleeps looks again */
+#define BEAT_NS      500000000u /* a scheduler that gave no sign for so long is gone */
+#define PATIENCE_NS  250000000u /* nothing has ended for so long, or for four of the longest kernels */
+#define AHEAD_NS     1000000u   /* work in flight during a turn */
+#define AHEAD_GPU_NS 2000000u   /* there, ends are seen a little late */
+enum { LEAST_AHEAD = 2, MOST_AHEAD = 1024 };
+
+static struct mg_control_gate none;
+struct mg_control_gate *mg_gate = &none;
+
+static uint32_t load(const uint32_t *p)
+{
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);
+}
+static uint64_t load64(const uint64_t *p)
+{
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);
+}
+
+static void wake(uint32_t *word)
+{
+    int saved = errno;
+    __atomic_fetch_add(word, 1, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    errno = saved;
+}
+
+static void sleep_at_door(uint32_t seen)
+{
+    struct timespec t = {.tv_nsec = LOOK_NS};
+    syscall(SYS_futex, &mg_gate->door, FUTEX_WAIT, seen, &t, NULL, 0);
+}
+
+/* Wakes the scheduler where it sleeps and wants to hear of this. */
+static void tell_scheduler(enum mg_gate_listens what)
+{
+    uint32_t listens = load(&mg_gate->listens);
+    if (listens < (uint32_t)what || !__atomic_compare_exchange_n(&mg_gate->listens, &listens, MG_GATE_DEAF, false,
+                                                                 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        return;
+    wake(&mg_gate->news);
+}
+
+void mg_gate_begin(struct mg_control_gate *gate, uint32_t scheduler)
+{
+    gate->beat_ns = mg_now_ns(); /* it has so long to find us */
+    gate->daemon = scheduler;
+    mg_gate = gate;
+}
+
+/* ---- may a launch pass? ------------------------------------------------------------------------------------ */
+
+static uint64_t in_flight(void)
+{
+    uint64_t ended = load64(&mg_gate->ended), passed = load64(&mg_gate->passed);
+    return passed > ended ? passed - ended : 0;
+}
+
+static uint64_t most_ahead(void)
+{
+    uint64_t typical = load64(&mg_gate->typical_ns),
+             room = mg_session_can(MG_BACKEND_HARDWARE) ? AHEAD_GPU_NS : AHEAD_NS;
+    uint64_t n = typical ? room / typical : LEAST_AHEAD;
+    return n < LEAST_AHEAD ? LEAST_AHEAD : n > MOST_AHEAD ? MOST_AHEAD : n;
+}
+
+static bool has_credit(uint64_t flying)
+{
+    int64_t credit = __atomic_load_n(&mg_gate->credit_ns, __ATOMIC_SEQ_CST);
+    return credit > 0 && (uint64_t)credit > flying * load64(&mg_gate->typical_ns);
+}
+
+static bool may_pass(void)
+{
+    uint32_t turn = load(&mg_gate->turn);
+    if (turn == MG_GATE_OPEN) return true;
+    uint64_t flying = in_flight();
+    return turn == MG_GATE_TURN && flying < most_ahead() && has_credit(flying);
+}
+
+/* A scheduler that has died or hangs is forgotten: the gate is open until another one comes, or this one goes on. */
+static bool has_scheduler(void)
+{
+    uint32_t daemon = load(&mg_gate->daemon);
+    if (!daemon) return false;
+    if (mg_now_ns() - load64(&mg_gate->beat_ns) < BEAT_NS && !(kill((pid_t)daemon, 0) && errno == ESRCH)) return true;
+    if (__atomic_compare_exchange_n(&mg_gate->daemon, &daemon, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        mg_session_say("the scheduler, process %u, gives no sign of life: launches go on without it", daemon);
+    return false;
+}
+
+/* Does what is in flight not end, perhaps since it waits for what waits here? Then launches pass, until something ends.
+ */
+struct progress {
+    uint64_t ended, since_ns;
+};
+static bool is_stuck(struct progress *p)
+{
+    static uint64_t stuck_at = UINT64_MAX; /* atomic: launches that had ended by then */
+    uint64_t ended = load64(&mg_gate->ended), now = mg_now_ns(), longest = 4 * load64(&mg_gate->longest_ns);
+    uint64_t flying = in_flight();
+    if (ended != p->ended || !flying) *p = (struct progress){ended, now};
+    if (flying && flying < MOST_AHEAD && load64(&stuck_at) == ended) return true;
+    if (now - p->since_ns <= (longest > PATIENCE_NS ? longest : PATIENCE_NS)) return false;
+    __atomic_store_n(&stuck_at, ended, __ATOMIC_SEQ_CST);
+    return true;
+}
+
+static void wait_for_turn(void)
+{
+    int saved = errno;
+    uint64_t from_ns = mg_now_ns();
+    struct progress p = {load64(&mg_gate->ended), from_ns};
+    __atomic_fetch_add(&mg_gate->waiting, 1, __ATOMIC_SEQ_CST);
+    for (;;) {
+        uint32_t door = load(&mg_gate->door);
+        __atomic_fetch_add(&mg_gate->looks, 1, __ATOMIC_RELAXED);
+        if (may_pass() || !has_scheduler()) break;
+        if (is_stuck(&p)) {
+            __atomic_fetch_add(&mg_gate->forced, 1, __ATOMIC_RELAXED);
+            break;
+        }
+        if (load(&mg_gate->turn) == MG_GATE_SHUT || !has_credit(0)) tell_scheduler(MG_GATE_WAITERS);
+        sleep_at_door(door);
+    }
+    __atomic_fetch_sub(&mg_gate->waiting, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&mg_gate->waited_ns, mg_now_ns() - from_ns, __ATOMIC_RELAXED);
+    errno = saved;
+}
+
+bool mg_gate_pass(void)
+{
+    if (MG_UNLIKELY(!may_pass())) wait_for_turn();
+    __atomic_fetch_add(&mg_gate->passed, 1, __ATOMIC_SEQ_CST);
+    return true;
+}
+
+/* ---- ends ---------------------------------------------------------------------------------------------------- */
+
+/* Lets in who waits, half of what may be in flight at a time: they sleep less often so. */
+static void look_at_door(void)
+{
+    uint64_t flying = in_flight();
+    if (load(&mg_gate->waiting) && load(&mg_gate->turn) && flying <= most_ahead() / 2 && has_credit(flying))
+        wake(&mg_gate->door);
+}
+
+void mg_gate_undo(void)
+{
+    __atomic_fetch_sub(&mg_gate->passed, 1, __ATOMIC_SEQ_CST);
+    look_at_door();
+}
+
+static bool spend(uint64_t ns)
+{
+    __atomic_fetch_add(&mg_gate->device_ns, ns, __ATOMIC_RELAXED);
+    return __atomic_sub_fetch(&mg_gate->credit_ns, (int64_t)ns, __ATOMIC_SEQ_CST) <= 0;
+}
+
+/* Kernels of late count for an eighth each. */
+static void note_kernel(uint64_t ns)
+{
+    uint64_t typical = load64(&mg_gate->typical_ns), longest = load64(&mg_gate->longest_ns);
+    __atomic_store_n(&mg_gate->typical_ns, typical ? typical - typical / 8 + ns / 8 : ns, __ATOMIC_RELAXED);
+    while (ns > longest &&
+           !__atomic_compare_exchange_n(&mg_gate->longest_ns, &longest, ns, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+}
+
+void mg_gate_charge(uint64_t device_ns)
+{
+    if (!mg_gate_is_on()) return;
+    note_kernel(device_ns);
+    if (spend(device_ns)) tell_scheduler(MG_GATE_WAITERS);
+}
+
+void mg_gate_ended(uint64_t device_ns)
+{
+    bool known = device_ns != MG_GATE_UNKNOWN;
+    if (known) note_kernel(device_ns);
+    bool spent = spend(known ? device_ns : load64(&mg_gate->typical_ns));
+    __atomic_fetch_add(&mg_gate->ended, 1, __ATOMIC_SEQ_CST);
+    look_at_door();
+    if (spent)
+        tell_scheduler(MG_GATE_WAITERS);
+    else if (!in_flight())
+        tell_scheduler(MG_GATE_IDLERS);
+}
+
+static void followed(void *user)
+{
+    (void)user;
+    spend(0);
+    __atomic_fetch_add(&mg_gate->ended, 1, __ATOMIC_SEQ_CST);
+    look_at_door();
+    if (!in_flight()) tell_scheduler(MG_GATE_IDLERS);
+}
+
+void mg_gate_follow(cu_stream stream, bool per_thread)
+{
+    void *entry = mg_slots[per_thread ? MG_FN_cuLaunchHostFunc_ptsz : MG_FN_cuLaunchHostFunc];
+    if (((cu_result(*)(cu_stream, void (*)(void *), void *))entry)(stream, followed, NULL) != CUE_SUCCESS)
+        followed(NULL);
+}

@@ -1,0 +1,28 @@
+/* The gate in front of launches: `margay sched` decides when they pass (gate.c). Without a scheduler it costs one load.
+ */
+#ifndef MG_INJECT_GATE_H
+#define MG_INJECT_GATE_H
+
+#include "abi/cu.h"
+#include "base/compiler.h"
+#include "margay/control.h"
+
+#define MG_GATE_UNKNOWN UINT64_MAX /* a device time that nobody measured */
+
+extern struct mg_control_gate *mg_gate;
+/* When the session begins. scheduler: whose turn the first launch waits for, 0: nobody's. */
+void mg_gate_begin(struct mg_control_gate *gate, uint32_t scheduler);
+static inline bool mg_gate_is_on(void)
+{
+    return __atomic_load_n(&mg_gate->daemon, __ATOMIC_RELAXED) != 0;
+}
+/* Before a launch, under no lock of ours: waits for the process' turn, and never for ever. True: the launch is in
+ * flight until mg_gate_ended, or mg_gate_undo where the driver did not take it. */
+bool mg_gate_pass(void);
+void mg_gate_undo(void);
+void mg_gate_ended(uint64_t device_ns);  /* any thread; takes no lock */
+void mg_gate_charge(uint64_t device_ns); /* part of what is in flight has ended */
+/* Our own driver: tells the end of all that is in this stream now. */
+void mg_gate_follow(cu_stream stream, bool per_thread);
+
+#endif

@@ -1,0 +1,127 @@
+/* Requests of `margay ctl` to the scheduler: a line of text over a socket, and a line back.
+ *   adopt PID SHARE NAME    the process' launches are scheduled from now on */
+#include "sched/sched.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 2000
+
+static bool address_of(const char *path, struct sockaddr_un *a)
+{
+    *a = (struct sockaddr_un){.sun_family = AF_UNIX};
+    return (size_t)snprintf(a->sun_path, sizeof a->sun_path, "%s", path) < sizeof a->sun_path;
+}
+
+bool mg_sched_listen(struct mg_sched *s, const char *path, struct mg_diag *d)
+{
+    struct sockaddr_un a;
+    if (!address_of(path, &a)) {
+        mg_diag_err(d, MG_ERR_INPUT, "%s: too long for a socket", path);
+        return false;
+    }
+    unlink(path);
+    s->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    s->socket_path = strdup(path);
+    if (s->socket >= 0 && !bind(s->socket, (struct sockaddr *)&a, sizeof a) && !listen(s->socket, 8)) return true;
+    mg_diag_err(d, MG_ERR_IO, "%s: %s", path, strerror(errno));
+    return false;
+}
+
+void mg_sched_deafen(struct mg_sched *s)
+{
+    if (s->socket < 0) return;
+    close(s->socket);
+    s->socket = -1;
+    if (s->socket_path) unlink(s->socket_path);
+}
+
+/* ---- adopting ------------------------------------------------------------------------------------------------ */
+
+static struct mg_sched_program *find_program(struct mg_sched *s, const char *name)
+{
+    for (uint32_t i = 0; i < s->programs.n; i++)
+        if (!strcmp(s->programs.at[i].name, name)) return &s->programs.at[i];
+    return NULL;
+}
+
+static bool is_known(const struct mg_sched *s, uint32_t pid)
+{
+    for (uint32_t i = 0; i < s->programs.n; i++)
+        for (uint32_t k = 0; k < s->programs.at[i].members.n; k++)
+            if (s->programs.at[i].members.at[k].pid == pid) return true;
+    return false;
+}
+
+static void adopt(struct mg_sched *s, uint32_t pid, double share, const char *name, char *answer, size_t room)
+{
+    char dir[4096] = "";
+    struct mg_control_page *page = is_known(s, pid) ? NULL : mg_sched_page((long)pid, dir, sizeof dir);
+    if (!page) {
+        snprintf(answer, room, "process %u %s\n", pid,
+                 is_known(s, pid) ? "is scheduled already"
+                                  : "cannot be adopted: it has made no CUDA call under margay");
+        return;
+    }
+    bool whole = page->pid == pid; /* a child of a process that uses CUDA has its page, too */
+    struct mg_sched_program *p = whole ? find_program(s, name) : NULL;
+    if (whole && !p) {
+        p = mg_sched_add(s, name, dir, share);
+        p->adopted = true;
+    }
+    if (!whole || !mg_sched_member_add(s, p, pid, page)) {
+        mg_sched_page_free(page);
+        snprintf(answer, room, "process %u cannot be adopted: %s\n", pid,
+                 whole ? "another scheduler has it" : "it launches nothing itself");
+        return;
+    }
+    snprintf(answer, room, "ok\n");
+}
+
+static void serve(struct mg_sched *s, int fd)
+{
+    char request[256] = "", name[64] = "", answer[200];
+    unsigned pid = 0;
+    double share = 0;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    ssize_t n = poll(&p, 1, 5) > 0 ? recv(fd, request, sizeof request - 1, MSG_DONTWAIT) : -1;
+    if (n < 0) return;
+    request[n] = 0;
+    if (sscanf(request, "adopt %u %lf %63s", &pid, &share, name) == 3 && pid && share > 0 && isfinite(share))
+        adopt(s, pid, share, name, answer, sizeof answer);
+    else
+        snprintf(answer, sizeof answer, "no such request\n");
+    if (send(fd, answer, strlen(answer), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return; /* who asked has gone */
+}
+
+void mg_sched_answer(struct mg_sched *s)
+{
+    int fd;
+    while (s->socket >= 0 && (fd = accept4(s->socket, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        serve(s, fd);
+        close(fd);
+    }
+}
+
+bool mg_sched_ask(const char *path, const char *request, char *answer, size_t room)
+{
+    struct sockaddr_un a;
+    int fd = address_of(path, &a) ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+    bool sent = fd >= 0 && !connect(fd, (struct sockaddr *)&a, sizeof a) &&
+                send(fd, request, strlen(request), MSG_NOSIGNAL) > 0;
+    snprintf(answer, room, "%s: %s\n", path, fd < 0 && !errno ? "too long for a socket" : strerror(errno));
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    ssize_t n = sent && poll(&p, 1, PATIENCE_MS) > 0 ? recv(fd, answer, room - 1, 0) : -1;
+    if (sent && n <= 0)
+        snprintf(answer, room, "the scheduler does not answer\n");
+    else if (n > 0)
+        answer[n] = 0;
+    if (fd >= 0) close(fd);
+    return n > 0 && !strcmp(answer, "ok\n");
+}

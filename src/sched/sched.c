@@ -1,0 +1,137 @@
+/* The scheduler's life: what one look does, in which order, and how it sleeps. */
+#include "sched/sched.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+#define SCAN_NS     20000000u
+#define OVER_POINTS 0.05       /* beyond its share by so much, */
+#define OVER_NS     500000000u /* for so long: the tool of --attach is switched on */
+enum { MOST_WORDS = 128 };
+
+void mg_sched_init(struct mg_sched *s, const struct mg_policy *policy)
+{
+    *s = (struct mg_sched){.policy = policy, .holder = -1, .last = -1, .capacity = 1, .socket = -1};
+}
+
+struct mg_sched_program *mg_sched_add(struct mg_sched *s, const char *name, const char *dir, double share)
+{
+    struct mg_sched_program *p = mg_vec_push(&s->programs);
+    *p = (struct mg_sched_program){.name = strdup(name), .dir = dir ? strdup(dir) : NULL, .share = share, .status = -1};
+    return p;
+}
+
+void mg_sched_release(struct mg_sched *s)
+{
+    for (uint32_t i = 0; i < s->programs.n; i++) {
+        struct mg_sched_program *p = &s->programs.at[i];
+        for (uint32_t k = 0; k < p->members.n; k++) mg_sched_leave(&p->members.at[k], true);
+        mg_vec_release(&p->members);
+        mg_sched_counts_free(p->counts);
+        free(p->name);
+        free(p->dir);
+    }
+    mg_sched_deafen(s);
+    free(s->socket_path);
+    mg_vec_release(&s->programs);
+    mg_vec_release(&s->views);
+    mg_vec_release(&s->sample_ns);
+    mg_vec_release(&s->samples);
+    mg_vec_release(&s->sample_programs);
+}
+
+/* Before they are looked at, so that no news is slept over. */
+static void prick_ears(struct mg_sched *s)
+{
+    bool closing = s->closing, idlers = s->holder >= 0 && (closing || !s->solo);
+    for (uint32_t i = 0; i < s->programs.n; i++)
+        for (uint32_t k = 0; k < s->programs.at[i].members.n; k++) {
+            struct mg_sched_member *m = &s->programs.at[i].members.at[k];
+            bool idler = idlers && (int)i == s->holder && !s->programs.at[i].idle_ns;
+            m->news = __atomic_load_n(&m->page->gate.news, __ATOMIC_SEQ_CST);
+            __atomic_store_n(&m->page->gate.listens, idler ? MG_GATE_IDLERS : MG_GATE_WAITERS, __ATOMIC_SEQ_CST);
+        }
+}
+
+/* ---- the tool for who exceeds its share ------------------------------------------------------------------- */
+
+static void switch_tool(struct mg_sched *s, struct mg_sched_program *p, bool on)
+{
+    for (uint32_t k = 0; k < p->members.n; k++) mg_control_tool_in(p->members.at[k].page, s->attach, on);
+    p->watched = on;
+}
+
+static void watch_shares(struct mg_sched *s, uint64_t now)
+{
+    double used = 0, wanted = 0;
+    for (uint32_t i = 0; i < s->views.n; i++) {
+        used += (double)s->views.at[i].last_device_ns;
+        wanted += s->views.at[i].wants ? s->views.at[i].share : 0;
+    }
+    for (uint32_t i = 0; i < s->views.n; i++) {
+        struct mg_sched_program *p = &s->programs.at[i];
+        const struct mg_policy_program *v = &s->views.at[i];
+        bool over = v->wants && wanted > v->share && used > 0 &&
+                    (double)v->last_device_ns / used > v->share / wanted + OVER_POINTS;
+        if (over == p->watched)
+            p->over_since_ns = 0;
+        else if (!p->over_since_ns)
+            p->over_since_ns = now;
+        else if (now - p->over_since_ns >= OVER_NS)
+            switch_tool(s, p, over), p->over_since_ns = 0;
+    }
+}
+
+/* ---- looking, sleeping -------------------------------------------------------------------------------------- */
+
+static void adjust(struct mg_sched *s, uint64_t now)
+{
+    for (uint32_t i = 0; i < s->programs.n; i++) mg_sched_count(&s->programs.at[i], false);
+    mg_sched_adjust(s, now);
+    mg_sched_sample(s, now);
+    if (s->attach) watch_shares(s, now);
+}
+
+uint64_t mg_sched_step(struct mg_sched *s, uint64_t now)
+{
+    if (now - s->scanned_ns >= SCAN_NS) {
+        mg_sched_scan(s);
+        mg_sched_answer(s);
+        s->scanned_ns = now;
+    }
+    prick_ears(s);
+    for (uint32_t i = 0; i < s->programs.n; i++) mg_sched_read(&s->programs.at[i], now);
+    if (now - s->adjusted_ns >= MG_SCHED_ADJUST_NS) adjust(s, now);
+    uint64_t sleep_ns = mg_sched_turns(s, now),
+             until_adjust = MG_SCHED_ADJUST_NS - MG_MIN(mg_now_ns() - s->adjusted_ns, MG_SCHED_ADJUST_NS);
+    return MG_MIN(sleep_ns, MG_MAX(until_adjust, 100000u));
+}
+
+struct waiter {
+    uint64_t value, address;
+    uint32_t flags, reserved;
+}; /* struct futex_waitv */
+enum { WAIT_32_SHARED = 2 };
+
+void mg_sched_sleep(struct mg_sched *s, uint64_t ns)
+{
+    struct waiter words[MOST_WORDS];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->programs.n; i++)
+        for (uint32_t k = 0; k < s->programs.at[i].members.n && n < MOST_WORDS; k++) {
+            struct mg_sched_member *m = &s->programs.at[i].members.at[k];
+            words[n++] = (struct waiter){m->news, (uintptr_t)&m->page->gate.news, WAIT_32_SHARED, 0};
+        }
+    uint64_t until = mg_now_ns() + ns;
+    struct timespec at = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    if (n && (syscall(SYS_futex_waitv, words, n, 0, &at, CLOCK_MONOTONIC) >= 0 || errno != ENOSYS)) return;
+    if (n) /* kernels before 5.16 */
+        ns = MG_MIN(ns, 500000u);
+    nanosleep(&(struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)}, NULL);
+}

@@ -1,0 +1,37 @@
+#!/bin/sh
+# margay sched: bad usage is told by name, and nothing is started then.
+set -u
+failed=0
+check() { # STATUS PATTERN ARGS...
+    want=$1 pattern=$2; shift 2
+    "$MARGAY" sched "$@" > out 2>&1; got=$?
+    [ $got = "$want" ] && grep -q -- "$pattern" out || { echo "FAIL $*: $got"; cat out; failed=1; }
+}
+check 2 'needs programs' --
+check 2 'program A has no command' -- A:
+check 2 'program B has no command' -- ./app --
+check 2 'two programs are named X' -- X: ./app -- X: ./app
+check 2 'no policy .mine.: credit, none, or the path' --policy mine -- ./app
+check 2 'nowhere.so' --policy ./nowhere.so -- ./app
+check 2 "wants NAME=NUMBER" --share B=1 -- ./app
+check 2 "wants NAME=NUMBER" --share A=0 -- ./app
+check 2 "wants NAME=NUMBER" --share A -- ./app
+check 2 "wants NAME=NUMBER" --priority A=high -- ./app
+check 2 'seconds' --seconds -1 -- ./app
+check 3 'nowhere/at/all' -o nowhere/at/all -- ./app
+printf '#include <margay/policy.h>\nconst struct mg_policy mg_policy = {.version = 99};\n' > old.c
+printf 'int nothing;\n' > empty.c
+gcc -shared -fPIC -I"$ROOT/include" -o old.so old.c && gcc -shared -fPIC -o empty.so empty.c || exit 1
+check 2 'version 99' --policy ./old.so -- ./app
+check 2 'defines no mg_policy' --policy empty.so -- ./app
+ls -d margay-sched-* dir 2> /dev/null && { echo "FAIL something was started"; failed=1; }
+# programs that make no CUDA call run as ever; the exit status tells that one failed
+check 0 'policy credit' -- true -- sh -c 'exit 0'
+check 1 'policy credit' -o dir -- P-1: true -- Q: sh -c 'exit 7'
+"$MARGAY" sched -q -o dir --json out.json -- true -- sh -c 'exit 7'
+python3 -c 'import json; r = json.load(open("out.json")); assert [p["exit"] for p in r["programs"]] == [0, 7] and not r["seconds"], r' || failed=1
+[ -e dir/sched.sock ] && { echo "FAIL the socket is left"; failed=1; }
+check 3 'nowhere/out.json' -o dir --json nowhere/out.json -- true
+"$MARGAY" ctl $$ adopt nowhere.sock > out 2>&1; [ $? = 3 ] || { echo "FAIL ctl adopt"; failed=1; }
+"$MARGAY" ctl $$ adopt nowhere.sock -1 > out 2>&1; [ $? = 2 ] || { echo "FAIL ctl adopt with a bad share"; failed=1; }
+exit $failed

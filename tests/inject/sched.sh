@@ -1,0 +1,68 @@
+#!/bin/sh
+# The gate in front of launches never keeps anybody for ever, and never changes what a program computes: every kind of launch,
+# a scheduler that is killed or stands still, a program that is stopped or killed while it has the device, programs that come
+# and go. The other program goes on each time. Bounded by `timeout`.
+set -u
+failed=0
+fail() { echo "FAIL $*"; failed=1; tail -n 5 out err 2> /dev/null; }
+device=cpu; [ -e "$B/lib/margay/libmargay-cpu.so" ] || device=emu
+gcc -O1 -g -Wall -o worker "$ROOT/tests/sched/worker.c" -L"$B/lib/margay/driver" -l:libcuda.so.1 -lpthread || exit 1
+sched() { rm -rf dir; timeout 60 "$MARGAY" sched -q --device $device -o dir --json out.json "$@" > out 2> err; }
+both() { [ "$(grep -c ', ok$' out)" = "${2:-2}" ] || fail "$1: not every program ended well"; }
+json() { python3 -c "import json; r = json.load(open('out.json')); p = {x['name']: x for x in r['programs']}; assert $1, p" || fail "$2"; }
+pid_of() { # NAME: the worker's process, once it is there
+    for i in $(seq 200); do
+        for f in "dir/$1"/ctl.*; do [ -e "$f" ] && echo "${f##*.}" && return; done
+        sleep 0.05
+    done
+}
+for mode in sync streams threads graph coop copies capture spin fork; do
+    sched -- A: ./worker 500 0.15 $mode -- B: ./worker 5000 0.15 || fail "$mode: $?"
+    both $mode
+    [ $mode = spin ] || json "all(x['launches'] > 0 and x['forced'] == 0 for x in p.values())" $mode
+done
+
+# the scheduler is killed: both go on
+rm -rf dir; "$MARGAY" sched -q --device $device -o dir -- A: ./worker 500 1 -- B: ./worker 5000 1 > out 2> err & s=$!
+a=$(pid_of A) b=$(pid_of B); sleep 0.3; kill -9 $s
+timeout 20 tail --pid="$a" -f /dev/null; timeout 20 tail --pid="$b" -f /dev/null; sleep 0.3
+wait $s 2> /dev/null
+both "the scheduler is killed"
+grep -q 'gives no sign of life' err || echo "     (told by nobody: -q)"
+# the scheduler stands still, and goes on
+rm -rf dir; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 500 2 -- B: ./worker 5000 2 > out 2> err & s=$!
+a=$(pid_of A); sleep 0.2; kill -STOP $s; sleep 1; kill -CONT $s
+wait $s || fail "the scheduler stands still: $?"
+both "the scheduler stands still"
+
+# a program is stopped: the other one goes on, and has the device for itself; then it goes on, too
+rm -rf dir; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 500 1.5 -- B: ./worker 5000 1.5 > out 2> err & s=$!
+a=$(pid_of A); sleep 0.2; kill -STOP "$a"; sleep 1; kill -CONT "$a"
+wait $s || fail "a program is stopped: $?"
+both "a program is stopped"
+json "p['B']['device_ns'] > 1.5 * p['A']['device_ns']" "a program is stopped"
+# a program is killed while it has the device (one of its kernels takes seconds): the other one goes on
+rm -rf dir; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 400000000 x1 -- B: ./worker 5000 1 > out 2> err & s=$!
+a=$(pid_of A); sleep 0.5; kill -9 "$a"
+wait $s; [ $? = 1 ] || fail "a program is killed: status"
+both "a program is killed" 1
+json "p['A']['exit'] == 137 and p['B']['exit'] == 0 and p['B']['launches'] > 20" "a program is killed"
+
+# programs are adopted and dropped while they run
+rm -rf dir alone; "$MARGAY" sched -q --device $device -o dir --json out.json -- A: ./worker 500 2.5 > out 2> err & s=$!
+"$MARGAY" run -q --device $device -o alone -- ./worker 5000 1.5 > out2 2> err2 & r=$!
+a=$(pid_of A); for i in $(seq 100); do set -- alone/ctl.*; [ -e "$1" ] && break; sleep 0.05; done
+"$MARGAY" ctl $r adopt dir/sched.sock 3 guest > ctl 2>&1 || { fail adopt; cat ctl; }
+"$MARGAY" ctl $r adopt dir/sched.sock > ctl 2>&1; [ $? = 3 ] && grep -q 'is scheduled already' ctl || { fail "adopted twice"; cat ctl; }
+sleep 0.7; "$MARGAY" ctl $r drop > ctl 2>&1 || { fail drop; cat ctl; }
+wait $r || fail "the guest: $?"; grep -q ', ok$' out2 || fail "the guest"
+wait $s || fail "the host: $?"
+both adopted 1
+json "p['guest']['adopted'] and p['guest']['device_ns'] > 0 and p['guest']['exit'] is None and p['A']['device_ns'] > 0" adopted
+"$MARGAY" ctl $$ drop > ctl 2>&1; [ $? = 3 ] || fail "drop of a process that is not ours"
+
+# who exceeds its share gets a tool: without a policy B takes most of the device
+sched --policy none --attach opcodes -t none --share A=80,B=20 -- A: ./worker 500 2 -- B: ./worker 5000 2 || fail "attach: $?"
+"$MARGAY" report --json dir/B > b.json && "$MARGAY" report --json dir/A > a.json &&
+    python3 -c 'import json; b, a = (json.load(open(f)) for f in ("b.json", "a.json")); assert "opcodes" in b["tools"] and "opcodes" not in a["tools"] and b["coverage"]["instrumented"] > 0, (list(b["tools"]), list(a["tools"]))' || fail attach
+exit $failed
