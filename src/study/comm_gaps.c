@@ -15,13 +15,22 @@ static bool extend(struct gap_run *r, uint64_t address)
     return true;
 }
 
-void gap_runs_add(struct gap_runs *r, uint64_t address)
+static uint64_t last_of(const struct gap_run *r)
 {
-    if (r->n) {
-        struct gap_run *last = &r->at[r->n - 1];
-        if (address == last->first + (uint64_t)last->step * (last->n - 1) || extend(last, address)) return;
+    return r->first + (uint64_t)r->step * (r->n - 1);
+}
+
+void gap_runs_add(struct gap_runs *r, uint64_t address, uint32_t step, uint32_t n)
+{
+    struct gap_run *last = r->n ? &r->at[r->n - 1] : NULL;
+    if (last && n == 1 && (address == last_of(last) || extend(last, address))) return;
+    if (last && n > 1 && last->step == step && last->first == address && last->n == n) return; /* again */
+    if (last && n > 1 && last->step == step && last_of(last) + step == address && last->n < UINT32_MAX - n &&
+        !((last->first ^ address) >> SHADOW_PAGE_SHIFT)) {
+        last->n += n;
+        return;
     }
-    *mg_vec_push(r) = (struct gap_run){.first = address, .n = 1};
+    *mg_vec_push(r) = (struct gap_run){.first = address, .step = n > 1 ? step : 0, .n = n};
 }
 
 static int by_first(const void *a, const void *b)
@@ -45,27 +54,67 @@ static void append(struct gap_spans *out, uint32_t cta, uint64_t address)
 static bool overlap(const struct gap_runs *r)
 {
     for (uint32_t i = 1; i < r->n; i++)
-        if (r->at[i].first <= r->at[i - 1].first + (uint64_t)r->at[i - 1].step * (r->at[i - 1].n - 1)) return true;
+        if (r->at[i].first <= last_of(&r->at[i - 1])) return true;
     return false;
+}
+
+/* All addresses lie on one grid, without gaps inside of runs: sorted runs are joined as intervals. */
+static bool on_one_grid(const struct gap_runs *r, uint32_t *step)
+{
+    *step = 0;
+    for (uint32_t i = 0; i < r->n; i++) {
+        if (r->at[i].n < 2) continue;
+        if (*step && r->at[i].step != *step) return false;
+        *step = r->at[i].step;
+    }
+    if (!*step) *step = 1; /* single addresses */
+    for (uint32_t i = 1; i < r->n; i++)
+        if ((r->at[i].first - r->at[0].first) % *step) return false;
+    return true;
+}
+
+static void join_intervals(const struct gap_runs *r, uint32_t cta, uint32_t step, struct gap_spans *out)
+{
+    struct gap_run now = r->at[0];
+    for (uint32_t i = 1; i <= r->n; i++) {
+        bool meets = i < r->n && r->at[i].first <= last_of(&now) + (now.n > 1 || r->at[i].n > 1 ? step : 0) &&
+                     !((r->at[i].first ^ now.first) >> SHADOW_PAGE_SHIFT);
+        if (!meets) {
+            *mg_vec_push(out) = (struct gap_span){.cta = cta, .run = now};
+            if (i < r->n) now = r->at[i];
+            continue;
+        }
+        uint64_t last = MG_MAX(last_of(&now), last_of(&r->at[i]));
+        if (last > now.first) now.step = step;
+        now.n = (uint32_t)((last - now.first) / step) + 1;
+    }
+}
+
+/* Of any runs: each address alone. */
+static void join_addresses(const struct gap_runs *r, uint32_t cta, struct gap_spans *out)
+{
+    uint64_t total = 0, n = 0, *all;
+    for (uint32_t i = 0; i < r->n; i++) total += r->at[i].n;
+    all = mg_xmalloc(total * sizeof *all);
+    for (uint32_t i = 0; i < r->n; i++)
+        for (uint32_t k = 0; k < r->at[i].n; k++) all[n++] = r->at[i].first + (uint64_t)r->at[i].step * k;
+    qsort(all, n, sizeof *all, by_value);
+    for (uint64_t i = 0; i < n; i++)
+        if (!i || all[i] != all[i - 1]) append(out, cta, all[i]);
+    free(all);
 }
 
 void gap_runs_close(struct gap_runs *r, uint32_t cta, struct gap_spans *out)
 {
+    uint32_t step;
     if (!r->n) return;
     qsort(r->at, r->n, sizeof *r->at, by_first);
-    if (!overlap(r)) {
+    if (!overlap(r))
         for (uint32_t i = 0; i < r->n; i++) *mg_vec_push(out) = (struct gap_span){.cta = cta, .run = r->at[i]};
-    } else {
-        uint64_t total = 0, n = 0, *all;
-        for (uint32_t i = 0; i < r->n; i++) total += r->at[i].n;
-        all = mg_xmalloc(total * sizeof *all);
-        for (uint32_t i = 0; i < r->n; i++)
-            for (uint32_t k = 0; k < r->at[i].n; k++) all[n++] = r->at[i].first + (uint64_t)r->at[i].step * k;
-        qsort(all, n, sizeof *all, by_value);
-        for (uint64_t i = 0; i < n; i++)
-            if (!i || all[i] != all[i - 1]) append(out, cta, all[i]);
-        free(all);
-    }
+    else if (on_one_grid(r, &step))
+        join_intervals(r, cta, step, out);
+    else
+        join_addresses(r, cta, out);
     r->n = 0;
 }
 

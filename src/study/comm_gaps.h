@@ -31,7 +31,7 @@ struct gap_stores {
     uint32_t n, cap;
 };
 
-void gap_runs_add(struct gap_runs *r, uint64_t address);
+void gap_runs_add(struct gap_runs *r, uint64_t address, uint32_t step, uint32_t n); /* on one page */
 /* Sorts, drops doubles, appends to out, empties r. */
 void gap_runs_close(struct gap_runs *r, uint32_t cta, struct gap_spans *out);
 void gap_stores_add(struct gap_stores *s, uint32_t unit, uint64_t address);

@@ -120,14 +120,19 @@ static enum order order_of(const struct lanes *l, const struct new_cell *c)
     return !after ? FROM_BEFORE : is_own(l, c) ? FROM_SELF : FROM_LAUNCH;
 }
 
+static uint32_t place_of(const struct comm_worker *w, uint32_t step, uint32_t entity)
+{
+    uint64_t key = (uint64_t)step << 32 | entity;
+    return (uint32_t)(key * 0x9e3779b97f4a7c15u >> 32) & (w->sources_cap - 1);
+}
+
 static void grow_sources(struct comm_worker *w)
 {
     w->sources_cap = w->sources_cap ? 2 * w->sources_cap : 64;
     free(w->sources_at);
     w->sources_at = mg_xcalloc(w->sources_cap, sizeof *w->sources_at);
     for (uint32_t i = 0; i < w->sources.n; i++) {
-        uint64_t key = (uint64_t)w->sources.at[i].step << 32 | w->sources.at[i].entity;
-        uint32_t at = (uint32_t)(key * 0x9e3779b97f4a7c15u >> 32) & (w->sources_cap - 1);
+        uint32_t at = place_of(w, w->sources.at[i].step, w->sources.at[i].entity);
         while (w->sources_at[at]) at = (at + 1) & (w->sources_cap - 1);
         w->sources_at[at] = i + 1;
     }
@@ -136,8 +141,7 @@ static void grow_sources(struct comm_worker *w)
 static uint32_t find_source(struct comm_worker *w, uint32_t step, uint32_t entity)
 {
     if (2 * (w->sources.n + 1) > w->sources_cap) grow_sources(w);
-    uint64_t key = (uint64_t)step << 32 | entity;
-    uint32_t at = (uint32_t)(key * 0x9e3779b97f4a7c15u >> 32) & (w->sources_cap - 1);
+    uint32_t at = place_of(w, step, entity);
     for (; w->sources_at[at]; at = (at + 1) & (w->sources_cap - 1)) {
         const struct source *s = &w->sources.at[w->sources_at[at] - 1];
         if (s->step == step && s->entity == entity) return w->sources_at[at] - 1;
@@ -179,7 +183,7 @@ static void use_writers(struct comm_worker *w, struct old_cell *c, uint64_t addr
     if (c->writer & SHADOW_LIST) {
         for (uint32_t ix = c->writer & ~SHADOW_LIST; ix; ix = w->shadow.old_shares.at[ix].next) {
             struct share *s = &w->shadow.old_shares.at[ix];
-            if (s->stores | s->atomics) use_stores(w, s->unit, s->stores, s->atomics, start, address);
+            if (s->stores | s->atomics | start) use_stores(w, s->unit, s->stores, s->atomics, start, address);
             s->stores = s->atomics = 0;
         }
     } else if (c->stores | c->atomics | start) {
@@ -255,7 +259,92 @@ static void read_lane(const struct lanes *l, uint64_t address)
         }
         if ((start | (SHADOW_LINE - 1)) + 1 >= to) begins |= w->used.load != used;
     }
-    if (begins && is_mine(w, start)) gap_runs_add(&w->loads, start);
+    if (begins && is_mine(w, start)) gap_runs_add(&w->loads, start, 0, 1);
+}
+
+/* ---- spans: adjacent lanes that access words, one behind the other ------------------------------------- */
+
+static bool is_span(const struct comm_worker *w, const struct mg_comm_access *a)
+{
+    return a->stride == (int32_t)a->bytes && a->kind != MG_COMM_ATOMIC && !(a->base & (a->bytes - 1)) &&
+           (a->bytes == 4 || a->bytes == 8 || a->bytes == 16) && w->comm->opts.match == MG_COMM_BYTE;
+}
+
+/* Cells from i to j hold what one unit wrote; all of them have been read by this target, or none. */
+static bool is_even(const struct comm_worker *w, const struct old_cell *c, uint32_t i, uint32_t j)
+{
+    uint32_t writer = c[i].writer, other = 0;
+    bool seen = c[i].mark == w->mark;
+    for (uint32_t k = i; k < j; k++) other |= (c[k].writer ^ writer) | (uint32_t)((c[k].mark == w->mark) ^ seen);
+    return !other && writer;
+}
+
+static void read_even(const struct lanes *l, struct old_cell *c, uint32_t i, uint32_t j, uint64_t line)
+{
+    struct comm_worker *w = l->w;
+    uint32_t ix = source_of(w, c[i].writer), bytes = (j - i) * 4;
+    struct source *s = &w->sources.at[ix];
+    w->used.load += bytes;
+    s->executed += bytes;
+    s->reads += bytes / l->a->bytes;
+    if (c[i].mark == w->mark) return;
+    s->bytes += bytes;
+    for (uint32_t k = i; k < j; k++) {
+        if (c[k].mark <= w->comm->entity_base) s->fresh += 4;
+        c[k].mark = w->mark;
+        c[k].width = 4;
+        if (c[k].writer & SHADOW_LIST || c[k].stores || c[k].atomics || c[k].start) use_writers(w, &c[k], line + 4 * k);
+    }
+    if (w->comm->opts.keep_addresses) shadow_note_read(&w->shadow, line + 4 * i, bytes);
+}
+
+static void read_span(const struct lanes *l, uint64_t address, uint32_t lanes)
+{
+    struct comm_worker *w = l->w;
+    uint64_t end = address + (uint64_t)lanes * l->a->bytes;
+    while (address < end) {
+        uint64_t line = address & ~(uint64_t)(SHADOW_LINE - 1), to = MG_MIN(line + SHADOW_LINE, end);
+        struct shadow_page *p = is_mine(w, address) ? shadow_find(&w->shadow, address) : NULL;
+        struct shadow_slot *slot = p ? shadow_slot(p, address) : NULL;
+        uint32_t i = (uint32_t)(address - line) / 4, j = (uint32_t)(to - line) / 4;
+        if (slot && slot->old && !slot->now && !slot->old->fine && is_even(w, slot->old->cells, i, j)) {
+            w->access += (to - address) / l->a->bytes;
+            read_even(l, slot->old->cells, i, j, line);
+            gap_runs_add(&w->loads, address, l->a->bytes, (uint32_t)(to - address) / l->a->bytes);
+        } else if (slot && (slot->old || slot->now)) {
+            for (; address < to; address += l->a->bytes) read_lane(l, address);
+        }
+        address = to;
+    }
+}
+
+static void write_span(const struct lanes *l, uint64_t address, uint32_t lanes)
+{
+    struct comm_worker *w = l->w;
+    uint64_t end = address + (uint64_t)lanes * l->a->bytes;
+    uint32_t starts = l->a->bytes / 4 - 1;
+    while (address < end) {
+        uint64_t line = address & ~(uint64_t)(SHADOW_LINE - 1), to = MG_MIN(line + SHADOW_LINE, end);
+        struct shadow_slot *slot = is_mine(w, address) ? shadow_slot(shadow_page(&w->shadow, address), address) : NULL;
+        struct new_line *n = slot ? shadow_new(&w->shadow, slot, address, false) : NULL;
+        uint32_t i = (uint32_t)(address - line) / 4, j = (uint32_t)(to - line) / 4, other = 0;
+        for (uint32_t k = i; n && !n->fine && k < j; k++) other |= n->cells[k].writer;
+        if (n && !n->fine && !other) {
+            const struct new_cell cell = {.writer = l->unit + 1,
+                                          .stores = 4,
+                                          .phase = l->a->phase,
+                                          .order = l->a->order,
+                                          .warp = l->a->warp,
+                                          .has_store = true};
+            for (uint32_t k = i; k < j; k++) {
+                n->cells[k] = cell;
+                n->cells[k].start = !((k - i) & starts);
+            }
+        } else if (n) {
+            for (; address < to; address += l->a->bytes) write_lane(l, address);
+        }
+        address = to;
+    }
 }
 
 /* ---- lanes -------------------------------------------------------------------------------------------- */
@@ -270,6 +359,10 @@ static void each_lane(const struct lanes *l, uint32_t only, touch_fn *fn)
         uint64_t far = a->base + (uint64_t)(int64_t)a->stride * (uint32_t)(__builtin_popcount(a->mask) - 1);
         uint64_t low = MG_MIN(far, a->base), high = MG_MAX(far, a->base) + a->bytes - 1;
         if (low >> SHADOW_PAGE_SHIFT == high >> SHADOW_PAGE_SHIFT && !is_mine(l->w, low)) return;
+    }
+    if (only == UINT32_MAX && is_span(l->w, a)) {
+        (fn == read_lane ? read_span : write_span)(l, address, (uint32_t)__builtin_popcount(a->mask));
+        return;
     }
     for (uint32_t left = a->mask; left; left &= left - 1, ix++) {
         if (a->stride == MG_COMM_LISTED) address = listed[a->first + ix];
@@ -306,10 +399,11 @@ static void close_target(struct comm_worker *w)
                                                         .reads = s->reads,
                                                         .fresh = s->fresh};
     }
-    if (w->sources.n > 64)
-        memset(w->sources_at, 0, w->sources_cap * sizeof *w->sources_at);
-    else
-        for (uint32_t i = 0; i < w->sources_cap; i++) w->sources_at[i] = 0;
+    for (uint32_t i = 0; i < w->sources.n; i++) { /* each from its place in the hash */
+        uint32_t at = place_of(w, w->sources.at[i].step, w->sources.at[i].entity);
+        while (w->sources_at[at] != i + 1) at = (at + 1) & (w->sources_cap - 1);
+        w->sources_at[at] = 0;
+    }
     w->sources.n = 0;
     w->last_writer = 0;
 }

@@ -73,7 +73,7 @@ static void plant(struct planted *p, uint64_t *s)
 
 struct write {
     uint32_t unit, cta, warp, order, phase, bytes;
-    bool atomic;
+    bool atomic, start;
 };
 struct plain_byte {
     struct write w[2000];
@@ -89,6 +89,8 @@ struct plain {
     struct mg_comm_edge edges[EDGES];
     uint32_t n_edges;
     uint64_t in_launch, in_launch_atomic, ambiguous, ambiguous_most;
+    bool loads[CTAS][BYTES], stores[LAUNCHES][CTAS][BYTES]; /* start addresses that communicate */
+    uint64_t load_gaps[BYTES], store_gaps[BYTES];
     uint8_t seen[UNITS][BYTES]; /* bytes counted, by target, of a launch */
 };
 
@@ -155,16 +157,19 @@ static void plain_write(struct plain *p, const struct mg_comm_launch *l, const s
             mg_assert(b->n < MG_COUNT_OF(b->w));
             b->w[b->n++] = (struct write){
                 unit_of(p, a, lane),      a->cta, a->warp, a->order, a->phase, p->by_start ? a->bytes : 1,
-                a->kind == MG_COMM_ATOMIC};
+                a->kind == MG_COMM_ATOMIC, !k};
         }
     }
 }
 
 /* All that the byte's writers stored is used; atomics that were readers, too, count there. */
-static void plain_use(struct plain *p, struct plain_byte *b)
+static void plain_use(struct plain *p, struct plain_byte *b, uint64_t at)
 {
+    bool start = false;
     if (b->used) return;
     b->used = true;
+    for (uint32_t i = 0; i < b->n; i++) start |= b->w[i].start;
+    for (uint32_t i = 0; i < b->n; i++) p->stores[b->launch][b->w[i].cta][at] |= start;
     for (uint32_t i = 0; i < b->n; i++) {
         struct mg_comm_volume *v = &p->used[b->launch][b->w[i].cta];
         if (!b->w[i].atomic)
@@ -207,8 +212,19 @@ static void plain_read(struct plain *p, int launch, const struct mg_comm_launch 
                 p->seen[target][at + k] = (uint8_t)weight;
             }
             if (!atomic) p->used[launch][a->cta].load += weight;
-            plain_use(p, o);
+            plain_use(p, o, at + k);
+            if (!atomic) p->loads[a->cta][at] = true;
         }
+    }
+}
+
+static void plain_gaps(const bool *set, uint64_t *gaps)
+{
+    int last = -1;
+    for (int i = 0; i < BYTES; i++) {
+        if (!set[i]) continue;
+        if (last >= 0) gaps[i - last]++;
+        last = i;
     }
 }
 
@@ -216,10 +232,12 @@ static void plain_launch(struct plain *p, int launch, const struct mg_comm_launc
 {
     for (int i = 0; i < BYTES; i++) p->now[i].n = 0;
     memset(p->seen, 0, sizeof p->seen);
+    memset(p->loads, 0, sizeof p->loads);
     for (uint64_t i = 0; i < l->n_accesses; i++)
         if (l->accesses[i].kind != MG_COMM_LOAD) plain_write(p, l, &l->accesses[i]);
     for (uint64_t i = 0; i < l->n_accesses; i++)
         if (l->accesses[i].kind != MG_COMM_STORE) plain_read(p, launch, l, &l->accesses[i]);
+    for (int i = 0; i < CTAS; i++) plain_gaps(p->loads[i], p->load_gaps);
     for (int i = 0; i < BYTES; i++) {
         struct plain_byte *n = &p->now[i], *o = &p->old[i];
         if (!n->n) continue;
@@ -242,6 +260,14 @@ static const struct mg_comm_edge *find_edge(const struct mg_comm_result *r, cons
             return x;
     }
     return NULL;
+}
+
+static void compare_gaps(const mg_comm_gaps *got, const uint64_t *want)
+{
+    uint32_t n = 0;
+    for (int i = 0; i < BYTES; i++) n += want[i] != 0;
+    MG_CHECK_EQ(got->n, n);
+    for (uint32_t i = 0; i < got->n; i++) MG_CHECK_EQ(got->at[i].count, want[got->at[i].bytes]);
 }
 
 static void compare(const struct plain *p, const struct mg_comm_result *r)
@@ -299,7 +325,11 @@ static void run_both(enum mg_comm_entity entity, enum mg_comm_match match, unsig
         MG_CHECK_EQ(mg_comm_add_launch(c, &in->l[i], &d), MG_ERR_OK);
         plain_launch(p, i, &in->l[i]);
     }
-    compare(p, mg_comm_finish(c));
+    for (int i = 0; i < LAUNCHES * CTAS; i++) plain_gaps(p->stores[i / CTAS][i % CTAS], p->store_gaps);
+    const struct mg_comm_result *r = mg_comm_finish(c);
+    compare(p, r);
+    compare_gaps(&r->load_gaps, p->load_gaps);
+    compare_gaps(&r->store_gaps, p->store_gaps);
     mg_comm_free(c);
     mg_diag_release(&d);
     free(in);
