@@ -20,6 +20,7 @@ static const struct mg_opt_page page = {"study communication", "[DIR] [OPTIONS]"
 struct study_opts {
     const char *entity, *match, *csv, *html, *svg, *appendix;
     uint64_t workers, process;
+    struct mg_comm_link link;
     bool json;
 };
 
@@ -157,8 +158,17 @@ static enum mg_err study(const char *dir, const struct study_opts *o, struct mg_
     if (!err) err = mg_comm_feed(w.r, w.file, w.c, &source, d);
     if (!err) {
         w.s = (struct mg_comm_study){.r = mg_comm_finish(w.c), .m = &m, .source = &source};
+        struct mg_comm_advice advice;
+        mg_comm_scales scales = {0};
         mg_comm_metrics_init(&m, w.s.r);
+        mg_comm_advice_init(&advice, w.s.r);
+        mg_comm_scale(w.s.r, &m, &o->link, &scales);
+        w.s.advice = &advice;
+        w.s.scales = &scales;
+        w.s.link = o->link;
         err = write_all(o, &w, out, d);
+        mg_vec_release(&scales);
+        mg_comm_advice_release(&advice);
         mg_comm_metrics_release(&m);
     }
     mg_comm_free(w.c);
@@ -168,7 +178,7 @@ static enum mg_err study(const char *dir, const struct study_opts *o, struct mg_
 
 int study_communication(int argc, char **argv)
 {
-    struct study_opts o = {0};
+    struct study_opts o = {.link = {.memory_gbs = 4800, .link_gbs = 450, .latency_us = 5}}; /* an H200 on NVLink */
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_buf out = MG_BUF_INIT;
     char newest[PATH_MAX];
@@ -184,6 +194,10 @@ int study_communication(int argc, char **argv)
         MG_OPT_STR(0, "svg", &o.svg, "DIR", "each figure as a file"),
         MG_OPT_STR(0, "appendix-b", &o.appendix, "FILE",
                    "the thesis' structures: JSON, or pickles if FILE ends in .pickle"),
+        MG_OPT_F64(0, "memory-gbs", &o.link.memory_gbs, 1, 1e6, "GB/S",
+                   "several GPUs: what a GPU's memory moves; 4800 without it"),
+        MG_OPT_F64(0, "link-gbs", &o.link.link_gbs, 0.1, 1e6, "GB/S", "what the link moves in one direction; 450"),
+        MG_OPT_F64(0, "link-us", &o.link.latency_us, 0, 1e6, "US", "its latency, once a superstep; 5"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) return status;

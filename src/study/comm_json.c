@@ -473,5 +473,6 @@ void mg_comm_print_json(const struct mg_comm_study *s, struct mg_json *j)
     mg_json_key_u64(j, "max", most);
     mg_json_key_u64(j, "bytes", unsure);
     mg_json_end(j, '}');
+    if (s->advice) mg_comm_print_advice_json(s, j);
     mg_json_end(j, '}');
 }

@@ -4,13 +4,16 @@
 
 #include "base/json.h"
 #include "study/comm_feed.h"
-#include "study/comm_metrics.h"
+#include "study/comm_scale.h"
 
 enum { MG_COMM_MOST_TRANSFERS = 100000 /* in the JSON; more go to a file */ };
 struct mg_comm_study { /* what is printed; owner: the caller */
     const struct mg_comm_result *r;
     const struct mg_comm_metrics *m;
     const struct mg_comm_source *source;
+    const struct mg_comm_advice *advice; /* NULL: not asked for */
+    const mg_comm_scales *scales;
+    struct mg_comm_link link;
     const char *transfers_file; /* that has all transfers; NULL: they are in the JSON, or there are too many */
 };
 const char *mg_comm_entity_name(enum mg_comm_entity e);
@@ -24,6 +27,10 @@ const char *mg_comm_figure(const struct mg_comm_study *s, uint32_t ix, struct mg
 void mg_comm_print_html(const struct mg_comm_study *s, struct mg_buf *out);
 /* The rules that the numbers follow, one line each, NULL behind the last. */
 const char *const *mg_comm_rules(void);
+
+/* Members "advice" and "scaling", and their text. */
+void mg_comm_print_advice_json(const struct mg_comm_study *s, struct mg_json *j);
+void mg_comm_print_advice_text(const struct mg_comm_study *s, struct mg_buf *out);
 
 /* For those who print. */
 void mg_comm_sum_sms(const struct mg_comm_step *s, const struct mg_comm_volume *by_cta, struct mg_comm_volume *by_sm,

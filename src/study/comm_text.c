@@ -195,6 +195,7 @@ void mg_comm_print_text(const struct mg_comm_study *s, struct mg_buf *out)
     add_row(out, "copied out", r->copied_out, 0);
     add_row(out, "copied within, set", r->copied_within + r->cleared, 0);
     print_warnings(out, s);
+    if (s->advice) mg_comm_print_advice_text(s, out);
 }
 
 static void add_field(struct mg_buf *out, const char *text)

@@ -151,6 +151,21 @@ for s, c in enumerate(m['collectives']):
     n = sum(1 for t in w.transfers if t[3] == s)
     for k in ('point_to_point', 'gather', 'scatter', 'multicast', 'all_to_all'):
         check(f'{k} of {s}', c[k]['transfers'], n if k == w.pattern else 0)
+for x in doc['scaling']['gpus']:  # who is on another GPU
+    n, place = x['gpus'], {'blocks': lambda c: c * x['gpus'] // p, 'cyclic': lambda c: c % x['gpus']}.get(x['placement'])
+    away = lambda place: sum(size for (a, s, b, s2), (size, r) in w.transfers.items() if a is None or place(a) != place(b))
+    if place: check(f'bytes between {n} GPUs, {x["placement"]}', x['bytes'], away(place))
+    else: check(f'a cut over {n} is no worse than blocks', x['bytes'] <= away(lambda c: c * n // p), True)
+a = doc['advice']
+close = {(t[0], t[2]): 0 for t in w.transfers}
+for (c, s, c2, s2), (n, r) in w.transfers.items():
+    if s2 == s + 1: close[c, c2] += n
+check('next', a['next_bytes'], sum(close.values()))
+check('same CTA', a['same_cta_bytes'], sum(n for (c, c2), n in close.items() if c == c2))
+for k in a['clusters']:
+    check(f'clusters of {k["ctas"]}', k['bytes'], sum(n for (c, c2), n in close.items() if c is not None and c // k['ctas'] == c2 // k['ctas']))
+check('pairs', sum(x['launches'] for x in a['pairs']), S - 1)
+check('read nothing', sum(x['read_nothing'] for x in a['pairs']), sum(1 for s in range(1, S) if not any(t[1] == s - 1 and t[3] == s for t in w.transfers)))
 check('atomics in launches', doc['in_launch']['atomic_bytes'], sum(w.atomic))
 check('ambiguous', (doc['in_launch']['bytes'], doc['ambiguous']['bytes']), (0, 0))
 sys.exit(bad != 0)

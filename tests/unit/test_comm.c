@@ -156,7 +156,7 @@ static void plain_write(struct plain *p, const struct mg_comm_launch *l, const s
             struct plain_byte *b = &p->now[at + k];
             mg_assert(b->n < MG_COUNT_OF(b->w));
             b->w[b->n++] = (struct write){
-                unit_of(p, a, lane),      a->cta, a->warp, a->order, a->phase, p->by_start ? a->bytes : 1,
+                unit_of(p, a, lane),       a->cta, a->warp, a->order, a->phase, p->by_start ? a->bytes : 1,
                 a->kind == MG_COMM_ATOMIC, !k};
         }
     }
