@@ -39,7 +39,7 @@ objs = $(patsubst src/%.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(addprefix s
 # Layers, lowest first. The core needs libc and small static libraries only.
 TOOLS := tool $(patsubst src/%/,%,$(wildcard src/tool/*/))
 ROOMS := insert count count/storage patch view record $(TOOLS)
-CORE := base abi isa ir ptx image analysis pass trace span $(ROOMS) probe store
+CORE := base abi isa ir ptx image analysis pass trace capture span $(ROOMS) probe store
 CORE_OBJS := $(call objs,$(CORE))
 REPORT := report report/advice
 CLI_OBJS := $(call objs,$(REPORT) query export study sched cli) $(B)/obj/tau/profile_file.o $(B)/obj/inject/config.o $(B)/obj/inject/choice.o $(B)/obj/inject/range.o
@@ -52,13 +52,13 @@ DEVICE_OBJS := $(filter-out $(VEC_SRCS:src/%.c=$(B)/obj/%.o),$(call objs,device 
 comma := ,
 RESERVE := $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc strdup strndup malloc_usable_size free)
 RESERVE_OBJS := $(call objs,base/inproc)
-INPROC_OBJS := $(DEVICE_OBJS) $(RESERVE_OBJS) $(call objs,driver inject inject/nvidia)
+INPROC_OBJS := $(DEVICE_OBJS) $(RESERVE_OBJS) $(call objs,driver inject inject/capture inject/nvidia)
 RUNTIME_OBJS := $(call objs,runtime) $(RESERVE_OBJS)
 STATIC_LIBS := -l:libsqlite3.a -l:libzstd.a -l:liblz4.a
 SYS_LIBS := -lm -lpthread -ldl
 
 .PHONY: all plugin help deps unit examples demo check check-gpu torture bench fuzz bench-ptx bench-emu bench-blocks bench-cpu bench-cpu-tools bench-gpu format lint install deb clean
-all: deps $(B)/bin/margay $(B)/lib/libtau_cuda.so $(B)/lib/libmargay-profile.so $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-forward.so $(B)/lib/margay/libmargay-core.so $(B)/lib/pkgconfig/.made plugin ## build the program and its libraries
+all: deps $(B)/bin/margay $(B)/lib/libtau_cuda.so $(B)/lib/libmargay-profile.so $(B)/lib/margay/driver/libcuda.so.1 $(B)/lib/margay/cudart/libcudart.so.13 $(B)/lib/margay/cudart/libcudart.so.12 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-forward.so $(B)/lib/margay/margay-replay $(B)/lib/margay/libmargay-core.so $(B)/lib/pkgconfig/.made plugin ## build the program and its libraries
 help: ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 deps:
@@ -161,6 +161,12 @@ $(FORWARD): src/inject/forward/forward.c $(B)/gen/forward.S $(B)/gen/forward.map
 	@mkdir -p $(@D)
 	gcc $(CPPFLAGS) -std=c17 -O2 -fPIC -fvisibility=hidden $(WARN) -shared -Wl,-z,defs -Wl,--version-script=$(B)/gen/forward.map \
 	    $< $(B)/gen/forward.S -ldl -lpthread -o $@
+
+# ---- what `margay replay` starts: a program over the driver's interface ----
+REPLAY := $(B)/lib/margay/margay-replay
+$(REPLAY): $(call objs,replay) $(CORE_OBJS)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -Wl,--gc-sections $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@
 
 AUDIT := $(B)/lib/margay/libmargay-audit.so
 $(AUDIT): src/inject/audit/audit.c
@@ -410,7 +416,7 @@ install: all ## install under PREFIX
 	install -m 755 $(B)/lib/margay/driver/libcuda.so.1 $(DESTDIR)$(PREFIX)/lib/margay/driver/
 	ln -sf libcuda.so.1 $(DESTDIR)$(PREFIX)/lib/margay/driver/libcuda.so
 	install -m 755 $(wildcard $(B)/lib/margay/cudart/libcudart.so.*) $(DESTDIR)$(PREFIX)/lib/margay/cudart/
-	install -m 755 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-forward.so $(DESTDIR)$(PREFIX)/lib/margay/
+	install -m 755 $(B)/lib/margay/libmargay-audit.so $(B)/lib/margay/libmargay-forward.so $(REPLAY) $(DESTDIR)$(PREFIX)/lib/margay/
 	$(if $(CPU_PLUGIN),install -m 755 $(CPU_PLUGIN) $(DESTDIR)$(PREFIX)/lib/margay/)
 	install -d $(DESTDIR)$(PREFIX)/lib/margay/tools && ln -sf ../../../bin/margay $(DESTDIR)$(PREFIX)/lib/margay/tools/ptxas
 	install -m 755 $(LIBTAU) $(LIBPROFILE) $(DESTDIR)$(PREFIX)/lib/

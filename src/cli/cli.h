@@ -17,6 +17,8 @@ int cmd_diff(int argc, char **argv);
 int cmd_top(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_study(int argc, char **argv);
+int cmd_capture(int argc, char **argv);
+int cmd_replay(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_tools(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);

@@ -25,6 +25,8 @@ static const struct mg_cmd cmds[] = { /* the only list of commands */
     {"diff", cmd_diff, "compare two profiles"},
     {"study", cmd_study, "what a profile says about the program: launches that stand for all"},
     {"merge", cmd_merge, "join profiles into one"},
+    {"capture", cmd_capture, "record a program's work on the device"},
+    {"replay", cmd_replay, "run it again without the program"},
     {"trace", cmd_trace, "show and check the trace files of a profile"},
     {"study", cmd_study, "study a run: who communicates with whom, which launches stand for it"},
     {"tools", cmd_tools, "list the tools and their options"},

@@ -46,11 +46,15 @@ static uint64_t quarantine_bytes;
 
 /* ---- arenas --------------------------------------------------------------------------------- */
 
-static bool reserve_range(struct range *r, uint64_t reserve)
+static bool reserve_range(struct range *r, uint64_t base, uint64_t reserve)
 {
     for (; reserve >= (64ull << 20); reserve /= 2) {
-        void *p = mmap(NULL, reserve, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *p = mmap((void *)base, reserve, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (base ? MAP_FIXED_NOREPLACE : 0), -1, 0);
         if (p == MAP_FAILED) continue;
+        if (base && (uint64_t)p != base) { /* a kernel that does not know the flag */
+            munmap(p, reserve);
+            return false;
+        }
         madvise(p, reserve, MADV_DONTDUMP);
         r->lo = ((uint64_t)p + 0x1fffff) & ~0x1fffffull;
         r->hi = ((uint64_t)p + reserve) & ~(uint64_t)(GRANULE - 1);
@@ -59,26 +63,29 @@ static bool reserve_range(struct range *r, uint64_t reserve)
     return false;
 }
 
-static bool init_locked(uint64_t reserve)
+static bool init_locked(uint64_t base, uint64_t reserve)
 {
     if (program.lo) return own.lo != 0;
     if (!reserve) reserve = DEFAULT_RESERVE;
-    if (!reserve_range(&program, reserve)) return false;
+    if (!reserve_range(&program, base, reserve)) return false;
     if (!limit_bytes) limit_bytes = program.hi - program.lo;
-    return reserve_range(&own, MG_MIN((program.hi - program.lo) / 4 + LARGE_PAGE, OWN_RESERVE));
+    return reserve_range(&own, 0, MG_MIN((program.hi - program.lo) / 4 + LARGE_PAGE, OWN_RESERVE));
 }
 
 /* ---- interface ------------------------------------------------------------------------------ */
 
-bool mg_mem_init(uint64_t reserve_bytes)
+static bool init(uint64_t base, uint64_t reserve_bytes)
 {
     int saved = errno;
     pthread_rwlock_wrlock(&lock);
-    bool ok = init_locked(reserve_bytes);
+    bool ok = init_locked(base, reserve_bytes) && (!base || program.lo == base);
     pthread_rwlock_unlock(&lock);
     errno = saved;
     return ok;
 }
+
+bool mg_mem_init(uint64_t reserve_bytes) { return init(0, reserve_bytes); }
+bool mg_mem_init_at(uint64_t base) { return init(base, 0); }
 
 /* Memory that is not the arena's: the program's own, or mapped by the driver. */
 static bool is_foreign(enum mg_alloc_kind kind) { return kind == MG_ALLOC_REGISTERED || kind == MG_ALLOC_VMM; }
@@ -152,7 +159,7 @@ uint64_t mg_mem_alloc(uint64_t bytes, uint64_t align, enum mg_alloc_kind kind)
     uint32_t zone = zone_of(kind, span);
     struct range *r = range_of(kind);
     pthread_rwlock_wrlock(&lock);
-    if (init_locked(0) && (r == &own || live_bytes + bytes <= limit_bytes)) {
+    if (init_locked(0, 0) && (r == &own || live_bytes + bytes <= limit_bytes)) {
         base = take(r, span, align, &zone);
         if (base && !add_live(base, bytes, span, zone, kind)) {
             mg_extent_give(&r->free, base - zone, span + 2ull * zone);

@@ -5,6 +5,7 @@
 #include "abi/calls.h"
 #include "base/compiler.h"
 #include "base/io.h"
+#include "inject/capture/capture.h"
 #include "inject/nvidia/gpu.h"
 #include "inject/range.h"
 #include "inject/steps.h"
@@ -28,6 +29,9 @@ static uint64_t number(void)
 
 static void *target(uint32_t entry)
 {
+    void *ours = mg_capture_target(entry);
+    if (ours)
+        return ours;
     return mg_hook_table[entry] ? mg_hook_table[entry] : mg_slots[entry];
 }
 
@@ -51,7 +55,8 @@ void *mg_calls_pointer(int entry, void *p)
         return p;
     if (recorded)
         return mg_traced_table[entry];
-    return mg_hook_table[entry] ? mg_hook_table[entry] : p;
+    void *ours = mg_capture_target((unsigned)entry);
+    return ours ? ours : mg_hook_table[entry] ? mg_hook_table[entry] : p;
 }
 
 static void keep_arguments(struct mg_call_frame *f, const uint64_t registers[6], const uint64_t *stack)

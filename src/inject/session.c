@@ -20,6 +20,7 @@
 #include "base/json.h"
 #include "base/rank.h"
 #include "inject/backend.h"
+#include "inject/capture/capture.h"
 #include "inject/channels.h"
 #include "inject/findings.h"
 #include "inject/hooks.h"
@@ -68,6 +69,7 @@ static void note_exit(int status, void *user)
     (void)user;
     exit_status = status & 255;
     struct mg_session *s = &mg_session;
+    mg_capture_end();
     if (!s->active || !mg_session_can(MG_BACKEND_HARDWARE) || (uint32_t)getpid() != s->pid)
         return;
     mg_inside++; /* later NVIDIA's driver has left, too */
@@ -135,6 +137,7 @@ static void begin(void)
         at_quick_exit(mg_session_end);
         pthread_atfork(NULL, NULL, leave_child);
         s->active = true;
+        mg_capture_begin();
     }
     mg_inside--;
 }
@@ -196,6 +199,7 @@ void mg_session_end(void)
     static atomic_flag ended = ATOMIC_FLAG_INIT;
     if (!s->store || (uint32_t)getpid() != s->pid || atomic_flag_test_and_set(&ended))
         return;
+    mg_capture_end();
     mg_inside++;
     s->backend->drain(2000000000u);
     if (s->config.witness)
@@ -229,6 +233,7 @@ void mg_session_leave(int status, uint64_t drain_ns)
     struct mg_session *s = &mg_session;
     if (!s->active || mg_inside || (uint32_t)getpid() != s->pid)
         return;
+    mg_capture_end();
     mg_inside++;
     if (drain_ns)
         s->backend->drain(drain_ns);

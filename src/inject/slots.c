@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "base/map.h"
 #include "inject/backend.h"
+#include "inject/capture/capture.h"
 #include "inject/range.h"
 #include "inject/session.h"
 #include "inject/steps.h"
@@ -72,6 +73,7 @@ static void fill(void)
     s->start_ns = mg_now_ns();
     mg_config_from_env(&s->config);
     s->backend = pick_backend(&s->config);
+    mg_capture_prepare();
     mg_window_begin(s->config.range, s->start_ns);
     if (s->config.dir && mg_tool_spec_lists(s->config.tools, "timeline"))
         mg_timeline_prepare();

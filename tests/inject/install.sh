@@ -23,6 +23,8 @@ gcc -O1 -o client "$ROOT/tests/inject/client.c" -ldl || exit 1
 # without `margay run` the library is a plain libcuda.so.1: nothing is recorded, nothing is said
 LD_LIBRARY_PATH=$PWD/prefix/lib/margay/driver ./client dlopen libcuda.so.1 > out 2> err && grep -q 'client: ok' out &&
     [ ! -s err ] || { cat out err; exit 1; }
+./prefix/bin/margay capture -q --device emu -o captured -- ./client dlopen libcuda.so.1 > out 2>&1 && ./prefix/bin/margay replay -q -o replayed captured 2> err ||
+    { cat out err; exit 1; }
 ./prefix/bin/margay doctor > out && grep -q '^emu device *ok' out || { cat out; exit 1; }
 # tools outside the tree build against what was installed, and count what theirs built in the tree count
 cp "$ROOT"/examples/tools/*.c "$ROOT/examples/tools/Makefile" . && make -s CC=gcc CFLAGS="-Werror $(sed -n 's/^CFLAGS := //p' Makefile | sed 's|\$(CORE)|prefix/include/margay/core|')" PREFIX=prefix > log 2>&1 || { cat log; exit 1; }

@@ -1,0 +1,130 @@
+/* margay replay: runs margay-replay on a capture, by `margay run`: under tools, on any device. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/vec.h"
+#include "cli/cli.h"
+#include "cli/place.h"
+
+static const struct mg_opt_page page = {
+    "replay", "[OPTIONS] DIR", "run a captured program's work on the device again, and check its results",
+    "DIR is that of margay capture; of several processes in it, --pid names one. Neither the program nor its inputs are\n"
+    "needed. Operations run in the order in which they were recorded. What memory holds is compared with the hashes of\n"
+    "the capture, and the first launch that left other bytes is named.\n"
+    "--launches selects the launches that tools instrument, as in margay run.\n"
+    "Exit status: 0 the recorded results, 1 others, 2 usage, 3 the capture is damaged or lacks something, 4 device.\n"};
+
+struct replay {
+    struct mg_opt_list tools, one_liners;
+    const char *dir, *device, *properties, *kernel, *workers, *launches;
+    uint64_t pid;
+    bool list, quiet;
+};
+
+/* DIR/capture-PID.mgc, or the file itself. False: said why. */
+static bool find_capture(const struct replay *o, const char *dir, char *path, size_t room)
+{
+    struct stat st;
+    struct dirent *e;
+    unsigned n = 0, pid;
+    char end;
+    if (!stat(dir, &st) && !S_ISDIR(st.st_mode)) {
+        snprintf(path, room, "%s", dir);
+        return true;
+    }
+    DIR *d = opendir(dir);
+    if (!d) {
+        fprintf(stderr, "margay: %s: %s\n", dir, strerror(errno));
+        return false;
+    }
+    while ((e = readdir(d)))
+        if (sscanf(e->d_name, "capture-%u.mg%c", &pid, &end) == 2 && end == 'c' && (!o->pid || o->pid == pid) && ++n)
+            snprintf(path, room, "%s/%s", dir, e->d_name);
+    closedir(d);
+    if (n != 1)
+        fprintf(stderr, n ? "margay: %s holds %u captures: --pid selects one\n" : "margay: %s holds no capture%.0u\n", dir, n);
+    return n == 1;
+}
+
+static int status_of(int run)
+{
+    switch (run) {
+    case 120: return MG_EXIT_USAGE;
+    case 123: return MG_EXIT_DEVICE;
+    default: return run;
+    }
+}
+
+static int replay(const struct replay *o, const char *capture)
+{
+    struct mg_place place;
+    char program[sizeof place.lib + 32], dir[64];
+    MG_VEC(const char *) run = {0};
+    if (!mg_place_find(&place))
+        return fputs("margay: our own executable cannot be found: is /proc mounted?\n", stderr), MG_EXIT_DEVICE;
+    snprintf(program, sizeof program, "%s/margay-replay", place.lib);
+    snprintf(dir, sizeof dir, "margay-replay-%d", (int)getpid());
+    if (o->list) { /* no device is needed */
+        execl(program, "margay-replay", capture, "--list", (char *)NULL);
+        return fprintf(stderr, "margay: %s: %s\n", program, strerror(errno)), MG_EXIT_DEVICE;
+    }
+    const char *front[] = {"run", "-o", o->dir ? o->dir : dir, o->quiet ? "-q" : NULL,
+                           o->device ? "--device" : NULL, o->device, o->properties ? "--as" : NULL, o->properties,
+                           o->kernel ? "--kernel" : NULL, o->kernel, o->workers ? "--workers" : NULL, o->workers,
+                           o->launches ? "--launches" : NULL, o->launches};
+    for (size_t k = 0; k < MG_COUNT_OF(front); k++)
+        if (front[k])
+            *mg_vec_push(&run) = front[k];
+    for (uint32_t k = 0; k < o->tools.n; k++)
+        *mg_vec_push(&run) = "-t", *mg_vec_push(&run) = o->tools.at[k];
+    for (uint32_t k = 0; k < o->one_liners.n; k++)
+        *mg_vec_push(&run) = "-e", *mg_vec_push(&run) = o->one_liners.at[k];
+    if (!o->tools.n && !o->one_liners.n)
+        *mg_vec_push(&run) = "-t", *mg_vec_push(&run) = "none";
+    const char *back[] = {"--", program, capture, o->quiet ? "-q" : NULL};
+    for (size_t k = 0; k < MG_COUNT_OF(back); k++)
+        if (back[k])
+            *mg_vec_push(&run) = back[k];
+    *mg_vec_push(&run) = NULL;
+    int status = status_of(cmd_run((int)run.n - 1, (char **)(uintptr_t)run.at));
+    mg_vec_release(&run);
+    return status;
+}
+
+int cmd_replay(int argc, char **argv)
+{
+    struct replay o = {0};
+    char path[4096];
+    int status = MG_EXIT_USAGE;
+    const struct mg_opt opts[] = {
+        MG_OPT_LIST('t', "tool", &o.tools, "TOOL[,k=v...]", "run it under a tool (none)"),
+        MG_OPT_LIST('e', "expr", &o.one_liners, "ONE-LINER", "count with a one-liner"),
+        MG_OPT_STR('o', "output", &o.dir, "DIR", "write the profile there (margay-replay-PID)"),
+        MG_OPT_CHOICE(0, "device", &o.device, "auto|nvidia|cpu|emu", "where the kernels run (auto: a GPU, else cpu, else emu)"),
+        MG_OPT_STR(0, "as", &o.properties, "PROPERTIES", "device whose properties cpu and emu answer (h200)"),
+        MG_OPT_STR(0, "kernel", &o.kernel, "GLOB", "instrument only kernels of this name"),
+        MG_OPT_STR(0, "workers", &o.workers, "N", "threads that run kernels (cpu, emu)"),
+        MG_OPT_STR(0, "launches", &o.launches, "SPEC", "instrument only these launches"),
+        MG_OPT_FLAG(0, "list", &o.list, "print what the capture holds, one operation a line"),
+        MG_OPT_U64(0, "pid", &o.pid, 1, UINT32_MAX, "PID", "the process, where DIR holds captures of several"),
+        MG_OPT_FLAG('q', "quiet", &o.quiet, "say nothing but errors"),
+        MG_OPT_END};
+    int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
+    if (n < 0)
+        return status;
+    if (n != 1)
+        status = mg_opt_usage(&page, MG_EXIT_USAGE, "needs the directory of one capture");
+    else if (!find_capture(&o, argv[0], path, sizeof path))
+        status = MG_EXIT_INPUT;
+    else
+        status = replay(&o, path);
+    free(o.tools.at);
+    free(o.one_liners.at);
+    return status;
+}

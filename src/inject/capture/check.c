@@ -1,0 +1,119 @@
+/* Hashes of what launches left behind, by which a replay is checked. Behind a launch: the allocations that its arguments
+ * point into. Where the program has waited for its work, and before memory goes away: all that changed since it was
+ * last hashed. Of these only as many as take no more than half of the run's time, unless MARGAY_CAPTURE says `all` (each,
+ * behind every launch) or `end` (only what is about to go away). */
+#include "inject/capture/capture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "inject/session.h"
+#include "inject/verify.h"
+
+#define NOT_ENDED "it, or a launch before it, did not end while capture waited: it may wait for the host"
+#define FAILED "it, or a launch before it, failed when it was captured"
+#define FREE_NS 100000000u /* so much may be hashed whatever the run took */
+
+static bool affordable(void)
+{
+    if (mg_capture.check != MG_CAPTURE_CHECK_AUTO)
+        return mg_capture.check == MG_CAPTURE_CHECK_ALL;
+    return mg_capture.hash_ns < FREE_NS + (mg_now_ns() - mg_capture.begin_ns) / 2;
+}
+
+/* The launch that was told last cannot be replayed, and nothing behind it. */
+static void doubt(const char *why)
+{
+    uint64_t words[] = {mg_capture_miss(why, true), mg_capture.n_launches - (mg_capture.n_launches > 0)};
+    mg_capture_put(MG_CAP_uncaptured, words, 2, why, strlen(why));
+}
+
+bool mg_check_wait(bool must)
+{
+    cu_result rc;
+    if (mg_capture.lame || mg_areas_capturing() || (!must && !affordable()))
+        return false;
+    mg_verify_enter();
+    bool ended = mg_settle(&rc, false);
+    mg_verify_leave();
+    if (ended && rc != CUE_SUCCESS) {
+        mg_capture.lame = true;
+        doubt(FAILED);
+        return false;
+    }
+    if (!ended) {
+        mg_capture.lame = true;
+        mg_session_say("a launch did not end while its capture waited: it may wait for the program, and what follows is not compared");
+        doubt(NOT_ENDED);
+    }
+    return ended;
+}
+
+/* Words that look like addresses of this process differ in every other. */
+static bool has_addresses(const uint64_t *w, uint64_t n)
+{
+    for (uint64_t k = 0; k < n; k++)
+        if (w[k] >> 40 == MG_CAP_ARENA >> 40 || w[k] >> 40 == 0x7f || w[k] >> 40 == 0x55)
+            return true;
+    return false;
+}
+
+static void put_check(uint64_t at, const void *data, uint64_t bytes)
+{
+    uint64_t hash[2];
+    mg_cap_hash(data, bytes, hash);
+    PUT(MG_CAP_check, mg_capture.n_launches, at, bytes, hash[0], hash[1]);
+}
+
+void mg_check_area(struct mg_cap_area *a, bool must)
+{
+    if (!a->told || a->checked == mg_capture.n_launches || (!must && !affordable()))
+        return;
+    uint64_t start = mg_now_ns();
+    const void *data = (const void *)(uintptr_t)a->at;
+    void *room = mg_capture.hardware && a->kind == MG_CAP_DEVICE ? malloc(a->bytes) : NULL;
+    a->checked = mg_capture.n_launches;
+    if (room && mg_cap_read(a, 0, room, a->bytes))
+        data = room;
+    if ((room || !mg_capture.hardware || a->kind != MG_CAP_DEVICE) && !(a->stays && has_addresses(data, a->bytes / 8)))
+        put_check(a->at, data, a->bytes);
+    free(room);
+    mg_capture.hash_ns += mg_now_ns() - start;
+}
+
+void mg_check_bytes(uint64_t at, const void *data, uint64_t bytes)
+{
+    const struct mg_cap_area *a = mg_cap_area_find(at);
+    if (mg_capture.lame || !a || !a->told || a->stays || !affordable() || mg_capture.n_launches == 0)
+        return;
+    uint64_t start = mg_now_ns();
+    put_check(at, data, bytes);
+    mg_capture.hash_ns += mg_now_ns() - start;
+}
+
+void mg_check_launch(const uint64_t *args, uint32_t bytes)
+{
+    uint64_t changes = mg_capture.n_changes;
+    if (!affordable() && !mg_capture.shares)
+        return;
+    if (!mg_check_wait(mg_capture.shares) || changes != mg_capture.n_changes)
+        return;
+    mg_shared_after();
+    for (uint32_t k = 0; k < bytes / 8; k++) {
+        struct mg_cap_area *a = mg_cap_area_find(args[k]);
+        if (a)
+            mg_check_area(a, false);
+    }
+    for (uint32_t i = 0; mg_capture.check == MG_CAPTURE_CHECK_ALL && i < mg_capture.areas.n; i++)
+        mg_check_area(&mg_capture.areas.at[i], true);
+}
+
+void mg_check_sync(void)
+{
+    if (!mg_check_wait(mg_capture.shares))
+        return;
+    mg_shared_after();
+    for (uint32_t i = 0; i < mg_capture.areas.n; i++)
+        mg_check_area(&mg_capture.areas.at[i], false);
+}

@@ -1,0 +1,288 @@
+/* What the program loads, its kernels and its variables. Everything has a number: images by content (the file keeps
+ * equal chunks once), loads by call, kernels when they are first launched. */
+#include "inject/capture/capture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "image/packed.h"
+#include "inject/kernels.h"
+#include "inject/session.h"
+
+static struct mg_map loads;    /* module and library handles -> load */
+static struct mg_map kernels;  /* function and kernel handles -> kernel; under the lock */
+static MG_VEC(uint64_t) load_of_kernel; /* by number */
+static uint64_t n_images, n_loads;
+static struct mg_map images;   /* hash of a packed image -> its number */
+
+/* ---- loads --------------------------------------------------------------------------------------------- */
+
+static uint64_t image_of(const void *image)
+{
+    struct mg_buf packed = MG_BUF_INIT;
+    uint64_t hash[2], number = 0;
+    if (mg_image_pack(image, &packed)) {
+        mg_cap_hash(packed.at, packed.n, hash);
+        if (!mg_map_get(&images, hash[0], &number)) {
+            number = ++n_images;
+            mg_map_set(&images, hash[0], number);
+            PUT_CONTENT(MG_CAP_image, packed.at, packed.n, number, packed.n);
+        }
+    }
+    mg_buf_release(&packed);
+    return number;
+}
+
+/* Options that change the code; the others are places for what the compiler says. */
+static bool is_kept(int option)
+{
+    switch (option) {
+    case CUJIT_MAX_REGISTERS: case CUJIT_OPTIMIZATION_LEVEL: case CUJIT_FTZ: case CUJIT_PREC_DIV: case CUJIT_PREC_SQRT: case CUJIT_FMA:
+    case CUJIT_GENERATE_DEBUG_INFO: case CUJIT_GENERATE_LINE_INFO: case CUJIT_MIN_CTA_PER_SM: return true;
+    default: return false;
+    }
+}
+
+static void loaded(void *handle, const void *image, bool library, unsigned n, const int *options, void *const *values)
+{
+    uint64_t words[3 + 2 * 16], k = 3;
+    mg_capture_lock();
+    words[1] = image_of(image);
+    if (!words[1])
+        mg_capture_miss("an image of an unknown kind is not captured", true);
+    words[0] = ++n_loads;
+    words[2] = library;
+    for (unsigned i = 0; options && values && i < n && k < MG_COUNT_OF(words); i++)
+        if (is_kept(options[i])) {
+            words[k++] = (uint64_t)options[i];
+            words[k++] = (uint32_t)(uintptr_t)values[i];
+        }
+    mg_map_set(&loads, (uintptr_t)handle, words[0]);
+    if (words[1])
+        mg_capture_put(MG_CAP_load, words, (uint32_t)k, NULL, 0);
+    mg_capture_unlock();
+}
+
+static void loaded_file(void *handle, const char *path, bool library)
+{
+    char *data;
+    size_t bytes;
+    mg_inside++;
+    if (!mg_io_read(path, &data, &bytes, NULL)) {
+        loaded(handle, data, library, 0, NULL, NULL);
+        free(data);
+    }
+    mg_inside--;
+}
+
+MG_CAPTURE(cuModuleLoad, cu_module *m, const char *path)
+{
+    cu_result rc = NEXT(cuModuleLoad)(m, path);
+    if (rc == CUE_SUCCESS && mg_capture_looks())
+        loaded_file(*m, path, false);
+    return rc;
+}
+MG_CAPTURE(cuModuleLoadData, cu_module *m, const void *image)
+{
+    cu_result rc = NEXT(cuModuleLoadData)(m, image);
+    if (rc == CUE_SUCCESS && mg_capture_looks())
+        loaded(*m, image, false, 0, NULL, NULL);
+    return rc;
+}
+MG_CAPTURE(cuModuleLoadDataEx, cu_module *m, const void *image, unsigned n, int *options, void **values)
+{
+    cu_result rc = NEXT(cuModuleLoadDataEx)(m, image, n, options, values);
+    if (rc == CUE_SUCCESS && mg_capture_looks())
+        loaded(*m, image, false, n, options, values);
+    return rc;
+}
+MG_CAPTURE(cuModuleLoadFatBinary, cu_module *m, const void *image)
+{
+    cu_result rc = NEXT(cuModuleLoadFatBinary)(m, image);
+    if (rc == CUE_SUCCESS && mg_capture_looks())
+        loaded(*m, image, false, 0, NULL, NULL);
+    return rc;
+}
+MG_CAPTURE(cuLibraryLoadData, cu_library *l, const void *image, int *jit, void **jit_values, unsigned n_jit, int *options, void **values, unsigned n)
+{
+    cu_result rc = NEXT(cuLibraryLoadData)(l, image, jit, jit_values, n_jit, options, values, n);
+    if (rc == CUE_SUCCESS && mg_capture_looks())
+        loaded(*l, image, true, n_jit, jit, jit_values);
+    return rc;
+}
+MG_CAPTURE(cuLibraryLoadFromFile, cu_library *l, const char *path, int *jit, void **jit_values, unsigned n_jit, int *options, void **values, unsigned n)
+{
+    cu_result rc = NEXT(cuLibraryLoadFromFile)(l, path, jit, jit_values, n_jit, options, values, n);
+    if (rc == CUE_SUCCESS && mg_capture_looks())
+        loaded_file(*l, path, true);
+    return rc;
+}
+MG_CAPTURE(cuLibraryGetModule, cu_module *m, cu_library l)
+{
+    uint64_t load;
+    cu_result rc = NEXT(cuLibraryGetModule)(m, l);
+    if (rc == CUE_SUCCESS && mg_capture_looks()) {
+        mg_capture_lock();
+        if (mg_map_get(&loads, (uintptr_t)l, &load))
+            mg_map_set(&loads, (uintptr_t)*m, load);
+        mg_capture_unlock();
+    }
+    return rc;
+}
+
+/* Its handles may be given out again for something else. */
+static void drop_values(struct mg_map *map, uint64_t load, bool kernels_of)
+{
+    uint64_t key, v;
+    MG_VEC(uint64_t) dead = {0};
+    for (uint32_t i = 0; mg_map_next(map, &i, &key, &v);)
+        if ((kernels_of ? load_of_kernel.at[v] : v) == load)
+            *mg_vec_push(&dead) = key;
+    for (uint32_t i = 0; i < dead.n; i++)
+        mg_map_del(map, dead.at[i]);
+    mg_vec_release(&dead);
+}
+
+static void unloads(void *handle)
+{
+    uint64_t load;
+    if (!mg_capture_looks())
+        return;
+    mg_capture_lock();
+    if (mg_map_get(&loads, (uintptr_t)handle, &load)) {
+        drop_values(&loads, load, false);
+        drop_values(&kernels, load, true);
+        mg_check_wait(true);
+        PUT(MG_CAP_unload, load);
+    }
+    mg_capture_unlock();
+}
+MG_CAPTURE(cuModuleUnload, cu_module m)
+{
+    unloads(m);
+    return NEXT(cuModuleUnload)(m);
+}
+MG_CAPTURE(cuLibraryUnload, cu_library l)
+{
+    unloads(l);
+    return NEXT(cuLibraryUnload)(l);
+}
+
+/* ---- kernels -------------------------------------------------------------------------------------------- */
+
+static uint64_t load_of(void *function)
+{
+    uint64_t load = 0;
+    cu_library l = NULL;
+    cu_module m = NULL;
+    cu_kernel k = NULL;
+    if (MG_REAL_AS(cuKernelGetLibrary, cu_library *, cu_kernel)(&l, function) == CUE_SUCCESS && mg_map_get(&loads, (uintptr_t)l, &load))
+        return load;
+    const struct mg_inst *i = mg_kernel_get(function);
+    if (i && (k = i->kernel) && MG_REAL_AS(cuKernelGetLibrary, cu_library *, cu_kernel)(&l, k) == CUE_SUCCESS && mg_map_get(&loads, (uintptr_t)l, &load))
+        return load;
+    if (MG_REAL_AS(cuFuncGetModule, cu_module *, cu_function)(&m, function) == CUE_SUCCESS)
+        mg_map_get(&loads, (uintptr_t)m, &load);
+    return load;
+}
+
+uint32_t mg_cap_kernel_of(void *function, struct mg_inst **inst)
+{
+    uint64_t number, load;
+    *inst = mg_kernel_get(function);
+    if (!*inst)
+        return 0;
+    if (mg_map_get(&kernels, (uintptr_t)function, &number))
+        return (uint32_t)number;
+    load = load_of(function);
+    if (!load)
+        return 0;
+    if (!load_of_kernel.n)
+        *mg_vec_push(&load_of_kernel) = 0;
+    number = load_of_kernel.n;
+    *mg_vec_push(&load_of_kernel) = load;
+    mg_map_set(&kernels, (uintptr_t)function, number);
+    PUT_TEXT(MG_CAP_kernel, (*inst)->code->name, number, load);
+    return (uint32_t)number;
+}
+
+static void attribute(void *function, int which, int value)
+{
+    struct mg_inst *i;
+    mg_capture_lock();
+    uint32_t kernel = mg_cap_kernel_of(function, &i);
+    if (kernel && (which == CUFUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES || which == CUFUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED))
+        PUT(MG_CAP_attribute, kernel, (uint64_t)which, (uint64_t)(unsigned)value);
+    mg_capture_unlock();
+}
+MG_CAPTURE(cuFuncSetAttribute, cu_function f, int which, int value)
+{
+    cu_result rc = NEXT(cuFuncSetAttribute)(f, which, value);
+    if (rc == CUE_SUCCESS && mg_capture_looks())
+        attribute(f, which, value);
+    return rc;
+}
+MG_CAPTURE(cuKernelSetAttribute, int which, int value, cu_kernel k, cu_device d)
+{
+    cu_result rc = NEXT(cuKernelSetAttribute)(which, value, k, d);
+    if (rc == CUE_SUCCESS && mg_capture_looks())
+        attribute(k, which, value);
+    return rc;
+}
+MG_CAPTURE(cuCtxSetLimit, int limit, size_t value)
+{
+    cu_result rc = NEXT(cuCtxSetLimit)(limit, value);
+    if (rc == CUE_SUCCESS && mg_capture_looks()) {
+        mg_capture_lock();
+        PUT(MG_CAP_limit, (uint64_t)limit, value);
+        mg_capture_unlock();
+    }
+    return rc;
+}
+
+/* ---- variables -------------------------------------------------------------------------------------------- */
+
+/* A variable that the program has asked for: from then on it may copy there, or hand its address on. */
+static void variable(void *container, const char *name, uint64_t at, uint64_t bytes, bool managed)
+{
+    uint64_t load;
+    if (!at || !bytes)
+        return;
+    mg_capture_lock();
+    if (!mg_cap_area_find(at) && mg_map_get(&loads, (uintptr_t)container, &load)) {
+        PUT_TEXT(MG_CAP_variable, name, load, at, bytes);
+        struct mg_cap_area *a = mg_cap_area_add(at, bytes, managed ? MG_CAP_MANAGED : MG_CAP_DEVICE);
+        a->stays = true;
+        if (managed) {
+            a->known = calloc(bytes / MG_CAP_CHUNK + 1, sizeof *a->known);
+            mg_capture.shares = true;
+        }
+        a->told = true;
+    }
+    mg_capture_unlock();
+}
+/* Sizes and addresses may not have been asked for: the driver is asked again. */
+#define VARIABLE(entry, container)                                                                                       \
+    cu_result rc = NEXT(entry)(p, bytes, container, name);                                                               \
+    cu_ptr at;                                                                                                           \
+    size_t size;                                                                                                         \
+    if (rc == CUE_SUCCESS && name && mg_capture_looks() && NEXT(entry)(&at, &size, container, name) == CUE_SUCCESS)
+MG_CAPTURE(cuModuleGetGlobal_v2, cu_ptr *p, size_t *bytes, cu_module m, const char *name)
+{
+    VARIABLE(cuModuleGetGlobal_v2, m)
+        variable(m, name, at, size, false);
+    return rc;
+}
+MG_CAPTURE(cuLibraryGetGlobal, cu_ptr *p, size_t *bytes, cu_library l, const char *name)
+{
+    VARIABLE(cuLibraryGetGlobal, l)
+        variable(l, name, at, size, false);
+    return rc;
+}
+MG_CAPTURE(cuLibraryGetManaged, cu_ptr *p, size_t *bytes, cu_library l, const char *name)
+{
+    VARIABLE(cuLibraryGetManaged, l)
+        variable(l, name, at, size, true);
+    return rc;
+}

@@ -1,0 +1,39 @@
+/* Memory that both the host and kernels write: managed, and pinned memory that a kernel was handed. The host's stores
+ * are no calls, so that before each launch what differs from what the capture has is written into it. Everything has
+ * ended then, and the same was looked at when it had: what differs is the host's. */
+#include "inject/capture/capture.h"
+
+#include "inject/session.h"
+
+static void refresh(struct mg_cap_area *a, bool write)
+{
+    for (uint64_t off = 0; a->known && off < a->bytes; off += MG_CAP_CHUNK) {
+        uint64_t hash[2], n = MG_MIN(a->bytes - off, (uint64_t)MG_CAP_CHUNK), *known = &a->known[off / MG_CAP_CHUNK];
+        const char *now = (const char *)(uintptr_t)a->at + off;
+        mg_cap_hash(now, n, hash);
+        if (hash[0] == *known)
+            continue;
+        *known = hash[0];
+        if (write)
+            PUT_CONTENT(MG_CAP_write, now, n, a->at + off, n);
+    }
+}
+
+static void refresh_all(bool write)
+{
+    for (uint32_t i = 0; i < mg_capture.areas.n; i++)
+        if (mg_capture.areas.at[i].told && mg_capture.areas.at[i].kind != MG_CAP_DEVICE)
+            refresh(&mg_capture.areas.at[i], write);
+}
+
+void mg_shared_before(void)
+{
+    if (mg_capture.shares && !mg_capture.told_graph && (mg_capture.lame || mg_check_wait(true)))
+        refresh_all(true);
+}
+
+void mg_shared_after(void)
+{
+    if (mg_capture.shares)
+        refresh_all(false);
+}

@@ -1,0 +1,97 @@
+/* The program: options, then the capture from its first operation to its last. `margay replay` gives the options. */
+#include "replay/replay.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int mg_replay_fail(struct mg_replay *r, int status, const char *fmt, ...)
+{
+    va_list ap;
+    if (r->status)
+        return r->status;
+    r->status = status;
+    va_start(ap, fmt);
+    vsnprintf(r->why, sizeof r->why, fmt, ap);
+    va_end(ap);
+    return status;
+}
+
+void *mg_replay_room(struct mg_replay *r, uint64_t bytes)
+{
+    if (bytes > r->room_bytes) {
+        char *more = realloc(r->room, bytes);
+        if (!more) {
+            mg_replay_fail(r, MG_REPLAY_INPUT, "there is no memory for content of %llu bytes", (unsigned long long)bytes);
+            return NULL;
+        }
+        r->room = more;
+        r->room_bytes = bytes;
+    }
+    return r->room;
+}
+
+static int start(struct mg_replay *r)
+{
+    cu_device device;
+    cu_ctx ctx;
+    const char *missing;
+    if (!mg_replay_driver_open(&missing))
+        return mg_replay_fail(r, MG_REPLAY_DEVICE, "the driver lacks %s", missing);
+    int status = mg_replay_call(r, mg_cu.cuInit(0), "cuInit");
+    if (!status)
+        status = mg_replay_call(r, mg_cu.cuDeviceGet(&device, 0), "cuDeviceGet");
+    if (!status)
+        status = mg_replay_call(r, mg_cu.cuDevicePrimaryCtxRetain(&ctx, device), "cuDevicePrimaryCtxRetain");
+    if (!status)
+        status = mg_replay_call(r, mg_cu.cuCtxSetCurrent(ctx), "cuCtxSetCurrent");
+    if (!status)
+        status = mg_replay_call(r, mg_cu.cuEventCreate(&r->event, CUEVENT_DISABLE_TIMING), "cuEventCreate");
+    return status;
+}
+
+static void tell(const struct mg_replay *r)
+{
+    if (r->difference[0])
+        fprintf(stderr, "margay replay: %s\n", r->difference);
+    if (r->why[0])
+        fprintf(stderr, "margay replay: %s\n", r->why);
+    if (!r->quiet || r->status || r->n_differ)
+        fprintf(stderr, "margay replay: %llu of %llu launches replayed, %llu of %llu checks agree\n", (unsigned long long)r->n_launches,
+                (unsigned long long)mg_cap_totals(r->reader)->n_launches, (unsigned long long)(r->n_checks - r->n_differ),
+                (unsigned long long)r->n_checks);
+}
+
+int main(int argc, char **argv)
+{
+    struct mg_replay r = {0};
+    struct mg_diag d = MG_DIAG_INIT;
+    bool list = false;
+    for (int k = 1; k < argc; k++) {
+        if (!strcmp(argv[k], "-q"))
+            r.quiet = true;
+        else if (!strcmp(argv[k], "--list"))
+            list = true;
+        else if (!r.path && argv[k][0] != '-')
+            r.path = argv[k];
+        else
+            r.status = MG_REPLAY_USAGE;
+    }
+    if (r.status || !r.path) {
+        fputs("usage: margay-replay CAPTURE.mgc [-q] [--list]; margay replay gives these\n", stderr);
+        return MG_REPLAY_USAGE;
+    }
+    if (mg_cap_reader_open(r.path, &r.reader, &d)) {
+        fprintf(stderr, "margay replay: %s\n", mg_diag_first(&d, MG_ERR_INPUT));
+        return MG_REPLAY_INPUT;
+    }
+    int status = mg_replay_scan(&r);
+    if (!status && list)
+        return mg_replay_list(&r);
+    if (!status)
+        status = start(&r);
+    if (!status)
+        mg_replay_run(&r);
+    tell(&r);
+    return r.status ? r.status : r.n_differ ? MG_REPLAY_DIFFERS : MG_REPLAY_OK;
+}

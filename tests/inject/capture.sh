@@ -1,0 +1,156 @@
+#!/bin/sh
+# margay capture and replay: programs' results are the recorded ones on every device, counts are those of the recorded
+# run, whatever is wrong with a capture is named.
+set -u
+failed=0
+export XDG_CACHE_HOME=$PWD/cache
+devices="emu cpu"
+[ -e "$B/lib/margay/libmargay-cpu.so" ] || devices=emu
+fail() { echo "FAIL $*"; failed=1; }
+replayed() { # NAME DIR ARGS...: it gives the recorded results
+    name=$1 dir=$2
+    shift 2
+    rm -rf again
+    "$MARGAY" replay -o again "$@" "$dir" > out 2> err && grep 'launches replayed' err | grep -qv ' 0 of\| 0 checks' && echo "ok   $name" || { fail "$name"; cat out err; }
+}
+refused() { # NAME DIR STATUS TEXT ARGS...: one line says why
+    name=$1 dir=$2 status=$3 text=$4
+    shift 4
+    rm -rf again
+    timeout 60 "$MARGAY" replay -q -o again --device emu "$@" "$dir" > out 2> err
+    rc=$?
+    [ $rc = "$status" ] && grep -q "$text" err && [ "$(grep -vc 'launches replayed' err)" = 1 ] && echo "ok   $name" || { fail "$name: status $rc"; cat out err; }
+}
+
+cat > add.ptx <<'P'
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .global .align 8 .u32 table;
+.visible .entry add(.param .u64 p, .param .u32 k, .param .u32 n)
+{
+    .reg .pred %q;
+    .reg .b32 %r<7>;
+    .reg .b64 %d<4>;
+    ld.param.u64 %d1, [p];
+    ld.param.u32 %r5, [k];
+    ld.param.u32 %r6, [n];
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %ntid.x;
+    mov.u32 %r3, %tid.x;
+    mad.lo.u32 %r1, %r1, %r2, %r3;
+    setp.ge.u32 %q, %r1, %r6;
+    @%q bra done;
+    mul.wide.u32 %d2, %r1, 4;
+    add.s64 %d3, %d1, %d2;
+    ld.global.u32 %r4, [%d3];
+    add.u32 %r4, %r4, %r5;
+    st.global.u32 [%d3], %r4;
+done:
+    ret;
+}
+.visible .entry chase(.param .u64 cell, .param .u64 out)
+{
+    .reg .b32 %r<2>;
+    .reg .b64 %d<4>;
+    ld.param.u64 %d1, [cell];
+    ld.param.u64 %d2, [out];
+    ld.global.u64 %d3, [%d1];
+    ld.global.u32 %r1, [%d3];
+    st.global.u32 [%d2], %r1;
+    ret;
+}
+P
+gcc -O1 -Wall -Werror -I"$ROOT/src" -o program "$ROOT/tests/inject/capture.c" -L"$B/lib/margay/driver" -lcuda || exit 1
+
+# ---- a program with everything, on each device and across
+for d in $devices; do
+    "$MARGAY" capture -q --check all --device "$d" -o "all-$d" -- ./program add.ptx > "out-$d" 2>&1 || { fail "the program, captured on $d"; cat "out-$d"; }
+    grep -q WRONG "out-$d" && { fail "its results on $d"; cat "out-$d"; }
+done
+LD_LIBRARY_PATH=$B/lib/margay/driver "$MARGAY" run -q --device emu -o plain -- ./program add.ptx > out-plain 2>&1
+for d in $devices; do
+    cmp "out-$d" out-plain || fail "output on $d"
+    for on in $devices; do
+        replayed "everything, $d to $on" "all-$d" --device "$on" -t blocks
+        for dir in plain again; do
+            "$MARGAY" report "$dir" --json > $dir.json
+        done
+        python3 - <<'P' || fail "counts, $d to $on"
+import json
+a, b = (json.load(open(f)) for f in ('plain.json', 'again.json'))
+def counts(r):
+    return {k['name']: (k['launches'], k['threads'], k['thread_instructions'], [(x['label'], x['thread_entries']) for x in k['blocks']]) for k in r['kernels']}
+assert counts(a) == counts(b), (counts(a), counts(b))
+assert b['coverage']['instrumented'] == b['coverage']['launches'] == 22, b['coverage']
+P
+    done
+done
+
+# ---- bundled programs: without their binaries and inputs
+for e in saxpy histogram stencil; do
+    [ -x "$EX/$e" ] || continue
+    cp "$EX/$e" here
+    "$MARGAY" capture -q --device emu -o "ex-$e" -- ./here > out 2>&1 || { fail "$e"; cat out; }
+    rm here
+    replayed "$e" "ex-$e" --device emu
+done
+
+# ---- what is wrong is named
+core="$ROOT/src/capture/reader.c $ROOT/src/capture/writer.c $ROOT/src/capture/format.c"
+for f in arena buf crc diag io map vec hash env; do core="$core $ROOT/src/base/$f.c"; done
+gcc -O1 -std=c17 -D_GNU_SOURCE -I"$ROOT/src" -o recapture "$ROOT/tests/inject/recapture.c" $core -l:libzstd.a -lpthread || exit 1
+change() { # WHAT
+    rm -rf changed && mkdir changed && ./recapture all-emu/capture-*.mgc changed/capture-1.mgc "$1" || fail "changing $1: $?"
+}
+change content
+refused 'other content' changed 1 'launch [0-9]* (add).* left other bytes than recorded'
+change arguments
+refused 'other arguments' changed 1 'launch 0 (add).* left other bytes than recorded'
+change launch
+refused 'a launch less' changed 1 'left other bytes than recorded'
+change reason
+refused 'a launch that cannot be replayed' changed 3 'launch 0 (add) and what follows cannot be replayed: it is a test'
+rm -rf changed && mkdir changed
+size=$(stat -c %s all-emu/capture-*.mgc)
+for at in 0 9 20 40 $((size / 3)) $((size / 2)) $((size - 40)) $((size - 1)); do
+    python3 - all-emu/capture-*.mgc changed/capture-1.mgc "$at" <<'P'
+import sys
+b = bytearray(open(sys.argv[1], 'rb').read())
+b[int(sys.argv[3])] ^= 4
+open(sys.argv[2], 'wb').write(b)
+P
+    refused "a flipped bit at $at" changed 3 'changed/capture-1.mgc: not a whole capture: '
+done
+for n in 0 10 100 $((size / 2)) $((size - 1)); do
+    head -c "$n" all-emu/capture-*.mgc > changed/capture-1.mgc
+    refused "torn at $n" changed 3 'changed/capture-1.mgc: not a whole capture: '
+done
+for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do # whole, but what it says makes no sense: an error or other results, never a crash
+    rm -rf changed again && mkdir changed
+    ./recapture all-emu/capture-*.mgc changed/capture-1.mgc "random$seed" || fail "random $seed: $?"
+    timeout 60 "$MARGAY" replay -q -o again --device emu changed > out 2> err
+    rc=$?
+    case $rc in 0 | 1 | 3 | 4) ;; *) fail "random $seed: status $rc"; cat err ;; esac
+    [ $rc = 0 ] || [ "$(wc -l < err)" -le 3 ] || { fail "random $seed: too much said"; cat err; }
+done
+echo "ok   twelve captures without sense"
+mkdir none
+refused 'no capture' none 3 'none holds no capture'
+"$MARGAY" capture -q > out 2> err
+[ $? = 120 ] || fail 'capture without a program'
+"$MARGAY" replay > out 2> err
+[ $? = 2 ] || fail 'replay without a directory'
+
+# ---- a program that is killed leaves a torn capture
+cat > killed.c <<'C'
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int cuInit(unsigned);
+int main(void) { cuInit(0); syscall(SYS_kill, getpid(), SIGKILL); return 0; }
+C
+gcc -o killed killed.c -L"$B/lib/margay/driver" -lcuda || exit 1
+"$MARGAY" capture -q --device emu -o torn -- ./killed > out 2>&1
+refused 'a killed program' torn 3 'it ends within a frame; the program may have been killed'
+exit $failed
