@@ -164,6 +164,10 @@ $(FORWARD): src/inject/forward/forward.c $(B)/gen/forward.S $(B)/gen/forward.map
 
 # ---- what `margay replay` starts: a program over the driver's interface ----
 REPLAY := $(B)/lib/margay/margay-replay
+$(B)/gen/stand-alone.h: src/replay/export/stand_alone.c
+	@mkdir -p $(@D)
+	@sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/\\n"/' $< > $@
+$(B)/obj/replay/export.o: $(B)/gen/stand-alone.h
 $(REPLAY): $(call objs,replay) $(CORE_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -Wl,--gc-sections $^ $(STATIC_LIBS) $(SYS_LIBS) -o $@

@@ -17,12 +17,13 @@ static const struct mg_opt_page page = {
     "DIR is that of margay capture; of several processes in it, --pid names one. Neither the program nor its inputs are\n"
     "needed. Operations run in the order in which they were recorded. What memory holds is compared with the hashes of\n"
     "the capture, and the first launch that left other bytes is named.\n"
-    "--launches selects the launches that tools instrument, as in margay run.\n"
+    "--launches selects the launches that tools instrument, as in margay run. With --extract and --export it selects the\n"
+    "launches that are taken out: N, A-B, A-, joined by commas.\n"
     "Exit status: 0 the recorded results, 1 others, 2 usage, 3 the capture is damaged or lacks something, 4 device.\n"};
 
 struct replay {
     struct mg_opt_list tools, one_liners;
-    const char *dir, *device, *properties, *kernel, *workers, *launches;
+    const char *dir, *device, *properties, *kernel, *workers, *launches, *extract, *export;
     uint64_t pid;
     bool list, quiet;
 };
@@ -61,23 +62,37 @@ static int status_of(int run)
     }
 }
 
+/* What needs no device. Comes back where it cannot be started. */
+static int start(const char *program, const char *capture, const char *option, const char *value)
+{
+    execl(program, "margay-replay", capture, option, value, (char *)NULL);
+    return fprintf(stderr, "margay: %s: %s\n", program, strerror(errno)), MG_EXIT_DEVICE;
+}
+
 static int replay(const struct replay *o, const char *capture)
 {
     struct mg_place place;
-    char program[sizeof place.lib + 32], dir[64];
+    char program[sizeof place.lib + 32], dir[64], path[4096];
     MG_VEC(const char *) run = {0};
     if (!mg_place_find(&place))
         return fputs("margay: our own executable cannot be found: is /proc mounted?\n", stderr), MG_EXIT_DEVICE;
     snprintf(program, sizeof program, "%s/margay-replay", place.lib);
     snprintf(dir, sizeof dir, "margay-replay-%d", (int)getpid());
-    if (o->list) { /* no device is needed */
-        execl(program, "margay-replay", capture, "--list", (char *)NULL);
-        return fprintf(stderr, "margay: %s: %s\n", program, strerror(errno)), MG_EXIT_DEVICE;
+    if (o->list || (o->export && !o->launches))
+        return start(program, capture, o->list ? "--list" : "--export", o->list ? NULL : o->export);
+    if (o->export && !o->extract) { /* by way of a capture beside the program */
+        struct replay both = *o;
+        both.extract = o->export;
+        return replay(&both, capture);
     }
-    const char *front[] = {"run", "-o", o->dir ? o->dir : dir, o->quiet ? "-q" : NULL,
+    if (o->extract && mkdir(o->extract, 0777) && errno != EEXIST)
+        return fprintf(stderr, "margay: %s: %s\n", o->extract, strerror(errno)), MG_EXIT_INPUT;
+    if (o->extract)
+        snprintf(path, sizeof path, "%s/capture-%d.mgc", o->extract, (int)getpid());
+    const char *front[] = {"run", "-o", o->dir ? o->dir : o->extract ? o->extract : dir, o->quiet ? "-q" : NULL,
                            o->device ? "--device" : NULL, o->device, o->properties ? "--as" : NULL, o->properties,
                            o->kernel ? "--kernel" : NULL, o->kernel, o->workers ? "--workers" : NULL, o->workers,
-                           o->launches ? "--launches" : NULL, o->launches};
+                           o->launches && !o->extract ? "--launches" : NULL, o->extract ? NULL : o->launches};
     for (size_t k = 0; k < MG_COUNT_OF(front); k++)
         if (front[k])
             *mg_vec_push(&run) = front[k];
@@ -87,14 +102,15 @@ static int replay(const struct replay *o, const char *capture)
         *mg_vec_push(&run) = "-e", *mg_vec_push(&run) = o->one_liners.at[k];
     if (!o->tools.n && !o->one_liners.n)
         *mg_vec_push(&run) = "-t", *mg_vec_push(&run) = "none";
-    const char *back[] = {"--", program, capture, o->quiet ? "-q" : NULL};
+    const char *back[] = {"--", program, capture, o->quiet ? "-q" : NULL, o->extract ? "--extract" : NULL, o->extract ? path : NULL,
+                          o->extract ? "--launches" : NULL, o->extract ? o->launches : NULL};
     for (size_t k = 0; k < MG_COUNT_OF(back); k++)
         if (back[k])
             *mg_vec_push(&run) = back[k];
     *mg_vec_push(&run) = NULL;
     int status = status_of(cmd_run((int)run.n - 1, (char **)(uintptr_t)run.at));
     mg_vec_release(&run);
-    return status;
+    return status || !o->export ? status : start(program, path, "--export", o->export);
 }
 
 int cmd_replay(int argc, char **argv)
@@ -110,7 +126,9 @@ int cmd_replay(int argc, char **argv)
         MG_OPT_STR(0, "as", &o.properties, "PROPERTIES", "device whose properties cpu and emu answer (h200)"),
         MG_OPT_STR(0, "kernel", &o.kernel, "GLOB", "instrument only kernels of this name"),
         MG_OPT_STR(0, "workers", &o.workers, "N", "threads that run kernels (cpu, emu)"),
-        MG_OPT_STR(0, "launches", &o.launches, "SPEC", "instrument only these launches"),
+        MG_OPT_STR(0, "launches", &o.launches, "SPEC", "instrument, or take out, only these launches"),
+        MG_OPT_STR(0, "extract", &o.extract, "NEW", "take the launches of --launches out, with the memory that they start from, as a capture of their own"),
+        MG_OPT_STR(0, "export", &o.export, "FOLDER", "write a C program of them, or of the whole capture, that needs the CUDA driver alone"),
         MG_OPT_FLAG(0, "list", &o.list, "print what the capture holds, one operation a line"),
         MG_OPT_U64(0, "pid", &o.pid, 1, UINT32_MAX, "PID", "the process, where DIR holds captures of several"),
         MG_OPT_FLAG('q', "quiet", &o.quiet, "say nothing but errors"),
@@ -120,6 +138,8 @@ int cmd_replay(int argc, char **argv)
         return status;
     if (n != 1)
         status = mg_opt_usage(&page, MG_EXIT_USAGE, "needs the directory of one capture");
+    else if (o.extract && !o.launches)
+        status = mg_opt_usage(&page, MG_EXIT_USAGE, "--extract needs --launches");
     else if (!find_capture(&o, argv[0], path, sizeof path))
         status = MG_EXIT_INPUT;
     else

@@ -150,12 +150,15 @@ static int launch(struct mg_replay *r, const struct mg_cap_op *op)
         return mg_replay_fail(r, MG_REPLAY_INPUT, "%s: launch %llu names what is not there", r->path, (unsigned long long)r->n_launches);
     if (why)
         return mg_replay_fail(r, MG_REPLAY_INPUT, "launch %llu (%s) and what follows cannot be replayed: %s", (unsigned long long)r->n_launches, k->name, why);
-    int status = send(r, op, k);
+    bool wanted = r->extract && mg_extract_wants(r, r->n_launches);
+    int status = wanted ? mg_extract_before(r, op) : 0;
+    if (!status)
+        status = send(r, op, k);
     if (status)
         return status;
     r->n_launches++;
     r->last_kernel = k->name;
-    return 0;
+    return wanted ? mg_extract_after(r, op) : 0;
 }
 
 /* ---- the others ---------------------------------------------------------------------------------------------- */
@@ -250,7 +253,12 @@ static int perform(struct mg_replay *r, const struct mg_cap_op *op)
     case MG_CAP_limit: return set_attribute(r, op->words, true);
     case MG_CAP_array: case MG_CAP_level: case MG_CAP_array_free: return mg_replay_array(r, op);
     case MG_CAP_object: case MG_CAP_object_free: return mg_replay_object(r, op);
-    case MG_CAP_run: case MG_CAP_uncaptured: case MG_CAP_origin: case MG_CAP_OP_COUNT: return 0;
+    case MG_CAP_run:
+        memcpy(r->run, op->words, sizeof r->run);
+        r->run_line = op->payload;
+        r->run_line_bytes = op->payload_bytes;
+        return 0;
+    case MG_CAP_uncaptured: case MG_CAP_origin: case MG_CAP_OP_COUNT: return 0;
     }
     return 0;
 }

@@ -67,18 +67,25 @@ int main(int argc, char **argv)
     struct mg_replay r = {0};
     struct mg_diag d = MG_DIAG_INIT;
     bool list = false;
+    const char *extract = NULL, *launches = NULL, *folder = NULL;
     for (int k = 1; k < argc; k++) {
         if (!strcmp(argv[k], "-q"))
             r.quiet = true;
         else if (!strcmp(argv[k], "--list"))
             list = true;
+        else if (!strcmp(argv[k], "--extract") && k + 1 < argc)
+            extract = argv[++k];
+        else if (!strcmp(argv[k], "--launches") && k + 1 < argc)
+            launches = argv[++k];
+        else if (!strcmp(argv[k], "--export") && k + 1 < argc)
+            folder = argv[++k];
         else if (!r.path && argv[k][0] != '-')
             r.path = argv[k];
         else
             r.status = MG_REPLAY_USAGE;
     }
-    if (r.status || !r.path) {
-        fputs("usage: margay-replay CAPTURE.mgc [-q] [--list]; margay replay gives these\n", stderr);
+    if (r.status || !r.path || (extract && !launches)) {
+        fputs("usage: margay-replay CAPTURE.mgc [-q] [--list] [--extract NEW.mgc --launches SPEC] [--export FOLDER]; margay replay gives these\n", stderr);
         return MG_REPLAY_USAGE;
     }
     if (mg_cap_reader_open(r.path, &r.reader, &d)) {
@@ -88,10 +95,20 @@ int main(int argc, char **argv)
     int status = mg_replay_scan(&r);
     if (!status && list)
         return mg_replay_list(&r);
+    if (!status && folder) {
+        status = mg_export(&r, folder);
+        if (status)
+            fprintf(stderr, "margay replay: %s\n", r.why);
+        return status;
+    }
     if (!status)
         status = start(&r);
+    if (!status && extract)
+        status = mg_extract_open(&r, extract, launches);
     if (!status)
         mg_replay_run(&r);
+    if (!r.status && extract)
+        mg_extract_close(&r);
     tell(&r);
     return r.status ? r.status : r.n_differ ? MG_REPLAY_DIFFERS : MG_REPLAY_OK;
 }

@@ -50,6 +50,8 @@ int mg_replay_load(struct mg_replay *r, const struct mg_cap_op *op)
     }
     cu_result rc = l.library ? mg_cu.cuLibraryLoadData((cu_library *)&l.handle, im->unpacked.image, options, values, n, NULL, NULL, 0)
                              : mg_cu.cuModuleLoadDataEx((cu_module *)&l.handle, im->unpacked.image, n, options, values);
+    l.n_words = MG_MIN(op->n_words, (uint32_t)MG_COUNT_OF(l.words));
+    memcpy(l.words, op->words, l.n_words * sizeof *l.words);
     int status = mg_replay_call(r, rc, "loading image %llu", (unsigned long long)im->number);
     if (!status)
         *mg_vec_push(&r->loads) = l;

@@ -5,6 +5,8 @@
  *                                                  memory.c   allocations at the addresses of the capture
  *                                                  objects.c  arrays, textures, surfaces
  *                                                  check.c    hashes against those of the capture
+ *   extract.c writes a smaller capture of selected launches while they are replayed, export.c a C program of that.
+ *
  * One order: that of the capture. Work stays in its stream; where the stream changes an event orders the two. */
 #ifndef MG_REPLAY_REPLAY_H
 #define MG_REPLAY_REPLAY_H
@@ -13,12 +15,13 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "capture/reader.h"
+#include "capture/writer.h"
 #include "image/packed.h"
 
 enum { MG_REPLAY_OK, MG_REPLAY_DIFFERS, MG_REPLAY_USAGE, MG_REPLAY_INPUT, MG_REPLAY_DEVICE };
 
 struct mg_range_of { uint64_t lo, hi; };                       /* of addresses */
-struct mg_load { uint64_t number, image; void *handle; bool library, live; };
+struct mg_load { uint64_t number, image; void *handle; bool library, live; uint64_t words[35]; uint32_t n_words; };
 struct mg_kernel { uint64_t number, load; char *name; void *handle; };
 struct mg_variable { uint64_t load, was, is, bytes; char *name; }; /* its address in the capture, and here */
 struct mg_live { uint64_t at, bytes; uint64_t agreed; };        /* an allocation; agreed: launches at its last check that held */
@@ -52,6 +55,8 @@ struct mg_replay {
     char difference[1024];               /* "": none; the first */
     char why[1024];                      /* first failure */
     int status;
+    struct mg_extract *extract;          /* NULL: none is written */
+    uint64_t run[3]; const void *run_line; size_t run_line_bytes; /* the process that it is of; owner: the reader */
     bool quiet;
 };
 
@@ -93,6 +98,16 @@ struct mg_array *mg_replay_array_of(struct mg_replay *r, uint64_t number);
 
 /* check.c */
 int mg_replay_check(struct mg_replay *r, const struct mg_cap_op *op);
+
+/* extract.c */
+int mg_extract_open(struct mg_replay *r, const char *path, const char *spec);
+bool mg_extract_wants(const struct mg_replay *r, uint64_t launch);
+int mg_extract_before(struct mg_replay *r, const struct mg_cap_op *op);
+int mg_extract_after(struct mg_replay *r, const struct mg_cap_op *op);
+int mg_extract_close(struct mg_replay *r);
+
+/* export.c */
+int mg_export(struct mg_replay *r, const char *folder);
 
 /* list.c */
 int mg_replay_list(struct mg_replay *r);

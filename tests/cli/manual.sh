@@ -24,7 +24,7 @@ if command -v groff >/dev/null; then
 fi
 "$ROOT/scripts/gen-completion" "$MARGAY" > completion
 complete_line() { bash -c 'source completion; COMP_WORDS=($1); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); [ -n "${2:-}" ] && { COMP_WORDS+=(""); COMP_CWORD=$((COMP_CWORD + 1)); }; _margay; echo "${COMPREPLY[*]}"' _ "$@"; }
-[ "$(complete_line 'margay rep')" = report ] || { echo "completes rep to '$(complete_line 'margay rep')'"; exit 1; }
+[ "$(complete_line 'margay repo')" = report ] || { echo "completes rep to '$(complete_line 'margay repo')'"; exit 1; }
 [ "$(complete_line 'margay report --per')" = --per-launch ] || { echo 'options do not complete'; exit 1; }
 [ "$(complete_line 'margay run --device' space)" = 'auto nvidia cpu emu' ] || { echo 'choices do not complete'; exit 1; }
 [ "$(complete_line 'margay run -t bl')" = blocks ] || { echo 'tools do not complete'; exit 1; }

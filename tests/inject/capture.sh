@@ -87,6 +87,27 @@ P
     done
 done
 
+# ---- launches alone, from the memory that they found; and as C programs
+"$MARGAY" replay -q --extract alone --launches 3,11-13,20- --device emu all-emu > out 2> err || { fail 'taking launches out'; cat err; }
+[ "$("$MARGAY" replay --list alone | sed -n 's/^origin //p' | tr '\n' ,)" = '0 3,1 11,2 12,3 13,4 20,5 21,' ] || fail 'which launches were taken out'
+for on in $devices; do
+    replayed "launches alone on $on" alone --device "$on"
+    grep -q '6 of 6 launches' err || fail 'number of launches alone'
+done
+for n in 4 12 21; do # one with memory of the host, one that follows an address of a variable, one of a graph
+    rm -rf exported
+    "$MARGAY" replay -q --export exported --launches $n --device emu all-emu > out 2> err &&
+        (cd exported && gcc -O1 -Wall -Werror -o it replay.c -L"$B/lib/margay/driver" -lcuda && LD_LIBRARY_PATH=$B/lib/margay/driver ./it > ../out) &&
+        grep -q '^1 launches, the recorded results' out && echo "ok   launch $n as a program" || { fail "launch $n as a program"; cat out err; }
+done
+printf x | dd of=exported/data.bin bs=1 seek=$(($(sed -n 's/.*write_at(0x[0-9a-f]*, data + \([0-9]*\), 4000.*/\1/p' exported/replay.c | head -1))) conv=notrunc 2> dd
+(cd exported && LD_LIBRARY_PATH=$B/lib/margay/driver ./it > ../out)
+[ $? = 1 ] && grep -q '^launch 0 left other bytes than recorded' out || { fail 'a program with other data'; cat out; }
+"$MARGAY" replay -q --extract alone2 --launches 99 --device emu all-emu > out 2> err
+[ $? = 3 ] && grep -q 'selects none of the 22 launches' err || { fail 'no launch selected'; cat err; }
+"$MARGAY" replay -q --extract alone2 --launches x --device emu all-emu > out 2> err
+[ $? = 2 ] || { fail 'launches that are none'; cat err; }
+
 # ---- bundled programs: without their binaries and inputs
 for e in saxpy histogram stencil; do
     [ -x "$EX/$e" ] || continue
