@@ -229,7 +229,8 @@ int main(int argc, char **argv)
     OK(cuModuleGetFunction(&add, module, "add"));
     OK(cuModuleGetFunction(&chase, module, "chase"));
     plain_memory();
-    host_memory();
+    if (argc < 3) /* "device": memory of the device alone */
+        host_memory();
     variables();
     boxes();
     streams();

@@ -87,6 +87,22 @@ P
     done
 done
 
+# ---- on a GPU (here a stand-in) device memory is placed where other processes have it free, too
+stand_in=$B/test/driver
+[ -z "${REAL_GPU:-}" ] || stand_in=
+gpu() { LD_LIBRARY_PATH=$stand_in "$MARGAY" "$@"; }
+gpu capture -q --check all --device nvidia -o all-nvidia -- ./program add.ptx device > out 2>&1 && ! grep WRONG out || { fail 'the program, captured on a GPU'; cat out; }
+"$MARGAY" replay --list all-nvidia > list
+[ "$(grep -c '^alloc 0x300' list)" = 12 ] && [ "$(grep -c '^alloc' list)" = 12 ] || { fail 'where its memory is'; grep '^alloc' list; }
+for on in $devices nvidia; do
+    LD_LIBRARY_PATH=$stand_in
+    export LD_LIBRARY_PATH
+    replayed "from a GPU to $on" all-nvidia --device $on -t blocks
+    grep -q '16 of 16 launches' err || fail 'number of launches'
+    replayed "from emu to $on" all-emu --device $on
+    unset LD_LIBRARY_PATH
+done
+
 # ---- launches alone, from the memory that they found; and as C programs
 "$MARGAY" replay -q --extract alone --launches 3,11-13,20- --device emu all-emu > out 2> err || { fail 'taking launches out'; cat err; }
 [ "$("$MARGAY" replay --list alone | sed -n 's/^origin //p' | tr '\n' ,)" = '0 3,1 11,2 12,3 13,4 20,5 21,' ] || fail 'which launches were taken out'

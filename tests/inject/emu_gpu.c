@@ -146,7 +146,7 @@ static void note_map(const char *what, uint64_t at, size_t bytes)
     fprintf(f, "%s 0x%llx %zu\n", what, (unsigned long long)at, bytes);
     fclose(f);
 }
-static struct { uint64_t at; size_t bytes; } apart[64]; /* Margay's: large ranges; others are the real driver's */
+static struct { uint64_t at; size_t bytes; } apart[64]; /* Margay's: large ranges, anywhere; others are the real driver's */
 static bool is_apart(uint64_t at, bool forget)
 {
     for (unsigned i = 0; i < 64; i++)
@@ -159,7 +159,7 @@ static bool is_apart(uint64_t at, bool forget)
 static cu_result reserve(cu_ptr *at, size_t bytes, size_t align, cu_ptr hint, unsigned long long flags)
 {
     unsigned i = 0;
-    if (bytes < (size_t)1 << 30) return ((cu_result(*)(cu_ptr *, size_t, size_t, cu_ptr, unsigned long long))real[FN_cuMemAddressReserve])(at, bytes, align, hint, flags);
+    if (hint || bytes < (size_t)1 << 30) return ((cu_result(*)(cu_ptr *, size_t, size_t, cu_ptr, unsigned long long))real[FN_cuMemAddressReserve])(at, bytes, align, hint, flags);
     void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     while (i < 63 && apart[i].bytes) i++;
     if (p == MAP_FAILED) return CUE_OUT_OF_MEMORY;

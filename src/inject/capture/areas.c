@@ -120,14 +120,24 @@ static void freed(uint64_t p, bool waits)
     mg_capture_unlock();
 }
 
+static bool gives_back(cu_ptr p) { return !mg_inside && mg_capture.wanted && mg_fixed_has(p); }
+
 MG_CAPTURE(cuMemAlloc_v2, cu_ptr *p, size_t bytes)
 {
-    cu_result rc = NEXT(cuMemAlloc_v2)(p, bytes);
+    cu_result rc;
+    if (!mg_capture_looks() || !mg_fixed_alloc(p, bytes, &rc))
+        rc = NEXT(cuMemAlloc_v2)(p, bytes);
     return made(rc, rc ? 0 : *p, bytes, MG_CAP_DEVICE, false);
 }
 MG_CAPTURE(cuMemAllocPitch_v2, cu_ptr *p, size_t *pitch, size_t width, size_t height, unsigned element)
 {
-    cu_result rc = NEXT(cuMemAllocPitch_v2)(p, pitch, width, height, element);
+    cu_result rc;
+    size_t row = (width + 511) & ~(size_t)511;
+    bool plain = pitch && width && height && (element == 4 || element == 8 || element == 16);
+    if (plain && mg_capture_looks() && mg_fixed_alloc(p, row * height, &rc))
+        *pitch = row;
+    else
+        rc = NEXT(cuMemAllocPitch_v2)(p, pitch, width, height, element);
     return made(rc, rc ? 0 : *p, rc ? 0 : *pitch * height, MG_CAP_DEVICE, false);
 }
 MG_CAPTURE(cuMemAllocManaged, cu_ptr *p, size_t bytes, unsigned flags)
@@ -168,7 +178,9 @@ MG_CAPTURE(cuMemHostGetDevicePointer_v2, cu_ptr *out, void *p, unsigned flags)
 #define ALLOC_ASYNC(name)                                                     \
     MG_CAPTURE(name, cu_ptr *p, size_t bytes, cu_stream s)                    \
     {                                                                         \
-        cu_result rc = NEXT(name)(p, bytes, s);                               \
+        cu_result rc;                                                         \
+        if (!mg_capture_looks() || !mg_fixed_alloc(p, bytes, &rc))            \
+            rc = NEXT(name)(p, bytes, s);                                     \
         return made(rc, rc ? 0 : *p, bytes, MG_CAP_DEVICE, false);            \
     }
 ALLOC_ASYNC(cuMemAllocAsync)
@@ -176,7 +188,9 @@ ALLOC_ASYNC(cuMemAllocAsync_ptsz)
 #define ALLOC_POOL(name)                                                      \
     MG_CAPTURE(name, cu_ptr *p, size_t bytes, cu_pool pool, cu_stream s)      \
     {                                                                         \
-        cu_result rc = NEXT(name)(p, bytes, pool, s);                         \
+        cu_result rc;                                                         \
+        if (!mg_capture_looks() || !mg_fixed_alloc(p, bytes, &rc))            \
+            rc = NEXT(name)(p, bytes, pool, s);                               \
         return made(rc, rc ? 0 : *p, bytes, MG_CAP_DEVICE, false);            \
     }
 ALLOC_POOL(cuMemAllocFromPoolAsync)
@@ -184,17 +198,17 @@ ALLOC_POOL(cuMemAllocFromPoolAsync_ptsz)
 MG_CAPTURE(cuMemFreeAsync, cu_ptr p, cu_stream s)
 {
     freed(p, false);
-    return NEXT(cuMemFreeAsync)(p, s);
+    return gives_back(p) ? mg_fixed_free(p) : NEXT(cuMemFreeAsync)(p, s);
 }
 MG_CAPTURE(cuMemFreeAsync_ptsz, cu_ptr p, cu_stream s)
 {
     freed(p, false);
-    return NEXT(cuMemFreeAsync_ptsz)(p, s);
+    return gives_back(p) ? mg_fixed_free(p) : NEXT(cuMemFreeAsync_ptsz)(p, s);
 }
 MG_CAPTURE(cuMemFree_v2, cu_ptr p)
 {
     freed(p, true);
-    return NEXT(cuMemFree_v2)(p);
+    return gives_back(p) ? mg_fixed_free(p) : NEXT(cuMemFree_v2)(p);
 }
 MG_CAPTURE(cuMemFreeHost, void *p)
 {

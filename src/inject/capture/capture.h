@@ -72,6 +72,12 @@ enum mg_cap_place mg_cap_place_of(uint64_t p);
 void mg_cap_freed(uint64_t p, bool waits);            /* before the driver's call */
 bool mg_cap_read(const struct mg_cap_area *a, uint64_t off, void *to, uint64_t bytes); /* what lies there now */
 
+/* fixed.c */
+bool mg_fixed_alloc(cu_ptr *out, size_t bytes, cu_result *rc); /* false: the driver's own is to be called */
+bool mg_fixed_has(cu_ptr p);
+cu_result mg_fixed_free(cu_ptr p);
+bool mg_fixed_range(cu_ptr p, cu_ptr *base, size_t *bytes);
+
 /* shared.c */
 void mg_shared_before(void);  /* a launch or copy follows: what the host has written since */
 void mg_shared_after(void);   /* everything has ended: what is there now is the device's */
