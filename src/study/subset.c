@@ -117,8 +117,8 @@ struct mg_judged mg_subset_judge(const struct mg_subset *s, const struct mg_subs
         struct mg_stratified st = {s->v->n, s->n_strata, s->stratum, x.insts, s->sampled, s->estimator};
         struct mg_total t = mg_stratified_total(&st, x.time, s->seed);
         projected = t.value;
-        j.low_pct = 100 * (t.low / t.value - 1);
-        j.high_pct = 100 * (t.high / t.value - 1);
+        j.low_pct = 100 * fmin(t.low / t.value - 1, s->of_design.low); /* the wider of both, or the one that is known */
+        j.high_pct = 100 * fmax(t.high / t.value - 1, s->of_design.high);
     } else {
         for (uint32_t i = 0; i < s->n_picks; i++) {
             uint32_t at = s->picks[i].interval;
@@ -168,24 +168,18 @@ uint32_t *mg_subset_order(const struct mg_subset *s)
     return out;
 }
 
-void mg_subset_draw(struct mg_subset *s, const uint32_t *size, uint64_t seed)
+static struct mg_design design_of(const struct mg_subset *s, const uint32_t *order)
 {
-    uint32_t *order = mg_subset_order(s);
-    double *left = mg_xcalloc(s->n_strata, sizeof *left), *needed = mg_xcalloc(s->n_strata, sizeof *needed);
-    uint64_t state = mg_mix64(seed + 5);
+    return (struct mg_design){s->stratum, s->size, order, s->v->n, s->n_strata, s->spread};
+}
+
+void mg_subset_draw(struct mg_subset *s, uint64_t seed)
+{
+    uint32_t *order = s->spread ? NULL : mg_subset_order(s);
+    struct mg_design g = design_of(s, order);
     s->sampled = mg_arena_array(&s->arena, bool, s->v->n);
-    for (uint32_t i = 0; i < s->v->n; i++) left[s->stratum[i]]++;
-    for (uint32_t h = 0; h < s->n_strata; h++) needed[h] = size[h];
-    for (uint32_t i = 0; i < s->v->n; i++) { /* each with the chance of what is still needed among what is left */
-        uint32_t h = s->stratum[order[i]];
-        bool taken = mg_draw_unit(&state) * left[h] < needed[h];
-        s->sampled[order[i]] = taken;
-        needed[h] -= taken;
-        left[h]--;
-    }
+    mg_design_draw(&g, seed, s->sampled);
     free(order);
-    free(left);
-    free(needed);
 }
 
 void mg_subset_pick_sampled(struct mg_subset *s)
@@ -196,6 +190,12 @@ void mg_subset_pick_sampled(struct mg_subset *s)
     mg_stratified_times(&st, times);
     for (uint32_t i = 0; i < s->v->n; i++)
         if (s->sampled[i]) mg_subset_pick(s, i, times[i]);
+    s->of_design = (struct mg_errors){NAN, NAN};
+    if (!isnan(s->v->time_ns)) {
+        struct mg_design g = design_of(s, NULL);
+        for (uint32_t i = 0; i < s->v->n; i++) times[i] = s->v->intervals[i].time_ns;
+        s->of_design = mg_design_errors(&g, sizes, times, s->estimator, s->seed);
+    }
     free(sizes);
     free(times);
 }
@@ -214,8 +214,10 @@ enum mg_err mg_select_random(struct mg_subset *s, const struct mg_subset_opts *o
     uint32_t n = wanted(s, o);
     (void)d;
     s->stratum = mg_arena_array(&s->arena, uint32_t, s->v->n);
+    s->size = mg_arena_array(&s->arena, uint32_t, 1);
+    *s->size = n;
     s->n_strata = s->clusters = 1;
-    mg_subset_draw(s, &n, o->seed);
+    mg_subset_draw(s, o->seed);
     mg_subset_pick_sampled(s);
     return MG_ERR_OK;
 }

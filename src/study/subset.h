@@ -40,8 +40,11 @@ struct mg_subset {
     uint32_t *stratum; /* of each interval; NULL: the method has no interval of confidence */
     bool *sampled;
     uint32_t n_strata;
+    uint32_t *size; /* of each stratum: sampled ones */
     enum mg_estimator estimator;
-    double *bic; /* simpoint; [n_bic] */
+    bool spread;                /* samples are spread over the order of launches */
+    struct mg_errors of_design; /* from the times of the selecting run; NAN: these are not known */
+    double *bic;                /* simpoint; [n_bic] */
     uint32_t n_bic;
     uint32_t *label; /* cluster of each interval; NULL: no method of clusters */
     uint64_t seed;
@@ -75,8 +78,9 @@ struct mg_judged mg_subset_judge(const struct mg_subset *s, const struct mg_subs
 
 /* ---- for methods ------------------------------------------------------------------------------------------ */
 void mg_subset_pick(struct mg_subset *s, uint32_t interval, double times);
-/* Sampled members drawn from the strata: size[h] of each, in an order that does not depend on that of launches. */
-void mg_subset_draw(struct mg_subset *s, const uint32_t *size, uint64_t seed);
+/* Sampled members drawn from the strata, s->size[h] of each; in an order that does not depend on that of launches
+ * unless s->spread. */
+void mg_subset_draw(struct mg_subset *s, uint64_t seed);
 /* Picks and times from s->stratum and s->sampled. */
 void mg_subset_pick_sampled(struct mg_subset *s);
 /* Intervals in order of kernel, block, instructions, grid, place: the same for every order of launches but for equals.

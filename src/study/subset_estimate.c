@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "study/subset_cluster.h"
 
-enum { REPLICATES = 1000, LEAST_FOR_A_LINE = 5 };
+enum { REPLICATES = 1000, DRAWS = 400, LEAST_FOR_A_LINE = 5 };
 #define SPREAD_FOR_A_LINE .05
 #define Z95               1.959964
 
@@ -83,6 +83,35 @@ void mg_stratified_times(const struct mg_stratified *s, double *times)
 {
     struct stratum *all = sum_up(s, NULL);
     for (uint32_t i = 0; i < s->n; i++) times[i] = s->sampled[i] ? times_of(&all[s->stratum[i]], s->size[i]) : 0;
+    free(all);
+}
+
+/* ---- drawing ------------------------------------------------------------------------------------------------- */
+
+struct drawing {
+    double left, needed, N, seen;
+}; /* of a stratum; spread: of the piece under way */
+
+void mg_design_draw(const struct mg_design *g, uint64_t seed, bool *sampled)
+{
+    struct drawing *all = mg_xcalloc(g->n_strata, sizeof *all);
+    uint64_t state = mg_mix64(seed + 5);
+    for (uint32_t i = 0; i < g->n; i++) all[g->stratum[i]].N++;
+    for (uint32_t h = 0; h < g->n_strata && !g->spread; h++) all[h].left = all[h].N, all[h].needed = g->size[h];
+    for (uint32_t i = 0; i < g->n; i++) { /* each with the chance of what is still needed among what is left */
+        uint32_t ix = g->order ? g->order[i] : i;
+        struct drawing *x = &all[g->stratum[ix]];
+        double pieces = g->size[g->stratum[ix]];
+        if (g->spread && x->left < 1) { /* piece p is from p N / pieces to (p + 1) N / pieces */
+            double p = floor(x->seen * pieces / x->N + 1e-9);
+            x->left = ceil((p + 1) * x->N / pieces - 1e-9) - x->seen;
+            x->needed = 1;
+        }
+        sampled[ix] = mg_draw_unit(&state) * x->left < x->needed;
+        x->needed -= sampled[ix];
+        x->left--;
+        x->seen++;
+    }
     free(all);
 }
 
@@ -213,6 +242,29 @@ struct mg_total mg_stratified_total(const struct mg_stratified *s, const double 
     }
     free(all);
     return total;
+}
+
+struct mg_errors mg_design_errors(const struct mg_design *g, const double *size, const double *values,
+                                  enum mg_estimator e, uint64_t seed)
+{
+    double truth = 0, *errors = mg_xcalloc(DRAWS, sizeof *errors);
+    bool *sampled = mg_xcalloc(g->n, sizeof *sampled);
+    struct mg_stratified s = {g->n, g->n_strata, g->stratum, size, sampled, e};
+    for (uint32_t i = 0; i < g->n; i++) truth += values[i];
+    for (uint32_t r = 0; r < DRAWS; r++) {
+        double total = 0;
+        mg_design_draw(g, mg_mix64(seed + r) + 1, sampled);
+        struct stratum *all = sum_up(&s, values);
+        for (uint32_t i = 0; i < g->n; i++)
+            if (sampled[i]) total += times_of(&all[g->stratum[i]], size[i]) * values[i];
+        free(all);
+        errors[r] = truth / total - 1;
+    }
+    qsort(errors, DRAWS, sizeof *errors, by_value);
+    struct mg_errors out = {errors[DRAWS / 40 - 1], errors[DRAWS - DRAWS / 40]};
+    free(errors);
+    free(sampled);
+    return out;
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */

@@ -19,6 +19,15 @@ struct mg_stratified {
     const bool *sampled;
     enum mg_estimator estimator;
 };
+/* Draws size[h] members of each stratum. order: of the members, NULL: as they stand. spread: one of each of size[h]
+ * equal pieces of the stratum in that order, so that what drifts in time is met evenly; else each set alike. */
+struct mg_design {
+    const uint32_t *stratum, *size, *order;
+    uint32_t n, n_strata;
+    bool spread;
+};
+void mg_design_draw(const struct mg_design *g, uint64_t seed, bool *sampled);
+
 /* How many times each sampled member stands in the total; 0 for those not sampled. */
 void mg_stratified_times(const struct mg_stratified *s, double *times);
 
@@ -27,6 +36,14 @@ struct mg_total {
 }; /* low and high NAN: not known */
 /* values: of sampled members; others are not read. */
 struct mg_total mg_stratified_total(const struct mg_stratified *s, const double *values, uint64_t seed);
+
+/* Where the values of all members of one run are known: how far totals of samples drawn by the design lie from the true
+ * one, as true / estimated - 1, of 95 in 100. It knows of rare large members that a single sample does not hold. */
+struct mg_errors {
+    double low, high;
+};
+struct mg_errors mg_design_errors(const struct mg_design *g, const double *size, const double *values,
+                                  enum mg_estimator e, uint64_t seed);
 
 /* Sample sizes that give a relative error of epsilon (95 %) at the least cost, a member of stratum h costing mean[h]
  * (Neyman, weighted by cost). At least least[h], at most n[h]. */

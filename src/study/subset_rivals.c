@@ -331,10 +331,10 @@ enum mg_err mg_select_stem(struct mg_subset *s, const struct mg_subset_opts *o, 
     free(order);
     free(t);
     s->n_strata = s->clusters = r.next;
-    uint32_t *size = mg_arena_array(&s->arena, uint32_t, s->n_strata);
-    stem_sizes(s, r.epsilon, size);
+    s->size = mg_arena_array(&s->arena, uint32_t, s->n_strata);
+    stem_sizes(s, r.epsilon, s->size);
     s->estimator = MG_ESTIMATE_MEAN;
-    mg_subset_draw(s, size, o->seed);
+    mg_subset_draw(s, o->seed);
     mg_subset_pick_sampled(s);
     s->per_launch = true;
     return MG_ERR_OK;

@@ -199,7 +199,9 @@ enum mg_err mg_select_strata(struct mg_subset *s, const struct mg_subset_opts *o
     expect_spread(s, o->use_times, &z);
     if (o->n) epsilon = threshold_for(&z, n, o->n);
     mg_neyman_sizes(n, z.n, z.mean, z.sigma, epsilon, z.least, z.size);
-    mg_subset_draw(s, z.size, o->seed);
+    s->size = z.size;
+    s->spread = true;
+    mg_subset_draw(s, o->seed);
     mg_subset_pick_sampled(s);
     s->per_launch = true;
     return MG_ERR_OK;

@@ -209,6 +209,55 @@ MG_TEST(subset_intervals_hold_the_truth)
     }
 }
 
+MG_TEST(subset_draws_what_was_asked_for)
+{
+    enum { N = 103 };
+    uint32_t stratum[N], size[] = {7, 1, 20};
+    bool sampled[N];
+    for (uint32_t i = 0; i < N; i++) stratum[i] = i < 80 ? i % 2 : 2; /* 40, 40 and 23 members */
+    for (int spread = 0; spread < 2; spread++)
+        for (uint64_t seed = 0; seed < 50; seed++) {
+            struct mg_design g = {stratum, size, NULL, N, 3, spread};
+            uint32_t n[3] = {0}, piece[7] = {0}, at = 0;
+            mg_design_draw(&g, seed, sampled);
+            for (uint32_t i = 0; i < N; i++) {
+                n[stratum[i]] += sampled[i];
+                if (stratum[i] == 0 && sampled[i]) piece[at * 7 / 40]++;
+                at += stratum[i] == 0;
+            }
+            MG_CHECK(n[0] == 7 && n[1] == 1 && n[2] == 20);
+            for (int k = 0; spread && k < 7; k++) MG_CHECK_EQ(piece[k], 1);
+        }
+}
+
+/* One member in 50 is ten times as large: samples of 20 mostly miss them, and then their own interval is too narrow. That of the
+ * design is right by the run that it was made from. */
+MG_TEST(subset_intervals_know_of_rare_members)
+{
+    enum { N = 1000, TRIALS = 400 };
+    static uint32_t stratum[N], size[] = {20};
+    static double sizes[N], values[N], others[N];
+    bool sampled[N];
+    double truth = 0, alone = 0, held = 0;
+    uint64_t state = 4;
+    for (uint32_t i = 0; i < N; i++) {
+        sizes[i] = 1;
+        values[i] = (1 + .05 * draw_normal(&state)) * (i % 50 == 3 ? 10 : 1);
+        truth += others[i] = (1 + .05 * draw_normal(&state)) * (i % 50 == 31 ? 10 : 1); /* in another run others are slow */
+    }
+    struct mg_design g = {stratum, size, NULL, N, 1, false};
+    struct mg_errors e = mg_design_errors(&g, sizes, values, MG_ESTIMATE_SIZE, 1);
+    for (uint64_t t = 0; t < TRIALS; t++) {
+        mg_design_draw(&g, 1000 + t, sampled);
+        struct mg_stratified s = {N, 1, stratum, sizes, sampled, MG_ESTIMATE_SIZE};
+        struct mg_total x = mg_stratified_total(&s, others, t);
+        alone += x.low <= truth && truth <= x.high;
+        held += fmin(x.low, x.value * (1 + e.low)) <= truth && truth <= fmax(x.high, x.value * (1 + e.high));
+    }
+    if (100 * alone / TRIALS > 80) mg_test_fail(__FILE__, __LINE__, "the sample's own interval holds in %.1f %%", 100 * alone / TRIALS);
+    if (100 * held / TRIALS < 93) mg_test_fail(__FILE__, __LINE__, "holds in %.1f %%", 100 * held / TRIALS);
+}
+
 MG_TEST(subset_totals_by_hand)
 {
     static const uint32_t stratum[] = {0, 0, 0, 1, 1};
