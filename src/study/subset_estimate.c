@@ -261,7 +261,7 @@ struct mg_errors mg_design_errors(const struct mg_design *g, const double *size,
         errors[r] = truth / total - 1;
     }
     qsort(errors, DRAWS, sizeof *errors, by_value);
-    struct mg_errors out = {errors[DRAWS / 40 - 1], errors[DRAWS - DRAWS / 40]};
+    struct mg_errors out = {errors[DRAWS / 100 - 1], errors[DRAWS - DRAWS / 100]};
     free(errors);
     free(sampled);
     return out;

@@ -38,7 +38,8 @@ struct mg_total {
 struct mg_total mg_stratified_total(const struct mg_stratified *s, const double *values, uint64_t seed);
 
 /* Where the values of all members of one run are known: how far totals of samples drawn by the design lie from the true
- * one, as true / estimated - 1, of 95 in 100. It knows of rare large members that a single sample does not hold. */
+ * one, as true / estimated - 1, of 98 in 100 (another run is not quite this one). It knows of rare large members that a
+ * single sample does not hold. */
 struct mg_errors {
     double low, high;
 };
