@@ -58,7 +58,7 @@ static int check_one(const struct mg_opt_page *page, const char *given, struct m
         mg_buf_printf(&spec, "%s%s%s", t.path ? t.path : t.name, *t.args ? "," : "", t.args);
         mg_tool_spec_join(list, spec.at);
         mg_buf_release(&spec);
-        *flags = t.tool->flags;
+        *flags = t.tool->flags & ~(mg_tool_is_native(t.tool, conf) ? 0u : MG_TOOL_NATIVE);
         *name = mg_xstrdup(t.name);
         if (t.tool->release) t.tool->release(conf);
     }

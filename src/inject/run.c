@@ -390,7 +390,7 @@ static void ended_launch(struct mg_run *r, const struct mg_launch_done *d)
     tell_gate(r, d);
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store) {
-        mg_timeline_kernel(r, r->launch, d);
+        mg_timeline_kernel(r, r->launch, d, r->block ? counters_of(r->block) : NULL);
         store_done(r, r->launch, d, r->block ? counters_of(r->block) : NULL, NULL, 1);
         mg_findings_add(r->kernel, r->launch, d);
     }
@@ -410,7 +410,7 @@ static void ended_node(struct mg_run *r, const struct mg_launch_done *d)
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store && (raw || !n)) {
         uint64_t launch = store_launch(r);
-        mg_timeline_kernel(r, launch, d);
+        mg_timeline_kernel(r, launch, d, raw);
         mg_steps_node(r, d);
         store_done(r, launch, d, raw, NULL, 1);
         mg_findings_add(r->kernel, launch, d);
@@ -437,7 +437,7 @@ void mg_run_ended(struct mg_run *r, const struct mg_launch_done *d, uint64_t *ra
     tell_gate(r, d);
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store) {
-        mg_timeline_kernel(r, r->launch, d);
+        mg_timeline_kernel(r, r->launch, d, raw);
         store_done(r, r->launch, d, raw, NULL, 1);
     }
     pthread_rwlock_unlock(&mg_session.closing);
@@ -462,7 +462,7 @@ void mg_run_replays(struct mg_run *r, uint64_t n, const struct mg_launch_done *d
     if (mg_session.store) {
         uint64_t launch = store_launch(r);
         for (uint64_t k = 0; k < n && mg_timeline.on; k++)
-            mg_timeline_kernel(r, launch, NULL);
+            mg_timeline_kernel(r, launch, NULL, n == 1 && !before ? raw : NULL); /* several share their cells */
         for (uint64_t k = 0; k < n && mg_steps_on; k++, r->replay++)
             mg_steps_node(r, NULL);
         store_done(r, launch, d, raw, before, n);
@@ -532,7 +532,7 @@ void mg_run_record(struct mg_inst *i, const struct mg_shape *s, enum mg_reason r
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store) {
         uint64_t launch = store_launch(r);
-        mg_timeline_kernel(r, launch, NULL);
+        mg_timeline_kernel(r, launch, NULL, NULL);
         store_done(r, launch, NULL, NULL, NULL, 1);
     }
     pthread_rwlock_unlock(&mg_session.closing);

@@ -14,6 +14,7 @@
 #include "inject/streams.h"
 #include "inject/tools.h"
 #include "inject/tracefile.h"
+#include "inject/twin_clock.h"
 #include "span/writer.h"
 #include "tool/timeline.h"
 
@@ -61,6 +62,7 @@ static void choose(const struct mg_timeline_conf *c)
     mg_timeline.arguments = c->arguments;
     mg_timeline.work = c->work;
     mg_timeline.untimed = c->times == MG_TIMES_OFF;
+    mg_timeline.twin = c->times == MG_TIMES_TWIN;
     mg_timeline.runtime = c->runtime != MG_RUNTIME_OFF;
     mg_timeline.pairs = c->work && !mg_timeline.untimed && mg_session_can(MG_BACKEND_HARDWARE) && !mg_session.cannot;
 }
@@ -251,7 +253,48 @@ static bool is_in_window(const struct mg_run *r, const struct mg_launch_done *d)
     return mg_session_can(MG_BACKEND_HARDWARE) || !d || !d->mark.skip;
 }
 
-void mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d)
+/* What the kernel's twin read of its device's clock; false: it has no such cells, or its end did not come. */
+static bool read_twin(const struct mg_run *r, const uint64_t *raw, uint64_t *begin, uint64_t *end)
+{
+    const struct mg_layout *l = mg_timeline.twin && raw && r->body ? &r->body->variant->layout : NULL;
+    for (uint32_t k = 0; l && k < l->n_regions; k++) {
+        const struct mg_region *g = &l->regions[k];
+        uint64_t cells[MG_TIMELINE_CELLS];
+        if (strcmp(g->tool, "timeline") || g->reason || g->n_cells != MG_TIMELINE_CELLS)
+            continue;
+        mg_layout_read(g, raw, cells);
+        *begin = ~cells[MG_TIMELINE_BEGIN];
+        *end = cells[MG_TIMELINE_END];
+        return cells[MG_TIMELINE_BEGIN] && *end >= *begin;
+    }
+    return false;
+}
+
+/* Software devices' clock is the host's. A GPU's is placed between the call and now, ever more closely. */
+static void set_twin_times(struct mg_record_work *w, const struct mg_run *r, uint64_t begin, uint64_t end, bool own)
+{
+    static struct mg_twin_clock clocks[64];
+    uint64_t uncertainty = 0;
+    if (!own) {
+        pthread_mutex_lock(&lock);
+        struct mg_twin_clock *c = &clocks[r->device % MG_COUNT_OF(clocks)];
+        mg_twin_clock_add(c, begin, end, r->call_ns && !r->node ? r->call_ns : 0, mg_now_ns());
+        int64_t offset = mg_twin_clock_offset(c, end, &uncertainty);
+        pthread_mutex_unlock(&lock);
+        begin += (uint64_t)offset;
+        end += (uint64_t)offset;
+    }
+    w->begin = begin;
+    w->end = MG_MAX(end, begin + 1);
+    w->source = MG_SOURCE_twin;
+    w->uncertainty_ns = (uint32_t)MG_MIN(uncertainty, UINT32_MAX);
+    if (!r->node && r->call_ns && w->begin < r->call_ns) { /* within the uncertainty */
+        w->end += r->call_ns - w->begin;
+        w->begin = r->call_ns;
+    }
+}
+
+void mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, const uint64_t *raw)
 {
     if (!mg_timeline.on || !mg_timeline.work || !is_in_window(r, d))
         return;
@@ -270,6 +313,9 @@ void mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg
         w.mark = d->mark.range;
     }
     set_times(&w, d ? d->start_ns : 0, d ? d->end_ns : 0, r->call_ns ? r->call_ns : mg_now_ns());
+    uint64_t begin, end;
+    if (read_twin(r, raw, &begin, &end))
+        set_twin_times(&w, r, begin, end, own);
     mg_timeline_work(&w, r->inst->code->name);
 }
 

@@ -15,6 +15,7 @@ struct mg_timeline {
     bool arguments, work;
     bool pairs;                     /* NVIDIA: events around copies, memsets and graphs */
     bool untimed;                   /* on a GPU: no event pairs */
+    bool twin;                      /* kernels read their device's clock themselves */
     bool runtime;
     bool wanted[MG_FN_COUNT];
 };
@@ -27,7 +28,7 @@ static inline bool mg_timeline_wants(uint32_t entry)
 
 static inline bool mg_timeline_times(void) /* by event pairs, every launch */
 {
-    return mg_timeline.on && mg_timeline.work && !mg_timeline.untimed;
+    return mg_timeline.on && mg_timeline.work && !mg_timeline.untimed && !mg_timeline.twin;
 }
 
 uint64_t mg_nvtx_range(void);                 /* the innermost range of this thread (nvtx.c), 0: none */
@@ -43,8 +44,8 @@ void mg_timeline_call(const struct mg_call_frame *f, cu_result result, uint64_t 
 void mg_timeline_work(struct mg_record_work *w, const char *name);
 void mg_timeline_mark(struct mg_record_mark *m, const char *name, const char *domain);
 void mg_timeline_thread(uint32_t thread, const char *name);
-/* One execution of a launch's kernel: launch UINT64_MAX: not in the profile. */
-void mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d);
+/* One execution of a launch's kernel: launch UINT64_MAX: not in the profile. raw: what it counted alone, NULL: nothing. */
+void mg_timeline_kernel(const struct mg_run *r, uint64_t launch, const struct mg_launch_done *d, const uint64_t *raw);
 
 extern const struct mg_driver_watch mg_timeline_watch; /* for our own driver */
 

@@ -34,7 +34,7 @@ bool mg_tools_any(void)
     const struct mg_session *s = &mg_session;
     uint32_t n = __atomic_load_n(&s->n_uses, __ATOMIC_ACQUIRE);
     for (uint32_t u = 0; u < n; u++)
-        if (!(s->uses[u].tool->flags & MG_TOOL_NATIVE))
+        if (!mg_tool_is_native(s->uses[u].tool, s->uses[u].conf))
             return true;
     return false;
 }
@@ -44,7 +44,7 @@ uint32_t mg_tools_active(enum mg_reason *why)
     const struct mg_session *s = &mg_session;
     uint32_t set = mg_select_tools(), n = __atomic_load_n(&s->n_uses, __ATOMIC_ACQUIRE), all = 0; /* in this order: a wish adds one */
     for (uint32_t u = 0; u < n; u++)
-        if (!(s->uses[u].tool->flags & MG_TOOL_NATIVE))
+        if (!mg_tool_is_native(s->uses[u].tool, s->uses[u].conf))
             all |= 1u << u;
     if (why)
         *why = all ? MG_REASON_switched_off : MG_REASON_no_tool;

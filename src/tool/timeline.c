@@ -19,7 +19,7 @@ static const struct mg_tool_opt timeline_opts[] = {
     {"runtime", "auto", "record calls of the CUDA runtime, where it is a shared library: auto (without a GPU, or if the program is linked with it), on, off"},
     {"arguments", "on", "keep the arguments of calls"},
     {"work", "on", "record kernels, copies and memsets of the devices"},
-    {"times", "events", "on a GPU: events, an event pair around each; off, device work has no times"},
+    {"times", "events", "on a GPU: events, an event pair around each; off, device work has no times; twin (any device), kernels are instrumented and read %globaltimer"},
     {"class", "all", "calls of these classes alone, joined by '+': kernel copy memset memory synchronisation event stream graph module other"},
     {"name", "*", "calls alone whose name fits this glob"},
     {"tau", "off", "report what TAUcuda would measure around every launch"},
@@ -68,7 +68,7 @@ static enum mg_err parse_classes(const char *text, uint32_t *classes, struct mg_
 
 static enum mg_err timeline_configure(const char *args, void **conf, struct mg_diag *d)
 {
-    static const char *const times[] = {"events", "off", NULL}, *const runtime[] = {"auto", "on", "off", NULL}, *const full[] = {"drop", "wait", NULL};
+    static const char *const times[] = {"events", "off", "twin", NULL}, *const runtime[] = {"auto", "on", "off", NULL}, *const full[] = {"drop", "wait", NULL};
     static const struct mg_field fields[] = {
         {"calls", MG_FIELD_FLAG, offsetof(struct mg_timeline_conf, calls)},
         {"runtime", MG_FIELD_CHOICE, offsetof(struct mg_timeline_conf, runtime), .words = runtime},
@@ -102,9 +102,39 @@ static enum mg_err timeline_configure(const char *args, void **conf, struct mg_d
     return err;
 }
 
+/* ---- times=twin: the kernel reads the device's clock ---- */
+
+static bool timeline_instruments(const void *conf)
+{
+    const struct mg_timeline_conf *c = conf;
+    return c->times == MG_TIMES_TWIN && c->work;
+}
+
+static void at_exit(struct mg_code_at *at, void *user)
+{
+    (void)user;
+    mg_cell_update(at, MG_TIMELINE_END, mg_o_reg(mg_value_globaltimer(at)), MG_ONCE);
+}
+
+/* The first thread of a CTA says when it began; every warp says when it leaves. */
+static void place(struct mg_patch *p)
+{
+    mg_patch_site(p, MG_SITE_KERNEL, 0, 0, MG_TIMELINE_CELLS, MG_MERGE_MAX, 0);
+    struct mg_code_at *at = mg_at_entry(p, 0);
+    mg_id time = mg_value_globaltimer(at), before = mg_code_temp(at, MG_TYPE_b64), first = mg_code_temp(at, MG_TYPE_pred);
+    MG_CODE(at, "not.b64", mg_o_reg(before), mg_o_reg(time));
+    MG_CODE(at, "setp.eq.u32", mg_o_reg(first), mg_o_reg(mg_value_tid(at)), mg_o_imm(0));
+    mg_code_push_guard(at, first, false);
+    mg_cell_update(at, MG_TIMELINE_BEGIN, mg_o_reg(before), MG_ALONE);
+    mg_code_pop_guard(at);
+    mg_at_exits(p, 0, at_exit, NULL);
+}
+
 static enum mg_err timeline_instrument(const void *conf, struct mg_patch *p, struct mg_diag *d)
 {
-    (void)conf, (void)p, (void)d;
+    (void)d;
+    if (timeline_instruments(conf))
+        place(p);
     return MG_ERR_OK;
 }
 
@@ -112,5 +142,5 @@ extern const struct mg_tool mg_tool_timeline;
 const struct mg_tool mg_tool_timeline = {
     .name = "timeline", .summary = "calls and device work on one time line",
     .opts = timeline_opts, .configure = timeline_configure, .release = free, .instrument = timeline_instrument,
-    .flags = MG_TOOL_NATIVE | MG_TOOL_BESIDE,
+    .flags = MG_TOOL_NATIVE | MG_TOOL_BESIDE | MG_TOOL_NO_LOADS, .instruments = timeline_instruments,
 };

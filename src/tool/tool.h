@@ -54,6 +54,8 @@ struct mg_tool {
      * for counts, however they are made). Counts of one twin are made once: tools of one run have to agree. */
     const struct mg_counter_opts *(*counts)(const void *conf);
     unsigned flags;
+    /* With MG_TOOL_NATIVE: do these options instrument after all? NULL: none does. */
+    bool (*instruments)(const void *conf);
     const char *gpu_args; /* options a GPU's run puts in front of the user's; NULL: none */
     const char *cost;     /* one line for `margay tools -v`: kernel time on which device, by which measurement; NULL: not measured */
 };
@@ -72,6 +74,10 @@ static inline unsigned mg_tool_twin_flags(const struct mg_tool *t, unsigned flag
 {
     if (t->instrument && !(t->flags & MG_TOOL_NO_LOADS)) flags &= ~(unsigned)MG_TWIN_CONSTANTS;
     return t->flags & MG_TOOL_APART ? flags | MG_TWIN_ONE_TABLE : flags;
+}
+static inline bool mg_tool_is_native(const struct mg_tool *t, const void *conf)
+{
+    return t->flags & MG_TOOL_NATIVE && !(t->instruments && t->instruments(conf));
 }
 const struct mg_tool *mg_tool_find(const char *name);
 const struct mg_tool *mg_tool_at(uint32_t ix); /* NULL past the last: the list of tools.def */
