@@ -9,14 +9,16 @@
 #include "base/number.h"
 #include "base/vec.h"
 #include "cli/cli.h"
+#include "cli/trace_convert.h"
 #include "cli/trace_damage.h"
 #include "cli/trace_print.h"
 #include "trace/reader.h"
 
 static const struct mg_opt_page page = {
-    "trace", "info|print|verify DIR [OPTIONS]", "show and check the trace files of a profile",
+    "trace", "info|print|verify|convert DIR [OPTIONS]", "show, check and convert the trace files of a profile",
     "info     each file's process, chunks, records, time; with --kinds the records of each kind\n"
     "print    the records, one a line, in the order of the files or of their times\n"
+    "convert  accesses of tool trace in another format, --to csv, thesis, cudamemtrace, accelsim-memory, into -o\n"
     "verify   reads every byte: status 3 where something is damaged, torn or missing\n\n"
     "DIR is a profile directory; one file of its folder trace may be named instead. A trace may be read while its program\n"
     "runs and after it was killed.\n"};
@@ -24,6 +26,7 @@ static const struct mg_opt_page page = {
 struct trace_opts {
     bool json, kinds, by_time;
     const char *kind, *time, *launch, *cta;
+    struct mg_convert_wish convert;
     uint64_t top;
 };
 
@@ -232,18 +235,24 @@ int cmd_trace(int argc, char **argv)
         MG_OPT_FLAG(0, "kinds", &o.kinds, "info: read all records and count each kind"),
         MG_OPT_STR(0, "kind", &o.kind, "KIND,...", "print: only records of these kinds"),
         MG_OPT_STR(0, "time", &o.time, "A-B", "print: only records in this time, in ns"),
-        MG_OPT_STR(0, "launch", &o.launch, "A-B", "print: only records of these launches"),
+        MG_OPT_STR(0, "launch", &o.launch, "A-B", "print, convert: only these launches"),
         MG_OPT_STR(0, "cta", &o.cta, "A-B", "print: only records of these CTAs"),
         MG_OPT_FLAG(0, "by-time", &o.by_time, "print: all processes in one order of time"),
+        MG_OPT_STR(0, "to", &o.convert.to, "FORMAT", "convert: into this format"),
+        MG_OPT_STR(0, "from", &o.convert.from, "FORMAT", "convert: DIR is a file of this format, thesis or cudamemtrace"),
+        MG_OPT_STR('o', "output", &o.convert.out, "OUT", "convert: the file, or the folder that is made; -: stdout"),
+        MG_OPT_U64(0, "pid", &o.convert.pid, 1, UINT32_MAX, "PID", "convert: of several processes this one"),
         MG_OPT_U64(0, "top", &o.top, 1, 1e15, "N", "print: the first N"),
         MG_OPT_END};
     int n = mg_opt_parse(&page, opts, 0, argc, argv, &status);
     if (n < 0) return status;
     const char *what = n ? argv[0] : "";
-    bool info = !strcmp(what, "info"), print = !strcmp(what, "print"), verify = !strcmp(what, "verify");
-    if (!info && !print && !verify) return mg_opt_usage(&page, MG_EXIT_USAGE, "wants info, print or verify");
+    bool info = !strcmp(what, "info"), print = !strcmp(what, "print"), verify = !strcmp(what, "verify"), convert = !strcmp(what, "convert");
+    if (!info && !print && !verify && !convert) return mg_opt_usage(&page, MG_EXIT_USAGE, "wants info, print, verify or convert");
     if (n != 2) return mg_opt_usage(&page, MG_EXIT_USAGE, "%s wants one directory or file", what);
     if (!make_query(&o, &q, &wrong)) return mg_opt_usage(&page, MG_EXIT_USAGE, "%s wants a range: A-B, A-, -B or A", wrong);
+    o.convert.launches = o.launch ? q.keys[MG_TRACE_KEY_LAUNCH - 1] : (struct mg_trace_range){0, UINT64_MAX};
+    if (convert) return mg_trace_convert(argv[1], &o.convert);
     if (mg_trace_reader_open(argv[1], &r, &d)) status = mg_cli_fail(&d, MG_EXIT_INPUT);
     else if (verify) status = run_verify(r, &d);
     else status = info ? run_info(r, &o) : mg_trace_print_all(r, &q, o.json, o.top);

@@ -59,7 +59,9 @@ const struct mg_stream_launch *mg_chan_launch(const struct mg_stream *s, uint32_
 uint64_t mg_chan_patience(void)
 {
     bool drops = mg_session.config.channel && !strcmp(mg_session.config.channel, "drop");
-    return drops ? MG_CHANNEL_NO_PATIENCE_NS : MG_CHANNEL_PATIENCE_NS;
+    if (drops)
+        return MG_CHANNEL_NO_PATIENCE_NS;
+    return mg_session.backend->channel->in_place ? MG_CHANNEL_OWN_PATIENCE_NS : MG_CHANNEL_PATIENCE_NS;
 }
 
 void mg_chan_give(struct mg_chan *c, uint32_t page)

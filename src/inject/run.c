@@ -411,7 +411,7 @@ static void ended_node(struct mg_run *r, const struct mg_launch_done *d)
     if (mg_session.store && (raw || !n)) {
         uint64_t launch = store_launch(r);
         mg_timeline_kernel(r, launch, d, raw);
-        mg_steps_node(r, d);
+        mg_steps_node(r, d, r->replay);
         store_done(r, launch, d, raw, NULL, 1);
         mg_findings_add(r->kernel, launch, d);
     }
@@ -456,15 +456,13 @@ void mg_run_announce(struct mg_run *r)
 }
 
 /* n replays of a graph's node have ended; raw: what they counted together, NULL: nothing. */
-void mg_run_replays(struct mg_run *r, uint64_t n, const struct mg_launch_done *d, uint64_t *raw, const uint64_t *before)
+void mg_run_replays(const struct mg_run *r, uint64_t n, const struct mg_launch_done *d, uint64_t *raw, const uint64_t *before)
 {
     pthread_rwlock_rdlock(&mg_session.closing);
     if (mg_session.store) {
         uint64_t launch = store_launch(r);
         for (uint64_t k = 0; k < n && mg_timeline.on; k++)
             mg_timeline_kernel(r, launch, NULL, n == 1 && !before ? raw : NULL); /* several share their cells */
-        for (uint64_t k = 0; k < n && mg_steps_on; k++, r->replay++)
-            mg_steps_node(r, NULL);
         store_done(r, launch, d, raw, before, n);
     }
     pthread_rwlock_unlock(&mg_session.closing);

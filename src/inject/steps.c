@@ -237,7 +237,7 @@ void mg_steps_describe(const struct mg_run *r, struct mg_step_record *out)
     memcpy(out->cluster, s->cluster, sizeof out->cluster);
 }
 
-void mg_steps_node(const struct mg_run *r, const struct mg_launch_done *d)
+void mg_steps_node(const struct mg_run *r, const struct mg_launch_done *d, uint64_t replay)
 {
     struct mg_step_record s;
     if (!mg_steps_on) return;
@@ -245,9 +245,12 @@ void mg_steps_node(const struct mg_run *r, const struct mg_launch_done *d)
     if (d && d->mark.order) {
         s.order = d->mark.order;
         s.stream = d->mark.stream;
-        s.context = d->mark.ctx;
     }
-    s.replay = r->replay;
+    s.replay = replay;
+    if (mg_session_can(MG_BACKEND_HARDWARE)) { /* the device knows no replay: accesses stand with the first */
+        s.flags |= MG_STEP_TOGETHER;
+        if (replay) s.flags &= ~(uint32_t)MG_STEP_TRACED;
+    }
     mg_steps_put(&s, r->inst->code->name);
 }
 

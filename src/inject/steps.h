@@ -24,8 +24,8 @@ void mg_steps_call(const struct mg_call_frame *f, cu_result result);
 /* A launch: describe it before the driver has it, tell when it was taken. */
 void mg_steps_describe(const struct mg_run *r, struct mg_step_record *out);
 void mg_steps_put(const struct mg_step_record *s, const char *name);
-/* Work of a graph's replay that has ended. */
-void mg_steps_node(const struct mg_run *r, const struct mg_launch_done *d);
+/* Work of a graph's replay: on our own devices when it has ended, on a GPU when it is launched. */
+void mg_steps_node(const struct mg_run *r, const struct mg_launch_done *d, uint64_t replay);
 void mg_steps_work(const struct mg_work_mark *m, const struct mg_work_span *s);
 
 #endif

@@ -61,6 +61,7 @@ enum {
 };
 
 #define MG_CHANNEL_PATIENCE_NS 5000000000u
+#define MG_CHANNEL_OWN_PATIENCE_NS 60000000000u /* of our own devices, whose threads share processors with readers */
 #define MG_CHANNEL_NO_PATIENCE_NS 20000u
 /* Words of a ring: a line of memory of its own. */
 struct mg_channel_ring {

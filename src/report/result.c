@@ -257,7 +257,7 @@ static void tell(const struct mg_recording *p, uint32_t use, const struct mg_rep
         show_raw(&r, t, j);
         if (err) mg_table_note(t, "%s; its sites and cells are shown as they are", mg_diag_first(&d, err));
     }
-    if (!err && spec.tool->flags & MG_TOOL_ACCESSES) mg_unseen_tell(&r, t, j);
+    if (!err && spec.tool->flags & MG_TOOL_ACCESSES) mg_unseen_tell(&r, t, j, spec.tool->flags & MG_TOOL_BULK);
     if (!err && spec.tool->release) spec.tool->release(conf);
     mg_machines_free(r.user);
     mg_buffers_free(r.buffers);

@@ -85,6 +85,7 @@ static enum mg_err feed_launch(struct feed *f, const struct mg_trace_step *s, st
                                (unsigned long long)s->launch, (unsigned long long)x->cta, (unsigned long)x->warp);
         }
         struct warp_at *w = &f->warps[x->cta * warps + x->warp];
+        if (x->site->kind > MG_ACCESS_BARRIER) continue; /* blocks */
         if (x->site->kind == MG_ACCESS_BARRIER)
             w->phase++;
         else
@@ -218,7 +219,7 @@ enum mg_err mg_comm_feed_ops(struct mg_trace_reader *r, uint32_t file, const str
         if (steps[i].kind != MG_STEP_LAUNCH) continue;
         mg_accesses_begin(from, steps[i].flags & MG_STEP_TRACED ? &steps[i] : NULL);
         while ((x = mg_accesses_next(from)))
-            if (x->site->kind != MG_ACCESS_BARRIER && ops->n < UINT32_MAX - 64) add_ops(x, c, step, ops);
+            if (x->site->kind < MG_ACCESS_BARRIER && ops->n < UINT32_MAX - 64) add_ops(x, c, step, ops);
         if (ops->n >= UINT32_MAX - 64)
             err = mg_diag_err(d, MG_ERR_LIMIT, "more than 2^32 operations on addresses that communicate");
         step++;

@@ -32,7 +32,7 @@ enum mg_step_flags {
     MG_STEP_MANAGED = 128,    /* of an allocation */
     MG_STEP_HOST_MEMORY = 256, /* of an allocation: memory of the host that devices can reach */
     MG_STEP_CHILD = 512,       /* a launch that a kernel made; its number counts those alone, from 2^62 */
-    MG_STEP_TOGETHER = 1024,   /* of a node: the accesses of all its replays come with the first */
+    MG_STEP_TOGETHER = 1024,   /* of a node: the accesses of all its replays stand with the first, which alone is TRACED */
 };
 struct mg_trace_step { /* owner: the handle */
     enum mg_step_kind kind;
@@ -56,6 +56,7 @@ struct mg_trace_step { /* owner: the handle */
 
 enum mg_access_kind { /* ORDER ACCESS_KINDS */
     MG_ACCESS_LOAD, MG_ACCESS_STORE, MG_ACCESS_ATOMIC /* reads and writes; red, too */, MG_ACCESS_BARRIER /* no address */,
+    MG_ACCESS_BLOCK /* with instructions=on: a basic block begins, no address */, MG_ACCESS_INSTRUCTION /* of a block's list */,
     MG_ACCESS_KIND_COUNT
 };
 struct mg_access_site { /* an instruction; owner: the handle */
@@ -64,6 +65,8 @@ struct mg_access_site { /* an instruction; owner: the handle */
     uint32_t bytes;            /* of a lane's access; 0: a barrier */
     const char *kernel, *function, *op, *file; /* op: "ld.global.f32"; file "": not known */
     uint32_t line, ptx_line;   /* line 0: not known */
+    /* A block: what the lanes execute until the next block of theirs. Accesses among these have records of their own. */
+    const struct mg_access_site *instructions; uint32_t n_instructions;
 };
 struct mg_trace_access { /* of one warp; lives until the next call */
     const struct mg_trace_step *launch; /* NULL: it is not in the trace */

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "trace/access.h"
 
-static const char *const kinds[] = {"load", "store", "atomic", "barrier"};
+static const char *const kinds[] = {"load", "store", "atomic", "barrier", "block", "instruction"};
 _Static_assert(MG_COUNT_OF(kinds) == MG_ACCESS_KIND_COUNT, "ORDER ACCESS_KINDS");
 
 void mg_trace_access_print(const struct mg_trace_access *x, uint32_t pid, struct mg_buf *out)
@@ -14,6 +14,8 @@ void mg_trace_access_print(const struct mg_trace_access *x, uint32_t pid, struct
                   x->launch_number, x->replay, x->cta, x->warp, x->sm, x->number, x->mask);
     mg_buf_printf(out, " kernel=%s access=%s op=%s file=%s line=%u ptx_line=%u bytes=%u", s->kernel, kinds[s->kind], s->op,
                   *s->file ? s->file : "?", s->line, s->ptx_line, s->bytes);
+    mg_buf_printf(out, " instruction=%u", s->number);
+    if (s->kind == MG_ACCESS_BLOCK) mg_buf_printf(out, " instructions=%u", s->n_instructions);
     for (uint32_t lane = 0; lane < 32 && s->bytes; lane++)
         if (x->mask >> lane & 1) mg_buf_printf(out, " %u:0x%" PRIx64, lane, x->address[lane]);
 }
@@ -42,6 +44,8 @@ void mg_trace_access_print_json(const struct mg_trace_access *x, uint32_t pid, s
     mg_json_key_u64(&j, "line", s->line);
     mg_json_key_u64(&j, "ptx_line", s->ptx_line);
     mg_json_key_u64(&j, "bytes", s->bytes);
+    mg_json_key_u64(&j, "instruction", s->number);
+    if (s->kind == MG_ACCESS_BLOCK) mg_json_key_u64(&j, "instructions", s->n_instructions);
     mg_json_key(&j, "addresses");
     mg_json_arr(&j);
     for (uint32_t lane = 0; lane < 32 && s->bytes; lane++)

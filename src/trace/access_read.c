@@ -16,8 +16,14 @@
 
 enum { BATCH_PACKED = 8 << 20 /* bytes of chunks as stored */, BATCH_MOST = 256 << 20 /* bytes of packs */ };
 #define MOST_SITES_BYTES 4096u
+#define MOST_INSTRUCTIONS (1u << 24)
 
-struct sites { uint32_t id, n; struct mg_access_site *at; uint32_t *bytes; };
+struct sites {
+    uint32_t id, n, n_list;
+    struct mg_access_site *at;   /* by number in packs */
+    uint32_t *bytes;
+    struct mg_access_site *list; /* instructions of blocks, by their number */
+};
 struct pack { uint64_t launch, replay, at; uint32_t sites, sm, bytes, order; };
 struct mg_accesses {
     struct mg_trace_reader *r;
@@ -126,28 +132,37 @@ static struct sites *get_sites(struct mg_accesses *a, uint32_t id)
     return &a->sites.at[at];
 }
 
+/* A list of sites with room for number; *n: of them. */
+static struct mg_access_site *grow(struct mg_access_site *list, uint32_t *n, uint64_t number)
+{
+    if (number < *n) return list;
+    list = mg_xrealloc(list, (number + 1) * sizeof *list);
+    for (; *n <= number; ++*n) list[*n] = (struct mg_access_site){.kernel = "", .function = "", .op = "", .file = ""};
+    return list;
+}
+
 static void add_site(struct mg_accesses *a, const struct mg_trace_record *r)
 {
     struct sites *s = get_sites(a, (uint32_t)number_of(r, "sites"));
-    uint64_t number = number_of(r, "number"), bytes = number_of(r, "bytes");
     unsigned kind = (unsigned)number_of(r, "kind");
-    if (number > MG_PACK_MOST_SITES || bytes > MOST_SITES_BYTES || kind >= MG_ACCESS_KIND_COUNT) {
+    const bool listed = kind == MG_ACCESS_INSTRUCTION;
+    uint64_t number = number_of(r, listed ? "instruction" : "number"), bytes = number_of(r, "bytes");
+    if (number > (listed ? MOST_INSTRUCTIONS : MG_PACK_MOST_SITES) || bytes > MOST_SITES_BYTES || kind >= MG_ACCESS_KIND_COUNT) {
         note_damage(a, 1, "an instruction that is none");
         return;
     }
-    if (number >= s->n) {
-        uint32_t n = (uint32_t)number + 1;
-        s->at = mg_xrealloc(s->at, n * sizeof *s->at);
-        s->bytes = mg_xrealloc(s->bytes, n * sizeof *s->bytes);
-        for (uint32_t i = s->n; i < n; i++) {
-            s->at[i] = (struct mg_access_site){.kernel = "", .function = "", .op = "", .file = ""};
-            s->bytes[i] = 0;
-        }
-        s->n = n;
+    if (listed) {
+        s->list = grow(s->list, &s->n_list, number);
+    } else {
+        uint32_t n = s->n;
+        s->at = grow(s->at, &s->n, number);
+        if (n < s->n) s->bytes = mg_xrealloc(s->bytes, s->n * sizeof *s->bytes);
+        for (; n < s->n; n++) s->bytes[n] = 0;
+        s->bytes[number] = (uint32_t)bytes;
     }
-    s->bytes[number] = (uint32_t)bytes;
-    s->at[number] = (struct mg_access_site){
+    (listed ? s->list : s->at)[number] = (struct mg_access_site){
         .kind = (enum mg_access_kind)kind, .number = (uint32_t)number_of(r, "instruction"), .bytes = (uint32_t)bytes,
+        .n_instructions = (uint32_t)number_of(r, "count"),
         .kernel = text_of(a, r, "kernel"), .function = text_of(a, r, "function"), .op = text_of(a, r, "op"),
         .file = text_of(a, r, "file"), .line = (uint32_t)number_of(r, "line"), .ptx_line = (uint32_t)number_of(r, "ptx_line")};
 }
@@ -173,6 +188,20 @@ static void find_sizes(struct mg_accesses *a)
     mg_map_release(&live);
 }
 
+/* Blocks get their instructions, as far as these are there. */
+static void find_instructions(struct mg_accesses *a)
+{
+    for (uint32_t i = 0; i < a->sites.n; i++) {
+        struct sites *s = &a->sites.at[i];
+        for (uint32_t k = 0; k < s->n; k++) {
+            struct mg_access_site *b = &s->at[k];
+            bool there = b->kind == MG_ACCESS_BLOCK && b->number < s->n_list;
+            b->n_instructions = there ? MG_MIN(b->n_instructions, s->n_list - b->number) : 0;
+            b->instructions = there ? s->list + b->number : NULL;
+        }
+    }
+}
+
 static struct mg_trace_cursor *open_cursor(struct mg_accesses *a, const char *kinds, enum mg_trace_key key, uint64_t first, uint64_t last)
 {
     struct mg_trace_query q = {.size = sizeof q, .kinds = kinds, .with_keys = 1u << key, .only = is_ours, .only_user = a};
@@ -193,6 +222,7 @@ static bool read_steps(struct mg_accesses *a)
     close_cursor(a, c);
     if (a->steps.n) qsort(a->steps.at, a->steps.n, sizeof *a->steps.at, compare_steps);
     find_sizes(a);
+    find_instructions(a);
     return any;
 }
 
@@ -222,6 +252,7 @@ void mg_accesses_close(struct mg_accesses *a)
     for (uint32_t i = 0; i < a->sites.n; i++) {
         free(a->sites.at[i].at);
         free(a->sites.at[i].bytes);
+        free(a->sites.at[i].list);
     }
     mg_vec_release(&a->sites);
     mg_vec_release(&a->steps);
@@ -278,7 +309,7 @@ static bool keep_data(struct mg_accesses *a, const void *data, uint32_t bytes)
         a->room = MG_MAX(2 * a->room, a->n_data + bytes);
         a->data = mg_xrealloc(a->data, a->room);
     }
-    memcpy(a->data + a->n_data, data, bytes);
+    if (bytes) memcpy(a->data + a->n_data, data, bytes);
     a->n_data += bytes;
     return true;
 }

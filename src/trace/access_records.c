@@ -1,8 +1,8 @@
 #include "trace/access_records.h"
 
 #define STEP_KINDS "launch|alloc|free|copy|memset"
-#define ACCESS_KINDS "load|store|atomic|barrier"
-_Static_assert(MG_STEP_KIND_COUNT == 5 && MG_ACCESS_KIND_COUNT == 4, "ORDER STEP_KINDS, ACCESS_KINDS");
+#define ACCESS_KINDS "load|store|atomic|barrier|block|instruction"
+_Static_assert(MG_STEP_KIND_COUNT == 5 && MG_ACCESS_KIND_COUNT == 6, "ORDER STEP_KINDS, ACCESS_KINDS");
 
 /* In the order of the structures' members. Only what is not of accesses has a time: chunks with steps and sites are found
  * by that in the index. */
@@ -53,6 +53,7 @@ static const struct mg_trace_field site_fields[] = {
     {"line", MG_TRACE_u32},
     {"ptx_line", MG_TRACE_u32},
     {"kind", MG_TRACE_u8, .values = ACCESS_KINDS},
+    {"count", MG_TRACE_u32},
 };
 static const struct mg_trace_field pack_fields[] = {
     {"launch", MG_TRACE_u64, MG_TRACE_KEY_LAUNCH},
@@ -66,7 +67,7 @@ static const struct mg_trace_field pack_fields[] = {
     {"data", MG_TRACE_bytes},
 };
 static const struct mg_trace_field left_fields[] = {{"time", MG_TRACE_time, MG_TRACE_KEY_TIME}, {"why", MG_TRACE_name}};
-_Static_assert(sizeof(struct mg_step_record) == 17 * 8 + 14 * 4 + 1 && sizeof(struct mg_site_record) == 8 + 10 * 4 + 1 &&
+_Static_assert(sizeof(struct mg_step_record) == 17 * 8 + 14 * 4 + 1 && sizeof(struct mg_site_record) == 8 + 11 * 4 + 1 &&
                    sizeof(struct mg_pack_record) == 4 * 8 + 4 * 4 && sizeof(struct mg_left_record) == 12,
                "as the fields");
 

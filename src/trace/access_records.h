@@ -16,6 +16,7 @@ struct mg_site_record { /* an instruction: what packs name by sites and number *
     uint64_t time;
     uint32_t sites, number, instruction, bytes, kernel, function, op, file, line, ptx_line;
     uint8_t kind;
+    uint32_t count; /* of a block: instructions */
 } MG_PACKED;
 struct mg_pack_record { /* accesses of one launch on one multiprocessor; behind it a pack (access_code.h) */
     uint64_t launch, replay, cta_first, cta_last;

@@ -36,10 +36,10 @@ const char *mg_unseen_kind(const char *op)
 struct unseen { const char *op, *kind; uint64_t instructions, executions; bool known; };
 typedef MG_VEC(struct unseen) unseen_vec;
 
-static void add(unseen_vec *v, const struct mg_result_kernel *k, uint32_t b, const struct mg_site_op *op)
+static void add(unseen_vec *v, const struct mg_result_kernel *k, uint32_t b, const struct mg_site_op *op, bool bulk)
 {
     const char *kind = mg_unseen_kind(op->op);
-    if (!kind) return;
+    if (!kind || (bulk && !strncmp(op->op, "cp.", 3) && !strstr(op->op, ".tensor"))) return;
     size_t i = 0;
     while (i < v->n && strcmp(v->at[i].op, op->op)) i++;
     if (i == v->n) *mg_vec_push(v) = (struct unseen){.op = op->op, .kind = kind, .known = true};
@@ -75,7 +75,7 @@ static void write(struct mg_json *j, const struct mg_result_kernel *k, const uns
     }
 }
 
-void mg_unseen_tell(const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j)
+void mg_unseen_tell(const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j, bool bulk)
 {
     mg_json_key(j, "not_looked_at");
     mg_json_arr(j);
@@ -83,7 +83,7 @@ void mg_unseen_tell(const struct mg_tool_result *r, struct mg_table *t, struct m
         const struct mg_result_kernel *k = &r->kernels[x];
         unseen_vec v = {0};
         for (uint32_t b = 0; k->blocks && b < k->n_blocks; b++)
-            for (uint32_t i = 0; i < k->blocks[b].n_ops; i++) add(&v, k, b, &k->blocks[b].ops[i]);
+            for (uint32_t i = 0; i < k->blocks[b].n_ops; i++) add(&v, k, b, &k->blocks[b].ops[i], bulk);
         if (v.n) {
             note(t, k, &v);
             write(j, k, &v);

@@ -8,7 +8,8 @@
 
 /* What an instruction of this dotted text is, in words; NULL: it reaches no memory, or as an access that is seen. */
 const char *mg_unseen_kind(const char *op);
-/* Member "not_looked_at" of an open object, and a line at the first table for each kernel that has such instructions. */
-void mg_unseen_tell(const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j);
+/* Member "not_looked_at" of an open object, and a line at the first table for each kernel that has such instructions. bulk: the
+ * tool sees bulk copies. */
+void mg_unseen_tell(const struct mg_tool_result *r, struct mg_table *t, struct mg_json *j, bool bulk);
 
 #endif

@@ -84,4 +84,4 @@ damaged 'none/trace/1.mgt is no trace' info none
 damaged 'cannot open' print nowhere
 rc=0
 trace look d > out 2> err || rc=$?
-[ $rc = 2 ] && grep -q 'info, print or verify' err || fail usage
+[ $rc = 2 ] && grep -q 'info, print, verify or convert' err || fail usage

@@ -10,6 +10,7 @@
 #include "report/priv.h"
 #include "fuzz.h"
 #include "span/sum.h"
+#include "trace/access.h"
 #include "trace/format.h"
 
 static char path[64];
@@ -40,7 +41,7 @@ static void wrap(const uint8_t *data, size_t bytes, struct mg_buf *out)
     data += 2;
     bytes -= 2;
     h.packed_bytes = h.raw_bytes = (uint32_t)bytes;
-    mg_trace_range_none(h.keys);
+    for (int i = 0; i < MG_TRACE_INDEXED; i++) h.keys[i] = (struct mg_trace_range){0, UINT64_MAX};
     memcpy(f.magic, MG_TRACE_MAGIC, sizeof f.magic);
     f.crc = mg_crc32c(0, &f, sizeof f);
     h.payload_crc = mg_crc32c(mg_crc32c(0, data, bytes), zeros, mg_trace_padded(bytes) - bytes);
@@ -67,6 +68,32 @@ static void read_all(struct mg_trace_reader *r, enum mg_trace_order order)
     if (mg_trace_damaged(c, &why) && !strstr(why, path)) abort(); /* an error must name the path */
     mg_buf_release(&out);
     mg_trace_cursor_close(c);
+}
+
+static void read_accesses(struct mg_trace_reader *r)
+{
+    struct mg_accesses *a;
+    struct mg_diag d = MG_DIAG_INIT;
+    struct mg_buf out = MG_BUF_INIT;
+    uint64_t n, left = 1 << 16;
+    if (!mg_trace_n_files(r) || mg_accesses_open(r, 0, &a, &d)) {
+        mg_diag_release(&d);
+        return;
+    }
+    const struct mg_trace_step *s = mg_accesses_steps(a, &n);
+    for (uint64_t i = 0; i < n; i++) {
+        if (s[i].kind >= MG_STEP_KIND_COUNT || !s[i].name || (i && s[i].order < s[i - 1].order)) abort();
+        mg_accesses_begin(a, &s[i]);
+        for (const struct mg_trace_access *x; left && (x = mg_accesses_next(a)); left--) {
+            if (!x->mask || x->launch != &s[i] || x->site->kind >= MG_ACCESS_KIND_COUNT) abort();
+            mg_buf_reset(&out);
+            mg_trace_access_print_json(x, 1, &out);
+            if (!mg_json_valid(out.at)) abort();
+        }
+    }
+    mg_buf_release(&out);
+    mg_accesses_close(a);
+    mg_diag_release(&d);
 }
 
 /* The same file as a time line: whatever its records hold, spans come in order and figures are made of them. */
@@ -100,6 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (!mg_trace_reader_open(path, &r, &d)) {
         read_all(r, MG_TRACE_BY_FILE);
         read_all(r, MG_TRACE_BY_TIME);
+        read_accesses(r);
         sum_up();
         if (mg_trace_verify(r, &d) && (!d.n_errors || !strstr(mg_diag_first(&d, MG_ERR_IO), path))) abort();
     } else if (!d.n_errors || !strstr(mg_diag_first(&d, MG_ERR_IO), path)) {

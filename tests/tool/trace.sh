@@ -5,11 +5,12 @@ set -u
 failed=0
 export XDG_CACHE_HOME=$PWD/cache
 fail() { echo "FAIL $*"; failed=1; }
-run() { # WHAT DEVICE TRACE-OPTIONS PROGRAM ARGS...
+run() { # WHAT DEVICE TRACE-OPTIONS [-t TOOL] PROGRAM ARGS...
     what=$1 device=$2 options=$3
     shift 3
     rm -rf p
-    timeout 120 "$MARGAY" run -q -o p --device $device -t trace,sum=on$options -- "$@" > out 2> err || fail "$what: exit $?: $(tail -3 err)"
+    if [ "$1" = -t ]; then more="$1 $2"; shift 2; else more=; fi
+    timeout 120 "$MARGAY" run -q -o p --device $device -t trace,sum=on$options $more -- "$@" > out 2> err || fail "$what: exit $?: $(tail -3 err)"
     "$MARGAY" report p --json > p.json || fail "$what: report"
     "$MARGAY" trace verify p > /dev/null || fail "$what: verify"
     "$MARGAY" trace print p --json > print.json || fail "$what: print"
@@ -20,8 +21,9 @@ tool = json.load(open('p.json'))['tools']['trace']
 rows = [json.loads(l) for l in open('print.json')]
 steps = sorted((r['fields'] for r in rows if r['kind'] == 'trace.step'), key=lambda s: (s['order'], s['time']))
 accesses = [r['fields'] for r in rows if r['kind'] == 'trace.access']
+barriers_and_blocks = [a for a in accesses if a['access'] in ('barrier', 'block')]
 barriers = [a for a in accesses if a['access'] == 'barrier']
-accesses = [a for a in accesses if a['access'] != 'barrier']
+accesses = [a for a in accesses if a['bytes']]
 launches = {l['launch']: l for l in tool['launches']}
 M = 1 << 64
 def whole(): # what arrived is what was counted, and is in the trace
@@ -76,6 +78,39 @@ assert sum(bin(b['mask']).count('1') for b in barriers) == ctas * 256 * 9 and no
 P
 done
 unset LD_LIBRARY_PATH
+# every way to launch, graphs among them: the same steps on the emulator and over NVIDIA's driver, which launches some natively
+gcc -O1 -I"$ROOT/src" -o ways "$ROOT/tests/inject/ways.c" -ldl || exit 1
+for device in emu nvidia; do
+    [ $device = nvidia ] && export LD_LIBRARY_PATH=$B/test/driver
+    run "$device ways" $device '' ./ways
+    python - > $device.steps 2> why <<'P' || { fail "$device ways"; cat why; }
+from read import *
+whole()
+for s in steps: print(s['kind'], s['launch'], s['replay'], s['graph'], s['flags'] & ~1025, s['stream'], s['bytes'], s['grid_x'], s['block_x'])
+assert sum(s['graph'] > 0 for s in steps) == 4
+P
+done
+cmp emu.steps nvidia.steps || { fail 'ways: other steps'; diff emu.steps nvidia.steps | head; }
+unset LD_LIBRARY_PATH
+# every instruction: as many as the block counter says, by threads and by warps
+for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu) nvidia; do
+    [ $device = nvidia ] && export LD_LIBRARY_PATH=$B/test/driver
+    run "$device instructions" $device ,instructions=on -t blocks,warps=on "$EX/reduce" 2000
+    python - > why 2>&1 <<'P' || { fail "$device instructions"; cat why; }
+from read import *
+j = json.load(open('p.json'))
+blocks = [b for b in barriers_and_blocks if b['access'] == 'block']
+count = lambda b: bin(b['mask']).count('1') * b['instructions']
+assert sum(map(count, blocks)) == sum(l['instructions'] for l in tool['launches']) == sum(k['thread_instructions'] for k in j['kernels']) > 1000
+assert sum(b['instructions'] for b in blocks) == sum(k['warp_instructions'] for k in j['kernels'])
+assert len(blocks) == sum(l['blocks'] for l in tool['launches'])
+whole()
+text = [r['fields'] for r in rows if r['kind'] == 'trace.site' and r['fields']['kind'] == 'instruction']
+assert sorted(t['instruction'] for t in text) == list(range(len(text))) and len(text) == sum(b['instructions'] for b in j['kernels'][0]['blocks'])
+assert sorted({b['instruction'] for b in blocks}) == sorted(set(__import__('itertools').accumulate([0] + [b['instructions'] for b in j['kernels'][0]['blocks']][:-1])) & {b['instruction'] for b in blocks})
+P
+done
+unset LD_LIBRARY_PATH
 run 'selected CTAs' emu ,cta=3-5 "$EX/saxpy" 4100
 python - > why 2>&1 <<'P' || { fail 'cta=3-5'; cat why; }
 from read import *
@@ -103,10 +138,27 @@ python - > why 2>&1 <<'P' || { fail 'sample=4'; cat why; }
 from read import *
 l, = tool['launches']
 assert {a['cta'] for a in accesses} == {2, 6, 10, 14} and l['lanes'] == 3 * 4100 and l['received_lanes'] == 3 * 4 * 256, l
+s = tool['sample']
+assert s['one_of'] == 4 and s['estimate'] and abs(s['estimated_lanes'] - 4 * 3072) < 1 and abs(s['error_pct'] - 100 * (12288 - 12300) / 12300) < 1e-6, s
 P
-for bad in cta=5-3 line=0 sample=0 sum=yes nothing=1; do
+for bad in instructions=on,line=3 cta=5-3 line=0 sample=0 sum=yes nothing=1; do
     "$MARGAY" run -q -o bad --device emu -t trace,$bad -- true 2> err && fail "$bad is taken"
     grep -q 'bad option' err || fail "$bad: $(cat err)"
+done
+gcc -O1 -o ptxrun "$ROOT/tests/cli/ptxrun.c" -ldl || exit 1
+for device in emu $([ -e "$B/lib/margay/libmargay-cpu.so" ] && echo cpu); do
+    run "$device bulk" $device '' ./ptxrun "load=$ROOT/tests/tool/trace_bulk.ptx" bulk:3,1,1:64,1,1:1
+    python - > why 2>&1 <<'P' || { fail "$device bulk"; cat why; }
+from read import *
+whole()
+buf = int(kind('alloc')[0]['dst'], 16)
+for cta in range(3):
+    at, of = buf + 4096 * cta, [a for a in accesses if a['cta'] == cta]
+    assert [p for a in of if a['access'] == 'load' for p in a['addresses']] == [at + 16 * i for i in range(64)], of
+    assert [p for a in of if a['access'] == 'store' for p in a['addresses']] == [at + 2048 + 16 * i for i in range(40)], of
+    assert {a['bytes'] for a in of} == {16} and [len(a['addresses']) for a in of] == [32, 32, 32, 8], of
+assert launches[0]['lanes'] == 3 * 104 and not [k for k in tool['not_looked_at'] if k['op'].startswith('cp')], tool
+P
 done
 if command -v "$NVCC" > why; then
     "$NVCC" -cudart shared -o app "$ROOT/tests/tool/trace.cu" 2> err || { cat err; exit 1; }

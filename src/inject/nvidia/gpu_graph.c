@@ -23,6 +23,8 @@
 #include "inject/kernels.h"
 #include "inject/run.h"
 #include "inject/session.h"
+#include "inject/steps.h"
+#include "inject/streams.h"
 #include "inject/twin.h"
 
 struct node { /* a kernel node as it was made */
@@ -452,6 +454,26 @@ static cu_result replay_own(cu_graph_exec x, cu_stream s, bool per_thread, cu_re
     return rc;
 }
 
+/* For the trace of accesses: the list stays until the steps of a replay are told. */
+static uint64_t keep_for_steps(struct list *l)
+{
+    pthread_mutex_lock(&lock);
+    l->refs++;
+    pthread_mutex_unlock(&lock);
+    return mg_steps_order();
+}
+
+static void tell_steps(struct list *l, cu_stream s, uint64_t order, bool taken)
+{
+    const struct mg_launch_done d = {.mark = {.order = order, .stream = mg_stream_number(s)}};
+    for (uint32_t i = 0; taken && i < l->entries.n; i++)
+        if (!l->entries.at[i].disabled)
+            mg_steps_node(l->entries.at[i].node->run, &d, __atomic_fetch_add(&l->entries.at[i].node->run->replay, 1, __ATOMIC_RELAXED));
+    pthread_mutex_lock(&lock);
+    list_unref(l);
+    pthread_mutex_unlock(&lock);
+}
+
 static cu_result replay(cu_graph_exec x, cu_stream s, bool per_thread, cu_result (*send)(cu_graph_exec, cu_stream))
 {
     if (!is_on())
@@ -463,6 +485,7 @@ static cu_result replay(cu_graph_exec x, cu_stream s, bool per_thread, cu_result
     bool gated = mg_gate_is_on() && mg_gate_pass();
     mg_inside++;
     struct list *l = begin_replay(x);
+    const uint64_t order = l && mg_steps_on ? keep_for_steps(l) : 0;
     struct mg_nv_launch n = {.stream = s, .per_thread = per_thread, .plain = true, .may_time = gated, .wants_time = gated};
     bool follows = l && mg_nv_launch_begin(&n);
     cu_result rc = send(x, s);
@@ -472,6 +495,8 @@ static cu_result replay(cu_graph_exec x, cu_stream s, bool per_thread, cu_result
         undo_replay(l);
     if (gated && (!follows || rc != CUE_SUCCESS))
         mg_gate_undo();
+    if (order)
+        tell_steps(l, s || !per_thread ? s : CU_PER_THREAD_STREAM, order, rc == CUE_SUCCESS);
     if (rc == CUE_SUCCESS && (!follows || l->unknown))
         mg_run_unknown(l && l->unknown ? l->unknown : MG_REASON_early_graph);
     mg_inside--;

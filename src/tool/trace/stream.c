@@ -17,13 +17,14 @@ enum { KIND_SITE, KIND_PACK, KIND_LEFT };
 
 struct mg_trace_place { /* the sites of a kernel's twin, as the trace numbers them */
     struct mg_trace_place *next;
-    const struct mg_layout_site *sites;
+    const struct mg_layout_site *sites; uint32_t n_sites;
     uint32_t number;
+    uint32_t *counts;              /* by site: of a block its instructions; NULL: no blocks are recorded */
 };
 struct mg_trace_part { /* of a worker */
     struct mg_trace_stream *stream;
     const struct mg_stream_launch *launch; uint32_t number; /* the last one that was met */
-    uint32_t place;
+    const struct mg_trace_place *place;
     bool begun;                    /* a pack is, of that launch */
     uint32_t sm;
     struct mg_pack_record head;
@@ -70,35 +71,49 @@ static struct mg_trace_part *find_part(struct mg_trace_conf *c, uint32_t worker)
     return p;
 }
 
-static void put_sites(struct mg_trace_conf *c, struct mg_trace_part *p, const struct mg_stream_launch *l, uint32_t number)
+static enum mg_access_kind kind_of(const struct mg_layout_site *s) { return (enum mg_access_kind)(s->note & MG_TRACE_NOTE_KIND); }
+
+/* Instructions of each block: those behind its first that are listed with the same block. */
+static uint32_t *count_instructions(const struct mg_stream_launch *l)
+{
+    uint32_t *counts = calloc(l->n_sites + 1, sizeof *counts), *of_block, most = 0;
+    for (uint32_t i = 0; i < l->n_sites; i++) most = MG_MAX(most, l->sites[i].block);
+    of_block = calloc((size_t)most + 1, sizeof *of_block);
+    for (uint32_t i = 0; of_block && i < l->n_sites; i++) of_block[l->sites[i].block] += kind_of(&l->sites[i]) == MG_ACCESS_INSTRUCTION;
+    for (uint32_t i = 0; counts && of_block && i < l->n_sites; i++)
+        if (kind_of(&l->sites[i]) == MG_ACCESS_BLOCK) counts[i] = of_block[l->sites[i].block];
+    free(of_block);
+    return counts;
+}
+
+static void put_sites(struct mg_trace_conf *c, struct mg_trace_part *p, const struct mg_stream_launch *l, const struct mg_trace_place *place)
 {
     struct mg_trace_writer *w = c->host->trace();
     uint32_t kernel = mg_trace_name(w, l->kernel);
     for (uint32_t i = 0; i < l->n_sites; i++) {
         const struct mg_layout_site *s = &l->sites[i];
         struct mg_site_record r = {
-            .time = mg_now_ns(), .sites = number, .number = i, .instruction = s->note >> MG_TRACE_NOTE_KIND_BITS,
-            .bytes = i < l->n_widths ? l->widths[i] : 0, .kernel = kernel, .function = mg_trace_name(w, s->function),
+            .time = mg_now_ns(), .sites = place->number, .number = i, .instruction = s->note >> MG_TRACE_NOTE_SHIFT,
+            .bytes = s->note & MG_TRACE_NOTE_BULK ? MG_TRACE_BULK_BYTES : i < l->n_widths ? l->widths[i] : 0, .kernel = kernel, .function = mg_trace_name(w, s->function),
             .op = mg_trace_name(w, s->op), .file = mg_trace_name(w, s->file), .line = s->file ? s->line : 0, .ptx_line = s->ptx_line,
-            .kind = s->note & ((1 << MG_TRACE_NOTE_KIND_BITS) - 1)};
+            .kind = (uint8_t)kind_of(s), .count = place->counts ? place->counts[i] : 0};
         mg_trace_put(p->stream, c->step_kinds[KIND_SITE], &r, sizeof r, NULL, 0);
     }
 }
 
-/* The number of the sites of a launch's kernel, told to the trace when they are met first; 0: no memory. */
-static uint32_t find_place(struct mg_trace_conf *c, struct mg_trace_part *p, const struct mg_stream_launch *l)
+/* The number of the sites of a launch's kernel, told to the trace when they are met first; NULL: no memory. */
+static const struct mg_trace_place *find_place(struct mg_trace_conf *c, struct mg_trace_part *p, const struct mg_stream_launch *l)
 {
     pthread_mutex_lock(&c->lock);
     struct mg_trace_place *place = c->places;
     while (place && place->sites != l->sites) place = place->next;
     if (!place && (place = calloc(1, sizeof *place))) {
-        *place = (struct mg_trace_place){c->places, l->sites, ++c->n_places};
+        *place = (struct mg_trace_place){c->places, l->sites, l->n_sites, ++c->n_places, c->limits.instructions ? count_instructions(l) : NULL};
         c->places = place;
-        put_sites(c, p, l, place->number);
+        put_sites(c, p, l, place);
     }
-    uint32_t number = place ? place->number : 0;
     pthread_mutex_unlock(&c->lock);
-    return number;
+    return place;
 }
 
 /* ---- sums of launches ------------------------------------------------------------------------------------- */
@@ -141,6 +156,8 @@ static void end_pack(struct mg_trace_conf *c, struct mg_trace_part *p)
         s->records += p->sums.records;
         s->received_lanes += p->sums.received_lanes;
         s->barriers += p->sums.barriers;
+        s->blocks += p->sums.blocks;
+        s->instructions += p->sums.instructions;
         s->address_sum += p->sums.address_sum;
         s->bytes += 4 + sizeof p->head + p->packer.n;
     } else {
@@ -158,12 +175,12 @@ static bool begin_pack(struct reading *x, const struct mg_record *r)
     struct mg_trace_part *p = x->p;
     if (!p->launch || p->number != r->launch) {
         p->launch = x->s->launch(x->s, p->number = r->launch);
-        p->place = p->launch ? find_place(x->c, p, p->launch) : 0;
+        p->place = p->launch ? find_place(x->c, p, p->launch) : NULL;
     }
     if (!p->place) return false;
     p->begun = true;
     p->sums = (struct mg_trace_sums){0};
-    p->head = (struct mg_pack_record){.launch = p->launch->id, .replay = p->launch->replay, .cta_first = UINT64_MAX, .sites = p->place, .sm = x->s->sm};
+    p->head = (struct mg_pack_record){.launch = p->launch->id, .replay = p->launch->replay, .cta_first = UINT64_MAX, .sites = p->place->number, .sm = x->s->sm};
     mg_packer_init(&p->packer, p->data, sizeof p->data);
     return true;
 }
@@ -194,30 +211,67 @@ static bool add(struct mg_packer *p, const struct mg_record *r, uint64_t *sum)
     return mg_packer_add(p, &a);
 }
 
+static void count(struct mg_trace_part *p, const struct mg_record *r, uint64_t accesses, uint64_t lanes, uint64_t sum)
+{
+    p->head.cta_first = MG_MIN(p->head.cta_first, r->cta);
+    p->head.cta_last = MG_MAX(p->head.cta_last, r->cta);
+    p->head.accesses += (uint32_t)accesses;
+    p->head.lanes += (uint32_t)lanes;
+    p->sums.records += accesses;
+    p->sums.received_lanes += lanes;
+    p->sums.address_sum += sum;
+}
+
+static bool make_room(struct reading *x, const struct mg_record *r);
+
+/* A bulk copy of one lane: its pieces of 16 bytes, 32 at a time as the lanes of a warp, all with the copy's number. */
+static void keep_bulk(struct reading *x, const struct mg_record *r, uint64_t address, uint64_t bytes)
+{
+    struct mg_packed_access a = {.cta = r->cta, .warp = r->warp, .number = r->number, .site = r->site, .bytes = MG_TRACE_BULK_BYTES};
+    for (uint64_t left = bytes / MG_TRACE_BULK_BYTES, n; left && make_room(x, r); left -= n, address += n * MG_TRACE_BULK_BYTES) {
+        n = MG_MIN(left, (uint64_t)32);
+        a.mask = n == 32 ? UINT32_MAX : (1u << n) - 1;
+        a.address[0] = address;
+        if (!mg_packer_add_run(&x->p->packer, &a, MG_TRACE_BULK_BYTES)) return; /* there is room */
+        count(x->p, r, 1, n, n * address + MG_TRACE_BULK_BYTES / 2 * n * (n - 1));
+    }
+}
+
 static void keep(void *user, const struct mg_record *r)
 {
     struct reading *x = user;
     struct mg_trace_part *p = x->p;
     uint64_t sum = 0;
     if (!r->n_lanes) return;
+    if (r->kind == MG_RECORD_LANES) {
+        for (uint32_t i = 0; r->n_words == 2 && i < r->n_lanes; i++) keep_bulk(x, r, r->words[2 * i], r->words[2 * i + 1]);
+        return;
+    }
+    if (!make_room(x, r) || !add(&p->packer, r, &sum)) return;
+    if (r->kind <= MG_RECORD_FAR) {
+        count(p, r, 1, r->n_lanes, sum);
+        return;
+    }
+    count(p, r, 0, 0, 0);
+    p->head.accesses++;
+    const struct mg_trace_place *place = p->place;
+    bool block = r->site < place->n_sites && kind_of(&place->sites[r->site]) == MG_ACCESS_BLOCK;
+    p->sums.barriers += !block;
+    p->sums.blocks += block;
+    if (block && place->counts) p->sums.instructions += (uint64_t)r->n_lanes * place->counts[r->site];
+}
+
+/* A pack of the record's launch with room for one access more; false: its kernel is not known. */
+static bool make_room(struct reading *x, const struct mg_record *r)
+{
+    struct mg_trace_part *p = x->p;
     if (p->begun && (p->number != r->launch || p->sm != x->s->sm || p->packer.room - p->packer.n < MG_PACK_MOST_ITEM)) end_pack(x->c, p);
     if (!p->begun && !begin_pack(x, r)) {
         __atomic_fetch_add(&x->c->missed, 1, __ATOMIC_RELAXED);
-        return;
+        return false;
     }
     p->sm = x->s->sm;
-    if (!add(&p->packer, r, &sum)) return; /* there was room */
-    p->head.cta_first = MG_MIN(p->head.cta_first, r->cta);
-    p->head.cta_last = MG_MAX(p->head.cta_last, r->cta);
-    p->head.accesses++;
-    if (r->kind > MG_RECORD_FAR) {
-        p->sums.barriers++;
-        return;
-    }
-    p->head.lanes += r->n_lanes;
-    p->sums.records++;
-    p->sums.received_lanes += r->n_lanes;
-    p->sums.address_sum += sum;
+    return true;
 }
 
 void mg_trace_stream(void *conf, const struct mg_stream *s, const uint64_t *segment, uint32_t bytes)
@@ -243,12 +297,34 @@ static void write_launches(const struct mg_trace_conf *c, struct mg_json *j)
         mg_json_key_u64_if(j, "lanes", !s->incomplete, s->lanes);
         mg_json_key_u64(j, "received_lanes", s->received_lanes);
         mg_json_key_u64(j, "barriers", s->barriers);
+        mg_json_key_u64_if(j, "blocks", c->limits.instructions, s->blocks);
+        mg_json_key_u64_if(j, "instructions", c->limits.instructions, s->instructions);
         mg_json_key_u64(j, "bytes", s->bytes);
         mg_json_key_u64(j, "address_sum", s->address_sum);
         mg_json_key_u64_if(j, "counted_sum", c->limits.sum && !s->incomplete, s->counted_sum);
         mg_json_end(j, '}');
     }
     mg_json_end(j, ']');
+}
+
+/* What the sample says of all lanes, beside what was counted: how far it may be trusted. */
+static void tell_sample(const struct mg_trace_conf *c, uint64_t lanes, uint64_t received)
+{
+    struct mg_buf b = MG_BUF_INIT;
+    struct mg_json j;
+    const double estimate = (double)received * c->limits.one_of;
+    mg_json_init(&j, &b, 0);
+    mg_json_obj(&j);
+    mg_json_key_u64(&j, "one_of", c->limits.one_of);
+    mg_json_key_bool(&j, "estimate", true);
+    mg_json_key(&j, "estimated_lanes");
+    mg_json_f64(&j, estimate);
+    mg_json_key(&j, "error_pct");
+    if (lanes) mg_json_f64(&j, 100 * (estimate - (double)lanes) / (double)lanes);
+    else mg_json_null(&j);
+    mg_json_end(&j, '}');
+    c->host->result("trace", "sample", b.at);
+    mg_buf_release(&b);
 }
 
 void mg_trace_end_stream(struct mg_trace_conf *c)
@@ -268,6 +344,7 @@ void mg_trace_end_stream(struct mg_trace_conf *c)
     c->host->result("trace", "launches", b.at);
     snprintf(text, sizeof text, "%llu", (unsigned long long)(lanes - received));
     c->host->result("trace", "dropped", text);
+    if (c->limits.one_of > 1) tell_sample(c, lanes, received);
     snprintf(text, sizeof text, "%llu", (unsigned long long)c->missed);
     c->host->result("trace", "missed", text);
     mg_buf_release(&b);
@@ -279,6 +356,7 @@ void mg_trace_free_stream(struct mg_trace_conf *c)
     for (unsigned i = 0; i < MG_COUNT_OF(c->parts); i++) free(c->parts[i]);
     for (struct mg_trace_place *p = c->places, *next; p; p = next) {
         next = p->next;
+        free(p->counts);
         free(p);
     }
     mg_vec_release(&c->launches);

@@ -20,6 +20,7 @@ static const struct mg_tool_opt trace_opts[] = {
     {"barriers", "on", "a record for each barrier that a warp comes to"},
     {"buffer", "", "accesses to this allocation alone: its number, as arguments of launches have it in the profile"},
     {"cta", "", "CTAs A-B of each launch, by their linear number"},
+    {"instructions", "off", "a record for each basic block that a warp enters, with its instructions: every instruction of every warp"},
     {"line", "", "accesses of source lines A-B, or FILE:A-B"},
     {"sample", "1", "of each N CTAs one: what is left out is counted"},
     {"sum", "off", "the kernel adds up the addresses, too, to compare with what arrived"},
@@ -65,6 +66,7 @@ static bool read_option(char *kv, struct mg_trace_limits *o)
     bool ok = false;
     if (!strcmp(kv, "barriers")) ok = read_switch(value, &o->barriers);
     else if (!strcmp(kv, "sum")) ok = read_switch(value, &o->sum);
+    else if (!strcmp(kv, "instructions")) ok = read_switch(value, &o->instructions);
     else if (!strcmp(kv, "cta")) ok = read_range(value, &o->cta_first, &o->cta_last);
     else if (!strcmp(kv, "line")) ok = read_lines(value, o);
     else if (!strcmp(kv, "buffer")) ok = read_range(value, &o->buffer, &same) && same == o->buffer;
@@ -82,6 +84,8 @@ static enum mg_err trace_configure(const char *args, void **conf, struct mg_diag
     c->limits = (struct mg_trace_limits){.cta_last = UINT64_MAX, .buffer = UINT64_MAX, .one_of = 1, .barriers = true};
     for (char *kv = strtok_r(copy, ",", &save); kv && !err; kv = strtok_r(NULL, ",", &save))
         if (!read_option(kv, &c->limits)) err = mg_diag_err(d, MG_ERR_INPUT, "tool trace: bad option \"%s\"", kv);
+    if (!err && c->limits.instructions && (c->limits.line_last || c->limits.buffer != UINT64_MAX))
+        err = mg_diag_err(d, MG_ERR_INPUT, "tool trace: bad option \"instructions\" beside line or buffer: blocks are whole");
     free(copy);
     *conf = c;
     return err;
@@ -151,7 +155,7 @@ static void record_access(const struct mg_trace_limits *o, struct mg_patch *p, c
     bool negated;
     const mg_id guard = mg_node_guard(mg_patch_module(p), i->node, &negated);
     enum mg_access_kind kind = a->atomic ? MG_ACCESS_ATOMIC : a->writes ? MG_ACCESS_STORE : MG_ACCESS_LOAD;
-    uint32_t n = 0, note = kind | number << MG_TRACE_NOTE_KIND_BITS;
+    uint32_t n = 0, note = kind | number << MG_TRACE_NOTE_SHIFT;
     uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, 0, o->sum ? MG_TRACE_N_CELLS : 1, MG_MERGE_SUM, note);
     struct mg_code_at *at = mg_at_before(p, i->node);
     mg_code_push_guard(at, guard, negated);
@@ -170,12 +174,57 @@ static void record_access(const struct mg_trace_limits *o, struct mg_patch *p, c
     mg_code_pop_guard(at);
 }
 
+/* A bulk copy between global and shared memory: one lane gives an address, so many bytes, a multiple of 16. */
+struct bulk { uint32_t address, size; /* operands */ enum mg_access_kind kind; };
+
+static bool is_bulk(const struct mg_module *m, mg_id node, struct bulk *b)
+{
+    const struct mg_node *n = &m->nodes.at[node];
+    const struct mg_form *f = mg_node_form(m, n);
+    const char *text = mg_name(m, f->text);
+    if (f->op != MG_OP_cp || !mg_form_has(f, MG_MOD_bulk) || mg_form_has(f, MG_MOD_tensor) || n->n_opnds < 3) return false;
+    bool writes = strstr(text, ".global.shared") != NULL, reads = strstr(text, "shared::cluster.global") || strstr(text, "shared::cta.global");
+    *b = (struct bulk){.address = writes ? 0 : 1, .size = 2, .kind = !writes ? MG_ACCESS_LOAD : mg_form_has(f, MG_MOD_reduce) ? MG_ACCESS_ATOMIC : MG_ACCESS_STORE};
+    const struct mg_opnd *at = &m->opnds.at[n->opnd + b->address];
+    return (writes || reads) && at->kind == MG_OPND_addr && at->sub == MG_OPND_reg && mg_type_bits((enum mg_type)m->regs.at[at->id].type) == 64;
+}
+
+static void record_bulk(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i, uint32_t number, uint32_t site,
+                        const struct bulk *b)
+{
+    bool negated;
+    const struct mg_module *m = mg_patch_module(p);
+    const mg_id guard = mg_node_guard(m, i->node, &negated);
+    const struct mg_opnd address = m->opnds.at[m->nodes.at[i->node].opnd + b->address], size = m->opnds.at[m->nodes.at[i->node].opnd + b->size];
+    uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, 0, o->sum ? MG_TRACE_N_CELLS : 1, MG_MERGE_SUM,
+                                  b->kind | MG_TRACE_NOTE_BULK | number << MG_TRACE_NOTE_SHIFT);
+    struct mg_code_at *at = mg_at_before(p, i->node);
+    mg_id pieces = mg_code_temp(at, MG_TYPE_b64), words[2] = {mg_code_temp(at, MG_TYPE_b64), mg_value_wide(at, size)};
+    MG_CODE(at, "add.s64", mg_o_reg(words[0]), mg_o_reg(address.id), mg_o_imm((int64_t)address.val));
+    MG_CODE(at, "shr.u64", mg_o_reg(pieces), mg_o_reg(words[1]), mg_o_imm(4));
+    mg_code_push_guard(at, guard, negated);
+    uint32_t n = select_lanes(at, o, words[0]);
+    mg_sum_add(at, mg_patch_sum(p, cell + MG_TRACE_CELL_LANES), mg_o_reg(pieces));
+    if (o->sum) { /* n addresses from a on, 16 apart: n a + 8 n (n - 1) */
+        mg_id sum = mg_code_temp(at, MG_TYPE_b64), rest = mg_code_temp(at, MG_TYPE_b64);
+        MG_CODE(at, "sub.u64", mg_o_reg(rest), mg_o_reg(pieces), mg_o_imm(1));
+        MG_CODE(at, "shl.b64", mg_o_reg(rest), mg_o_reg(rest), mg_o_imm(3));
+        MG_CODE(at, "add.u64", mg_o_reg(rest), mg_o_reg(rest), mg_o_reg(words[0]));
+        MG_CODE(at, "mul.lo.u64", mg_o_reg(sum), mg_o_reg(rest), mg_o_reg(pieces));
+        mg_sum_add(at, mg_patch_sum(p, cell + MG_TRACE_CELL_SUM), mg_o_reg(sum));
+    }
+    n += sample_ctas(at, o);
+    mg_channel_lanes(at, site, words, 2);
+    for (; n; n--) mg_code_pop_guard(at);
+    mg_code_pop_guard(at);
+}
+
 static void record_barrier(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i, uint32_t number,
                            uint32_t site)
 {
     bool negated;
     const mg_id guard = mg_node_guard(mg_patch_module(p), i->node, &negated);
-    mg_patch_site(p, MG_SITE_INST, i->node, 0, 0, MG_MERGE_SUM, MG_ACCESS_BARRIER | number << MG_TRACE_NOTE_KIND_BITS);
+    mg_patch_site(p, MG_SITE_INST, i->node, 0, 0, MG_MERGE_SUM, MG_ACCESS_BARRIER | number << MG_TRACE_NOTE_SHIFT);
     struct mg_code_at *at = mg_at_before(p, i->node);
     mg_code_push_guard(at, guard, negated);
     uint32_t n = select_lanes(at, o, 0);
@@ -183,6 +232,16 @@ static void record_barrier(const struct mg_trace_limits *o, struct mg_patch *p, 
     mg_channel_once(at, site, NULL, 0);
     for (; n; n--) mg_code_pop_guard(at);
     mg_code_pop_guard(at);
+}
+
+static void record_block(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i, uint32_t number, uint32_t site)
+{
+    mg_patch_site(p, MG_SITE_INST, i->node, 0, 0, MG_MERGE_SUM, MG_ACCESS_BLOCK | number << MG_TRACE_NOTE_SHIFT);
+    struct mg_code_at *at = mg_at_before(p, i->node);
+    uint32_t n = select_lanes(at, o, 0);
+    n += sample_ctas(at, o);
+    mg_channel_once(at, site, NULL, 0);
+    for (; n; n--) mg_code_pop_guard(at);
 }
 
 /* Is the instruction of a selected source line? */
@@ -210,18 +269,23 @@ static enum mg_err trace_instrument(const void *conf, struct mg_patch *p, struct
     const struct mg_patch_inst *insts;
     uint32_t n = mg_patch_insts(p, &insts), site = 0;
     struct mg_access a;
+    struct bulk b;
     (void)d;
     for (uint32_t i = 0; i < n; i++) {
         if (!is_of_lines(o, p, &insts[i])) continue;
+        if (o->instructions && (!i || insts[i].id != insts[i - 1].id)) record_block(o, p, &insts[i], i, site++);
         if (mg_node_form(m, &m->nodes.at[insts[i].node])->op_flags & MG_OPF_BARRIER) {
             if (o->barriers) record_barrier(o, p, &insts[i], i, site++);
             continue;
         }
+        if (is_bulk(m, insts[i].node, &b)) record_bulk(o, p, &insts[i], i, site++, &b);
         if (!mg_patch_access(p, &insts[i], &a)) continue;
         unsigned set = a.space == MG_SPACE_generic ? mg_spaces_of(mg_patch_spaces(p, insts[i].func_ix), insts[i].node) : MG_SPACE_BIT(a.space);
         if (!(set & MG_SPACE_BIT(MG_SPACE_global))) continue;
         record_access(o, p, &insts[i], i, site++, &a, set != MG_SPACE_BIT(MG_SPACE_global));
     }
+    for (uint32_t i = 0; i < n && o->instructions; i++) /* behind those that write: only their text is wanted */
+        mg_patch_site(p, MG_SITE_INST, insts[i].node, 0, 0, MG_MERGE_SUM, MG_ACCESS_INSTRUCTION | i << MG_TRACE_NOTE_SHIFT);
     return MG_ERR_OK;
 }
 
@@ -290,5 +354,5 @@ const struct mg_tool mg_tool_trace = {
     .name = "trace", .summary = "every access to global memory into the trace, with the steps of the host",
     .opts = trace_opts, .configure = trace_configure, .release = trace_release, .analyze = trace_analyze, .instrument = trace_instrument,
     .initialize = trace_initialize, .begin = trace_begin, .finalize = trace_finalize, .end = trace_end, .stream = mg_trace_stream,
-    .profile = trace_profile, .flags = MG_TOOL_ACCESSES,
+    .profile = trace_profile, .flags = MG_TOOL_ACCESSES | MG_TOOL_BULK,
 };

@@ -8,8 +8,9 @@
 #include "record/channel.h"
 #include "trace/access_records.h"
 
-/* What a site's note holds: its kind, and the instruction's number in the kernel. */
-enum { MG_TRACE_NOTE_KIND_BITS = 2 };
+/* What a site's note holds: its kind, whether it is a bulk copy, and the instruction's number in the kernel. A bulk copy is
+ * recorded as the accesses of 16 bytes of which it consists. */
+enum { MG_TRACE_NOTE_KIND = 7, MG_TRACE_NOTE_BULK = 8, MG_TRACE_NOTE_SHIFT = 4, MG_TRACE_BULK_BYTES = 16 };
 enum { MG_TRACE_CELL_LANES, MG_TRACE_CELL_SUM, MG_TRACE_N_CELLS }; /* of a site, when the option sum is on */
 
 struct mg_trace_limits { /* what is selected: all of it has to hold */
@@ -17,10 +18,10 @@ struct mg_trace_limits { /* what is selected: all of it has to hold */
     char *file; uint32_t line_first, line_last; /* file NULL: any; line_last 0: any line */
     uint64_t buffer;                            /* id of an allocation; UINT64_MAX: any */
     uint32_t one_of;                            /* CTAs: those of one number of so many; 1: all */
-    bool barriers, sum;
+    bool barriers, sum, instructions;
 };
 struct mg_trace_sums { /* of a launch */
-    uint64_t launch, replays, incomplete /* of these: a fault ended them, and what they counted is not all */, records, lanes, received_lanes, barriers, bytes, address_sum, counted_sum;
+    uint64_t launch, replays, incomplete /* of these: a fault ended them, and what they counted is not all */, records, lanes, received_lanes, barriers, blocks, instructions, bytes, address_sum, counted_sum;
 };
 struct mg_trace_conf {
     struct mg_trace_limits limits;

@@ -1,0 +1,61 @@
+/* The formats, and what their writers share: launches in order, files. */
+#include "export/accesses.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const struct mg_convert_format *const formats[] = {&mg_convert_csv, &mg_convert_thesis, &mg_convert_cudamemtrace, &mg_convert_accelsim};
+
+const struct mg_convert_format *mg_convert_at(uint32_t ix)
+{
+    return ix < MG_COUNT_OF(formats) ? formats[ix] : NULL;
+}
+
+const struct mg_convert_format *mg_convert_find(const char *name)
+{
+    for (uint32_t i = 0; i < MG_COUNT_OF(formats); i++)
+        if (!strcmp(formats[i]->name, name)) return formats[i];
+    return NULL;
+}
+
+enum mg_err mg_convert_each(struct mg_accesses *a, const struct mg_convert_opts *o, struct mg_converted *out, bool all,
+                            enum mg_err (*fn)(void *user, const struct mg_trace_step *s, struct mg_diag *d), void *user, struct mg_diag *d)
+{
+    uint64_t n;
+    const struct mg_trace_step *s = mg_accesses_steps(a, &n);
+    enum mg_err err = MG_ERR_OK;
+    for (uint64_t i = 0; i < n && !err; i++) {
+        bool launch = s[i].kind == MG_STEP_LAUNCH;
+        if (launch && (s[i].launch < o->first || s[i].launch > o->last)) continue;
+        if (launch && !(s[i].flags & MG_STEP_TRACED)) out->native++;
+        else if (launch) out->launches++;
+        if (launch || all) err = fn(user, &s[i], d);
+    }
+    return err;
+}
+
+FILE *mg_convert_create(const char *folder, const char *name, struct mg_diag *d)
+{
+    char path[PATH_MAX];
+    if (!folder && !strcmp(name, "-")) return stdout;
+    int n = snprintf(path, sizeof path, "%s%s%s", folder ? folder : "", folder ? "/" : "", name);
+    FILE *f = n > 0 && n < (int)sizeof path ? fopen(path, "we") : NULL;
+    if (!f) (void)mg_diag_err(d, MG_ERR_IO, "cannot write %s: %s", name, strerror(errno));
+    return f;
+}
+
+enum mg_err mg_convert_finish(FILE *f, const char *name, struct mg_diag *d)
+{
+    if (!f) return MG_ERR_OK;
+    bool bad = ferror(f) || fflush(f);
+    if (f != stdout && fclose(f)) bad = true;
+    return bad ? mg_diag_err(d, MG_ERR_IO, "cannot write %s: %s", name, strerror(errno)) : MG_ERR_OK;
+}
+
+enum mg_err mg_convert_make_folder(const char *path, struct mg_diag *d)
+{
+    if (!mkdir(path, 0777) || errno == EEXIST) return MG_ERR_OK;
+    return mg_diag_err(d, MG_ERR_IO, "cannot make %s: %s", path, strerror(errno));
+}
