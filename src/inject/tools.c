@@ -243,7 +243,7 @@ void mg_tools_tell(struct mg_variant *v)
 
 static struct mg_tool_launch describe(const struct mg_run *r)
 {
-    return (struct mg_tool_launch){.kernel = r->inst->code->name, .id = r->child ? 0 : r->number, .shape = mg_run_launch(&r->shape),
+    return (struct mg_tool_launch){.kernel = r->inst->code->name, .id = r->child ? 0 : r->number, .traced = mg_run_traced_as(r), .shape = mg_run_launch(&r->shape),
                                    .args = r->values, .args_bytes = r->values ? r->inst->param_bytes : 0, .node = r->node};
 }
 

@@ -8,7 +8,8 @@ struct mg_region;       /* patch/layout.h: sites and tables of a tool in a kerne
 
 struct mg_tool_launch { /* what a tool may know of one launch */
     const char *kernel;
-    uint64_t id;        /* number of the launch in its process */
+    uint64_t id;        /* number of the launch in its process; 0 of one that a kernel made */
+    uint64_t traced;    /* the same in traces (trace/access.h), where those have numbers of their own */
     struct mg_counter_launch shape;
     const void *args; uint32_t args_bytes; /* as the kernel sees them; NULL: not known */
     bool complete;      /* finalize */

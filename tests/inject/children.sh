@@ -234,3 +234,16 @@ c = json.load(open('out.json'))['coverage']
 assert (c['launches'], c['instrumented'], c['failed'], c['unknown']) == (2, 0, 0, 2), c
 assert [(x['kernel'], x['reason']) for x in c['native'] if x['ran'] == 'native'] == [('tree', 'address of a kernel: tree'), ('order', 'address of a kernel: note')], c
 P
+
+# Each is a launch of its own in a trace of accesses, numbered apart; on a GPU the trace knows none.
+[ "$("$MARGAY" run -q --device emu -t trace,sum=on -o traced -- ./children kernels.ptx)" = ok ] && "$MARGAY" report traced --json > traced.json &&
+    "$MARGAY" trace print traced --json > traced.jsonl && python3 - <<'P' || exit 1
+import json
+t = json.load(open('traced.json'))['tools']['trace']
+rows = [json.loads(l) for l in open('traced.jsonl')]
+steps = [r['fields'] for r in rows if r['kind'] == 'trace.step' and r['fields']['kind'] == 'launch']
+assert sorted(s['launch'] for s in steps) == [0, 1] + [2 ** 62 + i for i in range(18)] and sum(s['flags'] >> 9 & 1 for s in steps) == 18, steps
+assert len(t['launches']) == 20 and all(l['lanes'] == l['received_lanes'] > 0 and l['address_sum'] == l['counted_sum'] for l in t['launches']), t
+atomics = [r['fields'] for r in rows if r['kind'] == 'trace.access' and r['fields']['access'] == 'atomic' and r['fields']['kernel'] == 'tree']
+assert len(atomics) == 30 and all(a['mask'] == 1 for a in atomics) # 2 + 4 + 8 + 16 CTAs, a lane of each
+P

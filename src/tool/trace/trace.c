@@ -318,7 +318,7 @@ static void trace_begin(void *conf, const struct mg_tool_host *host)
 
 static void trace_finalize(void *conf, const struct mg_tool_launch *l, const uint64_t *cells, uint32_t n)
 {
-    mg_trace_finalize(conf, l->id, l->node ? l->shape.times : 1, l->complete, cells, n);
+    mg_trace_finalize(conf, l->traced, l->node ? l->shape.times : 1, l->complete, cells, n);
 }
 
 static void trace_end(void *conf)
