@@ -23,6 +23,8 @@ struct mg_cap_area { /* memory that kernels reach; all under the lock */
     bool stays;            /* memory of a variable: no operation makes it */
     bool registered;       /* the program's own memory */
     uint64_t checked;      /* launches when its content was last hashed */
+    uint64_t hash;         /* of its content then */
+    uint32_t same;         /* how often it was the same in a row */
     uint64_t *known;       /* memory of the host: hash of each chunk as the capture has it */
 };
 struct mg_capture {
@@ -37,6 +39,8 @@ struct mg_capture {
     uint32_t n_reasons;
     bool shares;           /* some told area is memory that the host writes */
     bool told_graph;       /* operations of a graph are told before it runs */
+    cu_stream stream;      /* that all work went to so far, */
+    bool uses_stream, uses_streams; /* if any did; more than one */
     bool lame;             /* a launch did not end while we waited: nothing is waited for any more */
     uint64_t begin_ns, hash_ns;
     int check;             /* enum mg_capture_check */
@@ -87,6 +91,7 @@ void mg_check_launch(const uint64_t *args, uint32_t bytes); /* behind the launch
 void mg_check_sync(void);                                /* the program has waited for all its work */
 void mg_check_area(struct mg_cap_area *a, bool must);
 void mg_check_bytes(uint64_t at, const void *data, uint64_t bytes); /* the program has read them */
+void mg_check_stream(cu_stream s);                       /* work follows in this one */
 bool mg_check_wait(bool must);                           /* false: not everything has ended */
 
 /* modules.c */

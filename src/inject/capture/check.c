@@ -1,11 +1,13 @@
 /* Hashes of what launches left behind, by which a replay is checked. Behind a launch: the allocations that its arguments
  * point into. Where the program has waited for its work, and before memory goes away: all that changed since it was
- * last hashed. Of these only as many as take no more than half of the run's time, unless MARGAY_CAPTURE says `all` (each,
- * behind every launch) or `end` (only what is about to go away). */
+ * last hashed. Of these only as many as take no more than half of the time that the run takes without, unless
+ * MARGAY_CAPTURE says `all` (each, behind every launch) or `end` (only what is about to go away). */
 #include "inject/capture/capture.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/io.h"
 #include "inject/session.h"
@@ -13,13 +15,14 @@
 
 #define NOT_ENDED "it, or a launch before it, did not end while capture waited: it may wait for the host"
 #define FAILED "it, or a launch before it, failed when it was captured"
+enum { STEADY = 3, SELDOM = 8, SMALL = 65536 };
 #define FREE_NS 100000000u /* so much may be hashed whatever the run took */
 
 static bool affordable(void)
 {
     if (mg_capture.check != MG_CAPTURE_CHECK_AUTO)
         return mg_capture.check == MG_CAPTURE_CHECK_ALL;
-    return mg_capture.hash_ns < FREE_NS + (mg_now_ns() - mg_capture.begin_ns) / 2;
+    return mg_capture.hash_ns < FREE_NS + (mg_now_ns() - mg_capture.begin_ns - mg_capture.hash_ns) / 2;
 }
 
 /* The launch that was told last cannot be replayed, and nothing behind it. */
@@ -29,11 +32,35 @@ static void doubt(const char *why)
     mg_capture_put(MG_CAP_uncaptured, words, 2, why, strlen(why));
 }
 
+void mg_check_stream(cu_stream s)
+{
+    if (!mg_capture.uses_stream)
+        mg_capture.stream = s;
+    mg_capture.uses_streams |= mg_capture.stream != s;
+    mg_capture.uses_stream = true;
+}
+
+/* Most work is short and in one stream: asking that one costs less than a thread that waits for all. */
+static bool ends_soon(void)
+{
+    cu_result rc = CUE_NOT_READY;
+    for (int k = 0; k < 60 && rc == CUE_NOT_READY && mg_capture.uses_stream && !mg_capture.uses_streams; k++) {
+        rc = MG_REAL_AS(cuStreamQuery, cu_stream)(mg_capture.stream);
+        if (rc == CUE_NOT_READY && k < 20)
+            sched_yield();
+        else if (rc == CUE_NOT_READY)
+            nanosleep(&(struct timespec){0, 50000}, NULL);
+    }
+    return rc == CUE_SUCCESS;
+}
+
 bool mg_check_wait(bool must)
 {
     cu_result rc;
     if (mg_capture.lame || mg_areas_capturing() || (!must && !affordable()))
         return false;
+    if (ends_soon())
+        return true;
     mg_verify_enter();
     bool ended = mg_settle(&rc, false);
     mg_verify_leave();
@@ -59,11 +86,12 @@ static bool has_addresses(const uint64_t *w, uint64_t n)
     return false;
 }
 
-static void put_check(uint64_t at, const void *data, uint64_t bytes)
+static uint64_t put_check(uint64_t at, const void *data, uint64_t bytes)
 {
     uint64_t hash[2];
     mg_cap_hash(data, bytes, hash);
     PUT(MG_CAP_check, mg_capture.n_launches, at, bytes, hash[0], hash[1]);
+    return hash[0];
 }
 
 void mg_check_area(struct mg_cap_area *a, bool must)
@@ -76,8 +104,11 @@ void mg_check_area(struct mg_cap_area *a, bool must)
     a->checked = mg_capture.n_launches;
     if (room && mg_cap_read(a, 0, room, a->bytes))
         data = room;
-    if ((room || !mg_capture.hardware || a->kind != MG_CAP_DEVICE) && !(a->stays && has_addresses(data, a->bytes / 8)))
-        put_check(a->at, data, a->bytes);
+    if ((room || !mg_capture.hardware || a->kind != MG_CAP_DEVICE) && !(a->stays && has_addresses(data, a->bytes / 8))) {
+        uint64_t hash = put_check(a->at, data, a->bytes);
+        a->same = hash == a->hash ? a->same + 1 : 0;
+        a->hash = hash;
+    }
     free(room);
     mg_capture.hash_ns += mg_now_ns() - start;
 }
@@ -102,7 +133,8 @@ void mg_check_launch(const uint64_t *args, uint32_t bytes)
     mg_shared_after();
     for (uint32_t k = 0; k < bytes / 8; k++) {
         struct mg_cap_area *a = mg_cap_area_find(args[k]);
-        if (a)
+        bool seldom = a && a->same >= STEADY && a->bytes > SMALL && mg_capture.n_launches % SELDOM; /* what kernels only read */
+        if (a && (!seldom || mg_capture.check == MG_CAPTURE_CHECK_ALL))
             mg_check_area(a, false);
     }
     for (uint32_t i = 0; mg_capture.check == MG_CAPTURE_CHECK_ALL && i < mg_capture.areas.n; i++)

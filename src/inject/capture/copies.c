@@ -37,7 +37,7 @@ static bool begin(const struct linear *l)
     if (!mg_capture_looks() || mg_cap_is_capturing(l->stream, l->per_thread))
         return false;
     if (!l->waits)
-        mg_capture_lock(), mg_inside--; /* calls in one stream are in the capture in the order in which the driver took them */
+        mg_capture_lock(), mg_check_stream(STREAM_OF(l->stream, l->per_thread)), mg_inside--; /* calls in one stream are in the capture in the order in which the driver took them */
     return true;
 }
 static cu_result end(const struct linear *l, cu_result rc)
@@ -118,6 +118,7 @@ static bool begin_set(const struct set *s)
     if (!mg_capture_looks() || mg_cap_is_capturing(s->stream, s->per_thread))
         return false;
     mg_capture_lock();
+    mg_check_stream(STREAM_OF(s->stream, s->per_thread));
     mg_inside--;
     return true;
 }
@@ -225,7 +226,7 @@ static bool begin_box(const struct box *b)
     if (!b->c || !mg_capture_looks() || mg_cap_is_capturing(b->stream, b->per_thread))
         return false;
     if (!b->waits)
-        mg_capture_lock(), mg_inside--;
+        mg_capture_lock(), mg_check_stream(STREAM_OF(b->stream, b->per_thread)), mg_inside--;
     return true;
 }
 static cu_result end_box(const struct box *b, cu_result rc)

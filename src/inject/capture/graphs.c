@@ -269,6 +269,7 @@ static void graph_before(const struct plan *p, cu_graph_exec x, cu_stream s)
         if (!mg_capture_looks() || mg_cap_is_capturing(s, pt))                              \
             return NEXT(name)(x, s);                                                        \
         mg_capture_lock();                                                                  \
+        mg_check_stream(STREAM_OF(s, pt));                                                  \
         const struct plan *p = plan_of(x);                                                  \
         if (p)                                                                              \
             graph_before(p, x, s);                                                          \

@@ -88,6 +88,7 @@ static cu_result launch(const struct call *c)
     if (!mg_capture_looks() || mg_cap_is_capturing(c->shape.stream, c->shape.per_thread))
         return c->send(c);
     mg_capture_lock();
+    mg_check_stream(STREAM_OF(c->shape.stream, c->shape.per_thread));
     bool known = mg_cap_launch_read(&l, c->f, &c->shape, c->params, c->extra);
     if (known)
         mg_cap_launch_before(&l);
@@ -173,3 +174,13 @@ MG_CAPTURE(cuCtxSynchronize, void) { return waited(NEXT(cuCtxSynchronize)()); }
 MG_CAPTURE(cuStreamSynchronize, cu_stream s) { return waited(NEXT(cuStreamSynchronize)(s)); }
 MG_CAPTURE(cuStreamSynchronize_ptsz, cu_stream s) { return waited(NEXT(cuStreamSynchronize_ptsz)(s)); }
 MG_CAPTURE(cuEventSynchronize, cu_event e) { return waited(NEXT(cuEventSynchronize)(e)); }
+/* Its handle may not be asked any more. */
+MG_CAPTURE(cuStreamDestroy_v2, cu_stream s)
+{
+    if (mg_capture_looks()) {
+        mg_capture_lock();
+        mg_capture.uses_streams |= s == mg_capture.stream;
+        mg_capture_unlock();
+    }
+    return NEXT(cuStreamDestroy_v2)(s);
+}
