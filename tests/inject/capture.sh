@@ -110,14 +110,15 @@ for on in $devices; do
     replayed "launches alone on $on" alone --device "$on"
     grep -q '6 of 6 launches' err || fail 'number of launches alone'
 done
+run_it() { "$MARGAY" run -q -t none --device emu -o ran -- ./it; }
 for n in 4 12 21; do # one with memory of the host, one that follows an address of a variable, one of a graph
     rm -rf exported
     "$MARGAY" replay -q --export exported --launches $n --device emu all-emu > out 2> err &&
-        (cd exported && gcc -O1 -Wall -Werror -o it replay.c -L"$B/lib/margay/driver" -lcuda && LD_LIBRARY_PATH=$B/lib/margay/driver ./it > ../out) &&
+        (cd exported && gcc -O1 -Wall -Werror -o it replay.c -L"$B/lib/margay/driver" -lcuda 2> ld; run_it > ../out) &&
         grep -q '^1 launches, the recorded results' out && echo "ok   launch $n as a program" || { fail "launch $n as a program"; cat out err; }
 done
 printf x | dd of=exported/data.bin bs=1 seek=$(($(sed -n 's/.*write_at(0x[0-9a-f]*, data + \([0-9]*\), 4000.*/\1/p' exported/replay.c | head -1))) conv=notrunc 2> dd
-(cd exported && LD_LIBRARY_PATH=$B/lib/margay/driver ./it > ../out)
+(cd exported && run_it > ../out)
 [ $? = 1 ] && grep -q '^launch 0 left other bytes than recorded' out || { fail 'a program with other data'; cat out; }
 "$MARGAY" replay -q --extract alone2 --launches 99 --device emu all-emu > out 2> err
 [ $? = 3 ] && grep -q 'selects none of the 22 launches' err || { fail 'no launch selected'; cat err; }

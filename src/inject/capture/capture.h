@@ -98,7 +98,7 @@ bool mg_check_wait(bool must);                           /* false: not everythin
 uint32_t mg_cap_kernel_of(void *function, struct mg_inst **inst); /* its number, 0: not known */
 
 /* launches.c */
-struct mg_cap_launch_in { uint32_t kernel; struct mg_shape shape; uint64_t graph; uint32_t why; uint64_t *args; uint32_t arg_bytes; bool allocates; };
+struct mg_cap_launch_in { uint32_t kernel; struct mg_shape shape; uint64_t graph, stream; uint32_t why; uint64_t *args; uint32_t arg_bytes; bool allocates; };
 bool mg_cap_launch_read(struct mg_cap_launch_in *l, void *function, const struct mg_shape *s, void **params, void **extra);
 void mg_cap_launch_before(const struct mg_cap_launch_in *l); /* memory that the arguments name is told */
 void mg_cap_launch_put(const struct mg_cap_launch_in *l);

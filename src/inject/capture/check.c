@@ -96,7 +96,7 @@ static uint64_t put_check(uint64_t at, const void *data, uint64_t bytes)
 
 void mg_check_area(struct mg_cap_area *a, bool must)
 {
-    if (!a->told || a->checked == mg_capture.n_launches || (!must && !affordable()))
+    if (!a->told || mg_capture.told_graph || a->checked == mg_capture.n_launches || (!must && !affordable()))
         return;
     uint64_t start = mg_now_ns();
     const void *data = (const void *)(uintptr_t)a->at;

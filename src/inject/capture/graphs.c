@@ -198,11 +198,10 @@ static void put_copy(const struct item *i, struct state *s)
 static void put_plan(const struct plan *p, struct state *s);
 static void put_item(struct item *i, struct state *s)
 {
-    if (i->missed)
-        mg_capture_miss(i->missed, true);
     switch (i->type) {
     case CUNODE_KERNEL:
         i->launch.graph = s->graph;
+        i->launch.stream = s->stream;
         i->launch.why = mg_capture.sticky;
         if (i->launch.args)
             mg_cap_launch_put(&i->launch);
@@ -227,6 +226,17 @@ static void put_plan(const struct plan *p, struct state *s)
     for (uint32_t k = 0; k < p->n; k++)
         if (!p->at[k].disabled)
             put_item(&p->at[k], s);
+}
+
+/* What cannot be told of it is a reason against all of its launches. */
+static void miss_plan(const struct plan *p)
+{
+    for (uint32_t k = 0; k < p->n; k++) {
+        if (p->at[k].missed)
+            mg_capture_miss(p->at[k].missed, true);
+        if (p->at[k].child)
+            miss_plan(p->at[k].child);
+    }
 }
 
 /* Memory that is handed to its kernels, before any of them runs. */
@@ -257,6 +267,7 @@ static struct plan *plan_of(cu_graph_exec x)
 static void graph_before(const struct plan *p, cu_graph_exec x, cu_stream s)
 {
     struct state state = {.graph = mg_graph_number(x), .stream = mg_stream_number(s)};
+    miss_plan(p);
     before_plan(p);
     mg_capture.told_graph = true; /* what it does is told before it runs: nothing is to be waited for in between */
     put_plan(p, &state);

@@ -37,7 +37,7 @@ static uint64_t *read_args(const struct mg_inst *i, void **params, void **extra)
 bool mg_cap_launch_read(struct mg_cap_launch_in *l, void *function, const struct mg_shape *s, void **params, void **extra)
 {
     struct mg_inst *i;
-    *l = (struct mg_cap_launch_in){.shape = *s, .why = mg_capture.sticky};
+    *l = (struct mg_cap_launch_in){.shape = *s, .stream = mg_stream_number(s->stream), .why = mg_capture.sticky};
     l->kernel = mg_cap_kernel_of(function, &i);
     if (!l->kernel || !(l->args = read_args(i, params, extra)))
         return false;
@@ -63,7 +63,7 @@ void mg_cap_launch_put(const struct mg_cap_launch_in *l)
     uint64_t w[MG_CAP_L_COUNT] = {
         [MG_CAP_L_NUMBER] = mg_capture.n_launches++, [MG_CAP_L_KERNEL] = l->kernel, [MG_CAP_L_SHARED] = s->shared_bytes,
         [MG_CAP_L_FLAGS] = (s->cooperative ? MG_CAP_COOPERATIVE : 0) | (s->programmatic ? MG_CAP_PROGRAMMATIC : 0),
-        [MG_CAP_L_STREAM] = mg_stream_number(s->stream), [MG_CAP_L_GRAPH] = l->graph, [MG_CAP_L_WHY] = l->why};
+        [MG_CAP_L_STREAM] = l->stream, [MG_CAP_L_GRAPH] = l->graph, [MG_CAP_L_WHY] = l->why};
     for (int k = 0; k < 3; k++) {
         w[MG_CAP_L_GRID + k] = s->grid[k];
         w[MG_CAP_L_BLOCK + k] = s->block[k];

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "image/image.h"
 #include "image/packed.h"
 #include "inject/kernels.h"
 #include "inject/session.h"
@@ -18,11 +19,24 @@ static struct mg_map images;   /* hash of a packed image -> its number */
 
 /* ---- loads --------------------------------------------------------------------------------------------- */
 
+/* Machine code whose PTX its compiler left (NVRTC, Triton): the PTX, which every device takes. */
+static bool pack_ptx(const void *image, struct mg_buf *packed)
+{
+    struct mg_image *im = NULL;
+    bool found = false;
+    if (mg_image_open_memory(image, &im, NULL))
+        return false;
+    for (uint32_t k = 0; im->kind == MG_IMAGE_CUBIN && k < im->n_entries && !found; k++)
+        found = im->entries[k].kind == MG_ENTRY_PTX && mg_image_pack(im->entries[k].data, packed);
+    mg_image_free(im);
+    return found;
+}
+
 static uint64_t image_of(const void *image)
 {
     struct mg_buf packed = MG_BUF_INIT;
     uint64_t hash[2], number = 0;
-    if (mg_image_pack(image, &packed)) {
+    if (pack_ptx(image, &packed) || mg_image_pack(image, &packed)) {
         mg_cap_hash(packed.at, packed.n, hash);
         if (!mg_map_get(&images, hash[0], &number)) {
             number = ++n_images;
