@@ -11,16 +11,18 @@ static const struct study {
 } studies[] = {
     {"communication", study_communication},
     {"subset", study_subset},
+    {"cache", study_cache},
 };
 
 int cmd_study(int argc, char **argv)
 {
     static const struct mg_opt_page page = {
-        "study", "communication|subset DIR... [OPTIONS]",
+        "study", "communication|subset|cache DIR... [OPTIONS]",
         "study a run: who communicates with whom, which launches stand for it",
         "communication   from a trace (run -t trace): which CTA reads what another one wrote, in how many bytes\n"
         "subset          from counts and times (run -t blocks, -t timeline): which launches stand for the program, with "
-        "which error\n\n"
+        "which error\n"
+        "cache           from a trace: what caches of any size would hold\n\n"
         "margay study NAME --help has the options of each.\n"};
     const struct mg_opt opts[] = {MG_OPT_END};
     int status = MG_EXIT_USAGE;

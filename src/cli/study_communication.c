@@ -36,8 +36,7 @@ static uint32_t find_word(const char *word, const char *words)
     return 0;
 }
 
-/* The file of the process; with one file none has to be named. */
-static enum mg_err find_file(const struct mg_trace_reader *r, uint64_t process, uint32_t *file, struct mg_diag *d)
+enum mg_err study_find_file(const struct mg_trace_reader *r, uint64_t process, uint32_t *file, struct mg_diag *d)
 {
     uint32_t n = mg_trace_n_files(r);
     struct mg_buf pids = MG_BUF_INIT;
@@ -153,7 +152,7 @@ static enum mg_err study(const char *dir, const struct study_opts *o, struct mg_
     struct mg_comm_metrics m;
     enum mg_err err = mg_trace_reader_open(dir, &w.r, d);
     co.keep_addresses = o->appendix != NULL;
-    if (!err) err = find_file(w.r, o->process, &w.file, d);
+    if (!err) err = study_find_file(w.r, o->process, &w.file, d);
     w.c = err ? NULL : mg_comm_new(&co);
     if (!err) err = mg_comm_feed(w.r, w.file, w.c, &source, d);
     if (!err) {

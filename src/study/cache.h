@@ -1,0 +1,65 @@
+/* A model of a GPU's caches over a trace (facts of public simulators; docs/studies/cache.md has every assumption).
+ *
+ *   accesses of a launch ── by SM, in three orders ── L1 of the SM ── what misses ── L2
+ *
+ * Requests, sectors and first touches do not depend on the order. What hits does: each figure has the least and the
+ * most over the orders and over stores that do or do not make room for their line in L1. */
+#ifndef MG_STUDY_CACHE_H
+#define MG_STUDY_CACHE_H
+
+#include "base/json.h"
+#include "study/comm_feed.h"
+
+enum mg_cache_order { MG_CACHE_TRACE, MG_CACHE_TURNS, MG_CACHE_CTAS, MG_CACHE_ORDER_COUNT };
+const char *mg_cache_order_name(enum mg_cache_order o);
+enum { MG_CACHE_SIZES = 32 /* from 4 KiB on, two for each doubling */ };
+uint64_t mg_cache_size(uint32_t ix);
+
+struct mg_cache_opts {
+    size_t size;
+    uint64_t l1_bytes; /* of an SM, with what is shared memory */
+    uint64_t l2_bytes;
+};
+struct mg_cache_span {
+    uint64_t least, most;
+};
+struct mg_cache_counts {
+    uint64_t load_requests, store_requests, atomic_requests; /* of warps, one for each access of lanes */
+    uint64_t load_sectors, store_sectors, atomic_sectors;    /* of 32 bytes, once a request */
+    uint64_t first_sectors;       /* read or written for the first time in the launch by its SM */
+    struct mg_cache_span l1_hits; /* sectors of loads */
+};
+struct mg_cache_kernel {
+    char *name;
+    uint64_t launches;
+    struct mg_cache_counts counts;
+    struct mg_cache_span sizes[MG_CACHE_SIZES]; /* sectors of loads that an L1 of this size would hit */
+};
+struct mg_cache_site { /* a line of the source */
+    char *kernel, *file, *op;
+    uint32_t line, ptx_line;
+    uint64_t requests, sectors, hits; /* hits: L1, in the order of the trace, stores make no room */
+};
+struct mg_cache_l2 {
+    uint64_t sectors, first;
+    struct mg_cache_span hits, sizes[MG_CACHE_SIZES];
+};
+struct mg_cache_result { /* owner: the mg_cache */
+    struct mg_cache_opts opts;
+    MG_VEC(struct mg_cache_kernel) kernels;
+    MG_VEC(struct mg_cache_site) sites;
+    struct mg_cache_l2 l2; /* most: fully associative, of l2_bytes; least: half of it, 16-way */
+    uint64_t lines;        /* of 128 bytes: the working set of all launches, as L2 sees it */
+    bool knows_sm;
+};
+struct mg_cache;
+struct mg_cache *mg_cache_new(const struct mg_cache_opts *o);
+void mg_cache_free(struct mg_cache *c);
+enum mg_err mg_cache_feed(struct mg_cache *c, struct mg_trace_reader *r, uint32_t file, struct mg_comm_source *source,
+                          struct mg_diag *d) MG_MUST_CHECK;
+const struct mg_cache_result *mg_cache_finish(struct mg_cache *c);
+const char *const *mg_cache_assumptions(void);
+void mg_cache_print_json(const struct mg_cache_result *r, const struct mg_comm_source *source, struct mg_json *j);
+void mg_cache_print_text(const struct mg_cache_result *r, const struct mg_comm_source *source, struct mg_buf *out);
+
+#endif

@@ -1,0 +1,31 @@
+/* Reuse distances: how many other lines were accessed since a line's last access. A fully associative cache with LRU
+ * replacement of more lines than that still holds it: one pass answers for all sizes.
+ *
+ * Lines have four sectors of 32 bytes that are fetched alone. A sector is there if the line stayed since the sector's
+ * own last access: its distance is the largest one that the line had since then. */
+#ifndef MG_STUDY_REUSE_H
+#define MG_STUDY_REUSE_H
+
+#include "base/map.h"
+#include "base/vec.h"
+
+enum { MG_REUSE_SECTORS = 4 };
+#define MG_REUSE_FIRST UINT32_MAX /* never accessed before */
+
+struct mg_reuse_line {
+    uint64_t number;
+    uint32_t time, most[MG_REUSE_SECTORS];
+};
+struct mg_reuse {
+    struct mg_map at; /* line number to its index */
+    MG_VEC(struct mg_reuse_line) lines;
+    uint32_t *tree;  /* Fenwick tree over times: 1 where a line's last access stands */
+    uint32_t *owner; /* by time: index of that line + 1 */
+    uint32_t cap, now;
+};
+void mg_reuse_release(struct mg_reuse *r);
+void mg_reuse_reset(struct mg_reuse *r); /* empty, keeps memory */
+/* One access to a line: the distance of each sector in the mask. */
+void mg_reuse_access(struct mg_reuse *r, uint64_t line, unsigned sectors, uint32_t distance[MG_REUSE_SECTORS]);
+
+#endif

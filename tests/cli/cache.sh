@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# margay study cache: sectors as tool memory counts them, formulas of the example exchange, errors.
+set -euo pipefail
+[ -x "$EX/stencil" ] || { echo "the examples were not built: need clang"; exit 77; }
+for program in 'stencil 48 2' 'matmul 32' 'bfs 500' 'histogram 3000'; do
+    read -r name args <<<"$program"
+    "$MARGAY" run -q -t trace --device emu -o t.$name -- "$EX/$name" $args > /dev/null
+    "$MARGAY" run -q -t memory --device emu -o m.$name -- "$EX/$name" $args > /dev/null
+    "$MARGAY" study cache t.$name --json > $name.json
+    "$MARGAY" report m.$name --json > $name.memory.json
+    if [ $name != bfs ]; then # which thread claims a node first is a race
+        python3 "$ROOT/tests/cli/cache.py" $name.json $name.memory.json
+    fi
+done
+# One CTA reads what 6 CTAs wrote: gather. 64 values of 4 bytes are 8 sectors; what CTA 0 reads was touched by nobody on its
+# multiprocessor in this launch. L2 has all of it from the launch before, and the first launch touches each sector first.
+"$MARGAY" run -q -t trace --device emu -o gather -- "$EX/exchange" gather 6 2 > /dev/null
+"$MARGAY" study cache gather --json > gather.json
+# A cache of 4 KiB holds the 2 KiB that spread reads twice: CTAs that read one line after the other on one multiprocessor.
+"$MARGAY" study cache gather --l1 4096 --l2 4096 > small.text
+grep -q 'L2 of 0 MiB' small.text
+python3 - <<'END'
+import json
+d = json.load(open('gather.json'))['cache']
+fill, gather = sorted(d['kernels'], key=lambda k: k['kernel'])
+assert (fill['kernel'], gather['kernel']) == ('fill', 'gather')
+assert (fill['load_sectors'], fill['store_sectors'], fill['first_sectors'], fill['store_requests']) == (0, 48, 48, 12)
+assert (gather['load_sectors'], gather['store_sectors'], gather['first_sectors']) == (48, 8, 56)
+assert gather['l1_hits'] == [0, 0] and gather['load_requests'] == 12
+l2 = d['l2']
+assert (l2['sectors'], l2['first_sectors'], l2['lines']) == (48 + 48 + 8, 56, 14) and l2['hits'] == [48, 48]
+END
+status=0
+"$MARGAY" study cache nowhere > out 2> err || status=$?
+[ $status = 3 ] && [ -s err ]
+status=0
+"$MARGAY" study cache gather gather > out 2> err || status=$?
+[ $status = 2 ]
