@@ -76,7 +76,7 @@ struct mg_trace_access { /* of one warp; lives until the next call */
     uint32_t warp, sm;         /* warp: in its CTA */
     uint32_t number;           /* order among the warp's accesses: lanes that diverge may have equal ones */
     uint32_t mask, n_lanes;    /* lanes that access global memory */
-    uint64_t address[32];      /* by lane, of those in the mask */
+    const uint64_t *address;   /* by lane, 32; of lanes that are not in the mask 0 */
 };
 
 struct mg_accesses;

@@ -252,6 +252,15 @@ static bool get_list(struct mg_unpacker *u, struct mg_packed_access *a, uint32_t
     return true;
 }
 
+/* Addresses with one stride from the first lane on. */
+static void put_line(struct mg_packed_access *a, uint32_t lane, uint64_t first, int64_t stride)
+{
+    uint64_t at = first - (uint64_t)stride * lane;
+    for (uint32_t l = 0; l < 32; l++, at += (uint64_t)stride) a->address[l] = at;
+    if (a->mask == UINT32_MAX) return;
+    for (uint32_t l = 0; l < 32; l++) a->address[l] &= -(uint64_t)(a->mask >> l & 1);
+}
+
 static bool get_access(struct mg_unpacker *u, uint32_t head, const uint32_t *bytes, uint32_t n_sites, struct mg_packed_access *a)
 {
     enum item kind = (enum item)(head & ((1 << KIND_BITS) - 1));
@@ -259,7 +268,9 @@ static bool get_access(struct mg_unpacker *u, uint32_t head, const uint32_t *byt
     uint32_t lanes = (head >> (32 - LANE_BITS)) + 1;
     bool masked = kind == ITEM_MASKED || kind == ITEM_STRIDED || kind == ITEM_SPARSE;
     if (!u->begun || !has(u, masked ? 8 : 4)) return false;
-    *a = (struct mg_packed_access){.cta = u->cta, .warp = u->warp, .number = u->next++};
+    a->cta = u->cta;
+    a->warp = u->warp;
+    a->number = u->next++;
     a->site = head >> KIND_BITS & MG_PACK_MOST_SITES;
     if (a->site >= n_sites) return false;
     a->bytes = bytes[a->site];
@@ -267,6 +278,7 @@ static bool get_access(struct mg_unpacker *u, uint32_t head, const uint32_t *byt
     if (!masked && lane + lanes > 32) return false;
     a->mask = masked ? get32(u) : (uint32_t)((1ull << lanes) - 1) << lane;
     if (!a->mask || (uint32_t)__builtin_ctz(a->mask) != lane) return false;
+    if (a->mask != UINT32_MAX || !a->bytes) memset(a->address, 0, sizeof a->address);
     if (!a->bytes) return kind == ITEM_RUN || kind == ITEM_MASKED;
     uint64_t first = u->before + (uint64_t)distance;
     int64_t stride = signed_of(third, STRIDE_BITS) * (int64_t)a->bytes;
@@ -276,10 +288,7 @@ static bool get_access(struct mg_unpacker *u, uint32_t head, const uint32_t *byt
         if (!has(u, 4)) return false;
         stride = (int32_t)get32(u);
     }
-    for (uint32_t m = a->mask; m; m &= m - 1) {
-        uint32_t l = (uint32_t)__builtin_ctz(m);
-        a->address[l] = first + (uint64_t)(stride * (int64_t)(l - lane));
-    }
+    put_line(a, lane, first, stride);
     return true;
 }
 

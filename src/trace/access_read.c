@@ -46,6 +46,7 @@ struct mg_accesses {
     struct mg_unpacker unpacker;
     const struct sites *of;                  /* the pack's */
     uint32_t sm;
+    struct mg_packed_access packed;
     struct mg_trace_access access;
     uint64_t damaged;
     char why[512];
@@ -438,19 +439,25 @@ bool mg_accesses_begin_record(struct mg_accesses *a, const struct mg_trace_recor
     return true;
 }
 
+/* The compiler's own is a call where the processor need not have the instruction. */
+static uint32_t count(uint32_t mask)
+{
+    mask -= mask >> 1 & 0x55555555;
+    mask = (mask & 0x33333333) + (mask >> 2 & 0x33333333);
+    return ((mask + (mask >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
+}
+
 const struct mg_trace_access *mg_accesses_next(struct mg_accesses *a)
 {
-    struct mg_packed_access p;
     if (!a->launch && !a->one) return NULL;
-    while (!a->of || !mg_unpacker_next(&a->unpacker, a->of->bytes, a->of->n, &p)) {
+    while (!a->of || !mg_unpacker_next(&a->unpacker, a->of->bytes, a->of->n, &a->packed)) {
         if (a->unpacker.damaged) note_damage(a, 1, "a pack of accesses that is damaged");
         a->unpacker.damaged = false;
         if (a->one || !open_pack(a)) return NULL;
     }
     struct mg_trace_access *x = &a->access;
-    *x = (struct mg_trace_access){.launch = a->launch, .launch_number = a->number, .replay = a->replay, .site = &a->of->at[p.site], .cta = p.cta, .warp = p.warp, .sm = a->sm,
-                                  .number = p.number, .mask = p.mask};
-    memcpy(x->address, p.address, sizeof x->address);
-    for (uint32_t m = p.mask; m; m &= m - 1) x->n_lanes++;
+    const struct mg_packed_access *p = &a->packed;
+    *x = (struct mg_trace_access){.launch = a->launch, .launch_number = a->number, .replay = a->replay, .site = &a->of->at[p->site], .cta = p->cta,
+                                  .warp = p->warp, .sm = a->sm, .number = p->number, .mask = p->mask, .n_lanes = count(p->mask), .address = p->address};
     return x;
 }

@@ -161,7 +161,7 @@ static void end_pack(struct mg_trace_conf *c, struct mg_trace_part *p)
         s->address_sum += p->sums.address_sum;
         s->bytes += 4 + sizeof p->head + p->packer.n;
     } else {
-        c->missed += p->head.accesses;
+        __atomic_fetch_add(&c->missed, p->head.accesses, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&c->lock);
 }
