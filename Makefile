@@ -278,7 +278,7 @@ NVCC := $(shell command -v nvcc 2>/dev/null || ls /usr/local/cuda/bin/nvcc 2>/de
 CLANG := $(shell command -v clang 2>/dev/null || command -v clang-14 2>/dev/null)
 CLANG_PTX := -x cuda --cuda-path=/nonexistent --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib
 EX := $(B)/examples
-examples: $(if $(CLANG),$(EXAMPLES:%=$(EX)/%)) $(if $(NVCC),$(EXAMPLES:%=$(EX)/%-rt)) ## build the bundled CUDA programs
+examples: $(if $(CLANG),$(EXAMPLES:%=$(EX)/%) $(EX)/interpolate) $(if $(NVCC),$(EXAMPLES:%=$(EX)/%-rt)) ## build the bundled CUDA programs
 $(EX)/%.ptx: examples/%/kernel.cu examples/common/device.h
 	@mkdir -p $(@D)
 	$(CLANG) $(CLANG_PTX) -O2 -gline-tables-only -S $< -o $@
@@ -292,6 +292,10 @@ $(EX)/host.o: examples/common/host.c examples/common/host.h
 	gcc -std=c17 -O2 $(WARN) -Wno-missing-prototypes -c $< -o $@
 $(EXAMPLES:%=$(EX)/%): $(EX)/%: $(EX)/%.o $(EX)/%.ptx.o $(EX)/host.o | $(B)/lib/margay/driver/libcuda.so.1
 	gcc $^ -L$(B)/lib/margay/driver -l:libcuda.so.1 -o $@
+# streams, threads, two devices and TAUcuda: beyond host.h
+$(EX)/interpolate: examples/interpolate/main.c $(EX)/interpolate.ptx.o | $(B)/lib/margay/driver/libcuda.so.1 $(LIBTAU)
+	gcc -std=c17 -D_GNU_SOURCE -O2 -ffp-contract=off $(WARN) -Iinclude $^ -L$(B)/lib/margay/driver -l:libcuda.so.1 -L$(B)/lib -ltau_cuda -lpthread \
+	    -Wl,-rpath,'$$ORIGIN/../lib' -o $@
 $(EX)/host-rt.o: examples/common/host_runtime.cu examples/common/host.h
 	@mkdir -p $(@D)
 	$(NVCC) -O2 -c $< -o $@

@@ -58,6 +58,34 @@ static uint8_t flush_always(void *ctx, uint8_t type, uint64_t location, void *ca
 static const struct { uint8_t (*before)(void *, uint8_t, uint64_t, void *, bool); uint64_t (*after)(void *, uint8_t, uint64_t); } flushes = {
     .before = flush_always};
 
+/* Without these the library keeps up to 128 MiB of each location before it writes. */
+#define MOST_CHUNKS 2
+struct chunks { uint32_t n; void *at[MOST_CHUNKS]; };
+
+static void *take_chunk(void *ctx, uint8_t type, uint64_t location, void **buffer, uint64_t bytes)
+{
+    (void)ctx, (void)type, (void)location;
+    struct chunks *c = *buffer = *buffer ? *buffer : mg_xcalloc(1, sizeof *c);
+    return c->n == MOST_CHUNKS ? NULL : (c->at[c->n++] = mg_xmalloc(bytes));
+}
+
+static void give_chunks(void *ctx, uint8_t type, uint64_t location, void **buffer, bool final)
+{
+    struct chunks *c = *buffer;
+    (void)ctx, (void)type, (void)location;
+    while (c && c->n)
+        free(c->at[--c->n]);
+    if (!final)
+        return;
+    free(c);
+    *buffer = NULL;
+}
+
+static const struct {
+    void *(*take)(void *, uint8_t, uint64_t, void **, uint64_t);
+    void (*give)(void *, uint8_t, uint64_t, void **, bool);
+} memory = {take_chunk, give_chunks};
+
 /* ---- events -------------------------------------------------------------------------------------------- */
 
 static uint8_t role_of(const struct mg_span *p)
@@ -229,6 +257,7 @@ static enum mg_err open_otf2(struct mg_export *x, struct mg_diag *d)
     if (!s->archive)
         return fail(x, d);
     note(s, s->lib.Archive_SetFlushCallbacks(s->archive, (const struct OTF2_FlushCallbacks *)&flushes, s));
+    note(s, s->lib.Archive_SetMemoryCallbacks(s->archive, (const struct OTF2_MemoryCallbacks *)&memory, s));
     note(s, s->lib.Archive_SetSerialCollectiveCallbacks(s->archive));
     note(s, s->lib.Archive_SetCreator(s->archive, "margay"));
     note(s, s->lib.Archive_OpenEvtFiles(s->archive));

@@ -10,6 +10,7 @@ struct OTF2_EvtWriter_struct;
 struct OTF2_DefWriter_struct;
 struct OTF2_GlobalDefWriter_struct;
 struct OTF2_AttributeList_struct;
+struct OTF2_MemoryCallbacks; /* two functions: a chunk for a buffer (NULL: the library flushes it), all of a buffer's back */
 struct OTF2_FlushCallbacks; /* two functions: before a flush (1: write it), after it (the time, or NULL) */
 
 #define OTF2_NONE UINT32_MAX /* no string, node or group */
@@ -25,6 +26,7 @@ enum { OTF2_ROLE_FUNCTION = 1, OTF2_ROLE_WRAPPER = 2, OTF2_ROLE_CODE = 4, OTF2_R
     OTF2(int, Archive_Close, (struct OTF2_Archive_struct *))                                                          \
     OTF2(int, Archive_SetCreator, (struct OTF2_Archive_struct *, const char *))                                       \
     OTF2(int, Archive_SetFlushCallbacks, (struct OTF2_Archive_struct *, const struct OTF2_FlushCallbacks *, void *))  \
+    OTF2(int, Archive_SetMemoryCallbacks, (struct OTF2_Archive_struct *, const struct OTF2_MemoryCallbacks *, void *)) \
     OTF2(int, Archive_SetSerialCollectiveCallbacks, (struct OTF2_Archive_struct *))                                   \
     OTF2(int, Archive_OpenEvtFiles, (struct OTF2_Archive_struct *))                                                   \
     OTF2(int, Archive_CloseEvtFiles, (struct OTF2_Archive_struct *))                                                  \
