@@ -119,7 +119,7 @@ static void tell(const struct range *r, enum mg_mark_kind kind)
         .begin = r->begin_ns, .end = kind == MG_MARK_INSTANT ? r->begin_ns : now, .payload = r->payload,
         .correlation = r->number, .outer = r->outer, .end_thread = (uint32_t)syscall(SYS_gettid), .layer = MG_LAYER_nvtx, .kind = (uint8_t)kind,
     };
-    if (mg_timeline.on && r->name)
+    if ((mg_timeline.on || !mg_session.start_ns) && r->name)
         mg_timeline_mark(&m, r->name, r->domain);
 }
 

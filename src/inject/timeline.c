@@ -19,7 +19,7 @@
 #include "tool/timeline.h"
 
 #define FLUSH_MS 500u
-#define EARLY 256u    /* calls that are kept until the profile is open */
+#define EARLY 256u    /* calls and marks that are kept until the profile is open */
 
 struct mg_timeline mg_timeline;
 
@@ -28,6 +28,8 @@ static uint32_t names[MG_FN_COUNT];    /* of entries in the file; 0: not told ye
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of early calls and of opening */
 static struct early { struct mg_call_frame f; cu_result result; uint64_t end_ns; } *early;
 static uint32_t n_early, n_lost; /* lost: beyond EARLY */
+static struct early_mark { struct mg_record_mark m; char *name, *domain; pid_t pid; uint32_t thread; } *early_marks; /* under the lock */
+static uint32_t n_early_marks;
 static bool over;
 
 /* NULL: it is not open yet, or not any more. It is never freed: a thread may be inside of a call when the process ends. */
@@ -101,11 +103,30 @@ static bool open_writer(const struct mg_timeline_conf *c)
     return !err;
 }
 
+/* A file's records name the thread that puts them: marks of other threads are lost, and what a parent process marked. */
+static void write_early_marks(struct mg_span_writer *w)
+{
+    pthread_mutex_lock(&lock);
+    struct early_mark *kept = early_marks;
+    uint32_t n = n_early_marks;
+    early_marks = NULL;
+    n_early_marks = 0;
+    pthread_mutex_unlock(&lock);
+    for (uint32_t i = 0; kept && i < n; i++) {
+        if (w && kept[i].pid == getpid() && kept[i].thread == (uint32_t)gettid())
+            mg_timeline_mark(&kept[i].m, kept[i].name, kept[i].domain);
+        free(kept[i].name);
+        free(kept[i].domain);
+    }
+    free(kept);
+}
+
 void mg_timeline_begin(void)
 {
     const struct mg_timeline_conf *c = mg_timeline.on ? find_conf() : NULL;
     if (!c) {
         mg_timeline.on = false;
+        write_early_marks(NULL);
         return;
     }
     choose(c);
@@ -121,6 +142,7 @@ void mg_timeline_begin(void)
         if (kept[i].f.function || mg_timeline.wanted[kept[i].f.entry])
             mg_timeline_call(&kept[i].f, kept[i].result, kept[i].end_ns);
     free(kept);
+    write_early_marks(ok ? open_now() : NULL);
     if (n_lost)
         mg_session_say("the time line lacks %u calls that were made before the first one of CUDA's that opens the profile", n_lost);
 }
@@ -214,9 +236,27 @@ void mg_timeline_work(struct mg_record_work *r, const char *name)
     mg_span_put_work(w, r);
 }
 
+/* Before the profile is open. */
+static void keep_early_mark(const struct mg_record_mark *m, const char *name, const char *domain)
+{
+    pthread_mutex_lock(&lock);
+    if (!writer && !early_marks)
+        early_marks = calloc(EARLY, sizeof *early_marks);
+    if (!writer && early_marks && n_early_marks < EARLY) {
+        struct early_mark e = {*m, strdup(name), domain ? strdup(domain) : NULL, getpid(), (uint32_t)gettid()};
+        if (e.name && (e.domain || !domain))
+            early_marks[n_early_marks++] = e;
+        else
+            free(e.name);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 void mg_timeline_mark(struct mg_record_mark *m, const char *name, const char *domain)
 {
     struct mg_span_writer *w = open_now();
+    if (!w && !over)
+        keep_early_mark(m, name, domain);
     if (!w)
         return;
     m->name = mg_span_name(w, name);

@@ -42,6 +42,7 @@ void mg_timeline_forked(void);                /* in a child */
 void mg_timeline_call(const struct mg_call_frame *f, cu_result result, uint64_t end_ns);
 /* Work of a device that has ended; name: any text, NULL for what has no name of its own. */
 void mg_timeline_work(struct mg_record_work *w, const char *name);
+/* Before the first call of CUDA a mark is kept: it is written if that call comes from the same thread. */
 void mg_timeline_mark(struct mg_record_mark *m, const char *name, const char *domain);
 void mg_timeline_thread(uint32_t thread, const char *name);
 /* One execution of a launch's kernel: launch UINT64_MAX: not in the profile. raw: what it counted alone, NULL: nothing. */

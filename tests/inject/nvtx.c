@@ -60,7 +60,11 @@ int main(int argc, char **argv)
     if (!f || !fread(text, 1, sizeof text - 1, f)) return 2;
     int device, steps = atoi(argv[2]);
     open_nvtx();
+    uint64_t early = core[5] ? ((uint64_t(*)(const char *))core[5])("early range") : 0; /* over before CUDA begins */
+    if (core[2]) ((void (*)(const char *))core[2])("early moment");
+    if (core[7]) ((void (*)(uint64_t))core[7])(early);
     check(cuInit(0));
+    if (core[2]) ((void (*)(const char *))core[2])("early moment");
     check(cuDeviceGet(&device, 0));
     check(cuDevicePrimaryCtxRetain(&ctx, device));
     check(cuCtxSetCurrent(ctx));

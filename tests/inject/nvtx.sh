@@ -20,6 +20,10 @@ work = [r['fields'] for r in records if r['kind'] == 'work' and r['fields']['wor
 names = [m['name'] for m in marks.values()]
 assert {n: names.count(n) for n in ('outer', 'inner', 'step done')} == {'outer': 7, 'inner': 7, 'step done': 7}, names
 assert sorted(n for n in names if n.startswith('profiled')) == ['profiled %d' % i for i in range(7)], names
+assert names.count('early range') == 1 and names.count('early moment') == 2, names
+early = next(m for m in marks.values() if m['name'] == 'early range')
+first = min(r['fields']['begin'] for r in records if r['kind'] == 'call')
+assert early['begin'] <= min(m['begin'] for m in marks.values() if m['name'] == 'early moment') <= early['end'] < first, (early, first)
 inner = [m for m in marks.values() if m['name'] == 'inner']
 assert sorted(m['payload'] for m in inner) == list(range(7)) and all(m['domain'] == 'app' and marks[m['outer']]['name'] == 'outer' for m in inner), inner
 assert all(m['kind'] == 'started' and m['end_thread'] for m in marks.values() if m['name'].startswith('profiled'))
