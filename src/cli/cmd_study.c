@@ -20,7 +20,8 @@ int cmd_study(int argc, char **argv)
         "study", "communication|subset|cache DIR... [OPTIONS]",
         "study a run: who communicates with whom, which launches stand for it",
         "communication   from a trace (run -t trace): which CTA reads what another one wrote, in how many bytes\n"
-        "subset          from counts and times (run -t blocks, -t timeline): which launches stand for the program, with "
+        "subset          from counts and times (run -t blocks, -t timeline): which launches stand for the program, "
+        "with "
         "which error\n"
         "cache           from a trace: what caches of any size would hold\n\n"
         "margay study NAME --help has the options of each.\n"};

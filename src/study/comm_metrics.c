@@ -208,8 +208,8 @@ static uint32_t make_fans(const struct mg_comm_edge *e, uint32_t n, struct fan *
 
 static void count_patterns(const struct mg_comm_result *r, const struct mg_comm_step *s, struct mg_comm_by_step *out)
 {
-    const struct mg_comm_edge *e = r->edges + s->first_edge;
     if (!s->n_edges) return;
+    const struct mg_comm_edge *e = r->edges + s->first_edge;
     struct fan *fans = mg_xmalloc(s->n_edges * sizeof *fans);
     uint32_t n = make_fans(e, s->n_edges, fans);
     for (uint32_t i = 0, to; i < s->n_edges; i = to) {

@@ -26,4 +26,15 @@ try scatter 8 4 || bad=1
 try multicast 5 5 || bad=1
 try gather 8 4 || bad=1
 try add 6 5 || bad=1
+# The code of a GPU, over a driver that has the emulator behind it.
+stand_in=$B/test/driver
+for pattern in 'ring 16 4' 'tree 8 3' 'add 6 5'; do
+    [ -e "$stand_in/libcuda.so.1" ] || continue
+    rm -rf gpu
+    # shellcheck disable=SC2086
+    LD_LIBRARY_PATH=$stand_in XDG_CACHE_HOME=$PWD/cache "$MARGAY" run -q -t trace --device nvidia -o gpu -- "$EX/exchange" $pattern > out || bad=1
+    "$MARGAY" study communication gpu --json > gpu.json
+    # shellcheck disable=SC2086
+    python3 "$ROOT/tests/app/exchanges.py" gpu.json $pattern || bad=1
+done
 exit $bad

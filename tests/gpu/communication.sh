@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Communication on a GPU: the example exchange, whose every data set and metric is known by formula, and the same transfers
+# as on the CPU device for programs without races; the cache model's sectors are those of tool memory.
+set -euo pipefail
+[ -x "$EX/exchange-rt" ] || { echo "the example exchange was not built: needs nvcc"; exit 77; }
+nvidia-smi -L > /dev/null 2>&1 || { echo "no GPU"; exit 77; }
+bad=0
+for pattern in 'ring 1000 4' 'halo 300 5' 'tree 64 6' 'transpose 144 3' 'all 40 3' 'personal 50 3' 'scatter 64 4' 'multicast 64 5' 'gather 64 4' 'add 50 5'; do
+    read -r name args <<<"$pattern"
+    rm -rf p
+    "$MARGAY" run -q -t trace --device nvidia -o p -- "$EX/exchange-rt" $pattern > out || { cat out; bad=1; continue; }
+    "$MARGAY" study communication p --json > p.json
+    python3 "$ROOT/tests/app/exchanges.py" p.json $pattern || bad=1
+done
+for program in 'stencil 500 4' 'histogram 100000' 'reduce 100000' 'matmul 128'; do
+    read -r name args <<<"$program"
+    for device in nvidia cpu; do
+        rm -rf $device
+        "$MARGAY" run -q -t trace --device $device -o $device -- "$EX/$name-rt" $args > out
+        "$MARGAY" study communication $device --json --entity thread > $device.json
+    done
+    "$MARGAY" study cache nvidia --json > cache.json
+    rm -rf m
+    "$MARGAY" run -q -t memory --device nvidia -o m -- "$EX/$name-rt" $args > out
+    "$MARGAY" report m --json > memory.json
+    python3 "$ROOT/tests/cli/cache.py" cache.json memory.json || bad=1
+    python3 - "$program" <<'END' || bad=1
+import json, sys
+a, b = (json.load(open(f'{d}.json'))['communication'] for d in ('nvidia', 'cpu'))
+for x in a, b:
+    for bytes in [x['bytes']] + [s['bytes'] for s in x['streams']]: bytes.pop('SDV'), bytes.pop('SCV')
+    x.pop('streams'), x['trace'].clear()
+differ = [k for k in a if a[k] != b[k]]
+print(sys.argv[1], 'threads:', 'as on the CPU device' if not differ else f'{differ} differ')
+sys.exit(bool(differ))
+END
+done
+exit $bad
