@@ -2,12 +2,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/io.h"
 #include "base/vec.h"
 #include "cli/cli.h"
 #include "cli/study.h"
+#include "cli/study_runs.h"
 #include "study/subset_report.h"
 
 static const struct mg_opt_page page = {
@@ -25,7 +25,6 @@ struct subset_cli {
     const char *interval, *features, *times, *vectors, *simpoints, *launches, *results;
     uint64_t max_clusters, n, interval_size;
     bool json, all, ours, other_input, least;
-    MG_VEC(char *) names;                    /* of directories, which programs point to */
     MG_VEC(struct mg_subset_program *) runs; /* the selecting one first */
     struct mg_buf out;
 };
@@ -37,59 +36,10 @@ static int find_interval(const char *name)
     return -1;
 }
 
-/* The next of DIR,DIR,...; NULL: there is none. A name that is a directory as a whole is one, with its commas. */
-static char *next_dir(const char **at, const char *list)
-{
-    if (!**at) return NULL;
-    size_t n = *at == list && !access(list, F_OK) ? strlen(list) : strcspn(*at, ",");
-    char *dir = mg_xmalloc(n + 1);
-    memcpy(dir, *at, n);
-    dir[n] = 0;
-    *at += n + ((*at)[n] == ',');
-    return dir;
-}
-
-/* Runs of one kind, whose times are taken together. The first becomes *out; all agree with `with`, NULL: with it. */
-static enum mg_err open_trials(struct subset_cli *c, const char *list, const struct mg_subset_program *with,
-                               struct mg_subset_program **out, struct mg_diag *d)
-{
-    struct mg_subset_program *first = NULL;
-    struct mg_subset_trials t = {0};
-    enum mg_err err = MG_ERR_OK;
-    uint32_t runs = 1;
-    char *dir;
-    for (const char *x = list; *x; x++) runs += *x == ',';
-    for (const char *at = list; !err && (dir = next_dir(&at, list));) {
-        struct mg_subset_program *p = NULL;
-        *mg_vec_push(&c->names) = dir;
-        err = mg_subset_program_open(dir, &p, d);
-        if (!err && with) err = mg_subset_program_same(with, p, c->other_input, d);
-        if (!err && first) err = mg_subset_program_same(first, p, false, d);
-        if (!err && !first) err = mg_subset_trials_init(&t, p, runs, d);
-        if (!err) mg_subset_trials_add(&t, p);
-        if (!err && first) first->native_times = first->native_times && p->native_times;
-        if (!first)
-            first = p;
-        else
-            mg_subset_program_free(p);
-    }
-    if (!err && !first) err = mg_diag_err(d, MG_ERR_INPUT, "an empty name of a directory");
-    if (!err && t.n > 1) {
-        mg_subset_trials_end(&t, c->least ? MG_TRIALS_LEAST : MG_TRIALS_MEDIAN, first);
-        first->dir = list;
-    }
-    free(t.times);
-    if (err)
-        mg_subset_program_free(first);
-    else
-        *out = first;
-    return err;
-}
-
 static enum mg_err open_run(struct subset_cli *c, const char *list, struct mg_diag *d)
 {
     struct mg_subset_program *p;
-    enum mg_err err = open_trials(c, list, c->runs.n ? c->runs.at[0] : NULL, &p, d);
+    enum mg_err err = mg_study_open(list, c->runs.n ? c->runs.at[0] : NULL, c->other_input, c->least, &p, d);
     if (err) return err;
     *mg_vec_push(&c->runs) = p;
     if (c->other_input && c->runs.n > 1 && p->n_counted < c->runs.at[0]->n_counted)
@@ -100,18 +50,11 @@ static enum mg_err open_run(struct subset_cli *c, const char *list, struct mg_di
 static enum mg_err use_times(struct subset_cli *c, struct mg_diag *d)
 {
     struct mg_subset_program *p, *s = c->runs.at[0];
-    struct mg_subset_trials t;
-    enum mg_err err = open_trials(c, c->times, s, &p, d);
+    enum mg_err err = mg_study_open(c->times, s, false, c->least, &p, d);
     if (err) return err;
-    err = mg_subset_program_same(s, p, false, d);
-    if (!err) err = mg_subset_trials_init(&t, p, 1, d);
-    if (!err) {
-        mg_subset_trials_add(&t, p);
-        mg_subset_trials_end(&t, MG_TRIALS_MEDIAN, s);
-        s->native_times = p->native_times;
-    }
+    mg_subset_program_times(s, p);
     mg_subset_program_free(p);
-    return err;
+    return MG_ERR_OK;
 }
 
 static enum mg_err write_file(const char *path, const char *suffix, struct mg_buf *text, struct mg_diag *d)
@@ -280,9 +223,7 @@ int study_subset(int argc, char **argv)
     enum mg_err err = c.vectors ? study_vectors(&c, &d) : study_runs(&c, argv, n, &d);
     status = err ? mg_cli_fail(&d, MG_EXIT_INPUT) : mg_cli_out(&c.out);
     for (uint32_t i = 0; i < c.runs.n; i++) mg_subset_program_free(c.runs.at[i]);
-    for (uint32_t i = 0; i < c.names.n; i++) free(c.names.at[i]);
     mg_vec_release(&c.runs);
-    mg_vec_release(&c.names);
     mg_buf_release(&c.out);
     mg_diag_release(&d);
     return status;

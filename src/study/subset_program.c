@@ -271,7 +271,7 @@ enum mg_err mg_subset_program_open(const char *dir, struct mg_subset_program **o
     if (err) return err;
     struct mg_subset_program *s = mg_xcalloc(1, sizeof *s);
     s->p = p;
-    s->dir = dir;
+    s->dir = mg_arena_printf(&s->arena, "%s", dir);
     s->native_times = true;
     s->kernels = mg_arena_array(&s->arena, struct mg_kernel_facts, p->n_kernels + 1);
     for (uint32_t i = 0; i < p->n_kernels; i++) look_at_kernel(s, &p->kernels[i], &s->kernels[i]);
@@ -324,6 +324,13 @@ enum mg_err mg_subset_program_same(const struct mg_subset_program *a, const stru
     if (a->n_launches == b->n_launches) return MG_ERR_OK;
     return mg_diag_err(d, MG_ERR_INPUT, "%s has %llu launches and %s has %llu: the sequences differ", b->dir,
                        (unsigned long long)b->n_launches, a->dir, (unsigned long long)a->n_launches);
+}
+
+void mg_subset_program_times(struct mg_subset_program *s, const struct mg_subset_program *from)
+{
+    for (uint64_t i = 0; i < s->n_launches; i++) s->launches[i].time_ns = from->launches[i].time_ns;
+    s->n_timed = from->n_timed;
+    s->native_times = from->native_times;
 }
 
 /* ---- trials ------------------------------------------------------------------------------------------- */

@@ -78,6 +78,9 @@ void mg_subset_trials_add(struct mg_subset_trials *t, const struct mg_subset_pro
 /* The times of s become those of the trials: where one of them has none, none. */
 void mg_subset_trials_end(struct mg_subset_trials *t, enum mg_trials how, struct mg_subset_program *s);
 
+/* The times of `from` in place of those of s. The sequences agree. */
+void mg_subset_program_times(struct mg_subset_program *s, const struct mg_subset_program *from);
+
 static inline double mg_launch_ctas(const struct mg_plaunch *l)
 {
     return (double)l->grid[0] * l->grid[1] * l->grid[2];

@@ -1,0 +1,106 @@
+"""Profiles whose times follow planted costs, and a witness for what `margay study predict` fits and predicts.
+The blocks of mkprofile: 0 ld.param x2, mov, bra; 1 add.f32, bra, ld.global.f32, setp; 2 ret."""
+import json, random, shutil, sqlite3, subprocess, sys
+
+margay = sys.argv[1]
+
+
+def run(*args, status=0):
+    p = subprocess.run([margay, 'study', 'predict', *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert p.returncode == status, (args, p.returncode, p.stdout, p.stderr)
+    return p.stderr if status else p.stdout
+
+
+def leb(n):
+    out = b''
+    while n > 127:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+
+
+TERMS = 'launch depth simple float double special matrix shared memory atomic barrier bytes'.split()
+
+
+def terms(grid, warps, loops, units=1):
+    """Of a launch of `grid` CTAs of `warps` whole warps each, whose every lane goes `loops` times through block 1."""
+    n, part = grid * warps, -(-grid // units) / grid
+    simple, real, memory = n * (4 + 1) + n * loops * 2, n * loops, n * loops
+    return dict(dict.fromkeys(TERMS, 0), launch=1, depth=(simple + real + memory) / n, simple=part * simple, float=part * real,
+                memory=part * memory, bytes=32 * n * loops * 4)
+
+
+def write(name, launches):
+    shutil.rmtree(name, ignore_errors=True)
+    shutil.copytree('base', name)
+    db = sqlite3.connect(name + '/profile.db')
+    names = [c[1] for c in db.execute('PRAGMA table_info(launch)')]
+    model = db.execute('SELECT * FROM launch WHERE id=0').fetchone()
+    db.execute('DELETE FROM launch')
+    for i, ((grid, warps, loops), time) in enumerate(launches):
+        w = [grid * warps, grid * warps * loops, grid * warps]
+        r = dict(zip(names, model), id=i, time_ns=time, grid_x=grid, block_x=32 * warps, threads=b''.join(leb(32 * x) for x in w),
+                 warps=b''.join(map(leb, w)))
+        db.execute(f'INSERT INTO launch VALUES ({",".join("?" * len(r))})', list(r.values()))
+    db.commit()
+    db.close()
+
+
+def time_of(shape, costs, units=1):
+    t = terms(*shape, units)
+    return round(sum(c * t[k] for k, c in costs.items()))
+
+
+random.seed(3)
+shapes = [[(random.choice((1, 4, 64, 200)), random.choice((1, 2, 8)), random.randint(1, 400)) for _ in range(40)] for _ in range(4)]
+planted = {'launch': 5e6, 'depth': 900., 'memory': 40.}
+for i, s in enumerate(shapes): write(f'p{i}', [(x, time_of(x, planted)) for x in s])
+d = json.loads(run('p0', 'p1', 'p2', 'p3', '--json'))
+# float and memory run as often as one another here and bytes follow them: together they cost what was planted
+costs = {c['term']: c['ns'] for c in d['costs']}
+assert costs['double'] is None and costs['shared'] is None
+joined = costs['float'] + costs['memory'] + 2 * costs['simple'] + 128 * costs['bytes']
+assert abs(costs['launch'] / 5e6 - 1) < 1e-3 and abs(joined / 40 - 1) < .02, costs
+assert [p['launches'] for p in d['programs']] == [40] * 4
+for p in d['programs']: assert p['model']['error_pct'] < .1 and p['model']['launch_error_pct'] < .1 and p['roofline']['error_pct'] > 5, p
+
+# ---- 8 multiprocessors: CTAs are dealt out evenly
+shared = {'launch': 5e3, 'depth': 9., 'memory': 40.}
+for i, s in enumerate(shapes): write(f'q{i}', [(x, time_of(x, shared, 8)) for x in s])
+d = json.loads(run(*[f'q{i}' for i in range(4)], '--units', '8', '--json'))
+assert all(p['model']['error_pct'] < 1 for p in d['programs']), d
+assert any(p['model']['launch_error_pct'] > 1 for p in json.loads(run(*[f'q{i}' for i in range(4)], '--json'))['programs'])
+
+# ---- times of another run; the witness: the fit has no smaller sum of squares with one cost moved up or down, and the
+# ---- roofline is what the best rates of the others say
+noisy = [[(x, round(time_of(x, planted) * random.uniform(.5, 2))) for x in s] for s in shapes]
+for i, l in enumerate(noisy): write(f't{i}', l)
+d = json.loads(run(*[f'p{i}=t{i}' for i in range(4)], '--json'))
+costs = {c['term']: c['ns'] or 0 for c in d['costs']}
+rows = [(terms(*x), t) for l in noisy for x, t in l]
+
+
+def squares(costs):
+    return sum((sum(costs[k] * v for k, v in t.items()) / time - 1) ** 2 for t, time in rows)
+
+
+least = squares(costs)
+for k in TERMS:
+    scale = max(costs[k], 1e-3 / max(t[k] / time for t, time in rows) if any(t[k] for t, _ in rows) else 0)
+    for step in (-1e-2, 1e-2):
+        moved = dict(costs, **{k: costs[k] + step * scale})
+        assert moved[k] < 0 or squares(moved) >= least - 1e-9, (k, step, least, squares(moved))
+insts = lambda t: sum(t[k] for k in TERMS[2:-1])
+for i, p in enumerate(d['programs']):
+    others = [(terms(*x), t) for j, l in enumerate(noisy) if j != i for x, t in l]
+    rate, band = max(insts(t) / time for t, time in others), max(t['bytes'] / time for t, time in others)
+    want = sum(max(insts(t) / rate, t['bytes'] / band) for t in (terms(*x) for x, _ in noisy[i]))
+    assert p['measured_ns'] == sum(t for _, t in noisy[i]) and abs(p['roofline']['predicted_ns'] / want - 1) < 1e-9, p
+
+text = run('p0=t0', 'p1=t1,t1')
+assert 'predicted from the 1 others' in text and 'memory' in text
+assert 'needs two programs' in run('p0', status=2)
+write('other', [(x, 1) for x in shapes[0][:-1]])
+assert 'sequences differ' in run('p0=other', 'p1', status=3)
+write('untimed', [(x, None) for x in shapes[0]])
+assert 'no launch has both counts and a time' in run('untimed', 'p1', status=3)
