@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <time.h>
 
 /* What a thread does itself: blocked, such a signal ends the process without asking its handler. */
 static const int its_own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
@@ -24,6 +25,13 @@ bool mg_thread_start(void *(*fn)(void *), void *arg, size_t stack_bytes, pthread
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
     return ok;
+}
+
+uint64_t mg_thread_ns(void)
+{
+    struct timespec t = {0};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 unsigned mg_thread_cpus(void)

@@ -9,6 +9,8 @@
 
 /* joinable NULL: detached. stack_bytes 0: the system's. False: there is no thread. */
 bool mg_thread_start(void *(*fn)(void *), void *arg, size_t stack_bytes, pthread_t *joinable);
+/* Processor time of this thread. */
+uint64_t mg_thread_ns(void);
 /* Processors that this process may run on, at least 1. */
 unsigned mg_thread_cpus(void);
 

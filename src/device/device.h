@@ -102,7 +102,7 @@ struct mg_unseen { char name[24]; uint32_t instructions; };
 
 struct mg_launch_stats {
     uint64_t start_ns, end_ns; /* mg_now_ns */
-    uint64_t busy_ns;          /* processor time of the threads that ran it, where the launch asks for it */
+    uint64_t busy_ns;          /* processor time of the threads that helped the caller's, where the launch asks for it */
     uint64_t warp_instructions, thread_instructions; /* as executed by the device, probes included */
     bool schedule_dependent; /* warp counts depend on when turns ended (docs/schedule.md) */
     bool race_full;          /* --check: not all of global memory was looked at, its shadow is used up */

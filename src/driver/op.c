@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/io.h"
+#include "base/thread.h"
 
 void mg_work_release(struct mg_work *op)
 {
@@ -91,6 +92,15 @@ static void say_findings(const struct mg_launch_stats *stats)
     }
 }
 
+/* This thread's processor time for a launch: where it is one of the queue's, all since the launch before. */
+static _Thread_local uint64_t told_ns; /* until then; 0: the launch before told nothing, or this thread ran code of the application's since */
+static uint64_t own_busy_ns(uint64_t from_ns)
+{
+    uint64_t now = mg_thread_ns(), since = mg_task_is_worker && told_ns ? told_ns : from_ns;
+    told_ns = now;
+    return now - since;
+}
+
 static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, const struct mg_work_mark *m, uint64_t *start_ns, uint64_t *end_ns)
 {
     struct mg_launch l = {
@@ -108,13 +118,15 @@ static void run_kernel(struct CUctx_st *ctx, const struct mg_kernel_op *k, const
     };
     struct mg_launch_done done = {.mark = *m};
     struct mg_launch_stats stats = {0};
+    uint64_t from_ns = l.busy ? mg_thread_ns() : 0;
+    if (!l.busy) told_ns = 0;
     done.cuda_error = __atomic_load_n(&ctx->error, __ATOMIC_ACQUIRE);
     done.start_ns = done.end_ns = mg_now_ns();
     if (!done.cuda_error) {
         mg_drv.ops->launch(mg_drv.device, &l, &stats, &done.fault);
         if (stats.start_ns) done.start_ns = stats.start_ns;
         done.end_ns = stats.end_ns ? stats.end_ns : mg_now_ns();
-        done.busy_ns = stats.busy_ns;
+        done.busy_ns = l.busy ? stats.busy_ns + own_busy_ns(from_ns) : 0;
         done.cuda_error = mg_fault_result(done.fault.kind);
         if (done.cuda_error) {
             if (done.fault.text[0] && done.fault.kind != MG_FAULT_CANCELLED) mg_say("%s", done.fault.text);
@@ -260,6 +272,7 @@ void mg_work_run(struct CUctx_st *ctx, const struct mg_work *op, const struct mg
         break;
     default: break;
     }
+    if (op->kind == MG_OPK_HOST || op->kind == MG_OPK_CALLBACK) told_ns = 0; /* the application's time */
     *end_ns = mg_now_ns();
     if (!error) mg_watch_ended(op, m, *start_ns, *end_ns);
 }

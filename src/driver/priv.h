@@ -130,6 +130,7 @@ void mg_task_unref(struct mg_task *t);
 static inline struct mg_task *mg_task_ref(struct mg_task *t) { t->refs++; return t; }
 void mg_task_wait_for(struct mg_task *t, struct mg_task *dep); /* before submit; dep may be NULL */
 void mg_task_submit(struct mg_task *t);
+extern _Thread_local bool mg_task_is_worker; /* this thread is one of the queue's */
 void mg_task_submit_here(struct mg_task *t); /* runs it on this thread as soon as it may: drops and retakes the lock */
 void mg_task_await(struct mg_task *t);       /* drops and retakes the lock */
 void mg_tasks_drain(uint64_t timeout_ns);    /* lock not held: until no task is left */

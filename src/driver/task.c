@@ -114,9 +114,12 @@ static void run(struct mg_task *t)
     mg_lock();
 }
 
+_Thread_local bool mg_task_is_worker;
+
 static void *worker(void *arg)
 {
     (void)arg;
+    mg_task_is_worker = true;
     mg_lock();
     for (;;) {
         if (!ready_head) {

@@ -22,7 +22,7 @@
 
 #define ACTIVE_NS          50000000u  /* who wanted the device so lately has a share of it */
 #define GRACE_NS           300000u    /* a program may think so long between two launches */
-#define STALL_NS           100000000u /* nothing has moved for so long, or for four of its longest kernels */
+#define STALL_NS           250000000u /* nothing has moved for so long, or for four of its longest kernels */
 #define RETRY_NS           1000000000u
 #define DRAIN_NS           200000000u /* a turn's last work is waited for so long, or for two of its longest kernels */
 #define SOLO_NS            4e9        /* credit of who has the device alone, until somebody else comes */

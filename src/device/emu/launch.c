@@ -412,13 +412,6 @@ static uint32_t habit(const struct mg_device *dev, uint32_t worker)
     return cpu >= 0 ? (uint32_t)cpu : worker;
 }
 
-/* Processor time of this thread; 0 where nobody asks. */
-static uint64_t thread_ns(const struct emu_launch *l)
-{
-    struct timespec t;
-    return l->l->busy && !clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) ? (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec : 0;
-}
-
 /* One thread's share of a launch. */
 static void run_share(struct emu_launch *l, uint32_t ix)
 {
@@ -464,11 +457,15 @@ static void run_share(struct emu_launch *l, uint32_t ix)
     free(wk);
 }
 
+/* Who helps with launches tells all its processor time since it last did: what it looked out for work is in it, too. */
 static void work(struct emu_launch *l, uint32_t ix)
 {
-    uint64_t from_ns = thread_ns(l);
+    static _Thread_local uint64_t told_ns;
+    if (ix && l->l->busy && !told_ns) told_ns = mg_thread_ns();
     run_share(l, ix);
-    atomic_fetch_add(&l->busy_ns, thread_ns(l) - from_ns);
+    uint64_t now = ix && l->l->busy ? mg_thread_ns() : 0;
+    atomic_fetch_add(&l->busy_ns, now ? now - told_ns : 0);
+    told_ns = now;
 }
 
 static bool wants_help(struct emu_launch *l)

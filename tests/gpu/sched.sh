@@ -1,0 +1,27 @@
+#!/bin/sh
+# Two matrix multiplications of unequal sizes on a GPU, half of it each: witness is the union of each process' CTA spans by
+# %globaltimer, which the programs record themselves. Then every kind of launch, and a scheduler that is killed.
+set -u
+[ -n "$NVCC" ] || { echo "no nvcc"; exit 77; }
+failed=0
+fail() { echo "FAIL $*"; failed=1; tail -n 5 out err 2> /dev/null; }
+"$ROOT/bench/sched/run" --margay "$MARGAY" --device nvidia --seconds 6 --out exp > exp.txt 2>&1 || fail "bench/sched"
+cat exp.txt
+python3 - <<'P' || fail "shares"
+import json
+r = json.load(open('exp/figure-8b.json'))
+got = [p['device_share_pct'] for p in r['programs']]
+assert all(abs(g - 50) < 3 for g in got), got
+assert all(p['launches'] > 100 and p['exit'] == 0 for p in r['programs']), r['programs']
+P
+gcc -O1 -g -Wall -o worker "$ROOT/tests/sched/worker.c" -L"$B/lib/margay/driver" -l:libcuda.so.1 -lpthread || exit 1
+for mode in sync streams threads graph coop copies capture spin; do
+    rm -rf dir; timeout 60 "$MARGAY" sched -q --device nvidia -o dir --json out.json -- A: ./worker 20000 0.5 $mode -- B: ./worker 200000 0.5 > out 2> err || fail "$mode: $?"
+    [ "$(grep -c ', ok$' out)" = 2 ] || fail "$mode: not every program ended well"
+    python3 -c 'import json; print(*((p["name"], p["device_share_pct"], p["launches"], "longest", p["longest_ns"] / 1e6, "forced", p["forced"]) for p in json.load(open("out.json"))["programs"]))'
+done
+rm -rf dir; "$MARGAY" sched -q --device nvidia -o dir -- A: ./worker 20000 2 -- B: ./worker 200000 2 > out 2> err & s=$!
+sleep 2; kill -9 $s; wait $s 2> /dev/null
+for i in $(seq 40); do [ "$(grep -c ', ok$' out)" = 2 ] && break; sleep 0.5; done
+[ "$(grep -c ', ok$' out)" = 2 ] || fail "the scheduler is killed"
+exit $failed
