@@ -11,7 +11,8 @@
 static int list_formats(const char *wrong)
 {
     fprintf(stderr, "margay: trace convert wants --to and one of these formats%s%s:\n", *wrong ? ", not " : "", wrong);
-    for (uint32_t i = 0; mg_convert_at(i); i++) fprintf(stderr, "  %-16s %s\n", mg_convert_at(i)->name, mg_convert_at(i)->what);
+    for (uint32_t i = 0; mg_convert_at(i); i++)
+        fprintf(stderr, "  %-16s %s\n", mg_convert_at(i)->name, mg_convert_at(i)->what);
     return MG_EXIT_USAGE;
 }
 
@@ -35,13 +36,18 @@ static uint32_t find_file(const struct mg_trace_reader *r, uint64_t pid)
     uint32_t n = mg_trace_n_files(r);
     for (uint32_t i = 0; i < n; i++)
         if (pid ? mg_trace_file(r, i)->pid == pid : n == 1) return i;
-    fprintf(stderr, pid ? "margay: no trace is of process %" PRIu64 "\n" : "margay: %" PRIu64 " processes have traces: choose one with --pid\n", pid ? pid : (uint64_t)n);
+    fprintf(stderr,
+            pid ? "margay: no trace is of process %" PRIu64 "\n"
+                : "margay: %" PRIu64 " processes have traces: choose one with --pid\n",
+            pid ? pid : (uint64_t)n);
     return UINT32_MAX;
 }
 
-static int convert(struct mg_trace_reader *r, const struct mg_convert_format *f, const struct mg_convert_wish *w, struct mg_diag *d)
+static int convert(struct mg_trace_reader *r, const struct mg_convert_format *f, const struct mg_convert_wish *w,
+                   struct mg_diag *d)
 {
-    const struct mg_convert_opts o = {.size = sizeof o, .out = w->out, .first = w->launches.first, .last = w->launches.last};
+    const struct mg_convert_opts o = {
+        .size = sizeof o, .out = w->out, .first = w->launches.first, .last = w->launches.last};
     uint32_t file = find_file(r, w->pid);
     struct mg_converted sums = {0};
     struct mg_accesses *a;
@@ -50,9 +56,12 @@ static int convert(struct mg_trace_reader *r, const struct mg_convert_format *f,
     if (file == UINT32_MAX) return MG_EXIT_INPUT;
     if (mg_accesses_open(r, file, &a, d)) return mg_cli_fail(d, MG_EXIT_INPUT);
     if (f->write(a, &o, &sums, d)) status = mg_cli_fail(d, MG_EXIT_INPUT);
-    fprintf(stderr, "margay: %" PRIu64 " launches, %" PRIu64 " accesses, %" PRIu64 " lanes, %" PRIu64 " bytes\n", sums.launches, sums.accesses, sums.lanes, sums.bytes);
-    if (sums.native) fprintf(stderr, "margay: %" PRIu64 " launches ran native: their accesses are not known\n", sums.native);
-    if (mg_accesses_is_partial(a)) fprintf(stderr, "margay: the trace holds a part of the accesses: selected, sampled or dropped\n");
+    fprintf(stderr, "margay: %" PRIu64 " launches, %" PRIu64 " accesses, %" PRIu64 " lanes, %" PRIu64 " bytes\n",
+            sums.launches, sums.accesses, sums.lanes, sums.bytes);
+    if (sums.native)
+        fprintf(stderr, "margay: %" PRIu64 " launches ran native: their accesses are not known\n", sums.native);
+    if (mg_accesses_is_partial(a))
+        fprintf(stderr, "margay: the trace holds a part of the accesses: selected, sampled or dropped\n");
     uint64_t bad = mg_accesses_damaged(a, &why);
     if (bad) fprintf(stderr, "margay: %" PRIu64 " chunks or records were left out; %s\n", bad, why);
     mg_accesses_close(a);

@@ -4,7 +4,11 @@
 
 #include "trace/reader.h"
 
-struct mg_convert_wish { const char *from, *to, *out; struct mg_trace_range launches; uint64_t pid; /* 0: the only process */ };
+struct mg_convert_wish {
+    const char *from, *to, *out;
+    struct mg_trace_range launches;
+    uint64_t pid; /* 0: the only process */
+};
 int mg_trace_convert(const char *path, const struct mg_convert_wish *w);
 
 #endif

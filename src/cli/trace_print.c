@@ -57,8 +57,10 @@ static bool print_accesses(struct printing *x, const struct mg_trace_record *rec
     if (!a || !mg_accesses_begin_record(a, rec)) return false;
     while (x->left && !x->status && (access = mg_accesses_next(a))) {
         if (by_cta && (access->cta < cta->first || access->cta > cta->last)) continue;
-        if (x->json) mg_trace_access_print_json(access, rec->file->pid, &x->out);
-        else mg_trace_access_print(access, rec->file->pid, &x->out);
+        if (x->json)
+            mg_trace_access_print_json(access, rec->file->pid, &x->out);
+        else
+            mg_trace_access_print(access, rec->file->pid, &x->out);
         end_line(x);
     }
     return true;
@@ -71,7 +73,8 @@ static int say_bad_accesses(const struct printing *x)
         const char *why = NULL;
         uint64_t n = x->of.at[i] ? mg_accesses_damaged(x->of.at[i], &why) : 0;
         if (!n) continue;
-        fprintf(stderr, "margay: %s: %" PRIu64 " records are damaged or incomplete; %s\n", mg_trace_file(x->r, i)->path, n, why);
+        fprintf(stderr, "margay: %s: %" PRIu64 " records are damaged or incomplete; %s\n", mg_trace_file(x->r, i)->path,
+                n, why);
         status = MG_EXIT_INPUT;
     }
     return status;
@@ -84,7 +87,8 @@ static char *replace_kinds(const char *kinds)
     struct mg_buf b = MG_BUF_INIT;
     while (kinds && *kinds) {
         size_t n = strcspn(kinds, ",");
-        mg_buf_printf(&b, "%s%.*s%s", b.n ? "," : "", (int)n, kinds, n == sizeof one - 1 && !strncmp(kinds, one, n) ? "es" : "");
+        mg_buf_printf(&b, "%s%.*s%s", b.n ? "," : "", (int)n, kinds,
+                      n == sizeof one - 1 && !strncmp(kinds, one, n) ? "es" : "");
         kinds += n + (kinds[n] == ',');
     }
     char *text = kinds ? mg_xstrdup(b.n ? b.at : "") : NULL;
@@ -102,8 +106,10 @@ int mg_trace_print_all(struct mg_trace_reader *r, const struct mg_trace_query *q
     const struct mg_trace_record *rec;
     while (x.left && !x.status && (rec = mg_trace_next(c))) {
         if (print_accesses(&x, rec)) continue;
-        if (json) mg_trace_print_json(rec, &x.out);
-        else mg_trace_print(rec, &x.out);
+        if (json)
+            mg_trace_print_json(rec, &x.out);
+        else
+            mg_trace_print(rec, &x.out);
         end_line(&x);
     }
     if (!x.status) x.status = mg_cli_out(&x.out);

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const struct mg_convert_format *const formats[] = {&mg_convert_csv, &mg_convert_thesis, &mg_convert_cudamemtrace, &mg_convert_accelsim};
+static const struct mg_convert_format *const formats[] = {&mg_convert_csv, &mg_convert_thesis, &mg_convert_cudamemtrace,
+                                                          &mg_convert_accelsim};
 
 const struct mg_convert_format *mg_convert_at(uint32_t ix)
 {
@@ -21,7 +22,8 @@ const struct mg_convert_format *mg_convert_find(const char *name)
 }
 
 enum mg_err mg_convert_each(struct mg_accesses *a, const struct mg_convert_opts *o, struct mg_converted *out, bool all,
-                            enum mg_err (*fn)(void *user, const struct mg_trace_step *s, struct mg_diag *d), void *user, struct mg_diag *d)
+                            enum mg_err (*fn)(void *user, const struct mg_trace_step *s, struct mg_diag *d), void *user,
+                            struct mg_diag *d)
 {
     uint64_t n;
     const struct mg_trace_step *s = mg_accesses_steps(a, &n);
@@ -29,8 +31,10 @@ enum mg_err mg_convert_each(struct mg_accesses *a, const struct mg_convert_opts 
     for (uint64_t i = 0; i < n && !err; i++) {
         bool launch = s[i].kind == MG_STEP_LAUNCH;
         if (launch && (s[i].launch < o->first || s[i].launch > o->last)) continue;
-        if (launch && !(s[i].flags & MG_STEP_TRACED)) out->native++;
-        else if (launch) out->launches++;
+        if (launch && !(s[i].flags & MG_STEP_TRACED))
+            out->native++;
+        else if (launch)
+            out->launches++;
         if (launch || all) err = fn(user, &s[i], d);
     }
     return err;

@@ -14,15 +14,18 @@
 #include "trace/access.h"
 
 struct mg_convert_opts {
-    size_t size;               /* sizeof this struct */
-    const char *out;           /* a file, or a folder that is made */
-    uint64_t first, last;      /* launches */
+    size_t size;          /* sizeof this struct */
+    const char *out;      /* a file, or a folder that is made */
+    uint64_t first, last; /* launches */
 };
-struct mg_converted { uint64_t launches, native, accesses, lanes, bytes; };
+struct mg_converted {
+    uint64_t launches, native, accesses, lanes, bytes;
+};
 struct mg_convert_format {
     const char *name, *what;
-    bool is_folder;            /* makes a folder of files, else one file */
-    enum mg_err (*write)(struct mg_accesses *a, const struct mg_convert_opts *o, struct mg_converted *out, struct mg_diag *d);
+    bool is_folder; /* makes a folder of files, else one file */
+    enum mg_err (*write)(struct mg_accesses *a, const struct mg_convert_opts *o, struct mg_converted *out,
+                         struct mg_diag *d);
 };
 const struct mg_convert_format *mg_convert_find(const char *name); /* NULL: none */
 const struct mg_convert_format *mg_convert_at(uint32_t ix);        /* NULL past the last */
@@ -33,9 +36,11 @@ extern const struct mg_convert_format mg_convert_csv, mg_convert_thesis, mg_conv
 
 /* Calls fn for each step of the selected launches, and for other steps where `all`. */
 enum mg_err mg_convert_each(struct mg_accesses *a, const struct mg_convert_opts *o, struct mg_converted *out, bool all,
-                            enum mg_err (*fn)(void *user, const struct mg_trace_step *s, struct mg_diag *d), void *user, struct mg_diag *d);
-FILE *mg_convert_create(const char *folder, const char *name, struct mg_diag *d); /* folder NULL: name is the path; "-": stdout */
-enum mg_err mg_convert_finish(FILE *f, const char *name, struct mg_diag *d);      /* NULL is allowed */
+                            enum mg_err (*fn)(void *user, const struct mg_trace_step *s, struct mg_diag *d), void *user,
+                            struct mg_diag *d);
+FILE *mg_convert_create(const char *folder, const char *name,
+                        struct mg_diag *d); /* folder NULL: name is the path; "-": stdout */
+enum mg_err mg_convert_finish(FILE *f, const char *name, struct mg_diag *d); /* NULL is allowed */
 enum mg_err mg_convert_make_folder(const char *path, struct mg_diag *d);
 static inline void mg_convert_cta(const struct mg_trace_step *s, uint64_t cta, uint32_t out[3])
 {

@@ -1,9 +1,10 @@
-/* Accel-Sim: kernelslist.g and a file for each launch, of memory instructions alone ("memory" form): global loads, stores,
- * atomics and each warp's exit. It drives caches and DRAM. It is no trace of a program's instructions: there are no other
- * instructions, no dependences through registers, no barriers, and cycles of a simulation of it mean nothing.
+/* Accel-Sim: kernelslist.g and a file for each launch, of memory instructions alone ("memory" form): global loads,
+ * stores, atomics and each warp's exit. It drives caches and DRAM. It is no trace of a program's instructions: there
+ * are no other instructions, no dependences through registers, no barriers, and cycles of a simulation of it mean
+ * nothing.
  *
- * A CTA's accesses stand together, warp by warp, so a launch is read several times: once to count, then for as many CTAs at a
- * time as fit into memory. */
+ * A CTA's accesses stand together, warp by warp, so a launch is read several times: once to count, then for as many
+ * CTAs at a time as fit into memory. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,19 +13,27 @@
 #include "export/accesses.h"
 
 enum {
-    WINDOW = 1 << 18,          /* accesses that are held */
-    MOST_CTAS = 1 << 28, MOST_THREADS = 1024,
-    BINARY_VERSION = 80,       /* whose names of instructions these are */
-    TRACER_VERSION = 4,        /* lines without CTA and warp */
-    PC_BYTES = 16, FIRST_REG = 8, N_REGS = 64,
+    WINDOW = 1 << 18, /* accesses that are held */
+    MOST_CTAS = 1 << 28,
+    MOST_THREADS = 1024,
+    BINARY_VERSION = 80, /* whose names of instructions these are */
+    TRACER_VERSION = 4,  /* lines without CTA and warp */
+    PC_BYTES = 16,
+    FIRST_REG = 8,
+    N_REGS = 64,
 };
 
-struct held { uint64_t cta; uint32_t warp, number, order, mask; const struct mg_access_site *site; uint64_t address[32]; };
+struct held {
+    uint64_t cta;
+    uint32_t warp, number, order, mask;
+    const struct mg_access_site *site;
+    uint64_t address[32];
+};
 struct writer {
     struct mg_accesses *a;
     const struct mg_convert_opts *o;
     struct mg_converted *sums;
-    FILE *list, *f;            /* f: of the launch */
+    FILE *list, *f; /* f: of the launch */
     uint64_t n_kernels;
     MG_VEC(struct held) held;
 };
@@ -35,16 +44,27 @@ static uint64_t n_ctas(const struct mg_trace_step *s)
     uint64_t n = (uint64_t)s->grid[0] * s->grid[1];
     return s->grid[2] && n > UINT64_MAX / s->grid[2] ? UINT64_MAX : n * s->grid[2];
 }
-static uint64_t n_threads(const struct mg_trace_step *s) { return (uint64_t)s->block[0] * s->block[1] * s->block[2]; }
+static uint64_t n_threads(const struct mg_trace_step *s)
+{
+    return (uint64_t)s->block[0] * s->block[1] * s->block[2];
+}
 
-static bool has_result(const struct mg_access_site *s) { return s->kind == MG_ACCESS_LOAD || (s->kind == MG_ACCESS_ATOMIC && strncmp(s->op, "red", 3)); }
+static bool has_result(const struct mg_access_site *s)
+{
+    return s->kind == MG_ACCESS_LOAD || (s->kind == MG_ACCESS_ATOMIC && strncmp(s->op, "red", 3));
+}
 
 static void put_opcode(FILE *f, const struct mg_access_site *s)
 {
-    const char *name = s->kind == MG_ACCESS_LOAD ? "LDG.E" : s->kind == MG_ACCESS_STORE ? "STG.E" : has_result(s) ? "ATOMG.E" : "RED.E";
+    const char *name = s->kind == MG_ACCESS_LOAD    ? "LDG.E"
+                       : s->kind == MG_ACCESS_STORE ? "STG.E"
+                       : has_result(s)              ? "ATOMG.E"
+                                                    : "RED.E";
     fputs(name, f);
-    if (s->bytes == 1 || s->bytes == 2) fprintf(f, ".U%u", 8 * s->bytes);
-    else if (s->bytes != 4) fprintf(f, ".%u", 8 * s->bytes);
+    if (s->bytes == 1 || s->bytes == 2)
+        fprintf(f, ".U%u", 8 * s->bytes);
+    else if (s->bytes != 4)
+        fprintf(f, ".%u", 8 * s->bytes);
 }
 
 /* One run of lanes with one stride is base and stride; else each address. */
@@ -68,8 +88,10 @@ static void put_addresses(FILE *f, const struct held *h)
 static void put_access(struct writer *w, const struct held *h)
 {
     fprintf(w->f, "%04x %08x ", h->site->number * PC_BYTES, h->mask);
-    if (has_result(h->site)) fprintf(w->f, "1 R%u ", FIRST_REG + (unsigned)(w->sums->accesses % N_REGS));
-    else fputs("0 ", w->f);
+    if (has_result(h->site))
+        fprintf(w->f, "1 R%u ", FIRST_REG + (unsigned)(w->sums->accesses % N_REGS));
+    else
+        fputs("0 ", w->f);
     put_opcode(w->f, h->site);
     fprintf(w->f, " 0 %u", h->site->bytes);
     put_addresses(w->f, h);
@@ -78,7 +100,8 @@ static void put_access(struct writer *w, const struct held *h)
     for (uint32_t m = h->mask; m; m &= m - 1) w->sums->lanes++;
 }
 
-static void put_cta(struct writer *w, const struct mg_trace_step *s, uint64_t cta, const struct held *h, uint32_t n, uint32_t exit_pc)
+static void put_cta(struct writer *w, const struct mg_trace_step *s, uint64_t cta, const struct held *h, uint32_t n,
+                    uint32_t exit_pc)
 {
     const uint32_t threads = (uint32_t)n_threads(s);
     uint32_t at[3], i = 0;
@@ -96,10 +119,12 @@ static void put_cta(struct writer *w, const struct mg_trace_step *s, uint64_t ct
 
 static void put_head(struct writer *w, const struct mg_trace_step *s)
 {
-    fprintf(w->f, "-kernel name = %s\n-kernel id = %" PRIu64 "\n-grid dim = (%u,%u,%u)\n-block dim = (%u,%u,%u)\n", s->name, w->n_kernels, s->grid[0],
-            s->grid[1], s->grid[2], s->block[0], s->block[1], s->block[2]);
-    fprintf(w->f, "-shmem = %u\n-nregs = %u\n-binary version = %d\n-cuda stream id = %" PRIu64 "\n", s->shared_bytes, FIRST_REG + N_REGS, BINARY_VERSION, s->stream);
-    fputs("-shmem base_addr = 0x0\n-local mem base_addr = 0x0\n-nvbit version = none: memory accesses of Margay\n", w->f);
+    fprintf(w->f, "-kernel name = %s\n-kernel id = %" PRIu64 "\n-grid dim = (%u,%u,%u)\n-block dim = (%u,%u,%u)\n",
+            s->name, w->n_kernels, s->grid[0], s->grid[1], s->grid[2], s->block[0], s->block[1], s->block[2]);
+    fprintf(w->f, "-shmem = %u\n-nregs = %u\n-binary version = %d\n-cuda stream id = %" PRIu64 "\n", s->shared_bytes,
+            FIRST_REG + N_REGS, BINARY_VERSION, s->stream);
+    fputs("-shmem base_addr = 0x0\n-local mem base_addr = 0x0\n-nvbit version = none: memory accesses of Margay\n",
+          w->f);
     fprintf(w->f, "-accelsim tracer version = %d\n-enable lineinfo = 0\n\n", TRACER_VERSION);
     fputs("#traces format = PC mask dest_num [reg_dests] opcode src_num [reg_srcs] mem_width [addresses]\n", w->f);
 }
@@ -122,7 +147,8 @@ static void put_window(struct writer *w, const struct mg_trace_step *s, uint64_t
     while ((x = mg_accesses_next(w->a))) {
         if (!x->site->bytes || x->cta < first || x->cta >= last) continue;
         struct held *h = mg_vec_push(&w->held);
-        *h = (struct held){.cta = x->cta, .warp = x->warp, .number = x->number, .order = w->held.n, .mask = x->mask, .site = x->site};
+        *h = (struct held){
+            .cta = x->cta, .warp = x->warp, .number = x->number, .order = w->held.n, .mask = x->mask, .site = x->site};
         memcpy(h->address, x->address, sizeof h->address);
     }
     if (w->held.n) qsort(w->held.at, w->held.n, sizeof *w->held.at, compare);
@@ -139,8 +165,11 @@ static enum mg_err put_kernel(struct writer *w, const struct mg_trace_step *s, s
 {
     const uint64_t ctas = n_ctas(s);
     char name[64];
-    if (ctas > MOST_CTAS) return mg_diag_err(d, MG_ERR_LIMIT, "launch %" PRIu64 " has %" PRIu64 " CTAs, more than %d", s->launch, ctas, MOST_CTAS);
-    if (!n_threads(s) || n_threads(s) > MOST_THREADS || s->block[0] > MOST_THREADS || s->block[1] > MOST_THREADS || s->block[2] > MOST_THREADS)
+    if (ctas > MOST_CTAS)
+        return mg_diag_err(d, MG_ERR_LIMIT, "launch %" PRIu64 " has %" PRIu64 " CTAs, more than %d", s->launch, ctas,
+                           MOST_CTAS);
+    if (!n_threads(s) || n_threads(s) > MOST_THREADS || s->block[0] > MOST_THREADS || s->block[1] > MOST_THREADS ||
+        s->block[2] > MOST_THREADS)
         return mg_diag_err(d, MG_ERR_INPUT, "launch %" PRIu64 " has CTAs of a size that is none", s->launch);
     uint32_t *of_cta = mg_xcalloc(ctas + 1, sizeof *of_cta), exit_pc = 0;
     const struct mg_trace_access *x;
@@ -176,7 +205,8 @@ static enum mg_err put_step(void *user, const struct mg_trace_step *s, struct mg
     return MG_ERR_OK;
 }
 
-static enum mg_err write_accelsim(struct mg_accesses *a, const struct mg_convert_opts *o, struct mg_converted *out, struct mg_diag *d)
+static enum mg_err write_accelsim(struct mg_accesses *a, const struct mg_convert_opts *o, struct mg_converted *out,
+                                  struct mg_diag *d)
 {
     struct writer w = {.a = a, .o = o, .sums = out};
     enum mg_err err = mg_convert_make_folder(o->out, d);
@@ -187,4 +217,5 @@ static enum mg_err write_accelsim(struct mg_accesses *a, const struct mg_convert
     return err ? err : end;
 }
 
-const struct mg_convert_format mg_convert_accelsim = {"accelsim-memory", "Accel-Sim: memory instructions alone; caches and DRAM, no cycles", true, write_accelsim};
+const struct mg_convert_format mg_convert_accelsim = {
+    "accelsim-memory", "Accel-Sim: memory instructions alone; caches and DRAM, no cycles", true, write_accelsim};

@@ -3,7 +3,11 @@
 
 #include "export/accesses.h"
 
-struct csv { struct mg_accesses *a; struct mg_converted *sums; FILE *f; };
+struct csv {
+    struct mg_accesses *a;
+    struct mg_converted *sums;
+    FILE *f;
+};
 
 static const char *const kinds[] = {"load", "store", "atomic", "barrier"};
 
@@ -33,7 +37,8 @@ static enum mg_err put_launch(void *user, const struct mg_trace_step *s, struct 
             uint32_t lane = (uint32_t)__builtin_ctz(m);
             fprintf(x->f, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", s->launch, s->replay, s->stream);
             put_text(x->f, s->name);
-            fprintf(x->f, ",%u,%u,%u,%u,%u,%u,%u,%s,%s,", cta[0], cta[1], cta[2], a->warp, lane, a->sm, a->number, kinds[a->site->kind], a->site->op);
+            fprintf(x->f, ",%u,%u,%u,%u,%u,%u,%u,%s,%s,", cta[0], cta[1], cta[2], a->warp, lane, a->sm, a->number,
+                    kinds[a->site->kind], a->site->op);
             put_text(x->f, a->site->file);
             fprintf(x->f, ",%u,%u,0x%" PRIx64 "\n", a->site->line, a->site->bytes, a->address[lane]);
             x->sums->lanes++;
@@ -42,7 +47,8 @@ static enum mg_err put_launch(void *user, const struct mg_trace_step *s, struct 
     return MG_ERR_OK;
 }
 
-static enum mg_err write_csv(struct mg_accesses *a, const struct mg_convert_opts *o, struct mg_converted *out, struct mg_diag *d)
+static enum mg_err write_csv(struct mg_accesses *a, const struct mg_convert_opts *o, struct mg_converted *out,
+                             struct mg_diag *d)
 {
     struct csv x = {a, out, mg_convert_create(NULL, o->out, d)};
     if (!x.f) return MG_ERR_IO;

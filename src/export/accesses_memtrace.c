@@ -8,14 +8,20 @@
 
 enum { MOST_NAME = UINT16_MAX };
 
-struct stream { uint32_t device; uint64_t context, stream; FILE *f; char name[80]; };
+struct stream {
+    uint32_t device;
+    uint64_t context, stream;
+    FILE *f;
+    char name[80];
+};
 struct writer {
     struct mg_accesses *a;
     const struct mg_convert_opts *o;
     struct mg_converted *sums;
     bool is_thesis;
     MG_VEC(struct stream) streams;
-    struct mg_memtrace_record run; uint32_t n_run; /* of accesses that follow each other, not written yet */
+    struct mg_memtrace_record run;
+    uint32_t n_run; /* of accesses that follow each other, not written yet */
 };
 
 static struct stream *find_stream(struct writer *w, const struct mg_trace_step *s, struct mg_diag *d)
@@ -25,10 +31,13 @@ static struct stream *find_stream(struct writer *w, const struct mg_trace_step *
         if (t->device == s->device && t->context == s->context && t->stream == s->stream) return t;
     }
     struct stream t = {.device = s->device, .context = s->context, .stream = s->stream};
-    snprintf(t.name, sizeof t.name, "device-%u-context-%" PRIu64 "-stream-%" PRIu64 ".trace", s->device, s->context, s->stream);
+    snprintf(t.name, sizeof t.name, "device-%u-context-%" PRIu64 "-stream-%" PRIu64 ".trace", s->device, s->context,
+             s->stream);
     if (!(t.f = mg_convert_create(w->o->out, t.name, d))) return NULL;
-    if (w->is_thesis) fputs("\x18\n", t.f);
-    else fwrite(mg_memtrace_head, 1, MG_MEMTRACE_HEAD, t.f);
+    if (w->is_thesis)
+        fputs("\x18\n", t.f);
+    else
+        fwrite(mg_memtrace_head, 1, MG_MEMTRACE_HEAD, t.f);
     w->sums->bytes += w->is_thesis ? 2 : MG_MEMTRACE_HEAD;
     *mg_vec_push(&w->streams) = t;
     return &w->streams.at[w->streams.n - 1];
@@ -38,7 +47,7 @@ static struct stream *find_stream(struct writer *w, const struct mg_trace_step *
 static bool has_word(const char *op, const char *word)
 {
     size_t n = strlen(word);
-    for (const char *at = op; (at = strchr(at, '.')); ) {
+    for (const char *at = op; (at = strchr(at, '.'));) {
         at++;
         if (!strncmp(at, word, n) && (at[n] == '.' || !at[n])) return true;
     }
@@ -73,8 +82,8 @@ static void put_run(struct writer *w, FILE *f)
 static bool follows(const struct writer *w, const struct mg_memtrace_record *r)
 {
     const struct mg_memtrace_record *q = &w->run;
-    return w->n_run && w->n_run < UINT16_MAX && q->sm == r->sm && q->type == r->type && q->size == r->size && !memcmp(q->cta, r->cta, sizeof r->cta) &&
-           r->address == q->address + (uint64_t)q->size * w->n_run;
+    return w->n_run && w->n_run < UINT16_MAX && q->sm == r->sm && q->type == r->type && q->size == r->size &&
+           !memcmp(q->cta, r->cta, sizeof r->cta) && r->address == q->address + (uint64_t)q->size * w->n_run;
 }
 
 static void put_record(struct writer *w, FILE *f, const struct mg_memtrace_record *r)
@@ -131,7 +140,8 @@ static enum mg_err put_launch(void *user, const struct mg_trace_step *s, struct 
     return MG_ERR_OK;
 }
 
-static enum mg_err write_all(struct mg_accesses *a, const struct mg_convert_opts *o, struct mg_converted *out, bool is_thesis, struct mg_diag *d)
+static enum mg_err write_all(struct mg_accesses *a, const struct mg_convert_opts *o, struct mg_converted *out,
+                             bool is_thesis, struct mg_diag *d)
 {
     struct writer w = {.a = a, .o = o, .sums = out, .is_thesis = is_thesis};
     enum mg_err err = mg_convert_make_folder(o->out, d);
@@ -144,17 +154,19 @@ static enum mg_err write_all(struct mg_accesses *a, const struct mg_convert_opts
     return err;
 }
 
-static enum mg_err write_thesis(struct mg_accesses *a, const struct mg_convert_opts *o, struct mg_converted *out, struct mg_diag *d)
+static enum mg_err write_thesis(struct mg_accesses *a, const struct mg_convert_opts *o, struct mg_converted *out,
+                                struct mg_diag *d)
 {
     return write_all(a, o, out, true, d);
 }
 
-static enum mg_err write_successor(struct mg_accesses *a, const struct mg_convert_opts *o, struct mg_converted *out, struct mg_diag *d)
+static enum mg_err write_successor(struct mg_accesses *a, const struct mg_convert_opts *o, struct mg_converted *out,
+                                   struct mg_diag *d)
 {
     return write_all(a, o, out, false, d);
 }
 
-const struct mg_convert_format mg_convert_thesis = {"thesis", "24 bytes a lane, a file a stream: the tracer of Rieber's thesis", true, write_thesis};
-const struct mg_convert_format mg_convert_cudamemtrace = {"cudamemtrace", "version 3 of cuda-memtrace: runs of a CTA's accesses, a file a stream", true,
-                                                          write_successor};
-
+const struct mg_convert_format mg_convert_thesis = {
+    "thesis", "24 bytes a lane, a file a stream: the tracer of Rieber's thesis", true, write_thesis};
+const struct mg_convert_format mg_convert_cudamemtrace = {
+    "cudamemtrace", "version 3 of cuda-memtrace: runs of a CTA's accesses, a file a stream", true, write_successor};

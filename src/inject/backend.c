@@ -75,7 +75,9 @@ void mg_backend_no_graph(cu_graph g)
     (void)g;
 }
 
-void mg_backend_no_collect(void) {}
+void mg_backend_no_collect(void)
+{
+}
 
 void mg_backend_no_flush(uint64_t timeout_ns)
 {

@@ -22,44 +22,104 @@ enum form {
     FORM_PITCHED, /* the same; args[1]: where the pitch is put; args[size]: height */
     FORM_PLAIN,   /* args[dst], args[src], args[size] times unit; -1: none */
     FORM_FILL2D,  /* args[dst], args[1]: pitch, args[3]: width times unit, args[4]: height */
-    FORM_COPY2D, FORM_COPY3D, /* args[0]: cu_memcpy2d, cu_memcpy3d */
-    FORM_BATCH,   /* args[0], [1], [2]: lists of addresses and sizes, args[3]: how many */
+    FORM_COPY2D,
+    FORM_COPY3D, /* args[0]: cu_memcpy2d, cu_memcpy3d */
+    FORM_BATCH,  /* args[0], [1], [2]: lists of addresses and sizes, args[3]: how many */
 };
-struct row { const char *name; uint8_t kind, form; int8_t dst, src, size, stream; uint8_t unit; uint16_t flags; };
-#define MADE(name, stream, flags) {#name, MG_STEP_ALLOC, FORM_MADE, 0, -1, 1, stream, 1, flags}
-#define FREED(name, size, stream) {#name, MG_STEP_FREE, FORM_PLAIN, 0, -1, size, stream, 1, 0}
-#define COPY(name, dst, src, size, stream, flags) {#name, MG_STEP_COPY, FORM_PLAIN, dst, src, size, stream, 1, flags}
-#define COPY_AS(name, form, stream) {#name, MG_STEP_COPY, form, -1, -1, -1, stream, 1, 0}
-#define SET(name, stream, unit) {#name, MG_STEP_MEMSET, FORM_PLAIN, 0, -1, 2, stream, unit, 0}
-#define SET2D(name, stream, unit) {#name, MG_STEP_MEMSET, FORM_FILL2D, 0, -1, -1, stream, unit, 0}
-enum { HOST = MG_STEP_HOST_MEMORY, MANAGED = MG_STEP_MANAGED, FROM = MG_STEP_FROM_HOST, TO = MG_STEP_TO_HOST, ARRAY = MG_STEP_ARRAY };
+struct row {
+    const char *name;
+    uint8_t kind, form;
+    int8_t dst, src, size, stream;
+    uint8_t unit;
+    uint16_t flags;
+};
+#define MADE(name, stream, flags)                                                                                      \
+    {                                                                                                                  \
+#name, MG_STEP_ALLOC, FORM_MADE, 0, -1, 1, stream, 1, flags                                                    \
+    }
+#define FREED(name, size, stream)                                                                                      \
+    {                                                                                                                  \
+#name, MG_STEP_FREE, FORM_PLAIN, 0, -1, size, stream, 1, 0                                                     \
+    }
+#define COPY(name, dst, src, size, stream, flags)                                                                      \
+    {                                                                                                                  \
+#name, MG_STEP_COPY, FORM_PLAIN, dst, src, size, stream, 1, flags                                              \
+    }
+#define COPY_AS(name, form, stream)                                                                                    \
+    {                                                                                                                  \
+#name, MG_STEP_COPY, form, -1, -1, -1, stream, 1, 0                                                            \
+    }
+#define SET(name, stream, unit)                                                                                        \
+    {                                                                                                                  \
+#name, MG_STEP_MEMSET, FORM_PLAIN, 0, -1, 2, stream, unit, 0                                                   \
+    }
+#define SET2D(name, stream, unit)                                                                                      \
+    {                                                                                                                  \
+#name, MG_STEP_MEMSET, FORM_FILL2D, 0, -1, -1, stream, unit, 0                                                 \
+    }
+enum {
+    HOST = MG_STEP_HOST_MEMORY,
+    MANAGED = MG_STEP_MANAGED,
+    FROM = MG_STEP_FROM_HOST,
+    TO = MG_STEP_TO_HOST,
+    ARRAY = MG_STEP_ARRAY
+};
 
 /* Forms of these names for a stream of each thread (_ptds, _ptsz) are the same calls. stream -1: the default one. */
 static const struct row rows[] = {
     {0},
-    MADE(cuMemAlloc_v2, -1, 0), MADE(cuMemAllocManaged, -1, MANAGED), MADE(cuMemHostAlloc, -1, HOST),
-    MADE(cuMemAllocHost_v2, -1, HOST), MADE(cuMemAllocAsync, 2, 0), MADE(cuMemAllocFromPoolAsync, 3, 0),
+    MADE(cuMemAlloc_v2, -1, 0),
+    MADE(cuMemAllocManaged, -1, MANAGED),
+    MADE(cuMemHostAlloc, -1, HOST),
+    MADE(cuMemAllocHost_v2, -1, HOST),
+    MADE(cuMemAllocAsync, 2, 0),
+    MADE(cuMemAllocFromPoolAsync, 3, 0),
     {"cuMemAllocPitch_v2", MG_STEP_ALLOC, FORM_PITCHED, 0, -1, 3, -1, 1, 0},
     {"cuMemHostRegister_v2", MG_STEP_ALLOC, FORM_PLAIN, 0, -1, 1, -1, 1, HOST},
     {"cuMemMap", MG_STEP_ALLOC, FORM_PLAIN, 0, -1, 1, -1, 1, 0},
-    FREED(cuMemFree_v2, -1, -1), FREED(cuMemFreeAsync, -1, 1), FREED(cuMemFreeHost, -1, -1), FREED(cuMemHostUnregister, -1, -1),
+    FREED(cuMemFree_v2, -1, -1),
+    FREED(cuMemFreeAsync, -1, 1),
+    FREED(cuMemFreeHost, -1, -1),
+    FREED(cuMemHostUnregister, -1, -1),
     FREED(cuMemUnmap, 1, -1),
-    COPY(cuMemcpy, 0, 1, 2, -1, 0), COPY(cuMemcpyAsync, 0, 1, 2, 3, 0),
-    COPY(cuMemcpyHtoD_v2, 0, 1, 2, -1, FROM), COPY(cuMemcpyHtoDAsync_v2, 0, 1, 2, 3, FROM),
-    COPY(cuMemcpyDtoH_v2, 0, 1, 2, -1, TO), COPY(cuMemcpyDtoHAsync_v2, 0, 1, 2, 3, TO),
-    COPY(cuMemcpyDtoD_v2, 0, 1, 2, -1, 0), COPY(cuMemcpyDtoDAsync_v2, 0, 1, 2, 3, 0),
-    COPY(cuMemcpyPeer, 0, 2, 4, -1, 0), COPY(cuMemcpyPeerAsync, 0, 2, 4, 5, 0),
-    COPY(cuMemcpyHtoA_v2, -1, 2, 3, -1, FROM | ARRAY), COPY(cuMemcpyHtoAAsync_v2, -1, 2, 3, 4, FROM | ARRAY),
-    COPY(cuMemcpyAtoH_v2, 0, -1, 3, -1, TO | ARRAY), COPY(cuMemcpyAtoHAsync_v2, 0, -1, 3, 4, TO | ARRAY),
-    COPY(cuMemcpyDtoA_v2, -1, 2, 3, -1, ARRAY), COPY(cuMemcpyAtoD_v2, 0, -1, 3, -1, ARRAY), COPY(cuMemcpyAtoA_v2, -1, -1, 4, -1, ARRAY),
-    COPY_AS(cuMemcpy2D_v2, FORM_COPY2D, -1), COPY_AS(cuMemcpy2DUnaligned_v2, FORM_COPY2D, -1), COPY_AS(cuMemcpy2DAsync_v2, FORM_COPY2D, 1),
-    COPY_AS(cuMemcpy3D_v2, FORM_COPY3D, -1), COPY_AS(cuMemcpy3DAsync_v2, FORM_COPY3D, 1),
-    COPY_AS(cuMemcpy3DPeer, FORM_COPY3D, -1), COPY_AS(cuMemcpy3DPeerAsync, FORM_COPY3D, 1),
-    COPY_AS(cuMemcpyBatchAsync, FORM_BATCH, 8), COPY_AS(cuMemcpyBatchAsync_v2, FORM_BATCH, 7),
-    SET(cuMemsetD8_v2, -1, 1), SET(cuMemsetD8Async, 3, 1), SET(cuMemsetD16_v2, -1, 2), SET(cuMemsetD16Async, 3, 2),
-    SET(cuMemsetD32_v2, -1, 4), SET(cuMemsetD32Async, 3, 4),
-    SET2D(cuMemsetD2D8_v2, -1, 1), SET2D(cuMemsetD2D8Async, 5, 1), SET2D(cuMemsetD2D16_v2, -1, 2), SET2D(cuMemsetD2D16Async, 5, 2),
-    SET2D(cuMemsetD2D32_v2, -1, 4), SET2D(cuMemsetD2D32Async, 5, 4),
+    COPY(cuMemcpy, 0, 1, 2, -1, 0),
+    COPY(cuMemcpyAsync, 0, 1, 2, 3, 0),
+    COPY(cuMemcpyHtoD_v2, 0, 1, 2, -1, FROM),
+    COPY(cuMemcpyHtoDAsync_v2, 0, 1, 2, 3, FROM),
+    COPY(cuMemcpyDtoH_v2, 0, 1, 2, -1, TO),
+    COPY(cuMemcpyDtoHAsync_v2, 0, 1, 2, 3, TO),
+    COPY(cuMemcpyDtoD_v2, 0, 1, 2, -1, 0),
+    COPY(cuMemcpyDtoDAsync_v2, 0, 1, 2, 3, 0),
+    COPY(cuMemcpyPeer, 0, 2, 4, -1, 0),
+    COPY(cuMemcpyPeerAsync, 0, 2, 4, 5, 0),
+    COPY(cuMemcpyHtoA_v2, -1, 2, 3, -1, FROM | ARRAY),
+    COPY(cuMemcpyHtoAAsync_v2, -1, 2, 3, 4, FROM | ARRAY),
+    COPY(cuMemcpyAtoH_v2, 0, -1, 3, -1, TO | ARRAY),
+    COPY(cuMemcpyAtoHAsync_v2, 0, -1, 3, 4, TO | ARRAY),
+    COPY(cuMemcpyDtoA_v2, -1, 2, 3, -1, ARRAY),
+    COPY(cuMemcpyAtoD_v2, 0, -1, 3, -1, ARRAY),
+    COPY(cuMemcpyAtoA_v2, -1, -1, 4, -1, ARRAY),
+    COPY_AS(cuMemcpy2D_v2, FORM_COPY2D, -1),
+    COPY_AS(cuMemcpy2DUnaligned_v2, FORM_COPY2D, -1),
+    COPY_AS(cuMemcpy2DAsync_v2, FORM_COPY2D, 1),
+    COPY_AS(cuMemcpy3D_v2, FORM_COPY3D, -1),
+    COPY_AS(cuMemcpy3DAsync_v2, FORM_COPY3D, 1),
+    COPY_AS(cuMemcpy3DPeer, FORM_COPY3D, -1),
+    COPY_AS(cuMemcpy3DPeerAsync, FORM_COPY3D, 1),
+    COPY_AS(cuMemcpyBatchAsync, FORM_BATCH, 8),
+    COPY_AS(cuMemcpyBatchAsync_v2, FORM_BATCH, 7),
+    SET(cuMemsetD8_v2, -1, 1),
+    SET(cuMemsetD8Async, 3, 1),
+    SET(cuMemsetD16_v2, -1, 2),
+    SET(cuMemsetD16Async, 3, 2),
+    SET(cuMemsetD32_v2, -1, 4),
+    SET(cuMemsetD32Async, 3, 4),
+    SET2D(cuMemsetD2D8_v2, -1, 1),
+    SET2D(cuMemsetD2D8Async, 5, 1),
+    SET2D(cuMemsetD2D16_v2, -1, 2),
+    SET2D(cuMemsetD2D16Async, 5, 2),
+    SET2D(cuMemsetD2D32_v2, -1, 4),
+    SET2D(cuMemsetD2D32Async, 5, 4),
 };
 _Static_assert(MG_COUNT_OF(rows) < 256, "rows are numbered by a byte");
 
@@ -110,7 +170,8 @@ static void set_rows(struct mg_step_record *s, uint64_t width, uint64_t height, 
     s->bytes = width * height * depth;
 }
 
-static uint64_t side_of(int type, const void *host, uint64_t device, uint64_t offset, unsigned host_flag, struct mg_step_record *s)
+static uint64_t side_of(int type, const void *host, uint64_t device, uint64_t offset, unsigned host_flag,
+                        struct mg_step_record *s)
 {
     s->flags |= type == CUMEM_HOST ? host_flag : type == CUMEM_ARRAY ? MG_STEP_ARRAY : 0;
     if (type == CUMEM_ARRAY) return 0;
@@ -132,10 +193,10 @@ static void set_copy3d(struct mg_step_record *s, const struct cu_memcpy3d *c)
     s->dst_pitch = c->dst_pitch ? c->dst_pitch : c->width;
     s->src_slice = s->src_pitch * (c->src_height ? c->src_height : c->height);
     s->dst_slice = s->dst_pitch * (c->dst_height ? c->dst_height : c->height);
-    s->src = side_of(c->src_type, c->src_host, c->src_device, c->src_z * s->src_slice + c->src_y * s->src_pitch + c->src_x,
-                     MG_STEP_FROM_HOST, s);
-    s->dst = side_of(c->dst_type, c->dst_host, c->dst_device, c->dst_z * s->dst_slice + c->dst_y * s->dst_pitch + c->dst_x,
-                     MG_STEP_TO_HOST, s);
+    s->src = side_of(c->src_type, c->src_host, c->src_device,
+                     c->src_z * s->src_slice + c->src_y * s->src_pitch + c->src_x, MG_STEP_FROM_HOST, s);
+    s->dst = side_of(c->dst_type, c->dst_host, c->dst_device,
+                     c->dst_z * s->dst_slice + c->dst_y * s->dst_pitch + c->dst_x, MG_STEP_TO_HOST, s);
     set_rows(s, c->width, c->height, c->depth);
 }
 
@@ -147,7 +208,10 @@ static uint64_t word_at(uint64_t address)
     return v;
 }
 
-static uint64_t argument(const struct mg_call_frame *f, int8_t k) { return k < 0 ? 0 : f->args[k]; }
+static uint64_t argument(const struct mg_call_frame *f, int8_t k)
+{
+    return k < 0 ? 0 : f->args[k];
+}
 
 static bool set_memory(struct mg_step_record *s, const struct row *row, const struct mg_call_frame *f)
 {
@@ -155,7 +219,9 @@ static bool set_memory(struct mg_step_record *s, const struct row *row, const st
     s->src = argument(f, row->src);
     set_rows(s, argument(f, row->size) * row->unit, 1, 1);
     switch ((enum form)row->form) {
-    case FORM_MADE: s->dst = word_at(s->dst); return s->dst != 0;
+    case FORM_MADE:
+        s->dst = word_at(s->dst);
+        return s->dst != 0;
     case FORM_PITCHED:
         s->dst = word_at(s->dst);
         set_rows(s, word_at(f->args[1]) * f->args[row->size], 1, 1);
@@ -164,10 +230,15 @@ static bool set_memory(struct mg_step_record *s, const struct row *row, const st
         set_rows(s, f->args[3] * row->unit, f->args[4], 1);
         s->dst_pitch = f->args[1];
         return true;
-    case FORM_COPY2D: set_copy2d(s, (const struct cu_memcpy2d *)(uintptr_t)f->args[0]); return true;
-    case FORM_COPY3D: set_copy3d(s, (const struct cu_memcpy3d *)(uintptr_t)f->args[0]); return true;
+    case FORM_COPY2D:
+        set_copy2d(s, (const struct cu_memcpy2d *)(uintptr_t)f->args[0]);
+        return true;
+    case FORM_COPY3D:
+        set_copy3d(s, (const struct cu_memcpy3d *)(uintptr_t)f->args[0]);
+        return true;
     case FORM_BATCH:
-    case FORM_PLAIN: break;
+    case FORM_PLAIN:
+        break;
     }
     return row->kind != MG_STEP_FREE || s->dst;
 }
@@ -210,13 +281,21 @@ void mg_steps_call(const struct mg_call_frame *f, cu_result result)
     MG_REAL_AS(cuCtxGetCurrent, cu_ctx *)(&ctx);
     if (ctx) MG_REAL_AS(cuCtxGetDevice, cu_device *)(&device);
     struct mg_step_record s = {
-        .time = mg_now_ns(), .order = row->kind == MG_STEP_ALLOC ? mg_steps_order() : f->order, .context = ctx ? mg_ctx_number(ctx) : 0,
-        .stream = mg_stream_number(stream), .launch = UINT64_MAX, .device = (uint32_t)device, .thread = (uint32_t)gettid(),
-        .flags = row->flags, .kind = row->kind,
+        .time = mg_now_ns(),
+        .order = row->kind == MG_STEP_ALLOC ? mg_steps_order() : f->order,
+        .context = ctx ? mg_ctx_number(ctx) : 0,
+        .stream = mg_stream_number(stream),
+        .launch = UINT64_MAX,
+        .device = (uint32_t)device,
+        .thread = (uint32_t)gettid(),
+        .flags = row->flags,
+        .kind = row->kind,
     };
     if (row->stream >= 0 && is_recorded_by_graph(stream)) s.flags |= MG_STEP_GRAPH;
-    if (row->form == FORM_BATCH) put_batch(&s, row, f);
-    else if (set_memory(&s, row, f)) mg_steps_put(&s, row->name);
+    if (row->form == FORM_BATCH)
+        put_batch(&s, row, f);
+    else if (set_memory(&s, row, f))
+        mg_steps_put(&s, row->name);
     mg_inside--;
 }
 
@@ -226,10 +305,18 @@ void mg_steps_describe(const struct mg_run *r, struct mg_step_record *out)
 {
     const struct mg_shape *s = &r->shape;
     *out = (struct mg_step_record){
-        .time = mg_now_ns(), .order = mg_steps_order(), .context = r->ctx, .stream = r->stream, .launch = mg_run_traced_as(r),
-        .graph = r->graph == MG_GRAPH_DEVICE ? 0 : r->graph, .device = r->device, .thread = (uint32_t)gettid(), .shared = s->shared_bytes,
-        .flags = (r->block ? MG_STEP_TRACED : 0u) | (s->cooperative ? MG_STEP_COOPERATIVE : 0u) | (s->programmatic ? MG_STEP_PROGRAMMATIC : 0u) |
-                 (r->node ? MG_STEP_GRAPH : 0u) | (r->child ? MG_STEP_CHILD : 0u),
+        .time = mg_now_ns(),
+        .order = mg_steps_order(),
+        .context = r->ctx,
+        .stream = r->stream,
+        .launch = mg_run_traced_as(r),
+        .graph = r->graph == MG_GRAPH_DEVICE ? 0 : r->graph,
+        .device = r->device,
+        .thread = (uint32_t)gettid(),
+        .shared = s->shared_bytes,
+        .flags = (r->block ? MG_STEP_TRACED : 0u) | (s->cooperative ? MG_STEP_COOPERATIVE : 0u) |
+                 (s->programmatic ? MG_STEP_PROGRAMMATIC : 0u) | (r->node ? MG_STEP_GRAPH : 0u) |
+                 (r->child ? MG_STEP_CHILD : 0u),
         .kind = MG_STEP_LAUNCH,
     };
     memcpy(out->grid, s->grid, sizeof out->grid);
@@ -257,9 +344,20 @@ void mg_steps_node(const struct mg_run *r, const struct mg_launch_done *d, uint6
 void mg_steps_work(const struct mg_work_mark *m, const struct mg_work_span *w)
 {
     struct mg_step_record s = {
-        .time = mg_now_ns(), .order = m->order, .context = m->ctx, .stream = m->stream, .launch = UINT64_MAX, .replay = m->replay,
-        .dst = w->dst, .src = w->src, .dst_pitch = w->dst_pitch, .src_pitch = w->src_pitch, .dst_slice = w->dst_slice, .src_slice = w->src_slice,
-        .flags = w->array ? MG_STEP_ARRAY : 0, .kind = w->copy ? MG_STEP_COPY : MG_STEP_MEMSET,
+        .time = mg_now_ns(),
+        .order = m->order,
+        .context = m->ctx,
+        .stream = m->stream,
+        .launch = UINT64_MAX,
+        .replay = m->replay,
+        .dst = w->dst,
+        .src = w->src,
+        .dst_pitch = w->dst_pitch,
+        .src_pitch = w->src_pitch,
+        .dst_slice = w->dst_slice,
+        .src_slice = w->src_slice,
+        .flags = w->array ? MG_STEP_ARRAY : 0,
+        .kind = w->copy ? MG_STEP_COPY : MG_STEP_MEMSET,
     };
     if (!mg_steps_on || m->replay == UINT64_MAX || !m->order) return; /* else its call was told */
     set_rows(&s, w->width, w->height, w->depth);

@@ -1,5 +1,5 @@
-/* Steps: what the host asked of the devices, for the trace of accesses (tool trace): launches, and what the program does
- * with memory. Read by trace/access.h.
+/* Steps: what the host asked of the devices, for the trace of accesses (tool trace): launches, and what the program
+ * does with memory. Read by trace/access.h.
  *
  *   calls.c ── calls that make, free, copy, set memory ──┐
  *   launch.c, run.c ── launches, nodes of graphs ────────┴──► steps.c ──► trace/<pid>.mgt */
@@ -14,12 +14,12 @@ struct mg_launch_done;
 struct mg_work_mark;
 struct mg_work_span;
 
-extern bool mg_steps_on;                        /* tool trace was given */
-extern uint8_t mg_steps_rows[MG_FN_COUNT];      /* what an entry does with memory: a row of steps.c, 0: nothing */
+extern bool mg_steps_on;                   /* tool trace was given */
+extern uint8_t mg_steps_rows[MG_FN_COUNT]; /* what an entry does with memory: a row of steps.c, 0: nothing */
 
-void mg_steps_prepare(void);                    /* before the first call */
+void mg_steps_prepare(void); /* before the first call */
 void mg_steps_end(void);
-uint64_t mg_steps_order(void);                  /* of what is asked for now; 0: nobody wants to know */
+uint64_t mg_steps_order(void); /* of what is asked for now; 0: nobody wants to know */
 void mg_steps_call(const struct mg_call_frame *f, cu_result result);
 /* A launch: describe it before the driver has it, tell when it was taken. */
 void mg_steps_describe(const struct mg_run *r, struct mg_step_record *out);

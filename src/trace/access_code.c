@@ -5,16 +5,25 @@
 
 enum item { ITEM_NONE, ITEM_WARP, ITEM_BASE, ITEM_RUN, ITEM_MASKED, ITEM_STRIDED, ITEM_LIST, ITEM_SPARSE };
 enum unit { UNIT_ELEMENTS16, UNIT_ELEMENTS32, UNIT_BYTES32, UNIT_BYTES64, UNIT_COUNT };
-enum { ROWS_FIRST = UNIT_COUNT, ROWS_COUNT = 8 }; /* units of rows: of 2 lanes and stride 0, of 2 and stride 1, of 4 ... */
+enum {
+    ROWS_FIRST = UNIT_COUNT,
+    ROWS_COUNT = 8
+}; /* units of rows: of 2 lanes and stride 0, of 2 and stride 1, of 4 ... */
 enum { KIND_BITS = 3, SITE_BITS = 11, STRIDE_BITS = 8, LANE_BITS = 5, WARP_BITS = 5, CTA_BITS = 23 };
 _Static_assert(KIND_BITS + SITE_BITS + STRIDE_BITS + 2 * LANE_BITS == 32, "the first word of an item");
 _Static_assert(KIND_BITS + WARP_BITS + 1 + CTA_BITS == 32, "the first word of WARP");
 _Static_assert(MG_PACK_MOST_SITES < 1 << SITE_BITS, "sites");
 static const uint8_t unit_bytes[UNIT_COUNT] = {2, 4, 4, 8};
 
-static bool fits(int64_t v, unsigned bits) { return v >= -((int64_t)1 << (bits - 1)) && v < (int64_t)1 << (bits - 1); }
+static bool fits(int64_t v, unsigned bits)
+{
+    return v >= -((int64_t)1 << (bits - 1)) && v < (int64_t)1 << (bits - 1);
+}
 /* The low bits of a word as a signed number. */
-static int32_t signed_of(uint32_t v, unsigned bits) { return (int32_t)(v << (32 - bits)) >> (32 - bits); }
+static int32_t signed_of(uint32_t v, unsigned bits)
+{
+    return (int32_t)(v << (32 - bits)) >> (32 - bits);
+}
 
 /* ---- writing ------------------------------------------------------------------------------------------- */
 
@@ -56,8 +65,8 @@ static uint32_t distance_to(struct mg_packer *p, uint64_t address, uint32_t byte
     return 0;
 }
 
-static void put_head(struct mg_packer *p, enum item kind, const struct mg_packed_access *a, uint32_t third, uint32_t first,
-                     uint32_t lanes, uint32_t distance)
+static void put_head(struct mg_packer *p, enum item kind, const struct mg_packed_access *a, uint32_t third,
+                     uint32_t first, uint32_t lanes, uint32_t distance)
 {
     put32(p, kind | a->site << KIND_BITS | (third & 0xff) << (KIND_BITS + SITE_BITS) |
                  first << (KIND_BITS + SITE_BITS + STRIDE_BITS) | (lanes - 1) << (32 - LANE_BITS));
@@ -65,7 +74,10 @@ static void put_head(struct mg_packer *p, enum item kind, const struct mg_packed
     p->next = a->number + 1;
 }
 
-struct lanes { uint32_t first, n; bool adjacent; };
+struct lanes {
+    uint32_t first, n;
+    bool adjacent;
+};
 static struct lanes lanes_of(uint32_t mask)
 {
     uint32_t first = (uint32_t)__builtin_ctz(mask), row = mask >> first;
@@ -104,13 +116,20 @@ static enum unit unit_of(const struct mg_packed_access *a, uint64_t first)
 }
 
 /* Lanes in rows, as a unit of rows has them. */
-static uint32_t row_lanes(uint32_t unit) { return 2u << (unit - ROWS_FIRST) / 2; }
-static int64_t row_stride(uint32_t unit, uint32_t bytes) { return (unit - ROWS_FIRST) & 1 ? (int64_t)bytes : 0; }
+static uint32_t row_lanes(uint32_t unit)
+{
+    return 2u << (unit - ROWS_FIRST) / 2;
+}
+static int64_t row_stride(uint32_t unit, uint32_t bytes)
+{
+    return (unit - ROWS_FIRST) & 1 ? (int64_t)bytes : 0;
+}
 
 /* The address of a lane, counted from the first one's. */
 static uint64_t in_rows(uint32_t lane, uint32_t first, uint32_t width, int64_t stride, int64_t pitch)
 {
-    return (uint64_t)(stride * ((int64_t)(lane % width) - (int64_t)(first % width)) + pitch * (int64_t)(lane / width - first / width));
+    return (uint64_t)(stride * ((int64_t)(lane % width) - (int64_t)(first % width)) +
+                      pitch * (int64_t)(lane / width - first / width));
 }
 
 static bool is_in_rows(const struct mg_packed_access *a, uint32_t first, uint32_t unit, int64_t *pitch)
@@ -197,7 +216,10 @@ bool mg_packer_add(struct mg_packer *p, const struct mg_packed_access *a)
 
 /* ---- reading ------------------------------------------------------------------------------------------- */
 
-static bool has(const struct mg_unpacker *u, uint32_t bytes) { return u->n - u->i >= bytes; }
+static bool has(const struct mg_unpacker *u, uint32_t bytes)
+{
+    return u->n - u->i >= bytes;
+}
 
 static uint32_t get32(struct mg_unpacker *u)
 {
@@ -244,8 +266,10 @@ static bool get_list(struct mg_unpacker *u, struct mg_packed_access *a, uint32_t
     for (; rest; rest &= rest - 1, u->i += unit_bytes[unit]) {
         int64_t d = 0;
         memcpy(&d, u->at + u->i, unit_bytes[unit]);
-        if (unit == UNIT_ELEMENTS16) d = (int16_t)d * (int64_t)a->bytes;
-        else if (unit != UNIT_BYTES64) d = (int32_t)d * (unit == UNIT_ELEMENTS32 ? (int64_t)a->bytes : 1);
+        if (unit == UNIT_ELEMENTS16)
+            d = (int16_t)d * (int64_t)a->bytes;
+        else if (unit != UNIT_BYTES64)
+            d = (int32_t)d * (unit == UNIT_ELEMENTS32 ? (int64_t)a->bytes : 1);
         a->address[__builtin_ctz(rest)] = first + (uint64_t)d;
     }
     while ((u->i - start) % 4) u->i++;
@@ -261,7 +285,8 @@ static void put_line(struct mg_packed_access *a, uint32_t lane, uint64_t first, 
     for (uint32_t l = 0; l < 32; l++) a->address[l] &= -(uint64_t)(a->mask >> l & 1);
 }
 
-static bool get_access(struct mg_unpacker *u, uint32_t head, const uint32_t *bytes, uint32_t n_sites, struct mg_packed_access *a)
+static bool get_access(struct mg_unpacker *u, uint32_t head, const uint32_t *bytes, uint32_t n_sites,
+                       struct mg_packed_access *a)
 {
     enum item kind = (enum item)(head & ((1 << KIND_BITS) - 1));
     uint32_t third = head >> (KIND_BITS + SITE_BITS) & 0xff, lane = head >> (KIND_BITS + SITE_BITS + STRIDE_BITS) & 31;
@@ -298,9 +323,15 @@ bool mg_unpacker_next(struct mg_unpacker *u, const uint32_t *bytes, uint32_t n, 
         bool ok = has(u, 8);
         uint32_t head = ok ? get32(u) : 0;
         switch ((enum item)(head & ((1 << KIND_BITS) - 1))) {
-        case ITEM_WARP: ok = ok && get_warp(u, head); break;
-        case ITEM_BASE: u->before = (uint64_t)(head >> KIND_BITS) << 32 | get32(u); break;
-        case ITEM_NONE: ok = false; break;
+        case ITEM_WARP:
+            ok = ok && get_warp(u, head);
+            break;
+        case ITEM_BASE:
+            u->before = (uint64_t)(head >> KIND_BITS) << 32 | get32(u);
+            break;
+        case ITEM_NONE:
+            ok = false;
+            break;
         default:
             if (ok && get_access(u, head, bytes, n, out)) return true;
             ok = false;

@@ -10,10 +10,12 @@ _Static_assert(MG_COUNT_OF(kinds) == MG_ACCESS_KIND_COUNT, "ORDER ACCESS_KINDS")
 void mg_trace_access_print(const struct mg_trace_access *x, uint32_t pid, struct mg_buf *out)
 {
     const struct mg_access_site *s = x->site;
-    mg_buf_printf(out, "trace.access pid=%u launch=%" PRIu64 " replay=%" PRIu64 " cta=%" PRIu64 " warp=%u sm=%u number=%u mask=0x%x", pid,
-                  x->launch_number, x->replay, x->cta, x->warp, x->sm, x->number, x->mask);
-    mg_buf_printf(out, " kernel=%s access=%s op=%s file=%s line=%u ptx_line=%u bytes=%u", s->kernel, kinds[s->kind], s->op,
-                  *s->file ? s->file : "?", s->line, s->ptx_line, s->bytes);
+    mg_buf_printf(out,
+                  "trace.access pid=%u launch=%" PRIu64 " replay=%" PRIu64 " cta=%" PRIu64
+                  " warp=%u sm=%u number=%u mask=0x%x",
+                  pid, x->launch_number, x->replay, x->cta, x->warp, x->sm, x->number, x->mask);
+    mg_buf_printf(out, " kernel=%s access=%s op=%s file=%s line=%u ptx_line=%u bytes=%u", s->kernel, kinds[s->kind],
+                  s->op, *s->file ? s->file : "?", s->line, s->ptx_line, s->bytes);
     mg_buf_printf(out, " instruction=%u", s->number);
     if (s->kind == MG_ACCESS_BLOCK) mg_buf_printf(out, " instructions=%u", s->n_instructions);
     for (uint32_t lane = 0; lane < 32 && s->bytes; lane++)

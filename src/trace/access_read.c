@@ -15,16 +15,19 @@
 #include "trace/load.h"
 
 enum { BATCH_PACKED = 8 << 20 /* bytes of chunks as stored */, BATCH_MOST = 256 << 20 /* bytes of packs */ };
-#define MOST_SITES_BYTES 4096u
+#define MOST_SITES_BYTES  4096u
 #define MOST_INSTRUCTIONS (1u << 24)
 
 struct sites {
     uint32_t id, n, n_list;
-    struct mg_access_site *at;   /* by number in packs */
+    struct mg_access_site *at; /* by number in packs */
     uint32_t *bytes;
     struct mg_access_site *list; /* instructions of blocks, by their number */
 };
-struct pack { uint64_t launch, replay, at; uint32_t sites, sm, bytes, order; };
+struct pack {
+    uint64_t launch, replay, at;
+    uint32_t sites, sm, bytes, order;
+};
 struct mg_accesses {
     struct mg_trace_reader *r;
     const struct mg_trace_loaded *file;
@@ -35,16 +38,17 @@ struct mg_accesses {
     /* launches first to last are kept; tried, and not kept: the first is too large */
     uint64_t first, last;
     bool tried, kept;
-    MG_VEC(struct pack) packs;               /* by launch and replay */
-    uint8_t *data; size_t n_data, room;
+    MG_VEC(struct pack) packs; /* by launch and replay */
+    uint8_t *data;
+    size_t n_data, room;
     /* the launch that is read */
-    bool one;                                /* a record alone is read, not a launch */
+    bool one; /* a record alone is read, not a launch */
     const struct mg_trace_step *launch;
-    uint64_t number, replay;                 /* of the pack's launch */
-    uint32_t next, end;                      /* its packs */
-    struct mg_trace_cursor *cursor;          /* or where they come from; NULL: they are kept */
+    uint64_t number, replay;        /* of the pack's launch */
+    uint32_t next, end;             /* its packs */
+    struct mg_trace_cursor *cursor; /* or where they come from; NULL: they are kept */
     struct mg_unpacker unpacker;
-    const struct sites *of;                  /* the pack's */
+    const struct sites *of; /* the pack's */
     uint32_t sm;
     struct mg_packed_access packed;
     struct mg_trace_access access;
@@ -90,14 +94,29 @@ static void add_step(struct mg_accesses *a, const struct mg_trace_record *r)
 {
     static const char axes[] = "xyz";
     struct mg_trace_step s = {
-        .kind = (enum mg_step_kind)number_of(r, "kind"), .flags = (unsigned)number_of(r, "flags"), .order = number_of(r, "order"),
-        .time_ns = r->time, .device = (uint32_t)number_of(r, "device"), .thread = (uint32_t)number_of(r, "thread"),
-        .context = number_of(r, "context"), .stream = number_of(r, "stream"), .name = text_of(a, r, "name"),
-        .launch = number_of(r, "launch"), .replay = number_of(r, "replay"), .shared_bytes = (uint32_t)number_of(r, "shared"),
-        .graph = number_of(r, "graph"), .dst = number_of(r, "dst"), .src = number_of(r, "src"), .bytes = number_of(r, "bytes"),
-        .width = number_of(r, "width"), .height = number_of(r, "height"), .depth = number_of(r, "depth"),
-        .dst_pitch = number_of(r, "dst_pitch"), .src_pitch = number_of(r, "src_pitch"),
-        .dst_slice = number_of(r, "dst_slice"), .src_slice = number_of(r, "src_slice"),
+        .kind = (enum mg_step_kind)number_of(r, "kind"),
+        .flags = (unsigned)number_of(r, "flags"),
+        .order = number_of(r, "order"),
+        .time_ns = r->time,
+        .device = (uint32_t)number_of(r, "device"),
+        .thread = (uint32_t)number_of(r, "thread"),
+        .context = number_of(r, "context"),
+        .stream = number_of(r, "stream"),
+        .name = text_of(a, r, "name"),
+        .launch = number_of(r, "launch"),
+        .replay = number_of(r, "replay"),
+        .shared_bytes = (uint32_t)number_of(r, "shared"),
+        .graph = number_of(r, "graph"),
+        .dst = number_of(r, "dst"),
+        .src = number_of(r, "src"),
+        .bytes = number_of(r, "bytes"),
+        .width = number_of(r, "width"),
+        .height = number_of(r, "height"),
+        .depth = number_of(r, "depth"),
+        .dst_pitch = number_of(r, "dst_pitch"),
+        .src_pitch = number_of(r, "src_pitch"),
+        .dst_slice = number_of(r, "dst_slice"),
+        .src_slice = number_of(r, "src_slice"),
     };
     for (int i = 0; i < 3; i++) {
         char grid[] = "grid_?", block[] = "block_?", cluster[] = "cluster_?";
@@ -106,8 +125,10 @@ static void add_step(struct mg_accesses *a, const struct mg_trace_record *r)
         s.block[i] = (uint32_t)number_of(r, block);
         s.cluster[i] = (uint32_t)number_of(r, cluster);
     }
-    if ((unsigned)s.kind < MG_STEP_KIND_COUNT) *mg_vec_push(&a->steps) = s;
-    else note_damage(a, 1, "a step of an unknown kind");
+    if ((unsigned)s.kind < MG_STEP_KIND_COUNT)
+        *mg_vec_push(&a->steps) = s;
+    else
+        note_damage(a, 1, "a step of an unknown kind");
 }
 
 static struct sites *find_sites(struct mg_accesses *a, uint32_t id)
@@ -115,8 +136,10 @@ static struct sites *find_sites(struct mg_accesses *a, uint32_t id)
     uint32_t lo = 0, hi = a->sites.n;
     while (lo < hi) {
         uint32_t mid = lo + (hi - lo) / 2;
-        if (a->sites.at[mid].id < id) lo = mid + 1;
-        else hi = mid;
+        if (a->sites.at[mid].id < id)
+            lo = mid + 1;
+        else
+            hi = mid;
     }
     if (lo < a->sites.n && a->sites.at[lo].id == id) return &a->sites.at[lo];
     return NULL;
@@ -148,7 +171,8 @@ static void add_site(struct mg_accesses *a, const struct mg_trace_record *r)
     unsigned kind = (unsigned)number_of(r, "kind");
     const bool listed = kind == MG_ACCESS_INSTRUCTION;
     uint64_t number = number_of(r, listed ? "instruction" : "number"), bytes = number_of(r, "bytes");
-    if (number > (listed ? MOST_INSTRUCTIONS : MG_PACK_MOST_SITES) || bytes > MOST_SITES_BYTES || kind >= MG_ACCESS_KIND_COUNT) {
+    if (number > (listed ? MOST_INSTRUCTIONS : MG_PACK_MOST_SITES) || bytes > MOST_SITES_BYTES ||
+        kind >= MG_ACCESS_KIND_COUNT) {
         note_damage(a, 1, "an instruction that is none");
         return;
     }
@@ -161,11 +185,16 @@ static void add_site(struct mg_accesses *a, const struct mg_trace_record *r)
         for (; n < s->n; n++) s->bytes[n] = 0;
         s->bytes[number] = (uint32_t)bytes;
     }
-    (listed ? s->list : s->at)[number] = (struct mg_access_site){
-        .kind = (enum mg_access_kind)kind, .number = (uint32_t)number_of(r, "instruction"), .bytes = (uint32_t)bytes,
-        .n_instructions = (uint32_t)number_of(r, "count"),
-        .kernel = text_of(a, r, "kernel"), .function = text_of(a, r, "function"), .op = text_of(a, r, "op"),
-        .file = text_of(a, r, "file"), .line = (uint32_t)number_of(r, "line"), .ptx_line = (uint32_t)number_of(r, "ptx_line")};
+    (listed ? s->list : s->at)[number] = (struct mg_access_site){.kind = (enum mg_access_kind)kind,
+                                                                 .number = (uint32_t)number_of(r, "instruction"),
+                                                                 .bytes = (uint32_t)bytes,
+                                                                 .n_instructions = (uint32_t)number_of(r, "count"),
+                                                                 .kernel = text_of(a, r, "kernel"),
+                                                                 .function = text_of(a, r, "function"),
+                                                                 .op = text_of(a, r, "op"),
+                                                                 .file = text_of(a, r, "file"),
+                                                                 .line = (uint32_t)number_of(r, "line"),
+                                                                 .ptx_line = (uint32_t)number_of(r, "ptx_line")};
 }
 
 static int compare_steps(const void *a, const void *b)
@@ -203,9 +232,11 @@ static void find_instructions(struct mg_accesses *a)
     }
 }
 
-static struct mg_trace_cursor *open_cursor(struct mg_accesses *a, const char *kinds, enum mg_trace_key key, uint64_t first, uint64_t last)
+static struct mg_trace_cursor *open_cursor(struct mg_accesses *a, const char *kinds, enum mg_trace_key key,
+                                           uint64_t first, uint64_t last)
 {
-    struct mg_trace_query q = {.size = sizeof q, .kinds = kinds, .with_keys = 1u << key, .only = is_ours, .only_user = a};
+    struct mg_trace_query q = {
+        .size = sizeof q, .kinds = kinds, .with_keys = 1u << key, .only = is_ours, .only_user = a};
     q.keys[key - 1] = (struct mg_trace_range){first, last};
     return mg_trace_cursor_open(a->r, &q);
 }
@@ -216,9 +247,12 @@ static bool read_steps(struct mg_accesses *a)
     const struct mg_trace_record *r;
     bool any = false;
     for (; (r = mg_trace_next(c)); any = true) {
-        if (!strcmp(r->kind->name, "trace.step")) add_step(a, r);
-        else if (!strcmp(r->kind->name, "trace.site")) add_site(a, r);
-        else a->partial = true;
+        if (!strcmp(r->kind->name, "trace.step"))
+            add_step(a, r);
+        else if (!strcmp(r->kind->name, "trace.site"))
+            add_site(a, r);
+        else
+            a->partial = true;
     }
     close_cursor(a, c);
     if (a->steps.n) qsort(a->steps.at, a->steps.n, sizeof *a->steps.at, compare_steps);
@@ -237,8 +271,9 @@ enum mg_err mg_accesses_open(struct mg_trace_reader *r, uint32_t file, struct mg
     a->partial = a->file->file.dropped || a->file->file.skipped;
     mg_intern_init(&a->texts);
     if (!read_steps(a)) {
-        enum mg_err err = mg_diag_err(d, MG_ERR_INPUT, "%s: %s", a->file->path,
-                                      a->damaged ? a->why : "it has no accesses: they are recorded by margay run -t trace");
+        enum mg_err err =
+            mg_diag_err(d, MG_ERR_INPUT, "%s: %s", a->file->path,
+                        a->damaged ? a->why : "it has no accesses: they are recorded by margay run -t trace");
         mg_accesses_close(a);
         return err;
     }
@@ -296,8 +331,10 @@ static uint64_t last_of_batch(const struct mg_accesses *a, uint64_t first)
         uint64_t packed = 0;
         for (uint64_t i = 0; i < a->file->n_entries && packed <= BATCH_PACKED; i++)
             if (is_launch(first, last, &a->file->entries[i])) packed += a->file->entries[i].packed_bytes;
-        if (packed <= BATCH_PACKED) low = last;
-        else high = last;
+        if (packed <= BATCH_PACKED)
+            low = last;
+        else
+            high = last;
         if (high - low <= 1 || low == UINT64_MAX) return low;
         last = low + (high - low) / 2;
     }
@@ -327,8 +364,11 @@ static struct pack describe(const struct mg_trace_record *r, const uint8_t **dat
 {
     uint32_t ix = mg_trace_field_ix(r->kind, "data"), bytes = 0;
     *data = ix == UINT32_MAX ? NULL : (const uint8_t *)mg_trace_text(r, ix, &bytes);
-    return (struct pack){.launch = number_of(r, "launch"), .replay = number_of(r, "replay"),
-                         .sites = (uint32_t)number_of(r, "sites"), .sm = (uint32_t)number_of(r, "sm"), .bytes = *data ? bytes : 0};
+    return (struct pack){.launch = number_of(r, "launch"),
+                         .replay = number_of(r, "replay"),
+                         .sites = (uint32_t)number_of(r, "sites"),
+                         .sm = (uint32_t)number_of(r, "sm"),
+                         .bytes = *data ? bytes : 0};
 }
 
 /* Keeps the packs of launches first to last; false: they are too large. */
@@ -347,8 +387,10 @@ static bool keep_launches(struct mg_accesses *a, uint64_t first, uint64_t last)
         *mg_vec_push(&a->packs) = p;
         room = keep_data(a, data, p.bytes);
     }
-    if (room) close_cursor(a, c); /* else what is damaged is told when it is read again */
-    else mg_trace_cursor_close(c);
+    if (room)
+        close_cursor(a, c); /* else what is damaged is told when it is read again */
+    else
+        mg_trace_cursor_close(c);
     if (a->packs.n) qsort(a->packs.at, a->packs.n, sizeof *a->packs.at, compare_packs);
     a->first = first;
     a->last = last;
@@ -363,8 +405,10 @@ static uint32_t find_pack(const struct mg_accesses *a, uint64_t launch, uint64_t
     while (lo < hi) {
         uint32_t mid = lo + (hi - lo) / 2;
         const struct pack *p = &a->packs.at[mid];
-        if (p->launch < launch || (p->launch == launch && p->replay < replay)) lo = mid + 1;
-        else hi = mid;
+        if (p->launch < launch || (p->launch == launch && p->replay < replay))
+            lo = mid + 1;
+        else
+            hi = mid;
     }
     return lo;
 }
@@ -416,7 +460,8 @@ static bool open_pack(struct mg_accesses *a)
             data = a->data + p.at;
         }
         a->of = p.replay == a->launch->replay ? find_sites(a, p.sites) : NULL;
-        if (!a->of && p.replay == a->launch->replay) note_damage(a, 1, "accesses of instructions that are not in the trace");
+        if (!a->of && p.replay == a->launch->replay)
+            note_damage(a, 1, "accesses of instructions that are not in the trace");
     } while (!a->of);
     start_pack(a, &p, data);
     return true;
@@ -457,7 +502,16 @@ const struct mg_trace_access *mg_accesses_next(struct mg_accesses *a)
     }
     struct mg_trace_access *x = &a->access;
     const struct mg_packed_access *p = &a->packed;
-    *x = (struct mg_trace_access){.launch = a->launch, .launch_number = a->number, .replay = a->replay, .site = &a->of->at[p->site], .cta = p->cta,
-                                  .warp = p->warp, .sm = a->sm, .number = p->number, .mask = p->mask, .n_lanes = count(p->mask), .address = p->address};
+    *x = (struct mg_trace_access){.launch = a->launch,
+                                  .launch_number = a->number,
+                                  .replay = a->replay,
+                                  .site = &a->of->at[p->site],
+                                  .cta = p->cta,
+                                  .warp = p->warp,
+                                  .sm = a->sm,
+                                  .number = p->number,
+                                  .mask = p->mask,
+                                  .n_lanes = count(p->mask),
+                                  .address = p->address};
     return x;
 }

@@ -1,11 +1,11 @@
 #include "trace/access_records.h"
 
-#define STEP_KINDS "launch|alloc|free|copy|memset"
+#define STEP_KINDS   "launch|alloc|free|copy|memset"
 #define ACCESS_KINDS "load|store|atomic|barrier|block|instruction"
 _Static_assert(MG_STEP_KIND_COUNT == 5 && MG_ACCESS_KIND_COUNT == 6, "ORDER STEP_KINDS, ACCESS_KINDS");
 
-/* In the order of the structures' members. Only what is not of accesses has a time: chunks with steps and sites are found
- * by that in the index. */
+/* In the order of the structures' members. Only what is not of accesses has a time: chunks with steps and sites are
+ * found by that in the index. */
 static const struct mg_trace_field step_fields[] = {
     {"time", MG_TRACE_time, MG_TRACE_KEY_TIME},
     {"order", MG_TRACE_u64},
@@ -67,8 +67,9 @@ static const struct mg_trace_field pack_fields[] = {
     {"data", MG_TRACE_bytes},
 };
 static const struct mg_trace_field left_fields[] = {{"time", MG_TRACE_time, MG_TRACE_KEY_TIME}, {"why", MG_TRACE_name}};
-_Static_assert(sizeof(struct mg_step_record) == 17 * 8 + 14 * 4 + 1 && sizeof(struct mg_site_record) == 8 + 11 * 4 + 1 &&
-                   sizeof(struct mg_pack_record) == 4 * 8 + 4 * 4 && sizeof(struct mg_left_record) == 12,
+_Static_assert(sizeof(struct mg_step_record) == 17 * 8 + 14 * 4 + 1 &&
+                   sizeof(struct mg_site_record) == 8 + 11 * 4 + 1 && sizeof(struct mg_pack_record) == 4 * 8 + 4 * 4 &&
+                   sizeof(struct mg_left_record) == 12,
                "as the fields");
 
 const struct mg_trace_kind mg_step_record_kind = MG_TRACE_KIND("trace.step", step_fields);

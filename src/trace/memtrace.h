@@ -18,16 +18,23 @@
 
 enum { MG_MEMTRACE_RECORD = 24, MG_MEMTRACE_HEAD = 10, MG_MEMTRACE_ATOMICS = 11 };
 enum { MG_MEMTRACE_KERNEL = 0x00, MG_MEMTRACE_RUN = 0xfe, MG_MEMTRACE_ONE = 0xff };
-extern const uint8_t mg_memtrace_head[MG_MEMTRACE_HEAD]; /* of version 3 */
+extern const uint8_t mg_memtrace_head[MG_MEMTRACE_HEAD];           /* of version 3 */
 extern const char *const mg_memtrace_atomics[MG_MEMTRACE_ATOMICS]; /* types of the thesis from 3 on */
 
-struct mg_memtrace_record { uint32_t sm, type, size; uint64_t address; uint32_t cta[3]; };
+struct mg_memtrace_record {
+    uint32_t sm, type, size;
+    uint64_t address;
+    uint32_t cta[3];
+};
 void mg_memtrace_pack(const struct mg_memtrace_record *r, uint8_t out[MG_MEMTRACE_RECORD]);
 
-/* A file of one of the formats ("thesis", "cudamemtrace") as CSV: "kernel,launch,sm,type,bytes,address,cta_x,cta_y,cta_z", a line
- * for each access; launch counts the kernels of the file. out "-": stdout. What stands in front of damage is written. */
-enum mg_err mg_memtrace_read(const char *path, const char *format, const char *out, uint64_t *n, struct mg_diag *d) MG_MUST_CHECK;
+/* A file of one of the formats ("thesis", "cudamemtrace") as CSV:
+ * "kernel,launch,sm,type,bytes,address,cta_x,cta_y,cta_z", a line for each access; launch counts the kernels of the
+ * file. out "-": stdout. What stands in front of damage is written. */
+enum mg_err mg_memtrace_read(const char *path, const char *format, const char *out, uint64_t *n,
+                             struct mg_diag *d) MG_MUST_CHECK;
 /* The same of bytes in memory, to a stream; NULL: nowhere. */
-enum mg_err mg_memtrace_parse(const uint8_t *at, size_t bytes, bool is_thesis, FILE *to, uint64_t *n, struct mg_diag *d) MG_MUST_CHECK;
+enum mg_err mg_memtrace_parse(const uint8_t *at, size_t bytes, bool is_thesis, FILE *to, uint64_t *n,
+                              struct mg_diag *d) MG_MUST_CHECK;
 
 #endif

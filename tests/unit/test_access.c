@@ -33,7 +33,7 @@ static struct mg_packed_access draw_access(uint64_t *s)
     for (uint32_t lane = 0; lane < 32; lane++) {
         uint64_t rows = 2u << step % 4;
         uint64_t at = base + (how == 6   ? lane % rows * (step % 3 ? a.bytes : 0) + lane / rows * step * 7
-                              : how == 0   ? lane * a.bytes
+                              : how == 0 ? lane * a.bytes
                               : how == 1 ? 0
                               : how == 2 ? lane * step
                               : how == 3 ? draw(s) % 256 * a.bytes
@@ -46,8 +46,8 @@ static struct mg_packed_access draw_access(uint64_t *s)
 
 static bool equal(const struct mg_packed_access *a, const struct mg_packed_access *b)
 {
-    return a->cta == b->cta && a->warp == b->warp && a->number == b->number && a->site == b->site && a->bytes == b->bytes &&
-           a->mask == b->mask && !memcmp(a->address, b->address, sizeof a->address);
+    return a->cta == b->cta && a->warp == b->warp && a->number == b->number && a->site == b->site &&
+           a->bytes == b->bytes && a->mask == b->mask && !memcmp(a->address, b->address, sizeof a->address);
 }
 
 MG_TEST(packs_hold_what_was_put_in)
@@ -146,8 +146,14 @@ enum { LAUNCHES = 40, PER_LAUNCH = 25 };
 
 static void put_launch(struct mg_trace_writer *w, struct mg_trace_stream *s, uint64_t launch)
 {
-    struct mg_step_record step = {.time = 1000 + launch, .order = launch, .launch = launch, .name = mg_trace_name(w, "k"),
-                                  .flags = MG_STEP_TRACED, .grid = {7, 1, 1}, .block = {64, 1, 1}, .kind = MG_STEP_LAUNCH};
+    struct mg_step_record step = {.time = 1000 + launch,
+                                  .order = launch,
+                                  .launch = launch,
+                                  .name = mg_trace_name(w, "k"),
+                                  .flags = MG_STEP_TRACED,
+                                  .grid = {7, 1, 1},
+                                  .block = {64, 1, 1},
+                                  .kind = MG_STEP_LAUNCH};
     mg_trace_put(s, mg_trace_kind_add(w, &mg_step_record_kind), &step, sizeof step, NULL, 0);
 }
 
@@ -161,8 +167,13 @@ static void put_pack(struct mg_trace_writer *w, struct mg_trace_stream *s, uint6
         for (uint32_t lane = 0; lane < 8; lane++) a.address[lane] = launch << 32 | i << 8 | lane << 2;
         MG_CHECK(mg_packer_add(&p, &a));
     }
-    struct mg_pack_record r = {.launch = launch, .cta_first = launch % 7, .cta_last = launch % 7, .sites = 1, .sm = 3,
-                               .accesses = PER_LAUNCH, .lanes = 8 * PER_LAUNCH};
+    struct mg_pack_record r = {.launch = launch,
+                               .cta_first = launch % 7,
+                               .cta_last = launch % 7,
+                               .sites = 1,
+                               .sm = 3,
+                               .accesses = PER_LAUNCH,
+                               .lanes = 8 * PER_LAUNCH};
     mg_trace_put(s, mg_trace_kind_add(w, &mg_pack_record_kind), &r, sizeof r, data, p.n);
 }
 
@@ -172,9 +183,16 @@ static void write_trace(const char *dir)
     struct mg_trace_writer *w;
     MG_CHECK(!mg_trace_open(&o, &w, NULL));
     struct mg_trace_stream *s = mg_trace_thread(w);
-    struct mg_site_record site = {.time = 1, .sites = 1, .bytes = 4, .kernel = mg_trace_name(w, "k"), .op = mg_trace_name(w, "st.global.u32"),
-                                  .file = mg_trace_name(w, "k.cu"), .line = 12, .kind = MG_ACCESS_STORE};
-    struct mg_step_record alloc = {.time = 2, .order = 500, .dst = 0x1000, .bytes = 77, .launch = UINT64_MAX, .kind = MG_STEP_ALLOC};
+    struct mg_site_record site = {.time = 1,
+                                  .sites = 1,
+                                  .bytes = 4,
+                                  .kernel = mg_trace_name(w, "k"),
+                                  .op = mg_trace_name(w, "st.global.u32"),
+                                  .file = mg_trace_name(w, "k.cu"),
+                                  .line = 12,
+                                  .kind = MG_ACCESS_STORE};
+    struct mg_step_record alloc = {
+        .time = 2, .order = 500, .dst = 0x1000, .bytes = 77, .launch = UINT64_MAX, .kind = MG_STEP_ALLOC};
     struct mg_step_record freed = {.time = 3, .order = 501, .dst = 0x1000, .launch = UINT64_MAX, .kind = MG_STEP_FREE};
     mg_trace_put(s, mg_trace_kind_add(w, &mg_site_record_kind), &site, sizeof site, NULL, 0);
     mg_trace_put(s, mg_trace_kind_add(w, &mg_step_record_kind), &freed, sizeof freed, NULL, 0);
@@ -193,7 +211,8 @@ static void check_launch(struct mg_accesses *a, const struct mg_trace_step *s)
     uint32_t i = 0;
     mg_accesses_begin(a, s);
     for (; (x = mg_accesses_next(a)); i++) {
-        MG_CHECK(x->launch == s && x->cta == s->launch % 7 && x->warp == 1 && x->sm == 3 && x->number == i && x->mask == 0xff);
+        MG_CHECK(x->launch == s && x->cta == s->launch % 7 && x->warp == 1 && x->sm == 3 && x->number == i &&
+                 x->mask == 0xff);
         MG_CHECK(x->n_lanes == 8 && x->address[7] == (s->launch << 32 | i << 8 | 28) && !x->address[8]);
         MG_CHECK(x->site->line == 12 && !strcmp(x->site->op, "st.global.u32") && x->site->kind == MG_ACCESS_STORE);
     }

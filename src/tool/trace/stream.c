@@ -1,5 +1,5 @@
-/* trace: what arrives. Workers read segments of channels, code their accesses anew (trace/access_code.h) and put them into
- * the trace of the process: one record for what came together of one launch and one multiprocessor. */
+/* trace: what arrives. Workers read segments of channels, code their accesses anew (trace/access_code.h) and put them
+ * into the trace of the process: one record for what came together of one launch and one multiprocessor. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,18 +17,20 @@ enum { KIND_SITE, KIND_PACK, KIND_LEFT };
 
 struct mg_trace_place { /* the sites of a kernel's twin, as the trace numbers them */
     struct mg_trace_place *next;
-    const struct mg_layout_site *sites; uint32_t n_sites;
+    const struct mg_layout_site *sites;
+    uint32_t n_sites;
     uint32_t number;
-    uint32_t *counts;              /* by site: of a block its instructions; NULL: no blocks are recorded */
+    uint32_t *counts; /* by site: of a block its instructions; NULL: no blocks are recorded */
 };
 struct mg_trace_part { /* of a worker */
     struct mg_trace_stream *stream;
-    const struct mg_stream_launch *launch; uint32_t number; /* the last one that was met */
+    const struct mg_stream_launch *launch;
+    uint32_t number; /* the last one that was met */
     const struct mg_trace_place *place;
-    bool begun;                    /* a pack is, of that launch */
+    bool begun; /* a pack is, of that launch */
     uint32_t sm;
     struct mg_pack_record head;
-    struct mg_trace_sums sums;     /* of the pack */
+    struct mg_trace_sums sums; /* of the pack */
     struct mg_packer packer;
     uint8_t data[PACK_ROOM];
 };
@@ -37,7 +39,8 @@ struct mg_trace_part { /* of a worker */
 
 static bool add_kinds(struct mg_trace_conf *c, struct mg_trace_writer *w)
 {
-    static const struct mg_trace_kind *const kinds[] = {&mg_site_record_kind, &mg_pack_record_kind, &mg_left_record_kind};
+    static const struct mg_trace_kind *const kinds[] = {&mg_site_record_kind, &mg_pack_record_kind,
+                                                        &mg_left_record_kind};
     for (int i = 0; i < 3; i++) c->step_kinds[i] = mg_trace_kind_add(w, kinds[i]);
     return c->step_kinds[KIND_SITE] && c->step_kinds[KIND_PACK];
 }
@@ -71,7 +74,10 @@ static struct mg_trace_part *find_part(struct mg_trace_conf *c, uint32_t worker)
     return p;
 }
 
-static enum mg_access_kind kind_of(const struct mg_layout_site *s) { return (enum mg_access_kind)(s->note & MG_TRACE_NOTE_KIND); }
+static enum mg_access_kind kind_of(const struct mg_layout_site *s)
+{
+    return (enum mg_access_kind)(s->note & MG_TRACE_NOTE_KIND);
+}
 
 /* Instructions of each block: those behind its first that are listed with the same block. */
 static uint32_t *count_instructions(const struct mg_stream_launch *l)
@@ -79,36 +85,50 @@ static uint32_t *count_instructions(const struct mg_stream_launch *l)
     uint32_t *counts = calloc(l->n_sites + 1, sizeof *counts), *of_block, most = 0;
     for (uint32_t i = 0; i < l->n_sites; i++) most = MG_MAX(most, l->sites[i].block);
     of_block = calloc((size_t)most + 1, sizeof *of_block);
-    for (uint32_t i = 0; of_block && i < l->n_sites; i++) of_block[l->sites[i].block] += kind_of(&l->sites[i]) == MG_ACCESS_INSTRUCTION;
+    for (uint32_t i = 0; of_block && i < l->n_sites; i++)
+        of_block[l->sites[i].block] += kind_of(&l->sites[i]) == MG_ACCESS_INSTRUCTION;
     for (uint32_t i = 0; counts && of_block && i < l->n_sites; i++)
         if (kind_of(&l->sites[i]) == MG_ACCESS_BLOCK) counts[i] = of_block[l->sites[i].block];
     free(of_block);
     return counts;
 }
 
-static void put_sites(struct mg_trace_conf *c, struct mg_trace_part *p, const struct mg_stream_launch *l, const struct mg_trace_place *place)
+static void put_sites(struct mg_trace_conf *c, struct mg_trace_part *p, const struct mg_stream_launch *l,
+                      const struct mg_trace_place *place)
 {
     struct mg_trace_writer *w = c->host->trace();
     uint32_t kernel = mg_trace_name(w, l->kernel);
     for (uint32_t i = 0; i < l->n_sites; i++) {
         const struct mg_layout_site *s = &l->sites[i];
-        struct mg_site_record r = {
-            .time = mg_now_ns(), .sites = place->number, .number = i, .instruction = s->note >> MG_TRACE_NOTE_SHIFT,
-            .bytes = s->note & MG_TRACE_NOTE_BULK ? MG_TRACE_BULK_BYTES : i < l->n_widths ? l->widths[i] : 0, .kernel = kernel, .function = mg_trace_name(w, s->function),
-            .op = mg_trace_name(w, s->op), .file = mg_trace_name(w, s->file), .line = s->file ? s->line : 0, .ptx_line = s->ptx_line,
-            .kind = (uint8_t)kind_of(s), .count = place->counts ? place->counts[i] : 0};
+        struct mg_site_record r = {.time = mg_now_ns(),
+                                   .sites = place->number,
+                                   .number = i,
+                                   .instruction = s->note >> MG_TRACE_NOTE_SHIFT,
+                                   .bytes = s->note & MG_TRACE_NOTE_BULK ? MG_TRACE_BULK_BYTES
+                                            : i < l->n_widths            ? l->widths[i]
+                                                                         : 0,
+                                   .kernel = kernel,
+                                   .function = mg_trace_name(w, s->function),
+                                   .op = mg_trace_name(w, s->op),
+                                   .file = mg_trace_name(w, s->file),
+                                   .line = s->file ? s->line : 0,
+                                   .ptx_line = s->ptx_line,
+                                   .kind = (uint8_t)kind_of(s),
+                                   .count = place->counts ? place->counts[i] : 0};
         mg_trace_put(p->stream, c->step_kinds[KIND_SITE], &r, sizeof r, NULL, 0);
     }
 }
 
 /* The number of the sites of a launch's kernel, told to the trace when they are met first; NULL: no memory. */
-static const struct mg_trace_place *find_place(struct mg_trace_conf *c, struct mg_trace_part *p, const struct mg_stream_launch *l)
+static const struct mg_trace_place *find_place(struct mg_trace_conf *c, struct mg_trace_part *p,
+                                               const struct mg_stream_launch *l)
 {
     pthread_mutex_lock(&c->lock);
     struct mg_trace_place *place = c->places;
     while (place && place->sites != l->sites) place = place->next;
     if (!place && (place = calloc(1, sizeof *place))) {
-        *place = (struct mg_trace_place){c->places, l->sites, l->n_sites, ++c->n_places, c->limits.instructions ? count_instructions(l) : NULL};
+        *place = (struct mg_trace_place){c->places, l->sites, l->n_sites, ++c->n_places,
+                                         c->limits.instructions ? count_instructions(l) : NULL};
         c->places = place;
         put_sites(c, p, l, place);
     }
@@ -124,8 +144,10 @@ static struct mg_trace_sums *sums_of(struct mg_trace_conf *c, uint64_t launch)
     uint32_t lo = 0, hi = c->launches.n;
     while (lo < hi) {
         uint32_t mid = lo + (hi - lo) / 2;
-        if (c->launches.at[mid].launch < launch) lo = mid + 1;
-        else hi = mid;
+        if (c->launches.at[mid].launch < launch)
+            lo = mid + 1;
+        else
+            hi = mid;
     }
     if (lo < c->launches.n && c->launches.at[lo].launch == launch) return &c->launches.at[lo];
     mg_vec_push(&c->launches);
@@ -134,7 +156,8 @@ static struct mg_trace_sums *sums_of(struct mg_trace_conf *c, uint64_t launch)
     return &c->launches.at[lo];
 }
 
-void mg_trace_finalize(struct mg_trace_conf *c, uint64_t launch, uint64_t replays, bool complete, const uint64_t *cells, uint32_t n)
+void mg_trace_finalize(struct mg_trace_conf *c, uint64_t launch, uint64_t replays, bool complete, const uint64_t *cells,
+                       uint32_t n)
 {
     const uint32_t each = c->limits.sum ? MG_TRACE_N_CELLS : 1;
     pthread_mutex_lock(&c->lock);
@@ -168,7 +191,11 @@ static void end_pack(struct mg_trace_conf *c, struct mg_trace_part *p)
 
 /* ---- records ------------------------------------------------------------------------------------------------ */
 
-struct reading { struct mg_trace_conf *c; struct mg_trace_part *p; const struct mg_stream *s; };
+struct reading {
+    struct mg_trace_conf *c;
+    struct mg_trace_part *p;
+    const struct mg_stream *s;
+};
 
 static bool begin_pack(struct reading *x, const struct mg_record *r)
 {
@@ -180,7 +207,11 @@ static bool begin_pack(struct reading *x, const struct mg_record *r)
     if (!p->place) return false;
     p->begun = true;
     p->sums = (struct mg_trace_sums){0};
-    p->head = (struct mg_pack_record){.launch = p->launch->id, .replay = p->launch->replay, .cta_first = UINT64_MAX, .sites = p->place->number, .sm = x->s->sm};
+    p->head = (struct mg_pack_record){.launch = p->launch->id,
+                                      .replay = p->launch->replay,
+                                      .cta_first = UINT64_MAX,
+                                      .sites = p->place->number,
+                                      .sm = x->s->sm};
     mg_packer_init(&p->packer, p->data, sizeof p->data);
     return true;
 }
@@ -194,7 +225,8 @@ static bool is_adjacent(uint32_t mask)
 /* Adds a record to the pack; *sum: of its addresses. */
 static bool add(struct mg_packer *p, const struct mg_record *r, uint64_t *sum)
 {
-    struct mg_packed_access a = {.cta = r->cta, .warp = r->warp, .number = r->number, .site = r->site, .bytes = r->width, .mask = r->mask};
+    struct mg_packed_access a = {
+        .cta = r->cta, .warp = r->warp, .number = r->number, .site = r->site, .bytes = r->width, .mask = r->mask};
     bool run = r->kind == MG_RECORD_FULL || r->kind == MG_RECORD_UNIT;
     if (r->kind > MG_RECORD_FAR) {
         a.bytes = 0;
@@ -227,8 +259,10 @@ static bool make_room(struct reading *x, const struct mg_record *r);
 /* A bulk copy of one lane: its pieces of 16 bytes, 32 at a time as the lanes of a warp, all with the copy's number. */
 static void keep_bulk(struct reading *x, const struct mg_record *r, uint64_t address, uint64_t bytes)
 {
-    struct mg_packed_access a = {.cta = r->cta, .warp = r->warp, .number = r->number, .site = r->site, .bytes = MG_TRACE_BULK_BYTES};
-    for (uint64_t left = bytes / MG_TRACE_BULK_BYTES, n; left && make_room(x, r); left -= n, address += n * MG_TRACE_BULK_BYTES) {
+    struct mg_packed_access a = {
+        .cta = r->cta, .warp = r->warp, .number = r->number, .site = r->site, .bytes = MG_TRACE_BULK_BYTES};
+    for (uint64_t left = bytes / MG_TRACE_BULK_BYTES, n; left && make_room(x, r);
+         left -= n, address += n * MG_TRACE_BULK_BYTES) {
         n = MG_MIN(left, (uint64_t)32);
         a.mask = n == 32 ? UINT32_MAX : (1u << n) - 1;
         a.address[0] = address;
@@ -244,7 +278,8 @@ static void keep(void *user, const struct mg_record *r)
     uint64_t sum = 0;
     if (!r->n_lanes) return;
     if (r->kind == MG_RECORD_LANES) {
-        for (uint32_t i = 0; r->n_words == 2 && i < r->n_lanes; i++) keep_bulk(x, r, r->words[2 * i], r->words[2 * i + 1]);
+        for (uint32_t i = 0; r->n_words == 2 && i < r->n_lanes; i++)
+            keep_bulk(x, r, r->words[2 * i], r->words[2 * i + 1]);
         return;
     }
     if (!make_room(x, r) || !add(&p->packer, r, &sum)) return;
@@ -265,7 +300,8 @@ static void keep(void *user, const struct mg_record *r)
 static bool make_room(struct reading *x, const struct mg_record *r)
 {
     struct mg_trace_part *p = x->p;
-    if (p->begun && (p->number != r->launch || p->sm != x->s->sm || p->packer.room - p->packer.n < MG_PACK_MOST_ITEM)) end_pack(x->c, p);
+    if (p->begun && (p->number != r->launch || p->sm != x->s->sm || p->packer.room - p->packer.n < MG_PACK_MOST_ITEM))
+        end_pack(x->c, p);
     if (!p->begun && !begin_pack(x, r)) {
         __atomic_fetch_add(&x->c->missed, 1, __ATOMIC_RELAXED);
         return false;
@@ -320,8 +356,10 @@ static void tell_sample(const struct mg_trace_conf *c, uint64_t lanes, uint64_t 
     mg_json_key(&j, "estimated_lanes");
     mg_json_f64(&j, estimate);
     mg_json_key(&j, "error_pct");
-    if (lanes) mg_json_f64(&j, 100 * (estimate - (double)lanes) / (double)lanes);
-    else mg_json_null(&j);
+    if (lanes)
+        mg_json_f64(&j, 100 * (estimate - (double)lanes) / (double)lanes);
+    else
+        mg_json_null(&j);
     mg_json_end(&j, '}');
     c->host->result("trace", "sample", b.at);
     mg_buf_release(&b);

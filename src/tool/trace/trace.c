@@ -1,11 +1,11 @@
-/* trace: every access to global memory, and every barrier, as a record in the trace of the process, with the steps of the
- * host between them (inject/steps.c). Read by trace/access.h; docs/tools/trace.md.
+/* trace: every access to global memory, and every barrier, as a record in the trace of the process, with the steps of
+ * the host between them (inject/steps.c). Read by trace/access.h; docs/tools/trace.md.
  *
  *   lanes          counted in the kernel, in registers: those of the selected accesses
  *   received_lanes of the records that arrived: as many, unless records were dropped or sampled
  *
- * A generic address is looked at lane by lane: lanes that reach shared or local memory are no accesses of global memory and
- * neither recorded nor counted. */
+ * A generic address is looked at lane by lane: lanes that reach shared or local memory are no accesses of global memory
+ * and neither recorded nor counted. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,8 @@ static const struct mg_tool_opt trace_opts[] = {
     {"barriers", "on", "a record for each barrier that a warp comes to"},
     {"buffer", "", "accesses to this allocation alone: its number, as arguments of launches have it in the profile"},
     {"cta", "", "CTAs A-B of each launch, by their linear number"},
-    {"instructions", "off", "a record for each basic block that a warp enters, with its instructions: every instruction of every warp"},
+    {"instructions", "off",
+     "a record for each basic block that a warp enters, with its instructions: every instruction of every warp"},
     {"line", "", "accesses of source lines A-B, or FILE:A-B"},
     {"sample", "1", "of each N CTAs one: what is left out is counted"},
     {"sum", "off", "the kernel adds up the addresses, too, to compare with what arrived"},
@@ -64,13 +65,20 @@ static bool read_option(char *kv, struct mg_trace_limits *o)
     if (!value) return false;
     *value++ = 0;
     bool ok = false;
-    if (!strcmp(kv, "barriers")) ok = read_switch(value, &o->barriers);
-    else if (!strcmp(kv, "sum")) ok = read_switch(value, &o->sum);
-    else if (!strcmp(kv, "instructions")) ok = read_switch(value, &o->instructions);
-    else if (!strcmp(kv, "cta")) ok = read_range(value, &o->cta_first, &o->cta_last);
-    else if (!strcmp(kv, "line")) ok = read_lines(value, o);
-    else if (!strcmp(kv, "buffer")) ok = read_range(value, &o->buffer, &same) && same == o->buffer;
-    else if (!strcmp(kv, "sample") && (ok = read_range(value, &n, &same) && n == same && n && n <= 1 << 20)) o->one_of = (uint32_t)n;
+    if (!strcmp(kv, "barriers"))
+        ok = read_switch(value, &o->barriers);
+    else if (!strcmp(kv, "sum"))
+        ok = read_switch(value, &o->sum);
+    else if (!strcmp(kv, "instructions"))
+        ok = read_switch(value, &o->instructions);
+    else if (!strcmp(kv, "cta"))
+        ok = read_range(value, &o->cta_first, &o->cta_last);
+    else if (!strcmp(kv, "line"))
+        ok = read_lines(value, o);
+    else if (!strcmp(kv, "buffer"))
+        ok = read_range(value, &o->buffer, &same) && same == o->buffer;
+    else if (!strcmp(kv, "sample") && (ok = read_range(value, &n, &same) && n == same && n && n <= 1 << 20))
+        o->one_of = (uint32_t)n;
     value[-1] = '=';
     return ok;
 }
@@ -85,7 +93,8 @@ static enum mg_err trace_configure(const char *args, void **conf, struct mg_diag
     for (char *kv = strtok_r(copy, ",", &save); kv && !err; kv = strtok_r(NULL, ",", &save))
         if (!read_option(kv, &c->limits)) err = mg_diag_err(d, MG_ERR_INPUT, "tool trace: bad option \"%s\"", kv);
     if (!err && c->limits.instructions && (c->limits.line_last || c->limits.buffer != UINT64_MAX))
-        err = mg_diag_err(d, MG_ERR_INPUT, "tool trace: bad option \"instructions\" beside line or buffer: blocks are whole");
+        err = mg_diag_err(d, MG_ERR_INPUT,
+                          "tool trace: bad option \"instructions\" beside line or buffer: blocks are whole");
     free(copy);
     *conf = c;
     return err;
@@ -133,7 +142,8 @@ static uint32_t select_lanes(struct mg_code_at *at, const struct mg_trace_limits
 {
     uint32_t n = 0;
     if (o->cta_first) n += push(at, compare(at, "setp.ge.u64", mg_value_cta(at), mg_o_imm((int64_t)o->cta_first)));
-    if (o->cta_last != UINT64_MAX) n += push(at, compare(at, "setp.le.u64", mg_value_cta(at), mg_o_imm((int64_t)o->cta_last)));
+    if (o->cta_last != UINT64_MAX)
+        n += push(at, compare(at, "setp.le.u64", mg_value_cta(at), mg_o_imm((int64_t)o->cta_last)));
     if (o->buffer != UINT64_MAX && address) {
         n += push(at, compare(at, "setp.ge.u64", address, mg_o_reg(mg_value_word(at, WORD_FIRST))));
         n += push(at, compare(at, "setp.le.u64", address, mg_o_reg(mg_value_word(at, WORD_LAST))));
@@ -149,8 +159,8 @@ static uint32_t sample_ctas(struct mg_code_at *at, const struct mg_trace_limits 
     return push(at, compare(at, "setp.eq.u64", part, mg_o_imm(o->one_of / 2)));
 }
 
-static void record_access(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i, uint32_t number, uint32_t site,
-                          const struct mg_access *a, bool ask)
+static void record_access(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i,
+                          uint32_t number, uint32_t site, const struct mg_access *a, bool ask)
 {
     bool negated;
     const mg_id guard = mg_node_guard(mg_patch_module(p), i->node, &negated);
@@ -175,27 +185,38 @@ static void record_access(const struct mg_trace_limits *o, struct mg_patch *p, c
 }
 
 /* A bulk copy between global and shared memory: one lane gives an address, so many bytes, a multiple of 16. */
-struct bulk { uint32_t address, size; /* operands */ enum mg_access_kind kind; };
+struct bulk {
+    uint32_t address, size; /* operands */
+    enum mg_access_kind kind;
+};
 
 static bool is_bulk(const struct mg_module *m, mg_id node, struct bulk *b)
 {
     const struct mg_node *n = &m->nodes.at[node];
     const struct mg_form *f = mg_node_form(m, n);
     const char *text = mg_name(m, f->text);
-    if (f->op != MG_OP_cp || !mg_form_has(f, MG_MOD_bulk) || mg_form_has(f, MG_MOD_tensor) || n->n_opnds < 3) return false;
-    bool writes = strstr(text, ".global.shared") != NULL, reads = strstr(text, "shared::cluster.global") || strstr(text, "shared::cta.global");
-    *b = (struct bulk){.address = writes ? 0 : 1, .size = 2, .kind = !writes ? MG_ACCESS_LOAD : mg_form_has(f, MG_MOD_reduce) ? MG_ACCESS_ATOMIC : MG_ACCESS_STORE};
+    if (f->op != MG_OP_cp || !mg_form_has(f, MG_MOD_bulk) || mg_form_has(f, MG_MOD_tensor) || n->n_opnds < 3)
+        return false;
+    bool writes = strstr(text, ".global.shared") != NULL,
+         reads = strstr(text, "shared::cluster.global") || strstr(text, "shared::cta.global");
+    *b = (struct bulk){.address = writes ? 0 : 1,
+                       .size = 2,
+                       .kind = !writes                         ? MG_ACCESS_LOAD
+                               : mg_form_has(f, MG_MOD_reduce) ? MG_ACCESS_ATOMIC
+                                                               : MG_ACCESS_STORE};
     const struct mg_opnd *at = &m->opnds.at[n->opnd + b->address];
-    return (writes || reads) && at->kind == MG_OPND_addr && at->sub == MG_OPND_reg && mg_type_bits((enum mg_type)m->regs.at[at->id].type) == 64;
+    return (writes || reads) && at->kind == MG_OPND_addr && at->sub == MG_OPND_reg &&
+           mg_type_bits((enum mg_type)m->regs.at[at->id].type) == 64;
 }
 
-static void record_bulk(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i, uint32_t number, uint32_t site,
-                        const struct bulk *b)
+static void record_bulk(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i,
+                        uint32_t number, uint32_t site, const struct bulk *b)
 {
     bool negated;
     const struct mg_module *m = mg_patch_module(p);
     const mg_id guard = mg_node_guard(m, i->node, &negated);
-    const struct mg_opnd address = m->opnds.at[m->nodes.at[i->node].opnd + b->address], size = m->opnds.at[m->nodes.at[i->node].opnd + b->size];
+    const struct mg_opnd address = m->opnds.at[m->nodes.at[i->node].opnd + b->address],
+                         size = m->opnds.at[m->nodes.at[i->node].opnd + b->size];
     uint32_t cell = mg_patch_site(p, MG_SITE_INST, i->node, 0, o->sum ? MG_TRACE_N_CELLS : 1, MG_MERGE_SUM,
                                   b->kind | MG_TRACE_NOTE_BULK | number << MG_TRACE_NOTE_SHIFT);
     struct mg_code_at *at = mg_at_before(p, i->node);
@@ -219,8 +240,8 @@ static void record_bulk(const struct mg_trace_limits *o, struct mg_patch *p, con
     mg_code_pop_guard(at);
 }
 
-static void record_barrier(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i, uint32_t number,
-                           uint32_t site)
+static void record_barrier(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i,
+                           uint32_t number, uint32_t site)
 {
     bool negated;
     const mg_id guard = mg_node_guard(mg_patch_module(p), i->node, &negated);
@@ -234,7 +255,8 @@ static void record_barrier(const struct mg_trace_limits *o, struct mg_patch *p, 
     mg_code_pop_guard(at);
 }
 
-static void record_block(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i, uint32_t number, uint32_t site)
+static void record_block(const struct mg_trace_limits *o, struct mg_patch *p, const struct mg_patch_inst *i,
+                         uint32_t number, uint32_t site)
 {
     mg_patch_site(p, MG_SITE_INST, i->node, 0, 0, MG_MERGE_SUM, MG_ACCESS_BLOCK | number << MG_TRACE_NOTE_SHIFT);
     struct mg_code_at *at = mg_at_before(p, i->node);
@@ -280,18 +302,22 @@ static enum mg_err trace_instrument(const void *conf, struct mg_patch *p, struct
         }
         if (is_bulk(m, insts[i].node, &b)) record_bulk(o, p, &insts[i], i, site++, &b);
         if (!mg_patch_access(p, &insts[i], &a)) continue;
-        unsigned set = a.space == MG_SPACE_generic ? mg_spaces_of(mg_patch_spaces(p, insts[i].func_ix), insts[i].node) : MG_SPACE_BIT(a.space);
+        unsigned set = a.space == MG_SPACE_generic ? mg_spaces_of(mg_patch_spaces(p, insts[i].func_ix), insts[i].node)
+                                                   : MG_SPACE_BIT(a.space);
         if (!(set & MG_SPACE_BIT(MG_SPACE_global))) continue;
         record_access(o, p, &insts[i], i, site++, &a, set != MG_SPACE_BIT(MG_SPACE_global));
     }
     for (uint32_t i = 0; i < n && o->instructions; i++) /* behind those that write: only their text is wanted */
-        mg_patch_site(p, MG_SITE_INST, insts[i].node, 0, 0, MG_MERGE_SUM, MG_ACCESS_INSTRUCTION | i << MG_TRACE_NOTE_SHIFT);
+        mg_patch_site(p, MG_SITE_INST, insts[i].node, 0, 0, MG_MERGE_SUM,
+                      MG_ACCESS_INSTRUCTION | i << MG_TRACE_NOTE_SHIFT);
     return MG_ERR_OK;
 }
 
 /* ---- a launch, the process ------------------------------------------------------------------------------- */
 
-struct search { uint64_t id, *words; };
+struct search {
+    uint64_t id, *words;
+};
 
 static void find_buffer(const struct mg_host_allocation *a, void *user)
 {
@@ -351,8 +377,18 @@ static void trace_profile(const void *conf, const struct mg_tool_result *r, stru
 
 extern const struct mg_tool mg_tool_trace;
 const struct mg_tool mg_tool_trace = {
-    .name = "trace", .summary = "every access to global memory into the trace, with the steps of the host",
-    .opts = trace_opts, .configure = trace_configure, .release = trace_release, .analyze = trace_analyze, .instrument = trace_instrument,
-    .initialize = trace_initialize, .begin = trace_begin, .finalize = trace_finalize, .end = trace_end, .stream = mg_trace_stream,
-    .profile = trace_profile, .flags = MG_TOOL_ACCESSES | MG_TOOL_BULK,
+    .name = "trace",
+    .summary = "every access to global memory into the trace, with the steps of the host",
+    .opts = trace_opts,
+    .configure = trace_configure,
+    .release = trace_release,
+    .analyze = trace_analyze,
+    .instrument = trace_instrument,
+    .initialize = trace_initialize,
+    .begin = trace_begin,
+    .finalize = trace_finalize,
+    .end = trace_end,
+    .stream = mg_trace_stream,
+    .profile = trace_profile,
+    .flags = MG_TOOL_ACCESSES | MG_TOOL_BULK,
 };
