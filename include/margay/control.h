@@ -58,6 +58,7 @@ struct mg_control_page {
     uint8_t doing[MG_CONTROL_TOOLS];   /* the last of them: enum mg_control_call */
     char opening[128];    /* a shared object that is being opened as a tool */
     struct mg_control_gate gate;
+    uint64_t taken;       /* launches that the driver has taken, but those captured for a graph */
 };
 enum mg_control_call { MG_CONTROL_CONFIGURE, MG_CONTROL_BEGIN, MG_CONTROL_INSTRUMENT, MG_CONTROL_INITIALIZE, MG_CONTROL_READ, MG_CONTROL_FINALIZE, MG_CONTROL_STREAM, MG_CONTROL_END };
 

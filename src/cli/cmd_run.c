@@ -30,6 +30,7 @@
 #include "base/number.h"
 #include "cli/cli.h"
 #include "cli/place.h"
+#include "cli/run_dead.h"
 #include "cli/run_tell.h"
 #include "cli/run_tools.h"
 #include "image/image.h"
@@ -569,7 +570,7 @@ static void say_of_page(const struct mg_control_page *seen)
 }
 
 /* Pages that nobody could take away: of processes of this run that are no more. */
-static void say_died_in_tool(const struct run *r)
+static void say_died_in_tool(const struct run *r, struct mg_deads *deads)
 {
     char path[PATH_MAX + NAME_MAX + 2];
     struct mg_control_page seen;
@@ -580,6 +581,7 @@ static void say_died_in_tool(const struct run *r)
         if (strncmp(e->d_name, "ctl.", 4) || !read_page(path, &seen) || seen.run != r->id || !(kill((pid_t)seen.pid, 0) && errno == ESRCH))
             continue;
         say_of_page(&seen);
+        *mg_vec_push(&deads->list) = (struct mg_dead){seen.pid, seen.taken};
         unlink(path);
     }
     if (d)
@@ -651,8 +653,15 @@ static int conclude(struct run *r, int status)
 {
     struct mg_diag d = MG_DIAG_INIT;
     struct mg_recording *p = NULL;
-    say_died_in_tool(r);
-    if (mg_recording_open_run(r->path, r->id, &p, &d)) {
+    struct mg_deads deads = {0};
+    say_died_in_tool(r, &deads);
+    enum mg_err err = mg_recording_open_run(r->path, r->id, &p, &d);
+    if (!err && mg_dead_note_missing(&deads, p)) {
+        mg_recording_free(p);
+        err = mg_recording_open_run(r->path, r->id, &p, &d);
+    }
+    mg_vec_release(&deads.list);
+    if (err) {
         mg_cli_fail(&d, 0);
         mg_diag_release(&d);
         return status;

@@ -166,6 +166,8 @@ cu_result mg_launch(const struct mg_call *c)
     }
     if (verify)
         mg_verify_leave();
+    if (rc == CUE_SUCCESS && !capturing)
+        mg_select_taken();
     if (gated && (!i || rc != CUE_SUCCESS))
         mg_gate_undo();
     mg_inside--;

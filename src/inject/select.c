@@ -140,6 +140,11 @@ static struct shape *find_shape(const struct mg_code *code, const struct mg_shap
     return (struct shape *)(uintptr_t)at;
 }
 
+void mg_select_taken(void)
+{
+    __atomic_fetch_add(&page->taken, 1, __ATOMIC_RELAXED);
+}
+
 void mg_select_force(enum mg_select_turn turn) { forced = turn; }
 
 enum mg_reason mg_select_why_not(const struct mg_run *r, uint64_t number)

@@ -19,6 +19,7 @@ uint32_t mg_select_tools(void); /* those that are switched on; adds what somebod
 enum mg_reason mg_select_why_not(const struct mg_run *r, uint64_t number);
 /* --repeat: what the next launch shall be, whatever was chosen. */
 enum mg_select_turn { MG_TURN_ANY, MG_TURN_NATIVE, MG_TURN_TWIN };
+void mg_select_taken(void); /* the driver has taken a launch */
 void mg_select_force(enum mg_select_turn turn);
 void mg_select_ended(const struct mg_run *r, uint64_t hash, bool timed, uint64_t time_ns); /* hash: of all that it counted */
 

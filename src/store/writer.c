@@ -583,6 +583,25 @@ struct mg_account *mg_store_region(struct mg_store *s, const struct mg_store_reg
     return a;
 }
 
+/* ---- of a process that is no more ---------------------------------------------------------------- */
+
+enum mg_err mg_store_missing(const char *path, uint64_t n, const char *reason, struct mg_diag *d)
+{
+    struct mg_db *db = malloc(sizeof *db);
+    struct mg_row *r = mg_row_new(MG_STMT_unknown, strlen(reason) + sizeof MG_STORE_NOT_WRITTEN);
+    enum mg_err err = db && r ? mg_db_open(db, path, d) : mg_diag_err(d, MG_ERR_NO_MEMORY, "out of memory");
+    if (!err) {
+        mg_row_text(r, MG_STORE_NOT_WRITTEN);
+        mg_row_int(r, (int64_t)n);
+        mg_row_text(r, reason);
+        err = mg_db_write(db, r, d);
+        mg_db_close(db, true);
+    }
+    free(r);
+    free(db);
+    return err;
+}
+
 /* ---- the launcher's record --------------------------------------------------------------------- */
 
 enum mg_err mg_store_run(const char *dir, uint64_t run, uint32_t pid, const char *const *argv, uint32_t argc, int exit_code, struct mg_diag *d)
