@@ -78,11 +78,13 @@ bool mg_check_wait(bool must)
 }
 
 /* Words that look like addresses of this process differ in every other. */
-static bool has_addresses(const uint64_t *w, uint64_t n)
+static bool has_addresses(const char *p, uint64_t bytes)
 {
-    for (uint64_t k = 0; k < n; k++)
-        if (w[k] >> 40 == MG_CAP_ARENA >> 40 || w[k] >> 40 == 0x7f || w[k] >> 40 == 0x55)
+    for (uint64_t k = 0, w; k + 8 <= bytes; k += 8) {
+        memcpy(&w, p + k, 8);
+        if (w >> 40 == MG_CAP_ARENA >> 40 || w >> 40 == 0x7f || w >> 40 == 0x55)
             return true;
+    }
     return false;
 }
 
@@ -104,7 +106,7 @@ void mg_check_area(struct mg_cap_area *a, bool must)
     a->checked = mg_capture.n_launches;
     if (room && mg_cap_read(a, 0, room, a->bytes))
         data = room;
-    if ((room || !mg_capture.hardware || a->kind != MG_CAP_DEVICE) && !(a->stays && has_addresses(data, a->bytes / 8))) {
+    if ((room || !mg_capture.hardware || a->kind != MG_CAP_DEVICE) && !(a->stays && has_addresses(data, a->bytes))) {
         uint64_t hash = put_check(a->at, data, a->bytes);
         a->same = hash == a->hash ? a->same + 1 : 0;
         a->hash = hash;
