@@ -80,6 +80,7 @@ static void leave_child(void)
 {
     mg_session.active = false;
     mg_session.store = NULL;
+    mg_capture.on = false; /* the file is the parent's */
     mg_timeline_forked();
     mg_steps_end();
     mg_tracefile_forked();

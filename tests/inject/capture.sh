@@ -180,6 +180,37 @@ refused 'no capture' none 3 'none holds no capture'
 "$MARGAY" replay > out 2> err
 [ $? = 2 ] || fail 'replay without a directory'
 
+# ---- a child that goes on without exec writes nothing into its parent's capture
+cat > forks.c <<'C'
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int cuInit(unsigned), cuDeviceGet(int *, int), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *);
+int cuMemAlloc_v2(unsigned long long *, size_t), cuMemFree_v2(unsigned long long);
+int main(void)
+{
+    static unsigned long long p[150000];
+    void *c;
+    int d;
+    if (cuInit(0) || cuDeviceGet(&d, 0) || cuDevicePrimaryCtxRetain(&c, d) || cuCtxSetCurrent(c))
+        return 1;
+    for (int k = 0; k < 150000; k++)
+        if (cuMemAlloc_v2(&p[k], 16))
+            return 1;
+    pid_t child = fork();
+    if (!child) {
+        for (int k = 0; k < 150000; k++) /* more than the writer's buffer holds */
+            cuMemFree_v2(p[k]);
+        return 0;
+    }
+    waitpid(child, NULL, 0);
+    return cuMemFree_v2(p[0]);
+}
+C
+gcc -O1 -o forks forks.c -L"$B/lib/margay/driver" -lcuda || exit 1
+"$MARGAY" capture -q --device emu -o forked -- ./forks > out 2>&1 || { fail 'a program that forks'; cat out; }
+"$MARGAY" replay --list forked > list 2>&1 && [ "$(grep -c '^free' list)" = 1 ] && echo "ok   a child of fork" || { fail 'a child of fork'; tail -3 list; }
+
 # ---- a program that is killed leaves a torn capture
 cat > killed.c <<'C'
 #include <signal.h>
