@@ -7,7 +7,7 @@
 
 struct mg_comm_source {          /* what the trace is of, and what it lacks */
     uint64_t launches, untraced; /* untraced: ran native, what they wrote is not known */
-    uint64_t graph_copies;       /* copies and memsets that a graph recorded: not in the analysis */
+    uint64_t graph_copies;       /* copies and memsets that a graph recorded and whose runs are not in the trace */
     uint64_t array_copies;       /* with an array on a side */
     uint64_t host_bytes;         /* mapped or managed memory: the host may write it unseen */
     uint64_t damaged;
