@@ -1,6 +1,7 @@
 /* margay annotate: source lines with what they cost. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -11,6 +12,12 @@ static const struct mg_opt_page page = {
     "annotate", "[DIR] [FILE|FUNCTION] [OPTIONS]", "show source lines with what they cost",
     "FILE is a source file of the profile, by its name or the end of its path; FUNCTION a pattern for kernels and device\n"
     "functions. Without either all files are shown, the costliest first; without DIR the newest profile here.\n"};
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
 
 int cmd_annotate(int argc, char **argv)
 {
@@ -28,6 +35,10 @@ int cmd_annotate(int argc, char **argv)
     if (n < 0) return status;
     if (n > 2) return mg_opt_usage(&page, MG_EXIT_USAGE, "takes one profile directory and one file or function");
     bool named = n == 2 || (n == 1 && mg_is_profile(argv[0]));
+    if (n == 1 && !named && is_folder(argv[0])) {
+        fprintf(stderr, "margay: %s is a directory without a profile\n", argv[0]);
+        return MG_EXIT_INPUT;
+    }
     if (n > (int)named) o.what = argv[n - 1];
     if (!named && !mg_newest_profile(0, newest)) return mg_opt_usage(&page, MG_EXIT_USAGE, "there is no profile here: name its directory");
     o.color = isatty(1) && !getenv("NO_COLOR");

@@ -31,7 +31,9 @@ void mg_format_value(struct mg_buf *out, const struct mg_table_value *v, enum mg
     case MG_TV_NULL: mg_buf_adds(out, "-"); return;
     case MG_TV_TEXT: mg_buf_adds(out, v->text); return;
     case MG_TV_PLACE:
-        if (v->text) mg_buf_printf(out, "%s:%llu", strrchr(v->text, '/') ? strrchr(v->text, '/') + 1 : v->text, (unsigned long long)v->u);
+        if (v->text) mg_buf_adds(out, strrchr(v->text, '/') ? strrchr(v->text, '/') + 1 : v->text);
+        if (v->text && v->u) mg_buf_printf(out, ":%llu", (unsigned long long)v->u);
+        else if (v->text) mg_buf_printf(out, ", ptx:%u", v->ptx_line); /* the compiler made it: no line */
         else mg_buf_printf(out, "ptx:%llu", (unsigned long long)v->u);
         return;
     default: break;

@@ -39,3 +39,6 @@ rc=0; "$MARGAY" annotate newer nowhere.cu > out 2> err || rc=$?
 mkdir empty && cd empty
 rc=0; "$MARGAY" annotate 2> err || rc=$?
 [ $rc = 2 ] && grep -q 'no profile here' err
+# a directory that holds no profile is no pattern for functions
+rc=0; "$MARGAY" annotate . 2> err || rc=$?
+[ $rc = 3 ] && grep -q 'is a directory without a profile' err || { cat err; exit 1; }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Eight planted faults, each with a sound twin: the first finding of `-t advise` names the fault's line by the right rule, on
-# emulator and CPU device; the twin has no finding of that rule. Each also as a mutant (mutate.py): all names, the place of the
-# line and sizes are others. SEED draws them. DEVICES=nvidia: on a GPU.
+# emulator and CPU device; the twin has no finding of that rule. Four of them also as mutants (mutate.py): all names, the place of the
+# line and sizes are others. SEED draws them; an even one takes the other four. DEVICES=nvidia: on a GPU.
 set -e
 [ -n "$NVCC" ] || { echo 'no nvcc'; exit 77; }
 seed=${SEED:-1}
@@ -11,11 +11,16 @@ species divergence  hashing divergence  triangle cta_imbalance  buckets cta_imba
 compile() { "$NVCC" -cudart shared -lineinfo -O2 -gencode arch=compute_90,code=compute_90 -o "$1" "$2"; }
 
 cp "$ROOT"/tests/tool/faults/*.cu "$ROOT/tests/tool/faults/common.h" .
+mutants='matvec filter species buckets'
+[ $((seed % 2)) = 1 ] || mutants='particles transpose hashing triangle'
+mutates() { case " $mutants " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 set -- $faults
 while [ $# -gt 0 ]; do
-    python3 "$ROOT/tests/tool/mutate.py" "$1.cu" "$seed" > "$1_mutant.cu"
     compile "$1" "$1.cu" & # two at a time
-    compile "$1_mutant" "$1_mutant.cu"
+    if mutates "$1"; then
+        python3 "$ROOT/tests/tool/mutate.py" "$1.cu" "$seed" > "$1_mutant.cu"
+        compile "$1_mutant" "$1_mutant.cu"
+    fi
     wait
     shift 2
 done
@@ -45,7 +50,7 @@ for device in ${DEVICES:-emu cpu}; do
     set -- $faults
     while [ $# -gt 0 ]; do
         checks "$device" "$1" "$2"
-        if [ "$device" != cpu ]; then checks "$device" "$1_mutant" "$2"; fi
+        if [ "$device" != cpu ] && mutates "$1"; then checks "$device" "$1_mutant" "$2"; fi
         shift 2
     done
 done

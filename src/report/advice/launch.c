@@ -69,7 +69,8 @@ void mg_rule_tiny_launch(struct advice *a, const struct mg_rule *self)
         } else {
             double cycles = 0;
             for (int part = 0; part < PART_COUNT; part++) cycles = fmax(cycles, c->parts[part]);
-            us = cycles / (double)c->launches / a->sms / a->peak->mhz;
+            double sms = (double)MG_MIN((uint64_t)a->sms, MG_MAX(c->ctas, (uint64_t)1)); /* few CTAs keep few multiprocessors busy */
+            us = cycles / (double)c->launches / sms / a->peak->mhz;
         }
         double gain = c->share * launch_us / (launch_us + us);
         if (us <= 0 || us > 10 || 100 * gain < LEAST_GAIN_PCT) continue;
