@@ -1,4 +1,5 @@
-/* Any bytes as frequency vectors, and as a simulator's results. What is accepted can be clustered, and written again. */
+/* Any bytes as frequency vectors, and as a simulator's results. What is accepted can be clustered, and written again.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ static void project(const char *text, size_t bytes)
 {
     struct mg_plaunch rows[4] = {{.id = 0}, {.id = 1}, {.id = 2}, {.id = 3}};
     struct mg_subset_launch launches[4];
-    struct mg_interval intervals[2] = {{.last = 1, .member = 0, .n_launches = 2, .insts = 5}, {.first = 2, .last = 3, .member = 2, .n_launches = 2, .insts = 5}};
+    struct mg_interval intervals[2] = {{.last = 1, .member = 0, .n_launches = 2, .insts = 5},
+                                       {.first = 2, .last = 3, .member = 2, .n_launches = 2, .insts = 5}};
     uint64_t members[] = {0, 1, 2, 3};
     struct mg_pick picks[] = {{0, 1}, {1, 1}};
     for (int i = 0; i < 4; i++) launches[i] = (struct mg_subset_launch){.l = &rows[i], .insts = 1};

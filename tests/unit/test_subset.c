@@ -8,7 +8,10 @@
 enum { N_PHASES = 6, N_KEYS = 40 };
 
 /* Intervals of planted phases: each phase has its own keys' values; jitter: of every value, relative. */
-struct planted { struct mg_vectors v; uint32_t *phase; };
+struct planted {
+    struct mg_vectors v;
+    uint32_t *phase;
+};
 
 static void plant(struct planted *p, uint32_t n, double jitter, uint64_t seed)
 {
@@ -36,8 +39,14 @@ static void plant(struct planted *p, uint32_t n, double jitter, uint64_t seed)
         }
         p->phase[i] = phase;
         p->v.members[i] = i;
-        p->v.intervals[i] = (struct mg_interval){.first = i, .last = i, .member = i, .n_launches = 1, .insts = x->sum,
-                                                 .kernel_key = phase % 2, .ctas = 1, .time_ns = NAN};
+        p->v.intervals[i] = (struct mg_interval){.first = i,
+                                                 .last = i,
+                                                 .member = i,
+                                                 .n_launches = 1,
+                                                 .insts = x->sum,
+                                                 .kernel_key = phase % 2,
+                                                 .ctas = 1,
+                                                 .time_ns = NAN};
         p->v.insts += x->sum;
         p->v.n_launches++;
     }
@@ -64,7 +73,8 @@ static void check_planted(double jitter, uint64_t seed)
     for (uint32_t i = 0; i < p.v.n; i++)
         for (uint32_t j = 0; j < i; j++)
             if ((p.phase[i] == p.phase[j]) != (s.label[i] == s.label[j])) {
-                mg_test_fail(__FILE__, __LINE__, "intervals %u and %u of phases %u and %u", i, j, p.phase[i], p.phase[j]);
+                mg_test_fail(__FILE__, __LINE__, "intervals %u and %u of phases %u and %u", i, j, p.phase[i],
+                             p.phase[j]);
                 i = j = p.v.n;
             }
     mg_subset_release(&s);
@@ -132,10 +142,12 @@ MG_TEST(subset_equation_by_hand)
     uint64_t members[] = {0, 1, 2, 3};
     struct mg_pick picks[] = {{0, 2}, {2, 2}};
     for (uint64_t i = 0; i < 4; i++) {
-        intervals[i] = (struct mg_interval){.first = i, .last = i, .member = i, .n_launches = 1, .insts = insts[i], .time_ns = times[i]};
+        intervals[i] = (struct mg_interval){
+            .first = i, .last = i, .member = i, .n_launches = 1, .insts = insts[i], .time_ns = times[i]};
         launches[i] = (struct mg_subset_launch){.insts = insts[i], .time_ns = times[i]};
     }
-    struct mg_vectors v = {.intervals = intervals, .n = 4, .members = members, .insts = 60, .time_ns = 15, .n_launches = 4};
+    struct mg_vectors v = {
+        .intervals = intervals, .n = 4, .members = members, .insts = 60, .time_ns = 15, .n_launches = 4};
     struct mg_subset s = {.v = &v, .picks = picks, .n_picks = 2};
     struct mg_subset_program run = {.launches = launches, .n_launches = 4, .n_counted = 4, .n_timed = 4};
     struct mg_judged j = mg_subset_judge(&s, &run);
@@ -157,7 +169,10 @@ static double draw_normal(uint64_t *state)
 }
 
 enum { STRATA = 6, EACH = 200, MEMBERS = STRATA * EACH };
-struct population { uint32_t stratum[MEMBERS]; double size[MEMBERS], value[MEMBERS], total; };
+struct population {
+    uint32_t stratum[MEMBERS];
+    double size[MEMBERS], value[MEMBERS], total;
+};
 
 /* Values follow sizes with a part that does not depend on them, and scatter: noise times a log-normal. */
 static void populate(struct population *p, double noise, double fixed, uint64_t seed)
@@ -200,12 +215,17 @@ static double coverage(double noise, double fixed, uint32_t samples, enum mg_est
 
 MG_TEST(subset_intervals_hold_the_truth)
 {
-    static const struct { double noise, fixed; uint32_t samples; enum mg_estimator e; } cases[] = {
-        {.1, 0, 2, MG_ESTIMATE_SIZE}, {.1, 0, 8, MG_ESTIMATE_SIZE}, {.1, 2, 8, MG_ESTIMATE_SIZE}, {.4, 0, 4, MG_ESTIMATE_SIZE},
-        {.4, 1, 20, MG_ESTIMATE_SIZE}, {.02, 0, 3, MG_ESTIMATE_SIZE}, {.2, 0, 5, MG_ESTIMATE_MEAN}, {.2, 3, 30, MG_ESTIMATE_MEAN}};
+    static const struct {
+        double noise, fixed;
+        uint32_t samples;
+        enum mg_estimator e;
+    } cases[] = {{.1, 0, 2, MG_ESTIMATE_SIZE}, {.1, 0, 8, MG_ESTIMATE_SIZE},  {.1, 2, 8, MG_ESTIMATE_SIZE},
+                 {.4, 0, 4, MG_ESTIMATE_SIZE}, {.4, 1, 20, MG_ESTIMATE_SIZE}, {.02, 0, 3, MG_ESTIMATE_SIZE},
+                 {.2, 0, 5, MG_ESTIMATE_MEAN}, {.2, 3, 30, MG_ESTIMATE_MEAN}};
     for (size_t i = 0; i < MG_COUNT_OF(cases); i++) {
         double bias, held = coverage(cases[i].noise, cases[i].fixed, cases[i].samples, cases[i].e, &bias);
-        if (held < 93 || bias > 1) mg_test_fail(__FILE__, __LINE__, "case %zu: holds in %.1f %%, bias %.2f %%", i, held, bias);
+        if (held < 93 || bias > 1)
+            mg_test_fail(__FILE__, __LINE__, "case %zu: holds in %.1f %%, bias %.2f %%", i, held, bias);
     }
 }
 
@@ -230,8 +250,8 @@ MG_TEST(subset_draws_what_was_asked_for)
         }
 }
 
-/* One member in 50 is ten times as large: samples of 20 mostly miss them, and then their own interval is too narrow. That of the
- * design is right by the run that it was made from. */
+/* One member in 50 is ten times as large: samples of 20 mostly miss them, and then their own interval is too narrow.
+ * That of the design is right by the run that it was made from. */
 MG_TEST(subset_intervals_know_of_rare_members)
 {
     enum { N = 1000, TRIALS = 400 };
@@ -243,7 +263,8 @@ MG_TEST(subset_intervals_know_of_rare_members)
     for (uint32_t i = 0; i < N; i++) {
         sizes[i] = 1;
         values[i] = (1 + .05 * draw_normal(&state)) * (i % 50 == 3 ? 10 : 1);
-        truth += others[i] = (1 + .05 * draw_normal(&state)) * (i % 50 == 31 ? 10 : 1); /* in another run others are slow */
+        truth += others[i] =
+            (1 + .05 * draw_normal(&state)) * (i % 50 == 31 ? 10 : 1); /* in another run others are slow */
     }
     struct mg_design g = {stratum, size, NULL, N, 1, false};
     struct mg_errors e = mg_design_errors(&g, sizes, values, MG_ESTIMATE_SIZE, 1);
@@ -254,7 +275,8 @@ MG_TEST(subset_intervals_know_of_rare_members)
         alone += x.low <= truth && truth <= x.high;
         held += fmin(x.low, x.value * (1 + e.low)) <= truth && truth <= fmax(x.high, x.value * (1 + e.high));
     }
-    if (100 * alone / TRIALS > 80) mg_test_fail(__FILE__, __LINE__, "the sample's own interval holds in %.1f %%", 100 * alone / TRIALS);
+    if (100 * alone / TRIALS > 80)
+        mg_test_fail(__FILE__, __LINE__, "the sample's own interval holds in %.1f %%", 100 * alone / TRIALS);
     if (100 * held / TRIALS < 93) mg_test_fail(__FILE__, __LINE__, "holds in %.1f %%", 100 * held / TRIALS);
 }
 
@@ -275,11 +297,12 @@ MG_TEST(subset_totals_by_hand)
 
 MG_TEST(subset_sample_sizes)
 {
-    double n[] = {1000, 1000}, mean[] = {10, 10}, sigma[] = {2, 4}, t[] = {1, 4, 60, 1e12}, want[] = {12.706, 2.776, 2.000, 1.960};
+    double n[] = {1000, 1000}, mean[] = {10, 10}, sigma[] = {2, 4}, t[] = {1, 4, 60, 1e12},
+           want[] = {12.706, 2.776, 2.000, 1.960};
     uint32_t least[] = {1, 1}, out[2];
     mg_neyman_sizes(1, n, mean, sigma, .05, least, out);
     MG_CHECK_EQ(out[0], ceil(1.96 * 1.96 * 4 / (.25 * 1))); /* (z sigma / (epsilon mean))^2 */
-    mg_neyman_sizes(2, n, mean, sigma, .02, least, out);   /* of equal cost: in proportion to N sigma */
+    mg_neyman_sizes(2, n, mean, sigma, .02, least, out);    /* of equal cost: in proportion to N sigma */
     MG_CHECK(fabs((double)out[1] / out[0] - 2) < .05);
     mg_neyman_sizes(2, n, mean, sigma, 1e-9, least, out);
     MG_CHECK(out[0] == 1000 && out[1] == 1000);
@@ -288,7 +311,8 @@ MG_TEST(subset_sample_sizes)
 
 MG_TEST(subset_vector_files)
 {
-    static const char *const bad[] = {"", "T\n", "T:1\n", "T:1:x\n", "x:1:2\n", "T:1:2 :1:3\n", "T:-1:2\n", "T:1:-2\n", "T:1:2:3\n", "T:1:inf\n", "T:1:0\n"};
+    static const char *const bad[] = {"",         "T\n",      "T:1\n",     "T:1:x\n",   "x:1:2\n", "T:1:2 :1:3\n",
+                                      "T:-1:2\n", "T:1:-2\n", "T:1:2:3\n", "T:1:inf\n", "T:1:0\n"};
     struct mg_vectors v;
     struct mg_buf out = MG_BUF_INIT;
     const char *text = "# of another program\nT:3:10 :1:2.5\nT:1:4\n\nT:70:1";
