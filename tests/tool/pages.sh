@@ -67,10 +67,10 @@ assert sorted(pictures) == names, (pictures, names)
 # lines: the instructions of every block, counted by line, are those of the block
 blocks, rows = report['kernels'][0]['blocks'], parts['source']['kernels'][0]['rows']
 by_block = {}
-for i in range(0, len(rows), 5): by_block[rows[i]] = by_block.get(rows[i], 0) + rows[i + 4]
+for i in range(0, len(rows), 6): by_block[rows[i]] = by_block.get(rows[i], 0) + rows[i + 4]
 assert by_block == {b['id']: b['instructions'] for b in blocks}, by_block
 starts = {}
-for i in range(0, len(rows), 5): starts.setdefault(rows[i], rows[i + 3])
+for i in range(0, len(rows), 6): starts.setdefault(rows[i], rows[i + 3])
 assert starts == {b['id']: b['ptx_line'] for b in blocks}
 files = {f['path']: f for f in parts['source']['files']}
 source = next(p for p in files if p.endswith('reduce/kernel.cu'))
