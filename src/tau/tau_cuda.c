@@ -51,6 +51,7 @@ struct thread {
     bool exited;
     enum tau_cuda_status status;
     uint32_t said;
+    bool no_driver; /* that there is none was said */
     uint64_t next_handle;
     MG_VEC(struct stream) streams;
     MG_VEC(struct profile) profiles;
@@ -91,6 +92,8 @@ enum { SAID_MOST = 20 };
 static int MG_PRINTF(2, 3) fail(enum tau_cuda_status status, const char *fmt, ...)
 {
     self->status = status;
+    if (status == TAU_CUDA_NO_DRIVER && self->no_driver) return -1; /* said once: every call has it */
+    self->no_driver |= status == TAU_CUDA_NO_DRIVER;
     if (++self->said > SAID_MOST) return -1;
     char text[400];
     va_list ap;

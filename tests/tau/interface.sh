@@ -78,4 +78,27 @@ text = open('out.txt').read()
 assert 'InterpolateA (C-[FirstWrapper]#D-0#S-1)' in text and 'profile.13.0.0' in text, text
 P
 done
+
+# Without a driver each call fails, and one line says so. (A machine that has one cannot show it.)
+if ldconfig -p | grep -q 'libcuda\.so\.1'; then exit $failed; fi
+cat > none.c <<'C'
+#include <margay/tau_cuda.h>
+int main(int argc, char **argv)
+{
+    tau_cuda_init(argc, argv);
+    for (int i = 0; i < 30; i++)
+        if (tau_cuda_stream_begin("A", 0) || tau_cuda_status() != TAU_CUDA_NO_DRIVER) return 1;
+    tau_cuda_exit();
+    return 0;
+}
+C
+mkdir -p alone && cp "$B/lib/libtau_cuda.so" alone/
+# shellcheck disable=SC2086
+gcc $san -I"$ROOT/include" none.c -L"$B/lib" -ltau_cuda -o none || exit 1
+if LD_LIBRARY_PATH=$PWD/alone ./none 2> err; then
+    [ "$(grep -c 'no driver' err)" = 1 ] || { fail "said that there is no driver so often"; cat err; }
+else
+    fail "calls without a driver"
+    cat err
+fi
 exit $failed
