@@ -32,6 +32,21 @@ static bool say_missing(const char *dir, const struct mg_recording *p)
     return missing;
 }
 
+/* Is there a kernel with launches of which neither profile holds counts? */
+static bool lacks_counts(const struct mg_recording *p, const struct mg_report_opts *o)
+{
+    bool lacks = false;
+    for (uint32_t i = 0; i < p->n_kernels && !lacks; i++) {
+        struct mg_kernel_sums s;
+        if (!mg_report_shows(o, &p->kernels[i]) || !p->kernels[i].launches)
+            continue;
+        mg_kernel_sums_init(&s, &p->kernels[i]);
+        lacks = !s.measured;
+        mg_kernel_sums_release(&s);
+    }
+    return lacks;
+}
+
 static bool shows_none(const struct mg_recording *p, const struct mg_report_opts *o)
 {
     bool none = o->kernel_glob != NULL;
@@ -137,6 +152,10 @@ int cmd_diff(int argc, char **argv)
         bool missing = say_missing(dirs[0], p[0]) | say_missing(dirs[1], p[1]);
         if (shows_none(p[0], &o) && shows_none(p[1], &o)) {
             fprintf(stderr, "margay: --kernel %s matches no kernel of %s or %s\n", o.kernel_glob, dirs[0], dirs[1]);
+            missing = true;
+        }
+        if (fail_over >= 0 && lacks_counts(p[0], &o) && lacks_counts(p[1], &o)) {
+            fprintf(stderr, "margay: neither profile has counts of all kernels (margay run -t blocks); of those without, launches were compared\n");
             missing = true;
         }
         if (!status && fail_on && missing) status = MG_EXIT_INPUT;

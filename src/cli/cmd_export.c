@@ -8,6 +8,7 @@
 #include "base/io.h"
 #include "cli/cli.h"
 #include "cli/newest.h"
+#include "cli/trace_damage.h"
 #include "export/export.h"
 #include "report/folded.h"
 #include "study/subset_vector.h"
@@ -124,6 +125,14 @@ static int export_spans(const char *form, const char *dir, const struct export_o
         status = mg_cli_fail(&d, MG_EXIT_INPUT);
     else if (p.tty && p.shown)
         fprintf(stderr, "\rmargay: %" PRIu64 " spans            \n", r.spans);
+    struct mg_recording *whole = NULL; /* to know the end of a file that a killed process left */
+    struct mg_diag none = MG_DIAG_INIT;
+    if (mg_recording_open(dir, &whole, &none))
+        whole = NULL;
+    if (mg_trace_say_lost_of(dir, whole))
+        status = MG_EXIT_INPUT;
+    mg_recording_free(whole);
+    mg_diag_release(&none);
     if (!status && r.damaged) {
         fprintf(stderr, "margay: %" PRIu64 " damaged chunk%s left out (margay trace verify)\n", r.damaged, r.damaged == 1 ? "" : "s");
         status = MG_EXIT_INPUT;

@@ -44,12 +44,14 @@ static bool find_capture(const struct replay *o, const char *dir, char *path, si
         fprintf(stderr, "margay: %s: %s\n", dir, strerror(errno));
         return false;
     }
-    while ((e = readdir(d)))
-        if (sscanf(e->d_name, "capture-%u.mg%c", &pid, &end) == 2 && end == 'c' && (!o->pid || o->pid == pid) && ++n)
+    while ((e = readdir(d))) {
+        bool is = sscanf(e->d_name, "capture-%u.mg%c", &pid, &end) == 2 || sscanf(e->d_name, "capture-%u-%*u.mg%c", &pid, &end) == 2;
+        if (is && end == 'c' && (!o->pid || o->pid == pid) && ++n)
             snprintf(path, room, "%s/%s", dir, e->d_name);
+    }
     closedir(d);
     if (n != 1)
-        fprintf(stderr, n ? "margay: %s holds %u captures: --pid selects one\n" : "margay: %s holds no capture%.0u\n", dir, n);
+        fprintf(stderr, n ? "margay: %s holds %u captures: --pid selects one, or name the file\n" : "margay: %s holds no capture%.0u\n", dir, n);
     return n == 1;
 }
 

@@ -173,11 +173,9 @@ static uint64_t count_records(const struct mg_spans *s)
     return n;
 }
 
-static enum mg_err write_spans(struct mg_export *x, struct mg_diag *d)
+/* p: the first of them. */
+static enum mg_err write_spans(struct mg_export *x, const struct mg_span *p, struct mg_diag *d)
 {
-    const struct mg_span *p = mg_spans_next(x->spans);
-    if (!p)
-        return mg_diag_err(d, MG_ERR_INPUT, "the profile has no time line (margay run -t timeline)");
     struct mg_span_process first = mg_spans_process(x->spans, 0);
     x->base_ns = p->begin_ns;
     x->base_unix_ns = first.start_unix_ns + (p->begin_ns - first.start_ns);
@@ -222,9 +220,13 @@ enum mg_err mg_export(const char *format, const char *dir, const struct mg_expor
     if (err)
         return err;
     struct mg_buf path = MG_BUF_INIT;
-    err = open_output(&x, &path, d);
+    const struct mg_span *p = mg_spans_next(x.spans); /* before a file of the user's is written over */
+    if (!p)
+        err = mg_diag_err(d, MG_ERR_INPUT, "the profile has no time line that can be read (margay run -t timeline)");
+    if (!err)
+        err = open_output(&x, &path, d);
     if (!err) {
-        err = write_spans(&x, d);
+        err = write_spans(&x, p, d);
         err = close_output(&x, d, err);
     }
     const char *why;

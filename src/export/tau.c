@@ -2,6 +2,7 @@
  * the order of its first span; C is 0; T counts threads in that order, then streams. Times are in microseconds. A name's
  * inclusive time counts spans that lie in one of the same name once; exclusive is less what lies directly inside. */
 #include <errno.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -195,10 +196,25 @@ static void fill_sizes(const struct profile *p, struct tau_file *f, struct mg_ar
     }
 }
 
+static uint32_t node_of(const struct mg_export *x, uint32_t process)
+{
+    int64_t rank = x->tracks.processes.at[process].rank;
+    return rank >= 0 ? (uint32_t)rank : process;
+}
+
+/* Processes of one rank, a program and its children, are threads of one node. */
+static uint32_t first_of_node(const struct mg_export *x, uint32_t process)
+{
+    uint32_t i = 0;
+    while (node_of(x, i) != node_of(x, process))
+        i++;
+    return i;
+}
+
 static enum mg_err write_profile(struct mg_export *x, const struct profile *p, uint32_t thread, struct mg_diag *d)
 {
     const struct mg_track_process *process = &x->tracks.processes.at[p->key.process];
-    struct tau_file f = {.node = process->rank >= 0 ? (uint32_t)process->rank : p->key.process, .thread = thread};
+    struct tau_file f = {.node = node_of(x, p->key.process), .thread = thread};
     struct mg_arena a = MG_ARENA_INIT;
     struct mg_buf text = MG_BUF_INIT, path = MG_BUF_INIT;
     struct mg_track track = {.key = p->key};
@@ -225,7 +241,15 @@ static enum mg_err write_profile(struct mg_export *x, const struct profile *p, u
 
 static enum mg_err open_tau(struct mg_export *x, struct mg_diag *d)
 {
-    (void)d;
+    struct mg_buf pattern = MG_BUF_INIT;
+    glob_t found;
+    mg_buf_printf(&pattern, "%s/profile.*.*.*", x->path);
+    bool taken = !glob(pattern.at, 0, NULL, &found);
+    if (taken)
+        globfree(&found);
+    mg_buf_release(&pattern);
+    if (taken) /* tools add up all that lies there */
+        return mg_diag_err(d, MG_ERR_INPUT, "%s holds TAU profiles already: name another folder", x->path);
     x->state = mg_xcalloc(1, sizeof(struct tau));
     return MG_ERR_OK;
 }
@@ -237,12 +261,12 @@ static enum mg_err close_tau(struct mg_export *x, struct mg_diag *d)
     for (uint32_t i = 0; i < s->rows.n; i++)
         if (s->rows.at[i].known)
             end_until(s, &s->rows.at[i], UINT64_MAX);
-    uint32_t *threads = mg_xcalloc(x->tracks.processes.n + 1u, sizeof *threads);
+    uint32_t *threads = mg_xcalloc(x->tracks.processes.n + 1u, sizeof *threads); /* of the first process of a node */
     for (int host = 1; host >= 0; host--)
         for (uint32_t i = 0; i < s->profiles.n && !err; i++) {
             const struct profile *p = &s->profiles.at[i];
             if (is_host(&p->key) == host)
-                err = write_profile(x, p, threads[p->key.process]++, d);
+                err = write_profile(x, p, threads[first_of_node(x, p->key.process)]++, d);
         }
     free(threads);
     return err;

@@ -15,7 +15,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static MG_VEC(struct mg_area) areas; /* by address */
 static uint64_t n_ids;
-static int n_captures;
+static int n_captures, n_streams; /* streams that are captured, of areas that are noted; of all */
 static bool peers;
 
 /* ---- the list ------------------------------------------------------------------------------------- */
@@ -109,6 +109,7 @@ void mg_areas_forget_context(void *ctx, int device)
     pthread_mutex_unlock(&lock);
 }
 
+bool mg_streams_capturing(void) { return __atomic_load_n(&n_streams, __ATOMIC_ACQUIRE) > 0; }
 bool mg_areas_capturing(void) { return __atomic_load_n(&n_captures, __ATOMIC_ACQUIRE) > 0; }
 bool mg_areas_peers(void) { return __atomic_load_n(&peers, __ATOMIC_ACQUIRE); }
 
@@ -200,6 +201,8 @@ static cu_result captures(cu_result rc, int by)
 {
     if (looks(rc))
         __atomic_fetch_add(&n_captures, by, __ATOMIC_ACQ_REL);
+    if (rc == CUE_SUCCESS && !mg_inside)
+        __atomic_fetch_add(&n_streams, by, __ATOMIC_ACQ_REL);
     return rc;
 }
 MG_HOOK(cuStreamBeginCapture_v2, cu_stream s, int mode) { return captures(MG_REAL(cuStreamBeginCapture_v2)(s, mode), 1); }

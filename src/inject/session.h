@@ -58,6 +58,7 @@ void mg_session_miss(void); /* a launch that is not recorded for that reason */
 /* One line on stderr, "margay: " in front; nothing with -q. */
 void mg_session_say(const char *fmt, ...) MG_PRINTF(1, 2);
 void mg_session_say_line(const char *line);
+void mg_session_error(const char *fmt, ...) MG_PRINTF(1, 2); /* with -q, too */
 /* Does a kernel's name match a glob (mg_name_matches); without one every name does. */
 bool mg_kernel_matches(const char *glob, const char *name);
 

@@ -23,10 +23,8 @@
 static struct mg_map by_address; /* what a slot holds -> entry */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-void mg_session_say_line(const char *line)
+static void write_line(const char *line)
 {
-    if (mg_session.config.quiet)
-        return;
     /* one write, so that lines of several threads and processes do not mix */
     char text[1400];
     int n = snprintf(text, sizeof text, "margay: %s\n", line);
@@ -38,6 +36,22 @@ void mg_session_say_line(const char *line)
     }
     ssize_t done = write(STDERR_FILENO, text, (size_t)n);
     (void)done;
+}
+
+void mg_session_say_line(const char *line)
+{
+    if (!mg_session.config.quiet)
+        write_line(line);
+}
+
+void mg_session_error(const char *fmt, ...)
+{
+    char line[1300];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    write_line(line);
 }
 
 void mg_session_say(const char *fmt, ...)

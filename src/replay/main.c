@@ -60,6 +60,8 @@ static void tell(const struct mg_replay *r)
         fprintf(stderr, "margay replay: %llu of %llu launches replayed, %llu of %llu checks agree\n", (unsigned long long)r->n_launches,
                 (unsigned long long)mg_cap_totals(r->reader)->n_launches, (unsigned long long)(r->n_checks - r->n_differ),
                 (unsigned long long)r->n_checks);
+    if (!r->status && r->n_launches && !r->n_checks)
+        fprintf(stderr, "margay replay: nothing was compared: the capture holds no check of these launches\n");
 }
 
 int main(int argc, char **argv)

@@ -63,6 +63,9 @@ void mg_sched_adjust(struct mg_sched *s, uint64_t now_ns)
     struct mg_policy_view v = {now_ns, MG_SCHED_PERIOD_NS, s->capacity, s->views.at, s->views.n};
     if (s->policy->adjust) s->policy->adjust(s->policy->state, &v);
     for (uint32_t i = 0; i < s->views.n; i++) /* a policy that errs shuts nobody out for ever */
-        if (!(s->views.at[i].rate_ns >= 1000 && isfinite(s->views.at[i].rate_ns))) s->views.at[i].rate_ns = 1000;
+        if (!(s->views.at[i].rate_ns >= 1000 && isfinite(s->views.at[i].rate_ns)))
+            s->views.at[i].rate_ns = 1000;
+        else
+            s->views.at[i].rate_ns = MG_MIN(s->views.at[i].rate_ns, 1e11); /* credits are 64-bit numbers */
     s->adjusted_ns = now_ns;
 }

@@ -93,7 +93,7 @@ static void add_call(struct mg_sum *s, struct tables *t, const struct mg_span *p
     s->class_count[p->class_]++;
     s->class_time_ns[p->class_] += ns;
     s->gtpin[p->class_ == MG_CLASS_kernel ? 0 : *r->opencl ? 1 : 2]++;
-    if (r->waits != MG_WAITS_nothing) {
+    if (r->waits != MG_WAITS_nothing && r->waits != MG_WAITS_pageable) { /* the call does not say which memory it was */
         s->waits++;
         s->wait_ns += ns;
     }

@@ -254,7 +254,7 @@ static void look_at_call(struct state *s, const struct mg_span *p)
     bool stream_query = is_named(p, "cuStreamQuery"), event_query = is_named(p, "cuEventQuery");
     struct question q = {.done = !p->result, .process = p->process, .context = ANY, .handle = ANY,
                          .begin_ns = p->begin_ns, .end_ns = p->end_ns, .before_ns = p->begin_ns};
-    if (is_named(p, "cuEventRecord"))
+    if (is_named(p, "cuEventRecord") || is_named(p, "cuEventRecordWithFlags"))
         look_at_record(s, p);
     if (!c || (p->result && !((stream_query || event_query) && p->result == NOT_READY)))
         return;

@@ -83,6 +83,7 @@ say $? "a full disk"
     grep -q 'timeline' err && [ ! -e b.json ]
 say $? "a profile without a time line"
 
+cp -r profile whole
 # a damaged chunk: the rest is written, and it is said
 python3 - profile/trace/*.mgt <<'P2'
 import sys
@@ -94,6 +95,25 @@ P2
 "$MARGAY" export csv profile > s2.csv 2> err
 [ $? = 3 ] && [ "$(wc -l < s2.csv)" -lt "$(wc -l < s.csv)" ] && grep -q damaged err
 say $? "a damaged chunk"
+
+# a torn end: what is before it is written, and it is said; a file that stood there stays where nothing can be read
+python3 - profile/trace/*.mgt <<'P2'
+import os, sys
+path = max(sys.argv[1:])
+os.truncate(path, os.path.getsize(path) // 2)
+P2
+"$MARGAY" export csv profile > s3.csv 2> err
+[ $? = 3 ] && grep -q 'belong to no chunk' err
+say $? "a torn end"
+truncate -s 0 profile/trace/*.mgt
+echo kept > kept.json
+"$MARGAY" export chrome profile -o kept.json 2> err
+[ $? = 3 ] && [ "$(cat kept.json)" = kept ]
+say $? "the file that stood there"
+mkdir -p has && : > has/profile.0.0.0
+"$MARGAY" export tau whole -o has 2> err
+[ $? = 3 ] && grep -q 'already' err
+say $? "a folder that holds TAU profiles"
 
 # kernels by their C++ names
 sed 's/fill/_Z4fillPjj/' "$ptx" > mangled.ptx && sed 's/"fill"/"_Z4fillPjj"/' "$ROOT/tests/inject/timeline.c" > mangled.c &&

@@ -57,13 +57,15 @@ static bool ends_soon(void)
 bool mg_check_wait(bool must)
 {
     cu_result rc;
-    if (mg_capture.lame || mg_areas_capturing() || (!must && !affordable()))
+    if (mg_capture.lame || mg_areas_capturing() || mg_streams_capturing() || (!must && !affordable()))
         return false;
     if (ends_soon())
         return true;
     mg_verify_enter();
     bool ended = mg_settle(&rc, false);
     mg_verify_leave();
+    if (ended && rc == CUE_INVALID_CONTEXT) /* this thread has none: nothing can be waited for */
+        return false;
     if (ended && rc != CUE_SUCCESS) {
         mg_capture.lame = true;
         doubt(FAILED);

@@ -48,7 +48,7 @@ void mg_capture_prepare(void)
     mg_capture.check = !strcmp(check, "all") ? MG_CAPTURE_CHECK_ALL : !strcmp(check, "end") ? MG_CAPTURE_CHECK_END : MG_CAPTURE_CHECK_AUTO;
     mg_capture.wanted = true;
     if (mg_session.backend == &mg_backend_own && !mg_mem_init_at(MG_CAP_ARENA)) {
-        mg_session_say("nothing is captured: the addresses from 0x%llx on are not free in this process", (unsigned long long)MG_CAP_ARENA);
+        mg_session_error("nothing is captured: the addresses from 0x%llx on are not free in this process", (unsigned long long)MG_CAP_ARENA);
         mg_capture.wanted = false;
     }
 }
@@ -73,8 +73,10 @@ void mg_capture_begin(void)
     if (!mg_capture.wanted)
         return;
     snprintf(path, sizeof path, "%s/capture-%u.mgc", mg_session.config.dir, (unsigned)getpid());
+    for (unsigned n = 2; n < 1000 && !access(path, F_OK); n++) /* what was this process before it called exec */
+        snprintf(path, sizeof path, "%s/capture-%u-%u.mgc", mg_session.config.dir, (unsigned)getpid(), n);
     if (mg_cap_writer_open(&mg_capture.out, path, &d)) {
-        mg_session_say("nothing is captured: %s", mg_diag_first(&d, MG_ERR_IO));
+        mg_session_error("nothing is captured: %s", mg_diag_first(&d, MG_ERR_IO));
         mg_diag_release(&d);
         return;
     }
@@ -86,7 +88,7 @@ void mg_capture_begin(void)
 
 static void say_failed(void)
 {
-    mg_session_say("the capture is not whole: %s", strerror(mg_capture.out.error));
+    mg_session_error("the capture is not whole: %s", strerror(mg_capture.out.error));
 }
 
 void mg_capture_end(void)
