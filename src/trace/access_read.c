@@ -268,7 +268,7 @@ enum mg_err mg_accesses_open(struct mg_trace_reader *r, uint32_t file, struct mg
     struct mg_accesses *a = mg_xcalloc(1, sizeof *a);
     a->r = r;
     a->file = r->files.at[file];
-    a->partial = a->file->file.dropped || a->file->file.skipped;
+    a->partial = a->file->file.dropped || a->file->file.skipped || a->file->lost || !a->file->file.closed;
     mg_intern_init(&a->texts);
     if (!read_steps(a)) {
         enum mg_err err =

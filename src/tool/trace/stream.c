@@ -45,11 +45,15 @@ static bool add_kinds(struct mg_trace_conf *c, struct mg_trace_writer *w)
     return c->step_kinds[KIND_SITE] && c->step_kinds[KIND_PACK];
 }
 
+static bool wants_all(const struct mg_trace_limits *o)
+{
+    return !o->cta_first && o->cta_last == UINT64_MAX && !o->line_last && o->buffer == UINT64_MAX && o->one_of == 1;
+}
+
 static void tell_left(struct mg_trace_conf *c, struct mg_trace_writer *w, struct mg_trace_stream *s)
 {
     const struct mg_trace_limits *o = &c->limits;
-    bool all = !o->cta_first && o->cta_last == UINT64_MAX && !o->line_last && o->buffer == UINT64_MAX && o->one_of == 1;
-    if (all || c->left_told) return;
+    if (wants_all(o) || c->left_told) return;
     struct mg_left_record r = {.time = mg_now_ns(), .why = mg_trace_name(w, o->one_of > 1 ? "sample" : "selection")};
     c->left_told = mg_trace_put(s, c->step_kinds[KIND_LEFT], &r, sizeof r, NULL, 0);
 }
@@ -365,14 +369,24 @@ static void tell_sample(const struct mg_trace_conf *c, uint64_t lanes, uint64_t 
     mg_buf_release(&b);
 }
 
+/* That accesses are not there, unless the selection has said so: for those who read the file alone. */
+static void tell_missing(struct mg_trace_conf *c, const char *why)
+{
+    struct mg_trace_part *p = c->left_told ? NULL : find_part(c, 0);
+    if (!p || c->left_told) return;
+    struct mg_left_record r = {.time = mg_now_ns(), .why = mg_trace_name(c->host->trace(), why)};
+    c->left_told = mg_trace_put(p->stream, c->step_kinds[KIND_LEFT], &r, sizeof r, NULL, 0);
+}
+
 void mg_trace_end_stream(struct mg_trace_conf *c)
 {
     struct mg_buf b = MG_BUF_INIT;
     struct mg_json j;
     char text[40];
-    uint64_t lanes = 0, received = 0;
+    uint64_t lanes = 0, received = 0, incomplete = 0;
     pthread_mutex_lock(&c->lock);
     for (uint32_t i = 0; i < c->launches.n; i++) {
+        incomplete += c->launches.at[i].incomplete;
         if (c->launches.at[i].incomplete) continue;
         lanes += c->launches.at[i].lanes;
         received += c->launches.at[i].received_lanes;
@@ -387,6 +401,8 @@ void mg_trace_end_stream(struct mg_trace_conf *c)
     c->host->result("trace", "missed", text);
     mg_buf_release(&b);
     pthread_mutex_unlock(&c->lock);
+    if (!wants_all(&c->limits)) find_part(c, 0); /* says so, also where nothing was selected */
+    if (lanes != received || c->missed || incomplete) tell_missing(c, incomplete ? "fault" : "dropped");
 }
 
 void mg_trace_free_stream(struct mg_trace_conf *c)
