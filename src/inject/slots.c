@@ -44,24 +44,29 @@ void mg_session_say_line(const char *line)
         write_line(line);
 }
 
-void mg_session_error(const char *fmt, ...)
+static void say(const char *fmt, va_list ap)
 {
     char line[1300];
+    vsnprintf(line, sizeof line, fmt, ap);
+    write_line(line);
+}
+
+void mg_session_error(const char *fmt, ...)
+{
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(line, sizeof line, fmt, ap);
+    say(fmt, ap);
     va_end(ap);
-    write_line(line);
 }
 
 void mg_session_say(const char *fmt, ...)
 {
-    char line[1300];
+    if (mg_session.config.quiet)
+        return;
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(line, sizeof line, fmt, ap);
+    say(fmt, ap);
     va_end(ap);
-    mg_session_say_line(line);
 }
 
 /* An entry that the backend lacks: named once when the application calls it, refused every time. */

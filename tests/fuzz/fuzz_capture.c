@@ -10,24 +10,9 @@
 #include "base/io.h"
 #include "capture/reader.h"
 #include "fuzz.h"
+#include "scratch.h"
 #include "image/image.h"
 #include "image/packed.h"
-
-static char path[64];
-
-static void clean_up(void)
-{
-    unlink(path);
-}
-
-static void prepare(void)
-{
-    snprintf(path, sizeof path, "%s", access("/dev/shm", W_OK) ? "/tmp/margay-fuzz-XXXXXX" : "/dev/shm/margay-fuzz-XXXXXX");
-    int fd = mkstemp(path);
-    if (fd < 0) abort();
-    close(fd);
-    atexit(clean_up);
-}
 
 static void add_frame(struct mg_buf *out, enum mg_cap_frame_type type, const void *data, size_t bytes)
 {

@@ -9,25 +9,10 @@
 #include "base/io.h"
 #include "report/priv.h"
 #include "fuzz.h"
+#include "scratch.h"
 #include "span/sum.h"
 #include "trace/access.h"
 #include "trace/format.h"
-
-static char path[64];
-
-static void clean_up(void)
-{
-    unlink(path);
-}
-
-static void prepare(void)
-{
-    snprintf(path, sizeof path, "%s", access("/dev/shm", W_OK) ? "/tmp/margay-fuzz-XXXXXX" : "/dev/shm/margay-fuzz-XXXXXX");
-    int fd = mkstemp(path);
-    if (fd < 0) abort();
-    close(fd);
-    atexit(clean_up);
-}
 
 /* A file with one chunk of these bytes, plain. The first two say how many records and segments it claims. */
 static void wrap(const uint8_t *data, size_t bytes, struct mg_buf *out)

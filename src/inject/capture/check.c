@@ -57,7 +57,7 @@ static bool ends_soon(void)
 bool mg_check_wait(bool must)
 {
     cu_result rc;
-    if (mg_capture.lame || mg_areas_capturing() || mg_streams_capturing() || (!must && !affordable()))
+    if (mg_capture.lame || mg_streams_capturing() || (!must && !affordable()))
         return false;
     if (ends_soon())
         return true;
