@@ -19,7 +19,7 @@ __global__ void r_fence(int *data, int *out) /* the flag is raised without a fen
     } else if (threadIdx.x == 0) {
         while (atomicAdd(&flag, 0) == 0) {}
         __threadfence();
-        out[0] = data[0]; // fence: other
+        out[blockIdx.x] = data[0]; // fence: other
     }
 }
 __global__ void s_fence(int *data, int *out)
@@ -46,7 +46,7 @@ __global__ void r_acquire(int *data, int *out) /* and read without one */
         }
     } else if (threadIdx.x == 0) {
         while (*(volatile int *)&flag == 0) {}
-        out[0] = data[0]; // acquire: other
+        out[blockIdx.x] = data[0]; // acquire: other
     }
 }
 __global__ void s_acquire(int *data, int *out) /* volatile flag, fences on both sides */
@@ -75,7 +75,7 @@ __global__ void r_barrier(int *data, int *out) /* the others' stores are not beh
         if (threadIdx.x == 0)
             while (atomicAdd(&flag, 0) == 0) {}
         __syncthreads();
-        out[threadIdx.x] = data[threadIdx.x]; // barrier: other
+        out[blockIdx.x * N + threadIdx.x] = data[threadIdx.x]; // barrier: other
     }
 }
 __global__ void s_barrier(int *data, int *out)
@@ -105,7 +105,7 @@ __global__ void r_scope(int *data, int *out) /* a fence of the CTA for a reader 
     } else if (threadIdx.x == 0) {
         while (atomicAdd(&flag, 0) == 0) {}
         __threadfence();
-        out[0] = data[0]; // scope: other
+        out[blockIdx.x] = data[0]; // scope: other
     }
 }
 __global__ void s_scope(int *data, int *out) /* in one CTA it is enough */
