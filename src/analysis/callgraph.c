@@ -81,7 +81,7 @@ bool mg_func_is_device_launch(const char *name)
 
 /* ---- address-taken functions ----------------------------------------------------------------- */
 
-static void take(const struct mg_module *m, bool *taken, mg_id func)
+static void mark_taken(const struct mg_module *m, bool *taken, mg_id func)
 {
     mg_id body = mg_func_body(m, func);
     if (body && m->funcs.at[body].kind == MG_FUNC_func) taken[body] = true;
@@ -93,11 +93,11 @@ static void take_in_node(const struct mg_module *m, bool *taken, const struct mg
     if (n->kind == MG_NODE_target && m->targets.at[n->ref].kind == MG_TARGET_call) {
         const struct mg_target *t = &m->targets.at[n->ref];
         for (uint32_t i = 0; i < t->n_opnds; i++)
-            if (m->opnds.at[t->first_opnd + i].kind == MG_OPND_func) take(m, taken, m->opnds.at[t->first_opnd + i].id);
+            if (m->opnds.at[t->first_opnd + i].kind == MG_OPND_func) mark_taken(m, taken, m->opnds.at[t->first_opnd + i].id);
     }
     if (n->kind != MG_NODE_inst || call) return;
     for (uint32_t i = 0; i < n->n_opnds; i++)
-        if (m->opnds.at[n->opnd + i].kind == MG_OPND_func) take(m, taken, m->opnds.at[n->opnd + i].id);
+        if (m->opnds.at[n->opnd + i].kind == MG_OPND_func) mark_taken(m, taken, m->opnds.at[n->opnd + i].id);
 }
 
 bool *mg_funcs_taken(const struct mg_module *m)
@@ -107,7 +107,7 @@ bool *mg_funcs_taken(const struct mg_module *m)
         MG_EACH_NODE(m, &m->funcs.at[f], id) take_in_node(m, taken, &m->nodes.at[id]);
     for (uint32_t i = 0; i < m->inits.n; i++) {
         const struct mg_init *x = &m->inits.at[i];
-        if (x->is_func && (x->kind == MG_INIT_sym || x->kind == MG_INIT_generic || x->kind == MG_INIT_mask)) take(m, taken, x->id);
+        if (x->is_func && (x->kind == MG_INIT_sym || x->kind == MG_INIT_generic || x->kind == MG_INIT_mask)) mark_taken(m, taken, x->id);
     }
     return taken;
 }

@@ -144,7 +144,7 @@ static void find_rounds(struct maker *k, uint32_t loop)
 
 static const struct count *count_of(struct maker *k, uint32_t b);
 
-static struct count add(const struct count *a, const struct count *b, int64_t times)
+static struct count add_counts(const struct count *a, const struct count *b, int64_t times)
 {
     struct count r = *a;
     if (!a->known || !b->known || a->n + b->n > MOST_TERMS) return unknown;
@@ -193,7 +193,7 @@ static struct count with_rounds(struct maker *k, struct count c, uint32_t loop, 
             found |= is;
         }
         if (!found || !rounds) return unknown;
-        r = add(&r, &one, 1);
+        r = add_counts(&r, &one, 1);
     }
     return c.known ? r : unknown;
 }
@@ -221,7 +221,7 @@ static struct count filter(struct maker *k, const struct count *c, uint32_t loop
     }
     if (n.op == MG_SYM_either) {
         struct count others = filter(k, c, loop, mg_sym_not(y, cond));
-        return add(c, &others, -1);
+        return add_counts(c, &others, -1);
     }
     if (!n.varies) return times_factor(k, *c, cond);
     if (!mg_sym_loop(y, cond, &of) || of != loop) return unknown;
@@ -255,7 +255,7 @@ static struct count from_edges(struct maker *k, uint32_t b, uint32_t outside_of)
         for (uint32_t s = 0; s < k->c->blocks[p].n_succs && sum.known; s++) {
             if (k->c->edges[k->c->blocks[p].succ_at + s] != b) continue;
             struct count one = along(k, p, k->c->blocks[p].succ_at + s);
-            sum = add(&sum, &one, 1);
+            sum = add_counts(&sum, &one, 1);
         }
     }
     return sum;

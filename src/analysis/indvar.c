@@ -164,7 +164,7 @@ static bool add_iv(struct finder *f, mg_id reg, mg_id node, mg_id other, uint32_
 }
 
 /* Does this instruction step a register once for each execution of its block? */
-static void look_at(struct finder *f, mg_id node)
+static void find_step(struct finder *f, mg_id node)
 {
     uint32_t b = mg_cfg_block_of(f->c, node), loop = f->l->loop_of[b];
     mg_id d;
@@ -714,7 +714,7 @@ struct mg_ivs *mg_ivs_new(const struct mg_cfg *c, const struct mg_dom *d, const 
         uint32_t loop = l->loop_of[b];
         if (!c->reachable[b] || loop == MG_NO_LOOP || l->loops[loop].n_headers != 1) continue;
         for (mg_id id = c->blocks[b].first;; id = f.m->nodes.at[id].next) {
-            if (f.m->nodes.at[id].kind == MG_NODE_inst && !(f.m->nodes.at[id].flags & MG_NF_META)) look_at(&f, id);
+            if (f.m->nodes.at[id].kind == MG_NODE_inst && !(f.m->nodes.at[id].flags & MG_NF_META)) find_step(&f, id);
             if (id == c->blocks[b].last) break;
         }
     }

@@ -44,7 +44,7 @@ static bool add_term(struct mg_poly *r, struct mg_poly_term t)
 }
 
 /* a + k * b */
-static struct mg_poly add(const struct mg_poly *a, const struct mg_poly *b, int64_t k)
+static struct mg_poly add_scaled(const struct mg_poly *a, const struct mg_poly *b, int64_t k)
 {
     struct mg_poly r = *a;
     for (uint32_t i = 0; i < b->n; i++) {
@@ -129,7 +129,7 @@ static struct mg_poly of_operand(struct mg_polys *p, mg_id node, uint32_t i, uns
     case MG_OPND_sreg: return of_place(o);
     case MG_OPND_var: {
         struct mg_poly v = factor(MG_POLY_VAR + (o->id & 0xffffff)), k = constant((int64_t)o->val);
-        return add(&v, &k, 1);
+        return add_scaled(&v, &k, 1);
     }
     default: return any();
     }
@@ -166,7 +166,7 @@ static struct mg_poly of_instruction(struct mg_polys *p, uint32_t v, mg_id node,
     switch (f->op) {
     case MG_OP_mov: case MG_OP_cvta: return a;
     case MG_OP_cvt: return f->n_types > 1 && mg_type_kind((enum mg_type)f->types[1]) == MG_TK_FLOAT ? any() : a;
-    case MG_OP_neg: return add(&b, &a, -1);
+    case MG_OP_neg: return add_scaled(&b, &a, -1);
     case MG_OP_add: case MG_OP_sub: case MG_OP_mul: case MG_OP_mad: case MG_OP_shl: case MG_OP_or: break;
     case MG_OP_shr: case MG_OP_div: case MG_OP_rem: case MG_OP_and: case MG_OP_min: case MG_OP_max:
         b = of_operand(p, node, 2, depth);
@@ -176,17 +176,17 @@ static struct mg_poly of_instruction(struct mg_polys *p, uint32_t v, mg_id node,
     b = of_operand(p, node, 2, depth);
     if (is_any(&a) || is_any(&b) || hi) return any();
     switch (f->op) {
-    case MG_OP_add: return add(&a, &b, 1);
-    case MG_OP_sub: return add(&a, &b, -1);
+    case MG_OP_add: return add_scaled(&a, &b, 1);
+    case MG_OP_sub: return add_scaled(&a, &b, -1);
     case MG_OP_mul: return multiply(&a, &b);
-    case MG_OP_or: return apart(&a, &b) ? add(&a, &b, 1) : apart(&b, &a) ? add(&b, &a, 1) : any();
+    case MG_OP_or: return apart(&a, &b) ? add_scaled(&a, &b, 1) : apart(&b, &a) ? add_scaled(&b, &a, 1) : any();
     case MG_OP_shl:
         if (!is_constant(&b, &k) || k < 0 || k > 40) return any();
         b = constant((int64_t)1 << k);
         return multiply(&a, &b);
     default: { /* mad */
         struct mg_poly c = of_operand(p, node, 3, depth), ab = multiply(&a, &b);
-        return add(&ab, &c, 1);
+        return add_scaled(&ab, &c, 1);
     }
     }
 }
@@ -243,7 +243,7 @@ static const struct mg_poly_step *step_of(struct mg_polys *p, uint32_t v, unsign
         if (!arg) continue;
         bool inside = mg_loops_contains(p->l, loop, p->c->preds[k->pred_at + i]);
         struct mg_poly a = of_value(p, arg, 0);
-        if (inside) a = add(&a, &self, -1);
+        if (inside) a = add_scaled(&a, &self, -1);
         if (had[inside] && (a.n != of[inside].n || memcmp(a.t, of[inside].t, a.n * sizeof *a.t))) return s;
         of[inside] = a;
         had[inside] = true;
@@ -271,11 +271,11 @@ static struct mg_poly expand(struct mg_polys *p, const struct mg_poly *a, unsign
                 if (!s->known) return any();
                 struct mg_poly round = factor(MG_POLY_ROUND + p->l->loop_of[p->ssa->values[f & 0xffffff].block]);
                 round = multiply(&round, &s->step);
-                x = add(&s->start, &round, 1);
+                x = add_scaled(&s->start, &round, 1);
             }
             product = multiply(&product, &x);
         }
-        r = add(&r, &product, 1);
+        r = add_scaled(&r, &product, 1);
     }
     return r;
 }
@@ -296,7 +296,7 @@ struct mg_poly mg_poly_address(struct mg_polys *p, mg_id node, const struct mg_o
     if (o->sub == MG_OPND_reg) base = of_value(p, mg_ssa_read(p->ssa, node, o->id), 0);
     else if (o->sub == MG_OPND_var) base = factor(MG_POLY_VAR + (o->id & 0xffffff));
     base = expand(p, &base, 0);
-    return add(&base, &off, 1);
+    return add_scaled(&base, &off, 1);
 }
 
 /* ---- whose element --------------------------------------------------------------------------------------- */

@@ -41,7 +41,7 @@ static struct fact pointer_to(unsigned space)
     return (struct fact){(uint16_t)MG_SPACE_BIT(space), POINTER, 1};
 }
 
-static struct fact join(struct fact a, struct fact b)
+static struct fact join_facts(struct fact a, struct fact b)
 {
     if (!a.seen) return b;
     if (!b.seen) return a;
@@ -50,7 +50,7 @@ static struct fact join(struct fact a, struct fact b)
     return (struct fact){a.set | b.set, MG_MIN(a.sure, b.sure), 1};
 }
 
-static struct fact add(struct fact a, struct fact b)
+static struct fact add_facts(struct fact a, struct fact b)
 {
     if (!a.seen || !b.seen) return (struct fact){0};
     if (a.sure == NUMBER || b.sure == NUMBER || ((a.sure == POINTER) != (b.sure == POINTER))) return a.sure > b.sure ? a : b;
@@ -75,7 +75,7 @@ static struct fact opnd_fact(const struct solver *s, mg_id node, const struct mg
 
 static void flow_to_var(struct solver *s, mg_id var, struct fact f)
 {
-    struct fact now = join(s->vars[var], f);
+    struct fact now = join_facts(s->vars[var], f);
     if (!memcmp(&now, &s->vars[var], sizeof now)) return;
     s->vars[var] = now;
     s->changed = true;
@@ -108,26 +108,26 @@ static struct fact transfer(const struct solver *s, mg_id id)
     case MG_OP_neg: case MG_OP_not: case MG_OP_abs:
         return k > 1 ? opnd_fact(s, id, &o[1]) : unknown;
     case MG_OP_add: case MG_OP_or: case MG_OP_xor:
-        return k > 2 ? add(opnd_fact(s, id, &o[1]), opnd_fact(s, id, &o[2])) : unknown;
+        return k > 2 ? add_facts(opnd_fact(s, id, &o[1]), opnd_fact(s, id, &o[2])) : unknown;
     case MG_OP_sub: {
         if (k < 3) return unknown;
         struct fact a = opnd_fact(s, id, &o[1]), b = opnd_fact(s, id, &o[2]);
         if (a.seen && b.seen && a.sure == POINTER && b.sure == POINTER) return number; /* a distance */
-        return add(a, b);
+        return add_facts(a, b);
     }
     case MG_OP_and: { /* rounding down */
         if (k < 3) return unknown;
-        return add(opnd_fact(s, id, &o[1]), opnd_fact(s, id, &o[2]));
+        return add_facts(opnd_fact(s, id, &o[1]), opnd_fact(s, id, &o[2]));
     }
     case MG_OP_mad: {
         if (k < 4) return unknown;
-        return add(number, opnd_fact(s, id, &o[3]));
+        return add_facts(number, opnd_fact(s, id, &o[3]));
     }
     case MG_OP_mul: case MG_OP_shl: case MG_OP_shr: case MG_OP_div: case MG_OP_rem: case MG_OP_popc: case MG_OP_clz:
     case MG_OP_bfe: case MG_OP_mul24: case MG_OP_mad24:
         return number;
     case MG_OP_selp: case MG_OP_min: case MG_OP_max: case MG_OP_slct:
-        return k > 2 ? join(opnd_fact(s, id, &o[1]), opnd_fact(s, id, &o[2])) : unknown;
+        return k > 2 ? join_facts(opnd_fact(s, id, &o[1]), opnd_fact(s, id, &o[2])) : unknown;
     case MG_OP_ld: return loaded(s, n, f);
     case MG_OP_mapa: return pointer_to(MG_SPACE_shared);
     case MG_OP_alloca: case MG_OP_stacksave: return pointer_to(MG_SPACE_local);
@@ -137,7 +137,7 @@ static struct fact transfer(const struct solver *s, mg_id id)
 
 static void set_value(struct solver *s, uint32_t v, struct fact f)
 {
-    struct fact now = join(s->f->values[v], f);
+    struct fact now = join_facts(s->f->values[v], f);
     if (!memcmp(&now, &s->f->values[v], sizeof now)) return;
     s->f->values[v] = now;
     s->changed = true;
@@ -203,7 +203,7 @@ static void visit(struct solver *s, mg_id id)
         if (!v) continue;
         struct fact x = r;
         if (x.sure == UNKNOWN && mg_type_bits((enum mg_type)s->m->regs.at[defs[i]].type) < 64) x = number;
-        if (s->f->ssa->values[v].prev) x = join(x, s->f->values[s->f->ssa->values[v].prev]);
+        if (s->f->ssa->values[v].prev) x = join_facts(x, s->f->values[s->f->ssa->values[v].prev]);
         set_value(s, v, x);
     }
 }
@@ -295,7 +295,7 @@ static void open_params(struct solver *s)
     free(taken);
 }
 
-static void settle(struct solver *s, struct func_state *funcs, uint32_t n)
+static void solve_spaces(struct solver *s, struct func_state *funcs, uint32_t n)
 {
     do {
         s->changed = false;
@@ -317,11 +317,11 @@ struct mg_spaces *mg_spaces_new(const struct mg_module *m)
     for (mg_id f = 1; f < m->funcs.n; f++)
         if (m->funcs.at[f].defined && m->funcs.at[f].kind != MG_FUNC_proto) open_func(&funcs[n++], m, f);
     open_params(&s);
-    settle(&s, funcs, n);
+    solve_spaces(&s, funcs, n);
     /* what nobody was seen to store (by address, say) may be anything */
     for (mg_id v = 1; v < m->vars.n; v++)
         if (!s.vars[v].seen) s.vars[v] = unknown;
-    settle(&s, funcs, n);
+    solve_spaces(&s, funcs, n);
     for (uint32_t i = 0; i < n; i++) {
         s.f = &funcs[i];
         for (uint32_t b = 0; b < s.f->cfg->n_blocks; b++)

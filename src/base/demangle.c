@@ -33,7 +33,7 @@ static bool read_name(struct state *s, struct text *out, const char **quals);
 static bool read_encoding(struct state *s, struct text *out);
 static bool read_template_args(struct state *s, struct text *out);
 
-static const char *join(struct state *s, const char *a, const char *b, const char *c)
+static const char *concat(struct state *s, const char *a, const char *b, const char *c)
 {
     size_t na = strlen(a), nb = strlen(b), nc = strlen(c);
     if (s->bad || s->mem.total_bytes > MAX_BYTES || na + nb + nc > MAX_BYTES / 8) {
@@ -93,7 +93,7 @@ static bool read_source_name(struct state *s, const char **out)
     while (eat(s, "B")) { /* ABI tag */
         const char *tag;
         if (!read_source_name(s, &tag)) return false;
-        *out = join(s, *out, "[abi:", join(s, tag, "]", ""));
+        *out = concat(s, *out, "[abi:", concat(s, tag, "]", ""));
     }
     return true;
 }
@@ -116,7 +116,7 @@ static bool read_operator(struct state *s, const char **out)
     if (!eat(s, "cv")) return false;
     struct text t;
     if (!read_type(s, &t)) return false;
-    *out = join(s, "operator ", t.l, t.r);
+    *out = concat(s, "operator ", t.l, t.r);
     s->is_special = true;
     return true;
 }
@@ -135,9 +135,9 @@ static bool read_params(struct state *s, const char **out)
         struct text t;
         if (!read_type(s, &t)) return false;
         if (!*t.l && !*t.r) continue; /* an empty pack */
-        list = join(s, list, n++ ? ", " : "", join(s, t.l, t.r, ""));
+        list = concat(s, list, n++ ? ", " : "", concat(s, t.l, t.r, ""));
     }
-    *out = join(s, "(", list, ")");
+    *out = concat(s, "(", list, ")");
     return true;
 }
 
@@ -156,7 +156,7 @@ static bool read_unnamed(struct state *s, const char **out)
     size_t at = sizeof text - 1;
     text[at] = 0;
     for (n++; n && at; n /= 10) text[--at] = (char)('0' + n % 10);
-    *out = params ? join(s, join(s, "{lambda", params, "#"), text + at, "}") : join(s, "{unnamed type#", text + at, "}");
+    *out = params ? concat(s, concat(s, "{lambda", params, "#"), text + at, "}") : concat(s, "{unnamed type#", text + at, "}");
     return true;
 }
 
@@ -167,7 +167,7 @@ static bool read_unqualified(struct state *s, const char *last, const char **out
     if (*s->p == 'U') return read_unnamed(s, out);
     if ((s->p[0] == 'C' && strchr("123", s->p[1])) || (s->p[0] == 'D' && strchr("012", s->p[1]))) {
         if (!s->p[1]) return false;
-        *out = join(s, *s->p == 'D' ? "~" : "", last, "");
+        *out = concat(s, *s->p == 'D' ? "~" : "", last, "");
         s->p += 2;
         s->is_special = true;
         return true;
@@ -236,9 +236,9 @@ static bool read_nested(struct state *s, struct text *out, const char **quals)
         else break;
     }
     if (is_const) q = " const";
-    if (is_volatile) q = join(s, q, " volatile", "");
-    if (eat(s, "R")) q = join(s, q, " &", "");
-    else if (eat(s, "O")) q = join(s, q, " &&", "");
+    if (is_volatile) q = concat(s, q, " volatile", "");
+    if (eat(s, "R")) q = concat(s, q, " &", "");
+    else if (eat(s, "O")) q = concat(s, q, " &&", "");
     while (!eat(s, "E")) {
         struct text t;
         const char *part;
@@ -246,7 +246,7 @@ static bool read_nested(struct state *s, struct text *out, const char **quals)
         if (*s->p != 'I') s->is_special = false;
         if (*s->p == 'S' && s->p[1] != 't') {
             if (!read_substitution(s, &t)) return false;
-            name = join(s, t.l, t.r, "");
+            name = concat(s, t.l, t.r, "");
             s->is_template = false;
             continue;
         }
@@ -256,14 +256,14 @@ static bool read_nested(struct state *s, struct text *out, const char **quals)
         }
         if (*s->p == 'T') {
             if (!read_template_param(s, &t)) return false;
-            name = join(s, t.l, t.r, "");
+            name = concat(s, t.l, t.r, "");
         } else if (*s->p == 'I') {
             if (!read_template_args(s, &t)) return false;
-            name = join(s, name, t.l, "");
+            name = concat(s, name, t.l, "");
             s->is_template = true;
         } else {
             if (!read_unqualified(s, last_part(s, name), &part)) return false;
-            name = *name ? join(s, name, "::", part) : part;
+            name = *name ? concat(s, name, "::", part) : part;
             s->is_template = false;
         }
         if (*s->p != 'E') add_sub(s, (struct text){name, ""});
@@ -294,7 +294,7 @@ static bool read_local(struct state *s, struct text *out)
         }
         if (wide) eat(s, "_");
     }
-    *out = (struct text){join(s, in.l, "::", entity.l), ""};
+    *out = (struct text){concat(s, in.l, "::", entity.l), ""};
     return true;
 }
 
@@ -310,13 +310,13 @@ static bool read_name(struct state *s, struct text *out, const char **quals)
     } else {
         bool in_std = eat(s, "St");
         if (!read_unqualified(s, "", &part)) return false;
-        *out = (struct text){in_std ? join(s, "std::", part, "") : part, ""};
+        *out = (struct text){in_std ? concat(s, "std::", part, "") : part, ""};
         if (*s->p == 'I') add_sub(s, *out);
     }
     if (*s->p == 'I') {
         struct text args;
         if (!read_template_args(s, &args)) return false;
-        out->l = join(s, out->l, args.l, "");
+        out->l = concat(s, out->l, args.l, "");
         s->is_template = true;
     }
     return true;
@@ -336,14 +336,14 @@ static bool read_literal(struct state *s, struct text *out)
     bool negative = eat(s, "n");
     size_t n = strcspn(s->p, "E");
     if (!s->p[n]) return false;
-    const char *digits = mg_arena_strndup(&s->mem, s->p, n), *value = join(s, negative ? "-" : "", digits, "");
+    const char *digits = mg_arena_strndup(&s->mem, s->p, n), *value = concat(s, negative ? "-" : "", digits, "");
     s->p += n + 1;
     *out = (struct text){NULL, ""};
     if (code == 'b' && n == 1) out->l = *digits == '1' ? "true" : "false";
     for (size_t i = 0; !out->l && i < MG_COUNT_OF(suffixes); i++)
-        if (suffixes[i].type == code) out->l = join(s, value, suffixes[i].suffix, "");
-    if (!out->l && (code == 'f' || code == 'd')) value = join(s, "[", value, "]");
-    if (!out->l) out->l = join(s, join(s, "(", type.l, type.r), ")", value);
+        if (suffixes[i].type == code) out->l = concat(s, value, suffixes[i].suffix, "");
+    if (!out->l && (code == 'f' || code == 'd')) value = concat(s, "[", value, "]");
+    if (!out->l) out->l = concat(s, concat(s, "(", type.l, type.r), ")", value);
     return true;
 }
 
@@ -364,14 +364,14 @@ static bool read_arg(struct state *s, struct arg *out)
             }
             struct arg *a = &out->pack[out->n_pack];
             if (!read_arg(s, a)) return false;
-            list = join(s, list, out->n_pack++ ? ", " : "", join(s, a->t.l, a->t.r, ""));
+            list = concat(s, list, out->n_pack++ ? ", " : "", concat(s, a->t.l, a->t.r, ""));
         }
         out->t = (struct text){list, ""};
         return true;
     }
     if (eat(s, "XadL_Z")) { /* a function's address; other expressions are not read */
         if (!read_encoding(s, &out->t)) return false;
-        out->t = (struct text){join(s, "&(", out->t.l, ")"), ""};
+        out->t = (struct text){concat(s, "&(", out->t.l, ")"), ""};
         return eat(s, "EE");
     }
     if (*s->p == 'X') return false;
@@ -395,12 +395,12 @@ static bool read_template_args(struct state *s, struct text *out)
         struct arg *a = &args.at[args.n++];
         if (!read_arg(s, a)) return false;
         if (a->is_pack && !a->n_pack) continue;
-        list = join(s, list, any ? ", " : "", join(s, a->t.l, a->t.r, ""));
+        list = concat(s, list, any ? ", " : "", concat(s, a->t.l, a->t.r, ""));
         any = true;
     }
     s->depth--;
     size_t n = strlen(list);
-    *out = (struct text){join(s, "<", list, n && list[n - 1] == '>' ? " >" : ">"), ""};
+    *out = (struct text){concat(s, "<", list, n && list[n - 1] == '>' ? " >" : ">"), ""};
     s->args = args;
     s->is_special = special;
     return true;
@@ -427,8 +427,8 @@ static struct text pointed(struct state *s, struct text t, const char *mark)
 {
     size_t n = strlen(t.l);
     bool in_pointer = n > 1 && t.l[n - 1] == '*' && t.l[n - 2] == '(';
-    if (*t.r == '(' || *t.r == '[') return (struct text){join(s, t.l, in_pointer ? "(" : " (", mark), join(s, ")", *t.r == '[' ? " " : "", t.r)};
-    return (struct text){join(s, t.l, mark, ""), t.r};
+    if (*t.r == '(' || *t.r == '[') return (struct text){concat(s, t.l, in_pointer ? "(" : " (", mark), concat(s, ")", *t.r == '[' ? " " : "", t.r)};
+    return (struct text){concat(s, t.l, mark, ""), t.r};
 }
 
 static bool read_function_type(struct state *s, struct text *out)
@@ -438,7 +438,7 @@ static bool read_function_type(struct state *s, struct text *out)
     eat(s, "Y");
     if (!read_type(s, &result) || !read_params(s, &params)) return false;
     if (!eat(s, "E")) return false;
-    *out = (struct text){result.l, join(s, params, result.r, "")};
+    *out = (struct text){result.l, concat(s, params, result.r, "")};
     return true;
 }
 
@@ -453,7 +453,7 @@ static bool read_array_type(struct state *s, struct text *out)
         bound = param.l;
     }
     if (!eat(s, "_") || !read_type(s, out)) return false;
-    out->r = join(s, join(s, "[", bound, "]"), out->r, "");
+    out->r = concat(s, concat(s, "[", bound, "]"), out->r, "");
     return true;
 }
 
@@ -475,7 +475,7 @@ static bool read_pack_type(struct state *s, struct text *out)
         if (s->pack_n == UINT32_MAX) return false;
         if (i == 0 && !s->pack_n) break;
         n = s->pack_n;
-        list = join(s, list, i ? ", " : "", join(s, t.l, t.r, ""));
+        list = concat(s, list, i ? ", " : "", concat(s, t.l, t.r, ""));
     }
     s->in_pack = outer;
     s->n_subs = n_subs;
@@ -494,9 +494,9 @@ static bool read_qualified(struct state *s, struct text *out)
         else break;
     }
     if (!read_type(s, out)) return false;
-    const char *q = join(s, is_const ? " const" : "", is_volatile ? " volatile" : "", "");
-    if (*out->r == '(') out->r = join(s, out->r, q, "");
-    else out->l = join(s, out->l, q, "");
+    const char *q = concat(s, is_const ? " const" : "", is_volatile ? " volatile" : "", "");
+    if (*out->r == '(') out->r = concat(s, out->r, q, "");
+    else out->l = concat(s, out->l, q, "");
     return true;
 }
 
@@ -512,10 +512,10 @@ static bool read_compound(struct state *s, struct text *out)
     if (eat(s, "Dp")) return read_pack_type(s, out);
     if (eat(s, "Dv")) {
         used = strspn(s->p, "0123456789");
-        name = join(s, " __vector(", mg_arena_strndup(&s->mem, s->p, used), ")");
+        name = concat(s, " __vector(", mg_arena_strndup(&s->mem, s->p, used), ")");
         s->p += used;
         if (!eat(s, "_") || !read_type(s, out)) return false;
-        out->l = join(s, out->l, name, "");
+        out->l = concat(s, out->l, name, "");
         return true;
     }
     switch (*s->p) {
@@ -537,8 +537,8 @@ static bool read_compound(struct state *s, struct text *out)
         struct text of, member;
         s->p++;
         if (!read_type(s, &of) || !read_type(s, &member)) return false;
-        name = join(s, of.l, "::*", "");
-        *out = *member.r ? pointed(s, member, name) : (struct text){join(s, member.l, " ", name), ""};
+        name = concat(s, of.l, "::*", "");
+        *out = *member.r ? pointed(s, member, name) : (struct text){concat(s, member.l, " ", name), ""};
         return true;
     }
     case 'T':
@@ -547,7 +547,7 @@ static bool read_compound(struct state *s, struct text *out)
         add_sub(s, *out);
         ok = read_template_args(s, &targs);
         s->args = before;
-        out->l = join(s, out->l, ok ? targs.l : "", "");
+        out->l = concat(s, out->l, ok ? targs.l : "", "");
         return ok;
     case 'D':
         return false; /* decltype */
@@ -577,7 +577,7 @@ static bool read_type(struct state *s, struct text *out)
             struct text args;
             if (!read_template_args(s, &args)) return false;
             s->args = before;
-            out->l = join(s, out->l, args.l, "");
+            out->l = concat(s, out->l, args.l, "");
             add_sub(s, *out);
         }
     } else {
@@ -600,8 +600,8 @@ static bool read_encoding(struct state *s, struct text *out)
     if (!*s->p || *s->p == 'E' || *s->p == '.') return true; /* a variable */
     if (returns && !read_type(s, &result)) return false;
     if (!read_params(s, &params)) return false;
-    const char *whole = join(s, out->l, params, quals);
-    if (returns) whole = join(s, result.l, *result.r ? "" : " ", join(s, whole, result.r, ""));
+    const char *whole = concat(s, out->l, params, quals);
+    if (returns) whole = concat(s, result.l, *result.r ? "" : " ", concat(s, whole, result.r, ""));
     *out = (struct text){whole, ""};
     return true;
 }

@@ -29,7 +29,7 @@ void mg_diag_release(struct mg_diag *d)
     *d = (struct mg_diag)MG_DIAG_INIT;
 }
 
-static void add(struct mg_diag *d, enum mg_severity sev, const char *file, uint32_t line,
+static void add_message(struct mg_diag *d, enum mg_severity sev, const char *file, uint32_t line,
                 uint32_t col, const char *hint, const char *fmt, va_list ap)
 {
     if (sev == MG_SEV_ERROR) d->n_errors++;
@@ -52,7 +52,7 @@ enum mg_err mg_diag_add(struct mg_diag *d, enum mg_err err, enum mg_severity sev
     va_list ap;
     if (!d) return err;
     va_start(ap, fmt);
-    add(d, sev, file, line, col, hint, fmt, ap);
+    add_message(d, sev, file, line, col, hint, fmt, ap);
     va_end(ap);
     return err;
 }
@@ -62,7 +62,7 @@ enum mg_err mg_diag_err(struct mg_diag *d, enum mg_err err, const char *fmt, ...
     va_list ap;
     if (!d) return err;
     va_start(ap, fmt);
-    add(d, MG_SEV_ERROR, NULL, 0, 0, NULL, fmt, ap);
+    add_message(d, MG_SEV_ERROR, NULL, 0, 0, NULL, fmt, ap);
     va_end(ap);
     return err;
 }

@@ -18,7 +18,7 @@ static double quantile(double freedom)
 struct stratum { double times, counted, members, mean, square; }; /* square: sum of squared distances from the mean */
 
 /* Counted members from..to, their distances from `ratio` times their size, or (ratio < 0) from their mean. */
-static struct stratum look_at(const struct mg_member *m, uint64_t from, uint64_t to, double ratio)
+static struct stratum stratum_of(const struct mg_member *m, uint64_t from, uint64_t to, double ratio)
 {
     struct stratum s = {0};
     for (uint64_t i = from; i < to; i++) {
@@ -63,7 +63,7 @@ static struct mg_estimate by_strata(const struct mg_member *m, uint64_t n)
     double value = 0, square = 0, freedom = INFINITY;
     for (uint64_t i = 0, to; i < n; i = to) {
         to = stratum_end(m, n, i);
-        struct stratum s = look_at(m, i, to, -1);
+        struct stratum s = stratum_of(m, i, to, -1);
         value += s.times * s.mean;
         square += variance(&s, &freedom);
     }
@@ -78,7 +78,7 @@ static struct mg_estimate by_size(const struct mg_member *m, uint64_t n)
         sum += m[i].counted ? m[i].times * m[i].count : 0;
     }
     double ratio = size[1] > 0 ? sum / size[1] : 0;
-    struct stratum s = look_at(m, 0, n, ratio);
+    struct stratum s = stratum_of(m, 0, n, ratio);
     double square = variance(&s, &freedom);
     return finish(ratio * (size[0] + size[1]), square, freedom);
 }

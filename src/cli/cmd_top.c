@@ -88,7 +88,7 @@ static void add_value(struct row *r, enum column c, uint64_t value)
     r->measured[c] = true;
 }
 
-static void tell(void *user, const struct mg_profile_launch *l)
+static void add_launch(void *user, const struct mg_profile_launch *l)
 {
     struct view *v = user;
     struct node fresh = what_is_new(v, l);
@@ -270,7 +270,7 @@ int cmd_top(int argc, char **argv)
     struct mg_profile *p = mg_profile_open(dir, error, sizeof error);
     if (!p) return fprintf(stderr, "margay: %s\n", error), MG_EXIT_INPUT;
     struct view v = {.order = !strcmp(sort, "time") ? TIME_NS : !strcmp(sort, "launches") ? LAUNCHES : INSTRUCTIONS};
-    mg_profile_subscribe(p, tell, &v);
+    mg_profile_subscribe(p, add_launch, &v);
     if (text || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO)) show_text(p, &v, seconds, rounds);
     else show_screen(p, &v, seconds, rounds);
     mg_profile_close(p);

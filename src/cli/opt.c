@@ -86,7 +86,7 @@ static int refuse(const struct mg_opt_page *page, const struct mg_opt *o, const 
 }
 
 /* One option word (and its value); returns how many argv entries were used, 0 on a usage error. */
-static int take(const struct mg_opt_page *page, const struct mg_opt *opts, int argc, char **argv, int i)
+static int parse_option(const struct mg_opt_page *page, const struct mg_opt *opts, int argc, char **argv, int i)
 {
     const char *word = argv[i];
     if (word[1] == '-') {
@@ -144,7 +144,7 @@ int mg_opt_parse(const struct mg_opt_page *page, const struct mg_opt *opts, unsi
             *status = 0;
             return -1;
         }
-        int used = take(page, opts, argc, argv, i);
+        int used = parse_option(page, opts, argc, argv, i);
         if (!used) return -1;
         i += used;
     }

@@ -233,7 +233,7 @@ const char *mg_defined_said(void)
 /* ---- copies ---------------------------------------------------------------------------------------- */
 
 /* What a part of one page that goes to the host holds of what kernels stored undefined. */
-static void look(const struct mg_page *p, uint32_t at, uint32_t bytes)
+static void note_undefined(const struct mg_page *p, uint32_t at, uint32_t bytes)
 {
     const uint8_t *who = atomic_load(&((struct mg_page *)(uintptr_t)p)->who);
     if (!who) return;
@@ -271,7 +271,7 @@ void mg_defined_copy(uint64_t to, uint64_t from, uint64_t bytes, bool to_host)
         uint64_t n = MG_MIN(bytes - done, MG_MIN(MG_PAGE_BYTES - (a & (MG_PAGE_BYTES - 1)), MG_PAGE_BYTES - (b & (MG_PAGE_BYTES - 1))));
         if (to_host) {
             uintptr_t s = mg_page_of(a);
-            if (s > MG_PAGE_FRESH) look((const struct mg_page *)s, (uint32_t)(a & (MG_PAGE_BYTES - 1)), (uint32_t)n);
+            if (s > MG_PAGE_FRESH) note_undefined((const struct mg_page *)s, (uint32_t)(a & (MG_PAGE_BYTES - 1)), (uint32_t)n);
         } else copy_part(b, a, (uint32_t)n);
         done += n;
     }

@@ -27,14 +27,14 @@ struct mg_extent *mg_extent_insert(struct mg_extent *root, struct mg_extent *n)
     return root->child[side]->priority > root->priority ? rotate(root, side) : root;
 }
 
-static struct mg_extent *join(struct mg_extent *a, struct mg_extent *b)
+static struct mg_extent *merge_trees(struct mg_extent *a, struct mg_extent *b)
 {
     if (!a || !b) return a ? a : b;
     if (a->priority > b->priority) {
-        a->child[1] = join(a->child[1], b);
+        a->child[1] = merge_trees(a->child[1], b);
         return a;
     }
-    b->child[0] = join(a, b->child[0]);
+    b->child[0] = merge_trees(a, b->child[0]);
     return b;
 }
 
@@ -44,7 +44,7 @@ struct mg_extent *mg_extent_removed(struct mg_extent *root, uint64_t key, uint64
     int c = compare(root, key, key2);
     if (c == 0) {
         *out = root;
-        return join(root->child[0], root->child[1]);
+        return merge_trees(root->child[0], root->child[1]);
     }
     root->child[c > 0] = mg_extent_removed(root->child[c > 0], key, key2, out);
     return root;

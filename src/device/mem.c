@@ -135,7 +135,7 @@ static void release_freed(uint64_t most)
 }
 
 /* Where address space is short what was freed is used again, then zones are as small as can be. */
-static uint64_t take(struct range *r, uint64_t span, uint64_t align, uint32_t *zone)
+static uint64_t take_addresses(struct range *r, uint64_t span, uint64_t align, uint32_t *zone)
 {
     uint64_t at = mg_extent_take(&r->free, span + 2ull * *zone, align, *zone);
     if (!at && r == &program && quarantine_bytes) {
@@ -160,7 +160,7 @@ uint64_t mg_mem_alloc(uint64_t bytes, uint64_t align, enum mg_alloc_kind kind)
     struct range *r = range_of(kind);
     pthread_rwlock_wrlock(&lock);
     if (init_locked(0, 0) && (r == &own || live_bytes + bytes <= limit_bytes)) {
-        base = take(r, span, align, &zone);
+        base = take_addresses(r, span, align, &zone);
         if (base && !add_live(base, bytes, span, zone, kind)) {
             mg_extent_give(&r->free, base - zone, span + 2ull * zone);
             base = 0;

@@ -34,7 +34,7 @@ static struct mg_capture *by_id(uint64_t id)
     return NULL;
 }
 
-static void join(struct mg_capture *c, struct CUstream_st *s)
+static void join_capture(struct mg_capture *c, struct CUstream_st *s)
 {
     s->capture = c;
     s->tips.n = 0;
@@ -187,7 +187,7 @@ cu_result mg_capture_wait(struct CUstream_st *s, struct CUevent_st *e, bool exte
             c->invalid = true;
             return CUE_STREAM_CAPTURE_IMPLICIT;
         }
-        join(c, s);
+        join_capture(c, s);
     }
     for (uint32_t i = 0; i < e->captured.n; i++) add_tip(s, e->captured.at[i]);
     return CUE_SUCCESS;
@@ -220,7 +220,7 @@ static cu_result begin(cu_stream h, cu_graph graph, const cu_node *deps, size_t 
         c->thread = pthread_self();
         c->origin = s;
         *mg_vec_push(&captures) = c;
-        join(c, s);
+        join_capture(c, s);
         for (size_t i = 0; i < n; i++) add_tip(s, deps[i]);
     }
     mg_unlock();

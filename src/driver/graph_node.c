@@ -105,7 +105,7 @@ cu_result mg_node_make(const struct cu_node_params *p, struct mg_work *op, struc
 
 /* ---- adding ------------------------------------------------------------------------------------------------ */
 
-static cu_result add(cu_node *out, cu_graph g, const cu_node *deps, size_t n, struct cu_node_params *p)
+static cu_result add_node(cu_node *out, cu_graph g, const cu_node *deps, size_t n, struct cu_node_params *p)
 {
     CHECK(out && mg_graph_is(g) && p && (!n || deps));
     for (size_t i = 0; i < n; i++) CHECK(mg_obj_is(deps[i], MG_OBJ_NODE) && deps[i]->graph == g);
@@ -136,11 +136,11 @@ static cu_result add(cu_node *out, cu_graph g, const cu_node *deps, size_t n, st
     return *out ? CUE_SUCCESS : CUE_OUT_OF_MEMORY;
 }
 
-static cu_result cuGraphAddNode(cu_node *out, cu_graph g, const cu_node *deps, size_t n, struct cu_node_params *p) { return add(out, g, deps, n, p); }
+static cu_result cuGraphAddNode(cu_node *out, cu_graph g, const cu_node *deps, size_t n, struct cu_node_params *p) { return add_node(out, g, deps, n, p); }
 static cu_result cuGraphAddNode_v2(cu_node *out, cu_graph g, const cu_node *deps, const struct cu_edge_data *data, size_t n, struct cu_node_params *p)
 {
     (void)data;
-    return add(out, g, deps, n, p);
+    return add_node(out, g, deps, n, p);
 }
 
 #define PARAMS(t, field) struct cu_node_params p = {.type = t}; memcpy(&p.u.field, params, sizeof p.u.field)
@@ -158,20 +158,20 @@ static cu_result cuGraphAddKernelNode(DEPS, const void *params)
     CHECK(params);
     struct cu_node_params p;
     kernel_params(&p, params, true);
-    return add(out, g, deps, n, &p);
+    return add_node(out, g, deps, n, &p);
 }
 static cu_result cuGraphAddKernelNode_v2(DEPS, const void *params)
 {
     CHECK(params);
     struct cu_node_params p;
     kernel_params(&p, params, false);
-    return add(out, g, deps, n, &p);
+    return add_node(out, g, deps, n, &p);
 }
 static cu_result cuGraphAddMemcpyNode(DEPS, const struct cu_memcpy3d *copy, cu_ctx ctx)
 {
     CHECK(copy);
     struct cu_node_params p = {.type = CUNODE_MEMCPY, .u.memcpy = {.ctx = ctx, .copy = *copy}};
-    return add(out, g, deps, n, &p);
+    return add_node(out, g, deps, n, &p);
 }
 static cu_result cuGraphAddMemsetNode(DEPS, const void *params, cu_ctx ctx)
 {
@@ -179,52 +179,52 @@ static cu_result cuGraphAddMemsetNode(DEPS, const void *params, cu_ctx ctx)
     struct cu_node_params p = {.type = CUNODE_MEMSET};
     memcpy(&p.u.memset, params, CU_MEMSET_NODE_V1_BYTES);
     p.u.memset.ctx = ctx;
-    return add(out, g, deps, n, &p);
+    return add_node(out, g, deps, n, &p);
 }
 static cu_result cuGraphAddHostNode(DEPS, const struct cu_host_node *params)
 {
     CHECK(params);
     PARAMS(CUNODE_HOST, host);
-    return add(out, g, deps, n, &p);
+    return add_node(out, g, deps, n, &p);
 }
 static cu_result cuGraphAddChildGraphNode(DEPS, cu_graph child)
 {
     struct cu_node_params p = {.type = CUNODE_GRAPH, .u.graph = {.graph = child}};
-    return add(out, g, deps, n, &p);
+    return add_node(out, g, deps, n, &p);
 }
 static cu_result cuGraphAddEmptyNode(DEPS)
 {
     struct cu_node_params p = {.type = CUNODE_EMPTY};
-    return add(out, g, deps, n, &p);
+    return add_node(out, g, deps, n, &p);
 }
 static cu_result cuGraphAddEventRecordNode(DEPS, cu_event e)
 {
     struct cu_node_params p = {.type = CUNODE_EVENT_RECORD, .u.event = {e}};
-    return add(out, g, deps, n, &p);
+    return add_node(out, g, deps, n, &p);
 }
 static cu_result cuGraphAddEventWaitNode(DEPS, cu_event e)
 {
     struct cu_node_params p = {.type = CUNODE_WAIT_EVENT, .u.event = {e}};
-    return add(out, g, deps, n, &p);
+    return add_node(out, g, deps, n, &p);
 }
 static cu_result cuGraphAddMemAllocNode(DEPS, struct cu_alloc_node *params)
 {
     CHECK(params);
     PARAMS(CUNODE_MEM_ALLOC, alloc);
-    cu_result r = add(out, g, deps, n, &p);
+    cu_result r = add_node(out, g, deps, n, &p);
     if (!r) params->ptr = p.u.alloc.ptr;
     return r;
 }
 static cu_result cuGraphAddMemFreeNode(DEPS, cu_ptr ptr)
 {
     struct cu_node_params p = {.type = CUNODE_MEM_FREE, .u.free = {ptr}};
-    return add(out, g, deps, n, &p);
+    return add_node(out, g, deps, n, &p);
 }
 static cu_result cuGraphAddBatchMemOpNode(DEPS, const struct cu_memop_node *params)
 {
     CHECK(params);
     PARAMS(CUNODE_BATCH_MEM_OP, memop);
-    return add(out, g, deps, n, &p);
+    return add_node(out, g, deps, n, &p);
 }
 
 /* ---- changing ------------------------------------------------------------------------------------------------ */

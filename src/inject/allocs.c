@@ -49,7 +49,7 @@ static void insert(struct mg_area a)
 }
 
 /* Takes out what begins in [at, at + bytes); bytes 0: at alone. *old: the last of them. */
-static bool take(uint64_t at, uint64_t bytes, struct mg_area *old)
+static bool remove_area(uint64_t at, uint64_t bytes, struct mg_area *old)
 {
     bool found = false;
     pthread_mutex_lock(&lock);
@@ -182,7 +182,7 @@ FROM_POOL(cuMemAllocFromPoolAsync_ptsz)
 
 #define FREED(at, bytes, CALL)                                                                              \
     struct mg_area old;                                                                                     \
-    bool known = !mg_inside && mg_areas_on() && take((uint64_t)(uintptr_t)(at), bytes, &old);    \
+    bool known = !mg_inside && mg_areas_on() && remove_area((uint64_t)(uintptr_t)(at), bytes, &old);    \
     cu_result rc = CALL;                                                                                    \
     if (rc != CUE_SUCCESS && known)                                                                         \
         insert(old);                                                                                        \

@@ -164,7 +164,7 @@ static void at_exit(void)
 }
 
 /* The channel of this tool there, with one launch more; NULL: there is no memory for one. */
-static struct mg_chan *take(void *where, uint32_t use)
+static struct mg_chan *acquire_channel(void *where, uint32_t use)
 {
     pthread_mutex_lock(&mg_chans.lock);
     for (;;) {
@@ -209,7 +209,7 @@ enum mg_reason mg_channels_take(struct mg_run *r)
         if (!r->channels)
             r->channels = calloc(v->layout.n_regions, sizeof *r->channels);
         uint32_t number = where && r->channels ? number_launch(r, region) : UINT32_MAX;
-        if (number == UINT32_MAX || !(r->channels[k].chan = take(where, v->uses[k]))) {
+        if (number == UINT32_MAX || !(r->channels[k].chan = acquire_channel(where, v->uses[k]))) {
             mg_channels_give(r);
             return MG_REASON_no_room_records;
         }

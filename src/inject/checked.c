@@ -138,7 +138,7 @@ static bool same(const struct entry *e, uint64_t kernel, const char *kind, const
 }
 
 /* True: it is new. */
-static bool add(uint64_t kernel, uint64_t launch, const char *kind, const struct mg_finding *f, uint64_t address, bool stopped)
+static bool add_checked(uint64_t kernel, uint64_t launch, const char *kind, const struct mg_finding *f, uint64_t address, bool stopped)
 {
     for (uint32_t i = 0; i < checked.list.n; i++) {
         struct entry *e = &checked.list.at[i];
@@ -163,7 +163,7 @@ static bool add_fault(uint64_t kernel, uint64_t launch, const struct mg_fault *x
     memcpy(f.cta, x->cta, sizeof f.cta);
     memcpy(f.at.thread, x->thread, sizeof f.at.thread);
     snprintf(f.text, sizeof f.text, "%s", x->text);
-    return add(kernel, launch, kind, &f, x->address, true);
+    return add_checked(kernel, launch, kind, &f, x->address, true);
 }
 
 /* The software devices check; a GPU does not. */
@@ -179,7 +179,7 @@ void mg_checked_add(uint64_t kernel, uint64_t launch, const struct mg_launch_don
         return;
     pthread_mutex_lock(&checked.lock);
     for (uint32_t i = 0; i < d->n_findings; i++)
-        changed |= add(kernel, launch, mg_finding_kind_text(d->findings[i].kind), &d->findings[i], d->findings[i].address, false);
+        changed |= add_checked(kernel, launch, mg_finding_kind_text(d->findings[i].kind), &d->findings[i], d->findings[i].address, false);
     for (uint32_t i = 0; i < d->n_unseen; i++)
         changed |= add_unseen(kernel, &d->unseen[i]);
     if (d->fault.kind)

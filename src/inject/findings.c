@@ -54,7 +54,7 @@ static void write_one(struct mg_json *j, uint32_t i) { write_finding(j, &finding
 static void write_all(void) { mg_findings_tell("bounds", findings.list.n, write_one); } /* under the lock, while the store is open */
 
 /* True: the place is new. */
-static bool add(uint64_t kernel, uint64_t launch, const struct mg_stray *s)
+static bool add_finding(uint64_t kernel, uint64_t launch, const struct mg_stray *s)
 {
     for (uint32_t i = 0; i < findings.list.n; i++) {
         struct finding *f = &findings.list.at[i];
@@ -78,7 +78,7 @@ void mg_findings_add(uint64_t kernel, uint64_t launch, const struct mg_launch_do
     bool changed = false;
     pthread_mutex_lock(&findings.lock);
     for (uint32_t i = 0; i < d->n_strays; i++)
-        changed |= add(kernel, launch, &d->strays[i]);
+        changed |= add_finding(kernel, launch, &d->strays[i]);
     if (changed)
         write_all();
     pthread_mutex_unlock(&findings.lock);

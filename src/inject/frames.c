@@ -38,7 +38,7 @@ static bool is_framed(const struct mg_run *r, uint32_t region)
 
 static uint64_t offset_of(const struct mg_region *g) { return MG_CTX_BYTES + 8 * (g->at + g->list_at); }
 
-static void look_at(struct mg_run *r, uint32_t region, bool read)
+static void read_frame(struct mg_run *r, uint32_t region, bool read)
 {
     const struct mg_region *g = &r->body->variant->layout.regions[region];
     union { struct mg_frame_head head; uint64_t words[MG_FRAME_HEAD_WORDS]; } h;
@@ -66,7 +66,7 @@ void mg_frames_look(void)
         bool read = now - r->read_ns >= READ_NS;
         for (uint32_t k = 0; k < r->body->variant->layout.n_regions; k++)
             if (is_framed(r, k))
-                look_at(r, k, read);
+                read_frame(r, k, read);
         if (read)
             r->read_ns = now;
     }

@@ -112,7 +112,7 @@ static const struct attributes *for_them(const struct attributes *a, struct attr
 
 /* ---- ranges ------------------------------------------------------------------------------------------------- */
 
-static void tell(const struct range *r, enum mg_mark_kind kind)
+static void record_range(const struct range *r, enum mg_mark_kind kind)
 {
     uint64_t now = mg_now_ns();
     struct mg_record_mark m = {
@@ -142,7 +142,7 @@ static void end_range(struct range *r, enum mg_mark_kind kind)
 {
     if (r->opens)
         mg_window_mark(-1);
-    tell(r, kind);
+    record_range(r, kind);
     free(r->name);
 }
 
@@ -150,7 +150,7 @@ static void instant(char *name, uint64_t value, const char *domain)
 {
     struct range r = {.begin_ns = mg_now_ns(), .payload = value, .number = __atomic_add_fetch(&n_marks, 1, __ATOMIC_RELAXED),
                       .outer = mg_nvtx_range(), .name = name, .domain = domain};
-    tell(&r, MG_MARK_INSTANT);
+    record_range(&r, MG_MARK_INSTANT);
     free(name);
 }
 
@@ -412,7 +412,7 @@ static void ***places_of(get_fn get, unsigned module, unsigned *n)
     return places;
 }
 
-static void look(get_fn get, unsigned module, void *found[TABLE])
+static void read_callbacks(get_fn get, unsigned module, void *found[TABLE])
 {
     unsigned n;
     void ***places = places_of(get, module, &n);
@@ -452,8 +452,8 @@ int InitializeInjectionNvtx2(get_fn get)
         return 0;
     if (!mg_session.start_ns) /* no call of CUDA yet: ranges may be open at the first one */
         mg_window_begin(mg_config_env(mg_env_name(MG_ENV_RANGE)), mg_now_ns());
-    look(get, MODULE_CORE, before);
-    look(get, MODULE_CORE2, before2);
+    read_callbacks(get, MODULE_CORE, before);
+    read_callbacks(get, MODULE_CORE2, before2);
     open_other(get);
     fill(get, MODULE_CORE, our_core, their_core, before);
     fill(get, MODULE_CORE2, our_core2, their_core2, before2);

@@ -25,7 +25,7 @@ static cu_result made(cu_result rc, uint64_t handle, enum mg_host_object_kind ki
 }
 
 /* Taken out before the driver's call: the handle may be given out again at once. */
-static bool take(uint64_t handle, enum mg_host_object_kind kind, struct mg_host_object *old)
+static bool remove_object(uint64_t handle, enum mg_host_object_kind kind, struct mg_host_object *old)
 {
     bool found = false;
     if (mg_inside || !mg_session.active)
@@ -54,7 +54,7 @@ static cu_result gone(cu_result rc, bool found, const struct mg_host_object *old
 }
 #define GONE(handle, kind, CALL)                                                       \
     struct mg_host_object old = {0};                                                   \
-    bool found = take((uint64_t)(uintptr_t)(handle), kind, &old);                      \
+    bool found = remove_object((uint64_t)(uintptr_t)(handle), kind, &old);                      \
     return gone(CALL, found, &old)
 
 void mg_objects_each(void (*fn)(const struct mg_host_object *o, void *user), void *user)

@@ -84,7 +84,7 @@ uint32_t mg_tools_list(uint32_t set, struct mg_use *uses, uint32_t *at)
 static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
 
 /* t is the session's from now on, or closed. */
-static enum mg_err add(struct mg_tool_spec t, struct mg_diag *d)
+static enum mg_err add_tool(struct mg_tool_spec t, struct mg_diag *d)
 {
     struct mg_session *s = &mg_session;
     enum mg_err err = MG_ERR_OK;
@@ -129,7 +129,7 @@ bool mg_tools_add(const char *spec, char *why, size_t room)
     enum mg_err err = mg_tool_spec_open(spec, &t, &d);
     mg_select_opening("");
     if (!err)
-        err = add(t, &d);
+        err = add_tool(t, &d);
     if (err)
         snprintf(why, room, "%s", mg_diag_first(&d, err));
     mg_diag_release(&d);
@@ -162,7 +162,7 @@ static void add_announced(void)
         Dl_info where = {0};
         dladdr(p, &where);
         if (!err)
-            err = add((struct mg_tool_spec){.name = strdup(p->tool->name), .args = strdup(""), .path = where.dli_fname ? realpath(where.dli_fname, NULL) : NULL, .tool = p->tool}, &d);
+            err = add_tool((struct mg_tool_spec){.name = strdup(p->tool->name), .args = strdup(""), .path = where.dli_fname ? realpath(where.dli_fname, NULL) : NULL, .tool = p->tool}, &d);
         if (err)
             mg_session_say("%s; it is left out", mg_diag_first(&d, err));
         mg_diag_release(&d);

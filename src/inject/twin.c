@@ -231,7 +231,7 @@ static void dump_text(const struct mg_variant *v)
 }
 
 /* Sites and reasons are the kernel's own, whatever tools it runs with. */
-static bool look_at(struct mg_inst *i)
+static bool examine_kernel(struct mg_inst *i)
 {
     struct mg_code *c = i->code;
     if (c->state != MG_STATE_NEW)
@@ -267,7 +267,7 @@ static bool make_text(struct mg_body *b)
         return v->state == MG_STATE_READY;
     if (!mg_session_has_memory(MG_TWIN_BYTES(c->ptx ? c->ptx->bytes : 0)))
         return fail(&v->state, &v->reason, MG_REASON_no_memory, NULL);
-    if (!look_at(b->inst))
+    if (!examine_kernel(b->inst))
         return fail(&v->state, &v->reason, MG_REASON_detail, c->reason ? c->reason : mg_reason_text(MG_REASON_no_memory));
     uint64_t start = mg_now_ns();
     struct mg_diag d = MG_DIAG_INIT;

@@ -346,7 +346,7 @@ static bool host_changed(struct mg_verify *v)
 
 typedef bool (*look_fn)(struct area *x, const char *now);
 
-static bool look(struct mg_verify *v, look_fn fn)
+static bool each_device_area(struct mg_verify *v, look_fn fn)
 {
     bool ok = true;
     mg_areas_lock();
@@ -566,14 +566,14 @@ static bool native_runs(struct mg_verify *v, const struct mg_call *c, cu_result 
     if (host_changed(v))
         return false;
     *why = MG_REASON_verify_unread;
-    if (!look(v, keep_native))
+    if (!each_device_area(v, keep_native))
         return false;
     *why = MG_REASON_none;
     restore(v);
     if (!run_native(v, c, rc, why))
         return false;
     *why = MG_REASON_verify_unread;
-    if (!look(v, note_unstable))
+    if (!each_device_area(v, note_unstable))
         return false;
     *why = MG_REASON_none;
     restore(v);
@@ -628,13 +628,13 @@ void mg_verify_end(struct mg_verify *v, const struct mg_call *c, cu_result rc)
         mg_verify_skip(rc == CUE_SUCCESS ? MG_REASON_skip_endless : MG_REASON_skip_refused);
     else if (end != CUE_SUCCESS)
         error = error_text(end);
-    else if (!(ok = look(v, keep_twin)))
+    else if (!(ok = each_device_area(v, keep_twin)))
         mg_verify_skip(MG_REASON_skip_unread);
     else
         d = compare(v);
     for (int k = 0; ok && d.bytes && k < MORE_RUNS; k++) { /* the last of them leaves a native result behind */
         restore(v);
-        ok = run_native(v, c, &rc, &why) && look(v, note_unstable);
+        ok = run_native(v, c, &rc, &why) && each_device_area(v, note_unstable);
         d = compare(v);
     }
     if (ok && d.bytes && __atomic_load_n(&dependent, __ATOMIC_ACQUIRE))

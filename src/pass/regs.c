@@ -83,7 +83,7 @@ static void find_meetings(struct alloc *x)
     free(live);
 }
 
-static void join(struct alloc *x, uint32_t a, uint32_t b)
+static void coalesce(struct alloc *x, uint32_t a, uint32_t b)
 {
     a = rep_of(x, a);
     b = rep_of(x, b);
@@ -106,7 +106,7 @@ static void join_moves(struct alloc *x, const struct mg_loops *l)
             if (mg_loops_depth(l, b) != depth) continue;
             for (mg_id id = k->first;; id = x->m->nodes.at[id].next) {
                 uint32_t d, s;
-                if (is_move(x, id, &d, &s)) join(x, d, s);
+                if (is_move(x, id, &d, &s)) coalesce(x, d, s);
                 if (id == k->last) break;
             }
         }

@@ -53,7 +53,7 @@ static bool is_constant_load(const struct mg_module *m, const struct mg_node *n)
 }
 
 /* What the instruction says of constants; takes: of which table it takes the address, + 1. False: something that cannot be told. */
-static bool look_at(struct plan *p, const struct mg_node *n, uint8_t *takes)
+static bool classify_constant_use(struct plan *p, const struct mg_node *n, uint8_t *takes)
 {
     const struct mg_module *m = p->m;
     const struct mg_form *f = mg_node_form(m, n);
@@ -141,7 +141,7 @@ static bool make_plan(struct plan *p, const struct mg_twin *t)
         ok = ok && n->kind != MG_NODE_target && n->kind != MG_NODE_raw;
         if (!ok) return false;
         if (n->kind != MG_NODE_inst) continue;
-        if (!look_at(p, n, &takes)) return false;
+        if (!classify_constant_use(p, n, &takes)) return false;
         mg_id ids[4];
         uint32_t defs = takes ? mg_node_defs(m, id, ids, MG_COUNT_OF(ids)) : 0;
         if (takes && (defs != 1 || n->guard)) return false;

@@ -184,7 +184,7 @@ bool mg_near_cell(struct mg_code_at *at, uint32_t cell, struct mg_opnd v, mg_id 
 
 /* Takes words first, first + step, ... to memory; by the lanes here with the spot's guard. Each word is taken once, whoever
  * else takes words meanwhile: two groups of lanes that leave after one another may meet at a branch in between. */
-static void take(struct mg_code_at *at, mg_id first, mg_id step)
+static void drain_words(struct mg_code_at *at, mg_id first, mg_id step)
 {
     struct mg_patch *p = at->p;
     mg_id i = mg_code_temp(at, MG_TYPE_b32), from = mg_code_temp(at, MG_TYPE_b32), v = mg_code_temp(at, MG_TYPE_b32), over = mg_code_temp(at, MG_TYPE_pred), some = mg_code_temp(at, MG_TYPE_pred);
@@ -254,7 +254,7 @@ static void leave(struct mg_code_at *at, void *user)
     MG_CODE(at, "bra", mg_o_label(done));
     mg_code_pop_guard(at);
     look_at_guards(at);
-    take(at, rank, n);
+    drain_words(at, rank, n);
     mg_code_place(at, done);
 }
 
@@ -304,7 +304,7 @@ static void note_work(struct mg_code_at *at)
     MG_CODE(at, "atom.shared.exch.b32", R(old), work, I(0));
     MG_CODE(at, "mov.u32", R(none), I(0));
     MG_CODE(at, "mov.u32", R(one), I(1));
-    take(at, none, one);
+    drain_words(at, none, one);
     mg_code_place(at, on);
 }
 
@@ -332,7 +332,7 @@ static void count_rounds(struct mg_patch *p, uint32_t f)
         } else {
             rank = rank_of(at);
             MG_CODE(at, "mov.u32", R(n), R(mg_value_n_active(at)));
-            take(at, rank, n);
+            drain_words(at, rank, n);
         }
         mg_code_place(at, on);
     }

@@ -180,7 +180,7 @@ static void update_table(struct mg_expr_walk *w, const struct mg_expr_update *up
     mg_table_update(h->at, table, keys, v, n_v, warp ? (rule_of(m) == MG_MERGE_MAX ? MG_ONCE : MG_TIMES) : MG_EACH);
 }
 
-static void add(struct mg_expr_walk *w, const struct mg_expr_entry *e, uint32_t which, struct mg_expr_val v)
+static void add_value(struct mg_expr_walk *w, const struct mg_expr_entry *e, uint32_t which, struct mg_expr_val v)
 {
     struct mg_opnd o = mg_expr_opnd(&w->here, v);
     if (e->sums[which] != NO_SUM) mg_sum_add(w->here.at, e->sums[which], o);
@@ -197,8 +197,8 @@ static void update_cells(struct mg_expr_walk *w, const struct mg_expr_update *up
         mg_cell_update_at(h->at, e.cell, mg_expr_map_cells(m), bucket_of(w, m, value), I(1), value.warp ? MG_TIMES : MG_EACH);
         break;
     case MG_EA_min: case MG_EA_max: mg_cell_update(h->at, e.cell, kept_of(w, m, value), value.warp ? MG_ONCE : MG_EACH); break;
-    case MG_EA_avg: add(w, &e, 1, mg_expr_imm(1)); /* falls through */
-    default: add(w, &e, 0, value);
+    case MG_EA_avg: add_value(w, &e, 1, mg_expr_imm(1)); /* falls through */
+    default: add_value(w, &e, 0, value);
     }
 }
 
@@ -428,7 +428,7 @@ static void place_spot(const struct mg_expr_spot *s, void *user)
 }
 
 /* Without emitting: what will be wanted. */
-static void look(struct mg_expr_placer *pl, const struct mg_expr_conf *c, struct mg_patch *p)
+static void list_wanted(struct mg_expr_placer *pl, const struct mg_expr_conf *c, struct mg_patch *p)
 {
     *pl = (struct mg_expr_placer){.conf = c, .e = c->e, .p = p, .dry = true};
     mg_intern_init(&pl->tuples);
@@ -441,7 +441,7 @@ enum mg_err mg_expr_analyze(const void *conf, struct mg_patch *p, struct mg_diag
     const struct mg_expr_conf *c = conf;
     struct mg_expr_placer pl;
     if (c->e->probe && !c->probe) return mg_diag_err(d, MG_ERR_NOT_FOUND, "%s cannot be read", c->e->probe);
-    look(&pl, c, p);
+    list_wanted(&pl, c, p);
     if (pl.wants_blocks) mg_patch_want_blocks(p, false);
     if (c->e->uses[MG_EV_launch]) mg_patch_words(p, 1); /* the first of the tool's own: number 0 */
     bool ranges = mg_expr_wants_allocations(c->e);
@@ -456,7 +456,7 @@ enum mg_err mg_expr_instrument(const void *conf, struct mg_patch *p, struct mg_d
     const struct mg_expr_conf *c = conf;
     struct mg_expr_placer seen, pl = {.conf = c, .e = c->e, .p = p};
     (void)d;
-    look(&seen, c, p);
+    list_wanted(&seen, c, p);
     pl.ranges_at = mg_frame_words(seen.has_events ? c->e->records : 0);
     pl.events = mg_arena_new(mg_patch_scratch(p), struct mg_events);
     *pl.events = (struct mg_events){.p = p, .records = c->e->records};

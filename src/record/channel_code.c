@@ -71,13 +71,13 @@ static mg_id low_from_leader(struct mg_code_at *at, const struct group *g, mg_id
 }
 
 static void halves(struct mg_code_at *at, mg_id v, mg_id lo, mg_id hi) { P("mov.b64", mg_code_pair(at, lo, hi), R(v)); }
-static void join(struct mg_code_at *at, mg_id to, mg_id lo, mg_id hi) { P("mov.b64", R(to), mg_code_pair(at, lo, hi)); }
+static void pack_halves(struct mg_code_at *at, mg_id to, mg_id lo, mg_id hi) { P("mov.b64", R(to), mg_code_pair(at, lo, hi)); }
 
 static mg_id from_leader(struct mg_code_at *at, const struct group *g, mg_id v)
 {
     mg_id lo = t32(at), hi = t32(at), all = t64(at);
     halves(at, v, lo, hi);
-    join(at, all, low_from_leader(at, g, lo), low_from_leader(at, g, hi));
+    pack_halves(at, all, low_from_leader(at, g, lo), low_from_leader(at, g, hi));
     return all;
 }
 
@@ -123,7 +123,7 @@ static void commit(struct mg_code_at *at, const struct group *g, mg_id where, mg
     P("cvt.u32.u64", R(k), R(now));
     P("add.u32", R(k), R(k), I(1));
     P("add.u32", R(n), R(n), I(1));
-    join(at, now, k, n);
+    pack_halves(at, now, k, n);
     n = low_from_leader(at, g, n);
     P("mov.u32", R(g->full), R(n));
     IF(last, "atom.global.cas.b64", R(now), AT(ring, RING(full)), R(old), R(now));
@@ -221,7 +221,7 @@ static void send_pages(struct mg_code_at *at, const struct group *g)
     P("ld.global.u64", R(entry), AT(control, CONTROL(done)));
     P("mad.wide.u32", R(entry), R(at_page), I(8), R(entry));
     P("add.u32", R(k), R(k), I(1));
-    join(at, word, n, k);
+    pack_halves(at, word, n, k);
     IF(g->lead, "st.volatile.global.u64", AT(entry, 0), R(word));
     P("bra", mg_o_label(again));
     mg_code_place(at, out);
@@ -322,7 +322,7 @@ static void take_segment(struct mg_code_at *at, const struct group *g, mg_id byt
     P("ld.global.u32", R(off), AT(ring, RING(pages)));
     P("ld.global.u32", R(n), AT(control, CONTROL(ring_mask)));
     P("and.b32", R(n), R(n), R(mg_value_sm(at)));
-    join(at, word, n, off);
+    pack_halves(at, word, n, off);
     P("add.u32", R(off), R(off), I(1));
     P("mov.u32", R(n), I(0));
     IF(g->lead, "st.global.u32", AT(ring, RING(pages)), R(off));
@@ -331,7 +331,7 @@ static void take_segment(struct mg_code_at *at, const struct group *g, mg_id byt
     P("mov.u64", R(word), I(0));
     IF(g->lead, "st.global.u64", AT(segment, 8), R(word));
     P("membar.gl");
-    join(at, word, bytes, got);
+    pack_halves(at, word, bytes, got);
     IF(g->lead, "atom.global.exch.b64", R(old), AT(ring, RING(now)), R(word));
     P("add.u64", R(segment), R(segment), I(MG_CHANNEL_PAGE_HEAD));
     P("bra", mg_o_label(out));
@@ -364,7 +364,7 @@ static mg_id first_word(struct mg_code_at *at, const struct group *g, mg_id byte
     P("mad.lo.u32", R(high), R(used), I(1 << (MG_SEGMENT_USED_SHIFT - 3 - 32)), R(high));
     P("or.b32", R(high), R(high), I((int64_t)MG_SEGMENT_OPENED << 30));
     P("cvt.u32.u64", R(launch), R(mg_value_word(at, at->p->region->channel_word + 1)));
-    join(at, word, launch, high);
+    pack_halves(at, word, launch, high);
     return word;
 }
 

@@ -30,7 +30,7 @@ static void end_lane(struct matcher *x, struct lane *l, uint32_t event, uint64_t
     if (l->stack.n) l->stack.at[l->stack.n - 1].inner += took;
 }
 
-static void take(struct matcher *x, const struct mg_event_record *r)
+static void match_event(struct matcher *x, const struct mg_event_record *r)
 {
     uint32_t event = mg_event_of(r->site), mask = r->mask;
     if (event == UINT32_MAX) return;
@@ -73,7 +73,7 @@ void mg_events_match(const struct mg_event_record *r, uint64_t n, void (*fn)(voi
     for (uint64_t i = 0; i < n; i++) order[i] = &r[i];
     if (n) qsort(order, n, sizeof *order, by_warp);
     for (uint64_t i = 0; i < n; i++) {
-        take(x, order[i]);
+        match_event(x, order[i]);
         if (i + 1 == n || order[i + 1]->where != order[i]->where) end_warp(x, order[i], fn, user);
     }
     for (uint32_t lane = 0; lane < 32; lane++) mg_vec_release(&x->lanes[lane].stack);

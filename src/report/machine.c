@@ -38,7 +38,7 @@ struct mg_machines *mg_machines_new(const struct mg_recording *p)
     return m;
 }
 
-static void look(struct mg_machines *m)
+static void find_disassembler(struct mg_machines *m)
 {
     if (m->looked) return;
     m->looked = true;
@@ -234,7 +234,7 @@ struct mg_result_machine mg_machine_of(void *user, const struct mg_result_kernel
     const struct mg_sass *again = NULL;
     struct of_kernel of = {k->name, 0};
     uint32_t sm = m->p->n_processes ? m->p->processes[0].sm : 0;
-    look(m);
+    find_disassembler(m);
     if (!m->has_disassembler) {
         r.why = "no disassembler: neither nvdisasm nor cuobjdump is in PATH or " TOOLS;
         return r;

@@ -199,7 +199,7 @@ static bool is_safe(const char *path)
 /* The same as below in a process that may end: of a tool whose code is not ours. */
 struct trial { const struct mg_recording *p; uint32_t use; const struct mg_report_opts *o; };
 
-static void tell(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, const char *broken, struct mg_table *t, struct mg_json *j);
+static void report_tool_result(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, const char *broken, struct mg_table *t, struct mg_json *j);
 
 static void try_tell(void *user, struct mg_buf *out)
 {
@@ -210,7 +210,7 @@ static void try_tell(void *user, struct mg_buf *out)
     (void)out;
     mg_json_init(&j, &text, 0);
     mg_json_obj(&j);
-    tell(x->p, x->use, x->o, NULL, &t, &j);
+    report_tool_result(x->p, x->use, x->o, NULL, &t, &j);
     mg_table_release(&t);
 }
 
@@ -224,7 +224,7 @@ void mg_tool_tell(const struct mg_recording *p, uint32_t use, const struct mg_re
     char why[100];
     bool good = !p->uses[use].path || mg_child_try(try_tell, &(struct trial){p, use, o}, &none, why);
     mg_buf_release(&none);
-    tell(p, use, o, good ? NULL : why, t, j);
+    report_tool_result(p, use, o, good ? NULL : why, t, j);
 }
 
 static const char *buffer_of(void *buffers, const struct mg_result_kernel *k, const struct mg_result_site *s)
@@ -232,7 +232,7 @@ static const char *buffer_of(void *buffers, const struct mg_result_kernel *k, co
     return mg_buffer_of_site(buffers, k->id, s->function, s->ptx_line);
 }
 
-static void tell(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, const char *broken, struct mg_table *t, struct mg_json *j)
+static void report_tool_result(const struct mg_recording *p, uint32_t use, const struct mg_report_opts *o, const char *broken, struct mg_table *t, struct mg_json *j)
 {
     static const struct mg_report_opts defaults = {.size = sizeof defaults};
     struct mg_arena arena = MG_ARENA_INIT;

@@ -40,7 +40,7 @@ static const struct file *find(const struct mg_sources *s, const char *name)
     return NULL;
 }
 
-static const struct file *add(struct mg_sources *s, const char *name, char *text, size_t bytes)
+static const struct file *add_file(struct mg_sources *s, const char *name, char *text, size_t bytes)
 {
     struct file *f = mg_vec_push(&s->files);
     *f = (struct file){mg_xstrdup(name), text, bytes};
@@ -73,7 +73,7 @@ static const struct file *read_source(struct mg_sources *s, const char *name)
     if (f) return f;
     bool readable = !stat(name, &st) && S_ISREG(st.st_mode) && st.st_size <= MAX_SOURCE_BYTES;
     if (readable && mg_io_read(name, &text, &n, NULL)) text = NULL;
-    return add(s, name, text, n);
+    return add_file(s, name, text, n);
 }
 
 const char *mg_sources_line(struct mg_sources *s, const char *file, uint32_t line, size_t *bytes)
@@ -95,7 +95,7 @@ const char *mg_sources_ptx(struct mg_sources *s, const char *module, uint32_t li
     if (!f) {
         size_t n = 0;
         char *text = mg_recording_module(s->dir, module, &n);
-        f = add(s, module, text, n);
+        f = add_file(s, module, text, n);
     }
     return line_of(f, line, bytes);
 }

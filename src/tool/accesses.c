@@ -250,7 +250,7 @@ static uint64_t sum_of(const struct mg_record *r, uint32_t n)
     }
 }
 
-static void take(void *user, const struct mg_record *r)
+static void read_access_record(void *user, const struct mg_record *r)
 {
     struct reading *x = user;
     struct part *p = x->p;
@@ -289,7 +289,7 @@ static void accesses_stream(void *conf, const struct mg_stream *s, const uint64_
     x.p = c->parts[s->worker];
     x.p->bytes += bytes;
     if (x.p->raw) fwrite(segment, 1, bytes, x.p->raw);
-    if (!mg_stream_read(s, segment, bytes, take, &x)) x.p->disorder++;
+    if (!mg_stream_read(s, segment, bytes, read_access_record, &x)) x.p->disorder++;
     check_taken(x.p);
 }
 

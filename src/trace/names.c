@@ -53,7 +53,7 @@ static bool make_room(struct mg_trace_names *t)
     return true;
 }
 
-static uint32_t add(struct mg_trace_names *t, const char *text, size_t bytes)
+static uint32_t add_name(struct mg_trace_names *t, const char *text, size_t bytes)
 {
     if (!make_room(t)) return 0;
     uint32_t at = slot_of(t, text, bytes);
@@ -72,7 +72,7 @@ uint32_t mg_trace_names_add(struct mg_trace_names *t, const char *text)
     size_t bytes = text ? strnlen(text, MG_TRACE_MOST_NAME) : 0;
     if (!bytes) return 0;
     pthread_mutex_lock(&t->lock);
-    uint32_t number = add(t, text, bytes);
+    uint32_t number = add_name(t, text, bytes);
     pthread_mutex_unlock(&t->lock);
     return number;
 }

@@ -124,7 +124,7 @@ static void place_layer(struct layout *l, uint32_t k)
     for (uint32_t i = l->first[k]; i < l->first[k + 1]; i++) l->places.at[l->order[i]].x -= error / n;
 }
 
-static void settle(struct layout *l)
+static void place_layers(struct layout *l)
 {
     for (uint32_t k = 0; k < l->n_layers; k++) place_layer(l, k);
     for (uint32_t s = 0; s < sweeps; s++)
@@ -199,7 +199,7 @@ void mg_chart_graph(struct mg_buf *out, const char *title, const struct mg_chart
     double left = 1e9, right = -1e9;
     assign_layers(&l, nodes, n, edges, n_edges);
     group_layers(&l);
-    settle(&l);
+    place_layers(&l);
     double high = stack_layers(&l);
     for (uint32_t i = 0; i < l.places.n; i++) {
         struct place *p = &l.places.at[i];

@@ -36,7 +36,7 @@ const char *mg_unseen_kind(const char *op)
 struct unseen { const char *op, *kind; uint64_t instructions, executions; bool known; };
 typedef MG_VEC(struct unseen) unseen_vec;
 
-static void add(unseen_vec *v, const struct mg_result_kernel *k, uint32_t b, const struct mg_site_op *op, bool bulk)
+static void add_unseen(unseen_vec *v, const struct mg_result_kernel *k, uint32_t b, const struct mg_site_op *op, bool bulk)
 {
     const char *kind = mg_unseen_kind(op->op);
     if (!kind || (bulk && !strncmp(op->op, "cp.", 3) && !strstr(op->op, ".tensor"))) return;
@@ -83,7 +83,7 @@ void mg_unseen_tell(const struct mg_tool_result *r, struct mg_table *t, struct m
         const struct mg_result_kernel *k = &r->kernels[x];
         unseen_vec v = {0};
         for (uint32_t b = 0; k->blocks && b < k->n_blocks; b++)
-            for (uint32_t i = 0; i < k->blocks[b].n_ops; i++) add(&v, k, b, &k->blocks[b].ops[i], bulk);
+            for (uint32_t i = 0; i < k->blocks[b].n_ops; i++) add_unseen(&v, k, b, &k->blocks[b].ops[i], bulk);
         if (v.n) {
             note(t, k, &v);
             write(j, k, &v);

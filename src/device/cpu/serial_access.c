@@ -167,7 +167,7 @@ static void find_leader(const struct cpu_func *f, struct cpu_serial *s, struct c
 struct slice { const struct cpu_func *f; const struct cpu_serial *s; uint64_t *ops; uint32_t n; bool even, ok; };
 static void need(void *user, uint32_t r);
 
-static void take(struct slice *c, uint32_t ix)
+static void add_to_slice(struct slice *c, uint32_t ix)
 {
     const struct cpu_inst *in = &c->f->insts[ix];
     if (mg_has(c->ops, ix)) return;
@@ -191,7 +191,7 @@ static void need(void *user, uint32_t r)
     bool load = n == 1 && in->kind == CPU_LOAD && even_load(c->s, at);
     if (n == 1 && !in->guard && (load || (in->kind >= CPU_ALU && in->kind <= CPU_UNPACK))) {
         c->even |= load;
-        take(c, at);
+        add_to_slice(c, at);
     } else if (!cpu_is_constant(&c->f->regs[r]) && !mg_has(c->s->in, r)) c->ok = false;
 }
 

@@ -61,7 +61,7 @@ static struct value get(const struct shapes *z, uint32_t reg)
     return z->v[reg - 1];
 }
 
-static struct value join(struct value a, struct value b)
+static struct value join_values(struct value a, struct value b)
 {
     struct value v = with(mg_affine_join(a.of, b.of), a.halves || b.halves);
     bool both = a.of.is != MG_AFFINE_NONE && b.of.is != MG_AFFINE_NONE;
@@ -108,7 +108,7 @@ static struct value shape_of(struct shapes *z, const struct cpu_inst *in, const 
     }
     if (flat) return halves && z->f->regs[in->d - 1].cls == EMU_P ? vary : linear(0, halves);
     switch (in->op) {
-    case MG_OP_selp: return is_flat(s[2]) && !s[2].halves ? join(s[0], s[1]) : vary;
+    case MG_OP_selp: return is_flat(s[2]) && !s[2].halves ? join_values(s[0], s[1]) : vary;
     case MG_OP_and: /* tid & 31 and wider */
         if (s[0].of.is != MG_AFFINE_STEP || !s[0].aligned || !is_word(in->t[0]) || !cpu_constant_of(z->f, in->s[1], &c)) return vary;
         return (c & 31) == 31 && !(c & (c + 1)) ? s[0] : vary;
@@ -176,7 +176,7 @@ struct visit { struct shapes *z; const struct cpu_inst *in; };
 static void lower_to(struct shapes *z, uint32_t r, struct value v)
 {
     if (z->f->regs[r].kind != CPU_REG_PLAIN) return;
-    struct value now = join(z->v[r], v);
+    struct value now = join_values(z->v[r], v);
     if (now.of.is == z->v[r].of.is && now.of.step == z->v[r].of.step && now.halves == z->v[r].halves && now.aligned == z->v[r].aligned) return;
     z->v[r] = now;
     z->changed = true;
@@ -268,7 +268,7 @@ static void find_lazy(struct shapes *z)
 }
 
 /* Fronts and shapes until neither changes. */
-static void settle(struct shapes *z)
+static void find_shapes(struct shapes *z)
 {
     bool again = true;
     while (again) {
@@ -291,8 +291,8 @@ void cpu_find_shapes(struct cpu_func *f)
     for (uint32_t r = 0; r < f->n_regs; r++) /* what comes from outside may be anything */
         if (mg_has(f->blocks[f->entry].live, r)) z.v[r] = vary;
     publish(&z);
-    settle(&z);
-    if (cpu_find_serials(f)) settle(&z);
+    find_shapes(&z);
+    if (cpu_find_serials(f)) find_shapes(&z);
     cpu_find_settled(f);
     find_lazy(&z);
     for (uint32_t i = 0; i < f->n_regs; i++)

@@ -207,7 +207,7 @@ static void find_candidates(struct cpu_func *f)
         }
 }
 
-static bool add(struct find *z, struct cpu_tally t)
+static bool add_tally(struct find *z, struct cpu_tally t)
 {
     if (z->n == MG_COUNT_OF(z->list)) return false;
     z->list[z->n++] = t;
@@ -224,7 +224,7 @@ static bool add_growth(struct find *z, uint32_t b, uint32_t ix, const struct sin
         t.kind = in->kind == CPU_LEADER && in->d == s->under ? CPU_TALLY_ONCE : is_lane_0(z->f, s->under) ? CPU_TALLY_FIRST : CPU_TALLY_UNDER;
         t.reg = s->under;
     }
-    return add(z, t);
+    return add_tally(z, t);
 }
 
 /* Every lane adds r once where it ends, to the same places, and nowhere else. */
@@ -264,7 +264,7 @@ static bool add_here(struct find *z, uint32_t ix, uint32_t k)
         t.kind = in->guard && !in->guard_not && is_leader(z, in->guard) && is_lane_0(f, in->guard) ? CPU_TALLY_FIRST : CPU_TALLY_LANES;
         t.times = f->regs[r - 1].value;
     }
-    return add(z, t);
+    return add_tally(z, t);
 }
 
 static int by_place(const void *a, const void *b)

@@ -68,7 +68,7 @@ static bool read_text(struct emu_frame *f, uint32_t lane, uint64_t ea, struct mg
 
 struct args { struct emu_frame *f; uint32_t lane; uint64_t at, end; };
 
-static bool take(struct args *a, unsigned bytes, void *out)
+static bool next_argument(struct args *a, unsigned bytes, void *out)
 {
     a->at = (a->at + bytes - 1) & ~(uint64_t)(bytes - 1);
     if (a->at + bytes > a->end) return false;
@@ -88,7 +88,7 @@ static const char *conversion(const char *p, struct args *a, struct mg_buf *out)
     for (int part = 0; part < 2; part++) {
         if (*p == '*') {
             int v = 0;
-            if (!take(a, 4, &v)) return NULL;
+            if (!next_argument(a, 4, &v)) return NULL;
             n += (size_t)snprintf(spec + n, sizeof spec - n - 8, "%d", v);
             p++;
         } else
@@ -108,7 +108,7 @@ static const char *conversion(const char *p, struct args *a, struct mg_buf *out)
     switch (c) {
     case 'd': case 'i': case 'u': case 'x': case 'X': case 'o': {
         int64_t sv;
-        if (!take(a, bytes, &v)) return NULL;
+        if (!next_argument(a, bytes, &v)) return NULL;
         sv = bytes == 4 ? (int32_t)v : (int64_t)v;
         spec[n++] = 'l', spec[n++] = 'l', spec[n++] = c, spec[n] = 0;
         if (c == 'd' || c == 'i') mg_buf_printf(out, spec, (long long)sv);
@@ -116,23 +116,23 @@ static const char *conversion(const char *p, struct args *a, struct mg_buf *out)
         break;
     }
     case 'c':
-        if (!take(a, 4, &v)) return NULL;
+        if (!next_argument(a, 4, &v)) return NULL;
         spec[n++] = 'c', spec[n] = 0;
         mg_buf_printf(out, spec, (int)v);
         break;
     case 'e': case 'E': case 'f': case 'F': case 'g': case 'G': case 'a': case 'A':
-        if (!take(a, 8, &x)) return NULL;
+        if (!next_argument(a, 8, &x)) return NULL;
         spec[n++] = c, spec[n] = 0;
         mg_buf_printf(out, spec, x);
         break;
     case 'p':
-        if (!take(a, 8, &v)) return NULL;
+        if (!next_argument(a, 8, &v)) return NULL;
         spec[n++] = 'p', spec[n] = 0;
         mg_buf_printf(out, spec, (void *)v);
         break;
     case 's': {
         struct mg_buf text = MG_BUF_INIT;
-        if (!take(a, 8, &v)) return NULL;
+        if (!next_argument(a, 8, &v)) return NULL;
         spec[n++] = 's', spec[n] = 0;
         if (!v) mg_buf_adds(&text, "(null)");
         else if (!read_text(a->f, a->lane, v, &text)) mg_buf_adds(&text, "(bad pointer)");

@@ -138,7 +138,7 @@ static bool stores_same(const struct emu_check_access *a, uint32_t lane, uint32_
     return !memcmp(f->shared + at + from, v + from, n);
 }
 
-static void tell(const struct emu_check_access *a, unsigned kind, uint32_t lane, uint32_t at, uint32_t bytes, int32_t other, uint32_t other_site, unsigned other_what)
+static void report_finding(const struct emu_check_access *a, unsigned kind, uint32_t lane, uint32_t at, uint32_t bytes, int32_t other, uint32_t other_site, unsigned other_what)
 {
     const struct emu_warp *w = a->f->w;
     const struct emu_cta *c = w->cta;
@@ -186,7 +186,7 @@ void emu_check_touch(const struct emu_check_access *a, uint32_t lane, uint32_t a
                 again = true;
                 put = same_warp ? cw->now + (int32_t)lane + EMU_STAMP_KIND(EMU_CK_WARP) : k->base;
             } else {
-                if (!told) tell(a, MG_FINDING_RACE, lane, at, bytes, last, k->ws[c], EMU_CHECK_WRITE);
+                if (!told) report_finding(a, MG_FINDING_RACE, lane, at, bytes, last, k->ws[c], EMU_CHECK_WRITE);
                 told = true;
             }
         }
@@ -195,11 +195,11 @@ void emu_check_touch(const struct emu_check_access *a, uint32_t lane, uint32_t a
             continue;
         }
         if (!told && !again && emu_check_conflict(k, w->ix, lane, kind, k->r[c])) {
-            tell(a, MG_FINDING_RACE, lane, at, bytes, k->r[c], k->rs[c], EMU_CHECK_READ);
+            report_finding(a, MG_FINDING_RACE, lane, at, bytes, k->r[c], k->rs[c], EMU_CHECK_READ);
             told = true;
         }
         if (!told && !again && emu_check_conflict(k, w->ix, lane, kind, k->q[c])) {
-            tell(a, MG_FINDING_RACE, lane, at, bytes, k->q[c], k->qs[c], EMU_CHECK_READ);
+            report_finding(a, MG_FINDING_RACE, lane, at, bytes, k->q[c], k->qs[c], EMU_CHECK_READ);
             told = true;
         }
         k->w[c] = a->kind == EMU_CK_COPY ? EMU_STAMP_COPY(self) : put;
@@ -230,7 +230,7 @@ void emu_check_same(const struct emu_op *op, struct emu_frame *f, const uint32_t
         if (other == i || k->w[c] < w->limit || !(mask >> other & 1) || at[other] != at[i]) continue;
         if (op->mode == EMU_CK_ATOMIC) continue;
         if (collide(op, f, i, other)) {
-            tell(&a, MG_FINDING_RACE, i, at[i], bytes, w->now + (int32_t)other, op->site, EMU_CHECK_WRITE);
+            report_finding(&a, MG_FINDING_RACE, i, at[i], bytes, w->now + (int32_t)other, op->site, EMU_CHECK_WRITE);
             continue;
         }
         for (; c < (at[i] + bytes) >> k->shift; c++) k->w[c] = w->now + (int32_t)other + EMU_STAMP_KIND(EMU_CK_WARP);

@@ -47,7 +47,7 @@ uint32_t emu_check_interval(struct emu_check *k)
     return k->interval;
 }
 
-static void join(int32_t *to, const int32_t *from)
+static void merge_clock(int32_t *to, const int32_t *from)
 {
     for (uint32_t i = 0; i < EMU_MAX_WARPS; i++) to[i] = MG_MAX(to[i], from[i]);
 }
@@ -55,7 +55,7 @@ static void join(int32_t *to, const int32_t *from)
 /* What the warp knows, itself included; it begins a new interval afterwards, unless it waits. */
 static void publish(const struct emu_check_warp *w, uint32_t warp, struct emu_check_point *p)
 {
-    join(p->seen, w->seen);
+    merge_clock(p->seen, w->seen);
     for (uint32_t i = 0; i < EMU_MAX_WARPS; i++) p->seen[i] = MG_MAX(p->seen[i], w->limit);
     p->seen[warp] = end_of(w);
 }
@@ -123,7 +123,7 @@ void emu_check_bar_done(struct emu_cta *c, uint32_t b, uint32_t warps)
         if (all) w->limit = w->own = limit;
         else if (warps >> i & 1 && !(k->bars[b].signals >> i & 1)) {
             int32_t least = w->own = end_of(w);
-            join(w->seen, k->bars[b].at.seen);
+            merge_clock(w->seen, k->bars[b].at.seen);
             for (uint32_t j = 0; j < c->n_warps; j++)
                 if (j != i) least = MG_MIN(least, w->seen[j]);
             w->limit = MG_MAX(w->limit, least);
@@ -214,7 +214,7 @@ void emu_check_acquire(struct emu_check *k, uint32_t warp, const uint64_t *addre
     {
         if (address[i] + 1 == last) continue;
         last = address[i] + 1;
-        if (mg_map_get(&k->points_at, last, &at)) join(w->seen, k->points.at[at - 1].seen);
+        if (mg_map_get(&k->points_at, last, &at)) merge_clock(w->seen, k->points.at[at - 1].seen);
     }
     if (!among) return;
     w->own = end_of(w);
@@ -268,7 +268,7 @@ void emu_check_commit(const struct emu_alu *o, char *regs, uint32_t mask)
 }
 
 /* What is there now counts as written by its thread at this moment. */
-static void settle(struct emu_check *k, struct emu_check_warp *w, const struct emu_check_copy *c)
+static void finish_copy(struct emu_check *k, struct emu_check_warp *w, const struct emu_check_copy *c)
 {
     int32_t self = w->now + (int32_t)c->lane, pending = EMU_STAMP_COPY(self);
     for (uint32_t i = c->at >> k->shift; i < (c->at + c->bytes) >> k->shift && i < k->n_cells; i++)
@@ -285,7 +285,7 @@ void emu_check_wait(const struct emu_alu *o, char *regs, uint32_t mask)
     if (op->guard) mask &= *(const uint32_t *)(regs + op->guard) ^ op->guard_flip;
     for (uint32_t i = 0; i < w->copies.n; i++) {
         const struct emu_check_copy *c = &w->copies.at[i];
-        if (mask >> c->lane & 1 && (op->off < 0 || (int64_t)c->group + op->off < (int64_t)w->groups[c->lane])) settle(k, w, c);
+        if (mask >> c->lane & 1 && (op->off < 0 || (int64_t)c->group + op->off < (int64_t)w->groups[c->lane])) finish_copy(k, w, c);
         else w->copies.at[n++] = *c;
     }
     w->copies.n = n;

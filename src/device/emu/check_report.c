@@ -12,7 +12,7 @@
 
 enum { MOST_PAIRS = 256 };
 
-static void add(struct emu_findings *s, const struct emu_found *x)
+static void add_found(struct emu_findings *s, const struct emu_found *x)
 {
     uint32_t lo = MG_MIN(x->site, x->other_site), hi = MG_MAX(x->site, x->other_site);
     uint64_t key = (uint64_t)(x->kind * 8u + x->misuse) << 58 | (uint64_t)hi << 29 | lo, at;
@@ -31,7 +31,7 @@ void emu_check_found(struct emu_frame *f, const struct emu_found *x)
 {
     struct emu_worker *wk = f->wk;
     if (!wk->found) wk->found = calloc(1, sizeof *wk->found);
-    if (wk->found) add(wk->found, x);
+    if (wk->found) add_found(wk->found, x);
 }
 
 static void release(struct emu_findings *s)
@@ -49,7 +49,7 @@ void emu_check_worker_end(struct emu_worker *wk)
     pthread_mutex_lock(&l->lock);
     if (!l->found) l->found = s;
     else {
-        for (uint32_t i = 0; i < s->list.n; i++) add(l->found, &s->list.at[i]);
+        for (uint32_t i = 0; i < s->list.n; i++) add_found(l->found, &s->list.at[i]);
         l->found->lost += s->lost;
         release(s);
     }

@@ -38,7 +38,7 @@ static struct emu_matrix *new_matrix(struct decoder *d, enum emu_matrix_kind kin
 /* Registers of an operand: a list, one register, or a vector register. */
 struct list { uint32_t at[320], n; };
 
-static uint32_t add(struct decoder *d, struct list *l, const struct mg_opnd *o, enum mg_type t, bool dst)
+static uint32_t add_elements(struct decoder *d, struct list *l, const struct mg_opnd *o, enum mg_type t, bool dst)
 {
     const struct mg_opnd *e = o->kind == MG_OPND_vec ? &d->m->opnds.at[o->id] : o;
     uint32_t n = o->kind == MG_OPND_vec ? o->n : 1;
@@ -133,17 +133,17 @@ static void multiply(struct decoder *d, const struct mg_form *f, const struct mg
         x->flags |= EMU_MF_SAT;
     }
     if (mg_form_has(f, MG_MOD_and)) x->flags |= EMU_MF_AND;
-    x->n_a = (uint16_t)add(d, &l, &o[1], (enum mg_type)x->a, false);
-    x->n_b = (uint16_t)add(d, &l, &o[2], (enum mg_type)x->b, false);
-    x->n_c = (uint16_t)add(d, &l, &o[3], (enum mg_type)x->c, false);
-    x->n_d = (uint16_t)add(d, &dst, &o[0], (enum mg_type)x->d, true);
+    x->n_a = (uint16_t)add_elements(d, &l, &o[1], (enum mg_type)x->a, false);
+    x->n_b = (uint16_t)add_elements(d, &l, &o[2], (enum mg_type)x->b, false);
+    x->n_c = (uint16_t)add_elements(d, &l, &o[3], (enum mg_type)x->c, false);
+    x->n_d = (uint16_t)add_elements(d, &dst, &o[0], (enum mg_type)x->d, true);
     if (l.n + dst.n + 1 > MG_COUNT_OF(l.at)) dec_refuse(d, "too many registers in a fragment");
     memcpy(l.at + l.n, dst.at, dst.n * sizeof *dst.at);
     l.n += dst.n;
     if (sparse) {
         if (o[5].kind != MG_OPND_imm || o[5].val > 3) dec_refuse(d, "unsupported sparsity selector");
         x->sparse = (uint8_t)(1 + o[5].val);
-        add(d, &l, &o[4], MG_TYPE_b32, false);
+        add_elements(d, &l, &o[4], MG_TYPE_b32, false);
     }
     if (x->kind == EMU_MAT_MMA) check_counts(d, x);
     else if (x->n_a != 2 || x->n_b != 2 || (x->n_c != 4 && x->n_c != 8) || (x->n_d != 4 && x->n_d != 8)) dec_refuse(d, "a fragment has another number of registers than its shape needs");
@@ -162,7 +162,7 @@ static void transfer(struct decoder *d, const struct mg_form *f, const struct mg
     if (x->role == 'b' ? row : !row) x->flags |= EMU_MF_TRANS;
     uint32_t bits = mg_type_bits((enum mg_type)x->a), rows = x->role == 'b' ? x->n : x->m, cols = x->role == 'c' ? x->n : x->k;
     if (x->m > 32 || x->n > 32 || rows % 8 || !cols || (bits < 8 && x->flags & EMU_MF_TRANS)) dec_refuse(d, "unsupported matrix shape");
-    x->n_a = (uint16_t)add(d, &l, &o[store ? 1 : 0], (enum mg_type)x->a, !store);
+    x->n_a = (uint16_t)add_elements(d, &l, &o[store ? 1 : 0], (enum mg_type)x->a, !store);
     uint32_t need = x->role == 'c' ? n_result(x, x->a) : n_rows(rows, bits == 64 ? cols * 4 : cols * bits / 8);
     if (x->n_a < need || x->n_a % need) dec_refuse(d, "a fragment has another number of registers than its shape needs");
     dec_address(d, &x->at, &o[store ? 0 : 1], (enum mg_space)f->space);
@@ -182,11 +182,11 @@ static void tiles(struct decoder *d, const struct mg_form *f, const struct mg_op
     if (mg_form_has(f, MG_MOD_trans)) x->flags |= EMU_MF_TRANS;
     if (move) {
         if (!mg_form_has(f, MG_MOD_trans)) dec_refuse(d, "unsupported instruction");
-        x->n_a = (uint16_t)add(d, &l, &o[1], MG_TYPE_b32, false);
-        x->n_d = (uint16_t)add(d, &l, &o[0], MG_TYPE_b32, true);
+        x->n_a = (uint16_t)add_elements(d, &l, &o[1], MG_TYPE_b32, false);
+        x->n_d = (uint16_t)add_elements(d, &l, &o[0], MG_TYPE_b32, true);
         want = 1;
     } else {
-        x->n_a = (uint16_t)add(d, &l, &o[store ? 1 : 0], MG_TYPE_b32, !store);
+        x->n_a = (uint16_t)add_elements(d, &l, &o[store ? 1 : 0], MG_TYPE_b32, !store);
         dec_address(d, &x->at, &o[store ? 0 : 1], (enum mg_space)f->space);
         x->at.flags |= store ? EMU_OF_WRITES : EMU_OF_READS;
     }
@@ -220,15 +220,15 @@ static void warpgroup(struct decoder *d, const struct mg_form *f, const struct m
     if (emu_matrix_row_bytes(x) != (sparse ? 64u : 32u)) dec_refuse(d, "unsupported matrix shape");
     if (mg_form_has(f, MG_MOD_satfinite)) x->flags |= EMU_MF_SAT;
     if (mg_form_has(f, MG_MOD_and)) x->flags |= EMU_MF_AND;
-    if (o[1].kind == MG_OPND_vec) x->n_a = (uint16_t)add(d, &l, &o[1], MG_TYPE_b32, false);
+    if (o[1].kind == MG_OPND_vec) x->n_a = (uint16_t)add_elements(d, &l, &o[1], MG_TYPE_b32, false);
     else x->desc_a = dec_src(d, &o[1], EMU_D, MG_TYPE_u64);
     x->desc_b = dec_src(d, &o[2], EMU_D, MG_TYPE_u64);
-    x->n_c = (uint16_t)add(d, &l, &o[0], (enum mg_type)x->d, true);
-    x->n_d = (uint16_t)add(d, &l, &o[0], (enum mg_type)x->d, true);
+    x->n_c = (uint16_t)add_elements(d, &l, &o[0], (enum mg_type)x->d, true);
+    x->n_d = (uint16_t)add_elements(d, &l, &o[0], (enum mg_type)x->d, true);
     if (sparse) {
         if (o[4].kind != MG_OPND_imm || o[4].val > 3) dec_refuse(d, "unsupported sparsity selector");
         x->sparse = (uint8_t)(1 + o[4].val);
-        add(d, &l, &o[3], MG_TYPE_b32, false);
+        add_elements(d, &l, &o[3], MG_TYPE_b32, false);
     }
     if ((x->n_a && x->n_a != 4) || x->n_d != n_result(x, x->d)) dec_refuse(d, "a fragment has another number of registers than its shape needs");
     if (n > next) {

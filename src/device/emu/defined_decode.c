@@ -94,7 +94,7 @@ static bool operand(struct decoder *d, const struct mg_opnd *o, enum mg_type t, 
     return o->kind == MG_OPND_sink;
 }
 
-static void add(struct decoder *d, const struct mg_opnd *o, struct emu_def_opnd *list, uint32_t *n)
+static void add_operand(struct decoder *d, const struct mg_opnd *o, struct emu_def_opnd *list, uint32_t *n)
 {
     if (*n == EMU_DEF_MOST) return;
     if (is_register(o)) {
@@ -103,7 +103,7 @@ static void add(struct decoder *d, const struct mg_opnd *o, struct emu_def_opnd 
         for (unsigned k = 0; k < whole && *n < EMU_DEF_MOST; k++) list[(*n)++] = register_at(d, o->id, whole > 1 ? k + 1 : o->kind == MG_OPND_reg ? o->sub : 0, false);
     } else if (o->kind == MG_OPND_addr && o->sub == MG_OPND_reg) list[(*n)++] = register_at(d, o->id, o->n & 7, false);
     else if (o->kind == MG_OPND_vec || o->kind == MG_OPND_pair || o->kind == MG_OPND_list || o->kind == MG_OPND_tensor)
-        for (uint32_t k = 0; k < o->n; k++) add(d, &d->m->opnds.at[o->id + k], list, n);
+        for (uint32_t k = 0; k < o->n; k++) add_operand(d, &d->m->opnds.at[o->id + k], list, n);
 }
 
 /* ---- steps --------------------------------------------------------------------------------------------------- */
@@ -141,7 +141,7 @@ static void check_uses(struct decoder *d, const struct mg_opnd *o, enum emu_use 
 {
     struct emu_def *def = new_def(d);
     def->use = use;
-    add(d, o, def->src, &def->n_src);
+    add_operand(d, o, def->src, &def->n_src);
     if (def->n_src) emit(d, EMU_OP_defined_check, def);
 }
 
@@ -206,8 +206,8 @@ static void arithmetic(struct decoder *d, const struct mg_form *f, const struct 
         for (uint32_t k = 0; k < o[0].n && k < o[1].n; k++) {
             struct emu_def *one = new_def(d);
             one->exact = EMU_EX_MOVE;
-            add(d, &d->m->opnds.at[o[1].id + k], one->src, &one->n_src);
-            add(d, &d->m->opnds.at[o[0].id + k], one->dst, &one->n_dst);
+            add_operand(d, &d->m->opnds.at[o[1].id + k], one->src, &one->n_src);
+            add_operand(d, &d->m->opnds.at[o[0].id + k], one->dst, &one->n_dst);
             emit(d, EMU_OP_defined_step, one);
         }
         return;
@@ -218,16 +218,16 @@ static void arithmetic(struct decoder *d, const struct mg_form *f, const struct 
     } else {
         for (uint32_t k = 1; k < n && def->n_src < EMU_DEF_MOST; k++) {
             enum mg_type st = (f->op == MG_OP_shl || f->op == MG_OP_shr) && k == 2 ? MG_TYPE_u32 : f->op == MG_OP_setp && k == 3 ? MG_TYPE_pred : f->op == MG_OP_selp && k == 3 ? MG_TYPE_pred : def->exact == EMU_EX_CONVERT ? (enum mg_type)def->from : t;
-            if (def->exact == EMU_EX_ANY) add(d, &o[k], def->src, &def->n_src);
-            else if (o[k].kind == MG_OPND_reg && d->m->regs.at[o[k].id].vec && !o[k].sub) add(d, &o[k], def->src, &def->n_src);
+            if (def->exact == EMU_EX_ANY) add_operand(d, &o[k], def->src, &def->n_src);
+            else if (o[k].kind == MG_OPND_reg && d->m->regs.at[o[k].id].vec && !o[k].sub) add_operand(d, &o[k], def->src, &def->n_src);
             else known &= operand(d, &o[k], st, &def->src[def->n_src++]);
         }
     }
     if (def->exact == EMU_EX_UNPACK) {
         const struct mg_opnd *e = &d->m->opnds.at[o[0].id];
         for (uint32_t k = 0; k < o[0].n && k < EMU_DEF_MOST; k++) operand(d, &e[k], t, &def->dst[def->n_dst++]);
-    } else add(d, dst, def->dst, &def->n_dst);
-    if (o[0].kind == MG_OPND_sel) add(d, &o[0], def->src, &def->n_src);
+    } else add_operand(d, dst, def->dst, &def->n_dst);
+    if (o[0].kind == MG_OPND_sel) add_operand(d, &o[0], def->src, &def->n_src);
     if (!known && def->exact != EMU_EX_MOVE && def->exact != EMU_EX_PACK && def->exact != EMU_EX_UNPACK && def->exact != EMU_EX_XOR && def->exact != EMU_EX_CONVERT) def->exact = EMU_EX_ANY;
     if (f->op == MG_OP_addc || f->op == MG_OP_subc || f->op == MG_OP_madc || mg_form_has(f, MG_MOD_cc)) { /* the carry goes with the sum: not kept */ }
     if (def->n_dst) emit(d, EMU_OP_defined_step, def);
@@ -252,7 +252,7 @@ void dec_defined_access(struct decoder *d, const struct emu_op *access, const st
     bool probes = (n->guard && is_tools(d, n->guard)) || (where->kind == MG_OPND_addr && where->sub == MG_OPND_reg && is_tools(d, where->id));
     bool atom = f->op == MG_OP_atom || f->op == MG_OP_red, store = f->op == MG_OP_st;
     struct emu_def *def = new_def(d);
-    for (uint32_t k = 0; k < n_from; k++) add(d, &from[k], def->src, &def->n_src);
+    for (uint32_t k = 0; k < n_from; k++) add_operand(d, &from[k], def->src, &def->n_src);
     if (store) { /* one for each element, immediates as well */
         const struct mg_opnd *e = from->kind == MG_OPND_vec ? &d->m->opnds.at[from->id] : from;
         bool whole = from->kind == MG_OPND_reg && d->m->regs.at[from->id].vec && !from->sub;
@@ -264,7 +264,7 @@ void dec_defined_access(struct decoder *d, const struct emu_op *access, const st
     if (to && !atom && !store && to->kind == MG_OPND_vec) {
         const struct mg_opnd *e = &d->m->opnds.at[to->id];
         for (uint32_t k = 0; k < to->n && k < EMU_DEF_MOST; k++) operand(d, &e[k], (enum mg_type)f->types[0], &def->dst[def->n_dst++]);
-    } else if (to) add(d, to, def->dst, &def->n_dst);
+    } else if (to) add_operand(d, to, def->dst, &def->n_dst);
     def->sext = mg_type_kind((enum mg_type)f->types[0]) == MG_TK_SINT;
     if (probes) {
         if (def->n_dst) {
@@ -289,7 +289,7 @@ const struct emu_def *dec_defined_warp(struct decoder *d, const struct mg_form *
     uint32_t k = 1;
     def->op = 0;
     def->op = (uint16_t)f->op;
-    add(d, &o[0], def->dst, &def->n_dst);
+    add_operand(d, &o[0], def->dst, &def->n_dst);
     for (; k < n && def->n_src < 3 && f->op != MG_OP_elect; k++) operand(d, &o[k], f->op == MG_OP_vote ? MG_TYPE_pred : f->n_types ? (enum mg_type)f->types[0] : MG_TYPE_b32, &def->src[def->n_src++]);
     return def;
 }
@@ -379,8 +379,8 @@ void dec_defined(struct decoder *d, mg_id node)
         if (!mg_form_has(f, MG_MOD_red) || n->n_opnds < 2) return;
         struct emu_def *def = new_def(d);
         def->use = EMU_USE_BRANCH;
-        add(d, &o[n->n_opnds - 1], def->src, &def->n_src);
-        add(d, &o[0], def->dst, &def->n_dst);
+        add_operand(d, &o[n->n_opnds - 1], def->src, &def->n_src);
+        add_operand(d, &o[0], def->dst, &def->n_dst);
         emit(d, EMU_OP_defined_check, def);
         return;
     }

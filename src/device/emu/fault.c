@@ -44,7 +44,7 @@ static mg_id node_of(const struct emu_frame *f, const struct emu_op *op)
 }
 
 /* "kernel K: <text> at <place>, CTA (..), thread (..)" */
-static void tell(struct emu_frame *f, const struct emu_op *op, int lane, const char *text, struct mg_buf *b)
+static void describe_place(struct emu_frame *f, const struct emu_op *op, int lane, const char *text, struct mg_buf *b)
 {
     const struct emu_warp *w = f->w;
     const struct mg_module *m = f->fn->mod->ir;
@@ -103,7 +103,7 @@ static void leave(struct emu_frame *f, const struct emu_op *op, enum mg_fault_ki
         struct mg_fault *o = l->fault;
         const struct emu_warp *w = f->w;
         struct mg_buf b = MG_BUF_INIT;
-        tell(f, op, lane, text, &b);
+        describe_place(f, op, lane, text, &b);
         *o = (struct mg_fault){.kind = kind, .address = address, .bytes = bytes, .write = op->flags & EMU_OF_WRITES};
         o->ptx_line = f->fn->mod->ir->nodes.at[node_of(f, op)].line;
         o->file = emu_source_of(f->fn->mod->ir, f->fn->id, node_of(f, op), &o->line);
@@ -143,7 +143,7 @@ static void note_stray(struct emu_frame *f, const struct emu_op *op, int lane, u
     s->file = emu_source_of(m, f->fn->id, node, &s->line);
     for (int k = 0; k < 3; k++) s->cta[k] = w->cta->id[k], s->thread[k] = w->tid[k][lane];
     s->first = !told_before(f->wk->dev, f->fn, node);
-    tell(f, op, lane, text, &b);
+    describe_place(f, op, lane, text, &b);
     tell_place(f, node, address, &b);
     mg_buf_adds(&b, "; read as 0, the launch goes on (--check stops it)");
     snprintf(s->text, sizeof s->text, "%s", b.at);

@@ -159,7 +159,7 @@ static bool was_store(const struct access *a, uint64_t record)
     return site ? !emu_check_combines(a->f->w->cta->code, site) : kind == EMU_RACE_WEAK || kind == EMU_RACE_STRONG;
 }
 
-static void tell(struct access *a, uint64_t record, unsigned other_what)
+static void report_race(struct access *a, uint64_t record, unsigned other_what)
 {
     if (a->told) return;
     a->told = true;
@@ -176,7 +176,7 @@ static void collide(struct access *a, uint64_t record)
     if (!(a->done >> other & 1) || a->reads || a->bytes > sizeof v || a->ea[other] != a->address) return;
     values_of(a, a->lane, v);
     values_of(a, other, u);
-    if (memcmp(v, u, a->bytes)) tell(a, record, EMU_CHECK_WRITE);
+    if (memcmp(v, u, a->bytes)) report_race(a, record, EMU_CHECK_WRITE);
 }
 
 static bool races(const struct access *a, uint64_t record, const uint32_t *time)
@@ -206,14 +206,14 @@ static void touch(struct access *a, struct emu_race_page *p, uint32_t word, uint
     uint64_t self = a->self | bytes;
     const uint32_t *time = p->times ? &p->times[word] : NULL;
     if (w->write & bytes && w->write != self) {
-        if (races(a, w->write, time)) tell(a, w->write, EMU_CHECK_WRITE);
+        if (races(a, w->write, time)) report_race(a, w->write, EMU_CHECK_WRITE);
         else if (a->writes && !((w->write ^ self) & ~(15ull | 31ull << 32))) collide(a, w->write);
     }
     if (!a->writes) {
         note_read(a, w, self);
         return;
     }
-    if (w->read & bytes && races(a, w->read, NULL)) tell(a, w->read, EMU_CHECK_READ);
+    if (w->read & bytes && races(a, w->read, NULL)) report_race(a, w->read, EMU_CHECK_READ);
     if (w->read & bytes) w->read = 0;
     w->write = same_warp(a, w->write) && w->write && EMU_RACE_INTERVAL_OF(w->write) == EMU_RACE_INTERVAL_OF(self) && EMU_RACE_KIND_OF(w->write) == EMU_RACE_KIND_OF(self) ? self | (w->write & 15) : self;
 }

@@ -516,7 +516,7 @@ MG_HOOK(cuGraphLaunch_ptsz, cu_graph_exec x, cu_stream s)
 struct work { struct node *node; struct mg_nv_slot *slot; uint64_t launched; };
 struct pass { struct work *list; uint32_t n; };
 
-static void tell(struct node *n, uint64_t replays, uint64_t *raw, const uint64_t *before)
+static void report_replays(struct node *n, uint64_t replays, uint64_t *raw, const uint64_t *before)
 {
     struct mg_launch_done d = {.cuda_error = n->run->block && !raw ? CUE_UNKNOWN : CUE_SUCCESS};
     if (d.cuda_error)
@@ -547,7 +547,7 @@ static void take_body(void *user, struct mg_nv_slot *slot, uint64_t *body, bool 
     uint64_t *raw = still ? malloc(bytes + 8) : NULL;
     if (raw) {
         memcpy(raw, body, bytes);
-        tell(n, w->launched - n->told, raw, n->before);
+        report_replays(n, w->launched - n->told, raw, n->before);
         memcpy(n->before, body, bytes);
         n->told = w->launched;
     }
@@ -628,7 +628,7 @@ void mg_gpu_graph_pass(void)
             list.at[n_slots++] = w;
             continue;
         }
-        tell(w.node, w.launched - w.node->told, NULL, NULL);
+        report_replays(w.node, w.launched - w.node->told, NULL, NULL);
         w.node->told = w.launched;
     }
     struct mg_nv_slot **slots = calloc(n_slots + 1, sizeof *slots);
@@ -642,7 +642,7 @@ void mg_gpu_graph_pass(void)
         if (!mg_nv_slots_read(slots, p.n, take_body, &p))
             for (uint32_t i = 0; i < p.n; i++)
                 if (p.list[i].node->told < p.list[i].launched) {
-                    tell(p.list[i].node, p.list[i].launched - p.list[i].node->told, NULL, NULL);
+                    report_replays(p.list[i].node, p.list[i].launched - p.list[i].node->told, NULL, NULL);
                     p.list[i].node->told = p.list[i].launched;
                 }
     }

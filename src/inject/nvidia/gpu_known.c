@@ -76,7 +76,7 @@ bool mg_gpu_known_fill(struct mg_body *b)
     return ok;
 }
 
-static void look(struct mg_body *b)
+static void read_known(struct mg_body *b)
 {
     struct mg_gpu_body *g = b->gpu;
     struct mg_gpu_known *new = image_new(b);
@@ -102,7 +102,7 @@ void mg_gpu_known_pass(void)
         struct mg_gpu_body *g = b->gpu;
         pthread_mutex_lock(&g->compiling);
         if (g->known && now >= g->look_at && g->n_changes < MOST_CHANGES && !mg_nv_ctx_is_broken(g->x) && __atomic_exchange_n(&g->used, false, __ATOMIC_RELAXED))
-            look(b);
+            read_known(b);
         pthread_mutex_unlock(&g->compiling);
     }
     pthread_mutex_unlock(&listing);

@@ -109,7 +109,7 @@ static uint64_t figure(const struct use *u, const uint64_t *told, enum what what
     return sum;
 }
 
-static struct told tell(const struct use *u, enum what what, uint32_t ix)
+static struct told total_of(const struct use *u, enum what what, uint32_t ix)
 {
     if (!u->all) return (struct told){0, 0};
     if (!u->n_members) return (struct told){figure(u, u->all, what, ix), 0};
@@ -210,13 +210,13 @@ static void use_init(struct use *u, const struct mg_result_kernel *k)
     free(preds);
     for (uint32_t i = 0; i < u->n_branches; i++) {
         struct branch *b = &u->branches[i];
-        b->taken = tell(u, TAKEN, i);
-        b->not_taken = tell(u, NOT_TAKEN, i);
-        b->divergent = tell(u, DIVERGENT, i);
-        b->idle = tell(u, BRANCH_IDLE, i);
+        b->taken = total_of(u, TAKEN, i);
+        b->not_taken = total_of(u, NOT_TAKEN, i);
+        b->divergent = total_of(u, DIVERGENT, i);
+        b->idle = total_of(u, BRANCH_IDLE, i);
     }
-    u->slots = tell(u, SLOTS, 0);
-    u->active = tell(u, ACTIVE, 0);
+    u->slots = total_of(u, SLOTS, 0);
+    u->active = total_of(u, ACTIVE, 0);
     u->use_bound = bound_of_use(u);
 }
 
@@ -317,8 +317,8 @@ static void use_json(const struct use *u, struct mg_json *j)
         for (uint32_t l = 0; l < bins; l++) mg_json_u64(j, entries_of(u->all, x)[l]);
         mg_json_end(j, ']');
         if (sample) {
-            key_told(j, "warp_entries", tell(u, BLOCK_WARPS, x), true);
-            key_told(j, "thread_entries", tell(u, BLOCK_THREADS, x), true);
+            key_told(j, "warp_entries", total_of(u, BLOCK_WARPS, x), true);
+            key_told(j, "thread_entries", total_of(u, BLOCK_THREADS, x), true);
         }
         mg_json_end(j, '}');
     }
@@ -401,7 +401,7 @@ static void block_table(struct mg_table *t, const struct use *u, uint32_t n, boo
         for (uint32_t x = 0; x < u[k].k->n_blocks && u[k].k->blocks; x++) {
             const struct mg_site_block *b = &u[k].k->blocks[x];
             struct mg_result_site place = {.file = b->file, .line = b->line, .ptx_line = b->ptx_line};
-            struct told entries = tell(&u[k], BLOCK_WARPS, x), lanes = tell(&u[k], BLOCK_THREADS, x);
+            struct told entries = total_of(&u[k], BLOCK_WARPS, x), lanes = total_of(&u[k], BLOCK_THREADS, x);
             if (!entries.value) continue;
             mg_table_row(t);
             mg_table_place(t, &place);

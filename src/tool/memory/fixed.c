@@ -69,7 +69,7 @@ static uint32_t apply(enum how how, uint32_t a, uint32_t b)
     }
 }
 
-static struct mg_memory_value join(struct walk *w, enum how how, const struct mg_memory_value *a, const struct mg_memory_value *b)
+static struct mg_memory_value combine_values(struct walk *w, enum how how, const struct mg_memory_value *a, const struct mg_memory_value *b)
 {
     if (a->state != GOOD || b->state != GOOD) return bad;
     struct mg_memory_value v = {.state = GOOD, .plus = a->plus || b->plus, .flat = a->flat && b->flat};
@@ -101,21 +101,21 @@ static struct mg_memory_value made_by(struct walk *w, mg_id node)
     bool wide = mg_type_bits(t) == 64 && !mg_form_has(f, MG_MOD_wide);
     switch (f->op) {
     case MG_OP_mov: case MG_OP_cvt: return n->n_opnds == 2 ? a : bad; /* their lower halves are equal */
-    case MG_OP_add: return join(w, ADD, &a, &b);
-    case MG_OP_sub: return join(w, SUB, &a, &b);
-    case MG_OP_mul: return join(w, MUL, &a, &b);
+    case MG_OP_add: return combine_values(w, ADD, &a, &b);
+    case MG_OP_sub: return combine_values(w, SUB, &a, &b);
+    case MG_OP_mul: return combine_values(w, MUL, &a, &b);
     case MG_OP_mad: {
         struct mg_memory_value c = operand_of(w, node, &o[3]);
-        product = join(w, MUL, &a, &b);
-        return join(w, ADD, &product, &c);
+        product = combine_values(w, MUL, &a, &b);
+        return combine_values(w, ADD, &product, &c);
     }
-    case MG_OP_and: return join(w, AND, &a, &b);
-    case MG_OP_or: return join(w, OR, &a, &b);
-    case MG_OP_xor: return join(w, XOR, &a, &b);
-    case MG_OP_shl: return join(w, SHL, &a, &b);
-    case MG_OP_shr: return wide ? bad : join(w, t == MG_TYPE_s32 ? SAR : SHR, &a, &b);
-    case MG_OP_not: { const struct mg_memory_value all = flat(UINT32_MAX); return join(w, XOR, &a, &all); }
-    case MG_OP_neg: { const struct mg_memory_value zero = flat(0); return join(w, SUB, &zero, &a); }
+    case MG_OP_and: return combine_values(w, AND, &a, &b);
+    case MG_OP_or: return combine_values(w, OR, &a, &b);
+    case MG_OP_xor: return combine_values(w, XOR, &a, &b);
+    case MG_OP_shl: return combine_values(w, SHL, &a, &b);
+    case MG_OP_shr: return wide ? bad : combine_values(w, t == MG_TYPE_s32 ? SAR : SHR, &a, &b);
+    case MG_OP_not: { const struct mg_memory_value all = flat(UINT32_MAX); return combine_values(w, XOR, &a, &all); }
+    case MG_OP_neg: { const struct mg_memory_value zero = flat(0); return combine_values(w, SUB, &zero, &a); }
     default: return bad;
     }
 }
@@ -180,7 +180,7 @@ static uint32_t period_of(const uint32_t *a, uint32_t bytes)
     return 0;
 }
 
-static bool look(const uint32_t *a, uint32_t bytes, struct mg_memory_fixed *x)
+static bool measure_pattern(const uint32_t *a, uint32_t bytes, struct mg_memory_fixed *x)
 {
     *x = (struct mg_memory_fixed){.ascends = 1};
     for (uint32_t l = 1; l < LANES; l++) {
@@ -203,12 +203,12 @@ bool mg_memory_fix(struct mg_patch *p, struct mg_memory_value **known, uint32_t 
     struct walk w = {.p = p, .a = mg_patch_scratch(p), .ssa = ssa, .m = ssa->c->m, .known = *known};
     const struct mg_memory_value *v = value_of(&w, value);
     if (v->state != GOOD || v->flat) return false;
-    if (!look(v->f, bytes, x)) return false;
+    if (!measure_pattern(v->f, bytes, x)) return false;
     for (uint32_t t = LANES; t < THREADS; t += LANES) {
         struct mg_memory_fixed y;
         uint32_t l = 1;
         while (l < LANES && v->f[t + l] - v->f[t] == v->f[l] - v->f[0]) l++;
-        if (l < LANES && (!look(v->f + t, bytes, &y) || memcmp(x, &y, sizeof y))) return false;
+        if (l < LANES && (!measure_pattern(v->f + t, bytes, &y) || memcmp(x, &y, sizeof y))) return false;
     }
     return true;
 }
